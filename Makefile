@@ -1,0 +1,171 @@
+# What a developer types, and what continuous integration types. `make` alone
+# explains itself: a target's help is the text behind its two hashes.
+
+MODULE  := github.com/setpoint-dev/setpoint
+EXAMPLE := examples/immortalcontainer
+
+# One set of flags for everything: the go command keeps what it compiled by its
+# flags, so that a vet with other flags than the build's compiles Kubernetes
+# anew. Only the race detector needs cgo, and only the light module is raced.
+export CGO_ENABLED := 0
+export GOFLAGS     := $(strip $(shell go env GOFLAGS 2>/dev/null) -trimpath)
+
+# The version is stamped when something is linked; it never causes linking.
+VERSION  = $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS  = -s -w -X $(MODULE)/internal/cli.version=$(VERSION)
+
+# Everything in these folders but the tests ends up in a binary. The folders
+# are listed too: their time changes when a file is added or taken away.
+inputs = $(shell find $(1) \( -name testdata -prune \) -o \( -type d -o -type f -not -name '*_test.go' \) -print 2>/dev/null)
+LIGHT_INPUTS := go.mod go.sum $(filter-out %_test.go,$(wildcard *.go)) $(call inputs,api hook internal controllers config cmd)
+FULL_INPUTS  := $(LIGHT_INPUTS) $(call inputs,controlplane)
+
+# A race build needs a C compiler. Without one the tests run all the same.
+RACE := $(shell command -v cc >/dev/null 2>&1 && echo -race)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+##@ Use it
+
+.PHONY: help
+help: ## Show this help
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: bin/setpoint bin/setpoint-light ## Build bin/setpoint (with a control plane inside) and bin/setpoint-light (for clusters)
+
+.PHONY: demo
+demo: bin/setpoint | need-python ## Boot a control plane, run the example on it, show its objects
+	bin/setpoint dev $(EXAMPLE) -- sh $(EXAMPLE)/demo.sh
+
+##@ Work on it
+
+.PHONY: check
+check: fmt-check vet lint unit cross gen-check deps-check ## What is quick: format, vet, lint, floors, sizes, unit tests, generated code
+
+.PHONY: test
+test: check bin/setpoint controlplane-test e2e bench-smoke ## Everything: check, the control plane, the scripts, a tiny bench
+
+.PHONY: e2e
+e2e: bin/setpoint | need-python ## Run the scripts of test/e2e and of the examples on a real control plane
+	go test -count=1 -timeout 20m -parallel 4 ./test/e2e
+
+.PHONY: bench
+bench: bin/setpoint bin/setpoint-light ## Measure against a hand-written controller; one table with ratios
+	$(BENCH) $(BENCHFLAGS)
+
+.PHONY: gen
+gen: | need-go ## Generate deepcopy functions, CRDs and the lists of dependencies
+	go generate ./...
+	$(MAKE) --no-print-directory deps
+
+.PHONY: fmt
+fmt: | need-go ## Format all Go code
+	@gofmt -l -w $(GO_FILES)
+
+.PHONY: lint
+lint: bin/tools/golangci-lint ## Run the linters of .golangci.yml
+	bin/tools/golangci-lint run ./...
+
+.PHONY: clean
+clean: ## Remove what was built here (the go command keeps its own cache)
+	rm -rf bin
+
+# --- the binaries -----------------------------------------------------------
+
+bin/setpoint: $(FULL_INPUTS) | need-go
+	@tools/build-with-progress.sh $@ 'the first time, Kubernetes is compiled, which takes 6 to 10 minutes on two cores' \
+	  go -C controlplane build -v -ldflags '$(LDFLAGS)' -o ../$@ ./cmd/setpoint
+	@touch $@
+
+bin/setpoint-light: $(LIGHT_INPUTS) | need-go
+	@tools/build-with-progress.sh $@ 'the first time takes a minute or two' \
+	  go build -v -ldflags '$(LDFLAGS)' -o $@ ./cmd/setpoint
+	@touch $@
+
+bin/tools/golangci-lint: tools/lint/go.mod tools/lint/go.sum | need-go
+	@tools/build-with-progress.sh $@ 'the first time takes two or three minutes' \
+	  go -C tools/lint build -v -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+# --- the parts of check -----------------------------------------------------
+
+# The root module's Go files and those of the nested ones.
+GO_FILES = $(shell git ls-files --cached --others --exclude-standard -- '*.go')
+
+.PHONY: fmt-check
+fmt-check: | need-go
+	@unformatted=$$(gofmt -l $(GO_FILES)); \
+	  [ -z "$$unformatted" ] || { echo "not formatted (make fmt mends it):"; echo "$$unformatted"; exit 1; }
+
+.PHONY: vet
+vet: | need-go
+	go vet ./...
+
+# The floors and the sizes are tests of the root package.
+.PHONY: unit
+unit: | need-go
+	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) $$(go list ./... | grep -v '/test/e2e')
+
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+
+.PHONY: cross
+cross: $(PLATFORMS:%=cross/%)
+
+.PHONY: $(PLATFORMS:%=cross/%)
+$(PLATFORMS:%=cross/%): | need-go
+	GOOS=$(notdir $(@D)) GOARCH=$(@F) go build -o /dev/null ./cmd/setpoint
+
+# Generated files are compared with what generating yields now, wherever the
+# tree stands: a commit in the making is checked as well as a finished one.
+.PHONY: gen-check
+gen-check: | need-go
+	@tools/unchanged-by.sh go generate ./... -- api config
+
+.PHONY: controlplane-test
+controlplane-test: bin/setpoint
+	go -C controlplane vet ./...
+	go -C controlplane test ./...
+
+# --- what the binaries consist of -------------------------------------------
+
+# One platform's lists stand for all: what differs between them is in golang.org/x/sys.
+.PHONY: deps
+deps: | need-go
+	@mkdir -p deps
+	@tools/list-dependencies.sh packages . >deps/setpoint-light.txt
+	@tools/list-dependencies.sh modules controlplane >deps/setpoint.txt
+
+.PHONY: deps-check
+deps-check: | need-go
+	@tools/unchanged-by.sh $(MAKE) --no-print-directory deps -- deps
+
+# --- the bench --------------------------------------------------------------
+
+BENCH      := go -C test/bench run . -setpoint ../../bin/setpoint
+BENCHFLAGS :=
+
+.PHONY: bench-smoke
+bench-smoke: bin/setpoint bin/setpoint-light
+	go -C test/bench vet ./...
+	go -C test/bench test ./...
+	$(BENCH) -smoke
+
+# --- what must be there -----------------------------------------------------
+
+.PHONY: need-go
+need-go:
+	@command -v go >/dev/null || { \
+	  echo "Setpoint is built with Go $(GO_WANTED) or newer, and no go command was found: see https://go.dev/doc/install"; exit 1; }
+	@go list -m >/dev/null 2>&1 || { \
+	  echo "Setpoint is built with Go $(GO_WANTED) or newer; here is $$(cd / && go version | cut -d' ' -f3), which may not fetch a newer one (GOTOOLCHAIN=local): see https://go.dev/doc/install"; exit 1; }
+
+GO_WANTED = $(shell sed -n 's/^go //p' go.mod)
+
+.PHONY: need-python
+need-python:
+	@command -v python3 >/dev/null || { \
+	  echo "The examples' hooks are Python programs (standard library only), and no python3 command was found: install Python 3.8 or newer"; exit 1; }

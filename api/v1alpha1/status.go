@@ -1,0 +1,100 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ControllerStatus says how a controller is doing. Every controller kind of either group reports it.
+type ControllerStatus struct {
+	// observedGeneration is the metadata.generation of the spec this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions tell whether the controller is Accepted (its spec is understood, its resources
+	// exist and may be used) and Ready (its watches are synced and its hook answers).
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// The counts are written when they are zero too: an empty column reads as "not known".
+
+	// parents is the number of parents in the care of the controller.
+	// +optional
+	Parents int32 `json:"parents"`
+
+	// children is the number of children those parents own.
+	// +optional
+	Children int32 `json:"children"`
+
+	// parentsInError is the number of parents whose latest sync failed.
+	// +optional
+	ParentsInError int32 `json:"parentsInError"`
+
+	// lastError is the latest failure, kept after it has been overcome.
+	// +optional
+	LastError *LastError `json:"lastError,omitempty"`
+}
+
+// LastError is a failure: what, of which object, and when.
+type LastError struct {
+	// message says what happened.
+	// +required
+	Message string `json:"message"`
+
+	// object is the parent concerned, as namespace/name, or name when it is cluster-scoped. Empty
+	// when the failure concerns the controller as a whole.
+	// +optional
+	Object string `json:"object,omitempty"`
+
+	// time is when it happened.
+	// +required
+	Time metav1.Time `json:"time"`
+}
+
+// Condition types of a controller.
+const (
+	// ConditionAccepted is True when the spec is understood, and the resources it names exist and
+	// may be used.
+	ConditionAccepted = "Accepted"
+
+	// ConditionReady is True when the watches are synced and the hook answers.
+	ConditionReady = "Ready"
+)
+
+// Reasons of ConditionAccepted. All but ReasonAccepted go with status False.
+const (
+	// ReasonAccepted goes with status True.
+	ReasonAccepted = "Accepted"
+
+	// ReasonResourceNotFound: the API server does not serve a resource named in the spec, or not yet.
+	ReasonResourceNotFound = "ResourceNotFound"
+
+	// ReasonForbidden: Setpoint lacks a permission on a resource named in the spec.
+	ReasonForbidden = "Forbidden"
+
+	// ReasonInvalidSpec: the spec is contradictory or incomplete in a way its schema cannot tell.
+	ReasonInvalidSpec = "InvalidSpec"
+
+	// ReasonUnsupported: the spec asks for something this release does not do.
+	ReasonUnsupported = "Unsupported"
+
+	// ReasonConflictingController: another controller already has this parent resource.
+	ReasonConflictingController = "ConflictingController"
+)
+
+// Reasons of ConditionReady. All but ReasonReady go with status False.
+const (
+	// ReasonReady goes with status True.
+	ReasonReady = "Ready"
+
+	// ReasonStarting: watches have been opened and are not yet synced.
+	ReasonStarting = "Starting"
+
+	// ReasonWatchFailing: a watch that worked, or should, fails.
+	ReasonWatchFailing = "WatchFailing"
+
+	// ReasonHookFailing: the hook does not answer, or not in a way that can be used.
+	ReasonHookFailing = "HookFailing"
+
+	// ReasonNotAccepted: see ConditionAccepted.
+	ReasonNotAccepted = "NotAccepted"
+)

@@ -1,0 +1,34 @@
+// Package crd carries the CustomResourceDefinitions of the kinds this release reconciles.
+//
+// The YAML files here are generated from api/ and never edited; make gen writes them. Whoever
+// installs CRDs reads them through All. What the files promise (a status that is not pruned, the
+// published fields and defaults, a description for each field) is held by the tests of this package.
+package crd
+
+import (
+	"embed"
+	"fmt"
+)
+
+// The deep copies of api/ come from the same run as the CRDs, so that neither can lag behind.
+//go:generate go tool -modfile=../../tools/go.mod controller-gen object crd paths=../../api/... output:crd:dir=.
+
+//go:embed *.yaml
+var manifests embed.FS
+
+// All returns the manifest of each CRD as YAML, in the order of their file names.
+func All() ([][]byte, error) {
+	entries, err := manifests.ReadDir(".")
+	if err != nil {
+		return nil, fmt.Errorf("list CRDs: %w", err)
+	}
+	all := make([][]byte, 0, len(entries))
+	for _, entry := range entries {
+		manifest, err := manifests.ReadFile(entry.Name())
+		if err != nil {
+			return nil, fmt.Errorf("read CRD %s: %w", entry.Name(), err)
+		}
+		all = append(all, manifest)
+	}
+	return all, nil
+}

@@ -1,0 +1,174 @@
+package controlplane
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/setpoint-dev/setpoint/controlplane/internal/api"
+	"github.com/setpoint-dev/setpoint/controlplane/internal/datadir"
+	"github.com/setpoint-dev/setpoint/controlplane/internal/kubeconfig"
+	"github.com/setpoint-dev/setpoint/controlplane/internal/pki"
+	"github.com/setpoint-dev/setpoint/controlplane/internal/roster"
+)
+
+const (
+	adminUser = "setpoint-admin"
+	kwokUser  = "setpoint:kwok"
+	// serviceIP is the first address of serviceRange: the "kubernetes" Service.
+	serviceIP    = "10.96.0.1"
+	serviceRange = "10.96.0.0/16"
+	podRange     = "10.64.0.0/12"
+)
+
+// users by component: who each one is to the API server. Kubernetes comes with
+// roles for the first two; admitKwok sees to the third.
+func users() map[string]string {
+	return map[string]string{
+		roster.ControllerManager: "system:kube-controller-manager",
+		roster.Scheduler:         "system:kube-scheduler",
+		roster.Kwok:              kwokUser,
+	}
+}
+
+// writeCredentials makes the certificates and the kubeconfigs. The authority and
+// the key of the service accounts stay with the data directory; what they sign is
+// made anew each time, so that it never expires in use.
+func (c *Cluster) writeCredentials() error {
+	authority, err := c.authority("ca", "setpoint")
+	if err != nil {
+		return err
+	}
+	if _, err := c.keep("service-accounts", pki.SigningKey); err != nil {
+		return err
+	}
+	if err := c.writeFrontProxy(); err != nil {
+		return err
+	}
+	if err := c.writeServing(authority); err != nil {
+		return err
+	}
+	for component, user := range users() {
+		pair, err := authority.Client(user)
+		if err != nil {
+			return err
+		}
+		if err := datadir.WriteFile(c.clientConfig(component), c.encode(authority, user, pair)); err != nil {
+			return err
+		}
+	}
+	return c.writeAdmin(authority)
+}
+
+// frontProxy names the authority and the client certificate with which the API
+// server passes requests on to API servers that extend it.
+const frontProxy = "front-proxy"
+
+func (c *Cluster) writeFrontProxy() error {
+	authority, err := c.authority(frontProxy+"-ca", "setpoint-front-proxy")
+	if err != nil {
+		return err
+	}
+	pair, err := authority.Client(frontProxy)
+	if err != nil {
+		return err
+	}
+	return c.writePair(frontProxy, pair)
+}
+
+func (c *Cluster) writeServing(authority *pki.Authority) error {
+	hosts := map[string][]string{
+		roster.APIServer: {"kubernetes", "kubernetes.default", "kubernetes.default.svc",
+			"kubernetes.default.svc.cluster.local", serviceIP},
+		roster.ControllerManager: nil,
+		roster.Scheduler:         nil,
+	}
+	for component, names := range hosts {
+		pair, err := authority.Server(component, append(names, "localhost", "127.0.0.1")...)
+		if err != nil {
+			return err
+		}
+		if err := c.writePair(component, pair); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) writeAdmin(authority *pki.Authority) error {
+	pair, err := authority.Client(adminUser, "system:masters")
+	if err != nil {
+		return err
+	}
+	path := c.opts.Kubeconfig
+	if path == "" {
+		path = c.dir.Path("kubeconfig")
+	}
+	if err := datadir.WriteFile(path, c.encode(authority, adminUser, pair)); err != nil {
+		return err
+	}
+	c.kubeconfig = path
+	c.admin, err = api.New(authority.Cert, pair)
+	return err
+}
+
+func (c *Cluster) encode(authority *pki.Authority, user string, pair pki.Pair) []byte {
+	return kubeconfig.Encode(kubeconfig.Entry{
+		Server:    c.Address(),
+		Authority: authority.Cert,
+		User:      user,
+		Client:    pair,
+	})
+}
+
+func (c *Cluster) authority(file, name string) (*pki.Authority, error) {
+	pair, err := c.keep(file, func() (pki.Pair, error) {
+		authority, err := pki.NewAuthority(name)
+		if err != nil {
+			return pki.Pair{}, err
+		}
+		return authority.Pair, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	authority, err := pki.LoadAuthority(pair)
+	if err != nil {
+		return nil, fmt.Errorf("data directory is damaged: %s: %w", c.certFile(file), err)
+	}
+	return authority, nil
+}
+
+// keep reads a pair of files, or makes them if neither is there. One without
+// the other is damage: to make a new pair would lock existing clients out.
+func (c *Cluster) keep(name string, make func() (pki.Pair, error)) (pki.Pair, error) {
+	cert, certErr := os.ReadFile(c.certFile(name))
+	key, keyErr := os.ReadFile(c.keyFile(name))
+	switch {
+	case certErr == nil && keyErr == nil:
+		return pki.Pair{Cert: cert, Key: key}, nil
+	case errors.Is(certErr, fs.ErrNotExist) && errors.Is(keyErr, fs.ErrNotExist):
+		pair, err := make()
+		if err != nil {
+			return pki.Pair{}, err
+		}
+		return pair, c.writePair(name, pair)
+	}
+	return pki.Pair{}, fmt.Errorf("data directory is damaged: read key pair: %w", errors.Join(certErr, keyErr))
+}
+
+func (c *Cluster) writePair(name string, pair pki.Pair) error {
+	return errors.Join(
+		datadir.WriteFile(c.certFile(name), pair.Cert),
+		datadir.WriteFile(c.keyFile(name), pair.Key),
+	)
+}
+
+func (c *Cluster) certFile(name string) string { return c.dir.Path("pki", name+".crt") }
+
+func (c *Cluster) keyFile(name string) string { return c.dir.Path("pki", name+".key") }
+
+func (c *Cluster) clientConfig(component string) string {
+	return c.dir.Path("run", component+".kubeconfig")
+}

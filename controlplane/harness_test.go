@@ -1,0 +1,127 @@
+package controlplane_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/controlplane"
+	"github.com/setpoint-dev/setpoint/controlplane/internal/proctest"
+)
+
+// patience bounds every wait; what is waited for takes a second or two on an idle
+// machine.
+const patience = time.Minute
+
+// cluster is a cluster under test and its kubectl.
+type cluster struct {
+	*controlplane.Cluster
+	t *testing.T
+}
+
+func start(t *testing.T, opts controlplane.Options) cluster {
+	t.Helper()
+	opts.Executable = os.Getenv(binaryVariable)
+	c, err := controlplane.Start(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Stop(context.Background()) })
+	return cluster{c, t}
+}
+
+// on is the same cluster in a subtest.
+func (c cluster) on(t *testing.T) cluster { return cluster{c.Cluster, t} }
+
+func (c cluster) try(args ...string) (string, error) { return c.tryWithInput("", args...) }
+
+func (c cluster) tryWithInput(input string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, os.Getenv(binaryVariable), append([]string{"kubectl"}, args...)...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig())
+	command.Stdin = strings.NewReader(input)
+	out, err := command.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+func (c cluster) kubectl(args ...string) string {
+	c.t.Helper()
+	out, err := c.try(args...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return out
+}
+
+func (c cluster) apply(manifest string) {
+	c.t.Helper()
+	if _, err := c.tryWithInput(manifest, "apply", "-f", "-"); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// await blocks until kubectl sees the condition.
+func (c cluster) await(condition string, what ...string) {
+	c.t.Helper()
+	c.kubectl(append([]string{"wait", "--for=" + condition, "--timeout=" + patience.String()}, what...)...)
+}
+
+func (c cluster) pids() []int {
+	var pids []int
+	for _, component := range c.Components() {
+		pids = append(pids, component.PID)
+	}
+	return pids
+}
+
+// stop stops the cluster and checks what a stop promises.
+func (c cluster) stop() {
+	c.t.Helper()
+	pids, since := c.pids(), time.Now()
+	if err := c.Stop(c.t.Context()); err != nil {
+		c.t.Fatal(err)
+	}
+	if took := time.Since(since); took > 3*time.Second {
+		c.t.Errorf("stopping took %v", took)
+	}
+	select {
+	case <-c.Done():
+	default:
+		c.t.Error("stopped, but not done")
+	}
+	if c.Err() != nil {
+		c.t.Errorf("stopped, but failed: %v", c.Err())
+	}
+	expectGone(c.t, pids)
+}
+
+func expectGone(t *testing.T, pids []int) {
+	t.Helper()
+	proctest.Eventually(t, 3*time.Second, func() error {
+		for _, pid := range pids {
+			if proctest.Alive(pid) {
+				return fmt.Errorf("pid %d still runs", pid)
+			}
+		}
+		return nil
+	})
+}
+
+func expectEmpty(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		t.Errorf("left behind: %s", entry.Name())
+	}
+}

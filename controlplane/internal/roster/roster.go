@@ -1,0 +1,20 @@
+// Package roster names the components, once, for the side that starts them and
+// the side that runs them.
+package roster
+
+// Command is the hidden first argument that turns the binary into a component.
+const Command = "_component"
+
+// The components. In the data directory, files are named after them.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Kwok              = "kwok"
+)
+
+// All lists the components in the order in which they are started.
+func All() []string {
+	return []string{Etcd, APIServer, ControllerManager, Scheduler, Kwok}
+}

@@ -1,0 +1,227 @@
+package hook_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`
+
+var modes = []hook.Decoding{hook.Strict, hook.StrictOptional, hook.Loose}
+
+func TestDecodeResponse(t *testing.T) {
+	lax := []hook.Decoding{hook.StrictOptional, hook.Loose}
+	loose := []hook.Decoding{hook.Loose}
+	for _, c := range []struct {
+		name  string
+		modes []hook.Decoding
+		reply string
+		want  string
+	}{
+		{"no children", modes, `{"children":[]}`, ``},
+		{"whole", modes, `{"status":{"ready":1},"children":[` + pod + `],"resyncAfterSeconds":5,"finalized":true}`,
+			`status={"ready":1} children=` + pod + ` resync=5s finalized`},
+		{"spaced", modes, " {\n\t\"status\" : { \"ready\": 1 } , \"children\" : [ ] }\r\n ", `status={ "ready": 1 }`},
+		{"children as written", modes, `{"children":[{ "metadata": {"x":[{}],"name":"a"}, "kind":"Pod", "apiVersion":"v1" }]}`,
+			`children={ "metadata": {"x":[{}],"name":"a"}, "kind":"Pod", "apiVersion":"v1" }`},
+		{"escaped names", modes, `{"childr\u0065n":[{"\u006bind":"Pod","apiVersion":"v1","metadata":{"n\u0061me":"a"}}]}`,
+			`children={"\u006bind":"Pod","apiVersion":"v1","metadata":{"n\u0061me":"a"}}`},
+		{"free-form content", modes, `{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","Name":1},"Kind":null,"spec":7,"status":[]}]}`,
+			`children={"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","Name":1},"Kind":null,"spec":7,"status":[]}`},
+		{"null fields", modes, `{"children":[],"status":null,"resyncAfterSeconds":null,"finalized":null}`, ``},
+		{"empty status", modes, `{"children":[],"status":{}}`, `status={}`},
+		{"two children of one name", modes, `{"children":[` + pod + `,` + pod + `]}`, `children=` + pod + `;` + pod},
+		{"fractional resync", modes, `{"children":[],"resyncAfterSeconds":0.25}`, `resync=250ms`},
+		{"endless resync", modes, `{"children":[],"resyncAfterSeconds":1e999}`, `resync=8760h0m0s`},
+		{"vanishing resync", modes, `{"children":[],"resyncAfterSeconds":1e-999}`, ``},
+		{"negative resync", lax, `{"resyncAfterSeconds":-1}`, ``},
+		{"children left out", lax, `{"status":{"ready":1}}`, `status={"ready":1}`},
+		{"children null", lax, `{"children":null}`, ``},
+		{"nothing", lax, `{}`, ``},
+		{"unknown field beside children", loose, `{"childern":1,"children":[],"X":{"a":[1]}}`, ``},
+		{"unknown field beside null", loose, `{"children":null,"X":1}`, ``},
+		{"field twice", loose, `{"children":[],"status":{"a":1},"status":{"b":1},"finalized":true,"finalized":false}`, `status={"b":1}`},
+		{"field of a child twice", loose, `{"children":[{"apiVersion":"v1","kind":"Pod","kind":"Job","metadata":{"name":"a"}}]}`,
+			`children={"apiVersion":"v1","kind":"Pod","kind":"Job","metadata":{"name":"a"}}`},
+	} {
+		for _, mode := range c.modes {
+			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
+				resp, err := hook.DecodeResponse([]byte(c.reply), mode)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := show(resp); got != c.want {
+					t.Errorf("got  %s\nwant %s", got, c.want)
+				}
+			})
+		}
+	}
+}
+
+// show is a response in one line.
+func show(r *hook.Response) string {
+	var parts []string
+	if r.Status != nil {
+		parts = append(parts, "status="+string(r.Status))
+	}
+	for i, child := range r.Children {
+		if i == 0 {
+			parts = append(parts, "children="+string(child))
+			continue
+		}
+		parts[len(parts)-1] += ";" + string(child)
+	}
+	if r.ResyncAfter != 0 {
+		parts = append(parts, "resync="+r.ResyncAfter.String())
+	}
+	if r.Finalized {
+		parts = append(parts, "finalized")
+	}
+	return strings.Join(parts, " ")
+}
+
+func TestDecodeResponseMalformed(t *testing.T) {
+	strict := []hook.Decoding{hook.Strict}
+	known := []hook.Decoding{hook.Strict, hook.StrictOptional}
+	loose := []hook.Decoding{hook.Loose}
+	for _, c := range []struct {
+		name  string
+		modes []hook.Decoding
+		reply string
+		want  string
+	}{
+		{"empty", modes, ``, `empty`},
+		{"blank", modes, " \n", `empty`},
+		{"not an object", modes, `[]`, `must be an object, is a list`},
+		{"null", modes, `null`, `must be an object, is null`},
+		{"text", modes, `"ok"`, `must be an object, is a string`},
+		{"web page", modes, `<html>`, `invalid character '<' at start of value at byte 0`},
+		{"cut short", modes, `{"children":[` + pod + `,{"apiVersion":"v1"`, `children[1]: cut short after 88 bytes`},
+		{"cut short in a value", modes, `{"children":[],"status":{"a":tr`, `status.a: cut short after 31 bytes`},
+		{"more than one", modes, `{"children":[]}{}`, `more than one JSON value`},
+		{"trailing garbage", modes, `{"children":[]} x`, `invalid character 'x' at start of value at byte 16`},
+		{"stray comma", modes, "{\n \"children\": [\n  ,]}", `children: invalid character ',' at start of value at line 3, column 3`},
+		{"invalid UTF-8", modes, "{\"children\":[],\"status\":{\"a\":\"\xff\"}}", `status.a: invalid UTF-8 at byte 30`},
+		{"too deep", modes, `{"status":` + strings.Repeat(`{"a":`, 20000) + `0`, ``},
+
+		{"children an object", modes, `{"children":{}}`, `children: must be a list ([] for none), is an object`},
+		{"children a string", modes, `{"children":"none"}`, `children: must be a list ([] for none), is a string`},
+		{"child null", modes, `{"children":[null]}`, `children[0]: must be an object, is null`},
+		{"child a number", modes, `{"children":[` + pod + `,7]}`, `children[1]: must be an object, is a number`},
+		{"child without apiVersion", modes, `{"children":[{"kind":"Pod","metadata":{"name":"a"}}]}`, `children[0].apiVersion: required`},
+		{"child without kind", modes, `{"children":[` + pod + `,` + pod + `,{"apiVersion":"v1","metadata":{"name":"a"}}]}`, `children[2].kind: required`},
+		{"child with kind null", modes, `{"children":[{"apiVersion":"v1","kind":null,"metadata":{"name":"a"}}]}`, `children[0].kind: must be a string, is null`},
+		{"child with empty kind", modes, `{"children":[{"apiVersion":"v1","kind":"","metadata":{"name":"a"}}]}`, `children[0].kind: must not be empty`},
+		{"child without metadata", modes, `{"children":[{"apiVersion":"v1","kind":"Pod"}]}`, `children[0].metadata.name: required`},
+		{"child with metadata null", modes, `{"children":[{"apiVersion":"v1","kind":"Pod","metadata":null}]}`, `children[0].metadata: must be an object, is null`},
+		{"child without name", modes, `{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"a-"}}]}`, `children[0].metadata.name: required`},
+		{"child with numeric name", modes, `{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":1}}]}`, `children[0].metadata.name: must be a string, is a number`},
+		{"child with Kind", modes, `{"children":[{"apiVersion":"v1","Kind":"Pod","metadata":{"name":"a"}}]}`, `children[0].kind: required`},
+		{"nothing but a list", modes, `[` + pod + `]`, `must be an object, is a list`},
+
+		{"status a list", modes, `{"children":[],"status":[]}`, `status: must be an object, is a list`},
+		{"resync a string", modes, `{"children":[],"resyncAfterSeconds":"5"}`, `resyncAfterSeconds: must be a number, is a string`},
+		{"resync negative", strict, `{"children":[],"resyncAfterSeconds":-0.5}`, `resyncAfterSeconds: must not be negative`},
+		{"resync NaN", modes, `{"children":[],"resyncAfterSeconds":NaN}`, `resyncAfterSeconds: invalid character 'N' at start of value at byte 36`},
+		{"finalized a string", modes, `{"children":[],"finalized":"true"}`, `finalized: must be true or false, is a string`},
+
+		{"children left out", strict, `{"status":{}}`, `children: required; answer [] for none`},
+		{"children null", strict, `{"children":null}`, `children: must be a list ([] for none), is null`},
+		{"children misspelt", known, `{"childern":[]}`, `childern: unknown field; did you mean "children"?`},
+		{"children in capitals", known, `{"Children":[]}`, `Children: unknown field; did you mean "children"?`},
+		{"unknown field", known, `{"children":[],"message":"hi"}`, `message: unknown field`},
+		{"odd unknown field", known, `{"a.b/c":1}`, `["a.b/c"]: unknown field`},
+		{"children misspelt", loose, `{"childs":[],"status":{}}`, `childs: unknown field, and children is missing; did you mean "children"?; answer [] for none`},
+		{"resync misspelt", known, `{"children":[],"resyncAfter":1}`, `resyncAfter: unknown field; did you mean "resyncAfterSeconds"?`},
+		{"error in place of a reply", loose, `{"error":"boom"}`, `error: unknown field, and children is missing; answer [] for none`},
+		{"field twice", known, `{"children":[],"status":{},"status":{}}`, `status: given twice`},
+		{"field twice in a child", known, `{"children":[{"apiVersion":"v1","kind":"Pod","kind":"Pod","metadata":{"name":"a"}}]}`, `children[0].kind: given twice`},
+		{"label twice in a child", known, `{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"a/b":"1","a/b":"2"}}}]}`, `children[0].metadata.labels["a/b"]: given twice`},
+		{"children twice", modes, `{"children":[` + pod + `],"children":[]}`, `children: given twice`},
+		{"name of a child taken back", loose, `{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"metadata":{}}]}`, `children[0].metadata.name: required`},
+	} {
+		for _, mode := range c.modes {
+			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
+				checkMalformed(t, c.reply, mode, c.want)
+			})
+		}
+	}
+}
+
+func checkMalformed(t *testing.T, reply string, mode hook.Decoding, want string) {
+	t.Helper()
+	resp, err := hook.DecodeResponse([]byte(reply), mode)
+	if resp != nil {
+		t.Errorf("got response %s", show(resp))
+	}
+	if _, ok := errors.AsType[*hook.MalformedError](err); !ok {
+		t.Fatalf("got error %v, want a malformed one", err)
+	}
+	got := strings.TrimPrefix(err.Error(), "malformed reply: ")
+	if want != "" && got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// An error must stay readable whatever a hook answers.
+func TestDecodeResponseErrorIsShort(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	for _, reply := range []string{
+		`{"` + long + `":1}`,
+		`{"children":[{"` + long + `":{"` + long + `":`,
+		`{"children":[` + long,
+	} {
+		for _, mode := range modes {
+			_, err := hook.DecodeResponse([]byte(reply), mode)
+			if err == nil || len(err.Error()) > 400 {
+				t.Errorf("%s: error of %d bytes", mode, len(fmt.Sprint(err)))
+			}
+		}
+	}
+}
+
+// What is returned can be appended to without running into its neighbours.
+func TestDecodeResponseChildrenAreApart(t *testing.T) {
+	resp, err := hook.DecodeResponse([]byte(`{"status":{},"children":[`+pod+`,`+pod+`]}`), hook.Strict)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = append(resp.Status, "######"...)
+	_ = append(resp.Children[0], "######"...)
+	if got := string(resp.Children[1]); got != pod {
+		t.Errorf("neighbour was overwritten: %s", got)
+	}
+}
+
+func TestResyncIsNeverNegative(t *testing.T) {
+	for _, seconds := range []string{"1e308", "-1e308", "9223372036.854775807", "9223372037", "0.0000000001"} {
+		resp, err := hook.DecodeResponse([]byte(`{"children":[],"resyncAfterSeconds":`+seconds+`}`), hook.Loose)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.ResyncAfter < 0 || resp.ResyncAfter > 365*24*time.Hour {
+			t.Errorf("%s seconds became %v", seconds, resp.ResyncAfter)
+		}
+	}
+}
+
+func BenchmarkDecodeResponse(b *testing.B) {
+	child := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"app":"x"}},"data":{"v":"%01000d"}}`, 0)
+	reply := []byte(`{"status":{"ready":1},"children":[` + strings.Repeat(child+",", 9) + child + `]}`)
+	for _, mode := range modes {
+		b.Run(mode.String(), func(b *testing.B) {
+			b.SetBytes(int64(len(reply)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := hook.DecodeResponse(reply, mode); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

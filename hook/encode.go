@@ -1,0 +1,161 @@
+package hook
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// AppendJSON appends the request's wire form to dst. The objects go in as the
+// bytes they are. Groups and objects are sorted by their keys, so that
+// identical state makes identical bytes.
+//
+// In V1 an object outside a namespaced parent's namespace has no key of its own
+// and is left out.
+func (r *Request) AppendJSON(dst []byte, v Version) []byte {
+	dst = slices.Grow(dst, r.wireSize())
+	dst = append(dst, `{"controller":`...)
+	dst = appendObject(dst, r.Controller)
+	dst = append(dst, `,"parent":`...)
+	dst = appendObject(dst, r.Parent)
+	dst = append(dst, `,"children":`...)
+	dst = r.keys(v).appendGroups(dst, r.Children)
+	dst = append(dst, `,"related":{},"finalizing":`...)
+	dst = strconv.AppendBool(dst, r.Finalizing)
+	return append(dst, '}')
+}
+
+// Room for the punctuation around things, generously.
+const (
+	frameSize = 96
+	groupSize = 8
+	entrySize = 8
+)
+
+// wireSize is at least the length of the wire form, unless a name needs
+// escapes: one allocation does.
+func (r *Request) wireSize() int {
+	size := frameSize + len(r.Controller) + len(r.Parent)
+	for _, g := range r.Children {
+		size += groupSize + len(g.Kind) + len(g.APIVersion)
+		for _, e := range g.Objects {
+			size += entrySize + len(e.Namespace) + len(e.Name) + len(e.Object)
+		}
+	}
+	return size
+}
+
+// keys says what objects are called within their group.
+type keys struct {
+	// within is the only namespace there is; names alone tell objects apart.
+	// If it is empty, names have their namespace before them.
+	within string
+}
+
+func (r *Request) keys(v Version) keys {
+	if v == V1 {
+		return keys{within: r.ParentNamespace}
+	}
+	return keys{}
+}
+
+func (k keys) appendGroups(dst []byte, groups []Group) []byte {
+	dst = append(dst, '{')
+	for i, g := range inOrder(groups, compareGroups) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendKey(dst, g.Kind, '.', g.APIVersion)
+		dst = k.appendEntries(dst, g.Objects)
+	}
+	return append(dst, '}')
+}
+
+func (k keys) appendEntries(dst []byte, entries []Entry) []byte {
+	dst = append(dst, '{')
+	first := true
+	for _, e := range inOrder(entries, k.compare) {
+		if k.hides(e) {
+			continue
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = k.appendEntryKey(dst, e)
+		dst = appendObject(dst, e.Object)
+	}
+	return append(dst, '}')
+}
+
+func (k keys) appendEntryKey(dst []byte, e Entry) []byte {
+	if k.bare(e) {
+		return append(appendString(dst, e.Name), ':')
+	}
+	return appendKey(dst, e.Namespace, '/', e.Name)
+}
+
+func (k keys) hides(e Entry) bool {
+	return k.within != "" && e.Namespace != "" && e.Namespace != k.within
+}
+
+func (k keys) bare(e Entry) bool { return e.Namespace == "" || k.within != "" }
+
+func (k keys) compare(a, b Entry) int {
+	if a.Namespace == b.Namespace {
+		return cmp.Compare(a.Name, b.Name)
+	}
+	return cmp.Compare(k.of(a), k.of(b))
+}
+
+func (k keys) of(e Entry) string {
+	if k.bare(e) {
+		return e.Name
+	}
+	return e.Namespace + "/" + e.Name
+}
+
+func compareGroups(a, b Group) int {
+	if a.Kind == b.Kind {
+		return cmp.Compare(a.APIVersion, b.APIVersion)
+	}
+	return cmp.Compare(a.Kind+"."+a.APIVersion, b.Kind+"."+b.APIVersion)
+}
+
+// inOrder returns the items sorted. The items belong to the asker and stay as
+// they are.
+func inOrder[E any](items []E, compare func(a, b E) int) []E {
+	if slices.IsSortedFunc(items, compare) {
+		return items
+	}
+	items = slices.Clone(items)
+	slices.SortFunc(items, compare)
+	return items
+}
+
+// appendKey appends "left<between>right": as one JSON name.
+func appendKey(dst []byte, left string, between byte, right string) []byte {
+	dst = appendString(dst, left)
+	dst[len(dst)-1] = between
+	at := len(dst)
+	dst = appendString(dst, right)
+	// Two quoted strings become one: the second's opening quote goes.
+	dst = slices.Delete(dst, at, at+1)
+	return append(dst, ':')
+}
+
+func appendString(dst []byte, s string) []byte {
+	// The only error is invalid UTF-8, which is replaced and goes on.
+	dst, _ = jsontext.AppendQuote(dst, s)
+	return dst
+}
+
+func appendObject(dst []byte, object json.RawMessage) []byte {
+	if len(object) == 0 {
+		return append(dst, "null"...)
+	}
+	return append(dst, object...)
+}

@@ -1,0 +1,39 @@
+package hook
+
+import (
+	"fmt"
+	"time"
+)
+
+// RetryAfterError is a hook's wish to be asked again, not before After.
+type RetryAfterError struct {
+	After time.Duration
+	Err   error
+}
+
+func (e *RetryAfterError) Error() string { return e.Err.Error() }
+func (e *RetryAfterError) Unwrap() error { return e.Err }
+
+// TerminalError says that asking again is of no use until the input changes.
+type TerminalError struct{ Err error }
+
+func (e *TerminalError) Error() string { return e.Err.Error() }
+func (e *TerminalError) Unwrap() error { return e.Err }
+
+// MalformedError is a reply that cannot be understood. Nothing of such a reply
+// is acted upon.
+type MalformedError struct {
+	// Path is where, such as "children[2].metadata.name"; empty for the
+	// reply as a whole.
+	Path string
+	Err  error
+}
+
+func (e *MalformedError) Error() string {
+	if e.Path == "" {
+		return fmt.Sprintf("malformed reply: %v", e.Err)
+	}
+	return fmt.Sprintf("malformed reply: %s: %v", e.Path, e.Err)
+}
+
+func (e *MalformedError) Unwrap() error { return e.Err }

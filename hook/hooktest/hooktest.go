@@ -1,0 +1,73 @@
+// Package hooktest is what every way of calling a hook has to pass.
+//
+// Here live the suite (Run), one file for what it asks of answers, one for what
+// it asks of calls, and a hook served over HTTP for the ways that need one
+// (Handler). Nothing here is part of the product; the tests of the rooms under
+// internal/call use it, and so may the author of a way of their own.
+package hooktest
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// Opener makes a hook, called in the way under test, behind which logic
+// answers. What it opens it closes with t.Cleanup.
+type Opener func(t *testing.T, logic hook.Hook) hook.Hook
+
+// Run runs the suite.
+func Run(t *testing.T, open Opener) {
+	for _, c := range []struct {
+		name string
+		test func(t *testing.T, open Opener)
+	}{
+		{"question arrives unchanged", questionArrives},
+		{"question is left alone", questionIsLeftAlone},
+		{"answers arrive unchanged", answersArrive},
+		{"large answer arrives whole", largeAnswerArrives},
+		{"answer belongs to the caller", answerBelongsToCaller},
+		{"concurrent callers get their own answers", concurrentCallers},
+		{"failure is an error that says why", failureIsError},
+		{"failure does not outlast its call", failureEnds},
+		{"wish to retry later is kept", retryLater},
+		{"malformed answer is told as such", malformedAnswer},
+		{"cancelled call returns", cancelledCall},
+		{"call after cancellation returns", callAfterCancellation},
+		{"deadline is kept", deadlineIsKept},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, open) })
+	}
+}
+
+// question is a request about a namespaced parent of that name, with one child.
+func question(name string) *hook.Request {
+	return &hook.Request{
+		Controller:      json.RawMessage(`{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"cats"}}`),
+		Parent:          fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":"Cat","metadata":{"name":%q,"namespace":"home"},"spec":{"big":9007199254740993}}`, name),
+		ParentNamespace: "home",
+		Children: []hook.Group{
+			{APIVersion: "apps/v1", Kind: "Deployment"},
+			{APIVersion: "v1", Kind: "Pod", Objects: []hook.Entry{{
+				Namespace: "home", Name: "tail",
+				Object: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"tail","namespace":"home"},"text":"\u003cü\u003e"}`),
+			}}},
+		},
+	}
+}
+
+// child is a desired ConfigMap.
+func child(name, value string) json.RawMessage {
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"value":%q}}`, name, value)
+}
+
+// parentName is what a question is about.
+func parentName(req *hook.Request) string {
+	var parent struct{ Metadata struct{ Name string } }
+	if err := json.Unmarshal(req.Parent, &parent); err != nil {
+		return err.Error()
+	}
+	return parent.Metadata.Name
+}

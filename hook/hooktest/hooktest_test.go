@@ -1,0 +1,13 @@
+package hooktest_test
+
+import (
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/hooktest"
+)
+
+// A plain Go function is the shortest way of calling a hook.
+func TestFunc(t *testing.T) {
+	hooktest.Run(t, func(_ *testing.T, logic hook.Hook) hook.Hook { return hook.Func(logic.Call) })
+}

@@ -1,0 +1,142 @@
+package hook
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// maxShown is how much of a hook's own words an error repeats.
+const maxShown = 60
+
+// fault is a complaint about what was read last, or something below it.
+func (r *reader) fault(below, format string, args ...any) error {
+	return malformedAt(pathOf(r.dec.StackPointer())+below, format, args...)
+}
+
+func malformedAt(path, format string, args ...any) error {
+	return &MalformedError{Path: strings.TrimPrefix(path, "."), Err: fmt.Errorf(format, args...)}
+}
+
+// malformed gives an error of the JSON reader the form of our own.
+func (r *reader) malformed(err error) error {
+	if errors.Is(err, io.EOF) {
+		return &MalformedError{Err: errors.New("empty")}
+	}
+	var syntax *jsontext.SyntacticError
+	if !errors.As(err, &syntax) {
+		return err
+	}
+	path := pathOf(syntax.JSONPointer)
+	switch {
+	case errors.Is(syntax.Err, jsontext.ErrDuplicateName):
+		return malformedAt(path, "given twice")
+	case errors.Is(syntax.Err, io.ErrUnexpectedEOF):
+		return malformedAt(path, "cut short after %d bytes", len(r.data))
+	}
+	return malformedAt(path, "%w at %s", syntax.Err, place(r.data, syntax.ByteOffset))
+}
+
+// place names a position the way an editor or, for one long line, a hex dump
+// counts.
+func place(data []byte, offset int64) string {
+	before := data[:min(offset, int64(len(data)))]
+	line := bytes.Count(before, []byte("\n"))
+	if line == 0 {
+		return fmt.Sprintf("byte %d", offset)
+	}
+	column := len(before) - bytes.LastIndexByte(before, '\n')
+	return fmt.Sprintf("line %d, column %d", line+1, column)
+}
+
+// pathOf writes a pointer the way people do: children[2].metadata.name.
+func pathOf(p jsontext.Pointer) string {
+	var b strings.Builder
+	for token := range p.Tokens() {
+		switch {
+		case isIndex(token):
+			fmt.Fprintf(&b, "[%s]", token)
+		case isPlain(token):
+			b.WriteString("." + token)
+		default:
+			fmt.Fprintf(&b, "[%q]", shorten(token))
+		}
+	}
+	return strings.TrimPrefix(b.String(), ".")
+}
+
+func isIndex(token string) bool { return token != "" && strings.Trim(token, "0123456789") == "" }
+
+func isPlain(token string) bool {
+	return token != "" && len(token) <= maxShown && !strings.ContainsFunc(token, func(c rune) bool {
+		return c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
+	})
+}
+
+func shorten(s string) string {
+	if len(s) <= maxShown {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxShown], "") + "…"
+}
+
+func describe(kind jsontext.Kind) string {
+	switch kind {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case '[':
+		return "a list"
+	}
+	return "an object"
+}
+
+// suggestion is `; did you mean "children"?`, or nothing.
+func suggestion(name string) string {
+	for _, field := range replyFields() {
+		if resembles(name, field) {
+			return fmt.Sprintf("; did you mean %q?", field)
+		}
+	}
+	return ""
+}
+
+// resembles says whether a name may be a misspelling of a field: at most two
+// letters in five are wrong, missing or too many.
+func resembles(name, field string) bool {
+	allowed := len(field) * 2 / 5
+	if len(name) > len(field)+allowed || len(name)+allowed < len(field) {
+		return false
+	}
+	return slips(strings.ToLower(name), strings.ToLower(field)) <= allowed
+}
+
+// slips is the edit distance of two words.
+func slips(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			changed := diagonal
+			if a[i] != b[j] {
+				changed++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(changed, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

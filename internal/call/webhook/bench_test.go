@@ -1,0 +1,36 @@
+package webhook_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+)
+
+// BenchmarkCall is an exchange of about 2 KB each way. The server's half of the
+// work is in the figure too, since both share this process.
+func BenchmarkCall(b *testing.B) {
+	object := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"v":%q}}`, bytes.Repeat([]byte("x"), 900))
+	reply := fmt.Appendf(nil, `{"status":{"ready":1},"children":[%s,%s]}`, object, object)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = w.Write(reply)
+	}))
+	b.Cleanup(server.Close)
+	w := open(b, webhook.Config{URL: server.URL})
+	req := &hook.Request{
+		Controller: object, Parent: object, ParentNamespace: "default",
+		Children: []hook.Group{{APIVersion: "v1", Kind: "ConfigMap"}},
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := w.Call(b.Context(), req); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package webhook_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+)
+
+const okReply = "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"children\":[]}"
+
+// script is what a server does with the nth connection made to it.
+type script func(nth int, conn net.Conn)
+
+// saying answers the first question on every connection with raw bytes and
+// closes it.
+func saying(raw string) script {
+	return func(_ int, conn net.Conn) {
+		takeQuestion(bufio.NewReader(conn))
+		_, _ = io.WriteString(conn, raw)
+		_ = conn.Close()
+	}
+}
+
+// sayingOnce is saying but that the connection stays open until the other side
+// closes it.
+func sayingOnce(raw string) script {
+	return func(_ int, conn net.Conn) {
+		in := bufio.NewReader(conn)
+		takeQuestion(in)
+		_, _ = io.WriteString(conn, raw)
+		_, _ = io.Copy(io.Discard, in)
+		_ = conn.Close()
+	}
+}
+
+// takeQuestion reads one request, and says whether there was one.
+func takeQuestion(in *bufio.Reader) bool {
+	req, err := http.ReadRequest(in)
+	if err != nil {
+		return false
+	}
+	_, err = io.Copy(io.Discard, req.Body)
+	return err == nil
+}
+
+// serve runs a script on a port of its own and returns its URL.
+func serve(t *testing.T, s script) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for nth := 0; ; nth++ {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			s(nth, conn)
+		}
+	}()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		<-done
+	})
+	return "http://" + listener.Addr().String()
+}
+
+// openPipe makes a webhook whose connections are pipes, so that time can be
+// faked.
+func openPipe(t *testing.T, c webhook.Config, s script) *webhook.Webhook {
+	t.Helper()
+	c.URL = "http://hook.default/sync"
+	var dialled atomic.Int64
+	c.Dial = func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		go s(int(dialled.Add(1)-1), theirs)
+		return ours, nil
+	}
+	return open(t, c)
+}
+
+func TestBrokenConnections(t *testing.T) {
+	for _, c := range []struct {
+		name, raw, want string
+	}{
+		{"closed", "", "connection closed without an answer"},
+		{"closed in the header", "HTTP/1.1 200 OK\r\nContent-", `malformed MIME header: missing colon: "Content-"`},
+		{"closed in the body", "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{\"children\":[", "connection closed in the middle of the answer, after 13 bytes"},
+		{"closed in a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"chi\r\n9\r\nld", "connection closed in the middle of the answer, after 7 bytes"},
+		{"announced by the terabyte", "HTTP/1.1 200 OK\r\nContent-Length: 1099511627776\r\n\r\n{", "malformed reply: larger than 32 MiB"},
+		{"not HTTP", "220 mail.example.com ESMTP\r\n", `malformed HTTP status code "mail.example.com"`},
+		{"without a length", "HTTP/1.1 200 OK\r\n\r\n{\"children\":[", "malformed reply: children: cut short after 13 bytes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			url := serve(t, saying(c.raw))
+			if got := complaint(t, open(t, webhook.Config{URL: url}), url); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestRefusedConnection(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	_ = listener.Close()
+	w := open(t, webhook.Config{URL: "http://" + address + "/sync?token=secret"})
+	if got, want := complaint(t, w, "http://"+address+"/sync"), "connection refused by "+address; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if _, err := w.Call(t.Context(), question()); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("%v is not ECONNREFUSED", err)
+	}
+}
+
+func TestUnknownHost(t *testing.T) {
+	w := open(t, webhook.Config{URL: "http://hook.nowhere/sync", Dial: func(_ context.Context, network, address string) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: "hook.nowhere", IsNotFound: true}}
+	}})
+	if got, want := complaint(t, w, "http://hook.nowhere/sync"), "no such host: hook.nowhere"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		server script
+		want   string
+	}{
+		{"silent", sayingOnce(""), "no answer within 10s"},
+		{"stuck", sayingOnce("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{\"chi"), "no complete answer within 10s, only 5 bytes"},
+		{"deaf", func(_ int, conn net.Conn) { _, _ = conn.Read(make([]byte, 1)) }, "no answer within 10s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := openPipe(t, webhook.Config{}, c.server)
+				began := time.Now()
+				if got := complaint(t, w, "http://hook.default/sync"); got != c.want {
+					t.Errorf("got %q, want %q", got, c.want)
+				}
+				if took := time.Since(began); took != 10*time.Second {
+					t.Errorf("took %v, want 10s", took)
+				}
+			})
+		})
+	}
+}
+
+// A hook's own timeout must not look like the end of the caller's time.
+func TestTimeoutIsNotTheCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openPipe(t, webhook.Config{Timeout: time.Second}, sayingOnce(""))
+		if _, err := w.Call(t.Context(), question()); errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v is the caller's", err)
+		}
+	})
+}
+
+// After a hook's pod was replaced, the connections to the old one are of no
+// use: only the call that finds out may suffer.
+func TestTimeoutDropsIdleConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		w := openPipe(t, webhook.Config{Timeout: time.Second}, func(nth int, conn net.Conn) {
+			defer conn.Close()
+			in := bufio.NewReader(conn)
+			for questions := 0; takeQuestion(in); questions++ {
+				switch {
+				case nth >= 2:
+				case questions == 0:
+					<-release
+				default:
+					// The old pod is gone and says nothing any more.
+					_, _ = io.Copy(io.Discard, in)
+					return
+				}
+				_, _ = io.WriteString(conn, okReply)
+			}
+		})
+		mustAnswerTwiceAtOnce(t, w, release)
+		if got, want := complaint(t, w, "http://hook.default/sync"), "no answer within 1s"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if _, err := w.Call(t.Context(), question()); err != nil {
+			t.Errorf("the call after that: %v", err)
+		}
+	})
+}
+
+// mustAnswerTwiceAtOnce leaves two idle connections.
+func mustAnswerTwiceAtOnce(t *testing.T, w *webhook.Webhook, release chan struct{}) {
+	t.Helper()
+	errs := make(chan error)
+	for range 2 {
+		go func() {
+			_, err := w.Call(t.Context(), question())
+			errs <- err
+		}()
+	}
+	synctest.Wait()
+	close(release)
+	for range 2 {
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Wait()
+}
+
+// A server may close a connection it kept alive just as the next question is
+// under way; the question is then asked again on a new one.
+func TestStaleConnection(t *testing.T) {
+	connections := make(chan int, 3)
+	url := serve(t, func(nth int, conn net.Conn) {
+		defer conn.Close()
+		connections <- nth
+		in := bufio.NewReader(conn)
+		takeQuestion(in)
+		_, _ = io.WriteString(conn, okReply)
+		takeQuestion(in)
+	})
+	w := open(t, webhook.Config{URL: url})
+	for range 3 {
+		if _, err := w.Call(t.Context(), question()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Close()
+	if got := len(connections); got != 3 {
+		t.Errorf("%d connections, want 3", got)
+	}
+}

@@ -1,0 +1,54 @@
+package webhook_test
+
+import (
+	"crypto/x509"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/hooktest"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+)
+
+func TestHook(t *testing.T) {
+	hooktest.Run(t, func(t *testing.T, logic hook.Hook) hook.Hook {
+		server := httptest.NewServer(hooktest.Handler(logic))
+		t.Cleanup(server.Close)
+		return open(t, webhook.Config{URL: server.URL, Version: hook.V2})
+	})
+}
+
+func TestHookOverHTTP2(t *testing.T) {
+	hooktest.Run(t, func(t *testing.T, logic hook.Hook) hook.Hook {
+		return openHTTP2(t, hooktest.Handler(logic))
+	})
+}
+
+func openHTTP2(t *testing.T, handler http.Handler) *webhook.Webhook {
+	t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 2 {
+			t.Errorf("asked over %s", r.Proto)
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	w := open(t, webhook.Config{URL: server.URL, Version: hook.V2})
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	w.Trust(roots)
+	return w
+}
+
+func open(t testing.TB, c webhook.Config) *webhook.Webhook {
+	t.Helper()
+	w, err := webhook.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	return w
+}

@@ -1,0 +1,69 @@
+package webhook
+
+import (
+	"context"
+	"encoding/base64"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+const (
+	// idleTimeout is short enough to forget a hook's former addresses and long
+	// enough to serve a steady trickle.
+	idleTimeout = 30 * time.Second
+	// keepAlive finds peers that vanished without a word.
+	keepAlive = 15 * time.Second
+	// pingAfter and pingTimeout do the same for HTTP/2, where one dead
+	// connection would take every call with it.
+	pingAfter   = 5 * time.Second
+	pingTimeout = 5 * time.Second
+	// bufferSize lets most exchanges be one write and one read.
+	bufferSize = 16 << 10
+	// maxHeader is plenty for the headers of a reply.
+	maxHeader = 256 << 10
+)
+
+type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// newTransport is made for one host that is asked by so many at a time.
+func newTransport(dial dialer, timeout time.Duration, concurrency int) *http.Transport {
+	t := &http.Transport{
+		DialContext:            dial,
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		TLSHandshakeTimeout:    timeout,
+		MaxIdleConnsPerHost:    concurrency,
+		IdleConnTimeout:        idleTimeout,
+		MaxResponseHeaderBytes: maxHeader,
+		WriteBufferSize:        bufferSize,
+		ReadBufferSize:         bufferSize,
+		// Compressing costs more than a short way through a cluster saves,
+		// and a compressed reply could unpack to any size.
+		DisableCompression: true,
+	}
+	if dial == nil {
+		t.Proxy = http.ProxyFromEnvironment
+		t.DialContext = (&net.Dialer{Timeout: timeout, KeepAlive: keepAlive}).DialContext
+	}
+	return t
+}
+
+// newHeader is shared by all calls; the transport only reads it.
+func newHeader(user *url.Userinfo, agent string) http.Header {
+	h := http.Header{
+		"Content-Type": {"application/json"},
+		"Accept":       {"application/json"},
+		"User-Agent":   {agent},
+		// An answer depends on its question alone, so a question lost on a
+		// connection that the hook had closed may be asked again. This key
+		// says so to the transport; without a value it is not sent.
+		"Idempotency-Key": nil,
+	}
+	if user != nil {
+		password, _ := user.Password()
+		h.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)))
+	}
+	return h
+}

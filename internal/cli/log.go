@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"io"
+	"log/slog"
+
+	"k8s.io/klog/v2"
+)
+
+// newLog makes the logger of this process. client-go logs through klog; both
+// end up in one stream of one format.
+func newLog(w io.Writer, format, level string) *slog.Logger {
+	options := &slog.HandlerOptions{Level: levels()[level]}
+	var handler slog.Handler
+	switch format {
+	case "json":
+		handler = slog.NewJSONHandler(w, options)
+	case "brief": // For somebody who is looking on.
+		options.ReplaceAttr = dropTime
+		handler = slog.NewTextHandler(w, options)
+	default:
+		handler = slog.NewTextHandler(w, options)
+	}
+	log := slog.New(handler)
+	klog.SetSlogLogger(log.With("library", "client-go"))
+	return log
+}
+
+func dropTime(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
+}
+
+func levels() map[string]slog.Level {
+	return map[string]slog.Level{
+		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+	}
+}

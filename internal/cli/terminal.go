@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/progress"
+)
+
+// newReporter suits the way progress is written to where it goes: moving lines
+// need a terminal, colours one that wants them (https://no-color.org).
+func newReporter(out io.Writer) *progress.Reporter {
+	o := progress.Options{Out: out}
+	if isTerminal(out) && os.Getenv("TERM") != "dumb" {
+		o.Live = true
+		o.Color = os.Getenv("NO_COLOR") == ""
+		o.Width, _, _ = term.GetSize(descriptor(out)) // 0 means: unknown.
+	}
+	return progress.New(o)
+}
+
+// isTerminal says whether a stream is connected to a terminal.
+func isTerminal(stream any) bool {
+	fd := descriptor(stream)
+	return fd >= 0 && term.IsTerminal(fd)
+}
+
+func descriptor(stream any) int {
+	if file, ok := stream.(*os.File); ok {
+		return int(file.Fd())
+	}
+	return -1
+}

@@ -1,0 +1,377 @@
+package dev_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/setpoint-dev/setpoint/internal/dev"
+	"github.com/setpoint-dev/setpoint/internal/dev/progress"
+	"github.com/setpoint-dev/setpoint/internal/host"
+)
+
+// These tests run whole sessions with real files and processes. The cluster and
+// the engine are played: no manifest is applied here. The scripts that run the
+// full program do that, on a real control plane.
+
+// cluster plays a control plane that is there at once.
+type cluster struct {
+	kubeconfig string
+	done       chan struct{}
+	err        error
+	stopped    bool
+}
+
+const kubeconfig = `
+apiVersion: v1
+kind: Config
+clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]
+contexts: [{name: a, context: {cluster: a}}]
+current-context: a
+`
+
+func (c *cluster) Kubeconfig() string    { return c.kubeconfig }
+func (c *cluster) Address() string       { return "https://127.0.0.1:1" }
+func (c *cluster) Done() <-chan struct{} { return c.done }
+func (c *cluster) Err() error            { return c.err }
+
+func (c *cluster) Components() []dev.Component {
+	return []dev.Component{{Name: "etcd", Log: "/data/logs/etcd.log"}}
+}
+
+func (c *cluster) Stop(context.Context) error {
+	c.stopped = true
+	return nil
+}
+
+// engine plays what runs the controllers.
+type engine struct {
+	options   host.Options
+	ready     chan struct{}
+	restarted chan string
+	fail      error
+}
+
+func (e *engine) Ready() <-chan struct{}    { return e.ready }
+func (e *engine) HookRestarted(addr string) { e.restarted <- addr }
+
+func (e *engine) Run(ctx context.Context) error {
+	close(e.ready)
+	if e.fail != nil {
+		return e.fail
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// session is one call of dev.Run.
+type session struct {
+	dir     string
+	cluster *cluster
+	engine  *engine
+	options dev.Options
+	signals chan os.Signal
+	screen  *screen
+}
+
+// screen collects what the user sees and lets a test wait for it.
+type screen struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+func (s *screen) Write(data []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return s.text.Write(data)
+}
+
+func (s *screen) await(t *testing.T, want string) {
+	t.Helper()
+	late := time.After(20 * time.Second)
+	for {
+		s.mu.Lock()
+		text, changed := s.text.String(), s.changed
+		s.mu.Unlock()
+		if strings.Contains(text, want) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late:
+			t.Fatalf("%q was never written; there is:\n%s", want, text)
+		}
+	}
+}
+
+// newSession makes a project of the files in a txtar text.
+func newSession(t *testing.T, files string) *session {
+	t.Helper()
+	dir := t.TempDir()
+	if err := txtar.Write(txtar.Parse([]byte("-- kubeconfig --\n"+kubeconfig+files)), dir); err != nil {
+		t.Fatal(err)
+	}
+	s := &session{
+		dir:     dir,
+		cluster: &cluster{kubeconfig: filepath.Join(dir, "kubeconfig"), done: make(chan struct{})},
+		engine:  &engine{ready: make(chan struct{}), restarted: make(chan string, 10)},
+		signals: make(chan os.Signal, 2),
+		screen:  &screen{changed: make(chan struct{})},
+	}
+	s.options = dev.Options{
+		Dirs: []string{filepath.Join(dir, "p")},
+		Boot: func(context.Context, dev.BootOptions) (dev.Cluster, error) { return s.cluster, nil },
+		NewEngine: func(o host.Options) (dev.Engine, error) {
+			s.engine.options = o
+			return s.engine, nil
+		},
+		Program: "setpoint", Executable: "/bin/setpoint", Stdout: io.Discard, Stderr: io.Discard,
+		Reporter: progress.New(progress.Options{Out: s.screen}), Log: slog.New(slog.DiscardHandler),
+		Signals: s.signals, Abort: func() { t.Error("aborted") },
+	}
+	return s
+}
+
+type outcome struct {
+	code int
+	err  error
+}
+
+func (s *session) start(t *testing.T) <-chan outcome {
+	t.Helper()
+	ended := make(chan outcome, 1)
+	go func() {
+		code, err := dev.Run(t.Context(), s.options)
+		ended <- outcome{code, err}
+	}()
+	return ended
+}
+
+// hook is a process with one file.
+const hook = `
+-- p/setpoint.yaml --
+processes:
+- command: [sh, hook.sh]
+  name: worker
+-- p/hook.sh --
+echo "hook one"
+exec sleep 1000
+`
+
+func TestCommandDecidesTheExitCode(t *testing.T) {
+	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -TERM $$": 143} {
+		s := newSession(t, hook)
+		s.options.Command = []string{"sh", "-c", script}
+		if got := <-s.start(t); got.code != want || got.err != nil {
+			t.Errorf("%s: %+v", script, got)
+		}
+		if !s.cluster.stopped {
+			t.Errorf("%s: the cluster was left running", script)
+		}
+	}
+}
+
+func TestCommandKnowsWhereItIs(t *testing.T) {
+	s := newSession(t, hook)
+	var out bytes.Buffer
+	s.options.Stdout = &out
+	s.options.Command = []string{"sh", "-c", `echo "$KUBECONFIG $SETPOINT"`}
+	if got := <-s.start(t); got.code != 0 || out.String() != s.cluster.kubeconfig+" /bin/setpoint\n" {
+		t.Errorf("%+v: %s", got, &out)
+	}
+}
+
+func TestCommandThatIsNotThere(t *testing.T) {
+	s := newSession(t, hook)
+	s.options.Command = []string{"no-such-program-anywhere"}
+	if got := <-s.start(t); got.code != 127 || got.err == nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestCommandNeedsItsProcesses(t *testing.T) {
+	s := newSession(t, `
+-- p/setpoint.yaml --
+processes: [{command: [sh, -c, "exit 3; {port}"], name: broken, service: hook.web}]
+`)
+	s.options.Command = []string{"sh", "-c", "exit 0"}
+	got := <-s.start(t)
+	if got.code != 1 || got.err == nil || !strings.Contains(got.err.Error(), "process broken") ||
+		!strings.Contains(got.err.Error(), "ended with exit code 3") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestCommandNeedsItsManifests(t *testing.T) {
+	s := newSession(t, "-- p/setpoint.yaml --\napply: [gone.yaml]\n")
+	s.options.Command = []string{"sh", "-c", "exit 0"}
+	if got := <-s.start(t); got.code != 1 || got.err == nil || !strings.Contains(got.err.Error(), "gone.yaml") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestBadManifestIsShownAndReadAgain(t *testing.T) {
+	s := newSession(t, "-- p/setpoint.yaml --\napply: [a.yaml]\n-- p/a.yaml --\nkind: Pod\n")
+	ended := s.start(t)
+	s.screen.await(t, "a.yaml: document 1 (line 1): apiVersion: required")
+	s.screen.await(t, "Ctrl-C stops everything")
+	s.write(t, "p/a.yaml", "apiVersion: v1\n")
+	s.screen.await(t, "a.yaml: document 1 (line 1): kind: required")
+	s.signals <- syscall.SIGTERM
+	if got := <-ended; got.code != 0 || got.err != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+func (s *session) write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, file), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestChangedHookIsRestartedAndSaidToBe(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // Plays that the hook listens.
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	s := newSession(t, strings.Replace(hook, "name: worker", "name: worker\n  env: {PORT: '{port}'}\n  service: hook.web", 1))
+	s.options.FreePort = func() (int, error) { return listener.Addr().(*net.TCPAddr).Port, nil }
+	ended := s.start(t)
+	s.screen.await(t, "worker | hook one\n")
+	s.screen.await(t, "stands in for hook.web")
+	for _, addr := range []string{"hook.web:80", "hook.web.svc:80", "hook.web.svc.cluster.local:443"} {
+		conn, err := s.engine.options.Dial(t.Context(), "tcp", addr)
+		if err != nil || conn.RemoteAddr().String() != listener.Addr().String() {
+			t.Errorf("dial %s: %v", addr, err)
+			continue
+		}
+		conn.Close()
+	}
+	s.write(t, "p/hook.sh", "echo hook two; exec sleep 1000")
+	s.screen.await(t, "worker | hook two\n")
+	s.screen.await(t, "hook.sh changed: restarted worker")
+	for _, want := range []string{"hook.web", "hook.web.svc", "hook.web.svc.cluster.local"} {
+		if got := <-s.engine.restarted; got != want {
+			t.Errorf("the engine was told %q, not %q", got, want)
+		}
+	}
+	s.write(t, "p/setpoint.yaml", "")
+	s.screen.await(t, "setpoint.yaml changed: start again to use it")
+	s.signals <- syscall.SIGINT
+	if got := <-ended; got.code != 0 || got.err != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestDialOfABrokenHookSaysSo(t *testing.T) {
+	s := newSession(t, `
+-- p/setpoint.yaml --
+processes: [{command: [sh, -c, "exit 3; {port}"], name: broken, service: hook.web}]
+`)
+	ended := s.start(t)
+	s.screen.await(t, "process broken ended with exit code 3; starting it again")
+	s.screen.await(t, "Ctrl-C stops everything")
+	if conn, err := s.engine.options.Dial(t.Context(), "tcp", "other.invalid:80"); err == nil {
+		conn.Close()
+		t.Error("a host that does not exist was reached")
+	} else if !strings.Contains(err.Error(), "no process in a setpoint.yaml stands in") {
+		t.Error(err)
+	}
+	s.signals <- syscall.SIGTERM
+	<-ended
+}
+
+func TestSecondSignalAborts(t *testing.T) {
+	s := newSession(t, "-- p/setpoint.yaml --\n")
+	aborted := make(chan struct{})
+	s.options.Abort = func() { close(aborted) }
+	s.options.Boot = func(context.Context, dev.BootOptions) (dev.Cluster, error) {
+		s.signals <- syscall.SIGINT
+		s.signals <- syscall.SIGINT
+		<-aborted
+		return nil, errors.New("interrupted")
+	}
+	if got := <-s.start(t); got.code != 130 || got.err != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestCtrlCBelongsToAnInteractiveCommand(t *testing.T) {
+	s := newSession(t, "-- p/setpoint.yaml --\n")
+	s.options.Interactive = true
+	s.options.Command = []string{"sh", "-c", "echo go; read answer; exit 5"}
+	read, write := io.Pipe()
+	s.options.Stdin, s.options.Stdout = read, s.screen
+	ended := s.start(t)
+	s.screen.await(t, "go\n")
+	s.signals <- syscall.SIGINT
+	s.signals <- syscall.SIGINT
+	fmt.Fprintln(write, "answer")
+	write.Close()
+	if got := <-ended; got.code != 5 || got.err != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestEndOfTheClusterIsTheEnd(t *testing.T) {
+	for _, command := range [][]string{nil, {"sleep", "1000"}} {
+		s := newSession(t, hook)
+		s.options.Command = command
+		s.cluster.err = errors.New("etcd died; its log is /data/logs/etcd.log")
+		ended := s.start(t)
+		s.screen.await(t, "hook one")
+		close(s.cluster.done)
+		if got := <-ended; got.code != 1 || !errors.Is(got.err, s.cluster.err) {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+func TestEndOfTheEngineIsTheEnd(t *testing.T) {
+	s := newSession(t, hook)
+	s.engine.fail = errors.New("no permission")
+	if got := <-s.start(t); got.code != 1 || !errors.Is(got.err, s.engine.fail) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestMistakesComeBeforeTheBoot(t *testing.T) {
+	s := newSession(t, "-- p/setpoint.yaml --\naply: []\n")
+	s.options.Dirs = append(s.options.Dirs, filepath.Join(s.dir, "nowhere"))
+	s.options.Boot = func(context.Context, dev.BootOptions) (dev.Cluster, error) {
+		t.Error("booted")
+		return nil, errors.New("no")
+	}
+	got := <-s.start(t)
+	if got.code != 1 || !strings.Contains(fmt.Sprint(got.err), "aply: unknown field") || !strings.Contains(fmt.Sprint(got.err), "nowhere") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestBootThatFails(t *testing.T) {
+	s := newSession(t, "-- p/setpoint.yaml --\n")
+	s.options.Boot = func(context.Context, dev.BootOptions) (dev.Cluster, error) {
+		return nil, errors.New("the data directory is in use by process 7")
+	}
+	if got := <-s.start(t); got.code != 1 || !strings.Contains(fmt.Sprint(got.err), "in use by process 7") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,38 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+)
+
+// dial reaches hooks: a call to a Service that a process stands in for goes to
+// that process, so that manifests made for a cluster run unchanged. A process
+// that is just starting is waited for; one that is down is named.
+func (s *session) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	var dialer net.Dialer
+	l := s.behind(addr)
+	if l == nil {
+		conn, err := dialer.DialContext(ctx, network, addr)
+		if _, unknown := errors.AsType[*net.DNSError](err); unknown {
+			return nil, fmt.Errorf("%w (and no process in a setpoint.yaml stands in for that service)", err)
+		}
+		return conn, err
+	}
+	if err := l.process.WaitReady(ctx); err != nil {
+		return nil, fmt.Errorf("process %s, which stands in for %s: %w", l.Name, l.Service, err)
+	}
+	return dialer.DialContext(ctx, network, net.JoinHostPort("localhost", strconv.Itoa(l.port)))
+}
+
+// behind is the process that answers for an address, or nil.
+func (s *session) behind(addr string) *local {
+	for _, l := range s.locals {
+		if l.Service != nil && l.Service.Matches(addr) {
+			return l
+		}
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package dev
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/dev/progress"
+)
+
+// controllerGroups are the API groups whose objects are controllers.
+var controllerGroups = []string{"setpoint.dev", "metacontroller.k8s.io"}
+
+// greet says that everything is ready, what that is, and what to do with it.
+func (s *session) greet() {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nReady after %s.\n\n", progress.Took(time.Since(s.began)))
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-12s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	row("API server", "%s", s.cluster.Address())
+	row("kubeconfig", "%s", s.cluster.Kubeconfig())
+	s.describeRunning(row)
+	b.WriteString("\nTry, in another terminal:\n")
+	for _, idea := range s.ideas() {
+		fmt.Fprintf(&b, "  %s\n", idea)
+	}
+	b.WriteString("\nCtrl-C stops everything.\n")
+	s.Reporter.Line("%s", b.String())
+}
+
+func (s *session) describeRunning(row func(name, format string, args ...any)) {
+	components := s.cluster.Components()
+	names := make([]string, len(components))
+	for i, c := range components {
+		names[i] = c.Name
+	}
+	if len(components) > 0 {
+		row("components", "%s", strings.Join(names, ", "))
+		row("logs", "%s", filepath.Dir(components[0].Log))
+	}
+	for _, l := range s.locals {
+		row("process", "%s: %s%s", l.Name, strings.Join(l.Command, " "), l.standsIn())
+	}
+	for _, key := range s.controllers() {
+		row("controller", "%s", key)
+	}
+}
+
+// standsIn says for whom a process answers.
+func (l *local) standsIn() string {
+	if l.Service == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (port %d, stands in for %s)", l.port, l.Service)
+}
+
+// controllers are the controller objects among what was applied.
+func (s *session) controllers() []manifest.Key {
+	var keys []manifest.Key
+	for _, w := range s.projects {
+		for _, key := range w.applied {
+			if slices.Contains(controllerGroups, key.Kind.Group) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// ideas are commands that do something worth seeing, as they can be pasted.
+func (s *session) ideas() []string {
+	ideas := []string{
+		"export KUBECONFIG=" + s.cluster.Kubeconfig(),
+		s.Program + " kubectl get pods --all-namespaces",
+	}
+	var kinds []string
+	for _, key := range s.controllers() {
+		kinds = append(kinds, strings.ToLower(key.Kind.Kind)+"s."+key.Kind.Group)
+	}
+	slices.Sort(kinds)
+	if kinds = slices.Compact(kinds); len(kinds) > 0 {
+		ideas = append(ideas, s.Program+" kubectl get "+strings.Join(kinds, ","))
+	}
+	for _, w := range s.projects {
+		ideas = append(ideas, "edit a file in "+filepath.Dir(w.File)+" and save it")
+	}
+	return ideas
+}

@@ -1,0 +1,126 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/process"
+	"github.com/setpoint-dev/setpoint/internal/dev/progress"
+	"github.com/setpoint-dev/setpoint/internal/dev/project"
+)
+
+// local is a process of a project, running.
+type local struct {
+	project.Process
+	port    int
+	process *process.Process
+	sources sources
+	came    chan error // gets how the first start went
+}
+
+// prepare makes the processes of all projects, each with its port, before any
+// is started: the engine may ask for any of them at any time.
+func (s *session) prepare(context.Context) error {
+	var problems []error
+	for _, w := range s.projects {
+		for _, wanted := range w.Processes {
+			l, err := s.newLocal(w, wanted)
+			s.locals, problems = append(s.locals, l), append(problems, err)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (s *session) newLocal(w *workspace, wanted project.Process) (*local, error) {
+	l := &local{Process: wanted, sources: sourcesOf(w.Project, wanted)}
+	if wanted.Service != nil {
+		port, err := s.FreePort()
+		if err != nil {
+			return nil, fmt.Errorf("process %s: find a free port: %w", wanted.Name, err)
+		}
+		l.port, l.Process = port, wanted.WithPort(port)
+	}
+	l.process = process.New(process.Options{
+		Command: l.Command, Env: append(s.environment(), pairs(l.Env)...), Dir: l.Dir,
+		Port: l.port, ReadyPath: l.Ready,
+		Output: s.Reporter.Writer(l.Name), Leash: s.leash, Grace: processGrace,
+		Notify: func(e process.Event) { s.tell(l, e) },
+	})
+	return l, nil
+}
+
+func pairs(env map[string]string) []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		all = append(all, name+"="+env[name])
+	}
+	return all
+}
+
+func (s *session) startProcesses(ctx context.Context) error {
+	for _, l := range s.locals {
+		l.came = make(chan error, 1)
+		done := s.phase("process " + l.Name)
+		s.background.Go(func() { l.process.Run(ctx) })
+		s.background.Go(func() {
+			err := l.awaitFirst(ctx)
+			done(err)
+			l.came <- err
+		})
+	}
+	return nil
+}
+
+// awaitFirst waits until the process has come up or failed to.
+func (l *local) awaitFirst(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	if err := l.process.WaitReady(ctx); err != nil {
+		return fmt.Errorf("process %s (%s): %w", l.Name, strings.Join(l.Command, " "), err)
+	}
+	return nil
+}
+
+// awaitProcesses waits until each has come up or failed to. One that failed
+// keeps nobody from editing it; a command, though, could only fail after it.
+func (s *session) awaitProcesses(context.Context) error {
+	var problems []error
+	for _, l := range s.locals {
+		problems = append(problems, <-l.came)
+	}
+	if len(s.Command) == 0 {
+		return nil
+	}
+	return errors.Join(problems...)
+}
+
+// tell shows what happened to a process, and has its controllers ask it again
+// when it came back.
+func (s *session) tell(l *local, e process.Event) {
+	switch {
+	case e.Died != nil:
+		s.Reporter.Problem(fmt.Errorf("process %s %w; starting it again in %s, or when a file of it changes",
+			l.Name, e.Died, progress.Took(e.Retry)))
+	case e.Slow:
+		s.Reporter.Problem(fmt.Errorf("process %s runs, but nothing answers on port %d after %s",
+			l.Name, l.port, progress.Took(e.Took)))
+	case e.Cause != "":
+		s.Reporter.Event(e.Took, "%s: restarted %s", e.Cause, l.Name)
+		s.askAgain(l)
+	}
+}
+
+// askAgain has the controllers behind a process look at their objects again,
+// however they write its address.
+func (s *session) askAgain(l *local) {
+	if l.Service == nil {
+		return
+	}
+	for _, address := range l.Service.Addresses() {
+		s.engine.HookRestarted(address)
+	}
+}

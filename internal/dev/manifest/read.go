@@ -1,0 +1,213 @@
+// Package manifest reads Kubernetes manifests and keeps a cluster in step with
+// them: what is new or changed is applied, what a file no longer holds is
+// deleted, provided that this run has applied it.
+//
+// When that happens, and what a user is told, is the dev loop's affair.
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// Document is one object of a manifest file.
+type Document struct {
+	// File is as a user would type it, Index counts from 1 in that file, Line is
+	// where the document begins.
+	File        string
+	Index, Line int
+
+	Object *unstructured.Unstructured
+}
+
+// String says where the document is.
+func (d Document) String() string {
+	return fmt.Sprintf("%s: document %d (line %d)", d.File, d.Index, d.Line)
+}
+
+// Read reads all objects of the files, and of the manifests in the folders, in
+// order. It returns every mistake it finds.
+func Read(paths []string) ([]Document, error) {
+	files, err := Files(paths)
+	problems := []error{err}
+	var all []Document
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		documents, err := parse(shorten(file), data)
+		all, problems = append(all, documents...), append(problems, err)
+	}
+	problems = append(problems, checkUnique(all))
+	return all, errors.Join(problems...)
+}
+
+// Files lists the files that are meant: a folder stands for the manifests
+// directly in it, by name.
+func Files(paths []string) ([]string, error) {
+	var files []string
+	var problems []error
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+			problems = append(problems, err)
+		case info.IsDir():
+			files = append(files, manifestsIn(path)...)
+		default:
+			files = append(files, path)
+		}
+	}
+	return files, errors.Join(problems...)
+}
+
+// settings are YAML files that lie beside manifests and are none.
+var settings = []string{"setpoint.yaml", "kustomization.yaml", "kustomization.yml"}
+
+func manifestsIn(dir string) []string {
+	entries, _ := os.ReadDir(dir) // A folder that vanished holds nothing.
+	var files []string
+	for _, entry := range entries {
+		name := entry.Name()
+		if entry.Type().IsRegular() && IsManifest(name) {
+			files = append(files, filepath.Join(dir, name))
+		}
+	}
+	return files
+}
+
+// IsManifest says whether a file in a folder of manifests is taken for one.
+func IsManifest(file string) bool {
+	name := filepath.Base(file)
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)) && !slices.Contains(settings, name)
+}
+
+// shorten writes a path from the working directory, where that is shorter.
+func shorten(file string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return file
+	}
+	relative, err := filepath.Rel(here, file)
+	if err != nil || len(relative) > len(file) {
+		return file
+	}
+	return relative
+}
+
+// parse reads the documents of one file.
+func parse(file string, data []byte) ([]Document, error) {
+	var all []Document
+	var problems []error
+	for i, part := range split(data) {
+		documents, err := decode(Document{File: file, Index: i + 1, Line: part.line}, part.text)
+		all, problems = append(all, documents...), append(problems, err)
+	}
+	return all, errors.Join(problems...)
+}
+
+// decode reads one document; a List stands for what is in it.
+func decode(at Document, text []byte) ([]Document, error) {
+	var content map[string]any
+	if err := yaml.UnmarshalStrict(text, &content); err != nil {
+		return nil, fmt.Errorf("%s: %w", at, err)
+	}
+	if len(content) == 0 {
+		return nil, nil
+	}
+	at.Object = &unstructured.Unstructured{Object: content}
+	if !at.Object.IsList() {
+		return []Document{at}, check(at)
+	}
+	var all []Document
+	var problems []error
+	items, _ := content["items"].([]any)
+	for _, item := range items {
+		fields, _ := item.(map[string]any)
+		at.Object = &unstructured.Unstructured{Object: fields}
+		all, problems = append(all, at), append(problems, check(at))
+	}
+	return all, errors.Join(problems...)
+}
+
+// check looks for what makes a document no object at all; the rest is the API
+// server's to say.
+func check(d Document) error {
+	for _, want := range []struct{ field, value string }{
+		{"apiVersion", d.Object.GetAPIVersion()},
+		{"kind", d.Object.GetKind()},
+		{"metadata.name", d.Object.GetName()},
+	} {
+		if want.value == "" {
+			return fmt.Errorf("%s: %s: required", d, want.field)
+		}
+	}
+	return nil
+}
+
+func checkUnique(all []Document) error {
+	seen := map[Key]Document{}
+	var problems []error
+	for _, d := range all {
+		key := KeyOf(d.Object)
+		if first, twice := seen[key]; twice {
+			problems = append(problems, fmt.Errorf("%s: %s is already in %s", d, key, first))
+		}
+		seen[key] = d
+	}
+	return errors.Join(problems...)
+}
+
+// part is the text of one document and the line it begins at.
+type part struct {
+	text []byte
+	line int
+}
+
+// split cuts a file at its "---" lines. Parts without content are left out and
+// not counted, so that a leading "---" does not make the first document the
+// second.
+func split(data []byte) []part {
+	var parts []part
+	current := part{line: 1}
+	flush := func(next int) {
+		if hasContent(current.text) {
+			parts = append(parts, current)
+		}
+		current = part{line: next}
+	}
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		if isSeparator(line) {
+			flush(number + 1)
+			continue
+		}
+		current.text = append(current.text, line...)
+	}
+	flush(0)
+	return parts
+}
+
+func isSeparator(line []byte) bool {
+	rest, found := bytes.CutPrefix(line, []byte("---"))
+	return found && (len(bytes.TrimSpace(rest)) == 0 || bytes.HasPrefix(bytes.TrimSpace(rest), []byte("#")))
+}
+
+func hasContent(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			return true
+		}
+	}
+	return false
+}

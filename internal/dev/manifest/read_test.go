@@ -1,0 +1,117 @@
+package manifest_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+)
+
+// enter writes the files of a txtar text to a folder and makes that the
+// current one, so that paths in messages are short.
+func enter(t *testing.T, text string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := txtar.Write(txtar.Parse([]byte(text)), dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+}
+
+const folder = `
+-- crd.yaml --
+# The kind.
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+--- # after it, an empty document
+
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: text, namespace: web}
+data:
+  yaml: |
+    a: b
+     ---
+    ---x
+-- more/b.yml --
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Pod, metadata: {name: one}}
+- {apiVersion: v1, kind: Pod, metadata: {name: two}}
+-- more/a.json --
+{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "web"}}
+-- more/README.md --
+no manifest
+-- more/setpoint.yaml --
+apply: []
+-- more/kustomization.yaml --
+resources: []
+-- more/deeper/c.yaml --
+not: read
+`
+
+func TestRead(t *testing.T) {
+	enter(t, folder)
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents, err := manifest.Read([]string{filepath.Join(dir, "crd.yaml"), "more"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range documents {
+		got = append(got, d.String()+": "+manifest.KeyOf(d.Object).String())
+	}
+	want := []string{
+		"crd.yaml: document 1 (line 3): CustomResourceDefinition things.example.com",
+		"crd.yaml: document 2 (line 9): ConfigMap web/text",
+		"more/a.json: document 1 (line 1): Namespace web",
+		"more/b.yml: document 1 (line 1): Pod one",
+		"more/b.yml: document 1 (line 1): Pod two",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
+	for name, c := range map[string]struct{ file, want string }{
+		"not YAML":   {"a: b\n---\na: [", "a.yaml: document 2 (line 3): error converting YAML to JSON"},
+		"twice":      {"a: b\na: c", `a.yaml: document 1 (line 1): error converting YAML to JSON: yaml: unmarshal errors:`},
+		"a list":     {"[1]", "a.yaml: document 1 (line 1): error unmarshaling JSON"},
+		"no kind":    {"apiVersion: v1\nmetadata: {name: a}", "a.yaml: document 1 (line 1): kind: required"},
+		"no version": {"kind: Pod\nmetadata: {name: a}", "a.yaml: document 1 (line 1): apiVersion: required"},
+		"no name":    {"apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}", "a.yaml: document 1 (line 1): metadata.name: required"},
+		"bad item":   {"apiVersion: v1\nkind: List\nitems: [null]", "a.yaml: document 1 (line 1): apiVersion: required"},
+		"same object": {
+			"{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: a}}",
+			"a.yaml: document 2 (line 3): Pod a is already in a.yaml: document 1 (line 1)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			enter(t, "-- a.yaml --\n"+c.file+"\n")
+			if _, err := manifest.Read([]string{"a.yaml"}); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestReadNamesAllThatIsMissing(t *testing.T) {
+	enter(t, "-- there.yaml --\n{}\n")
+	_, err := manifest.Read([]string{"gone.yaml", "there.yaml", "away"})
+	if err == nil || !strings.Contains(err.Error(), "gone.yaml") || !strings.Contains(err.Error(), "away") {
+		t.Error(err)
+	}
+}

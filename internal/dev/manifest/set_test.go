@@ -1,0 +1,105 @@
+package manifest
+
+import (
+	"errors"
+	"net/url"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// compare is tested from inside: through the door it takes an API server, and
+// the scripts that run the whole program have one.
+func TestCompare(t *testing.T) {
+	before := read(t, `
+{apiVersion: v1, kind: Namespace, metadata: {name: gone}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: gone, namespace: gone}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: same}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: changed}, data: {a: "1"}}
+`)
+	s := &Set{applied: map[Key]applied{}}
+	for _, stage := range mustCompare(t, s, before).stages {
+		for _, item := range stage {
+			s.applied[KeyOf(item.document.Object)] = item
+		}
+	}
+	after := mustCompare(t, s, read(t, `
+{apiVersion: v1, kind: ConfigMap, metadata: {name: changed}, data: {a: "2"}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: new, namespace: new}}
+---
+{apiVersion: v1, metadata: {name: same}, kind: ConfigMap}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: new}}
+---
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: new}}
+`))
+	got := map[string][]string{"gone": names(after.gone)}
+	for i, name := range []string{"first", "then"} {
+		for _, item := range after.stages[i] {
+			got[name] = append(got[name], KeyOf(item.document.Object).String())
+		}
+	}
+	want := map[string][]string{
+		"first": {"Namespace new", "CustomResourceDefinition new"},
+		"then":  {"ConfigMap changed", "Pod new/new"},
+		"gone":  {"ConfigMap gone/gone", "Namespace gone"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func read(t *testing.T, text string) []Document {
+	t.Helper()
+	documents, err := parse("a.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return documents
+}
+
+func mustCompare(t *testing.T, s *Set, documents []Document) work {
+	t.Helper()
+	w, err := s.compare(documents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func names(documents []Document) []string {
+	var all []string
+	for _, d := range documents {
+		all = append(all, KeyOf(d.Object).String())
+	}
+	return all
+}
+
+func TestOnlyWhatMayPassIsTriedAgain(t *testing.T) {
+	pod, other := schema.GroupVersionKind{Kind: "Pod"}, schema.GroupVersionKind{Kind: "ConfigMap"}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "a", errors.New("no service account"))
+	for _, c := range []struct {
+		err  error
+		kind schema.GroupVersionKind
+		want bool
+	}{
+		{nil, other, false},
+		{&url.Error{Op: "Patch", Err: errors.New("connection refused")}, other, true},
+		{apierrors.NewServiceUnavailable("starting"), other, true},
+		{apierrors.NewTooManyRequests("later", 1), other, true},
+		{forbidden, pod, true},
+		{forbidden, other, false},
+		{apierrors.NewBadRequest("unknown field"), other, false},
+		{apierrors.NewInternalError(errors.New("field not declared in schema")), other, false},
+	} {
+		if got := mayPass(c.err, c.kind); got != c.want {
+			t.Errorf("%s: %v: %t", c.kind.Kind, c.err, got)
+		}
+	}
+}

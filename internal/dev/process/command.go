@@ -1,0 +1,83 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// Command is a program that is run once, with the terminal passed on to it.
+type Command struct {
+	Args []string
+	// Env is added to the environment of this program.
+	Env            []string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Leash          *Leash
+	// Interactive leaves the command in our own process group, so that it may
+	// read from the terminal and gets Ctrl-C from it.
+	Interactive bool
+	// Grace is how long it may take to obey the signal; 1 s when zero.
+	Grace time.Duration
+}
+
+// Exit codes of a shell for what cannot be run.
+const (
+	codeNotExecutable = 126
+	codeNotFound      = 127
+)
+
+// StopSignal is a cause of cancellation that says which signal to pass on.
+type StopSignal interface {
+	error
+	StopSignal() syscall.Signal
+}
+
+// Run runs the command to its end and returns its exit code, 128 + n when
+// signal n ended it. When ctx is done the command gets the signal that is the
+// cause, else SIGTERM. An error means that it could not be run.
+func (c Command) Run(ctx context.Context) (int, error) {
+	cmd := exec.Command(c.Args[0], c.Args[1:]...)
+	cmd.Env = append(os.Environ(), c.Env...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
+	cmd.WaitDelay = lastWords
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !c.Interactive}
+	if err := cmd.Start(); err != nil {
+		return codeOf(err), fmt.Errorf("run %s: %w", c.Args[0], err)
+	}
+	r := &running{target: target(cmd.Process.Pid), exited: make(chan struct{})}
+	if !c.Interactive {
+		r.target = group(cmd.Process.Pid)
+	}
+	c.Leash.hold(r.target)
+	go func() {
+		r.await(cmd, c.Leash)
+		close(r.exited)
+	}()
+	select {
+	case <-r.exited:
+	case <-ctx.Done():
+		r.stop(signalOf(context.Cause(ctx)), orElse(c.Grace, time.Second))
+	}
+	return r.exit.code(), nil
+}
+
+func signalOf(cause error) syscall.Signal {
+	if stop, ok := errors.AsType[StopSignal](cause); ok {
+		return stop.StopSignal()
+	}
+	return syscall.SIGTERM
+}
+
+func codeOf(err error) int {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return codeNotFound
+	}
+	return codeNotExecutable
+}

@@ -1,0 +1,121 @@
+package process_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/process"
+)
+
+func newLeash(t *testing.T) *process.Leash {
+	t.Helper()
+	leash, err := process.NewLeash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(leash.Close)
+	return leash
+}
+
+func TestCommandExitCodes(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		err  string
+	}{
+		{"good", sh("exit 0"), 0, ""},
+		{"bad", sh("exit 7"), 7, ""},
+		{"signal", sh("kill -TERM $$"), 128 + 15, ""},
+		{"missing", []string{"no-such-program-anywhere"}, 127, "run no-such-program-anywhere"},
+		{"missing file", []string{"/no/where"}, 127, "run /no/where"},
+		{"not executable", []string{script}, 126, "permission denied"},
+	} {
+		for _, interactive := range []bool{false, true} {
+			code, err := process.Command{Args: c.args, Leash: newLeash(t), Interactive: interactive}.Run(t.Context())
+			if code != c.code || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: code %d, error %v", c.name, code, err)
+			}
+		}
+	}
+}
+
+func TestCommandIsConnected(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	code, err := process.Command{
+		Args: sh(`read line; echo "$line $WHO"; echo problem >&2`), Env: []string{"WHO=there"},
+		Stdin: strings.NewReader("hello\n"), Stdout: &stdout, Stderr: &stderr, Leash: newLeash(t),
+	}.Run(t.Context())
+	if code != 0 || err != nil || stdout.String() != "hello there\n" || stderr.String() != "problem\n" {
+		t.Errorf("code %d, %v, stdout %q, stderr %q", code, err, &stdout, &stderr)
+	}
+}
+
+// stopped is a cause of cancellation with a signal.
+type stopped struct{ signal syscall.Signal }
+
+func (stopped) Error() string                { return "stopped" }
+func (s stopped) StopSignal() syscall.Signal { return s.signal }
+
+// cancelOn cancels when text is written to it.
+type cancelOn struct {
+	cancel context.CancelCauseFunc
+	cause  error
+}
+
+func (c cancelOn) Write(data []byte) (int, error) {
+	c.cancel(c.cause)
+	return len(data), nil
+}
+
+func TestCommandGetsTheSignal(t *testing.T) {
+	for _, c := range []struct {
+		name, script string
+		cause        error
+		code         int
+	}{
+		{"interrupt", `trap 'exit 5' INT; echo go; sleep 1000 & wait`, stopped{syscall.SIGINT}, 5},
+		{"other cause", `trap 'exit 6' TERM; echo go; sleep 1000 & wait`, context.Canceled, 6},
+		// Not SIGHUP, which a process under nohup passes on as ignored.
+		{"untouched", `echo go; exec sleep 1000`, stopped{syscall.SIGUSR1}, 128 + int(syscall.SIGUSR1)},
+		{"stubborn", `trap '' TERM; echo go; sleep 1000`, stopped{syscall.SIGTERM}, 128 + 9},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			code, err := process.Command{
+				Args: sh(c.script), Stdout: cancelOn{cancel, c.cause}, Leash: newLeash(t), Grace: 200 * time.Millisecond,
+			}.Run(ctx)
+			if code != c.code || err != nil {
+				t.Errorf("code %d, want %d; error %v", code, c.code, err)
+			}
+		})
+	}
+}
+
+func TestCommandLeavesNothing(t *testing.T) {
+	grave := newGrave(t)
+	leash := newLeash(t)
+	ended := make(chan int, 1)
+	go func() {
+		code, _ := process.Command{
+			Args: sh(`exec 3>"$FIFO"; echo open >&3; sleep 1000 & exit 4`), Env: []string{"FIFO=" + grave.path}, Leash: leash,
+		}.Run(t.Context())
+		ended <- code
+	}()
+	grave.awaitOpen(t)
+	if code := <-ended; code != 4 {
+		t.Errorf("code %d", code)
+	}
+	grave.awaitAlone(t)
+}

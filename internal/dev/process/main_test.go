@@ -1,0 +1,128 @@
+package process_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/process"
+)
+
+// roles are what this test binary plays when it is started again.
+var roles = map[string]func(){"server": serve, "parent": keepAndHang}
+
+const roleVariable = "PROCESS_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if play, ok := roles[os.Getenv(roleVariable)]; ok {
+		play()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func role(name string) string { return roleVariable + "=" + name }
+
+func self(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// serve listens at $PORT and is ready at its third answer.
+func serve() {
+	var asked atomic.Int32
+	http.HandleFunc("/ready", func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) < 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	_ = http.ListenAndServe(net.JoinHostPort("127.0.0.1", os.Getenv("PORT")), nil)
+}
+
+// keepAndHang supervises a process until somebody kills it.
+func keepAndHang() {
+	leash, err := process.NewLeash()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	process.New(process.Options{
+		Command: []string{"sh", "-c", holdOpen}, Env: []string{"FIFO=" + os.Getenv("FIFO")},
+		Output: discard{}, Leash: leash,
+	}).Run(context.Background())
+}
+
+type discard struct{}
+
+func (discard) Write(data []byte) (int, error) { return len(data), nil }
+func (discard) Flush()                         {}
+
+// holdOpen keeps $FIFO open for writing in a process and a child of it, which
+// both ignore what asks them nicely to go.
+const holdOpen = `trap '' TERM; exec 3>"$FIFO"; echo open >&3; sleep 1000 & wait`
+
+// grave is a FIFO that tells when the last process which holds it open is gone.
+type grave struct {
+	path string
+	file *os.File
+}
+
+func newGrave(t *testing.T) *grave {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &grave{path: path}
+}
+
+// awaitOpen waits until somebody holds it open.
+func (g *grave) awaitOpen(t *testing.T) {
+	t.Helper()
+	file, err := os.Open(g.path) // Blocks until somebody opens the other end.
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	g.file = file
+	if _, err := file.Read(make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitAlone waits until nobody does any more.
+func (g *grave) awaitAlone(t *testing.T) {
+	t.Helper()
+	_ = g.file.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if n, err := g.file.Read(make([]byte, 1)); n != 0 || err == nil || os.IsTimeout(err) {
+		t.Fatalf("a process is left: read %d bytes, %v", n, err)
+	}
+}
+
+func TestNothingOutlivesAKilledParent(t *testing.T) {
+	grave := newGrave(t)
+	parent := exec.Command(self(t))
+	parent.Env = append(os.Environ(), role("parent"), "FIFO="+grave.path)
+	parent.Stderr = os.Stderr
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	grave.awaitOpen(t)
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	grave.awaitAlone(t)
+	_ = parent.Wait()
+}

@@ -1,0 +1,224 @@
+// Package process keeps local programs running beside a cluster: started in a
+// group of their own, restarted when they die or are told to, and never left
+// behind, however this program ends.
+//
+// What a process is for, which files it is made of, and what a user is told
+// are not known here. The dev loop calls it.
+package process
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Output takes what a process writes. Flush is called when it has ended.
+type Output interface {
+	io.Writer
+	Flush()
+}
+
+// Options configure a Process. Command, Output and Leash are required.
+type Options struct {
+	// Command is the program and its arguments.
+	Command []string
+	// Env is added to the environment of this program, as "KEY=value".
+	Env []string
+	// Dir is where it runs.
+	Dir string
+	// Port is where it will listen; 0 for a process that is ready once started.
+	Port int
+	// ReadyPath is asked over HTTP; empty means accepting connections is enough.
+	ReadyPath string
+
+	Output Output
+	Leash  *Leash
+	// Notify is told of what happens, from one goroutine at a time.
+	Notify func(Event)
+
+	// Backoff is the wait before the first restart of a process that died by
+	// itself; it doubles up to MaxBackoff. 250 ms and 10 s when zero.
+	Backoff, MaxBackoff time.Duration
+	// Grace is how long it may take to obey SIGTERM; 1 s when zero.
+	Grace time.Duration
+	// Patience is how long it may take to listen before that is reported;
+	// 10 s when zero.
+	Patience time.Duration
+}
+
+// steady is how long a process must have lived for its death to be a new one.
+const steady = 10 * time.Second
+
+// Event is what happened to a process: exactly one field but Took is set.
+type Event struct {
+	// Ready says that it can be used; Cause is why it was started again, empty
+	// the first time.
+	Ready bool
+	Cause string
+	Took  time.Duration
+
+	// Slow says that it runs and still does not answer after Took.
+	Slow bool
+
+	// Died is why it ended by itself; it is started again after Retry.
+	Died  error
+	Retry time.Duration
+}
+
+// Process is one supervised program.
+type Process struct {
+	options Options
+	restart chan string
+
+	mu      sync.Mutex
+	state   state
+	changed chan struct{} // closed and replaced when state changes
+}
+
+// state is what callers that want to use the process need to know.
+type state struct {
+	ready bool
+	down  error // why it is not even starting
+}
+
+// New makes a Process; Run starts it.
+func New(o Options) *Process {
+	o.Backoff = orElse(o.Backoff, 250*time.Millisecond)
+	o.MaxBackoff = orElse(o.MaxBackoff, 10*time.Second)
+	o.Grace = orElse(o.Grace, time.Second)
+	o.Patience = orElse(o.Patience, 10*time.Second)
+	if o.Notify == nil {
+		o.Notify = func(Event) {}
+	}
+	return &Process{options: o, restart: make(chan string, 1), changed: make(chan struct{})}
+}
+
+func orElse(d, otherwise time.Duration) time.Duration {
+	if d == 0 {
+		return otherwise
+	}
+	return d
+}
+
+// Restart ends the process and starts it again; cause says why.
+func (p *Process) Restart(cause string) {
+	select {
+	case p.restart <- cause:
+	default: // One is on its way already.
+	}
+}
+
+// Run keeps the process running until ctx is done; then nothing of it is left.
+func (p *Process) Run(ctx context.Context) {
+	wait, cause := p.options.Backoff, ""
+	for {
+		began := time.Now()
+		next, err := p.once(ctx, cause)
+		if ctx.Err() != nil {
+			p.set(state{down: ctx.Err()})
+			return
+		}
+		if cause = next; err == nil {
+			wait = p.options.Backoff
+			continue
+		}
+		if time.Since(began) > steady {
+			wait = p.options.Backoff
+		}
+		p.set(state{down: err})
+		p.options.Notify(Event{Died: err, Retry: wait})
+		if next, asked := p.rest(ctx, wait); asked {
+			cause = next
+		}
+		wait = min(2*wait, p.options.MaxBackoff)
+	}
+}
+
+// rest waits before a restart. Somebody who asks for one need not wait.
+func (p *Process) rest(ctx context.Context, wait time.Duration) (cause string, asked bool) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case cause = <-p.restart:
+		return cause, true
+	}
+	return "", false
+}
+
+// once starts the process and sees it to its end. It returns why the next one
+// is to be started, and an error if this one ended without being told to.
+func (p *Process) once(ctx context.Context, cause string) (next string, err error) {
+	p.set(state{})
+	began := time.Now()
+	run, err := launch(launchOptions{
+		command: p.options.Command, env: p.options.Env, dir: p.options.Dir,
+		output: p.options.Output, leash: p.options.Leash,
+	})
+	if err != nil {
+		return "could not be started", err
+	}
+	probing, stopProbing := context.WithCancel(ctx)
+	probed := make(chan struct{})
+	go func() {
+		defer close(probed)
+		p.probe(probing, began, cause)
+	}()
+	defer func() {
+		stopProbing()
+		<-probed
+	}()
+	select {
+	case <-run.exited:
+		return "process ended", run.exit.err()
+	case next = <-p.restart:
+	case <-ctx.Done():
+	}
+	run.stop(syscall.SIGTERM, p.options.Grace)
+	return next, nil
+}
+
+// probe waits until the process answers and says so.
+func (p *Process) probe(ctx context.Context, began time.Time, cause string) {
+	slow := time.AfterFunc(p.options.Patience, func() {
+		if ctx.Err() == nil {
+			p.options.Notify(Event{Slow: true, Took: p.options.Patience})
+		}
+	})
+	defer slow.Stop()
+	if !answers(ctx, p.options.Port, p.options.ReadyPath) {
+		return
+	}
+	p.set(state{ready: true})
+	p.options.Notify(Event{Ready: true, Cause: cause, Took: time.Since(began)})
+}
+
+func (p *Process) set(s state) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state = s
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// WaitReady waits for a process that is starting. It returns at once when the
+// process is ready, or down and waiting to be started again.
+func (p *Process) WaitReady(ctx context.Context) error {
+	for {
+		p.mu.Lock()
+		now, changed := p.state, p.changed
+		p.mu.Unlock()
+		if now.ready || now.down != nil {
+			return now.down
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("wait until it answers: %w", context.Cause(ctx))
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package process_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/process"
+)
+
+// output collects what a process writes.
+type output struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (o *output) Write(data []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Buffer.Write(data)
+}
+
+func (o *output) Flush() { _, _ = o.Write([]byte("(end)")) }
+
+func (o *output) text() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.String()
+}
+
+// supervised is a process under test and what was heard of it.
+type supervised struct {
+	*process.Process
+	output *output
+	events chan process.Event
+	stop   func()
+}
+
+// supervise runs a process; when the test is over nothing of it is left.
+func supervise(t *testing.T, o process.Options) *supervised {
+	t.Helper()
+	leash, err := process.NewLeash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &supervised{output: &output{}, events: make(chan process.Event, 100)}
+	o.Leash, o.Output, o.Notify = leash, s.output, func(e process.Event) { s.events <- e }
+	s.Process = process.New(o)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		s.Run(ctx)
+		close(ended)
+	}()
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		<-ended
+		leash.Close()
+	})
+	t.Cleanup(s.stop)
+	return s
+}
+
+func (s *supervised) next(t *testing.T) process.Event {
+	t.Helper()
+	select {
+	case e := <-s.events:
+		return e
+	case <-time.After(20 * time.Second):
+		t.Fatalf("nothing happened; output so far: %s", s.output.text())
+		return process.Event{}
+	}
+}
+
+func sh(script string) []string { return []string{"sh", "-c", script} }
+
+func TestDeadProcessIsRestartedWithBackoff(t *testing.T) {
+	s := supervise(t, process.Options{
+		Command: sh("echo out; echo err >&2; printf rest; exit 3"),
+		Port:    1, // Nobody answers there.
+		Backoff: time.Millisecond, MaxBackoff: 4 * time.Millisecond,
+	})
+	for _, want := range []time.Duration{1, 2, 4, 4} {
+		e := s.next(t)
+		if e.Died == nil || e.Died.Error() != "ended with exit code 3" || e.Retry != want*time.Millisecond {
+			t.Fatalf("got %+v, want a retry after %d ms", e, want)
+		}
+	}
+	if got := s.output.text(); !strings.HasPrefix(got, "out\nerr\nrest(end)out\n") {
+		t.Errorf("output: %q", got)
+	}
+}
+
+func TestReasonsOfDeath(t *testing.T) {
+	for script, want := range map[string]string{
+		"exit 0":         "ended with exit code 0 although it should keep running",
+		"kill -KILL $$":  "killed by signal 9 (killed)",
+		"exec /no/where": "ended with exit code 127",
+	} {
+		s := supervise(t, process.Options{Command: sh(script), Port: 1, Backoff: time.Hour})
+		if e := s.next(t); e.Died == nil || e.Died.Error() != want {
+			t.Errorf("%s: got %v, want %s", script, e.Died, want)
+		}
+	}
+}
+
+func TestProgramThatIsNotThere(t *testing.T) {
+	s := supervise(t, process.Options{Command: []string{"no-such-program-anywhere"}, Backoff: time.Hour})
+	e := s.next(t)
+	if e.Died == nil || !strings.Contains(e.Died.Error(), "no-such-program-anywhere") {
+		t.Errorf("got %v", e.Died)
+	}
+	if err := s.WaitReady(t.Context()); !errors.Is(err, e.Died) {
+		t.Errorf("a caller is told %v", err)
+	}
+}
+
+func TestRestart(t *testing.T) {
+	s := supervise(t, process.Options{Command: sh("echo up; exec sleep 1000"), Env: []string{"A=b"}})
+	if e := s.next(t); !e.Ready || e.Cause != "" {
+		t.Fatalf("first: %+v", e)
+	}
+	s.Restart("sync.py changed")
+	if e := s.next(t); !e.Ready || e.Cause != "sync.py changed" {
+		t.Fatalf("second: %+v", e)
+	}
+	if err := s.WaitReady(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRestartNeedsNoPatience(t *testing.T) {
+	dir := t.TempDir()
+	s := supervise(t, process.Options{
+		Command: sh(`[ -e fixed ] || { touch fixed; exit 1; }; exec sleep 1000`), Dir: dir, Backoff: time.Hour,
+	})
+	for e := s.next(t); e.Died == nil; e = s.next(t) { // It may count as ready before it dies.
+	}
+	s.Restart("file changed")
+	if e := s.next(t); !e.Ready || e.Cause != "file changed" {
+		t.Errorf("got %+v", e)
+	}
+}
+
+func TestReadyMeansAnswering(t *testing.T) {
+	port, err := process.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := supervise(t, process.Options{
+		Command: []string{self(t)}, Env: []string{role("server"), "PORT=" + strconv.Itoa(port)},
+		Port: port, ReadyPath: "/ready",
+	})
+	if err := s.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e := s.next(t); !e.Ready {
+		t.Errorf("got %+v", e)
+	}
+}
+
+func TestSilentProcessIsReported(t *testing.T) {
+	s := supervise(t, process.Options{Command: sh("exec sleep 1000"), Port: 1, Patience: time.Millisecond})
+	if e := s.next(t); !e.Slow {
+		t.Errorf("got %+v", e)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := s.WaitReady(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a caller is told %v", err)
+	}
+}
+
+func TestWholeGroupGoes(t *testing.T) {
+	grave := newGrave(t)
+	s := supervise(t, process.Options{
+		Command: sh(holdOpen), Env: []string{"FIFO=" + grave.path}, Grace: 10 * time.Millisecond,
+	})
+	grave.awaitOpen(t)
+	s.stop()
+	grave.awaitAlone(t)
+}
+
+func TestChildrenGoWithADeadLeader(t *testing.T) {
+	grave := newGrave(t)
+	supervise(t, process.Options{
+		Command: sh(`exec 3>"$FIFO"; echo open >&3; sleep 1000 & exit 1`), Env: []string{"FIFO=" + grave.path},
+		Backoff: time.Hour,
+	})
+	grave.awaitOpen(t)
+	grave.awaitAlone(t)
+}

@@ -1,0 +1,100 @@
+package progress
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Codes every terminal of the last decades understands.
+const (
+	clearBelow = "\x1b[J"
+	lineUp     = "\x1b[%dA\r"
+	reset      = "\x1b[0m"
+)
+
+const (
+	frames    = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+	frameTime = 100 * time.Millisecond
+)
+
+// animate keeps the moving lines moving for as long as there are any.
+func (r *Reporter) animate() {
+	if !r.options.Live || r.stop != nil {
+		return
+	}
+	stop := make(chan struct{})
+	r.stop = stop
+	go func() {
+		ticker := time.NewTicker(frameTime)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-ticker.C:
+				r.tick()
+			}
+		}
+	}()
+}
+
+func (r *Reporter) tick() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.frame++
+	r.redraw()
+}
+
+// redraw replaces the moving lines by what they say now.
+func (r *Reporter) redraw() {
+	if !r.options.Live {
+		return
+	}
+	r.erase()
+	if len(r.phases) == 0 {
+		r.rest()
+		return
+	}
+	spinner := []rune(frames)
+	mark := string(spinner[r.frame%len(spinner)])
+	var text strings.Builder
+	for _, p := range r.phases {
+		text.WriteString(clip(p.line(mark), r.options.Width-1) + "\n")
+	}
+	r.drawn = len(r.phases)
+	_, _ = io.WriteString(r.options.Out, text.String())
+}
+
+// rest stops the animation until there is a phase again.
+func (r *Reporter) rest() {
+	if r.stop != nil {
+		close(r.stop)
+		r.stop = nil
+	}
+}
+
+func (r *Reporter) erase() {
+	if r.drawn > 0 {
+		fmt.Fprintf(r.options.Out, lineUp+clearBelow, r.drawn)
+		r.drawn = 0
+	}
+}
+
+// clip keeps a moving line on one row; a wrapped line could not be erased.
+func clip(text string, width int) string {
+	runes := []rune(text)
+	return string(runes[:min(len(runes), max(width, 1))])
+}
+
+func (r *Reporter) good(text string) string  { return r.paint("32", text) }
+func (r *Reporter) bad(text string) string   { return r.paint("31", text) }
+func (r *Reporter) faint(text string) string { return r.paint("2", text) }
+
+func (r *Reporter) paint(code, text string) string {
+	if !r.options.Color || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + reset
+}

@@ -1,0 +1,134 @@
+package progress_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/progress"
+)
+
+// pass moves the clock of a synctest bubble, which waits for nobody.
+func pass(d time.Duration) { <-time.After(d) }
+
+func TestPlainLinesAreWrittenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		r := progress.New(progress.Options{Out: &out})
+		first, second := r.Phase("etcd"), r.Phase("kube-apiserver")
+		pass(250 * time.Millisecond)
+		first.Done("")
+		first.Done("twice is once")
+		pass(2650 * time.Millisecond)
+		second.Fail()
+		r.Phase("apply").Done("5 objects")
+		r.Event(70*time.Second, "%s changed", "a.yaml")
+		r.Problem(errors.New("one\ntwo"))
+		r.Close()
+		want := `✓ etcd                                      250ms
+✗ kube-apiserver                             2.9s
+✓ apply                                       0ms  5 objects
+✓ a.yaml changed (1m10s)
+✗ one
+  two
+`
+		if got := out.String(); got != want {
+			t.Errorf("got:\n%s\nwant:\n%s", got, want)
+		}
+	})
+}
+
+// screen plays a terminal: it knows the two codes that moving lines need.
+type screen struct{ lines []string }
+
+func (s *screen) Write(data []byte) (int, error) {
+	text := string(data)
+	for text != "" {
+		var up int
+		if n, _ := fmt.Sscanf(text, "\x1b[%dA\r\x1b[J", &up); n == 1 {
+			s.lines = s.lines[:len(s.lines)-up]
+			_, text, _ = strings.Cut(text, "\x1b[J")
+			continue
+		}
+		line, rest, _ := strings.Cut(text, "\n")
+		s.lines, text = append(s.lines, line), rest
+	}
+	return len(data), nil
+}
+
+func TestMovingLinesStayAtTheBottom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out screen
+		r := progress.New(progress.Options{Out: &out, Live: true, Width: 20})
+		etcd, api := r.Phase("etcd"), r.Phase("kube-apiserver")
+		r.Line("hello")
+		pass(350 * time.Millisecond)
+		synctest.Wait()
+		r.Line("there")
+		if got := strings.Join(out.lines, "\n"); got != "hello\nthere\n⠸ etcd             \n⠸ kube-apiserver   " {
+			t.Errorf("under way:\n%s", got)
+		}
+		etcd.Done("")
+		api.Done("")
+		if len(out.lines) != 4 || !strings.HasPrefix(out.lines[3], "✓ kube-apiserver") {
+			t.Errorf("at the end: %q", out.lines)
+		}
+	})
+}
+
+func TestColorsAreOnlyWhereTheyAreWanted(t *testing.T) {
+	for _, color := range []bool{false, true} {
+		var out bytes.Buffer
+		r := progress.New(progress.Options{Out: &out, Color: color})
+		fmt.Fprintln(r.Writer("hook"), "text")
+		r.Phase("etcd").Done("")
+		if got := strings.Contains(out.String(), "\x1b["); got != color {
+			t.Errorf("color %t: %q", color, out.String())
+		}
+	}
+}
+
+func TestWritersKeepLinesWhole(t *testing.T) {
+	var out bytes.Buffer
+	r := progress.New(progress.Options{Out: &out})
+	a, b := r.Writer("a"), r.Writer("b")
+	for _, piece := range []string{"on", "e\r\ntw", "o\n\nthr"} {
+		fmt.Fprint(a, piece)
+		fmt.Fprintln(b, "between")
+	}
+	a.Flush()
+	a.Flush()
+	want := "b | between\na | one\nb | between\na | two\na |\nb | between\na | thr\n"
+	if got := strings.ReplaceAll(out.String(), "| \n", "|\n"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestEndlessLineIsBroken(t *testing.T) {
+	var out bytes.Buffer
+	w := progress.New(progress.Options{Out: &out}).Writer("a")
+	fmt.Fprint(w, strings.Repeat("x", 100<<10))
+	if got := strings.Count(out.String(), "\n"); got != 1 {
+		t.Errorf("%d lines of 100 KiB without an end", got)
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	var out bytes.Buffer
+	r := progress.New(progress.Options{Out: &out, Live: true})
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			phase := r.Phase(fmt.Sprint(i))
+			fmt.Fprintln(r.Writer("w"), "line")
+			phase.Done("")
+		})
+	}
+	all.Wait()
+	r.Close()
+}

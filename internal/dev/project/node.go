@@ -1,0 +1,135 @@
+package project
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// node is a place in the decoded file that knows its path, so that whatever is
+// wrong there is reported with where it is. Reading goes on after a problem:
+// a user learns all of them at once.
+type node struct {
+	path     string
+	value    any
+	problems *[]error
+}
+
+func (n node) complain(format string, args ...any) {
+	err := fmt.Errorf(format, args...)
+	if n.path != "" {
+		err = fmt.Errorf("%s: %w", n.path, err)
+	}
+	*n.problems = append(*n.problems, err)
+}
+
+// object checks that the node is an object with no fields but the known.
+func (n node) object(known ...string) node {
+	fields, ok := n.value.(map[string]any)
+	if !ok {
+		n.complain("want an object, found %s", describe(n.value))
+		return node{path: n.path, value: map[string]any{}, problems: n.problems}
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if !slices.Contains(known, name) {
+			n.field(name).complain("unknown field; known are %v", known)
+		}
+	}
+	return n
+}
+
+// field is a place in an object; its value is nil when it is not there.
+func (n node) field(name string) node {
+	path := name
+	if n.path != "" {
+		path = n.path + "." + name
+	}
+	fields, _ := n.value.(map[string]any)
+	return node{path: path, value: fields[name], problems: n.problems}
+}
+
+func (n node) list() []node {
+	if n.value == nil {
+		return nil
+	}
+	items, ok := n.value.([]any)
+	if !ok {
+		n.complain("want a list, found %s", describe(n.value))
+	}
+	nodes := make([]node, len(items))
+	for i, item := range items {
+		nodes[i] = node{path: fmt.Sprintf("%s[%d]", n.path, i), value: item, problems: n.problems}
+	}
+	return nodes
+}
+
+// text is the string there, or "" when nothing is.
+func (n node) text() string {
+	if n.value == nil {
+		return ""
+	}
+	return n.required()
+}
+
+func (n node) required() string {
+	switch value := n.value.(type) {
+	case string:
+		if value == "" {
+			n.complain("must not be empty")
+		}
+		return value
+	case float64, int64, bool:
+		n.complain("want text, found %s; put it in quotes", describe(value))
+	default:
+		n.complain("want text, found %s", describe(value))
+	}
+	return ""
+}
+
+func (n node) texts() []string {
+	var all []string
+	for _, item := range n.list() {
+		all = append(all, item.argument())
+	}
+	return all
+}
+
+// argument is a text that may be empty, as an argument of a program may be.
+func (n node) argument() string {
+	if n.value == "" {
+		return ""
+	}
+	return n.required()
+}
+
+func (n node) textMap() map[string]string {
+	if n.value == nil {
+		return nil
+	}
+	fields, ok := n.value.(map[string]any)
+	if !ok {
+		n.complain("want an object, found %s", describe(n.value))
+	}
+	all := make(map[string]string, len(fields))
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		all[name] = n.field(name).argument()
+	}
+	return all
+}
+
+func describe(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return "nothing"
+	case string:
+		return fmt.Sprintf("the text %q", value)
+	case bool:
+		return fmt.Sprintf("the boolean %t", value)
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	default:
+		return fmt.Sprintf("the number %v", value)
+	}
+}

@@ -1,0 +1,159 @@
+// Package project reads setpoint.yaml: which manifests a folder wants applied
+// and which local processes stand in for which Services.
+//
+// Reading and checking only: nothing is applied or started here, and the files
+// it names need not exist yet. The dev loop calls it once for each folder.
+package project
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"sigs.k8s.io/yaml"
+)
+
+// FileName is the file that makes a folder a project.
+const FileName = "setpoint.yaml"
+
+// Project is one folder with a setpoint.yaml.
+type Project struct {
+	// Dir is the folder, absolute.
+	Dir string
+	// File is the path of setpoint.yaml as a user would type it.
+	File string
+	// Apply lists manifest files and folders of them, absolute, in order.
+	Apply []string
+	// Processes are started beside the cluster.
+	Processes []Process
+}
+
+// Process is one program that setpoint.yaml wants running.
+type Process struct {
+	// Name stands before each line of its output.
+	Name string
+	// Command and Env may contain "{port}".
+	Command []string
+	Env     map[string]string
+	// Dir is where it runs, absolute.
+	Dir string
+	// Service is the host it answers for; nil for a process that serves nobody.
+	Service *Service
+	// Ready is an HTTP path that answers when the process can be used. Empty
+	// means that accepting connections is enough.
+	Ready string
+	// Watch lists files and folders, absolute, whose changes restart it. Empty
+	// means what its command names, or everything in Dir.
+	Watch []string
+}
+
+// Load reads the setpoint.yaml of a folder. An error names the file and the
+// field; there may be several.
+func Load(dir string) (*Project, error) {
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, FileName)
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s has no %s: %w", dir, FileName, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := parse(data, absolute)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	p.File = file
+	return p, nil
+}
+
+// Parse reads what setpoint.yaml says for the folder dir.
+func parse(data []byte, dir string) (*Project, error) {
+	var tree any
+	if err := yaml.UnmarshalStrict(data, &tree); err != nil {
+		return nil, err
+	}
+	if tree == nil {
+		tree = map[string]any{}
+	}
+	var problems []error
+	p := readProject(node{value: tree, problems: &problems}, dir)
+	return p, errors.Join(problems...)
+}
+
+func readProject(n node, dir string) *Project {
+	fields := n.object("apply", "processes")
+	p := &Project{Dir: dir}
+	for _, item := range fields.field("apply").list() {
+		p.Apply = append(p.Apply, within(dir, item.required()))
+	}
+	seen := map[string]bool{}
+	for _, item := range fields.field("processes").list() {
+		process := readProcess(item, dir)
+		if seen[process.Name] {
+			item.field("name").complain("two processes are called %q; give one another name", process.Name)
+		}
+		seen[process.Name] = true
+		p.Processes = append(p.Processes, process)
+	}
+	return p
+}
+
+func readProcess(n node, dir string) Process {
+	n = n.object("name", "command", "env", "dir", "service", "ready", "watch")
+	p := Process{
+		Name:    n.field("name").text(),
+		Command: n.field("command").texts(),
+		Env:     n.field("env").textMap(),
+		Dir:     within(dir, n.field("dir").text()),
+		Ready:   n.field("ready").text(),
+	}
+	for _, path := range n.field("watch").list() {
+		p.Watch = append(p.Watch, within(p.Dir, path.required()))
+	}
+	if len(p.Command) == 0 {
+		n.field("command").complain("required: the program to run and its arguments")
+		return p
+	}
+	if service := n.field("service"); service.value != nil {
+		p.Service = readService(service)
+	}
+	if p.Name == "" {
+		p.Name = p.defaultName()
+	}
+	p.check(n)
+	return p
+}
+
+// check holds the rules that need more than one field.
+func (p *Process) check(n node) {
+	if p.Service != nil && !p.usesPort() {
+		n.field("service").complain(`the process must learn its port: write "{port}" in command or env`)
+	}
+	if p.Ready != "" && p.Service == nil {
+		n.field("ready").complain("only a process with a service can be asked whether it is ready")
+	}
+	if p.Ready != "" && p.Ready[0] != '/' {
+		n.field("ready").complain("want an HTTP path that begins with /, found %q", p.Ready)
+	}
+}
+
+// defaultName is the Service's, else the program's.
+func (p *Process) defaultName() string {
+	if p.Service != nil {
+		return p.Service.Name
+	}
+	return filepath.Base(p.Command[0])
+}
+
+func within(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}

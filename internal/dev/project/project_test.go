@@ -1,0 +1,164 @@
+package project_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/project"
+)
+
+// write makes a folder with a setpoint.yaml.
+func write(t *testing.T, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, project.FileName), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestLoad(t *testing.T) {
+	dir := write(t, `
+apply: [crd.yaml, more, /abs.yaml]
+processes:
+- command: [python3, -u, sync.py, "{port}", ""]
+  env: {PORT: "{port}", EMPTY: ""}
+  service: hook.web
+  ready: /healthz
+- name: worker
+  command: [./worker]
+  dir: sub
+  watch: [src]
+- command: [/usr/bin/other, "--listen=:{port}"]
+  service: hook.web:8443
+  name: secure
+`)
+	got, err := project.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &project.Project{
+		Dir:   dir,
+		File:  filepath.Join(dir, "setpoint.yaml"),
+		Apply: []string{filepath.Join(dir, "crd.yaml"), filepath.Join(dir, "more"), "/abs.yaml"},
+		Processes: []project.Process{{
+			Name: "hook", Command: []string{"python3", "-u", "sync.py", "{port}", ""}, Dir: dir,
+			Env:     map[string]string{"PORT": "{port}", "EMPTY": ""},
+			Service: &project.Service{Name: "hook", Namespace: "web"}, Ready: "/healthz",
+		}, {
+			Name: "worker", Command: []string{"./worker"}, Dir: filepath.Join(dir, "sub"),
+			Watch: []string{filepath.Join(dir, "sub", "src")},
+		}, {
+			Name: "secure", Command: []string{"/usr/bin/other", "--listen=:{port}"}, Dir: dir,
+			Service: &project.Service{Name: "hook", Namespace: "web", Port: 8443},
+		}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	ported := got.Processes[0].WithPort(4711)
+	if ported.Command[3] != "4711" || ported.Env["PORT"] != "4711" || got.Processes[0].Env["PORT"] != "{port}" {
+		t.Errorf("with port: %v %v", ported.Command, ported.Env)
+	}
+}
+
+func TestEmptyFileIsAProject(t *testing.T) {
+	if _, err := project.Load(write(t, "# nothing yet\n")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLoadSaysWhatIsWrongAndWhere(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"not YAML":             {"apply: [", "did not find expected node content"},
+		"twice":                {"apply: []\napply: []", `key "apply" already set`},
+		"a list":               {"[]", "want an object, found a list"},
+		"unknown field":        {"aply: []", "aply: unknown field; known are [apply processes]"},
+		"unknown deep":         {"processes: [{command: [a], enviroment: {}}]", "processes[0].enviroment: unknown field"},
+		"apply text":           {"apply: crd.yaml", `apply: want a list, found the text "crd.yaml"`},
+		"apply number":         {"apply: [a, 1]", "apply[1]: want text, found the number 1; put it in quotes"},
+		"apply empty":          {`apply: [""]`, "apply[0]: must not be empty"},
+		"process text":         {"processes: [run]", `processes[0]: want an object, found the text "run"`},
+		"no command":           {"processes: [{name: a}]", "processes[0].command: required"},
+		"command text":         {"processes: [{command: ls}]", "processes[0].command: want a list"},
+		"command null":         {"processes: [{command: [a, null]}]", "processes[0].command[1]: want text, found nothing"},
+		"env number":           {"processes: [{command: [a], env: {PORT: 1}}]", "processes[0].env.PORT: want text, found the number 1"},
+		"env boolean":          {"processes: [{command: [a], env: {PORT: yes}}]", "processes[0].env.PORT: want text, found the boolean true"},
+		"env list":             {"processes: [{command: [a], env: [PORT]}]", "processes[0].env: want an object, found a list"},
+		"service form":         {"processes: [{command: ['{port}'], service: hook}]", `processes[0].service: want "name.namespace"`},
+		"service URL":          {"processes: [{command: ['{port}'], service: 'http://a.b/'}]", `processes[0].service: want "name.namespace"`},
+		"service case":         {"processes: [{command: ['{port}'], service: A.b}]", `processes[0].service: want "name.namespace"`},
+		"service port":         {"processes: [{command: ['{port}'], service: 'a.b:99999'}]", `processes[0].service: "99999" is no port`},
+		"service without port": {"processes: [{command: [a], service: a.b}]", `processes[0].service: the process must learn its port`},
+		"ready alone":          {"processes: [{command: [a], ready: /}]", "processes[0].ready: only a process with a service"},
+		"ready form":           {"processes: [{command: ['{port}'], service: a.b, ready: health}]", "processes[0].ready: want an HTTP path"},
+		"same name":            {"processes: [{command: [a]}, {command: [b/a]}]", `processes[1].name: two processes are called "a"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := write(t, c.text)
+			_, err := project.Load(dir)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if !strings.HasPrefix(err.Error(), filepath.Join(dir, "setpoint.yaml")+": ") || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestLoadTellsAllProblems(t *testing.T) {
+	_, err := project.Load(write(t, "apply: [1]\nprocesses: [{}]\nmore: 1"))
+	for _, want := range []string{"more: unknown field", "apply[0]", "processes[0].command"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %s", err, want)
+		}
+	}
+}
+
+func TestLoadWithoutFile(t *testing.T) {
+	dir := t.TempDir()
+	_, err := project.Load(dir)
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), dir+" has no setpoint.yaml") {
+		t.Error(err)
+	}
+}
+
+func TestServiceMatches(t *testing.T) {
+	anyPort := project.Service{Name: "hook", Namespace: "web"}
+	onePort := project.Service{Name: "hook", Namespace: "web", Port: 8443}
+	for _, c := range []struct {
+		addr     string
+		any, one bool
+	}{
+		{"hook.web:80", true, false},
+		{"hook.web:8443", true, true},
+		{"hook.web.svc:80", true, false},
+		{"hook.web.svc.cluster.local:8443", true, true},
+		{"hook.web.svc.cluster.local.:8443", true, true},
+		{"HOOK.web:80", true, false},
+		{"hook.web", true, false},
+		{"hook.other:80", false, false},
+		{"hook:80", false, false},
+		{"xhook.web:80", false, false},
+		{"hook.web.example.com:80", false, false},
+		{"127.0.0.1:80", false, false},
+		{"[::1]:80", false, false},
+	} {
+		if got := anyPort.Matches(c.addr); got != c.any {
+			t.Errorf("%s: any port: %t", c.addr, got)
+		}
+		if got := onePort.Matches(c.addr); got != c.one {
+			t.Errorf("%s: port 8443: %t", c.addr, got)
+		}
+	}
+	if got := onePort.String(); got != "hook.web:8443" {
+		t.Error(got)
+	}
+}

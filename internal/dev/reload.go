@@ -1,0 +1,116 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/dev/project"
+	"github.com/setpoint-dev/setpoint/internal/dev/watch"
+)
+
+// applyAll applies the manifests of all projects for the first time. What went
+// wrong is shown and tried again when a file changes, unless a command waits
+// for it.
+func (s *session) applyAll(ctx context.Context) error {
+	var problems []error
+	for _, w := range s.projects {
+		phase := s.Reporter.Phase("apply " + filepath.Dir(w.File))
+		changes, err := w.manifests.Sync(ctx)
+		w.applied = changes.Applied
+		if err != nil {
+			phase.Fail()
+			problems = append(problems, err)
+			continue
+		}
+		phase.Done(fmt.Sprintf("%d objects", len(changes.Applied)))
+	}
+	err := errors.Join(problems...)
+	if err == nil || len(s.Command) > 0 || ctx.Err() != nil {
+		return err
+	}
+	s.Reporter.Problem(err)
+	return nil
+}
+
+// watchFiles keeps the cluster and the processes in step with their files.
+func (s *session) watchFiles(ctx context.Context) error {
+	watcher, err := watch.New(s.watched()...)
+	if err != nil {
+		return err
+	}
+	s.background.Go(func() {
+		watcher.Run(ctx, func(paths []string) { s.reload(ctx, paths) })
+	})
+	return nil
+}
+
+// watched are the folders in which a file may matter.
+func (s *session) watched() []string {
+	var dirs []string
+	for _, w := range s.projects {
+		dirs = append(dirs, w.Dir)
+		for _, path := range w.Apply {
+			dirs = append(dirs, filepath.Dir(path))
+		}
+	}
+	for _, l := range s.locals {
+		dirs = append(dirs, l.Dir)
+		for _, path := range l.sources.paths {
+			dirs = append(dirs, filepath.Dir(path))
+		}
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+// reload acts on a burst of changed files. Processes first: they start by
+// themselves while manifests are applied.
+func (s *session) reload(ctx context.Context, paths []string) {
+	for _, l := range s.locals {
+		if i := slices.IndexFunc(paths, l.sources.have); i >= 0 {
+			l.process.Restart(filepath.Base(paths[i]) + " changed")
+		}
+	}
+	for _, w := range s.projects {
+		if slices.Contains(paths, filepath.Join(w.Dir, project.FileName)) {
+			s.Reporter.Line("! %s changed: start again to use it", w.File)
+		}
+		isManifest := func(path string) bool { return isManifestOf(w.Project, path) }
+		if i := slices.IndexFunc(paths, isManifest); i >= 0 {
+			s.resync(ctx, w, filepath.Base(paths[i]))
+		}
+	}
+}
+
+// resync applies what changed in a project's manifests.
+func (s *session) resync(ctx context.Context, w *workspace, changed string) {
+	began := time.Now()
+	changes, err := w.manifests.Sync(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	took := time.Since(began)
+	for _, key := range changes.Applied {
+		s.Reporter.Event(took, "%s changed: applied %s", changed, key)
+	}
+	for _, key := range changes.Deleted {
+		s.Reporter.Event(took, "%s changed: deleted %s, which no manifest holds any more", changed, key)
+	}
+	if err != nil {
+		s.Reporter.Problem(err)
+	}
+	w.remember(changes)
+}
+
+// remember keeps the list of what is applied.
+func (w *workspace) remember(changes manifest.Changes) {
+	w.applied = slices.DeleteFunc(w.applied, func(key manifest.Key) bool {
+		return slices.Contains(changes.Deleted, key)
+	})
+	w.applied = append(w.applied, changes.Applied...)
+}

@@ -1,0 +1,215 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/dev/process"
+	"github.com/setpoint-dev/setpoint/internal/dev/project"
+	"github.com/setpoint-dev/setpoint/internal/host"
+)
+
+const (
+	// stopLimit is how long everything may take to end.
+	stopLimit = 2500 * time.Millisecond
+	// processGrace is how long a process may take to obey; part of stopLimit.
+	processGrace = time.Second
+	// readyLimit is how long a command waits for the processes it needs.
+	readyLimit = 60 * time.Second
+)
+
+// session is one run of the development loop.
+type session struct {
+	Options
+	began    time.Time
+	cancel   context.CancelCauseFunc
+	projects []*workspace
+	locals   []*local
+
+	leash   *process.Leash
+	cluster Cluster
+	config  *rest.Config
+	engine  Engine
+
+	background   sync.WaitGroup // what ends when the context does
+	terminalLent atomic.Bool
+}
+
+// workspace is a project and what became of its manifests.
+type workspace struct {
+	*project.Project
+	manifests *manifest.Set
+	applied   []manifest.Key
+}
+
+// run goes through the steps of a session, then waits for its end.
+func (s *session) run(ctx context.Context) (int, error) {
+	steps := []func(context.Context) error{
+		s.boot, s.prepare, s.startEngine, s.startProcesses, s.awaitEngine, s.awaitProcesses, s.applyAll, s.watchFiles,
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return s.interrupted(ctx, err)
+		}
+	}
+	if len(s.Command) > 0 {
+		return s.runCommand(ctx)
+	}
+	s.greet()
+	<-ctx.Done()
+	if _, asked := errors.AsType[signalled](context.Cause(ctx)); asked {
+		return 0, nil
+	}
+	return exitFailure, context.Cause(ctx)
+}
+
+// interrupted is the end of a session that did not get to its point: by a
+// signal, by the end of the cluster, or by an error of its own.
+func (s *session) interrupted(ctx context.Context, err error) (int, error) {
+	if stop, asked := errors.AsType[signalled](context.Cause(ctx)); asked {
+		return 128 + int(stop.signal), nil
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return exitFailure, cause
+	}
+	return exitFailure, err
+}
+
+func (s *session) boot(ctx context.Context) error {
+	cluster, err := s.Boot(ctx, BootOptions{
+		DataDir: s.DataDir, Kubeconfig: s.Kubeconfig, Log: s.Log,
+		Progress: func(name string) func(error) { return s.phase(name) },
+	})
+	if err != nil {
+		return fmt.Errorf("boot the control plane: %w", err)
+	}
+	s.cluster = cluster
+	s.background.Go(func() { s.mourn(ctx) })
+	return s.connect()
+}
+
+// mourn ends the session when its cluster is gone for good.
+func (s *session) mourn(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-s.cluster.Done():
+		s.cancel(fmt.Errorf("the control plane ended: %w", s.cluster.Err()))
+	}
+}
+
+func (s *session) connect() error {
+	config, err := clientcmd.BuildConfigFromFlags("", s.cluster.Kubeconfig())
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	config.QPS = -1 // The API server's own limits are enough.
+	config.UserAgent = "setpoint/" + s.Version
+	s.config = config
+	for _, w := range s.projects {
+		if w.manifests, err = manifest.NewSet(config, w.Apply); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *session) startEngine(ctx context.Context) error {
+	engine, err := s.NewEngine(host.Options{
+		Config: s.config, Dial: s.dial, Version: s.Version, Log: s.Log,
+	})
+	if err != nil {
+		return fmt.Errorf("start the engine: %w", err)
+	}
+	s.engine = engine
+	s.background.Go(func() {
+		if err := engine.Run(ctx); err != nil && ctx.Err() == nil {
+			s.cancel(fmt.Errorf("the engine ended: %w", err))
+		}
+	})
+	return nil
+}
+
+func (s *session) awaitEngine(ctx context.Context) error {
+	done := s.phase("controllers")
+	select {
+	case <-s.engine.Ready():
+		done(nil)
+		return nil
+	case <-ctx.Done():
+		done(ctx.Err())
+		return context.Cause(ctx)
+	}
+}
+
+// runCommand lends the terminal to the command until it ends.
+func (s *session) runCommand(ctx context.Context) (int, error) {
+	s.terminalLent.Store(s.Interactive)
+	defer s.terminalLent.Store(false)
+	code, err := process.Command{
+		Args: s.Command, Env: s.environment(),
+		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
+		Leash: s.leash, Interactive: s.Interactive, Grace: processGrace,
+	}.Run(ctx)
+	if _, asked := errors.AsType[signalled](context.Cause(ctx)); err == nil && !asked && ctx.Err() != nil {
+		return exitFailure, context.Cause(ctx)
+	}
+	return code, err
+}
+
+// environment is what our processes and commands know beyond their own.
+func (s *session) environment() []string {
+	return []string{"KUBECONFIG=" + s.cluster.Kubeconfig(), "SETPOINT=" + s.Executable}
+}
+
+// stop ends everything, all at once: the parts need not outlive each other.
+func (s *session) stop() {
+	s.cancel(context.Canceled)
+	s.Reporter.Close()
+	ctx, done := context.WithTimeout(context.Background(), stopLimit)
+	defer done()
+	var parts sync.WaitGroup
+	if s.cluster != nil {
+		parts.Go(func() {
+			if err := s.cluster.Stop(ctx); err != nil {
+				s.Reporter.Problem(fmt.Errorf("stop the control plane: %w", err))
+			}
+		})
+	}
+	parts.Go(func() { s.stopBackground(ctx) })
+	parts.Wait()
+}
+
+// stopBackground waits for our own goroutines, which stop the processes, and
+// then lets go of the leash, which kills what they left.
+func (s *session) stopBackground(ctx context.Context) {
+	ended := make(chan struct{})
+	go func() {
+		s.background.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+	s.leash.Close()
+}
+
+// phase shows a phase; the error that may end it is shown by whoever gets it.
+func (s *session) phase(name string) (done func(error)) {
+	phase := s.Reporter.Phase(name)
+	return func(err error) {
+		if err != nil {
+			phase.Fail()
+			return
+		}
+		phase.Done("")
+	}
+}

@@ -1,0 +1,75 @@
+package dev
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/dev/project"
+)
+
+// sources are the files a process is made of: a change of one restarts it.
+type sources struct {
+	// paths are files and folders.
+	paths []string
+	// extension narrows folders to files like the script that is run, so that a
+	// module it imports counts and a note beside it does not.
+	extensions []string
+	// except are files in the folders that are something else.
+	except func(path string) bool
+}
+
+// sourcesOf finds them: what setpoint.yaml says, else the files that the
+// command names together with their like, else everything in the folder.
+func sourcesOf(p *project.Project, process project.Process) sources {
+	s := sources{paths: process.Watch, except: func(string) bool { return false }}
+	if len(process.Watch) > 0 {
+		return s
+	}
+	for _, word := range process.Command {
+		file := word
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(process.Dir, file)
+		}
+		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() || !inside(process.Dir, file) {
+			continue
+		}
+		s.paths = append(s.paths, file)
+		if ext := filepath.Ext(file); ext != "" {
+			s.extensions = append(s.extensions, ext)
+		}
+	}
+	if len(s.paths) > 0 && len(s.extensions) == 0 {
+		return s
+	}
+	s.paths = append(s.paths, process.Dir)
+	s.except = func(path string) bool { return isManifestOf(p, path) || filepath.Base(path) == project.FileName }
+	return s
+}
+
+// have says whether a file is one of them.
+func (s sources) have(path string) bool {
+	for _, source := range s.paths {
+		if path == source {
+			return true
+		}
+		if inside(source, path) && !s.except(path) {
+			return len(s.extensions) == 0 || slices.Contains(s.extensions, filepath.Ext(path))
+		}
+	}
+	return false
+}
+
+// isManifestOf says whether a project applies the file.
+func isManifestOf(p *project.Project, path string) bool {
+	return slices.ContainsFunc(p.Apply, func(source string) bool {
+		return path == source || filepath.Dir(path) == source && manifest.IsManifest(path)
+	})
+}
+
+func inside(dir, path string) bool {
+	relative, err := filepath.Rel(dir, path)
+	return err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator))
+}

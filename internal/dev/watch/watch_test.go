@@ -1,0 +1,123 @@
+package watch_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/watch"
+)
+
+// watched is a folder under watch and the bursts of changes in it.
+type watched struct {
+	dir    string
+	bursts chan []string
+}
+
+func watching(t *testing.T, folders ...string) *watched {
+	t.Helper()
+	w := &watched{dir: t.TempDir(), bursts: make(chan []string, 100)}
+	for _, folder := range folders {
+		w.mkdir(t, folder)
+	}
+	watcher, err := watch.New(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		watcher.Run(ctx, func(paths []string) { w.bursts <- paths })
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return w
+}
+
+func (w *watched) mkdir(t *testing.T, folder string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(w.dir, folder), 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *watched) write(t *testing.T, file string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(w.dir, file), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await waits until all the files, and nothing else, were reported.
+func (w *watched) await(t *testing.T, files ...string) {
+	t.Helper()
+	var want, got []string
+	for _, file := range files {
+		want = append(want, filepath.Join(w.dir, file))
+	}
+	slices.Sort(want)
+	for !slices.Equal(want, got) {
+		select {
+		case burst := <-w.bursts:
+			got = slices.Compact(slices.Sorted(slices.Values(append(got, burst...))))
+		case <-time.After(10 * time.Second):
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	}
+}
+
+func TestChangesAreTold(t *testing.T) {
+	w := watching(t, "sub/deep")
+	w.write(t, "a.yaml")
+	w.write(t, "sub/deep/b.py")
+	w.await(t, "a.yaml", "sub/deep/b.py")
+	if err := os.Rename(filepath.Join(w.dir, "a.yaml"), filepath.Join(w.dir, "c.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	w.await(t, "a.yaml", "c.yaml")
+	if err := os.Remove(filepath.Join(w.dir, "c.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	w.await(t, "c.yaml")
+}
+
+func TestNewFoldersAreWatched(t *testing.T) {
+	w := watching(t)
+	w.mkdir(t, "new")
+	w.await(t, "new")
+	w.write(t, "new/a.py")
+	w.await(t, "new/a.py")
+}
+
+func TestWhatIsMadeIsIgnored(t *testing.T) {
+	w := watching(t, "__pycache__", ".git", "node_modules/x")
+	for _, file := range []string{
+		".hidden", "a.py~", ".a.py.swp", "#a.py#", "a.pyc", "__pycache__/a.py", ".git/index", "node_modules/x/index.js",
+	} {
+		w.write(t, file)
+	}
+	if err := os.Chmod(w.dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(w.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.write(t, "last")
+	w.await(t, "last")
+}
+
+func TestFolderThatIsNotThere(t *testing.T) {
+	watcher, err := watch.New(filepath.Join(t.TempDir(), "gone"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	watcher.Run(ctx, func([]string) {})
+}

@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"context"
+	"hash/maphash"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// inputSeed makes the digests of inputs differ from process to process.
+var inputSeed = maphash.MakeSeed()
+
+// news says whether there is anything to ask: the input is one the hook has not
+// answered, or somebody wants it asked in any case.
+func (r *run) news() bool {
+	r.input = r.inputOf(r.parent)
+	if r.input != r.memory.answered {
+		return true
+	}
+	return r.asked == 0 && r.demanded()
+}
+
+// demanding are the causes that want the hook asked even about what it has
+// answered.
+var demanding = [...]queue.CauseKind{queue.Resync, queue.Recheck, queue.Retrying, queue.UserAsked, queue.HookChanged}
+
+// demanded says whether one of the causes does, or whether the last run failed:
+// then its answer was not carried out.
+func (r *run) demanded() bool {
+	for _, kind := range demanding {
+		if r.item.Causes.Has(kind) {
+			return true
+		}
+	}
+	return r.memory.trouble.failing
+}
+
+// inputOf is a digest of what a hook is shown, as far as it is to be asked for
+// its sake.
+func (r *run) inputOf(parent *object.Object) uint64 {
+	var h maphash.Hash
+	h.SetSeed(inputSeed)
+	if r.program.StatusWakes {
+		maphash.WriteComparable(&h, parent.Digest())
+	} else {
+		maphash.WriteComparable(&h, essence(parent))
+	}
+	for _, children := range r.children {
+		maphash.WriteComparable(&h, len(children))
+		for _, child := range children {
+			maphash.WriteComparable(&h, child.Digest())
+		}
+	}
+	return max(h.Sum64(), 1)
+}
+
+// ask is the step that calls the hook.
+func (r *run) ask(ctx context.Context) error {
+	r.asked++
+	r.memory.answered = 0
+	reply, err := r.program.Sync.Call(ctx, r.request())
+	if err != nil {
+		return hookFailure(err)
+	}
+	r.reply = reply
+	return nil
+}
+
+// request shows the hook what is there, without copying any of it.
+func (r *run) request() *hook.Request {
+	request := &hook.Request{
+		Controller:      r.program.Object,
+		Parent:          r.parent.JSON(),
+		ParentNamespace: r.parent.Namespace(),
+		Finalizing:      false,
+		Children:        make([]hook.Group, len(r.children)),
+	}
+	for i, children := range r.children {
+		resource := r.program.Children[i].Resource
+		group := hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind, Objects: make([]hook.Entry, len(children))}
+		for j, child := range children {
+			group.Objects[j] = hook.Entry{Namespace: child.Namespace(), Name: child.Name(), Object: child.JSON()}
+		}
+		request.Children[i] = group
+	}
+	return request
+}

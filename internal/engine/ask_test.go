@@ -1,0 +1,31 @@
+package engine
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// A cause that wants the hook asked counts also behind more causes than are
+// listed, and so does a failure: its answer was not carried out.
+func TestDemanded(t *testing.T) {
+	var many []queue.Cause
+	for i := range 20 {
+		many = append(many, queue.Cause{Kind: queue.ChildChanged, Object: queue.Key{Name: strconv.Itoa(i)}})
+	}
+	quiet := &run{item: queue.Item{Causes: queue.NewCauses(many...)}, memory: &memory{}}
+	if quiet.demanded() {
+		t.Error("children that changed demand nothing by themselves")
+	}
+	for _, kind := range demanding {
+		r := &run{item: queue.Item{Causes: queue.NewCauses(append(many, queue.Cause{Kind: kind})...)}, memory: &memory{}}
+		if !r.demanded() {
+			t.Errorf("%s is lost among many causes", kind)
+		}
+	}
+	quiet.memory.trouble.failing = true
+	if !quiet.demanded() {
+		t.Error("after a failure nobody asks")
+	}
+}

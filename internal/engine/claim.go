@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// claim is the step that finds the parent's children, takes in orphans that
+// match its selector and lets go of children that do not.
+func (r *run) claim(ctx context.Context) error {
+	if r.family.Selector == nil {
+		selector, err := selectorOf(r.stored, r.program.GenerateSelector)
+		if err != nil {
+			return failed(ReasonInvalidSpec, err)
+		}
+		r.family.Selector = selector
+	}
+	changes, err := r.lookAround()
+	if err != nil || len(changes) == 0 {
+		return err
+	}
+	if err := r.settleClaims(ctx, changes); err != nil {
+		return err
+	}
+	_, err = r.lookAround()
+	return err
+}
+
+// lookAround reads the children from the caches. It returns the writes that
+// claiming takes.
+func (r *run) lookAround() ([]plan.Action, error) {
+	var changes []plan.Action
+	r.children = r.children[:0]
+	for _, kind := range r.Controller.children {
+		orphans := kind.view.Orphans(r.stored.Namespace(), r.family.Selector)
+		claim, err := r.family.Claim(kind.rule.Resource, kind.view.Owned(r.stored.UID()), orphans)
+		if err != nil {
+			return nil, failed(ReasonWriteFailed, fmt.Errorf("claim %s: %w", kind.rule.Resource, err))
+		}
+		r.children = append(r.children, claim.Children)
+		changes = append(changes, claim.Changes...)
+	}
+	return changes, nil
+}
+
+// settleClaims writes them, once it is sure that the cached parent is not one
+// that has been deleted meanwhile: its children would be collected with it.
+func (r *run) settleClaims(ctx context.Context, changes []plan.Action) error {
+	live, err := r.tools.Writer.Get(ctx, r.program.Parent, r.stored.Namespace(), r.stored.Name())
+	if apply.Gone(err) {
+		return errMoved
+	}
+	if err != nil {
+		return failed(ReasonWriteFailed, fmt.Errorf("read %s before claiming children: %w", r.stored.Ref(), err))
+	}
+	if live.UID() != r.stored.UID() || live.Deleting() {
+		return errMoved
+	}
+	return r.absorb(ctx, r.tools.Writer.Carry(ctx, plan.Plan{Stages: [][]plan.Action{changes}}))
+}
+
+// observed are the children of all kinds in one list.
+func (r *run) observed() []*object.Object {
+	var all []*object.Object
+	for _, children := range r.children {
+		all = append(all, children...)
+	}
+	return all
+}

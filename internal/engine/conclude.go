@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// tellAgain is how soon an unchanged failure is told again. With the longest
+// delay and the time in which a hook that hangs is given up by default, a
+// failing parent is never silent for more than a minute.
+const tellAgain = 15 * time.Second
+
+// lookAgain is how soon a run is repeated that met an object which had changed
+// under its hands: when the cache has heard of the change.
+const lookAgain = 100 * time.Millisecond
+
+// patience is how many runs in a row may end so before that is a failure like
+// any other.
+const patience = 20
+
+// conclude is the last step: it draws the conclusion from how the run ended,
+// for the queue, for the memory and for whoever looks on.
+func (r *run) conclude(ctx context.Context, err error) (Outcome, queue.Outcome) {
+	delay, later := postponement(err)
+	switch {
+	case err == nil:
+		return r.succeeded(), queue.Settled()
+	case ctx.Err() != nil:
+		// Stopped in the middle: nothing is known to have failed.
+		return Postponed, queue.Retry()
+	case later:
+		r.remember(err, r.tell(err))
+		return Postponed, queue.RetryAfter(delay)
+	case errors.Is(err, errMore):
+		return Postponed, queue.RetryAfter(time.Millisecond)
+	case errors.Is(err, errMoved) && r.memory.moved < patience:
+		r.memory.moved++
+		return Postponed, queue.RetryAfter(lookAgain)
+	}
+	r.remember(err, r.tell(err))
+	return Failed, queue.Retry()
+}
+
+func (r *run) succeeded() Outcome {
+	r.prune()
+	r.memory.moved = 0
+	if r.memory.trouble.ofHook {
+		// The hook is back: the others need not wait for their turn.
+		r.queue.RetryNow()
+	}
+	r.memories.note(r.memory, r.countChildren(), trouble{}, nil)
+	if r.reply != nil && r.reply.ResyncAfter > 0 {
+		r.queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.Recheck}, r.reply.ResyncAfter)
+	}
+	r.scheduleResync(r.item.Key)
+	if r.asked == 0 {
+		return Skipped
+	}
+	return Synced
+}
+
+// remember notes a failure. told is when it was last told as an event.
+func (r *run) remember(err error, told time.Time) {
+	now := trouble{failing: true, ofHook: ofHook(err), message: oneLine(err), told: told}
+	r.memories.note(r.memory, r.countChildren(), now, &LastError{
+		Message: now.message, Object: r.item.Key.String(), Time: r.tools.Now(),
+	})
+}
+
+// tell warns the parent's user and whoever reads the log, unless the same was
+// said a moment ago. It returns when it was last said.
+func (r *run) tell(err error) time.Time {
+	message := oneLine(err)
+	log := r.log.With("parent", r.stored.Ref().String(), "attempt", r.item.Attempt+1, "error", message)
+	last := r.memory.trouble
+	if last.message == message && r.since(last.told) < tellAgain {
+		log.Debug("run failed again")
+		return last.told
+	}
+	log.Warn("run failed")
+	r.tools.Observer.Warn(r.stored, reasonOf(err), message)
+	return r.tools.Now()
+}
+
+// prune forgets the agreements on children that are gone.
+func (r *run) prune() {
+	if len(r.memory.settled) <= r.countChildren() {
+		return
+	}
+	present := make(map[string]bool, r.countChildren())
+	for _, child := range r.observed() {
+		present[child.UID()] = true
+	}
+	for uid := range r.memory.settled {
+		if !present[uid] {
+			delete(r.memory.settled, uid)
+		}
+	}
+}
+
+func (r *run) countChildren() int {
+	n := 0
+	for _, children := range r.children {
+		n += len(children)
+	}
+	return n
+}

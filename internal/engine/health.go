@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// Health is how a controller is doing, at one moment.
+type Health struct {
+	// Synced says that all its watches have delivered what is there.
+	Synced bool
+	// WatchErrors are the watches that do not work at present, by resource.
+	WatchErrors map[string]error
+	Parents     int
+	Children    int
+	// InError is how many parents failed when last run.
+	InError int
+	// HookFailing is how many of them failed because of the hook, and
+	// HookMessage with what, in the words of one of them.
+	HookFailing int
+	HookMessage string
+	// Last is the latest failure, kept after it was overcome; its Time is
+	// zero if there was none.
+	Last  LastError
+	Queue queue.Stats
+}
+
+// LastError is a failure: what, of which parent, and when.
+type LastError struct {
+	Message string
+	Object  string
+	Time    time.Time
+}
+
+// Health looks at the controller.
+func (c *Controller) Health() Health {
+	h := Health{Synced: c.synced(), WatchErrors: map[string]error{}, Parents: c.parents.Len(), Queue: c.queue.Stats()}
+	for _, w := range c.watches() {
+		if err := w.view.Err(); err != nil {
+			h.WatchErrors[w.resource.String()] = err
+		}
+	}
+	c.memories.mu.Lock()
+	defer c.memories.mu.Unlock()
+	h.Children, h.InError, h.HookFailing = c.memories.children, c.memories.failing, c.memories.ofHook
+	h.Last, h.HookMessage = c.memories.last, c.memories.hook.Message
+	return h
+}

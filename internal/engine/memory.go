@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// memory is what is remembered of one parent between runs: digests, never
+// copies of objects. Losing it costs a hook call and some comparing, nothing
+// else. It belongs to the worker that holds the parent's key.
+type memory struct {
+	uid string
+	// answered is the digest of the input whose answer was carried out in
+	// full; 0 for none.
+	answered uint64
+	// status is what was last wanted of the status, and what the server made
+	// of it: the two differ for ever where a schema prunes a field.
+	status struct{ wanted, stored uint64 }
+	// settled children need no comparing until they or what is desired change.
+	settled map[string]agreement
+	// children is how many children the parent had when last looked at.
+	children int
+	trouble  trouble
+	// moved is how many runs in a row met an object that had changed meanwhile.
+	moved int
+}
+
+// agreement says that a child in some state is what a desired object makes of it.
+type agreement struct{ observed, desired uint64 }
+
+// trouble is the present failure of a parent, if any.
+type trouble struct {
+	failing bool
+	ofHook  bool
+	message string
+	told    time.Time
+}
+
+// memories are the memories of all parents of a controller, with the sums that
+// its health is made of.
+type memories struct {
+	mu       sync.Mutex
+	byKey    map[queue.Key]*memory
+	children int
+	failing  int
+	ofHook   int
+	last     LastError
+	// hook is what the hook fails with, as one message for all parents.
+	hook LastError
+}
+
+func newMemories() *memories { return &memories{byKey: map[queue.Key]*memory{}} }
+
+// of returns the memory of a parent, a fresh one for another object of its name.
+func (m *memories) of(key queue.Key, uid string) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.byKey[key]
+	if known != nil && known.uid == uid {
+		return known
+	}
+	m.forget(known)
+	fresh := &memory{uid: uid, settled: map[string]agreement{}}
+	m.byKey[key] = fresh
+	return fresh
+}
+
+// drop forgets a parent that is gone.
+func (m *memories) drop(key queue.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.forget(m.byKey[key])
+	delete(m.byKey, key)
+}
+
+// forget takes a memory out of the sums.
+func (m *memories) forget(known *memory) {
+	if known == nil {
+		return
+	}
+	m.children -= known.children
+	m.trouble(known, trouble{})
+}
+
+// trouble replaces a parent's trouble in its memory and in the sums.
+func (m *memories) trouble(of *memory, now trouble) {
+	m.failing += count(now.failing) - count(of.trouble.failing)
+	m.ofHook += count(now.ofHook) - count(of.trouble.ofHook)
+	of.trouble = now
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// note records how a run went for its parent.
+func (m *memories) note(of *memory, children int, now trouble, last *LastError) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.children += children - of.children
+	of.children = children
+	if last != nil {
+		m.last = *last
+		m.complain(now, *last)
+	}
+	m.trouble(of, now)
+}
+
+// sameComplaint is how long one message stands for what a hook fails with. Each
+// parent may be failed in other words, and a condition must not flap.
+const sameComplaint = 30 * time.Second
+
+// complain takes a failure of the hook for the message of all, if it is the
+// first one or the former is old.
+func (m *memories) complain(now trouble, last LastError) {
+	if now.ofHook && (m.ofHook == 0 || last.Time.Sub(m.hook.Time) > sameComplaint) {
+		m.hook = last
+	}
+}
+
+// agree notes that a stored child is what the desired one makes of it.
+func (m *memory) agree(stored *object.Object, desired uint64) {
+	m.settled[stored.UID()] = agreement{observed: essence(stored), desired: desired}
+}
+
+// agreed says whether that was noted.
+func (m *memory) agreed(observed *object.Object, desired uint64) bool {
+	return m.settled[observed.UID()] == agreement{observed: essence(observed), desired: desired}
+}
+
+// essence is a digest of what a desired object can have a say in. Where the
+// server counts generations, a change of status leaves it alone.
+func essence(o *object.Object) uint64 {
+	if o.Generation() > 0 {
+		return o.Intent()
+	}
+	return o.Digest()
+}

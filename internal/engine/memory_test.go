@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// TestMemoriesKeepTheirSums: however parents come, go, fail and recover, the
+// sums are those of the memories there are.
+func TestMemoriesKeepTheirSums(t *testing.T) {
+	seeded(t, 50, func(t *testing.T, r *rand.Rand) {
+		m := newMemories()
+		for range 100 {
+			key := queue.Key{Namespace: "town", Name: pick(r, "a", "b", "c", "d")}
+			if r.IntN(5) == 0 {
+				m.drop(key)
+				continue
+			}
+			failing := r.IntN(2) == 0
+			now := trouble{failing: failing, ofHook: failing && r.IntN(2) == 0}
+			m.note(m.of(key, pick(r, "u-1", "u-2")), r.IntN(5), now, nil)
+		}
+		children, failing, ofHook := 0, 0, 0
+		for _, one := range m.byKey {
+			children += one.children
+			failing += count(one.trouble.failing)
+			ofHook += count(one.trouble.ofHook)
+		}
+		if m.children != children || m.failing != failing || m.ofHook != ofHook {
+			t.Errorf("the sums are %d, %d, %d; want %d, %d, %d", m.children, m.failing, m.ofHook, children, failing, ofHook)
+		}
+	})
+}
+
+func TestMemoryIsOfOneObject(t *testing.T) {
+	m, key := newMemories(), queue.Key{Name: "p"}
+	first := m.of(key, "u-1")
+	first.answered = 7
+	if m.of(key, "u-1") != first {
+		t.Error("a parent's memory is lost")
+	}
+	if m.of(key, "u-2").answered != 0 {
+		t.Error("a parent remembers what another of its name did")
+	}
+	m.drop(key)
+	m.drop(key)
+	if len(m.byKey) != 0 {
+		t.Error("a parent that is gone is remembered")
+	}
+}
+
+func TestTheLastErrorStays(t *testing.T) {
+	m := newMemories()
+	one := m.of(queue.Key{Name: "p"}, "u")
+	m.note(one, 0, trouble{failing: true}, &LastError{Message: "no", Object: "p", Time: time.Unix(1, 0)})
+	m.note(one, 0, trouble{}, nil)
+	if m.last.Message != "no" || m.failing != 0 {
+		t.Errorf("got %+v, %d failing", m.last, m.failing)
+	}
+}
+
+// TestAgreement: what is settled moves when the child's intent does, or what is
+// desired; not when a kind that counts generations reports a status.
+func TestAgreement(t *testing.T) {
+	const counted = `{"kind":"Pod","metadata":{"name":"c","uid":"c-1","generation":2,"labels":{"a":"1"}},"status":{"phase":"Pending"}}`
+	const plain = `{"kind":"ConfigMap","metadata":{"name":"c","uid":"c-1","resourceVersion":"1"},"data":{"a":"1"}}`
+	for name, c := range map[string]struct {
+		child, old, new string
+		desired         uint64
+		agreed          bool
+	}{
+		"same":               {counted, "", "", 9, true},
+		"another wish":       {counted, "", "", 8, false},
+		"status":             {counted, "Pending", "Running", 9, true},
+		"edited":             {counted, `"generation":2`, `"generation":3`, 9, false},
+		"labelled":           {counted, `"a":"1"`, `"a":"2"`, 9, false},
+		"another of its UID": {counted, `c-1`, `c-2`, 9, false},
+		"plain, same":        {plain, `"resourceVersion":"1"`, `"resourceVersion":"2"`, 9, true},
+		"plain, edited":      {plain, `"a":"1"`, `"a":"2"`, 9, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMemories().of(queue.Key{Name: "p"}, "u")
+			m.agree(parse(t, c.child), 9)
+			if got := m.agreed(parse(t, strings.Replace(c.child, c.old, c.new, 1)), c.desired); got != c.agreed {
+				t.Errorf("agreed: %v", got)
+			}
+		})
+	}
+}
+
+func TestFailures(t *testing.T) {
+	malformed := &hook.MalformedError{Path: "children", Err: errors.New("required")}
+	later := &hook.RetryAfterError{After: time.Minute, Err: errors.New("busy")}
+	for name, c := range map[string]struct {
+		err    error
+		reason string
+		ofHook bool
+		delay  time.Duration
+	}{
+		"malformed": {hookFailure(malformed), ReasonInvalidReply, true, 0},
+		"hook":      {hookFailure(errors.New("refused")), ReasonHookFailed, true, 0},
+		"later":     {hookFailure(later), ReasonHookFailed, true, time.Minute},
+		"write":     {failed(ReasonWriteFailed, errors.New("quota")), ReasonWriteFailed, false, 0},
+		"unnamed":   {errors.New("read it"), ReasonWriteFailed, false, 0},
+		"joined":    {errors.Join(hookFailure(malformed), failed(ReasonWriteFailed, errors.New("status"))), ReasonInvalidReply, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := fmt.Errorf("wrapped: %w", c.err)
+			delay, postponed := postponement(err)
+			if reasonOf(err) != c.reason || ofHook(err) != c.ofHook || delay != c.delay || postponed != (c.delay > 0) {
+				t.Errorf("got %s, of hook %v, %v", reasonOf(err), ofHook(err), delay)
+			}
+			if !errors.Is(err, errors.Unwrap(err)) || err.Error() == "" {
+				t.Errorf("%v does not say what happened", err)
+			}
+		})
+	}
+}
+
+func TestWorst(t *testing.T) {
+	quota := errors.New("quota")
+	for name, c := range map[string]struct {
+		errs []error
+		want string
+	}{
+		"none":           {nil, "<nil>"},
+		"nothing wrong":  {[]error{nil, nil}, "<nil>"},
+		"a real one":     {[]error{quota, nil}, "quota"},
+		"moved":          {[]error{errMoved, errMoved}, errMoved.Error()},
+		"moved and more": {[]error{errMoved, quota, errMoved}, "quota"},
+	} {
+		if got := fmt.Sprint(worst(c.errs)); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestAMessageFitsACondition(t *testing.T) {
+	told := oneLine(errors.New("a\nb " + strings.Repeat("ä", 40_000)))
+	if len(told) > maxMessage+len("…") || !utf8.ValidString(told) || !strings.HasPrefix(told, "a; b ä") {
+		t.Errorf("%d bytes: %.40s", len(told), told)
+	}
+}
+
+func TestWantedForgetsWhoIsGone(t *testing.T) {
+	w := newWanted()
+	name, other := childName{name: "a"}, childName{name: "b"}
+	one, two := queue.Key{Name: "one"}, queue.Key{Name: "two"}
+	w.note(name, one)
+	w.note(name, two)
+	w.note(other, one)
+	w.drop(one)
+	if len(w.byName) != 1 {
+		t.Errorf("still %v", w.byName)
+	}
+	if got := w.take(name); len(got) != 1 || !got[two] || len(w.take(name)) != 0 {
+		t.Errorf("took %v", got)
+	}
+}

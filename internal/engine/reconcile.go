@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// maxRounds bounds how often one run asks the hook: once for what is there, once
+// for what our own writes made of it, and some more for hooks that work in steps.
+const maxRounds = 6
+
+// run is one turn of one parent.
+type run struct {
+	*Controller
+	item   queue.Item
+	memory *memory
+	// stored is the parent as the cache has it; parent is the same with the
+	// status of the latest reply laid over.
+	stored, parent *object.Object
+	family         plan.Family
+	// children are the observed children, in the order of the rules.
+	children [][]*object.Object
+	input    uint64
+	reply    *hook.Response
+	asked    int
+	// began is how many children there were when the run began.
+	began int
+}
+
+// reconcile gives one parent its turn.
+func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outcome {
+	started := c.tools.Now()
+	r, open := c.open(item)
+	if !open {
+		return queue.Settled()
+	}
+	err := r.contained(ctx)
+	outcome, verdict := r.conclude(ctx, err)
+	c.tools.Observer.Ran(c.program.Name, outcome, item.Waited, c.tools.Now().Sub(started))
+	return verdict
+}
+
+// contained is converge, with a panic made an error: a defect met by one parent
+// must not take the others down.
+func (r *run) contained(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.log.Error("run panicked", "parent", r.item.Key.String(), "panic", p, "stack", string(debug.Stack()))
+			err = failed(ReasonPanicked, fmt.Errorf("setpoint met a defect of its own: %v", p))
+		}
+	}()
+	return r.converge(ctx)
+}
+
+// converge asks the hook, and does as it says, until it has nothing to add to
+// what it sees.
+func (r *run) converge(ctx context.Context) error {
+	for round := range maxRounds {
+		if err := r.claim(ctx); err != nil {
+			return err
+		}
+		if round == 0 {
+			r.began = r.countChildren()
+		}
+		if !r.news() {
+			return r.storeStatus(ctx)
+		}
+		if err := r.ask(ctx); err != nil {
+			return worst([]error{err, r.storeStatus(ctx)})
+		}
+		todo, err := r.decide()
+		if err != nil {
+			return err
+		}
+		if err := r.carry(ctx, todo); err != nil {
+			return worst([]error{err, r.storeStatus(ctx)})
+		}
+	}
+	if err := r.storeStatus(ctx); err != nil {
+		return err
+	}
+	return r.unsettled()
+}
+
+// unsettled is the error of a hook that never has enough.
+func (r *run) unsettled() error {
+	if r.countChildren() > r.began {
+		// It works in steps, one child after the other.
+		return errMore
+	}
+	return failed(ReasonUnsettled, fmt.Errorf(
+		"sync hook: the answers did not settle in %d calls in a row; does each differ, by a time or a random value in it?", maxRounds))
+}
+
+// since is how long ago a moment was, by the controller's clock.
+func (c *Controller) since(t time.Time) time.Duration { return c.tools.Now().Sub(t) }

@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// wanted remembers which parents wait for a name that somebody else's object
+// has, so that they are woken when it is free instead of when their backoff
+// ends. A parent that has given up waiting is woken for nothing once.
+type wanted struct {
+	mu     sync.Mutex
+	byName map[childName]map[queue.Key]bool
+}
+
+// childName is what two children cannot both have.
+type childName struct {
+	kind            object.GroupKind
+	namespace, name string
+}
+
+func nameOf(o *object.Object) childName {
+	return childName{o.GroupKind(), o.Namespace(), o.Name()}
+}
+
+func newWanted() *wanted { return &wanted{byName: map[childName]map[queue.Key]bool{}} }
+
+// note has a parent wait for a name.
+func (w *wanted) note(name childName, parent queue.Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.byName[name] == nil {
+		w.byName[name] = map[queue.Key]bool{}
+	}
+	w.byName[name][parent] = true
+}
+
+// drop has a parent that is gone wait for nothing.
+func (w *wanted) drop(parent queue.Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, waiting := range w.byName {
+		delete(waiting, parent)
+		if len(waiting) == 0 {
+			delete(w.byName, name)
+		}
+	}
+}
+
+// take returns the parents that wait for a name, and lets them wait no more.
+func (w *wanted) take(name childName) map[queue.Key]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	waiting := w.byName[name]
+	delete(w.byName, name)
+	return waiting
+}

@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/store"
+)
+
+// watch starts the watches of the controller: parents first, so that children
+// find theirs.
+func (c *Controller) watch() {
+	c.parents = c.tools.Store.Watch(store.Selection{Resource: c.program.Parent, Labels: c.program.ParentLabels}, c.parentChanged)
+	for _, rule := range c.program.Children {
+		selection := store.Selection{Resource: rule.Resource}
+		if c.program.GenerateSelector {
+			// Every child carries this label, so nobody else's objects need
+			// to be seen.
+			selection.Labels = plan.UIDLabel
+		}
+		c.children = append(c.children, kind{rule: rule, view: c.tools.Store.Watch(selection, c.childChanged)})
+	}
+}
+
+// parentChanged queues a parent that appeared or that a user edited.
+func (c *Controller) parentChanged(e store.Event) {
+	<-c.opened
+	if e.New == nil {
+		c.parentGone(e.Old)
+		return
+	}
+	if cause := c.reasonToSync(e); cause != queue.Unspecified {
+		c.seekers.note(e.New, c.program.GenerateSelector)
+		c.queue.Add(keyOf(e.New), queue.Cause{Kind: cause})
+	}
+}
+
+func (c *Controller) parentGone(old *object.Object) {
+	key := keyOf(old)
+	c.seekers.drop(old)
+	c.queue.Forget(key)
+	// The worker that holds the key, if any, ends its run; the next to open
+	// it finds no parent and drops the memory.
+	c.queue.Add(key, queue.Cause{Kind: queue.ParentChanged})
+}
+
+// reasonToSync is the cause a parent's event is, or Unspecified for none.
+func (c *Controller) reasonToSync(e store.Event) queue.CauseKind {
+	switch {
+	case e.Old == nil && !c.parents.Synced():
+		return queue.Start
+	case e.Old == nil || e.Old.UID() != e.New.UID() || e.Old.Intent() != e.New.Intent():
+		return queue.ParentChanged
+	case e.Old.Digest() == e.New.Digest():
+		return queue.Unspecified
+	case e.New.Generation() == 0:
+		// A kind without generations does not tell an edit from a status.
+		return queue.ParentChanged
+	case c.program.StatusWakes:
+		return queue.StatusChanged
+	}
+	return queue.Unspecified
+}
+
+// childChanged queues the parent that an object belongs to, belonged to, or may
+// be taken in by.
+func (c *Controller) childChanged(e store.Event) {
+	<-c.opened
+	if e.Old != nil {
+		c.wakeOwner(e.Old)
+	}
+	if e.New == nil {
+		c.wakeWaiting(e.Old)
+		return
+	}
+	if e.New.Controller() == nil {
+		c.wakeSeekers(e.New)
+		return
+	}
+	if e.Old == nil || !sameOwner(e.Old, e.New) || e.Old.Digest() != e.New.Digest() {
+		c.wakeOwner(e.New)
+	}
+}
+
+func sameOwner(a, b *object.Object) bool {
+	return a.Controller() != nil && b.Controller() != nil && a.Controller().UID == b.Controller().UID
+}
+
+// wakeOwner queues the parent that controls a child.
+func (c *Controller) wakeOwner(child *object.Object) {
+	owner := child.Controller()
+	if owner == nil || owner.Kind != c.program.Parent.Kind || object.GroupOf(owner.APIVersion) != c.program.Parent.Group {
+		return
+	}
+	key := queue.Key{Name: owner.Name}
+	if c.program.Parent.Namespaced {
+		key.Namespace = child.Namespace()
+	}
+	parent := c.parents.Get(key.Namespace, key.Name)
+	if parent != nil && parent.UID() == owner.UID {
+		c.queue.Add(key, causeOf(child))
+	}
+}
+
+// wakeSeekers queues the parents whose selector matches an object without owner.
+func (c *Controller) wakeSeekers(orphan *object.Object) {
+	for _, key := range c.seekers.of(orphan, c.program.Parent.Namespaced) {
+		c.queue.Add(key, causeOf(orphan))
+	}
+}
+
+// wakeWaiting queues the parents that wait for the name of an object that is gone.
+func (c *Controller) wakeWaiting(gone *object.Object) {
+	for key := range c.wanted.take(nameOf(gone)) {
+		c.queue.Add(key, causeOf(gone))
+	}
+}
+
+func causeOf(child *object.Object) queue.Cause {
+	return queue.Cause{Kind: queue.ChildChanged, Detail: child.Kind(), Object: keyOf(child)}
+}

@@ -1,0 +1,83 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// events tells users, at the object concerned, what they should know. Repeated
+// ones are counted in one Event by client-go's recorder.
+type events struct {
+	broadcaster record.EventBroadcaster
+	recorder    record.EventRecorder
+}
+
+func newEvents(client rest.Interface) *events {
+	// The engine repeats an unchanged failure every 30 seconds or so; the
+	// recorder's own limit, one in five minutes, would make it silent.
+	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{QPS: 1.0 / 20, BurstSize: 25})
+	broadcaster.StartRecordingToSink(eventSink{client})
+	recorder := broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "setpoint"})
+	return &events{broadcaster: broadcaster, recorder: recorder}
+}
+
+func (e *events) close() { e.broadcaster.Shutdown() }
+
+// maxEventMessage is the longest message the API server takes.
+const maxEventMessage = 1024
+
+// Warn records a warning about a parent.
+func (e *events) Warn(parent *object.Object, reason, message string) {
+	if len(message) > maxEventMessage {
+		message = message[:maxEventMessage-len("…")-3] + "…"
+	}
+	e.recorder.Event(&corev1.ObjectReference{
+		APIVersion: parent.APIVersion(), Kind: parent.Kind(), Namespace: parent.Namespace(), Name: parent.Name(),
+		UID: types.UID(parent.UID()), ResourceVersion: parent.ResourceVersion(),
+	}, corev1.EventTypeWarning, reason, message)
+}
+
+// eventSink stores events through the shared client.
+type eventSink struct{ client rest.Interface }
+
+var eventResource = object.Resource{Version: "v1", Plural: "events", Kind: "Event", Namespaced: true}
+
+func (s eventSink) Create(e *corev1.Event) (*corev1.Event, error) {
+	return s.send(s.client.Post().AbsPath(eventResource.Path(e.Namespace, "")), "application/json", e)
+}
+
+func (s eventSink) Update(e *corev1.Event) (*corev1.Event, error) {
+	return s.send(s.client.Put().AbsPath(eventResource.Path(e.Namespace, e.Name)), "application/json", e)
+}
+
+func (s eventSink) Patch(e *corev1.Event, patch []byte) (*corev1.Event, error) {
+	request := s.client.Patch(types.StrategicMergePatchType).AbsPath(eventResource.Path(e.Namespace, e.Name))
+	return s.store(request.Body(patch))
+}
+
+func (s eventSink) send(request *rest.Request, contentType string, e *corev1.Event) (*corev1.Event, error) {
+	e.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
+	body, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	return s.store(request.SetHeader("Content-Type", contentType).Body(body))
+}
+
+func (s eventSink) store(request *rest.Request) (*corev1.Event, error) {
+	data, err := exchange(context.Background(), request)
+	if err != nil {
+		return nil, err
+	}
+	var stored corev1.Event
+	return &stored, json.Unmarshal(data, &stored)
+}

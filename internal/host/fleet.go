@@ -1,0 +1,247 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/store"
+)
+
+// fleet is all controllers: one member per controller object, started, stopped
+// and replaced as the objects change. It is itself a small controller, whose
+// keys are the objects: the namespace of a key is the name of the kind.
+type fleet struct {
+	host  *Host
+	kinds map[string]*fleetKind
+	queue *queue.Queue
+
+	mu      sync.Mutex
+	members map[queue.Key]*member
+}
+
+type fleetKind struct {
+	compile.Kind
+	view *store.View
+}
+
+// member is one controller object and what runs for it.
+type member struct {
+	kind   string
+	object *object.Object
+	// refusal is why nothing runs; nil when something does.
+	refusal error
+	running *running
+	// reported is the status last stored, as JSON.
+	reported string
+}
+
+// running is a controller at work.
+type running struct {
+	*compile.Compiled
+	controller *engine.Controller
+	stop       context.CancelFunc
+	stopped    chan struct{}
+}
+
+func newFleet(h *Host) *fleet {
+	return &fleet{
+		host:    h,
+		kinds:   map[string]*fleetKind{},
+		queue:   queue.New(queue.Options{BaseDelay: 100 * time.Millisecond, MaxDelay: 10 * time.Second}),
+		members: map[queue.Key]*member{},
+	}
+}
+
+// run watches the controller objects and runs their controllers until the
+// context ends.
+func (f *fleet) run(ctx context.Context) error {
+	for _, kind := range compile.Kinds() {
+		view := f.host.store.Watch(store.Selection{Resource: kind.Resource}, f.changed(kind))
+		f.kinds[kind.Name] = &fleetKind{Kind: kind, view: view}
+	}
+	f.host.store.Watch(store.Selection{Resource: definitions, Metadata: true}, f.definitionChanged)
+	defer f.stopAll()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { f.work(ctx); return nil })
+	group.Go(func() error { f.report(ctx); return nil })
+	return group.Wait()
+}
+
+// changed queues a controller object that a user edited.
+func (f *fleet) changed(kind compile.Kind) func(store.Event) {
+	return func(e store.Event) {
+		if e.New == nil {
+			f.queue.Add(queue.Key{Namespace: kind.Name, Name: e.Old.Name()}, queue.Cause{Kind: queue.ParentChanged})
+			return
+		}
+		if e.Old == nil || e.Old.UID() != e.New.UID() || e.Old.Intent() != e.New.Intent() {
+			f.queue.Add(queue.Key{Namespace: kind.Name, Name: e.New.Name()}, queue.Cause{Kind: queue.ParentChanged})
+		}
+	}
+}
+
+// definitionChanged looks again at every controller that a CRD may concern: one
+// that waits for its kind, and one whose kind is defined in another way now.
+func (f *fleet) definitionChanged(e store.Event) {
+	name := definitionName(e)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for key, m := range f.members {
+		if m.running == nil || m.running.uses(name) {
+			f.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: "CustomResourceDefinition", Object: queue.Key{Name: name}})
+		}
+	}
+}
+
+func definitionName(e store.Event) string {
+	if e.New == nil {
+		return e.Old.Name()
+	}
+	return e.New.Name()
+}
+
+// uses says whether a CRD defines one of the controller's kinds.
+func (r *running) uses(definition string) bool {
+	match := func(resource object.Resource) bool { return resource.Plural+"."+resource.Group == definition }
+	if match(r.Parent) {
+		return true
+	}
+	for _, rule := range r.Children {
+		if match(rule.Resource) {
+			return true
+		}
+	}
+	return false
+}
+
+// work starts, replaces and stops controllers, one at a time.
+func (f *fleet) work(ctx context.Context) {
+	go f.announce(ctx)
+	f.begin(ctx)
+	for {
+		item, ok := f.queue.Next(ctx)
+		if !ok {
+			return
+		}
+		f.queue.Done(item.Key, f.reconcile(ctx, item.Key))
+	}
+}
+
+// begin starts what is declared at the start, the eldest first: of two rivals
+// the younger one must not run until it is found out.
+func (f *fleet) begin(ctx context.Context) {
+	type declared struct {
+		key queue.Key
+		o   *object.Object
+	}
+	var all []declared
+	for _, kind := range f.kinds {
+		select {
+		case <-kind.view.Ready():
+		case <-ctx.Done():
+			return
+		}
+		for o := range kind.view.All() {
+			all = append(all, declared{queue.Key{Namespace: kind.Name, Name: o.Name()}, o})
+		}
+	}
+	slices.SortFunc(all, func(a, b declared) int {
+		if older(a.o, b.o) {
+			return -1
+		}
+		return 1
+	})
+	for _, one := range all {
+		f.reconcile(ctx, one.key)
+	}
+}
+
+// announce closes the host's ready channel once everything that was there at
+// the start is synced.
+func (f *fleet) announce(ctx context.Context) {
+	for _, kind := range f.kinds {
+		select {
+		case <-kind.view.Ready():
+		case <-ctx.Done():
+			return
+		}
+	}
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for f.unsynced() != nil {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+	f.host.once.Do(func() { close(f.host.ready) })
+}
+
+// unsynced says which accepted controller is not synced, if any.
+func (f *fleet) unsynced() error {
+	if stats := f.queue.Stats(); stats.Queued()+stats.Held > 0 {
+		return errors.New("controllers are being started")
+	}
+	for name, health := range f.health() {
+		if !health.Synced && len(health.WatchErrors) == 0 {
+			return fmt.Errorf("%s: caches are not synced", name)
+		}
+	}
+	return nil
+}
+
+// health is the health of all that runs, by name.
+func (f *fleet) health() map[string]engine.Health {
+	all := map[string]engine.Health{}
+	for _, r := range f.atWork() {
+		all[r.Name] = r.controller.Health()
+	}
+	return all
+}
+
+// atWork are the controllers that run.
+func (f *fleet) atWork() []*running {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []*running
+	for _, m := range f.members {
+		if m.running != nil {
+			all = append(all, m.running)
+		}
+	}
+	return all
+}
+
+// hookRestarted syncs the parents of the controllers behind an address.
+func (f *fleet) hookRestarted(address string) {
+	for _, r := range f.atWork() {
+		if sameHost(r.HookAddress, address) {
+			r.controller.SyncAll(queue.HookChanged)
+		}
+	}
+}
+
+// sameHost compares a host and port with an address that may have no port.
+func sameHost(full, address string) bool {
+	host, _, err := net.SplitHostPort(full)
+	return full == address || err == nil && host == address
+}
+
+func (f *fleet) stopAll() {
+	f.queue.Close()
+	for _, r := range f.atWork() {
+		r.end()
+	}
+}

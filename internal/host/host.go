@@ -1,0 +1,186 @@
+// Package host runs controllers against one cluster: it wires all the other
+// rooms together and is the only one that knows them all.
+//
+// Here live installing our CRDs, finding out what the API server serves,
+// starting and stopping a controller per controller object, telling how each is
+// doing in its status, events, metrics and the health endpoints. How a
+// controller works is the engine's business. The command line, the dev loop and
+// (later) the SDK call it.
+package host
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/store"
+)
+
+// Options configure a Host. Config alone is needed.
+type Options struct {
+	// Config says how to reach the cluster.
+	Config *rest.Config
+	// SkipCRDs leaves our CRDs as they are; somebody else installs them.
+	SkipCRDs bool
+	// Workers is how many parents of one controller are worked on at once;
+	// 32 if zero.
+	Workers int
+	// Address is where health and metrics are served, such as ":8080"; ""
+	// serves none.
+	Address string
+	// Profiling adds Go's profiles to that address, under /debug/pprof.
+	Profiling bool
+	// Dial is how hooks are reached; nil for the network.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Version is said in the user agent; "dev" if empty.
+	Version string
+	// Log is slog.Default if nil.
+	Log *slog.Logger
+}
+
+// Host runs controllers against one cluster.
+type Host struct {
+	options Options
+	log     *slog.Logger
+	client  rest.Interface
+	store   *store.Store
+	metrics *metrics
+	events  *events
+	fleet   *fleet
+	ready   chan struct{}
+	once    sync.Once
+}
+
+// New makes a Host. It does not reach for the cluster yet.
+func New(o Options) (*Host, error) {
+	o.Workers = cmp.Or(o.Workers, 32)
+	o.Version = cmp.Or(o.Version, "dev")
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	client, err := clientFor(o.Config, "setpoint/"+o.Version)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the cluster: %w", err)
+	}
+	h := &Host{options: o, log: o.Log, client: client, ready: make(chan struct{})}
+	h.store = store.New(client, store.Options{Log: o.Log, OnHealth: h.watchChanged})
+	h.metrics = newMetrics()
+	h.events = newEvents(client)
+	h.fleet = newFleet(h)
+	h.metrics.watch(h.store, h.fleet)
+	return h, nil
+}
+
+// watchChanged is told when a watch stops working and when it works again. Then
+// the API server is back, and with it what parents have failed for.
+func (h *Host) watchChanged(_ store.Selection, err error) {
+	if err != nil {
+		return
+	}
+	for _, r := range h.fleet.atWork() {
+		r.controller.RetryNow()
+	}
+}
+
+// clientFor makes the one client all rooms share. Its own rate limit is off:
+// the server has priority and fairness.
+func clientFor(config *rest.Config, agent string) (rest.Interface, error) {
+	c := rest.CopyConfig(config)
+	c.QPS, c.Burst = -1, -1
+	c.UserAgent = agent
+	// The server is near; compressing for it costs both sides more than it saves.
+	c.DisableCompression = true
+	c.APIPath, c.GroupVersion = "/", &schema.GroupVersion{}
+	known := runtime.NewScheme()
+	metav1.AddToGroupVersion(known, schema.GroupVersion{Version: "v1"}) // the Status of a refusal
+	c.NegotiatedSerializer = serializer.NewCodecFactory(known).WithoutConversion()
+	client, err := rest.HTTPClientFor(c)
+	if err != nil {
+		return nil, err
+	}
+	return rest.UnversionedRESTClientForConfigAndClient(c, client)
+}
+
+// exchange does one request. The error of a refusal has the server's own words,
+// which the raw form of an answer does not.
+func exchange(ctx context.Context, request *rest.Request) ([]byte, error) {
+	result := request.SetHeader("Accept", "application/json").Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
+}
+
+// Run works until the context ends. An error says why it could not start.
+func (h *Host) Run(ctx context.Context) error {
+	listener, err := h.listen(ctx)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	if listener != nil {
+		group.Go(func() error { return h.serve(ctx, listener) })
+	}
+	group.Go(func() error { return h.control(ctx) })
+	return group.Wait()
+}
+
+// control installs what is missing and then runs the controllers.
+func (h *Host) control(ctx context.Context) error {
+	defer h.store.Close()
+	defer h.events.close()
+	if !h.options.SkipCRDs {
+		if err := h.installCRDs(ctx); err != nil {
+			return err
+		}
+	}
+	return h.fleet.run(ctx)
+}
+
+// Ready is closed once CRDs are installed and the caches of all controllers
+// that were there at the start are synced.
+func (h *Host) Ready() <-chan struct{} { return h.ready }
+
+// HookRestarted has the parents of every controller whose hook is behind an
+// address, host or host:port, synced at once.
+func (h *Host) HookRestarted(address string) { h.fleet.hookRestarted(address) }
+
+// environment is what the compiler may know of the world.
+func (h *Host) environment() compile.Environment {
+	return compile.Environment{
+		Resolve:   h.resolve,
+		Dial:      h.options.Dial,
+		UserAgent: "setpoint/" + h.options.Version,
+		Workers:   h.options.Workers,
+		Called:    h.metrics.called,
+	}
+}
+
+// tools are what controllers work with.
+func (h *Host) tools() engine.Tools {
+	return engine.Tools{
+		Store:    h.store,
+		Writer:   apply.New(h.client, apply.Options{Observe: h.metrics.wrote}),
+		Observer: observer{h.metrics, h.events},
+		Log:      h.log,
+	}
+}
+
+// observer hands the engine's news to metrics and events.
+type observer struct {
+	*metrics
+	*events
+}

@@ -1,0 +1,86 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	authorization "k8s.io/api/authorization/v1"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// need is one thing a controller has to be allowed.
+type need struct {
+	resource    object.Resource
+	subresource string
+	verb        string
+}
+
+func (n need) String() string {
+	name := n.resource.String()
+	if n.subresource != "" {
+		name += "/" + n.subresource
+	}
+	return n.verb + " " + name
+}
+
+// needs are the permissions a program takes. Children are updated whatever the
+// method: to adopt, to release and to label them.
+func needs(c *compile.Compiled) []need {
+	all := []need{{resource: c.Parent, verb: "get"}, {resource: c.Parent, verb: "list"}, {resource: c.Parent, verb: "watch"}}
+	if c.Parent.Status {
+		all = append(all, need{c.Parent, "status", "update"})
+	}
+	for _, rule := range c.Children {
+		for _, verb := range [...]string{"get", "list", "watch", "create", "update", "delete"} {
+			all = append(all, need{resource: rule.Resource, verb: verb})
+		}
+	}
+	return all
+}
+
+// permitted asks the API server whether the program may do what it takes. The
+// error is a refusal that names all that is missing, so that one grant mends it.
+func (h *Host) permitted(ctx context.Context, c *compile.Compiled) error {
+	var missing []string
+	for _, n := range needs(c) {
+		allowed, err := h.allowed(ctx, n)
+		if err != nil {
+			return fmt.Errorf("ask for the permission to %s: %w", n, err)
+		}
+		if !allowed {
+			missing = append(missing, n.String())
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	return &compile.Refusal{Reason: setpoint.ReasonForbidden, Err: fmt.Errorf(
+		"Setpoint lacks the permission to %s; grant it in all namespaces, and the controller starts by itself", strings.Join(missing, ", "))}
+}
+
+func (h *Host) allowed(ctx context.Context, n need) (bool, error) {
+	review := authorization.SelfSubjectAccessReview{Spec: authorization.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorization.ResourceAttributes{
+			Group: n.resource.Group, Version: n.resource.Version, Resource: n.resource.Plural, Subresource: n.subresource, Verb: n.verb,
+		},
+	}}
+	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
+	body, err := json.Marshal(review)
+	if err != nil {
+		return false, err
+	}
+	answer, err := exchange(ctx, h.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").
+		SetHeader("Content-Type", "application/json").Body(body))
+	if err != nil {
+		return false, err
+	}
+	err = json.Unmarshal(answer, &review)
+	return review.Status.Allowed, err
+}

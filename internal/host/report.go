@@ -1,0 +1,119 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// reportEvery is how often the controllers' health is looked at, and so the
+// least time between two writes of one controller's status.
+const reportEvery = time.Second
+
+// report keeps the status of the controller objects true.
+func (f *fleet) report(ctx context.Context) {
+	ticker := time.NewTicker(reportEvery)
+	defer ticker.Stop()
+	for {
+		f.mu.Lock()
+		members := maps.Clone(f.members)
+		f.mu.Unlock()
+		for key, m := range members {
+			f.reportOne(ctx, key, m)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// reportOne stores the status of one controller object if it has changed. A
+// failure is no matter: the next look tries again.
+func (f *fleet) reportOne(ctx context.Context, key queue.Key, m *member) {
+	stored := f.kinds[key.Namespace].view.Get("", key.Name)
+	f.mu.Lock()
+	subject := *m
+	f.mu.Unlock()
+	if stored == nil || subject.object == nil || stored.UID() != subject.object.UID() {
+		return
+	}
+	former := formerStatus(stored)
+	status := subject.status(former)
+	if equality.Semantic.DeepEqual(former, status) {
+		return
+	}
+	text, err := json.Marshal(map[string]any{"status": status})
+	if err != nil || string(text) == m.reported {
+		// What was reported and is not there was pruned by another schema.
+		return
+	}
+	if err := f.storeStatus(ctx, key, text); err != nil {
+		f.host.log.Debug("controller status not stored", "controller", key.String(), "error", err.Error())
+		return
+	}
+	m.reported = string(text)
+}
+
+// formerStatus is the status an object has. One that cannot be read is replaced.
+func formerStatus(o *object.Object) setpoint.ControllerStatus {
+	var former setpoint.ControllerStatus
+	if field := o.Field("status"); field != nil && json.Unmarshal(field, &former) != nil {
+		return setpoint.ControllerStatus{}
+	}
+	return former
+}
+
+func (f *fleet) storeStatus(ctx context.Context, key queue.Key, body []byte) error {
+	return f.host.client.Patch(types.MergePatchType).
+		AbsPath(f.kinds[key.Namespace].Resource.Path("", key.Name)+"/status").
+		Param("fieldManager", "setpoint").SetHeader("Accept", "application/json").
+		Body(body).Do(ctx).Error()
+}
+
+// status judges a member as it is now.
+func (m *member) status(former setpoint.ControllerStatus) setpoint.ControllerStatus {
+	var health engine.Health
+	var notes []string
+	if m.running != nil {
+		health, notes = m.running.controller.Health(), m.running.Notes
+	}
+	return statusOf(former, m.object.Generation(), accepted(m.refusal, notes, health), health)
+}
+
+// statusOf is the status to store, given the former one: a condition keeps the
+// time of its last transition.
+func statusOf(former setpoint.ControllerStatus, generation int64, verdict finding, health engine.Health) setpoint.ControllerStatus {
+	status := setpoint.ControllerStatus{
+		ObservedGeneration: generation,
+		Conditions:         slices.Clone(former.Conditions),
+		Parents:            int32Of(health.Parents),
+		Children:           int32Of(health.Children),
+		ParentsInError:     int32Of(health.InError),
+		LastError:          former.LastError,
+	}
+	meta.SetStatusCondition(&status.Conditions, verdict.condition(setpoint.ConditionAccepted, generation))
+	meta.SetStatusCondition(&status.Conditions, ready(verdict, health).condition(setpoint.ConditionReady, generation))
+	if !health.Last.Time.IsZero() {
+		status.LastError = &setpoint.LastError{
+			Message: health.Last.Message, Object: health.Last.Object, Time: metav1.NewTime(health.Last.Time.Truncate(time.Second)),
+		}
+	}
+	return status
+}
+
+func int32Of(n int) int32 { return int32(min(n, math.MaxInt32)) }

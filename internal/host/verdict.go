@@ -1,0 +1,71 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/engine"
+)
+
+// finding is what is to be told of a controller: the truth of a condition, its
+// reason and its message.
+type finding struct {
+	ok              bool
+	reason, message string
+}
+
+// accepted judges whether a controller's spec is understood and what it names
+// can be used.
+func accepted(refusal error, notes []string, health engine.Health) finding {
+	if why, ok := errors.AsType[*compile.Refusal](refusal); ok {
+		return finding{false, why.Reason, why.Error()}
+	}
+	for _, resource := range slices.Sorted(maps.Keys(health.WatchErrors)) {
+		err := health.WatchErrors[resource]
+		switch {
+		case apierrors.IsForbidden(err):
+			return finding{false, setpoint.ReasonForbidden, fmt.Sprintf("may not list and watch %s: %v; grant it to Setpoint", resource, err)}
+		case apierrors.IsNotFound(err):
+			return finding{false, setpoint.ReasonResourceNotFound, resource + " is not served any more"}
+		}
+	}
+	message := "the spec is understood and the kinds it names are served"
+	if len(notes) > 0 {
+		message += "; note: " + strings.Join(notes, "; ")
+	}
+	return finding{true, setpoint.ReasonAccepted, message}
+}
+
+// ready judges whether a controller does its work.
+func ready(accepted finding, health engine.Health) finding {
+	switch {
+	case !accepted.ok:
+		return finding{false, setpoint.ReasonNotAccepted, "see the condition Accepted"}
+	case len(health.WatchErrors) > 0:
+		resource := slices.Min(slices.Collect(maps.Keys(health.WatchErrors)))
+		return finding{false, setpoint.ReasonWatchFailing, fmt.Sprintf("watch %s: %v", resource, health.WatchErrors[resource])}
+	case !health.Synced:
+		return finding{false, setpoint.ReasonStarting, "the caches are being filled"}
+	case health.HookFailing > 0 && 2*health.HookFailing >= health.Parents:
+		// One parent that upsets the hook does not make the controller
+		// unready; a hook that fails for most does.
+		return finding{false, setpoint.ReasonHookFailing, health.HookMessage}
+	}
+	return finding{true, setpoint.ReasonReady, "caches are synced and the hook answers"}
+}
+
+func (f finding) condition(kind string, generation int64) metav1.Condition {
+	status := metav1.ConditionFalse
+	if f.ok {
+		status = metav1.ConditionTrue
+	}
+	return metav1.Condition{Type: kind, Status: status, Reason: f.reason, Message: f.message, ObservedGeneration: generation}
+}

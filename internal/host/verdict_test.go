@@ -1,0 +1,144 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+func forbidden() error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(`User "x" cannot list resource "pods"`))
+}
+
+func notServed() error { return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "") }
+
+func TestVerdict(t *testing.T) {
+	running := engine.Health{Synced: true, Parents: 4}
+	with := func(change func(*engine.Health)) engine.Health {
+		h := running
+		change(&h)
+		return h
+	}
+	const understood, answers = "the spec is understood and the kinds it names are served", "caches are synced and the hook answers"
+	const seeAccepted = "see the condition Accepted"
+	for name, c := range map[string]struct {
+		refusal         error
+		notes           []string
+		health          engine.Health
+		accepted, ready finding
+	}{
+		"all is well": {health: running,
+			accepted: finding{true, setpoint.ReasonAccepted, understood}, ready: finding{true, setpoint.ReasonReady, answers}},
+		"notes": {health: running, notes: []string{"one", "two"},
+			accepted: finding{true, setpoint.ReasonAccepted, understood + "; note: one; two"}, ready: finding{true, setpoint.ReasonReady, answers}},
+		"refused": {refusal: fmt.Errorf("compile: %w", &compile.Refusal{Reason: setpoint.ReasonUnsupported, Err: errors.New("spec.x: not supported")}),
+			accepted: finding{false, setpoint.ReasonUnsupported, "spec.x: not supported"}, ready: finding{false, setpoint.ReasonNotAccepted, seeAccepted}},
+		"refused while the former runs": {refusal: &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("no")}, health: running,
+			accepted: finding{false, setpoint.ReasonInvalidSpec, "no"}, ready: finding{false, setpoint.ReasonNotAccepted, seeAccepted}},
+		"starting": {
+			accepted: finding{true, setpoint.ReasonAccepted, understood}, ready: finding{false, setpoint.ReasonStarting, "the caches are being filled"}},
+		"forbidden": {health: with(func(h *engine.Health) {
+			h.Synced, h.WatchErrors = false, map[string]error{"pods.v1": forbidden(), "z": errors.New("refused")}
+		}),
+			accepted: finding{false, setpoint.ReasonForbidden, `may not list and watch pods.v1: pods is forbidden: User "x" cannot list resource "pods"; grant it to Setpoint`},
+			ready:    finding{false, setpoint.ReasonNotAccepted, seeAccepted}},
+		"not served any more": {health: with(func(h *engine.Health) { h.WatchErrors = map[string]error{"pods.v1": notServed()} }),
+			accepted: finding{false, setpoint.ReasonResourceNotFound, "pods.v1 is not served any more"}, ready: finding{false, setpoint.ReasonNotAccepted, seeAccepted}},
+		"server away": {health: with(func(h *engine.Health) {
+			h.WatchErrors = map[string]error{"pods.v1": errors.New("connection refused"), "configmaps.v1": errors.New("timed out")}
+		}),
+			accepted: finding{true, setpoint.ReasonAccepted, understood}, ready: finding{false, setpoint.ReasonWatchFailing, "watch configmaps.v1: timed out"}},
+		"hook fails for most": {health: with(func(h *engine.Health) { h.InError, h.HookFailing, h.HookMessage = 2, 2, "sync hook: refused" }),
+			accepted: finding{true, setpoint.ReasonAccepted, understood}, ready: finding{false, setpoint.ReasonHookFailing, "sync hook: refused"}},
+		"hook fails for one": {health: with(func(h *engine.Health) { h.InError, h.HookFailing, h.HookMessage = 1, 1, "sync hook: refused" }),
+			accepted: finding{true, setpoint.ReasonAccepted, understood}, ready: finding{true, setpoint.ReasonReady, answers}},
+		"hook fails for the only one": {health: with(func(h *engine.Health) {
+			h.Parents, h.InError, h.HookFailing, h.HookMessage = 1, 1, 1, "sync hook: refused"
+		}),
+			accepted: finding{true, setpoint.ReasonAccepted, understood}, ready: finding{false, setpoint.ReasonHookFailing, "sync hook: refused"}},
+		"writes fail": {health: with(func(h *engine.Health) { h.InError, h.Last.Message = 4, "quota" }),
+			accepted: finding{true, setpoint.ReasonAccepted, understood}, ready: finding{true, setpoint.ReasonReady, answers}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := accepted(c.refusal, c.notes, c.health)
+			if got != c.accepted {
+				t.Errorf("accepted: got %+v, want %+v", got, c.accepted)
+			}
+			if got := ready(got, c.health); got != c.ready {
+				t.Errorf("ready: got %+v, want %+v", got, c.ready)
+			}
+		})
+	}
+}
+
+func TestStatusOf(t *testing.T) {
+	long := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	former := setpoint.ControllerStatus{
+		ObservedGeneration: 1, Parents: 9,
+		Conditions: []metav1.Condition{
+			{Type: setpoint.ConditionAccepted, Status: metav1.ConditionTrue, Reason: setpoint.ReasonAccepted, Message: "old", LastTransitionTime: long, ObservedGeneration: 1},
+			{Type: setpoint.ConditionReady, Status: metav1.ConditionFalse, Reason: setpoint.ReasonStarting, LastTransitionTime: long, ObservedGeneration: 1},
+			{Type: "Theirs", Status: metav1.ConditionTrue, LastTransitionTime: long},
+		},
+		LastError: &setpoint.LastError{Message: "before"},
+	}
+	health := engine.Health{Synced: true, Parents: 3, Children: 1 << 40, InError: 1}
+	status := statusOf(former, 2, finding{true, setpoint.ReasonAccepted, "new"}, health)
+
+	if diff := cmp.Diff([]any{int64(2), int32(3), int32(1<<31 - 1), int32(1), "before"},
+		[]any{status.ObservedGeneration, status.Parents, status.Children, status.ParentsInError, status.LastError.Message}); diff != "" {
+		t.Error(diff)
+	}
+	conditions := map[string]metav1.Condition{}
+	for _, condition := range status.Conditions {
+		conditions[condition.Type] = condition
+	}
+	if c := conditions[setpoint.ConditionAccepted]; !c.LastTransitionTime.Equal(&long) || c.Message != "new" || c.ObservedGeneration != 2 {
+		t.Errorf("still accepted: %+v", c)
+	}
+	if c := conditions[setpoint.ConditionReady]; c.LastTransitionTime.Equal(&long) || c.Status != metav1.ConditionTrue || c.ObservedGeneration != 2 {
+		t.Errorf("ready now: %+v", c)
+	}
+	if c := conditions["Theirs"]; !c.LastTransitionTime.Equal(&long) {
+		t.Errorf("somebody else's: %+v", c)
+	}
+	if former.Conditions[0].Message != "old" {
+		t.Error("the former status was changed")
+	}
+	if again := statusOf(status, 2, finding{true, setpoint.ReasonAccepted, "new"}, health); !cmp.Equal(again, status) {
+		t.Errorf("said again, it is another status: %s", cmp.Diff(status, again))
+	}
+}
+
+func TestStatusTellsTheLastError(t *testing.T) {
+	at := time.Date(2026, 1, 1, 12, 0, 0, 999, time.UTC)
+	health := engine.Health{Synced: true, Last: engine.LastError{Message: "no", Object: "town/books", Time: at}}
+	got := statusOf(setpoint.ControllerStatus{LastError: &setpoint.LastError{Message: "before"}}, 1, finding{ok: true}, health).LastError
+	want := &setpoint.LastError{Message: "no", Object: "town/books", Time: metav1.NewTime(at.Truncate(time.Second))}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAFormerStatusThatCannotBeReadIsReplaced(t *testing.T) {
+	for status, want := range map[string]int32{`{"parents":3}`: 3, `{"parents":"three"}`: 0, `[]`: 0, `null`: 0} {
+		o, err := object.Parse([]byte(`{"metadata":{"name":"a"},"status":` + status + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := formerStatus(o).Parents; got != want {
+			t.Errorf("%s has %d parents, want %d", status, got, want)
+		}
+	}
+}

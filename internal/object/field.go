@@ -1,0 +1,168 @@
+package object
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Field returns the bytes of the value at a path of member names, such as
+// Field("spec", "selector"), or nil where there is none or it is null.
+// Read-only.
+func (o *Object) Field(path ...string) []byte {
+	value := o.raw
+	for _, name := range path {
+		member, ok := find(value, name)
+		if !ok {
+			return nil
+		}
+		value = value[member.value.from:member.value.to]
+	}
+	if bytes.Equal(value, []byte("null")) {
+		return nil
+	}
+	return value
+}
+
+// Edit is a value to set at a path of member names. A nil Value removes the
+// member.
+type Edit struct {
+	Value []byte
+	Path  []string
+}
+
+// With returns the object with the value at a path of member names set. Objects
+// missing on the way are made. A nil value removes the member.
+func (o *Object) With(value []byte, path ...string) (*Object, error) {
+	return o.Edited(Edit{Value: value, Path: path})
+}
+
+// Edited returns the object with several edits made, one after the other.
+func (o *Object) Edited(edits ...Edit) (*Object, error) {
+	raw := o.raw
+	for _, edit := range edits {
+		var err error
+		if raw, err = splice(raw, edit.Value, edit.Path); err != nil {
+			return nil, fmt.Errorf("set %s of %s: %w", strings.Join(edit.Path, "."), o.Ref(), err)
+		}
+	}
+	return Parse(raw)
+}
+
+// splice sets a member in the JSON object data and returns new bytes.
+func splice(data, value []byte, path []string) ([]byte, error) {
+	member, found := find(data, path[0])
+	old := []byte("{}")
+	if found && data[member.value.from] != 'n' {
+		old = data[member.value.from:member.value.to]
+	}
+	if len(path) > 1 {
+		if value == nil && !found {
+			return data, nil
+		}
+		if old[0] != '{' {
+			return nil, fmt.Errorf("%s is no object", path[0])
+		}
+		inner, err := splice(old, value, path[1:])
+		if err != nil {
+			return nil, err
+		}
+		value = inner
+	}
+	switch {
+	case found && value == nil:
+		return withoutMember(data, member.span), nil
+	case found:
+		return concat(data[:member.value.from], value, data[member.value.to:]), nil
+	case value == nil:
+		return data, nil
+	}
+	return appendMember(data, path[0], value), nil
+}
+
+// appendMember adds a member at the end of the JSON object data.
+func appendMember(data []byte, name string, value []byte) []byte {
+	open := bytes.TrimRight(data[:bytes.LastIndexByte(data, '}')], " \t\r\n")
+	key, _ := jsontext.AppendQuote(nil, name)
+	comma := ","
+	if bytes.HasSuffix(open, []byte("{")) {
+		comma = ""
+	}
+	return concat(open, []byte(comma), key, []byte(":"), value, []byte("}"))
+}
+
+// prependText puts a member of text before the others.
+func prependText(data []byte, name, text string) []byte {
+	out := make([]byte, 0, len(data)+len(name)+len(text)+len(`"":"",`))
+	out = append(out, '{')
+	out, _ = jsontext.AppendQuote(out, name)
+	out = append(out, ':')
+	out, _ = jsontext.AppendQuote(out, text)
+	rest := bytes.TrimLeft(data[1:], " \t\r\n")
+	if !bytes.HasPrefix(rest, []byte("}")) {
+		out = append(out, ',')
+	}
+	return append(out, rest...)
+}
+
+// member is where one member of a JSON object stands.
+type member struct {
+	span
+	value span
+}
+
+// find looks a member up in a valid JSON object.
+func find(data []byte, name string) (member, bool) {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
+	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
+		return member{}, false
+	}
+	for dec.PeekKind() == '"' {
+		key, err := dec.ReadValue()
+		if err != nil {
+			return member{}, false
+		}
+		from := dec.InputOffset() - int64(len(key))
+		match := isQuoted(key, name)
+		value, err := dec.ReadValue()
+		if err != nil {
+			return member{}, false
+		}
+		if match {
+			to := dec.InputOffset()
+			return member{span{from, to}, span{to - int64(len(value)), to}}, true
+		}
+	}
+	return member{}, false
+}
+
+// isQuoted compares a JSON string with a plain one.
+func isQuoted(quoted []byte, plain string) bool {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return string(quoted[1:len(quoted)-1]) == plain
+	}
+	text, err := jsontext.AppendUnquote(nil, quoted)
+	return err == nil && string(text) == plain
+}
+
+func concat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+// PathOf turns a JSON pointer into the field path users know:
+// "/spec/containers/0/image" into "spec.containers[0].image".
+func PathOf(pointer string) string {
+	var path strings.Builder
+	for token := range jsontext.Pointer(pointer).Tokens() {
+		if _, err := strconv.ParseUint(token, 10, 32); err == nil && path.Len() > 0 {
+			path.WriteString("[" + token + "]")
+			continue
+		}
+		if path.Len() > 0 {
+			path.WriteByte('.')
+		}
+		path.WriteString(token)
+	}
+	return path.String()
+}

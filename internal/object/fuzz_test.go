@@ -1,0 +1,119 @@
+package object_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// odd objects, which are legal or nearly so.
+func odd() []string {
+	return []string{
+		pod,
+		`{}`, ` { } `, `null`, `[]`, `{"metadata":null}`, `{"metadata":{"labels":null,"annotations":null,"ownerReferences":null,"finalizers":null}}`,
+		`{"metadata":{"m\u0061nagedFields":[1],"n\u0061me":"\u0061\ud83d\ude00"}}`,
+		`{"metadata":{"name":"a","managedFields":[]},"metadata":{"name":"b","managedFields":[1]}}`,
+		`{"metadata":{"labels":{"a":"1","a":"2"},"resourceVersion":"1","resourceVersion":"2"}}`,
+		`{"metadata":{"generation":12345678901234567890}}`, `{"metadata":{"generation":1e3}}`, `{"metadata":{"resourceVersion":"18446744073709551615"}}`,
+		`{"spec":1e999,"n":-0,"big":123456789012345678901234567890.5}`,
+		`{"a":"}","b":"{","c":"\"","d":"\\"}`,
+		`{"metadata":{"ownerReferences":[null,{"controller":true},{"controller":true,"uid":"u"}]}}`,
+		`{"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`,
+	}
+}
+
+// FuzzParse: whatever is read is legal JSON, keeps nothing of the input, and
+// reads the same once more.
+func FuzzParse(f *testing.F) {
+	for _, text := range odd() {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		input := bytes.Clone(data)
+		o, err := object.ParseAs(input, "v1", "Pod")
+		if err != nil {
+			return
+		}
+		before := facts(o)
+		for i := range input {
+			input[i] = '#'
+		}
+		if after := facts(o); before != after {
+			t.Errorf("the object changes with its input from %s to %s", before, after)
+		}
+		if !json.Valid(o.JSON()) {
+			t.Fatalf("made of %q: %q", data, o.JSON())
+		}
+		again, err := object.Parse(o.JSON())
+		if err != nil || bytes.Contains(data, []byte("anagedFields")) {
+			return
+		}
+		if !bytes.Equal(again.JSON(), o.JSON()) || facts(again) != before || again.Digest() != o.Digest() || again.Intent() != o.Intent() {
+			t.Errorf("read again, %s is %s", o.JSON(), again.JSON())
+		}
+	})
+}
+
+// facts is all that is read of an object, in one line.
+func facts(o *object.Object) string {
+	text, _ := json.Marshal([]any{o.APIVersion(), o.Kind(), o.Namespace(), o.Name(), o.UID(), o.Version(), o.Generation(),
+		o.Labels(), o.Controller(), o.Finalizers(), o.Deleting(), string(o.JSON())})
+	return string(text)
+}
+
+// FuzzWith: what was set is there, all else is as it was, and what was removed
+// is gone.
+func FuzzWith(f *testing.F) {
+	for _, text := range odd() {
+		f.Add([]byte(text), "status", "x", `{"a":[1]}`)
+		f.Add([]byte(text), "metadata", "la\"bels", `"v"`)
+		f.Add([]byte(text), "metadata", "labels", `null`)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, first, second, value string) {
+		o, err := object.Parse(data)
+		if err != nil || !jsontext.Value(value).IsValid() || !jsontext.Value(data).IsValid() || invalidText(first+second) {
+			return
+		}
+		set, err := o.With([]byte(value), first, second)
+		if err != nil {
+			return
+		}
+		if !json.Valid(set.JSON()) {
+			t.Fatalf("%s with %q.%q=%s is %s", data, first, second, value, set.JSON())
+		}
+		checkSet(t, o, set, []string{first, second}, value)
+		removed, err := set.With(nil, first, second)
+		if err != nil || removed.Field(first, second) != nil {
+			t.Errorf("%s without %q.%q is %v (%v)", set.JSON(), first, second, removed, err)
+		}
+	})
+}
+
+// invalidText says that a text is no legal JSON string.
+func invalidText(text string) bool {
+	_, err := jsontext.AppendQuote(nil, text)
+	return err != nil
+}
+
+func checkSet(t *testing.T, before, after *object.Object, path []string, value string) {
+	t.Helper()
+	want := strings.Trim(value, " \t\r\n")
+	if want == "null" {
+		want = ""
+	}
+	dropped := slices.Equal(path, []string{"metadata", "managedFields"})
+	if got := string(after.Field(path...)); got != want && !dropped {
+		t.Errorf("%s: %q is %s after it was set to %s", before.JSON(), path, got, want)
+	}
+	for _, other := range []string{"apiVersion", "kind", "spec", "status"} {
+		if other != path[0] && !bytes.Equal(before.Field(other), after.Field(other)) {
+			t.Errorf("%s: with %q set, %s changed to %s", before.JSON(), path, other, after.Field(other))
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package object_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace":"shop","uid":"u-1",` +
+	`"resourceVersion":"41","generation":3,"labels":{"tier":"front","app":"web"},"annotations":{"a":"b"},` +
+	`"managedFields":[{"manager":"x"}],"finalizers":["keep"],"ownerReferences":[` +
+	`{"apiVersion":"v1","kind":"Node","name":"n","uid":"o-0"},` +
+	`{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"rs","uid":"o-1","controller":true}]},` +
+	`"spec":{"image":"a"},"status":{"phase":"Running"}}`
+
+func parse(t *testing.T, text string) *object.Object {
+	t.Helper()
+	o, err := object.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestParseReadsMetadata(t *testing.T) {
+	o := parse(t, pod)
+	got := []any{o.APIVersion(), o.Kind(), o.Namespace(), o.Name(), o.UID(), o.Version(), o.Generation(),
+		o.Labels(), o.Finalizers(), *o.Controller(), o.Deleting(), o.Ref().String()}
+	want := []any{"v1", "Pod", "shop", "web", "u-1", uint64(41), int64(3),
+		object.Labels{{Key: "app", Value: "web"}, {Key: "tier", Value: "front"}}, []string{"keep"},
+		object.Owner{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "rs", UID: "o-1"}, false, "Pod shop/web"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestParseDropsManagedFieldsWhereverTheyStand(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"metadata":{"managedFields":[{"a":1}],"name":"x"}}`:            `{"metadata":{"name":"x"}}`,
+		`{"metadata":{"name":"x","managedFields":[{"a":1}]}}`:            `{"metadata":{"name":"x"}}`,
+		`{"metadata":{"managedFields":[]}}`:                              `{"metadata":{}}`,
+		`{"metadata":{"a":1,"managedFields":[{"a":"}"}],"name":"x"}}`:    `{"metadata":{"a":1,"name":"x"}}`,
+		"  {\"metadata\": { \"managedFields\": [] , \"name\": \"x\" }} ": `{"metadata": { "name": "x" }}`,
+		`{"spec":{"managedFields":[1]},"metadata":{"name":"x"}}`:         `{"spec":{"managedFields":[1]},"metadata":{"name":"x"}}`,
+	} {
+		if got := string(parse(t, text).JSON()); got != want {
+			t.Errorf("Parse(%s) keeps %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestDigestMovesWithWhatAHookSees(t *testing.T) {
+	base := parse(t, pod)
+	for name, c := range map[string]struct {
+		old, new       string
+		digest, intent bool
+	}{
+		"resource version": {`"41"`, `"42"`, false, false},
+		"managed fields":   {`"manager":"x"`, `"manager":"longer","time":"now"`, false, false},
+		"status":           {"Running", "Failed", true, false},
+		"label":            {`"app":"web"`, `"app":"api"`, true, true},
+		"annotation":       {`"a":"b"`, `"a":"c"`, true, true},
+		"generation":       {`"generation":3`, `"generation":4`, true, true},
+		"deletion":         {`"uid"`, `"deletionTimestamp":"2026-01-01T00:00:00Z","uid"`, true, true},
+	} {
+		changed := parse(t, strings.Replace(pod, c.old, c.new, 1))
+		if moved := changed.Digest() != base.Digest(); moved != c.digest {
+			t.Errorf("%s: digest moved: %v, want %v", name, moved, c.digest)
+		}
+		if moved := changed.Intent() != base.Intent(); moved != c.intent {
+			t.Errorf("%s: intent moved: %v, want %v", name, moved, c.intent)
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		`[]`:                                   "must be an object, is a list",
+		`{"kind":7}`:                           "kind: must be a string",
+		`{"metadata":{"labels":{"a":1}}}`:      "metadata.labels.a: must be a string",
+		`{"metadata":{"ownerReferences":{}}}`:  "metadata.ownerReferences: must be a list",
+		`{"metadata":{"finalizers":[1]}}`:      "metadata.finalizers[0]: must be a string",
+		`{"metadata":{"generation":"1"}}`:      "metadata.generation: must be an integer",
+		`{"metadata":{"resourceVersion":"x"}}`: `metadata.resourceVersion: resource version "x" is no integer`,
+		`{"metadata":{"name":"x"}`:             "unexpected EOF",
+		`{} {}`:                                "more than one JSON value",
+		`{}A`:                                  "more than one JSON value",
+		``:                                     "EOF",
+		`null`:                                 "must be an object, is null",
+		strings.Repeat(`{"a":`, 20000):         "exceeded max depth",
+	} {
+		_, err := object.Parse([]byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Parse(%s) = %v, want an error with %q", text, err, want)
+		}
+	}
+}
+
+func TestParseAsNamesTheItemsOfAList(t *testing.T) {
+	const whole = `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"x"}}`
+	for text, want := range map[string]string{
+		`{"metadata":{"name":"x"}}`:                        whole,
+		`{"apiVersion":"apps/v1","metadata":{"name":"x"}}`: whole,
+		`{"kind":"Deployment"}`:                            `{"apiVersion":"apps/v1","kind":"Deployment"}`,
+		`{ }`:                                              `{"kind":"Deployment","apiVersion":"apps/v1"}`,
+		`{"kind":"Scale","apiVersion":"v2"}`:               `{"kind":"Scale","apiVersion":"v2"}`,
+	} {
+		o, err := object.ParseAs([]byte(text), "apps/v1", "Deployment")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(o.JSON()); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// TestDigestIsThatOfTheContent: neither the way an object came, nor what is
+// left out of it, nor having been made from another may move its digest.
+func TestDigestIsThatOfTheContent(t *testing.T) {
+	base := parse(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","resourceVersion":"7","uid":"u"},"spec":{}}`)
+	for name, text := range map[string]string{
+		"managed fields before": `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","managedFields":[{"a":1}],"resourceVersion":"8","uid":"u"},"spec":{}}`,
+		"managed fields after":  `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","resourceVersion":"100","managedFields":[{"a":1}] , "uid":"u"},"spec":{}}`,
+		"managed fields last":   `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","resourceVersion":"8","uid":"u", "managedFields":[]},"spec":{}}`,
+		"item of a list":        `{"metadata":{"name":"x","managedFields":[{"a":1}],"resourceVersion":"8","uid":"u"},"spec":{}}`,
+	} {
+		o, err := object.ParseAs([]byte(strings.Replace(text, `, "uid"`, `,"uid"`, 1)), "v1", "Pod")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.Digest() != base.Digest() {
+			t.Errorf("%s: another digest of %s", name, o.JSON())
+		}
+		same, err := o.With([]byte(`"u"`), "metadata", "uid")
+		if err != nil || same.Digest() != base.Digest() {
+			t.Errorf("%s: set to what it was, it has another digest: %s", name, same.JSON())
+		}
+	}
+}
+
+func TestWith(t *testing.T) {
+	for name, c := range map[string]struct {
+		text, value string
+		path        []string
+		want        string
+	}{
+		"replaces":          {`{"a":1,"status":{"x":1},"b":2}`, `{"y":2}`, []string{"status"}, `{"a":1,"status":{"y":2},"b":2}`},
+		"appends":           {`{"a":1}`, `{}`, []string{"status"}, `{"a":1,"status":{}}`},
+		"fills an empty":    {`{}`, `1`, []string{"a"}, `{"a":1}`},
+		"makes the way":     {`{"a":1}`, `"v"`, []string{"metadata", "labels", "k"}, `{"a":1,"metadata":{"labels":{"k":"v"}}}`},
+		"fills a null":      {`{"metadata":{"labels":null}}`, `"v"`, []string{"metadata", "labels", "k"}, `{"metadata":{"labels":{"k":"v"}}}`},
+		"removes":           {`{"a":1,"b":2,"c":3}`, ``, []string{"b"}, `{"a":1,"c":3}`},
+		"removes the first": {`{"a":1,"b":2}`, ``, []string{"a"}, `{"b":2}`},
+		"removes nothing":   {`{"a":1}`, ``, []string{"x", "y"}, `{"a":1}`},
+		"escaped name":      {`{"\u0061":1}`, `2`, []string{"a"}, `{"\u0061":2}`},
+	} {
+		var value []byte
+		if c.value != "" {
+			value = []byte(c.value)
+		}
+		o, err := parse(t, c.text).With(value, c.path...)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := string(o.JSON()); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+	if _, err := parse(t, `{"spec":[1]}`).With([]byte("1"), "spec", "a"); err == nil {
+		t.Error("setting a member of a list is no error")
+	}
+}
+
+func TestField(t *testing.T) {
+	o := parse(t, pod)
+	if got := string(o.Field("spec", "image")); got != `"a"` {
+		t.Errorf("spec.image = %s", got)
+	}
+	if got := o.Field("spec", "nothing", "there"); got != nil {
+		t.Errorf("a missing field = %s", got)
+	}
+}
+
+func TestResourcePath(t *testing.T) {
+	deployments := object.Resource{Group: "apps", Version: "v1", Plural: "deployments", Namespaced: true}
+	nodes := object.Resource{Version: "v1", Plural: "nodes"}
+	for got, want := range map[string]string{
+		deployments.Path("shop", "web"): "/apis/apps/v1/namespaces/shop/deployments/web",
+		deployments.Path("", ""):        "/apis/apps/v1/deployments",
+		nodes.Path("ignored", "n"):      "/api/v1/nodes/n",
+	} {
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	text := []byte(strings.Replace(pod, `"image":"a"`, `"image":"`+strings.Repeat("a", 1200)+`"`, 1))
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if _, err := object.Parse(text); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package object
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Parse reads one complete JSON object. It keeps nothing of data.
+// metadata.managedFields is dropped: it is often a third of an object and
+// nobody above asks for it.
+//
+// Names given twice are not looked for, since the API server sends none: see
+// NamesOnce. Where a fault lies at a field, the error is a *FieldError.
+func Parse(data []byte) (*Object, error) { return ParseAs(data, "", "") }
+
+// ParseAs is Parse for an item of a list, which lacks its apiVersion and kind.
+// They are set where they are missing.
+func ParseAs(data []byte, apiVersion, kind string) (*Object, error) {
+	p := newParser(bytes.TrimSpace(data))
+	if err := p.object(); err != nil {
+		return nil, locate(p.dec, err)
+	}
+	if _, err := p.dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one JSON value")
+	}
+	return p.finish(apiVersion, kind), nil
+}
+
+// NamesOnce says that data is legal JSON in which no object gives a name twice.
+func NamesOnce(data []byte) bool { return jsontext.Value(data).IsValid() }
+
+// FieldError is a fault in an object, and where.
+type FieldError struct {
+	// Path is such as "metadata.labels.app"; empty for the whole.
+	Path string
+	Err  error
+}
+
+func (e *FieldError) Error() string {
+	if e.Path == "" {
+		return e.Err.Error()
+	}
+	return e.Path + ": " + e.Err.Error()
+}
+
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// locate says where an error was met that does not say so itself.
+func locate(dec *jsontext.Decoder, err error) error {
+	if _, itself := errors.AsType[*jsontext.SyntacticError](err); itself {
+		return err
+	}
+	return &FieldError{Path: PathOf(string(dec.StackPointer())), Err: err}
+}
+
+// span is a range of bytes in the data being parsed.
+type span struct{ from, to int64 }
+
+// parser walks one object once and notes what it passes. What it notes are
+// views of data; finish makes them the object's own.
+type parser struct {
+	data []byte
+	dec  *jsontext.Decoder
+
+	apiVersion, kind     []byte
+	namespace, name, uid []byte
+	resourceVersion      uint64
+	generation           int64
+	labels               []pair
+	owner                owner
+	controlled           bool
+	deleting             bool
+
+	managed     span
+	version     span
+	annotations span
+
+	// nameFrom is where the name of the member begins that was read last.
+	nameFrom int64
+	// fewLabels is room for as many labels as most objects have.
+	fewLabels [4]pair
+}
+
+type pair struct{ key, value []byte }
+
+type owner struct{ apiVersion, kind, name, uid []byte }
+
+func newParser(data []byte) *parser {
+	p := &parser{data: data, dec: jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))}
+	p.labels = p.fewLabels[:0]
+	return p
+}
+
+func (p *parser) object() error {
+	if p.dec.PeekKind() == 'n' {
+		return errors.New("must be an object, is null")
+	}
+	return p.members(func(name []byte) error {
+		switch string(name) {
+		case "apiVersion":
+			return p.text(&p.apiVersion)
+		case "kind":
+			return p.text(&p.kind)
+		case "metadata":
+			return p.members(p.metadata)
+		}
+		return p.dec.SkipValue()
+	})
+}
+
+func (p *parser) metadata(name []byte) error {
+	switch string(name) {
+	case "name":
+		return p.text(&p.name)
+	case "namespace":
+		return p.text(&p.namespace)
+	case "uid":
+		return p.text(&p.uid)
+	case "resourceVersion":
+		return p.noting(&p.version, p.readVersion)
+	case "generation":
+		return p.integer(&p.generation)
+	case "labels":
+		return p.members(p.label)
+	case "annotations":
+		return p.noting(&p.annotations, p.dec.SkipValue)
+	case "ownerReferences":
+		return p.elements(p.readOwner)
+	case "finalizers":
+		return p.elements(p.finalizer)
+	case "deletionTimestamp":
+		p.deleting = p.dec.PeekKind() != 'n'
+	case "managedFields":
+		from := p.nameFrom
+		err := p.dec.SkipValue()
+		p.managed = span{from, p.dec.InputOffset()}
+		return err
+	}
+	return p.dec.SkipValue()
+}
+
+// noting remembers where in the data the value stands that read consumes.
+func (p *parser) noting(s *span, read func() error) error {
+	s.from = p.dec.InputOffset()
+	err := read()
+	s.to = p.dec.InputOffset()
+	return err
+}
+
+func (p *parser) readVersion() error {
+	var text []byte
+	if err := p.text(&text); err != nil || len(text) == 0 {
+		return err
+	}
+	version, err := strconv.ParseUint(string(text), 10, 64)
+	if err != nil {
+		return fmt.Errorf("resource version %q is no integer", text)
+	}
+	p.resourceVersion = version
+	return nil
+}
+
+func (p *parser) label(key []byte) error {
+	label := pair{key: key}
+	err := p.text(&label.value)
+	p.labels = append(p.labels, label)
+	return err
+}
+
+func (p *parser) readOwner() error {
+	var one owner
+	controls := false
+	err := p.members(func(name []byte) error {
+		switch string(name) {
+		case "apiVersion":
+			return p.text(&one.apiVersion)
+		case "kind":
+			return p.text(&one.kind)
+		case "name":
+			return p.text(&one.name)
+		case "uid":
+			return p.text(&one.uid)
+		case "controller":
+			controls = p.dec.PeekKind() == 't'
+		}
+		return p.dec.SkipValue()
+	})
+	if controls {
+		p.owner, p.controlled = one, true
+	}
+	return err
+}
+
+func (p *parser) finalizer() error {
+	var name []byte
+	return p.text(&name)
+}

@@ -1,0 +1,215 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Settled says that an observed child is known to be what a desired one makes
+// of it, so that the two need not be merged and compared again.
+type Settled func(observed *object.Object, desired uint64) bool
+
+// Changes plans the writes that turn the observed children into the desired
+// ones. Objects that are being deleted are left to go, and what the parent does
+// not control is not touched. settled may be nil.
+func (f *Family) Changes(observed []*object.Object, desired []Child, settled Settled) (Plan, error) {
+	have := make(map[id]*object.Object, len(observed))
+	for _, o := range observed {
+		if f.controls(o) {
+			have[idOf(o)] = o
+		}
+	}
+	var equal []Equal
+	actions := make([]Action, 0, len(desired))
+	for _, child := range desired {
+		before, digest := have[idOf(child.Object)], child.Object.Digest()
+		delete(have, idOf(child.Object))
+		if before != nil && leftAlone(before, child, digest, settled) {
+			continue
+		}
+		action, err := f.change(before, child, digest)
+		if err != nil {
+			return Plan{}, fmt.Errorf("%s: %w", child.Object.Ref(), err)
+		}
+		if action.Verb == "" {
+			equal = append(equal, Equal{Observed: before, Desired: digest})
+			continue
+		}
+		actions = append(actions, action)
+	}
+	return Plan{Stages: stages(append(actions, f.removals(observed, have)...)), Equal: equal}, nil
+}
+
+// leftAlone says that a child needs no comparing: it is going, it is not to be
+// changed, or it is known to be as desired.
+func leftAlone(observed *object.Object, desired Child, digest uint64, settled Settled) bool {
+	return observed.Deleting() || desired.Rule.Method == OnDelete || settled != nil && settled(observed, digest)
+}
+
+// id finds a desired child among the observed ones.
+type id struct {
+	kind            object.GroupKind
+	namespace, name string
+}
+
+func idOf(o *object.Object) id { return id{o.GroupKind(), o.Namespace(), o.Name()} }
+
+func (f *Family) controls(o *object.Object) bool {
+	owner := o.Controller()
+	return owner != nil && owner.UID == f.Parent.UID()
+}
+
+// change plans for one desired child; the zero Action is nothing to do.
+func (f *Family) change(before *object.Object, child Child, digest uint64) (Action, error) {
+	action := Action{Resource: child.Rule.Resource, Ref: child.Object.Ref(), Before: before, Desired: digest}
+	switch {
+	case before == nil:
+		return f.create(action, child.Object)
+	case child.Rule.Method == Recreate:
+		return f.recreate(action, child.Object)
+	}
+	return f.update(action, child.Object)
+}
+
+func (f *Family) create(action Action, desired *object.Object) (Action, error) {
+	w, err := f.wishOf(desired)
+	if err != nil {
+		return Action{}, err
+	}
+	if w.status != nil {
+		w.fields["status"] = w.status
+	}
+	f.note(w.fields, w.text)
+	own(w.fields, f.Parent)
+	action.After, err = objectOf(w.fields)
+	action.Verb, action.Reason = Create, "missing"
+	return action, err
+}
+
+// update plans to bring a child in line. That the server drops a value which
+// says nothing is not taken for granted: sending it once more does no harm,
+// and the caller knows by Settled that it was.
+func (f *Family) update(action Action, desired *object.Object) (Action, error) {
+	m, err := f.merged(action.Before, desired, merger{keys: childKeys, outlined: f.Outline})
+	if err != nil {
+		return Action{}, err
+	}
+	where := m.where
+	if where == "" && m.noted {
+		return Action{}, nil
+	}
+	if where == "" {
+		where = join("metadata.annotations", f.LastApplied)
+	}
+	f.note(m.fields, m.text)
+	action.After, err = objectOf(m.fields)
+	action.Verb, action.Reason = Update, where+" differs"
+	return action, err
+}
+
+// recreate plans to delete a child that differs. It wants more certainty than
+// update: neither a value that says nothing nor a memory that differs is worth
+// an object.
+func (f *Family) recreate(action Action, desired *object.Object) (Action, error) {
+	m, err := f.merged(action.Before, desired, merger{keys: childKeys, forgiving: true, outlined: f.Outline})
+	if err != nil || m.where == "" || f.asCreated(action.Before, m) {
+		return Action{}, err
+	}
+	action.Verb, action.Desired, action.Reason = Delete, 0, m.where+" differs"
+	return action, nil
+}
+
+// asCreated says that the spec of a child is still what the server made of this
+// very wish when it was created: a quantity in another notation, for instance.
+func (f *Family) asCreated(observed *object.Object, m merged) bool {
+	return m.noted && !f.Outline && observed.Generation() == 1 && strings.HasPrefix(m.where, "spec.")
+}
+
+// merged is a desired child merged into the observed one.
+type merged struct {
+	fields map[string]any
+	// text is the wish as it is remembered.
+	text string
+	// where is the path of the first field that changes, "" if none does.
+	where string
+	// noted says that the observed child remembers this wish.
+	noted bool
+}
+
+func (f *Family) merged(observed, desired *object.Object, by merger) (merged, error) {
+	have, err := tree(observed.JSON())
+	if err != nil {
+		return merged{}, err
+	}
+	want, err := f.wishOf(desired)
+	if err != nil {
+		return merged{}, err
+	}
+	last := f.lastApplied(have)
+	m := merged{fields: by.objects(have, last, want.fields), text: want.text}
+	keepSystemFields(m.fields, have)
+	mergeOwners(m.fields, have, last, want.fields)
+	m.where = difference(have, m.fields)
+	m.noted = difference(last, want.memory) == ""
+	return m, nil
+}
+
+// keepSystemFields puts back what a desired object has no say in.
+func keepSystemFields(merged, observed map[string]any) {
+	to, _ := merged["metadata"].(map[string]any)
+	from, _ := observed["metadata"].(map[string]any)
+	for _, name := range system {
+		restore(to, from, name)
+	}
+	restore(merged, observed, "status")
+}
+
+func restore(to, from map[string]any, name string) {
+	if value, exists := from[name]; exists {
+		to[name] = value
+		return
+	}
+	delete(to, name)
+}
+
+// mergeOwners merges the owner references by UID. The parent's is in none but
+// the observed ones, and so stays.
+func mergeOwners(merged, observed, applied, desired map[string]any) {
+	owners := merger{keys: ownerKeys}.lists(ownersIn(observed), ownersIn(applied), ownersIn(desired))
+	if metadata, isObject := merged["metadata"].(map[string]any); isObject && len(owners) > 0 {
+		metadata["ownerReferences"] = owners
+	}
+}
+
+func ownersIn(fields map[string]any) []any {
+	owners, _ := member(fields, "metadata", "ownerReferences").([]any)
+	return owners
+}
+
+// member is the value at a path of member names, nil if there is none.
+func member(fields map[string]any, path ...string) any {
+	var value any = fields
+	for _, name := range path {
+		members, _ := value.(map[string]any)
+		value = members[name]
+	}
+	return value
+}
+
+// removals plans the deletion of what is left over, in the observed order.
+func (f *Family) removals(observed []*object.Object, left map[id]*object.Object) []Action {
+	var actions []Action
+	for _, o := range observed {
+		if left[idOf(o)] != o || o.Deleting() {
+			continue
+		}
+		rule, declared := f.Rules.For(o.GroupKind())
+		if !declared {
+			continue
+		}
+		actions = append(actions, Action{Verb: Delete, Resource: rule.Resource, Ref: o.Ref(), Before: o, Reason: "no longer desired"})
+	}
+	return actions
+}

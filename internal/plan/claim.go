@@ -1,0 +1,127 @@
+package plan
+
+import (
+	"encoding/json"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Claim is who belongs to a parent: the children it has, and the writes that
+// take in orphans and let go of those that match its selector no more.
+type Claim struct {
+	Children []*object.Object
+	Changes  []Action
+}
+
+// Claim sorts the objects of one kind that the parent owns, and the matching
+// ones that nobody owns. A parent that is going away takes in nobody.
+func (f *Family) Claim(resource object.Resource, owned, orphans []*object.Object) (Claim, error) {
+	var c Claim
+	for _, o := range owned {
+		if f.Selector.Matches(o.Labels()) || o.Deleting() || f.Parent.Deleting() {
+			c.Children = append(c.Children, o)
+			continue
+		}
+		released, err := withoutOwner(o, f.Parent.UID())
+		if err != nil {
+			return c, err
+		}
+		c.Changes = append(c.Changes, Action{Verb: Release, Resource: resource, Ref: o.Ref(), Before: o, After: released,
+			Reason: "labels match the parent's selector no more"})
+	}
+	if f.Parent.Deleting() {
+		return c, nil
+	}
+	for _, o := range orphans {
+		if o.Deleting() {
+			continue
+		}
+		adopted, err := withOwner(o, f.Parent)
+		if err != nil {
+			return c, err
+		}
+		c.Changes = append(c.Changes, Action{Verb: Adopt, Resource: resource, Ref: o.Ref(), Before: o, After: adopted,
+			Reason: "labels match the parent's selector"})
+	}
+	return c, nil
+}
+
+// ownerReference in the API's form, as far as it is written here.
+type ownerReference struct {
+	APIVersion         string `json:"apiVersion"`
+	Kind               string `json:"kind"`
+	Name               string `json:"name"`
+	UID                string `json:"uid"`
+	Controller         bool   `json:"controller"`
+	BlockOwnerDeletion bool   `json:"blockOwnerDeletion"`
+}
+
+// ownedBy is the reference to a controlling owner.
+func ownedBy(parent *object.Object) ownerReference {
+	return ownerReference{
+		APIVersion: parent.APIVersion(), Kind: parent.Kind(), Name: parent.Name(), UID: parent.UID(),
+		Controller: true, BlockOwnerDeletion: true,
+	}
+}
+
+// own adds the parent as the controlling owner to the fields of a new object.
+func own(fields map[string]any, parent *object.Object) {
+	metadata := fields["metadata"].(map[string]any)
+	owners, _ := metadata["ownerReferences"].([]any)
+	metadata["ownerReferences"] = append(owners, ownedBy(parent))
+}
+
+// withOwner adds the parent as the controlling owner.
+func withOwner(o, parent *object.Object) (*object.Object, error) {
+	owners, err := ownerReferences(o)
+	if err != nil {
+		return nil, err
+	}
+	own, err := json.Marshal(ownedBy(parent))
+	if err != nil {
+		return nil, err
+	}
+	return setOwners(o, append(without(owners, parent.UID()), own))
+}
+
+// withoutOwner removes the owner of a UID.
+func withoutOwner(o *object.Object, uid string) (*object.Object, error) {
+	owners, err := ownerReferences(o)
+	if err != nil {
+		return nil, err
+	}
+	return setOwners(o, without(owners, uid))
+}
+
+func ownerReferences(o *object.Object) ([]json.RawMessage, error) {
+	field := o.Field("metadata", "ownerReferences")
+	if field == nil {
+		return nil, nil
+	}
+	var owners []json.RawMessage
+	err := json.Unmarshal(field, &owners)
+	return owners, err
+}
+
+func setOwners(o *object.Object, owners []json.RawMessage) (*object.Object, error) {
+	if len(owners) == 0 {
+		return o.With(nil, "metadata", "ownerReferences")
+	}
+	text, err := json.Marshal(owners)
+	if err != nil {
+		return nil, err
+	}
+	return o.With(text, "metadata", "ownerReferences")
+}
+
+func without(owners []json.RawMessage, uid string) []json.RawMessage {
+	var kept []json.RawMessage
+	for _, owner := range owners {
+		var id struct{ UID string }
+		if json.Unmarshal(owner, &id) == nil && id.UID == uid {
+			continue
+		}
+		kept = append(kept, owner)
+	}
+	return kept
+}

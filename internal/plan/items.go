@@ -1,0 +1,77 @@
+package plan
+
+// itemKey is what may tell the items of a list apart: the value of a field and,
+// where protocols is set, the protocol it is said for. The API keys ports so,
+// and takes one without a protocol to be TCP's.
+type itemKey struct {
+	field     string
+	protocols bool
+}
+
+// childKeys tell apart the items of lists in children.
+var childKeys = []itemKey{
+	{field: "containerPort"}, {field: "containerPort", protocols: true},
+	{field: "port"}, {field: "port", protocols: true},
+	{field: "mountPath"}, {field: "name"}, {field: "uid"}, {field: "ip"}, {field: "path"},
+}
+
+// statusKeys tell apart the items of lists in a status that has many writers:
+// conditions, and whatever else can be told apart.
+var statusKeys = append([]itemKey{{field: "type"}}, childKeys...)
+
+// ownerKeys tell apart owner references. Two owners of different kinds may have
+// one name.
+var ownerKeys = []itemKey{{field: "uid"}}
+
+// identity is what an item is told apart by.
+type identity struct {
+	value    any
+	protocol string
+}
+
+// items are the items of a list by what tells them apart.
+type items struct {
+	order []identity
+	byID  map[identity]any
+}
+
+// index tells the items of a list apart. It returns false if it cannot: because
+// one of them lacks the key, or because two share it.
+func (k itemKey) index(list []any) (items, bool) {
+	found := items{make([]identity, 0, len(list)), make(map[identity]any, len(list))}
+	for _, item := range list {
+		id, has := k.of(item)
+		if _, shared := found.byID[id]; !has || shared {
+			return items{}, false
+		}
+		found.order = append(found.order, id)
+		found.byID[id] = item
+	}
+	return found, true
+}
+
+// of is the identity of one item.
+func (k itemKey) of(item any) (identity, bool) {
+	members, isObject := item.(map[string]any)
+	if !isObject {
+		return identity{}, false
+	}
+	id := identity{value: members[k.field]}
+	if k.protocols {
+		id.protocol = "TCP"
+		if protocol, given := members["protocol"].(string); given {
+			id.protocol = protocol
+		}
+	}
+	switch value := id.value.(type) {
+	case string, int64, bool:
+		return id, true
+	case float64:
+		// 80 and 80.0 are one port: some hooks know only one kind of number.
+		if whole := int64(value); float64(whole) == value {
+			id.value = whole
+		}
+		return id, true
+	}
+	return identity{}, false
+}

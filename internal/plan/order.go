@@ -1,0 +1,65 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// tiers is the order in which kinds are written: what others need comes first.
+// A kind that is not listed is a workload and comes last. Deletion runs the
+// other way round.
+var tiers = []map[object.GroupKind]bool{
+	kinds("", "Namespace"),
+	kinds("apiextensions.k8s.io", "CustomResourceDefinition"),
+	kinds("", "ServiceAccount", "LimitRange", "ResourceQuota"),
+	kinds("rbac.authorization.k8s.io", "Role", "ClusterRole"),
+	kinds("rbac.authorization.k8s.io", "RoleBinding", "ClusterRoleBinding"),
+	kinds("scheduling.k8s.io", "PriorityClass"),
+	kinds("storage.k8s.io", "StorageClass"),
+	kinds("", "ConfigMap", "Secret", "PersistentVolume", "PersistentVolumeClaim"),
+	kinds("", "Service"),
+}
+
+func kinds(group string, names ...string) map[object.GroupKind]bool {
+	set := make(map[object.GroupKind]bool, len(names))
+	for _, name := range names {
+		set[object.GroupKind{Group: group, Kind: name}] = true
+	}
+	return set
+}
+
+func tier(kind object.GroupKind) int {
+	for i, members := range tiers {
+		if members[kind] {
+			return i
+		}
+	}
+	return len(tiers)
+}
+
+// stages sorts actions into those of a plan: deletions first, dependants before what they
+// depend on, then all else the other way round. Within a stage the given order
+// stays, which is the order of the reply.
+func stages(actions []Action) [][]Action {
+	slices.SortStableFunc(actions, func(a, b Action) int { return turn(a) - turn(b) })
+	var sorted [][]Action
+	for from := 0; from < len(actions); {
+		to := from + 1
+		for to < len(actions) && turn(actions[to]) == turn(actions[from]) {
+			to++
+		}
+		sorted = append(sorted, actions[from:to:to])
+		from = to
+	}
+	return sorted
+}
+
+// turn is negative for deletions, so that they come first.
+func turn(a Action) int {
+	t := tier(a.Resource.GroupKind())
+	if a.Verb == Delete {
+		return -1 - t
+	}
+	return t
+}

@@ -1,0 +1,60 @@
+package plan
+
+import "slices"
+
+// outline is a tree of what is applied without what it is set to: every value
+// becomes {}, but for those by which the items of a list are told apart. It is
+// all that a later merge wants to know, it holds no secrets, and it is small.
+func outline(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		return outlineObject(v, false)
+	case []any:
+		return outlineList(v)
+	}
+	return map[string]any{}
+}
+
+func outlineObject(members map[string]any, isItem bool) map[string]any {
+	outlined := make(map[string]any, len(members))
+	for name, value := range members {
+		if isItem && identifies(name) && isScalar(value) {
+			outlined[name] = value
+			continue
+		}
+		outlined[name] = outline(value)
+	}
+	return outlined
+}
+
+// outlineList keeps of each item what outline keeps of it, and by what it is told
+// apart, if they all are.
+func outlineList(list []any) []any {
+	apart := slices.ContainsFunc(childKeys, func(k itemKey) bool {
+		_, fits := k.index(list)
+		return fits
+	})
+	items := make([]any, len(list))
+	for i, item := range list {
+		members, isObject := item.(map[string]any)
+		if isObject && apart {
+			items[i] = outlineObject(members, true)
+			continue
+		}
+		items[i] = outline(item)
+	}
+	return items
+}
+
+// identifies says whether a field may tell the items of a list apart.
+func identifies(field string) bool {
+	return field == "protocol" || slices.ContainsFunc(childKeys, func(k itemKey) bool { return k.field == field })
+}
+
+func isScalar(value any) bool {
+	switch value.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestOutlineIsAllAMergeNeeds: as long as the wish stays the same, what was
+// applied and its outline lead to the same, whatever is observed.
+func TestOutlineIsAllAMergeNeeds(t *testing.T) {
+	seeded(t, 3000, func(t *testing.T, g generator) {
+		desired := g.object(4)
+		observed := g.objectLike(desired)
+		whole := merger{keys: childKeys}.objects(observed, desired, desired)
+		outlined := merger{keys: childKeys, outlined: true}.objects(observed, outlineObject(desired, false), desired)
+		if where := difference(whole, outlined); where != "" {
+			t.Errorf("%s differs\nobserved, desired: %s\nwhole:    %s\noutlined: %s", where,
+				jsonOf(t, []any{observed, desired}), jsonOf(t, whole), jsonOf(t, outlined))
+		}
+	})
+}
+
+// TestMergeByOutlineIsIdempotent: applied once, there is nothing more to do.
+func TestMergeByOutlineIsIdempotent(t *testing.T) {
+	seeded(t, 3000, func(t *testing.T, g generator) {
+		desired := g.object(4)
+		observed, applied := g.objectLike(desired), g.objectLike(desired)
+		m := merger{keys: childKeys, outlined: true}
+		merged := m.objects(observed, outlineObject(applied, false), desired)
+		again := m.objects(merged, outlineObject(desired, false), desired)
+		if where := difference(merged, again); where != "" {
+			t.Errorf("merged again, %s differs\nobserved, applied, desired: %s", where, jsonOf(t, []any{observed, applied, desired}))
+		}
+	})
+}
+
+// TestOutlineKnowsWhatToRemove: what was applied and is desired no more goes.
+func TestOutlineKnowsWhatToRemove(t *testing.T) {
+	read := func(text string) map[string]any {
+		fields, err := tree([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fields
+	}
+	observed := read(`{"data":{"a":"1","b":"2","theirs":"3"},"env":[{"name":"A","value":"x"},{"name":"B"},{"name":"THEIRS"}]}`)
+	applied := read(`{"data":{"a":"1","b":"2"},"env":[{"name":"A","value":"x"},{"name":"B"}]}`)
+	desired := read(`{"data":{"a":"1"},"env":[{"name":"A"}]}`)
+	merged := merger{keys: childKeys, outlined: true}.objects(observed, outlineObject(applied, false), desired)
+	want := `{"data":{"a":"1","theirs":"3"},"env":[{"name":"A"},{"name":"THEIRS"}]}`
+	if got := jsonOf(t, merged); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestOutlineHoldsNoValues(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"kind":"Secret","stringData":{"password":"s3cret"}}`:                              `{"kind":{},"stringData":{"password":{}}}`,
+		`{"env":[{"name":"A","value":"s3cret"}]}`:                                           `{"env":[{"name":"A","value":{}}]}`,
+		`{"ports":[{"containerPort":80,"protocol":"TCP","hostPort":1}]}`:                    `{"ports":[{"containerPort":80,"hostPort":{},"protocol":"TCP"}]}`,
+		`{"args":["--password","s3cret"]}`:                                                  `{"args":[{},{}]}`,
+		`{"items":[{"name":"a","token":"s3cret"},{"name":"a"}]}`:                            `{"items":[{"name":{},"token":{}},{"name":{}}]}`,
+		`{"name":"s3cret","spec":{"path":"s3cret","list":[{"name":{"x":"s3cret"}}]},"n":1}`: `{"n":{},"name":{},"spec":{"list":[{"name":{"x":{}}}],"path":{}}}`,
+	} {
+		fields, err := tree([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := jsonOf(t, outline(fields))
+		if got != want || strings.Contains(got, "s3cret") {
+			t.Errorf("outline of %s is %s, want %s", text, got, want)
+		}
+	}
+}

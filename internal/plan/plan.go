@@ -1,0 +1,101 @@
+// Package plan decides what to do, and does none of it.
+//
+// Its functions are pure: from what is observed, what a hook desires and the
+// rules of a controller they make a Plan that can be printed, compared and
+// tested. Here live checking a reply against the rules, claiming children,
+// merging a desired object into an observed one, and the order of writes.
+// Nothing here talks to a server, calls a hook or looks at a clock. The engine
+// asks for plans; the room apply carries them out.
+package plan
+
+import (
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Verb is what an action does.
+type Verb string
+
+// The verbs of an action.
+const (
+	Create  Verb = "create"
+	Update  Verb = "update"
+	Delete  Verb = "delete"
+	Adopt   Verb = "adopt"
+	Release Verb = "release"
+)
+
+// Method is how an existing child that differs is brought in line.
+type Method string
+
+// The methods of a rule.
+const (
+	// OnDelete leaves it alone until somebody deletes it.
+	OnDelete Method = "OnDelete"
+	// Recreate deletes it, and creates it anew once it is gone.
+	Recreate Method = "Recreate"
+	// InPlace updates it.
+	InPlace Method = "InPlace"
+)
+
+// Rule is what a controller declares about one kind of child.
+type Rule struct {
+	Resource object.Resource
+	Method   Method
+}
+
+// Rules are the declared kinds of children.
+type Rules []Rule
+
+// For returns the rule for a kind, whatever its version.
+func (r Rules) For(kind object.GroupKind) (Rule, bool) {
+	for _, rule := range r {
+		if rule.Resource.GroupKind() == kind {
+			return rule, true
+		}
+	}
+	return Rule{}, false
+}
+
+// Action is one write.
+type Action struct {
+	Verb     Verb
+	Resource object.Resource
+	// Ref is the object written.
+	Ref object.Ref
+	// Before is the observed object; nil for Create.
+	Before *object.Object
+	// After is the object to send; nil for Delete.
+	After *object.Object
+	// Desired is the digest of the desired child this action brings about;
+	// 0 for Delete, Adopt and Release.
+	Desired uint64
+	// Reason says why, such as "missing" or "spec.image differs".
+	Reason string
+}
+
+// Plan is a list of writes in stages: the actions of one stage may be carried
+// out at the same time, one stage after the other.
+type Plan struct {
+	Stages [][]Action
+	// Equal are the observed children found to be as desired, by comparing:
+	// what Settled may know of next time.
+	Equal []Equal
+}
+
+// Equal is an observed child and the digest of the desired one it is equal to.
+type Equal struct {
+	Observed *object.Object
+	Desired  uint64
+}
+
+// Empty says that there is nothing to do.
+func (p Plan) Empty() bool { return len(p.Stages) == 0 }
+
+// Len is the number of actions.
+func (p Plan) Len() int {
+	n := 0
+	for _, stage := range p.Stages {
+		n += len(stage)
+	}
+	return n
+}

@@ -1,0 +1,223 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+const lastApplied = "example.org/last-applied"
+
+// declared are the kinds of children the cases may use.
+func declared() Rules {
+	return Rules{
+		{object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}, InPlace},
+		{object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}, InPlace},
+		{object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true}, Recreate},
+		{object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}, OnDelete},
+		{object.Resource{Version: "v1", Plural: "serviceaccounts", Kind: "ServiceAccount", Namespaced: true}, InPlace},
+		{object.Resource{Version: "v1", Plural: "services", Kind: "Service", Namespaced: true, Status: true}, InPlace},
+		{object.Resource{Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true, Status: true}, InPlace},
+		{object.Resource{Group: "networking.k8s.io", Version: "v1", Plural: "networkpolicies", Kind: "NetworkPolicy", Namespaced: true}, Recreate},
+	}
+}
+
+// setting is family.yaml: what a case wants otherwise than most.
+type setting struct {
+	// Cluster says that the parent is cluster-scoped.
+	Cluster bool
+	// Selector is what children must match; all do without one.
+	Selector *metav1.LabelSelector
+	// Generated says that the selector is made of the parent's UID.
+	Generated bool
+	// Deleting says that the parent is being deleted.
+	Deleting bool
+}
+
+func familyOf(t testing.TB, text []byte) *Family {
+	t.Helper()
+	var s setting
+	if err := yaml.UnmarshalStrict(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	parent := `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"books","namespace":"town","uid":"parent-uid","generation":7}}`
+	if s.Cluster {
+		parent = strings.Replace(parent, `"namespace":"town",`, "", 1)
+	}
+	if s.Deleting {
+		parent = strings.Replace(parent, `"uid"`, `"deletionTimestamp":"2026-01-01T00:00:00Z","uid"`, 1)
+	}
+	f := &Family{Parent: parse(t, parent), Namespaced: !s.Cluster, Rules: declared(), Generated: s.Generated,
+		Selector: labels.Everything(), LastApplied: lastApplied}
+	if s.Selector != nil {
+		selector, err := metav1.LabelSelectorAsSelector(s.Selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Selector = selector
+	}
+	if s.Generated {
+		f.Selector = labels.SelectorFromSet(labels.Set{UIDLabel: "parent-uid"})
+	}
+	return f
+}
+
+func parse(t testing.TB, text string) *object.Object {
+	t.Helper()
+	o, err := object.Parse([]byte(text))
+	if err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return o
+}
+
+// listOf reads a list of objects in YAML.
+func listOf(t *testing.T, text []byte) []map[string]any {
+	t.Helper()
+	list, _ := treeOf(t, text).([]any)
+	objects := make([]map[string]any, len(list))
+	for i, item := range list {
+		objects[i] = item.(map[string]any)
+	}
+	return objects
+}
+
+func replyOf(t *testing.T, text []byte) []json.RawMessage {
+	t.Helper()
+	var reply []json.RawMessage
+	for _, child := range listOf(t, text) {
+		reply = append(reply, json.RawMessage(jsonOf(t, child)))
+	}
+	return reply
+}
+
+// observedOf reads observed.yaml. What a case does not say of the metadata is
+// as it is in most: a UID, a version, the parent as the owner; and what was
+// applied to it according to applied.yaml.
+func observedOf(t *testing.T, files map[string][]byte) []*object.Object {
+	t.Helper()
+	applied := map[any]string{}
+	for _, one := range listOf(t, files["applied.yaml"]) {
+		applied[member(one, "metadata", "name")] = jsonOf(t, one)
+	}
+	var observed []*object.Object
+	for _, one := range listOf(t, files["observed.yaml"]) {
+		metadata := one["metadata"].(map[string]any)
+		metadata["uid"] = cmp.Or(metadata["uid"], any("uid-of-"+metadata["name"].(string)))
+		metadata["resourceVersion"] = "41"
+		if _, given := metadata["ownerReferences"]; !given {
+			metadata["ownerReferences"] = []any{map[string]any{
+				"apiVersion": "example.org/v1", "kind": "Shop", "name": "books", "uid": "parent-uid", "controller": true, "blockOwnerDeletion": true}}
+		}
+		if text, was := applied[metadata["name"]]; was {
+			annotations, _ := metadata["annotations"].(map[string]any)
+			if annotations == nil {
+				annotations = map[string]any{}
+			}
+			annotations[lastApplied] = text
+			metadata["annotations"] = annotations
+		}
+		observed = append(observed, parse(t, jsonOf(t, one)))
+	}
+	return observed
+}
+
+// TestPlan reads observed.yaml, applied.yaml and reply.yaml, and wants plan.txt.
+func TestPlan(t *testing.T) {
+	eachVector(t, "testdata/plan/*.txtar", func(t *testing.T, files map[string][]byte) string {
+		f, observed := familyOf(t, files["family.yaml"]), observedOf(t, files)
+		desired, err := f.Desired(replyOf(t, files["reply.yaml"]))
+		if err != nil {
+			return err.Error() + "\n"
+		}
+		p, err := f.Changes(observed, desired, nil)
+		if err != nil {
+			return err.Error() + "\n"
+		}
+		checkComesToRest(t, f, observed, desired, p)
+		return describe(t, p)
+	})
+}
+
+// checkComesToRest carries the plan out as a server without a will of its own
+// would, until what is deleted for being different has been created anew, and
+// wants nothing left to do.
+func checkComesToRest(t *testing.T, f *Family, observed []*object.Object, desired []Child, p Plan) {
+	t.Helper()
+	var err error
+	for range 2 {
+		observed = carriedOut(observed, p)
+		if p, err = f.Changes(observed, desired, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !p.Empty() {
+		t.Errorf("carried out, there is still to do:\n%s", describe(t, p))
+	}
+}
+
+func carriedOut(observed []*object.Object, p Plan) []*object.Object {
+	now := map[id]*object.Object{}
+	var order []id
+	set := func(o *object.Object) {
+		if _, known := now[idOf(o)]; !known {
+			order = append(order, idOf(o))
+		}
+		now[idOf(o)] = o
+	}
+	for _, o := range observed {
+		set(o)
+	}
+	for _, stage := range p.Stages {
+		for _, action := range stage {
+			if action.Verb == Delete {
+				now[idOf(action.Before)] = nil
+				continue
+			}
+			set(action.After)
+		}
+	}
+	var left []*object.Object
+	for _, id := range order {
+		if o := now[id]; o != nil {
+			left = append(left, o)
+		}
+	}
+	return left
+}
+
+// describe is the plan as printed and, where they are few, the objects to send.
+func describe(t *testing.T, p Plan) string {
+	t.Helper()
+	if p.Empty() {
+		return "nothing\n"
+	}
+	text := p.String()
+	if p.Len() > 2 {
+		return text
+	}
+	for _, stage := range p.Stages {
+		for _, action := range stage {
+			if action.After != nil {
+				text += "---\n" + sent(t, action.After)
+			}
+		}
+	}
+	return text
+}
+
+func sent(t *testing.T, o *object.Object) string {
+	t.Helper()
+	text, err := yaml.JSONToYAML(o.JSON())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

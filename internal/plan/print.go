@@ -1,0 +1,21 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+)
+
+// String is the plan as a user reads it: a line per action, led by the number
+// of its stage.
+func (p Plan) String() string {
+	var text strings.Builder
+	for i, stage := range p.Stages {
+		for _, action := range stage {
+			fmt.Fprintf(&text, "%d. %s\n", i+1, action)
+		}
+	}
+	return text.String()
+}
+
+// String is such as "update Service shop/web: spec.ports[0].port differs".
+func (a Action) String() string { return fmt.Sprintf("%s %s: %s", a.Verb, a.Ref, a.Reason) }

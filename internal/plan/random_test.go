@@ -1,0 +1,220 @@
+package plan
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// generator makes random trees that are much alike, so that merging them meets
+// every case.
+type generator struct{ *rand.Rand }
+
+// seeded runs a property many times; a failure names the seed it is repeated
+// with.
+func seeded(t *testing.T, times int, property func(t *testing.T, g generator)) {
+	t.Helper()
+	start := rand.Uint64()
+	for i := range uint64(times) {
+		seed := start + i
+		property(t, generator{rand.New(rand.NewPCG(seed, 0))})
+		if t.Failed() {
+			t.Fatalf("with seed %d", seed)
+		}
+	}
+}
+
+func (g generator) pick(values ...any) any { return values[g.IntN(len(values))] }
+
+func (g generator) value(depth int) any {
+	switch n := g.IntN(10); {
+	case depth <= 0 || n < 3:
+		return g.pick("", "a", "b", true, false, int64(0), int64(1), 1.0, 1.5)
+	case n < 6:
+		return g.object(depth)
+	case n < 9:
+		return g.keyed(depth)
+	}
+	return g.list(depth)
+}
+
+func (g generator) object(depth int) map[string]any {
+	members := map[string]any{}
+	for range g.IntN(4) {
+		members[g.pick("a", "b", "c", "d").(string)] = g.value(depth - 1)
+	}
+	return members
+}
+
+func (g generator) list(depth int) []any {
+	list := []any{}
+	for range g.IntN(4) {
+		list = append(list, g.pick(nil, g.value(depth-1), g.value(depth-1)))
+	}
+	return list
+}
+
+// keyed is a list of objects with keys, some of them twice, some of other types.
+func (g generator) keyed(depth int) []any {
+	list := []any{}
+	key := g.pick("name", "containerPort", "port", "path").(string)
+	for range g.IntN(4) {
+		item := g.object(depth - 1)
+		item[key] = g.pick("x", "y", int64(1), 1.0, int64(2))
+		if g.IntN(3) == 0 {
+			item["protocol"] = g.pick("TCP", "UDP", int64(7))
+		}
+		if g.IntN(4) == 0 {
+			item["name"] = g.pick("x", "y", "z")
+		}
+		list = append(list, item)
+	}
+	return list
+}
+
+// like is a tree that differs from another here and there.
+func (g generator) like(value any) any {
+	if g.IntN(8) == 0 {
+		return g.value(2)
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		changed := map[string]any{}
+		for name, value := range v {
+			if g.IntN(5) > 0 {
+				changed[name] = g.like(value)
+			}
+		}
+		return changed
+	case []any:
+		changed := []any{}
+		for _, item := range v {
+			if g.IntN(5) > 0 {
+				changed = append(changed, g.like(item))
+			}
+		}
+		if g.IntN(4) == 0 {
+			g.Shuffle(len(changed), func(i, j int) { changed[i], changed[j] = changed[j], changed[i] })
+		}
+		return changed
+	}
+	return value
+}
+
+// objectLike is like, but always an object.
+func (g generator) objectLike(value map[string]any) map[string]any {
+	changed, isObject := g.like(value).(map[string]any)
+	if !isObject {
+		return map[string]any{}
+	}
+	return changed
+}
+
+func TestMergeIsIdempotent(t *testing.T) {
+	seeded(t, 2000, func(t *testing.T, g generator) {
+		desired := g.object(4)
+		observed, applied := g.objectLike(desired), g.objectLike(desired)
+		checkIdempotent(t, merger{keys: childKeys, forgiving: g.IntN(2) == 0}, observed, applied, desired)
+	})
+}
+
+func checkIdempotent(t *testing.T, m merger, observed, applied, desired map[string]any) {
+	t.Helper()
+	before := jsonOf(t, []any{observed, applied, desired})
+	merged := m.objects(observed, applied, desired)
+	again := m.objects(merged, desired, desired)
+	if where := difference(merged, again); where != "" {
+		t.Errorf("merged again, %s differs\nobserved, applied, desired: %s\nmerged: %s\nagain:  %s",
+			where, before, jsonOf(t, merged), jsonOf(t, again))
+	}
+	if after := jsonOf(t, []any{observed, applied, desired}); after != before {
+		t.Errorf("the inputs were changed\nfrom %s\nto   %s", before, after)
+	}
+}
+
+// TestMergeKeepsWhatIsNobodysWish: a member that was neither applied nor is
+// desired stays as it is; one that is desired is there.
+func TestMergeKeepsWhatIsNobodysWish(t *testing.T) {
+	seeded(t, 2000, func(t *testing.T, g generator) {
+		desired := g.object(4)
+		observed, applied := g.objectLike(desired), g.objectLike(desired)
+		others := g.value(3)
+		observed["theirs"] = others
+		merged := merger{keys: childKeys}.objects(observed, applied, desired)
+		checkFollows(t, "", observed, applied, desired, merged)
+		if where := difference(merged["theirs"], others); where != "" {
+			t.Errorf("theirs: %s differs", where)
+		}
+	})
+}
+
+// checkFollows checks a merge against the rules, member by member.
+func checkFollows(t *testing.T, path string, observed, applied, desired, merged map[string]any) {
+	t.Helper()
+	for name, have := range observed {
+		_, wasApplied := applied[name]
+		_, isDesired := desired[name]
+		got, isThere := merged[name]
+		if isThere != (isDesired || !wasApplied) {
+			t.Errorf("%s: is there: %v", join(path, name), isThere)
+		}
+		if !isDesired && !wasApplied && difference(got, have) != "" {
+			t.Errorf("%s: somebody else's, and changed", join(path, name))
+		}
+	}
+	for name, want := range desired {
+		at := join(path, name)
+		wantObject, isObject := want.(map[string]any)
+		if !isObject {
+			checkListed(t, at, want, merged[name])
+			continue
+		}
+		haveObject, _ := observed[name].(map[string]any)
+		lastObject, _ := applied[name].(map[string]any)
+		gotObject, _ := merged[name].(map[string]any)
+		if haveObject != nil {
+			checkFollows(t, at, haveObject, lastObject, wantObject, gotObject)
+		}
+	}
+}
+
+// checkListed wants a plain value as it is, and as many items of a list, at
+// least, as are desired.
+func checkListed(t *testing.T, path string, want, got any) {
+	t.Helper()
+	wanted, isList := want.([]any)
+	if !isList && difference(want, got) != "" {
+		t.Errorf("%s: desired and not there", path)
+	}
+	if list, _ := got.([]any); isList && len(list) < len(wanted) {
+		t.Errorf("%s: an item was lost", path)
+	}
+}
+
+// FuzzMerge reads three JSON objects in a list.
+func FuzzMerge(f *testing.F) {
+	g := generator{rand.New(rand.NewPCG(1, 2))}
+	for range 20 {
+		desired := g.object(4)
+		f.Add(jsonOf(f, []any{g.objectLike(desired), g.objectLike(desired), desired}))
+	}
+	f.Add(`[{"a":null,"b":[null]},{"a":{}},{"a":null,"b":[null,{}]}]`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var trees []map[string]any
+		if utiljson.Unmarshal([]byte(text), &trees) != nil || len(trees) != 3 || slices.ContainsFunc(trees, func(m map[string]any) bool { return m == nil }) {
+			return
+		}
+		for _, tree := range trees {
+			withoutNulls(tree)
+		}
+		for _, forgiving := range []bool{false, true} {
+			checkIdempotent(t, merger{keys: childKeys, forgiving: forgiving}, trees[0], trees[1], trees[2])
+		}
+		if _, err := json.Marshal(trees); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write what the cases in testdata yield into their last file")
+
+// eachVector runs a case per archive. got is compared with the archive's last
+// file.
+func eachVector(t *testing.T, pattern string, got func(t *testing.T, files map[string][]byte) string) {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no cases in %s: %v", pattern, err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := &archive.Files[len(archive.Files)-1]
+			files := map[string][]byte{}
+			for _, file := range archive.Files {
+				files[file.Name] = file.Data
+			}
+			text := got(t, files)
+			if text == string(last.Data) {
+				return
+			}
+			if !*update {
+				t.Fatalf("%s: got\n%s\nwant\n%s", last.Name, text, last.Data)
+			}
+			last.Data = []byte(text)
+			if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// treeOf reads YAML as the JSON tree it stands for; nothing is nil.
+func treeOf(t *testing.T, text []byte) any {
+	t.Helper()
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil
+	}
+	data, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrapped, err := tree([]byte(`{"it":` + string(data) + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wrapped["it"]
+}
+
+func yamlOf(t *testing.T, value any) string {
+	t.Helper()
+	text, err := yaml.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func jsonOf(t testing.TB, value any) string {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,283 @@
+package queue_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+func TestBackoffDoublesToTheMaximumAndSettlesToNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		k := key("a", "b")
+		q.Add(k, event)
+		for n, seconds := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+			if item := next(t, q); item.Attempt != n {
+				t.Fatalf("attempt %d, want %d", item.Attempt, n)
+			}
+			if delay := q.Done(k, queue.Retry()); delay != seconds*time.Second {
+				t.Fatalf("delay %v after failure %d, want %v", delay, n+1, seconds*time.Second)
+			}
+			pass(seconds*time.Second - 1)
+			wantQueued(t, q, 0)
+			pass(1)
+		}
+		item := next(t, q)
+		if want := "retry 8"; item.Causes.String() != want {
+			t.Errorf("causes %q, want %q", item.Causes, want)
+		}
+		q.Done(k, queue.Settled())
+		fail(t, q, k, 1) // which starts with no failures again
+	})
+}
+
+func TestJitterStaysWithinAQuarter(t *testing.T) {
+	for random, want := range map[float64]time.Duration{0: 8, 0.5: 7, 0.999999999999: 6} {
+		q := queue.New(queue.Options{BaseDelay: 8 * time.Hour, MaxDelay: 8 * time.Hour, Random: func() float64 { return random }})
+		q.Add(key("a", "b"), event)
+		next(t, q)
+		delay := q.Done(key("a", "b"), queue.Retry())
+		q.Close()
+		if got := delay.Round(time.Second); got != want*time.Hour {
+			t.Errorf("delay %v with random %v, want %v", got, random, want*time.Hour)
+		}
+	}
+}
+
+// What arrives when a key has failed 5 times and waits 16 s, a second after
+// its failure.
+func TestWhatACauseDoesToABackoff(t *testing.T) {
+	tests := []struct {
+		kind    queue.CauseKind
+		after   time.Duration // when the key is handed out, from then
+		attempt int
+		causes  string
+	}{
+		{queue.ParentChanged, 0, 0, "parent changed"},
+		{queue.UserAsked, 0, 0, "user asked"},
+		{queue.HookChanged, 0, 0, "hook changed"},
+		{queue.ChildChanged, 2 * time.Second, 5, "child changed, retry 5"},
+		{queue.RelatedChanged, 2 * time.Second, 5, "related changed, retry 5"},
+		{queue.StatusChanged, 15 * time.Second, 5, "parent status changed, retry 5"},
+		{queue.Recheck, 15 * time.Second, 5, "recheck, retry 5"},
+		{queue.Resync, 15 * time.Second, 5, "resync, retry 5"},
+		{queue.Start, 15 * time.Second, 5, "start, retry 5"},
+		{queue.Unspecified, 15 * time.Second, 5, "unspecified, retry 5"},
+	}
+	for _, test := range tests {
+		t.Run(test.kind.String(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, q *queue.Queue) {
+				k := key("a", "b")
+				fail(t, q, k, 5)
+				pass(time.Second)
+				q.Add(k, queue.Cause{Kind: test.kind})
+				if test.after > 0 {
+					pass(test.after - 1)
+					wantQueued(t, q, 0)
+					pass(1)
+				}
+				item := next(t, q)
+				if item.Attempt != test.attempt || item.Causes.String() != test.causes || item.Waited != 0 {
+					t.Errorf("attempt %d, causes %q, waited %v; want %d, %q, 0s",
+						item.Attempt, item.Causes, item.Waited, test.attempt, test.causes)
+				}
+				q.Done(k, queue.Settled())
+				pass(time.Hour)
+				wantQueued(t, q, 0)
+			})
+		})
+	}
+}
+
+func TestAnEventLongAfterTheFailureRunsAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		fail(t, q, key("a", "b"), 5)
+		pass(4 * time.Second)
+		q.Add(key("a", "b"), event)
+		if item := next(t, q); item.Attempt != 5 || item.Causes.Has(queue.Retrying) {
+			t.Errorf("attempt %d because of %q, want 5 because of the event alone", item.Attempt, item.Causes)
+		}
+	})
+}
+
+func TestWhatACauseDoesToAnAttemptThatFailsLater(t *testing.T) {
+	tests := []struct {
+		kind    queue.CauseKind
+		delay   time.Duration // that Done returns
+		attempt int           // of the next one
+		waited  time.Duration // backoff is no waiting
+	}{
+		{queue.ParentChanged, 0, 0, time.Second},
+		{queue.ChildChanged, 3 * time.Second, 5, 0},
+		{queue.Resync, 16 * time.Second, 5, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.kind.String(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, q *queue.Queue) {
+				k := key("a", "b")
+				fail(t, q, k, 4)
+				pass(time.Minute)
+				next(t, q)
+				q.Add(k, queue.Cause{Kind: test.kind})
+				pass(time.Second)
+				if got := q.Done(k, queue.Retry()); got != test.delay {
+					t.Errorf("delay %v, want %v", got, test.delay)
+				}
+				pass(test.delay)
+				item := next(t, q)
+				if item.Attempt != test.attempt || !item.Causes.Has(test.kind) {
+					t.Errorf("attempt %d because of %q, want %d because of %v", item.Attempt, item.Causes, test.attempt, test.kind)
+				}
+				if item.Waited != test.waited {
+					t.Errorf("waited %v, want %v", item.Waited, test.waited)
+				}
+			})
+		})
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		k := key("a", "b")
+		fail(t, q, k, 2)
+		pass(time.Minute)
+		next(t, q)
+		if delay := q.Done(k, queue.RetryAfter(20*time.Second)); delay != 20*time.Second {
+			t.Errorf("delay %v, want the given one", delay)
+		}
+		q.Add(k, event)
+		if ended := q.RetryNow(); ended != 0 {
+			t.Errorf("RetryNow ended %d backoffs, want 0: the delay was given", ended)
+		}
+		pass(20*time.Second - 1)
+		wantQueued(t, q, 0)
+		pass(1)
+		if item := next(t, q); item.Attempt != 2 {
+			t.Errorf("attempt %d, want 2 as before", item.Attempt)
+		}
+		if delay := q.Done(k, queue.RetryAfter(0)); delay != 4*time.Second {
+			t.Errorf("delay %v for RetryAfter(0), want the backoff's 4s", delay)
+		}
+		q.Add(k, edit)
+		next(t, q)
+	})
+}
+
+func TestRetryNow(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		for _, name := range []string{"a", "b", "c"} {
+			q.Add(key(name, name), event)
+		}
+		for range 5 {
+			pass(time.Minute)
+			for q.Len() > 0 {
+				q.Done(next(t, q).Key, queue.Retry())
+			}
+		}
+		pass(5 * time.Second)
+		fail(t, q, key("fresh", "fresh"), 1)
+		q.AddAfter(key("other", "other"), resync, time.Hour)
+		if ended := q.RetryNow(); ended != 3 {
+			t.Fatalf("%d backoffs ended, want 3", ended)
+		}
+		for range 3 {
+			item := next(t, q)
+			if item.Attempt != 5 || item.Causes.String() != "retry 5" {
+				t.Errorf("attempt %d because of %q, want 5 because of retry 5", item.Attempt, item.Causes)
+			}
+			q.Done(item.Key, queue.Settled())
+		}
+		wantQueued(t, q, 0)
+		pass(time.Second)
+		if got := drain(t, q); got != "fresh" {
+			t.Errorf("%q after the shortest delay, want fresh", got)
+		}
+	})
+}
+
+func TestAddAfterTheEarliestStands(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		k := key("a", "b")
+		q.AddAfter(k, resync, 30*time.Second)
+		q.AddAfter(k, queue.Cause{Kind: queue.Recheck}, 10*time.Second)
+		q.AddAfter(k, queue.Cause{Kind: queue.Start}, 20*time.Second)
+		pass(10*time.Second - 1)
+		wantQueued(t, q, 0)
+		pass(1)
+		if got := next(t, q).Causes.String(); got != "recheck" {
+			t.Errorf("causes %q, want recheck", got)
+		}
+		q.Done(k, queue.Settled())
+		pass(time.Hour)
+		wantQueued(t, q, 0)
+	})
+}
+
+func TestAddLeavesTheTimerOfAddAfterAlone(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		k := key("a", "b")
+		q.AddAfter(k, resync, 10*time.Second)
+		q.Add(k, edit)
+		next(t, q)
+		q.Done(k, queue.Settled())
+		pass(10 * time.Second)
+		if got := next(t, q).Causes.String(); got != "resync" {
+			t.Errorf("causes %q, want resync", got)
+		}
+	})
+}
+
+func TestDelaysBeyondAllTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		q.AddAfter(key("a", "b"), resync, 1<<63-1)
+		q.Add(key("c", "d"), event)
+		next(t, q)
+		q.Done(key("c", "d"), queue.RetryAfter(1<<63-1))
+		q.AddAfter(key("e", "f"), resync, -1)
+		q.AddAfter(key("g", "h"), resync, time.Minute)
+		pass(time.Hour)
+		if got := drain(t, q); got != "f h" {
+			t.Errorf("handed out %q, want f, whose delay is not positive, and h", got)
+		}
+	})
+}
+
+func TestForget(t *testing.T) {
+	tests := []struct {
+		name    string
+		prepare func(*testing.T, *queue.Queue, queue.Key)
+		want    int // keys queued an hour later
+	}{
+		{"drops a backoff", func(t *testing.T, q *queue.Queue, k queue.Key) { fail(t, q, k, 2) }, 0},
+		{"drops a delay", func(_ *testing.T, q *queue.Queue, k queue.Key) { q.AddAfter(k, resync, time.Second) }, 0},
+		{"leaves a queued key", func(_ *testing.T, q *queue.Queue, k queue.Key) { q.Add(k, edit) }, 1},
+		{"knows nothing of a strange key", func(*testing.T, *queue.Queue, queue.Key) {}, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, q *queue.Queue) {
+				k := key("a", "b")
+				test.prepare(t, q, k)
+				q.Forget(k)
+				pass(time.Hour)
+				wantQueued(t, q, test.want)
+			})
+		})
+	}
+}
+
+func TestForgetWhileHeld(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		k := key("a", "b")
+		fail(t, q, k, 3)
+		pass(time.Minute)
+		next(t, q)
+		q.Add(k, resync)
+		q.Forget(k)
+		wantQueued(t, q, 0)
+		q.Done(k, queue.Settled())
+		if item := next(t, q); item.Attempt != 0 || item.Causes.String() != "resync" {
+			t.Errorf("attempt %d because of %q, want 0 because of resync", item.Attempt, item.Causes)
+		}
+	})
+}

@@ -1,0 +1,49 @@
+package queue
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// jitter is the part of each backoff that is left to chance, so that keys which
+// failed together do not come back together.
+const jitter = 0.25
+
+// Options configure a Queue. The zero value works.
+type Options struct {
+	// BaseDelay is the delay after the first failure; 5 ms if zero.
+	BaseDelay time.Duration
+	// MaxDelay bounds the delay after many; 5 min if zero.
+	MaxDelay time.Duration
+	// EventDelay is the least time between a failure and a retry brought
+	// forward by an event, where the backoff has grown beyond it; 1 s if zero.
+	EventDelay time.Duration
+	// Random returns numbers in [0,1) for jitter; math/rand/v2 if nil.
+	Random func() float64
+}
+
+func (o Options) withDefaults() Options {
+	o.BaseDelay = orDefault(o.BaseDelay, 5*time.Millisecond)
+	o.MaxDelay = orDefault(o.MaxDelay, 5*time.Minute)
+	o.EventDelay = orDefault(o.EventDelay, time.Second)
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
+	return o
+}
+
+func orDefault(d, def time.Duration) time.Duration {
+	if d <= 0 {
+		return def
+	}
+	return d
+}
+
+// backoff returns the delay after a failure that had so many before it.
+func (o *Options) backoff(before int) time.Duration {
+	delay := o.MaxDelay
+	if before < 63 && o.BaseDelay < o.MaxDelay>>before {
+		delay = o.BaseDelay << before
+	}
+	return delay - time.Duration(jitter*o.Random()*float64(delay))
+}

@@ -1,0 +1,175 @@
+package queue
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Queue is the work of one controller program. Its methods may be called from
+// any goroutine.
+type Queue struct {
+	options Options
+	epoch   time.Time     // the zero of the queue's clock
+	wake    chan struct{} // holds a token when a waiting worker should look
+	done    chan struct{} // closed by Close
+
+	mu      sync.Mutex
+	closed  bool
+	entries map[Key]*entry
+	spare   spares[entry]
+	ready   ready
+	delays  delays
+	alarm   *time.Timer   // rings when the earliest delay ends
+	rings   time.Duration // when it does; zero: not set
+	held    int           // keys that workers have
+	waiting int           // workers that wait in Next
+}
+
+// Item is a key handed to a worker, which gives it back with [Queue.Done].
+type Item struct {
+	Key     Key
+	Causes  Causes        // belongs to the receiver
+	Attempt int           // how many attempts in a row have failed
+	Waited  time.Duration // since the oldest cause could have been served
+}
+
+// New returns an empty queue.
+func New(options Options) *Queue {
+	return &Queue{
+		options: options.withDefaults(),
+		epoch:   time.Now().Add(-1), // so that no moment is zero
+		wake:    make(chan struct{}, 1),
+		done:    make(chan struct{}),
+		entries: map[Key]*entry{},
+	}
+}
+
+// Add queues the key because of the cause.
+func (q *Queue) Add(key Key, cause Cause) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	q.note(q.entry(key), cause, q.now())
+	q.proceed()
+}
+
+// AddAfter adds the key when the delay has passed. If an earlier AddAfter of
+// the key is still to come before that, it stands and this one is dropped.
+func (q *Queue) AddAfter(key Key, cause Cause, delay time.Duration) {
+	if delay <= 0 {
+		q.Add(key, cause)
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	e, at := q.entry(key), after(q.now(), delay)
+	if e.later.set() && e.later.at <= at {
+		return
+	}
+	e.laterBy = cause
+	q.delays.set(&e.later, at)
+	q.proceed()
+}
+
+// Next waits for a key and hands it out. It returns false when the context
+// ends or the queue is closed.
+func (q *Queue) Next(ctx context.Context) (Item, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for ctx.Err() == nil && !q.closed {
+		if q.ready.len > 0 {
+			e := q.ready.pop()
+			q.held++
+			q.rouse()
+			return e.handOut(q.now()), true
+		}
+		q.wait(ctx)
+	}
+	q.rouse() // the token this worker may have taken is for another
+	return Item{}, false
+}
+
+// Done gives back a key that Next handed out. It returns the delay until the
+// key is tried again when that waits for a backoff, else zero.
+func (q *Queue) Done(key Key, outcome Outcome) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.entries[key]
+	if e == nil || !e.held {
+		return 0
+	}
+	e.held = false
+	q.held--
+	now := q.now()
+	q.conclude(e, outcome, now)
+	if !e.causes.empty() {
+		q.place(e, e.causes.reaction(), now)
+	}
+	delay := e.retry.until(now)
+	q.discard(e)
+	q.proceed()
+	return delay
+}
+
+// Forget drops what a key waits for and its failures: its object is gone. A key
+// that is queued or held stays so, for it was added for a reason.
+func (q *Queue) Forget(key Key) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.entries[key]
+	if e == nil {
+		return
+	}
+	q.delays.drop(&e.retry)
+	q.delays.drop(&e.later)
+	e.attempts = 0
+	q.discard(e)
+}
+
+// RetryNow ends all backoffs as an event would, and returns how many: whatever
+// the keys failed for seems to be over. Keys that failed less than
+// [Options.EventDelay] ago follow when it has passed, and those whose delay was
+// given with RetryAfter keep it; so nothing spins when the good news is wrong.
+func (q *Queue) RetryNow() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var failing []*entry
+	for _, t := range q.delays.heap {
+		if t == &t.entry.retry {
+			failing = append(failing, t.entry)
+		}
+	}
+	ended, now := 0, q.now()
+	for _, e := range failing {
+		if q.endBackoff(e, hurries, now) {
+			q.note(e, e.retrying(), now)
+			ended++
+		}
+	}
+	q.proceed()
+	return ended
+}
+
+// Close ends the queue: Next returns false, whatever is still queued or
+// delayed is dropped, and later Adds do nothing.
+func (q *Queue) Close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	q.closed = true
+	close(q.done)
+	if q.alarm != nil {
+		q.alarm.Stop()
+	}
+	// The runtime may keep the stopped alarm for as long as it was set for, and
+	// the alarm keeps the queue; it must not keep all that was in it.
+	q.entries, q.spare, q.ready, q.delays, q.held = nil, nil, ready{}, delays{}, 0
+}

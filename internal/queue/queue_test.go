@@ -1,0 +1,316 @@
+package queue_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+var (
+	edit   = queue.Cause{Kind: queue.ParentChanged}
+	event  = queue.Cause{Kind: queue.ChildChanged, Detail: "Pod"}
+	resync = queue.Cause{Kind: queue.Resync}
+)
+
+func key(namespace, name string) queue.Key { return queue.Key{Namespace: namespace, Name: name} }
+
+// inBubble runs a test on a clock of its own, with a queue whose backoff has no
+// jitter: 1 s, 2 s, 4 s … 60 s, events after 3 s.
+func inBubble(t *testing.T, test func(*testing.T, *queue.Queue)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		q := queue.New(queue.Options{
+			BaseDelay:  time.Second,
+			MaxDelay:   time.Minute,
+			EventDelay: 3 * time.Second,
+			Random:     func() float64 { return 0 },
+		})
+		defer q.Close()
+		test(t, q)
+	})
+}
+
+// pass lets the bubble's clock move on, and what it sets off come to rest.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// next takes a key that must be ready.
+func next(t *testing.T, q *queue.Queue) queue.Item {
+	t.Helper()
+	if q.Len() == 0 {
+		t.Fatal("nothing is queued")
+	}
+	item, ok := q.Next(t.Context())
+	if !ok {
+		t.Fatal("Next returned false with a key queued")
+	}
+	return item
+}
+
+func wantQueued(t *testing.T, q *queue.Queue, want int) {
+	t.Helper()
+	if got := q.Len(); got != want {
+		t.Fatalf("%d keys queued, want %d", got, want)
+	}
+}
+
+// fail hands the key out and fails it, so many times, waiting out the backoffs
+// in between but not the last.
+func fail(t *testing.T, q *queue.Queue, k queue.Key, times int) {
+	t.Helper()
+	q.Add(k, event)
+	for n := range times {
+		if n > 0 {
+			pass(time.Minute)
+		}
+		if got := next(t, q); got.Key != k || got.Attempt != n {
+			t.Fatalf("got %v after %d failures, want %v after %d", got.Key, got.Attempt, k, n)
+		}
+		q.Done(k, queue.Retry())
+	}
+}
+
+// drain takes and settles everything that is queued, and returns the names.
+func drain(t *testing.T, q *queue.Queue) string {
+	t.Helper()
+	var names []string
+	for q.Len() > 0 {
+		item := next(t, q)
+		names = append(names, item.Key.Name)
+		q.Done(item.Key, queue.Settled())
+	}
+	return strings.Join(names, " ")
+}
+
+func TestOrder(t *testing.T) {
+	tests := []struct{ name, add, want string }{
+		{"first in, first out", "a: resync, b: resync, c: resync", "a b c"},
+		{"edits, events, retries, background", "a: start, b: recheck, c: child changed, d: user asked", "d c b a"},
+		{"the same key once", "a: resync, b: resync, a: start", "a b"},
+		{"a stronger cause promotes", "a: resync, b: resync, c: resync, c: parent changed", "c a b"},
+		{"a weaker one does not move", "a: parent changed, b: parent changed, a: resync", "a b"},
+		{"namespaces take turns", "x/a: resync, x/b: resync, x/c: resync, y/d: resync, z/e: resync, y/f: resync", "a d e b f c"},
+		{"a new namespace need not wait for all of another", "x/a: resync, x/b: resync, y/c: resync", "a c b"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			q := queue.New(queue.Options{})
+			defer q.Close()
+			for add := range strings.SplitSeq(test.add, ", ") {
+				addInWords(t, q, add)
+			}
+			if got := drain(t, q); got != test.want {
+				t.Errorf("order %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// addInWords understands "namespace/name: kind of cause"; the namespace may be
+// left out.
+func addInWords(t *testing.T, q *queue.Queue, words string) {
+	t.Helper()
+	where, why, _ := strings.Cut(words, ": ")
+	namespace, name, found := strings.Cut(where, "/")
+	if !found {
+		namespace, name = "", where
+	}
+	for kind := queue.Unspecified; kind <= queue.Start; kind++ {
+		if kind.String() == why {
+			q.Add(key(namespace, name), queue.Cause{Kind: kind})
+			return
+		}
+	}
+	t.Fatalf("no kind of cause is called %q", why)
+}
+
+func TestLowerPrioritiesDoNotStarve(t *testing.T) {
+	q := queue.New(queue.Options{})
+	defer q.Close()
+	kinds := []queue.CauseKind{queue.ParentChanged, queue.ChildChanged, queue.Recheck, queue.Resync}
+	for _, kind := range kinds {
+		for n := range 1000 {
+			q.Add(key("", fmt.Sprint(kind, n)), queue.Cause{Kind: kind})
+		}
+	}
+	picked := map[queue.Priority]int{}
+	for range 240 {
+		picked[next(t, q).Causes.Priority()]++
+	}
+	want := map[queue.Priority]int{queue.Edits: 210, queue.Events: 10, queue.Retries: 10, queue.Background: 10}
+	if fmt.Sprint(picked) != fmt.Sprint(want) {
+		t.Errorf("picked %v, want %v", picked, want)
+	}
+}
+
+func TestACrowdedNamespaceDoesNotStarveAnother(t *testing.T) {
+	q := queue.New(queue.Options{})
+	defer q.Close()
+	for n := range 10_000 {
+		q.Add(key("crowded", fmt.Sprint(n)), event)
+	}
+	q.Add(key("small", "one"), event)
+	if got := []string{next(t, q).Key.Namespace, next(t, q).Key.Namespace}; !slices.Contains(got, "small") {
+		t.Errorf("the first two keys are of %v, want one of namespace small", got)
+	}
+}
+
+func TestOneWorkerPerKey(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		k := key("a", "b")
+		q.Add(k, event)
+		next(t, q)
+		pass(time.Second)
+		q.Add(k, edit)
+		q.Add(k, resync)
+		wantQueued(t, q, 0)
+		pass(2 * time.Second)
+		q.Done(k, queue.Settled())
+		again := next(t, q)
+		if want := "parent changed, resync"; again.Causes.String() != want {
+			t.Errorf("causes %q, want %q", again.Causes, want)
+		}
+		if want := 2 * time.Second; again.Waited != want {
+			t.Errorf("waited %v, want %v: the time since the first Add", again.Waited, want)
+		}
+	})
+}
+
+func TestNextBlocks(t *testing.T) {
+	tests := []struct {
+		name string
+		end  func(q *queue.Queue, cancel func())
+		want bool
+	}{
+		{"until a key is added", func(q *queue.Queue, _ func()) { q.Add(key("a", "b"), event) }, true},
+		{"until a delay ends", func(q *queue.Queue, _ func()) { q.AddAfter(key("a", "b"), event, time.Hour) }, true},
+		{"until the context ends", func(_ *queue.Queue, cancel func()) { cancel() }, false},
+		{"until the queue is closed", func(q *queue.Queue, _ func()) { q.Close() }, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, q *queue.Queue) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				answer := make(chan bool, 1)
+				go func() {
+					_, ok := q.Next(ctx)
+					answer <- ok
+				}()
+				synctest.Wait()
+				if len(answer) > 0 {
+					t.Fatal("Next returned before there was a reason")
+				}
+				test.end(q, cancel)
+				if got := <-answer; got != test.want {
+					t.Errorf("Next returned %v, want %v", got, test.want)
+				}
+			})
+		})
+	}
+}
+
+// One alarm adds many keys at once: all waiting workers must get one.
+func TestEveryWaitingWorkerIsWoken(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		const workers = 20
+		got := make(chan queue.Key, workers)
+		for n := range workers {
+			q.AddAfter(key("", fmt.Sprint(n)), resync, time.Minute)
+			go func() {
+				item, _ := q.Next(t.Context())
+				got <- item.Key
+			}()
+		}
+		pass(time.Minute)
+		if len(got) != workers {
+			t.Errorf("%d workers got a key, want %d", len(got), workers)
+		}
+	})
+}
+
+// The first of two waiting workers is woken for a key just as its context ends:
+// the second must get the key.
+func TestALeavingWorkerPassesTheKeyOn(t *testing.T) {
+	for range 100 {
+		inBubble(t, func(t *testing.T, q *queue.Queue) {
+			leaving, leave := context.WithCancel(t.Context())
+			got := make(chan bool, 2)
+			for _, ctx := range []context.Context{leaving, t.Context()} {
+				go func() {
+					_, ok := q.Next(ctx)
+					got <- ok
+				}()
+				synctest.Wait()
+			}
+			q.Add(key("a", "b"), event)
+			leave()
+			synctest.Wait()
+			q.Close()
+			if one, other := <-got, <-got; !one && !other {
+				t.Error("no worker got the key")
+			}
+		})
+	}
+}
+
+func TestThousandsComeDueTogether(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		for n := range 5000 {
+			q.AddAfter(key("", fmt.Sprint(n)), resync, time.Minute)
+		}
+		pass(time.Minute)
+		wantQueued(t, q, 5000)
+	})
+}
+
+func TestClose(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		q.Add(key("a", "held"), event)
+		held := next(t, q)
+		q.Add(key("a", "queued"), event)
+		q.AddAfter(key("a", "delayed"), event, time.Second)
+		q.Close()
+		q.Close()
+		q.Add(key("a", "late"), event)
+		q.AddAfter(key("a", "later"), event, time.Second)
+		q.Done(held.Key, queue.Retry())
+		q.Forget(held.Key)
+		if ended := q.RetryNow(); ended != 0 || q.Stats() != (queue.Stats{}) {
+			t.Errorf("after Close %d backoffs ended, and %+v", ended, q.Stats())
+		}
+		pass(time.Hour)
+		if item, ok := q.Next(t.Context()); ok {
+			t.Errorf("Next handed out %v after Close", item.Key)
+		}
+	})
+}
+
+func TestStats(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		fail(t, q, key("a", "failing"), 3)
+		q.AddAfter(key("a", "failing"), resync, time.Hour)
+		q.AddAfter(key("a", "delayed"), resync, time.Hour)
+		q.Add(key("a", "held"), edit)
+		next(t, q)
+		q.Add(key("a", "edited"), edit)
+		pass(time.Second)
+		q.Add(key("b", "resynced"), resync)
+		pass(time.Second)
+		want := queue.Stats{Depth: [4]int{1, 0, 0, 1}, Held: 1, Backoff: 1, Delayed: 2, OldestWait: 2 * time.Second}
+		if got := q.Stats(); got != want {
+			t.Errorf("stats %+v, want %+v", got, want)
+		}
+		if got := q.Stats().Queued(); got != q.Len() {
+			t.Errorf("%d queued in stats, %d in Len", got, q.Len())
+		}
+	})
+}

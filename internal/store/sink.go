@@ -1,0 +1,109 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	reflectors "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// What stands between a watch and client-go's Reflector, which knows how to
+// follow a collection: when to list, where to resume, how long to wait.
+
+// item is an object in the form the reflector passes it on: all it asks of one
+// is its name and version.
+type item struct{ *object.Object }
+
+// GetObjectKind is asked by nobody here.
+func (i item) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject returns the item itself: objects are immutable.
+func (i item) DeepCopyObject() runtime.Object { return i }
+
+// GetObjectMeta returns what the reflector asks for.
+func (i item) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: i.Namespace(), Name: i.Name(), ResourceVersion: i.ResourceVersion()}
+}
+
+// sink is the store the reflector fills.
+type sink struct{ watch *watch }
+
+var (
+	_ reflectors.ReflectorStore         = sink{}
+	_ reflectors.ReflectorBookmarkStore = sink{}
+)
+
+// Add takes an ADDED event.
+func (s sink) Add(obj any) error {
+	s.watch.change(func(c *cache) []notice { return c.observed(obj.(item).Object) })
+	return nil
+}
+
+// Update takes a MODIFIED event.
+func (s sink) Update(obj any) error { return s.Add(obj) }
+
+// Delete takes a DELETED event.
+func (s sink) Delete(obj any) error {
+	s.watch.change(func(c *cache) []notice { return c.deleted(obj.(item).Object) })
+	return nil
+}
+
+// Bookmark takes a BOOKMARK event.
+func (s sink) Bookmark(resourceVersion string) error {
+	version, err := parseVersion(resourceVersion)
+	if err == nil {
+		s.watch.change(func(c *cache) []notice { c.heard(version); return nil })
+	}
+	return err
+}
+
+// Replace takes a complete list.
+func (s sink) Replace(items []any, resourceVersion string) error {
+	version, err := parseVersion(resourceVersion)
+	if err != nil {
+		return err
+	}
+	list := make([]*object.Object, len(items))
+	for i := range items {
+		list[i] = items[i].(item).Object
+	}
+	s.watch.replace(list, version)
+	return nil
+}
+
+// Resync has nothing to do: resyncs belong to the queue.
+func (s sink) Resync() error { return nil }
+
+func parseVersion(text string) (uint64, error) {
+	version, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("resource version %q is no integer", text)
+	}
+	return version, nil
+}
+
+// haltingClock is the real clock, but no waiting outlives the halt. The
+// reflector waits without looking at its context when a watch is refused.
+type haltingClock struct {
+	clock.RealClock
+	halt context.Context //nolint:containedctx // The interface of clocks passes none.
+}
+
+// After returns a channel that gets the time after d, or at the halt.
+func (c haltingClock) After(d time.Duration) <-chan time.Time {
+	passed := make(chan time.Time, 1)
+	waiting, cancel := context.WithTimeout(c.halt, d)
+	context.AfterFunc(waiting, func() {
+		cancel()
+		passed <- time.Now()
+	})
+	return passed
+}

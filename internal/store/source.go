@@ -1,0 +1,192 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	machinery "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	reflectors "k8s.io/client-go/tools/cache"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// overtime is how much longer than agreed a watch may last before we take the
+// API server for dead and hang up ourselves.
+const overtime = 30 * time.Second
+
+// source lists and watches a selection for the reflector, and reports how that
+// goes. An open watch alone counts as health: who may list but not watch is
+// told so all the time, not every other moment.
+type source struct {
+	client    rest.Interface
+	selection Selection
+	health    *health
+	running   *sync.WaitGroup
+	// patience is how long the API server may be busy before that is worth a
+	// word: with a kind whose CRD has just been made it is for a second or two.
+	patience time.Duration
+	// busy is since when the API server has had no time for us; zero when it
+	// has. Only the reflector's goroutine uses it.
+	busy time.Time
+}
+
+var _ reflectors.ListerWatcherWithContext = &source{}
+
+// List is ListWithContext.
+func (s *source) List(options metav1.ListOptions) (runtime.Object, error) {
+	return s.ListWithContext(context.Background(), options)
+}
+
+// Watch is WatchWithContext.
+func (s *source) Watch(options metav1.ListOptions) (machinery.Interface, error) {
+	return s.WatchWithContext(context.Background(), options)
+}
+
+// ListWithContext reads a list, or a page of it.
+func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list, err := s.list(ctx, options)
+	if err != nil {
+		s.report(ctx, err)
+		return nil, err
+	}
+	return list, nil
+}
+
+func (s *source) list(ctx context.Context, options metav1.ListOptions) (*internalversion.List, error) {
+	body, err := s.get(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	return s.readList(body)
+}
+
+// WatchWithContext opens a watch, which may begin with a streamed list.
+func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (machinery.Interface, error) {
+	options.Watch = true
+	lists := options.SendInitialEvents != nil && *options.SendInitialEvents
+	ctx, hangUp := context.WithTimeout(ctx, limitOf(options))
+	body, err := s.get(ctx, options)
+	if err != nil {
+		if !lists || triedAgain(err) {
+			s.report(ctx, err)
+		}
+		hangUp()
+		return nil, err
+	}
+	s.busy = time.Time{}
+	if !lists {
+		s.health.report(nil)
+	}
+	opened := &stream{
+		source:  s,
+		body:    body,
+		frames:  newFrames(body),
+		events:  make(chan machinery.Event, readAhead),
+		hangUp:  hangUp,
+		listing: lists,
+	}
+	s.running.Go(func() {
+		defer hangUp()
+		opened.run(ctx)
+	})
+	return opened, nil
+}
+
+// limitOf is when we hang up although the API server has not.
+func limitOf(options metav1.ListOptions) time.Duration {
+	agreed := 10 * time.Minute
+	if options.TimeoutSeconds != nil {
+		agreed = time.Duration(*options.TimeoutSeconds) * time.Second
+	}
+	return agreed + overtime
+}
+
+// triedAgain says that the reflector will go on trying to stream a list after
+// the error. After any other it asks for an ordinary list, and that one's error
+// is the one worth reporting.
+func triedAgain(err error) bool {
+	return utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)
+}
+
+// accept is the form in which the objects are wanted.
+func (s *source) accept(single bool) string {
+	switch {
+	case !s.selection.Metadata:
+		return "application/json"
+	case single:
+		return "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	}
+	return "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+}
+
+// parse reads an object as it comes. An item of a list does not say what it is,
+// and metadata alone says that it is that.
+func (s *source) parse(data []byte) (*object.Object, error) {
+	resource := s.selection.Resource
+	o, err := object.ParseAs(data, resource.APIVersion(), resource.Kind)
+	if err != nil || o.Kind() == resource.Kind {
+		return o, err
+	}
+	if o, err = o.With(fmt.Appendf(nil, "%q", resource.Kind), "kind"); err != nil {
+		return nil, err
+	}
+	return o.With(fmt.Appendf(nil, "%q", resource.APIVersion()), "apiVersion")
+}
+
+// report passes on what hinders the watch. That its versions have expired
+// does not: it is the sign to list anew.
+func (s *source) report(ctx context.Context, err error) {
+	expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+	if ctx.Err() == nil && !expired && !s.wait(err) {
+		s.health.report(fmt.Errorf("watch %s: %w", s.selection, withoutPorts(err)))
+	}
+}
+
+// wait says that the error is no more than a busy moment so far.
+func (s *source) wait(err error) bool {
+	if !apierrors.IsTooManyRequests(err) {
+		s.busy = time.Time{}
+		return false
+	}
+	if s.busy.IsZero() {
+		s.busy = time.Now()
+	}
+	return time.Since(s.busy) < s.patience
+}
+
+// withoutPorts leaves out what differs from one attempt to the next, as the port
+// that a connection came from, and what says nothing to a user.
+func withoutPorts(err error) error {
+	var attempt *url.Error
+	if !errors.As(err, &attempt) {
+		return err
+	}
+	err = attempt.Err
+	if connection, ok := errors.AsType[*net.OpError](err); ok {
+		err = connection.Err
+	}
+	return fmt.Errorf("reach the API server: %w", err)
+}
+
+func (s *source) get(ctx context.Context, options metav1.ListOptions) (io.ReadCloser, error) {
+	options.LabelSelector = s.selection.Labels
+	return s.client.Get().
+		AbsPath(s.selection.Resource.Path(s.selection.Namespace, "")).
+		SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion).
+		SetHeader("Accept", s.accept(options.Watch)).
+		MaxRetries(0). // the reflector tries again, and what went wrong is to be seen
+		Stream(ctx)
+}

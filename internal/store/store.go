@@ -1,0 +1,195 @@
+// Package store keeps what the API server holds of chosen kinds at hand: watches
+// that are shared, reference-counted, compact and indexed.
+//
+// Here live the watch of one selection of objects, the cache it feeds with its
+// rules of age, the indexes by owner and by label, and the reading of lists and
+// watch streams straight into object.Object. What must not: any knowledge of
+// parents, children or hooks, and any write to the API server.
+//
+// The engine looks things up here and is told what changed; apply hands in what
+// its writes returned; the host reads the figures.
+package store
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Selection says which objects a watch brings. It is the identity of a shared
+// watch.
+type Selection struct {
+	Resource object.Resource
+	// Namespace is empty for all of them.
+	Namespace string
+	// Labels is a label selector that the API server applies; empty selects all.
+	Labels string
+	// Metadata asks for nothing but the metadata of objects, for kinds whose
+	// objects are large and whose contents nobody looks at.
+	Metadata bool
+}
+
+// String is "pods.v1 in default with app=web", for messages.
+func (s Selection) String() string {
+	text := s.Resource.String()
+	if s.Namespace != "" {
+		text += " in " + s.Namespace
+	}
+	if s.Labels != "" {
+		text += " with " + s.Labels
+	}
+	if s.Metadata {
+		text = "metadata of " + text
+	}
+	return text
+}
+
+// Event is one change of the cache.
+type Event struct {
+	// Old is nil when the object appeared, New when it has gone.
+	Old, New *object.Object
+}
+
+// Options of a Store. The zero value works.
+type Options struct {
+	// Log is slog.Default when nil.
+	Log *slog.Logger
+	// OnHealth is told when a watch stops working, with the error, when the error
+	// becomes another one, and, with nil, when it works again. It must be quick.
+	OnHealth func(Selection, error)
+	// MinBackoff is the first delay before a failed watch is tried again; it
+	// doubles up to MaxBackoff. Defaults: 250ms and 30s.
+	MinBackoff, MaxBackoff time.Duration
+	// Patience is how long the API server may ask to be left alone (429) before
+	// a watch counts as not working; 5s if zero.
+	Patience time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.OnHealth == nil {
+		o.OnHealth = func(Selection, error) {}
+	}
+	o.MinBackoff = cmp.Or(o.MinBackoff, 250*time.Millisecond)
+	o.Patience = cmp.Or(o.Patience, 5*time.Second)
+	o.MaxBackoff = cmp.Or(o.MaxBackoff, 30*time.Second)
+	return o
+}
+
+// Store shares watches among all who want the same selection.
+type Store struct {
+	client  rest.Interface
+	options Options
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	watches map[Selection]*watch
+	closed  bool
+}
+
+// New returns a store that watches through the client. Nothing is asked of the
+// API server before the first Watch.
+func New(client rest.Interface, options Options) *Store {
+	return &Store{client: client, options: options.withDefaults(), watches: map[Selection]*watch{}}
+}
+
+// Watch opens a view of the selection. The first view starts the watch, the
+// last one closed stops it.
+//
+// The handler, which may be nil, is told every change in order, and first every
+// object that is there already, with no gap and no duplicate between the two. It
+// never runs within Watch and never twice at once; it must be quick, and must
+// not call Wrote, Removed or Close.
+func (s *Store) Watch(selection Selection, handle func(Event)) *View {
+	selection.Labels = canonical(selection.Labels)
+	v := &View{handle: handle, ready: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.watches[selection]
+	if w == nil {
+		w = newWatch(selection, s.options)
+		s.watches[selection] = w
+		s.launch(w)
+	}
+	w.users++
+	v.watch, v.release = w, sync.OnceFunc(func() { s.release(w) })
+	if !s.closed {
+		s.running.Go(func() { w.join(v) })
+	}
+	return v
+}
+
+// canonical makes equal selectors equal strings. One that cannot be parsed
+// stays, for the API server to say what is wrong with it.
+func canonical(selector string) string {
+	parsed, err := labels.Parse(selector)
+	if err != nil {
+		return selector
+	}
+	return parsed.String()
+}
+
+// launch starts a watch. The caller holds the lock.
+func (s *Store) launch(w *watch) {
+	if s.closed {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	w.stop = stop
+	s.running.Go(func() { w.run(ctx, s.client, &s.running) })
+}
+
+func (s *Store) release(w *watch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.users--
+	if w.users == 0 && s.watches[w.selection] == w {
+		delete(s.watches, w.selection)
+		w.stop()
+	}
+}
+
+// Close stops every watch and waits until all have ended.
+func (s *Store) Close() {
+	s.mu.Lock()
+	s.closed = true
+	for _, w := range s.watches {
+		w.stop()
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+}
+
+// Stat is the state of one watch.
+type Stat struct {
+	Selection Selection
+	// Views counts those who share the watch.
+	Views int
+	// Objects is how many there are, Bytes what their JSON takes.
+	Objects, Bytes int
+	Synced         bool
+	// Err is nil while the watch works.
+	Err error
+}
+
+// Stats lists all watches, sorted by selection.
+func (s *Store) Stats() []Stat {
+	s.mu.Lock()
+	stats := make([]Stat, 0, len(s.watches))
+	for _, w := range s.watches {
+		stats = append(stats, w.stat())
+	}
+	s.mu.Unlock()
+	slices.SortFunc(stats, func(a, b Stat) int { return cmp.Compare(a.Selection.String(), b.Selection.String()) })
+	return stats
+}

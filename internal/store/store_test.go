@@ -1,0 +1,470 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+func named(name string) thing {
+	return thing{key: key{"default", name}, uid: "uid-" + name, labels: map[string]string{"app": name}}
+}
+
+// say describes an event in a word.
+func say(e Event) string {
+	switch {
+	case e.Old == nil:
+		return "+" + e.New.Name()
+	case e.New == nil:
+		return "-" + e.Old.Name()
+	}
+	return "~" + e.New.Name()
+}
+
+// listen opens a view whose events can be received.
+func listen(s *Store, selection Selection) (*View, chan string) {
+	heard := make(chan string, 1000)
+	return s.Watch(selection, func(e Event) { heard <- say(e) }), heard
+}
+
+func hears(t *testing.T, heard <-chan string, want ...string) {
+	t.Helper()
+	var got []string
+	for range want {
+		got = append(got, receive(t, heard))
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Fatalf("heard %v, want %v", got, want)
+	}
+}
+
+func silent(t *testing.T, heard <-chan string) {
+	t.Helper()
+	select {
+	case got := <-heard:
+		t.Fatalf("heard %v, want nothing", got)
+	default:
+	}
+}
+
+func TestWatchFollowsTheServer(t *testing.T) {
+	for name, noStreams := range map[string]bool{"streamed list": false, "paged list": true} {
+		t.Run(name, func(t *testing.T) {
+			api := newServer(t)
+			api.noStreams, api.pageSize = noStreams, 2
+			for i := range 5 {
+				api.put(named(fmt.Sprint("o", i)))
+			}
+			v, heard := listen(api.store(Options{}), Selection{Resource: configMaps})
+			receive(t, v.Ready())
+			hears(t, heard, "+o0", "+o1", "+o2", "+o3", "+o4")
+			if !v.Synced() || v.Len() != 5 || v.Err() != nil {
+				t.Fatalf("synced %v, %d objects, error %v", v.Synced(), v.Len(), v.Err())
+			}
+			if o := v.Get("default", "o3"); o.Kind() != "ConfigMap" || o.APIVersion() != "v1" || o.UID() != "uid-o3" {
+				t.Fatalf("got %s", o.JSON())
+			}
+			if noStreams {
+				// Until a watch is open, what is changed now may be part of a list.
+				api.request(isResume)
+			}
+			api.put(named("o0"))
+			api.put(named("late"))
+			api.delete(key{"default", "o1"})
+			hears(t, heard, "~o0", "+late", "-o1")
+			if v.Get("default", "o1") != nil || v.Get("default", "late") == nil {
+				t.Fatal("the cache lags behind its events")
+			}
+		})
+	}
+}
+
+func TestWatchAsksForItsSelection(t *testing.T) {
+	api := newServer(t)
+	v := api.store(Options{}).Watch(Selection{Resource: configMaps, Namespace: "default", Labels: "b=2,a in (1)"}, nil)
+	receive(t, v.Ready())
+	r := api.request(isStream)
+	if r.URL.Path != "/api/v1/namespaces/default/configmaps" {
+		t.Errorf("path %s", r.URL.Path)
+	}
+	for name, want := range map[string]string{
+		"labelSelector": "a in (1),b=2", "allowWatchBookmarks": "true", "resourceVersionMatch": "NotOlderThan",
+	} {
+		if got := r.URL.Query().Get(name); got != want {
+			t.Errorf("%s=%s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestWatchOfMetadata(t *testing.T) {
+	for name, noStreams := range map[string]bool{"streamed list": false, "paged list": true} {
+		t.Run(name, func(t *testing.T) {
+			api := newServer(t)
+			api.noStreams = noStreams
+			api.kind = "PartialObjectMetadata"
+			api.put(named("a"))
+			v := api.store(Options{}).Watch(Selection{Resource: configMaps, Metadata: true}, nil)
+			receive(t, v.Ready())
+			form := "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+			if got := api.request(isStream).Header.Get("Accept"); got != form {
+				t.Errorf("watch accepts %s", got)
+			}
+			if noStreams {
+				form = strings.Replace(form, "Metadata", "MetadataList", 1)
+				if got := api.request(isList).Header.Get("Accept"); got != form {
+					t.Errorf("list accepts %s", got)
+				}
+			}
+			if o := v.Get("default", "a"); o.Ref().String() != "ConfigMap default/a" || o.APIVersion() != "v1" {
+				t.Errorf("got %s of %s", o.Ref(), o.APIVersion())
+			}
+		})
+	}
+}
+
+func TestWatchIsShared(t *testing.T) {
+	api := newServer(t)
+	api.put(named("a"))
+	s := api.store(Options{})
+	first := s.Watch(Selection{Resource: configMaps, Labels: "x=1,y=2"}, nil)
+	receive(t, first.Ready())
+	api.request(isStream)
+
+	second, heard := listen(s, Selection{Resource: configMaps, Labels: "y=2, x=1"})
+	receive(t, second.Ready())
+	hears(t, heard, "+a")
+	api.put(named("b"))
+	hears(t, heard, "+b")
+	if len(api.opened) > 0 {
+		t.Fatal("the second view made a request")
+	}
+	if stats := s.Stats(); len(stats) != 1 || stats[0].Views != 2 || stats[0].Objects != 2 || stats[0].Bytes == 0 || !stats[0].Synced {
+		t.Fatalf("stats %+v", stats)
+	}
+
+	second.Close()
+	second.Close()
+	api.put(named("c"))
+	first.Close()
+	receive(t, api.closed)
+	silent(t, heard)
+	if stats := s.Stats(); len(stats) != 0 {
+		t.Fatalf("stats %+v", stats)
+	}
+
+	receive(t, s.Watch(Selection{Resource: configMaps}, nil).Ready())
+}
+
+func TestWatchResumes(t *testing.T) {
+	broken := `{"type":"ADDED","object":{"apiVersion":"v1","ki`
+	tests := map[string]struct {
+		end  []string
+		next func(*http.Request) bool
+	}{
+		"after a hang-up":                {[]string{hangUp}, isResume},
+		"after a broken connection":      {[]string{break_}, isResume},
+		"after the end within an event":  {[]string{broken, hangUp}, isResume},
+		"after the break of an event":    {[]string{broken, break_}, isResume},
+		"with a list after expiry":       {[]string{expired}, isStream},
+		"with a list after an error":     {[]string{`{"type":"ERROR","object":{"kind":"Status","code":500}}` + "\n"}, isStream},
+		"with a list after nonsense":     {[]string{"<html>\n"}, isStream},
+		"with a list after a bad object": {[]string{`{"type":"ADDED","object":{"metadata":{"name":7}}}` + "\n"}, isStream},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			api := newServer(t)
+			api.put(named("a"))
+			api.put(named("b"))
+			v, heard := listen(api.store(Options{}), Selection{Resource: configMaps})
+			receive(t, v.Ready())
+			hears(t, heard, "+a", "+b")
+			api.request(isStream)
+			api.put(named("warm")) // a watch that brought nothing is not resumed
+			hears(t, heard, "+warm")
+
+			api.with(func() {
+				for _, text := range test.end {
+					api.broadcast(text)
+				}
+				api.watchers = map[chan string]bool{}
+			})
+			api.delete(key{"default", "a"})
+			api.put(named("b"))
+			api.put(named("c"))
+			hears(t, heard, "-a", "~b", "+c")
+			api.request(test.next)
+			if v.Len() != 3 {
+				t.Fatalf("%d objects", v.Len())
+			}
+			silent(t, heard)
+		})
+	}
+}
+
+func TestIncompleteStreamedListIsListed(t *testing.T) {
+	api := newServer(t)
+	api.put(named("a"))
+	api.refuse = func(r *http.Request) *metav1.Status {
+		if isStream(r) {
+			return &metav1.Status{Code: http.StatusOK} // a stream of one thing that is no event
+		}
+		return nil
+	}
+	v := api.store(Options{}).Watch(Selection{Resource: configMaps}, nil)
+	receive(t, v.Ready())
+	api.request(isList)
+	if v.Len() != 1 {
+		t.Fatalf("%d objects", v.Len())
+	}
+}
+
+func TestHealth(t *testing.T) {
+	refusals := map[string]struct {
+		status metav1.Status
+		is     func(error) bool
+	}{
+		"forbidden":     {metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no"}, apierrors.IsForbidden},
+		"not served":    {metav1.Status{Code: 404, Reason: metav1.StatusReasonNotFound, Message: "what?"}, apierrors.IsNotFound},
+		"bad selector":  {metav1.Status{Code: 400, Reason: metav1.StatusReasonBadRequest, Message: "hm"}, apierrors.IsBadRequest},
+		"broken":        {metav1.Status{Code: 500, Reason: metav1.StatusReasonInternalError, Message: "oh"}, apierrors.IsInternalError},
+		"too much":      {metav1.Status{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Message: "stop"}, apierrors.IsTooManyRequests},
+		"not even JSON": {metav1.Status{Code: 502}, func(err error) bool { return err != nil }},
+	}
+	for name, refusal := range refusals {
+		t.Run(name, func(t *testing.T) {
+			api := newServer(t)
+			api.put(named("a"))
+			api.refuse = func(*http.Request) *metav1.Status { status := refusal.status; return &status }
+			health := make(chan error, 1000)
+			var s *Store
+			s = api.store(Options{Patience: 1, OnHealth: func(_ Selection, err error) {
+				s.Stats() // whoever is told may look
+				health <- err
+			}})
+			v := s.Watch(Selection{Resource: configMaps}, nil)
+			if err := receive(t, health); !refusal.is(err) || !strings.Contains(err.Error(), "watch configmaps.v1: ") {
+				t.Fatalf("told %v", err)
+			}
+			for range 5 {
+				api.request(func(*http.Request) bool { return true })
+			}
+			if v.Synced() || !refusal.is(v.Err()) {
+				t.Fatalf("synced %v, error %v", v.Synced(), v.Err())
+			}
+
+			api.with(func() { api.refuse = nil })
+			receive(t, v.Ready())
+			if err := receive(t, health); err != nil || v.Err() != nil {
+				t.Fatalf("still %v, %v", err, v.Err())
+			}
+		})
+	}
+}
+
+// Who may list but not watch has a synced view with an error that does not flap.
+func TestHealthWithoutWatch(t *testing.T) {
+	api := newServer(t)
+	api.refuse = func(r *http.Request) *metav1.Status {
+		if isWatch(r) {
+			return &metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "look, do not watch"}
+		}
+		return nil
+	}
+	health := make(chan error, 1000)
+	v := api.store(Options{OnHealth: func(_ Selection, err error) { health <- err }}).Watch(Selection{Resource: configMaps}, nil)
+	receive(t, v.Ready())
+	if err := receive(t, health); !apierrors.IsForbidden(err) {
+		t.Fatalf("told %v", err)
+	}
+	for range 5 {
+		api.request(isResume)
+	}
+	if len(health) > 0 || !apierrors.IsForbidden(v.Err()) {
+		t.Fatalf("told more: %v; error %v", <-health, v.Err())
+	}
+}
+
+func TestCloseDoesNotWaitForTheServer(t *testing.T) {
+	api := newServer(t)
+	down := make(chan error, 1000)
+	s := New(api.client(), Options{OnHealth: func(_ Selection, err error) { down <- err }, MinBackoff: 1 << 40, MaxBackoff: 1 << 41})
+	api.http.Close()
+	v := s.Watch(Selection{Resource: configMaps}, nil)
+	if err := receive(t, down); err == nil || errors.Is(err, context.Canceled) {
+		t.Fatalf("told %v", err)
+	}
+	s.Close()
+	if v.Synced() || s.Watch(Selection{Resource: configMaps, Namespace: "x"}, nil).Synced() {
+		t.Fatal("synced with a server that is down")
+	}
+	v.Close()
+}
+
+func TestWroteIsReadAtOnce(t *testing.T) {
+	api := newServer(t)
+	api.put(named("a"))
+	s := api.store(Options{})
+	writer, own := listen(s, Selection{Resource: configMaps})
+	_, other := listen(s, Selection{Resource: configMaps})
+	receive(t, writer.Ready())
+	hears(t, own, "+a")
+	hears(t, other, "+a")
+
+	// Our write is answered before the watch hears of it.
+	api.with(func() { api.version += 2 })
+	ahead := named("a")
+	ahead.version = api.version
+	written := ahead.parse(t)
+	writer.Wrote(written)
+	if writer.Get("default", "a") != written {
+		t.Fatal("our own write cannot be read")
+	}
+	hears(t, other, "~a")
+	api.with(func() { api.emit("MODIFIED", ahead.json()) })
+	api.put(named("b"))
+	hears(t, own, "+b")
+	hears(t, other, "+b")
+
+	writer.Removed(written)
+	if writer.Get("default", "a") != nil {
+		t.Fatal("what we removed is still there")
+	}
+	hears(t, other, "-a")
+	api.delete(key{"default", "a"})
+	api.put(named("c"))
+	hears(t, own, "+c")
+	hears(t, other, "+c")
+}
+
+// A change of somebody else's that our write has overtaken must not be lost on
+// the writer.
+func TestOvertakenChangeIsTold(t *testing.T) {
+	api := newServer(t)
+	api.put(named("a"))
+	s := api.store(Options{})
+	writer, own := listen(s, Selection{Resource: configMaps})
+	_, other := listen(s, Selection{Resource: configMaps})
+	receive(t, writer.Ready())
+	hears(t, own, "+a")
+	hears(t, other, "+a")
+
+	ahead := named("a")
+	api.with(func() { ahead.version = api.version + 2 })
+	writer.Wrote(ahead.parse(t))
+	hears(t, other, "~a")
+	api.put(named("a")) // theirs, just before ours
+	hears(t, own, "~a")
+	if got := writer.Get("default", "a").Version(); got != ahead.version {
+		t.Fatalf("version %d, want our own %d", got, ahead.version)
+	}
+	silent(t, other)
+}
+
+func TestStrangeStreams(t *testing.T) {
+	a, b := named("a"), named("b")
+	a.version, b.version, b.data = 2, 3, strings.Repeat("x", 200<<10)
+	bookmark := `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"3","annotations":{"k8s.io/initial-events-end":"true"}}}}`
+	event := func(o thing) string { return `{"type":"ADDED","object":` + o.json() + `}` }
+	streams := map[string]string{
+		"lines":            event(a) + "\n" + event(b) + "\n" + bookmark + "\n",
+		"no line breaks":   event(a) + event(b) + bookmark,
+		"pretty":           strings.ReplaceAll(event(a)+event(b)+bookmark, `":`, "\" :\n\t"),
+		"object first":     `{"object":` + a.json() + `,"type":"ADDED"}` + "\n" + event(b) + "\n" + bookmark + "\n",
+		"Windows":          event(a) + "\r\n" + event(b) + "\r\n" + bookmark + "\r\n",
+		"large first":      event(b) + "\n" + event(a) + "\n" + bookmark + "\n",
+		"no last newline":  event(a) + "\n" + event(b) + "\n" + bookmark,
+		"blank lines":      "\n" + event(a) + "\n\n" + event(b) + "\n" + bookmark + "\n",
+		"unfinished after": event(a) + "\n" + event(b) + "\n" + bookmark + "\n" + `{"type":"ADD`,
+	}
+	for name, text := range streams {
+		t.Run(name, func(t *testing.T) {
+			api := newServer(t)
+			quiet := newServer(t)
+			api.http.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if isStream(r) {
+					fmt.Fprint(w, text)
+					return
+				}
+				quiet.ServeHTTP(w, r)
+			})
+			v := api.store(Options{}).Watch(Selection{Resource: configMaps}, nil)
+			receive(t, v.Ready())
+			if v.Len() != 2 || v.Get("default", "b").Size() < 200<<10 {
+				t.Fatalf("%d objects", v.Len())
+			}
+		})
+	}
+}
+
+// Readers, writers and those who come and go share a watch that never rests.
+func TestManyAtOnce(t *testing.T) {
+	api := newServer(t)
+	s := api.store(Options{})
+	var everybody sync.WaitGroup
+	everybody.Go(func() {
+		for i := range 300 {
+			o := named(fmt.Sprint("o", i%20))
+			if i%2 == 0 {
+				o.owner = "parent"
+			}
+			api.put(o)
+			if i%50 == 49 {
+				api.say(hangUp)
+			}
+		}
+	})
+	for range 4 {
+		everybody.Go(func() {
+			for range 20 {
+				v, _ := listen(s, Selection{Resource: configMaps})
+				receive(t, v.Ready())
+				for o := range v.All() {
+					v.Wrote(o)
+				}
+				v.Owned("parent")
+				v.Orphans("default", labels.SelectorFromSet(labels.Set{"app": "o1"}))
+				s.Stats()
+				v.Close()
+			}
+		})
+	}
+	everybody.Wait()
+	v := s.Watch(Selection{Resource: configMaps}, nil)
+	receive(t, v.Ready())
+	if v.Len() != 20 || len(v.Owned("parent")) != 10 {
+		t.Fatalf("%d objects, %d owned", v.Len(), len(v.Owned("parent")))
+	}
+}
+
+// A kind whose CRD has just been made asks for patience; that is no ill health.
+func TestBusyForAMomentIsNoIllHealth(t *testing.T) {
+	api := newServer(t)
+	api.put(named("a"))
+	api.refuse = func(*http.Request) *metav1.Status {
+		return &metav1.Status{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Message: "storage is (re)initializing"}
+	}
+	told := make(chan error, 10)
+	s := api.store(Options{OnHealth: func(_ Selection, err error) { told <- err }})
+	v := s.Watch(Selection{Resource: configMaps}, nil)
+	for range 2 {
+		api.request(func(*http.Request) bool { return true })
+	}
+	api.with(func() { api.refuse = nil })
+	receive(t, v.Ready())
+	select {
+	case err := <-told:
+		t.Errorf("told %v", err)
+	default:
+	}
+}

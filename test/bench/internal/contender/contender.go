@@ -1,0 +1,160 @@
+// Package contender holds those who are measured: the writes alone, the
+// hand-written controller, and Setpoint through a webhook. A contender can be
+// started, stopped, and read; what it is made to do, and what is made of the
+// readings, is the scenario room's.
+package contender
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/test/bench/internal/child"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/cluster"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/load"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/probe"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/procfs"
+)
+
+// The contenders.
+const (
+	Writes      = "writes"
+	Handwritten = "handwritten"
+	Setpoint    = "setpoint"
+	// SetpointMC is Setpoint with a controller of the group
+	// metacontroller.k8s.io.
+	SetpointMC = "setpoint-mc"
+)
+
+// Contender does the reference work, or has it done.
+type Contender interface {
+	Name() string
+	// Start returns when the contender is ready for work, with the time that
+	// took.
+	Start(ctx context.Context, settings Settings) (time.Duration, error)
+	// Stop ends the contender in the middle of its turn: what it relies on, such
+	// as its hook, stays for the Start that follows.
+	Stop() error
+	// Close ends its turn and leaves nothing that another would stumble over. A
+	// Start may follow that too.
+	Close() error
+}
+
+// Writer is a contender that is told what to do: it has no eyes.
+type Writer interface {
+	// Write brings children and status of all parents in line. Created says
+	// that the children exist.
+	Write(ctx context.Context, w load.Work, created bool, uid ParentUID) error
+}
+
+// ParentUID finds the UID of the i-th parent.
+type ParentUID func(ctx context.Context, i int) (string, error)
+
+// Process is a contender that runs as a process of its own.
+type Process interface {
+	Contender
+	Read(ctx context.Context) (Reading, error)
+	// Probe looks into where its calls arrive.
+	Probe() *probe.Client
+	// Err says why the process has ended, nil while it runs.
+	Err() error
+}
+
+// Settings are what a scenario may ask of a contender.
+type Settings struct {
+	// Resync reconciles every parent so often; 0 does not.
+	Resync time.Duration
+}
+
+// Reading is what a contender has used so far, and holds now.
+type Reading struct {
+	procfs.Usage
+	// HookCPU is the processor time of the hook, where there is one.
+	HookCPU time.Duration
+	// Calls counts hook calls, or reconciles; LastCall is when the last came.
+	Calls    int64
+	LastCall time.Time
+}
+
+// Config is what contenders are made of.
+type Config struct {
+	// Dir takes the logs.
+	Dir string
+	// Kubeconfig is that of the contenders' identity.
+	Kubeconfig string
+	// Admin is for what an administrator does: creating controller objects.
+	Admin *cluster.Client
+	// Self is the bench's binary, which holds the hook and the hand-written
+	// controller too.
+	Self string
+	// SetpointBinary is the one for clusters, without a control plane.
+	SetpointBinary string
+	// Workers is how many things the writes and the hand-written controller do
+	// at once.
+	Workers int
+}
+
+// New makes a contender.
+func New(name string, config Config) (Contender, error) {
+	switch name {
+	case Writes:
+		return &writes{workers: config.Workers, kubeconfig: config.Kubeconfig}, nil
+	case Handwritten:
+		return &handwritten{config: config}, nil
+	case Setpoint:
+		return &setpoint{config: config, name: name, group: "setpoint.dev"}, nil
+	case SetpointMC:
+		return &setpoint{config: config, name: name, group: "metacontroller.k8s.io"}, nil
+	}
+	return nil, fmt.Errorf("no contender %q; there are %s, %s, %s and %s", name, Writes, Handwritten, Setpoint, SetpointMC)
+}
+
+// startProbed starts a program that says where its probe is, and waits until
+// it is ready.
+func startProbed(ctx context.Context, dir, name, program string, args ...string) (*child.Process, *probe.Client, error) {
+	process, err := child.Start(dir, name, program, args...)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := findProbe(ctx, process)
+	if err != nil {
+		return nil, nil, errors.Join(err, process.Stop())
+	}
+	err = cluster.Poll(ctx, name+" to become ready", func() (bool, error) {
+		return client.Ready(ctx), process.Err()
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, process.Stop())
+	}
+	return process, client, nil
+}
+
+func findProbe(ctx context.Context, process *child.Process) (*probe.Client, error) {
+	line, err := process.FirstLine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var address probe.Address
+	if err := json.Unmarshal([]byte(line), &address); err != nil {
+		return nil, fmt.Errorf("read the address of the probe in %q: %w", line, err)
+	}
+	return &probe.Client{Base: address.URL}, nil
+}
+
+// read puts a reading together.
+func read(ctx context.Context, process *child.Process, calls *probe.Client) (Reading, error) {
+	if err := process.Err(); err != nil {
+		return Reading{}, err
+	}
+	usage, err := procfs.Read(process.PID())
+	if err != nil {
+		return Reading{}, err
+	}
+	stats, err := calls.Stats(ctx)
+	if err != nil {
+		return Reading{}, err
+	}
+	return Reading{Usage: usage, Calls: stats.Calls, LastCall: stats.Last}, nil
+}

@@ -1,0 +1,214 @@
+package contender
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/test/bench/internal/child"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/cluster"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/probe"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/procfs"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/thing"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/webhook"
+)
+
+// hookName is how the bench's binary is told to be the hook.
+const hookName = "hook"
+
+// setpoint is Setpoint with its hook, two processes. The hook stays when
+// Setpoint is stopped, so that a restart finds it where it was.
+type setpoint struct {
+	config      Config
+	name, group string
+	hook        *child.Process
+	probe       *probe.Client
+	process     *child.Process
+	// installed says that Setpoint has run and left its CRDs.
+	installed bool
+}
+
+func (c *setpoint) Name() string { return c.name }
+
+func (c *setpoint) Start(ctx context.Context, settings Settings) (time.Duration, error) {
+	if err := c.startHook(ctx); err != nil {
+		return 0, err
+	}
+	if c.installed {
+		if err := c.applyController(ctx, settings); err != nil {
+			return 0, err
+		}
+	}
+	took, err := c.startSetpoint(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if !c.installed {
+		if err := c.applyController(ctx, settings); err != nil {
+			return 0, err
+		}
+		c.installed = true
+	}
+	return took, c.waitController(ctx)
+}
+
+func (c *setpoint) startHook(ctx context.Context) (err error) {
+	if c.hook == nil {
+		c.hook, c.probe, err = startProbed(ctx, c.config.Dir, c.name+"-"+hookName, c.config.Self, hookName)
+	}
+	return err
+}
+
+// startSetpoint runs the binary until /readyz says that caches are synced.
+func (c *setpoint) startSetpoint(ctx context.Context) (time.Duration, error) {
+	address, err := freeAddress(ctx)
+	if err != nil {
+		return 0, err
+	}
+	since := time.Now()
+	c.process, err = child.Start(c.config.Dir, c.name, c.config.SetpointBinary,
+		"run", "--kubeconfig", c.config.Kubeconfig, "--address", address)
+	if err != nil {
+		return 0, err
+	}
+	err = cluster.Poll(ctx, c.name+" to become ready", func() (bool, error) {
+		return answersOK(ctx, "http://"+address+"/readyz"), c.process.Err()
+	})
+	if err != nil {
+		return 0, errors.Join(err, c.Stop())
+	}
+	return time.Since(since), nil
+}
+
+// freeAddress is a loopback address that was free a moment ago.
+func freeAddress(ctx context.Context) (string, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
+func answersOK(ctx context.Context, url string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	return res.Body.Close() == nil && res.StatusCode == http.StatusOK
+}
+
+func (c *setpoint) controllerPath() string {
+	return "/apis/" + c.group + "/v1alpha1/compositecontrollers/bench"
+}
+
+// applyController creates the controller object, or changes it.
+func (c *setpoint) applyController(ctx context.Context, settings Settings) error {
+	type object = map[string]any
+	spec := object{
+		"parentResource":   object{"apiVersion": thing.Group + "/" + thing.Version, "resource": thing.Resource},
+		"generateSelector": true,
+		"childResources": []object{{"apiVersion": "v1", "resource": "configmaps",
+			"updateStrategy": object{"method": "InPlace"}}},
+		"hooks": object{"sync": object{"webhook": object{"url": c.probe.Base + webhook.Path}}},
+	}
+	if settings.Resync > 0 {
+		spec["resyncPeriodSeconds"] = int(settings.Resync.Seconds())
+	}
+	body, err := json.Marshal(object{
+		"apiVersion": c.group + "/v1alpha1",
+		"kind":       "CompositeController",
+		"metadata":   object{"name": "bench"},
+		"spec":       spec,
+	})
+	if err != nil {
+		return fmt.Errorf("controller object: %w", err)
+	}
+	return c.config.Admin.Apply(ctx, c.controllerPath(), body)
+}
+
+// waitController waits until Setpoint says of the controller object, as it is
+// now, that it is at work.
+func (c *setpoint) waitController(ctx context.Context) error {
+	var last []byte
+	err := cluster.Poll(ctx, "the controller object to become ready", func() (bool, error) {
+		if err := c.process.Err(); err != nil {
+			return false, err
+		}
+		body, err := c.config.Admin.Get(ctx, c.controllerPath())
+		if err != nil {
+			return false, err
+		}
+		last = body
+		return isReady(last)
+	})
+	if err != nil {
+		return fmt.Errorf("%w; last seen: %s", err, last)
+	}
+	return nil
+}
+
+// isReady reads a controller object's conditions.
+func isReady(body []byte) (bool, error) {
+	var object struct {
+		Metadata struct {
+			Generation int64 `json:"generation"`
+		} `json:"metadata"`
+		Status struct {
+			Conditions []struct {
+				Type               string `json:"type"`
+				Status             string `json:"status"`
+				ObservedGeneration int64  `json:"observedGeneration"`
+			} `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(body, &object); err != nil {
+		return false, fmt.Errorf("read the controller object: %w", err)
+	}
+	for _, condition := range object.Status.Conditions {
+		if condition.Type == "Ready" {
+			return condition.Status == "True" && condition.ObservedGeneration == object.Metadata.Generation, nil
+		}
+	}
+	return false, nil
+}
+
+func (c *setpoint) Stop() error {
+	if c.process == nil {
+		return nil
+	}
+	defer func() { c.process = nil }()
+	return c.process.Stop()
+}
+
+func (c *setpoint) Close() error {
+	err := c.Stop()
+	if c.installed {
+		err = errors.Join(err, c.config.Admin.Delete(context.Background(), c.controllerPath()))
+	}
+	if c.hook != nil {
+		err = errors.Join(err, c.hook.Stop())
+	}
+	c.hook = nil
+	return err
+}
+
+func (c *setpoint) Probe() *probe.Client { return c.probe }
+func (c *setpoint) Err() error           { return c.process.Err() }
+
+func (c *setpoint) Read(ctx context.Context) (Reading, error) {
+	reading, err := read(ctx, c.process, c.probe)
+	if err != nil {
+		return Reading{}, err
+	}
+	hook, err := procfs.Read(c.hook.PID())
+	reading.HookCPU = hook.CPU
+	return reading, err
+}

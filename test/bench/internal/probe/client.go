@@ -1,0 +1,66 @@
+package probe
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Client looks into one process. Its zero value of HTTP is the default client.
+type Client struct {
+	Base string
+	HTTP http.Client
+}
+
+// Ready says whether the process is ready for work.
+func (c *Client) Ready(ctx context.Context) bool {
+	return c.do(ctx, http.MethodGet, "/readyz", nil) == nil
+}
+
+// Stats returns what has been recorded so far.
+func (c *Client) Stats(ctx context.Context) (Stats, error) {
+	var stats Stats
+	return stats, c.do(ctx, http.MethodGet, "/stats", &stats)
+}
+
+// Arm prepares for the first call with a value; Entered then waits for it.
+func (c *Client) Arm(ctx context.Context, value string) error {
+	return c.do(ctx, http.MethodPost, "/arm?value="+url.QueryEscape(value), nil)
+}
+
+// Entered returns when the first call with the armed value came in, waiting
+// for it until ctx is done.
+func (c *Client) Entered(ctx context.Context, value string) (time.Time, error) {
+	var answer entered
+	return answer.At, c.do(ctx, http.MethodGet, "/entered?value="+url.QueryEscape(value), &answer)
+}
+
+func (c *Client) do(ctx context.Context, method, path string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, method, c.Base+path, nil)
+	if err != nil {
+		return fmt.Errorf("probe: %w", err)
+	}
+	res, err := c.HTTP.Do(req)
+	if err != nil {
+		return fmt.Errorf("probe: %w", err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return fmt.Errorf("probe %s: %w", path, err)
+	}
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("probe %s: %s: %s", path, res.Status, body)
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("probe %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package run
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/test/bench/internal/contender"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/report"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/scenario"
+)
+
+// ErrUsage says that the command line, not the bench, is at fault.
+var ErrUsage = errors.New("usage")
+
+// options is the command line.
+type options struct {
+	scenario.Options
+	setpoint, light string
+	kubeconfig      string
+	contenders      []string
+	rounds          int
+	output          string
+	keep            bool
+	smoke           bool
+}
+
+const usage = `Measure Setpoint against a hand-written controller and the bare writes.
+
+  bench -setpoint bin/setpoint                      everything, about six minutes
+  bench -setpoint bin/setpoint -smoke               everything, tiny: does it work?
+  bench -scenarios churn -parents 200 -children 20  one scenario, another size
+  bench -scenarios restart -parents 10000
+  bench -contenders handwritten,setpoint -rounds 3 -o markdown
+
+Flags:
+`
+
+// parse reads the command line. Its errors are usage errors or flag.ErrHelp.
+func parse(args []string) (options, error) {
+	o := options{}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.Usage = func() {
+		fmt.Fprint(flags.Output(), usage)
+		flags.PrintDefaults()
+	}
+	contenders := flags.String("contenders", "writes,handwritten,setpoint", "who, in this `order`: writes, handwritten, setpoint, setpoint-mc")
+	scenarios := flags.String("scenarios", strings.Join(scenario.Names(), ","), "which `scenarios`")
+	flags.BoolVar(&o.smoke, "smoke", false, "tiny sizes, to see that everything works: the numbers mean nothing")
+	o.bindPlaces(flags)
+	o.bindSizes(flags)
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return o, err
+		}
+		return o, fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	o.contenders, o.Scenarios = strings.Split(*contenders, ","), strings.Split(*scenarios, ",")
+	if o.smoke {
+		o.shrink(flags)
+	}
+	if err := o.check(flags.Args()); err != nil {
+		return o, fmt.Errorf("%w: %w (see -help)", ErrUsage, err)
+	}
+	return o, nil
+}
+
+func (o *options) bindPlaces(flags *flag.FlagSet) {
+	flags.StringVar(&o.setpoint, "setpoint", "bin/setpoint", "the `binary` that boots the control plane")
+	flags.StringVar(&o.light, "light", "", "the `binary` that is measured (default: setpoint-light beside -setpoint)")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "use the cluster of this `file`, which must be on loopback, instead of booting one")
+	flags.StringVar(&o.output, "o", "table", "`format`: "+strings.Join(report.Formats(), ", "))
+	flags.IntVar(&o.rounds, "rounds", 1, "measure so many times, every other time in reverse order, and show medians")
+	flags.BoolVar(&o.keep, "keep", false, "keep the logs also when all goes well")
+}
+
+func (o *options) bindSizes(flags *flag.FlagSet) {
+	flags.IntVar(&o.Parents, "parents", 2000, "number of parents")
+	flags.IntVar(&o.Children, "children", 1, "children of each parent")
+	flags.IntVar(&o.Workers, "workers", 32, "requests of the load generator, writes and reconciles at once")
+	flags.DurationVar(&o.Resync, "resync", 10*time.Second, "steady: resync period, in whole seconds; watched for two")
+	flags.IntVar(&o.Samples, "samples", 200, "latency: number of events")
+	flags.IntVar(&o.MemoryParents, "memory-parents", 1000, "memory: number of parents")
+	flags.IntVar(&o.MemoryChildren, "memory-children", 10, "memory: ConfigMaps of each parent")
+	flags.IntVar(&o.Unrelated, "unrelated", 50_000, "unrelated: number of ConfigMaps of nobody")
+	flags.DurationVar(&o.Timeout, "timeout", 3*time.Minute, "limit of each phase")
+}
+
+// shrink makes sizes tiny that were not given.
+func (o *options) shrink(flags *flag.FlagSet) {
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for name, value := range map[string]string{
+		"parents": "50", "resync": "2s", "samples": "20", "memory-parents": "5",
+		"memory-children": "20", "unrelated": "200", "timeout": "30s",
+	} {
+		if !given[name] {
+			_ = flags.Set(name, value) // of constants above
+		}
+	}
+}
+
+func (o *options) check(rest []string) error {
+	if len(rest) > 0 {
+		return fmt.Errorf("unexpected argument %q", rest[0])
+	}
+	for _, name := range o.Scenarios {
+		if !slices.Contains(scenario.Names(), name) {
+			return fmt.Errorf("no scenario %q; there are %s", name, strings.Join(scenario.Names(), ", "))
+		}
+	}
+	for _, name := range o.contenders {
+		if _, err := contender.New(name, contender.Config{}); err != nil {
+			return err
+		}
+	}
+	if !slices.Contains(report.Formats(), o.output) {
+		return fmt.Errorf("no output format %q; there are %s", o.output, strings.Join(report.Formats(), ", "))
+	}
+	if min(o.Parents, o.Children, o.Workers, o.rounds, o.Samples, o.MemoryParents, o.MemoryChildren) < 1 {
+		return errors.New("sizes are 1 or more")
+	}
+	if o.Resync < time.Second || o.Resync%time.Second != 0 {
+		return errors.New("-resync is in whole seconds")
+	}
+	return nil
+}
+
+// findBinaries looks for what will be run before anything is started.
+func (o *options) findBinaries() error {
+	if o.light == "" {
+		o.light = filepath.Join(filepath.Dir(o.setpoint), "setpoint-light")
+	}
+	for _, path := range []*string{&o.setpoint, &o.light} {
+		// A path without a slash would be looked for in $PATH.
+		absolute, err := filepath.Abs(*path)
+		if err != nil {
+			return fmt.Errorf("find %s: %w", *path, err)
+		}
+		*path = absolute
+	}
+	if o.kubeconfig == "" {
+		if _, err := os.Stat(o.setpoint); err != nil {
+			return fmt.Errorf("%w: the binary with the control plane: %w; build it with `make build`, or name it with -setpoint", ErrUsage, err)
+		}
+	}
+	measured := slices.ContainsFunc(o.contenders, func(name string) bool {
+		return name == contender.Setpoint || name == contender.SetpointMC
+	})
+	if !measured {
+		return nil
+	}
+	if _, err := os.Stat(o.light); err != nil {
+		return fmt.Errorf("%w: the binary to measure: %w; build it with `make build`, name it with -light, or leave it out with -contenders writes,handwritten", ErrUsage, err)
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package run
+
+import (
+	"errors"
+	"flag"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	o, err := parse([]string{"-smoke", "-parents", "70", "-scenarios", "churn,steady", "-contenders", "writes"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Parents != 70 || o.Unrelated != 200 {
+		t.Errorf("a size that is given, and one that is not: %d and %d", o.Parents, o.Unrelated)
+	}
+	if len(o.Scenarios) != 2 || len(o.contenders) != 1 {
+		t.Errorf("scenarios %v, contenders %v", o.Scenarios, o.contenders)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for name, args := range map[string][]string{
+		"unknown flag":      {"-nonsense"},
+		"argument":          {"nonsense"},
+		"unknown scenario":  {"-scenarios", "churn,nonsense"},
+		"unknown contender": {"-contenders", "nonsense"},
+		"unknown format":    {"-o", "xml"},
+		"no parents":        {"-parents", "0"},
+		"part of a second":  {"-resync", "1500ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := parse(args); !errors.Is(err, ErrUsage) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	if _, err := parse([]string{"-help"}); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("asked for help: %v", err)
+	}
+}
+
+func TestMissingBinaries(t *testing.T) {
+	o, err := parse([]string{"-setpoint", "/nonexistent/setpoint", "-contenders", "setpoint"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.findBinaries(); !errors.Is(err, ErrUsage) {
+		t.Errorf("no control plane: %v", err)
+	}
+	o.kubeconfig = "k"
+	if err := o.findBinaries(); !errors.Is(err, ErrUsage) {
+		t.Errorf("nothing to measure: %v", err)
+	}
+	o.contenders = []string{"handwritten"}
+	if err := o.findBinaries(); err != nil {
+		t.Errorf("nothing is needed: %v", err)
+	}
+}

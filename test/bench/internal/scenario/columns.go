@@ -1,0 +1,76 @@
+package scenario
+
+import (
+	"github.com/setpoint-dev/setpoint/test/bench/internal/cluster"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/report"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/stats"
+)
+
+func timeColumns() []report.Column {
+	return []report.Column{
+		{Key: "time", Title: "converged", Unit: report.Seconds, Ratio: true},
+		{Key: "loaded", Title: "load done", Unit: report.Seconds},
+	}
+}
+
+// requestKinds are the columns of requests, in order.
+func requestKinds() []string {
+	return []string{cluster.Create, cluster.Update, cluster.Status, cluster.Delete, cluster.Read, cluster.Watch, cluster.Own, cluster.Other}
+}
+
+func requestColumns(unit report.Unit) []report.Column {
+	columns := []report.Column{{Key: "requests", Title: "requests", Unit: unit}}
+	for _, kind := range requestKinds() {
+		columns = append(columns, report.Column{Key: kind, Title: kind, Unit: unit, Sparse: true})
+	}
+	return columns
+}
+
+func perParentColumns() []report.Column {
+	return append(requestColumns(report.PerOne),
+		report.Column{Key: "calls", Title: "calls", Unit: report.PerOne},
+		report.Column{Key: "cpu", Title: "CPU", Unit: report.Millis, Ratio: true},
+		report.Column{Key: "hookcpu", Title: "hook CPU", Unit: report.Millis})
+}
+
+func memoryColumns() []report.Column {
+	return []report.Column{
+		{Key: "idle", Title: "RSS idle", Unit: report.MiB},
+		{Key: "rss", Title: "RSS after", Unit: report.MiB},
+		{Key: "peak", Title: "RSS peak", Unit: report.MiB, Ratio: true},
+		{Key: "bytes", Title: "per object", Unit: report.Bytes},
+	}
+}
+
+// addRequests enters requests, each divided by a number.
+func addRequests(values map[string]float64, requests cluster.Requests, by float64) {
+	values["requests"] = requests.Total() / by
+	for _, kind := range requestKinds() {
+		values[kind] = requests[kind] / by
+	}
+}
+
+// addUse enters what was used from before to after, each divided by a number.
+func addUse(values map[string]float64, out *outcome, by float64) {
+	values["calls"] = float64(out.after.Calls-out.before.Calls) / by
+	values["cpu"] = stats.Millis(out.after.CPU-out.before.CPU) / by
+	if hook := out.after.HookCPU - out.before.HookCPU; hook > 0 {
+		values["hookcpu"] = stats.Millis(hook) / by
+	}
+}
+
+func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+
+// Goals are where Setpoint means to be.
+func Goals() []report.Goal {
+	return []report.Goal{
+		{Section: "create", Key: "time", What: "time to converge, create", Unit: report.Seconds, Limit: 1.2, Ratio: true},
+		{Section: "update", Key: "time", What: "time to converge, update", Unit: report.Seconds, Limit: 1.2, Ratio: true},
+		{Section: "create", Key: "cpu", What: "CPU per parent, create", Unit: report.Millis, Limit: 1.5, Ratio: true},
+		{Section: "update", Key: "cpu", What: "CPU per parent, update", Unit: report.Millis, Limit: 1.5, Ratio: true},
+		{Section: "create", Key: "requests", What: "API requests per created parent", Unit: report.PerOne, Limit: 3},
+		{Section: Steady, Key: "requests", What: "API requests in steady state", Unit: report.Count, Limit: 0},
+		{Section: Latency, Key: "event99", What: "event to hook, p99", Unit: report.Millis, Limit: 10},
+		{Section: Memory, Key: "per10k", What: "memory per 10,000 cached ConfigMaps", Unit: report.MiB, Limit: 40},
+	}
+}

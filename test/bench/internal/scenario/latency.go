@@ -1,0 +1,144 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/test/bench/internal/contender"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/load"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/report"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/stats"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/thing"
+)
+
+// rest is between one event and the next, so that each finds everybody idle.
+const rest = 30 * time.Millisecond
+
+// sample is one change's way, each from the moment the request was sent.
+type sample struct {
+	// reply is when the API server answered, event when a bare watch showed the
+	// change, call when the contender was about to deal with it.
+	reply, event, call time.Duration
+}
+
+// latency changes one parent at a time.
+func (t *turn) latency(ctx context.Context, process contender.Process) error {
+	t.settle(ctx)
+	samples := make([]sample, t.bench.Samples)
+	for n := range samples {
+		var err error
+		if samples[n], err = t.changeOne(ctx, process, n); err != nil {
+			return fmt.Errorf("sample %d: %w", n, err)
+		}
+		if err := pause(ctx, rest); err != nil {
+			return err
+		}
+	}
+	t.add(latencyHead(len(samples)), latencyValues(samples))
+	return nil
+}
+
+func latencyHead(samples int) report.Section {
+	return report.Section{
+		ID:    Latency,
+		Title: fmt.Sprintf("6 latency when idle, %d events", samples),
+		Columns: []report.Column{
+			{Key: "call50", Title: "request → call p50", Unit: report.Millis, Ratio: true},
+			{Key: "call99", Title: "p99", Unit: report.Millis, Ratio: true},
+			{Key: "event50", Title: "event → call p50", Unit: report.Millis},
+			{Key: "event99", Title: "p99", Unit: report.Millis},
+			{Key: "bare50", Title: "request → event p50", Unit: report.Millis},
+			{Key: "bare99", Title: "p99", Unit: report.Millis},
+			{Key: "reply50", Title: "request → reply p50", Unit: report.Millis},
+		},
+	}
+}
+
+func latencyValues(samples []sample) map[string]float64 {
+	percentile := func(p float64, of func(sample) time.Duration) float64 {
+		all := make([]time.Duration, len(samples))
+		for i, s := range samples {
+			all[i] = of(s)
+		}
+		return stats.Millis(stats.Percentile(all, p))
+	}
+	call := func(s sample) time.Duration { return s.call }
+	bare := func(s sample) time.Duration { return s.event }
+	// Negative when our own watch is served after the contender's.
+	event := func(s sample) time.Duration { return s.call - s.event }
+	return map[string]float64{
+		"call50":  percentile(50, call),
+		"call99":  percentile(99, call),
+		"event50": percentile(50, event),
+		"event99": percentile(99, event),
+		"bare50":  percentile(50, bare),
+		"bare99":  percentile(99, bare),
+		"reply50": percentile(50, func(s sample) time.Duration { return s.reply }),
+	}
+}
+
+// changeOne changes a parent and follows the change to the call, and on to the
+// status, after which all is quiet again.
+func (t *turn) changeOne(ctx context.Context, process contender.Process, n int) (sample, error) {
+	value := fmt.Sprintf("latency-%d", n)
+	if err := process.Probe().Arm(ctx, value); err != nil {
+		return sample{}, err
+	}
+	awaited := t.arrivals.await(value, t.work.Children)
+	since := time.Now()
+	if err := t.generator.ChangeOne(ctx, t.work.Namespace, thing.Name(n%t.work.Parents), value); err != nil {
+		return sample{}, err
+	}
+	replied := time.Now()
+	entered, err := process.Probe().Entered(ctx, value)
+	if err != nil {
+		return sample{}, err
+	}
+	select {
+	case <-awaited.settled:
+	case <-ctx.Done():
+		return sample{}, fmt.Errorf("status of %s: %w", thing.Name(n%t.work.Parents), context.Cause(ctx))
+	}
+	return sample{reply: replied.Sub(since), event: awaited.at.Sub(since), call: entered.Sub(since)}, nil
+}
+
+// arrivals notes when the change of one parent arrives at the load generator.
+type arrivals struct {
+	mu      sync.Mutex
+	awaited *arrival
+}
+
+type arrival struct {
+	value string
+	ready int
+	// at is when the change was first seen; set before settled is closed.
+	at      time.Time
+	settled chan struct{}
+	done    bool
+}
+
+// await forgets what was awaited before.
+func (a *arrivals) await(value string, ready int) *arrival {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.awaited = &arrival{value: value, ready: ready, settled: make(chan struct{})}
+	return a.awaited
+}
+
+func (a *arrivals) see(s load.Sighting, at time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w := a.awaited
+	if w == nil || w.done || s.Child || s.Wanted != w.value {
+		return
+	}
+	if w.at.IsZero() {
+		w.at = at
+	}
+	if s.Value == w.value && s.Ready == w.ready {
+		w.done = true
+		close(w.settled)
+	}
+}

@@ -1,0 +1,204 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/test/bench/internal/cluster"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/contender"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/load"
+)
+
+// turn is one contender at work in one namespace.
+type turn struct {
+	bench     *Bench
+	contender contender.Contender
+	work      load.Work
+	generator load.Generator
+	tracker   load.Tracker
+	observer  *load.Observer
+	arrivals  arrivals
+	// idle is what the contender held before there was anything to do.
+	idle contender.Reading
+}
+
+// begin starts a contender on an empty namespace and waits until both are at
+// rest.
+func (b *Bench) begin(ctx context.Context, c contender.Contender, work load.Work) (*turn, error) {
+	b.turns++
+	work.Namespace = fmt.Sprintf("bench-%s-%d", c.Name(), b.turns)
+	t := &turn{
+		bench:     b,
+		contender: c,
+		work:      work,
+		generator: load.Generator{Client: b.Admin, Workers: b.Workers},
+	}
+	err := t.limited(ctx, "start", t.start)
+	if err != nil {
+		return nil, errors.Join(err, t.end(ctx))
+	}
+	return t, nil
+}
+
+func (t *turn) start(ctx context.Context) (err error) {
+	if err := t.generator.CreateNamespace(ctx, t.work.Namespace); err != nil {
+		return err
+	}
+	t.observer, err = load.Observe(ctx, t.bench.Admin, t.work.Namespace, t.see, t.tracker.Fail)
+	if err != nil {
+		return err
+	}
+	if _, err := t.contender.Start(ctx, contender.Settings{}); err != nil {
+		return err
+	}
+	t.settle(ctx)
+	t.idle, err = t.read(ctx)
+	return err
+}
+
+func (t *turn) see(s load.Sighting, at time.Time) {
+	t.tracker.See(s, at)
+	t.arrivals.see(s, at)
+}
+
+// end stops the contender and takes away what it leaves.
+func (t *turn) end(ctx context.Context) error {
+	err := t.contender.Close()
+	if t.observer == nil {
+		return err
+	}
+	defer t.observer.Close()
+	return errors.Join(err, t.limited(ctx, "clean up", func(ctx context.Context) error {
+		t.tracker.Expect(load.Goal{Work: t.work, Gone: true})
+		for _, path := range []string{load.ThingsPath(t.work.Namespace), load.ChildrenPath(t.work.Namespace)} {
+			if err := t.bench.Admin.Delete(ctx, path); err != nil {
+				return err
+			}
+		}
+		return t.tracker.Wait(ctx)
+	}))
+}
+
+// limited bounds a step, and says who did not finish which.
+func (t *turn) limited(ctx context.Context, step string, do func(context.Context) error) error {
+	limit := t.bench.Timeout
+	ctx, cancel := context.WithTimeoutCause(ctx, limit,
+		fmt.Errorf("%s not finished within %s", step, limit))
+	defer cancel()
+	if err := do(ctx); err != nil {
+		return fmt.Errorf("%s: %s: %w", t.contender.Name(), step, err)
+	}
+	return nil
+}
+
+// read reads the contender, which is nothing for one without a process.
+func (t *turn) read(ctx context.Context) (contender.Reading, error) {
+	if process, ok := t.contender.(contender.Process); ok {
+		return process.Read(ctx)
+	}
+	return contender.Reading{}, nil
+}
+
+// At rest is a process that uses no more than one tick of processor time in a
+// second.
+const (
+	settleInterval = 250 * time.Millisecond
+	settleSpan     = 4
+	settleTick     = 10 * time.Millisecond
+	settleLimit    = 20 * time.Second
+)
+
+// settle waits until the contender is at rest, so that work after the goal is
+// counted as well. One that never rests is not waited for forever.
+func (t *turn) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleLimit)
+	defer cancel()
+	ticker := time.NewTicker(settleInterval)
+	defer ticker.Stop()
+	var used []time.Duration
+	for {
+		reading, err := t.read(ctx)
+		if err != nil {
+			return
+		}
+		used = append(used, reading.CPU)
+		if n := len(used); n > settleSpan && used[n-1]-used[n-1-settleSpan] <= settleTick {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.bench.Progress(fmt.Sprintf("%s is still busy %s after its work was done", t.contender.Name(), settleLimit))
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// outcome is what was measured from the beginning of a phase to its end.
+type outcome struct {
+	// converged is the time to the goal, loaded that of the load generator.
+	converged, loaded time.Duration
+	requests          cluster.Requests
+	before, after     contender.Reading
+}
+
+// gauge reads everything before and after do.
+func (t *turn) gauge(ctx context.Context, do func(*outcome) error) (*outcome, error) {
+	var out outcome
+	var err error
+	if out.before, err = t.read(ctx); err != nil {
+		return nil, err
+	}
+	before, err := cluster.Count(ctx, t.bench.Admin)
+	if err != nil {
+		return nil, err
+	}
+	if err := do(&out); err != nil {
+		return nil, err
+	}
+	if out.after, err = t.read(ctx); err != nil {
+		return nil, err
+	}
+	after, err := cluster.Count(ctx, t.bench.Admin)
+	if err != nil {
+		return nil, err
+	}
+	out.requests = after.Sub(before)
+	return &out, nil
+}
+
+// step is something the load generator does, and what should come of it.
+type step struct {
+	// section is the part of the report it belongs to.
+	section string
+	goal    load.Goal
+	load    func(context.Context) error
+	// write, which may be nil, does what a contender without eyes has to do.
+	write func(context.Context) error
+}
+
+// phase carries out a step and measures until its goal is reached and the
+// contender at rest.
+func (t *turn) phase(ctx context.Context, s step) (*outcome, error) {
+	return t.gauge(ctx, func(out *outcome) error {
+		t.tracker.Expect(s.goal)
+		since := time.Now()
+		if err := s.load(ctx); err != nil {
+			return err
+		}
+		out.loaded = time.Since(since)
+		if s.write != nil {
+			if err := s.write(ctx); err != nil {
+				return err
+			}
+		}
+		if err := t.tracker.Wait(ctx); err != nil {
+			return err
+		}
+		t.settle(ctx)
+		out.converged = t.tracker.ReachedAt().Sub(since)
+		return t.tracker.Check()
+	})
+}

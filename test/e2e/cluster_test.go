@@ -1,0 +1,155 @@
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// ownCluster is a control plane of a test's own, without controllers.
+type ownCluster struct {
+	t          *testing.T
+	dir        string
+	kubeconfig string
+}
+
+func bootOwn(t *testing.T) *ownCluster {
+	dir := t.TempDir()
+	c := &ownCluster{t: t, dir: filepath.Join(dir, "data"), kubeconfig: filepath.Join(dir, "kubeconfig")}
+	start(t, filepath.Join(dir, "cluster.log"), os.Getenv("SETPOINT"),
+		"dev", "--cluster-only", "--data-dir", c.dir, "--kubeconfig", c.kubeconfig)
+	c.until(time.Minute, func() error {
+		_, err := c.try("", "get", "--raw", "/readyz")
+		return err
+	})
+	return c
+}
+
+// run starts Setpoint; SETPOINT_RUN may name another binary for it, such as one
+// with the race detector.
+func (c *ownCluster) run() *process {
+	binary := cmp.Or(os.Getenv("SETPOINT_RUN"), os.Getenv("SETPOINT"))
+	log := filepath.Join(filepath.Dir(c.dir), "setpoint.log")
+	return start(c.t, log, binary, "run", "--kubeconfig", c.kubeconfig, "--address", "")
+}
+
+// killComponent kills a process of the control plane, without a warning.
+func (c *ownCluster) killComponent(name string) {
+	list, err := exec.Command("ps", "-axww", "-o", "pid=,args=").Output()
+	if err != nil {
+		c.t.Errorf("list processes: %v", err)
+		return
+	}
+	for line := range strings.Lines(string(list)) {
+		pid, args, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if !strings.Contains(args, "_component "+name+" ") || !strings.Contains(args, c.dir) {
+			continue
+		}
+		number, _ := strconv.Atoi(pid)
+		victim, _ := os.FindProcess(number)
+		if err := victim.Kill(); err != nil {
+			c.t.Errorf("kill %s: %v", name, err)
+		}
+		return
+	}
+	c.t.Errorf("no process of %s found", name)
+}
+
+func (c *ownCluster) apply(text string) {
+	c.t.Helper()
+	if _, err := c.try(text, "apply", "-f", "-"); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *ownCluster) kubectl(args ...string) {
+	c.t.Helper()
+	if _, err := c.try("", args...); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *ownCluster) try(stdin string, args ...string) (string, error) {
+	cmd := exec.Command("kubectl", append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
+	var out, complaints bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &complaints
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, &complaints)
+	}
+	return out.String(), nil
+}
+
+// until repeats a check until it finds nothing wrong.
+func (c *ownCluster) until(limit time.Duration, check func() error) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), limit)
+	defer cancel()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-time.After(pollInterval):
+		case <-ctx.Done():
+			c.t.Fatalf("not within %v: %v", limit, err)
+		}
+	}
+}
+
+// process is a program that runs beside a test. It ends with the test.
+type process struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+// start starts a program. Its output is shown when the test fails.
+func start(t *testing.T, log, program string, args ...string) *process {
+	t.Helper()
+	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close() // the program has its own copy
+	p := &process{cmd: exec.Command(program, args...), ended: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = output, output
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait() // how it ended is in its log
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		<-p.ended
+		if said, err := os.ReadFile(log); err == nil && t.Failed() {
+			t.Logf("%s %s:\n%s", program, args[0], said)
+		}
+	})
+	return p
+}
+
+// kill is kill -9.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+}
+
+func (p *process) expectAlive(t *testing.T) {
+	t.Helper()
+	select {
+	case <-p.ended:
+		t.Errorf("%s has ended", p.cmd.Path)
+	default:
+	}
+}

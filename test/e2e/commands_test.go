@@ -1,0 +1,246 @@
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// Polling asks this often; a script that fails has been patient this long.
+const (
+	pollInterval = 200 * time.Millisecond
+	patience     = 60 * time.Second
+	watchfulness = 3 * time.Second
+)
+
+type command = func(ts *testscript.TestScript, neg bool, args []string)
+
+// commands is what scripts can say beyond testscript's own commands. README.md
+// explains each.
+func commands() map[string]command {
+	return map[string]command{
+		"kubectl":    passTo("kubectl"),
+		"setpoint":   passTo("setpoint"),
+		"apply":      apply,
+		"crd":        crd,
+		"capture":    capture,
+		"eventually": eventually,
+		"stays":      stays,
+		"hook":       hookCommand,
+		"calls":      callsCommand,
+		"lastcall":   lastCallCommand,
+	}
+}
+
+// passTo runs a program, whose output can then be looked at with stdout and stderr.
+func passTo(program string) command {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		err := ts.Exec(program, args...)
+		if err == nil && neg {
+			ts.Fatalf("%s succeeded, which it should not", program)
+		}
+		if err != nil && !neg {
+			ts.Fatalf("%s: %v", program, err)
+		}
+	}
+}
+
+// apply FILE…: the files' $VARIABLES are filled in, and kubectl applies them.
+// What was applied is deleted when the script ends.
+func apply(ts *testscript.TestScript, neg bool, args []string) {
+	var manifests []string
+	for _, file := range args {
+		manifests = append(manifests, os.Expand(ts.ReadFile(file), ts.Getenv))
+	}
+	applyText(ts, neg, strings.Join(manifests, "\n---\n"))
+}
+
+func applyText(ts *testscript.TestScript, neg bool, text string) {
+	ts.Defer(func() {
+		// Failing is fine: what was applied may be gone already, or never came.
+		_, _ = run(ts, text, "kubectl", "delete", "-f", "-", "--ignore-not-found", "--wait=false")
+	})
+	out, err := run(ts, text, "kubectl", "apply", "-f", "-")
+	ts.Check(out.replay(ts))
+	if (err != nil) != neg {
+		ts.Fatalf("kubectl apply: %v\n%s%s", err, out.stderr.String(), text)
+	}
+}
+
+// crd KIND [Cluster]: installs a kind to be a parent, in the group $NS.test,
+// version v1, with any spec and a status subresource.
+func crd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: crd KIND [Cluster]")
+	}
+	scope := "Namespaced"
+	if len(args) == 2 {
+		scope = args[1]
+	}
+	group, plural := ts.Getenv("NS")+".test", strings.ToLower(args[0])+"s"
+	applyText(ts, false, fmt.Sprintf(crdManifest, plural, group, args[0], scope))
+	ts.Check(ts.Exec("kubectl", "wait", "--for=condition=Established", "crd/"+plural+"."+group, "--timeout=60s"))
+}
+
+const crdManifest = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: %[1]s.%[2]s
+spec:
+  group: %[2]s
+  scope: %[4]s
+  names: {kind: %[3]s, plural: %[1]s}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+`
+
+// capture VARIABLE COMMAND…: what the command prints, trimmed, goes into the variable.
+func capture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: capture VARIABLE COMMAND…")
+	}
+	out, err := run(ts, "", args[1], args[2:]...)
+	if err != nil {
+		ts.Fatalf("%s: %v\n%s", strings.Join(args[1:], " "), err, out)
+	}
+	ts.Setenv(args[0], strings.TrimSpace(out.stdout.String()))
+}
+
+// eventually [-within 60s] [-not] PATTERN COMMAND…: asks until the answer is right.
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	q := parseQuestion(ts, "within", patience, args)
+	if neg {
+		ts.Fatalf("! eventually would wait for nothing: use stays, or eventually -not")
+	}
+	deadline := time.Now().Add(q.period)
+	for {
+		out, right := q.ask(ts)
+		if right {
+			ts.Check(out.replay(ts))
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("not within %v: %s\nlast answer:\n%s", q.period, q, out)
+		}
+		<-time.After(pollInterval)
+	}
+}
+
+// stays [-for 3s] [-not] PATTERN COMMAND…: the answer is right each time it is asked.
+func stays(ts *testscript.TestScript, neg bool, args []string) {
+	q := parseQuestion(ts, "for", watchfulness, args)
+	if neg {
+		ts.Fatalf("! stays says nothing: use stays -not")
+	}
+	for end := time.Now().Add(q.period); time.Now().Before(end); <-time.After(pollInterval) {
+		if out, right := q.ask(ts); !right {
+			ts.Fatalf("did not stay so: %s\nanswer:\n%s", q, out)
+		}
+	}
+}
+
+// question is a command that is asked again and again, and what it should answer.
+type question struct {
+	period  time.Duration
+	not     bool
+	pattern *regexp.Regexp
+	command []string
+}
+
+func parseQuestion(ts *testscript.TestScript, periodFlag string, period time.Duration, args []string) question {
+	var q question
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.DurationVar(&q.period, periodFlag, period, "")
+	flags.BoolVar(&q.not, "not", false, "")
+	ts.Check(flags.Parse(args))
+	if flags.NArg() < 2 {
+		ts.Fatalf("usage: [-%s DURATION] [-not] PATTERN COMMAND…", periodFlag)
+	}
+	var err error
+	q.pattern, err = regexp.Compile("(?ms)" + flags.Arg(0))
+	ts.Check(err)
+	q.command = flags.Args()[1:]
+	return q
+}
+
+// ask runs the command. A pattern is looked for in all it prints, whether it
+// succeeds or not: "NotFound" is an answer too. The empty pattern asks for
+// success. -not asks for success with something printed that does not match.
+func (q question) ask(ts *testscript.TestScript) (output, bool) {
+	out, err := run(ts, "", q.command[0], q.command[1:]...)
+	switch {
+	case q.not:
+		return out, err == nil && out.stdout.Len() > 0 && !q.pattern.Match(out.stdout.Bytes())
+	case q.pattern.String() == "(?ms)":
+		return out, err == nil
+	}
+	return out, q.pattern.MatchString(out.String())
+}
+
+func (q question) String() string {
+	not := ""
+	if q.not {
+		not = "not "
+	}
+	return fmt.Sprintf("%s%q from %s", not, strings.TrimPrefix(q.pattern.String(), "(?ms)"), strings.Join(q.command, " "))
+}
+
+// output is what a program printed.
+type output struct{ stdout, stderr bytes.Buffer }
+
+func (o output) String() string { return o.stdout.String() + o.stderr.String() }
+
+// replay hands the output to the script's stdout and stderr commands.
+func (o output) replay(ts *testscript.TestScript) error {
+	_, err := ts.Stdout().Write(o.stdout.Bytes())
+	_, err2 := ts.Stderr().Write(o.stderr.Bytes())
+	return cmp.Or(err, err2)
+}
+
+// run is ts.Exec without its log, for what is asked over and over again. It
+// knows the one command that is not a program but can be asked repeatedly.
+func run(ts *testscript.TestScript, stdin, program string, args ...string) (output, error) {
+	var out output
+	if program == "calls" {
+		fmt.Fprintln(&out.stdout, knownHook(ts, false, args, 1).called())
+		return out, nil
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = environ(ts)
+	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Stdout, cmd.Stderr = &out.stdout, &out.stderr
+	err := cmd.Run()
+	return out, err
+}
+
+// environ is the environment that the script began with, as it has changed
+// since: it may have gone over to another cluster.
+func environ(ts *testscript.TestScript) []string {
+	var now []string
+	began, _ := ts.Value(environKey{}).([]string)
+	for _, variable := range began {
+		name, _, _ := strings.Cut(variable, "=")
+		now = append(now, name+"="+ts.Getenv(name))
+	}
+	return now
+}

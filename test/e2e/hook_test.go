@@ -1,0 +1,221 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"text/template"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// behaviour is what a scripted hook does with a call; see README.md.
+type behaviour struct {
+	reply    *template.Template
+	status   int
+	header   http.Header
+	delay    time.Duration
+	truncate int // bytes of the body that are sent of those announced; 0: all
+	size     int // the body is padded with spaces to this many bytes
+	refuse   bool
+}
+
+// hookServers are the hooks of one script.
+type hookServers struct{ byName map[string]*hookServer }
+
+// hookServer is one scripted hook. Its address stays the same when it refuses
+// connections for a while.
+type hookServer struct {
+	address string
+	server  *http.Server
+
+	mu    sync.Mutex
+	does  behaviour
+	calls int
+	last  []byte
+}
+
+// hookCommand: hook NAME KEY=VALUE…: starts a hook, or changes what it does.
+// Its address is in $NAME_url afterwards.
+func hookCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: hook NAME reply=FILE|status=N|header=KEY:VALUE|delay=D|truncate=N|size=N|refuse …")
+	}
+	does, err := parseBehaviour(ts, args[1:])
+	ts.Check(err)
+	servers := ts.Value(hooksKey{}).(*hookServers)
+	h, known := servers.byName[args[0]]
+	if !known {
+		h = &hookServer{address: "127.0.0.1:0"}
+		servers.byName[args[0]] = h
+		ts.Defer(h.stop)
+	}
+	ts.Check(h.become(does))
+	ts.Setenv(args[0]+"_url", "http://"+h.address)
+}
+
+// callsCommand: calls NAME: prints how many calls the hook has had.
+func callsCommand(ts *testscript.TestScript, neg bool, args []string) {
+	fmt.Fprintln(ts.Stdout(), knownHook(ts, neg, args, 1).called())
+}
+
+// lastCallCommand: lastcall NAME FILE: saves the body of the latest request.
+func lastCallCommand(ts *testscript.TestScript, neg bool, args []string) {
+	h := knownHook(ts, neg, args, 2)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.last == nil {
+		ts.Fatalf("hook %s has not been called", args[0])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), h.last, 0o600))
+}
+
+func knownHook(ts *testscript.TestScript, neg bool, args []string, want int) *hookServer {
+	if neg || len(args) != want {
+		ts.Fatalf("usage: calls NAME, lastcall NAME FILE")
+	}
+	h, known := ts.Value(hooksKey{}).(*hookServers).byName[args[0]]
+	if !known {
+		ts.Fatalf("there is no hook %q: start it with hook %s …", args[0], args[0])
+	}
+	return h
+}
+
+func parseBehaviour(ts *testscript.TestScript, settings []string) (behaviour, error) {
+	does := behaviour{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}}
+	for _, setting := range settings {
+		key, value, _ := strings.Cut(setting, "=")
+		var err error
+		switch key {
+		case "reply":
+			does.reply, err = parseReply(value, ts.ReadFile(value))
+		case "status":
+			does.status, err = strconv.Atoi(value)
+		case "header":
+			name, content, _ := strings.Cut(value, ":")
+			does.header.Set(name, strings.TrimSpace(content))
+		case "delay":
+			does.delay, err = time.ParseDuration(value)
+		case "truncate":
+			does.truncate, err = strconv.Atoi(value)
+		case "size":
+			does.size, err = strconv.Atoi(value)
+		case "refuse":
+			does.refuse = true
+		default:
+			err = fmt.Errorf("not something a hook can do")
+		}
+		if err != nil {
+			return does, fmt.Errorf("%s: %w", setting, err)
+		}
+	}
+	return does, nil
+}
+
+// parseReply makes a template of a reply, so that it can speak of the request.
+func parseReply(name, text string) (*template.Template, error) {
+	asJSON := func(v any) (string, error) {
+		out, err := json.Marshal(v)
+		return string(out), err
+	}
+	return template.New(name).Funcs(template.FuncMap{"json": asJSON}).Parse(text)
+}
+
+// become changes what the hook does from the next call on.
+func (h *hookServer) become(does behaviour) error {
+	h.mu.Lock()
+	h.does = does
+	h.mu.Unlock()
+	if does.refuse {
+		h.stop()
+		return nil
+	}
+	if h.server != nil {
+		return nil
+	}
+	listener, err := net.Listen("tcp", h.address)
+	if err != nil {
+		return err
+	}
+	h.address = listener.Addr().String()
+	h.server = &http.Server{Handler: h}
+	go h.server.Serve(listener)
+	return nil
+}
+
+// stop closes the listener and every connection, so that the next call is refused.
+func (h *hookServer) stop() {
+	if h.server != nil {
+		h.server.Close()
+		h.server = nil
+	}
+}
+
+func (h *hookServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	request, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the caller is gone
+	}
+	does := h.note(request)
+	select {
+	case <-time.After(does.delay):
+	case <-r.Context().Done():
+		return
+	}
+	body, err := does.body(request)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	does.send(w, body)
+}
+
+func (h *hookServer) called() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.calls
+}
+
+// note remembers a call and says what to do with it.
+func (h *hookServer) note(request []byte) behaviour {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls++
+	h.last = request
+	return h.does
+}
+
+func (b behaviour) body(request []byte) ([]byte, error) {
+	if b.reply == nil {
+		return nil, nil
+	}
+	var data any
+	if err := json.Unmarshal(request, &data); err != nil {
+		return nil, err
+	}
+	var body bytes.Buffer
+	err := b.reply.Execute(&body, data)
+	return append(body.Bytes(), bytes.Repeat([]byte(" "), max(0, b.size-body.Len()))...), err
+}
+
+func (b behaviour) send(w http.ResponseWriter, body []byte) {
+	maps.Copy(w.Header(), b.header)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(b.status)
+	if b.truncate == 0 || b.truncate >= len(body) {
+		w.Write(body)
+		return
+	}
+	w.Write(body[:b.truncate])
+	http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler) // the connection breaks here, as the announced length is not reached
+}

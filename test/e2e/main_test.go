@@ -1,0 +1,94 @@
+// Package e2e drives the real binary against a real control plane, by scripts
+// that a user could type.
+//
+// What lives here: the harness (commands for scripts, a scripted hook server)
+// and testdata/scripts, one file a story. What must not: anything that reaches
+// behind the command line or the API, and no Kubernetes client: kubectl is the
+// client. Who calls: make e2e. README.md says how to write a script.
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// insideVariable tells a test process that it was started by `setpoint dev`,
+// whose KUBECONFIG and SETPOINT it may trust. KUBECONFIG alone proves nothing:
+// it may name a cluster that somebody loves.
+const insideVariable = "SETPOINT_E2E_INSIDE"
+
+// TestMain runs the tests as the command of `setpoint dev … -- COMMAND`, as a
+// user's own tests would be run: this process becomes setpoint, which boots one
+// control plane with every example on it and starts this program again.
+func TestMain(m *testing.M) {
+	if os.Getenv(insideVariable) != "" {
+		os.Exit(runInside(m))
+	}
+	fmt.Fprintln(os.Stderr, "e2e:", becomeSetpointDev())
+	os.Exit(1)
+}
+
+func runInside(m *testing.M) int {
+	tools, err := os.MkdirTemp("", "setpoint-e2e-tools-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	defer os.RemoveAll(tools)
+	if err := putOnPath(tools, os.Getenv("SETPOINT")); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e: put setpoint and kubectl on the path:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// putOnPath makes setpoint and kubectl commands of these names, for scripts
+// and for whatever they run.
+func putOnPath(folder, binary string) error {
+	if err := os.Symlink(binary, filepath.Join(folder, "setpoint")); err != nil {
+		return err
+	}
+	kubectl := "#!/bin/sh\nexec setpoint kubectl \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(folder, "kubectl"), []byte(kubectl), 0o755); err != nil {
+		return err
+	}
+	return os.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+// becomeSetpointDev returns only when it cannot.
+func becomeSetpointDev() error {
+	binary, err := findBinary()
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	projects, err := filepath.Glob("../../examples/*/setpoint.yaml")
+	if err != nil {
+		return err
+	}
+	command := []string{binary, "dev"}
+	for _, project := range projects {
+		command = append(command, filepath.Dir(project))
+	}
+	command = append(append(command, "--", self), os.Args[1:]...)
+	return syscall.Exec(binary, command, append(os.Environ(), insideVariable+"=1"))
+}
+
+func findBinary() (string, error) {
+	name := os.Getenv("SETPOINT")
+	if name == "" {
+		name = filepath.Join("..", "..", "bin", "setpoint")
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%w; build it with make build, or name another in SETPOINT", err)
+	}
+	return filepath.Abs(path)
+}

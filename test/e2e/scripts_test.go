@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                filepath.Join("testdata", "scripts"),
+		Setup:              setup,
+		Cmds:               commands(),
+		RequireUniqueNames: true,
+	})
+}
+
+// TestExamples runs the script that each example brings along.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	scripts, err := filepath.Glob("../../examples/*/script.txtar")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no examples with a script.txtar found (%v)", err)
+	}
+	for _, script := range scripts {
+		folder, err := filepath.Abs(filepath.Dir(script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(filepath.Base(folder), func(t *testing.T) {
+			t.Parallel()
+			testscript.Run(t, testscript.Params{
+				Files: []string{script},
+				Cmds:  commands(),
+				Setup: func(env *testscript.Env) error {
+					env.Setenv("EXAMPLE", folder)
+					return setup(env)
+				},
+			})
+		})
+	}
+}
+
+// Keys of what Setup leaves for commands.
+type (
+	environKey struct{}
+	hooksKey   struct{}
+)
+
+// setup gives a script a namespace of its own, in NS, and a kubeconfig for
+// which that namespace is the default.
+func setup(env *testscript.Env) error {
+	ns := namespaceName(env.WorkDir)
+	config := filepath.Join(env.WorkDir, ".kubeconfig")
+	env.Setenv("NS", ns)
+	env.Setenv("KUBECONFIG", config)
+	env.Setenv("SETPOINT", os.Getenv("SETPOINT"))
+	env.Setenv("HOME", env.WorkDir) // kubectl keeps a cache there
+	env.Values[hooksKey{}] = &hookServers{byName: map[string]*hookServer{}}
+	env.Values[environKey{}] = env.Vars
+
+	text, err := os.ReadFile(os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(config, text, 0o600); err != nil {
+		return err
+	}
+	env.Defer(func() {
+		// The cluster goes at the end of the run; until then, other scripts are
+		// spared what this one left running.
+		_ = kubectl(env.Vars, "delete", "namespace", ns, "--wait=false")
+	})
+	for _, step := range [][]string{
+		{"create", "namespace", ns},
+		{"config", "set-context", "--current", "--namespace", ns},
+		{"wait", "--for=create", "serviceaccount/default", "--timeout=60s"}, // no pod starts before
+	} {
+		if err := kubectl(env.Vars, step...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func kubectl(environ []string, args ...string) error {
+	cmd := exec.Command("kubectl", args...)
+	cmd.Env = environ
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// namespaceName is the script's name, made unique: a control plane may be kept
+// and serve many runs.
+func namespaceName(workDir string) string {
+	name := strings.TrimPrefix(filepath.Base(workDir), "script-")
+	name = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(name))
+	return fmt.Sprintf("%s-%04x", strings.Trim(name[:min(len(name), 40)], "-"), rand.IntN(1<<16))
+}

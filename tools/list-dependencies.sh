@@ -1,0 +1,16 @@
+#!/bin/sh
+# Lists what a binary of ours consists of beyond the standard library and our
+# own code, for the committed lists under deps/.
+#
+# usage: list-dependencies.sh packages|modules MODULE_FOLDER
+set -eu
+
+case $1 in
+packages) format='{{with .Module}}{{if not .Main}}{{$.ImportPath}}{{end}}{{end}}' ;;
+modules) format='{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}' ;;
+esac
+
+# A failure of go list must not pass for a short list.
+packages=$(GOOS=linux GOARCH=amd64 go -C "$2" list -deps -f "$format" ./cmd/setpoint)
+echo "# Made by make deps: the $1 in the setpoint command of this module, on linux/amd64."
+echo "$packages" | grep -v '^github\.com/setpoint-dev/setpoint' | LC_ALL=C sort -u
