@@ -47,15 +47,11 @@ func (c Command) Run(ctx context.Context) (int, error) {
 	cmd.Env = append(os.Environ(), c.Env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
 	cmd.WaitDelay = lastWords
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !c.Interactive}
-	if err := cmd.Start(); err != nil {
+	target, err := c.Leash.start(cmd, !c.Interactive)
+	if err != nil {
 		return codeOf(err), fmt.Errorf("run %s: %w", c.Args[0], err)
 	}
-	r := &running{target: target(cmd.Process.Pid), exited: make(chan struct{})}
-	if !c.Interactive {
-		r.target = group(cmd.Process.Pid)
-	}
-	c.Leash.hold(r.target)
+	r := &running{target: target, exited: make(chan struct{})}
 	go func() {
 		r.await(cmd, c.Leash)
 		close(r.exited)

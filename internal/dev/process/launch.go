@@ -32,8 +32,8 @@ type running struct {
 // exit is how a program ended.
 type exit struct{ state *os.ProcessState }
 
-// launch starts a program at the head of its own process group, with its
-// output in one stream.
+// launch starts a program in a process group of its own, with its output in one
+// stream.
 func launch(o launchOptions) (*running, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -43,13 +43,12 @@ func launch(o launchOptions) (*running, error) {
 	cmd := exec.Command(o.command[0], o.command[1:]...)
 	cmd.Dir, cmd.Env = o.dir, append(os.Environ(), o.env...)
 	cmd.Stdout, cmd.Stderr = write, write
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	target, err := o.leash.start(cmd, true)
+	if err != nil {
 		read.Close()
 		return nil, fmt.Errorf("start: %w", err)
 	}
-	r := &running{target: group(cmd.Process.Pid), exited: make(chan struct{})}
-	o.leash.hold(r.target)
+	r := &running{target: target, exited: make(chan struct{})}
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
@@ -96,6 +95,9 @@ type target int
 func group(leader int) target { return target(-leader) }
 
 func (t target) isGroup() bool { return t < 0 }
+
+// leader is the number of a group.
+func (t target) leader() int { return -int(t) }
 
 func (t target) kill(sig syscall.Signal) { _ = syscall.Kill(int(t), sig) }
 

@@ -48,7 +48,51 @@ func NewLeash() (*Leash, error) {
 	return &Leash{pipe: pipe, cmd: cmd}, nil
 }
 
-func (l *Leash) hold(t target)    { l.tell("hold", t) }
+// start starts a program and holds it. One in a group of its own is held before
+// it lives: its group is opened by a placeholder, which is held, joined by the
+// program, and then let go. So there is no moment at which the end of this
+// program would leave it behind. For one in our own group there is, of some
+// microseconds, since its number is not known before.
+func (l *Leash) start(cmd *exec.Cmd, ownGroup bool) (target, error) {
+	if !ownGroup {
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		l.tell("hold", target(cmd.Process.Pid))
+		return target(cmd.Process.Pid), nil
+	}
+	place, leave, err := placeholder()
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	l.tell("hold", place)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: place.leader()}
+	if err := cmd.Start(); err != nil {
+		l.release(place)
+		return 0, err
+	}
+	return place, nil
+}
+
+// placeholder opens a process group and keeps it open until leave is called or
+// this program ends.
+func placeholder() (place target, leave func(), err error) {
+	cmd := exec.Command("/bin/sh", "-c", "read -r _")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	pipe, err := cmd.StdinPipe()
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, nil, fmt.Errorf("open a process group: %w", err)
+	}
+	return group(cmd.Process.Pid), func() {
+		_ = pipe.Close()
+		_ = cmd.Wait()
+	}, nil
+}
+
 func (l *Leash) release(t target) { l.tell("release", t) }
 
 func (l *Leash) tell(verb string, t target) {
