@@ -16,7 +16,7 @@ const module = "github.com/setpoint-dev/setpoint"
 var floors = [][]string{
 	{"api/...", "config/crd", "hook", "internal/object", "internal/queue"},
 	{"hook/hooktest", "internal/plan", "internal/store", "internal/call/..."},
-	{"internal/apply", "internal/admission"},
+	{"internal/apply", "internal/admission", "internal/credential", "internal/related"},
 	{"internal/engine"},
 	{"internal/compile", "internal/inspect"},
 	{"internal/ui"},

@@ -43,7 +43,11 @@ type Request struct {
 	ParentNamespace string
 	// Children holds one group for every declared kind, also the empty ones.
 	Children []Group
-	// Finalizing says that the parent is going away.
+	// Related holds one group for every kind the hook asked to be shown beside
+	// the children (see Customizer), also the empty ones.
+	Related []Group
+	// Finalizing says that the parent is going away, or is no longer in the
+	// controller's care.
 	Finalizing bool
 }
 
@@ -73,4 +77,32 @@ type Response struct {
 	ResyncAfter time.Duration
 	// Finalized says, while finalizing, that nothing is left to tear down.
 	Finalized bool
+	// Labels and Annotations are set on the parent, where the controller may do
+	// so; nil removes one.
+	Labels, Annotations map[string]*string
+	// Events are to be told at the parent.
+	Events []Event
+	// Conditions are merged into the parent's status by type.
+	Conditions []Condition
+	// Message says in a sentence how the parent is doing; empty says nothing.
+	Message string
+}
+
+// Event is something a parent's user should know. The same event told again and
+// again is counted, not repeated.
+type Event struct {
+	// Type is "Normal" or "Warning".
+	Type string
+	// Reason is one word in CamelCase, Message a sentence.
+	Reason, Message string
+}
+
+// Condition is one condition of a parent's status. When it last changed is kept
+// by the asker.
+type Condition struct {
+	// Type and Reason are words in CamelCase.
+	Type string
+	// Status is "True", "False" or "Unknown".
+	Status          string
+	Reason, Message string
 }

@@ -116,7 +116,7 @@ func describe(c *Compiled, asked syncHook) string {
 	var text strings.Builder
 	line := func(name string, value any) { fmt.Fprintf(&text, "%-17s %v\n", name, value) }
 	line("name", c.Name)
-	line("parent", fmt.Sprintf("%s labels=%q", c.Parent, c.ParentLabels))
+	line("parent", fmt.Sprintf("%s %v", c.Parent, c.Selections))
 	for _, rule := range c.Children {
 		line("child", fmt.Sprintf("%s %s", rule.Resource, rule.Method))
 	}

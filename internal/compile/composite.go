@@ -17,6 +17,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -76,7 +77,7 @@ func (s *composite) resolve(ctx context.Context, env Environment, into *Compiled
 	}
 	into.GenerateSelector, into.StatusWakes = s.generateSelector, s.statusWakes
 	into.Resync, into.LastApplied, into.Outline = s.resync, s.lastApplied, s.outline
-	into.ParentLabels, err = labelsOf(s.parentLabels)
+	into.Selections, err = selectionsOf(s.parentLabels)
 	return err
 }
 
@@ -97,15 +98,16 @@ func find(ctx context.Context, env Environment, field string, name named) (objec
 	return resource, nil
 }
 
-func labelsOf(selector *metav1.LabelSelector) (string, error) {
+// selectionsOf reads a label selector for parents.
+func selectionsOf(selector *metav1.LabelSelector) ([]engine.Selection, error) {
 	if selector == nil {
-		return "", nil
+		return nil, nil
 	}
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		return "", invalid("spec.parentResource.labelSelector: %w", err)
+		return nil, invalid("spec.parentResource.labelSelector: %w", err)
 	}
-	return parsed.String(), nil
+	return []engine.Selection{{Labels: parsed}}, nil
 }
 
 // connect makes the webhook.

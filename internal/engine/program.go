@@ -12,16 +12,22 @@ package engine
 import (
 	"encoding/json"
 	"log/slog"
+	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/related"
 	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
-// Program is one controller, compiled: all that the engine needs to run it.
+// Program is what a controller does about the objects of one kind, compiled:
+// all that the engine needs to run it. A controller that cares for several kinds
+// of parents is several programs.
 type Program struct {
 	// Name identifies the controller in logs and metrics.
 	Name string
@@ -29,15 +35,30 @@ type Program struct {
 	Object json.RawMessage
 	// Parent is the kind of object the controller cares for.
 	Parent object.Resource
-	// ParentLabels leaves out parents that do not match; "" takes all.
-	ParentLabels string
+	// Selections say which of them: those that match at least one; all if there
+	// is none.
+	Selections []Selection
 	// Children are the kinds of object the parents have.
 	Children plan.Rules
 	// Sync answers what should be.
 	Sync hook.Hook
+	// Finalize answers what should be left of a parent that is going away; nil
+	// if nobody is asked. Finalizer is the name under which a parent is kept
+	// until the answer says that nothing is left. It is also given up where it
+	// is found without need.
+	Finalize  hook.Hook
+	Finalizer string
+	// Customize answers which related objects the hooks are shown; nil for none.
+	Customize hook.Customizer
+	// Scope says what its rules may select.
+	Scope related.Scope
 	// GenerateSelector finds children by a label made of the parent's UID
 	// instead of by the parent's spec.selector.
 	GenerateSelector bool
+	// Mark, if set, makes the controller a decorator: its children are those
+	// with this annotation, and its replies may set labels and annotations of
+	// the parent, and leave the status alone.
+	Mark plan.Mark
 	// StatusWakes asks the hook also when only a parent's status changed.
 	StatusWakes bool
 	// Resync asks the hook about each parent this often; 0 never does.
@@ -46,8 +67,37 @@ type Program struct {
 	// Outline leaves the values out of it.
 	LastApplied string
 	Outline     bool
+	// Manager is the field manager of server-side apply.
+	Manager string
+	// Revisions says what a rolling update is about; unused where no rule of
+	// Children is rolling.
+	Revisions Revisions
 	// Workers is how many parents are worked on at once; 32 if zero.
 	Workers int
+}
+
+// Selection is a condition on parents; a nil selector matches everything.
+type Selection struct{ Labels, Annotations labels.Selector }
+
+// String is "labels app=web, annotations tier", as far as they are given.
+func (s Selection) String() string {
+	var parts []string
+	if s.Labels != nil {
+		parts = append(parts, "labels "+s.Labels.String())
+	}
+	if s.Annotations != nil {
+		parts = append(parts, "annotations "+s.Annotations.String())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Revisions says which changes of a parent are rolled out child by child.
+type Revisions struct {
+	// FieldPaths are the fields whose change makes a new revision, such as
+	// {"spec", "template"}; the whole spec if there is none.
+	FieldPaths [][]string
+	// Namespace is where the revisions of cluster-scoped parents are kept.
+	Namespace string
 }
 
 // Tools are what a controller works with.

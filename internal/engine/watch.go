@@ -10,7 +10,7 @@ import (
 // watch starts the watches of the controller: parents first, so that children
 // find theirs.
 func (c *Controller) watch() {
-	c.parents = c.tools.Store.Watch(store.Selection{Resource: c.program.Parent, Labels: c.program.ParentLabels}, c.parentChanged)
+	c.parents = c.tools.Store.Watch(store.Selection{Resource: c.program.Parent, Labels: c.program.narrowed()}, c.parentChanged)
 	for _, rule := range c.program.Children {
 		selection := store.Selection{Resource: rule.Resource}
 		if c.program.GenerateSelector {
@@ -20,6 +20,15 @@ func (c *Controller) watch() {
 		}
 		c.children = append(c.children, kind{rule: rule, view: c.tools.Store.Watch(selection, c.childChanged)})
 	}
+}
+
+// narrowed is the label selector by which the API server may leave out parents:
+// none where one that matches no more is to be finalized.
+func (p *Program) narrowed() string {
+	if len(p.Selections) != 1 || p.Selections[0].Labels == nil || p.Finalize != nil {
+		return ""
+	}
+	return p.Selections[0].Labels.String()
 }
 
 // parentChanged queues a parent that appeared or that a user edited.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"reflect"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
@@ -94,7 +94,7 @@ func textOf(err error) string {
 // same says that an object compiles to what runs already.
 func (r *running) same(declared, before *object.Object, compiled *compile.Compiled) bool {
 	return declared.UID() == before.UID() && declared.Intent() == before.Intent() &&
-		r.Parent == compiled.Parent && slices.Equal(r.Children, compiled.Children)
+		r.Parent == compiled.Parent && reflect.DeepEqual(r.Children, compiled.Children)
 }
 
 // member returns the entry of a key, a fresh one if there is none.
@@ -204,8 +204,9 @@ func conflict(elder queue.Key, compiled *compile.Compiled) error {
 // overlap says that two controllers would care for the same objects. Two
 // different selectors are taken to be meant apart.
 func overlap(a, b *compile.Compiled) bool {
+	left, right := fmt.Sprint(a.Selections), fmt.Sprint(b.Selections)
 	return a.Parent.GroupKind() == b.Parent.GroupKind() &&
-		(a.ParentLabels == b.ParentLabels || a.ParentLabels == "" || b.ParentLabels == "")
+		(left == right || len(a.Selections) == 0 || len(b.Selections) == 0)
 }
 
 // older orders controllers by their creation, and by name within a second.

@@ -36,7 +36,13 @@ type Family struct {
 	// Outline remembers which fields were applied, but not what they were set
 	// to. Metacontroller's annotation has the values too.
 	Outline bool
+	// Mark, if set, is how a decorator knows its attachments among all that the
+	// parent owns. There is no selector then, and nothing is taken in.
+	Mark Mark
 }
+
+// Mark is an annotation that attachments carry, and its value.
+type Mark struct{ Key, Value string }
 
 // ReplyError is something wrong in a reply, and where.
 type ReplyError struct {

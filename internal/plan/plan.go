@@ -35,12 +35,46 @@ const (
 	Recreate Method = "Recreate"
 	// InPlace updates it.
 	InPlace Method = "InPlace"
+	// RollingRecreate and RollingInPlace do the same to one child after the
+	// other, each once those before it are well.
+	RollingRecreate Method = "RollingRecreate"
+	RollingInPlace  Method = "RollingInPlace"
 )
+
+// Rolling says that the method takes one child after the other.
+func (m Method) Rolling() bool { return m == RollingRecreate || m == RollingInPlace }
+
+// Strategy is how a desired child is laid over an observed one.
+type Strategy string
+
+// The strategies of a rule.
+const (
+	// Merge compares with what was applied last, which an annotation of the
+	// child remembers, and sends the whole object.
+	Merge Strategy = "Merge"
+	// ServerSide sends the desired fields, and the API server keeps account of
+	// whose they are.
+	ServerSide Strategy = "ServerSide"
+)
+
+// Check is a condition that a child's status must have for the child to be well.
+type Check struct {
+	Type string
+	// Status and Reason are compared where they are not empty.
+	Status, Reason string
+}
 
 // Rule is what a controller declares about one kind of child.
 type Rule struct {
 	Resource object.Resource
 	Method   Method
+	// Strategy is Merge if empty.
+	Strategy Strategy
+	// Checks say when a child is well, for the rolling methods.
+	Checks []Check
+	// MaxUnavailable is how many children of the kind a rolling method may have
+	// under way at once; 1 if zero.
+	MaxUnavailable int
 }
 
 // Rules are the declared kinds of children.

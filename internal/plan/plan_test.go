@@ -18,14 +18,14 @@ const lastApplied = "example.org/last-applied"
 // declared are the kinds of children the cases may use.
 func declared() Rules {
 	return Rules{
-		{object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}, InPlace},
-		{object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}, InPlace},
-		{object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true}, Recreate},
-		{object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}, OnDelete},
-		{object.Resource{Version: "v1", Plural: "serviceaccounts", Kind: "ServiceAccount", Namespaced: true}, InPlace},
-		{object.Resource{Version: "v1", Plural: "services", Kind: "Service", Namespaced: true, Status: true}, InPlace},
-		{object.Resource{Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true, Status: true}, InPlace},
-		{object.Resource{Group: "networking.k8s.io", Version: "v1", Plural: "networkpolicies", Kind: "NetworkPolicy", Namespaced: true}, Recreate},
+		{Resource: object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}, Method: InPlace},
+		{Resource: object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}, Method: InPlace},
+		{Resource: object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true}, Method: Recreate},
+		{Resource: object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}, Method: OnDelete},
+		{Resource: object.Resource{Version: "v1", Plural: "serviceaccounts", Kind: "ServiceAccount", Namespaced: true}, Method: InPlace},
+		{Resource: object.Resource{Version: "v1", Plural: "services", Kind: "Service", Namespaced: true, Status: true}, Method: InPlace},
+		{Resource: object.Resource{Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true, Status: true}, Method: InPlace},
+		{Resource: object.Resource{Group: "networking.k8s.io", Version: "v1", Plural: "networkpolicies", Kind: "NetworkPolicy", Namespaced: true}, Method: Recreate},
 	}
 }
 

@@ -1,0 +1,21 @@
+// Package related finds the objects that a hook wants to be shown beside a
+// parent and its children, and the parents that a change of such an object
+// concerns.
+//
+// Here live the rules of a customize hook, checked and resolved; the watches
+// they need, opened when the first parent needs one and closed with the last;
+// and the index from an object to the parents whose rules select it, so that an
+// event neither walks all parents nor asks a hook. Which hook gave the rules, and
+// when it is asked again, is the engine's business.
+package related
+
+import "github.com/setpoint-dev/setpoint/hook"
+
+// Scope says how far the rules of a customize hook reach.
+type Scope struct {
+	// Version of the customize hook. In v1 the related objects of a namespaced
+	// parent are those of its namespace and the cluster-scoped ones.
+	Version hook.Version
+	// Namespaced says that the parents live in namespaces.
+	Namespaced bool
+}
