@@ -21,10 +21,8 @@ type events struct {
 	recorder    record.EventRecorder
 }
 
-func newEvents(client rest.Interface) *events {
-	// The engine repeats an unchanged failure every 30 seconds or so; the
-	// recorder's own limit, one in five minutes, would make it silent.
-	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{QPS: 1.0 / 20, BurstSize: 25})
+func newEvents(client rest.Interface, o Options) *events {
+	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{QPS: o.EventsQPS, BurstSize: o.EventsBurst})
 	broadcaster.StartRecordingToSink(eventSink{client})
 	recorder := broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "setpoint"})
 	return &events{broadcaster: broadcaster, recorder: recorder}

@@ -67,7 +67,7 @@ func newFleet(h *Host) *fleet {
 // context ends.
 func (f *fleet) run(ctx context.Context) error {
 	for _, kind := range compile.Kinds() {
-		view := f.host.store.Watch(store.Selection{Resource: kind.Resource}, f.changed(kind))
+		view := f.host.store.Watch(store.Selection{Resource: kind.Resource, Labels: f.host.options.Selector}, f.changed(kind))
 		f.kinds[kind.Name] = &fleetKind{Kind: kind, view: view}
 	}
 	f.host.store.Watch(store.Selection{Resource: definitions, Metadata: true}, f.definitionChanged)

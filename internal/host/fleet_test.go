@@ -56,7 +56,7 @@ func TestNotReadyWhileAControllerIsBeingStarted(t *testing.T) {
 // The same objects may be watched whole and by their metadata; that is one
 // series, and two of one name would have the whole scrape refused.
 func TestMetricsSumUpWatchesOfOneResource(t *testing.T) {
-	client, err := clientFor(&rest.Config{Host: "http://127.0.0.1:1"}, "test")
+	client, err := clientFor(Options{Config: &rest.Config{Host: "http://127.0.0.1:1"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -28,28 +27,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/store"
 )
-
-// Options configure a Host. Config alone is needed.
-type Options struct {
-	// Config says how to reach the cluster.
-	Config *rest.Config
-	// SkipCRDs leaves our CRDs as they are; somebody else installs them.
-	SkipCRDs bool
-	// Workers is how many parents of one controller are worked on at once;
-	// 32 if zero.
-	Workers int
-	// Address is where health and metrics are served, such as ":8080"; ""
-	// serves none.
-	Address string
-	// Profiling adds Go's profiles to that address, under /debug/pprof.
-	Profiling bool
-	// Dial is how hooks are reached; nil for the network.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Version is said in the user agent; "dev" if empty.
-	Version string
-	// Log is slog.Default if nil.
-	Log *slog.Logger
-}
 
 // Host runs controllers against one cluster.
 type Host struct {
@@ -66,19 +43,18 @@ type Host struct {
 
 // New makes a Host. It does not reach for the cluster yet.
 func New(o Options) (*Host, error) {
-	o.Workers = cmp.Or(o.Workers, 32)
-	o.Version = cmp.Or(o.Version, "dev")
-	if o.Log == nil {
-		o.Log = slog.Default()
+	o = o.withDefaults()
+	if err := o.check(); err != nil {
+		return nil, err
 	}
-	client, err := clientFor(o.Config, "setpoint/"+o.Version)
+	client, err := clientFor(o)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
 	h := &Host{options: o, log: o.Log, client: client, ready: make(chan struct{})}
 	h.store = store.New(client, store.Options{Log: o.Log, OnHealth: h.watchChanged})
 	h.metrics = newMetrics()
-	h.events = newEvents(client)
+	h.events = newEvents(client, o)
 	h.fleet = newFleet(h)
 	h.metrics.watch(h.store, h.fleet)
 	return h, nil
@@ -95,12 +71,15 @@ func (h *Host) watchChanged(_ store.Selection, err error) {
 	}
 }
 
-// clientFor makes the one client all rooms share. Its own rate limit is off:
-// the server has priority and fairness.
-func clientFor(config *rest.Config, agent string) (rest.Interface, error) {
-	c := rest.CopyConfig(config)
+// clientFor makes the one client all rooms share. Its own rate limit is off
+// unless asked for: the server has priority and fairness.
+func clientFor(o Options) (rest.Interface, error) {
+	c := rest.CopyConfig(o.Config)
 	c.QPS, c.Burst = -1, -1
-	c.UserAgent = agent
+	if o.ClientQPS > 0 {
+		c.QPS, c.Burst = o.ClientQPS, cmp.Or(o.ClientBurst, max(1, int(2*o.ClientQPS)))
+	}
+	c.UserAgent = "setpoint/" + o.Version
 	// The server is near; compressing for it costs both sides more than it saves.
 	c.DisableCompression = true
 	c.APIPath, c.GroupVersion = "/", &schema.GroupVersion{}
@@ -126,12 +105,12 @@ func exchange(ctx context.Context, request *rest.Request) ([]byte, error) {
 
 // Run works until the context ends. An error says why it could not start.
 func (h *Host) Run(ctx context.Context) error {
-	listener, err := h.listen(ctx)
+	listeners, err := h.listen(ctx)
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	if listener != nil {
+	for _, listener := range listeners {
 		group.Go(func() error { return h.serve(ctx, listener) })
 	}
 	group.Go(func() error { return h.control(ctx) })

@@ -12,36 +12,61 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// listen opens the address for health and metrics, nil if there is none.
-func (h *Host) listen(ctx context.Context) (net.Listener, error) {
-	if h.options.Address == "" {
-		return nil, nil //nolint:nilnil // No address was asked for: that is no error.
+// door is one address and what is answered there.
+type door struct {
+	net.Listener
+	handler http.Handler
+}
+
+// listen opens the addresses there are to serve.
+func (h *Host) listen(ctx context.Context) ([]door, error) {
+	var doors []door
+	for _, each := range []struct {
+		what, address string
+		handler       http.Handler
+	}{
+		{"health and metrics", h.options.Address, h},
+		{"health", h.options.HealthAddress, h.health()},
+	} {
+		if each.address == "" {
+			continue
+		}
+		var config net.ListenConfig
+		listener, err := config.Listen(ctx, "tcp", each.address)
+		if err != nil {
+			for _, open := range doors {
+				_ = open.Close()
+			}
+			return nil, fmt.Errorf("serve %s: %w", each.what, err)
+		}
+		h.log.Info("serving "+each.what, "address", listener.Addr().String())
+		doors = append(doors, door{listener, each.handler})
 	}
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", h.options.Address)
-	if err != nil {
-		return nil, fmt.Errorf("serve health and metrics: %w", err)
-	}
-	h.log.Info("serving health and metrics", "address", listener.Addr().String())
-	return listener, nil
+	return doors, nil
 }
 
 // serve answers until the context ends.
-func (h *Host) serve(ctx context.Context, listener net.Listener) error {
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+func (h *Host) serve(ctx context.Context, at door) error {
+	server := &http.Server{Handler: at.handler, ReadHeaderTimeout: 10 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve health and metrics: %w", err)
+	if err := server.Serve(at); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve at %s: %w", at.Addr(), err)
 	}
 	return nil
 }
 
-// ServeHTTP answers for health, readiness and metrics.
-func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// health answers whether the host lives, and whether it is ready.
+func (h *Host) health() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, nil) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.unready()) })
+	return mux
+}
+
+// ServeHTTP answers for health, readiness and metrics.
+func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	mux := h.health()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(h.metrics.registry, promhttp.HandlerOpts{}))
 	if h.options.Profiling {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)

@@ -1,0 +1,95 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// Options configure a Host. Config alone is needed.
+type Options struct {
+	// Config says how to reach the cluster.
+	Config *rest.Config
+	// ClientQPS and ClientBurst bound the requests to the API server: so many a
+	// second on average, so many at once. Without ClientQPS there is no bound:
+	// the server has priority and fairness. A zero ClientBurst is twice the QPS.
+	ClientQPS   float32
+	ClientBurst int
+	// Selector is a label selector for controller objects, such as "team=web":
+	// only those that match are run. "" runs all.
+	Selector string
+	// SkipCRDs leaves our CRDs as they are; somebody else installs them.
+	SkipCRDs bool
+	// Namespace is where Setpoint itself runs: the revisions of cluster-scoped
+	// parents and the lease of the leader live there. "default" if empty.
+	Namespace string
+	// LeaderElection says which of several Setpoints works. The zero value
+	// elects nobody: this one does.
+	LeaderElection LeaderElection
+	// Workers is how many parents of one controller are worked on at once;
+	// 32 if zero.
+	Workers int
+	// Resync asks the hooks about each parent at least this often, also for
+	// controllers that do not ask for it. Zero leaves it to them.
+	Resync time.Duration
+	// ApplyStrategy is how the controllers of metacontroller.k8s.io lay what is
+	// desired over what is there: "Merge", which is meant by "" too, or
+	// "ServerSide". Those of setpoint.dev say it themselves.
+	ApplyStrategy string
+	// FieldManager is whose fields those are where ApplyStrategy is ServerSide:
+	// "metacontroller" if empty.
+	FieldManager string
+	// EventsQPS and EventsBurst bound the Events about one object: so many a
+	// second on average, so many at once. 1/20 and 25 if zero.
+	EventsQPS   float32
+	EventsBurst int
+	// Address is where health and metrics are served, such as ":8080"; ""
+	// serves none.
+	Address string
+	// HealthAddress is one more address that serves health alone; "" for none.
+	HealthAddress string
+	// Profiling adds Go's profiles to Address, under /debug/pprof.
+	Profiling bool
+	// Dial is how hooks are reached; nil for the network.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Version is said in the user agent; "dev" if empty.
+	Version string
+	// Log is slog.Default if nil.
+	Log *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	o.Namespace = cmp.Or(o.Namespace, "default")
+	o.Workers = cmp.Or(o.Workers, 32)
+	o.ApplyStrategy = cmp.Or(o.ApplyStrategy, string(plan.Merge))
+	o.FieldManager = cmp.Or(o.FieldManager, "metacontroller")
+	// The engine repeats an unchanged failure every 30 seconds or so; with a
+	// lower rate it would become silent.
+	o.EventsQPS = cmp.Or(o.EventsQPS, 1.0/20)
+	o.EventsBurst = cmp.Or(o.EventsBurst, 25)
+	o.Version = cmp.Or(o.Version, "dev")
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	return o
+}
+
+// check refuses what could only fail later, and less clearly.
+func (o Options) check() error {
+	if _, err := labels.Parse(o.Selector); err != nil {
+		return fmt.Errorf("the selector of controllers: %w", err)
+	}
+	switch plan.Strategy(o.ApplyStrategy) {
+	case plan.Merge, plan.ServerSide:
+		return nil
+	}
+	return fmt.Errorf("the apply strategy is %q; it may be %s or %s", o.ApplyStrategy, plan.Merge, plan.ServerSide)
+}
