@@ -20,6 +20,13 @@ type TerminalError struct{ Err error }
 func (e *TerminalError) Error() string { return e.Err.Error() }
 func (e *TerminalError) Unwrap() error { return e.Err }
 
+// UnreachableError says that nobody answered: the fault lies with the way to the
+// hook, or with the hook as a whole, and not with what it was asked.
+type UnreachableError struct{ Err error }
+
+func (e *UnreachableError) Error() string { return e.Err.Error() }
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
 // MalformedError is a reply that cannot be understood. Nothing of such a reply
 // is acted upon.
 type MalformedError struct {

@@ -42,6 +42,10 @@ func (r *run) demanded() bool {
 func (r *run) inputOf(parent *object.Object) uint64 {
 	var h maphash.Hash
 	h.SetSeed(inputSeed)
+	maphash.WriteComparable(&h, r.stance)
+	if r.program.Customize != nil {
+		maphash.WriteComparable(&h, r.related.Digest(r.item.Key))
+	}
 	if r.program.StatusWakes {
 		maphash.WriteComparable(&h, parent.Digest())
 	} else {
@@ -60,12 +64,24 @@ func (r *run) inputOf(parent *object.Object) uint64 {
 func (r *run) ask(ctx context.Context) error {
 	r.asked++
 	r.memory.answered = 0
-	reply, err := r.program.Sync.Call(ctx, r.request())
+	asked := r.program.Sync
+	if r.stance == finalizing {
+		asked = r.program.Finalize
+	}
+	reply, err := asked.Call(ctx, r.request())
 	if err != nil {
-		return hookFailure(err)
+		return hookFailure(r.asks(), err)
 	}
 	r.reply = reply
 	return nil
+}
+
+// asks is the name of the hook that the run asks.
+func (r *run) asks() string {
+	if r.stance == finalizing {
+		return "finalize"
+	}
+	return "sync"
 }
 
 // request shows the hook what is there, without copying any of it.
@@ -74,7 +90,7 @@ func (r *run) request() *hook.Request {
 		Controller:      r.program.Object,
 		Parent:          r.parent.JSON(),
 		ParentNamespace: r.parent.Namespace(),
-		Finalizing:      false,
+		Finalizing:      r.stance == finalizing,
 		Children:        make([]hook.Group, len(r.children)),
 	}
 	for i, children := range r.children {
@@ -84,6 +100,9 @@ func (r *run) request() *hook.Request {
 			group.Objects[j] = hook.Entry{Namespace: child.Namespace(), Name: child.Name(), Object: child.JSON()}
 		}
 		request.Children[i] = group
+	}
+	if r.program.Customize != nil {
+		request.Related = r.related.Groups(r.item.Key)
 	}
 	return request
 }

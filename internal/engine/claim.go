@@ -12,12 +12,8 @@ import (
 // claim is the step that finds the parent's children, takes in orphans that
 // match its selector and lets go of children that do not.
 func (r *run) claim(ctx context.Context) error {
-	if r.family.Selector == nil {
-		selector, err := selectorOf(r.stored, r.program.GenerateSelector)
-		if err != nil {
-			return failed(ReasonInvalidSpec, err)
-		}
-		r.family.Selector = selector
+	if err := r.recognise(); err != nil {
+		return err
 	}
 	changes, err := r.lookAround()
 	if err != nil || len(changes) == 0 {
@@ -30,14 +26,26 @@ func (r *run) claim(ctx context.Context) error {
 	return err
 }
 
+// recognise settles how the children are recognised.
+func (r *run) recognise() error {
+	if r.family.Selector != nil || r.program.decorates() {
+		return nil
+	}
+	selector, err := selectorOf(r.stored, r.program.GenerateSelector)
+	if err != nil {
+		return failed(ReasonInvalidSpec, err)
+	}
+	r.family.Selector = selector
+	return nil
+}
+
 // lookAround reads the children from the caches. It returns the writes that
 // claiming takes.
 func (r *run) lookAround() ([]plan.Action, error) {
 	var changes []plan.Action
 	r.children = r.children[:0]
 	for _, kind := range r.Controller.children {
-		orphans := kind.view.Orphans(r.stored.Namespace(), r.family.Selector)
-		claim, err := r.family.Claim(kind.rule.Resource, kind.view.Owned(r.stored.UID()), orphans)
+		claim, err := r.family.Claim(kind.rule.Resource, kind.view.Owned(r.stored.UID()), r.orphans(kind))
 		if err != nil {
 			return nil, failed(ReasonWriteFailed, fmt.Errorf("claim %s: %w", kind.rule.Resource, err))
 		}
@@ -45,6 +53,15 @@ func (r *run) lookAround() ([]plan.Action, error) {
 		changes = append(changes, claim.Changes...)
 	}
 	return changes, nil
+}
+
+// orphans are the objects of a kind that nobody owns and the parent's selector
+// matches. A decorator takes nobody in.
+func (r *run) orphans(kind kind) []*object.Object {
+	if r.family.Selector == nil {
+		return nil
+	}
+	return kind.view.Orphans(r.stored.Namespace(), r.family.Selector)
 }
 
 // settleClaims writes them, once it is sure that the cached parent is not one

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -34,6 +35,14 @@ func (r *run) conclude(ctx context.Context, err error) (Outcome, queue.Outcome) 
 	case later:
 		r.remember(err, r.tell(err))
 		return Postponed, queue.RetryAfter(delay)
+	case errors.Is(err, errWaiting):
+		return Postponed, queue.Settled()
+	case terminal(err):
+		r.remember(err, r.tell(err))
+		return Failed, queue.Settled()
+	case unreachable(err) && r.scout.is(r.item.Key):
+		r.remember(err, r.tell(err))
+		return Failed, queue.RetryAfter(scoutEvery)
 	case errors.Is(err, errMore):
 		return Postponed, queue.RetryAfter(time.Millisecond)
 	case errors.Is(err, errMoved) && r.memory.moved < patience:
@@ -49,9 +58,12 @@ func (r *run) succeeded() Outcome {
 	r.memory.moved = 0
 	if r.memory.trouble.ofHook {
 		// The hook is back: the others need not wait for their turn.
+		r.scout.end()
 		r.queue.RetryNow()
 	}
 	r.memories.note(r.memory, r.countChildren(), trouble{}, nil)
+	r.tellReply()
+	r.tellRequest()
 	if r.reply != nil && r.reply.ResyncAfter > 0 {
 		r.queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.Recheck}, r.reply.ResyncAfter)
 	}
@@ -81,7 +93,7 @@ func (r *run) tell(err error) time.Time {
 		return last.told
 	}
 	log.Warn("run failed")
-	r.tools.Observer.Warn(r.stored, reasonOf(err), message)
+	r.tools.Observer.Tell(r.stored, hook.Event{Type: warning, Reason: reasonOf(err), Message: message})
 	return r.tools.Now()
 }
 

@@ -13,7 +13,7 @@ import (
 type warnings int
 
 func (*warnings) Ran(string, Outcome, time.Duration, time.Duration) {}
-func (w *warnings) Warn(*object.Object, string, string)             { *w++ }
+func (w *warnings) Tell(*object.Object, hook.Event)                 { *w++ }
 
 // A run that meets changed objects is repeated without a word, but not for
 // ever: what lasts is a failure, and is told.

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/related"
 	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
@@ -26,6 +27,9 @@ type Controller struct {
 	memories *memories
 	seekers  *seekers
 	wanted   *wanted
+	scout    scout
+	// related is nil without a customize hook.
+	related  *related.Registry
 	parents  *store.View
 	children []kind
 	// opened is closed once parents and children are set: handlers run on
@@ -54,6 +58,11 @@ func New(program Program, tools Tools) *Controller {
 		seekers:  newSeekers(),
 		wanted:   newWanted(),
 		opened:   make(chan struct{}),
+	}
+	if program.Customize != nil {
+		c.related = related.New(related.Options{
+			Store: tools.Store, Scope: program.Scope, Resolve: tools.Resolve, Wake: c.relatedChanged,
+		})
 	}
 	c.watch()
 	close(c.opened)
@@ -99,6 +108,9 @@ func (c *Controller) work(ctx context.Context) {
 // SyncAll has every parent synced for a cause.
 func (c *Controller) SyncAll(cause queue.CauseKind) {
 	for parent := range c.parents.All() {
+		if c.program.stanceOn(parent) == indifferent {
+			continue
+		}
 		c.queue.Add(keyOf(parent), queue.Cause{Kind: cause})
 	}
 }
@@ -113,6 +125,9 @@ func (c *Controller) Close() {
 	c.queue.Close()
 	for _, w := range c.watches() {
 		w.view.Close()
+	}
+	if c.related != nil {
+		c.related.Close()
 	}
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -12,23 +13,32 @@ import (
 func (r *run) decide() (plan.Plan, error) {
 	desired, err := r.family.Desired(r.reply.Children)
 	if err != nil {
-		return plan.Plan{}, hookFailure(malformed(err))
+		return plan.Plan{}, hookFailure(r.asks(), malformed(err))
 	}
-	laid, err := plan.Status(r.parent, r.program.Parent, r.reply.Status)
+	laid, err := r.family.Lay(r.parent, r.program.Parent, r.reply, r.tools.Now())
 	if err != nil {
-		return plan.Plan{}, hookFailure(&hook.MalformedError{Path: "status", Err: err})
+		return plan.Plan{}, hookFailure(r.asks(), &hook.MalformedError{Path: "status", Err: err})
 	}
 	r.parent = laid
-	if r.stored.Deleting() {
-		// What a parent leaves behind is the garbage collector's to take.
+	if r.handsOff() {
 		return plan.Plan{}, nil
 	}
 	todo, err := r.family.Changes(r.observed(), desired, r.memory.agreed)
 	if err != nil {
-		return plan.Plan{}, hookFailure(malformed(err))
+		return plan.Plan{}, hookFailure(r.asks(), malformed(err))
 	}
 	return todo, nil
 }
+
+// handsOff says that the children of a parent which is going away are not to be
+// touched: without a finalize hook they are the garbage collector's to take, and
+// it has them in hand when the user said how they should go.
+func (r *run) handsOff() bool {
+	return r.stored.Deleting() && (r.stance != finalizing || slices.ContainsFunc(r.stored.Finalizers(), collectors))
+}
+
+// collectors says whether a finalizer is one of the garbage collector's.
+func collectors(name string) bool { return name == "foregroundDeletion" || name == "orphan" }
 
 // malformed makes an error of the plan the hook's: it gave the reply.
 func malformed(err error) error {

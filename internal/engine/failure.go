@@ -37,14 +37,14 @@ func reasonOf(err error) string {
 }
 
 // hookFailure gives a hook's error its reason.
-func hookFailure(err error) error {
+func hookFailure(asked string, err error) error {
 	if _, ok := errors.AsType[*hook.MalformedError](err); ok {
-		return failed(ReasonInvalidReply, fmt.Errorf("sync hook: %w", err))
+		return failed(ReasonInvalidReply, fmt.Errorf("%s hook: %w", asked, err))
 	}
 	if delay, later := postponement(err); later {
-		return failed(ReasonHookFailed, fmt.Errorf("sync hook: %w; it is left alone for %v, as it asks", err, delay.Round(time.Second)))
+		return failed(ReasonHookFailed, fmt.Errorf("%s hook: %w; it is left alone for %v, as it asks", asked, err, delay.Round(time.Second)))
 	}
-	return failed(ReasonHookFailed, fmt.Errorf("sync hook: %w", err))
+	return failed(ReasonHookFailed, fmt.Errorf("%s hook: %w", asked, err))
 }
 
 // maxMessage is the longest message that is told: a reply or an answer of the API
@@ -66,6 +66,18 @@ func postponement(err error) (time.Duration, bool) {
 		return later.After, true
 	}
 	return 0, false
+}
+
+// terminal says that asking again is of no use until the input changes.
+func terminal(err error) bool {
+	_, is := errors.AsType[*hook.TerminalError](err)
+	return is
+}
+
+// unreachable says that the hook as a whole seems to be down.
+func unreachable(err error) bool {
+	_, is := errors.AsType[*hook.UnreachableError](err)
+	return is
 }
 
 // ofHook says that the failure lies with the hook, not with a write.

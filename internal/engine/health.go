@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -14,6 +15,8 @@ type Health struct {
 	WatchErrors map[string]error
 	Parents     int
 	Children    int
+	// Paused is how many parents are left alone because a user wants it.
+	Paused int
 	// InError is how many parents failed when last run.
 	InError int
 	// HookFailing is how many of them failed because of the hook, and
@@ -36,6 +39,9 @@ type LastError struct {
 // Health looks at the controller.
 func (c *Controller) Health() Health {
 	h := Health{Synced: c.synced(), WatchErrors: map[string]error{}, Parents: c.parents.Len(), Queue: c.queue.Stats()}
+	if c.related != nil {
+		maps.Copy(h.WatchErrors, c.related.Errors())
+	}
 	for _, w := range c.watches() {
 		if err := w.view.Err(); err != nil {
 			h.WatchErrors[w.resource.String()] = err
@@ -44,6 +50,10 @@ func (c *Controller) Health() Health {
 	c.memories.mu.Lock()
 	defer c.memories.mu.Unlock()
 	h.Children, h.InError, h.HookFailing = c.memories.children, c.memories.failing, c.memories.ofHook
+	h.Paused = c.memories.paused
+	if c.program.narrowed() == "" && len(c.program.Selections) > 0 {
+		h.Parents = len(c.memories.byKey)
+	}
 	h.Last, h.HookMessage = c.memories.last, c.memories.hook.Message
 	return h
 }

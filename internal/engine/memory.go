@@ -26,6 +26,13 @@ type memory struct {
 	trouble  trouble
 	// moved is how many runs in a row met an object that had changed meanwhile.
 	moved int
+	// customized is the digest of the parent for which the customize hook gave
+	// the rules that hold now; 0 for none.
+	customized uint64
+	// told are digests of the events in the latest reply.
+	told []uint64
+	// paused says that the user knows that the parent is left alone.
+	paused bool
 }
 
 // agreement says that a child in some state is what a desired object makes of it.
@@ -45,6 +52,7 @@ type memories struct {
 	mu       sync.Mutex
 	byKey    map[queue.Key]*memory
 	children int
+	paused   int
 	failing  int
 	ofHook   int
 	last     LastError
@@ -82,6 +90,7 @@ func (m *memories) forget(known *memory) {
 		return
 	}
 	m.children -= known.children
+	m.paused -= count(known.paused)
 	m.trouble(known, trouble{})
 }
 
@@ -90,6 +99,14 @@ func (m *memories) trouble(of *memory, now trouble) {
 	m.failing += count(now.failing) - count(of.trouble.failing)
 	m.ofHook += count(now.ofHook) - count(of.trouble.ofHook)
 	of.trouble = now
+}
+
+// pause notes whether a parent is left alone.
+func (m *memories) pause(of *memory, paused bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.paused += count(paused) - count(of.paused)
+	of.paused = paused
 }
 
 func count(b bool) int {

@@ -76,6 +76,8 @@ type Program struct {
 	Workers int
 }
 
+func (p *Program) decorates() bool { return p.Mark != plan.Mark{} }
+
 // Selection is a condition on parents; a nil selector matches everything.
 type Selection struct{ Labels, Annotations labels.Selector }
 
@@ -102,7 +104,9 @@ type Revisions struct {
 
 // Tools are what a controller works with.
 type Tools struct {
-	Store    *store.Store
+	Store *store.Store
+	// Resolve finds a kind that a customize hook names.
+	Resolve  related.Resolve
 	Writer   *apply.Writer
 	Observer Observer
 	Log      *slog.Logger
@@ -115,8 +119,8 @@ type Observer interface {
 	// Ran is told of each run: its outcome, how long its key had waited and
 	// how long it took.
 	Ran(program string, outcome Outcome, waited, took time.Duration)
-	// Warn is told what a parent's user should know.
-	Warn(parent *object.Object, reason, message string)
+	// Tell is told what a parent's user should know.
+	Tell(parent *object.Object, event hook.Event)
 }
 
 // Outcome is how a run ended, for metrics.
@@ -135,6 +139,12 @@ const (
 	Failed Outcome = "failed"
 )
 
+// Types of events.
+const (
+	normal  = "Normal"
+	warning = "Warning"
+)
+
 // Reasons of the events on a parent.
 const (
 	ReasonHookFailed   = "HookFailed"
@@ -143,4 +153,9 @@ const (
 	ReasonInvalidSpec  = "InvalidParent"
 	ReasonUnsettled    = "Unsettled"
 	ReasonPanicked     = "InternalError"
+	ReasonPaused       = "Paused"
+	ReasonResumed      = "Resumed"
+	ReasonRequested    = "ReconcileRequested"
+	// ReasonRelatedMissing: a related kind cannot be read.
+	ReasonRelatedMissing = "RelatedMissing"
 )

@@ -21,6 +21,7 @@ type run struct {
 	*Controller
 	item   queue.Item
 	memory *memory
+	stance stance
 	// stored is the parent as the cache has it; parent is the same with the
 	// status of the latest reply laid over.
 	stored, parent *object.Object
@@ -41,6 +42,7 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 	if !open {
 		return queue.Settled()
 	}
+	r.tellPause()
 	err := r.contained(ctx)
 	outcome, verdict := r.conclude(ctx, err)
 	c.tools.Observer.Ran(c.program.Name, outcome, item.Waited, c.tools.Now().Sub(started))
@@ -59,9 +61,23 @@ func (r *run) contained(ctx context.Context) (err error) {
 	return r.converge(ctx)
 }
 
-// converge asks the hook, and does as it says, until it has nothing to add to
-// what it sees.
+// converge does for a parent what its stance asks for.
 func (r *run) converge(ctx context.Context) error {
+	switch r.stance {
+	case pausing:
+		return nil
+	case releasing:
+		return r.release(ctx)
+	}
+	if err := r.hold(ctx); err != nil {
+		return err
+	}
+	return r.settle(ctx)
+}
+
+// settle asks the hook, and does as it says, until it has nothing to add to what
+// it sees.
+func (r *run) settle(ctx context.Context) error {
 	for round := range maxRounds {
 		if err := r.claim(ctx); err != nil {
 			return err
@@ -69,8 +85,11 @@ func (r *run) converge(ctx context.Context) error {
 		if round == 0 {
 			r.began = r.countChildren()
 		}
+		if err := r.relate(ctx); err != nil {
+			return err
+		}
 		if !r.news() {
-			return r.storeStatus(ctx)
+			return r.finish(ctx)
 		}
 		if err := r.ask(ctx); err != nil {
 			return worst([]error{err, r.storeStatus(ctx)})
@@ -89,6 +108,17 @@ func (r *run) converge(ctx context.Context) error {
 	return r.unsettled()
 }
 
+// finish stores what is left to store once the hook has nothing to add.
+func (r *run) finish(ctx context.Context) error {
+	if err := r.storeStatus(ctx); err != nil {
+		return err
+	}
+	if r.stance == finalizing && r.reply != nil && r.reply.Finalized {
+		return r.release(ctx)
+	}
+	return nil
+}
+
 // unsettled is the error of a hook that never has enough.
 func (r *run) unsettled() error {
 	if r.countChildren() > r.began {
@@ -96,7 +126,7 @@ func (r *run) unsettled() error {
 		return errMore
 	}
 	return failed(ReasonUnsettled, fmt.Errorf(
-		"sync hook: the answers did not settle in %d calls in a row; does each differ, by a time or a random value in it?", maxRounds))
+		"%s hook: the answers did not settle in %d calls in a row; does each differ, by a time or a random value in it?", r.asks(), maxRounds))
 }
 
 // since is how long ago a moment was, by the controller's clock.

@@ -51,10 +51,10 @@ func (s *seekers) note(parent *object.Object, generated bool) {
 }
 
 // drop removes a parent.
-func (s *seekers) drop(parent *object.Object) {
+func (s *seekers) drop(parent queue.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.remove(keyOf(parent))
+	s.remove(parent)
 }
 
 // of returns the parents that would take an orphan in.

@@ -80,7 +80,7 @@ func TestSeekersFindAsTryingAllDoes(t *testing.T) {
 		for range 60 {
 			parent := randomParent(t, r)
 			if r.IntN(4) == 0 {
-				s.drop(parent)
+				s.drop(keyOf(parent))
 				delete(alive, keyOf(parent))
 			} else {
 				s.note(parent, false)
@@ -93,7 +93,7 @@ func TestSeekersFindAsTryingAllDoes(t *testing.T) {
 			}
 		}
 		for _, parent := range alive {
-			s.drop(parent)
+			s.drop(keyOf(parent))
 		}
 		if len(s.byKey)+len(s.byPair)+len(s.others) != 0 {
 			t.Errorf("with nobody left, there is %v, %v, %v", s.byKey, s.byPair, s.others)

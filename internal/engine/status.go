@@ -8,10 +8,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// storeStatus is the step that writes the status of the latest reply, if it is
-// another than the stored one.
+// storeStatus is the step that writes what the latest reply says of the parent,
+// as far as it is not stored already: its status, and what a decorator sets.
 func (r *run) storeStatus(ctx context.Context) error {
-	if r.parent == r.stored || r.statusIsKnown() || !r.still() {
+	if r.parent == r.stored || !r.still() {
+		return nil
+	}
+	if r.decorated() {
+		if err := r.decorate(ctx); err != nil {
+			return err
+		}
+	}
+	if r.parent == r.stored || r.statusIsKnown() || !r.program.Parent.Status {
 		return nil
 	}
 	stored, err := r.tools.Writer.UpdateStatus(ctx, r.program.Parent, r.parent)
@@ -31,6 +39,31 @@ func (r *run) storeStatus(ctx context.Context) error {
 		r.memory.answered = r.inputOf(stored)
 	}
 	return nil
+}
+
+// decorate writes what a decorator sets.
+func (r *run) decorate(ctx context.Context) error {
+	wanted := statusDigest(r.parent)
+	if err := r.storeParent(ctx, "decorate", r.parent); err != nil {
+		return err
+	}
+	if !r.program.Parent.Status {
+		r.memory.status.wanted, r.memory.status.stored = wanted, statusDigest(r.stored)
+	}
+	return nil
+}
+
+// decorated says that more of the parent is to be written than its status, which
+// has a write of its own where the kind has that subresource.
+func (r *run) decorated() bool {
+	if !r.program.decorates() {
+		return false
+	}
+	same := func(field ...string) bool {
+		return object.DigestOf(r.parent.Field(field...)) == object.DigestOf(r.stored.Field(field...))
+	}
+	return !same("metadata", "labels") || !same("metadata", "annotations") ||
+		!r.program.Parent.Status && !same("status") && !r.statusIsKnown()
 }
 
 // statusIsKnown says that this very status was stored before, and that what the

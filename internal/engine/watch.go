@@ -1,6 +1,7 @@
 package engine
 
 import (
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -38,15 +39,25 @@ func (c *Controller) parentChanged(e store.Event) {
 		c.parentGone(e.Old)
 		return
 	}
+	if c.program.stanceOn(e.New) == indifferent && (e.Old == nil || c.program.stanceOn(e.Old) == indifferent) {
+		return
+	}
 	if cause := c.reasonToSync(e); cause != queue.Unspecified {
-		c.seekers.note(e.New, c.program.GenerateSelector)
+		c.seek(e.New)
 		c.queue.Add(keyOf(e.New), queue.Cause{Kind: cause})
+	}
+}
+
+// seek files a parent under what it seeks. Decorators take in nobody.
+func (c *Controller) seek(parent *object.Object) {
+	if !c.program.decorates() {
+		c.seekers.note(parent, c.program.GenerateSelector)
 	}
 }
 
 func (c *Controller) parentGone(old *object.Object) {
 	key := keyOf(old)
-	c.seekers.drop(old)
+	c.seekers.drop(key)
 	c.queue.Forget(key)
 	// The worker that holds the key, if any, ends its run; the next to open
 	// it finds no parent and drops the memory.
@@ -58,7 +69,11 @@ func (c *Controller) reasonToSync(e store.Event) queue.CauseKind {
 	switch {
 	case e.Old == nil && !c.parents.Synced():
 		return queue.Start
-	case e.Old == nil || e.Old.UID() != e.New.UID() || e.Old.Intent() != e.New.Intent():
+	case e.Old == nil || e.Old.UID() != e.New.UID():
+		return queue.ParentChanged
+	case requested(e.Old, e.New):
+		return queue.UserAsked
+	case e.Old.Intent() != e.New.Intent() || c.program.stanceOn(e.Old) != c.program.stanceOn(e.New):
 		return queue.ParentChanged
 	case e.Old.Digest() == e.New.Digest():
 		return queue.Unspecified
@@ -69,6 +84,12 @@ func (c *Controller) reasonToSync(e store.Event) queue.CauseKind {
 		return queue.StatusChanged
 	}
 	return queue.Unspecified
+}
+
+// requested says that a user asks for a sync with this change.
+func requested(before, now *object.Object) bool {
+	at := plan.Annotation(now, setpoint.AnnotationReconcileAt)
+	return at != "" && at != plan.Annotation(before, setpoint.AnnotationReconcileAt)
 }
 
 // childChanged queues the parent that an object belongs to, belonged to, or may
@@ -99,6 +120,9 @@ func sameOwner(a, b *object.Object) bool {
 func (c *Controller) wakeOwner(child *object.Object) {
 	owner := child.Controller()
 	if owner == nil || owner.Kind != c.program.Parent.Kind || object.GroupOf(owner.APIVersion) != c.program.Parent.Group {
+		return
+	}
+	if c.program.decorates() && !c.program.Mark.On(child) {
 		return
 	}
 	key := queue.Key{Name: owner.Name}

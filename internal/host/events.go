@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -33,15 +34,16 @@ func (e *events) close() { e.broadcaster.Shutdown() }
 // maxEventMessage is the longest message the API server takes.
 const maxEventMessage = 1024
 
-// Warn records a warning about a parent.
-func (e *events) Warn(parent *object.Object, reason, message string) {
+// Tell records an event at a parent.
+func (e *events) Tell(parent *object.Object, event hook.Event) {
+	message := event.Message
 	if len(message) > maxEventMessage {
 		message = message[:maxEventMessage-len("…")-3] + "…"
 	}
 	e.recorder.Event(&corev1.ObjectReference{
 		APIVersion: parent.APIVersion(), Kind: parent.Kind(), Namespace: parent.Namespace(), Name: parent.Name(),
 		UID: types.UID(parent.UID()), ResourceVersion: parent.ResourceVersion(),
-	}, corev1.EventTypeWarning, reason, message)
+	}, event.Type, event.Reason, message)
 }
 
 // eventSink stores events through the shared client.

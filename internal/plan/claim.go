@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -16,9 +18,12 @@ type Claim struct {
 // Claim sorts the objects of one kind that the parent owns, and the matching
 // ones that nobody owns. A parent that is going away takes in nobody.
 func (f *Family) Claim(resource object.Resource, owned, orphans []*object.Object) (Claim, error) {
-	var c Claim
+	c := Claim{Children: make([]*object.Object, 0, len(owned))}
 	for _, o := range owned {
-		if f.Selector.Matches(o.Labels()) || o.Deleting() || f.Parent.Deleting() {
+		if !f.concerns(o) {
+			continue
+		}
+		if f.decorates() || f.Selector.Matches(o.Labels()) || o.Deleting() || f.Parent.Deleting() {
 			c.Children = append(c.Children, o)
 			continue
 		}
@@ -29,7 +34,7 @@ func (f *Family) Claim(resource object.Resource, owned, orphans []*object.Object
 		c.Changes = append(c.Changes, Action{Verb: Release, Resource: resource, Ref: o.Ref(), Before: o, After: released,
 			Reason: "labels match the parent's selector no more"})
 	}
-	if f.Parent.Deleting() {
+	if f.Parent.Deleting() || f.decorates() {
 		return c, nil
 	}
 	for _, o := range orphans {
@@ -44,6 +49,43 @@ func (f *Family) Claim(resource object.Resource, owned, orphans []*object.Object
 			Reason: "labels match the parent's selector"})
 	}
 	return c, nil
+}
+
+// The annotations by which decorators know their attachments. A parent may have
+// a composite controller and several decorators.
+const (
+	DecoratorMark               = "setpoint.dev/decorator-controller"
+	MetacontrollerDecoratorMark = "metacontroller.k8s.io/decorator-controller"
+)
+
+// Marks are all of them.
+func Marks() []string { return []string{DecoratorMark, MetacontrollerDecoratorMark} }
+
+func (f *Family) decorates() bool { return f.Mark != Mark{} }
+
+// concerns says whether an object that the parent owns is this controller's
+// business, not that of another one of the same parent.
+func (f *Family) concerns(o *object.Object) bool {
+	if f.decorates() {
+		return f.Mark.On(o)
+	}
+	return !slices.ContainsFunc(Marks(), func(key string) bool { return Annotation(o, key) != "" })
+}
+
+// On says whether an object carries the mark.
+func (m Mark) On(o *object.Object) bool { return Annotation(o, m.Key) == m.Value }
+
+// Annotation is the value of an annotation; "" if there is none.
+func Annotation(o *object.Object, key string) string {
+	if !bytes.Contains(o.JSON(), []byte(key)) {
+		// Most objects do not have it, and looking for its place takes longer.
+		return ""
+	}
+	var value string
+	if field := o.Field("metadata", "annotations", key); field == nil || json.Unmarshal(field, &value) != nil {
+		return ""
+	}
+	return value
 }
 
 // ownerReference in the API's form, as far as it is written here.

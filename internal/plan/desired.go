@@ -63,7 +63,7 @@ func (f *Family) Desired(reply []json.RawMessage) ([]Child, error) {
 	children := make([]Child, 0, len(reply))
 	seen := make(map[object.Ref]int, len(reply))
 	for i, data := range reply {
-		path := "children[" + strconv.Itoa(i) + "]"
+		path := f.listed() + "[" + strconv.Itoa(i) + "]"
 		child, err := f.child(path, data)
 		if err != nil {
 			return nil, err
@@ -71,12 +71,28 @@ func (f *Family) Desired(reply []json.RawMessage) ([]Child, error) {
 		ref := child.Object.Ref()
 		ref.Kind += "." + child.Rule.Resource.Group
 		if first, twice := seen[ref]; twice {
-			return nil, wrong(path, "%s is already children[%d]; a name can be given once", child.Object.Ref(), first)
+			return nil, wrong(path, "%s is already %s[%d]; a name can be given once", child.Object.Ref(), f.listed(), first)
 		}
 		seen[ref] = i
 		children = append(children, child)
 	}
 	return children, nil
+}
+
+// listed is what the field of the reply is called.
+func (f *Family) listed() string {
+	if f.decorates() {
+		return "attachments"
+	}
+	return "children"
+}
+
+// declared is where the controller says which kinds there may be.
+func (f *Family) declared() string {
+	if f.decorates() {
+		return "attachments"
+	}
+	return "childResources"
 }
 
 func (f *Family) child(path string, data json.RawMessage) (Child, error) {
@@ -86,10 +102,10 @@ func (f *Family) child(path string, data json.RawMessage) (Child, error) {
 	}
 	rule, declared := f.Rules.For(o.GroupKind())
 	if !declared {
-		return Child{}, wrong(path+".kind", "%s of %s is not among the controller's childResources", o.Kind(), o.APIVersion())
+		return Child{}, wrong(path+".kind", "%s of %s is not among the controller's %s", o.Kind(), o.APIVersion(), f.declared())
 	}
 	if o.APIVersion() != rule.Resource.APIVersion() {
-		return Child{}, wrong(path+".apiVersion", "is %s, but the controller's childResources say %s", o.APIVersion(), rule.Resource.APIVersion())
+		return Child{}, wrong(path+".apiVersion", "is %s, but the controller's %s say %s", o.APIVersion(), f.declared(), rule.Resource.APIVersion())
 	}
 	if err := f.sound(path, o); err != nil {
 		return Child{}, err
@@ -175,8 +191,11 @@ func (f *Family) place(path string, o *object.Object, resource object.Resource, 
 	return nil
 }
 
-// label settles the labels by which the child is found again.
+// label settles the labels, or the mark, by which the child is found again.
 func (f *Family) label(path string, o *object.Object, edits *[]object.Edit) error {
+	if f.decorates() {
+		return set(edits, f.Mark.Value, "metadata", "annotations", f.Mark.Key)
+	}
 	if f.Generated && !o.Labels().Has(UIDLabel) {
 		return set(edits, f.Parent.UID(), "metadata", "labels", UIDLabel)
 	}

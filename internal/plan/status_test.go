@@ -3,7 +3,9 @@ package plan
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -44,12 +46,12 @@ func TestStatus(t *testing.T) {
 			if c.have != "" {
 				text = text[:len(text)-1] + `,"status":` + c.have + `}`
 			}
-			var reply json.RawMessage
-			if c.reply != "" {
-				reply = json.RawMessage(c.reply)
+			reply := &hook.Response{}
+			if c.reply != "" && c.reply != "null" {
+				reply.Status = json.RawMessage(c.reply)
 			}
 			parent := parse(t, text)
-			laid, err := Status(parent, c.resource, reply)
+			laid, err := new(Family).Lay(parent, c.resource, reply, time.Time{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +62,7 @@ func TestStatus(t *testing.T) {
 			if got != c.wants {
 				t.Errorf("got %s, want %s", got, c.wants)
 			}
-			again, err := Status(laid, c.resource, reply)
+			again, err := new(Family).Lay(laid, c.resource, reply, time.Time{})
 			if err != nil || again != laid {
 				t.Errorf("laid over once more, it changes: %s, %v", again.JSON(), err)
 			}
@@ -70,7 +72,69 @@ func TestStatus(t *testing.T) {
 
 func TestStatusRefuses(t *testing.T) {
 	custom := object.Resource{Status: true, Custom: true}
-	if _, err := Status(parse(t, `{"metadata":{"name":"a"}}`), custom, json.RawMessage(`[1]`)); err == nil {
+	if _, err := new(Family).Lay(parse(t, `{"metadata":{"name":"a"}}`), custom, &hook.Response{Status: json.RawMessage(`[1]`)}, time.Time{}); err == nil {
 		t.Error("a list is taken for a status")
+	}
+}
+
+func TestDecorated(t *testing.T) {
+	value := func(s string) *string { return &s }
+	at := func(hour int) time.Time { return time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC) }
+	resource := object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true}
+	have := parse(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"old":"1","theirs":"2"}},"status":{"phase":"Running"}}`)
+	ready := []hook.Condition{{Type: "Ready", Status: "True", Reason: "Fine", Message: "all is well"}}
+	for name, c := range map[string]struct {
+		reply hook.Response
+		want  string
+	}{
+		"nothing said": {hook.Response{}, string(have.JSON())},
+		"labels and annotations": {
+			hook.Response{Labels: map[string]*string{"old": nil, "new": value("3"), "none": nil}, Annotations: map[string]*string{"a": value("b")}},
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"new":"3","theirs":"2"},"annotations":{"a":"b"}},"status":{"phase":"Running"}}`,
+		},
+		"last label": {
+			hook.Response{Labels: map[string]*string{"old": nil, "theirs": nil}},
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"status":{"phase":"Running"}}`,
+		},
+		"status replaced": {
+			hook.Response{Status: json.RawMessage(`{"a":1}`)},
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"old":"1","theirs":"2"}},"status":{"a":1}}`,
+		},
+		"status emptied": {
+			hook.Response{Status: json.RawMessage(`{}`)},
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"old":"1","theirs":"2"}},"status":{}}`,
+		},
+		"condition and message": {
+			hook.Response{Conditions: ready, Message: "hello"},
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"old":"1","theirs":"2"}},"status":{"conditions":[` +
+				`{"lastTransitionTime":"2026-01-01T01:00:00Z","message":"all is well","reason":"Fine","status":"True","type":"Ready"}],` +
+				`"message":"hello","phase":"Running"}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			family := &Family{Mark: Mark{Key: DecoratorMark, Value: "d"}}
+			laid, err := family.Lay(have, resource, &c.reply, at(1))
+			if err != nil || string(laid.JSON()) != c.want {
+				t.Fatalf("got  %s, %v\nwant %s", laid.JSON(), err, c.want)
+			}
+			if again, err := family.Lay(laid, resource, &c.reply, at(2)); err != nil || again != laid {
+				t.Errorf("laid over once more, it changes: %s, %v", again.JSON(), err)
+			}
+		})
+	}
+}
+
+func TestConditionsKeepTheirTime(t *testing.T) {
+	resource := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop", Status: true, Custom: true}
+	parent := parse(t, `{"metadata":{"name":"a","generation":2},"status":{"conditions":[`+
+		`{"type":"Ready","status":"True","lastTransitionTime":"2025-01-01T00:00:00Z"},{"type":"Theirs","status":"True"}]}}`)
+	reply := &hook.Response{Status: json.RawMessage(`{}`), Conditions: []hook.Condition{{Type: "Ready", Status: "True", Reason: "New"}, {Type: "Added", Status: "False", Reason: "No"}}}
+	laid, err := new(Family).Lay(parent, resource, reply, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	want := `{"conditions":[` +
+		`{"lastTransitionTime":"2025-01-01T00:00:00Z","message":"","observedGeneration":2,"reason":"New","status":"True","type":"Ready"},` +
+		`{"status":"True","type":"Theirs"},` +
+		`{"lastTransitionTime":"2026-01-01T00:00:00Z","message":"","observedGeneration":2,"reason":"No","status":"False","type":"Added"}],"observedGeneration":2}`
+	if err != nil || string(laid.Field("status")) != want {
+		t.Errorf("got  %s, %v\nwant %s", laid.Field("status"), err, want)
 	}
 }

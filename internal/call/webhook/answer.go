@@ -91,7 +91,12 @@ func (w *Webhook) refusal(answer *http.Response, ex *Exchange) error {
 		text += ": " + said
 	}
 	err := errors.New(text)
-	if answer.StatusCode != http.StatusTooManyRequests {
+	switch answer.StatusCode {
+	case http.StatusTooManyRequests:
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		// A proxy says so of what is behind it.
+		return &hook.UnreachableError{Err: err}
+	default:
 		return err
 	}
 	if after := retryAfter(answer.Header.Get("Retry-After")); after > 0 {

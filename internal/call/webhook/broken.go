@@ -40,9 +40,9 @@ func (w *Webhook) broken(asked, limited context.Context, err error) error {
 	case asked.Err() != nil:
 		return asked.Err()
 	case limited.Err() != nil:
-		return w.late(err)
+		return &hook.UnreachableError{Err: w.late(err)}
 	}
-	return reword(err)
+	return &hook.UnreachableError{Err: reword(err)}
 }
 
 // late is the timeout. It is no context.DeadlineExceeded: the caller's time is

@@ -1,0 +1,11 @@
+package v1alpha1
+
+// Annotations by which a user tells Setpoint what to do about one object. They go on the objects that
+// a controller cares for, of whatever kind.
+const (
+	// AnnotationPaused, set to "true", has every controller leave the object and its children alone.
+	AnnotationPaused = "setpoint.dev/paused"
+
+	// AnnotationReconcileAt asks for a sync now, each time its value changes; a time is a good value.
+	AnnotationReconcileAt = "setpoint.dev/reconcile-at"
+)

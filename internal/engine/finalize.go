@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// hold is the step that puts the finalizer on a parent before the hook first
+// hears of it: from then on it cannot go without the finalize hook.
+func (r *run) hold(ctx context.Context) error {
+	if r.program.Finalize == nil || r.stance != caring || r.program.holds(r.stored) {
+		return nil
+	}
+	return r.setFinalizers(ctx, "add the finalizer to", append(r.stored.Finalizers(), r.program.Finalizer))
+}
+
+// release is the step that lets a parent go, or back to its other owners.
+func (r *run) release(ctx context.Context) error {
+	ours := func(name string) bool { return name == r.program.Finalizer }
+	return r.setFinalizers(ctx, "remove the finalizer from", slices.DeleteFunc(r.stored.Finalizers(), ours))
+}
+
+func (r *run) setFinalizers(ctx context.Context, what string, names []string) error {
+	if !r.still() {
+		return errMoved
+	}
+	edited, err := withFinalizers(r.stored, names)
+	if err != nil {
+		return failed(ReasonWriteFailed, err)
+	}
+	return r.storeParent(ctx, what, edited)
+}
+
+func withFinalizers(o *object.Object, names []string) (*object.Object, error) {
+	if len(names) == 0 {
+		return o.With(nil, "metadata", "finalizers")
+	}
+	text, err := json.Marshal(names)
+	if err != nil {
+		return nil, err
+	}
+	return o.With(text, "metadata", "finalizers")
+}
+
+// storeParent writes the parent but for its status, and goes on with what the
+// server made of it.
+func (r *run) storeParent(ctx context.Context, what string, edited *object.Object) error {
+	stored, err := r.tools.Writer.Update(ctx, r.program.Parent, edited)
+	switch {
+	case apply.Conflict(err), apply.Gone(err):
+		r.memory.answered = 0
+		return errMoved
+	case err != nil:
+		r.memory.answered = 0
+		return failed(ReasonWriteFailed, fmt.Errorf("%s %s: %w", what, r.stored.Ref(), err))
+	}
+	r.parents.Wrote(stored)
+	return r.goOnWith(stored)
+}
+
+// goOnWith takes what is stored now for the parent, with the status that is not
+// stored yet laid over it.
+func (r *run) goOnWith(stored *object.Object) error {
+	unsaved := r.parent.Field("status")
+	pending := r.parent != r.stored && object.DigestOf(unsaved) != statusDigest(r.stored)
+	r.stored, r.parent, r.family.Parent = stored, stored, stored
+	if !pending {
+		return nil
+	}
+	laid, err := stored.With(unsaved, "status")
+	if err != nil {
+		return failed(ReasonWriteFailed, err)
+	}
+	r.parent = laid
+	return nil
+}

@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// Preview is what a run of a parent would do.
+type Preview struct {
+	// Asked is the hook that was asked, "sync" or "finalize"; empty when nobody
+	// was, because of Untouched.
+	Asked string
+	// Untouched says why the parent would be left alone; empty otherwise.
+	Untouched string
+	// Stored is the parent as it is, Parent the same with the reply laid over.
+	Stored, Parent *object.Object
+	// Claims take in and let go of children, Plan does the rest.
+	Claims, Plan plan.Plan
+	Reply        *hook.Response
+}
+
+// errNoParent says that there is nothing to preview.
+var errNoParent = errors.New("there is no such object among the parents of this controller")
+
+// Preview asks the hook about a parent and plans, and writes nothing. Without an
+// object given, the one of the key is looked up; one given need not be stored.
+// The controller must not be running.
+func (c *Controller) Preview(ctx context.Context, key queue.Key, given *object.Object) (Preview, error) {
+	if !c.wait(ctx) {
+		return Preview{}, fmt.Errorf("wait for the watches to sync: %w", context.Cause(ctx))
+	}
+	parent := given
+	if parent == nil {
+		parent = c.parents.Get(key.Namespace, key.Name)
+	}
+	if parent == nil {
+		return Preview{}, fmt.Errorf("%s %s: %w", c.program.Parent.Kind, key, errNoParent)
+	}
+	r := c.runFor(queue.Item{Key: key}, parent)
+	preview := Preview{Stored: parent, Parent: parent, Untouched: r.untouched()}
+	if preview.Untouched != "" {
+		return preview, nil
+	}
+	err := r.preview(ctx, &preview)
+	return preview, err
+}
+
+// untouched says why nobody is asked about the parent.
+func (r *run) untouched() string {
+	switch r.stance {
+	case indifferent:
+		return "not in the care of this controller: its labels or annotations do not match, or it is going away"
+	case pausing:
+		return "paused by its annotation"
+	case releasing:
+		return "only the finalizer of this controller is to be removed"
+	}
+	return ""
+}
+
+// preview takes the steps of a run, but for those that write.
+func (r *run) preview(ctx context.Context, into *Preview) error {
+	if err := r.recognise(); err != nil {
+		return err
+	}
+	claims, err := r.lookAround()
+	if err != nil {
+		return err
+	}
+	into.Claims = plan.Plan{Stages: [][]plan.Action{claims}}
+	r.adoptInThought(claims)
+	if err := r.relateAndWait(ctx); err != nil {
+		return err
+	}
+	if err := r.ask(ctx); err != nil {
+		return err
+	}
+	into.Asked, into.Reply = r.asks(), r.reply
+	into.Plan, err = r.decide()
+	into.Parent = r.parent
+	return err
+}
+
+// adoptInThought shows the hook the orphans that would have been taken in.
+func (r *run) adoptInThought(claims []plan.Action) {
+	for _, claim := range claims {
+		if claim.Verb != plan.Adopt {
+			continue
+		}
+		for i, kind := range r.Controller.children {
+			if kind.rule.Resource == claim.Resource {
+				r.children[i] = append(r.children[i], claim.After)
+			}
+		}
+	}
+}
+
+// relateAndWait waits for the watches that a running controller would be woken by.
+func (r *run) relateAndWait(ctx context.Context) error {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if err := r.relate(ctx); !errors.Is(err, errWaiting) {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for related objects: %w", context.Cause(ctx))
+		}
+	}
+}

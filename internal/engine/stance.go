@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// stance is what a controller has to do with a parent, as it is now.
+type stance int
+
+const (
+	// indifferent: the parent is not in the controller's care.
+	indifferent stance = iota
+	// caring: the sync hook says what should be.
+	caring
+	// finalizing: the finalize hook says what should be left.
+	finalizing
+	// releasing: nobody is to be asked, but our finalizer is to go.
+	releasing
+	// pausing: a user wants the parent left alone.
+	pausing
+)
+
+// stanceOn looks at a parent.
+func (p *Program) stanceOn(parent *object.Object) stance {
+	selected, held := p.selects(parent), p.holds(parent)
+	switch {
+	case !selected && !held:
+		return indifferent
+	case plan.Annotation(parent, setpoint.AnnotationPaused) == "true":
+		return pausing
+	case p.Finalize == nil && held:
+		return releasing
+	case held && (parent.Deleting() || !selected):
+		return finalizing
+	case parent.Deleting() && p.Finalize != nil:
+		// Its finalize hook is done with it, or never heard of it.
+		return indifferent
+	}
+	return caring
+}
+
+// selects says whether a parent matches one of the program's selections.
+func (p *Program) selects(parent *object.Object) bool {
+	return len(p.Selections) == 0 || slices.ContainsFunc(p.Selections, func(s Selection) bool { return s.matches(parent) })
+}
+
+func (s Selection) matches(parent *object.Object) bool {
+	if s.Labels != nil && !s.Labels.Matches(parent.Labels()) {
+		return false
+	}
+	return s.Annotations == nil || s.Annotations.Matches(labels.Set(annotationsOf(parent)))
+}
+
+// holds says whether a parent carries the program's finalizer.
+func (p *Program) holds(parent *object.Object) bool {
+	return p.Finalizer != "" && slices.Contains(parent.Finalizers(), p.Finalizer)
+}

@@ -1,0 +1,64 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// conditionStamp is what the asker knows of a condition, and the hook does not.
+type conditionStamp struct {
+	generation int64
+	now        time.Time
+}
+
+// withConditions merges conditions into a status by type: into those the status
+// comes with, else into those that are there. The time of a condition moves when
+// its status does.
+func withConditions(have, want map[string]any, conditions []hook.Condition, stamp conditionStamp) {
+	if len(conditions) == 0 {
+		return
+	}
+	former, _ := have["conditions"].([]any)
+	list, given := want["conditions"].([]any)
+	if !given {
+		list = former
+	}
+	merged := append([]any(nil), list...)
+	for _, c := range conditions {
+		fields := conditionFields(c, former, stamp)
+		if i := indexOfType(merged, c.Type); i >= 0 {
+			merged[i] = fields
+			continue
+		}
+		merged = append(merged, fields)
+	}
+	want["conditions"] = merged
+}
+
+func conditionFields(c hook.Condition, former []any, stamp conditionStamp) map[string]any {
+	since := stamp.now.UTC().Format(time.RFC3339)
+	if i := indexOfType(former, c.Type); i >= 0 {
+		before := former[i].(map[string]any)
+		if at, given := before["lastTransitionTime"].(string); given && before["status"] == c.Status {
+			since = at
+		}
+	}
+	fields := map[string]any{
+		"type": c.Type, "status": c.Status, "reason": c.Reason, "message": c.Message, "lastTransitionTime": since,
+	}
+	if stamp.generation > 0 {
+		fields["observedGeneration"] = stamp.generation
+	}
+	return fields
+}
+
+// indexOfType finds the condition of a type; -1 if there is none.
+func indexOfType(list []any, kind string) int {
+	for i, item := range list {
+		if fields, isObject := item.(map[string]any); isObject && fields["type"] == kind {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,61 @@
+package plan
+
+import (
+	"encoding/json"
+	"maps"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// decorate sets the labels and annotations of a reply on its parent. Those the
+// reply does not name are left alone.
+func decorate(parent *object.Object, reply *hook.Response) (*object.Object, error) {
+	var edits []object.Edit
+	for _, field := range [...]struct {
+		name string
+		wish map[string]*string
+	}{{"labels", reply.Labels}, {"annotations", reply.Annotations}} {
+		edit, changes, err := texts(parent.Field("metadata", field.name), field.wish)
+		if err != nil {
+			return nil, err
+		}
+		if changes {
+			edit.Path = []string{"metadata", field.name}
+			edits = append(edits, edit)
+		}
+	}
+	if len(edits) == 0 {
+		return parent, nil
+	}
+	return parent.Edited(edits...)
+}
+
+// texts sets and removes members of a map of texts.
+func texts(field []byte, wish map[string]*string) (object.Edit, bool, error) {
+	if len(wish) == 0 {
+		return object.Edit{}, false, nil
+	}
+	have := map[string]string{}
+	if field != nil {
+		if err := json.Unmarshal(field, &have); err != nil {
+			return object.Edit{}, false, err
+		}
+	}
+	want := maps.Clone(have)
+	for name, value := range wish {
+		if value == nil {
+			delete(want, name)
+			continue
+		}
+		want[name] = *value
+	}
+	if maps.Equal(have, want) {
+		return object.Edit{}, false, nil
+	}
+	if len(want) == 0 {
+		return object.Edit{}, true, nil // Without a value the member goes.
+	}
+	text, err := json.Marshal(want)
+	return object.Edit{Value: text}, true, err
+}
