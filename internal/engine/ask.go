@@ -43,9 +43,7 @@ func (r *run) inputOf(parent *object.Object) uint64 {
 	var h maphash.Hash
 	h.SetSeed(inputSeed)
 	maphash.WriteComparable(&h, r.stance)
-	if r.program.Customize != nil {
-		maphash.WriteComparable(&h, r.related.Digest(r.item.Key))
-	}
+	maphash.WriteComparable(&h, r.shown.Digest)
 	if r.program.StatusWakes {
 		maphash.WriteComparable(&h, parent.Digest())
 	} else {
@@ -91,6 +89,7 @@ func (r *run) request() *hook.Request {
 		Parent:          r.parent.JSON(),
 		ParentNamespace: r.parent.Namespace(),
 		Finalizing:      r.stance == finalizing,
+		Related:         r.shown.Groups,
 		Children:        make([]hook.Group, len(r.children)),
 	}
 	for i, children := range r.children {
@@ -100,9 +99,6 @@ func (r *run) request() *hook.Request {
 			group.Objects[j] = hook.Entry{Namespace: child.Namespace(), Name: child.Name(), Object: child.JSON()}
 		}
 		request.Children[i] = group
-	}
-	if r.program.Customize != nil {
-		request.Related = r.related.Groups(r.item.Key)
 	}
 	return request
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"maps"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -40,7 +39,11 @@ type LastError struct {
 func (c *Controller) Health() Health {
 	h := Health{Synced: c.synced(), WatchErrors: map[string]error{}, Parents: c.parents.Len(), Queue: c.queue.Stats()}
 	if c.related != nil {
-		maps.Copy(h.WatchErrors, c.related.Errors())
+		for _, w := range c.related.Watches() {
+			if w.Err != nil {
+				h.WatchErrors[w.Selection.String()] = w.Err
+			}
+		}
 	}
 	for _, w := range c.watches() {
 		if err := w.view.Err(); err != nil {

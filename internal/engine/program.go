@@ -10,6 +10,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"strings"
@@ -106,7 +107,7 @@ type Revisions struct {
 type Tools struct {
 	Store *store.Store
 	// Resolve finds a kind that a customize hook names.
-	Resolve  related.Resolve
+	Resolve  func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
 	Writer   *apply.Writer
 	Observer Observer
 	Log      *slog.Logger

@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
 // maxRounds bounds how often one run asks the hook: once for what is there, once
@@ -28,9 +29,11 @@ type run struct {
 	family         plan.Family
 	// children are the observed children, in the order of the rules.
 	children [][]*object.Object
-	input    uint64
-	reply    *hook.Response
-	asked    int
+	// shown is what the hook is shown beside the children.
+	shown related.Shown
+	input uint64
+	reply *hook.Response
+	asked int
 	// began is how many children there were when the run began.
 	began int
 }

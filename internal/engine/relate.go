@@ -27,9 +27,10 @@ func (r *run) relate(ctx context.Context) error {
 			return err
 		}
 	}
-	if !r.related.Synced(r.item.Key) {
+	if len(r.related.Lacking(r.item.Key)) > 0 {
 		return errWaiting
 	}
+	r.shown = r.related.Shown(r.item.Key)
 	return nil
 }
 
@@ -40,7 +41,7 @@ func (r *run) customize(ctx context.Context) error {
 		return hookFailure("customize", err)
 	}
 	err = r.related.Set(ctx, r.item.Key, reply.Related)
-	if wrong, ok := errors.AsType[*related.RuleError](err); ok {
+	if wrong, ok := errors.AsType[*related.RuleError](err); ok && wrong.Err == nil {
 		return hookFailure("customize", &hook.MalformedError{Path: wrong.Path, Err: errors.New(wrong.Problem)})
 	}
 	if err != nil {

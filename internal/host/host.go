@@ -155,6 +155,7 @@ func (h *Host) tools() engine.Tools {
 		Writer:   apply.New(h.client, apply.Options{Observe: h.metrics.wrote}),
 		Observer: observer{h.metrics, h.events},
 		Log:      h.log,
+		Resolve:  h.resolve,
 	}
 }
 
