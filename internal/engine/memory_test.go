@@ -105,12 +105,12 @@ func TestFailures(t *testing.T) {
 		ofHook bool
 		delay  time.Duration
 	}{
-		"malformed": {hookFailure(malformed), ReasonInvalidReply, true, 0},
-		"hook":      {hookFailure(errors.New("refused")), ReasonHookFailed, true, 0},
-		"later":     {hookFailure(later), ReasonHookFailed, true, time.Minute},
+		"malformed": {hookFailure("sync", malformed), ReasonInvalidReply, true, 0},
+		"hook":      {hookFailure("sync", errors.New("refused")), ReasonHookFailed, true, 0},
+		"later":     {hookFailure("sync", later), ReasonHookFailed, true, time.Minute},
 		"write":     {failed(ReasonWriteFailed, errors.New("quota")), ReasonWriteFailed, false, 0},
 		"unnamed":   {errors.New("read it"), ReasonWriteFailed, false, 0},
-		"joined":    {errors.Join(hookFailure(malformed), failed(ReasonWriteFailed, errors.New("status"))), ReasonInvalidReply, true, 0},
+		"joined":    {errors.Join(hookFailure("sync", malformed), failed(ReasonWriteFailed, errors.New("status"))), ReasonInvalidReply, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := fmt.Errorf("wrapped: %w", c.err)
