@@ -67,11 +67,22 @@ type CompositeControllerSpec struct {
 	// +optional
 	GenerateSelector bool `json:"generateSelector,omitempty"`
 
+	// endpointConfigs hold connection settings by host, for webhooks that have none of their own.
+	// +optional
+	// +listType=map
+	// +listMapKey=host
+	// +kubebuilder:validation:MaxItems=32
+	EndpointConfigs []EndpointConfig `json:"endpointConfigs,omitempty"`
+
 	// resyncPeriodSeconds asks the hook about every parent at least this often, for logic that
 	// depends on something other than the objects it is shown. 0 means never.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ResyncPeriodSeconds int32 `json:"resyncPeriodSeconds,omitempty"`
+
+	// suspend leaves all parents and children as they are, until it is taken back. No hook is asked.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
 }
 
 // ResourceRule names a resource as the API server serves it.
@@ -99,11 +110,28 @@ type ParentResource struct {
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
+	// revisionHistory says which changes of a parent are rolled out child by child, to children with
+	// a rolling update method.
+	// +optional
+	RevisionHistory RevisionHistory `json:"revisionHistory,omitzero"`
+
 	// syncOnStatusChange also asks the hook when nothing but the status of a parent has changed. By
 	// default only changes of the spec, the labels or the annotations, and deletion, ask the hook.
 	// (In metacontroller.k8s.io this is ignoreStatusChanges, with the opposite meaning.)
 	// +optional
 	SyncOnStatusChange bool `json:"syncOnStatusChange,omitempty"`
+}
+
+// RevisionHistory says which changes of a parent make a new revision of it.
+type RevisionHistory struct {
+	// fieldPaths are dotted paths of the fields of the parent whose change makes a new revision, such as
+	// spec.template. All other fields take effect on every child at once. Default spec.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[^.]+([.][^.]+)*$')",message="a path is names of fields with dots between them, such as spec.template"
+	FieldPaths []string `json:"fieldPaths,omitempty"`
 }
 
 // ChildResource names one kind of children and says how they change.
@@ -114,29 +142,94 @@ type ChildResource struct {
 	// +optional
 	// +kubebuilder:default={}
 	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitzero"`
+
+	// apply is how what the hook wants is laid over a child that exists. Default ServerSide.
+	// +optional
+	// +kubebuilder:default=ServerSide
+	Apply ApplyStrategy `json:"apply,omitempty"`
 }
 
+// ApplyStrategy is how what the hook wants is laid over a child that exists. With ServerSide the API
+// server keeps account of whose fields are whose; with Merge an annotation of the child remembers which
+// fields were set. (In metacontroller.k8s.io a flag says it for all controllers at once.)
+//
+// +kubebuilder:validation:Enum=ServerSide;Merge
+type ApplyStrategy string
+
+// The apply strategies.
+const (
+	ApplyServerSide ApplyStrategy = "ServerSide"
+	ApplyMerge      ApplyStrategy = "Merge"
+
+	// DefaultApplyStrategy is meant by an empty ApplyStrategy.
+	DefaultApplyStrategy = ApplyServerSide
+)
+
 // UpdateStrategy says what happens to a child that differs from what the hook wants.
+//
+// +kubebuilder:validation:XValidation:rule="(!has(self.maxUnavailable) && !has(self.statusChecks)) || (has(self.method) && self.method in ['RollingRecreate', 'RollingInPlace'])",message="maxUnavailable and statusChecks go with the methods RollingRecreate and RollingInPlace"
 type UpdateStrategy struct {
 	// method is how such a child is brought in line. Default InPlace. (In metacontroller.k8s.io the
 	// default is OnDelete, with which a changed answer of the hook silently has no effect.)
 	// +optional
 	// +kubebuilder:default=InPlace
 	Method UpdateMethod `json:"method,omitempty"`
+
+	// statusChecks say when a child is well, before a rolling method goes on to the next.
+	// +optional
+	StatusChecks *StatusChecks `json:"statusChecks,omitempty"`
+
+	// maxUnavailable is how many children of this kind a rolling method may have under way, or not well,
+	// at once. Default 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
 }
 
 // UpdateMethod is a way to bring an existing child in line: OnDelete leaves it as it is until someone
-// deletes it, Recreate deletes it and creates it anew, InPlace changes the fields that differ.
+// deletes it, Recreate deletes it and creates it anew, InPlace changes the fields that differ. The
+// Rolling methods do the same to one child after the other, whenever the revision of the parent changes.
 //
-// +kubebuilder:validation:Enum=OnDelete;Recreate;InPlace
+// +kubebuilder:validation:Enum=OnDelete;Recreate;InPlace;RollingRecreate;RollingInPlace
 type UpdateMethod string
 
 // The update methods.
 const (
-	UpdateOnDelete UpdateMethod = "OnDelete"
-	UpdateRecreate UpdateMethod = "Recreate"
-	UpdateInPlace  UpdateMethod = "InPlace"
+	UpdateOnDelete        UpdateMethod = "OnDelete"
+	UpdateRecreate        UpdateMethod = "Recreate"
+	UpdateInPlace         UpdateMethod = "InPlace"
+	UpdateRollingRecreate UpdateMethod = "RollingRecreate"
+	UpdateRollingInPlace  UpdateMethod = "RollingInPlace"
 
 	// DefaultUpdateMethod is meant by an empty UpdateMethod.
 	DefaultUpdateMethod = UpdateInPlace
 )
+
+// StatusChecks say when a child is well.
+type StatusChecks struct {
+	// conditions must all be met.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []ConditionCheck `json:"conditions,omitempty"`
+}
+
+// ConditionCheck is met by a child that has a condition of this type, and this status and reason if
+// they are given.
+type ConditionCheck struct {
+	// type of the condition.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=316
+	Type string `json:"type"`
+
+	// status the condition must have, such as "True". Empty means any.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Status string `json:"status,omitempty"`
+
+	// reason the condition must have. Empty means any.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+}

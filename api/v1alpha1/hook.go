@@ -11,6 +11,16 @@ type Hooks struct {
 	// sync is asked which children, and which status, a parent should have.
 	// +required
 	Sync Hook `json:"sync"`
+
+	// finalize is asked instead of sync once a parent is to be deleted, or no longer matches the
+	// selectors of the controller. The parent stays until it answers that it is finalized.
+	// +optional
+	Finalize *Hook `json:"finalize,omitempty"`
+
+	// customize is asked which other objects to show to the other hooks. It is asked again when the
+	// parent changes.
+	// +optional
+	Customize *Hook `json:"customize,omitempty"`
 }
 
 // Hook says how one question is asked.
@@ -45,6 +55,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.url) != has(self.service)",message="set exactly one of url and service"
 // +kubebuilder:validation:XValidation:rule="has(self.path) == has(self.service)",message="path goes with service: set both, or put the path into url"
+// +kubebuilder:validation:XValidation:rule="!has(self.authorization) || !has(self.basicAuth)",message="set at most one of authorization and basicAuth"
 type Webhook struct {
 	// url is where to POST, such as https://hooks.example.com/sync.
 	// +optional
@@ -79,6 +90,26 @@ type Webhook struct {
 	// +optional
 	// +kubebuilder:default=Strict
 	Decoding Decoding `json:"decoding,omitempty"`
+
+	// etag lets the endpoint answer that its last answer still holds.
+	// +optional
+	ETag ETag `json:"etag,omitzero"`
+
+	ConnectionSettings `json:",inline"`
+}
+
+// ETag says how answers are kept for an endpoint that may answer "not modified".
+type ETag struct {
+	// enabled sends If-None-Match with each question whose last answer is kept. An endpoint may then
+	// answer 304 or 412 to say that that answer still holds.
+	// +optional
+	Enabled bool `json:"enabled,omitempty"`
+
+	// cacheTimeoutSeconds is how long an answer is kept. 0 means as long as its parent exists. (The
+	// cacheCleanupSeconds of metacontroller.k8s.io is not needed: what is past its time is dropped.)
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	CacheTimeoutSeconds int32 `json:"cacheTimeoutSeconds,omitempty"`
 }
 
 // ServiceReference names a Service of the cluster.

@@ -25,6 +25,11 @@ type ControllerStatus struct {
 	// +optional
 	Children int32 `json:"children"`
 
+	// paused is the number of parents that are left alone because they carry the annotation
+	// setpoint.dev/paused: "true".
+	// +optional
+	Paused int32 `json:"paused"`
+
 	// parentsInError is the number of parents whose latest sync failed.
 	// +optional
 	ParentsInError int32 `json:"parentsInError"`
@@ -79,6 +84,10 @@ const (
 
 	// ReasonConflictingController: another controller already has this parent resource.
 	ReasonConflictingController = "ConflictingController"
+
+	// ReasonConflictingMetacontroller: a Metacontroller runs in this cluster too, and the two would undo
+	// each other's work.
+	ReasonConflictingMetacontroller = "ConflictingMetacontroller"
 )
 
 // Reasons of ConditionReady. All but ReasonReady go with status False.
@@ -94,6 +103,12 @@ const (
 
 	// ReasonHookFailing: the hook does not answer, or not in a way that can be used.
 	ReasonHookFailing = "HookFailing"
+
+	// ReasonSuspended: the spec asks that nothing be done.
+	ReasonSuspended = "Suspended"
+
+	// ReasonReleasing: the controller is being deleted, and its finalizers are removed from its parents.
+	ReasonReleasing = "Releasing"
 
 	// ReasonNotAccepted: see ConditionAccepted.
 	ReasonNotAccepted = "NotAccepted"

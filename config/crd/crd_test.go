@@ -12,17 +12,23 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	composite := names{Kind: v1alpha1.CompositeControllerKind, Plural: v1alpha1.CompositeControllerResource}
-	ours, theirs := composite, composite
-	ours.ShortNames, ours.Categories = []string{"spcc"}, []string{"setpoint"}
-	theirs.ShortNames = []string{"cc", "cctl"}
-	want := map[string]names{setpointGroup: ours, metacontrollerGroup: theirs}
-
+	named := func(kind, plural string, more names) names {
+		more.Kind, more.Plural = kind, plural
+		return more
+	}
+	composite, composites := v1alpha1.CompositeControllerKind, v1alpha1.CompositeControllerResource
+	decorator, decorators := v1alpha1.DecoratorControllerKind, v1alpha1.DecoratorControllerResource
+	want := map[string]names{
+		ourComposite:   named(composite, composites, names{ShortNames: []string{"spcc"}, Categories: []string{"setpoint"}}),
+		ourDecorator:   named(decorator, decorators, names{ShortNames: []string{"spdc"}, Categories: []string{"setpoint"}}),
+		theirComposite: named(composite, composites, names{ShortNames: []string{"cc", "cctl"}}),
+		theirDecorator: named(decorator, decorators, names{ShortNames: []string{"dec", "decorators"}}),
+	}
 	got := map[string]names{}
-	for group, d := range definitions(t) {
-		got[group] = d.Spec.Names
+	for name, d := range definitions(t) {
+		got[name] = d.Spec.Names
 		if d.Kind != "CustomResourceDefinition" || d.Spec.Scope != "Cluster" {
-			t.Errorf("%s: kind %s, scope %s", group, d.Kind, d.Spec.Scope)
+			t.Errorf("%s: kind %s, scope %s", name, d.Kind, d.Spec.Scope)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -31,17 +37,17 @@ func TestNames(t *testing.T) {
 }
 
 func TestVersionsKeepTheirStatus(t *testing.T) {
-	for group, d := range definitions(t) {
+	for name, d := range definitions(t) {
 		v := d.Spec.Versions[0]
 		if v.Name != v1alpha1.GroupVersion.Version || !v.Served || !v.Storage {
-			t.Errorf("%s: version %s, served %v, stored %v", group, v.Name, v.Served, v.Storage)
+			t.Errorf("%s: version %s, served %v, stored %v", name, v.Name, v.Served, v.Storage)
 		}
 		if _, enabled := v.Subresources["status"]; !enabled {
-			t.Errorf("%s: no status subresource", group)
+			t.Errorf("%s: no status subresource", name)
 		}
-		for _, name := range []string{"observedGeneration", "conditions", "parents", "children", "parentsInError", "lastError"} {
-			if v.Schema.OpenAPIV3Schema.at("status", name) == nil {
-				t.Errorf("%s: status.%s would be pruned", group, name)
+		for _, field := range []string{"observedGeneration", "conditions", "parents", "children", "parentsInError", "paused", "lastError"} {
+			if v.Schema.OpenAPIV3Schema.at("status", field) == nil {
+				t.Errorf("%s: status.%s would be pruned", name, field)
 			}
 		}
 	}
@@ -49,23 +55,25 @@ func TestVersionsKeepTheirStatus(t *testing.T) {
 
 func TestBothGroupsReportAlike(t *testing.T) {
 	all := definitions(t)
-	ours, theirs := all[setpointGroup].Spec.Versions[0], all[metacontrollerGroup].Spec.Versions[0]
-	if diff := cmp.Diff(ours.AdditionalPrinterColumns, theirs.AdditionalPrinterColumns); diff != "" {
-		t.Errorf("printer columns (-ours +theirs):\n%s", diff)
-	}
-	ourStatus, theirStatus := ours.Schema.OpenAPIV3Schema.at("status"), theirs.Schema.OpenAPIV3Schema.at("status")
-	delete(ourStatus, "description")
-	delete(theirStatus, "description")
-	if diff := cmp.Diff(ourStatus, theirStatus); diff != "" {
-		t.Errorf("status (-ours +theirs):\n%s", diff)
+	for our, their := range twins {
+		ours, theirs := all[our].Spec.Versions[0], all[their].Spec.Versions[0]
+		if diff := cmp.Diff(ours.AdditionalPrinterColumns, theirs.AdditionalPrinterColumns); diff != "" {
+			t.Errorf("%s: printer columns (-ours +theirs):\n%s", our, diff)
+		}
+		ourStatus, theirStatus := ours.Schema.OpenAPIV3Schema.at("status"), theirs.Schema.OpenAPIV3Schema.at("status")
+		delete(ourStatus, "description")
+		delete(theirStatus, "description")
+		if diff := cmp.Diff(ourStatus, theirStatus); diff != "" {
+			t.Errorf("%s: status (-ours +theirs):\n%s", our, diff)
+		}
 	}
 }
 
 func TestEveryFieldIsDescribed(t *testing.T) {
-	for group := range definitions(t) {
-		for _, f := range schemaOf(t, group).fields("") {
+	for name := range definitions(t) {
+		for _, f := range schemaOf(t, name).fields("") {
 			if f.schema["description"] == nil && f.path != "metadata" {
-				t.Errorf("%s: %s has no description", group, f.path)
+				t.Errorf("%s: %s has no description", name, f.path)
 			}
 		}
 	}
@@ -73,48 +81,66 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 
 // The API server turns away a CRD of a k8s.io group without this annotation.
 func TestProtectedGroupIsAnnotated(t *testing.T) {
-	if definitions(t)[metacontrollerGroup].Metadata.Annotations["api-approved.kubernetes.io"] == "" {
-		t.Error("no api-approved.kubernetes.io annotation")
-	}
-}
-
-// testdata/metacontroller.k8s.io.txt says what the published schema asks of a spec, a line for each
-// field. One keyword more here, and a manifest that works elsewhere might be refused.
-func TestMetacontrollerSpecIsAsPublished(t *testing.T) {
-	spec := schemaOf(t, metacontrollerGroup).at("spec")
-	var got strings.Builder
-	for _, f := range spec.fields("spec") {
-		if !strings.HasPrefix(f.path, "spec.hooks.") || strings.HasPrefix(f.path, "spec.hooks.sync") {
-			got.WriteString(f.String() + "\n")
+	for _, their := range twins {
+		if definitions(t)[their].Metadata.Annotations["api-approved.kubernetes.io"] == "" {
+			t.Errorf("%s: no api-approved.kubernetes.io annotation", their)
 		}
 	}
-	want, err := os.ReadFile("testdata/metacontroller.k8s.io.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("spec (-published +ours):\n%s", diff)
+}
+
+// testdata/KIND.metacontroller.k8s.io.txt says what the published schema asks of a spec, a line for each
+// field. One keyword more here, and a manifest that works elsewhere might be refused.
+func TestMetacontrollerSpecIsAsPublished(t *testing.T) {
+	for _, their := range twins {
+		var got strings.Builder
+		for _, f := range schemaOf(t, their).at("spec").fields("spec") {
+			if !strings.HasPrefix(f.path, "spec.hooks.") || strings.HasPrefix(f.path, "spec.hooks.sync") {
+				got.WriteString(f.String() + "\n")
+			}
+		}
+		want, err := os.ReadFile("testdata/" + their + ".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got.String()); diff != "" {
+			t.Errorf("%s: spec (-published +ours):\n%s", their, diff)
+		}
 	}
 }
 
-func TestMetacontrollerHooksAreAlike(t *testing.T) {
-	hooks := schemaOf(t, metacontrollerGroup).at("spec", "hooks")
-	want := hooks.at("sync")["properties"]
-	for _, name := range []string{"finalize", "customize", "preUpdateChild", "postUpdateChild"} {
-		if diff := cmp.Diff(want, hooks.at(name)["properties"]); diff != "" {
-			t.Errorf("%s (-sync +%s):\n%s", name, name, diff)
+// One hook is what another is, in every kind of a group.
+func TestHooksAreAlike(t *testing.T) {
+	more := map[string][]string{
+		ourComposite:   {"finalize", "customize"},
+		ourDecorator:   {"sync", "finalize", "customize"},
+		theirComposite: {"finalize", "customize", "preUpdateChild", "postUpdateChild"},
+		theirDecorator: {"sync", "finalize", "customize"},
+	}
+	for our, their := range twins {
+		for _, name := range []string{our, their} {
+			_, group, _ := strings.Cut(name, ".")
+			want := schemaOf(t, "CompositeController."+group).at("spec", "hooks", "sync")["properties"]
+			for _, hook := range more[name] {
+				if diff := cmp.Diff(want, schemaOf(t, name).at("spec", "hooks", hook)["properties"]); diff != "" {
+					t.Errorf("%s: %s (-sync +%s):\n%s", name, hook, hook, diff)
+				}
+			}
 		}
 	}
 }
 
 // The defaults that the API server fills in are those that code building objects in Go relies on.
 func TestDefaultsMatchTheirConstants(t *testing.T) {
-	ours, theirs := schemaOf(t, setpointGroup).at("spec"), schemaOf(t, metacontrollerGroup).at("spec")
+	ours, theirs := schemaOf(t, ourComposite).at("spec"), schemaOf(t, theirComposite).at("spec")
+	decorator := schemaOf(t, ourDecorator).at("spec")
 	tests := map[string]struct {
 		schema schema
 		want   string
 	}{
 		"update method":        {ours.at("childResources", "updateStrategy", "method"), string(v1alpha1.DefaultUpdateMethod)},
+		"of attachments":       {decorator.at("attachments", "updateStrategy", "method"), string(v1alpha1.DefaultUpdateMethod)},
+		"apply":                {ours.at("childResources", "apply"), string(v1alpha1.DefaultApplyStrategy)},
+		"apply of attachments": {decorator.at("attachments", "apply"), string(v1alpha1.DefaultApplyStrategy)},
 		"hook version":         {ours.at("hooks", "sync", "version"), string(v1alpha1.DefaultHookVersion)},
 		"decoding":             {ours.at("hooks", "sync", "webhook", "decoding"), string(v1alpha1.DefaultDecoding)},
 		"timeout":              {ours.at("hooks", "sync", "webhook", "timeout"), v1alpha1.DefaultTimeout.String()},

@@ -10,10 +10,16 @@ import (
 	"github.com/setpoint-dev/setpoint/config/crd"
 )
 
+// The CRDs there are, by kind and group.
 const (
-	setpointGroup       = "setpoint.dev"
-	metacontrollerGroup = "metacontroller.k8s.io"
+	ourComposite   = "CompositeController.setpoint.dev"
+	theirComposite = "CompositeController.metacontroller.k8s.io"
+	ourDecorator   = "DecoratorController.setpoint.dev"
+	theirDecorator = "DecoratorController.metacontroller.k8s.io"
 )
+
+// twins pairs the kinds of our group with those of theirs.
+var twins = map[string]string{ourComposite: theirComposite, ourDecorator: theirDecorator}
 
 // definition is as much of a CustomResourceDefinition as the tests look at.
 type definition struct {
@@ -40,38 +46,38 @@ type version struct {
 	Schema                   struct{ OpenAPIV3Schema schema }
 }
 
-// definitions reads all CRDs, by group.
+// definitions reads all CRDs, by kind and group.
 func definitions(t *testing.T) map[string]definition {
 	t.Helper()
 	manifests, err := crd.All()
 	if err != nil {
 		t.Fatal(err)
 	}
-	byGroup := map[string]definition{}
+	byName := map[string]definition{}
 	for _, manifest := range manifests {
 		var d definition
 		if err := yaml.Unmarshal(manifest, &d); err != nil {
 			t.Fatal(err)
 		}
-		byGroup[d.Spec.Group] = d
+		byName[d.Spec.Names.Kind+"."+d.Spec.Group] = d
 	}
-	return byGroup
+	return byName
 }
 
-// schemaOf returns the schema of the only version of CompositeController in a group.
-func schemaOf(t *testing.T, group string) schema {
+// schemaOf returns the schema of the only version of a kind.
+func schemaOf(t *testing.T, name string) schema {
 	t.Helper()
-	d, found := definitions(t)[group]
+	d, found := definitions(t)[name]
 	if !found || len(d.Spec.Versions) != 1 {
-		t.Fatalf("want one version of one CRD in %s, got %d", group, len(d.Spec.Versions))
+		t.Fatalf("want one version of %s, got %d", name, len(d.Spec.Versions))
 	}
 	return d.Spec.Versions[0].Schema.OpenAPIV3Schema
 }
 
-// samples reads the objects of testdata/GROUP.yaml, each as its YAML.
-func samples(t *testing.T, group string) []string {
+// samples reads the objects of testdata/KIND.GROUP.yaml, each as its YAML.
+func samples(t *testing.T, name string) []string {
 	t.Helper()
-	data, err := os.ReadFile("testdata/" + group + ".yaml")
+	data, err := os.ReadFile("testdata/" + name + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

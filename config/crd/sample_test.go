@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
+	kinds "k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	metacontroller "github.com/setpoint-dev/setpoint/api/metacontroller/v1alpha1"
@@ -22,20 +23,18 @@ func TestSamplesRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for group := range definitions(t) {
-		for _, sample := range samples(t, group) {
+	for name := range definitions(t) {
+		for _, sample := range samples(t, name) {
 			want := decode(t, sample)
-			gvk := v1alpha1.GroupVersion.WithKind(want["kind"].(string))
-			gvk.Group = group
-			object, err := scheme.New(gvk)
+			object, err := scheme.New(kinds.FromAPIVersionAndKind(want["apiVersion"].(string), want["kind"].(string)))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := yaml.UnmarshalStrict([]byte(sample), object); err != nil {
-				t.Errorf("%s: %v", group, err)
+				t.Errorf("%s: %v", name, err)
 			}
 			if diff := cmp.Diff(want, encode(t, object.DeepCopyObject())); diff != "" {
-				t.Errorf("%s (-sample +object):\n%s", group, diff)
+				t.Errorf("%s (-sample +object):\n%s", name, diff)
 			}
 		}
 	}
@@ -43,14 +42,14 @@ func TestSamplesRoundTrip(t *testing.T) {
 
 // The samples are only as good as they are complete.
 func TestSamplesUseEveryField(t *testing.T) {
-	for group := range definitions(t) {
+	for name := range definitions(t) {
 		used := map[string]bool{}
-		for _, sample := range samples(t, group) {
+		for _, sample := range samples(t, name) {
 			collect(used, "", decode(t, sample))
 		}
-		for _, f := range schemaOf(t, group).fields("") {
+		for _, f := range schemaOf(t, name).fields("") {
 			if !used[f.path] {
-				t.Errorf("%s: no sample has %s", group, f.path)
+				t.Errorf("%s: no sample has %s", name, f.path)
 			}
 		}
 	}

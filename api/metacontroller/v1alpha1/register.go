@@ -6,10 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Names under which the API server serves CompositeController.
+// Names under which the API server serves the kinds.
 const (
 	CompositeControllerKind     = "CompositeController"
 	CompositeControllerResource = "compositecontrollers"
+
+	DecoratorControllerKind     = "DecoratorController"
+	DecoratorControllerResource = "decoratorcontrollers"
 )
 
 // GroupVersion is the API group and version of the kinds in this package.
@@ -17,7 +20,10 @@ var GroupVersion = schema.GroupVersion{Group: "metacontroller.k8s.io", Version: 
 
 // AddToScheme registers the kinds of this package, so that typed clients can read and write them.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &CompositeController{}, &CompositeControllerList{})
+	scheme.AddKnownTypes(GroupVersion,
+		&CompositeController{}, &CompositeControllerList{},
+		&DecoratorController{}, &DecoratorControllerList{},
+	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }
