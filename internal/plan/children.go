@@ -105,7 +105,7 @@ func (f *Family) update(action Action, desired *object.Object) (Action, error) {
 	}
 	f.note(m.fields, m.text)
 	action.After, err = objectOf(m.fields)
-	action.Verb, action.Reason = Update, where+" differs"
+	action.Verb, action.Where, action.Reason = Update, where, where+" differs"
 	return action, err
 }
 
@@ -117,7 +117,7 @@ func (f *Family) recreate(action Action, desired *object.Object) (Action, error)
 	if err != nil || m.where == "" || f.asCreated(action.Before, m) {
 		return Action{}, err
 	}
-	action.Verb, action.Desired, action.Reason = Delete, 0, m.where+" differs"
+	action.Verb, action.Desired, action.Where, action.Reason = Delete, 0, m.where, m.where+" differs"
 	return action, nil
 }
 

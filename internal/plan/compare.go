@@ -34,14 +34,7 @@ func differ(path string, a, b any) string {
 func whole(path string) string { return cmp.Or(path, ".") }
 
 func differObjects(path string, a, b map[string]any) string {
-	names := slices.Collect(maps.Keys(a))
-	for name := range b {
-		if _, both := a[name]; !both {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range namesOf(a, b) {
 		at := join(path, name)
 		left, inA := a[name]
 		right, inB := b[name]
@@ -53,6 +46,18 @@ func differObjects(path string, a, b map[string]any) string {
 		}
 	}
 	return ""
+}
+
+// namesOf are the names of the members of either, sorted.
+func namesOf(a, b map[string]any) []string {
+	names := slices.Collect(maps.Keys(a))
+	for name := range b {
+		if _, both := a[name]; !both {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func differLists(path string, a, b []any) string {

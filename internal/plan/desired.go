@@ -36,6 +36,8 @@ type Family struct {
 	// Outline remembers which fields were applied, but not what they were set
 	// to. Metacontroller's annotation has the values too.
 	Outline bool
+	// Manager is the field manager of server-side apply.
+	Manager string
 	// Mark, if set, is how a decorator knows its attachments among all that the
 	// parent owns. There is no selector then, and nothing is taken in.
 	Mark Mark

@@ -19,6 +19,7 @@ type Verb string
 const (
 	Create  Verb = "create"
 	Update  Verb = "update"
+	Apply   Verb = "apply"
 	Delete  Verb = "delete"
 	Adopt   Verb = "adopt"
 	Release Verb = "release"
@@ -98,13 +99,19 @@ type Action struct {
 	Ref object.Ref
 	// Before is the observed object; nil for Create.
 	Before *object.Object
-	// After is the object to send; nil for Delete.
+	// After is the object to send: for Apply those fields of it that are desired,
+	// for Delete nothing.
 	After *object.Object
 	// Desired is the digest of the desired child this action brings about;
 	// 0 for Delete, Adopt and Release.
 	Desired uint64
+	// Where is the path of the first field that differs, such as "spec.image";
+	// "" where the action is not about a difference.
+	Where string
 	// Reason says why, such as "missing" or "spec.image differs".
 	Reason string
+	// Manager is the field manager to write as; that of the writer if empty.
+	Manager string
 }
 
 // Plan is a list of writes in stages: the actions of one stage may be carried

@@ -15,6 +15,14 @@ import (
 var system = []string{"selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
 	"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"}
 
+// memories are the annotations in which controllers of either group remember
+// what they applied to a child.
+var memories = []string{"metacontroller.k8s.io/last-applied-configuration", "setpoint.dev/applied-fields", Applied}
+
+// Applied is the annotation by which server-side apply notices that a field was
+// dropped from the wish.
+const Applied = "setpoint.dev/applied"
+
 // wish is what a desired child asks for.
 type wish struct {
 	// fields are what to set, without nulls.

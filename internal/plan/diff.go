@@ -1,0 +1,230 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Change is a field that gets another value.
+type Change struct {
+	// Path is such as "spec.ports[port=80].nodePort". An item of a list is named
+	// by what tells it apart from the others or, where nothing does, by its place.
+	Path string
+	// Before and After are the values as JSON; nil where there is none.
+	Before, After json.RawMessage
+}
+
+// String is a line for the value before, led by "- ", and one for the value
+// after, led by "+ ", as far as there is one.
+func (c Change) String() string {
+	var lines []string
+	if c.Before != nil {
+		lines = append(lines, "- "+c.Path+": "+string(c.Before))
+	}
+	if c.After != nil {
+		lines = append(lines, "+ "+c.Path+": "+string(c.After))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Diff says what an action changes, field by field: all fields for Create and
+// Delete. It is empty when only what Setpoint remembers in annotations changes.
+// What an Apply removes is known to the server alone: carry it out as a dry run
+// and Compare to see that too.
+func Diff(a Action) ([]Change, error) {
+	switch {
+	case a.Verb == Delete:
+		return Compare(a.Before, nil)
+	case a.Verb == Apply && a.Before != nil:
+		foreseen, err := overlaid(a.Before, a.After)
+		if err != nil {
+			return nil, fmt.Errorf("compare %s: %w", a.Ref, err)
+		}
+		return Compare(a.Before, foreseen)
+	}
+	return Compare(a.Before, a.After)
+}
+
+// overlaid is an object with the fields of another laid over it.
+func overlaid(under, over *object.Object) (*object.Object, error) {
+	have, err := tree(under.JSON())
+	if err != nil {
+		return nil, err
+	}
+	want, err := tree(over.JSON())
+	if err != nil {
+		return nil, err
+	}
+	laid := merger{keys: childKeys}.objects(have, nil, want)
+	mergeOwners(laid, have, nil, want)
+	return objectOf(laid)
+}
+
+// Compare says in which fields two objects differ; either may be nil. Fields
+// that are the system's, and what Setpoint remembers in annotations, are left
+// out. The values in a Secret are masked.
+func Compare(before, after *object.Object) ([]Change, error) {
+	left, err := shown(before)
+	if err != nil {
+		return nil, err
+	}
+	right, err := shown(after)
+	if err != nil {
+		return nil, err
+	}
+	var found changes
+	for _, name := range namesOf(left, right) {
+		found.compare(name, side(left, name), side(right, name))
+	}
+	if secret(before) || secret(after) {
+		mask(found)
+	}
+	return found, nil
+}
+
+// shown is what of an object is worth showing.
+func shown(o *object.Object) (map[string]any, error) {
+	if o == nil {
+		return nil, nil //nolint:nilnil // No object has no fields.
+	}
+	fields, err := tree(o.JSON())
+	if err != nil {
+		return nil, fmt.Errorf("compare %s: %w", o.Ref(), err)
+	}
+	metadata, _ := fields["metadata"].(map[string]any)
+	for _, name := range system {
+		delete(metadata, name)
+	}
+	annotations, _ := metadata["annotations"].(map[string]any)
+	for _, key := range memories {
+		delete(annotations, key)
+	}
+	if len(annotations) == 0 {
+		delete(metadata, "annotations")
+	}
+	return fields, nil
+}
+
+// value is what a side of a comparison has in some place, if it has anything.
+type value struct {
+	of    any
+	given bool
+}
+
+func side(members map[string]any, name string) value {
+	of, given := members[name]
+	return value{of, given}
+}
+
+// changes are the differences found so far.
+type changes []Change
+
+// compare goes down to the fields in which two values differ.
+func (c *changes) compare(path string, before, after value) {
+	members, areObjects := both[map[string]any](before, after)
+	lists, areLists := both[[]any](before, after)
+	switch {
+	case areObjects:
+		for _, name := range namesOf(members[0], members[1]) {
+			c.compare(join(path, name), side(members[0], name), side(members[1], name))
+		}
+	case areLists:
+		c.lists(path, lists[0], lists[1])
+	case before.given && after.given && difference(before.of, after.of) == "":
+	default:
+		*c = append(*c, Change{Path: path, Before: before.text(), After: after.text()})
+	}
+}
+
+// both are the two values if they are of one type, and not both empty. A value
+// that is not given counts as an empty one of the other's type.
+func both[T map[string]any | []any](before, after value) ([2]T, bool) {
+	left, isLeft := before.of.(T)
+	right, isRight := after.of.(T)
+	fit := (isLeft || !before.given) && (isRight || !after.given)
+	return [2]T{left, right}, fit && len(left)+len(right) > 0
+}
+
+func (v value) text() json.RawMessage {
+	if !v.given {
+		return nil
+	}
+	// What came out of JSON goes into it.
+	text, _ := json.Marshal(v.of)
+	return text
+}
+
+// lists compares items that have one identity, or else one place.
+func (c *changes) lists(path string, before, after []any) {
+	for _, key := range childKeys {
+		left, fits := key.index(before)
+		right, fitsToo := key.index(after)
+		if fits && fitsToo {
+			c.keyed(path, key, left, right)
+			return
+		}
+	}
+	for i := range max(len(before), len(after)) {
+		c.compare(path+"["+strconv.Itoa(i)+"]", place(before, i), place(after, i))
+	}
+}
+
+func place(list []any, i int) value {
+	if i >= len(list) {
+		return value{}
+	}
+	return value{list[i], true}
+}
+
+func (c *changes) keyed(path string, key itemKey, before, after items) {
+	order := slices.Clone(before.order)
+	for _, id := range after.order {
+		if _, known := before.byID[id]; !known {
+			order = append(order, id)
+		}
+	}
+	for _, id := range order {
+		left, wasThere := before.byID[id]
+		right, isThere := after.byID[id]
+		c.compare(path+"["+key.describe(id)+"]", value{left, wasThere}, value{right, isThere})
+	}
+}
+
+// describe is such as "name=web" or "port=53,protocol=UDP".
+func (k itemKey) describe(id identity) string {
+	text := fmt.Sprintf("%s=%v", k.field, id.value)
+	if k.protocols {
+		text += ",protocol=" + id.protocol
+	}
+	return text
+}
+
+func secret(o *object.Object) bool {
+	return o != nil && o.Kind() == "Secret" && o.APIVersion() == "v1"
+}
+
+// mask hides what a Secret holds. Annotations go with the data: kubectl, for
+// one, keeps a copy of it there.
+func mask(changes []Change) {
+	for i, c := range changes {
+		field, _, _ := strings.Cut(strings.TrimPrefix(c.Path, "metadata."), ".")
+		if field, _, _ = strings.Cut(field, "["); field != "data" && field != "stringData" && field != "annotations" {
+			continue
+		}
+		before, after := `"***"`, `"***"`
+		if c.Before != nil && c.After != nil {
+			before, after = `"*** (before)"`, `"*** (after)"`
+		}
+		if c.Before != nil {
+			changes[i].Before = json.RawMessage(before)
+		}
+		if c.After != nil {
+			changes[i].After = json.RawMessage(after)
+		}
+	}
+}

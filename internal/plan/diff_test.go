@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// TestCompare reads before.yaml and after.yaml, and wants diff.txt.
+func TestCompare(t *testing.T) {
+	eachVector(t, "testdata/diff/*.txtar", func(t *testing.T, files map[string][]byte) string {
+		read := func(name string) *object.Object {
+			if one := treeOf(t, files[name]); one != nil {
+				return parse(t, jsonOf(t, one))
+			}
+			return nil
+		}
+		before, after := read("before.yaml"), read("after.yaml")
+		text := linesOf(t)(Compare(before, after))
+		if strings.Contains(text, "s3cret") || strings.Contains(text, "czNjcmV0") {
+			t.Error("a secret is shown")
+		}
+		if same := linesOf(t)(Compare(after, after)); same != "nothing\n" {
+			t.Errorf("an object differs from itself: %s", same)
+		}
+		return text
+	})
+}
+
+func linesOf(t *testing.T) func([]Change, error) string {
+	return func(changes []Change, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(changes) == 0 {
+			return "nothing\n"
+		}
+		var text strings.Builder
+		for _, c := range changes {
+			text.WriteString(c.String() + "\n")
+		}
+		return text.String()
+	}
+}
+
+func TestDiffOfEachVerb(t *testing.T) {
+	before := parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","uid":"u","ownerReferences":[{"uid":"other","name":"o"}]},"data":{"a":"1","theirs":"2"}}`)
+	after := parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","uid":"u","ownerReferences":[{"uid":"other","name":"o"}]},"data":{"a":"2"}}`)
+	applied := parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","ownerReferences":[{"uid":"parent","name":"p"}]},"data":{"a":"2","b":"3"}}`)
+	whole := `- apiVersion: "v1"` + "\n" + `- data.a: "1"`
+	for name, c := range map[string]struct {
+		action Action
+		want   string
+	}{
+		"create": {Action{Verb: Create, After: applied}, `+ data.a: "2"`},
+		"update": {Action{Verb: Update, Before: before, After: after}, "- data.a: \"1\"\n+ data.a: \"2\"\n- data.theirs: \"2\"\n"},
+		"apply": {Action{Verb: Apply, Before: before, After: applied},
+			"- data.a: \"1\"\n+ data.a: \"2\"\n+ data.b: \"3\"\n" +
+				"+ metadata.ownerReferences[name=p].name: \"p\"\n+ metadata.ownerReferences[name=p].uid: \"parent\"\n"},
+		"delete": {Action{Verb: Delete, Before: before}, whole},
+	} {
+		if got := linesOf(t)(Diff(c.action)); !strings.Contains(got, c.want) {
+			t.Errorf("%s: got\n%swant\n%s", name, got, c.want)
+		}
+	}
+}
