@@ -45,9 +45,13 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 	if !open {
 		return queue.Settled()
 	}
-	r.tellPause()
-	err := r.contained(ctx)
-	outcome, verdict := r.conclude(ctx, err)
+	outcome, verdict := Skipped, queue.Settled()
+	if r.tellPause(); r.stance != pausing {
+		outcome, verdict = r.conclude(ctx, r.contained(ctx))
+	}
+	if c.program.stanceOn(r.stored) == indifferent {
+		c.forget(item.Key)
+	}
 	c.tools.Observer.Ran(c.program.Name, outcome, item.Waited, c.tools.Now().Sub(started))
 	return verdict
 }
@@ -66,11 +70,13 @@ func (r *run) contained(ctx context.Context) (err error) {
 
 // converge does for a parent what its stance asks for.
 func (r *run) converge(ctx context.Context) error {
-	switch r.stance {
-	case pausing:
-		return nil
-	case releasing:
-		return r.release(ctx)
+	if r.stance == releasing {
+		if err := r.release(ctx); err != nil {
+			return err
+		}
+		if r.stance = r.program.stanceOn(r.stored); r.stance != caring {
+			return nil
+		}
 	}
 	if err := r.hold(ctx); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -59,5 +60,6 @@ func (s Selection) matches(parent *object.Object) bool {
 
 // holds says whether a parent carries the program's finalizer.
 func (p *Program) holds(parent *object.Object) bool {
-	return p.Finalizer != "" && slices.Contains(parent.Finalizers(), p.Finalizer)
+	return p.Finalizer != "" && bytes.Contains(parent.JSON(), []byte(p.Finalizer)) &&
+		slices.Contains(parent.Finalizers(), p.Finalizer)
 }
