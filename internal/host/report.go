@@ -104,6 +104,7 @@ func statusOf(former setpoint.ControllerStatus, generation int64, verdict findin
 		Parents:            int32Of(health.Parents),
 		Children:           int32Of(health.Children),
 		ParentsInError:     int32Of(health.InError),
+		Paused:             int32Of(health.Paused),
 		LastError:          former.LastError,
 	}
 	meta.SetStatusCondition(&status.Conditions, verdict.condition(setpoint.ConditionAccepted, generation))
