@@ -13,19 +13,41 @@ import (
 // bytes they are. Groups and objects are sorted by their keys, so that
 // identical state makes identical bytes.
 //
-// In V1 an object outside a namespaced parent's namespace has no key of its own
-// and is left out.
-func (r *Request) AppendJSON(dst []byte, v Version) []byte {
+// In V1 an object of another namespace than that of a namespaced parent has no
+// key of its own and is left out, be it a child or related.
+func (r *Request) AppendJSON(dst []byte, w Wire) []byte {
+	keys := r.keys(w.Version)
 	dst = slices.Grow(dst, r.wireSize())
 	dst = append(dst, `{"controller":`...)
 	dst = appendObject(dst, r.Controller)
-	dst = append(dst, `,"parent":`...)
+	dst = appendField(dst, w.Form.parent())
 	dst = appendObject(dst, r.Parent)
-	dst = append(dst, `,"children":`...)
-	dst = r.keys(v).appendGroups(dst, r.Children)
-	dst = append(dst, `,"related":{},"finalizing":`...)
+	dst = appendField(dst, w.Form.children())
+	dst = keys.appendGroups(dst, r.Children)
+	dst = appendField(dst, "related")
+	dst = keys.appendGroups(dst, r.Related)
+	dst = appendField(dst, "finalizing")
 	dst = strconv.AppendBool(dst, r.Finalizing)
 	return append(dst, '}')
+}
+
+// AppendJSON appends the request's wire form to dst. It is the same for all
+// kinds of controllers and in all versions.
+func (r *CustomizeRequest) AppendJSON(dst []byte) []byte {
+	dst = slices.Grow(dst, frameSize+len(r.Controller)+len(r.Parent))
+	dst = append(dst, `{"controller":`...)
+	dst = appendObject(dst, r.Controller)
+	dst = appendField(dst, "parent")
+	dst = appendObject(dst, r.Parent)
+	return append(dst, '}')
+}
+
+// appendField appends the name of a field that is not the first. It needs no
+// escapes.
+func appendField(dst []byte, name string) []byte {
+	dst = append(dst, `,"`...)
+	dst = append(dst, name...)
+	return append(dst, `":`...)
 }
 
 // Room for the punctuation around things, generously.
@@ -38,8 +60,11 @@ const (
 // wireSize is at least the length of the wire form, unless a name needs
 // escapes: one allocation does.
 func (r *Request) wireSize() int {
-	size := frameSize + len(r.Controller) + len(r.Parent)
-	for _, g := range r.Children {
+	return frameSize + len(r.Controller) + len(r.Parent) + sizeOf(r.Children) + sizeOf(r.Related)
+}
+
+func sizeOf(groups []Group) (size int) {
+	for _, g := range groups {
 		size += groupSize + len(g.Kind) + len(g.APIVersion)
 		for _, e := range g.Objects {
 			size += entrySize + len(e.Namespace) + len(e.Name) + len(e.Object)

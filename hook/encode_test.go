@@ -22,8 +22,8 @@ func TestAppendJSONVectors(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			v := readVector(t, file)
-			checkWire(t, v.Request.AppendJSON(nil, hook.V1), v.V1)
-			checkWire(t, v.Request.AppendJSON(nil, hook.V2), v.V2)
+			checkWire(t, v.Request.AppendJSON(nil, hook.Wire{Version: hook.V1}), v.V1)
+			checkWire(t, v.Request.AppendJSON(nil, hook.Wire{Version: hook.V2}), v.V2)
 		})
 	}
 }
@@ -65,7 +65,7 @@ func checkWire(t *testing.T, got, want []byte) {
 
 func TestAppendJSONAppends(t *testing.T) {
 	req := hook.Request{Parent: json.RawMessage(`{}`)}
-	got := string(req.AppendJSON([]byte("before "), hook.V2))
+	got := string(req.AppendJSON([]byte("before "), hook.Wire{Version: hook.V2}))
 	want := `before {"controller":null,"parent":{},"children":{},"related":{},"finalizing":false}`
 	if got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -79,9 +79,9 @@ func TestAppendJSONAgreesWithEncodingJSON(t *testing.T) {
 	for range 500 {
 		req := randomRequest(random)
 		for _, version := range []hook.Version{hook.V1, hook.V2} {
-			checkWire(t, req.AppendJSON(nil, version), slowly(t, req, version))
+			checkWire(t, req.AppendJSON(nil, hook.Wire{Version: version}), slowly(t, req, version))
 			shuffle(random, req)
-			checkWire(t, req.AppendJSON(nil, version), slowly(t, req, version))
+			checkWire(t, req.AppendJSON(nil, hook.Wire{Version: version}), slowly(t, req, version))
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestAppendJSONLeavesTheRequestAlone(t *testing.T) {
 	req := randomRequest(random)
 	shuffle(random, req)
 	before := clone(req)
-	req.AppendJSON(nil, hook.V2)
+	req.AppendJSON(nil, hook.Wire{Version: hook.V2})
 	if !reflect.DeepEqual(req, before) {
 		t.Error("the request was changed")
 	}
@@ -186,7 +186,7 @@ func BenchmarkAppendJSON(b *testing.B) {
 	req := benchRequest(10)
 	b.ReportAllocs()
 	for b.Loop() {
-		req.AppendJSON(nil, hook.V2)
+		req.AppendJSON(nil, hook.Wire{Version: hook.V2})
 	}
 }
 

@@ -20,7 +20,7 @@ func FuzzDecodeResponse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, mode := range modes {
-			resp, err := hook.DecodeResponse(data, mode)
+			resp, err := hook.DecodeResponse(data, hook.Wire{Decoding: mode})
 			if err != nil {
 				refused(t, resp, err)
 				continue

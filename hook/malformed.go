@@ -101,13 +101,19 @@ func describe(kind jsontext.Kind) string {
 }
 
 // suggestion is `; did you mean "children"?`, or nothing.
-func suggestion(name string) string {
-	for _, field := range replyFields() {
-		if resembles(name, field) {
+func suggestion(name string, fields []string) string {
+	for _, field := range fields {
+		if resembles(name, field) || isCousin(name, field) {
 			return fmt.Sprintf("; did you mean %q?", field)
 		}
 	}
 	return ""
+}
+
+// isCousin says that the other form calls the field by this name.
+func isCousin(name, field string) bool {
+	ours, theirs := Composite.children(), Decorator.children()
+	return name == theirs && field == ours || name == ours && field == theirs
 }
 
 // resembles says whether a name may be a misspelling of a field: at most two

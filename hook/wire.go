@@ -1,6 +1,46 @@
 package hook
 
-import "time"
+// Wire is how a hook's questions and answers are written. The zero value is
+// version v1 for a composite, read strictly.
+type Wire struct {
+	Version  Version
+	Form     Form
+	Decoding Decoding
+}
+
+// Form is whom a hook serves. It decides what things are called.
+type Form uint8
+
+const (
+	// Composite speaks of a parent and its children.
+	Composite Form = iota
+	// Decorator speaks of an object and its attachments. Its replies may set
+	// labels and annotations of the object.
+	Decorator
+)
+
+// String is "composite" or "decorator".
+func (f Form) String() string {
+	if f == Decorator {
+		return "decorator"
+	}
+	return "composite"
+}
+
+// parent and children are the words of the form for them.
+func (f Form) parent() string {
+	if f == Decorator {
+		return "object"
+	}
+	return "parent"
+}
+
+func (f Form) children() string {
+	if f == Decorator {
+		return "attachments"
+	}
+	return "children"
+}
 
 // Version is a version of the wire form. It decides by which key an object
 // goes within its group.
@@ -27,14 +67,16 @@ func (v Version) String() string {
 type Decoding uint8
 
 const (
-	// Strict wants children to be given, no field that is not known, and no
-	// field twice.
+	// Strict wants the list that the reply is about (of children, or of rules)
+	// to be given, no field that is not known, and no field twice.
 	Strict Decoding = iota
-	// StrictOptional is Strict but that children may be left out or null: with
-	// no unknown field beside it, that cannot be a misspelling.
+	// StrictOptional is what Metacontroller calls strict. The list may be left
+	// out or null: with no unknown field beside it, that cannot be a
+	// misspelling. The fields that Metacontroller does not know (events,
+	// conditions and message) are unknown.
 	StrictOptional
 	// Loose passes over fields that it does not know and takes the last of
-	// two, as long as children is given once, or is left out with nothing
+	// two, as long as that list is given once, or is left out with nothing
 	// beside that might be a misspelling of it.
 	Loose
 )
@@ -50,18 +92,6 @@ func (d Decoding) String() string {
 	return "strict"
 }
 
-// maxResync keeps a nonsensical resyncAfterSeconds from overflowing a clock.
-const maxResync = 365 * 24 * time.Hour
-
-// The fields of a reply.
-const (
-	fieldStatus    = "status"
-	fieldChildren  = "children"
-	fieldResync    = "resyncAfterSeconds"
-	fieldFinalized = "finalized"
-)
-
-// replyFields is what a misspelt field is compared with.
-func replyFields() []string {
-	return []string{fieldChildren, fieldStatus, fieldResync, fieldFinalized}
-}
+// additions says whether replies may have the fields that Metacontroller does
+// not know.
+func (d Decoding) additions() bool { return d != StrictOptional }

@@ -115,8 +115,7 @@ func (s *composite) connect(env Environment, into *Compiled) error {
 	name := into.Name
 	hooked, err := webhook.New(webhook.Config{
 		URL:         s.sync.url,
-		Version:     s.sync.version,
-		Decoding:    s.sync.decoding,
+		Wire:        hook.Wire{Version: s.sync.version, Decoding: s.sync.decoding},
 		Timeout:     s.sync.timeout,
 		Concurrency: env.Workers,
 		UserAgent:   env.UserAgent,

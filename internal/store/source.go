@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	machinery "k8s.io/apimachinery/pkg/watch"
@@ -183,6 +184,9 @@ func withoutPorts(err error) error {
 
 func (s *source) get(ctx context.Context, options metav1.ListOptions) (io.ReadCloser, error) {
 	options.LabelSelector = s.selection.Labels
+	if s.selection.Name != "" {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.selection.Name).String()
+	}
 	return s.client.Get().
 		AbsPath(s.selection.Resource.Path(s.selection.Namespace, "")).
 		SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion).

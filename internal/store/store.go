@@ -30,6 +30,9 @@ type Selection struct {
 	Resource object.Resource
 	// Namespace is empty for all of them.
 	Namespace string
+	// Name is that of the only object wanted; empty for all of them. Who may
+	// read nothing but that object may have it watched.
+	Name string
 	// Labels is a label selector that the API server applies; empty selects all.
 	Labels string
 	// Metadata asks for nothing but the metadata of objects, for kinds whose
@@ -42,6 +45,9 @@ func (s Selection) String() string {
 	text := s.Resource.String()
 	if s.Namespace != "" {
 		text += " in " + s.Namespace
+	}
+	if s.Name != "" {
+		text += " named " + s.Name
 	}
 	if s.Labels != "" {
 		text += " with " + s.Labels
@@ -112,7 +118,7 @@ func New(client rest.Interface, options Options) *Store {
 // not call Wrote, Removed or Close.
 func (s *Store) Watch(selection Selection, handle func(Event)) *View {
 	selection.Labels = canonical(selection.Labels)
-	v := &View{handle: handle, ready: make(chan struct{})}
+	v := &View{handle: handle, ready: make(chan struct{}), settled: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.watches[selection]

@@ -15,9 +15,10 @@ type View struct {
 	handle  func(Event)
 	release func()
 	ready   chan struct{}
+	settled chan struct{}
 
 	// Guarded by watch.order.
-	told, closed bool
+	told, wasSettled, closed bool
 }
 
 // Get returns an object, or nil where there is none.
@@ -71,6 +72,10 @@ func (v *View) Len() int {
 // Ready is closed when all objects have been listed once and the view's handler
 // has been told of them.
 func (v *View) Ready() <-chan struct{} { return v.ready }
+
+// Settled is closed when Ready is, or before that when the watch has failed and
+// Err says how: there is nothing to be gained by waiting any longer.
+func (v *View) Settled() <-chan struct{} { return v.settled }
 
 // Synced says that Ready is closed.
 func (v *View) Synced() bool {

@@ -51,6 +51,7 @@ func newWatch(selection Selection, options Options) *watch {
 		w.selector = selector
 	}
 	w.health.changed = func(err error) {
+		w.failed(err)
 		logHealth(options.Log, selection, err)
 		options.OnHealth(selection, err)
 	}
@@ -132,6 +133,21 @@ func (w *watch) join(v *View) {
 	if w.synced.Load() {
 		v.markReady()
 	}
+	if w.health.current() != nil {
+		v.markSettled()
+	}
+}
+
+// failed tells the views that wait for the first list that it may be long.
+func (w *watch) failed(err error) {
+	if err == nil {
+		return
+	}
+	w.order.Lock()
+	defer w.order.Unlock()
+	for _, v := range w.views {
+		v.markSettled()
+	}
 }
 
 // markReady is called with the order held.
@@ -139,6 +155,15 @@ func (v *View) markReady() {
 	if !v.told {
 		v.told = true
 		close(v.ready)
+		v.markSettled()
+	}
+}
+
+// markSettled is called with the order held.
+func (v *View) markSettled() {
+	if !v.wasSettled {
+		v.wasSettled = true
+		close(v.settled)
 	}
 }
 
@@ -155,7 +180,8 @@ func (w *watch) leave(v *View) {
 // selects says whether the watch is to bring the object.
 func (w *watch) selects(o *object.Object) bool {
 	here := w.selection.Namespace == "" || w.selection.Namespace == o.Namespace()
-	return here && w.selector.Matches(o.Labels())
+	meant := w.selection.Name == "" || w.selection.Name == o.Name()
+	return here && meant && w.selector.Matches(o.Labels())
 }
 
 // stat is called with the store's lock held, which a handler may be waiting for:

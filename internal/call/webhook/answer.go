@@ -80,9 +80,7 @@ func size(bytes int64) string {
 
 // refusal is what an answer other than 200 means.
 func (w *Webhook) refusal(answer *http.Response, ex *Exchange) error {
-	head, _ := io.ReadAll(io.LimitReader(answer.Body, maxDrained))
-	ex.BytesIn = len(head)
-
+	head := drain(answer, ex)
 	text := "answered " + strings.TrimSpace(strconv.Itoa(answer.StatusCode)+" "+http.StatusText(answer.StatusCode))
 	if to := answer.Header.Get("Location"); to != "" && answer.StatusCode/100 == 3 {
 		return fmt.Errorf("%s, pointing to %s; redirects are not followed: ask there", text, quote(to))
@@ -103,6 +101,14 @@ func (w *Webhook) refusal(answer *http.Response, ex *Exchange) error {
 		return &hook.RetryAfterError{After: after, Err: err}
 	}
 	return err
+}
+
+// drain reads an unwanted reply, up to a point, so that its connection can be
+// kept.
+func drain(answer *http.Response, ex *Exchange) []byte {
+	head, _ := io.ReadAll(io.LimitReader(answer.Body, maxDrained))
+	ex.BytesIn = len(head)
+	return head
 }
 
 // retryAfter reads seconds or a date; 0 if it is neither or no time from now,

@@ -177,7 +177,7 @@ func TestObserve(t *testing.T) {
 			t.Errorf("observed %+v of a call with error %v", last, err)
 		}
 	}
-	out := len(question().AppendJSON(nil, hook.V1))
+	out := len(question().AppendJSON(nil, hook.Wire{Version: hook.V1}))
 	if e := seen[0]; e.Code != 200 || e.BytesOut != out || e.BytesIn != 15 {
 		t.Errorf("observed %+v", e)
 	}

@@ -50,7 +50,7 @@ func (w *Webhook) broken(asked, limited context.Context, err error) error {
 func (w *Webhook) late(err error) error {
 	// The address behind a name may have gone without closing its
 	// connections: the next calls had better dial anew.
-	w.transport.CloseIdleConnections()
+	w.links.hangUp()
 	if p, ok := errors.AsType[*partial](err); ok {
 		return fmt.Errorf("no complete answer within %v, only %d bytes", w.timeout, p.got)
 	}

@@ -7,5 +7,5 @@ import (
 
 // Trust lets a test's own certificate authority speak for a server.
 func (w *Webhook) Trust(roots *x509.CertPool) {
-	w.transport.TLSClientConfig = &tls.Config{RootCAs: roots}
+	w.links.change(&Credentials{TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}})
 }

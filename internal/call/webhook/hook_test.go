@@ -15,7 +15,7 @@ func TestHook(t *testing.T) {
 	hooktest.Run(t, func(t *testing.T, logic hook.Hook) hook.Hook {
 		server := httptest.NewServer(hooktest.Handler(logic))
 		t.Cleanup(server.Close)
-		return open(t, webhook.Config{URL: server.URL, Version: hook.V2})
+		return open(t, webhook.Config{URL: server.URL, Wire: hook.Wire{Version: hook.V2}})
 	})
 }
 
@@ -36,7 +36,7 @@ func openHTTP2(t *testing.T, handler http.Handler) *webhook.Webhook {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	w := open(t, webhook.Config{URL: server.URL, Version: hook.V2})
+	w := open(t, webhook.Config{URL: server.URL, Wire: hook.Wire{Version: hook.V2}})
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	w.Trust(roots)

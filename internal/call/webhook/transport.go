@@ -1,7 +1,7 @@
 package webhook
 
 import (
-	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"net"
 	"net/http"
@@ -25,16 +25,15 @@ const (
 	maxHeader = 256 << 10
 )
 
-type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
-
 // newTransport is made for one host that is asked by so many at a time.
-func newTransport(dial dialer, timeout time.Duration, concurrency int) *http.Transport {
+func newTransport(c Config, secured *tls.Config) *http.Transport {
 	t := &http.Transport{
-		DialContext:            dial,
+		DialContext:            c.Dial,
+		TLSClientConfig:        secured.Clone(), // configuring HTTP/2 changes it
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
-		TLSHandshakeTimeout:    timeout,
-		MaxIdleConnsPerHost:    concurrency,
+		TLSHandshakeTimeout:    c.Timeout,
+		MaxIdleConnsPerHost:    c.Concurrency,
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHeader,
 		WriteBufferSize:        bufferSize,
@@ -43,9 +42,9 @@ func newTransport(dial dialer, timeout time.Duration, concurrency int) *http.Tra
 		// and a compressed reply could unpack to any size.
 		DisableCompression: true,
 	}
-	if dial == nil {
+	if c.Dial == nil {
 		t.Proxy = http.ProxyFromEnvironment
-		t.DialContext = (&net.Dialer{Timeout: timeout, KeepAlive: keepAlive}).DialContext
+		t.DialContext = (&net.Dialer{Timeout: c.Timeout, KeepAlive: keepAlive}).DialContext
 	}
 	return t
 }

@@ -1,20 +1,18 @@
 // Package webhook calls a hook that answers over HTTP.
 //
 // Here live the connections to one webhook, the exchange of one question for
-// one answer, and the words for what goes wrong on the way. The wire form lives
-// in hook; what a failed call leads to is the engine's business; who has which
-// URL is decided in compile, which makes the webhooks.
+// one answer, the replies kept for hooks that speak of ETags, and the words for
+// what goes wrong on the way. The wire form lives in hook; where credentials
+// come from, in credential; what a failed call leads to is the engine's
+// business; who has which URL is decided in compile, which makes the webhooks.
 package webhook
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -31,10 +29,9 @@ const (
 // Config is one webhook. Only the URL has to be given.
 type Config struct {
 	// URL is http or https. A user and password in it are sent as basic
-	// authentication.
-	URL      string
-	Version  hook.Version
-	Decoding hook.Decoding
+	// authentication, unless there are credentials with an Authorization.
+	URL  string
+	Wire hook.Wire
 	// Timeout bounds a call from dialling to the last byte; 10 seconds if it
 	// is not above zero.
 	Timeout time.Duration
@@ -46,14 +43,31 @@ type Config struct {
 	Concurrency int
 	// UserAgent is "setpoint" if empty.
 	UserAgent string
+	// Credentials are asked for at every call, which fails with their error. It
+	// must be quick while nothing changes, and return when ctx is done. Nil
+	// stands for none.
+	Credentials func(ctx context.Context) (*Credentials, error)
+	// ETag lets replies be used again.
+	ETag ETag
 	// Dial replaces the way to the network, and any proxy.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Observe is told of every call after it, from the caller's goroutine.
 	Observe func(Exchange)
 }
 
+// Question is what a call asked.
+type Question string
+
+// The questions.
+const (
+	Sync      Question = "sync"
+	Finalize  Question = "finalize"
+	Customize Question = "customize"
+)
+
 // Exchange is what one call came to.
 type Exchange struct {
+	Question Question
 	// Code is the HTTP status code, 0 if none arrived.
 	Code int
 	// Duration is from the question to the answer understood.
@@ -65,18 +79,23 @@ type Exchange struct {
 	Err error
 }
 
-// Webhook is a hook.Hook.
+// Webhook is a hook.Hook and a hook.Customizer: the questions differ in their
+// wire form alone.
 type Webhook struct {
-	url       *url.URL
-	shown     string
-	version   hook.Version
-	decoding  hook.Decoding
-	timeout   time.Duration
-	maxReply  int64
-	header    http.Header
-	transport *http.Transport
-	observe   func(Exchange)
+	url      *url.URL
+	shown    string
+	wire     hook.Wire
+	timeout  time.Duration
+	maxReply int64
+	links    *links
+	kept     *replies
+	observe  func(Exchange)
 }
+
+var (
+	_ hook.Hook       = &Webhook{}
+	_ hook.Customizer = &Webhook{}
+)
 
 // New makes a webhook. It does not connect.
 func New(c Config) (*Webhook, error) {
@@ -84,29 +103,66 @@ func New(c Config) (*Webhook, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Webhook{
+	c.Timeout = positive(c.Timeout, defaultTimeout)
+	c.Concurrency = positive(c.Concurrency, defaultConcurrency)
+	c.UserAgent = cmp.Or(c.UserAgent, defaultUserAgent)
+	return &Webhook{
 		url:      target,
 		shown:    shown(target),
-		version:  c.Version,
-		decoding: c.Decoding,
-		timeout:  positive(c.Timeout, defaultTimeout),
+		wire:     c.Wire,
+		timeout:  c.Timeout,
 		maxReply: positive(c.MaxReply, defaultMaxReply),
-		header:   newHeader(target.User, cmp.Or(c.UserAgent, defaultUserAgent)),
+		links:    newLinks(c, target.User),
+		kept:     newReplies(c.ETag),
 		observe:  c.Observe,
-	}
-	w.transport = newTransport(c.Dial, w.timeout, positive(c.Concurrency, defaultConcurrency))
-	return w, nil
+	}, nil
 }
 
 // Close lets go of the connections that are not in use. A closed webhook can
 // still be called.
-func (w *Webhook) Close() { w.transport.CloseIdleConnections() }
+func (w *Webhook) Close() { w.links.hangUp() }
 
 // Call implements hook.Hook.
 func (w *Webhook) Call(ctx context.Context, req *hook.Request) (*hook.Response, error) {
-	var ex Exchange
+	var resp *hook.Response
+	q := question{
+		kind: Sync,
+		// The body is made anew for every call: the transport may go on
+		// reading it after the answer has come.
+		body:   req.AppendJSON(nil, w.wire),
+		parent: req.Parent,
+		read: func(data []byte) (err error) {
+			resp, err = hook.DecodeResponse(data, w.wire)
+			return err
+		},
+	}
+	if req.Finalizing {
+		q.kind = Finalize
+	}
+	err := w.ask(ctx, q)
+	return resp, err
+}
+
+// Customize implements hook.Customizer.
+func (w *Webhook) Customize(ctx context.Context, req *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
+	var resp *hook.CustomizeResponse
+	err := w.ask(ctx, question{
+		kind:   Customize,
+		body:   req.AppendJSON(nil),
+		parent: req.Parent,
+		read: func(data []byte) (err error) {
+			resp, err = hook.DecodeCustomizeResponse(data, w.wire.Decoding)
+			return err
+		},
+	})
+	return resp, err
+}
+
+// ask puts a question and tells the observer how it went.
+func (w *Webhook) ask(ctx context.Context, q question) error {
+	ex := Exchange{Question: q.kind, BytesOut: len(q.body)}
 	began := time.Now()
-	resp, err := w.exchange(ctx, req, &ex)
+	err := w.exchange(ctx, q, &ex)
 	if err != nil {
 		err = fmt.Errorf("POST %s: %w", w.shown, err)
 	}
@@ -114,48 +170,7 @@ func (w *Webhook) Call(ctx context.Context, req *hook.Request) (*hook.Response, 
 		ex.Duration, ex.Err = time.Since(began), err
 		w.observe(ex)
 	}
-	return resp, err
-}
-
-func (w *Webhook) exchange(ctx context.Context, req *hook.Request, ex *Exchange) (*hook.Response, error) {
-	limited, cancel := context.WithTimeout(ctx, w.timeout)
-	defer cancel()
-
-	// The body is made anew for every call: the transport may go on reading
-	// it after the answer has come.
-	body := req.AppendJSON(nil, w.version)
-	ex.BytesOut = len(body)
-	answer, err := w.transport.RoundTrip(w.post(limited, body))
-	if err != nil {
-		return nil, w.broken(ctx, limited, err)
-	}
-	defer answer.Body.Close()
-
-	ex.Code = answer.StatusCode
-	if answer.StatusCode != http.StatusOK {
-		return nil, w.refusal(answer, ex)
-	}
-	data, err := w.read(answer)
-	ex.BytesIn = len(data)
-	if err != nil {
-		return nil, w.broken(ctx, limited, err)
-	}
-	return hook.DecodeResponse(data, w.decoding)
-}
-
-func (w *Webhook) post(ctx context.Context, body []byte) *http.Request {
-	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	first, _ := open()
-	req := &http.Request{
-		Method:        http.MethodPost,
-		URL:           w.url,
-		Host:          w.url.Host,
-		Header:        w.header,
-		Body:          first,
-		GetBody:       open,
-		ContentLength: int64(len(body)),
-	}
-	return req.WithContext(ctx)
+	return err
 }
 
 func parseURL(raw string) (*url.URL, error) {

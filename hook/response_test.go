@@ -51,7 +51,7 @@ func TestDecodeResponse(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				resp, err := hook.DecodeResponse([]byte(c.reply), mode)
+				resp, err := hook.DecodeResponse([]byte(c.reply), hook.Wire{Decoding: mode})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -134,7 +134,7 @@ func TestDecodeResponseMalformed(t *testing.T) {
 		{"children null", strict, `{"children":null}`, `children: must be a list ([] for none), is null`},
 		{"children misspelt", known, `{"childern":[]}`, `childern: unknown field; did you mean "children"?`},
 		{"children in capitals", known, `{"Children":[]}`, `Children: unknown field; did you mean "children"?`},
-		{"unknown field", known, `{"children":[],"message":"hi"}`, `message: unknown field`},
+		{"unknown field", known, `{"children":[],"note":"hi"}`, `note: unknown field`},
 		{"odd unknown field", known, `{"a.b/c":1}`, `["a.b/c"]: unknown field`},
 		{"children misspelt", loose, `{"childs":[],"status":{}}`, `childs: unknown field, and children is missing; did you mean "children"?; answer [] for none`},
 		{"resync misspelt", known, `{"children":[],"resyncAfter":1}`, `resyncAfter: unknown field; did you mean "resyncAfterSeconds"?`},
@@ -155,7 +155,7 @@ func TestDecodeResponseMalformed(t *testing.T) {
 
 func checkMalformed(t *testing.T, reply string, mode hook.Decoding, want string) {
 	t.Helper()
-	resp, err := hook.DecodeResponse([]byte(reply), mode)
+	resp, err := hook.DecodeResponse([]byte(reply), hook.Wire{Decoding: mode})
 	if resp != nil {
 		t.Errorf("got response %s", show(resp))
 	}
@@ -177,7 +177,7 @@ func TestDecodeResponseErrorIsShort(t *testing.T) {
 		`{"children":[` + long,
 	} {
 		for _, mode := range modes {
-			_, err := hook.DecodeResponse([]byte(reply), mode)
+			_, err := hook.DecodeResponse([]byte(reply), hook.Wire{Decoding: mode})
 			if err == nil || len(err.Error()) > 400 {
 				t.Errorf("%s: error of %d bytes", mode, len(fmt.Sprint(err)))
 			}
@@ -187,7 +187,7 @@ func TestDecodeResponseErrorIsShort(t *testing.T) {
 
 // What is returned can be appended to without running into its neighbours.
 func TestDecodeResponseChildrenAreApart(t *testing.T) {
-	resp, err := hook.DecodeResponse([]byte(`{"status":{},"children":[`+pod+`,`+pod+`]}`), hook.Strict)
+	resp, err := hook.DecodeResponse([]byte(`{"status":{},"children":[`+pod+`,`+pod+`]}`), hook.Wire{Decoding: hook.Strict})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestDecodeResponseChildrenAreApart(t *testing.T) {
 
 func TestResyncIsNeverNegative(t *testing.T) {
 	for _, seconds := range []string{"1e308", "-1e308", "9223372036.854775807", "9223372037", "0.0000000001"} {
-		resp, err := hook.DecodeResponse([]byte(`{"children":[],"resyncAfterSeconds":`+seconds+`}`), hook.Loose)
+		resp, err := hook.DecodeResponse([]byte(`{"children":[],"resyncAfterSeconds":`+seconds+`}`), hook.Wire{Decoding: hook.Loose})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func BenchmarkDecodeResponse(b *testing.B) {
 			b.SetBytes(int64(len(reply)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := hook.DecodeResponse(reply, mode); err != nil {
+				if _, err := hook.DecodeResponse(reply, hook.Wire{Decoding: mode}); err != nil {
 					b.Fatal(err)
 				}
 			}

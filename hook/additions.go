@@ -1,0 +1,158 @@
+package hook
+
+import (
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// The types of an Event.
+const (
+	eventNormal  = "Normal"
+	eventWarning = "Warning"
+)
+
+// event reads one event to be told at the parent.
+func (r *responseReader) event() error {
+	e := Event{Type: eventNormal}
+	err := r.members(func(name []byte) error {
+		switch string(name) {
+		case "type":
+			return r.word(&e.Type)
+		case "reason":
+			return r.word(&e.Reason)
+		case "message":
+			return r.word(&e.Message)
+		}
+		return r.stray(name, []string{"type", "reason", "message"})
+	})
+	if err != nil {
+		return err
+	}
+	if e.Type != eventNormal && e.Type != eventWarning {
+		return r.fault(".type", "must be Normal or Warning, is %q", shorten(e.Type))
+	}
+	r.out.Events = append(r.out.Events, e)
+	return r.reason(e.Reason)
+}
+
+// condition reads one condition of the parent's status.
+func (r *responseReader) condition() error {
+	var c Condition
+	err := r.members(func(name []byte) error {
+		switch string(name) {
+		case "type":
+			return r.word(&c.Type)
+		case "status":
+			return r.word(&c.Status)
+		case "reason":
+			return r.word(&c.Reason)
+		case "message":
+			return r.word(&c.Message)
+		case "lastTransitionTime", "observedGeneration":
+			// Whoever writes a whole metav1.Condition cannot leave them out,
+			// and whoever reads this knows them better.
+			return r.skip()
+		}
+		return r.stray(name, []string{"type", "status", "reason", "message"})
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.checkCondition(c); err != nil {
+		return err
+	}
+	r.out.Conditions = append(r.out.Conditions, c)
+	return nil
+}
+
+func (r *responseReader) checkCondition(c Condition) error {
+	if err := r.conditionType(c.Type); err != nil {
+		return err
+	}
+	switch c.Status {
+	case "True", "False", "Unknown":
+		return r.reason(c.Reason)
+	case "":
+		return r.fault(".status", "required")
+	}
+	return r.fault(".status", "must be True, False or Unknown, is %q", shorten(c.Status))
+}
+
+func (r *responseReader) conditionType(name string) error {
+	if name == "" {
+		return r.fault(".type", "required")
+	}
+	if wrong := validation.IsQualifiedName(name); len(wrong) > 0 {
+		return r.fault(".type", "%q: must be a word in CamelCase, such as Ready", shorten(name))
+	}
+	for _, other := range r.out.Conditions {
+		if other.Type == name {
+			return r.fault(".type", "%q is given twice", name)
+		}
+	}
+	return nil
+}
+
+// reasonForm and maxReason are what metav1 asks of a condition's reason.
+var reasonForm = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
+
+const maxReason = 1024
+
+func (r *responseReader) reason(word string) error {
+	switch {
+	case word == "":
+		return r.fault(".reason", "required")
+	case len(word) > maxReason || !reasonForm.MatchString(word):
+		return r.fault(".reason", "%q: must be a word in CamelCase, such as QuotaExceeded", shorten(word))
+	}
+	return nil
+}
+
+// markRules are what the API server asks of labels, or of annotations.
+type markRules struct{ key, value func(string) []string }
+
+var (
+	labelRules      = markRules{key: validation.IsQualifiedName, value: validation.IsValidLabelValue}
+	annotationRules = markRules{
+		key:   func(key string) []string { return validation.IsQualifiedName(strings.ToLower(key)) },
+		value: func(string) []string { return nil },
+	}
+)
+
+// marks reads labels or annotations to be set, or, where null, removed.
+func (r *responseReader) marks(into *map[string]*string, rules markRules) error {
+	*into = nil
+	if r.null() {
+		return r.skip()
+	}
+	marks := map[string]*string{}
+	err := r.members(func(name []byte) error {
+		key := string(name)
+		if wrong := rules.key(key); len(wrong) > 0 {
+			return r.fault("", "invalid key: %s", wrong[0])
+		}
+		value, err := r.mark(rules)
+		marks[key] = value
+		return err
+	})
+	if len(marks) > 0 {
+		*into = marks
+	}
+	return err
+}
+
+func (r *responseReader) mark(rules markRules) (*string, error) {
+	if r.null() {
+		return nil, r.skip()
+	}
+	var value string
+	if err := r.word(&value); err != nil {
+		return nil, err
+	}
+	if wrong := rules.value(value); len(wrong) > 0 {
+		return nil, r.fault("", "invalid value: %s", wrong[0])
+	}
+	return &value, nil
+}

@@ -1,0 +1,214 @@
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// reader walks a reply once. What it hands out points into data.
+type reader struct {
+	data     []byte
+	dec      *jsontext.Decoder
+	decoding Decoding
+
+	// unknown is the first field of the reply itself that was passed over.
+	unknown string
+}
+
+func newReader(data []byte, d Decoding) reader {
+	return reader{
+		data:     data,
+		dec:      jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(d == Loose)),
+		decoding: d,
+	}
+}
+
+// list is the field that a reply is about. That it was there must be certain
+// before anything is made of its absence.
+type list struct {
+	name  string
+	given bool
+}
+
+// whole reads the reply: an object, and nothing after it.
+func (r *reader) whole(field func(name []byte) error) error {
+	if err := r.members(field); err != nil {
+		return err
+	}
+	switch _, err := r.dec.ReadToken(); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return err
+	}
+	return &MalformedError{Err: errors.New("more than one JSON value")}
+}
+
+// complete decides what it means that the list was not there.
+func (r *reader) complete(l list, fields []string) error {
+	switch {
+	case l.given:
+		return nil
+	case r.decoding == Strict:
+		return malformedAt(l.name, "required; answer [] for none")
+	case r.unknown != "":
+		return malformedAt(pathOf(jsontext.Pointer("").AppendToken(r.unknown)),
+			"unknown field, and %s is missing%s; answer [] for none", l.name, suggestion(r.unknown, fields))
+	}
+	return nil
+}
+
+// items reads the list that the reply is about. A value that is no list, and a
+// second list, are never taken for an empty one.
+func (r *reader) items(l *list, each func() error) error {
+	if l.given {
+		return r.fault("", "given twice")
+	}
+	l.given = true
+	if r.decoding != Strict && r.null() {
+		return r.skip()
+	}
+	return r.elements("a list ([] for none)", each)
+}
+
+// other is a field of the reply itself that is none of those known.
+func (r *reader) other(name []byte, fields []string) error {
+	if r.decoding == Loose && r.unknown == "" {
+		r.unknown = string(name)
+	}
+	return r.stray(name, fields)
+}
+
+// stray is a field, of whatever, that is none of those known.
+func (r *reader) stray(name []byte, fields []string) error {
+	if r.decoding != Loose {
+		return r.fault("", "unknown field%s", suggestion(string(name), fields))
+	}
+	return r.skip()
+}
+
+func (r *reader) skip() error {
+	_, err := r.dec.ReadValue()
+	return err
+}
+
+// null says that null comes next.
+func (r *reader) null() bool { return r.dec.PeekKind() == 'n' }
+
+// word reads a string into what it is about; null leaves that as it is.
+func (r *reader) word(into *string) error {
+	if r.null() {
+		return r.skip()
+	}
+	value, err := r.text()
+	if err != nil {
+		return err
+	}
+	unquoted, err := jsontext.AppendUnquote(nil, value)
+	*into = string(unquoted)
+	return err
+}
+
+// text reads a string and returns it with its quotes, to be looked at before
+// anything else is read.
+func (r *reader) text() ([]byte, error) {
+	value, err := r.dec.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	if value.Kind() != '"' {
+		return nil, r.fault("", "must be a string, is %s", describe(value.Kind()))
+	}
+	return value, nil
+}
+
+// rawObject reads an object and returns its bytes, nil for null.
+func (r *reader) rawObject() (json.RawMessage, error) {
+	value, err := r.dec.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	switch value.Kind() {
+	case '{':
+		end := int(r.dec.InputOffset())
+		return json.RawMessage(r.data[end-len(value) : end : end]), nil
+	case 'n':
+		return nil, nil
+	}
+	return nil, r.fault("", "must be an object, is %s", describe(value.Kind()))
+}
+
+// elements calls each at every item of the list that comes next.
+func (r *reader) elements(want string, each func() error) error {
+	if err := r.open('[', want); err != nil {
+		return err
+	}
+	for r.dec.PeekKind() != ']' {
+		if err := each(); err != nil {
+			return err
+		}
+	}
+	_, err := r.dec.ReadToken()
+	return err
+}
+
+// optional is elements, null being an empty list.
+func (r *reader) optional(each func() error) error {
+	if r.null() {
+		return r.skip()
+	}
+	return r.elements("a list", each)
+}
+
+// members calls each for every member of the object that comes next.
+func (r *reader) members(each func(name []byte) error) error {
+	_, err := r.object(each)
+	return err
+}
+
+// object is members, and says where the object began.
+func (r *reader) object(each func(name []byte) error) (start int64, err error) {
+	if err := r.open('{', "an object"); err != nil {
+		return 0, err
+	}
+	start = r.dec.InputOffset() - 1
+	for r.dec.PeekKind() != '}' {
+		name, err := r.name()
+		if err != nil {
+			return 0, err
+		}
+		if err := each(name); err != nil {
+			return 0, err
+		}
+	}
+	_, err = r.dec.ReadToken()
+	return start, err
+}
+
+func (r *reader) open(kind jsontext.Kind, want string) error {
+	token, err := r.dec.ReadToken()
+	if err != nil {
+		return err
+	}
+	if token.Kind() != kind {
+		return r.fault("", "must be %s, is %s", want, describe(token.Kind()))
+	}
+	return nil
+}
+
+// name reads a member's name without making a string of it. It is good until
+// something else is read.
+func (r *reader) name() ([]byte, error) {
+	quoted, err := r.dec.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return quoted[1 : len(quoted)-1], nil
+	}
+	return jsontext.AppendUnquote(nil, quoted)
+}

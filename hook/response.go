@@ -1,0 +1,153 @@
+package hook
+
+import (
+	"strconv"
+	"time"
+)
+
+// DecodeResponse reads the answer to a Request. What it returns points into
+// data, which is not to be changed afterwards; the objects are as they were
+// written, white space included.
+//
+// An error is a *MalformedError. Whatever is not clearly a reply is one: a
+// missing answer must never pass for the answer "nothing".
+func DecodeResponse(data []byte, w Wire) (*Response, error) {
+	r := responseReader{
+		reader:   newReader(data, w.Decoding),
+		form:     w.Form,
+		children: list{name: w.Form.children()},
+		out:      &Response{},
+	}
+	if err := r.reply(); err != nil {
+		return nil, r.malformed(err)
+	}
+	return r.out, nil
+}
+
+// responseReader reads the answer to a Request.
+type responseReader struct {
+	reader
+
+	form     Form
+	children list
+	out      *Response
+}
+
+// The fields of an answer beside the children.
+const (
+	fieldStatus      = "status"
+	fieldResync      = "resyncAfterSeconds"
+	fieldFinalized   = "finalized"
+	fieldLabels      = "labels"
+	fieldAnnotations = "annotations"
+	fieldEvents      = "events"
+	fieldConditions  = "conditions"
+	fieldMessage     = "message"
+)
+
+// fields are those that the answer may have: the one list of them.
+func (r *responseReader) fields() []string {
+	names := []string{r.children.name, fieldStatus, fieldResync, fieldFinalized}
+	if r.form == Decorator {
+		names = append(names, fieldLabels, fieldAnnotations)
+	}
+	if r.decoding.additions() {
+		names = append(names, fieldEvents, fieldConditions, fieldMessage)
+	}
+	return names
+}
+
+func (r *responseReader) reply() error {
+	if err := r.whole(r.field); err != nil {
+		return err
+	}
+	return r.complete(r.children, r.fields())
+}
+
+func (r *responseReader) field(name []byte) error {
+	switch string(name) {
+	case r.children.name:
+		return r.items(&r.children, r.child)
+	case fieldStatus:
+		return r.status()
+	case fieldResync:
+		return r.resyncAfter()
+	case fieldFinalized:
+		return r.finalized()
+	}
+	if r.form == Decorator {
+		switch string(name) {
+		case fieldLabels:
+			return r.marks(&r.out.Labels, labelRules)
+		case fieldAnnotations:
+			return r.marks(&r.out.Annotations, annotationRules)
+		}
+	}
+	if r.decoding.additions() {
+		return r.addition(name)
+	}
+	return r.other(name, r.fields())
+}
+
+func (r *responseReader) addition(name []byte) error {
+	switch string(name) {
+	case fieldEvents:
+		r.out.Events = nil
+		return r.optional(r.event)
+	case fieldConditions:
+		r.out.Conditions = nil
+		return r.optional(r.condition)
+	case fieldMessage:
+		r.out.Message = ""
+		return r.word(&r.out.Message)
+	}
+	return r.other(name, r.fields())
+}
+
+func (r *responseReader) status() (err error) {
+	r.out.Status, err = r.rawObject()
+	return err
+}
+
+func (r *responseReader) resyncAfter() error {
+	value, err := r.dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	switch value.Kind() {
+	case '0':
+	case 'n':
+		r.out.ResyncAfter = 0
+		return nil
+	default:
+		return r.fault("", "must be a number, is %s", describe(value.Kind()))
+	}
+	// The grammar has been checked; out of range is an infinity, which is fine.
+	seconds, _ := strconv.ParseFloat(string(value), 64)
+	if seconds < 0 && r.decoding == Strict {
+		return r.fault("", "must not be negative")
+	}
+	r.out.ResyncAfter = durationOf(seconds)
+	return nil
+}
+
+// maxResync keeps a nonsensical resyncAfterSeconds from overflowing a clock.
+const maxResync = 365 * 24 * time.Hour
+
+// durationOf keeps to what a timer can hold; a negative wish is none.
+func durationOf(seconds float64) time.Duration {
+	return time.Duration(min(max(seconds, 0), maxResync.Seconds()) * float64(time.Second))
+}
+
+func (r *responseReader) finalized() error {
+	value, err := r.dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	switch value.Kind() {
+	case 't', 'f', 'n':
+		r.out.Finalized = value.Kind() == 't'
+		return nil
+	}
+	return r.fault("", "must be true or false, is %s", describe(value.Kind()))
+}

@@ -1,0 +1,83 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// question is one question on its way to become an answer.
+type question struct {
+	kind   Question
+	body   []byte
+	parent json.RawMessage
+	// read decodes a reply, which it may keep.
+	read func(reply []byte) error
+}
+
+// exchange puts the question and reads the answer.
+func (w *Webhook) exchange(ctx context.Context, q question, ex *Exchange) error {
+	limited, cancel := context.WithTimeout(ctx, w.timeout)
+	defer cancel()
+
+	link, err := w.links.current(limited)
+	if err != nil {
+		return w.unprepared(ctx, err)
+	}
+	last := w.kept.find(q)
+	answer, err := link.roundTrip(w.post(limited, link, q.body, last))
+	if err != nil {
+		return w.broken(ctx, limited, err)
+	}
+	defer answer.Body.Close()
+
+	ex.Code = answer.StatusCode
+	switch {
+	case answer.StatusCode == http.StatusOK:
+		data, err := w.read(answer)
+		ex.BytesIn = len(data)
+		if err != nil {
+			return w.broken(ctx, limited, err)
+		}
+		return w.understand(q, answer.Header.Get("Etag"), data)
+	case last.stands(answer.StatusCode):
+		drain(answer, ex)
+		return q.read(bytes.Clone(last.body))
+	}
+	return w.refusal(answer, ex)
+}
+
+// understand reads a reply, and keeps a copy of one that may be of use again.
+func (w *Webhook) understand(q question, etag string, data []byte) error {
+	if err := q.read(data); err != nil {
+		return err
+	}
+	w.kept.keep(q, etag, data)
+	return nil
+}
+
+// unprepared says why there is nothing to ask with.
+func (w *Webhook) unprepared(asked context.Context, err error) error {
+	if asked.Err() != nil {
+		return asked.Err()
+	}
+	return fmt.Errorf("credentials: %w", err)
+}
+
+func (w *Webhook) post(ctx context.Context, l *link, body []byte, last *reply) *http.Request {
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	first, _ := open()
+	req := &http.Request{
+		Method:        http.MethodPost,
+		URL:           w.url,
+		Host:          w.url.Host,
+		Header:        last.asked(l.header),
+		Body:          first,
+		GetBody:       open,
+		ContentLength: int64(len(body)),
+	}
+	return req.WithContext(ctx)
+}
