@@ -1,0 +1,89 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// maxClaims is how many bytes the list of claims may take. The annotations of
+// an object may have 256 KiB in all.
+const maxClaims = 240 << 10
+
+// Claims are the children that still follow a former revision.
+type Claims map[id]bool
+
+// Has says whether a child is claimed.
+func (c Claims) Has(child *object.Object) bool { return c[idOf(child)] }
+
+// claimsList is how claims are written: names by namespace by kind, such as
+// {"Pod":{"shop":["web-1","web-2"]}}. There may be thousands of children of one
+// kind in one namespace.
+type claimsList map[string]map[string][]string
+
+func (c Claims) text() (string, error) {
+	list := claimsList{}
+	for _, child := range c.sorted() {
+		kind := kindText(child.kind)
+		if list[kind] == nil {
+			list[kind] = map[string][]string{}
+		}
+		list[kind][child.namespace] = append(list[kind][child.namespace], child.name)
+	}
+	text, err := json.Marshal(list)
+	if err == nil && len(text) > maxClaims {
+		err = fmt.Errorf("the names of the %d children that are to be updated take %d bytes, and an annotation has room for %d; "+
+			"have fewer children per parent, or give them the update method InPlace or Recreate", len(c), len(text), maxClaims)
+	}
+	return string(text), err
+}
+
+// readClaims reads them. A kind that is not rolled out any more has none.
+func readClaims(text string, rules Rules) (Claims, error) {
+	claims := Claims{}
+	if text == "" {
+		return claims, nil
+	}
+	var list claimsList
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, err
+	}
+	for kind, namespaces := range list {
+		of := kindOf(kind)
+		if rule, _ := rules.For(of); !rule.Method.Rolling() {
+			continue
+		}
+		for namespace, names := range namespaces {
+			for _, name := range names {
+				claims[id{of, namespace, name}] = true
+			}
+		}
+	}
+	return claims, nil
+}
+
+// kindText is "Pod" or "Deployment.apps".
+func kindText(kind object.GroupKind) string {
+	if kind.Group == "" {
+		return kind.Kind
+	}
+	return kind.Kind + "." + kind.Group
+}
+
+func kindOf(text string) object.GroupKind {
+	kind, group, _ := strings.Cut(text, ".")
+	return object.GroupKind{Group: group, Kind: kind}
+}
+
+// sorted lists the claims, so that one set is always written alike.
+func (c Claims) sorted() []id {
+	return slices.SortedFunc(maps.Keys(c), func(a, b id) int {
+		return cmp.Or(cmp.Compare(a.kind.Group, b.kind.Group), cmp.Compare(a.kind.Kind, b.kind.Kind),
+			cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	})
+}

@@ -1,0 +1,199 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// History is the revisions of one parent.
+type History struct {
+	// Latest is the one the parent is at.
+	Latest Revision
+	// Former are the others that are kept, the latest of them first. Some may
+	// have no claims left.
+	Former []Revision
+	family *Family
+	keeper Revisions
+}
+
+// History makes out the revisions of a parent. kept are the ControllerRevisions
+// that belong to it, observed its children.
+//
+// Where the parent has come to be at another revision, the one it was at claims
+// the children that followed it: all that no former one claims. Until that is
+// stored, nothing may be done about the children.
+func (k Revisions) History(f *Family, kept, observed []*object.Object) (History, error) {
+	latest, err := k.of(f.Parent)
+	if err != nil {
+		return History{}, err
+	}
+	h := History{Latest: latest, family: f, keeper: k}
+	for _, o := range kept {
+		if annotation(o, controllerAnnotation) != k.Controller || o.Deleting() {
+			continue
+		}
+		r, err := readRevision(o, f.Rules)
+		if err != nil {
+			return History{}, err
+		}
+		if r.Name == latest.Name {
+			h.Latest.Stored, h.Latest.Number = o, r.Number
+			continue
+		}
+		h.Former = append(h.Former, r)
+	}
+	slices.SortFunc(h.Former, func(a, b Revision) int {
+		return cmp.Or(cmp.Compare(b.Number, a.Number), cmp.Compare(a.Name, b.Name))
+	})
+	h.turn(observed)
+	return h, nil
+}
+
+// turn makes the latest revision the one of the highest number. The one it takes
+// the place of claims what followed it.
+func (h *History) turn(observed []*object.Object) {
+	if len(h.Former) == 0 {
+		h.Latest.Number = max(h.Latest.Number, 1)
+		return
+	}
+	replaced := &h.Former[0]
+	if replaced.Number < h.Latest.Number {
+		return
+	}
+	h.Latest.Number = replaced.Number + 1
+	replaced.Claims = Claims{}
+	for _, child := range observed {
+		rule, _ := h.family.Rules.For(child.GroupKind())
+		if rule.Method.Rolling() && h.family.controls(child) && !h.claimed(child) {
+			replaced.Claims[idOf(child)] = true
+		}
+	}
+}
+
+func (h *History) claimed(child *object.Object) bool {
+	return slices.ContainsFunc(h.Former, func(r Revision) bool { return r.Claims.Has(child) })
+}
+
+// ParentAt is the parent as a hook is shown it at a former revision.
+func (h *History) ParentAt(parent *object.Object, former Revision) (*object.Object, error) {
+	return h.keeper.shown(parent, former)
+}
+
+// Writes plans what it takes to have former revisions claim no more and no less
+// than kept, which has an item for each of Former, and to store the latest one.
+// It is to be carried out before anything is done about the children.
+//
+// What a former revision claims is stored before a later one is, which is what
+// makes it a former one: found half done, it is done once more. A child is let
+// go of before it is moved: found in between, it follows the latest revision.
+func (h *History) Writes(kept []Claims) (Plan, error) {
+	var claims, latest, spent []Action
+	for i, r := range h.Former {
+		action, err := r.keep(kept[i])
+		switch {
+		case err != nil:
+			return Plan{}, err
+		case action.Verb == Delete:
+			spent = append(spent, action)
+		case action.Verb != "":
+			claims = append(claims, action)
+		}
+	}
+	action, err := h.storeLatest()
+	if err != nil {
+		return Plan{}, err
+	}
+	if action.Verb != "" {
+		latest = append(latest, action)
+	}
+	var p Plan
+	for _, stage := range [][]Action{claims, latest, spent} {
+		if len(stage) > 0 {
+			p.Stages = append(p.Stages, stage)
+		}
+	}
+	return p, nil
+}
+
+// keep plans to have a former revision claim these children; one without any is
+// not needed any more.
+func (r Revision) keep(claims Claims) (Action, error) {
+	action := Action{Resource: ControllerRevisions, Ref: r.Stored.Ref(), Before: r.Stored}
+	if len(claims) == 0 {
+		action.Verb, action.Reason = Delete, "no child follows it any more"
+		return action, nil
+	}
+	text, err := claims.text()
+	if err != nil {
+		return Action{}, fmt.Errorf("%s: %w", r.Stored.Ref(), err)
+	}
+	if text == annotation(r.Stored, claimsAnnotation) {
+		return Action{}, nil
+	}
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return Action{}, err
+	}
+	action.Verb, action.Reason = Update, "other children follow it"
+	action.After, err = r.Stored.With(quoted, "metadata", "annotations", claimsAnnotation)
+	return action, err
+}
+
+// storeLatest plans to create the latest revision, or to make a former one the
+// latest again.
+func (h *History) storeLatest() (Action, error) {
+	r := h.Latest
+	if r.Stored == nil {
+		created, err := h.keeper.create(h.family.Parent, r)
+		if err != nil {
+			return Action{}, err
+		}
+		return Action{Verb: Create, Resource: ControllerRevisions, Ref: created.Ref(), After: created,
+			Reason: "the parent is at a new revision"}, nil
+	}
+	if number, err := numberOf(r.Stored); err != nil || number == r.Number {
+		return Action{}, err
+	}
+	again, err := r.Stored.Edited(
+		object.Edit{Value: strconv.AppendInt(nil, r.Number, 10), Path: []string{"revision"}},
+		object.Edit{Path: []string{"metadata", "annotations", claimsAnnotation}},
+	)
+	return Action{Verb: Update, Resource: ControllerRevisions, Ref: r.Stored.Ref(), Before: r.Stored, After: again,
+		Reason: "the parent is at it again"}, err
+}
+
+func readRevision(o *object.Object, rules Rules) (Revision, error) {
+	number, err := numberOf(o)
+	if err != nil {
+		return Revision{}, err
+	}
+	claims, err := readClaims(annotation(o, claimsAnnotation), rules)
+	if err != nil {
+		return Revision{}, fmt.Errorf("%s: metadata.annotations[%q]: %w; without it, the children it lists follow the latest revision",
+			o.Ref(), claimsAnnotation, err)
+	}
+	return Revision{Name: o.Name(), Number: number, Claims: claims, Stored: o}, nil
+}
+
+func numberOf(o *object.Object) (int64, error) {
+	number, err := strconv.ParseInt(string(o.Field("revision")), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s: revision: %w", o.Ref(), err)
+	}
+	return number, nil
+}
+
+// annotation is the text of an annotation, "" if there is none.
+func annotation(o *object.Object, key string) string {
+	var text string
+	if field := o.Field("metadata", "annotations", key); field != nil {
+		// Annotations are strings; the server has seen to it.
+		_ = json.Unmarshal(field, &text)
+	}
+	return text
+}

@@ -1,0 +1,167 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Plain is the method for one child whose turn it is.
+func (m Method) Plain() Method {
+	switch m {
+	case RollingRecreate:
+		return Recreate
+	case RollingInPlace:
+		return InPlace
+	}
+	return m
+}
+
+// Rolling says that the children of some rule are taken one after the other.
+func (r Rules) Rolling() bool {
+	return slices.ContainsFunc(r, func(rule Rule) bool { return rule.Method.Rolling() })
+}
+
+// Rollout is what the revisions of a parent want, and what there is.
+//
+// A rule with a rolling method lets at most MaxUnavailable of its children be
+// unwell by our doing: one that is well is only written to while fewer of them
+// are not, whichever revision they follow and whatever the write is for. One
+// that is not well already may be put right at any time, but is moved to the
+// latest revision only while fewer of those that follow it are unwell. So a
+// revision that does not work stops at the first child, and one that mends what
+// is broken begins there.
+type Rollout struct {
+	Family   *Family
+	Observed []*object.Object
+	// Latest are the children the latest revision wants. What nobody claims
+	// follows it.
+	Latest []Child
+	// Former are the former revisions, in the order of a History.
+	Former []Former
+	// Settled as for Changes; may be nil.
+	Settled Settled
+	// Frozen leaves each child at its revision: the parent is going away.
+	Frozen bool
+}
+
+// Former is a former revision and the children it wants.
+type Former struct {
+	Claims Claims
+	// Children are nil where they are not known: what is there stays as it is.
+	Children []Child
+}
+
+// Step is how far a rollout may go at once.
+type Step struct {
+	// Desired are the children to plan for, in the order of the latest reply.
+	Desired []Child
+	// Claims are what each former revision still claims.
+	Claims []Claims
+	// Begun is how many children are being written to for the sake of the
+	// rollout: when they are, there may be room for the next.
+	Begun int
+	// Progress says how far it is.
+	Progress Progress
+}
+
+// Step decides which children may be written to, and what each is to be.
+func (r *Rollout) Step() (Step, error) {
+	step := Step{Claims: make([]Claims, len(r.Former))}
+	for i := range step.Claims {
+		step.Claims[i] = Claims{}
+	}
+	lines, candidates, err := r.lineUp()
+	if err != nil {
+		return Step{}, err
+	}
+	for _, line := range lines {
+		line.advance(r.Frozen)
+	}
+	for i, child := range r.Latest {
+		m := candidates[i]
+		if m == nil {
+			step.Desired = append(step.Desired, child)
+			continue
+		}
+		if m.former >= 0 {
+			step.Claims[m.former][idOf(child.Object)] = true
+		}
+		if wanted, known := m.desired(); known {
+			step.Desired = append(step.Desired, wanted)
+		}
+		step.Begun += count(m.writes)
+	}
+	step.Progress = progressOf(lines)
+	return step, nil
+}
+
+func count(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// lineUp makes a line of the children of each rolling rule, in the order of the
+// latest reply. candidates has an item for each of r.Latest; nil for a child that
+// is not rolled out.
+func (r *Rollout) lineUp() (lines []*line, candidates []*candidate, err error) {
+	observed := make(map[id]*object.Object, len(r.Observed))
+	for _, o := range r.Observed {
+		if r.Family.controls(o) {
+			observed[idOf(o)] = o
+		}
+	}
+	claims := r.claims()
+	byKind := map[object.GroupKind]*line{}
+	candidates = make([]*candidate, len(r.Latest))
+	for i, child := range r.Latest {
+		if !child.Rule.Method.Rolling() {
+			continue
+		}
+		name := idOf(child.Object)
+		claim, claimed := claims[name]
+		if !claimed {
+			claim.former = -1
+		}
+		candidates[i], err = r.candidate(child, observed[name], claim)
+		if err != nil {
+			return nil, nil, err
+		}
+		at := byKind[name.kind]
+		if at == nil {
+			at = &line{max: max(child.Rule.MaxUnavailable, 1)}
+			byKind[name.kind] = at
+			lines = append(lines, at)
+		}
+		at.candidates = append(at.candidates, candidates[i])
+	}
+	return lines, candidates, nil
+}
+
+// claim is what a former revision wants of a child that it claims.
+type claim struct {
+	former int
+	// child is nil if that is not known.
+	child *Child
+}
+
+// claims are by child. The latest revision wins where two claim one, which is so
+// only if somebody wrote into them.
+func (r *Rollout) claims() map[id]claim {
+	claims := map[id]claim{}
+	for i := len(r.Former) - 1; i >= 0; i-- {
+		former := r.Former[i]
+		for name := range former.Claims {
+			claims[name] = claim{former: i}
+		}
+		for at, child := range former.Children {
+			name := idOf(child.Object)
+			if former.Claims[name] {
+				claims[name] = claim{former: i, child: &former.Children[at]}
+			}
+		}
+	}
+	return claims
+}

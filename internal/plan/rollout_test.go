@@ -1,0 +1,367 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+var webs = object.Resource{Group: "example.org", Version: "v1", Plural: "webs", Kind: "Web", Namespaced: true, Status: true, Custom: true}
+
+// rollingFamily has one rolling rule and one that is not.
+func rollingFamily(t testing.TB, parent string, method Method, most int) *Family {
+	t.Helper()
+	return &Family{
+		Parent: parse(t, parent), Namespaced: true, Selector: labels.Everything(), LastApplied: lastApplied,
+		Rules: Rules{
+			{Resource: declared()[0].Resource, Method: InPlace},
+			{Resource: webs, Method: method, MaxUnavailable: most, Checks: []Check{{Type: "Ready", Status: "True"}}},
+		},
+	}
+}
+
+const shop = `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"books","namespace":"town","uid":"parent-uid","generation":1},"spec":{"image":"b"}}`
+
+func web(name int, image string) string {
+	return fmt.Sprintf(`{"apiVersion":"example.org/v1","kind":"Web","metadata":{"name":"w%d"},"spec":{"image":%q}}`, name, image)
+}
+
+// scene is a rollout in a notation that fits into a table. Each child is three
+// letters: the former revision that claims it, or "." for none; the image it has,
+// or "_" where it is not there; and "+" for well, "-" for unwell, "~" for one
+// whose status is out of date and "x" for one that is being deleted. Revisions
+// are called by the image they give their children; the latest is b.
+type scene struct {
+	t     testing.TB
+	f     *Family
+	child []string
+	// wanted and made keep what is made again and again.
+	wanted map[string][]Child
+	made   map[string]*object.Object
+}
+
+func sceneOf(t testing.TB, method Method, most int, children string) scene {
+	t.Helper()
+	return scene{t, rollingFamily(t, shop, method, most), strings.Fields(children), map[string][]Child{}, map[string]*object.Object{}}
+}
+
+func (s scene) wants(image string) []Child {
+	s.t.Helper()
+	for i := len(s.wanted[image]); i < len(s.child); i++ {
+		child, err := s.f.child("children", []byte(web(i, image)))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.wanted[image] = append(s.wanted[image], child)
+	}
+	return slices.Clone(s.wanted[image])[:len(s.child)]
+}
+
+func (s scene) observed() []*object.Object {
+	s.t.Helper()
+	var all []*object.Object
+	for i, letters := range s.child {
+		if letters[1] == '_' {
+			continue
+		}
+		made := fmt.Sprint(i, letters[1:])
+		if s.made[made] == nil {
+			s.made[made] = s.stored(i, string(letters[1]), letters[2])
+		}
+		all = append(all, s.made[made])
+	}
+	return all
+}
+
+// stored is a child as created from what a revision wants of it.
+func (s scene) stored(i int, image string, health byte) *object.Object {
+	s.t.Helper()
+	p, err := s.f.Changes(nil, s.wants(image)[i:i+1], nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	edits := []object.Edit{
+		{Value: fmt.Appendf(nil, `"uid-%d"`, i), Path: []string{"metadata", "uid"}},
+		{Value: []byte("2"), Path: []string{"metadata", "generation"}},
+	}
+	status := `{"observedGeneration":2,"conditions":[{"type":"Ready","status":"True"}]}`
+	switch health {
+	case '-':
+		status = strings.Replace(status, "True", "False", 1)
+	case '~':
+		status = strings.Replace(status, "2", "1", 1)
+	case 'x':
+		edits = append(edits, object.Edit{Value: []byte(`"2026-01-01T00:00:00Z"`), Path: []string{"metadata", "deletionTimestamp"}})
+	}
+	edits = append(edits, object.Edit{Value: []byte(status), Path: []string{"status"}})
+	o, err := p.Stages[0][0].After.Edited(edits...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return o
+}
+
+// formers are the revisions by which children are claimed, in order of letters.
+// One called "?" says nothing of what it wants.
+func (s scene) formers() (letters []byte, formers []Former) {
+	for _, child := range s.child {
+		if child[0] != '.' && !slices.Contains(letters, child[0]) {
+			letters = append(letters, child[0])
+		}
+	}
+	slices.Sort(letters)
+	for _, letter := range letters {
+		former := Former{Claims: Claims{}}
+		if letter != '?' {
+			former.Children = s.wants(string(letter))
+		}
+		for i, child := range s.child {
+			if child[0] == letter {
+				former.Claims[idOf(s.wants("b")[i].Object)] = true
+			}
+		}
+		formers = append(formers, former)
+	}
+	return letters, formers
+}
+
+func (s scene) step() Step {
+	s.t.Helper()
+	_, formers := s.formers()
+	step, err := (&Rollout{Family: s.f, Observed: s.observed(), Latest: s.wants("b"), Former: formers}).Step()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return step
+}
+
+// outcome says for each child who claims it after a step, and what is done to
+// it: the image it is given by an update or a creation, "d" for a deletion, "="
+// for nothing.
+func (s scene) outcome(step Step) string {
+	s.t.Helper()
+	p, err := s.f.Changes(s.observed(), step.Desired, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	does := map[string]string{}
+	for _, stage := range p.Stages {
+		for _, action := range stage {
+			does[action.Ref.Name] = "d"
+			if action.After != nil {
+				does[action.Ref.Name] = strings.Trim(string(action.After.Field("spec", "image")), `"`)
+			}
+		}
+	}
+	letters, _ := s.formers()
+	var text []string
+	for i, child := range s.wants("b") {
+		claim := "."
+		for former, claims := range step.Claims {
+			if claims.Has(child.Object) {
+				claim = string(letters[former])
+			}
+		}
+		done := does[fmt.Sprintf("w%d", i)]
+		if done == "" {
+			done = "="
+		}
+		text = append(text, claim+done)
+	}
+	return strings.Join(text, " ")
+}
+
+func TestRollout(t *testing.T) {
+	for _, c := range []struct {
+		name, children string
+		most           int
+		want, reason   string
+	}{
+		{"nothing to do", ".b+ .b+ .b+", 1, ".= .= .=", OnLatestRevision},
+		{"updated, but unwell", ".b+ .b- .b+", 1, ".= .= .=", OnLatestRevision},
+		{"created", "._+ ._+ ._+", 1, ".b .b .b", RolloutProgressing},
+		{"the first is moved", "aa+ aa+ aa+", 1, ".b a= a=", RolloutProgressing},
+		{"the next, once it is well", ".b+ aa+ aa+", 1, ".= .b a=", RolloutProgressing},
+		{"the last", ".b+ .b+ aa+", 1, ".= .= .b", RolloutProgressing},
+		{"none while it is unwell", ".b- aa+ aa+", 1, ".= a= a=", RolloutWaiting},
+		{"none while its status is out of date", ".b~ aa+ aa+", 1, ".= a= a=", RolloutWaiting},
+		{"none while it is being deleted", ".bx aa+ aa+", 1, ".= a= a=", RolloutWaiting},
+		{"none while it is missing", "._+ aa+ aa+", 1, ".b a= a=", RolloutProgressing},
+		{"two at once", "aa+ aa+ aa+", 2, ".b .b a=", RolloutProgressing},
+		{"two at once, one under way", ".b- aa+ aa+", 2, ".= .b a=", RolloutProgressing},
+		{"two at once, both under way", ".b- .b~ aa+", 2, ".= .= a=", RolloutWaiting},
+		{"more than there are", "aa+ aa+", 5, ".b .b", RolloutProgressing},
+
+		{"an unwell one first: it costs nothing", "aa+ aa- aa+", 1, "a= .b a=", RolloutProgressing},
+		{"a missing one first", "aa+ aa+ a_+", 1, "a= a= .b", RolloutProgressing},
+		{"one of many unwell", "aa- aa- aa-", 1, ".b a= a=", RolloutProgressing},
+		{"one that is going comes back new", "aa+ aax aa+", 1, "a= .= a=", RolloutProgressing},
+		{"a missing one comes back old while a moved one is unwell", ".b- a_+ aa+", 1, ".= aa a=", RolloutWaiting},
+
+		{"edited in the middle", "ac- aa+ cc+", 1, ".b a= c=", RolloutProgressing},
+		{"abandoned, the unwell first", "cc+ cc- aa+", 1, "c= .b a=", RolloutProgressing},
+		{"rolled back in the middle", "cc- .b+ .b+", 1, ".b .= .=", RolloutProgressing},
+
+		{"moved, then died before it was written", ".a+ aa+ aa+", 1, ".b a= a=", RolloutProgressing},
+		{"the same, and another is unwell", ".a+ .b- aa+", 1, ".= .= a=", RolloutWaiting},
+		{"the hook wants others: one after the other", ".a+ .a+ .a+", 1, ".b .= .=", RolloutProgressing},
+		{"the same, two at once", ".a+ .a+ .a+", 2, ".b .b .=", RolloutProgressing},
+		{"put right while unwell", ".b- .a- aa+", 1, ".= .b a=", RolloutProgressing},
+		{"claimed, but there already", "ab+ ab- aa+", 1, ".= .= a=", RolloutWaiting},
+		{"claimed, spoilt and unwell", ".b- ad- aa+", 1, ".= aa a=", RolloutWaiting},
+		{"claimed, spoilt but well", ".b- ad+ aa+", 1, ".= a= a=", RolloutWaiting},
+		{"a change that changes no child", "bb+ bb+ bb-", 1, ".= .= .=", OnLatestRevision},
+		{"a change that changes no child, one missing", "bb+ b_- bb-", 1, ".= .b .=", RolloutProgressing},
+
+		{"the former revision says nothing", "?a+ ?a+ ?a+", 1, ".b ?= ?=", RolloutProgressing},
+		{"it says nothing while a moved one is unwell", ".b- ?a- ?_+", 1, ".= ?= ?=", RolloutWaiting},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := sceneOf(t, RollingInPlace, c.most, c.children)
+			step := s.step()
+			if got := s.outcome(step); got != c.want || step.Progress.Reason != c.reason {
+				t.Errorf("%s: got %s, %s (%s)\nwant %s, %s", c.children, got, step.Progress.Reason, step.Progress.Message, c.want, c.reason)
+			}
+			recreated := sceneOf(t, RollingRecreate, c.most, c.children)
+			if got, want := recreated.outcome(recreated.step()), deleting(c.children, c.want); got != want {
+				t.Errorf("RollingRecreate: %s: got %s, want %s", c.children, got, want)
+			}
+		})
+	}
+}
+
+// deleting is what RollingRecreate does where RollingInPlace does as given: it
+// deletes instead of updating.
+func deleting(children, does string) string {
+	all := strings.Fields(does)
+	for i, child := range strings.Fields(children) {
+		if child[1] != '_' && all[i][1] != '=' {
+			all[i] = all[i][:1] + "d"
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func TestProgressMessage(t *testing.T) {
+	for children, want := range map[string]string{
+		".b+ .b+":                 "all 2 children are at the latest revision",
+		".b-":                     "the one child is at the latest revision",
+		".b+ aa+ aa+":             "1 of 3 children are at the latest revision; updating Web town/w1",
+		".b- aa+ aa+":             "1 of 3 children are at the latest revision; waiting for Web town/w0: its condition Ready is False, not True",
+		".b~ aa-":                 "1 of 2 children are at the latest revision; waiting for Web town/w0: its status does not speak of its latest change yet; Web town/w1: its condition Ready is False, not True",
+		".bx aa+":                 "0 of 2 children are at the latest revision; waiting for Web town/w0: it is being deleted",
+		"._+ ._+ ._+ ._+ ._+ aa+": "0 of 6 children are at the latest revision; updating Web town/w0, Web town/w1, Web town/w2 and 2 more",
+	} {
+		if got := sceneOf(t, RollingInPlace, 1, children).step().Progress.Message; got != want {
+			t.Errorf("%s: got  %s\nwant %s", children, got, want)
+		}
+	}
+}
+
+// TestEveryRollout goes through every state that three children may be in.
+func TestEveryRollout(t *testing.T) {
+	var states []string
+	for _, claim := range []string{".", "a"} {
+		for _, is := range []string{"_-", "ax", "bx", "a+", "a-", "b+", "b-"} {
+			states = append(states, claim+is)
+		}
+	}
+	for most := 1; most <= 2; most++ {
+		s := sceneOf(t, RollingInPlace, most, "")
+		for _, first := range states {
+			for _, second := range states {
+				for _, third := range states {
+					s.child = []string{first, second, third}
+					checkStep(t, s, most)
+				}
+			}
+		}
+	}
+}
+
+// checkStep holds one step to what a rollout promises.
+func checkStep(t *testing.T, s scene, most int) {
+	t.Helper()
+	step := s.step()
+	outcome := strings.Fields(s.outcome(step))
+	var unwell, writtenWell, behind, moved, followersUnwell, wrong int
+	for i, child := range s.child {
+		is, became := child, outcome[i]
+		isUnwell, isThere := is[2] != '+', is[1] != '_'
+		follows := is[0] == '.' || is[1] == 'b' && is[2] != 'x'
+		unwell += count(isUnwell)
+		followersUnwell += count(isUnwell && follows)
+		behind += count(!follows)
+		isMoved := !follows && became[0] == '.'
+		moved += count(isMoved)
+		writtenWell += count(isThere && !isUnwell && became[1] != '=')
+		wrong += count(is[1] != 'b' || is[2] == 'x')
+		if became[0] == 'a' && became[1] == 'b' {
+			t.Errorf("%v of %d: %v: a claimed child is made as the latest revision wants it", s.child, most, outcome)
+		}
+		if is[1] == '_' && became[1] == '=' {
+			t.Errorf("%v of %d: %v: a missing child is not created", s.child, most, outcome)
+		}
+	}
+	if writtenWell > 0 && unwell+writtenWell > most {
+		t.Errorf("%v of %d: %v: too many would be unwell", s.child, most, outcome)
+	}
+	if moved > 0 && followersUnwell+moved > most {
+		t.Errorf("%v of %d: %v: moved while those that were moved are unwell", s.child, most, outcome)
+	}
+	if behind > 0 && unwell == 0 && moved+writtenWell == 0 {
+		t.Errorf("%v of %d: %v: all are well, and it does not go on", s.child, most, outcome)
+	}
+	if done := step.Progress.Done(); done != (wrong == 0) {
+		t.Errorf("%v of %d: %v: done: %v, although %d are not", s.child, most, outcome, done, wrong)
+	}
+	if waiting := step.Progress.Reason == RolloutWaiting; waiting && !strings.Contains(step.Progress.Message, "Web town/w") {
+		t.Errorf("%v of %d: it waits for nobody: %s", s.child, most, step.Progress.Message)
+	}
+}
+
+func TestFrozenRolloutMovesNothing(t *testing.T) {
+	s := sceneOf(t, RollingInPlace, 1, "aa+ .a+ a_+ ad+ ?a+")
+	_, formers := s.formers()
+	step, err := (&Rollout{Family: s.f, Observed: s.observed(), Latest: s.wants("b"), Former: formers, Frozen: true}).Step()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.outcome(step), "a= .b aa aa ?="; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestRolloutLeavesOtherRulesAlone: they follow the latest revision at once, and
+// what the latest does not want goes.
+func TestRolloutLeavesOtherRulesAlone(t *testing.T) {
+	s := sceneOf(t, RollingInPlace, 1, ".b- aa+ aa+")
+	latest, err := s.f.Desired(replyOf(t, []byte(`
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}
+- {apiVersion: example.org/v1, kind: Web, metadata: {name: w0}, spec: {image: b}}
+- {apiVersion: example.org/v1, kind: Web, metadata: {name: w1}, spec: {image: b}}
+`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, formers := s.formers()
+	step, err := (&Rollout{Family: s.f, Observed: s.observed(), Latest: latest, Former: formers}).Step()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.f.Changes(s.observed(), step.Desired, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.String(), "1. delete Web town/w2: no longer desired\n2. create ConfigMap town/c: missing\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if step.Claims[0].Has(s.wants("b")[2].Object) {
+		t.Error("a child that nobody wants is still claimed")
+	}
+}
