@@ -1,7 +1,10 @@
 package related
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -10,61 +13,139 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
+// spaces is the watch that says which labels namespaces have.
+var spaces = store.Selection{Resource: object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}, Metadata: true}
+
+// catchUp is how soon a watch is looked at again that is behind the one it is to
+// replace.
+const catchUp = 100 * time.Millisecond
+
 // Options of a Registry. Store, Resolve and Wake are required.
 type Options struct {
 	Store *store.Store
 	Scope Scope
-	// Resolve finds a kind as the API server serves it. It is asked again each
-	// time a rule names a kind that is not being watched.
+	// Resolve finds a kind as the API server serves it. It is asked each time a
+	// rule names a kind that no other rule is about.
 	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
 	// Wake is told of a parent whose related objects are others than before. The
-	// object is the one that changed, as it is now or as it last was; nil when
-	// the parent's rules have just come to be Synced. It must be quick and must
+	// object is the one that changed, as it is or as it last was, or the
+	// namespace that did; nil when there is no single one, as when all watches
+	// that the parent's rules need have just delivered. It must be quick and must
 	// not call the Registry.
 	Wake func(parent queue.Key, changed *object.Object)
 	// Linger is how long a watch stays open that nobody needs; 30s if zero.
 	Linger time.Duration
-	// After calls a function after a time, unless stop is called before;
-	// time.AfterFunc if nil.
+	// After calls a function after a time, on another goroutine, unless stop is
+	// called before; time.AfterFunc if nil.
 	After func(d time.Duration, do func()) (stop func() bool)
 }
 
+func (o Options) withDefaults() Options {
+	o.Linger = cmp.Or(o.Linger, 30*time.Second)
+	if o.After == nil {
+		o.After = func(d time.Duration, do func()) func() bool { return time.AfterFunc(d, do).Stop }
+	}
+	return o
+}
+
 // Registry holds the rules of all parents of one controller. Its methods may be
-// called by several goroutines at once, Set and Drop for one parent by one at a
+// called by several goroutines at once; Set and Drop of one parent by one at a
 // time.
 type Registry struct {
 	options Options
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	parents map[queue.Key]*answer
+	answers map[string]*answer
+	rules   map[string]*rule
+	feeds   map[kindName]*feed
+	taps    map[store.Selection]*tap
+	// behind are the rules that wait for a watch to catch up.
+	behind map[*rule]struct{}
+	// serial numbers the rules, turn the events.
+	serial, turn uint64
 }
 
 // New returns a registry without parents. It asks nothing of the API server
 // before a rule does.
-func New(o Options) *Registry { return &Registry{options: o} }
+func New(o Options) *Registry {
+	return &Registry{
+		options: o.withDefaults(),
+		parents: map[queue.Key]*answer{},
+		answers: map[string]*answer{},
+		rules:   map[string]*rule{},
+		feeds:   map[kindName]*feed{},
+		taps:    map[store.Selection]*tap{},
+		behind:  map[*rule]struct{}{},
+	}
+}
 
 // Set gives a parent these rules in place of its former ones. All of them are
-// checked before one counts: after an error, which is a *RuleError, or that of
-// the context, the former stay. A kind that is not served is such an error and
-// goes away by itself when Set is called again after it has appeared.
+// checked before one counts: after an error, which is a *RuleError, the former
+// stay. That a kind is not served is such an error; it is over when Set is called
+// again after the kind has appeared.
 //
 // Set does not wait for watches: see Lacking.
 func (r *Registry) Set(ctx context.Context, parent queue.Key, rules []hook.RelatedRule) error {
+	patterns, err := r.check(ctx, parent.Namespace, rules)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil
+	}
+	former, given := r.parents[parent], r.answer(patterns)
+	if given == former {
+		return nil
+	}
+	given.parents.add(parent)
+	r.parents[parent] = given
+	if former != nil {
+		r.part(parent, former)
+	}
 	return nil
 }
 
 // Drop forgets a parent. Watches that nobody else needs are closed after a
 // while.
-func (r *Registry) Drop(parent queue.Key) {}
+func (r *Registry) Drop(parent queue.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if former := r.parents[parent]; former != nil && !r.closed {
+		delete(r.parents, parent)
+		r.part(parent, former)
+	}
+}
 
 // Lacking lists the watches that the parent's rules need and that have not
 // delivered yet. Until there is none, a hook must not be asked: it would take
 // what it is not shown for not being there. Wake tells when the last of them has
 // delivered.
-func (r *Registry) Lacking(parent queue.Key) []Watch { return nil }
+func (r *Registry) Lacking(parent queue.Key) []Watch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.parents[parent]
+	if a == nil || a.ready {
+		return nil
+	}
+	missing := map[*tap]struct{}{}
+	for _, one := range a.rules {
+		for _, t := range one.lacks() {
+			missing[t] = struct{}{}
+		}
+	}
+	return states(missing)
+}
 
 // Shown is what a hook is shown beside a parent and its children, at one moment.
 type Shown struct {
 	// Groups has one group for every kind that the rules name, also the empty
-	// ones, sorted by kind, each with every object once, sorted by namespace and
-	// name. It is shared and read-only.
+	// ones, with every object once. Groups and objects are sorted by what they
+	// are called on the wire. They are shared and read-only.
 	Groups []hook.Group
 	// Digest is another one when the groups are others, but for resource
 	// versions. It is stable within this process only, and 0 without rules.
@@ -73,41 +154,56 @@ type Shown struct {
 
 // Shown returns what there is for a parent. It is cheap: what the same rules
 // select is put together once, whoever asks.
-func (r *Registry) Shown(parent queue.Key) Shown { return Shown{} }
+func (r *Registry) Shown(parent queue.Key) Shown {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a := r.parents[parent]; a != nil {
+		return a.show()
+	}
+	return Shown{}
+}
 
 // Watch is the state of one watch.
 type Watch struct {
 	Selection store.Selection
 	// Objects is how many there are.
 	Objects int
-	Synced  bool
+	// Synced says that it has delivered what there is.
+	Synced bool
 	// Err is nil while the watch works. It keeps trying.
 	Err error
 }
 
 // Watches lists the open watches, sorted by selection.
-func (r *Registry) Watches() []Watch { return nil }
-
-// Close closes all watches and forgets all parents. Wake is not called any more
-// when it has returned.
-func (r *Registry) Close() {}
-
-// RuleError is a fault in a rule of a customize reply.
-type RuleError struct {
-	// Path is the field, such as "relatedResources[1].namespace".
-	Path string
-	// Problem says what is wrong with it, and what to do.
-	Problem string
-	// Err is what finding the rule's kind ended with; nil where the rule itself
-	// is wrong.
-	Err error
-}
-
-func (e *RuleError) Error() string {
-	if e.Err == nil {
-		return e.Path + ": " + e.Problem
+func (r *Registry) Watches() []Watch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make(map[*tap]struct{}, len(r.taps))
+	for _, t := range r.taps {
+		all[t] = struct{}{}
 	}
-	return e.Path + ": " + e.Problem + ": " + e.Err.Error()
+	return states(all)
 }
 
-func (e *RuleError) Unwrap() error { return e.Err }
+func states(taps map[*tap]struct{}) []Watch {
+	watches := make([]Watch, 0, len(taps))
+	for t := range taps {
+		watches = append(watches, t.state())
+	}
+	slices.SortFunc(watches, func(a, b Watch) int { return cmp.Compare(a.Selection.String(), b.Selection.String()) })
+	return watches
+}
+
+// Close closes all watches. Wake is not called any more when it has returned.
+func (r *Registry) Close() {
+	r.mu.Lock()
+	if !r.closed {
+		for _, t := range r.taps {
+			t.keep()
+			t.close()
+		}
+	}
+	r.closed = true
+	r.mu.Unlock()
+	r.running.Wait()
+}

@@ -69,6 +69,14 @@ func (v *View) Len() int {
 	return len(v.watch.cache.objects)
 }
 
+// Version is how far the API server's word has come: what happened up to it is
+// known here.
+func (v *View) Version() uint64 {
+	v.watch.mu.RLock()
+	defer v.watch.mu.RUnlock()
+	return v.watch.cache.seen
+}
+
 // Ready is closed when all objects have been listed once and the view's handler
 // has been told of them.
 func (v *View) Ready() <-chan struct{} { return v.ready }

@@ -1,0 +1,147 @@
+package related
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// RuleError is a fault in a rule of a customize reply.
+type RuleError struct {
+	// Path is the field, such as "relatedResources[1].namespace".
+	Path string
+	// Problem says what is wrong with it, and what to do.
+	Problem string
+	// Err is what finding the rule's kind ended with; nil where the rule itself
+	// is wrong.
+	Err error
+}
+
+func (e *RuleError) Error() string {
+	if e.Err == nil {
+		return e.Path + ": " + e.Problem
+	}
+	return e.Path + ": " + e.Problem + ": " + e.Err.Error()
+}
+
+func (e *RuleError) Unwrap() error { return e.Err }
+
+// fault is what is wrong with a field of a rule; the zero value is nothing.
+type fault struct{ field, problem string }
+
+// check turns the rules of a parent into patterns, or says which of them is
+// wrong.
+func (r *Registry) check(ctx context.Context, namespace string, rules []hook.RelatedRule) ([]pattern, error) {
+	patterns := make([]pattern, len(rules))
+	for i, rule := range rules {
+		wrong := contradiction(rule)
+		if wrong == (fault{}) {
+			resource, err := r.resolve(ctx, rule)
+			if err != nil {
+				return nil, &RuleError{Path: pathOf(i, "resource"), Problem: "find " + rule.Resource, Err: err}
+			}
+			patterns[i], wrong = r.options.Scope.read(rule, resource, namespace)
+		}
+		if wrong != (fault{}) {
+			return nil, &RuleError{Path: pathOf(i, wrong.field), Problem: wrong.problem}
+		}
+	}
+	return patterns, nil
+}
+
+func pathOf(rule int, field string) string {
+	return fmt.Sprintf("relatedResources[%d].%s", rule, field)
+}
+
+// contradiction is what is wrong with a rule whatever its kind.
+func contradiction(rule hook.RelatedRule) fault {
+	named, labelled, spaced := len(rule.Names) > 0, rule.LabelSelector != nil, rule.NamespaceSelector != nil
+	switch {
+	case rule.APIVersion == "":
+		return fault{"apiVersion", `required, such as "v1" or "apps/v1"`}
+	case rule.Resource == "":
+		return fault{"resource", `required: the plural name of a kind, such as "configmaps"`}
+	case named && labelled:
+		return fault{"names", "cannot be combined with labelSelector; give one of them"}
+	case named && spaced:
+		return fault{"names", "cannot be combined with namespaceSelector; give one of them"}
+	case rule.Namespace != "" && spaced:
+		return fault{"namespace", "cannot be combined with namespaceSelector; give one of them"}
+	}
+	return fault{}
+}
+
+// read turns a rule about a kind into a pattern, within the scope of a parent in
+// a namespace.
+func (s Scope) read(rule hook.RelatedRule, resource object.Resource, parent string) (pattern, fault) {
+	p := pattern{resource: resource, names: readNames(rule.Names)}
+	var wrong fault
+	if p.namespace, wrong = s.confine(rule, resource, parent); wrong != (fault{}) {
+		return p, wrong
+	}
+	var err error
+	if p.labels, err = readSelector(rule.LabelSelector); err != nil {
+		return p, fault{"labelSelector", err.Error()}
+	}
+	if rule.NamespaceSelector != nil {
+		if p.spaces, err = readSelector(rule.NamespaceSelector); err != nil {
+			return p, fault{"namespaceSelector", err.Error()}
+		}
+	}
+	return p, fault{}
+}
+
+// confine returns the only namespace in which a rule selects; empty for any.
+func (s Scope) confine(rule hook.RelatedRule, resource object.Resource, parent string) (string, fault) {
+	confined := s.Version == hook.V1 && s.Namespaced
+	switch {
+	case !resource.Namespaced && rule.NamespaceSelector != nil:
+		return "", fault{"namespaceSelector", fmt.Sprintf("%s are in no namespace; select them by labelSelector or names", rule.Resource)}
+	case !resource.Namespaced:
+		return "", fault{}
+	case !confined:
+		return rule.Namespace, fault{}
+	case rule.NamespaceSelector != nil:
+		return "", fault{"namespaceSelector", fmt.Sprintf("a customize hook of version v1 may only select in the namespace of the parent, %q; "+
+			"set the hook's version to v2 to select in others", parent)}
+	case rule.Namespace != "" && rule.Namespace != parent:
+		return "", fault{"namespace", fmt.Sprintf("%q is not the namespace of the parent, %q, in which alone a customize hook of version v1 may select; "+
+			"set the hook's version to v2 to select in others", rule.Namespace, parent)}
+	}
+	return parent, fault{}
+}
+
+// readNames sorts the names. Empty ones, which a hook makes of fields that are
+// not set, name nothing: they do not turn into any.
+func readNames(given []string) []string {
+	if len(given) == 0 {
+		return nil
+	}
+	names := slices.DeleteFunc(slices.Clone(given), func(name string) bool { return name == "" })
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// readSelector reads a selector; none selects everything, as an empty one does.
+func readSelector(given *metav1.LabelSelector) (labels.Selector, error) {
+	if given == nil {
+		return labels.Everything(), nil
+	}
+	return metav1.LabelSelectorAsSelector(given)
+}
+
+// resolve finds the kind of a rule. As long as the kind is being watched, and
+// that works, the answer is known.
+func (r *Registry) resolve(ctx context.Context, rule hook.RelatedRule) (object.Resource, error) {
+	name := kindName{rule.APIVersion, rule.Resource}
+	if resource, known := r.known(name); known {
+		return resource, nil
+	}
+	return r.options.Resolve(ctx, rule.APIVersion, rule.Resource)
+}

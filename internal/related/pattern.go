@@ -1,0 +1,82 @@
+package related
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/store"
+)
+
+// pattern says which objects a rule selects, once it is checked and narrowed to
+// what its parent may see.
+type pattern struct {
+	resource object.Resource
+	// namespace is empty for any.
+	namespace string
+	// names are sorted; nil for any.
+	names []string
+	// labels are those of the object.
+	labels labels.Selector
+	// spaces are the labels of the object's namespace; nil for any.
+	spaces labels.Selector
+}
+
+// identity is the same for patterns that select the same.
+func (p *pattern) identity() string {
+	spaces := "any"
+	if p.spaces != nil {
+		spaces = fmt.Sprintf("%q", p.spaces)
+	}
+	names := "any"
+	if p.names != nil {
+		names = fmt.Sprintf("%q", p.names)
+	}
+	return fmt.Sprintf("%v %q %s %q %s", p.resource, p.namespace, names, p.labels, spaces)
+}
+
+// fits says whether the pattern selects an object, as far as its namespace's
+// labels have no part in it.
+func (p *pattern) fits(o *object.Object) bool {
+	return p.isIn(o.Namespace()) && p.isCalled(o.Name()) && p.labels.Matches(o.Labels())
+}
+
+func (p *pattern) isIn(namespace string) bool {
+	return p.namespace == "" || p.namespace == namespace
+}
+
+func (p *pattern) isCalled(name string) bool {
+	if p.names == nil {
+		return true
+	}
+	_, found := slices.BinarySearch(p.names, name)
+	return found
+}
+
+// exact says that a pattern names its objects in full.
+func (p *pattern) exact() bool {
+	return p.names != nil && (p.namespace != "" || !p.resource.Namespaced)
+}
+
+// narrowest are the selections that bring what the pattern selects, and little
+// else. Names that do not exist need none.
+func (p *pattern) narrowest() []store.Selection {
+	if p.names != nil && len(p.names) == 0 {
+		return nil
+	}
+	return []store.Selection{{Resource: p.resource, Namespace: p.namespace, Labels: p.labels.String()}}
+}
+
+// places are where the pattern is filed, so that an object finds it.
+func (p *pattern) places() []place {
+	if p.names == nil {
+		return placesOf(p.namespace, p.labels)
+	}
+	where := make([]place, len(p.names))
+	for i, name := range p.names {
+		where[i] = place{p.namespace, object.Label{Value: name}}
+	}
+	return where
+}
