@@ -56,9 +56,9 @@ func (r *run) lookAround() ([]plan.Action, error) {
 }
 
 // orphans are the objects of a kind that nobody owns and the parent's selector
-// matches. A decorator takes nobody in.
+// matches. A decorator takes nobody in, and who is finalized no more.
 func (r *run) orphans(kind kind) []*object.Object {
-	if r.family.Selector == nil {
+	if r.program.decorates() || r.stance == finalizing {
 		return nil
 	}
 	return kind.view.Orphans(r.stored.Namespace(), r.family.Selector)
