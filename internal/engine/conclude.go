@@ -62,7 +62,6 @@ func (r *run) succeeded() Outcome {
 		r.queue.RetryNow()
 	}
 	r.memories.note(r.memory, r.countChildren(), trouble{}, nil)
-	r.tellReply()
 	r.tellRequest()
 	if r.reply != nil && r.reply.ResyncAfter > 0 {
 		r.queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.Recheck}, r.reply.ResyncAfter)

@@ -110,6 +110,7 @@ func (r *run) settle(ctx context.Context) error {
 		if err := r.carry(ctx, todo); err != nil {
 			return worst([]error{err, r.storeStatus(ctx)})
 		}
+		r.tellReply()
 	}
 	if err := r.storeStatus(ctx); err != nil {
 		return err

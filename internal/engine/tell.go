@@ -9,12 +9,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// tellReply passes on the events of a reply that has been carried out. One that
-// stands in reply after reply is told once, until it was left out of one.
+// tellReply passes on the events of a reply that has been carried out, be it the
+// last of its run or not. One that stands in reply after reply is told once,
+// until it was left out of one.
 func (r *run) tellReply() {
-	if r.reply == nil {
-		return
-	}
 	told := make([]uint64, 0, len(r.reply.Events))
 	for _, event := range r.reply.Events {
 		digest := maphash.Comparable(inputSeed, event)

@@ -1,0 +1,85 @@
+// The sync hook of the BlueGreenDeployment controller.
+//
+// Setpoint posts a BlueGreenDeployment with its Deployments and its Service; the
+// answer is what these should be, and the object's status. All of it follows
+// from what is there: nothing is remembered between two calls.
+
+const COLOUR = "examples.setpoint.dev/colour";
+const TEMPLATE = "examples.setpoint.dev/template";
+
+/** Answers one question: this is what is there, what should be there? */
+export function sync({ parent, children }) {
+  const { name } = parent.metadata;
+  const { replicas, template } = parent.spec;
+  const deployments = byName(children["Deployment.apps/v1"]);
+  const service = byName(children["Service.v1"])[name];
+
+  const active = service?.spec.selector?.[COLOUR] ?? parent.status?.active ?? "blue";
+  const idle = active === "blue" ? "green" : "blue";
+  const served = deployments[`${name}-${active}`];
+  const next = deployments[`${name}-${idle}`];
+
+  // What is served keeps its template. A new one goes to the other colour.
+  const current = templateOf(served) ?? template;
+  const upToDate = same(current, template);
+  const takesOver = !upToDate && same(templateOf(next), template) && isAvailable(next, replicas);
+
+  // A colour that is no longer served goes down to no pods, but stays: it is the
+  // way back.
+  const prepared = upToDate ? templateOf(next) : template;
+
+  return {
+    status: {
+      active: takesOver ? idle : active,
+      phase: upToDate || takesOver ? "Serving" : "Preparing",
+      availableReplicas: (takesOver ? next : served)?.status?.availableReplicas ?? 0,
+    },
+    events: takesOver ? [{ type: "Normal", reason: "Switched", message: `${idle} serves now, no longer ${active}` }] : [],
+    children: [
+      makeService(parent, takesOver ? idle : active),
+      makeDeployment(parent, active, current, replicas),
+      ...(prepared ? [makeDeployment(parent, idle, prepared, upToDate ? 0 : replicas)] : []),
+    ],
+  };
+}
+
+const byName = (objects) => Object.fromEntries(Object.values(objects).map((o) => [o.metadata.name, o]));
+
+const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+
+/** The template that a Deployment was made of, as the user wrote it; null if there is none. */
+const templateOf = (deployment) => JSON.parse(deployment?.metadata.annotations?.[TEMPLATE] ?? "null");
+
+/** Whether all pods that a Deployment should have are available, and it has no others. */
+function isAvailable({ metadata, spec, status = {} }, replicas) {
+  const counts = [spec.replicas, status.replicas, status.updatedReplicas, status.availableReplicas];
+  return status.observedGeneration === metadata.generation && counts.every((count) => count === replicas);
+}
+
+const labelsOf = (parent, colour) => ({ "app.kubernetes.io/instance": parent.metadata.name, [COLOUR]: colour });
+
+function makeDeployment(parent, colour, template, replicas) {
+  const labels = labelsOf(parent, colour);
+  return {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: {
+      name: `${parent.metadata.name}-${colour}`,
+      annotations: { [TEMPLATE]: JSON.stringify(template) },
+    },
+    spec: {
+      replicas,
+      selector: { matchLabels: labels },
+      template: { ...template, metadata: { ...template.metadata, labels: { ...template.metadata?.labels, ...labels } } },
+    },
+  };
+}
+
+function makeService(parent, colour) {
+  return {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name: parent.metadata.name },
+    spec: { selector: labelsOf(parent, colour), ports: parent.spec.ports },
+  };
+}

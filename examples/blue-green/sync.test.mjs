@@ -1,0 +1,87 @@
+// Tests of sync.mjs: node --test, in this folder.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { sync } from "./sync.mjs";
+
+const template = (image) => ({ spec: { containers: [{ name: "shop", image }] } });
+
+const parent = (image) => ({
+  metadata: { name: "shop" },
+  spec: { replicas: 2, ports: [{ port: 80 }], template: template(image) },
+});
+
+/** Plays the API server and the Deployment controller: what was answered, and how it is doing. */
+function observe(children, available = {}) {
+  const entries = (kind) => Object.fromEntries(children.filter((c) => c.kind === kind).map((c) => {
+    const count = c.spec.replicas;
+    const status = { observedGeneration: 1, replicas: count, updatedReplicas: count, availableReplicas: available[c.metadata.name] ?? count };
+    return [`default/${c.metadata.name}`, { ...c, metadata: { ...c.metadata, generation: 1 }, status }];
+  }));
+  return { "Deployment.apps/v1": entries("Deployment"), "Service.v1": entries("Service") };
+}
+
+/** One line about an answer: what is served, and each Deployment's image and size. */
+function summary({ status, children }) {
+  const [service, ...deployments] = children;
+  const sizes = deployments.map((d) => `${d.metadata.name}=${d.spec.template.spec.containers[0].image}×${d.spec.replicas}`);
+  return [`${service.spec.selector["examples.setpoint.dev/colour"]} ${status.active} ${status.phase}`, ...sizes.sort()].join(" ");
+}
+
+const first = sync({ parent: parent("v1"), children: observe([]) });
+
+test("the first template is served at once", () => {
+  assert.equal(summary(first), "blue blue Serving shop-blue=v1×2");
+});
+
+test("a new template goes to the other colour, which takes over when it is available", () => {
+  const preparing = sync({ parent: parent("v2"), children: observe(first.children) });
+  assert.equal(summary(preparing), "blue blue Preparing shop-blue=v1×2 shop-green=v2×2");
+
+  const almost = sync({ parent: parent("v2"), children: observe(preparing.children, { "shop-green": 1 }) });
+  assert.equal(summary(almost), "blue blue Preparing shop-blue=v1×2 shop-green=v2×2");
+
+  const switched = sync({ parent: parent("v2"), children: observe(preparing.children) });
+  assert.equal(summary(switched), "green green Serving shop-blue=v1×2 shop-green=v2×2");
+  assert.deepEqual(switched.events.map((e) => e.message), ["green serves now, no longer blue"]);
+
+  const scaledDown = sync({ parent: parent("v2"), children: observe(switched.children) });
+  assert.equal(summary(scaledDown), "green green Serving shop-blue=v1×0 shop-green=v2×2");
+
+  const settled = sync({ parent: parent("v2"), children: observe(scaledDown.children) });
+  assert.deepEqual(settled, scaledDown);
+});
+
+test("taking a new template back while it is prepared leaves what is served alone", () => {
+  const preparing = sync({ parent: parent("v2"), children: observe(first.children) });
+  const back = sync({ parent: parent("v1"), children: observe(preparing.children, { "shop-green": 0 }) });
+  assert.equal(summary(back), "blue blue Serving shop-blue=v1×2 shop-green=v2×0");
+});
+
+test("a template that changes while it is prepared is prepared anew", () => {
+  const preparing = sync({ parent: parent("v2"), children: observe(first.children) });
+  const again = sync({ parent: parent("v3"), children: observe(preparing.children) });
+  assert.equal(summary(again), "blue blue Preparing shop-blue=v1×2 shop-green=v3×2");
+});
+
+test("without its Service the served colour is known from the status", () => {
+  const children = observe([makeGreen()]);
+  const answer = sync({ parent: { ...parent("v2"), status: { active: "green" } }, children });
+  assert.equal(summary(answer), "green green Serving shop-green=v2×2");
+});
+
+test("labels of the template stay, and the colour's are added", () => {
+  const labelled = parent("v1");
+  labelled.spec.template.metadata = { labels: { tier: "front" } };
+  const [, deployment] = sync({ parent: labelled, children: observe([]) }).children;
+  assert.deepEqual(deployment.spec.template.metadata.labels, {
+    tier: "front",
+    ...deployment.spec.selector.matchLabels,
+  });
+});
+
+function makeGreen() {
+  const preparing = sync({ parent: parent("v2"), children: observe(first.children) });
+  return preparing.children.find((c) => c.metadata.name === "shop-green");
+}
