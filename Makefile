@@ -50,7 +50,7 @@ check: fmt-check vet lint unit cross gen-check deps-check ## What is quick: form
 test: check bin/setpoint controlplane-test e2e bench-smoke ## Everything: check, the control plane, the scripts, a tiny bench
 
 .PHONY: e2e
-e2e: bin/setpoint | need-python ## Run the scripts of test/e2e and of the examples on a real control plane
+e2e: bin/setpoint | need-python need-node ## Run the scripts of test/e2e and of the examples on a real control plane
 	go test -count=1 -timeout 20m -parallel 4 ./test/e2e
 
 .PHONY: bench
@@ -168,4 +168,9 @@ GO_WANTED = $(shell sed -n 's/^go //p' go.mod)
 .PHONY: need-python
 need-python:
 	@command -v python3 >/dev/null || { \
-	  echo "The examples' hooks are Python programs (standard library only), and no python3 command was found: install Python 3.8 or newer"; exit 1; }
+	  echo "Hooks of the examples are Python programs (standard library only), and no python3 command was found: install Python 3.8 or newer"; exit 1; }
+
+.PHONY: need-node
+need-node:
+	@command -v node >/dev/null || { \
+	  echo "Hooks of the examples are JavaScript programs (node's standard library only), and no node command was found: install Node.js 20 or newer, see https://nodejs.org"; exit 1; }
