@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/setpoint-dev/setpoint/test/bench/internal/handwritten"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/probe"
 	"github.com/setpoint-dev/setpoint/test/bench/internal/run"
 	"github.com/setpoint-dev/setpoint/test/bench/internal/webhook"
 )
@@ -49,7 +50,7 @@ func dispatch(ctx context.Context, args []string) error {
 	}
 	switch role {
 	case "hook":
-		return webhook.Run(ctx)
+		return runHook(ctx, args[1:])
 	case "handwritten":
 		return runHandwritten(ctx, args[1:])
 	default:
@@ -57,11 +58,21 @@ func dispatch(ctx context.Context, args []string) error {
 	}
 }
 
+func runHook(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("hook", flag.ContinueOnError)
+	address := flags.String("address", probe.AnyAddress, "where to listen")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	return webhook.Run(ctx, *address)
+}
+
 func runHandwritten(ctx context.Context, args []string) error {
 	var options handwritten.Options
 	flags := flag.NewFlagSet("handwritten", flag.ContinueOnError)
 	flags.StringVar(&options.Kubeconfig, "kubeconfig", "", "the cluster to work on")
 	flags.IntVar(&options.Workers, "workers", 32, "reconciles at once")
+	flags.BoolVar(&options.Related, "related", false, "watch the ConfigMaps that parents read, too")
 	flags.DurationVar(&options.Resync, "resync", 0, "reconcile each parent again after this time; 0 does not")
 	if err := flags.Parse(args); err != nil {
 		return err

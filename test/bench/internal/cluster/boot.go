@@ -7,9 +7,14 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/test/bench/internal/child"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/procfs"
 )
 
-const bootDeadline = 2 * time.Minute
+const (
+	bootDeadline = 2 * time.Minute
+	// componentCommand turns the binary into a component.
+	componentCommand = "_component"
+)
 
 // ControlPlane is a throw-away one, run by `setpoint dev`.
 type ControlPlane struct {
@@ -60,6 +65,26 @@ func (p *ControlPlane) ask(ctx context.Context) error {
 	}
 	_, err = admin.Get(ctx, "/api/v1/namespaces/default/configmaps/kube-root-ca.crt")
 	return err
+}
+
+// Processors is the processor time that each component has used so far, by its
+// name. Components are the binary's own children, which say what they are in
+// their second argument.
+func (p *ControlPlane) Processors() (map[string]time.Duration, error) {
+	children, err := procfs.Children(p.process.PID())
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]time.Duration{}
+	for _, c := range children {
+		if len(c.Args) < 3 || c.Args[1] != componentCommand {
+			continue
+		}
+		if used[c.Args[2]], err = procfs.CPU(c.PID); err != nil {
+			return nil, err
+		}
+	}
+	return used, nil
 }
 
 // Stop ends the control plane and waits until it is gone.

@@ -62,10 +62,25 @@ type Process interface {
 	Err() error
 }
 
+// Hooked is a contender that asks a hook, which can be taken away from it.
+type Hooked interface {
+	Process
+	// HookURL is where sync requests go.
+	HookURL() string
+	// StopHook ends the hook at once; connections to it are refused.
+	StopHook() error
+	// StartHook brings it back to where it was.
+	StartHook(ctx context.Context) error
+	// ReadProcess is Read without what only the hook can tell.
+	ReadProcess() (Reading, error)
+}
+
 // Settings are what a scenario may ask of a contender.
 type Settings struct {
 	// Resync reconciles every parent so often; 0 does not.
 	Resync time.Duration
+	// Related has parents reconciled when what they read changes.
+	Related bool
 }
 
 // Reading is what a contender has used so far, and holds now.
@@ -73,9 +88,11 @@ type Reading struct {
 	procfs.Usage
 	// HookCPU is the processor time of the hook, where there is one.
 	HookCPU time.Duration
-	// Calls counts hook calls, or reconciles; LastCall is when the last came.
-	Calls    int64
-	LastCall time.Time
+	// Calls counts hook calls, or reconciles; Customized the questions for
+	// related objects.
+	Calls, Customized int64
+	// FirstCall and LastCall are when calls came.
+	FirstCall, LastCall time.Time
 }
 
 // Config is what contenders are made of.
@@ -91,8 +108,7 @@ type Config struct {
 	Self string
 	// SetpointBinary is the one for clusters, without a control plane.
 	SetpointBinary string
-	// Workers is how many things the writes and the hand-written controller do
-	// at once.
+	// Workers is how many things every contender does at once.
 	Workers int
 }
 
@@ -156,5 +172,11 @@ func read(ctx context.Context, process *child.Process, calls *probe.Client) (Rea
 	if err != nil {
 		return Reading{}, err
 	}
-	return Reading{Usage: usage, Calls: stats.Calls, LastCall: stats.Last}, nil
+	return Reading{
+		Usage:      usage,
+		Calls:      stats.Calls,
+		Customized: stats.Customized,
+		FirstCall:  stats.First,
+		LastCall:   stats.Last,
+	}, nil
 }

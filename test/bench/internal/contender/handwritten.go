@@ -24,6 +24,7 @@ func (c *handwritten) Start(ctx context.Context, settings Settings) (time.Durati
 	c.process, c.probe, err = startProbed(ctx, c.config.Dir, Handwritten, c.config.Self, Handwritten,
 		"-kubeconfig", c.config.Kubeconfig,
 		"-workers", strconv.Itoa(c.config.Workers),
+		"-related="+strconv.FormatBool(settings.Related),
 		"-resync", settings.Resync.String())
 	return time.Since(since), err
 }

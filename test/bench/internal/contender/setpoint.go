@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/test/bench/internal/child"
@@ -17,15 +17,13 @@ import (
 	"github.com/setpoint-dev/setpoint/test/bench/internal/webhook"
 )
 
-// hookName is how the bench's binary is told to be the hook.
-const hookName = "hook"
-
 // setpoint is Setpoint with its hook, two processes. The hook stays when
 // Setpoint is stopped, so that a restart finds it where it was.
 type setpoint struct {
 	config      Config
 	name, group string
 	hook        *child.Process
+	hookAddress string
 	probe       *probe.Client
 	process     *child.Process
 	// installed says that Setpoint has run and left its CRDs.
@@ -35,7 +33,7 @@ type setpoint struct {
 func (c *setpoint) Name() string { return c.name }
 
 func (c *setpoint) Start(ctx context.Context, settings Settings) (time.Duration, error) {
-	if err := c.startHook(ctx); err != nil {
+	if err := c.StartHook(ctx); err != nil {
 		return 0, err
 	}
 	if c.installed {
@@ -56,13 +54,6 @@ func (c *setpoint) Start(ctx context.Context, settings Settings) (time.Duration,
 	return took, c.waitController(ctx)
 }
 
-func (c *setpoint) startHook(ctx context.Context) (err error) {
-	if c.hook == nil {
-		c.hook, c.probe, err = startProbed(ctx, c.config.Dir, c.name+"-"+hookName, c.config.Self, hookName)
-	}
-	return err
-}
-
 // startSetpoint runs the binary until /readyz says that caches are synced.
 func (c *setpoint) startSetpoint(ctx context.Context) (time.Duration, error) {
 	address, err := freeAddress(ctx)
@@ -71,7 +62,7 @@ func (c *setpoint) startSetpoint(ctx context.Context) (time.Duration, error) {
 	}
 	since := time.Now()
 	c.process, err = child.Start(c.config.Dir, c.name, c.config.SetpointBinary,
-		"run", "--kubeconfig", c.config.Kubeconfig, "--address", address)
+		"run", "--kubeconfig", c.config.Kubeconfig, "--address", address, "--workers", strconv.Itoa(c.config.Workers))
 	if err != nil {
 		return 0, err
 	}
@@ -82,15 +73,6 @@ func (c *setpoint) startSetpoint(ctx context.Context) (time.Duration, error) {
 		return 0, errors.Join(err, c.Stop())
 	}
 	return time.Since(since), nil
-}
-
-// freeAddress is a loopback address that was free a moment ago.
-func freeAddress(ctx context.Context) (string, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 func answersOK(ctx context.Context, url string) bool {
@@ -112,15 +94,19 @@ func (c *setpoint) controllerPath() string {
 // applyController creates the controller object, or changes it.
 func (c *setpoint) applyController(ctx context.Context, settings Settings) error {
 	type object = map[string]any
+	hooks := object{"sync": object{"webhook": object{"url": c.HookURL()}}}
 	spec := object{
 		"parentResource":   object{"apiVersion": thing.Group + "/" + thing.Version, "resource": thing.Resource},
 		"generateSelector": true,
 		"childResources": []object{{"apiVersion": "v1", "resource": "configmaps",
 			"updateStrategy": object{"method": "InPlace"}}},
-		"hooks": object{"sync": object{"webhook": object{"url": c.probe.Base + webhook.Path}}},
+		"hooks": hooks,
 	}
 	if settings.Resync > 0 {
 		spec["resyncPeriodSeconds"] = int(settings.Resync.Seconds())
+	}
+	if settings.Related {
+		hooks["customize"] = object{"webhook": object{"url": c.probe.Base + webhook.CustomizePath}}
 	}
 	body, err := json.Marshal(object{
 		"apiVersion": c.group + "/v1alpha1",
@@ -193,11 +179,7 @@ func (c *setpoint) Close() error {
 	if c.installed {
 		err = errors.Join(err, c.config.Admin.Delete(context.Background(), c.controllerPath()))
 	}
-	if c.hook != nil {
-		err = errors.Join(err, c.hook.Stop())
-	}
-	c.hook = nil
-	return err
+	return errors.Join(err, c.StopHook())
 }
 
 func (c *setpoint) Probe() *probe.Client { return c.probe }
@@ -211,4 +193,12 @@ func (c *setpoint) Read(ctx context.Context) (Reading, error) {
 	hook, err := procfs.Read(c.hook.PID())
 	reading.HookCPU = hook.CPU
 	return reading, err
+}
+
+func (c *setpoint) ReadProcess() (Reading, error) {
+	if err := c.process.Err(); err != nil {
+		return Reading{}, err
+	}
+	usage, err := procfs.Read(c.process.PID())
+	return Reading{Usage: usage}, err
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/setpoint-dev/setpoint/test/bench/internal/probe"
@@ -26,12 +27,18 @@ type thingReconciler struct {
 
 // setUp ignores the parent's own status writes: they change nothing that
 // Reconcile reads.
-func (r *thingReconciler) setUp(manager ctrl.Manager, workers int) error {
-	return ctrl.NewControllerManagedBy(manager).
+func (r *thingReconciler) setUp(ctx context.Context, manager ctrl.Manager, options Options) error {
+	b := ctrl.NewControllerManagedBy(manager).
 		For(&thing.Thing{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&corev1.ConfigMap{}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(r)
+		WithOptions(controller.Options{MaxConcurrentReconciles: options.Workers})
+	if options.Related {
+		if err := manager.GetFieldIndexer().IndexField(ctx, &thing.Thing{}, sharedField, sharedOf); err != nil {
+			return fmt.Errorf("index things by %s: %w", sharedField, err)
+		}
+		b.Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.readersOf))
+	}
+	return b.Complete(r)
 }
 
 // Reconcile makes the children and the status of one Thing what they should be.
@@ -41,9 +48,12 @@ func (r *thingReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	if err := r.Get(ctx, req.NamespacedName, &parent); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	r.recorder.Entered(parent.Spec.Value, at)
+	r.recorder.Entered(parent.Name, parent.Spec.Value, at)
 	if !parent.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
+	}
+	if err := r.readShared(ctx, &parent, at); err != nil {
+		return ctrl.Result{}, err
 	}
 	for j := range parent.Spec.Children {
 		if err := r.applyChild(ctx, &parent, j); err != nil {

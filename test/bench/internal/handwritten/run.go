@@ -33,6 +33,8 @@ type Options struct {
 	Workers int
 	// Resync reconciles each parent again after that time; 0 does not.
 	Resync time.Duration
+	// Related watches the ConfigMaps that parents read, too.
+	Related bool
 }
 
 // Run runs the controller until ctx is done. It prints the address of its probe
@@ -45,14 +47,14 @@ func Run(ctx context.Context, options Options) error {
 	}
 	recorder := &probe.Recorder{}
 	reconciler := &thingReconciler{Client: manager.GetClient(), recorder: recorder, resync: options.Resync}
-	if err := reconciler.setUp(manager, options.Workers); err != nil {
+	if err := reconciler.setUp(ctx, manager, options); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
 	if err := announceReady(ctx, manager.GetCache(), recorder); err != nil {
 		return err
 	}
 	served := make(chan error, 1)
-	go func() { served <- probe.Serve(ctx, recorder, http.NewServeMux(), os.Stdout) }()
+	go func() { served <- probe.Serve(ctx, recorder, http.NewServeMux(), probe.AnyAddress, os.Stdout) }()
 	if err := manager.Start(ctx); err != nil {
 		return fmt.Errorf("run the manager: %w", err)
 	}

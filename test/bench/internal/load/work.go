@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/test/bench/internal/cluster"
 	"github.com/setpoint-dev/setpoint/test/bench/internal/thing"
@@ -27,6 +28,8 @@ type Work struct {
 	Round string
 	// Padding makes each value longer by so many bytes.
 	Padding int
+	// Shared names the ConfigMap that all parents read, if any.
+	Shared string
 }
 
 // Value is what the i-th parent wants its children to hold.
@@ -58,8 +61,8 @@ type Generator struct {
 func (g *Generator) Create(ctx context.Context, w Work) error {
 	path := ThingsPath(w.Namespace)
 	return Each(ctx, w.Parents, g.Workers, func(ctx context.Context, i int) error {
-		body := fmt.Appendf(nil, `{"apiVersion":"%s/%s","kind":"%s","metadata":{"name":"%s"},"spec":{"value":"%s","children":%d}}`,
-			thing.Group, thing.Version, thing.Kind, thing.Name(i), w.Value(i), w.Children)
+		body := fmt.Appendf(nil, `{"apiVersion":"%s/%s","kind":"%s","metadata":{"name":"%s"},"spec":{"value":"%s","children":%d,"shared":"%s"}}`,
+			thing.Group, thing.Version, thing.Kind, thing.Name(i), w.Value(i), w.Children, w.Shared)
 		_, err := g.Client.Create(ctx, path, body)
 		return err
 	})
@@ -70,6 +73,29 @@ func (g *Generator) Change(ctx context.Context, w Work) error {
 	return Each(ctx, w.Parents, g.Workers, func(ctx context.Context, i int) error {
 		return g.ChangeOne(ctx, w.Namespace, thing.Name(i), w.Value(i))
 	})
+}
+
+// ChangeOver is Change, spread evenly over a time.
+func (g *Generator) ChangeOver(ctx context.Context, w Work, over time.Duration) error {
+	since := time.Now()
+	return Each(ctx, w.Parents, g.Workers, func(ctx context.Context, i int) error {
+		due := time.NewTimer(time.Until(since.Add(over * time.Duration(i) / time.Duration(w.Parents))))
+		defer due.Stop()
+		select {
+		case <-due.C:
+			return g.ChangeOne(ctx, w.Namespace, thing.Name(i), w.Value(i))
+		case <-ctx.Done():
+			return nil // Each knows why
+		}
+	})
+}
+
+// ChangeShared gives the ConfigMap that all parents read a value, and creates
+// it if it is not there.
+func (g *Generator) ChangeShared(ctx context.Context, w Work, value string) error {
+	body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"%s"},"data":{"%s":"%s"}}`,
+		w.Shared, thing.ValueKey, value)
+	return g.Client.Apply(ctx, ChildrenPath(w.Namespace)+"/"+w.Shared, body)
 }
 
 // ChangeOne gives one parent a value.

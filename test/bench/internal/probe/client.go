@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 )
 
@@ -24,23 +25,32 @@ func (c *Client) Ready(ctx context.Context) bool {
 // Stats returns what has been recorded so far.
 func (c *Client) Stats(ctx context.Context) (Stats, error) {
 	var stats Stats
-	return stats, c.do(ctx, http.MethodGet, "/stats", &stats)
+	err := c.do(ctx, http.MethodGet, "/stats", &stats)
+	return stats, err
 }
 
-// Arm prepares for the first call with a value; Entered then waits for it.
-func (c *Client) Arm(ctx context.Context, value string) error {
-	return c.do(ctx, http.MethodPost, "/arm?value="+url.QueryEscape(value), nil)
+// Arm prepares for the first call with a value for each of so many parents;
+// Entered then waits for the last of them.
+func (c *Client) Arm(ctx context.Context, value string, parents int) error {
+	return c.do(ctx, http.MethodPost, "/arm?parents="+strconv.Itoa(parents)+"&value="+url.QueryEscape(value), nil)
 }
 
-// Entered returns when the first call with the armed value came in, waiting
-// for it until ctx is done.
+// Body returns the body of the last call that was kept.
+func (c *Client) Body(ctx context.Context) (body json.RawMessage, err error) {
+	err = c.do(ctx, http.MethodGet, "/body", &body)
+	return body, err
+}
+
+// Entered returns when the last of the awaited calls came in, waiting for it
+// until ctx is done.
 func (c *Client) Entered(ctx context.Context, value string) (time.Time, error) {
 	var answer entered
-	return answer.At, c.do(ctx, http.MethodGet, "/entered?value="+url.QueryEscape(value), &answer)
+	err := c.do(ctx, http.MethodGet, "/entered?value="+url.QueryEscape(value), &answer)
+	return answer.At, err
 }
 
 func (c *Client) do(ctx context.Context, method, path string, into any) error {
-	req, err := http.NewRequestWithContext(ctx, method, c.Base+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, c.Base+path, http.NoBody)
 	if err != nil {
 		return fmt.Errorf("probe: %w", err)
 	}

@@ -15,7 +15,7 @@ func start(t *testing.T) (*Recorder, *Client) {
 	recorder, served := &Recorder{}, make(chan error, 1)
 	reader, writer := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { served <- Serve(ctx, recorder, http.NewServeMux(), writer) }()
+	go func() { served <- Serve(ctx, recorder, http.NewServeMux(), AnyAddress, writer) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-served; err != nil {
@@ -36,10 +36,11 @@ func TestCallsAreCounted(t *testing.T) {
 		t.Errorf("before any call: %+v, %v", before, err)
 	}
 	at := time.Now()
-	recorder.Entered("a", at.Add(-time.Second))
-	recorder.Entered("b", at)
+	recorder.Entered("p", "a", at.Add(-time.Second))
+	recorder.Entered("p", "b", at)
+	recorder.Customized()
 	after, err := client.Stats(t.Context())
-	if err != nil || after.Calls != 2 || !after.Last.Equal(at) {
+	if err != nil || after.Calls != 2 || after.Customized != 1 || !after.Last.Equal(at) || !after.First.Equal(at.Add(-time.Second)) {
 		t.Errorf("after two calls: %+v, %v", after, err)
 	}
 }
@@ -57,18 +58,48 @@ func TestReadyWhenSaid(t *testing.T) {
 
 func TestFirstCallWithTheArmedValue(t *testing.T) {
 	recorder, client := start(t)
-	if err := client.Arm(t.Context(), "wanted"); err != nil {
+	if err := client.Arm(t.Context(), "wanted", 1); err != nil {
 		t.Fatal(err)
 	}
 	at := time.Now()
-	recorder.Entered("other", at.Add(-time.Second))
-	recorder.Entered("wanted", at)
-	recorder.Entered("wanted", at.Add(time.Second))
+	recorder.Entered("p", "other", at.Add(-time.Second))
+	recorder.Entered("p", "wanted", at)
+	recorder.Entered("p", "wanted", at.Add(time.Second))
 	got, err := client.Entered(t.Context(), "wanted")
 	if err != nil || !got.Equal(at) {
 		t.Errorf("got %v, %v, want %v", got, err, at)
 	}
 	if _, err := client.Entered(t.Context(), "other"); err == nil {
 		t.Error("waiting for a value that is not armed: no error")
+	}
+}
+
+func TestLastOfSeveralParents(t *testing.T) {
+	recorder, client := start(t)
+	if err := client.Arm(t.Context(), "wanted", 2); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now()
+	recorder.Shown("a", "wanted", at.Add(-2*time.Second))
+	recorder.Shown("a", "wanted", at.Add(-time.Second))
+	recorder.Shown("b", "wanted", at)
+	recorder.Shown("c", "wanted", at.Add(time.Second))
+	if got, err := client.Entered(t.Context(), "wanted"); err != nil || !got.Equal(at) {
+		t.Errorf("got %v, %v, want %v", got, err, at)
+	}
+	if err := client.Arm(t.Context(), "wanted", 0); err == nil {
+		t.Error("waiting for nobody: no error")
+	}
+}
+
+func TestTheLastBodyIsKept(t *testing.T) {
+	recorder, client := start(t)
+	if _, err := client.Body(t.Context()); err == nil {
+		t.Error("no call yet: no error")
+	}
+	recorder.Keep([]byte(`{"a":1}`))
+	recorder.Keep([]byte(`{"a":2}`))
+	if got, err := client.Body(t.Context()); err != nil || string(got) != `{"a":2}` {
+		t.Errorf("got %s, %v", got, err)
 	}
 }

@@ -26,6 +26,15 @@ type Usage struct {
 	RSS, Peak int64
 }
 
+// CPU is user plus system time of all threads of a process so far.
+func CPU(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("read processor time: %w", err)
+	}
+	return parseCPU(stat)
+}
+
 // Read takes one reading of a process.
 func Read(pid int) (Usage, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

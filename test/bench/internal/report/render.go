@@ -44,20 +44,11 @@ func (r *Report) text() string {
 	for _, line := range r.Conditions {
 		fmt.Fprintln(&out, line)
 	}
-	grids := make([][][]string, len(r.Sections))
-	for i := range r.Sections {
-		grids[i] = r.Sections[i].grid(r.Baseline)
-	}
-	first := firstColumnWidth(grids)
-	for i, grid := range grids {
-		fmt.Fprintf(&out, "\n%s\n", r.Sections[i].Title)
-		writeGrid(&out, grid, first)
-	}
-	if len(r.Verdicts) > 0 {
-		out.WriteString("\nGoals\n")
-	}
-	for _, verdict := range r.Verdicts {
-		fmt.Fprintln(&out, "  "+verdict.Text)
+	tables := r.tables()
+	first := firstColumnWidth(tables)
+	for _, t := range tables {
+		fmt.Fprintf(&out, "\n%s\n", t.title)
+		writeGrid(&out, t.grid, first)
 	}
 	return out.String()
 }
@@ -67,23 +58,34 @@ func (r *Report) markdown() string {
 	for _, line := range r.Conditions {
 		fmt.Fprintf(&out, "- %s\n", line)
 	}
-	for i := range r.Sections {
-		section := &r.Sections[i]
-		fmt.Fprintf(&out, "\n**%s**\n\n", section.Title)
-		for n, row := range section.grid(r.Baseline) {
+	for _, t := range r.tables() {
+		fmt.Fprintf(&out, "\n**%s**\n\n", t.title)
+		for n, row := range t.grid {
 			fmt.Fprintf(&out, "| %s |\n", strings.Join(row, " | "))
 			if n == 0 {
 				fmt.Fprintf(&out, "|---|%s\n", strings.Repeat("---:|", len(row)-1))
 			}
 		}
 	}
-	if len(r.Verdicts) > 0 {
-		out.WriteString("\n**Goals**\n\n")
-	}
-	for _, verdict := range r.Verdicts {
-		fmt.Fprintf(&out, "- %s\n", strings.Join(strings.Fields(verdict.Text), " "))
-	}
 	return out.String()
+}
+
+// table is cells under a title, headings first.
+type table struct {
+	title string
+	grid  [][]string
+}
+
+// tables are all there is to show: the goals, then what was measured.
+func (r *Report) tables() []table {
+	var tables []table
+	if len(r.Verdicts) > 0 {
+		tables = append(tables, table{"goals", verdictGrid(r.Verdicts)})
+	}
+	for i := range r.Sections {
+		tables = append(tables, table{r.Sections[i].Title, r.Sections[i].grid(r.Baseline)})
+	}
+	return tables
 }
 
 // grid is the section as cells, headings first. Measures that nobody has are
@@ -110,22 +112,34 @@ func (s *Section) shows(column Column) bool {
 
 // addColumn appends a column, and that of its ratios, to a grid.
 func (s *Section) addColumn(grid [][]string, column Column, baseline string) {
-	base, comparable := s.value(baseline, column.Key)
-	comparable = comparable && column.Ratio && base > 0
+	base, _ := s.Row(baseline)
+	_, compared := base.Ratios[column.Key]
 	grid[0] = append(grid[0], column.Title)
-	if comparable {
+	if compared {
 		grid[0] = append(grid[0], "×")
 	}
 	for i, row := range s.Rows {
-		cell, ratio := none, none
+		cell := none
 		if value, ok := row.Values[column.Key]; ok {
-			cell, ratio = Format(value, column.Unit), fmt.Sprintf("%.2f", value/base)
+			cell = Format(value, column.Unit)
 		}
 		grid[i+1] = append(grid[i+1], cell)
-		if comparable {
-			grid[i+1] = append(grid[i+1], ratio)
+		if compared {
+			grid[i+1] = append(grid[i+1], formatRatio(row.Ratios[column.Key]))
 		}
 	}
+}
+
+// formatRatio shows the spread of several rounds too: a median close to a limit
+// means little when the rounds lie on both sides of it.
+func formatRatio(ratio Range) string {
+	switch {
+	case ratio.Median == 0:
+		return none
+	case ratio.varies():
+		return fmt.Sprintf("%.2f (%.2f–%.2f)", ratio.Median, ratio.Low, ratio.High)
+	}
+	return fmt.Sprintf("%.2f", ratio.Median)
 }
 
 // Format writes a number in its unit.
@@ -147,10 +161,10 @@ func Format(value float64, unit Unit) string {
 }
 
 // firstColumnWidth makes the sections' first columns equally wide.
-func firstColumnWidth(grids [][][]string) int {
+func firstColumnWidth(tables []table) int {
 	width := 0
-	for _, grid := range grids {
-		for _, row := range grid {
+	for _, t := range tables {
+		for _, row := range t.grid {
 			width = max(width, utf8.RuneCountInString(row[0]))
 		}
 	}

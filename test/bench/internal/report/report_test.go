@@ -15,14 +15,20 @@ func sample() *Report {
 		{Key: "hook", Title: "hook", Unit: Millis},
 		{Key: "reads", Title: "reads", Unit: PerOne, Sparse: true},
 	}}
-	r.Add(head, Row{"alone", map[string]float64{"time": 5, "reads": 0}})
-	r.Add(head, Row{"hand", map[string]float64{"time": 10, "cpu": 2}})
-	r.Add(head, Row{"ours", map[string]float64{"time": 12.5, "cpu": 1}})
+	r.Add(head, Row{Contender: "alone", Values: map[string]float64{"time": 5, "reads": 0}})
+	r.Add(head, Row{Contender: "hand", Values: map[string]float64{"time": 10, "cpu": 2}})
+	r.Add(head, Row{Contender: "ours", Values: map[string]float64{"time": 12.5, "cpu": 1}})
+	return r
+}
+
+func folded() *Report {
+	r := sample()
+	r.Fold([]string{"alone", "hand", "ours"})
 	return r
 }
 
 func TestText(t *testing.T) {
-	r := sample()
+	r := folded()
 	r.Judge("ours", []Goal{
 		{Section: "create", Key: "time", What: "time", Unit: Seconds, Limit: 1.2, Ratio: true},
 		{Section: "create", Key: "cpu", What: "CPU", Unit: Millis, Limit: 1},
@@ -30,15 +36,16 @@ func TestText(t *testing.T) {
 	})
 	const want = `2 processors
 
+goals
+  contender  measure       goal      got  rounds  verdict
+  ours          time   ≤ 1.20 ×   1.25 ×       –   missed
+  ours           CPU  ≤ 1.00 ms  1.00 ms       –  reached
+
 1 create
   contender     time     ×      CPU     ×
   alone       5.00 s  0.50        –     –
   hand       10.00 s  1.00  2.00 ms  1.00
   ours       12.50 s  1.25  1.00 ms  0.50
-
-Goals
-  missed   ours: time is 1.25 × (goal: at most 1.20 × hand)
-  reached  ours: CPU is 1.00 ms (goal: at most 1.00 ms)
 `
 	if got := r.text(); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
@@ -56,7 +63,7 @@ func TestMarkdown(t *testing.T) {
 | hand | 10.00 s | 1.00 | 2.00 ms | 1.00 |
 | ours | 12.50 s | 1.25 | 1.00 ms | 0.50 |
 `
-	if got := sample().markdown(); got != want {
+	if got := folded().markdown(); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 }
@@ -64,6 +71,7 @@ func TestMarkdown(t *testing.T) {
 func TestNoBaselineNoRatios(t *testing.T) {
 	r := sample()
 	r.Baseline = "nobody"
+	r.Fold([]string{"alone", "hand", "ours"})
 	if got := r.text(); strings.Contains(got, "×") {
 		t.Errorf("ratios to nobody:\n%s", got)
 	}
@@ -84,8 +92,8 @@ func TestWrite(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.String()), &back); err != nil {
 		t.Fatal(err)
 	}
-	if got, ok := back.Value("create", "ours", "time"); !ok || got != 12.5 {
-		t.Errorf("from JSON: %v, %v", got, ok)
+	if row, ok := back.Section("create").Row("ours"); !ok || row.Values["time"] != 12.5 {
+		t.Errorf("from JSON: %v, %v", row, ok)
 	}
 	if err := sample().Write(&out, "xml"); err == nil {
 		t.Error("no error for an unknown format")
@@ -95,17 +103,35 @@ func TestWrite(t *testing.T) {
 func TestFoldTakesMediansInOrder(t *testing.T) {
 	r := sample()
 	head := r.Sections[0]
-	r.Add(head, Row{"ours", map[string]float64{"time": 20}})
-	r.Add(head, Row{"ours", map[string]float64{"time": 14}})
+	r.Add(head, Row{Contender: "ours", Values: map[string]float64{"time": 20}})
+	r.Add(head, Row{Contender: "ours", Values: map[string]float64{"time": 14}})
 	r.Fold([]string{"ours", "hand", "alone"})
 	if got := r.Sections[0].Rows; len(got) != 3 || got[0].Contender != "ours" {
 		t.Fatalf("rows: %+v", got)
 	}
-	if got, _ := r.Value("create", "ours", "time"); got != 14 {
-		t.Errorf("median time %v", got)
+	ours, _ := r.Section("create").Row("ours")
+	if ours.Values["time"] != 14 || ours.Values["cpu"] != 1 {
+		t.Errorf("medians: %v", ours.Values)
 	}
-	if got, _ := r.Value("create", "ours", "cpu"); got != 1 {
-		t.Errorf("median of one %v", got)
+}
+
+// A slow round is slow for both sides, so rounds are compared with each other.
+func TestFoldComparesRounds(t *testing.T) {
+	r := sample()
+	head := r.Sections[0]
+	r.Add(head, Row{Contender: "hand", Values: map[string]float64{"time": 40}})
+	r.Add(head, Row{Contender: "ours", Values: map[string]float64{"time": 44}})
+	r.Fold([]string{"hand", "ours"})
+	ours, _ := r.Section("create").Row("ours")
+	if got := ours.Ratios["time"]; got.Low != 1.1 || got.High != 1.25 {
+		t.Errorf("ratios: %+v", got)
+	}
+	if got := r.text(); !strings.Contains(got, "1.18 (1.10–1.25)") {
+		t.Errorf("the rounds are not shown:\n%s", got)
+	}
+	r.Judge("ours", []Goal{{Section: "create", Key: "time", What: "time", Limit: 1.2, Ratio: true}})
+	if got := r.text(); !strings.Contains(got, "1.10 × – 1.25 ×  reached") {
+		t.Errorf("the rounds are not shown with the goal:\n%s", got)
 	}
 }
 

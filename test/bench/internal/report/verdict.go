@@ -18,50 +18,60 @@ type Goal struct {
 type Verdict struct {
 	Contender string  `json:"contender"`
 	What      string  `json:"what"`
-	Got       float64 `json:"got"`
+	Got       Range   `json:"got"`
 	Limit     float64 `json:"limit"`
-	Reached   bool    `json:"reached"`
-	// Text is the verdict in words.
-	Text string `json:"text"`
+	Unit      Unit    `json:"unit"`
+	// Ratio says that Got and Limit are multiples of the baseline's value.
+	Ratio   bool `json:"ratio,omitempty"`
+	Reached bool `json:"reached"`
 }
 
 // Judge compares a contender with its goals. Goals about what was not measured
 // are left out.
 func (r *Report) Judge(contender string, goals []Goal) {
 	for _, goal := range goals {
-		got, ok := r.Value(goal.Section, contender, goal.Key)
+		row, _ := r.Section(goal.Section).Row(contender)
+		of := row.Ranges
+		if goal.Ratio {
+			of = row.Ratios
+		}
+		got, ok := of[goal.Key]
 		if !ok {
 			continue
 		}
-		want := Format(goal.Limit, goal.Unit)
-		if goal.Ratio {
-			base, ok := r.Value(goal.Section, r.Baseline, goal.Key)
-			if !ok || base == 0 {
-				continue
-			}
-			got, want = got/base, fmt.Sprintf("%.2f × %s", goal.Limit, r.Baseline)
-		}
-		r.Verdicts = append(r.Verdicts, verdict(contender, goal, round(got), want))
+		r.Verdicts = append(r.Verdicts, Verdict{
+			Contender: contender,
+			What:      goal.What,
+			Got:       got,
+			Limit:     goal.Limit,
+			Unit:      goal.Unit,
+			Ratio:     goal.Ratio,
+			Reached:   round(got.Median) <= goal.Limit,
+		})
 	}
 }
 
 // round keeps what the table shows, so that a verdict never contradicts it.
 func round(v float64) float64 { return float64(int64(v*100+0.5)) / 100 }
 
-func verdict(contender string, goal Goal, got float64, want string) Verdict {
-	shown, word := Format(got, goal.Unit), "missed"
-	if goal.Ratio {
-		shown = fmt.Sprintf("%.2f ×", got)
+func verdictGrid(verdicts []Verdict) [][]string {
+	grid := [][]string{{"contender", "measure", "goal", "got", "rounds", "verdict"}}
+	for _, v := range verdicts {
+		word, rounds := "missed", none
+		if v.Reached {
+			word = "reached"
+		}
+		if v.Got.varies() {
+			rounds = v.format(v.Got.Low) + " – " + v.format(v.Got.High)
+		}
+		grid = append(grid, []string{v.Contender, v.What, "≤ " + v.format(v.Limit), v.format(v.Got.Median), rounds, word})
 	}
-	if got <= goal.Limit {
-		word = "reached"
+	return grid
+}
+
+func (v Verdict) format(value float64) string {
+	if v.Ratio {
+		return fmt.Sprintf("%.2f ×", value)
 	}
-	return Verdict{
-		Contender: contender,
-		What:      goal.What,
-		Got:       got,
-		Limit:     goal.Limit,
-		Reached:   got <= goal.Limit,
-		Text:      fmt.Sprintf("%-7s  %s: %s is %s (goal: at most %s)", word, contender, goal.What, shown, want),
-	}
+	return Format(value, v.Unit)
 }

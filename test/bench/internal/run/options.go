@@ -32,10 +32,9 @@ type options struct {
 
 const usage = `Measure Setpoint against a hand-written controller and the bare writes.
 
-  bench -setpoint bin/setpoint                      everything, about six minutes
+  bench -setpoint bin/setpoint                      everything
   bench -setpoint bin/setpoint -smoke               everything, tiny: does it work?
-  bench -scenarios churn -parents 200 -children 20  one scenario, another size
-  bench -scenarios restart -parents 10000
+  bench -scenarios churn -sizes 200x20              one scenario, one size
   bench -contenders handwritten,setpoint -rounds 3 -o markdown
 
 Flags:
@@ -80,15 +79,29 @@ func (o *options) bindPlaces(flags *flag.FlagSet) {
 }
 
 func (o *options) bindSizes(flags *flag.FlagSet) {
-	flags.IntVar(&o.Parents, "parents", 2000, "number of parents")
-	flags.IntVar(&o.Children, "children", 1, "children of each parent")
+	o.Sizes = []scenario.Size{{Parents: 2000, Children: 1}, {Parents: 200, Children: 20}, {Parents: 10_000, Children: 1}}
+	flags.Func("sizes", "`sizes` of churn and restart, as parents x children; the first is that of other scenarios too (default 2000x1,200x20,10000x1)", o.setSizes)
 	flags.IntVar(&o.Workers, "workers", 32, "requests of the load generator, writes and reconciles at once")
 	flags.DurationVar(&o.Resync, "resync", 10*time.Second, "steady: resync period, in whole seconds; watched for two")
 	flags.IntVar(&o.Samples, "samples", 200, "latency: number of events")
-	flags.IntVar(&o.MemoryParents, "memory-parents", 1000, "memory: number of parents")
-	flags.IntVar(&o.MemoryChildren, "memory-children", 10, "memory: ConfigMaps of each parent")
+	flags.IntVar(&o.Changes, "changes", 7, "related: how often the ConfigMap changes")
+	flags.DurationVar(&o.Outage, "outage", time.Minute, "outage: how long the hook is away")
+	flags.IntVar(&o.Memory.Parents, "memory-parents", 1000, "memory: number of parents")
+	flags.IntVar(&o.Memory.Children, "memory-children", 10, "memory: ConfigMaps of each parent")
 	flags.IntVar(&o.Unrelated, "unrelated", 50_000, "unrelated: number of ConfigMaps of nobody")
 	flags.DurationVar(&o.Timeout, "timeout", 3*time.Minute, "limit of each phase")
+}
+
+func (o *options) setSizes(list string) error {
+	o.Sizes = nil
+	for text := range strings.SplitSeq(list, ",") {
+		size, err := scenario.ParseSize(text)
+		if err != nil {
+			return err
+		}
+		o.Sizes = append(o.Sizes, size)
+	}
+	return nil
 }
 
 // shrink makes sizes tiny that were not given.
@@ -96,8 +109,8 @@ func (o *options) shrink(flags *flag.FlagSet) {
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	for name, value := range map[string]string{
-		"parents": "50", "resync": "2s", "samples": "20", "memory-parents": "5",
-		"memory-children": "20", "unrelated": "200", "timeout": "30s",
+		"sizes": "50x1,5x4", "resync": "2s", "samples": "20", "changes": "2", "outage": "2s",
+		"memory-parents": "5", "memory-children": "20", "unrelated": "200", "timeout": "1m",
 	} {
 		if !given[name] {
 			_ = flags.Set(name, value) // of constants above
@@ -122,7 +135,7 @@ func (o *options) check(rest []string) error {
 	if !slices.Contains(report.Formats(), o.output) {
 		return fmt.Errorf("no output format %q; there are %s", o.output, strings.Join(report.Formats(), ", "))
 	}
-	if min(o.Parents, o.Children, o.Workers, o.rounds, o.Samples, o.MemoryParents, o.MemoryChildren) < 1 {
+	if min(o.Workers, o.rounds, o.Samples, o.Changes, o.Memory.Parents, o.Memory.Children) < 1 {
 		return errors.New("sizes are 1 or more")
 	}
 	if o.Resync < time.Second || o.Resync%time.Second != 0 {

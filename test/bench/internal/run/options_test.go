@@ -7,12 +7,12 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	o, err := parse([]string{"-smoke", "-parents", "70", "-scenarios", "churn,steady", "-contenders", "writes"})
+	o, err := parse([]string{"-smoke", "-samples", "70", "-scenarios", "churn,steady", "-contenders", "writes"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Parents != 70 || o.Unrelated != 200 {
-		t.Errorf("a size that is given, and one that is not: %d and %d", o.Parents, o.Unrelated)
+	if o.Samples != 70 || o.Unrelated != 200 {
+		t.Errorf("a size that is given, and one that is not: %d and %d", o.Samples, o.Unrelated)
 	}
 	if len(o.Scenarios) != 2 || len(o.contenders) != 1 {
 		t.Errorf("scenarios %v, contenders %v", o.Scenarios, o.contenders)
@@ -26,7 +26,8 @@ func TestParseRefuses(t *testing.T) {
 		"unknown scenario":  {"-scenarios", "churn,nonsense"},
 		"unknown contender": {"-contenders", "nonsense"},
 		"unknown format":    {"-o", "xml"},
-		"no parents":        {"-parents", "0"},
+		"no parents":        {"-sizes", "0x1"},
+		"half a size":       {"-sizes", "200"},
 		"part of a second":  {"-resync", "1500ms"},
 	} {
 		t.Run(name, func(t *testing.T) {

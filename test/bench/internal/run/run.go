@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/test/bench/internal/cluster"
 	"github.com/setpoint-dev/setpoint/test/bench/internal/contender"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/procfs"
 	"github.com/setpoint-dev/setpoint/test/bench/internal/report"
 	"github.com/setpoint-dev/setpoint/test/bench/internal/scenario"
 	"github.com/setpoint-dev/setpoint/test/bench/internal/thing"
@@ -33,20 +34,20 @@ func Main(ctx context.Context, args []string) (err error) {
 		return fmt.Errorf("make a directory for logs: %w", err)
 	}
 	defer func() { err = o.leave(dir, err) }()
-	kubeconfig := o.kubeconfig
 	since := time.Now()
-	if kubeconfig == "" {
-		plane, bootErr := cluster.Boot(ctx, o.setpoint, dir)
-		if bootErr != nil {
-			return bootErr
+	var plane *cluster.ControlPlane
+	if o.kubeconfig == "" {
+		if plane, err = cluster.Boot(ctx, o.setpoint, dir); err != nil {
+			return err
 		}
 		defer func() { err = errors.Join(err, plane.Stop()) }()
-		kubeconfig = plane.Kubeconfig
+		o.kubeconfig = plane.Kubeconfig
 	}
-	r, err := o.newRunner(ctx, dir, kubeconfig, since)
+	r, err := o.newRunner(ctx, dir, since)
 	if err != nil {
 		return err
 	}
+	r.plane = plane
 	r.progress("control plane ready")
 	if err := r.run(ctx); err != nil {
 		return err
@@ -65,17 +66,19 @@ func (o *options) leave(dir string, err error) error {
 
 // runner is one run on a cluster that is there.
 type runner struct {
-	options    options
-	since      time.Time
-	admin      *cluster.Client
+	options options
+	since   time.Time
+	admin   *cluster.Client
+	// plane is the control plane that was booted, nil for one that was there.
+	plane      *cluster.ControlPlane
 	report     *report.Report
 	contenders []contender.Contender
 }
 
-func (o options) newRunner(ctx context.Context, dir, kubeconfig string, since time.Time) (*runner, error) {
+func (o options) newRunner(ctx context.Context, dir string, since time.Time) (*runner, error) {
 	r := &runner{options: o, since: since, report: &report.Report{Baseline: contender.Handwritten}}
 	var err error
-	if r.admin, err = cluster.Connect(kubeconfig); err != nil {
+	if r.admin, err = cluster.Connect(o.kubeconfig); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("cluster not prepared within %s", o.Timeout))
@@ -142,6 +145,8 @@ func (r *runner) run(ctx context.Context) (err error) {
 		Admin:    r.admin,
 		Report:   r.report,
 		Progress: r.progress,
+
+		Bystanders: r.bystanders,
 	}
 	if err := bench.WarmUp(ctx, r.contenders); err != nil {
 		return fmt.Errorf("warm up: %w", err)
@@ -157,13 +162,28 @@ func (r *runner) run(ctx context.Context) (err error) {
 	return r.conclude(ctx)
 }
 
+// bystanders reads the processor time of this process and of the control plane.
+func (r *runner) bystanders() (map[string]time.Duration, error) {
+	used := map[string]time.Duration{}
+	if r.plane != nil {
+		var err error
+		if used, err = r.plane.Processors(); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	used[scenario.LoadProcess], err = procfs.CPU(os.Getpid())
+	return used, err
+}
+
 // conclude makes the report of what was measured.
 func (r *runner) conclude(ctx context.Context) error {
+	scenario.CompareUnrelated(r.report, r.options.Sizes[0])
 	r.report.Fold(r.options.contenders)
-	scenario.CompareUnrelated(r.report)
 	if !r.options.smoke {
-		r.report.Judge(contender.Setpoint, scenario.Goals())
-		r.report.Judge(contender.SetpointMC, scenario.Goals())
+		goals := scenario.Goals(r.options.Options)
+		r.report.Judge(contender.Setpoint, goals)
+		r.report.Judge(contender.SetpointMC, goals)
 	}
 	conditions, err := r.conditions(ctx)
 	r.report.Conditions = conditions

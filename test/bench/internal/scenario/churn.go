@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/setpoint-dev/setpoint/test/bench/internal/cluster"
 	"github.com/setpoint-dev/setpoint/test/bench/internal/contender"
@@ -38,9 +39,9 @@ func (t *turn) create(ctx context.Context, section string) error {
 }
 
 // delete deletes the parents; the garbage collector deletes their children.
-func (t *turn) delete(ctx context.Context) error {
+func (t *turn) delete(ctx context.Context, section string) error {
 	return t.churn(ctx, step{
-		section: "delete",
+		section: section,
 		goal:    load.Goal{Work: t.work, Gone: true},
 		load:    func(ctx context.Context) error { return t.generator.Delete(ctx, t.work) },
 	})
@@ -73,6 +74,7 @@ func (t *turn) churn(ctx context.Context, s step) error {
 		}
 		if s.section != "" {
 			t.add(t.churnHead(s.section), t.churnValues(out, s.section))
+			t.bench.Report.Add(processorHead(s.section, t.churnTitle(s.section)), t.processorRow(out))
 		}
 		return nil
 	})
@@ -85,18 +87,18 @@ func (t *turn) add(head report.Section, values map[string]float64) {
 	t.bench.Progress(fmt.Sprintf("%s, %s: %s %s", head.Title, t.contender.Name(), first.Title, report.Format(values[first.Key], first.Unit)))
 }
 
-func (t *turn) churnHead(section string) report.Section {
-	size := fmt.Sprintf("%d parents × %d", t.work.Parents, t.work.Children)
-	among := fmt.Sprintf(" among %d unrelated ConfigMaps", t.bench.Unrelated)
-	titles := map[string]string{
-		"create":           "1 create " + size,
-		"update":           "1 update " + size,
-		"delete":           "1 delete " + size,
-		"unrelated-create": "3 create " + size + among,
-		"unrelated-update": "3 update " + size + among,
+// churnTitle tells what a section is about. Its first word is what is done.
+func (t *turn) churnTitle(section string) string {
+	what, rest, _ := strings.Cut(section, "-")
+	if what == Unrelated {
+		return fmt.Sprintf("3 %s %s among %d unrelated ConfigMaps", rest, t.size().title(), t.bench.Unrelated)
 	}
+	return fmt.Sprintf("1 %s %s", what, t.size().title())
+}
+
+func (t *turn) churnHead(section string) report.Section {
 	columns := append(timeColumns(), perParentColumns()...)
-	return report.Section{ID: section, Title: titles[section], Columns: append(columns, memoryColumns()...)}
+	return report.Section{ID: section, Title: t.churnTitle(section), Columns: append(columns, memoryColumns()...)}
 }
 
 func (t *turn) churnValues(out *outcome, section string) map[string]float64 {
@@ -110,11 +112,11 @@ func (t *turn) churnValues(out *outcome, section string) map[string]float64 {
 		return values
 	}
 	addUse(values, out, parents)
-	values["idle"] = mib(t.idle.RSS)
+	values["idle"] = mib(t.fresh.RSS)
 	values["rss"] = mib(out.after.RSS)
 	values["peak"] = mib(out.after.Peak)
-	if section == "create" {
-		values["bytes"] = stats.Per(float64(out.after.RSS-t.idle.RSS), float64(t.work.Objects()))
+	if strings.HasPrefix(section, "create") {
+		values["bytes"] = stats.Per(float64(out.after.RSS-t.fresh.RSS), float64(t.work.Objects()))
 	}
 	return values
 }

@@ -60,17 +60,3 @@ func addUse(values map[string]float64, out *outcome, by float64) {
 }
 
 func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
-
-// Goals are where Setpoint means to be.
-func Goals() []report.Goal {
-	return []report.Goal{
-		{Section: "create", Key: "time", What: "time to converge, create", Unit: report.Seconds, Limit: 1.2, Ratio: true},
-		{Section: "update", Key: "time", What: "time to converge, update", Unit: report.Seconds, Limit: 1.2, Ratio: true},
-		{Section: "create", Key: "cpu", What: "CPU per parent, create", Unit: report.Millis, Limit: 1.5, Ratio: true},
-		{Section: "update", Key: "cpu", What: "CPU per parent, update", Unit: report.Millis, Limit: 1.5, Ratio: true},
-		{Section: "create", Key: "requests", What: "API requests per created parent", Unit: report.PerOne, Limit: 3},
-		{Section: Steady, Key: "requests", What: "API requests in steady state", Unit: report.Count, Limit: 0},
-		{Section: Latency, Key: "event99", What: "event to hook, p99", Unit: report.Millis, Limit: 10},
-		{Section: Memory, Key: "per10k", What: "memory per 10,000 cached ConfigMaps", Unit: report.MiB, Limit: 40},
-	}
-}

@@ -2,27 +2,49 @@ package scenario
 
 import "github.com/setpoint-dev/setpoint/test/bench/internal/report"
 
-// CompareUnrelated adds to the rows of the unrelated scenario how they compare
-// with the same contender's without unrelated ConfigMaps.
-func CompareUnrelated(r *report.Report) {
-	without := map[string]string{"unrelated-create": "create", "unrelated-update": "update"}
+// CompareUnrelated adds to each row of the unrelated scenario how it compares
+// with the same contender's in the same round without unrelated ConfigMaps.
+func CompareUnrelated(r *report.Report, size Size) {
+	without := map[string]string{
+		"unrelated-create": "create-" + size.String(),
+		"unrelated-update": "update-" + size.String(),
+	}
 	for i := range r.Sections {
-		section := &r.Sections[i]
-		if phase, ok := without[section.ID]; ok {
-			compare(r, section, phase)
+		if base := r.Section(without[r.Sections[i].ID]); base != nil {
+			compare(&r.Sections[i], base)
 		}
 	}
 }
 
 // compare divides the measures of a section by those of another.
-func compare(r *report.Report, section *report.Section, without string) {
-	for _, key := range []string{"time", "cpu", "peak"} {
-		ratio := key + "÷"
-		section.Columns = append(section.Columns, report.Column{Key: ratio, Title: key + " ÷ without", Unit: report.PerOne})
-		for _, row := range section.Rows {
-			if base, ok := r.Value(without, row.Contender, key); ok && base > 0 {
-				row.Values[ratio] = row.Values[key] / base
+func compare(section, without *report.Section) {
+	rounds := map[string]int{}
+	for _, row := range section.Rows {
+		base, ok := nth(without, row.Contender, rounds[row.Contender])
+		rounds[row.Contender]++
+		for _, key := range comparedKeys() {
+			if ok && base.Values[key] > 0 {
+				row.Values[key+"÷"] = row.Values[key] / base.Values[key]
 			}
 		}
 	}
+	for _, key := range comparedKeys() {
+		section.Columns = append(section.Columns, report.Column{Key: key + "÷", Title: key + " ÷ without", Unit: report.PerOne})
+	}
+}
+
+func comparedKeys() []string { return []string{"time", "cpu", "peak"} }
+
+// nth is a contender's row of the n-th round.
+func nth(section *report.Section, contender string, n int) (report.Row, bool) {
+	for _, row := range section.Rows {
+		if row.Contender != contender {
+			continue
+		}
+		if n == 0 {
+			return row, true
+		}
+		n--
+	}
+	return report.Row{}, false
 }

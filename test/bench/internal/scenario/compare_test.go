@@ -8,16 +8,58 @@ import (
 
 func TestCompareUnrelated(t *testing.T) {
 	r := &report.Report{}
-	r.Add(report.Section{ID: "create"}, report.Row{Contender: "a", Values: map[string]float64{"time": 4}})
-	r.Add(report.Section{ID: "unrelated-create"}, report.Row{Contender: "a", Values: map[string]float64{"time": 5, "cpu": 1}})
-	r.Add(report.Section{ID: "unrelated-create"}, report.Row{Contender: "b", Values: map[string]float64{"time": 5}})
-	CompareUnrelated(r)
-	if got, ok := r.Value("unrelated-create", "a", "time÷"); !ok || got != 1.25 {
-		t.Errorf("time ÷ without: %v, %v", got, ok)
+	add := func(section, contender string, values map[string]float64) {
+		r.Add(report.Section{ID: section}, report.Row{Contender: contender, Values: values})
 	}
-	for contender, key := range map[string]string{"a": "cpu÷", "b": "time÷"} {
-		if got, ok := r.Value("unrelated-create", contender, key); ok {
-			t.Errorf("%s of %s compared with nothing: %v", key, contender, got)
+	add("create-2x1", "a", map[string]float64{"time": 4})
+	add("unrelated-create", "a", map[string]float64{"time": 5, "cpu": 1})
+	add("unrelated-create", "b", map[string]float64{"time": 5})
+	// The second round is compared with the second.
+	add("create-2x1", "a", map[string]float64{"time": 10})
+	add("unrelated-create", "a", map[string]float64{"time": 10})
+	CompareUnrelated(r, Size{Parents: 2, Children: 1})
+	rows := r.Section("unrelated-create").Rows
+	for i, want := range []float64{1.25, 0, 1} {
+		if got := rows[i].Values["time÷"]; got != want {
+			t.Errorf("row %d: time ÷ without is %v, want %v", i, got, want)
+		}
+	}
+	if got, ok := rows[0].Values["cpu÷"]; ok {
+		t.Errorf("compared with nothing: %v", got)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for _, text := range []string{"2000x1", "1x20"} {
+		if size, err := ParseSize(text); err != nil || size.String() != text {
+			t.Errorf("%s came back as %s, %v", text, size, err)
+		}
+	}
+	for _, text := range []string{"", "5", "x", "0x1", "1x0", "1x2x3"} {
+		if size, err := ParseSize(text); err == nil {
+			t.Errorf("%q taken for %s", text, size)
+		}
+	}
+}
+
+// A goal about a measure that no section has would never be judged.
+func TestGoalsAreAboutSomething(t *testing.T) {
+	b := &Bench{Options: Options{Sizes: []Size{{2, 1}}}}
+	turn := &turn{bench: b, work: b.Sizes[0].work()}
+	sections := map[string]report.Section{
+		Steady:  {Columns: requestColumns(report.Count)},
+		Latency: latencyHead(1), Memory: memoryHead(1), Related: turn.relatedHead(), Outage: turn.outageHead(),
+	}
+	for _, id := range []string{"create-2x1", "update-2x1", "unrelated-create"} {
+		sections[id] = turn.churnHead(id)
+	}
+	for _, goal := range Goals(b.Options) {
+		known := goal.Section == "unrelated-create"
+		for _, column := range sections[goal.Section].Columns {
+			known = known || column.Key == goal.Key
+		}
+		if !known {
+			t.Errorf("%s: no %s in %s", goal.What, goal.Key, goal.Section)
 		}
 	}
 }

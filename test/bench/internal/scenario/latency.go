@@ -83,7 +83,7 @@ func latencyValues(samples []sample) map[string]float64 {
 // status, after which all is quiet again.
 func (t *turn) changeOne(ctx context.Context, process contender.Process, n int) (sample, error) {
 	value := fmt.Sprintf("latency-%d", n)
-	if err := process.Probe().Arm(ctx, value); err != nil {
+	if err := process.Probe().Arm(ctx, value, 1); err != nil {
 		return sample{}, err
 	}
 	awaited := t.arrivals.await(value, t.work.Children)

@@ -22,8 +22,9 @@ func (b *Bench) memoryLife(ctx context.Context, c contender.Contender) (err erro
 	if !ok {
 		return nil
 	}
-	work := load.Work{Parents: b.MemoryParents, Children: b.MemoryChildren, Round: "one", Padding: memoryPadding}
-	t, err := b.begin(ctx, c, work)
+	work := b.Memory.work()
+	work.Padding = memoryPadding
+	t, err := b.begin(ctx, c, work, contender.Settings{})
 	if err != nil {
 		return err
 	}
@@ -51,9 +52,9 @@ func (t *turn) memory(ctx context.Context, process contender.Process) error {
 		return err
 	}
 	children := t.work.Parents * t.work.Children
-	above := float64(again.RSS - t.idle.RSS)
+	above := float64(again.RSS - t.fresh.RSS)
 	t.add(memoryHead(children), map[string]float64{
-		"idle":   mib(t.idle.RSS),
+		"idle":   mib(t.fresh.RSS),
 		"live":   mib(out.after.RSS),
 		"peak":   mib(out.after.Peak),
 		"again":  mib(again.RSS),

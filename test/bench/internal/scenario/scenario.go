@@ -26,25 +26,34 @@ const (
 	Restart   = "restart"   // start with everything settled
 	Latency   = "latency"   // from an event to the call, when idle
 	Memory    = "memory"    // many cached ConfigMaps
+	Related   = "related"   // one ConfigMap that all parents read changes
+	Outage    = "outage"    // the hook is away for a while
 	Unrelated = "unrelated" // create and update among ConfigMaps of nobody
 )
 
 // Names lists the scenarios in the order they are run.
-func Names() []string { return []string{Churn, Steady, Restart, Latency, Memory, Unrelated} }
+func Names() []string {
+	return []string{Churn, Steady, Restart, Latency, Related, Outage, Memory, Unrelated}
+}
 
 // Options are the sizes of a run.
 type Options struct {
 	Scenarios []string
-	// Parents, each with so many Children.
-	Parents, Children int
+	// Sizes are those of churn and restart; the first is that of everything else
+	// that does not say otherwise.
+	Sizes []Size
 	// Workers is how many requests the load generator makes at once.
 	Workers int
 	// Resync is the period of the steady state, and half the time it is watched.
 	Resync time.Duration
 	// Samples is the number of events of the latency scenario.
 	Samples int
-	// MemoryParents, each with MemoryChildren, of the memory scenario.
-	MemoryParents, MemoryChildren int
+	// Changes is how often the ConfigMap of the related scenario changes.
+	Changes int
+	// Outage is how long the hook is away.
+	Outage time.Duration
+	// Memory is the size of the memory scenario.
+	Memory Size
 	// Unrelated is the number of ConfigMaps of the scenario of that name.
 	Unrelated int
 	// Timeout bounds each phase.
@@ -57,27 +66,28 @@ type Bench struct {
 	Admin    *cluster.Client
 	Report   *report.Report
 	Progress func(text string)
+	// Bystanders reads the processor time of all but the contenders, by name.
+	Bystanders func() (map[string]time.Duration, error)
 
 	turns int
 	// unrelatedThere says that the ConfigMaps of nobody have been created.
 	unrelatedThere bool
 }
 
+// life is what a contender goes through with one set of parents.
+type life struct {
+	scenarios []string
+	run       func(context.Context, contender.Contender) error
+}
+
 // Round puts each contender through all chosen scenarios once.
 func (b *Bench) Round(ctx context.Context, contenders []contender.Contender) error {
-	for _, part := range []struct {
-		scenarios []string
-		run       func(context.Context, contender.Contender) error
-	}{
-		{[]string{Churn, Steady, Restart, Latency}, b.settledLife},
-		{[]string{Memory}, b.memoryLife},
-		{[]string{Unrelated}, b.unrelatedLife},
-	} {
-		if !slices.ContainsFunc(part.scenarios, b.wants) {
+	for _, life := range b.lives() {
+		if !slices.ContainsFunc(life.scenarios, b.wants) {
 			continue
 		}
 		for _, c := range contenders {
-			if err := part.run(ctx, c); err != nil {
+			if err := life.run(ctx, c); err != nil {
 				return err
 			}
 		}
@@ -85,52 +95,77 @@ func (b *Bench) Round(ctx context.Context, contenders []contender.Contender) err
 	return nil
 }
 
+func (b *Bench) lives() []life {
+	lives := []life{{[]string{Churn, Steady, Restart, Latency}, b.settledLife}}
+	for _, size := range b.Sizes[1:] {
+		lives = append(lives, life{[]string{Churn, Restart}, b.sizedLife(size)})
+	}
+	return append(lives,
+		life{[]string{Related}, b.relatedLife},
+		life{[]string{Outage}, b.outageLife},
+		life{[]string{Memory}, b.memoryLife},
+		life{[]string{Unrelated}, b.unrelatedLife})
+}
+
 func (b *Bench) wants(scenario string) bool { return slices.Contains(b.Scenarios, scenario) }
 
 // settledLife creates parents, does everything that wants settled ones, and
 // deletes them.
-func (b *Bench) settledLife(ctx context.Context, c contender.Contender) (err error) {
+func (b *Bench) settledLife(ctx context.Context, c contender.Contender) error {
+	return b.churnLife(ctx, c, b.Sizes[0], func(t *turn) []idleScenario {
+		return []idleScenario{{Steady, t.steady}, {Restart, t.restart}, {Latency, t.latency}}
+	})
+}
+
+// sizedLife is a shorter one, for the scenarios that other sizes are tried with.
+func (b *Bench) sizedLife(size Size) func(context.Context, contender.Contender) error {
+	return func(ctx context.Context, c contender.Contender) error {
+		return b.churnLife(ctx, c, size, func(t *turn) []idleScenario {
+			return []idleScenario{{Restart, t.restart}}
+		})
+	}
+}
+
+// idleScenario wants settled parents and leaves them so.
+type idleScenario struct {
+	name string
+	run  func(context.Context, contender.Process) error
+}
+
+func (b *Bench) churnLife(ctx context.Context, c contender.Contender, size Size, between func(*turn) []idleScenario) (err error) {
 	process, isProcess := c.(contender.Process)
 	if !isProcess && !b.wants(Churn) {
 		return nil
 	}
-	t, err := b.begin(ctx, c, load.Work{Parents: b.Parents, Children: b.Children, Round: "one"})
+	t, err := b.begin(ctx, c, size.work(), contender.Settings{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.end(ctx)) }()
-	if err := t.createForLife(ctx); err != nil {
+	if err := t.createForLife(ctx, size); err != nil {
 		return err
 	}
 	if isProcess {
-		if err := t.idleScenarios(ctx, process); err != nil {
+		if err := t.idle(ctx, process, between(t)); err != nil {
 			return err
 		}
 	}
 	if b.wants(Churn) {
-		return t.delete(ctx)
+		return t.delete(ctx, "delete-"+size.String())
 	}
 	return nil
 }
 
 // createForLife reports on what it does if that is wanted for itself.
-func (t *turn) createForLife(ctx context.Context) error {
+func (t *turn) createForLife(ctx context.Context, size Size) error {
 	if t.bench.wants(Churn) {
-		return t.createAndUpdate(ctx, "create", "update")
+		return t.createAndUpdate(ctx, "create-"+size.String(), "update-"+size.String())
 	}
 	return t.create(ctx, "")
 }
 
-// idleScenarios wants settled parents and leaves them so.
-func (t *turn) idleScenarios(ctx context.Context, process contender.Process) error {
-	for _, scenario := range []struct {
-		name string
-		run  func(context.Context, contender.Process) error
-	}{
-		{Steady, t.steady},
-		{Restart, t.restart},
-		{Latency, t.latency},
-	} {
+func (t *turn) idle(ctx context.Context, process contender.Process, scenarios []idleScenario) error {
+	for _, scenario := range scenarios {
 		if !t.bench.wants(scenario.name) {
 			continue
 		}
@@ -149,7 +184,7 @@ func (b *Bench) unrelatedLife(ctx context.Context, c contender.Contender) (err e
 	if err := b.createUnrelated(ctx); err != nil {
 		return err
 	}
-	t, err := b.begin(ctx, c, load.Work{Parents: b.Parents, Children: b.Children, Round: "one"})
+	t, err := b.begin(ctx, c, b.Sizes[0].work(), contender.Settings{})
 	if err != nil {
 		return err
 	}

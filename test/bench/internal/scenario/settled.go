@@ -97,18 +97,18 @@ func (t *turn) restart(ctx context.Context, process contender.Process) error {
 		"peak":    mib(reading.Peak),
 	}
 	addRequests(values, after.Sub(before), 1)
-	t.add(restartHead(t.work.Parents), values)
+	t.add(restartHead(t.size()), values)
 	return t.tracker.Check()
 }
 
-func restartHead(parents int) report.Section {
+func restartHead(size Size) report.Section {
 	columns := append([]report.Column{
 		{Key: "ready", Title: "ready", Unit: report.Seconds, Ratio: true},
 		{Key: "settled", Title: "last call", Unit: report.Seconds},
 	}, requestColumns(report.Count)...)
 	return report.Section{
-		ID:    Restart,
-		Title: fmt.Sprintf("7 restart with %d settled parents", parents),
+		ID:    Restart + "-" + size.String(),
+		Title: "7 restart with " + size.title() + " settled",
 		Columns: append(columns,
 			report.Column{Key: "calls", Title: "calls", Unit: report.Count},
 			report.Column{Key: "cpu", Title: "CPU", Unit: report.Seconds, Ratio: true},

@@ -20,13 +20,13 @@ type turn struct {
 	tracker   load.Tracker
 	observer  *load.Observer
 	arrivals  arrivals
-	// idle is what the contender held before there was anything to do.
-	idle contender.Reading
+	// fresh is what the contender held before there was anything to do.
+	fresh contender.Reading
 }
 
 // begin starts a contender on an empty namespace and waits until both are at
 // rest.
-func (b *Bench) begin(ctx context.Context, c contender.Contender, work load.Work) (*turn, error) {
+func (b *Bench) begin(ctx context.Context, c contender.Contender, work load.Work, settings contender.Settings) (*turn, error) {
 	b.turns++
 	work.Namespace = fmt.Sprintf("bench-%s-%d", c.Name(), b.turns)
 	t := &turn{
@@ -35,14 +35,14 @@ func (b *Bench) begin(ctx context.Context, c contender.Contender, work load.Work
 		work:      work,
 		generator: load.Generator{Client: b.Admin, Workers: b.Workers},
 	}
-	err := t.limited(ctx, "start", t.start)
+	err := t.limited(ctx, "start", func(ctx context.Context) error { return t.start(ctx, settings) })
 	if err != nil {
 		return nil, errors.Join(err, t.end(ctx))
 	}
 	return t, nil
 }
 
-func (t *turn) start(ctx context.Context) (err error) {
+func (t *turn) start(ctx context.Context, settings contender.Settings) (err error) {
 	if err := t.generator.CreateNamespace(ctx, t.work.Namespace); err != nil {
 		return err
 	}
@@ -50,13 +50,15 @@ func (t *turn) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := t.contender.Start(ctx, contender.Settings{}); err != nil {
+	if _, err := t.contender.Start(ctx, settings); err != nil {
 		return err
 	}
 	t.settle(ctx)
-	t.idle, err = t.read(ctx)
+	t.fresh, err = t.read(ctx)
 	return err
 }
+
+func (t *turn) size() Size { return Size{Parents: t.work.Parents, Children: t.work.Children} }
 
 func (t *turn) see(s load.Sighting, at time.Time) {
 	t.tracker.See(s, at)
@@ -142,31 +144,49 @@ type outcome struct {
 	converged, loaded time.Duration
 	requests          cluster.Requests
 	before, after     contender.Reading
+	// others is the processor time of everybody else, by name.
+	others map[string]time.Duration
 }
 
 // gauge reads everything before and after do.
 func (t *turn) gauge(ctx context.Context, do func(*outcome) error) (*outcome, error) {
 	var out outcome
-	var err error
-	if out.before, err = t.read(ctx); err != nil {
-		return nil, err
-	}
-	before, err := cluster.Count(ctx, t.bench.Admin)
+	before, err := t.gaugeOnce(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if err := do(&out); err != nil {
 		return nil, err
 	}
-	if out.after, err = t.read(ctx); err != nil {
-		return nil, err
-	}
-	after, err := cluster.Count(ctx, t.bench.Admin)
+	after, err := t.gaugeOnce(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out.requests = after.Sub(before)
+	out.before, out.after = before.contender, after.contender
+	out.requests = after.requests.Sub(before.requests)
+	out.others = map[string]time.Duration{}
+	for name, used := range after.others {
+		out.others[name] = used - before.others[name]
+	}
 	return &out, nil
+}
+
+// gauges are all that can be read at one moment.
+type gauges struct {
+	contender contender.Reading
+	requests  cluster.Requests
+	others    map[string]time.Duration
+}
+
+func (t *turn) gaugeOnce(ctx context.Context) (g gauges, err error) {
+	if g.contender, err = t.read(ctx); err != nil {
+		return g, err
+	}
+	if g.requests, err = cluster.Count(ctx, t.bench.Admin); err != nil {
+		return g, err
+	}
+	g.others, err = t.bench.Bystanders()
+	return g, err
 }
 
 // step is something the load generator does, and what should come of it.

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/setpoint-dev/setpoint/test/bench/internal/contender"
-	"github.com/setpoint-dev/setpoint/test/bench/internal/load"
 	"github.com/setpoint-dev/setpoint/test/bench/internal/report"
 )
 
@@ -29,7 +28,9 @@ func (b *Bench) WarmUp(ctx context.Context, contenders []contender.Contender) er
 }
 
 func (b *Bench) warmUp(ctx context.Context, c contender.Contender, last bool) (err error) {
-	t, err := b.begin(ctx, c, load.Work{Parents: min(b.Parents, warmUpParents), Children: b.Children, Round: "one"})
+	size := b.Sizes[0]
+	size.Parents = min(size.Parents, warmUpParents)
+	t, err := b.begin(ctx, c, size.work(), contender.Settings{})
 	if err != nil {
 		return err
 	}
@@ -37,5 +38,5 @@ func (b *Bench) warmUp(ctx context.Context, c contender.Contender, last bool) (e
 	if err := t.createAndUpdate(ctx, "create", "update"); err != nil || !last {
 		return err
 	}
-	return t.delete(ctx)
+	return t.delete(ctx, "delete")
 }

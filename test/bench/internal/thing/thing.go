@@ -2,7 +2,8 @@
 // reconciles, how its objects and their children are named, and its CRD.
 //
 // A Thing wants spec.children ConfigMaps holding spec.value, and the status
-// {ready: children, value: value}. The types are what a hand-written controller
+// {ready: children, value: value}. With spec.shared it also wants to be looked at
+// again whenever the ConfigMap of that name changes. The types are what a hand-written controller
 // would have; the load generator and the hook use the names only.
 package thing
 

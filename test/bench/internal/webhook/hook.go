@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"time"
 
@@ -13,13 +14,18 @@ import (
 type question struct {
 	Parent struct {
 		Metadata struct {
-			Name string `json:"name"`
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
 		} `json:"metadata"`
 		Spec thing.Spec `json:"spec"`
 	} `json:"parent"`
-	Children struct {
-		ConfigMaps map[string]configMap `json:"ConfigMap.v1"`
-	} `json:"children"`
+	Children shown `json:"children"`
+	Related  shown `json:"related"`
+}
+
+// shown are the objects beside a parent.
+type shown struct {
+	ConfigMaps map[string]configMap `json:"ConfigMap.v1"`
 }
 
 type answer struct {
@@ -38,25 +44,82 @@ type metadata struct {
 	Name string `json:"name"`
 }
 
+// relation names the objects that the parent reads.
+type relation struct {
+	Related []rule `json:"relatedResources"`
+}
+
+type rule struct {
+	APIVersion string   `json:"apiVersion"`
+	Resource   string   `json:"resource"`
+	Namespace  string   `json:"namespace"`
+	Names      []string `json:"names"`
+}
+
 type hook struct {
 	recorder *probe.Recorder
 }
 
-func (h *hook) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+func (h *hook) serveSync(w http.ResponseWriter, req *http.Request) {
 	at := time.Now()
 	var asked question
-	if err := json.NewDecoder(req.Body).Decode(&asked); err != nil {
+	body, err := read(req, &asked)
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	h.recorder.Entered(asked.Parent.Spec.Value, at)
-	body, err := json.Marshal(decide(&asked))
+	h.record(&asked, body, at)
+	reply(w, decide(&asked))
+}
+
+func (h *hook) record(asked *question, body []byte, at time.Time) {
+	name := asked.Parent.Metadata.Name
+	h.recorder.Entered(name, asked.Parent.Spec.Value, at)
+	h.recorder.Keep(body)
+	for _, shared := range asked.Related.ConfigMaps {
+		h.recorder.Shown(name, shared.Data[thing.ValueKey], at)
+	}
+}
+
+func (h *hook) serveCustomize(w http.ResponseWriter, req *http.Request) {
+	var asked question
+	if _, err := read(req, &asked); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	h.recorder.Customized()
+	reply(w, relate(&asked))
+}
+
+func read(req *http.Request, into *question) ([]byte, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	return body, json.Unmarshal(body, into)
+}
+
+func reply(w http.ResponseWriter, answer any) {
+	body, err := json.Marshal(answer)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(body)
+}
+
+// relate wants to be shown the ConfigMap that the parent names.
+func relate(asked *question) relation {
+	if asked.Parent.Spec.Shared == "" {
+		return relation{Related: []rule{}}
+	}
+	return relation{Related: []rule{{
+		APIVersion: "v1",
+		Resource:   "configmaps",
+		Namespace:  asked.Parent.Metadata.Namespace,
+		Names:      []string{asked.Parent.Spec.Shared},
+	}}}
 }
 
 // decide wants every child with the parent's value, and counts as ready those

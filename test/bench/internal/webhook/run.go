@@ -14,12 +14,17 @@ import (
 // Path is where sync requests are answered.
 const Path = "/sync"
 
-// Run serves the hook and its probe until ctx is done. It prints the address of
-// both as one line of JSON.
-func Run(ctx context.Context) error {
+// CustomizePath is where it is answered what parents read.
+const CustomizePath = "/customize"
+
+// Run serves the hook and its probe at an address until ctx is done. It prints
+// the address of both as one line of JSON.
+func Run(ctx context.Context, address string) error {
 	recorder := &probe.Recorder{}
 	recorder.SetReady()
 	mux := http.NewServeMux()
-	mux.Handle("POST "+Path, &hook{recorder: recorder})
-	return probe.Serve(ctx, recorder, mux, os.Stdout)
+	hook := &hook{recorder: recorder}
+	mux.HandleFunc("POST "+Path, hook.serveSync)
+	mux.HandleFunc("POST "+CustomizePath, hook.serveCustomize)
+	return probe.Serve(ctx, recorder, mux, address, os.Stdout)
 }
