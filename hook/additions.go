@@ -7,6 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
+// maxAdditions is how many events, and how many conditions, a reply may have. A
+// hook with more to say has gone wrong, and nobody could read it.
+const maxAdditions = 100
+
 // The types of an Event.
 const (
 	eventNormal  = "Normal"
@@ -15,6 +19,9 @@ const (
 
 // event reads one event to be told at the parent.
 func (r *responseReader) event() error {
+	if len(r.out.Events) == maxAdditions {
+		return r.tooMany()
+	}
 	e := Event{Type: eventNormal}
 	err := r.members(func(name []byte) error {
 		switch string(name) {
@@ -39,6 +46,9 @@ func (r *responseReader) event() error {
 
 // condition reads one condition of the parent's status.
 func (r *responseReader) condition() error {
+	if len(r.out.Conditions) == maxAdditions {
+		return r.tooMany()
+	}
 	var c Condition
 	err := r.members(func(name []byte) error {
 		switch string(name) {
@@ -65,6 +75,11 @@ func (r *responseReader) condition() error {
 	}
 	r.out.Conditions = append(r.out.Conditions, c)
 	return nil
+}
+
+// tooMany is said of the item before the one that is too many.
+func (r *responseReader) tooMany() error {
+	return r.fault("", "must be the last one: no more than %d are read", maxAdditions)
 }
 
 func (r *responseReader) checkCondition(c Condition) error {
@@ -148,7 +163,7 @@ func (r *responseReader) mark(rules markRules) (*string, error) {
 		return nil, r.skip()
 	}
 	var value string
-	if err := r.word(&value); err != nil {
+	if err := r.string(&value); err != nil {
 		return nil, err
 	}
 	if wrong := rules.value(value); len(wrong) > 0 {

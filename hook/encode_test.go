@@ -22,15 +22,24 @@ func TestAppendJSONVectors(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			v := readVector(t, file)
-			checkWire(t, v.Request.AppendJSON(nil, hook.Wire{Version: hook.V1}), v.V1)
-			checkWire(t, v.Request.AppendJSON(nil, hook.Wire{Version: hook.V2}), v.V2)
+			checkWire(t, v.Request.AppendJSON(nil, hook.Wire{Version: hook.V1, Form: v.form()}), v.V1)
+			checkWire(t, v.Request.AppendJSON(nil, hook.Wire{Version: hook.V2, Form: v.form()}), v.V2)
 		})
 	}
 }
 
 type vector struct {
+	// Form is "composite" if left out.
+	Form    string
 	Request hook.Request
 	V1, V2  json.RawMessage
+}
+
+func (v vector) form() hook.Form {
+	if v.Form == hook.Decorator.String() {
+		return hook.Decorator
+	}
+	return hook.Composite
 }
 
 // readVector makes every object of a file compact, as the cache holds them.
@@ -78,10 +87,13 @@ func TestAppendJSONAgreesWithEncodingJSON(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
 		req := randomRequest(random)
-		for _, version := range []hook.Version{hook.V1, hook.V2} {
-			checkWire(t, req.AppendJSON(nil, hook.Wire{Version: version}), slowly(t, req, version))
+		for _, w := range []hook.Wire{
+			{Version: hook.V1}, {Version: hook.V2},
+			{Version: hook.V1, Form: hook.Decorator}, {Version: hook.V2, Form: hook.Decorator},
+		} {
+			checkWire(t, req.AppendJSON(nil, w), slowly(t, req, w))
 			shuffle(random, req)
-			checkWire(t, req.AppendJSON(nil, hook.Wire{Version: version}), slowly(t, req, version))
+			checkWire(t, req.AppendJSON(nil, w), slowly(t, req, w))
 		}
 	}
 }
@@ -97,11 +109,37 @@ func TestAppendJSONLeavesTheRequestAlone(t *testing.T) {
 	}
 }
 
+func TestAppendJSONOfCustomize(t *testing.T) {
+	req := hook.CustomizeRequest{Controller: json.RawMessage(`{"kind":"DecoratorController"}`), Parent: json.RawMessage(`{"kind":"Pod"}`)}
+	want := `before {"controller":{"kind":"DecoratorController"},"parent":{"kind":"Pod"}}`
+	checkWire(t, req.AppendJSON([]byte("before ")), []byte(want))
+}
+
 // slowly is the wire form by way of maps.
-func slowly(t *testing.T, req *hook.Request, version hook.Version) []byte {
+func slowly(t *testing.T, req *hook.Request, w hook.Wire) []byte {
 	t.Helper()
-	children := map[string]map[string]json.RawMessage{}
-	for _, g := range req.Children {
+	composite := struct {
+		Controller json.RawMessage `json:"controller"`
+		Parent     json.RawMessage `json:"parent"`
+		Children   any             `json:"children"`
+		Related    any             `json:"related"`
+		Finalizing bool            `json:"finalizing"`
+	}{req.Controller, req.Parent, slowGroups(req, req.Children, w.Version), slowGroups(req, req.Related, w.Version), req.Finalizing}
+	if w.Form == hook.Composite {
+		return marshal(t, composite)
+	}
+	return marshal(t, struct {
+		Controller json.RawMessage `json:"controller"`
+		Parent     json.RawMessage `json:"object"`
+		Children   any             `json:"attachments"`
+		Related    any             `json:"related"`
+		Finalizing bool            `json:"finalizing"`
+	}(composite))
+}
+
+func slowGroups(req *hook.Request, groups []hook.Group, version hook.Version) map[string]map[string]json.RawMessage {
+	all := map[string]map[string]json.RawMessage{}
+	for _, g := range groups {
 		group := map[string]json.RawMessage{}
 		for _, e := range g.Objects {
 			switch {
@@ -113,18 +151,17 @@ func slowly(t *testing.T, req *hook.Request, version hook.Version) []byte {
 				group[e.Name] = e.Object
 			}
 		}
-		children[g.Kind+"."+g.APIVersion] = group
+		all[g.Kind+"."+g.APIVersion] = group
 	}
+	return all
+}
+
+func marshal(t *testing.T, v any) []byte {
+	t.Helper()
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(struct {
-		Controller json.RawMessage            `json:"controller"`
-		Parent     json.RawMessage            `json:"parent"`
-		Children   any                        `json:"children"`
-		Related    map[string]json.RawMessage `json:"related"`
-		Finalizing bool                       `json:"finalizing"`
-	}{req.Controller, req.Parent, children, map[string]json.RawMessage{}, req.Finalizing}); err != nil {
+	if err := e.Encode(v); err != nil {
 		t.Fatal(err)
 	}
 	return bytes.TrimSpace(b.Bytes())
@@ -138,6 +175,12 @@ func randomRequest(random *rand.Rand) *hook.Request {
 		ParentNamespace: pick("", "a", "a-b"),
 		Finalizing:      random.IntN(2) == 0,
 	}
+	req.Children, req.Related = randomGroups(random), randomGroups(random)
+	return req
+}
+
+func randomGroups(random *rand.Rand) []hook.Group {
+	pick := func(words ...string) string { return words[random.IntN(len(words))] }
 	seen := map[string]bool{}
 	fresh := func(parts ...string) bool {
 		key := fmt.Sprint(parts)
@@ -145,6 +188,7 @@ func randomRequest(random *rand.Rand) *hook.Request {
 		seen[key] = true
 		return !was
 	}
+	var groups []hook.Group
 	for range random.IntN(5) {
 		g := hook.Group{Kind: pick("Pod", "Pod2", "PodSet", "ConfigMap"), APIVersion: pick("v1", "apps/v1", "a.b/v1beta1")}
 		if !fresh(g.Kind, g.APIVersion) {
@@ -160,26 +204,33 @@ func randomRequest(random *rand.Rand) *hook.Request {
 				g.Objects = append(g.Objects, e)
 			}
 		}
-		req.Children = append(req.Children, g)
+		groups = append(groups, g)
 	}
-	return req
+	return groups
 }
 
 func shuffle(random *rand.Rand, req *hook.Request) {
-	random.Shuffle(len(req.Children), reflect.Swapper(req.Children))
-	for _, g := range req.Children {
-		random.Shuffle(len(g.Objects), reflect.Swapper(g.Objects))
+	for _, groups := range [][]hook.Group{req.Children, req.Related} {
+		random.Shuffle(len(groups), reflect.Swapper(groups))
+		for _, g := range groups {
+			random.Shuffle(len(g.Objects), reflect.Swapper(g.Objects))
+		}
 	}
 }
 
 func clone(req *hook.Request) *hook.Request {
 	own := *req
-	own.Children = nil
-	for _, g := range req.Children {
-		g.Objects = append([]hook.Entry(nil), g.Objects...)
-		own.Children = append(own.Children, g)
-	}
+	own.Children, own.Related = cloneGroups(req.Children), cloneGroups(req.Related)
 	return &own
+}
+
+func cloneGroups(groups []hook.Group) []hook.Group {
+	var own []hook.Group
+	for _, g := range groups {
+		g.Objects = append([]hook.Entry(nil), g.Objects...)
+		own = append(own, g)
+	}
+	return own
 }
 
 func BenchmarkAppendJSON(b *testing.B) {

@@ -9,45 +9,65 @@ import (
 )
 
 // FuzzDecodeResponse holds every answer, or refusal, to what the package
-// promises, whatever the reply.
+// promises, whatever the reply and the form it is taken for.
 func FuzzDecodeResponse(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `null`, `{"children":[]}`, `{"children":[null]}`, `{"children":[` + pod + `,` + pod + `]}`,
 		`{"status":{"a":[1,"\ud800"]},"children":null,"resyncAfterSeconds":1e400,"finalized":true}`,
-		`{"childern":[]}`, `{"children":[{"kind":"Pod"`, "{\"\xff\":1}",
+		`{"childern":[]}`, `{"children":[{"kind":"Pod"`, "{\"\xff\":1}", `{"attachments":[` + pod + `],"labels":{"a":null,"b":"c"},"annotations":{"a b":""}}`,
+		`{"attachments":[],"children":[],"message":"m","events":[{"reason":"A"}],"conditions":[{"type":"A","status":"True","reason":"B"}]}`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, mode := range modes {
-			resp, err := hook.DecodeResponse(data, hook.Wire{Decoding: mode})
-			if err != nil {
-				refused(t, resp, err)
-				continue
+			for _, form := range forms {
+				resp, err := hook.DecodeResponse(data, hook.Wire{Form: form, Decoding: mode})
+				if err != nil {
+					refused(t, resp == nil, err)
+					continue
+				}
+				accepted(t, data, form, resp)
 			}
-			accepted(t, data, resp)
 		}
 	})
 }
 
-func refused(t *testing.T, resp *hook.Response, err error) {
+// FuzzDecodeCustomizeResponse does the same for the rules of related objects.
+func FuzzDecodeCustomizeResponse(f *testing.F) {
+	for _, seed := range []string{
+		``, `{}`, `null`, `{"relatedResources":[]}`, `{"relatedResources":null}`, `{"relatedResource":[]}`, `{"relatedResources":[null]}`,
+		`{"relatedResources":[{"apiVersion":"v1","resource":"pods","names":["a"],"namespace":"b"}]}`,
+		`{"relatedResources":[{"apiVersion":"v1","resource":"pods","labelSelector":{"matchLabels":{"a":"1"},"matchExpressions":[{"key":"b","operator":"In","values":[]}]}}]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, mode := range modes {
+			resp, err := hook.DecodeCustomizeResponse(data, mode)
+			if err != nil {
+				refused(t, resp == nil, err)
+				continue
+			}
+			acceptedRules(t, data, resp)
+		}
+	})
+}
+
+func refused(t *testing.T, silent bool, err error) {
 	t.Helper()
 	var malformed *hook.MalformedError
-	if resp != nil || !errors.As(err, &malformed) || malformed.Err == nil {
-		t.Errorf("got %v and error %v", resp, err)
+	if !silent || !errors.As(err, &malformed) || malformed.Err == nil {
+		t.Errorf("something beside the error %v", err)
 	}
 }
 
 // accepted checks a response against what encoding/json reads.
-func accepted(t *testing.T, data []byte, resp *hook.Response) {
+func accepted(t *testing.T, data []byte, form hook.Form, resp *hook.Response) {
 	t.Helper()
-	var top map[string]json.RawMessage
-	if err := json.Unmarshal(data, &top); err != nil {
-		t.Fatalf("accepted what is no JSON object: %v", err)
-	}
-	var children []json.RawMessage
-	if err := json.Unmarshal(orNull(top["children"]), &children); err != nil || len(children) != len(resp.Children) {
-		t.Errorf("%d children, want %d (%v)", len(resp.Children), len(children), err)
+	children := listIn(t, data, map[hook.Form]string{hook.Composite: "children", hook.Decorator: "attachments"}[form])
+	if len(children) != len(resp.Children) {
+		t.Errorf("%d children, want %d", len(resp.Children), len(children))
 	}
 	for i, raw := range resp.Children {
 		identified(t, i, raw)
@@ -57,6 +77,56 @@ func accepted(t *testing.T, data []byte, resp *hook.Response) {
 	}
 	if resp.ResyncAfter < 0 {
 		t.Errorf("resync after %v", resp.ResyncAfter)
+	}
+	if form == hook.Composite && (resp.Labels != nil || resp.Annotations != nil) {
+		t.Errorf("a composite set labels %v, annotations %v", resp.Labels, resp.Annotations)
+	}
+	for _, c := range resp.Conditions {
+		if c.Type == "" || c.Status == "" || c.Reason == "" {
+			t.Errorf("incomplete condition %+v", c)
+		}
+	}
+}
+
+// listIn is the list that a reply is about. Whoever found none must not have
+// overlooked it: there is at most the null that stands for it.
+func listIn(t *testing.T, data []byte, field string) []json.RawMessage {
+	t.Helper()
+	var top map[string]json.RawMessage
+	if err := json.Unmarshal(data, &top); err != nil {
+		t.Fatalf("accepted what is no JSON object: %v", err)
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(orNull(top[field]), &items); err != nil {
+		t.Fatalf("accepted %s that is no list: %v", field, err)
+	}
+	if _, given := top[field]; !given && hasStrangers(top) {
+		t.Errorf("took a reply without %s, but with a field that may be meant for it, for an empty one: %s", field, data)
+	}
+	return items
+}
+
+// hasStrangers says that a reply has fields that no form knows.
+func hasStrangers(top map[string]json.RawMessage) bool {
+	for name := range top {
+		switch name {
+		case "status", "resyncAfterSeconds", "finalized", "labels", "annotations", "events", "conditions", "message":
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+func acceptedRules(t *testing.T, data []byte, resp *hook.CustomizeResponse) {
+	t.Helper()
+	if rules := listIn(t, data, "relatedResources"); len(rules) != len(resp.Related) {
+		t.Errorf("%d rules, want %d", len(resp.Related), len(rules))
+	}
+	for i, rule := range resp.Related {
+		if rule.APIVersion == "" || rule.Resource == "" {
+			t.Errorf("rule %d names no kind: %+v", i, rule)
+		}
 	}
 }
 

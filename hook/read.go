@@ -15,8 +15,9 @@ type reader struct {
 	dec      *jsontext.Decoder
 	decoding Decoding
 
-	// unknown is the first field of the reply itself that was passed over.
-	unknown string
+	// unknown is the first field of the reply itself that was passed over; nil
+	// if none was.
+	unknown *string
 }
 
 func newReader(data []byte, d Decoding) reader {
@@ -55,9 +56,9 @@ func (r *reader) complete(l list, fields []string) error {
 		return nil
 	case r.decoding == Strict:
 		return malformedAt(l.name, "required; answer [] for none")
-	case r.unknown != "":
-		return malformedAt(pathOf(jsontext.Pointer("").AppendToken(r.unknown)),
-			"unknown field, and %s is missing%s; answer [] for none", l.name, suggestion(r.unknown, fields))
+	case r.unknown != nil:
+		return malformedAt(pathOf(jsontext.Pointer("").AppendToken(*r.unknown)),
+			"unknown field, and %s is missing%s; answer [] for none", l.name, suggestion(*r.unknown, fields))
 	}
 	return nil
 }
@@ -77,8 +78,9 @@ func (r *reader) items(l *list, each func() error) error {
 
 // other is a field of the reply itself that is none of those known.
 func (r *reader) other(name []byte, fields []string) error {
-	if r.decoding == Loose && r.unknown == "" {
-		r.unknown = string(name)
+	if r.decoding == Loose && r.unknown == nil {
+		first := string(name)
+		r.unknown = &first
 	}
 	return r.stray(name, fields)
 }
@@ -104,12 +106,17 @@ func (r *reader) word(into *string) error {
 	if r.null() {
 		return r.skip()
 	}
-	value, err := r.text()
+	return r.string(into)
+}
+
+// string is word without null.
+func (r *reader) string(into *string) error {
+	quoted, err := r.text()
 	if err != nil {
 		return err
 	}
-	unquoted, err := jsontext.AppendUnquote(nil, value)
-	*into = string(unquoted)
+	text, err := jsontext.AppendUnquote(nil, quoted)
+	*into = string(text)
 	return err
 }
 

@@ -1,7 +1,6 @@
 package hook_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -51,13 +50,7 @@ func TestDecodeResponse(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				resp, err := hook.DecodeResponse([]byte(c.reply), hook.Wire{Decoding: mode})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got := show(resp); got != c.want {
-					t.Errorf("got  %s\nwant %s", got, c.want)
-				}
+				checkReply(t, c.reply, hook.Wire{Decoding: mode}, c.want)
 			})
 		}
 	}
@@ -82,7 +75,7 @@ func show(r *hook.Response) string {
 	if r.Finalized {
 		parts = append(parts, "finalized")
 	}
-	return strings.Join(parts, " ")
+	return strings.Join(append(parts, showAdditions(r)...), " ")
 }
 
 func TestDecodeResponseMalformed(t *testing.T) {
@@ -137,6 +130,7 @@ func TestDecodeResponseMalformed(t *testing.T) {
 		{"unknown field", known, `{"children":[],"note":"hi"}`, `note: unknown field`},
 		{"odd unknown field", known, `{"a.b/c":1}`, `["a.b/c"]: unknown field`},
 		{"children misspelt", loose, `{"childs":[],"status":{}}`, `childs: unknown field, and children is missing; did you mean "children"?; answer [] for none`},
+		{"field without a name", loose, `{"":[]}`, `[""]: unknown field, and children is missing; answer [] for none`},
 		{"resync misspelt", known, `{"children":[],"resyncAfter":1}`, `resyncAfter: unknown field; did you mean "resyncAfterSeconds"?`},
 		{"error in place of a reply", loose, `{"error":"boom"}`, `error: unknown field, and children is missing; answer [] for none`},
 		{"field twice", known, `{"children":[],"status":{},"status":{}}`, `status: given twice`},
@@ -147,25 +141,19 @@ func TestDecodeResponseMalformed(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				checkMalformed(t, c.reply, mode, c.want)
+				checkMalformed(t, c.reply, hook.Wire{Decoding: mode}, c.want)
 			})
 		}
 	}
 }
 
-func checkMalformed(t *testing.T, reply string, mode hook.Decoding, want string) {
+func checkMalformed(t *testing.T, reply string, w hook.Wire, want string) {
 	t.Helper()
-	resp, err := hook.DecodeResponse([]byte(reply), hook.Wire{Decoding: mode})
+	resp, err := hook.DecodeResponse([]byte(reply), w)
 	if resp != nil {
 		t.Errorf("got response %s", show(resp))
 	}
-	if _, ok := errors.AsType[*hook.MalformedError](err); !ok {
-		t.Fatalf("got error %v, want a malformed one", err)
-	}
-	got := strings.TrimPrefix(err.Error(), "malformed reply: ")
-	if want != "" && got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	checkComplaint(t, err, want)
 }
 
 // An error must stay readable whatever a hook answers.

@@ -98,11 +98,8 @@ func (r *rulesReader) words(into *[]string) error {
 	}
 	*into = []string{}
 	return r.elements("a list", func() error {
-		if r.null() {
-			return r.fault("", "must be a string, is null")
-		}
 		var word string
-		err := r.word(&word)
+		err := r.string(&word)
 		*into = append(*into, word)
 		return err
 	})
@@ -142,11 +139,8 @@ func (r *rulesReader) matchLabels(s *metav1.LabelSelector) error {
 	s.MatchLabels = map[string]string{}
 	return r.members(func(name []byte) error {
 		key := string(name)
-		if r.null() {
-			return r.fault("", "must be a string, is null")
-		}
 		var value string
-		err := r.word(&value)
+		err := r.string(&value)
 		s.MatchLabels[key] = value
 		return err
 	})

@@ -28,7 +28,7 @@ func (w *Webhook) exchange(ctx context.Context, q question, ex *Exchange) error 
 		return w.unprepared(ctx, err)
 	}
 	last := w.kept.find(q)
-	answer, err := link.roundTrip(w.post(limited, link, q.body, last))
+	answer, err := link.roundTrip(limited, w.post(q.body, last.asked(link.header)))
 	if err != nil {
 		return w.broken(ctx, limited, err)
 	}
@@ -67,17 +67,16 @@ func (w *Webhook) unprepared(asked context.Context, err error) error {
 	return fmt.Errorf("credentials: %w", err)
 }
 
-func (w *Webhook) post(ctx context.Context, l *link, body []byte, last *reply) *http.Request {
+func (w *Webhook) post(body []byte, header http.Header) *http.Request {
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	first, _ := open()
-	req := &http.Request{
+	return &http.Request{
 		Method:        http.MethodPost,
 		URL:           w.url,
 		Host:          w.url.Host,
-		Header:        last.asked(l.header),
+		Header:        header,
 		Body:          first,
 		GetBody:       open,
 		ContentLength: int64(len(body)),
 	}
-	return req.WithContext(ctx)
 }

@@ -106,19 +106,27 @@ func (l *links) hangUp() { l.now.Load().transport.CloseIdleConnections() }
 // from an earlier call may turn out to be dead: a question that got not a byte
 // of an answer on such a one is put once more, on a new one. net/http does the
 // same, but not for a long question that the dead end stopped in the middle.
-func (l *link) roundTrip(req *http.Request) (*http.Response, error) {
-	var kept, answered atomic.Bool
-	trace := &httptrace.ClientTrace{
-		GotConn:              func(c httptrace.GotConnInfo) { kept.Store(c.Reused) },
-		GotFirstResponseByte: func() { answered.Store(true) },
-	}
-	traced := req.WithContext(httptrace.WithClientTrace(req.Context(), trace))
-	answer, err := l.transport.RoundTrip(traced)
-	if err == nil || !kept.Load() || answered.Load() || req.Context().Err() != nil {
+func (l *link) roundTrip(ctx context.Context, req *http.Request) (*http.Response, error) {
+	var seen sighting
+	answer, err := l.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, seen.trace())))
+	if err == nil || !seen.stale() || ctx.Err() != nil {
 		return answer, err
 	}
 	l.transport.CloseIdleConnections()
-	again := req.WithContext(req.Context())
+	again := req.WithContext(ctx)
 	again.Body, _ = req.GetBody()
 	return l.transport.RoundTrip(again)
 }
+
+// sighting is what was seen of the connection that a question went over.
+type sighting struct{ kept, answered atomic.Bool }
+
+func (s *sighting) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GotConn:              func(c httptrace.GotConnInfo) { s.kept.Store(c.Reused) },
+		GotFirstResponseByte: func() { s.answered.Store(true) },
+	}
+}
+
+// stale says that the connection was a kept one and brought nothing.
+func (s *sighting) stale() bool { return s.kept.Load() && !s.answered.Load() }

@@ -1,0 +1,100 @@
+package hook_test
+
+import (
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+func TestDecodeDecorator(t *testing.T) {
+	lax := []hook.Decoding{hook.StrictOptional, hook.Loose}
+	loose := []hook.Decoding{hook.Loose}
+	for _, c := range []struct {
+		name  string
+		modes []hook.Decoding
+		reply string
+		want  string
+	}{
+		{"no attachments", modes, `{"attachments":[]}`, ``},
+		{"whole", modes, `{"labels":{"a":"1"},"annotations":{"b":"2"},"status":{"ready":1},"attachments":[` + pod + `],"resyncAfterSeconds":5,"finalized":true}`,
+			`status={"ready":1} children=` + pod + ` resync=5s finalized annotations=b:2 labels=a:1`},
+		{"null removes", modes, `{"attachments":[],"labels":{"a":null,"b":""},"annotations":{"x":null}}`, `annotations=x:(gone) labels=a:(gone),b:`},
+		{"none at all", modes, `{"attachments":[],"labels":null,"annotations":{}}`, ``},
+		{"empty status is a status", modes, `{"attachments":[],"status":{}}`, `status={}`},
+		{"null status is none", modes, `{"attachments":[],"status":null}`, ``},
+		{"odd but good marks", modes, `{"attachments":[],"labels":{"a.b/C_d":"1.x-Y"},"annotations":{"A.b/c":"any ü\u0074hing\n"}}`,
+			"annotations=A.b/c:any üthing\n labels=a.b/C_d:1.x-Y"},
+		{"attachments left out", lax, `{"labels":{"a":"1"}}`, `labels=a:1`},
+		{"attachments null", lax, `{"attachments":null}`, ``},
+		{"marks twice", loose, `{"attachments":[],"labels":{"a":"1","a":"2"},"labels":{"b":"3","b":null}}`, `labels=b:(gone)`},
+	} {
+		for _, mode := range c.modes {
+			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
+				checkReply(t, c.reply, hook.Wire{Form: hook.Decorator, Decoding: mode}, c.want)
+			})
+		}
+	}
+}
+
+func TestDecodeDecoratorMalformed(t *testing.T) {
+	strict := []hook.Decoding{hook.Strict}
+	known := []hook.Decoding{hook.Strict, hook.StrictOptional}
+	loose := []hook.Decoding{hook.Loose}
+	for _, c := range []struct {
+		name  string
+		modes []hook.Decoding
+		reply string
+		want  string
+	}{
+		{"attachments missing", strict, `{}`, `attachments: required; answer [] for none`},
+		{"attachments misspelt", known, `{"attachment":[]}`, `attachment: unknown field; did you mean "attachments"?`},
+		{"attachments misspelt", loose, `{"attachment":[]}`, `attachment: unknown field, and attachments is missing; did you mean "attachments"?; answer [] for none`},
+		{"children instead", known, `{"children":[]}`, `children: unknown field; did you mean "attachments"?`},
+		{"children instead", loose, `{"children":[]}`, `children: unknown field, and attachments is missing; did you mean "attachments"?; answer [] for none`},
+		{"attachments twice", modes, `{"attachments":[],"attachments":[]}`, `attachments: given twice`},
+		{"attachment without name", modes, `{"attachments":[{"apiVersion":"v1","kind":"Pod"}]}`, `attachments[0].metadata.name: required`},
+		{"labels a list", modes, `{"attachments":[],"labels":["a"]}`, `labels: must be an object, is a list`},
+		{"label a number", modes, `{"attachments":[],"labels":{"a/b":1}}`, `labels["a/b"]: must be a string, is a number`},
+		{"annotation an object", modes, `{"attachments":[],"annotations":{"a":{}}}`, `annotations.a: must be a string, is an object`},
+		{"label twice", known, `{"attachments":[],"labels":{"a":"1","a":null}}`, `labels.a: given twice`},
+	} {
+		for _, mode := range c.modes {
+			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
+				checkMalformed(t, c.reply, hook.Wire{Form: hook.Decorator, Decoding: mode}, c.want)
+			})
+		}
+	}
+}
+
+// What the API server would refuse is refused before anything is written. The
+// words are those of its own rules.
+func TestDecodeDecoratorRefusesImpossibleMarks(t *testing.T) {
+	for name, reply := range map[string]string{
+		"label key":        `{"attachments":[],"labels":{"a b":"1"}}`,
+		"label key empty":  `{"attachments":[],"labels":{"":null}}`,
+		"label value":      `{"attachments":[],"labels":{"a":"not so"}}`,
+		"annotation key":   `{"attachments":[],"annotations":{"a/b/c":"1"}}`,
+		"key to be gone":   `{"attachments":[],"annotations":{"ü":null}}`,
+		"label value long": `{"attachments":[],"labels":{"a":"0123456789012345678901234567890123456789012345678901234567890123"}}`,
+	} {
+		for _, mode := range modes {
+			t.Run(name+"/"+mode.String(), func(t *testing.T) {
+				checkMalformed(t, reply, hook.Wire{Form: hook.Decorator, Decoding: mode}, "")
+			})
+		}
+	}
+}
+
+// A composite's parent belongs to its user: nothing of it can be set.
+func TestDecodeCompositeHasNoMarks(t *testing.T) {
+	for field, want := range map[string]string{
+		`"labels":{}`:         `labels: unknown field`,
+		`"annotations":null`:  `annotations: unknown field`,
+		`"attachments":[1,2]`: `attachments: unknown field; did you mean "children"?`,
+	} {
+		for _, mode := range []hook.Decoding{hook.Strict, hook.StrictOptional} {
+			checkMalformed(t, beside(hook.Composite, field), hook.Wire{Decoding: mode}, want)
+		}
+		checkReply(t, beside(hook.Composite, field), hook.Wire{Decoding: hook.Loose}, "")
+	}
+}
