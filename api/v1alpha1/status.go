@@ -79,9 +79,6 @@ const (
 	// ReasonInvalidSpec: the spec is contradictory or incomplete in a way its schema cannot tell.
 	ReasonInvalidSpec = "InvalidSpec"
 
-	// ReasonUnsupported: the spec asks for something this release does not do.
-	ReasonUnsupported = "Unsupported"
-
 	// ReasonConflictingController: another controller already has this parent resource.
 	ReasonConflictingController = "ConflictingController"
 

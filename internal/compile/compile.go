@@ -1,6 +1,6 @@
 // Package compile turns what a user declared into a program the engine runs.
 //
-// A file per kind reads that kind's spec into one neutral form (composite);
+// A file per kind reads that kind's spec into one neutral form (declared);
 // from there all kinds take the same way. Here live defaults, the names of
 // things in the two API groups, and the refusals a user reads in the condition
 // Accepted. Nothing here watches or writes; the host calls it.
@@ -8,16 +8,23 @@ package compile
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	metacontroller "github.com/setpoint-dev/setpoint/api/metacontroller/v1alpha1"
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
 // Kind is a kind of controller that can be compiled.
@@ -25,21 +32,26 @@ type Kind struct {
 	// Resource is how the kind itself is served.
 	Resource object.Resource
 	// Name leads the names of its controllers in logs and metrics.
-	Name string
-	read func(*object.Object) (composite, error)
+	Name   string
+	read   func(*object.Object, Environment) (*declared, error)
+	manner manner
 }
 
 // Kinds are all of them: the one list the host watches by.
-func Kinds() []Kind { return []Kind{setpointComposite(), metacontrollerComposite()} }
+func Kinds() []Kind {
+	return []Kind{setpointComposite(), setpointDecorator(), metacontrollerComposite(), metacontrollerDecorator()}
+}
 
-// compositeKind is a kind of CompositeController, of whichever group.
-func compositeKind(group schema.GroupVersion, plural, kind string, read func(*object.Object) (composite, error)) Kind {
+// kindOf describes how a kind of controllers is served.
+func kindOf(group schema.GroupVersion, plural, kind string) Kind {
 	return Kind{
-		Name:     "compositecontroller." + group.Group,
+		Name:     strings.ToLower(kind) + "." + group.Group,
 		Resource: object.Resource{Group: group.Group, Version: group.Version, Plural: plural, Kind: kind, Status: true, Custom: true},
-		read:     read,
 	}
 }
+
+// Metacontroller says that Metacontroller serves this kind too.
+func (k Kind) Metacontroller() bool { return k.Resource.Group == metacontroller.GroupVersion.Group }
 
 // Environment is what compiling needs to know of the world.
 type Environment struct {
@@ -52,6 +64,20 @@ type Environment struct {
 	UserAgent string
 	// Workers is how many parents of a controller are worked on at once.
 	Workers int
+	// Resync is how often the hooks are asked at least, also about the parents
+	// of controllers that do not say so; 0 leaves it to them.
+	Resync time.Duration
+	// Namespace keeps what belongs to cluster-scoped parents and cannot be
+	// cluster-scoped itself.
+	Namespace string
+	// ApplyStrategy and FieldManager are those of metacontroller.k8s.io.
+	ApplyStrategy plan.Strategy
+	FieldManager  string
+	// Store is where the Secrets and ConfigMaps of connections are watched.
+	Store *store.Store
+	// Renewed is told when a controller has new credentials, with which calls
+	// that failed are worth another try; may be nil.
+	Renewed func(controller string)
 	// Called is told of each webhook call of a controller; may be nil.
 	Called func(controller string, exchange webhook.Exchange)
 }
@@ -78,25 +104,31 @@ func invalid(format string, args ...any) error {
 	return refuse(setpoint.ReasonInvalidSpec, format, args...)
 }
 
-func unsupported(field string) error {
-	return refuse(setpoint.ReasonUnsupported, "%s: not supported by this release of Setpoint; remove it, or keep running this controller with Metacontroller", field)
-}
-
-// Compiled is a program with what the host needs to know of its making.
+// Compiled is the programs of a controller with what the host needs to know of
+// their making.
 type Compiled struct {
-	engine.Program
-	// HookAddress is the host and port behind which the sync hook is.
-	HookAddress string
+	// Programs are one for each kind of parent. They have one name.
+	Programs []engine.Program
+	// HookAddresses are the hosts and ports behind which the hooks are.
+	HookAddresses []string
+	// Suspended says that the programs are not to be run.
+	Suspended bool
 	// Notes are things a user should know although the spec is accepted.
 	Notes []string
-	// Release lets go of the program's connections.
+	// Release lets go of the programs' connections.
 	Release func()
 }
 
-// Compile makes a program of a controller object. The error is a *Refusal when
-// it lies with the object, else the world's (the API server did not answer).
+// Name is that of the programs.
+func (c *Compiled) Name() string { return c.Programs[0].Name }
+
+// Finalizes says that the programs put their finalizer on parents.
+func (c *Compiled) Finalizes() bool { return c.Programs[0].Finalize != nil }
+
+// Compile makes programs of a controller object. The error is a *Refusal when it
+// lies with the object, else the world's (the API server did not answer).
 func (k Kind) Compile(ctx context.Context, o *object.Object, env Environment) (*Compiled, error) {
-	spec, err := k.read(o)
+	d, err := k.read(o, env)
 	if err != nil {
 		return nil, err
 	}
@@ -104,13 +136,46 @@ func (k Kind) Compile(ctx context.Context, o *object.Object, env Environment) (*
 	if err != nil {
 		return nil, err
 	}
-	compiled := &Compiled{Program: engine.Program{
-		Name:    k.Name + "/" + o.Name(),
-		Object:  snapshot.JSON(),
-		Workers: env.Workers,
-	}}
-	if err := spec.resolve(ctx, env, compiled); err != nil {
+	draft := k.draft(snapshot, d, env)
+	programs, err := d.resolve(ctx, env, draft)
+	if err != nil {
 		return nil, err
 	}
-	return compiled, spec.connect(env, compiled)
+	c := &connection{name: draft.Name, form: k.form(), env: env}
+	if err := c.connect(&d.hooks, programs); err != nil {
+		return nil, err
+	}
+	return &Compiled{
+		Programs:      programs,
+		HookAddresses: d.hooks.addresses(),
+		Suspended:     d.suspended || plan.Annotation(o, setpoint.AnnotationPaused) == "true",
+		Notes:         k.notes(d, programs),
+		Release:       c.release,
+	}, nil
+}
+
+func (k Kind) form() hook.Form {
+	if k.manner.decorates {
+		return hook.Decorator
+	}
+	return hook.Composite
+}
+
+// notes adds what is known of the parents only.
+func (k Kind) notes(d *declared, programs []engine.Program) []string {
+	notes := d.notes
+	for _, p := range programs {
+		if !p.Parent.Status && !k.manner.decorates {
+			notes = append(notes, fmt.Sprintf("%s have no status subresource: the status in replies is not stored", p.Parent))
+		}
+	}
+	return notes
+}
+
+// readSpec decodes a controller object into the type of its kind.
+func readSpec(o *object.Object, into any) error {
+	if err := json.Unmarshal(o.JSON(), into); err != nil {
+		return invalid("%w", err)
+	}
+	return nil
 }

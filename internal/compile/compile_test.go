@@ -2,18 +2,27 @@ package compile
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/tools/txtar"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
 var update = flag.Bool("update", false, "write what the manifests in testdata compile to into their last file")
@@ -84,8 +93,8 @@ func compiled(t *testing.T, manifest []byte) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kind := kindOf(t, o)
-	c, err := kind.Compile(t.Context(), o, Environment{Resolve: resolve, Workers: 4})
+	kind := kindNamed(t, o)
+	c, err := kind.Compile(t.Context(), o, environment(t))
 	var refusal *Refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -94,14 +103,28 @@ func compiled(t *testing.T, manifest []byte) string {
 		return fmt.Sprintf("not now\n%s\n", err)
 	}
 	defer c.Release()
-	spec, err := kind.read(o)
+	spec, err := kind.read(o, environment(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return describe(c, spec.sync)
+	return describe(c, spec)
 }
 
-func kindOf(t *testing.T, o *object.Object) Kind {
+// environment is one whose API server cannot be reached.
+func environment(t *testing.T) Environment {
+	t.Helper()
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: "http://127.0.0.1:1", ContentConfig: rest.ContentConfig{
+		GroupVersion: &schema.GroupVersion{}, NegotiatedSerializer: serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion(),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cached := store.New(client, store.Options{Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(cached.Close)
+	return Environment{Resolve: resolve, Workers: 4, Namespace: "setpoint-system", FieldManager: "metacontroller", Store: cached}
+}
+
+func kindNamed(t *testing.T, o *object.Object) Kind {
 	t.Helper()
 	for _, kind := range Kinds() {
 		if kind.Resource.APIVersion() == o.APIVersion() && kind.Resource.Kind == o.Kind() {
@@ -112,27 +135,86 @@ func kindOf(t *testing.T, o *object.Object) Kind {
 	return Kind{}
 }
 
-func describe(c *Compiled, asked syncHook) string {
+func describe(c *Compiled, d *declared) string {
 	var text strings.Builder
-	line := func(name string, value any) { fmt.Fprintf(&text, "%-17s %v\n", name, value) }
-	line("name", c.Name)
-	line("parent", fmt.Sprintf("%s %v", c.Parent, c.Selections))
-	for _, rule := range c.Children {
-		line("child", fmt.Sprintf("%s %s", rule.Resource, rule.Method))
+	line := func(name string, value any) {
+		if !slices.Contains([]string{"", "[]", "false", "0s"}, fmt.Sprint(value)) {
+			fmt.Fprintf(&text, "%-17s %v\n", name, value)
+		}
 	}
-	line("sync", fmt.Sprintf("%s %s, %s, timeout %s", asked.version, asked.url, asked.decoding, asked.timeout))
-	line("hook address", c.HookAddress)
-	line("generate selector", c.GenerateSelector)
-	line("status wakes", c.StatusWakes)
-	line("resync", c.Resync)
-	line("last applied", c.LastApplied)
-	line("outline only", c.Outline)
-	line("workers", c.Workers)
+	for _, p := range c.Programs {
+		line("parent", describeParent(p))
+	}
+	describeProgram(line, c.Programs[0])
+	for _, h := range d.hooks.all() {
+		line(strings.Split(h.field, ".")[2], describeHook(h))
+	}
+	line("hook addresses", c.HookAddresses)
+	line("suspended", c.Suspended)
 	for _, note := range c.Notes {
 		line("note", note)
 	}
-	line("object", string(c.Object))
 	return text.String()
+}
+
+func describeParent(p engine.Program) string {
+	text := p.Parent.String()
+	for _, selection := range p.Selections {
+		text += fmt.Sprintf(" [%v]", selection)
+	}
+	if p.StatusWakes {
+		text += ", status wakes"
+	}
+	return text
+}
+
+// describeProgram is what the programs of a controller have in common.
+func describeProgram(line func(string, any), p engine.Program) {
+	for _, rule := range p.Children {
+		text := fmt.Sprintf("%s %s %s", rule.Resource, rule.Method, rule.Strategy)
+		if rule.Method.Rolling() {
+			text += fmt.Sprintf(" %v %d at once", rule.Checks, max(rule.MaxUnavailable, 1))
+		}
+		line("child", text)
+	}
+	line("name", p.Name)
+	line("finalizer", p.Finalizer)
+	line("manager", p.Manager)
+	line("mark", strings.Trim(p.Mark.Key+"="+p.Mark.Value, "="))
+	line("generate selector", p.GenerateSelector)
+	line("revisions", fmt.Sprint(p.Revisions.FieldPaths, " in ", p.Revisions.Namespace))
+	line("resync", p.Resync)
+	line("last applied", fmt.Sprint(p.LastApplied, ", outline ", p.Outline))
+	line("workers", p.Workers)
+}
+
+func describeHook(h *hooked) string {
+	text := fmt.Sprintf("%s %s, %s, timeout %s", h.version, h.url, h.decoding, h.timeout)
+	if h.etag.Enabled {
+		text += fmt.Sprintf(", etag for %s", h.etag.Timeout)
+	}
+	if !h.settings.IsZero() {
+		settings, _ := json.Marshal(h.settings)
+		text += ", " + string(settings)
+	}
+	return text
+}
+
+// What a hook is shown of its controller does not change when we report on it.
+func TestTheHookIsNotShownTheStatus(t *testing.T) {
+	const spec = `"spec":{"parentResource":{"apiVersion":"example.org/v1","resource":"shops"},"hooks":{"sync":{"webhook":{"url":"http://hook"}}}}`
+	o, err := object.Parse([]byte(`{"metadata":{"name":"shops","generation":3},` + spec + `,"status":{"parents":1}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := metacontrollerComposite().Compile(t.Context(), o, environment(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Release()
+	if got, want := string(c.Programs[0].Object), `{"metadata":{"name":"shops","generation":3},`+spec+`}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
 
 func TestKindsAreTold(t *testing.T) {

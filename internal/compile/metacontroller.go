@@ -1,128 +1,96 @@
 package compile
 
 import (
-	"cmp"
-	"strconv"
+	"strings"
 	"time"
 
 	api "github.com/setpoint-dev/setpoint/api/metacontroller/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// metacontrollerComposite is the kind that Metacontroller's users have.
-func metacontrollerComposite() Kind {
-	return compositeKind(api.GroupVersion, api.CompositeControllerResource, api.CompositeControllerKind, readMetacontrollerComposite)
+// ignoresStatusChanges is what an absent ignoreStatusChanges means: a status
+// that changes and changes asks no hook unless somebody wants it to.
+const ignoresStatusChanges = true
+
+// metacontrollerManner is that of a kind which Metacontroller's users have.
+func metacontrollerManner(lower string) manner {
+	return manner{
+		finalizers:  "metacontroller.io/" + lower + "-",
+		mark:        plan.MetacontrollerDecoratorMark,
+		lastApplied: "metacontroller.k8s.io/last-applied-configuration",
+	}
 }
 
-func readMetacontrollerComposite(o *object.Object) (composite, error) {
-	var declared api.CompositeController
-	if err := readSpec(o, &declared); err != nil {
-		return composite{}, err
-	}
-	spec := &declared.Spec
-	if err := refuseComposite(spec); err != nil {
-		return composite{}, err
-	}
-	sync, err := readMetacontrollerHook(spec.Hooks.Sync)
-	if err != nil {
-		return composite{}, err
-	}
-	c := composite{
-		parent:           named{spec.ParentResource.APIVersion, spec.ParentResource.Resource},
-		parentLabels:     spec.ParentResource.LabelSelector,
-		statusWakes:      !or(spec.ParentResource.IgnoreStatusChanges, true),
-		sync:             sync,
-		generateSelector: or(spec.GenerateSelector, false),
-		lastApplied:      "metacontroller.k8s.io/last-applied-configuration",
-	}
-	if seconds := spec.ResyncPeriodSeconds; seconds != nil {
-		c.resync = time.Duration(max(*seconds, 1)) * time.Second
-	}
-	for i, rule := range spec.ChildResources {
-		method, err := readMethod(i, rule.UpdateStrategy)
-		if err != nil {
-			return composite{}, err
+// readMetacontrollerHooks reads those of either kind. One without a webhook is
+// off.
+func readMetacontrollerHooks(sync, finalize, customize *api.Hook, configs []api.EndpointConfig) (hooks, error) {
+	var h hooks
+	for _, one := range []struct {
+		name     string
+		declared *api.Hook
+		into     **hooked
+	}{
+		{"sync", sync, &h.sync}, {"finalize", finalize, &h.finalize}, {"customize", customize, &h.customize},
+	} {
+		if one.declared == nil || one.declared.Webhook == nil {
+			continue
 		}
-		c.children = append(c.children, child{named{rule.APIVersion, rule.Resource}, method})
+		read, err := readMetacontrollerHook("spec.hooks."+one.name+".webhook", one.declared)
+		if err != nil {
+			return h, err
+		}
+		*one.into = read
 	}
-	return c, nil
+	if h.sync == nil {
+		return h, required("spec.hooks.sync.webhook")
+	}
+	endpoints := make([]endpoint, len(configs))
+	for i := range configs {
+		endpoints[i] = endpoint{index("spec.endpointConfigs", i), configs[i].Host, settingsOf(configs[i].ConnectionSettings)}
+	}
+	return h, h.settle(endpoints)
 }
 
-// refuseComposite says what of the published kind this release does not do.
-func refuseComposite(spec *api.CompositeControllerSpec) error {
-	hooks := spec.Hooks
-	switch {
-	case hooks == nil || hooks.Sync == nil || hooks.Sync.Webhook == nil:
-		return invalid("spec.hooks.sync.webhook: required")
-	case enabled(hooks.Finalize):
-		return unsupported("spec.hooks.finalize")
-	case enabled(hooks.Customize):
-		return unsupported("spec.hooks.customize")
-	case len(spec.EndpointConfigs) > 0:
-		return unsupported("spec.endpointConfigs")
-	}
-	return refuseConnection("spec.hooks.sync.webhook", hooks.Sync.Webhook)
-}
-
-func enabled(h *api.Hook) bool { return h != nil && h.Webhook != nil }
-
-func refuseConnection(field string, w *api.Webhook) error {
-	switch {
-	case w.CABundle != nil:
-		return unsupported(field + ".caBundle")
-	case w.ClientTLS != nil:
-		return unsupported(field + ".clientTLS")
-	case w.Authorization != nil:
-		return unsupported(field + ".authorization")
-	case w.BasicAuth != nil:
-		return unsupported(field + ".basicAuth")
-	case w.ETag != nil && or(w.ETag.Enabled, false):
-		return unsupported(field + ".etag")
-	}
-	return nil
-}
-
-// readMethod gives the default of the published kind: existing children are
-// left alone.
-func readMethod(i int, strategy *api.UpdateStrategy) (plan.Method, error) {
-	if strategy == nil {
-		return plan.OnDelete, nil
-	}
-	switch method := cmp.Or(strategy.Method, api.UpdateOnDelete); method {
-	case api.UpdateOnDelete, api.UpdateRecreate, api.UpdateInPlace:
-		return plan.Method(method), nil
-	default:
-		return "", unsupported("spec.childResources[" + strconv.Itoa(i) + "].updateStrategy.method: " + string(method))
-	}
-}
-
-func readMetacontrollerHook(h *api.Hook) (syncHook, error) {
-	w := h.Webhook
-	s := syncHook{version: hook.V1, decoding: hook.Loose}
-	if h.Version == api.HookV2 {
-		s.version, s.decoding = hook.V2, hook.StrictOptional
+func readMetacontrollerHook(field string, declared *api.Hook) (*hooked, error) {
+	w := declared.Webhook
+	h := &hooked{field: field, version: hook.V1, decoding: hook.Loose, settings: settingsOf(w.ConnectionSettings)}
+	if declared.Version == api.HookV2 {
+		h.version, h.decoding = hook.V2, hook.StrictOptional
 	}
 	switch w.ResponseUnMarshallMode {
 	case api.ResponseUnMarshallStrict:
-		s.decoding = hook.StrictOptional
+		h.decoding = hook.StrictOptional
 	case api.ResponseUnMarshallLoose:
-		s.decoding = hook.Loose
+		h.decoding = hook.Loose
 	}
 	if w.Timeout != nil {
-		s.timeout = w.Timeout.Duration
+		h.timeout = w.Timeout.Duration
+	}
+	if e := w.ETag; e != nil {
+		h.etag = webhook.ETag{Enabled: or(e.Enabled, false), Timeout: seconds(e.CacheTimeoutSeconds), Cleanup: seconds(e.CacheCleanupSeconds)}
 	}
 	switch {
 	case w.URL != nil:
-		s.url = *w.URL
+		h.url = *w.URL
 	case w.Service != nil && w.Path != nil:
-		s.url = serviceURL(or(w.Service.Protocol, "http"), w.Service.Name, w.Service.Namespace, or(w.Service.Port, 80), *w.Path)
+		h.url = serviceURL(or(w.Service.Protocol, "http"), w.Service.Name, w.Service.Namespace, or(w.Service.Port, 80), *w.Path)
 	default:
-		return s, invalid("spec.hooks.sync.webhook: set url, or service and path")
+		return nil, invalid("%s: set url, or service and path", field)
 	}
-	return s, nil
+	return h, nil
 }
+
+// metacontrollerResync is that of either kind: less than a second is one.
+func metacontrollerResync(period *int32) time.Duration {
+	if period == nil {
+		return 0
+	}
+	return max(seconds(period), time.Second)
+}
+
+func seconds(n *int32) time.Duration { return time.Duration(or(n, 0)) * time.Second }
 
 // or is what an optional field means.
 func or[T any](field *T, unset T) T {
@@ -130,4 +98,20 @@ func or[T any](field *T, unset T) T {
 		return unset
 	}
 	return *field
+}
+
+// readPaths reads dotted paths of fields.
+func readPaths(dotted []string) ([][]string, error) {
+	var paths [][]string
+	for i, text := range dotted {
+		path := strings.Split(text, ".")
+		for _, name := range path {
+			if name == "" {
+				return nil, invalid("%s: %q is no path; write the names of fields with dots between them, such as spec.template",
+					index("spec.parentResource.revisionHistory.fieldPaths", i), text)
+			}
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
 }

@@ -6,69 +6,76 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// setpointComposite is the kind of our own group.
-func setpointComposite() Kind {
-	return compositeKind(api.GroupVersion, api.CompositeControllerResource, api.CompositeControllerKind, readSetpointComposite)
+// setpointManner is that of a kind of ours.
+func setpointManner(lower string) manner {
+	return manner{
+		finalizers:  "setpoint.dev/" + lower + "-",
+		managers:    "setpoint-" + lower + "-",
+		mark:        plan.DecoratorMark,
+		lastApplied: "setpoint.dev/applied-fields",
+		outline:     true,
+	}
 }
 
-func readSetpointComposite(o *object.Object) (composite, error) {
-	var declared api.CompositeController
-	if err := readSpec(o, &declared); err != nil {
-		return composite{}, err
+func readSetpointHooks(declared api.Hooks, configs []api.EndpointConfig) (hooks, error) {
+	var h hooks
+	for _, one := range []struct {
+		name     string
+		declared *api.Hook
+		into     **hooked
+	}{
+		{"sync", &declared.Sync, &h.sync}, {"finalize", declared.Finalize, &h.finalize}, {"customize", declared.Customize, &h.customize},
+	} {
+		field := "spec.hooks." + one.name + ".webhook"
+		switch {
+		case one.declared == nil:
+		case one.declared.Webhook == nil:
+			return h, invalid("%s: required", field)
+		default:
+			*one.into = readSetpointHook(field, one.declared)
+		}
 	}
-	spec := declared.Spec
-	sync, err := readSetpointHook(spec.Hooks.Sync)
-	if err != nil {
-		return composite{}, err
+	endpoints := make([]endpoint, len(configs))
+	for i := range configs {
+		endpoints[i] = endpoint{index("spec.endpointConfigs", i), configs[i].Host, settingsOf(&configs[i].ConnectionSettings)}
 	}
-	c := composite{
-		parent:           named{spec.ParentResource.APIVersion, spec.ParentResource.Resource},
-		parentLabels:     spec.ParentResource.LabelSelector,
-		statusWakes:      spec.ParentResource.SyncOnStatusChange,
-		sync:             sync,
-		generateSelector: spec.GenerateSelector,
-		resync:           time.Duration(spec.ResyncPeriodSeconds) * time.Second,
-		lastApplied:      "setpoint.dev/applied-fields",
-		outline:          true,
-	}
-	for _, rule := range spec.ChildResources {
-		c.children = append(c.children, child{
-			named:  named{rule.APIVersion, rule.Resource},
-			method: plan.Method(cmp.Or(rule.UpdateStrategy.Method, api.DefaultUpdateMethod)),
-		})
-	}
-	return c, nil
+	return h, h.settle(endpoints)
 }
 
-func readSetpointHook(h api.Hook) (syncHook, error) {
-	w := h.Webhook
-	if w == nil {
-		return syncHook{}, invalid("spec.hooks.sync.webhook: required")
-	}
-	s := syncHook{
+func readSetpointHook(field string, declared *api.Hook) *hooked {
+	w := declared.Webhook
+	h := &hooked{
+		field:    field,
 		version:  hook.V2,
 		decoding: hook.Strict,
 		url:      w.URL,
 		timeout:  cmp.Or(w.Timeout.Duration, api.DefaultTimeout),
+		etag:     webhook.ETag{Enabled: w.ETag.Enabled, Timeout: time.Duration(w.ETag.CacheTimeoutSeconds) * time.Second},
+		settings: settingsOf(&w.ConnectionSettings),
 	}
-	if cmp.Or(h.Version, api.DefaultHookVersion) == api.HookV1 {
-		s.version = hook.V1
+	if cmp.Or(declared.Version, api.DefaultHookVersion) == api.HookV1 {
+		h.version = hook.V1
 	}
 	if cmp.Or(w.Decoding, api.DefaultDecoding) == api.DecodingLoose {
-		s.decoding = hook.Loose
+		h.decoding = hook.Loose
 	}
 	if w.Service == nil {
-		return s, nil
+		return h
 	}
 	protocol := cmp.Or(w.Service.Protocol, api.DefaultProtocol)
 	port := w.Service.Port
 	if port == 0 && protocol == api.ProtocolHTTPS {
 		port = 443
 	}
-	s.url = serviceURL(string(protocol), w.Service.Name, w.Service.Namespace, cmp.Or(port, 80), w.Path)
-	return s, nil
+	h.url = serviceURL(string(protocol), w.Service.Name, w.Service.Namespace, cmp.Or(port, 80), w.Path)
+	return h
+}
+
+// setpointStrategy is how a rule of ours lays what is desired over what is there.
+func setpointStrategy(s api.ApplyStrategy) plan.Strategy {
+	return plan.Strategy(cmp.Or(s, api.DefaultApplyStrategy))
 }

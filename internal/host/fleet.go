@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,6 +26,9 @@ type fleet struct {
 	host  *Host
 	kinds map[string]*fleetKind
 	queue *queue.Queue
+	// listening says that changes are queued, and begun that what was there
+	// before has been looked at.
+	listening, begun atomic.Bool
 
 	mu      sync.Mutex
 	members map[queue.Key]*member
@@ -37,28 +41,35 @@ type fleetKind struct {
 
 // member is one controller object and what runs for it.
 type member struct {
-	kind   string
-	object *object.Object
-	// refusal is why nothing runs; nil when something does.
-	refusal error
-	running *running
+	kind string
+	state
 	// reported is the status last stored, as JSON.
 	reported string
 }
 
-// running is a controller at work.
-type running struct {
-	*compile.Compiled
-	controller *engine.Controller
-	stop       context.CancelFunc
-	stopped    chan struct{}
+// state is what has become of a controller object.
+type state struct {
+	object *object.Object
+	// refusal is why nothing runs, unless suspended is.
+	refusal   error
+	suspended bool
+	// notes are what a user should know although the spec is accepted.
+	notes   []string
+	running *running
 }
+
+// String tells states apart that are worth a line in the log.
+func (s state) String() string { return fmt.Sprint(s.suspended, textOf(s.refusal)) }
+
+// firstRetry is the first delay before a controller that could not be started
+// is tried again.
+const firstRetry = 100 * time.Millisecond
 
 func newFleet(h *Host) *fleet {
 	return &fleet{
 		host:    h,
 		kinds:   map[string]*fleetKind{},
-		queue:   queue.New(queue.Options{BaseDelay: 100 * time.Millisecond, MaxDelay: 10 * time.Second}),
+		queue:   queue.New(queue.Options{BaseDelay: firstRetry, MaxDelay: 10 * time.Second}),
 		members: map[queue.Key]*member{},
 	}
 }
@@ -78,9 +89,13 @@ func (f *fleet) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// changed queues a controller object that a user edited.
+// changed queues a controller object that a user edited. What is there at the
+// start is looked at in an order of its own: see begin.
 func (f *fleet) changed(kind compile.Kind) func(store.Event) {
 	return func(e store.Event) {
+		if !f.listening.Load() {
+			return
+		}
 		if e.New == nil {
 			f.queue.Add(queue.Key{Namespace: kind.Name, Name: e.Old.Name()}, queue.Cause{Kind: queue.ParentChanged})
 			return
@@ -92,13 +107,14 @@ func (f *fleet) changed(kind compile.Kind) func(store.Event) {
 }
 
 // definitionChanged looks again at every controller that a CRD may concern: one
-// that waits for its kind, and one whose kind is defined in another way now.
+// that waits for its kind, and one whose kind is defined in another way now. A
+// CRD that merely appears here was there when what runs was compiled.
 func (f *fleet) definitionChanged(e store.Event) {
 	name := definitionName(e)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for key, m := range f.members {
-		if m.running == nil || m.running.uses(name) {
+		if m.running == nil || e.Old != nil && m.running.uses(name) {
 			f.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: "CustomResourceDefinition", Object: queue.Key{Name: name}})
 		}
 	}
@@ -109,20 +125,6 @@ func definitionName(e store.Event) string {
 		return e.Old.Name()
 	}
 	return e.New.Name()
-}
-
-// uses says whether a CRD defines one of the controller's kinds.
-func (r *running) uses(definition string) bool {
-	match := func(resource object.Resource) bool { return resource.Plural+"."+resource.Group == definition }
-	if match(r.Parent) {
-		return true
-	}
-	for _, rule := range r.Children {
-		if match(rule.Resource) {
-			return true
-		}
-	}
-	return false
 }
 
 // work starts, replaces and stops controllers, one at a time.
@@ -145,13 +147,13 @@ func (f *fleet) begin(ctx context.Context) {
 		key queue.Key
 		o   *object.Object
 	}
+	if !f.listed(ctx) {
+		return
+	}
+	// What changed before this moment is in the caches.
+	f.listening.Store(true)
 	var all []declared
 	for _, kind := range f.kinds {
-		select {
-		case <-kind.view.Ready():
-		case <-ctx.Done():
-			return
-		}
 		for o := range kind.view.All() {
 			all = append(all, declared{queue.Key{Namespace: kind.Name, Name: o.Name()}, o})
 		}
@@ -163,19 +165,30 @@ func (f *fleet) begin(ctx context.Context) {
 		return 1
 	})
 	for _, one := range all {
-		f.reconcile(ctx, one.key)
+		if f.reconcile(ctx, one.key) != queue.Settled() {
+			f.queue.AddAfter(one.key, queue.Cause{Kind: queue.Start}, firstRetry)
+		}
 	}
+	f.begun.Store(true)
+}
+
+// listed waits until all controller objects are known.
+func (f *fleet) listed(ctx context.Context) bool {
+	for _, kind := range f.kinds {
+		select {
+		case <-kind.view.Ready():
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // announce closes the host's ready channel once everything that was there at
 // the start is synced.
 func (f *fleet) announce(ctx context.Context) {
-	for _, kind := range f.kinds {
-		select {
-		case <-kind.view.Ready():
-		case <-ctx.Done():
-			return
-		}
+	if !f.listed(ctx) {
+		return
 	}
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -191,7 +204,7 @@ func (f *fleet) announce(ctx context.Context) {
 
 // unsynced says which accepted controller is not synced, if any.
 func (f *fleet) unsynced() error {
-	if stats := f.queue.Stats(); stats.Queued()+stats.Held > 0 {
+	if stats := f.queue.Stats(); !f.begun.Load() || stats.Queued()+stats.Held > 0 {
 		return errors.New("controllers are being started")
 	}
 	for name, health := range f.health() {
@@ -206,7 +219,7 @@ func (f *fleet) unsynced() error {
 func (f *fleet) health() map[string]engine.Health {
 	all := map[string]engine.Health{}
 	for _, r := range f.atWork() {
-		all[r.Name] = r.controller.Health()
+		all[r.Name()] = r.health()
 	}
 	return all
 }
@@ -226,9 +239,19 @@ func (f *fleet) atWork() []*running {
 
 // hookRestarted syncs the parents of the controllers behind an address.
 func (f *fleet) hookRestarted(address string) {
+	behind := func(full string) bool { return sameHost(full, address) }
 	for _, r := range f.atWork() {
-		if sameHost(r.HookAddress, address) {
-			r.controller.SyncAll(queue.HookChanged)
+		if slices.ContainsFunc(r.HookAddresses, behind) {
+			r.syncAll(queue.HookChanged)
+		}
+	}
+}
+
+// credentialsRenewed has a controller try again what has failed.
+func (f *fleet) credentialsRenewed(name string) {
+	for _, r := range f.atWork() {
+		if r.Name() == name {
+			r.retryNow()
 		}
 	}
 }

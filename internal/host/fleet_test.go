@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/store"
@@ -26,7 +27,7 @@ func declared(t *testing.T, name string) *object.Object {
 // neither has anything to tell the other.
 func TestRefusedRivalsLetEachOtherBe(t *testing.T) {
 	f := newFleet(&Host{log: slog.New(slog.DiscardHandler)})
-	refused := conflict(queue.Key{Name: "elder"}, &compile.Compiled{})
+	refused := conflict(queue.Key{Name: "elder"}, &compile.Compiled{Programs: make([]engine.Program, 1)})
 	for _, name := range []string{"one", "two", "one"} {
 		f.settle(t.Context(), queue.Key{Namespace: "kind", Name: name}, declared(t, name), nil, refused)
 	}
@@ -39,6 +40,10 @@ func TestRefusedRivalsLetEachOtherBe(t *testing.T) {
 // queue any more.
 func TestNotReadyWhileAControllerIsBeingStarted(t *testing.T) {
 	f := newFleet(&Host{log: slog.New(slog.DiscardHandler)})
+	if f.unsynced() == nil {
+		t.Error("ready before the start")
+	}
+	f.begun.Store(true)
 	if err := f.unsynced(); err != nil {
 		t.Fatalf("with nothing to do: %v", err)
 	}

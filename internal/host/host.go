@@ -25,6 +25,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
@@ -67,7 +68,7 @@ func (h *Host) watchChanged(_ store.Selection, err error) {
 		return
 	}
 	for _, r := range h.fleet.atWork() {
-		r.controller.RetryNow()
+		r.retryNow()
 	}
 }
 
@@ -140,11 +141,17 @@ func (h *Host) HookRestarted(address string) { h.fleet.hookRestarted(address) }
 // environment is what the compiler may know of the world.
 func (h *Host) environment() compile.Environment {
 	return compile.Environment{
-		Resolve:   h.resolve,
-		Dial:      h.options.Dial,
-		UserAgent: "setpoint/" + h.options.Version,
-		Workers:   h.options.Workers,
-		Called:    h.metrics.called,
+		Resolve:       h.resolve,
+		Dial:          h.options.Dial,
+		UserAgent:     "setpoint/" + h.options.Version,
+		Workers:       h.options.Workers,
+		Resync:        h.options.Resync,
+		Namespace:     h.options.Namespace,
+		ApplyStrategy: plan.Strategy(h.options.ApplyStrategy),
+		FieldManager:  h.options.FieldManager,
+		Store:         h.store,
+		Renewed:       h.fleet.credentialsRenewed,
+		Called:        h.metrics.called,
 	}
 }
 

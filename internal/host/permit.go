@@ -11,7 +11,9 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // need is one thing a controller has to be allowed.
@@ -29,17 +31,48 @@ func (n need) String() string {
 	return n.verb + " " + name
 }
 
-// needs are the permissions a program takes. Children are updated whatever the
-// method: to adopt, to release and to label them.
+// needs are the permissions that the programs of a controller take, each once.
 func needs(c *compile.Compiled) []need {
-	all := []need{{resource: c.Parent, verb: "get"}, {resource: c.Parent, verb: "list"}, {resource: c.Parent, verb: "watch"}}
-	if c.Parent.Status {
-		all = append(all, need{c.Parent, "status", "update"})
-	}
-	for _, rule := range c.Children {
-		for _, verb := range [...]string{"get", "list", "watch", "create", "update", "delete"} {
-			all = append(all, need{resource: rule.Resource, verb: verb})
+	var all []need
+	for i := range c.Programs {
+		for _, n := range needsOf(&c.Programs[i]) {
+			if !slices.Contains(all, n) {
+				all = append(all, n)
+			}
 		}
+	}
+	return all
+}
+
+// needsOf are those of one program. Children are updated whatever the method: to
+// adopt, to release and to label them.
+func needsOf(p *engine.Program) []need {
+	all := verbs(p.Parent, "get", "list", "watch")
+	if p.Finalize != nil || p.Mark != (plan.Mark{}) {
+		all = append(all, verbs(p.Parent, "update", "patch")...)
+	}
+	if p.Parent.Status {
+		all = append(all, need{p.Parent, "status", "update"})
+	}
+	for _, rule := range p.Children {
+		all = append(all, verbs(rule.Resource, "get", "list", "watch", "create", "update", "delete")...)
+		if rule.Strategy == plan.ServerSide {
+			all = append(all, need{resource: rule.Resource, verb: "patch"})
+		}
+	}
+	if slices.ContainsFunc(p.Children, func(r plan.Rule) bool { return r.Method.Rolling() }) {
+		all = append(all, verbs(revisions, "list", "watch", "create", "update", "delete")...)
+	}
+	return all
+}
+
+// revisions is where rolling updates keep the states that they lead from and to.
+var revisions = object.Resource{Group: "apps", Version: "v1", Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true}
+
+func verbs(resource object.Resource, names ...string) []need {
+	all := make([]need, len(names))
+	for i, name := range names {
+		all[i] = need{resource: resource, verb: name}
 	}
 	return all
 }

@@ -88,16 +88,16 @@ func (f *fleet) storeStatus(ctx context.Context, key queue.Key, body []byte) err
 // status judges a member as it is now.
 func (m *member) status(former setpoint.ControllerStatus) setpoint.ControllerStatus {
 	var health engine.Health
-	var notes []string
 	if m.running != nil {
-		health, notes = m.running.controller.Health(), m.running.Notes
+		health = m.running.health()
 	}
-	return statusOf(former, m.object.Generation(), accepted(m.refusal, notes, health), health)
+	verdict := accepted(m.refusal, m.notes, health)
+	return statusOf(former, m.object.Generation(), verdict, ready(verdict, m.suspended, health), health)
 }
 
 // statusOf is the status to store, given the former one: a condition keeps the
 // time of its last transition.
-func statusOf(former setpoint.ControllerStatus, generation int64, verdict finding, health engine.Health) setpoint.ControllerStatus {
+func statusOf(former setpoint.ControllerStatus, generation int64, accepted, ready finding, health engine.Health) setpoint.ControllerStatus {
 	status := setpoint.ControllerStatus{
 		ObservedGeneration: generation,
 		Conditions:         slices.Clone(former.Conditions),
@@ -107,8 +107,8 @@ func statusOf(former setpoint.ControllerStatus, generation int64, verdict findin
 		Paused:             int32Of(health.Paused),
 		LastError:          former.LastError,
 	}
-	meta.SetStatusCondition(&status.Conditions, verdict.condition(setpoint.ConditionAccepted, generation))
-	meta.SetStatusCondition(&status.Conditions, ready(verdict, health).condition(setpoint.ConditionReady, generation))
+	meta.SetStatusCondition(&status.Conditions, accepted.condition(setpoint.ConditionAccepted, generation))
+	meta.SetStatusCondition(&status.Conditions, ready.condition(setpoint.ConditionReady, generation))
 	if !health.Last.Time.IsZero() {
 		status.LastError = &setpoint.LastError{
 			Message: health.Last.Message, Object: health.Last.Object, Time: metav1.NewTime(health.Last.Time.Truncate(time.Second)),

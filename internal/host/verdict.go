@@ -45,10 +45,12 @@ func accepted(refusal error, notes []string, health engine.Health) finding {
 }
 
 // ready judges whether a controller does its work.
-func ready(accepted finding, health engine.Health) finding {
+func ready(accepted finding, suspended bool, health engine.Health) finding {
 	switch {
 	case !accepted.ok:
 		return finding{false, setpoint.ReasonNotAccepted, "see the condition Accepted"}
+	case suspended:
+		return finding{false, setpoint.ReasonSuspended, "it is left to rest, as its spec asks: objects stay as they are and no hook is asked"}
 	case len(health.WatchErrors) > 0:
 		resource := slices.Min(slices.Collect(maps.Keys(health.WatchErrors)))
 		return finding{false, setpoint.ReasonWatchFailing, fmt.Sprintf("watch %s: %v", resource, health.WatchErrors[resource])}

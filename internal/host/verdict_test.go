@@ -35,6 +35,7 @@ func TestVerdict(t *testing.T) {
 	for name, c := range map[string]struct {
 		refusal         error
 		notes           []string
+		suspended       bool
 		health          engine.Health
 		accepted, ready finding
 	}{
@@ -42,8 +43,13 @@ func TestVerdict(t *testing.T) {
 			accepted: finding{true, setpoint.ReasonAccepted, understood}, ready: finding{true, setpoint.ReasonReady, answers}},
 		"notes": {health: running, notes: []string{"one", "two"},
 			accepted: finding{true, setpoint.ReasonAccepted, understood + "; note: one; two"}, ready: finding{true, setpoint.ReasonReady, answers}},
-		"refused": {refusal: fmt.Errorf("compile: %w", &compile.Refusal{Reason: setpoint.ReasonUnsupported, Err: errors.New("spec.x: not supported")}),
-			accepted: finding{false, setpoint.ReasonUnsupported, "spec.x: not supported"}, ready: finding{false, setpoint.ReasonNotAccepted, seeAccepted}},
+		"refused": {refusal: fmt.Errorf("compile: %w", &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("spec.x: no such thing")}),
+			accepted: finding{false, setpoint.ReasonInvalidSpec, "spec.x: no such thing"}, ready: finding{false, setpoint.ReasonNotAccepted, seeAccepted}},
+		"suspended": {suspended: true,
+			accepted: finding{true, setpoint.ReasonAccepted, understood},
+			ready:    finding{false, setpoint.ReasonSuspended, "it is left to rest, as its spec asks: objects stay as they are and no hook is asked"}},
+		"refused and suspended": {suspended: true, refusal: &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("no")},
+			accepted: finding{false, setpoint.ReasonInvalidSpec, "no"}, ready: finding{false, setpoint.ReasonNotAccepted, seeAccepted}},
 		"refused while the former runs": {refusal: &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("no")}, health: running,
 			accepted: finding{false, setpoint.ReasonInvalidSpec, "no"}, ready: finding{false, setpoint.ReasonNotAccepted, seeAccepted}},
 		"starting": {
@@ -75,7 +81,7 @@ func TestVerdict(t *testing.T) {
 			if got != c.accepted {
 				t.Errorf("accepted: got %+v, want %+v", got, c.accepted)
 			}
-			if got := ready(got, c.health); got != c.ready {
+			if got := ready(got, c.suspended, c.health); got != c.ready {
 				t.Errorf("ready: got %+v, want %+v", got, c.ready)
 			}
 		})
@@ -94,7 +100,8 @@ func TestStatusOf(t *testing.T) {
 		LastError: &setpoint.LastError{Message: "before"},
 	}
 	health := engine.Health{Synced: true, Parents: 3, Children: 1 << 40, InError: 1}
-	status := statusOf(former, 2, finding{true, setpoint.ReasonAccepted, "new"}, health)
+	fine, works := finding{true, setpoint.ReasonAccepted, "new"}, finding{true, setpoint.ReasonReady, "at work"}
+	status := statusOf(former, 2, fine, works, health)
 
 	if diff := cmp.Diff([]any{int64(2), int32(3), int32(1<<31 - 1), int32(1), "before"},
 		[]any{status.ObservedGeneration, status.Parents, status.Children, status.ParentsInError, status.LastError.Message}); diff != "" {
@@ -116,7 +123,7 @@ func TestStatusOf(t *testing.T) {
 	if former.Conditions[0].Message != "old" {
 		t.Error("the former status was changed")
 	}
-	if again := statusOf(status, 2, finding{true, setpoint.ReasonAccepted, "new"}, health); !cmp.Equal(again, status) {
+	if again := statusOf(status, 2, fine, works, health); !cmp.Equal(again, status) {
 		t.Errorf("said again, it is another status: %s", cmp.Diff(status, again))
 	}
 }
@@ -124,7 +131,7 @@ func TestStatusOf(t *testing.T) {
 func TestStatusTellsTheLastError(t *testing.T) {
 	at := time.Date(2026, 1, 1, 12, 0, 0, 999, time.UTC)
 	health := engine.Health{Synced: true, Last: engine.LastError{Message: "no", Object: "town/books", Time: at}}
-	got := statusOf(setpoint.ControllerStatus{LastError: &setpoint.LastError{Message: "before"}}, 1, finding{ok: true}, health).LastError
+	got := statusOf(setpoint.ControllerStatus{LastError: &setpoint.LastError{Message: "before"}}, 1, finding{ok: true}, finding{ok: true}, health).LastError
 	want := &setpoint.LastError{Message: "no", Object: "town/books", Time: metav1.NewTime(at.Truncate(time.Second))}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -1,0 +1,68 @@
+package compile
+
+import (
+	"cmp"
+	"strings"
+
+	api "github.com/setpoint-dev/setpoint/api/metacontroller/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// metacontrollerDecorator is the DecoratorController that Metacontroller's users
+// have.
+func metacontrollerDecorator() Kind {
+	k := kindOf(api.GroupVersion, api.DecoratorControllerResource, api.DecoratorControllerKind)
+	k.manner, k.read = metacontrollerManner("decoratorcontroller"), readMetacontrollerDecorator
+	k.manner.decorates = true
+	return k
+}
+
+func readMetacontrollerDecorator(o *object.Object, env Environment) (*declared, error) {
+	var controller api.DecoratorController
+	if err := readSpec(o, &controller); err != nil {
+		return nil, err
+	}
+	spec := &controller.Spec
+	declaredHooks := or(spec.Hooks, api.DecoratorHooks{})
+	hooks, err := readMetacontrollerHooks(declaredHooks.Sync, declaredHooks.Finalize, declaredHooks.Customize, spec.EndpointConfigs)
+	if err != nil {
+		return nil, err
+	}
+	if len(spec.Resources) == 0 {
+		return nil, invalid("spec.resources: required; it names the objects to decorate")
+	}
+	d := &declared{hooks: hooks, resync: metacontrollerResync(spec.ResyncPeriodSeconds)}
+	for i, r := range spec.Resources {
+		t := target{
+			named:       named{index("spec.resources", i), r.APIVersion, r.Resource},
+			labels:      r.LabelSelector,
+			statusWakes: !or(r.IgnoreStatusChanges, ignoresStatusChanges),
+		}
+		if s := r.AnnotationSelector; s != nil {
+			t.annotations = &annotationSelector{s.MatchAnnotations, s.MatchExpressions}
+		}
+		d.targets = append(d.targets, t)
+	}
+	for i, a := range spec.Attachments {
+		field := index("spec.attachments", i)
+		method, note := attachmentMethod(field, or(a.UpdateStrategy, api.AttachmentUpdateStrategy{}).Method)
+		d.notes = append(d.notes, note...)
+		d.children = append(d.children, child{
+			named: named{field, a.APIVersion, a.Resource},
+			rule:  plan.Rule{Method: method, Strategy: cmp.Or(env.ApplyStrategy, plan.Merge)},
+		})
+	}
+	return d, nil
+}
+
+// attachmentMethod takes the rolling methods for those they are named after:
+// attachments have no revisions to roll out.
+func attachmentMethod(field string, declared api.UpdateMethod) (method plan.Method, note []string) {
+	method = plan.Method(cmp.Or(declared, api.UpdateOnDelete))
+	if !method.Rolling() {
+		return method, nil
+	}
+	plain := plan.Method(strings.TrimPrefix(string(method), "Rolling"))
+	return plain, []string{field + ".updateStrategy.method: " + string(method) + " does the same as " + string(plain) + " here: attachments have no revisions"}
+}

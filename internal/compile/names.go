@@ -1,0 +1,42 @@
+package compile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+const (
+	// maxQualified is the longest name the API takes behind the slash of a
+	// finalizer.
+	maxQualified = 63
+	// maxManager is the longest name of a field manager.
+	maxManager = 128
+)
+
+// finalizer is what keeps the parents of a controller until its finalize hook is
+// done with them.
+func (k Kind) finalizer(name string) string {
+	domain, kind, _ := strings.Cut(k.manner.finalizers, "/")
+	return domain + "/" + shortened(kind+name, maxQualified)
+}
+
+// manager is the field manager of a controller. All controllers of
+// metacontroller.k8s.io share one, as they do there.
+func (k Kind) manager(name string, env Environment) string {
+	if k.manner.managers == "" {
+		return env.FieldManager
+	}
+	return shortened(k.manner.managers+name, maxManager)
+}
+
+// shortened is a text, or its beginning with a hash of the whole where it is too
+// long.
+func shortened(text string, longest int) string {
+	if len(text) <= longest {
+		return text
+	}
+	sum := sha256.Sum256([]byte(text))
+	hash := "-" + hex.EncodeToString(sum[:5])
+	return text[:longest-len(hash)] + hash
+}

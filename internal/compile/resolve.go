@@ -1,0 +1,151 @@
+package compile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// serverSide says that rules with server-side apply are carried out as such.
+const serverSide = false
+
+// resolve finds the kinds a controller names and makes a program for each kind of
+// parent.
+func (d *declared) resolve(ctx context.Context, env Environment, draft engine.Program) ([]engine.Program, error) {
+	programs, err := d.parents(ctx, env, draft)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := d.rules(ctx, env, programs)
+	if err != nil {
+		return nil, err
+	}
+	for i := range programs {
+		programs[i].Children = rules
+	}
+	return programs, nil
+}
+
+// parents makes a program for each kind among the targets.
+func (d *declared) parents(ctx context.Context, env Environment, draft engine.Program) ([]engine.Program, error) {
+	var programs []engine.Program
+	for _, t := range d.targets {
+		resource, err := find(ctx, env, t.named)
+		if err != nil {
+			return nil, err
+		}
+		selection, err := t.selection()
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(programs, func(p engine.Program) bool { return p.Parent.GroupKind() == resource.GroupKind() })
+		if i < 0 {
+			draft.Parent, draft.Scope.Namespaced = resource, resource.Namespaced
+			i, programs = len(programs), append(programs, draft)
+		}
+		p := &programs[i]
+		if p.Parent != resource {
+			return nil, invalid("%s: %s are named before as %s; name one version of a kind", t.field, resource, p.Parent)
+		}
+		p.Selections = append(p.Selections, selection)
+		p.StatusWakes = p.StatusWakes || t.statusWakes
+	}
+	for i, p := range programs {
+		if slices.ContainsFunc(p.Selections, selectsAll) {
+			programs[i].Selections = nil
+		}
+	}
+	return programs, nil
+}
+
+func selectsAll(s engine.Selection) bool { return s.Labels == nil && s.Annotations == nil }
+
+// rules finds the kinds of the children. They are the same for all parents.
+func (d *declared) rules(ctx context.Context, env Environment, programs []engine.Program) (plan.Rules, error) {
+	var rules plan.Rules
+	inNamespaces := !slices.ContainsFunc(programs, func(p engine.Program) bool { return !p.Parent.Namespaced })
+	for _, c := range d.children {
+		resource, err := find(ctx, env, c.named)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := rules.For(resource.GroupKind()); twice {
+			return nil, invalid("%s: the kind %s is listed before; one rule decides how its objects are updated", c.field, resource.Kind)
+		}
+		if !resource.Namespaced && inNamespaces {
+			return nil, invalid("%s: %s are cluster-scoped and cannot belong to the namespaced %s", c.field, resource, programs[0].Parent)
+		}
+		c.rule.Resource = resource
+		if !serverSide {
+			c.rule.Strategy = plan.Merge
+		}
+		rules = append(rules, c.rule)
+	}
+	slices.SortFunc(rules, byKind)
+	return rules, nil
+}
+
+// byKind keeps the order of rules the same whatever the order in the spec.
+func byKind(a, b plan.Rule) int {
+	return cmp.Or(cmp.Compare(a.Resource.Group, b.Resource.Group), cmp.Compare(a.Resource.Kind, b.Resource.Kind))
+}
+
+func find(ctx context.Context, env Environment, name named) (object.Resource, error) {
+	resource, err := env.Resolve(ctx, name.apiVersion, name.plural)
+	if errors.Is(err, ErrNotServed) {
+		return resource, refuse(setpoint.ReasonResourceNotFound,
+			"%s: %s of %s: %w; the controller starts by itself when it is", name.field, name.plural, name.apiVersion, ErrNotServed)
+	}
+	if err != nil {
+		return resource, fmt.Errorf("%s: look up %s of %s: %w", name.field, name.plural, name.apiVersion, err)
+	}
+	return resource, nil
+}
+
+// selection reads the selectors of a target. One that is empty is none.
+func (t *target) selection() (engine.Selection, error) {
+	var s engine.Selection
+	if t.labels != nil {
+		selector, err := metav1.LabelSelectorAsSelector(t.labels)
+		if err != nil {
+			return s, invalid("%s.labelSelector: %w", t.field, err)
+		}
+		s.Labels = unlessEmpty(selector)
+	}
+	if t.annotations != nil {
+		selector, err := t.annotations.selector()
+		if err != nil {
+			return s, invalid("%s.annotationSelector: %w", t.field, err)
+		}
+		s.Annotations = unlessEmpty(selector)
+	}
+	return s, nil
+}
+
+func unlessEmpty(s labels.Selector) labels.Selector {
+	if s.Empty() {
+		return nil
+	}
+	return s
+}
+
+// selector takes any value for an annotation that must match: it need not be one
+// that a label may have.
+func (a *annotationSelector) selector() (labels.Selector, error) {
+	rest, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: a.expressions})
+	if err != nil {
+		return nil, err
+	}
+	requirements, _ := rest.Requirements()
+	return labels.SelectorFromValidatedSet(a.match).Add(requirements...), nil
+}

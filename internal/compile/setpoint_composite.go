@@ -1,0 +1,67 @@
+package compile
+
+import (
+	"cmp"
+	"time"
+
+	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// setpointComposite is the CompositeController of our own group.
+func setpointComposite() Kind {
+	k := kindOf(api.GroupVersion, api.CompositeControllerResource, api.CompositeControllerKind)
+	k.manner, k.read = setpointManner("compositecontroller"), readSetpointComposite
+	return k
+}
+
+func readSetpointComposite(o *object.Object, _ Environment) (*declared, error) {
+	var controller api.CompositeController
+	if err := readSpec(o, &controller); err != nil {
+		return nil, err
+	}
+	spec := &controller.Spec
+	hooks, err := readSetpointHooks(spec.Hooks, spec.EndpointConfigs)
+	if err != nil {
+		return nil, err
+	}
+	parent := spec.ParentResource
+	revisions, err := readPaths(parent.RevisionHistory.FieldPaths)
+	if err != nil {
+		return nil, err
+	}
+	d := &declared{
+		targets: []target{{
+			named:       named{"spec.parentResource", parent.APIVersion, parent.Resource},
+			labels:      parent.LabelSelector,
+			statusWakes: parent.SyncOnStatusChange,
+		}},
+		hooks:            hooks,
+		generateSelector: spec.GenerateSelector,
+		revisions:        revisions,
+		resync:           time.Duration(spec.ResyncPeriodSeconds) * time.Second,
+		suspended:        spec.Suspend,
+	}
+	for i, c := range spec.ChildResources {
+		d.children = append(d.children, child{
+			named: named{index("spec.childResources", i), c.APIVersion, c.Resource},
+			rule:  setpointRule(c),
+		})
+	}
+	return d, nil
+}
+
+func setpointRule(c api.ChildResource) plan.Rule {
+	rule := plan.Rule{
+		Method:         plan.Method(cmp.Or(c.UpdateStrategy.Method, api.DefaultUpdateMethod)),
+		Strategy:       setpointStrategy(c.Apply),
+		MaxUnavailable: int(c.UpdateStrategy.MaxUnavailable),
+	}
+	if checks := c.UpdateStrategy.StatusChecks; checks != nil {
+		for _, check := range checks.Conditions {
+			rule.Checks = append(rule.Checks, plan.Check(check))
+		}
+	}
+	return rule
+}

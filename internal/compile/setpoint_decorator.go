@@ -1,0 +1,56 @@
+package compile
+
+import (
+	"cmp"
+	"time"
+
+	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// setpointDecorator is the DecoratorController of our own group.
+func setpointDecorator() Kind {
+	k := kindOf(api.GroupVersion, api.DecoratorControllerResource, api.DecoratorControllerKind)
+	k.manner, k.read = setpointManner("decoratorcontroller"), readSetpointDecorator
+	k.manner.decorates = true
+	return k
+}
+
+func readSetpointDecorator(o *object.Object, _ Environment) (*declared, error) {
+	var controller api.DecoratorController
+	if err := readSpec(o, &controller); err != nil {
+		return nil, err
+	}
+	spec := &controller.Spec
+	hooks, err := readSetpointHooks(spec.Hooks, spec.EndpointConfigs)
+	if err != nil {
+		return nil, err
+	}
+	d := &declared{
+		hooks:     hooks,
+		resync:    time.Duration(spec.ResyncPeriodSeconds) * time.Second,
+		suspended: spec.Suspend,
+	}
+	for i, r := range spec.Resources {
+		t := target{
+			named:       named{index("spec.resources", i), r.APIVersion, r.Resource},
+			labels:      r.LabelSelector,
+			statusWakes: r.SyncOnStatusChange,
+		}
+		if s := r.AnnotationSelector; s != nil {
+			t.annotations = &annotationSelector{s.MatchAnnotations, s.MatchExpressions}
+		}
+		d.targets = append(d.targets, t)
+	}
+	for i, a := range spec.Attachments {
+		d.children = append(d.children, child{
+			named: named{index("spec.attachments", i), a.APIVersion, a.Resource},
+			rule: plan.Rule{
+				Method:   plan.Method(cmp.Or(a.UpdateStrategy.Method, api.DefaultUpdateMethod)),
+				Strategy: setpointStrategy(a.Apply),
+			},
+		})
+	}
+	return d, nil
+}

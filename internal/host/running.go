@@ -1,0 +1,132 @@
+package host
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// running is a controller at work: all the programs of one controller object.
+type running struct {
+	*compile.Compiled
+	controllers []*engine.Controller
+	stop        context.CancelFunc
+	stopped     chan struct{}
+}
+
+// prepare makes what a controller runs and opens its watches: before those of a
+// former one end, so that shared ones go on.
+func (f *fleet) prepare(compiled *compile.Compiled) *running {
+	r := &running{Compiled: compiled, stop: func() {}, stopped: make(chan struct{})}
+	for _, program := range compiled.Programs {
+		r.controllers = append(r.controllers, engine.New(program, f.host.tools()))
+	}
+	return r
+}
+
+// launch sets it to work: after a former one has ended, so that no two write to
+// the same objects.
+func (r *running) launch(ctx context.Context) {
+	ctx, r.stop = context.WithCancel(ctx)
+	go func() {
+		defer close(r.stopped)
+		r.run(ctx)
+	}()
+}
+
+// run works until the context ends and the last run has.
+func (r *running) run(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, controller := range r.controllers {
+		all.Go(func() { controller.Run(ctx) })
+	}
+	all.Wait()
+}
+
+// end stops a controller and waits for its last runs.
+func (r *running) end() {
+	r.stop()
+	<-r.stopped
+	for _, controller := range r.controllers {
+		controller.Close()
+	}
+	r.Release()
+}
+
+// retryNow has what failed tried again at once.
+func (r *running) retryNow() {
+	for _, controller := range r.controllers {
+		controller.RetryNow()
+	}
+}
+
+// syncAll has all parents synced for a cause.
+func (r *running) syncAll(cause queue.CauseKind) {
+	for _, controller := range r.controllers {
+		controller.SyncAll(cause)
+	}
+}
+
+// health is that of all its programs together.
+func (r *running) health() engine.Health {
+	sum := engine.Health{Synced: true, WatchErrors: map[string]error{}}
+	for _, controller := range r.controllers {
+		add(&sum, controller.Health())
+	}
+	return sum
+}
+
+// add adds the health of one more program.
+func add(sum *engine.Health, h engine.Health) {
+	sum.Synced = sum.Synced && h.Synced
+	maps.Copy(sum.WatchErrors, h.WatchErrors)
+	sum.Parents += h.Parents
+	sum.Children += h.Children
+	sum.Paused += h.Paused
+	sum.InError += h.InError
+	sum.HookFailing += h.HookFailing
+	if sum.HookMessage == "" {
+		sum.HookMessage = h.HookMessage
+	}
+	if h.Last.Time.After(sum.Last.Time) {
+		sum.Last = h.Last
+	}
+	queued(&sum.Queue, h.Queue)
+}
+
+func queued(sum *queue.Stats, s queue.Stats) {
+	for priority, depth := range s.Depth {
+		sum.Depth[priority] += depth
+	}
+	sum.Held += s.Held
+	sum.Backoff += s.Backoff
+	sum.Delayed += s.Delayed
+	sum.OldestWait = max(sum.OldestWait, s.OldestWait)
+}
+
+// uses says whether a CRD defines one of the controller's kinds.
+func (r *running) uses(definition string) bool {
+	defined := func(resource object.Resource) bool { return resource.Plural+"."+resource.Group == definition }
+	for _, p := range r.Programs {
+		if defined(p.Parent) || slices.ContainsFunc(p.Children, func(rule plan.Rule) bool { return defined(rule.Resource) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// same says that a controller whose object has not changed would be what runs
+// already: the kinds it names are served as before.
+func (r *running) same(compiled *compile.Compiled) bool {
+	return slices.EqualFunc(r.Programs, compiled.Programs, func(a, b engine.Program) bool {
+		return a.Parent == b.Parent && reflect.DeepEqual(a.Children, b.Children)
+	})
+}
