@@ -1,0 +1,40 @@
+// Tests of hooks.mjs: node --test, in this folder.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { finalize, sync } from "./hooks.mjs";
+
+const statefulSet = (ports, spec) => ({
+  metadata: { name: "db", annotations: { "service-per-pod.examples.setpoint.dev/ports": ports } },
+  spec,
+});
+
+test("each replica has a Service that selects its pod", () => {
+  const { attachments } = sync({ object: statefulSet("80:8080", { replicas: 2 }) });
+  assert.deepEqual(attachments.map((s) => s.metadata.name), ["db-0", "db-1"]);
+  assert.deepEqual(attachments[1].spec, {
+    selector: { "statefulset.kubernetes.io/pod-name": "db-1" },
+    ports: [{ name: "port-80", port: 80, targetPort: 8080 }],
+  });
+});
+
+test("ordinals may start elsewhere", () => {
+  const { attachments } = sync({ object: statefulSet("80", { replicas: 2, ordinals: { start: 5 } }) });
+  assert.deepEqual(attachments.map((s) => s.metadata.name), ["db-5", "db-6"]);
+});
+
+test("a port without a target is its own, and there may be several", () => {
+  const [{ spec }] = sync({ object: statefulSet("80, 443:8443", { replicas: 1 }) }).attachments;
+  assert.deepEqual(spec.ports.map((p) => [p.port, p.targetPort]), [[80, 80], [443, 8443]]);
+});
+
+test("what cannot be read is told, not guessed", () => {
+  assert.throws(() => sync({ object: statefulSet("http", { replicas: 1 }) }), /want PORT or PORT:TARGET.*"http"/);
+  assert.throws(() => sync({ object: statefulSet("", { replicas: 1 }) }), /found ""/);
+});
+
+test("finalizing ends when the last Service is gone", () => {
+  assert.deepEqual(finalize({ attachments: { "Service.v1": { "db-0": {} } } }), { attachments: [], finalized: false });
+  assert.deepEqual(finalize({ attachments: { "Service.v1": {} } }), { attachments: [], finalized: true });
+});
