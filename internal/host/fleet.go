@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/engine"
@@ -172,17 +173,27 @@ func (f *fleet) begin(ctx context.Context) {
 	f.begun.Store(true)
 }
 
-// listed waits until all controller objects are known.
+// listed waits until all controller objects are known. A kind that Setpoint may
+// not watch, or that is not installed, is not waited for: the others go on.
 func (f *fleet) listed(ctx context.Context) bool {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
 	for _, kind := range f.kinds {
-		select {
-		case <-kind.view.Ready():
-		case <-ctx.Done():
-			return false
+		for !kind.view.Synced() && !barred(kind.view.Err()) {
+			select {
+			case <-kind.view.Ready():
+			case <-ticker.C:
+			case <-ctx.Done():
+				return false
+			}
 		}
 	}
 	return true
 }
+
+// barred says that the API server has answered, and that asking again is of no
+// use before somebody grants or installs something.
+func barred(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
 
 // announce closes the host's ready channel once everything that was there at
 // the start is synced.
