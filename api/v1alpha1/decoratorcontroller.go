@@ -138,6 +138,11 @@ type AttachmentUpdateStrategy struct {
 	// default is OnDelete, with which a changed answer of the hook silently has no effect.)
 	// +optional
 	// +kubebuilder:default=InPlace
-	// +kubebuilder:validation:Enum=OnDelete;Recreate;InPlace
-	Method UpdateMethod `json:"method,omitempty"`
+	Method AttachmentUpdateMethod `json:"method,omitempty"`
 }
+
+// AttachmentUpdateMethod is one of the update methods that are not rolling: attachments have no
+// revisions to roll out.
+//
+// +kubebuilder:validation:Enum=OnDelete;Recreate;InPlace
+type AttachmentUpdateMethod string

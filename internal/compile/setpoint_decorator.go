@@ -47,7 +47,7 @@ func readSetpointDecorator(o *object.Object, _ Environment) (*declared, error) {
 		d.children = append(d.children, child{
 			named: named{index("spec.attachments", i), a.APIVersion, a.Resource},
 			rule: plan.Rule{
-				Method:   plan.Method(cmp.Or(a.UpdateStrategy.Method, api.DefaultUpdateMethod)),
+				Method:   plan.Method(cmp.Or(a.UpdateStrategy.Method, api.AttachmentUpdateMethod(api.DefaultUpdateMethod))),
 				Strategy: setpointStrategy(a.Apply),
 			},
 		})
