@@ -47,12 +47,28 @@ func answersArrive(t *testing.T, open Opener) {
 		"two children of one name": {Children: []json.RawMessage{child("a", "1"), child("a", "2")}},
 		"resync":                   {ResyncAfter: 1500 * time.Millisecond},
 		"finalized":                {Finalized: true},
+		"message":                  {Message: "3 of 5 \"cats\" are home"},
+		"events": {Events: []hook.Event{
+			{Type: "Warning", Reason: "Hungry", Message: "no food"}, {Type: "Normal", Reason: "Fed"},
+		}},
+		"conditions": {Conditions: []hook.Condition{
+			{Type: "Ready", Status: "False", Reason: "Hungry", Message: "no food"}, {Type: "Fed", Status: "Unknown", Reason: "Asleep"},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := mustCall(t, open(t, answering(want)), question("tom"))
 			sameAnswer(t, got, &want)
 		})
 	}
+}
+
+func marksArrive(t *testing.T, open Opener) {
+	value, empty := "ü \"1\"", ""
+	want := hook.Response{
+		Labels:      map[string]*string{"app": &empty, "example.com/old": nil},
+		Annotations: map[string]*string{"example.com/note": &value, "gone": nil},
+	}
+	sameAnswer(t, mustCall(t, open(t, answering(want)), question("tom")), &want)
 }
 
 func largeAnswerArrives(t *testing.T, open Opener) {

@@ -15,40 +15,75 @@ import (
 // Handler serves logic over HTTP the way a hook of any language would, in wire
 // version V2. It reads and writes with encoding/json and so is a second opinion
 // on the wire form.
-func Handler(logic hook.Hook) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		req, err := readRequest(r)
+func Handler(logic hook.Hook, form hook.Form) http.Handler {
+	return serve(func(r *http.Request) (any, error) {
+		req, err := readRequest(r, form)
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
+			return nil, err
 		}
 		resp, err := logic.Call(r.Context(), req)
+		if err != nil {
+			return nil, err
+		}
+		return wireResponse(resp, form), nil
+	})
+}
+
+// CustomizeHandler is Handler for a customizer.
+func CustomizeHandler(logic hook.Customizer) http.Handler {
+	return serve(func(r *http.Request) (any, error) {
+		var req hook.CustomizeRequest
+		if err := read(r, &req); err != nil {
+			return nil, err
+		}
+		resp, err := logic.Customize(r.Context(), &req)
+		if err != nil {
+			return nil, err
+		}
+		return struct {
+			RelatedResources []hook.RelatedRule `json:"relatedResources"`
+		}{append([]hook.RelatedRule{}, resp.Related...)}, nil
+	})
+}
+
+// serve writes what is answered, or the error.
+func serve(answer func(r *http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reply, err := answer(r)
 		if err != nil {
 			writeError(w, err)
 			return
 		}
-		writeResponse(w, resp)
+		w.Header().Set("Content-Type", "application/json")
+		// The caller may have gone; there is nobody else to tell.
+		_ = json.NewEncoder(w).Encode(reply)
 	})
 }
 
+type groups map[string]map[string]json.RawMessage
+
 type wireRequest struct {
 	Controller, Parent json.RawMessage
-	Children, Related  map[string]map[string]json.RawMessage
-	Finalizing         bool
+	Children, Related  groups
+	Finalizing         *bool
 }
 
-func readRequest(r *http.Request) (*hook.Request, error) {
-	if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" {
-		return nil, fmt.Errorf("got %s of %q, want POST of JSON", r.Method, r.Header.Get("Content-Type"))
+// decoratorRequest is wireRequest in the words of a decorator.
+type decoratorRequest struct {
+	Controller json.RawMessage
+	Parent     json.RawMessage `json:"object"`
+	Children   groups          `json:"attachments"`
+	Related    groups
+	Finalizing *bool
+}
+
+func readRequest(r *http.Request, form hook.Form) (*hook.Request, error) {
+	wire, err := readWire(r, form)
+	if err != nil {
+		return nil, err
 	}
-	decoder := json.NewDecoder(r.Body)
-	decoder.DisallowUnknownFields()
-	var wire wireRequest
-	if err := decoder.Decode(&wire); err != nil {
-		return nil, fmt.Errorf("read request: %w", err)
-	}
-	if wire.Related == nil {
-		return nil, errors.New("related is missing")
+	if wire.Children == nil || wire.Related == nil || wire.Finalizing == nil {
+		return nil, errors.New("a field is missing")
 	}
 	namespace, err := namespaceOf(wire.Parent)
 	if err != nil {
@@ -59,8 +94,33 @@ func readRequest(r *http.Request) (*hook.Request, error) {
 		Parent:          wire.Parent,
 		ParentNamespace: namespace,
 		Children:        readGroups(wire.Children),
-		Finalizing:      wire.Finalizing,
+		Related:         readGroups(wire.Related),
+		Finalizing:      *wire.Finalizing,
 	}, nil
+}
+
+func readWire(r *http.Request, form hook.Form) (wireRequest, error) {
+	if form == hook.Composite {
+		var wire wireRequest
+		err := read(r, &wire)
+		return wire, err
+	}
+	var wire decoratorRequest
+	err := read(r, &wire)
+	return wireRequest(wire), err
+}
+
+// read takes no field that it does not know.
+func read(r *http.Request, into any) error {
+	if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" {
+		return fmt.Errorf("got %s of %q, want POST of JSON", r.Method, r.Header.Get("Content-Type"))
+	}
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return fmt.Errorf("read request: %w", err)
+	}
+	return nil
 }
 
 func namespaceOf(object json.RawMessage) (string, error) {
@@ -71,8 +131,8 @@ func namespaceOf(object json.RawMessage) (string, error) {
 	return o.Metadata.Namespace, nil
 }
 
-func readGroups(wire map[string]map[string]json.RawMessage) []hook.Group {
-	groups := []hook.Group{}
+func readGroups(wire groups) []hook.Group {
+	all := []hook.Group{}
 	for key, objects := range wire {
 		kind, apiVersion, _ := strings.Cut(key, ".")
 		g := hook.Group{Kind: kind, APIVersion: apiVersion}
@@ -86,29 +146,65 @@ func readGroups(wire map[string]map[string]json.RawMessage) []hook.Group {
 		slices.SortFunc(g.Objects, func(a, b hook.Entry) int {
 			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 		})
-		groups = append(groups, g)
+		all = append(all, g)
 	}
-	slices.SortFunc(groups, func(a, b hook.Group) int {
+	slices.SortFunc(all, func(a, b hook.Group) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.APIVersion, b.APIVersion))
 	})
-	return groups
+	return all
 }
 
-func writeResponse(w http.ResponseWriter, resp *hook.Response) {
-	wire := struct {
-		Status             json.RawMessage   `json:"status"`
-		Children           []json.RawMessage `json:"children"`
-		ResyncAfterSeconds float64           `json:"resyncAfterSeconds,omitempty"`
-		Finalized          bool              `json:"finalized,omitempty"`
-	}{
+// wireReply is what any reply may say beside the children.
+type wireReply struct {
+	Status             json.RawMessage `json:"status"`
+	ResyncAfterSeconds float64         `json:"resyncAfterSeconds,omitempty"`
+	Finalized          bool            `json:"finalized,omitempty"`
+	Message            string          `json:"message,omitempty"`
+	Events             []wireEvent     `json:"events,omitempty"`
+	Conditions         []wireCondition `json:"conditions,omitempty"`
+}
+
+type wireEvent struct {
+	Type    string `json:"type"`
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+}
+
+type wireCondition struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+}
+
+func wireResponse(resp *hook.Response, form hook.Form) any {
+	reply := wireReply{
 		Status:             resp.Status,
-		Children:           append([]json.RawMessage{}, resp.Children...),
 		ResyncAfterSeconds: resp.ResyncAfter.Seconds(),
 		Finalized:          resp.Finalized,
+		Message:            resp.Message,
 	}
-	w.Header().Set("Content-Type", "application/json")
-	// The caller may have gone; there is nobody else to tell.
-	_ = json.NewEncoder(w).Encode(wire)
+	for _, e := range resp.Events {
+		reply.Events = append(reply.Events, wireEvent(e))
+	}
+	for _, c := range resp.Conditions {
+		reply.Conditions = append(reply.Conditions, wireCondition(c))
+	}
+	children := append([]json.RawMessage{}, resp.Children...)
+	if form == hook.Composite {
+		return struct {
+			wireReply
+
+			Children []json.RawMessage `json:"children"`
+		}{reply, children}
+	}
+	return struct {
+		wireReply
+
+		Attachments []json.RawMessage  `json:"attachments"`
+		Labels      map[string]*string `json:"labels,omitempty"`
+		Annotations map[string]*string `json:"annotations,omitempty"`
+	}{reply, children, resp.Labels, resp.Annotations}
 }
 
 func writeError(w http.ResponseWriter, err error) {
@@ -120,7 +216,7 @@ func writeError(w http.ResponseWriter, err error) {
 		http.Error(w, err.Error(), http.StatusTooManyRequests)
 	case errors.As(err, &malformed):
 		// An answer as wrong as the logic says it is.
-		_, _ = w.Write([]byte(`{"children":[` + malformed.Error()))
+		_, _ = w.Write([]byte(`{"status":[` + malformed.Error()))
 	default:
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}

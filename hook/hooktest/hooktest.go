@@ -1,8 +1,9 @@
 // Package hooktest is what every way of calling a hook has to pass.
 //
-// Here live the suite (Run), one file for what it asks of answers, one for what
-// it asks of calls, and a hook served over HTTP for the ways that need one
-// (Handler). Nothing here is part of the product; the tests of the rooms under
+// Here live the suites (Run, RunDecorator and RunCustomizer), one file for what
+// they ask of answers, one for what they ask of calls, one for customizers, and
+// hooks served over HTTP for the ways that need one (Handler and
+// CustomizeHandler). Nothing here is part of the product; the tests of the rooms under
 // internal/call use it, and so may the author of a way of their own.
 package hooktest
 
@@ -18,12 +19,9 @@ import (
 // answers. What it opens it closes with t.Cleanup.
 type Opener func(t *testing.T, logic hook.Hook) hook.Hook
 
-// Run runs the suite.
+// Run runs the suite for the hooks of composites.
 func Run(t *testing.T, open Opener) {
-	for _, c := range []struct {
-		name string
-		test func(t *testing.T, open Opener)
-	}{
+	runAll(t, open, []check[Opener]{
 		{"question arrives unchanged", questionArrives},
 		{"question is left alone", questionIsLeftAlone},
 		{"answers arrive unchanged", answersArrive},
@@ -37,12 +35,29 @@ func Run(t *testing.T, open Opener) {
 		{"cancelled call returns", cancelledCall},
 		{"call after cancellation returns", callAfterCancellation},
 		{"deadline is kept", deadlineIsKept},
-	} {
+	})
+}
+
+// RunDecorator is Run for the hooks of decorators.
+func RunDecorator(t *testing.T, open Opener) {
+	Run(t, open)
+	runAll(t, open, []check[Opener]{{"labels and annotations arrive unchanged", marksArrive}})
+}
+
+// check is one thing asked of whatever an opener opens.
+type check[O any] struct {
+	name string
+	test func(t *testing.T, open O)
+}
+
+func runAll[O any](t *testing.T, open O, checks []check[O]) {
+	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open) })
 	}
 }
 
-// question is a request about a namespaced parent of that name, with one child.
+// question is a request about a namespaced parent of that name, with one child
+// and some objects related to it.
 func question(name string) *hook.Request {
 	return &hook.Request{
 		Controller:      json.RawMessage(`{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"cats"}}`),
@@ -54,6 +69,13 @@ func question(name string) *hook.Request {
 				Namespace: "home", Name: "tail",
 				Object: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"tail","namespace":"home"},"text":"\u003cü\u003e"}`),
 			}}},
+		},
+		Related: []hook.Group{
+			{APIVersion: "v1", Kind: "Namespace", Objects: []hook.Entry{{Name: "home", Object: json.RawMessage(`{"kind":"Namespace"}`)}}},
+			{APIVersion: "v1", Kind: "Secret", Objects: []hook.Entry{
+				{Namespace: "away", Name: "key", Object: json.RawMessage(`{"n":1}`)},
+				{Namespace: "home", Name: "key", Object: json.RawMessage(`{"n":2}`)},
+			}},
 		},
 	}
 }

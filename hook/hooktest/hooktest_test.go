@@ -9,5 +9,11 @@ import (
 
 // A plain Go function is the shortest way of calling a hook.
 func TestFunc(t *testing.T) {
-	hooktest.Run(t, func(_ *testing.T, logic hook.Hook) hook.Hook { return hook.Func(logic.Call) })
+	hooktest.RunDecorator(t, func(_ *testing.T, logic hook.Hook) hook.Hook { return hook.Func(logic.Call) })
+}
+
+func TestCustomizerFunc(t *testing.T) {
+	hooktest.RunCustomizer(t, func(_ *testing.T, logic hook.Customizer) hook.Customizer {
+		return hook.CustomizerFunc(logic.Customize)
+	})
 }

@@ -13,16 +13,33 @@ import (
 
 func TestHook(t *testing.T) {
 	hooktest.Run(t, func(t *testing.T, logic hook.Hook) hook.Hook {
-		server := httptest.NewServer(hooktest.Handler(logic))
-		t.Cleanup(server.Close)
-		return open(t, webhook.Config{URL: server.URL, Wire: hook.Wire{Version: hook.V2}})
+		return openServer(t, hooktest.Handler(logic, hook.Composite), hook.Composite)
+	})
+}
+
+func TestDecoratorHook(t *testing.T) {
+	hooktest.RunDecorator(t, func(t *testing.T, logic hook.Hook) hook.Hook {
+		return openServer(t, hooktest.Handler(logic, hook.Decorator), hook.Decorator)
+	})
+}
+
+func TestCustomizeHook(t *testing.T) {
+	hooktest.RunCustomizer(t, func(t *testing.T, logic hook.Customizer) hook.Customizer {
+		return openServer(t, hooktest.CustomizeHandler(logic), hook.Decorator)
 	})
 }
 
 func TestHookOverHTTP2(t *testing.T) {
 	hooktest.Run(t, func(t *testing.T, logic hook.Hook) hook.Hook {
-		return openHTTP2(t, hooktest.Handler(logic))
+		return openHTTP2(t, hooktest.Handler(logic, hook.Composite))
 	})
+}
+
+func openServer(t *testing.T, handler http.Handler, form hook.Form) *webhook.Webhook {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return open(t, webhook.Config{URL: server.URL, Wire: hook.Wire{Version: hook.V2, Form: form}})
 }
 
 func openHTTP2(t *testing.T, handler http.Handler) *webhook.Webhook {

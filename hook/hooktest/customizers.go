@@ -1,0 +1,123 @@
+package hooktest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// CustomizerOpener is Opener for a customizer.
+type CustomizerOpener func(t *testing.T, logic hook.Customizer) hook.Customizer
+
+// RunCustomizer runs the suite for customizers. What it has in common with Run
+// is asked in brief.
+func RunCustomizer(t *testing.T, open CustomizerOpener) {
+	runAll(t, open, []check[CustomizerOpener]{
+		{"question arrives unchanged", customizeQuestionArrives},
+		{"rules arrive unchanged", rulesArrive},
+		{"failure is an error that says why", customizeFailureIsError},
+		{"wish to retry later is kept", customizeRetryLater},
+		{"cancelled call returns", cancelledCustomize},
+	})
+}
+
+func customizeQuestion() *hook.CustomizeRequest {
+	q := question("tom")
+	return &hook.CustomizeRequest{Controller: q.Controller, Parent: q.Parent}
+}
+
+func customizeQuestionArrives(t *testing.T, open CustomizerOpener) {
+	var got *hook.CustomizeRequest
+	c := open(t, hook.CustomizerFunc(func(_ context.Context, req *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
+		got = req
+		return &hook.CustomizeResponse{}, nil
+	}))
+	req := customizeQuestion()
+	if resp, err := c.Customize(t.Context(), req); err != nil || resp == nil {
+		t.Fatalf("got response %v and error %v", resp, err)
+	}
+	if diff := differ(got, customizeQuestion()); diff != "" {
+		t.Errorf("the hook was asked something else: %s", diff)
+	}
+	if diff := differ(req, customizeQuestion()); diff != "" {
+		t.Errorf("the call changed its question: %s", diff)
+	}
+}
+
+func rulesArrive(t *testing.T, open CustomizerOpener) {
+	selector := &metav1.LabelSelector{
+		MatchLabels:      map[string]string{"example.com/a": "", "b": "1"},
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "c", Operator: metav1.LabelSelectorOpIn, Values: []string{"x", "y"}}},
+	}
+	for name, want := range map[string][]hook.RelatedRule{
+		"none":       {},
+		"everything": {{APIVersion: "v1", Resource: "nodes"}},
+		"in the hook's order": {
+			{APIVersion: "v1", Resource: "secrets", Namespace: "away", Names: []string{"b", "a"}},
+			{APIVersion: "apps/v1", Resource: "deployments", LabelSelector: selector},
+			{APIVersion: "v1", Resource: "configmaps", LabelSelector: &metav1.LabelSelector{}, NamespaceSelector: selector},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := open(t, customizing(want, nil))
+			got, err := c.Customize(t.Context(), customizeQuestion())
+			if err != nil {
+				t.Fatalf("customize: %v", err)
+			}
+			if diff := differ(append([]hook.RelatedRule{}, got.Related...), want); diff != "" {
+				t.Errorf("answer differs: %s", diff)
+			}
+		})
+	}
+}
+
+func customizeFailureIsError(t *testing.T, open CustomizerOpener) {
+	err := mustFailToCustomize(t, open(t, customizing(nil, errors.New("the cat is out"))))
+	if !strings.Contains(err.Error(), "the cat is out") {
+		t.Errorf("error does not say why: %v", err)
+	}
+}
+
+func customizeRetryLater(t *testing.T, open CustomizerOpener) {
+	err := mustFailToCustomize(t, open(t, customizing(nil, &hook.RetryAfterError{After: 7 * time.Second, Err: errors.New("asleep")})))
+	if later, ok := errors.AsType[*hook.RetryAfterError](err); !ok || later.After != 7*time.Second {
+		t.Errorf("no wish to be asked in 7s: %v", err)
+	}
+}
+
+func cancelledCustomize(t *testing.T, open CustomizerOpener) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := open(t, hook.CustomizerFunc(func(ctx context.Context, _ *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
+		cancel()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}))
+	if _, err := c.Customize(ctx, customizeQuestion()); !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v, want %v", err, context.Canceled)
+	}
+}
+
+// customizing is logic that always says the same.
+func customizing(rules []hook.RelatedRule, err error) hook.Customizer {
+	return hook.CustomizerFunc(func(context.Context, *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
+		if err != nil {
+			return nil, err
+		}
+		return &hook.CustomizeResponse{Related: rules}, nil
+	})
+}
+
+func mustFailToCustomize(t *testing.T, c hook.Customizer) error {
+	t.Helper()
+	resp, err := c.Customize(t.Context(), customizeQuestion())
+	if err == nil || resp != nil {
+		t.Fatalf("got response %v and error %v", resp, err)
+	}
+	return err
+}
