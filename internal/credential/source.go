@@ -45,7 +45,9 @@ func Open(s *store.Store, spec Spec, changed func()) *Source {
 	source.opening.Lock()
 	defer source.opening.Unlock()
 	for _, h := range spec.holders() {
-		source.views[h] = s.Watch(h.selection(), func(store.Event) { source.reread() })
+		if source.views[h] == nil {
+			source.views[h] = s.Watch(h.selection(), func(store.Event) { source.reread() })
+		}
 	}
 	source.now.Store(spec.read(source, nil))
 	return source
@@ -80,7 +82,7 @@ func (s *Source) settle(ctx context.Context) error {
 		select {
 		case <-view.Settled():
 		case <-ctx.Done():
-			return fmt.Errorf("%s has not been read yet: %w", h, ctx.Err())
+			return fmt.Errorf("%s has not been read yet", h)
 		}
 		if err := view.Err(); err != nil && !view.Synced() {
 			return fmt.Errorf("read %s: %w", h, err)

@@ -1,10 +1,12 @@
 package webhook_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -186,6 +188,24 @@ func TestObserve(t *testing.T) {
 	}
 	if len(seen) != 2 {
 		t.Errorf("observed %d calls, want 2", len(seen))
+	}
+}
+
+// Metrics tell the questions apart, and count those that never arrived.
+func TestObserveQuestions(t *testing.T) {
+	var seen []string
+	w := open(t, webhook.Config{
+		URL:     "http://hook.nowhere/",
+		Dial:    func(context.Context, string, string) (net.Conn, error) { return nil, io.ErrClosedPipe },
+		Observe: func(e webhook.Exchange) { seen = append(seen, fmt.Sprint(e.Question, " ", e.Code, " ", e.Err != nil)) },
+	})
+	finalizing := question()
+	finalizing.Finalizing = true
+	_, _ = w.Call(t.Context(), question())
+	_, _ = w.Call(t.Context(), finalizing)
+	_, _ = w.Customize(t.Context(), &hook.CustomizeRequest{})
+	if got, want := fmt.Sprint(seen), "[sync 0 true finalize 0 true customize 0 true]"; got != want {
+		t.Errorf("observed %s, want %s", got, want)
 	}
 }
 

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -245,5 +247,54 @@ func TestStaleConnection(t *testing.T) {
 	w.Close()
 	if got := len(connections); got != 3 {
 		t.Errorf("%d connections, want 3", got)
+	}
+}
+
+// The same with a question too long to be under way at once: it is the writing
+// that fails, wherever it is.
+func TestStaleConnectionInTheMiddleOfAQuestion(t *testing.T) {
+	const rounds = 20
+	url := serve(t, func(_ int, conn net.Conn) {
+		in := bufio.NewReader(conn)
+		takeQuestion(in)
+		_, _ = io.WriteString(conn, okReply)
+		_, _ = in.Peek(1)
+		// Closed with unread bytes, it is reset.
+		_ = conn.Close()
+	})
+	w := open(t, webhook.Config{URL: url})
+	long := question()
+	long.Parent = fmt.Appendf(nil, `{"v":%q}`, strings.Repeat("x", 8<<20))
+	for range rounds {
+		if _, err := w.Call(t.Context(), long); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A hook that dies of a question is not asked a third time, and one that begins
+// to answer not a second.
+func TestOnlyStaleConnectionsAreReplaced(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		raw       string
+		questions int64
+	}{
+		{"no answer on a fresh connection", "", 1},
+		{"half an answer", "HTTP/1.1 200 OK\r\nContent-", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var questions atomic.Int64
+			url := serve(t, func(_ int, conn net.Conn) {
+				questions.Add(1)
+				saying(c.raw)(0, conn)
+			})
+			if _, err := open(t, webhook.Config{URL: url}).Call(t.Context(), question()); err == nil {
+				t.Error("no error")
+			}
+			if got := questions.Load(); got != c.questions {
+				t.Errorf("asked %d times, want %d", got, c.questions)
+			}
+		})
 	}
 }

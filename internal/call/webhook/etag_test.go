@@ -1,0 +1,255 @@
+package webhook_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+)
+
+// about is a question about a parent of its own.
+func about(apiVersion, namespace, name string) *hook.Request {
+	q := question()
+	q.Parent = fmt.Appendf(nil, `{"apiVersion":%q,"kind":"Cat","metadata":{"namespace":%q,"name":%q}}`, apiVersion, namespace, name)
+	return q
+}
+
+// tagger is a hook that answers with an ETag, and with a code alone where the
+// question has one.
+type tagger struct {
+	code  int
+	body  string
+	asked []string
+}
+
+func (h *tagger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	tag := r.Header.Get("If-None-Match")
+	h.asked = append(h.asked, tag)
+	if tag != "" && h.code != 0 {
+		w.WriteHeader(h.code)
+		return
+	}
+	w.Header().Set("Etag", fmt.Sprintf("%q", fmt.Sprint("v", len(h.asked))))
+	_, _ = io.WriteString(w, h.body)
+}
+
+func (h *tagger) open(t *testing.T, c webhook.Config) *webhook.Webhook {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	c.URL, c.ETag.Enabled = server.URL, true
+	return open(t, c)
+}
+
+func (h *tagger) mustHaveBeenAsked(t *testing.T, tags ...string) {
+	t.Helper()
+	if got, want := fmt.Sprintf("%q", h.asked), fmt.Sprintf("%q", tags); got != want {
+		t.Errorf("asked with If-None-Match %s, want %s", got, want)
+	}
+}
+
+const taggedReply = `{"status":{"n":1},"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}]}`
+
+func TestReplyIsUsedAgain(t *testing.T) {
+	for _, code := range []int{http.StatusNotModified, http.StatusPreconditionFailed} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			h := &tagger{code: code, body: taggedReply}
+			var last webhook.Exchange
+			w := h.open(t, webhook.Config{Observe: func(e webhook.Exchange) { last = e }})
+			for range 3 {
+				resp, err := w.Call(t.Context(), about("a.example/v1", "home", "tom"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if string(resp.Status) != `{"n":1}` || len(resp.Children) != 1 {
+					t.Errorf("got %s and %s", resp.Status, resp.Children)
+				}
+				// What was returned is the caller's to spoil.
+				clear(resp.Status)
+				clear(resp.Children[0])
+			}
+			h.mustHaveBeenAsked(t, "", `"v1"`, `"v1"`)
+			if last.Code != code || last.BytesIn != 0 {
+				t.Errorf("observed %+v", last)
+			}
+		})
+	}
+}
+
+// Neither code means anything but after the question of one's last reply.
+func TestUnaskedNotModifiedIsNoAnswer(t *testing.T) {
+	for code, want := range map[int]string{
+		304: "answered 304 Not Modified", 412: "answered 412 Precondition Failed",
+	} {
+		server := answering(t, code, nil, "")
+		for _, enabled := range []bool{false, true} {
+			w := open(t, webhook.Config{URL: server.URL, ETag: webhook.ETag{Enabled: enabled}})
+			if got := complaint(t, w, server.URL); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+	}
+}
+
+func TestNoETagIsSentUnlessEnabled(t *testing.T) {
+	h := &tagger{body: taggedReply}
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	w := open(t, webhook.Config{URL: server.URL})
+	for range 2 {
+		if _, err := w.Call(t.Context(), about("a.example/v1", "home", "tom")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.mustHaveBeenAsked(t, "", "")
+}
+
+// A reply about one parent is none about another, be its kind of the same name.
+func TestRepliesAreToldApart(t *testing.T) {
+	h := &tagger{code: 304, body: taggedReply}
+	w := h.open(t, webhook.Config{})
+	finalizing := about("a.example/v1", "home", "tom")
+	finalizing.Finalizing = true
+	for _, q := range []*hook.Request{
+		about("a.example/v1", "home", "tom"), about("b.example/v1", "home", "tom"),
+		about("a.example/v1", "away", "tom"), about("a.example/v1", "home", "kit"), finalizing,
+	} {
+		if _, err := w.Call(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.mustHaveBeenAsked(t, "", "", "", "", "")
+	if _, err := w.Call(t.Context(), about("a.example/v2", "home", "tom")); err != nil {
+		t.Fatal(err)
+	}
+	h.mustHaveBeenAsked(t, "", "", "", "", "", `"v1"`)
+}
+
+func TestNewReplyReplacesTheOld(t *testing.T) {
+	h := &tagger{body: taggedReply}
+	w := h.open(t, webhook.Config{})
+	for range 3 {
+		if _, err := w.Call(t.Context(), about("a.example/v1", "home", "tom")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.mustHaveBeenAsked(t, "", `"v1"`, `"v2"`)
+}
+
+// What could not be understood is not kept, or it would be misunderstood for
+// ever.
+func TestMalformedReplyIsNotKept(t *testing.T) {
+	h := &tagger{code: 304, body: `{"childern":[]}`}
+	w := h.open(t, webhook.Config{})
+	for range 2 {
+		if _, err := w.Call(t.Context(), about("a.example/v1", "home", "tom")); err == nil {
+			t.Fatal("no error")
+		}
+	}
+	h.mustHaveBeenAsked(t, "", "")
+}
+
+func TestRoomForRepliesIsBounded(t *testing.T) {
+	h := &tagger{code: 304, body: `{"children":[]` + strings.Repeat(" ", 1000) + `}`}
+	w := h.open(t, webhook.Config{ETag: webhook.ETag{Room: 4000}})
+	for _, name := range []string{"a", "b", "a", "c", "a", "b"} {
+		if _, err := w.Call(t.Context(), about("x.example/v1", "home", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// There is room for two; b was used the longest ago when c came.
+	h.mustHaveBeenAsked(t, "", "", `"v1"`, "", `"v1"`, "")
+	if n, size := w.Kept(); n != 2 || size > 4000 {
+		t.Errorf("%d replies of %d bytes are kept", n, size)
+	}
+}
+
+func TestRepliesExpire(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		etag webhook.ETag
+		// lifetime is when a reply expires, gone when nothing is left of it.
+		lifetime, gone time.Duration
+	}{
+		{"by default", webhook.ETag{}, time.Hour, time.Hour},
+		{"with a timeout alone", webhook.ETag{Timeout: time.Minute}, time.Minute, time.Minute},
+		{"cleaned up later", webhook.ETag{Timeout: time.Minute, Cleanup: time.Hour}, time.Minute, time.Hour},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var told atomic.Bool
+				w := openPipe(t, webhook.Config{ETag: enabled(c.etag)}, tagging(&told))
+				ask := func(name string) bool {
+					told.Store(false)
+					if _, err := w.Call(t.Context(), about("a.example/v1", "home", name)); err != nil {
+						t.Fatal(err)
+					}
+					return told.Load()
+				}
+				ask("tom")
+				<-time.After(c.lifetime - time.Second)
+				if !ask("tom") {
+					t.Error("the reply was not used within its time")
+				}
+				<-time.After(time.Second)
+				if ask("tom") {
+					t.Error("the reply was used beyond its time")
+				}
+				ask("kit")
+				<-time.After(c.gone)
+				ask("eve")
+				if n, _ := w.Kept(); n != 1 {
+					t.Errorf("%d replies are kept, want that about eve", n)
+				}
+			})
+		})
+	}
+}
+
+func enabled(e webhook.ETag) webhook.ETag {
+	e.Enabled = true
+	return e
+}
+
+// tagging answers with an ETag, or that the reply of that one still holds, and
+// notes which.
+func tagging(told *atomic.Bool) script {
+	return func(_ int, conn net.Conn) {
+		defer conn.Close()
+		asked, err := http.ReadRequest(bufio.NewReader(conn))
+		if err != nil {
+			return
+		}
+		_, _ = io.Copy(io.Discard, asked.Body)
+		told.Store(asked.Header.Get("If-None-Match") != "")
+		if told.Load() {
+			_, _ = io.WriteString(conn, "HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n")
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nEtag: \"x\"\r\nConnection: close\r\nContent-Length: 15\r\n\r\n{\"children\":[]}")
+	}
+}
+
+// A customizer's replies are used again as well.
+func TestCustomizeReplyIsUsedAgain(t *testing.T) {
+	h := &tagger{code: 304, body: `{"relatedResources":[{"apiVersion":"v1","resource":"nodes"}]}`}
+	w := h.open(t, webhook.Config{})
+	for range 2 {
+		resp, err := w.Customize(t.Context(), &hook.CustomizeRequest{Parent: about("a.example/v1", "home", "tom").Parent})
+		if err != nil || len(resp.Related) != 1 || resp.Related[0].Resource != "nodes" {
+			t.Fatalf("got %v and error %v", resp, err)
+		}
+	}
+	h.mustHaveBeenAsked(t, "", `"v1"`)
+}

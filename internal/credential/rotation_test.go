@@ -1,0 +1,130 @@
+package credential_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/credential"
+)
+
+// tlsHook is a hook over TLS that asks its callers for a certificate, and may
+// change its own.
+type tlsHook struct {
+	url string
+	// pair is what it shows to new connections, clients whom it lets in.
+	pair    atomic.Pointer[tls.Certificate]
+	clients atomic.Pointer[x509.CertPool]
+	// saw is who called last, and with what.
+	saw atomic.Value
+}
+
+func newTLSHook(t *testing.T, pair tls.Certificate, clients *authority) *tlsHook {
+	t.Helper()
+	h := &tlsHook{}
+	h.pair.Store(&pair)
+	h.admit(clients)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
+	h.url = "https://" + listener.Addr().String()
+	secured := tls.NewListener(listener, &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			return &tls.Config{
+				MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*h.pair.Load()},
+				ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: h.clients.Load(),
+			}, nil
+		},
+	})
+	go func() { _ = server.Serve(secured) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return h
+}
+
+func (h *tlsHook) admit(clients *authority) {
+	pool := x509.NewCertPool()
+	pool.AddCert(clients.cert)
+	h.clients.Store(pool)
+}
+
+func (h *tlsHook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.saw.Store(r.TLS.PeerCertificates[0].Subject.CommonName + " with " + r.Header.Get("Authorization"))
+	_, _ = io.WriteString(w, `{"children":[]}`)
+}
+
+// Everything a call is made with changes while the webhook is in use, one after
+// the other, and nobody restarts anything.
+func TestRotation(t *testing.T) {
+	a := newAPI(t)
+	oldCA, newCA, clients := newAuthority(t), newAuthority(t), newAuthority(t)
+	cert, key := clients.issue("first")
+	h := newTLSHook(t, oldCA.pair("hook"), clients)
+	a.put("configmaps/ops/ca", map[string]any{"data": map[string]string{"ca.crt": oldCA.pem}})
+	a.secret("ops/hook", map[string]string{"tls.crt": cert, "tls.key": key, "token": "a"})
+
+	spec := token("token")
+	spec.ClientTLS = &credential.ClientTLS{SecretRef: opsHook}
+	spec.CABundle = &credential.CABundle{ConfigMapRef: &credential.KeyRef{Ref: credential.Ref{Namespace: "ops", Name: "ca"}}}
+	o := open(t, a, spec)
+	w, err := webhook.New(webhook.Config{URL: h.url, Credentials: o.Current})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	call := func() error {
+		_, err := w.Call(t.Context(), &hook.Request{})
+		return err
+	}
+	passes := func(want string) {
+		t.Helper()
+		if err := call(); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.saw.Load(); got != want {
+			t.Errorf("seen as %s, want %s", got, want)
+		}
+	}
+
+	passes("first with Bearer a")
+	a.secret("ops/hook", map[string]string{"tls.crt": cert, "tls.key": key, "token": "b"})
+	o.next()
+	passes("first with Bearer b")
+
+	cert, key = clients.issue("second")
+	a.secret("ops/hook", map[string]string{"tls.crt": cert, "tls.key": key, "token": "b"})
+	o.next()
+	passes("second with Bearer b")
+
+	renewed := newCA.pair("hook")
+	h.pair.Store(&renewed)
+	a.put("configmaps/ops/ca", map[string]any{"data": map[string]string{"ca.crt": oldCA.pem + newCA.pem}})
+	o.next()
+	passes("second with Bearer b")
+	a.put("configmaps/ops/ca", map[string]any{"data": map[string]string{"ca.crt": oldCA.pem}})
+	o.next()
+	if err := call(); !strings.Contains(fmt.Sprint(err), "certificate signed by unknown authority") {
+		t.Errorf("a hook that nobody vouches for was asked: %v", err)
+	}
+	a.remove("secrets/ops/hook")
+	o.next()
+	if err := call(); !strings.Contains(fmt.Sprint(err), "credentials: Secret ops/hook not found") {
+		t.Errorf("asked without credentials: %v", err)
+	}
+	a.secret("ops/hook", map[string]string{"tls.crt": cert, "tls.key": key, "token": "c"})
+	o.next()
+	a.put("configmaps/ops/ca", map[string]any{"data": map[string]string{"ca.crt": newCA.pem}})
+	o.next()
+	passes("second with Bearer c")
+}

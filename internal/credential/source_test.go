@@ -1,0 +1,279 @@
+package credential_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/credential"
+)
+
+var opsHook = credential.Ref{Namespace: "ops", Name: "hook"}
+
+func token(key string) credential.Spec {
+	return credential.Spec{Authorization: &credential.Authorization{SecretRef: credential.KeyRef{Ref: opsHook, Key: key}}}
+}
+
+// opened is a source with the word of its changes.
+type opened struct {
+	*credential.Source
+
+	t       *testing.T
+	changed chan struct{}
+}
+
+func open(t *testing.T, a *api, spec credential.Spec) opened {
+	t.Helper()
+	if err := spec.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	changed := make(chan struct{}, 100)
+	s := credential.Open(a.store(), spec, func() { changed <- struct{}{} })
+	t.Cleanup(s.Close)
+	return opened{s, t, changed}
+}
+
+func (o opened) must() *webhook.Credentials {
+	o.t.Helper()
+	c, err := o.Current(o.t.Context())
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return c
+}
+
+// says checks what goes into the header, or the error.
+func (o opened) says(want string) {
+	o.t.Helper()
+	c, err := o.Current(o.t.Context())
+	got := fmt.Sprint(err)
+	if err == nil {
+		got = c.Authorization
+	}
+	if got != want {
+		o.t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// next waits for the word of a change.
+func (o opened) next() {
+	o.t.Helper()
+	select {
+	case <-o.changed:
+	case <-time.After(10 * time.Second):
+		o.t.Fatal("not told of the change")
+	}
+}
+
+// quiet says that no change was told.
+func (o opened) quiet() {
+	o.t.Helper()
+	select {
+	case <-o.changed:
+		o.t.Error("told of a change that is none")
+	default:
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	basic := func(username, password string) credential.Spec {
+		return credential.Spec{BasicAuth: &credential.BasicAuth{SecretRef: opsHook, UsernameKey: username, PasswordKey: password}}
+	}
+	typed := func(kind, key string) credential.Spec {
+		spec := token(key)
+		spec.Authorization.Type = kind
+		return spec
+	}
+	for _, c := range []struct {
+		name string
+		spec credential.Spec
+		want string
+	}{
+		{"bearer", token("token"), "Bearer t0ken"},
+		{"type", typed("Token", "token"), "Token t0ken"},
+		{"basic", basic("", ""), "Basic dG9tOiBwYTpzcyA="},
+		{"basic by other keys", basic("token", "password"), "Basic IHQwa2VuCjogcGE6c3Mg"},
+		{"missing key", token("tokn"), "Secret ops/hook has no key tokn; add it, or name another in authorization.secretRef"},
+		{"empty key", token("empty"), "Secret ops/hook: key empty is empty"},
+		{"blank key", token("blank"), "Secret ops/hook: key blank is blank"},
+		{"two lines", token("lines"), "Secret ops/hook: key lines: is more than one line, which no header can hold"},
+		{"colon in the name", basic("colon", ""), "Secret ops/hook: key colon: a user name cannot have a colon in it"},
+		{"no password", basic("", "none"), "Secret ops/hook has no key none; add it, or name another in basicAuth"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAPI(t)
+			a.secret("ops/hook", map[string]string{
+				"token": " t0ken\n", "username": "tom", "password": " pa:ss ",
+				"empty": "", "blank": " \n", "lines": "a\nb", "colon": "a:b",
+			})
+			open(t, a, c.spec).says(c.want)
+		})
+	}
+}
+
+func TestMissingSecretIsToldWhenItAppears(t *testing.T) {
+	a := newAPI(t)
+	o := open(t, a, token("token"))
+	const missing = "Secret ops/hook not found; create it, or name another in authorization.secretRef"
+	o.says(missing)
+	a.secret("ops/hook", map[string]string{"token": "a"})
+	o.next()
+	o.says("Bearer a")
+	a.remove("secrets/ops/hook")
+	o.next()
+	o.says(missing)
+}
+
+func TestChangesAreToldAndNothingElse(t *testing.T) {
+	a := newAPI(t)
+	a.secret("ops/hook", map[string]string{"token": "a"})
+	o := open(t, a, token("token"))
+	first := o.must()
+	o.quiet()
+	a.secret("ops/hook", map[string]string{"token": "a", "other": "b"})
+	a.secret("ops/hook", map[string]string{"token": "b"})
+	o.next()
+	o.says("Bearer b")
+	o.quiet()
+	if o.must() == first {
+		t.Error("other credentials have the same pointer")
+	}
+	if c := o.must(); o.must() != c {
+		t.Error("the same credentials have another pointer")
+	}
+}
+
+// A token that changes does not cost the connections, which hang on the TLS.
+func TestTLSStaysWithTheCertificates(t *testing.T) {
+	a := newAPI(t)
+	ca, other := newAuthority(t), newAuthority(t)
+	a.secret("ops/hook", map[string]string{"token": "a", "ca.crt": ca.pem})
+	spec := token("token")
+	spec.CABundle = &credential.CABundle{SecretRef: &credential.KeyRef{Ref: opsHook}}
+	o := open(t, a, spec)
+	first := o.must()
+	a.secret("ops/hook", map[string]string{"token": "b", "ca.crt": ca.pem})
+	o.next()
+	if second := o.must(); second.TLS != first.TLS || second == first {
+		t.Error("a new token made a new TLS, or no new credentials")
+	}
+	a.secret("ops/hook", map[string]string{"token": "b", "ca.crt": other.pem})
+	o.next()
+	if o.must().TLS == first.TLS {
+		t.Error("other certificates have the same TLS")
+	}
+}
+
+func TestBrokenCertificates(t *testing.T) {
+	ca := newAuthority(t)
+	cert, key := ca.issue("client")
+	_, foreign := ca.issue("other")
+	inSecret := credential.Spec{CABundle: &credential.CABundle{SecretRef: &credential.KeyRef{Ref: opsHook, Key: "bundle"}}}
+	client := credential.Spec{ClientTLS: &credential.ClientTLS{SecretRef: opsHook}}
+	for _, c := range []struct {
+		name string
+		spec credential.Spec
+		data map[string]string
+		want string
+	}{
+		{"no PEM", inSecret, map[string]string{"bundle": "s3cret"}, "Secret ops/hook: key bundle: has no certificate in PEM form"},
+		{"key in place of a certificate", inSecret, map[string]string{"bundle": key}, "Secret ops/hook: key bundle: has no certificate in PEM form"},
+		{"pair", client, map[string]string{"tls.crt": cert, "tls.key": key}, ""},
+		{"no private key", client, map[string]string{"tls.crt": cert}, "Secret ops/hook has no key tls.key; add it, or name another in clientTLS"},
+		{"pair that is none", client, map[string]string{"tls.crt": cert, "tls.key": foreign}, "Secret ops/hook: keys tls.crt and tls.key: tls: private key does not match public key"},
+		{"no pair at all", client, map[string]string{"tls.crt": "s3cret", "tls.key": "s3cret"}, "Secret ops/hook: keys tls.crt and tls.key: tls: failed to find any PEM data in certificate input"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAPI(t)
+			a.secret("ops/hook", c.data)
+			open(t, a, c.spec).says(c.want)
+		})
+	}
+}
+
+func TestConfigMap(t *testing.T) {
+	ca := newAuthority(t)
+	for name, fields := range map[string]map[string]any{
+		"data":       {"data": map[string]string{"ca.crt": ca.pem}},
+		"binaryData": {"binaryData": map[string][]byte{"ca.crt": []byte(ca.pem)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAPI(t)
+			a.put("configmaps/ops/hook", fields)
+			o := open(t, a, credential.Spec{CABundle: &credential.CABundle{ConfigMapRef: &credential.KeyRef{Ref: opsHook}}})
+			if o.must().TLS.RootCAs == nil {
+				t.Error("no certificates")
+			}
+		})
+	}
+}
+
+// Who may not read is told so at once, and goes on when they may.
+func TestForbidden(t *testing.T) {
+	a := newAPI(t)
+	a.allow("secrets/ops/hook", false)
+	a.secret("ops/hook", map[string]string{"token": "a"})
+	o := open(t, a, token("token"))
+	_, err := o.Current(t.Context())
+	if text := fmt.Sprint(err); !strings.HasPrefix(text, "read Secret ops/hook: ") || !strings.Contains(text, "secrets/ops/hook is forbidden") {
+		t.Errorf("got %v", err)
+	}
+	a.allow("secrets/ops/hook", true)
+	o.next()
+	o.says("Bearer a")
+}
+
+func TestWaitingEndsWithTheCall(t *testing.T) {
+	a := newAPI(t)
+	a.http.Config.Handler = nil
+	s := a.store()
+	s.Close() // and so it never brings anything
+	source := credential.Open(s, token("token"), nil)
+	defer source.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := source.Current(ctx); fmt.Sprint(err) != "Secret ops/hook has not been read yet" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOnlyWhatIsNamedIsWatched(t *testing.T) {
+	a := newAPI(t)
+	ca := newAuthority(t)
+	cert, key := ca.issue("client")
+	a.secret("ops/hook", map[string]string{"token": "a", "tls.crt": cert, "tls.key": key})
+	a.put("configmaps/kube-system/ca", map[string]any{"data": map[string]string{"root": ca.pem}})
+	spec := token("token")
+	spec.ClientTLS = &credential.ClientTLS{SecretRef: opsHook}
+	spec.CABundle = &credential.CABundle{ConfigMapRef: &credential.KeyRef{Ref: credential.Ref{Namespace: "kube-system", Name: "ca"}, Key: "root"}}
+	o := open(t, a, spec)
+	o.must()
+	got := a.watched()
+	slices.Sort(got)
+	if want := "[configmaps/kube-system/ca secrets/ops/hook]"; fmt.Sprint(got) != want {
+		t.Errorf("watched %s, want %s", got, want)
+	}
+	o.Close()
+	for deadline := time.Now().Add(10 * time.Second); len(a.watched()) > 0 && time.Now().Before(deadline); {
+		<-time.After(time.Millisecond)
+	}
+	if left := a.watched(); len(left) > 0 {
+		t.Errorf("still watched after Close: %s", left)
+	}
+}
+
+func TestNothingNamedNeedsNothing(t *testing.T) {
+	source := credential.Open(nil, credential.Spec{}, nil)
+	defer source.Close()
+	c, err := source.Current(t.Context())
+	if err != nil || c.TLS != nil || c.Authorization != "" {
+		t.Errorf("got %+v and error %v", c, err)
+	}
+	if !(credential.Spec{}).IsZero() || token("a").IsZero() {
+		t.Error("IsZero is wrong")
+	}
+}
