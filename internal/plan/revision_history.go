@@ -34,7 +34,7 @@ func (k Revisions) History(f *Family, kept, observed []*object.Object) (History,
 	}
 	h := History{Latest: latest, family: f, keeper: k}
 	for _, o := range kept {
-		if annotation(o, controllerAnnotation) != k.Controller || o.Deleting() {
+		if Annotation(o, controllerAnnotation) != k.Controller || o.Deleting() {
 			continue
 		}
 		r, err := readRevision(o, f.Rules)
@@ -132,7 +132,7 @@ func (r Revision) keep(claims Claims) (Action, error) {
 	if err != nil {
 		return Action{}, fmt.Errorf("%s: %w", r.Stored.Ref(), err)
 	}
-	if text == annotation(r.Stored, claimsAnnotation) {
+	if text == Annotation(r.Stored, claimsAnnotation) {
 		return Action{}, nil
 	}
 	quoted, err := json.Marshal(text)
@@ -172,7 +172,7 @@ func readRevision(o *object.Object, rules Rules) (Revision, error) {
 	if err != nil {
 		return Revision{}, err
 	}
-	claims, err := readClaims(annotation(o, claimsAnnotation), rules)
+	claims, err := readClaims(Annotation(o, claimsAnnotation), rules)
 	if err != nil {
 		return Revision{}, fmt.Errorf("%s: metadata.annotations[%q]: %w; without it, the children it lists follow the latest revision",
 			o.Ref(), claimsAnnotation, err)
@@ -186,14 +186,4 @@ func numberOf(o *object.Object) (int64, error) {
 		return 0, fmt.Errorf("%s: revision: %w", o.Ref(), err)
 	}
 	return number, nil
-}
-
-// annotation is the text of an annotation, "" if there is none.
-func annotation(o *object.Object, key string) string {
-	var text string
-	if field := o.Field("metadata", "annotations", key); field != nil {
-		// Annotations are strings; the server has seen to it.
-		_ = json.Unmarshal(field, &text)
-	}
-	return text
 }

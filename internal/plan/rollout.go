@@ -24,13 +24,13 @@ func (r Rules) Rolling() bool {
 
 // Rollout is what the revisions of a parent want, and what there is.
 //
-// A rule with a rolling method lets at most MaxUnavailable of its children be
-// unwell by our doing: one that is well is only written to while fewer of them
-// are not, whichever revision they follow and whatever the write is for. One
-// that is not well already may be put right at any time, but is moved to the
-// latest revision only while fewer of those that follow it are unwell. So a
-// revision that does not work stops at the first child, and one that mends what
-// is broken begins there.
+// Each child is as its own revision wants it, at once. Only when a child of a
+// rule with a rolling method is to go over to the latest revision does it wait
+// for its turn: one that is well is moved while fewer than MaxUnavailable
+// children of its rule are not, whichever revision they follow; one that is not
+// well already costs nothing, and is moved while fewer than that of those that
+// follow the latest are not. So a revision that does not work stops at the first
+// child, and one that mends what is broken begins there.
 type Rollout struct {
 	Family   *Family
 	Observed []*object.Object
@@ -58,8 +58,8 @@ type Step struct {
 	Desired []Child
 	// Claims are what each former revision still claims.
 	Claims []Claims
-	// Begun is how many children are being written to for the sake of the
-	// rollout: when they are, there may be room for the next.
+	// Begun is how many children are now brought to the latest revision: when
+	// they are there, and well, there is room for the next.
 	Begun int
 	// Progress says how far it is.
 	Progress Progress
@@ -76,21 +76,23 @@ func (r *Rollout) Step() (Step, error) {
 		return Step{}, err
 	}
 	for _, line := range lines {
-		line.advance(r.Frozen)
+		if !r.Frozen {
+			line.advance()
+		}
 	}
 	for i, child := range r.Latest {
-		m := candidates[i]
-		if m == nil {
+		c := candidates[i]
+		if c == nil {
 			step.Desired = append(step.Desired, child)
 			continue
 		}
-		if m.former >= 0 {
-			step.Claims[m.former][idOf(child.Object)] = true
+		if c.former >= 0 {
+			step.Claims[c.former][idOf(child.Object)] = true
 		}
-		if wanted, known := m.desired(); known {
+		if wanted, known := c.desired(); known {
 			step.Desired = append(step.Desired, wanted)
 		}
-		step.Begun += count(m.writes)
+		step.Begun += count(c.begun)
 	}
 	step.Progress = progressOf(lines)
 	return step, nil
@@ -147,12 +149,11 @@ type claim struct {
 	child *Child
 }
 
-// claims are by child. The latest revision wins where two claim one, which is so
-// only if somebody wrote into them.
+// claims are by child. Where two revisions claim one, which is so only if
+// somebody wrote into them, it is the later one's.
 func (r *Rollout) claims() map[id]claim {
 	claims := map[id]claim{}
-	for i := len(r.Former) - 1; i >= 0; i-- {
-		former := r.Former[i]
+	for i, former := range slices.Backward(r.Former) {
 		for name := range former.Claims {
 			claims[name] = claim{former: i}
 		}

@@ -18,28 +18,26 @@ type candidate struct {
 	unwell string
 	// differs says that it is not as its own revision wants it.
 	differs bool
-	// writes says that it is written to now: moved, put right or created.
-	writes bool
-	// held says that it is left as it is for now.
-	held bool
+	// begun says that it is now brought to the latest revision, or back to it.
+	begun bool
 }
 
 // candidate looks at one child. One that needs no change to be as the latest
 // revision wants it follows that from now on.
 func (r *Rollout) candidate(latest Child, observed *object.Object, by claim) (*candidate, error) {
-	m := &candidate{latest: plain(latest), former: by.former, observed: observed}
-	m.unwell = latest.Rule.unwell(observed)
+	c := &candidate{latest: plain(latest), former: by.former, observed: observed}
+	c.unwell = latest.Rule.unwell(observed)
 	if by.child != nil {
 		then := plain(*by.child)
-		m.then = &then
+		c.then = &then
 	}
-	if m.former >= 0 && m.then != nil && m.then.Object.Digest() == m.latest.Object.Digest() {
-		m.former = -1
+	if c.former >= 0 && c.then != nil && c.then.Object.Digest() == c.latest.Object.Digest() {
+		c.former = -1
 	}
-	if err := r.compare(m); err != nil {
+	if err := r.compare(c); err != nil {
 		return nil, err
 	}
-	return m, nil
+	return c, nil
 }
 
 func plain(child Child) Child {
@@ -50,20 +48,20 @@ func plain(child Child) Child {
 // compare finds out whether the child is as it should be. A claimed one that is
 // not may have been brought to the latest revision by somebody else, or while
 // its rule was no rolling one.
-func (r *Rollout) compare(m *candidate) (err error) {
-	if m.former >= 0 && m.then != nil {
-		if m.differs, err = r.differs(m.observed, *m.then); err != nil || !m.differs {
+func (r *Rollout) compare(c *candidate) (err error) {
+	if c.former >= 0 && c.then != nil {
+		if c.differs, err = r.differs(c.observed, *c.then); err != nil || !c.differs {
 			return err
 		}
 	}
-	differs, err := r.differs(m.observed, m.latest)
+	differs, err := r.differs(c.observed, c.latest)
 	switch {
 	case err != nil:
 		return err
-	case m.former < 0:
-		m.differs = differs
-	case !differs && m.observed != nil && !m.observed.Deleting():
-		m.former, m.differs = -1, false
+	case c.former < 0:
+		c.differs = differs
+	case !differs && c.observed != nil && !c.observed.Deleting():
+		c.former, c.differs = -1, false
 	}
 	return nil
 }
@@ -77,65 +75,50 @@ func (r *Rollout) differs(observed *object.Object, want Child) (bool, error) {
 	return !p.Empty(), err
 }
 
-// desired is what the child is to be. Not known is what becomes of one that is
-// not there and whose revision says nothing.
-func (m *candidate) desired() (want Child, known bool) {
-	want = m.latest
-	if m.former >= 0 && m.then != nil {
-		want = *m.then
+// desired is what the child is to be. What is there stays as it is where its
+// revision does not say what it wants; what is not there is not known then.
+func (c *candidate) desired() (want Child, known bool) {
+	switch {
+	case c.former < 0:
+		return c.latest, true
+	case c.then != nil:
+		return *c.then, true
 	}
-	if m.held {
-		want.Rule.Method = OnDelete
-	}
-	return want, m.former < 0 || m.then != nil || m.observed != nil
+	want = c.latest
+	want.Rule.Method = OnDelete
+	return want, c.observed != nil
 }
 
 // line is the children of one rule.
 type line struct {
 	candidates []*candidate
-	max     int
+	max        int
 }
 
-// advance decides which of them are written to. unwell counts the children that
-// are not well, moved those of them that follow the latest revision.
-func (l *line) advance(frozen bool) {
-	if frozen {
-		l.freeze()
-		return
+// advance decides which of them are moved to the latest revision. disturbed
+// counts the children that are not well, or will not be when they have been
+// written to; moved those of them that follow the latest revision.
+func (l *line) advance() {
+	disturbed, moved := 0, 0
+	for _, c := range l.candidates {
+		disturbed += count(c.disturbed())
+		moved += count(c.disturbed() && c.former < 0)
 	}
-	unwell, moved := 0, 0
-	for _, m := range l.candidates {
-		unwell += count(m.unwell != "")
-		moved += count(m.unwell != "" && m.former < 0)
-	}
-	for _, m := range l.candidates {
-		room := unwell < l.max
+	for _, c := range l.candidates {
 		switch {
-		case m.former >= 0 && m.unwell != "" && moved < l.max:
-			m.former, m.writes, moved = -1, true, moved+1
-		case m.former >= 0 && m.unwell == "" && room:
-			m.former, m.writes, moved, unwell = -1, true, moved+1, unwell+1
-		case m.former >= 0:
-			m.stay()
-		case m.observed == nil || m.differs && m.unwell != "":
-			m.writes = true
-		case m.differs && room:
-			m.writes, moved, unwell = true, moved+1, unwell+1
-		case m.differs:
-			m.held = true
+		case c.former < 0:
+			c.begun = c.observed == nil || c.differs
+		case c.disturbed() && moved < l.max:
+			c.move()
+			moved++
+		case !c.disturbed() && disturbed < l.max:
+			c.move()
+			moved, disturbed = moved+1, disturbed+1
 		}
 	}
 }
 
-// stay leaves the child at its former revision. If it is well it is left alone:
-// putting it right might make it unwell, and its turn will come.
-func (m *candidate) stay() {
-	m.held = m.then == nil || m.differs && m.unwell == ""
-}
+// disturbed says that the child is not to be counted on for now.
+func (c *candidate) disturbed() bool { return c.unwell != "" || c.differs }
 
-// freeze leaves all at their revisions.
-func (l *line) freeze() {
-	for _, m := range l.candidates {
-		m.held = m.former >= 0 && m.then == nil
-	}
-}
+func (c *candidate) move() { c.former, c.begun = -1, true }

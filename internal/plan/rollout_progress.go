@@ -28,8 +28,8 @@ const maxNamed = 3
 func progressOf(lines []*line) Progress {
 	var p progress
 	for _, line := range lines {
-		for _, m := range line.candidates {
-			p.add(m)
+		for _, c := range line.candidates {
+			p.add(c)
 		}
 	}
 	state := fmt.Sprintf("%d of %d children are at the latest revision", p.done, p.all)
@@ -50,19 +50,21 @@ type progress struct {
 	writing, waitedFor []string
 }
 
-func (p *progress) add(m *candidate) {
+func (p *progress) add(c *candidate) {
 	p.all++
-	name := m.latest.Object.Ref().String()
-	if m.writes {
+	name := c.latest.Object.Ref().String()
+	there := c.observed != nil && !c.observed.Deleting()
+	switch {
+	case c.begun:
 		p.writing = append(p.writing, name)
 		return
-	}
-	there := m.observed != nil && !m.observed.Deleting()
-	if m.former < 0 && there && !m.differs {
+	case c.former < 0 && there && !c.differs:
 		p.done++
 	}
-	if m.unwell != "" {
-		p.waitedFor = append(p.waitedFor, name+": "+m.unwell)
+	if c.unwell != "" {
+		p.waitedFor = append(p.waitedFor, name+": "+c.unwell)
+	} else if c.differs {
+		p.waitedFor = append(p.waitedFor, name+": it is brought back to its revision first")
 	}
 }
 

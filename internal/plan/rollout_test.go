@@ -47,7 +47,7 @@ type scene struct {
 
 func sceneOf(t testing.TB, method Method, most int, children string) scene {
 	t.Helper()
-	return scene{t, rollingFamily(t, shop, method, most), strings.Fields(children), map[string][]Child{}, map[string]*object.Object{}}
+	return scene{t, rollingFamily(t, shop, method, most), strings.FieldsFunc(children, func(r rune) bool { return r == ',' }), map[string][]Child{}, map[string]*object.Object{}}
 }
 
 func (s scene) wants(image string) []Child {
@@ -173,7 +173,7 @@ func (s scene) outcome(step Step) string {
 		}
 		text = append(text, claim+done)
 	}
-	return strings.Join(text, " ")
+	return strings.Join(text, ",")
 }
 
 func TestRollout(t *testing.T) {
@@ -182,44 +182,44 @@ func TestRollout(t *testing.T) {
 		most           int
 		want, reason   string
 	}{
-		{"nothing to do", ".b+ .b+ .b+", 1, ".= .= .=", OnLatestRevision},
-		{"updated, but unwell", ".b+ .b- .b+", 1, ".= .= .=", OnLatestRevision},
-		{"created", "._+ ._+ ._+", 1, ".b .b .b", RolloutProgressing},
-		{"the first is moved", "aa+ aa+ aa+", 1, ".b a= a=", RolloutProgressing},
-		{"the next, once it is well", ".b+ aa+ aa+", 1, ".= .b a=", RolloutProgressing},
-		{"the last", ".b+ .b+ aa+", 1, ".= .= .b", RolloutProgressing},
-		{"none while it is unwell", ".b- aa+ aa+", 1, ".= a= a=", RolloutWaiting},
-		{"none while its status is out of date", ".b~ aa+ aa+", 1, ".= a= a=", RolloutWaiting},
-		{"none while it is being deleted", ".bx aa+ aa+", 1, ".= a= a=", RolloutWaiting},
-		{"none while it is missing", "._+ aa+ aa+", 1, ".b a= a=", RolloutProgressing},
-		{"two at once", "aa+ aa+ aa+", 2, ".b .b a=", RolloutProgressing},
-		{"two at once, one under way", ".b- aa+ aa+", 2, ".= .b a=", RolloutProgressing},
-		{"two at once, both under way", ".b- .b~ aa+", 2, ".= .= a=", RolloutWaiting},
-		{"more than there are", "aa+ aa+", 5, ".b .b", RolloutProgressing},
+		{"nothing to do", ".b+,.b+,.b+", 1, ".=,.=,.=", OnLatestRevision},
+		{"updated, but unwell", ".b+,.b-,.b+", 1, ".=,.=,.=", OnLatestRevision},
+		{"created", "._+,._+,._+", 1, ".b,.b,.b", RolloutProgressing},
+		{"the first is moved", "aa+,aa+,aa+", 1, ".b,a=,a=", RolloutProgressing},
+		{"the next, once it is well", ".b+,aa+,aa+", 1, ".=,.b,a=", RolloutProgressing},
+		{"the last", ".b+,.b+,aa+", 1, ".=,.=,.b", RolloutProgressing},
+		{"none while it is unwell", ".b-,aa+,aa+", 1, ".=,a=,a=", RolloutWaiting},
+		{"none while its status is out of date", ".b~,aa+,aa+", 1, ".=,a=,a=", RolloutWaiting},
+		{"none while it is being deleted", ".bx,aa+,aa+", 1, ".=,a=,a=", RolloutWaiting},
+		{"none while it is missing", "._+,aa+,aa+", 1, ".b,a=,a=", RolloutProgressing},
+		{"two at once", "aa+,aa+,aa+", 2, ".b,.b,a=", RolloutProgressing},
+		{"two at once, one under way", ".b-,aa+,aa+", 2, ".=,.b,a=", RolloutProgressing},
+		{"two at once, both under way", ".b-,.b~,aa+", 2, ".=,.=,a=", RolloutWaiting},
+		{"more than there are", "aa+,aa+", 5, ".b,.b", RolloutProgressing},
 
-		{"an unwell one first: it costs nothing", "aa+ aa- aa+", 1, "a= .b a=", RolloutProgressing},
-		{"a missing one first", "aa+ aa+ a_+", 1, "a= a= .b", RolloutProgressing},
-		{"one of many unwell", "aa- aa- aa-", 1, ".b a= a=", RolloutProgressing},
-		{"one that is going comes back new", "aa+ aax aa+", 1, "a= .= a=", RolloutProgressing},
-		{"a missing one comes back old while a moved one is unwell", ".b- a_+ aa+", 1, ".= aa a=", RolloutWaiting},
+		{"an unwell one first: it costs nothing", "aa+,aa-,aa+", 1, "a=,.b,a=", RolloutProgressing},
+		{"a missing one first", "aa+,aa+,a_+", 1, "a=,a=,.b", RolloutProgressing},
+		{"one of many unwell", "aa-,aa-,aa-", 1, ".b,a=,a=", RolloutProgressing},
+		{"one that is going comes back new", "aa+,aax,aa+", 1, "a=,.=,a=", RolloutProgressing},
+		{"a missing one comes back old while a moved one is unwell", ".b-,a_+,aa+", 1, ".=,aa,a=", RolloutWaiting},
 
-		{"edited in the middle", "ac- aa+ cc+", 1, ".b a= c=", RolloutProgressing},
-		{"abandoned, the unwell first", "cc+ cc- aa+", 1, "c= .b a=", RolloutProgressing},
-		{"rolled back in the middle", "cc- .b+ .b+", 1, ".b .= .=", RolloutProgressing},
+		{"edited in the middle", "ac-,aa+,cc+", 1, ".b,a=,c=", RolloutProgressing},
+		{"abandoned, the unwell first", "cc+,cc-,aa+", 1, "c=,.b,a=", RolloutProgressing},
+		{"rolled back in the middle", "cc-,.b+,.b+", 1, ".b,.=,.=", RolloutProgressing},
 
-		{"moved, then died before it was written", ".a+ aa+ aa+", 1, ".b a= a=", RolloutProgressing},
-		{"the same, and another is unwell", ".a+ .b- aa+", 1, ".= .= a=", RolloutWaiting},
-		{"the hook wants others: one after the other", ".a+ .a+ .a+", 1, ".b .= .=", RolloutProgressing},
-		{"the same, two at once", ".a+ .a+ .a+", 2, ".b .b .=", RolloutProgressing},
-		{"put right while unwell", ".b- .a- aa+", 1, ".= .b a=", RolloutProgressing},
-		{"claimed, but there already", "ab+ ab- aa+", 1, ".= .= a=", RolloutWaiting},
-		{"claimed, spoilt and unwell", ".b- ad- aa+", 1, ".= aa a=", RolloutWaiting},
-		{"claimed, spoilt but well", ".b- ad+ aa+", 1, ".= a= a=", RolloutWaiting},
-		{"a change that changes no child", "bb+ bb+ bb-", 1, ".= .= .=", OnLatestRevision},
-		{"a change that changes no child, one missing", "bb+ b_- bb-", 1, ".= .b .=", RolloutProgressing},
+		{"moved, then died before it was written", ".a+,aa+,aa+", 1, ".b,a=,a=", RolloutProgressing},
+		{"the same, and another is unwell", ".a+,.b-,aa+", 1, ".b,.=,a=", RolloutProgressing},
+		{"the hook wants others of all", ".a+,.a+,.a+", 1, ".b,.b,.b", RolloutProgressing},
+		{"put right while a moved one is unwell", ".b-,.a-,aa+", 1, ".=,.b,a=", RolloutProgressing},
+		{"claimed, but there already", "ab+,ab-,aa+", 1, ".=,.=,a=", RolloutWaiting},
+		{"claimed, spoilt and unwell", ".b-,ad-,aa+", 1, ".=,aa,a=", RolloutWaiting},
+		{"claimed, spoilt but well", ".b-,ad+,aa+", 1, ".=,aa,a=", RolloutWaiting},
+		{"claimed and spoilt, so it is moved first", "aa+,ad+,aa+", 1, "a=,.b,a=", RolloutProgressing},
+		{"a change that changes no child", "bb+,bb+,bb-", 1, ".=,.=,.=", OnLatestRevision},
+		{"a change that changes no child, one missing", "bb+,b_-,bb-", 1, ".=,.b,.=", RolloutProgressing},
 
-		{"the former revision says nothing", "?a+ ?a+ ?a+", 1, ".b ?= ?=", RolloutProgressing},
-		{"it says nothing while a moved one is unwell", ".b- ?a- ?_+", 1, ".= ?= ?=", RolloutWaiting},
+		{"the former revision says nothing", "?a+,?a+,?a+", 1, ".b,?=,?=", RolloutProgressing},
+		{"it says nothing while a moved one is unwell", ".b-,?a-,?_+", 1, ".=,?=,?=", RolloutWaiting},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := sceneOf(t, RollingInPlace, c.most, c.children)
@@ -238,24 +238,24 @@ func TestRollout(t *testing.T) {
 // deleting is what RollingRecreate does where RollingInPlace does as given: it
 // deletes instead of updating.
 func deleting(children, does string) string {
-	all := strings.Fields(does)
-	for i, child := range strings.Fields(children) {
+	all := strings.Split(does, ",")
+	for i, child := range strings.Split(children, ",") {
 		if child[1] != '_' && all[i][1] != '=' {
 			all[i] = all[i][:1] + "d"
 		}
 	}
-	return strings.Join(all, " ")
+	return strings.Join(all, ",")
 }
 
 func TestProgressMessage(t *testing.T) {
 	for children, want := range map[string]string{
-		".b+ .b+":                 "all 2 children are at the latest revision",
+		".b+,.b+":                 "all 2 children are at the latest revision",
 		".b-":                     "the one child is at the latest revision",
-		".b+ aa+ aa+":             "1 of 3 children are at the latest revision; updating Web town/w1",
-		".b- aa+ aa+":             "1 of 3 children are at the latest revision; waiting for Web town/w0: its condition Ready is False, not True",
-		".b~ aa-":                 "1 of 2 children are at the latest revision; waiting for Web town/w0: its status does not speak of its latest change yet; Web town/w1: its condition Ready is False, not True",
-		".bx aa+":                 "0 of 2 children are at the latest revision; waiting for Web town/w0: it is being deleted",
-		"._+ ._+ ._+ ._+ ._+ aa+": "0 of 6 children are at the latest revision; updating Web town/w0, Web town/w1, Web town/w2 and 2 more",
+		".b+,aa+,aa+":             "1 of 3 children are at the latest revision; updating Web town/w1",
+		".b-,aa+,aa+":             "1 of 3 children are at the latest revision; waiting for Web town/w0: its condition Ready is False, not True",
+		".b~,aa-":                 "1 of 2 children are at the latest revision; waiting for Web town/w0: its status does not speak of its latest change yet; Web town/w1: its condition Ready is False, not True",
+		".bx,aa+":                 "0 of 2 children are at the latest revision; waiting for Web town/w0: it is being deleted",
+		"._+,._+,._+,._+,._+,aa+": "0 of 6 children are at the latest revision; updating Web town/w0, Web town/w1, Web town/w2 and 2 more",
 	} {
 		if got := sceneOf(t, RollingInPlace, 1, children).step().Progress.Message; got != want {
 			t.Errorf("%s: got  %s\nwant %s", children, got, want)
@@ -288,34 +288,38 @@ func TestEveryRollout(t *testing.T) {
 func checkStep(t *testing.T, s scene, most int) {
 	t.Helper()
 	step := s.step()
-	outcome := strings.Fields(s.outcome(step))
-	var unwell, writtenWell, behind, moved, followersUnwell, wrong int
+	outcome := strings.Split(s.outcome(step), ",")
+	var disturbed, followers, behind, moved, movedWell, wrong int
 	for i, child := range s.child {
-		is, became := child, outcome[i]
-		isUnwell, isThere := is[2] != '+', is[1] != '_'
-		follows := is[0] == '.' || is[1] == 'b' && is[2] != 'x'
-		unwell += count(isUnwell)
-		followersUnwell += count(isUnwell && follows)
-		behind += count(!follows)
-		isMoved := !follows && became[0] == '.'
+		became := outcome[i]
+		isBehind := child[0] == 'a' && (child[1] != 'b' || child[2] == 'x')
+		wants := child[:1]
+		if !isBehind {
+			wants = "b"
+		}
+		isDisturbed := child[2] != '+' || child[1:2] != wants
+		isMoved := isBehind && became[0] == '.'
+		behind += count(isBehind)
+		disturbed += count(isDisturbed)
+		followers += count(isDisturbed && !isBehind)
 		moved += count(isMoved)
-		writtenWell += count(isThere && !isUnwell && became[1] != '=')
-		wrong += count(is[1] != 'b' || is[2] == 'x')
+		movedWell += count(isMoved && !isDisturbed)
+		wrong += count(child[1] != 'b' || child[2] == 'x')
 		if became[0] == 'a' && became[1] == 'b' {
 			t.Errorf("%v of %d: %v: a claimed child is made as the latest revision wants it", s.child, most, outcome)
 		}
-		if is[1] == '_' && became[1] == '=' {
-			t.Errorf("%v of %d: %v: a missing child is not created", s.child, most, outcome)
+		if there := child[1] != '_' && child[2] != 'x'; (child[1] == '_' || there && isDisturbed && child[1:2] != wants) && became[1] == '=' {
+			t.Errorf("%v of %d: %v: a child is not brought to its revision", s.child, most, outcome)
 		}
 	}
-	if writtenWell > 0 && unwell+writtenWell > most {
+	if movedWell > 0 && disturbed+movedWell > most {
 		t.Errorf("%v of %d: %v: too many would be unwell", s.child, most, outcome)
 	}
-	if moved > 0 && followersUnwell+moved > most {
+	if moved > 0 && followers+moved > most {
 		t.Errorf("%v of %d: %v: moved while those that were moved are unwell", s.child, most, outcome)
 	}
-	if behind > 0 && unwell == 0 && moved+writtenWell == 0 {
-		t.Errorf("%v of %d: %v: all are well, and it does not go on", s.child, most, outcome)
+	if behind > 0 && followers == 0 && moved == 0 {
+		t.Errorf("%v of %d: %v: none that was moved is unwell, and it does not go on", s.child, most, outcome)
 	}
 	if done := step.Progress.Done(); done != (wrong == 0) {
 		t.Errorf("%v of %d: %v: done: %v, although %d are not", s.child, most, outcome, done, wrong)
@@ -326,13 +330,13 @@ func checkStep(t *testing.T, s scene, most int) {
 }
 
 func TestFrozenRolloutMovesNothing(t *testing.T) {
-	s := sceneOf(t, RollingInPlace, 1, "aa+ .a+ a_+ ad+ ?a+")
+	s := sceneOf(t, RollingInPlace, 1, "aa+,.a+,a_+,ad+,?a+")
 	_, formers := s.formers()
 	step, err := (&Rollout{Family: s.f, Observed: s.observed(), Latest: s.wants("b"), Former: formers, Frozen: true}).Step()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := s.outcome(step), "a= .b aa aa ?="; got != want {
+	if got, want := s.outcome(step), "a=,.b,aa,aa,?="; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -340,7 +344,7 @@ func TestFrozenRolloutMovesNothing(t *testing.T) {
 // TestRolloutLeavesOtherRulesAlone: they follow the latest revision at once, and
 // what the latest does not want goes.
 func TestRolloutLeavesOtherRulesAlone(t *testing.T) {
-	s := sceneOf(t, RollingInPlace, 1, ".b- aa+ aa+")
+	s := sceneOf(t, RollingInPlace, 1, ".b-,aa+,aa+")
 	latest, err := s.f.Desired(replyOf(t, []byte(`
 - {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}
 - {apiVersion: example.org/v1, kind: Web, metadata: {name: w0}, spec: {image: b}}

@@ -61,7 +61,7 @@ func (c Check) failed(conditions []condition, generation int64) string {
 		}
 		return ""
 	}
-	return fmt.Sprintf("it has no condition %s", c.Type)
+	return "it has no condition " + c.Type
 }
 
 func orNothing(text string) string {

@@ -1,0 +1,352 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+func keeperOf(paths ...[]string) Revisions {
+	shops := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop", Namespaced: true}
+	return Revisions{Controller: "shops", Parents: shops, FieldPaths: paths, Namespace: "setpoint"}
+}
+
+func revisionOf(t *testing.T, k Revisions, parent string) Revision {
+	t.Helper()
+	r, err := k.of(parse(t, parent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestRevisionName(t *testing.T) {
+	k := keeperOf()
+	this := revisionOf(t, k, shop).Name
+	if !strings.HasPrefix(this, "shops.example.org-") {
+		t.Errorf("got %s", this)
+	}
+	same := strings.Replace(shop, `{"image":"b"}`, `{ "image" : "b" }`, 1)
+	for what, parent := range map[string]string{
+		"the same":           shop,
+		"another generation": strings.Replace(shop, `"generation":1`, `"generation":2`, 1),
+		"with a status":      strings.Replace(shop, `"spec"`, `"status":{"a":1},"spec"`, 1),
+		"otherwise written":  same,
+	} {
+		if got := revisionOf(t, k, parent).Name; got != this {
+			t.Errorf("%s: got %s, want %s", what, got, this)
+		}
+	}
+	for what, parent := range map[string]string{
+		"another parent": strings.Replace(shop, "parent-uid", "other-uid", 1),
+		"another spec":   strings.Replace(shop, `"b"`, `"c"`, 1),
+	} {
+		if got := revisionOf(t, k, parent).Name; got == this {
+			t.Errorf("%s: got the same name", what)
+		}
+	}
+	k.Controller = "other"
+	if got := revisionOf(t, k, shop).Name; got == this {
+		t.Error("another controller: got the same name")
+	}
+}
+
+func TestRevisionNameIsAName(t *testing.T) {
+	for _, group := range []string{"", "example.org", strings.Repeat("long.", 43) + "org", strings.Repeat("a", 213) + ".org"} {
+		k := keeperOf()
+		k.Parents.Group = group
+		name := revisionOf(t, k, shop).Name
+		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+			t.Errorf("%s: %v", name, problems)
+		}
+		created, err := k.create(parse(t, shop), Revision{Name: name, Number: 1, patch: []byte(`{}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, label := range created.Labels() {
+			if problems := validation.IsValidLabelValue(label.Value); len(problems) > 0 {
+				t.Errorf("%s: %s: %v", label.Key, label.Value, problems)
+			}
+		}
+	}
+}
+
+// TestParentAtRevision: a parent is shown as it was, in the fields that are
+// rolled out, and as it is in all others.
+func TestParentAtRevision(t *testing.T) {
+	parent := func(spec string) string {
+		return `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"books","namespace":"town","uid":"parent-uid"},"spec":` + spec + `}`
+	}
+	for _, c := range []struct {
+		paths           [][]string
+		then, now, want string
+	}{
+		{nil, `{"a":1,"b":{"c":2}}`, `{"a":3}`, `{"a":1,"b":{"c":2}}`},
+		{[][]string{{"spec", "a"}}, `{"a":1,"b":1}`, `{"a":2,"b":2}`, `{"a":1,"b":2}`},
+		{[][]string{{"spec", "a"}}, `{"b":1}`, `{"a":2,"b":2}`, `{"b":2}`},
+		{[][]string{{"spec", "a"}}, `{"a":1}`, `{}`, `{"a":1}`},
+		{[][]string{{"spec", "a", "x"}, {"spec", "b"}}, `{"a":{"x":1,"y":1},"b":1}`, `{"a":{"y":2},"b":2}`, `{"a":{"y":2,"x":1},"b":1}`},
+		{[][]string{{"spec", "a", "x"}}, `{"a":{"x":1}}`, `{}`, `{"a":{"x":1}}`},
+		{[][]string{{"spec"}, {"spec", "a"}}, `{"a":1}`, `{"a":2}`, `{"a":1}`},
+		{[][]string{{"spec", "a"}, {"spec"}}, `{"a":1}`, `{"a":2}`, `{"a":1}`},
+	} {
+		k := keeperOf(c.paths...)
+		before := parse(t, parent(c.then))
+		r, err := k.of(before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Stored, err = k.create(before, r); err != nil {
+			t.Fatal(err)
+		}
+		got, err := k.shown(parse(t, parent(c.now)), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if where := difference(treeOf(t, got.JSON()), treeOf(t, []byte(parent(c.want)))); where != "" {
+			t.Errorf("%v of %s in %s: %s differs: %s", c.paths, c.then, c.now, where, got.JSON())
+		}
+	}
+}
+
+func TestParentAtRevisionThatDoesNotFit(t *testing.T) {
+	k := keeperOf([]string{"spec", "a", "x"})
+	before := parse(t, strings.Replace(shop, `{"image":"b"}`, `{"a":{"x":1}}`, 1))
+	r, err := k.of(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Stored, err = k.create(before, r); err != nil {
+		t.Fatal(err)
+	}
+	_, err = k.shown(parse(t, strings.Replace(shop, `{"image":"b"}`, `{"a":"text"}`, 1)), r)
+	if err == nil || !strings.Contains(err.Error(), "show Shop town/books as at revision") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestClaimsAreReadAsWritten(t *testing.T) {
+	rules := rollingFamily(t, shop, RollingInPlace, 1).Rules
+	kind := webs.GroupKind()
+	claims := Claims{
+		{kind, "town", "w1"}: true, {kind, "town", "w0"}: true, {kind, "shore", "w0"}: true, {kind, "", "w0"}: true,
+	}
+	text, err := claims.text()
+	if want := `{"Web.example.org":{"":["w0"],"shore":["w0"],"town":["w0","w1"]}}`; err != nil || text != want {
+		t.Errorf("got %s, %v; want %s", text, err, want)
+	}
+	read, err := readClaims(text, rules)
+	if again, _ := read.text(); err != nil || again != text {
+		t.Errorf("got %s, %v", again, err)
+	}
+	read, err = readClaims(`{"ConfigMap":{"town":["c"]},"Gone.example.org":{"town":["g"]}}`, rules)
+	if err != nil || len(read) > 0 {
+		t.Errorf("what is not rolled out is claimed: %v, %v", read, err)
+	}
+}
+
+func TestTooManyClaims(t *testing.T) {
+	claims := Claims{}
+	for i := range 20000 {
+		claims[id{webs.GroupKind(), "town", fmt.Sprintf("a-rather-long-name-%d", i)}] = true
+	}
+	if _, err := claims.text(); err == nil || !strings.Contains(err.Error(), "the 20000 children") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// archive is the revisions of a parent in a notation that fits into a table:
+// each is its image, its number and the children it claims, such as "a1:w0,w1".
+type archive struct {
+	t *testing.T
+	k Revisions
+	f *Family
+}
+
+func (a archive) stored(text string) []*object.Object {
+	a.t.Helper()
+	var all []*object.Object
+	for _, one := range strings.Fields(text) {
+		head, list, _ := strings.Cut(one, ":")
+		parent := parse(a.t, strings.Replace(shop, `"b"`, fmt.Sprintf("%q", head[:1]), 1))
+		r, err := a.k.of(parent)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		r.Number = int64(head[1] - '0')
+		if r.Stored, err = a.k.create(parent, r); err != nil {
+			a.t.Fatal(err)
+		}
+		if list != "" {
+			r.Stored = a.claiming(r, strings.Split(list, ","))
+		}
+		all = append(all, r.Stored)
+	}
+	return all
+}
+
+func (a archive) claiming(r Revision, names []string) *object.Object {
+	a.t.Helper()
+	claims := Claims{}
+	for _, name := range names {
+		claims[id{webs.GroupKind(), "town", name}] = true
+	}
+	action, err := r.keep(claims)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return action.After
+}
+
+// describe is the opposite of stored.
+func (a archive) describe(o *object.Object) string {
+	a.t.Helper()
+	image := strings.Trim(string(o.Field("data", "parentPatch", "spec", "image")), `"`)
+	claims, err := readClaims(Annotation(o, claimsAnnotation), a.f.Rules)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return fmt.Sprintf("%s%s:%s", image, o.Field("revision"), claimedNames(claims))
+}
+
+func claimedNames(claims Claims) string {
+	var names []string
+	for _, child := range claims.sorted() {
+		names = append(names, child.name)
+	}
+	return strings.Join(names, ",")
+}
+
+func (a archive) history(stored, children string) History {
+	a.t.Helper()
+	s := sceneOf(a.t, RollingInPlace, 1, children)
+	config := parse(a.t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"town","ownerReferences":[{"uid":"parent-uid","controller":true}]}}`)
+	h, err := a.k.History(a.f, a.stored(stored), append(s.observed(), config))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return h
+}
+
+// TestHistory goes through what may be found, with the parent at b, and what is
+// to be written if nobody is moved.
+func TestHistory(t *testing.T) {
+	for _, c := range []struct {
+		name, stored, children string
+		// want are the former revisions, writes what is to be stored.
+		want, writes string
+	}{
+		{"a new parent", "", "", "", "create b1:"},
+		{"children of old", "", ".a+,.a+", "", "create b1:"},
+		{"nothing new", "b1:", ".b+,.b+", "", ""},
+		{"edited", "a1:", ".a+,.a+", "a1:w0,w1", "update a1:w0,w1; create b2:"},
+		{"edited, half stored", "a1:w0,w1", ".a+,.a+", "a1:w0,w1", "create b2:"},
+		{"edited, and one is gone", "a1:", ".a+,._+,.a+", "a1:w0,w2", "update a1:w0,w2; create b2:"},
+		{"in the middle", "a1:w1 b2:", ".b+,aa+", "a1:w1", ""},
+		{"in the middle, a claimed one is gone", "a1:w1 b2:", ".b+,a_+", "a1:w1", ""},
+		{"edited in the middle", "a1:w1 c2:", ".c+,aa+", "c2:w0 a1:w1", "update c2:w0; create b3:"},
+		{"edited before any was moved", "a1:w0,w1 c2:", "aa+,aa+", "c2: a1:w0,w1", "create b3:; delete c2:"},
+		{"set back", "b1:w1 c2:", ".c+,.b+", "c2:w0,w1", "update c2:w0,w1; update b3:"},
+		{"set back, half stored", "b1:w1 c2:w0", ".c+,.b+", "c2:w0,w1", "update c2:w0,w1; update b3:"},
+		{"set back past another", "b1:w2 a2:w1 c3:", ".c+,.a+,.b+", "c3:w0,w2 a2:w1", "update c3:w0,w2; update b4:"},
+		{"all have gone over", "a1: b2:", ".b+,.b+", "a1:", "delete a1:"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := archive{t, keeperOf(), rollingFamily(t, shop, RollingInPlace, 1)}
+			h := a.history(c.stored, c.children)
+			var former []string
+			var kept []Claims
+			for _, r := range h.Former {
+				image := strings.Trim(string(r.Stored.Field("data", "parentPatch", "spec", "image")), `"`)
+				former = append(former, fmt.Sprintf("%s%d:%s", image, r.Number, claimedNames(r.Claims)))
+				kept = append(kept, r.Claims)
+			}
+			if got := strings.Join(former, " "); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if got := a.writes(h, kept); got != c.writes {
+				t.Errorf("got writes %q, want %q", got, c.writes)
+			}
+		})
+	}
+}
+
+func (a archive) writes(h History, kept []Claims) string {
+	a.t.Helper()
+	p, err := h.Writes(kept)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	var text []string
+	for _, stage := range p.Stages {
+		for _, action := range stage {
+			after := action.After
+			if after == nil {
+				after = action.Before
+			}
+			text = append(text, string(action.Verb)+" "+a.describe(after))
+		}
+	}
+	return strings.Join(text, "; ")
+}
+
+// TestHistoryIsOneControllers: two controllers may care for one parent, and
+// what is being deleted is as good as gone.
+func TestHistoryIsOneControllers(t *testing.T) {
+	a := archive{t, keeperOf(), rollingFamily(t, shop, RollingInPlace, 1)}
+	stored := a.stored("a1: a2: b3:")
+	for i, edit := range []object.Edit{
+		{Value: []byte(`"other"`), Path: []string{"metadata", "annotations", controllerAnnotation}},
+		{Value: []byte(`"2026-01-01T00:00:00Z"`), Path: []string{"metadata", "deletionTimestamp"}},
+	} {
+		var err error
+		if stored[i], err = stored[i].Edited(edit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := a.k.History(a.f, stored, nil)
+	if err != nil || len(h.Former) > 0 || h.Latest.Number != 3 {
+		t.Errorf("got %+v, %v", h, err)
+	}
+}
+
+// TestClusterParentsRevisions: a revision belongs to a namespace, its parent to
+// none.
+func TestClusterParentsRevisions(t *testing.T) {
+	created, err := keeperOf().create(parse(t, strings.Replace(shop, `"namespace":"town",`, "", 1)), Revision{Name: "n", patch: []byte(`{}`)})
+	if err != nil || created.Namespace() != "setpoint" || created.Controller() == nil {
+		t.Errorf("got %s, %v", created.JSON(), err)
+	}
+}
+
+func TestSpoiltRevision(t *testing.T) {
+	a := archive{t, keeperOf(), rollingFamily(t, shop, RollingInPlace, 1)}
+	for want, edit := range map[string]object.Edit{
+		`metadata.annotations["setpoint.dev/children"]: invalid character`: {Value: []byte(`"w0"`), Path: []string{"metadata", "annotations", claimsAnnotation}},
+		"revision: strconv.ParseInt":                                       {Path: []string{"revision"}},
+	} {
+		spoilt, err := a.stored("a1:")[0].Edited(edit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = a.k.History(a.f, []*object.Object{spoilt}, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestOnlyOneLetsGo: a child that is moved is let go of by the one write that
+// stores the others' claims.
+func TestOnlyOneLetsGo(t *testing.T) {
+	a := archive{t, keeperOf(), rollingFamily(t, shop, RollingInPlace, 1)}
+	h := a.history("a1:", ".a+,.a+,.a+")
+	kept := slices.Clone(h.Former[0].Claims.sorted())[1:]
+	if got, want := a.writes(h, []Claims{{kept[0]: true, kept[1]: true}}), "update a1:w1,w2; create b2:"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
