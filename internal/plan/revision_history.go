@@ -55,7 +55,8 @@ func (k Revisions) History(f *Family, kept, observed []*object.Object) (History,
 }
 
 // turn makes the latest revision the one of the highest number. The one it takes
-// the place of claims what followed it.
+// the place of claims what followed it. What it claims already it does from a
+// turn that was interrupted; some of it may be missing now.
 func (h *History) turn(observed []*object.Object) {
 	if len(h.Former) == 0 {
 		h.Latest.Number = max(h.Latest.Number, 1)
@@ -66,7 +67,6 @@ func (h *History) turn(observed []*object.Object) {
 		return
 	}
 	h.Latest.Number = replaced.Number + 1
-	replaced.Claims = Claims{}
 	for _, child := range observed {
 		rule, _ := h.family.Rules.For(child.GroupKind())
 		if rule.Method.Rolling() && h.family.controls(child) && !h.claimed(child) {
@@ -145,7 +145,7 @@ func (r Revision) keep(claims Claims) (Action, error) {
 }
 
 // storeLatest plans to create the latest revision, or to make a former one the
-// latest again.
+// latest again: one of the highest number, that claims nothing by name.
 func (h *History) storeLatest() (Action, error) {
 	r := h.Latest
 	if r.Stored == nil {
@@ -156,7 +156,8 @@ func (h *History) storeLatest() (Action, error) {
 		return Action{Verb: Create, Resource: ControllerRevisions, Ref: created.Ref(), After: created,
 			Reason: "the parent is at a new revision"}, nil
 	}
-	if number, err := numberOf(r.Stored); err != nil || number == r.Number {
+	number, err := numberOf(r.Stored)
+	if err != nil || number == r.Number && Annotation(r.Stored, claimsAnnotation) == "" {
 		return Action{}, err
 	}
 	again, err := r.Stored.Edited(

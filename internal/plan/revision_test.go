@@ -246,6 +246,7 @@ func TestHistory(t *testing.T) {
 		{"nothing new", "b1:", ".b+,.b+", "", ""},
 		{"edited", "a1:", ".a+,.a+", "a1:w0,w1", "update a1:w0,w1; create b2:"},
 		{"edited, half stored", "a1:w0,w1", ".a+,.a+", "a1:w0,w1", "create b2:"},
+		{"edited, half stored, and one is gone", "a1:w1,w2", ".a+,.a+,._+", "a1:w0,w1,w2", "update a1:w0,w1,w2; create b2:"},
 		{"edited, and one is gone", "a1:", ".a+,._+,.a+", "a1:w0,w2", "update a1:w0,w2; create b2:"},
 		{"in the middle", "a1:w1 b2:", ".b+,aa+", "a1:w1", ""},
 		{"in the middle, a claimed one is gone", "a1:w1 b2:", ".b+,a_+", "a1:w1", ""},
@@ -253,6 +254,7 @@ func TestHistory(t *testing.T) {
 		{"edited before any was moved", "a1:w0,w1 c2:", "aa+,aa+", "c2: a1:w0,w1", "create b3:; delete c2:"},
 		{"set back", "b1:w1 c2:", ".c+,.b+", "c2:w0,w1", "update c2:w0,w1; update b3:"},
 		{"set back, half stored", "b1:w1 c2:w0", ".c+,.b+", "c2:w0,w1", "update c2:w0,w1; update b3:"},
+		{"set back before the next was stored", "b1:w0,w1", ".b+,.b+", "", "update b1:"},
 		{"set back past another", "b1:w2 a2:w1 c3:", ".c+,.a+,.b+", "c3:w0,w2 a2:w1", "update c3:w0,w2; update b4:"},
 		{"all have gone over", "a1: b2:", ".b+,.b+", "a1:", "delete a1:"},
 	} {
