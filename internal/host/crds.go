@@ -23,31 +23,67 @@ var definitions = object.Resource{
 // installCRDs installs or upgrades the kinds of controllers, and waits until the
 // API server serves them. It keeps trying while the server cannot be reached.
 func (h *Host) installCRDs(ctx context.Context) error {
-	files, err := crd.All()
-	if err != nil {
-		return fmt.Errorf("read the CRDs in the binary: %w", err)
+	if h.options.SkipCRDs {
+		return nil
 	}
-	for _, file := range files {
-		if err := h.installCRD(ctx, file); err != nil {
+	ours, err := ourCRDs()
+	if err != nil {
+		return err
+	}
+	for _, definition := range ours {
+		if err := h.installCRD(ctx, definition); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (h *Host) installCRD(ctx context.Context, file []byte) error {
-	data, err := yaml.YAMLToJSON(file)
+// ourCRDs are the definitions in the binary.
+func ourCRDs() ([]*object.Object, error) {
+	files, err := crd.All()
 	if err != nil {
-		return fmt.Errorf("read a CRD in the binary: %w", err)
+		return nil, fmt.Errorf("read the CRDs in the binary: %w", err)
 	}
-	definition, err := object.Parse(data)
-	if err != nil {
-		return fmt.Errorf("read a CRD in the binary: %w", err)
+	ours := make([]*object.Object, len(files))
+	for i, file := range files {
+		data, err := yaml.YAMLToJSON(file)
+		if err != nil {
+			return nil, fmt.Errorf("read a CRD in the binary: %w", err)
+		}
+		if ours[i], err = object.Parse(data); err != nil {
+			return nil, fmt.Errorf("read a CRD in the binary: %w", err)
+		}
 	}
+	return ours, nil
+}
+
+func (h *Host) installCRD(ctx context.Context, definition *object.Object) error {
 	name := definition.Name()
 	if err := h.untilReachable(ctx, "install CRD "+name, func() error { return h.applyCRD(ctx, definition) }); err != nil {
 		return err
 	}
+	return h.awaitCRD(ctx, name)
+}
+
+// awaitCRDs waits until the API server serves the kinds of controllers, if it is
+// another Setpoint that installs them.
+func (h *Host) awaitCRDs(ctx context.Context) error {
+	if h.options.SkipCRDs || h.office.leads() {
+		return nil
+	}
+	ours, err := ourCRDs()
+	if err != nil {
+		return err
+	}
+	for _, definition := range ours {
+		if err := h.awaitCRD(ctx, definition.Name()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *Host) awaitCRD(ctx context.Context, name string) error {
 	return h.untilReachable(ctx, "wait for CRD "+name, func() error { return h.established(ctx, name) })
 }
 
@@ -92,6 +128,9 @@ func (h *Host) applyCRD(ctx context.Context, definition *object.Object) error {
 
 func (h *Host) established(ctx context.Context, name string) error {
 	data, err := exchange(ctx, h.client.Get().AbsPath(definitions.Path("", name)))
+	if apierrors.IsNotFound(err) {
+		return errNotYet
+	}
 	if err != nil {
 		return err
 	}

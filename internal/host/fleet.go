@@ -86,7 +86,7 @@ func (f *fleet) run(ctx context.Context) error {
 	defer f.stopAll()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { f.work(ctx); return nil })
-	group.Go(func() error { f.report(ctx); return nil })
+	group.Go(func() error { f.host.office.during(ctx, f.report); return nil })
 	return group.Wait()
 }
 

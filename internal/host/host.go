@@ -38,6 +38,8 @@ type Host struct {
 	metrics *metrics
 	events  *events
 	fleet   *fleet
+	office  *office
+	lock    *lock
 	ready   chan struct{}
 	once    sync.Once
 }
@@ -52,12 +54,16 @@ func New(o Options) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
-	h := &Host{options: o, log: o.Log, client: client, ready: make(chan struct{})}
+	h := &Host{options: o, log: o.Log, client: client, office: newOffice(), ready: make(chan struct{})}
+	if h.lock, err = newLock(o); err != nil {
+		return nil, err
+	}
 	h.store = store.New(client, store.Options{Log: o.Log, OnHealth: h.watchChanged})
 	h.metrics = newMetrics()
 	h.events = newEvents(client, o)
 	h.fleet = newFleet(h)
 	h.metrics.watch(h.store, h.fleet)
+	h.office.measure(h.metrics.registry)
 	return h, nil
 }
 
@@ -116,18 +122,6 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return h.control(ctx) })
 	return group.Wait()
-}
-
-// control installs what is missing and then runs the controllers.
-func (h *Host) control(ctx context.Context) error {
-	defer h.store.Close()
-	defer h.events.close()
-	if !h.options.SkipCRDs {
-		if err := h.installCRDs(ctx); err != nil {
-			return err
-		}
-	}
-	return h.fleet.run(ctx)
 }
 
 // Ready is closed once CRDs are installed and the caches of all controllers

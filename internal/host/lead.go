@@ -1,7 +1,200 @@
 package host
 
-// LeaderElection says which of several Setpoints works.
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/klog/v2"
+)
+
+// LeaderElection says which of several Setpoints works. The others stand by:
+// they keep their caches filled, and ask and write nothing.
+//
+// The durations bound what a change of leader takes. After a clean stop the
+// next one takes over within 2.2 RetryPeriods, after a crash within a
+// LeaseDuration and 4.4 RetryPeriods: by default 2.2 and 14.4 seconds.
 type LeaderElection struct {
 	// Enabled has them elect one; else each works.
 	Enabled bool
+	// Name and Namespace of the Lease by which they do; "setpoint" and the
+	// Namespace of the Options if empty.
+	Name, Namespace string
+	// Identity tells this one from the others; the name of the machine and a
+	// random text if empty.
+	Identity string
+	// LeaseDuration is how long the others wait for a leader that is silent; 10s
+	// if zero. Whole seconds.
+	LeaseDuration time.Duration
+	// RenewDeadline is how long a leader goes on that cannot renew its lease; 7s
+	// if zero. What is then left of the LeaseDuration is its time to stop.
+	RenewDeadline time.Duration
+	// RetryPeriod is how often leaders renew and the others look; 1s if zero.
+	RetryPeriod time.Duration
+}
+
+func (e LeaderElection) withDefaults(namespace string) LeaderElection {
+	e.Name = cmp.Or(e.Name, "setpoint")
+	e.Namespace = cmp.Or(e.Namespace, namespace)
+	e.LeaseDuration = cmp.Or(e.LeaseDuration, 10*time.Second)
+	e.RenewDeadline = cmp.Or(e.RenewDeadline, 7*time.Second)
+	e.RetryPeriod = cmp.Or(e.RetryPeriod, time.Second)
+	if e.Identity == "" {
+		machine, _ := os.Hostname() // Without it, the random part is enough.
+		e.Identity = machine + "_" + string(uuid.NewUUID())
+	}
+	return e
+}
+
+func (e LeaderElection) check() error {
+	switch {
+	case !e.Enabled:
+		return nil
+	case e.LeaseDuration < time.Second || e.LeaseDuration%time.Second != 0:
+		return fmt.Errorf("the lease duration is %s; it must be whole seconds", e.LeaseDuration)
+	case e.grace() <= 0:
+		return fmt.Errorf("the lease duration, %s, must be longer than the renew deadline and the retry period, %s and %s: a leader needs time to stop",
+			e.LeaseDuration, e.RenewDeadline, e.RetryPeriod)
+	case e.RetryPeriod <= 0 || float64(e.RenewDeadline) <= leaderelection.JitterFactor*float64(e.RetryPeriod):
+		return fmt.Errorf("the renew deadline, %s, must be longer than %.1f retry periods of %s",
+			e.RenewDeadline, leaderelection.JitterFactor, e.RetryPeriod)
+	}
+	return nil
+}
+
+// control runs the controllers: all of the time they watch, and while this Host
+// leads they act. The lease is held until nothing acts any more.
+func (h *Host) control(ctx context.Context) error {
+	defer h.store.Close()
+	defer h.events.close()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	tenure, resign := context.WithCancel(context.WithoutCancel(ctx))
+	defer resign()
+	worked, led := make(chan error, 1), make(chan error, 1)
+	go func() { worked <- h.work(ctx) }()
+	go func() { led <- h.campaign(tenure) }()
+	select {
+	case err := <-worked:
+		resign()
+		return errors.Join(err, <-led)
+	case err := <-led:
+		stop()
+		select {
+		case also := <-worked:
+			return errors.Join(err, also)
+		case <-time.After(h.options.LeaderElection.grace()):
+			// A hook that does not heed its context must not keep us alive.
+			return err
+		}
+	}
+}
+
+// grace is the time a leader has to stop once it has given up renewing its
+// lease, the next try having begun a RetryPeriod after the last success.
+func (e LeaderElection) grace() time.Duration {
+	return e.LeaseDuration - e.RenewDeadline - e.RetryPeriod
+}
+
+// work watches, and acts in every term. It waits for the kinds of controllers
+// first: whoever leads installs them.
+func (h *Host) work(ctx context.Context) error {
+	select {
+	case <-h.office.decided:
+	case <-ctx.Done():
+		return nil
+	}
+	if err := h.awaitCRDs(ctx); err != nil {
+		return err
+	}
+	return h.fleet.run(ctx)
+}
+
+// campaign leads for as long as it may, again and again, until ctx ends. What
+// ends a term is no reason to exit: caches that are filled are worth keeping,
+// above all while an API server that could not be reached has much to do.
+func (h *Host) campaign(ctx context.Context) error {
+	if !h.options.LeaderElection.Enabled {
+		return h.lead(ctx)
+	}
+	defer h.lock.release()
+	for ctx.Err() == nil {
+		if err := h.stand(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stand is one candidacy: it waits for the lease, leads, and returns when the
+// lease is lost or ctx ends, and nothing acts any more.
+func (h *Host) stand(ctx context.Context) error {
+	ctx, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	h.lock.begin(giveUp)
+	ended := make(chan error, 1)
+	e := h.options.LeaderElection
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: h.lock, Name: h.lock.Describe(),
+		LeaseDuration: e.LeaseDuration, RenewDeadline: e.RenewDeadline, RetryPeriod: e.RetryPeriod,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) {
+				defer giveUp()
+				ended <- h.lead(ctx)
+			},
+			OnStoppedLeading: func() {},
+			OnNewLeader:      h.hailed,
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("elect a leader: %w", err)
+	}
+	// The lock tells what goes wrong, once and not every second.
+	elector.Run(klog.NewContext(ctx, logr.Discard()))
+	if !h.lock.won() {
+		return nil
+	}
+	return <-ended
+}
+
+// lead is one term: it installs what is missing and has the controllers act until
+// ctx ends.
+func (h *Host) lead(ctx context.Context) error {
+	err := h.installCRDs(ctx)
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // The term is over before it began.
+	}
+	if err != nil {
+		return err
+	}
+	h.office.begin()
+	<-ctx.Done()
+	if h.options.LeaderElection.Enabled {
+		h.log.Info("not leading any more", "lease", h.lock.Describe())
+	}
+	select {
+	case <-h.office.end():
+		return nil
+	case <-time.After(h.options.LeaderElection.grace()):
+		return errors.New("the lease is lost, and what was under way does not end; ending, so that no two Setpoints act")
+	}
+}
+
+// hailed is told who leads now.
+func (h *Host) hailed(leader string) {
+	e := h.options.LeaderElection
+	switch leader {
+	case "":
+	case e.Identity:
+		h.log.Info("leading", "lease", h.lock.Describe(), "identity", leader)
+	default:
+		h.log.Info("standing by", "lease", h.lock.Describe(), "leader", leader)
+		h.office.decide()
+	}
 }

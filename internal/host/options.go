@@ -68,6 +68,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.Namespace = cmp.Or(o.Namespace, "default")
+	o.LeaderElection = o.LeaderElection.withDefaults(o.Namespace)
 	o.Workers = cmp.Or(o.Workers, 32)
 	o.ApplyStrategy = cmp.Or(o.ApplyStrategy, string(plan.Merge))
 	o.FieldManager = cmp.Or(o.FieldManager, "metacontroller")
@@ -89,7 +90,7 @@ func (o Options) check() error {
 	}
 	switch plan.Strategy(o.ApplyStrategy) {
 	case plan.Merge, plan.ServerSide:
-		return nil
+		return o.LeaderElection.check()
 	}
 	return fmt.Errorf("the apply strategy is %q; it may be %s or %s", o.ApplyStrategy, plan.Merge, plan.ServerSide)
 }

@@ -72,7 +72,7 @@ func (f *fleet) settle(ctx context.Context, key queue.Key, declared *object.Obje
 	f.mu.Unlock()
 	if next := now.running; next != nil {
 		f.displace(key, declared, next)
-		next.launch(ctx)
+		next.launch(ctx, f.host.office)
 	}
 	if former != nil || now.running != nil {
 		f.wakeRivals(key)

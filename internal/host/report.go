@@ -27,6 +27,7 @@ const reportEvery = time.Second
 func (f *fleet) report(ctx context.Context) {
 	ticker := time.NewTicker(reportEvery)
 	defer ticker.Stop()
+	f.unlearn()
 	for {
 		f.mu.Lock()
 		members := maps.Clone(f.members)
@@ -39,6 +40,15 @@ func (f *fleet) report(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// unlearn forgets what was stored: another leader may have come between.
+func (f *fleet) unlearn() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.members {
+		m.reported = ""
 	}
 }
 

@@ -32,13 +32,13 @@ func (f *fleet) prepare(compiled *compile.Compiled) *running {
 	return r
 }
 
-// launch sets it to work: after a former one has ended, so that no two write to
-// the same objects.
-func (r *running) launch(ctx context.Context) {
+// launch sets it to work in every term: after a former one has ended, so that no
+// two write to the same objects.
+func (r *running) launch(ctx context.Context, in *office) {
 	ctx, r.stop = context.WithCancel(ctx)
 	go func() {
 		defer close(r.stopped)
-		r.run(ctx)
+		in.during(ctx, r.run)
 	}()
 }
 

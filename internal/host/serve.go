@@ -85,8 +85,12 @@ func answer(w http.ResponseWriter, problem error) {
 	fmt.Fprintln(w, "ok")
 }
 
-// unready says why the host is not ready: a cache that is not synced.
+// unready says why the host is not ready: a cache that is not synced, or a
+// lease that it is not allowed to take.
 func (h *Host) unready() error {
+	if h.lock != nil && !h.office.leads() && h.lock.trouble() != nil {
+		return h.lock.trouble()
+	}
 	select {
 	case <-h.ready:
 	default:

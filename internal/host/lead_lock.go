@@ -1,0 +1,150 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// lock is the Lease by which a leader is elected. To that of client-go it adds
+// that a leader which finds another's name in the lease stops at once (it was
+// suspended, maybe, and has come back), and that a lease which cannot be had is
+// reported once.
+type lock struct {
+	resourcelock.LeaseLock
+	log *slog.Logger
+
+	mu sync.Mutex
+	// owned says that the lease was ours in this candidacy.
+	owned  bool
+	giveUp context.CancelFunc
+	// problems are why it cannot be had at present, by what was tried.
+	problems map[string]error
+}
+
+// newLock makes the lock of a Host; nil where nobody is elected.
+func newLock(o Options) (*lock, error) {
+	e := o.LeaderElection
+	if !e.Enabled {
+		return nil, nil //nolint:nilnil // No lock is what was asked for.
+	}
+	config := rest.CopyConfig(o.Config)
+	config.QPS = -1
+	config.UserAgent = "setpoint/" + o.Version
+	config.ContentType = runtime.ContentTypeJSON
+	// One request that hangs must leave time for another.
+	config.Timeout = e.RenewDeadline / 2
+	client, err := coordination.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the lease: %w", err)
+	}
+	return &lock{log: o.Log, problems: map[string]error{}, LeaseLock: resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Name: e.Name, Namespace: e.Namespace},
+		Client:     client,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
+	}}, nil
+}
+
+// begin begins a candidacy; giveUp ends it.
+func (l *lock) begin(giveUp context.CancelFunc) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.owned, l.giveUp = false, giveUp
+}
+
+// won says whether the lease was had in this candidacy.
+func (l *lock) won() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.owned
+}
+
+// Get reads the lease.
+func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.LeaseLock.Get(ctx)
+	if apierrors.IsNotFound(err) {
+		l.note(ctx, "get", nil)
+		return record, raw, err
+	}
+	l.note(ctx, "get", err)
+	if err == nil && record.HolderIdentity != l.Identity() && l.won() {
+		l.giveUp()
+	}
+	return record, raw, err
+}
+
+// Create makes the lease, ours.
+func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.took(ctx, "create", l.LeaseLock.Create(ctx, record))
+}
+
+// Update takes or renews it.
+func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.took(ctx, "update", l.LeaseLock.Update(ctx, record))
+}
+
+func (l *lock) took(ctx context.Context, verb string, err error) error {
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
+		return err // Another one was faster.
+	}
+	l.note(ctx, verb, err)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.owned = l.owned || err == nil
+	return err
+}
+
+// note remembers how an exchange ended, and logs a failure that is new.
+func (l *lock) note(ctx context.Context, verb string, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil && textOf(err) != textOf(l.problems[verb]) {
+		l.log.Warn("the lease of the leader cannot be had; trying again", "lease", l.Describe(), "error", err.Error())
+	}
+	l.problems[verb] = err
+}
+
+// trouble is why this Host cannot lead: a refusal that somebody has to mend.
+func (l *lock) trouble() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, err := range l.problems {
+		if final(err) || apierrors.IsNotFound(err) {
+			return fmt.Errorf("elect a leader by the lease %s: %w", l.Describe(), err)
+		}
+	}
+	return nil
+}
+
+// release hands the lease on, if it is ours, so that nobody waits for its end.
+func (l *lock) release() {
+	if !l.won() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)
+	defer cancel()
+	record, _, err := l.LeaseLock.Get(ctx)
+	if err != nil || record.HolderIdentity != l.Identity() {
+		return // Another one's by now, or it runs out by itself.
+	}
+	now := metav1.Now()
+	free := resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1, AcquireTime: now, RenewTime: now, LeaderTransitions: record.LeaderTransitions}
+	if err := l.LeaseLock.Update(ctx, free); err != nil {
+		l.log.Warn("the lease is not released; another Setpoint takes over when it has run out", "lease", l.Describe(), "error", err.Error())
+	}
+}
+
+// releaseLimit is how long an end may take for the sake of whoever comes next.
+const releaseLimit = 2 * time.Second

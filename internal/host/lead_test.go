@@ -1,0 +1,292 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coordination "k8s.io/api/coordination/v1"
+	"k8s.io/client-go/rest"
+)
+
+// What the lease of the documentation promises: a takeover within 5 seconds of a
+// clean stop and within 15 of a crash. A candidate looks again after a retry
+// period that is stretched by up to 1.2 of itself.
+func TestATakeoverIsAsQuickAsPromised(t *testing.T) {
+	e := LeaderElection{Enabled: true}.withDefaults("here")
+	if err := e.check(); err != nil {
+		t.Fatal(err)
+	}
+	look := 22 * e.RetryPeriod / 10
+	if clean := look + releaseLimit; clean > 5*time.Second {
+		t.Errorf("after a clean stop it may take %s", clean)
+	}
+	// It sees the last renewal one look late, and the end of the lease too.
+	if crash := look + e.LeaseDuration + look; crash > 15*time.Second {
+		t.Errorf("after a crash it may take %s", crash)
+	}
+	if e.grace() < time.Second {
+		t.Errorf("a leader has %s to stop", e.grace())
+	}
+	if e.Name != "setpoint" || e.Namespace != "here" || e.Identity == (LeaderElection{}).withDefaults("").Identity {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestLeaseDurationsAreChecked(t *testing.T) {
+	for want, e := range map[string]LeaderElection{
+		"must be whole seconds":              {LeaseDuration: 1500 * time.Millisecond},
+		"longer than the renew deadline and": {LeaseDuration: 8 * time.Second},
+		"longer than 1.2 retry periods":      {RetryPeriod: 2 * time.Second, RenewDeadline: 2 * time.Second},
+	} {
+		e.Enabled = true
+		if err := e.withDefaults("").check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", e, err, want)
+		}
+		e.Enabled = false
+		if err := e.withDefaults("").check(); err != nil {
+			t.Errorf("nobody is elected, and yet: %v", err)
+		}
+	}
+}
+
+// What acts does so in every term and not between them, and the end of a term
+// waits for it.
+func TestOffice(t *testing.T) {
+	o := newOffice()
+	begun, mayEnd := make(chan context.Context), make(chan bool)
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() {
+		o.during(ctx, func(ctx context.Context) {
+			begun <- ctx
+			<-ctx.Done()
+			<-mayEnd
+		})
+	})
+	for range 3 {
+		if o.leads() {
+			t.Fatal("leads before the term")
+		}
+		o.begin()
+		during := <-begun
+		if !o.leads() || during.Err() != nil {
+			t.Fatal("does not lead in the term")
+		}
+		quiet := o.end()
+		<-during.Done()
+		select {
+		case <-quiet:
+			t.Fatal("quiet while somebody acts")
+		default:
+		}
+		mayEnd <- true
+		<-quiet
+	}
+	stop()
+	all.Wait()
+	o.begin()
+	<-o.end()
+}
+
+// What is done early is done once in a term.
+func TestOfficeDoesNothingTwice(t *testing.T) {
+	o := newOffice()
+	done := make(chan bool, 9)
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() { o.during(ctx, func(context.Context) { done <- true }) })
+	o.begin()
+	<-done
+	<-o.end()
+	o.begin()
+	<-done
+	stop()
+	all.Wait()
+	if len(done) != 0 {
+		t.Errorf("done %d times more", len(done))
+	}
+}
+
+// A leader whose lease has another's name in it stops at once, not only when its
+// renew deadline has passed; and it leads again when the other is gone.
+func TestALeaderYieldsToTheNameInTheLease(t *testing.T) {
+	server := &leaseServer{}
+	h := candidate(t, server)
+	acting := make(chan context.Context)
+	h.stood(t, tellOf(acting))
+
+	first := <-acting
+	server.hold("another", time.Hour)
+	<-first.Done()
+	if h.office.leads() {
+		t.Error("leads still")
+	}
+	server.hold("", time.Second)
+	second := <-acting
+	if !h.office.leads() || second.Err() != nil {
+		t.Error("does not lead again")
+	}
+}
+
+// A leader that cannot renew its lease stops, stays, and goes on when it can.
+func TestALeaderOutlivesItsServer(t *testing.T) {
+	server := &leaseServer{}
+	h := candidate(t, server)
+	acting := make(chan context.Context)
+	h.stood(t, tellOf(acting))
+
+	first := <-acting
+	server.answer(http.StatusServiceUnavailable)
+	<-first.Done()
+	server.answer(http.StatusOK)
+	<-acting
+}
+
+// The lease is handed on at the end, after all that acts has ended.
+func TestACleanStopReleasesTheLease(t *testing.T) {
+	server := &leaseServer{}
+	h := candidate(t, server)
+	acting, ended := make(chan bool, 1), make(chan string, 1)
+	stop := h.stood(t, func(ctx context.Context) {
+		acting <- true
+		<-ctx.Done()
+		ended <- server.holder()
+	})
+	<-acting
+	stop()
+	if holder := <-ended; holder != "me" {
+		t.Errorf("%q has the lease while we act", holder)
+	}
+	if holder := server.holder(); holder != "" {
+		t.Errorf("%q has the lease after the end", holder)
+	}
+}
+
+// A refusal is not only logged: nobody would lead, and everything look well.
+func TestALeaseThatMayNotBeHadMakesUnready(t *testing.T) {
+	server := &leaseServer{}
+	server.answer(http.StatusForbidden)
+	h := candidate(t, server)
+	h.stood(t, func(context.Context) {})
+	for h.lock.trouble() == nil {
+		<-time.After(10 * time.Millisecond)
+	}
+	if err := h.unready(); err == nil || !strings.Contains(err.Error(), "elect a leader by the lease setpoint/setpoint: ") {
+		t.Error(err)
+	}
+	server.answer(http.StatusOK)
+	for !h.office.leads() {
+		<-time.After(10 * time.Millisecond)
+	}
+	if err := h.lock.trouble(); err != nil {
+		t.Error(err)
+	}
+}
+
+// tellOf tells of each term, for as long as it lasts.
+func tellOf(acting chan<- context.Context) func(context.Context) {
+	return func(ctx context.Context) {
+		select {
+		case acting <- ctx:
+			<-ctx.Done()
+		case <-ctx.Done():
+		}
+	}
+}
+
+// standing is a Host of which only the election is used.
+type standing struct{ *Host }
+
+func candidate(t *testing.T, server http.Handler) standing {
+	t.Helper()
+	s := httptest.NewServer(server)
+	t.Cleanup(s.Close)
+	h, err := New(Options{
+		Config: &rest.Config{Host: s.URL}, SkipCRDs: true, Log: slog.New(slog.DiscardHandler), Namespace: "setpoint",
+		LeaderElection: LeaderElection{
+			Enabled: true, Identity: "me", LeaseDuration: 2 * time.Second, RenewDeadline: 500 * time.Millisecond, RetryPeriod: 20 * time.Millisecond,
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return standing{h}
+}
+
+// stood has it campaign, and do act in every term. What it returns ends that, as
+// the end of the test does.
+func (s standing) stood(t *testing.T, do func(context.Context)) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() { s.office.during(ctx, do) })
+	all.Go(func() {
+		if err := s.campaign(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	stop = func() { cancel(); all.Wait() }
+	t.Cleanup(stop)
+	return stop
+}
+
+// leaseServer is an API server of one Lease.
+type leaseServer struct {
+	mu     sync.Mutex
+	lease  *coordination.Lease
+	status int
+}
+
+func (s *leaseServer) answer(status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status = status
+}
+
+// hold writes a name into the lease, as another candidate would.
+func (s *leaseServer) hold(name string, duration time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seconds := int32(duration.Seconds())
+	s.lease.Spec.HolderIdentity, s.lease.Spec.LeaseDurationSeconds = &name, &seconds
+	s.lease.ResourceVersion += "1"
+}
+
+func (s *leaseServer) holder() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return *s.lease.Spec.HolderIdentity
+}
+
+func (s *leaseServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var sent coordination.Lease
+	switch {
+	case s.status > http.StatusOK:
+		http.Error(w, "no", s.status)
+		return
+	case r.Method == http.MethodGet && s.lease == nil:
+		http.NotFound(w, r)
+		return
+	case r.Method == http.MethodGet:
+	case json.NewDecoder(r.Body).Decode(&sent) != nil:
+		http.Error(w, "no lease", http.StatusBadRequest)
+		return
+	case s.lease != nil && sent.ResourceVersion != s.lease.ResourceVersion:
+		http.Error(w, "conflict", http.StatusConflict)
+		return
+	default:
+		sent.ResourceVersion += "1"
+		s.lease = &sent
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(s.lease) // Nobody may be listening any more.
+}
