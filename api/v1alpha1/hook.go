@@ -105,7 +105,7 @@ type ETag struct {
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
 
-	// cacheTimeoutSeconds is how long an answer is kept. 0 means as long as its parent exists. (The
+	// cacheTimeoutSeconds is how long an answer is kept. 0 means an hour. (The
 	// cacheCleanupSeconds of metacontroller.k8s.io is not needed: what is past its time is dropped.)
 	// +optional
 	// +kubebuilder:validation:Minimum=0

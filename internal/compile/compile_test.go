@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -165,6 +166,9 @@ func describeParent(p engine.Program) string {
 	if p.StatusWakes {
 		text += ", status wakes"
 	}
+	if p.Customize != nil {
+		text += fmt.Sprintf(", related in %s, namespaced %v", p.Scope.Version, p.Scope.Namespaced)
+	}
 	return text
 }
 
@@ -195,10 +199,13 @@ func describeHook(h *hooked) string {
 	}
 	if !h.settings.IsZero() {
 		settings, _ := json.Marshal(h.settings)
-		text += ", " + string(settings)
+		text += ", " + absent.ReplaceAllString(string(settings), "")
 	}
 	return text
 }
+
+// absent are the settings that are not given.
+var absent = regexp.MustCompile(`"\w+":(null|""),?|,"\w+":(null|"")`)
 
 // What a hook is shown of its controller does not change when we report on it.
 func TestTheHookIsNotShownTheStatus(t *testing.T) {

@@ -93,13 +93,7 @@ func behind(address, host string) bool {
 	if err != nil {
 		return false
 	}
-	full := func(host string) string {
-		if _, _, err := net.SplitHostPort(host); err == nil {
-			return host
-		}
-		return net.JoinHostPort(strings.Trim(host, "[]"), portOf(parsed.Scheme))
-	}
-	return strings.EqualFold(full(parsed.Host), full(host))
+	return fullHost(parsed.Host, parsed.Scheme) == fullHost(host, parsed.Scheme)
 }
 
 // addressOf is the host and port of a URL.
@@ -108,10 +102,16 @@ func addressOf(address string) string {
 	if err != nil {
 		return ""
 	}
-	if parsed.Port() != "" {
-		return parsed.Host
+	return fullHost(parsed.Host, parsed.Scheme)
+}
+
+// fullHost is a host with its port, in lower case.
+func fullHost(host, scheme string) string {
+	host = strings.ToLower(host)
+	if _, _, err := net.SplitHostPort(host); err == nil {
+		return host
 	}
-	return net.JoinHostPort(parsed.Hostname(), portOf(parsed.Scheme))
+	return net.JoinHostPort(strings.Trim(host, "[]"), portOf(scheme))
 }
 
 func portOf(scheme string) string {

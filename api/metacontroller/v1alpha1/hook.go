@@ -121,7 +121,7 @@ type ETag struct {
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// cacheTimeoutSeconds is how long an answer is kept. Absent means for good.
+	// cacheTimeoutSeconds is how long an answer is kept. Absent means an hour.
 	// +optional
 	CacheTimeoutSeconds *int32 `json:"cacheTimeoutSeconds,omitempty"`
 
