@@ -43,8 +43,8 @@ func newMetrics() *metrics {
 		runs:         counter("setpoint_syncs_total", "Syncs of parents, by how they ended.", "controller", "outcome"),
 		runTime:      histogram("setpoint_sync_duration_seconds", "How long syncs took, hook calls and writes included.", "controller"),
 		queueWait:    histogram("setpoint_queue_wait_seconds", "How long parents waited for their sync.", "controller"),
-		hookCalls:    counter("setpoint_hook_requests_total", "Calls of hooks, by HTTP status code; code 0 had no answer.", "controller", "code"),
-		hookTime:     histogram("setpoint_hook_request_duration_seconds", "How long calls of hooks took.", "controller"),
+		hookCalls:    counter("setpoint_hook_requests_total", "Calls of hooks, by what was asked (sync, finalize or customize) and HTTP status code; code 0 had no answer.", "controller", "hook", "code"),
+		hookTime:     histogram("setpoint_hook_request_duration_seconds", "How long calls of hooks took.", "controller", "hook"),
 		writes:       counter("setpoint_api_requests_total", "Requests to the API server about parents and children, by their outcome: ok, or the reason of the refusal.", "resource", "verb", "outcome"),
 		writeSeconds: histogram("setpoint_api_request_duration_seconds", "How long those requests took.", "verb"),
 	}
@@ -61,8 +61,8 @@ func (m *metrics) Ran(program string, outcome engine.Outcome, waited, took time.
 }
 
 func (m *metrics) called(program string, e webhook.Exchange) {
-	m.hookCalls.WithLabelValues(program, strconv.Itoa(e.Code)).Inc()
-	m.hookTime.WithLabelValues(program).Observe(e.Duration.Seconds())
+	m.hookCalls.WithLabelValues(program, string(e.Question), strconv.Itoa(e.Code)).Inc()
+	m.hookTime.WithLabelValues(program, string(e.Question)).Observe(e.Duration.Seconds())
 }
 
 func (m *metrics) wrote(resource object.Resource, verb, outcome string, took time.Duration) {
