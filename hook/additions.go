@@ -137,25 +137,23 @@ var (
 )
 
 // marks reads labels or annotations to be set, or, where null, removed.
-func (r *responseReader) marks(into *map[string]*string, rules markRules) error {
-	*into = nil
+func (r *responseReader) marks(rules markRules) (marks map[string]*string, err error) {
 	if r.null() {
-		return r.skip()
+		return nil, r.skip()
 	}
-	marks := map[string]*string{}
-	err := r.members(func(name []byte) error {
+	err = r.members(func(name []byte) error {
 		key := string(name)
 		if wrong := rules.key(key); len(wrong) > 0 {
 			return r.fault("", "invalid key: %s", wrong[0])
 		}
 		value, err := r.mark(rules)
+		if marks == nil {
+			marks = map[string]*string{}
+		}
 		marks[key] = value
 		return err
 	})
-	if len(marks) > 0 {
-		*into = marks
-	}
-	return err
+	return marks, err
 }
 
 func (r *responseReader) mark(rules markRules) (*string, error) {

@@ -64,7 +64,7 @@ func (r *responseReader) reply() error {
 	return r.complete(r.children, r.fields())
 }
 
-func (r *responseReader) field(name []byte) error {
+func (r *responseReader) field(name []byte) (err error) {
 	switch string(name) {
 	case r.children.name:
 		return r.items(&r.children, r.child)
@@ -78,9 +78,11 @@ func (r *responseReader) field(name []byte) error {
 	if r.form == Decorator {
 		switch string(name) {
 		case fieldLabels:
-			return r.marks(&r.out.Labels, labelRules)
+			r.out.Labels, err = r.marks(labelRules)
+			return err
 		case fieldAnnotations:
-			return r.marks(&r.out.Annotations, annotationRules)
+			r.out.Annotations, err = r.marks(annotationRules)
+			return err
 		}
 	}
 	if r.decoding.additions() {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -67,9 +68,7 @@ func (a *api) put(name string, fields map[string]any) {
 	object := map[string]any{
 		"apiVersion": "v1", "kind": map[string]string{"secrets": "Secret", "configmaps": "ConfigMap"}[parts[0]],
 	}
-	for field, value := range fields {
-		object[field] = value
-	}
+	maps.Copy(object, fields)
 	a.version++
 	object["metadata"] = map[string]any{
 		"namespace": parts[1], "name": parts[2], "uid": name, "resourceVersion": fmt.Sprint(a.version),

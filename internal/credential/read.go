@@ -42,8 +42,10 @@ func (s Spec) read(from *Source, before *reading) *reading {
 		c.TLS = before.credentials.TLS
 		return &reading{material: m, credentials: c}
 	}
-	if c.TLS, err = s.secured(m); err != nil {
-		return before.orFailed(m, err)
+	if s.CABundle != nil || s.ClientTLS != nil {
+		if c.TLS, err = s.secured(m); err != nil {
+			return before.orFailed(m, err)
+		}
 	}
 	return &reading{material: m, credentials: c}
 }
@@ -139,11 +141,8 @@ func (b *BasicAuth) header(from *Source) (string, error) {
 	return "Basic " + base64.StdEncoding.EncodeToString(joined), nil
 }
 
-// secured makes the TLS of a material; nil if it has none of it.
+// secured makes the TLS of a material.
 func (s Spec) secured(m material) (*tls.Config, error) {
-	if s.CABundle == nil && s.ClientTLS == nil {
-		return nil, nil
-	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	var err error
 	if s.CABundle != nil {
@@ -165,7 +164,7 @@ func (s Spec) secured(m material) (*tls.Config, error) {
 // place is where a user finds the certificates.
 func (c *CABundle) place() string {
 	if k, named := c.key(); named {
-		return k.holder.String() + ": key " + k.name
+		return k.String() + ": key " + k.name
 	}
 	return "caBundle.inline"
 }

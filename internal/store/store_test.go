@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -104,6 +105,64 @@ func TestWatchAsksForItsSelection(t *testing.T) {
 		if got := r.URL.Query().Get(name); got != want {
 			t.Errorf("%s=%s, want %s", name, got, want)
 		}
+	}
+}
+
+// One object may be watched by who may read no other.
+func TestWatchOfOneObject(t *testing.T) {
+	api := newServer(t)
+	s := api.store(Options{})
+	selection := Selection{Resource: configMaps, Namespace: "default", Name: "a"}
+	v, heard := listen(s, selection)
+	receive(t, v.Ready())
+	r := api.request(isStream)
+	if r.URL.Path != "/api/v1/namespaces/default/configmaps" || r.URL.Query().Get("fieldSelector") != "metadata.name=a" {
+		t.Errorf("asked for %s", r.URL)
+	}
+	if got, want := selection.String(), "configmaps.v1 in default named a"; got != want {
+		t.Errorf("it is %s, want %s", got, want)
+	}
+	other, own := named("b"), named("a")
+	own.version, other.version = 7, 8
+	v.Wrote(other.parse(t))
+	if v.Len() != 0 {
+		t.Error("the view took in another object")
+	}
+	v.Wrote(own.parse(t))
+	if v.Get("default", "a") == nil {
+		t.Error("the view did not take in its object")
+	}
+	if len(heard) > 0 {
+		t.Errorf("told of its own writes: %v", <-heard)
+	}
+}
+
+// Whoever waits for the first list is told when that may never come.
+func TestSettled(t *testing.T) {
+	api := newServer(t)
+	var forbidden atomic.Bool
+	forbidden.Store(true)
+	api.refuse = func(*http.Request) *metav1.Status {
+		if forbidden.Load() {
+			return &metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "not yours"}
+		}
+		return nil
+	}
+	s := api.store(Options{})
+	v := s.Watch(Selection{Resource: configMaps}, nil)
+	receive(t, v.Settled())
+	late := s.Watch(Selection{Resource: configMaps}, nil)
+	receive(t, late.Settled())
+	if v.Synced() || !apierrors.IsForbidden(v.Err()) {
+		t.Errorf("settled with error %v", v.Err())
+	}
+	forbidden.Store(false)
+	receive(t, late.Ready())
+	receive(t, v.Ready())
+	after := s.Watch(Selection{Resource: configMaps}, nil)
+	receive(t, after.Settled())
+	if !after.Synced() {
+		t.Error("settled although nothing was listed and nothing failed")
 	}
 }
 

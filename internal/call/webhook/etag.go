@@ -125,9 +125,9 @@ func (r *replies) keep(q question, etag string, body []byte) {
 	r.tidy(now)
 }
 
-func (r *replies) add(new *reply) {
-	r.about[new.subject] = r.recent.PushFront(new)
-	r.size += new.size()
+func (r *replies) add(came *reply) {
+	r.about[came.subject] = r.recent.PushFront(came)
+	r.size += came.size()
 }
 
 func (r *replies) drop(element *list.Element) {

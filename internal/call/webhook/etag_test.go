@@ -40,7 +40,7 @@ func (h *tagger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(h.code)
 		return
 	}
-	w.Header().Set("Etag", fmt.Sprintf("%q", fmt.Sprint("v", len(h.asked))))
+	w.Header().Set("ETag", fmt.Sprintf("%q", fmt.Sprint("v", len(h.asked))))
 	_, _ = io.WriteString(w, h.body)
 }
 

@@ -42,7 +42,7 @@ func (w *Webhook) exchange(ctx context.Context, q question, ex *Exchange) error 
 		if err != nil {
 			return w.broken(ctx, limited, err)
 		}
-		return w.understand(q, answer.Header.Get("Etag"), data)
+		return w.understand(q, answer.Header.Get("ETag"), data)
 	case last.stands(answer.StatusCode):
 		drain(answer, ex)
 		return q.read(bytes.Clone(last.body))
