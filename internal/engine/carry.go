@@ -115,6 +115,8 @@ func (r *run) meet(ctx context.Context, action plan.Action) error {
 		return r.await(live, "is being deleted")
 	case owner != nil && owner.UID != r.stored.UID():
 		return r.await(live, "belongs to "+owner.Kind+" "+owner.Name)
+	case r.program.decorates():
+		return r.meetAttachment(action.Resource, live)
 	case r.family.Selector.Matches(live.Labels()):
 		r.viewOf(action.Resource).Wrote(live)
 		return nil
@@ -122,6 +124,20 @@ func (r *run) meet(ctx context.Context, action plan.Action) error {
 		return r.relabel(ctx, action.Resource, live)
 	}
 	return r.await(live, fmt.Sprintf("belongs to nobody, and its labels do not match %q; delete it or label it", r.family.Selector))
+}
+
+// meetAttachment is meet for a decorator. It takes nobody in: what its object
+// owns without its mark is another controller's.
+func (r *run) meetAttachment(resource object.Resource, live *object.Object) error {
+	mark := r.family.Mark
+	switch {
+	case live.Controller() == nil:
+		return r.await(live, "belongs to nobody; delete it")
+	case !mark.On(live):
+		return r.await(live, fmt.Sprintf("has no annotation %s: %s, and so belongs to another controller; annotate it or delete it", mark.Key, mark.Value))
+	}
+	r.viewOf(resource).Wrote(live)
+	return nil
 }
 
 // await has the parent wait for the name that an object has, and says why.
