@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"maps"
 	"net"
 	"net/http"
@@ -27,6 +28,9 @@ type behaviour struct {
 	truncate int // bytes of the body that are sent of those announced; 0: all
 	size     int // the body is padded with spaces to this many bytes
 	refuse   bool
+	require  http.Header // what a request needs, to be answered
+	etag     string      // a request with it gets no more than 304
+	tls      string      // the file for the certificate; "": plain HTTP
 }
 
 // hookServers are the hooks of one script.
@@ -37,6 +41,7 @@ type hookServers struct{ byName map[string]*hookServer }
 type hookServer struct {
 	address string
 	server  *http.Server
+	secured string // the behaviour's tls that the server has
 
 	mu    sync.Mutex
 	does  behaviour
@@ -48,10 +53,14 @@ type hookServer struct {
 // Its address is in $NAME_url afterwards.
 func hookCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
-		ts.Fatalf("usage: hook NAME reply=FILE|status=N|header=KEY:VALUE|delay=D|truncate=N|size=N|refuse …")
+		ts.Fatalf("usage: hook NAME reply=FILE|status=N|header=KEY:VALUE|delay=D|truncate=N|size=N|refuse|require=KEY:VALUE|etag=TAG|tls=FILE …")
 	}
 	does, err := parseBehaviour(ts, args[1:])
 	ts.Check(err)
+	scheme := "http://"
+	if does.tls != "" {
+		scheme = "https://"
+	}
 	servers := ts.Value(hooksKey{}).(*hookServers)
 	h, known := servers.byName[args[0]]
 	if !known {
@@ -60,7 +69,7 @@ func hookCommand(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Defer(h.stop)
 	}
 	ts.Check(h.become(does))
-	ts.Setenv(args[0]+"_url", "http://"+h.address)
+	ts.Setenv(args[0]+"_url", scheme+h.address)
 }
 
 // callsCommand: calls NAME: prints how many calls the hook has had.
@@ -91,7 +100,7 @@ func knownHook(ts *testscript.TestScript, neg bool, args []string, want int) *ho
 }
 
 func parseBehaviour(ts *testscript.TestScript, settings []string) (behaviour, error) {
-	does := behaviour{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}}
+	does := behaviour{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}, require: http.Header{}}
 	for _, setting := range settings {
 		key, value, _ := strings.Cut(setting, "=")
 		var err error
@@ -103,6 +112,14 @@ func parseBehaviour(ts *testscript.TestScript, settings []string) (behaviour, er
 		case "header":
 			name, content, _ := strings.Cut(value, ":")
 			does.header.Set(name, strings.TrimSpace(content))
+		case "require":
+			name, content, _ := strings.Cut(value, ":")
+			does.require.Set(name, strings.TrimSpace(content))
+		case "etag":
+			does.etag = strconv.Quote(value)
+			does.header.Set("ETag", does.etag)
+		case "tls":
+			does.tls = ts.MkAbs(value)
 		case "delay":
 			does.delay, err = time.ParseDuration(value)
 		case "truncate":
@@ -139,15 +156,21 @@ func (h *hookServer) become(does behaviour) error {
 		h.stop()
 		return nil
 	}
-	if h.server != nil {
+	if h.server != nil && h.secured == does.tls {
 		return nil
 	}
+	h.stop()
 	listener, err := net.Listen("tcp", h.address)
 	if err != nil {
 		return err
 	}
-	h.address = listener.Addr().String()
-	h.server = &http.Server{Handler: h}
+	h.address, h.secured = listener.Addr().String(), does.tls
+	h.server = &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
+	if does.tls != "" {
+		if listener, err = overTLS(listener, does.tls); err != nil {
+			return err
+		}
+	}
 	go h.server.Serve(listener)
 	return nil
 }
@@ -171,6 +194,10 @@ func (h *hookServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 		return
 	}
+	if code := does.turnsAway(r); code != 0 {
+		w.WriteHeader(code)
+		return
+	}
 	body, err := does.body(request)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -192,6 +219,19 @@ func (h *hookServer) note(request []byte) behaviour {
 	h.calls++
 	h.last = request
 	return h.does
+}
+
+// turnsAway is the status of a request that gets no reply; 0 if it gets one.
+func (b behaviour) turnsAway(r *http.Request) int {
+	for name := range b.require {
+		if r.Header.Get(name) != b.require.Get(name) {
+			return http.StatusUnauthorized
+		}
+	}
+	if b.etag != "" && r.Header.Get("If-None-Match") == b.etag {
+		return http.StatusNotModified
+	}
+	return 0
 }
 
 func (b behaviour) body(request []byte) ([]byte, error) {
