@@ -38,20 +38,14 @@ func (f *feed) name() kindName { return kindName{f.resource.APIVersion(), f.reso
 // whole is the selection of all objects of the kind.
 func (f *feed) whole() store.Selection { return store.Selection{Resource: f.resource} }
 
-// secret says that the kind is one of which nothing is read that no rule names.
-// It also keeps to what a Role with resourceNames allows.
-func (f *feed) secret() bool {
-	return f.resource.GroupKind() == object.GroupKind{Kind: "Secret"}
-}
-
 // crowded says that one watch of the whole kind is to replace the narrow ones.
 func (f *feed) crowded() bool {
-	return f.wanted[f.whole()] > 0 || len(f.wanted) > maxNarrow && !f.secret()
+	return f.wanted[f.whole()] > 0 || len(f.wanted) > maxNarrow && !isSecret(f.resource)
 }
 
 // sparse says that narrow watches will do again, for now and for some more.
 func (f *feed) sparse() bool {
-	return f.wanted[f.whole()] == 0 && (len(f.wanted) <= maxNarrow/2 || f.secret())
+	return f.wanted[f.whole()] == 0 && (len(f.wanted) <= maxNarrow/2 || isSecret(f.resource))
 }
 
 // attach adds a rule and opens the watches it needs.

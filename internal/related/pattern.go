@@ -60,13 +60,27 @@ func (p *pattern) exact() bool {
 	return p.names != nil && (p.namespace != "" || !p.resource.Namespaced)
 }
 
+// fewNames is up to how many names of a rule each gets a watch of its own.
+const fewNames = 4
+
 // narrowest are the selections that bring what the pattern selects, and little
-// else. Names that do not exist need none.
+// else. One that names nothing needs none.
 func (p *pattern) narrowest() []store.Selection {
-	if p.names != nil && len(p.names) == 0 {
-		return nil
+	if p.names == nil || len(p.names) > fewNames && !isSecret(p.resource) {
+		return []store.Selection{{Resource: p.resource, Namespace: p.namespace, Labels: p.labels.String()}}
 	}
-	return []store.Selection{{Resource: p.resource, Namespace: p.namespace, Labels: p.labels.String()}}
+	selections := make([]store.Selection, len(p.names))
+	for i, name := range p.names {
+		selections[i] = store.Selection{Resource: p.resource, Namespace: p.namespace, Name: name}
+	}
+	return selections
+}
+
+// isSecret says that nothing of a kind is read that no rule asks for, however
+// many watches that takes. It also keeps to what a Role with resourceNames
+// allows.
+func isSecret(resource object.Resource) bool {
+	return resource.GroupKind() == object.GroupKind{Kind: "Secret"}
 }
 
 // places are where the pattern is filed, so that an object finds it.

@@ -1,0 +1,343 @@
+package related
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// TestModel changes rules and objects at random. A reader looks at what a parent
+// is shown only when it has set the parent's rules or was woken for it, and has
+// to arrive at what trying every rule on every object gives.
+func TestModel(t *testing.T) {
+	everyModel(t, func(m *model, r *rand.Rand) {
+		for range 30 {
+			var steps []string
+			for range 1 + r.IntN(10) {
+				steps = append(steps, m.step(r))
+				m.readWoken()
+			}
+			m.converge(strings.Join(steps, "\n"))
+		}
+	})
+}
+
+// TestModelInLockstep lets every watch catch up after each change, so that nobody
+// may be woken to whom no change is shown.
+func TestModelInLockstep(t *testing.T) {
+	everyModel(t, func(m *model, r *rand.Rand) {
+		for range 80 {
+			before := m.expected()
+			what := m.step(r)
+			woken := m.converge(what)
+			m.catchUp()
+			maps.Copy(woken, m.readWoken())
+			want := m.expected()
+			for parent := range woken {
+				overlapping := len(m.rules[parent]) > 1
+				if before[parent] == want[parent] && !overlapping && parent != m.set {
+					t.Fatalf("after %s: %s was woken for nothing", what, parent)
+				}
+			}
+		}
+	})
+}
+
+func everyModel(t *testing.T, run func(*model, *rand.Rand)) {
+	t.Helper()
+	start := rand.Uint64()
+	for i := range uint64(5) {
+		t.Run(fmt.Sprint(start+i), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(start+i, 0))
+			run(newModel(t, r, Scope{Version: hook.Version(r.IntN(2)), Namespaced: r.IntN(2) == 0}), r)
+		})
+	}
+}
+
+// model is the reader.
+type model struct {
+	*Registry
+	t     *testing.T
+	api   *server
+	scope Scope
+	rules map[string][]hook.RelatedRule
+
+	// set is the parent that was given rules in this step.
+	set   string
+	seen  map[string]string
+	mu    sync.Mutex
+	woken map[string]bool
+}
+
+func newModel(t *testing.T, r *rand.Rand, scope Scope) *model {
+	t.Helper()
+	m := &model{
+		t: t, api: newServer(t), scope: scope, rules: map[string][]hook.RelatedRule{},
+		woken: map[string]bool{}, seen: map[string]string{},
+	}
+	for range 30 {
+		m.edit(r)
+	}
+	// Timers run out a thousand times as fast as they should.
+	hurried := func(d time.Duration, do func()) func() bool { return time.AfterFunc(d/1000, do).Stop }
+	m.Registry = New(Options{Store: m.api.store(), Scope: scope, Resolve: resolve, After: hurried, Wake: func(parent queue.Key, _ *object.Object) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.woken[parent.String()] = true
+	}})
+	t.Cleanup(m.Close)
+	return m
+}
+
+func (m *model) step(r *rand.Rand) string {
+	m.set = ""
+	if r.IntN(3) > 0 {
+		return m.edit(r)
+	}
+	parent := pick(r, m.parents()...)
+	if r.IntN(5) == 0 {
+		m.Drop(keyFrom(parent))
+		delete(m.rules, parent)
+		delete(m.seen, parent)
+		return "drop " + parent
+	}
+	rules := make([]hook.RelatedRule, r.IntN(4))
+	for i := range rules {
+		rules[i] = randomRule(r)
+	}
+	err := m.Set(context.Background(), keyFrom(parent), rules)
+	if legal := m.legal(parent, rules); legal != (err == nil) {
+		m.t.Fatalf("rules of %s: %v, legal: %v; %+v", parent, err, legal, rules)
+	}
+	if err == nil {
+		m.rules[parent] = rules
+		m.set = parent
+		m.look(parent)
+	}
+	return fmt.Sprintf("set %s: %+v", parent, rules)
+}
+
+// parents are few that share a namespace and some that do not.
+func (m *model) parents() []string {
+	var parents []string
+	for i := range 14 {
+		parent := fmt.Sprint("p", i)
+		if m.scope.Namespaced {
+			parent = fmt.Sprintf("n%d/%s", i%4, parent)
+		}
+		parents = append(parents, parent)
+	}
+	return parents
+}
+
+// edit changes one object.
+func (m *model) edit(r *rand.Rand) string {
+	marks := []string{"a=" + pick(r, "1", "2"), "b=" + pick(r, "1", "2", "3")}[:r.IntN(3)]
+	space, label := pick(r, "n0", "n1", "n2", "n3"), pick(r, "x", "y", "z")
+	o := namespace(space, marks...)
+	switch r.IntN(6) {
+	case 0:
+		o = widget(label, pick(r, "1", "2"), marks...)
+	case 1:
+	default:
+		o = configMap(space+"/"+label, pick(r, "1", "2"), marks...)
+	}
+	if r.IntN(4) == 0 {
+		m.api.delete(o.name)
+		return fmt.Sprint("delete ", o.name)
+	}
+	m.api.put(o)
+	return fmt.Sprintf("put %+v", o)
+}
+
+func pick(r *rand.Rand, texts ...string) string { return texts[r.IntN(len(texts))] }
+
+func randomRule(r *rand.Rand) hook.RelatedRule {
+	rule := of([]object.Resource{configMaps, configMaps, configMaps, widgets, namespaces}[r.IntN(5)])
+	switch r.IntN(8) {
+	case 0:
+	case 1:
+		rule.Names = slices.Repeat([]string{pick(r, "x", "y"), pick(r, "x", "none", "")}, 1+r.IntN(2))
+	case 2, 3:
+		rule.Namespace = pick(r, "n0", "n1", "n2")
+		rule.Names = []string{"x", "y", "z", "1", "2", "3"}[r.IntN(3) : 3+r.IntN(4)]
+	case 4:
+		rule.Namespace = pick(r, "n0", "n1", "n2")
+		rule.LabelSelector = randomSelector(r)
+	case 5:
+		rule.LabelSelector = randomSelector(r)
+	case 6:
+		rule.NamespaceSelector = randomSelector(r)
+	case 7:
+		rule.NamespaceSelector, rule.LabelSelector = randomSelector(r), randomSelector(r)
+	}
+	return rule
+}
+
+func randomSelector(r *rand.Rand) *metav1.LabelSelector {
+	s := &metav1.LabelSelector{}
+	if r.IntN(2) == 0 {
+		s.MatchLabels = map[string]string{pick(r, "a", "b"): pick(r, "1", "2")}
+	}
+	if r.IntN(2) == 0 {
+		one := metav1.LabelSelectorRequirement{Key: pick(r, "a", "b"), Operator: metav1.LabelSelectorOpIn, Values: []string{"1", pick(r, "2", "3")}}
+		if r.IntN(3) == 0 {
+			one.Operator = metav1.LabelSelectorOpNotIn
+		}
+		if r.IntN(3) == 0 {
+			one.Operator, one.Values = metav1.LabelSelectorOpExists, nil
+		}
+		s.MatchExpressions = append(s.MatchExpressions, one)
+	}
+	return s
+}
+
+// legal says whether rules are, as the documentation has it.
+func (m *model) legal(parent string, rules []hook.RelatedRule) bool {
+	return !slices.ContainsFunc(rules, func(rule hook.RelatedRule) bool {
+		spaced := rule.Resource == "configmaps"
+		confined := m.scope == v1Namespaced && spaced
+		return rule.NamespaceSelector != nil && (!spaced || confined) ||
+			confined && rule.Namespace != "" && rule.Namespace != keyFrom(parent).Namespace
+	})
+}
+
+// expected is what each parent is to be shown.
+func (m *model) expected() map[string]string {
+	objects := m.api.all()
+	names := slices.SortedFunc(maps.Keys(objects), func(a, b name) int {
+		return strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name)
+	})
+	shown := map[string]string{}
+	for parent, rules := range m.rules {
+		var groups []string
+		for _, kind := range []object.Resource{configMaps, namespaces, widgets} {
+			about := slices.DeleteFunc(slices.Clone(rules), func(rule hook.RelatedRule) bool { return rule.Resource != kind.Plural })
+			if len(about) == 0 {
+				continue
+			}
+			group := kind.Kind + "." + kind.APIVersion() + ":"
+			for _, n := range names {
+				if slices.ContainsFunc(about, func(rule hook.RelatedRule) bool { return m.selects(parent, rule, objects[n], objects) }) {
+					group += " " + (queue.Key{Namespace: n.namespace, Name: n.name}).String() + "=" + fmt.Sprint(objects[n].labels, objects[n].content)
+				}
+			}
+			groups = append(groups, group)
+		}
+		shown[parent] = strings.Join(groups, ", ")
+	}
+	return shown
+}
+
+// selects tries one rule on one object.
+func (m *model) selects(parent string, rule hook.RelatedRule, o thing, objects map[name]thing) bool {
+	space, spaceExists := objects[name{"namespaces", "", o.namespace}]
+	home := keyFrom(parent).Namespace
+	switch {
+	case o.plural != rule.Resource,
+		len(rule.Names) > 0 && !slices.Contains(rule.Names, o.name.name),
+		!matches(rule.LabelSelector, o.labels),
+		o.namespace != "" && rule.Namespace != "" && o.namespace != rule.Namespace,
+		o.namespace != "" && m.scope == v1Namespaced && o.namespace != home,
+		rule.NamespaceSelector != nil && (!spaceExists || !matches(rule.NamespaceSelector, space.labels)):
+		return false
+	}
+	return true
+}
+
+func matches(selector *metav1.LabelSelector, marks map[string]string) bool {
+	if selector == nil {
+		return true
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil && parsed.Matches(labels.Set(marks))
+}
+
+// look notes what a parent is shown, if it may be asked.
+func (m *model) look(parent string) {
+	if _, known := m.rules[parent]; known && len(m.Lacking(keyFrom(parent))) == 0 {
+		m.seen[parent] = m.describe(m.Shown(keyFrom(parent)).Groups)
+	}
+}
+
+func (m *model) describe(groups []hook.Group) string {
+	said := make([]string, len(groups))
+	for i, g := range groups {
+		said[i] = g.Kind + "." + g.APIVersion + ":"
+		for _, e := range g.Objects {
+			o, err := object.Parse(e.Object)
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			marks := map[string]string{}
+			for _, label := range o.Labels() {
+				marks[label.Key] = label.Value
+			}
+			said[i] += " " + keyFor(e).String() + "=" + fmt.Sprint(marks, strings.Trim(string(o.Field("content")), `"`))
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+// converge waits until the reader has seen what is to be seen. It returns whom
+// that took to be woken.
+func (m *model) converge(what string) map[string]bool {
+	m.t.Helper()
+	want := m.expected()
+	woken := map[string]bool{}
+	tick := time.NewTicker(100 * time.Microsecond)
+	defer tick.Stop()
+	limit := time.After(20 * time.Second)
+	for {
+		maps.Copy(woken, m.readWoken())
+		if maps.Equal(m.seen, want) {
+			return woken
+		}
+		select {
+		case <-tick.C:
+		case <-limit:
+			m.t.Fatalf("after %s:\nseen %v\nwant %v", what, m.seen, want)
+		}
+	}
+}
+
+// readWoken looks at the parents that were woken.
+func (m *model) readWoken() map[string]bool {
+	m.mu.Lock()
+	woken := m.woken
+	m.woken = map[string]bool{}
+	m.mu.Unlock()
+	for parent := range woken {
+		m.look(parent)
+	}
+	return woken
+}
+
+// catchUp waits until every watch has heard of everything.
+func (m *model) catchUp() {
+	m.t.Helper()
+	m.api.bookmark()
+	eventually(m.t, "all watches caught up", func() bool {
+		m.Registry.mu.Lock()
+		defer m.Registry.mu.Unlock()
+		for _, t := range m.taps {
+			if t.synced && t.view.Version() < m.api.current() {
+				return false
+			}
+		}
+		return true
+	})
+}
