@@ -102,7 +102,7 @@ func (s Scope) confine(rule hook.RelatedRule, resource object.Resource, parent s
 	confined := s.Version == hook.V1 && s.Namespaced
 	switch {
 	case !resource.Namespaced && rule.NamespaceSelector != nil:
-		return "", fault{"namespaceSelector", fmt.Sprintf("%s are in no namespace; select them by labelSelector or names", rule.Resource)}
+		return "", fault{"namespaceSelector", rule.Resource + " are in no namespace; select them by labelSelector or names"}
 	case !resource.Namespaced:
 		return "", fault{}
 	case !confined:

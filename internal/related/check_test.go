@@ -123,7 +123,7 @@ func TestRulesSelect(t *testing.T) {
 			d.set(test.parent, of(kind, test.form...))
 			d.settle(test.parent)
 			want := kind.Kind + "." + kind.APIVersion() + ":"
-			for _, each := range strings.Fields(test.want) {
+			for each := range strings.FieldsSeq(test.want) {
 				want += " " + each + "="
 			}
 			d.expect(test.parent, want)

@@ -70,7 +70,8 @@ func (f *feed) attach(one *rule) {
 func (f *feed) detach(one *rule) {
 	delete(f.rules, one)
 	for _, selection := range one.narrowest() {
-		if f.wanted[selection]--; f.wanted[selection] == 0 {
+		f.wanted[selection]--
+		if f.wanted[selection] == 0 {
 			delete(f.wanted, selection)
 		}
 	}

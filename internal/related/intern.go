@@ -63,12 +63,14 @@ func (r *Registry) feed(resource object.Resource) *feed {
 
 // part takes a parent from an answer.
 func (r *Registry) part(parent queue.Key, former *answer) {
-	if former.parents.remove(parent); !former.parents.empty() {
+	former.parents.remove(parent)
+	if !former.parents.empty() {
 		return
 	}
 	delete(r.answers, former.key)
 	for _, one := range former.rules {
-		if one.answers.remove(former); one.answers.empty() {
+		one.answers.remove(former)
+		if one.answers.empty() {
 			r.retire(one)
 		}
 	}

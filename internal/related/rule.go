@@ -33,6 +33,20 @@ type rule struct {
 	heard uint64
 }
 
+// places are where the rule is filed, so that an object finds it. One that goes
+// by the labels of namespaces is filed under the namespaces themselves: an object
+// knows no others.
+func (r *rule) places() []place {
+	if r.spaces == nil {
+		return r.pattern.places()
+	}
+	var where []place
+	for name := range r.near {
+		where = append(where, placesOf(name, r.labels)...)
+	}
+	return where
+}
+
 // selects says whether the rule selects the object.
 func (r *rule) selects(o *object.Object) bool {
 	return r.fits(o) && (r.spaces == nil || r.near[o.Namespace()])
@@ -65,11 +79,9 @@ func (r *rule) spaceChanged(c change) {
 	}
 	before := len(r.objects)
 	if near {
-		r.near[name] = true
 		r.takeIn(name)
 	} else {
-		delete(r.near, name)
-		r.objects = r.objects.without(name)
+		r.letGo(name)
 	}
 	if len(r.objects) != before {
 		r.forget()
@@ -77,9 +89,11 @@ func (r *rule) spaceChanged(c change) {
 	}
 }
 
-// takeIn adds what the rule selects in a namespace that it did not select in.
+// takeIn adds what the rule selects in a namespace that has come near.
 func (r *rule) takeIn(namespace string) {
+	r.near[namespace] = true
 	for _, t := range r.now {
+		t.served.file(r, placesOf(namespace, r.labels))
 		for o := range t.view.All() {
 			if o.Namespace() == namespace && r.selects(o) {
 				r.objects.put(namespace, o.Name(), o)
@@ -87,6 +101,14 @@ func (r *rule) takeIn(namespace string) {
 		}
 		r.heard = max(r.heard, t.view.Version())
 	}
+}
+
+func (r *rule) letGo(namespace string) {
+	delete(r.near, namespace)
+	for _, t := range r.now {
+		t.served.remove(r, placesOf(namespace, r.labels))
+	}
+	r.objects = r.objects.without(namespace)
 }
 
 // survey finds the namespaces whose labels match.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,7 +66,7 @@ func (o thing) json(version uint64, bare bool) string {
 // server watches as an API server does: by namespace, name and labels, with
 // objects that come and go as they begin and cease to match.
 type server struct {
-	t    *testing.T
+	t    testing.TB
 	http *httptest.Server
 
 	mu       sync.Mutex
@@ -92,7 +93,7 @@ type watcher struct {
 	lines  chan string
 }
 
-func newServer(t *testing.T) *server {
+func newServer(t testing.TB) *server {
 	t.Helper()
 	s := &server{
 		t: t, version: 1, objects: map[name]thing{}, versions: map[name]uint64{}, watchers: map[*watcher]bool{},
@@ -296,12 +297,7 @@ func (s *server) open() map[string]bool {
 func (s *server) everOpened(path string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, opened := range s.opened {
-		if opened == path {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.opened, path)
 }
 
 // all are the objects there are.
@@ -312,7 +308,7 @@ func (s *server) all() map[name]thing {
 }
 
 // eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
+func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

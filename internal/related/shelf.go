@@ -48,7 +48,7 @@ func union(shelves []shelf) shelf {
 	if len(shelves) == 1 {
 		return shelves[0]
 	}
-	all := shelf(slices.Concat(shelves...))
+	all := slices.Concat(shelves...)
 	slices.SortStableFunc(all, compareObjects)
 	return slices.CompactFunc(all, func(a, b *object.Object) bool { return compareObjects(a, b) == 0 })
 }
