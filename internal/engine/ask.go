@@ -49,6 +49,9 @@ func (r *run) inputOf(parent *object.Object) uint64 {
 	} else {
 		maphash.WriteComparable(&h, essence(parent))
 	}
+	for _, revision := range r.kept {
+		maphash.WriteComparable(&h, revision.Digest())
+	}
 	for _, children := range r.children {
 		maphash.WriteComparable(&h, len(children))
 		for _, child := range children {
@@ -66,11 +69,17 @@ func (r *run) ask(ctx context.Context) error {
 	if r.stance == finalizing {
 		asked = r.program.Finalize
 	}
-	reply, err := asked.Call(ctx, r.request())
+	if err := r.recall(); err != nil {
+		return err
+	}
+	wait := r.askFormer(ctx, asked)
+	reply, err := asked.Call(ctx, r.request(r.parent))
+	wait()
 	if err != nil {
 		return hookFailure(r.asks(), err)
 	}
 	r.reply = reply
+	r.blend()
 	return nil
 }
 
@@ -83,11 +92,11 @@ func (r *run) asks() string {
 }
 
 // request shows the hook what is there, without copying any of it.
-func (r *run) request() *hook.Request {
+func (r *run) request(parent *object.Object) *hook.Request {
 	request := &hook.Request{
 		Controller:      r.program.Object,
-		Parent:          r.parent.JSON(),
-		ParentNamespace: r.parent.Namespace(),
+		Parent:          parent.JSON(),
+		ParentNamespace: parent.Namespace(),
 		Finalizing:      r.stance == finalizing,
 		Related:         r.shown.Groups,
 		Children:        make([]hook.Group, len(r.children)),

@@ -15,6 +15,10 @@ import (
 // there was nothing to do.
 func (r *run) carry(ctx context.Context, todo plan.Plan) error {
 	r.memory.answered = 0
+	kept, err := r.keep(ctx)
+	if err != nil {
+		return err
+	}
 	if !todo.Empty() {
 		if !r.still() {
 			return errMoved
@@ -26,7 +30,10 @@ func (r *run) carry(ctx context.Context, todo plan.Plan) error {
 	for _, same := range todo.Equal {
 		r.memory.agree(same.Observed, same.Desired)
 	}
-	if todo.Empty() {
+	if r.rollout != nil && r.rollout.err != nil {
+		return r.rollout.err
+	}
+	if todo.Empty() && !kept {
 		// After a write the hook is asked about what came of it.
 		r.memory.answered = r.input
 	}

@@ -43,7 +43,7 @@ func (r *run) recognise() error {
 // claiming takes.
 func (r *run) lookAround() ([]plan.Action, error) {
 	var changes []plan.Action
-	r.children = r.children[:0]
+	r.children, r.kept = r.children[:0], r.revisionsOf(r.stored)
 	for _, kind := range r.Controller.children {
 		claim, err := r.family.Claim(kind.rule.Resource, kind.view.Owned(r.stored.UID()), r.orphans(kind))
 		if err != nil {

@@ -32,6 +32,8 @@ type Controller struct {
 	related  *related.Registry
 	parents  *store.View
 	children []kind
+	// revisions is nil where no child has to wait for its turn.
+	revisions *store.View
 	// opened is closed once parents and children are set: handlers run on
 	// other goroutines, maybe before that.
 	opened chan struct{}
@@ -142,6 +144,9 @@ func (c *Controller) watches() []watched {
 	all := []watched{{c.program.Parent, c.parents}}
 	for _, child := range c.children {
 		all = append(all, watched{child.rule.Resource, child.view})
+	}
+	if c.revisions != nil {
+		all = append(all, watched{plan.ControllerRevisions, c.revisions})
 	}
 	return all
 }

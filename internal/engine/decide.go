@@ -15,6 +15,9 @@ func (r *run) decide() (plan.Plan, error) {
 	if err != nil {
 		return plan.Plan{}, hookFailure(r.asks(), malformed(err))
 	}
+	if desired, err = r.revise(desired); err != nil {
+		return plan.Plan{}, err
+	}
 	laid, err := r.family.Lay(r.parent, r.program.Parent, r.reply, r.tools.Now())
 	if err != nil {
 		return plan.Plan{}, hookFailure(r.asks(), &hook.MalformedError{Path: "status", Err: err})

@@ -22,8 +22,9 @@ type Preview struct {
 	// Stored is the parent as it is, Parent the same with the reply laid over.
 	Stored, Parent *object.Object
 	// Claims take in and let go of children, Plan does the rest.
-	Claims, Plan plan.Plan
-	Reply        *hook.Response
+	// Revisions are kept before it does.
+	Claims, Plan, Revisions plan.Plan
+	Reply                   *hook.Response
 }
 
 // errNoParent says that there is nothing to preview.
@@ -85,6 +86,9 @@ func (r *run) preview(ctx context.Context, into *Preview) error {
 	into.Asked, into.Reply = r.asks(), r.reply
 	into.Plan, err = r.decide()
 	into.Parent = r.parent
+	if r.rollout != nil {
+		into.Revisions = r.rollout.writes
+	}
 	return err
 }
 

@@ -157,6 +157,8 @@ const (
 	ReasonPaused       = "Paused"
 	ReasonResumed      = "Resumed"
 	ReasonRequested    = "ReconcileRequested"
+	// ReasonRolloutFailed: the revisions of a parent cannot be told or kept.
+	ReasonRolloutFailed = "RolloutFailed"
 	// ReasonRelatedMissing: a related kind cannot be read.
 	ReasonRelatedMissing = "RelatedMissing"
 )

@@ -29,6 +29,10 @@ type run struct {
 	family         plan.Family
 	// children are the observed children, in the order of the rules.
 	children [][]*object.Object
+	// kept are the stored revisions of the parent, rollout what follows from
+	// them; nil where no child has to wait for its turn.
+	kept    []*object.Object
+	rollout *rollout
 	// shown is what the hook is shown beside the children.
 	shown related.Shown
 	input uint64
@@ -36,6 +40,8 @@ type run struct {
 	asked int
 	// began is how many children there were when the run began.
 	began int
+	// advanced is how many children were moved to the latest revision.
+	advanced int
 }
 
 // reconcile gives one parent its turn.
@@ -131,8 +137,8 @@ func (r *run) finish(ctx context.Context) error {
 
 // unsettled is the error of a hook that never has enough.
 func (r *run) unsettled() error {
-	if r.countChildren() > r.began {
-		// It works in steps, one child after the other.
+	if r.countChildren() > r.began || r.advanced > 0 {
+		// It works in steps, one child after the other; so does a rollout.
 		return errMore
 	}
 	return failed(ReasonUnsettled, fmt.Errorf(

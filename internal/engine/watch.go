@@ -21,6 +21,7 @@ func (c *Controller) watch() {
 		}
 		c.children = append(c.children, kind{rule: rule, view: c.tools.Store.Watch(selection, c.childChanged)})
 	}
+	c.watchRevisions()
 }
 
 // narrowed is the label selector by which the API server may leave out parents:

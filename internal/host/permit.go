@@ -60,14 +60,11 @@ func needsOf(p *engine.Program) []need {
 			all = append(all, need{resource: rule.Resource, verb: "patch"})
 		}
 	}
-	if slices.ContainsFunc(p.Children, func(r plan.Rule) bool { return r.Method.Rolling() }) {
-		all = append(all, verbs(revisions, "list", "watch", "create", "update", "delete")...)
+	if p.Children.Rolling() {
+		all = append(all, verbs(plan.ControllerRevisions, "get", "list", "watch", "create", "update", "delete")...)
 	}
 	return all
 }
-
-// revisions is where rolling updates keep the states that they lead from and to.
-var revisions = object.Resource{Group: "apps", Version: "v1", Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true}
 
 func verbs(resource object.Resource, names ...string) []need {
 	all := make([]need, len(names))

@@ -69,7 +69,7 @@ func (f *Family) concerns(o *object.Object) bool {
 	if f.decorates() {
 		return f.Mark.On(o)
 	}
-	return !slices.ContainsFunc(Marks(), func(key string) bool { return Annotation(o, key) != "" })
+	return !isRevision(o) && !slices.ContainsFunc(Marks(), func(key string) bool { return Annotation(o, key) != "" })
 }
 
 // On says whether an object carries the mark.

@@ -64,6 +64,12 @@ type Revision struct {
 	patch json.RawMessage
 }
 
+// isRevision says that an object is a revision kept by Setpoint. It belongs to a
+// parent, and is no child of it even where the controller has children of the kind.
+func isRevision(o *object.Object) bool {
+	return o.GroupKind() == ControllerRevisions.GroupKind() && o.Labels().Has(ParentUIDLabel)
+}
+
 func (k Revisions) paths() [][]string {
 	if len(k.FieldPaths) == 0 {
 		return [][]string{{"spec"}}

@@ -171,7 +171,7 @@ type archive struct {
 func (a archive) stored(text string) []*object.Object {
 	a.t.Helper()
 	var all []*object.Object
-	for _, one := range strings.Fields(text) {
+	for one := range strings.FieldsSeq(text) {
 		head, list, _ := strings.Cut(one, ":")
 		parent := parse(a.t, strings.Replace(shop, `"b"`, fmt.Sprintf("%q", head[:1]), 1))
 		r, err := a.k.of(parent)

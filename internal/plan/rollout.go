@@ -58,9 +58,9 @@ type Step struct {
 	Desired []Child
 	// Claims are what each former revision still claims.
 	Claims []Claims
-	// Begun is how many children are now brought to the latest revision: when
-	// they are there, and well, there is room for the next.
-	Begun int
+	// Moved is how many children go over to the latest revision now. When they
+	// are there, and well, there is room for the next.
+	Moved int
 	// Progress says how far it is.
 	Progress Progress
 }
@@ -92,7 +92,7 @@ func (r *Rollout) Step() (Step, error) {
 		if wanted, known := c.desired(); known {
 			step.Desired = append(step.Desired, wanted)
 		}
-		step.Begun += count(c.begun)
+		step.Moved += count(c.moved)
 	}
 	step.Progress = progressOf(lines)
 	return step, nil

@@ -18,8 +18,9 @@ type candidate struct {
 	unwell string
 	// differs says that it is not as its own revision wants it.
 	differs bool
-	// begun says that it is now brought to the latest revision, or back to it.
-	begun bool
+	// moved says that it goes over to the latest revision now, begun that it
+	// does, or is brought back to that, or created.
+	moved, begun bool
 }
 
 // candidate looks at one child. One that needs no change to be as the latest
@@ -121,4 +122,4 @@ func (l *line) advance() {
 // disturbed says that the child is not to be counted on for now.
 func (c *candidate) disturbed() bool { return c.unwell != "" || c.differs }
 
-func (c *candidate) move() { c.former, c.begun = -1, true }
+func (c *candidate) move() { c.former, c.moved, c.begun = -1, true, true }

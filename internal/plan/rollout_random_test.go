@@ -290,18 +290,18 @@ func (w *world) happen() {
 		if child.Kind() != webs.Kind {
 			continue
 		}
-		switch {
+		switch fate := w.IntN(12); {
 		case child.Deleting():
-			if w.IntN(2) == 0 {
+			if fate < 6 {
 				delete(w.children, idOf(child))
 			}
-		case w.IntN(12) == 0:
+		case fate == 0:
 			w.tell("deleted by others: %s", child.Name())
 			delete(w.children, idOf(child))
-		case w.IntN(12) == 0:
+		case fate == 1:
 			w.tell("edited by others: %s", child.Name())
 			w.put(child, "spec.image", `"foreign"`, "metadata.generation", fmt.Sprint(child.Generation()+1))
-		case w.IntN(3) > 0:
+		case fate < 9:
 			w.becomes(child, w.IntN(6) > 0)
 		}
 	}
