@@ -12,9 +12,17 @@ import (
 type choice struct {
 	value   string
 	allowed []string
+	// aliases are further words for what is allowed, not shown.
+	aliases map[string]string
 }
 
 func oneOf(allowed ...string) *choice { return &choice{value: allowed[0], allowed: allowed} }
+
+// also accepts further words for what is allowed, which help does not show.
+func (c *choice) also(aliases map[string]string) *choice {
+	c.aliases = aliases
+	return c
+}
 
 // String, Set and Type make it a flag value.
 func (c *choice) String() string { return c.value }
@@ -24,6 +32,9 @@ func (c *choice) Type() string { return strings.Join(c.allowed, "|") }
 
 // Set refuses what is not allowed.
 func (c *choice) Set(value string) error {
+	if word, known := c.aliases[value]; known {
+		value = word
+	}
 	if !slices.Contains(c.allowed, value) {
 		return fmt.Errorf("must be one of %s", strings.Join(c.allowed, ", "))
 	}

@@ -5,13 +5,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/klog/v2"
+)
+
+// What a LeaderElection has where it says nothing.
+const (
+	DefaultLeaseDuration = 10 * time.Second
+	DefaultRenewDeadline = 7 * time.Second
+	DefaultRetryPeriod   = time.Second
 )
 
 // LeaderElection says which of several Setpoints works. The others stand by:
@@ -23,33 +32,48 @@ import (
 type LeaderElection struct {
 	// Enabled has them elect one; else each works.
 	Enabled bool
-	// Name and Namespace of the Lease by which they do; "setpoint" and the
-	// Namespace of the Options if empty.
+	// Name and Namespace of the Lease by which they do. If empty, the Namespace
+	// is that of the Options, and the Name "setpoint", with a digest of the
+	// Selector if there is one: those that run others of the controllers must
+	// not stand by for this one.
 	Name, Namespace string
 	// Identity tells this one from the others; the name of the machine and a
 	// random text if empty.
 	Identity string
-	// LeaseDuration is how long the others wait for a leader that is silent; 10s
-	// if zero. Whole seconds.
+	// LeaseDuration is how long the others wait for a leader that is silent; the
+	// default if zero. Whole seconds.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long a leader goes on that cannot renew its lease; 7s
-	// if zero. What is then left of the LeaseDuration is its time to stop.
+	// RenewDeadline is how long a leader goes on that cannot renew its lease; the
+	// default if zero. What is then left of the LeaseDuration is its time to stop.
 	RenewDeadline time.Duration
-	// RetryPeriod is how often leaders renew and the others look; 1s if zero.
+	// RetryPeriod is how often leaders renew and the others look; the default if
+	// zero.
 	RetryPeriod time.Duration
 }
 
-func (e LeaderElection) withDefaults(namespace string) LeaderElection {
-	e.Name = cmp.Or(e.Name, "setpoint")
-	e.Namespace = cmp.Or(e.Namespace, namespace)
-	e.LeaseDuration = cmp.Or(e.LeaseDuration, 10*time.Second)
-	e.RenewDeadline = cmp.Or(e.RenewDeadline, 7*time.Second)
-	e.RetryPeriod = cmp.Or(e.RetryPeriod, time.Second)
+func (e LeaderElection) withDefaults(o Options) LeaderElection {
+	e.Name = cmp.Or(e.Name, leaseName(o.Selector))
+	e.Namespace = cmp.Or(e.Namespace, o.Namespace)
+	e.LeaseDuration = cmp.Or(e.LeaseDuration, DefaultLeaseDuration)
+	e.RenewDeadline = cmp.Or(e.RenewDeadline, DefaultRenewDeadline)
+	e.RetryPeriod = cmp.Or(e.RetryPeriod, DefaultRetryPeriod)
 	if e.Identity == "" {
 		machine, _ := os.Hostname() // Without it, the random part is enough.
 		e.Identity = machine + "_" + string(uuid.NewUUID())
 	}
 	return e
+}
+
+func leaseName(selector string) string {
+	if parsed, err := labels.Parse(selector); err == nil {
+		selector = parsed.String()
+	}
+	if selector == "" {
+		return "setpoint"
+	}
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(selector)) // A hash takes everything.
+	return fmt.Sprintf("setpoint-%08x", sum.Sum32())
 }
 
 func (e LeaderElection) check() error {

@@ -19,7 +19,7 @@ import (
 // clean stop and within 15 of a crash. A candidate looks again after a retry
 // period that is stretched by up to 1.2 of itself.
 func TestATakeoverIsAsQuickAsPromised(t *testing.T) {
-	e := LeaderElection{Enabled: true}.withDefaults("here")
+	e := LeaderElection{Enabled: true}.withDefaults(Options{Namespace: "here"})
 	if err := e.check(); err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +34,19 @@ func TestATakeoverIsAsQuickAsPromised(t *testing.T) {
 	if e.grace() < time.Second {
 		t.Errorf("a leader has %s to stop", e.grace())
 	}
-	if e.Name != "setpoint" || e.Namespace != "here" || e.Identity == (LeaderElection{}).withDefaults("").Identity {
+	if e.Name != "setpoint" || e.Namespace != "here" || e.Identity == (LeaderElection{}).withDefaults(Options{}).Identity {
 		t.Errorf("%+v", e)
+	}
+}
+
+// Two that run different controllers must not stand by for each other.
+func TestALeaseIsForOneSelection(t *testing.T) {
+	name := func(selector string) string { return LeaderElection{}.withDefaults(Options{Selector: selector}).Name }
+	if name("team=web") == name("team=shop") || name("team=web") == name("") {
+		t.Errorf("%q has the lease %s", "team=web", name("team=web"))
+	}
+	if name("a=b,c=d") != name("c = d, a=b") {
+		t.Error("two ways to write a selector have two leases")
 	}
 }
 
@@ -46,11 +57,11 @@ func TestLeaseDurationsAreChecked(t *testing.T) {
 		"longer than 1.2 retry periods":      {RetryPeriod: 2 * time.Second, RenewDeadline: 2 * time.Second},
 	} {
 		e.Enabled = true
-		if err := e.withDefaults("").check(); err == nil || !strings.Contains(err.Error(), want) {
+		if err := e.withDefaults(Options{}).check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", e, err, want)
 		}
 		e.Enabled = false
-		if err := e.withDefaults("").check(); err != nil {
+		if err := e.withDefaults(Options{}).check(); err != nil {
 			t.Errorf("nobody is elected, and yet: %v", err)
 		}
 	}

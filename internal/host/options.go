@@ -68,7 +68,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.Namespace = cmp.Or(o.Namespace, "default")
-	o.LeaderElection = o.LeaderElection.withDefaults(o.Namespace)
+	o.LeaderElection = o.LeaderElection.withDefaults(o)
 	o.Workers = cmp.Or(o.Workers, 32)
 	o.ApplyStrategy = cmp.Or(o.ApplyStrategy, string(plan.Merge))
 	o.FieldManager = cmp.Or(o.FieldManager, "metacontroller")

@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+)
+
+var update = flag.Bool("update", false, "write docs/flags.md anew")
+
+// docs/flags.md holds what help prints, and the table of old and new flags.
+func TestFlagsAreDocumented(t *testing.T) {
+	const file = "../../docs/flags.md"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := string(text)
+	for name, content := range map[string]string{"run": help(t, "run"), "former": formerTable()} {
+		want = between(t, want, "<!-- "+name+" -->\n", "<!-- end of "+name+" -->", content)
+	}
+	if want == string(text) {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s is not what help says: go test ./internal/cli -run %s -update", file, t.Name())
+	}
+	if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func between(t *testing.T, text, from, to, content string) string {
+	t.Helper()
+	before, rest, found := strings.Cut(text, from)
+	_, after, alsoFound := strings.Cut(rest, to)
+	if !found || !alsoFound {
+		t.Fatalf("no place between %q and %q", from, to)
+	}
+	return before + from + content + to + after
+}
+
+func help(t *testing.T, command string) string {
+	t.Helper()
+	var out bytes.Buffer
+	p := &program{stdout: &out, stderr: &out, stdin: strings.NewReader("")}
+	if code := p.execute(t.Context(), []string{command, "--help"}); code != codeOK {
+		t.Fatal(out.String())
+	}
+	return "```\n" + out.String() + "```\n"
+}
+
+func formerTable() string {
+	var table strings.Builder
+	fmt.Fprintln(&table, "| Metacontroller | Setpoint | |\n|---|---|---|")
+	for _, name := range []string{"kubeconfig", "workers", "events-qps", "events-burst"} {
+		fmt.Fprintf(&table, "| `--%s` | `--%[1]s` | |\n", name)
+	}
+	fmt.Fprintln(&table, "| `--apply-strategy` | `--apply-strategy` | `dynamic-apply` is `merge`, `server-side-apply` is `server-side`; the old words are understood |")
+	for _, old := range formerFlags() {
+		now := "–"
+		if old.now != "" {
+			now = "`--" + old.now + "`"
+		}
+		fmt.Fprintf(&table, "| `--%s` | %s | %s |\n", old.name, now, old.why)
+	}
+	return table.String()
+}
+
+// Every flag of the released Metacontroller is understood.
+func TestAllFormerFlagsAreKnown(t *testing.T) {
+	set := parsed(t).set
+	for _, name := range []string{
+		"kubeconfig", "discovery-interval", "cache-flush-interval", "metrics-address", "client-go-qps", "client-go-burst", "workers",
+		"events-qps", "events-burst", "pprof-address", "leader-election", "leader-election-resource-lock", "leader-election-namespace",
+		"leader-election-id", "health-probe-bind-address", "target-label-selector", "apply-strategy", "apply-strategy-ssa-field-manager",
+		"zap-devel", "zap-encoder", "zap-log-level", "zap-stacktrace-level", "zap-time-encoding",
+	} {
+		if set.Lookup(name) == nil {
+			t.Errorf("--%s is not", name)
+		}
+	}
+}
+
+func parsed(t *testing.T, args ...string) *runFlags {
+	t.Helper()
+	f := newRunFlags()
+	c := (&program{}).root()
+	f.register(c)
+	if err := c.ParseFlags(args); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestFormerFlags(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		// flag and value are what is set, note what a user is told.
+		flag, value, note string
+	}{
+		{args: []string{"--discovery-interval=20s"}, note: "--discovery-interval: not needed: a kind is looked up when a controller names it, and when its definition changes"},
+		{args: []string{"--cache-flush-interval=30m"}, flag: "resync-period", value: "30m0s", note: "--cache-flush-interval: --resync-period=30m"},
+		{args: []string{"--metrics-address", ":9999"}, flag: "address", value: ":9999", note: "--metrics-address: --address=:9999"},
+		{args: []string{"--metrics-address=0"}, flag: "address", value: "", note: "--metrics-address: --address="},
+		{args: []string{"--client-go-qps=100"}, flag: "kube-api-qps", value: "100", note: "--client-go-qps: --kube-api-qps=100"},
+		{args: []string{"--client-go-burst=200"}, flag: "kube-api-burst", value: "200", note: "--client-go-burst: --kube-api-burst=200"},
+		{args: []string{"--pprof-address=:6060"}, flag: "profiling", value: "false", note: "--pprof-address: not opened: --profiling serves profiles at --address"},
+		{args: []string{"--leader-election"}, flag: "leader-elect", value: "true", note: "--leader-election: --leader-elect=true"},
+		{args: []string{"--leader-election=false"}, flag: "leader-elect", value: "false", note: "--leader-election: --leader-elect=false"},
+		{args: []string{"--leader-election-id=metacontroller"}, flag: "leader-elect-resource-name", value: "metacontroller", note: "--leader-election-id: --leader-elect-resource-name=metacontroller"},
+		{args: []string{"--health-probe-bind-address=:8081"}, flag: "health-address", value: ":8081", note: "--health-probe-bind-address: --health-address=:8081"},
+		{args: []string{"--target-label-selector=a=b"}, flag: "selector", value: "a=b", note: "--target-label-selector: --selector=a=b"},
+		{args: []string{"--target-label-selector=a=b", "--selector=c=d"}, flag: "selector", value: "c=d", note: "--target-label-selector: overruled by --selector"},
+		{args: []string{"--apply-strategy=server-side-apply"}, flag: "apply-strategy", value: "server-side"},
+		{args: []string{"--apply-strategy=dynamic-apply"}, flag: "apply-strategy", value: "merge"},
+		{args: []string{"--apply-strategy-ssa-field-manager=me"}, flag: "field-manager", value: "me", note: "--apply-strategy-ssa-field-manager: --field-manager=me"},
+		{args: []string{"--zap-log-level=4"}, flag: "log-level", value: "info", note: "--zap-log-level: --log-level=info"},
+		{args: []string{"--zap-log-level=5"}, flag: "log-level", value: "debug", note: "--zap-log-level: --log-level=debug"},
+		{args: []string{"--zap-log-level=error"}, flag: "log-level", value: "error", note: "--zap-log-level: --log-level=error"},
+		{args: []string{"--zap-log-level=panic"}, flag: "log-level", value: "error", note: "--zap-log-level: --log-level=error"},
+		{args: []string{"--zap-devel"}, flag: "log-level", value: "debug", note: "--zap-devel: --log-level=debug"},
+		{args: []string{"--zap-encoder=json"}, flag: "log-format", value: "json", note: "--zap-encoder: --log-format=json"},
+		{args: []string{"--zap-encoder=console"}, flag: "log-format", value: "text", note: "--zap-encoder: --log-format=text"},
+	} {
+		f := parsed(t, c.args...)
+		notes, err := f.adopt()
+		if err != nil {
+			t.Errorf("%q: %v", c.args, err)
+			continue
+		}
+		if c.flag != "" && f.set.Lookup(c.flag).Value.String() != c.value {
+			t.Errorf("%q: --%s is %q, want %q", c.args, c.flag, f.set.Lookup(c.flag).Value, c.value)
+		}
+		var told []string
+		for _, note := range notes {
+			told = append(told, note.flag+": "+note.now)
+		}
+		if got := strings.Join(told, "\n"); got != c.note {
+			t.Errorf("%q: told %q, want %q", c.args, got, c.note)
+		}
+	}
+}
+
+func TestFormerFlagsAreChecked(t *testing.T) {
+	for _, c := range []struct{ arg, want string }{
+		{"--zap-log-level=loud", `--zap-log-level: "loud" is none of debug, info, error, panic, nor a number above 0`},
+		{"--zap-encoder=xml", `--zap-encoder: "xml" is none of json, console`},
+		{"--client-go-qps=many", `--client-go-qps "many": strconv.ParseFloat: parsing "many": invalid syntax`},
+		{"--leader-election=perhaps", `--leader-election "perhaps": must be one of auto, true, false`},
+	} {
+		if _, err := parsed(t, c.arg).adopt(); err == nil || err.Error() != c.want {
+			t.Errorf("%s: %v, want %s", c.arg, err, c.want)
+		}
+	}
+}
+
+// What a flag says reaches the host: no flag is forgotten on the way.
+func TestEveryFlagIsHeard(t *testing.T) {
+	values := map[string]string{"crds": "skip", "leader-elect": "true", "apply-strategy": "server-side", "profiling": "true"}
+	told := func(args ...string) string {
+		o := parsed(t, args...).options(reached{Config: &rest.Config{}})
+		return fmt.Sprintf("%+v", o)
+	}
+	elsewhere := []string{"kubeconfig", "context", "log-format", "log-level", "help"}
+	parsed(t).set.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || slices.Contains(elsewhere, f.Name) {
+			return
+		}
+		value := values[f.Name]
+		switch f.Value.Type() {
+		case "string":
+			value = "something"
+		case "int", "float32":
+			value = "7"
+		case "duration":
+			value = "7m"
+		}
+		if told("--"+f.Name+"="+value) == told() {
+			t.Errorf("--%s=%s changes nothing", f.Name, value)
+		}
+	})
+}
+
+func TestLeadersAreElectedInsideACluster(t *testing.T) {
+	for _, c := range []struct {
+		args   []string
+		inside bool
+		want   bool
+	}{
+		{nil, true, true},
+		{nil, false, false},
+		{[]string{"--leader-elect=false"}, true, false},
+		{[]string{"--leader-elect"}, false, true},
+	} {
+		o := parsed(t, c.args...).options(reached{Config: &rest.Config{}, inside: c.inside})
+		if o.LeaderElection.Enabled != c.want {
+			t.Errorf("%q, inside %v: %v", c.args, c.inside, o.LeaderElection.Enabled)
+		}
+	}
+}
+
+func TestNamespaceOfThePod(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "mine")
+	if o := parsed(t).options(reached{Config: &rest.Config{}}); o.Namespace != "mine" {
+		t.Error(o.Namespace)
+	}
+	if o := parsed(t, "--namespace=other").options(reached{Config: &rest.Config{}}); o.Namespace != "other" {
+		t.Error(o.Namespace)
+	}
+}

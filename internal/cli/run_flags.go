@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// runFlags are what `setpoint run` can be told.
+type runFlags struct {
+	cluster       clusterFlags
+	qps           float32
+	burst         int
+	namespace     string
+	selector      string
+	crds          *choice
+	elect         *choice
+	election      host.LeaderElection
+	workers       int
+	resync        time.Duration
+	apply         *choice
+	manager       string
+	eventsQPS     float32
+	eventsBurst   int
+	address       string
+	healthAddress string
+	profiling     bool
+	logFormat     *choice
+	logLevel      *choice
+
+	// set are the flags of the command, former those of Metacontroller that
+	// were given.
+	set    *pflag.FlagSet
+	former *former
+}
+
+// Values of --leader-elect and --apply-strategy.
+const (
+	auto   = "auto"
+	yes    = "true"
+	no     = "false"
+	merge  = "merge"
+	server = "server-side"
+)
+
+func newRunFlags() *runFlags {
+	return &runFlags{
+		crds:      oneOf("install", "skip"),
+		elect:     oneOf(auto, yes, no),
+		apply:     oneOf(merge, server).also(formerStrategies()),
+		logFormat: oneOf("text", "json"),
+		logLevel:  oneOf("info", "debug", "warn", "error"),
+	}
+}
+
+// register adds the flags in the order in which help shows them.
+func (f *runFlags) register(c *cobra.Command) {
+	f.set = c.Flags()
+	f.set.SortFlags = false
+	f.cluster.register(c)
+	f.set.StringVar(&f.namespace, "namespace", "", "`namespace` of Setpoint itself, for its lease and the like; $POD_NAMESPACE, else the pod's own, else default")
+	f.set.StringVarP(&f.selector, "selector", "l", "", "`labels` of the controllers to run, such as team=web; all if empty")
+	f.crds.flag(c, "crds", "", "install or upgrade the definitions of our kinds, or leave that to others")
+	f.registerElection(c)
+	f.registerWork(c)
+	f.registerLimits()
+	f.registerServing(c)
+	f.former = registerFormer(f.set)
+}
+
+func (f *clusterFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster")
+	c.Flags().StringVar(&f.context, "context", "", "`name` of the context in the kubeconfig to use")
+}
+
+func (f *runFlags) registerElection(c *cobra.Command) {
+	f.elect.flag(c, "leader-elect", "", "let one of several lead; auto does so inside a cluster")
+	f.set.Lookup("leader-elect").NoOptDefVal = yes
+	f.set.StringVar(&f.election.Name, "leader-elect-resource-name", "", "`name` of the lease by which they do; setpoint if empty, with a digest of --selector if there is one")
+	f.set.StringVar(&f.election.Namespace, "leader-elect-resource-namespace", "", "`namespace` of that lease; the one of --namespace if empty")
+	f.set.DurationVar(&f.election.LeaseDuration, "leader-elect-lease-duration", host.DefaultLeaseDuration, "how long the others wait for a silent leader")
+	f.set.DurationVar(&f.election.RenewDeadline, "leader-elect-renew-deadline", host.DefaultRenewDeadline, "how long a leader goes on that cannot renew its lease")
+	f.set.DurationVar(&f.election.RetryPeriod, "leader-elect-retry-period", host.DefaultRetryPeriod, "how often leaders renew and the others look")
+}
+
+func (f *runFlags) registerWork(c *cobra.Command) {
+	f.set.IntVar(&f.workers, "workers", 32, "how many objects of one controller are worked on at once")
+	f.set.DurationVar(&f.resync, "resync-period", 0, "ask the hooks about every object at least this often; 0 leaves that to the controllers")
+	f.apply.flag(c, "apply-strategy", "", "how controllers of metacontroller.k8s.io write children; those of setpoint.dev say it themselves")
+	f.set.StringVar(&f.manager, "field-manager", "metacontroller", "`name` of the manager whose fields those are, written server-side")
+}
+
+func (f *runFlags) registerLimits() {
+	f.set.Float32Var(&f.qps, "kube-api-qps", 0, "most requests to the API server in a second, on average; 0 leaves the limit to the server")
+	f.set.IntVar(&f.burst, "kube-api-burst", 0, "most requests at once; twice the --kube-api-qps if 0")
+	f.set.Float32Var(&f.eventsQPS, "events-qps", 0.05, "most Events about one object in a second, on average")
+	f.set.IntVar(&f.eventsBurst, "events-burst", 25, "most Events about one object at once")
+}
+
+func (f *runFlags) registerServing(c *cobra.Command) {
+	f.set.StringVar(&f.address, "address", ":8080", "`address` where /healthz, /readyz and /metrics are served; empty for nowhere")
+	f.set.StringVar(&f.healthAddress, "health-address", "", "one more `address` for /healthz and /readyz alone")
+	f.set.BoolVar(&f.profiling, "profiling", false, "serve Go's profiles at --address too, under /debug/pprof")
+	f.logFormat.flag(c, "log-format", "", "how log lines are written")
+	f.logLevel.flag(c, "log-level", "", "the least that is logged")
+}
+
+// check refuses what makes no sense, by the name of the flag.
+func (f *runFlags) check() error {
+	if f.workers < 1 {
+		return fmt.Errorf("--workers must be at least 1, not %d", f.workers)
+	}
+	if _, err := labels.Parse(f.selector); err != nil {
+		return fmt.Errorf("--selector: %w", err)
+	}
+	for _, negative := range []struct {
+		flag string
+		is   bool
+	}{
+		{"kube-api-qps", f.qps < 0},
+		{"kube-api-burst", f.burst < 0},
+		{"events-qps", f.eventsQPS < 0},
+		{"events-burst", f.eventsBurst < 0},
+		{"resync-period", f.resync < 0},
+	} {
+		if negative.is {
+			return fmt.Errorf("--%s must not be negative", negative.flag)
+		}
+	}
+	return nil
+}
+
+// options are what a host is told.
+func (f *runFlags) options(cluster reached) host.Options {
+	o := host.Options{
+		Config: cluster.Config, ClientQPS: f.qps, ClientBurst: f.burst,
+		Namespace: cmp.Or(f.namespace, podNamespace()), Selector: f.selector, SkipCRDs: f.crds.value == "skip",
+		LeaderElection: f.election,
+		Workers:        f.workers, Resync: f.resync, ApplyStrategy: string(plan.Merge), FieldManager: f.manager,
+		EventsQPS: f.eventsQPS, EventsBurst: f.eventsBurst,
+		Address: f.address, HealthAddress: f.healthAddress, Profiling: f.profiling,
+		Version: readVersion().Version,
+	}
+	if f.apply.value == server {
+		o.ApplyStrategy = string(plan.ServerSide)
+	}
+	o.LeaderElection.Enabled = f.elect.value == yes || f.elect.value == auto && cluster.inside
+	return o
+}
