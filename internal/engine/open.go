@@ -34,6 +34,7 @@ func (c *Controller) runFor(item queue.Item, parent *object.Object) *run {
 		Generated:   c.program.GenerateSelector,
 		LastApplied: c.program.LastApplied,
 		Outline:     c.program.Outline,
+		Manager:     c.program.Manager,
 		Mark:        c.program.Mark,
 	}
 	return r

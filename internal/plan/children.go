@@ -66,22 +66,34 @@ func (f *Family) change(before *object.Object, child Child, digest uint64) (Acti
 	action := Action{Resource: child.Rule.Resource, Ref: child.Object.Ref(), Before: before, Desired: digest}
 	switch {
 	case before == nil:
-		return f.create(action, child.Object)
+		return f.create(action, child)
+	case child.Rule.Method == Recreate && (child.Rule.Strategy == ServerSide || noteOf(before).verb != ""):
+		return f.recreateServerSide(action, child.Object)
 	case child.Rule.Method == Recreate:
 		return f.recreate(action, child.Object)
+	case child.Rule.Strategy == ServerSide:
+		return f.serverSide(action, child.Object)
 	}
 	return f.update(action, child.Object)
 }
 
-func (f *Family) create(action Action, desired *object.Object) (Action, error) {
-	w, err := f.wishOf(desired)
+func (f *Family) create(action Action, child Child) (Action, error) {
+	w, err := f.wishOf(child.Object)
+	if err != nil {
+		return Action{}, err
+	}
+	if child.Rule.Strategy == ServerSide {
+		action.Manager = f.Manager
+		err = f.noteCreated(w)
+	} else {
+		f.note(w.fields, w.text)
+	}
 	if err != nil {
 		return Action{}, err
 	}
 	if w.status != nil {
 		w.fields["status"] = w.status
 	}
-	f.note(w.fields, w.text)
 	own(w.fields, f.Parent)
 	action.After, err = objectOf(w.fields)
 	action.Verb, action.Reason = Create, "missing"
@@ -91,7 +103,12 @@ func (f *Family) create(action Action, desired *object.Object) (Action, error) {
 // update plans to bring a child in line. That the server drops a value which
 // says nothing is not taken for granted: sending it once more does no harm,
 // and the caller knows by Settled that it was.
+//
+// A child to which the server applied another wish comes here in the next turn.
 func (f *Family) update(action Action, desired *object.Object) (Action, error) {
+	if before, err := f.appliedBefore(action.Before, desired); err != nil || before {
+		return f.finishServerSide(action, desired)
+	}
 	m, err := f.merged(action.Before, desired, merger{keys: childKeys, outlined: f.Outline})
 	if err != nil {
 		return Action{}, err
@@ -111,14 +128,16 @@ func (f *Family) update(action Action, desired *object.Object) (Action, error) {
 
 // recreate plans to delete a child that differs. It wants more certainty than
 // update: neither a value that says nothing nor a memory that differs is worth
-// an object.
+// an object, and neither is one that the server writes in another way.
 func (f *Family) recreate(action Action, desired *object.Object) (Action, error) {
 	m, err := f.merged(action.Before, desired, merger{keys: childKeys, forgiving: true, outlined: f.Outline})
 	if err != nil || m.where == "" || f.asCreated(action.Before, m) {
 		return Action{}, err
 	}
-	action.Verb, action.Desired, action.Where, action.Reason = Delete, 0, m.where, m.where+" differs"
-	return action, nil
+	f.note(m.fields, m.text)
+	action.Verb, action.Try, action.Where, action.Reason = Delete, Update, m.where, m.where+" differs"
+	action.After, err = objectOf(m.fields)
+	return action, err
 }
 
 // asCreated says that the spec of a child is still what the server made of this
@@ -147,12 +166,16 @@ func (f *Family) merged(observed, desired *object.Object, by merger) (merged, er
 	if err != nil {
 		return merged{}, err
 	}
-	last := f.lastApplied(have)
+	last, key := f.lastApplied(have)
+	if noteOf(observed).verb != "" {
+		// The server applied fields of these names; see update.
+		last, key = want.memory, Applied
+	}
 	m := merged{fields: by.objects(have, last, want.fields), text: want.text}
 	keepSystemFields(m.fields, have)
 	mergeOwners(m.fields, have, last, want.fields)
 	m.where = difference(have, m.fields)
-	m.noted = difference(last, want.memory) == ""
+	m.noted = key == f.LastApplied && difference(last, want.memory) == ""
 	return m, nil
 }
 

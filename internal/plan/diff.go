@@ -151,11 +151,10 @@ func both[T map[string]any | []any](before, after value) ([2]T, bool) {
 }
 
 func (v value) text() json.RawMessage {
-	if !v.given {
+	text, err := json.Marshal(v.of)
+	if !v.given || err != nil {
 		return nil
 	}
-	// What came out of JSON goes into it.
-	text, _ := json.Marshal(v.of)
 	return text
 }
 

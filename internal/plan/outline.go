@@ -30,10 +30,7 @@ func outlineObject(members map[string]any, isItem bool) map[string]any {
 // outlineList keeps of each item what outline keeps of it, and by what it is told
 // apart, if they all are.
 func outlineList(list []any) []any {
-	apart := slices.ContainsFunc(childKeys, func(k itemKey) bool {
-		_, fits := k.index(list)
-		return fits
-	})
+	apart := tellApart(list)
 	items := make([]any, len(list))
 	for i, item := range list {
 		members, isObject := item.(map[string]any)
@@ -44,6 +41,14 @@ func outlineList(list []any) []any {
 		items[i] = outline(item)
 	}
 	return items
+}
+
+// tellApart says that some key tells the items of a list apart.
+func tellApart(list []any) bool {
+	return slices.ContainsFunc(childKeys, func(k itemKey) bool {
+		_, fits := k.index(list)
+		return fits
+	})
 }
 
 // identifies says whether a field may tell the items of a list apart.

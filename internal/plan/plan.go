@@ -99,11 +99,15 @@ type Action struct {
 	Ref object.Ref
 	// Before is the observed object; nil for Create.
 	Before *object.Object
-	// After is the object to send: for Apply those fields of it that are desired,
-	// for Delete nothing.
+	// After is the object to send: for Apply those fields of it that are desired.
+	// For Delete there is one only if Try is set.
 	After *object.Object
+	// Try says of a Delete how After is tried first, by Update or by Apply: if it
+	// turns out to leave the object as it is, it is carried out instead. What the
+	// server would not let be created anew is not deleted either.
+	Try Verb
 	// Desired is the digest of the desired child this action brings about;
-	// 0 for Delete, Adopt and Release.
+	// 0 for Adopt, Release and a Delete without Try.
 	Desired uint64
 	// Where is the path of the first field that differs, such as "spec.image";
 	// "" where the action is not about a difference.
@@ -112,6 +116,8 @@ type Action struct {
 	Reason string
 	// Manager is the field manager to write as; that of the writer if empty.
 	Manager string
+	// TakeOver is what comes before an Apply, or nil.
+	TakeOver *TakeOver
 }
 
 // Plan is a list of writes in stages: the actions of one stage may be carried

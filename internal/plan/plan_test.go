@@ -205,7 +205,7 @@ func describe(t *testing.T, p Plan) string {
 	}
 	for _, stage := range p.Stages {
 		for _, action := range stage {
-			if action.After != nil {
+			if action.After != nil && action.Verb != Delete {
 				text += "---\n" + sent(t, action.After)
 			}
 		}

@@ -153,7 +153,7 @@ func (s scene) outcome(step Step) string {
 	for _, stage := range p.Stages {
 		for _, action := range stage {
 			does[action.Ref.Name] = "d"
-			if action.After != nil {
+			if action.Verb != Delete {
 				does[action.Ref.Name] = strings.Trim(string(action.After.Field("spec", "image")), `"`)
 			}
 		}

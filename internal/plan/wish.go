@@ -15,13 +15,25 @@ import (
 var system = []string{"selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
 	"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"}
 
-// memories are the annotations in which controllers of either group remember
-// what they applied to a child.
-var memories = []string{"metacontroller.k8s.io/last-applied-configuration", "setpoint.dev/applied-fields", Applied}
-
 // Applied is the annotation by which server-side apply notices that a field was
 // dropped from the wish.
 const Applied = "setpoint.dev/applied"
+
+// memories are the annotations in which controllers remember what they applied
+// to a child, whatever their group and strategy.
+var memories = []string{Applied, "metacontroller.k8s.io/last-applied-configuration", "setpoint.dev/applied-fields"}
+
+// memories are the annotations that remember a wish of a merge, the family's own
+// first: the child may have been another controller's.
+func (f *Family) memories() []string {
+	keys := []string{f.LastApplied}
+	for _, key := range memories[1:] {
+		if key != f.LastApplied {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
 
 // wish is what a desired child asks for.
 type wish struct {
@@ -60,8 +72,7 @@ func (f *Family) strip(fields map[string]any) {
 	delete(fields, "status")
 	metadata, _ := fields["metadata"].(map[string]any)
 	maps.DeleteFunc(metadata, func(name string, _ any) bool { return slices.Contains(system, name) })
-	if annotations, _ := metadata["annotations"].(map[string]any); annotations[f.LastApplied] != nil {
-		delete(annotations, f.LastApplied)
+	if annotations, _ := metadata["annotations"].(map[string]any); f.forget(annotations) {
 		removeIfEmpty(metadata, "annotations", len(annotations))
 	}
 	if owners, isList := metadata["ownerReferences"].([]any); isList {
@@ -69,6 +80,17 @@ func (f *Family) strip(fields map[string]any) {
 		metadata["ownerReferences"] = owners
 		removeIfEmpty(metadata, "ownerReferences", len(owners))
 	}
+}
+
+// forget removes from annotations what controllers remember in them, and says
+// whether there was anything.
+func (f *Family) forget(annotations map[string]any) bool {
+	before := len(annotations)
+	delete(annotations, f.LastApplied)
+	for _, key := range memories {
+		delete(annotations, key)
+	}
+	return len(annotations) < before
 }
 
 func removeIfEmpty(members map[string]any, name string, length int) {
@@ -92,28 +114,42 @@ func others(owners []any, parent string) []any {
 	return kept
 }
 
-// lastApplied is what the observed object says was applied to it; nothing where
-// the annotation is missing or was spoilt by hand.
-func (f *Family) lastApplied(observed map[string]any) map[string]any {
-	metadata, _ := observed["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	text, _ := annotations[f.LastApplied].(string)
-	last, err := tree([]byte(text))
-	if err != nil {
-		return nil
+// lastApplied is what the observed object says was applied to it by a merge, and
+// the annotation that says so; nothing where that is missing or was spoilt by
+// hand.
+func (f *Family) lastApplied(observed map[string]any) (last map[string]any, key string) {
+	annotations, _ := member(observed, "metadata", "annotations").(map[string]any)
+	for _, key := range f.memories() {
+		text, _ := annotations[key].(string)
+		if last, err := tree([]byte(text)); err == nil {
+			f.strip(last)
+			return last, key
+		}
 	}
-	f.strip(last)
-	return last
+	return nil, ""
 }
 
-// note writes what is being applied into the object's annotation.
+// note writes what is being applied into the object's annotation, in place of
+// whatever was remembered before.
 func (f *Family) note(fields map[string]any, applied string) {
 	metadata := fields["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	noted := make(map[string]any, len(annotations)+1)
-	maps.Copy(noted, annotations)
-	noted[f.LastApplied] = applied
+	noted := maps.Clone(annotations)
+	f.forget(noted)
 	metadata["annotations"] = noted
+	annotate(fields, f.LastApplied, applied)
+}
+
+// annotate sets an annotation. The annotations there are must be the caller's to
+// change.
+func annotate(fields map[string]any, key, value string) {
+	metadata := fields["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if annotations == nil {
+		annotations = map[string]any{}
+		metadata["annotations"] = annotations
+	}
+	annotations[key] = value
 }
 
 // tree decodes a JSON object; integers stay integers.

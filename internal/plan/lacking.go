@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// lackingOf is the path of the first field of an object that is desired and is
+// not observed so, or "" if none is. Other owners and finalizers than those
+// desired are others' business.
+func lackingOf(observed, desired map[string]any) string {
+	want := maps.Clone(desired)
+	metadata, _ := want["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	delete(metadata, "ownerReferences")
+	delete(metadata, "finalizers")
+	want["metadata"] = metadata
+	if where := lacking("", observed, want); where != "" {
+		return where
+	}
+	return lackingAmong(observed, desired)
+}
+
+// lackingAmong looks at what many share: the lists of owners and of finalizers.
+func lackingAmong(observed, desired map[string]any) string {
+	const owners, finalizers = "metadata.ownerReferences", "metadata.finalizers"
+	merged := merger{keys: ownerKeys}.lists(ownersIn(observed), nil, ownersIn(desired))
+	if len(ownersIn(desired)) > 0 && difference(ownersIn(observed), merged) != "" {
+		return owners
+	}
+	have, _ := member(observed, "metadata", "finalizers").([]any)
+	want, _ := member(desired, "metadata", "finalizers").([]any)
+	for _, name := range want {
+		if !slices.ContainsFunc(have, func(has any) bool { return difference(has, name) == "" }) {
+			return finalizers
+		}
+	}
+	return ""
+}
+
+// lacking goes down to the first field that is not as desired. Members that are
+// not desired do not count, and neither do those of list items that are told
+// apart. A list with another number of items counts as different, although an
+// item of its own may be there by right: which lists are one wish as a whole, the
+// server knows.
+func lacking(path string, observed, desired any) string {
+	switch want := desired.(type) {
+	case map[string]any:
+		have, isObject := observed.(map[string]any)
+		if !isObject {
+			return whole(path)
+		}
+		return lackingMembers(path, have, want)
+	case []any:
+		have, isList := observed.([]any)
+		if !isList || len(have) != len(want) {
+			return whole(path)
+		}
+		if tellApart(want) {
+			return lackingItems(path, have, want)
+		}
+	}
+	return differ(path, observed, desired)
+}
+
+func lackingMembers(path string, observed, desired map[string]any) string {
+	for _, name := range slices.Sorted(maps.Keys(desired)) {
+		at := join(path, name)
+		have, exists := observed[name]
+		if !exists {
+			return at
+		}
+		if where := lacking(at, have, desired[name]); where != "" {
+			return where
+		}
+	}
+	return ""
+}
+
+func lackingItems(path string, observed, desired []any) string {
+	for i := range desired {
+		if where := lacking(path+"["+strconv.Itoa(i)+"]", observed[i], desired[i]); where != "" {
+			return where
+		}
+	}
+	return ""
+}
