@@ -6,6 +6,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -24,6 +26,9 @@ import (
 type Options struct {
 	// Manager is the field manager of the writes; "setpoint" if empty.
 	Manager string
+	// DryRun has the server check every write and answer what would come of it,
+	// and store nothing.
+	DryRun bool
 	// Parallel bounds the writes under way at once; 64 if zero.
 	Parallel int
 	// Observe is told of every write that was answered or failed, by verb
@@ -60,22 +65,62 @@ func (w *Writer) Get(ctx context.Context, resource object.Resource, namespace, n
 
 // Create stores a new object and returns it as stored.
 func (w *Writer) Create(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
-	return w.send(ctx, resource, "create", w.client.Post().AbsPath(resource.Path(o.Namespace(), "")).
-		Param("fieldManager", w.options.Manager).Body(o.JSON()))
+	return w.send(ctx, resource, "create", w.posting(resource, o, ""))
 }
 
 // Update replaces an object, if it is still of the version o was made from.
 func (w *Writer) Update(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
-	return w.send(ctx, resource, "update", w.client.Put().AbsPath(resource.Path(o.Namespace(), o.Name())).
-		Param("fieldManager", w.options.Manager).Body(o.JSON()))
+	return w.send(ctx, resource, "update", w.putting(resource, o))
 }
 
 // UpdateStatus replaces an object's status, if the object is still of the
 // version o was made from.
 func (w *Writer) UpdateStatus(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
-	return w.send(ctx, resource, "update_status", w.client.Put().AbsPath(resource.Path(o.Namespace(), o.Name())+"/status").
-		Param("fieldManager", w.options.Manager).Body(o.JSON()))
+	return w.send(ctx, resource, "update_status", w.writing(w.client.Put(), "").
+		AbsPath(resource.Path(o.Namespace(), o.Name())+"/status").Body(o.JSON()))
 }
+
+// posting is a request to store a new object. Where server-side apply is to bring
+// it in line later, by a manager, fields that nobody knows are refused at once, as
+// they would be then.
+func (w *Writer) posting(resource object.Resource, o *object.Object, manager string) *rest.Request {
+	request := w.writing(w.client.Post(), manager).AbsPath(resource.Path(o.Namespace(), "")).Body(o.JSON())
+	if manager != "" {
+		request = request.Param("fieldValidation", metav1.FieldValidationStrict)
+	}
+	return request
+}
+
+// putting is a request to replace an object.
+func (w *Writer) putting(resource object.Resource, o *object.Object) *rest.Request {
+	return w.writing(w.client.Put(), "").AbsPath(resource.Path(o.Namespace(), o.Name())).Body(o.JSON())
+}
+
+// writing says in a request whose fields those are that it writes; the writer's
+// own manager's if empty.
+func (w *Writer) writing(request *rest.Request, manager string) *rest.Request {
+	return w.dry(request.SetHeader("Content-Type", "application/json").Param("fieldManager", w.managerOr(manager)))
+}
+
+func (w *Writer) managerOr(manager string) string { return cmp.Or(manager, w.options.Manager) }
+
+// dry makes a dry run of a write, if all are to be.
+func (w *Writer) dry(request *rest.Request) *rest.Request {
+	if w.options.DryRun {
+		return dryRun(request)
+	}
+	return request
+}
+
+// trial makes a dry run of a write, if not all are.
+func (w *Writer) trial(request *rest.Request) *rest.Request {
+	if w.options.DryRun {
+		return request
+	}
+	return dryRun(request)
+}
+
+func dryRun(request *rest.Request) *rest.Request { return request.Param("dryRun", metav1.DryRunAll) }
 
 // Delete deletes the very object given, not another one of its name. It returns
 // the object as it now is when it takes time to go, and nil when it is gone.
@@ -85,7 +130,8 @@ func (w *Writer) Delete(ctx context.Context, resource object.Resource, o *object
 		return nil, err
 	}
 	body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background","preconditions":{"uid":%s}}`, uid)
-	left, err := w.send(ctx, resource, "delete", w.client.Delete().AbsPath(resource.Path(o.Namespace(), o.Name())).Body(body))
+	request := w.client.Delete().AbsPath(resource.Path(o.Namespace(), o.Name())).SetHeader("Content-Type", "application/json").Body(body)
+	left, err := w.send(ctx, resource, "delete", w.dry(request))
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // Gone is what was asked for, and there is nothing to show.
 	}
@@ -97,6 +143,15 @@ func (w *Writer) Delete(ctx context.Context, resource object.Resource, o *object
 
 // send does one exchange and reads the object in the answer.
 func (w *Writer) send(ctx context.Context, resource object.Resource, verb string, request *rest.Request) (*object.Object, error) {
+	body, err := w.exchange(ctx, resource, verb, request.SetHeader("Accept", "application/json"))
+	if err != nil {
+		return nil, err
+	}
+	return object.Parse(body)
+}
+
+// exchange sends a request when its turn has come, and returns the answer.
+func (w *Writer) exchange(ctx context.Context, resource object.Resource, verb string, request *rest.Request) ([]byte, error) {
 	select {
 	case w.slots <- struct{}{}:
 		defer func() { <-w.slots }()
@@ -104,20 +159,12 @@ func (w *Writer) send(ctx context.Context, resource object.Resource, verb string
 		return nil, ctx.Err()
 	}
 	started := time.Now()
-	stored, err := exchange(ctx, request)
-	w.options.Observe(resource, verb, outcome(err), time.Since(started))
-	return stored, err
-}
-
-func exchange(ctx context.Context, request *rest.Request) (*object.Object, error) {
-	body, err := request.
-		SetHeader("Content-Type", "application/json").
-		SetHeader("Accept", "application/json").
-		Do(ctx).Raw()
+	body, err := request.Do(ctx).Raw()
 	if err != nil {
-		return nil, refusal(body, err)
+		err = anotherObject(refusal(body, err))
 	}
-	return object.Parse(body)
+	w.options.Observe(resource, verb, outcome(err), time.Since(started))
+	return body, err
 }
 
 // outcome is a word for metrics.
@@ -143,6 +190,27 @@ func refusal(body []byte, err error) error {
 // Conflict says that the object has moved on since it was read: nothing to
 // report, only to look again.
 func Conflict(err error) bool { return apierrors.IsConflict(err) }
+
+// anotherObject makes a conflict of the refusal to change an object's UID: what
+// was to be written is gone, and there is another one of its name.
+func anotherObject(err error) error {
+	status, answered := errors.AsType[*apierrors.StatusError](err)
+	if !answered || !apierrors.IsInvalid(err) || status.ErrStatus.Details == nil {
+		return err
+	}
+	for _, cause := range status.ErrStatus.Details.Causes {
+		if cause.Field == "metadata.uid" {
+			return conflict("the object is another one of that name by now")
+		}
+	}
+	return err
+}
+
+func conflict(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: message,
+	}}
+}
 
 // Exists says that another object of that name is already there.
 func Exists(err error) bool { return apierrors.IsAlreadyExists(err) }

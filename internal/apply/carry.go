@@ -58,9 +58,11 @@ func (w *Writer) do(ctx context.Context, a plan.Action) Result {
 	result := Result{Action: a}
 	switch a.Verb {
 	case plan.Create:
-		result.Stored, result.Err = w.Create(ctx, a.Resource, a.After)
+		result.Stored, result.Err = w.send(ctx, a.Resource, "create", w.posting(a.Resource, a.After, a.Manager))
+	case plan.Apply:
+		result.Stored, result.Err = w.apply(ctx, a)
 	case plan.Delete:
-		result.Stored, result.Err = w.Delete(ctx, a.Resource, a.Before)
+		result.Stored, result.Err = w.recreate(ctx, a)
 	case plan.Update, plan.Adopt, plan.Release:
 		result.Stored, result.Err = w.Update(ctx, a.Resource, a.After)
 	default:

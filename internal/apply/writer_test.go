@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,6 +47,7 @@ func (s *server) writer(t *testing.T, options apply.Options, answer http.Handler
 		s.mu.Lock()
 		s.asked = append(s.asked, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+string(body)))
 		s.mu.Unlock()
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		w.Header().Set("Content-Type", "application/json")
 		answer(w, r)
 	}))

@@ -1,0 +1,27 @@
+package apply
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// apply carries out a server-side apply, and before it what it takes for the
+// fields of former managers to be known as this one's.
+func (w *Writer) apply(ctx context.Context, a plan.Action) (*object.Object, error) {
+	if _, err := w.takeOver(ctx, a); err != nil {
+		return nil, err
+	}
+	return w.send(ctx, a.Resource, "apply", w.applying(a, a.After))
+}
+
+// applying is a request for a server-side apply. The fields are this manager's
+// whoever had them: a conflict is drift, and drift is corrected.
+func (w *Writer) applying(a plan.Action, o *object.Object) *rest.Request {
+	return w.writing(w.client.Patch(types.ApplyPatchType), a.Manager).SetHeader("Content-Type", string(types.ApplyPatchType)).
+		AbsPath(a.Resource.Path(o.Namespace(), o.Name())).Param("force", "true").Body(o.JSON())
+}
