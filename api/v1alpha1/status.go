@@ -34,6 +34,13 @@ type ControllerStatus struct {
 	// +optional
 	ParentsInError int32 `json:"parentsInError"`
 
+	// finalizes lists the resources whose objects may carry the finalizer of the controller, as
+	// apiVersion/resource, such as apps/v1/statefulsets. It outlives the spec that named them, until the
+	// finalizers are removed.
+	// +optional
+	// +listType=set
+	Finalizes []string `json:"finalizes,omitempty"`
+
 	// lastError is the latest failure, kept after it has been overcome.
 	// +optional
 	LastError *LastError `json:"lastError,omitempty"`

@@ -326,6 +326,11 @@ func (in *ControllerStatus) DeepCopyInto(out *ControllerStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Finalizes != nil {
+		in, out := &in.Finalizes, &out.Finalizes
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.LastError != nil {
 		in, out := &in.LastError, &out.LastError
 		*out = new(LastError)

@@ -45,7 +45,7 @@ func TestVersionsKeepTheirStatus(t *testing.T) {
 		if _, enabled := v.Subresources["status"]; !enabled {
 			t.Errorf("%s: no status subresource", name)
 		}
-		for _, field := range []string{"observedGeneration", "conditions", "parents", "children", "parentsInError", "paused", "lastError"} {
+		for _, field := range []string{"observedGeneration", "conditions", "parents", "children", "parentsInError", "paused", "finalizes", "lastError"} {
 			if v.Schema.OpenAPIV3Schema.at("status", field) == nil {
 				t.Errorf("%s: status.%s would be pruned", name, field)
 			}

@@ -27,6 +27,8 @@ type fleet struct {
 	host  *Host
 	kinds map[string]*fleetKind
 	queue *queue.Queue
+	// releases holds the objects whose finalizers are to be released.
+	releases *queue.Queue
 	// listening says that changes are queued, and begun that what was there
 	// before has been looked at.
 	listening, begun atomic.Bool
@@ -54,6 +56,9 @@ type state struct {
 	// refusal is why nothing runs, unless suspended is.
 	refusal   error
 	suspended bool
+	// leaving says what is done, or in the way, while the object is being
+	// deleted and its finalizers are released; empty otherwise.
+	leaving string
 	// notes are what a user should know although the spec is accepted.
 	notes   []string
 	running *running
@@ -67,11 +72,13 @@ func (s state) String() string { return fmt.Sprint(s.suspended, textOf(s.refusal
 const firstRetry = 100 * time.Millisecond
 
 func newFleet(h *Host) *fleet {
+	backoff := queue.Options{BaseDelay: firstRetry, MaxDelay: 10 * time.Second}
 	return &fleet{
-		host:    h,
-		kinds:   map[string]*fleetKind{},
-		queue:   queue.New(queue.Options{BaseDelay: firstRetry, MaxDelay: 10 * time.Second}),
-		members: map[queue.Key]*member{},
+		host:     h,
+		kinds:    map[string]*fleetKind{},
+		queue:    queue.New(backoff),
+		releases: queue.New(backoff),
+		members:  map[queue.Key]*member{},
 	}
 }
 
@@ -87,6 +94,7 @@ func (f *fleet) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { f.work(ctx); return nil })
 	group.Go(func() error { f.host.office.during(ctx, f.report); return nil })
+	group.Go(func() error { f.host.office.during(ctx, f.release); return nil })
 	return group.Wait()
 }
 
@@ -275,6 +283,7 @@ func sameHost(full, address string) bool {
 
 func (f *fleet) stopAll() {
 	f.queue.Close()
+	f.releases.Close()
 	for _, r := range f.atWork() {
 		r.end()
 	}

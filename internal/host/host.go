@@ -103,7 +103,12 @@ func clientFor(o Options) (rest.Interface, error) {
 // exchange does one request. The error of a refusal has the server's own words,
 // which the raw form of an answer does not.
 func exchange(ctx context.Context, request *rest.Request) ([]byte, error) {
-	result := request.SetHeader("Accept", "application/json").Do(ctx)
+	return exchangeAs(ctx, "application/json", request)
+}
+
+// exchangeAs is exchange for an answer of another media type.
+func exchangeAs(ctx context.Context, mediaType string, request *rest.Request) ([]byte, error) {
+	result := request.SetHeader("Accept", mediaType).Do(ctx)
 	if err := result.Error(); err != nil {
 		return nil, err
 	}

@@ -31,9 +31,13 @@ func (n need) String() string {
 	return n.verb + " " + name
 }
 
-// needs are the permissions that the programs of a controller take, each once.
-func needs(c *compile.Compiled) []need {
+// needs are the permissions that a controller of some kind takes, each once. One
+// with a finalize hook keeps its own object until the parents are released.
+func needs(kind object.Resource, c *compile.Compiled) []need {
 	var all []need
+	if c.Finalizes() {
+		all = verbs(kind, "patch")
+	}
 	for i := range c.Programs {
 		for _, n := range needsOf(&c.Programs[i]) {
 			if !slices.Contains(all, n) {
@@ -76,9 +80,9 @@ func verbs(resource object.Resource, names ...string) []need {
 
 // permitted asks the API server whether the program may do what it takes. The
 // error is a refusal that names all that is missing, so that one grant mends it.
-func (h *Host) permitted(ctx context.Context, c *compile.Compiled) error {
+func (h *Host) permitted(ctx context.Context, kind object.Resource, c *compile.Compiled) error {
 	var missing []string
-	for _, n := range needs(c) {
+	for _, n := range needs(kind, c) {
 		allowed, err := h.allowed(ctx, n)
 		if err != nil {
 			return fmt.Errorf("ask for the permission to %s: %w", n, err)

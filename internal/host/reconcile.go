@@ -14,7 +14,7 @@ import (
 func (f *fleet) reconcile(ctx context.Context, key queue.Key) queue.Outcome {
 	declared := f.kinds[key.Namespace].view.Get("", key.Name)
 	if declared == nil || declared.Deleting() {
-		f.remove(key)
+		f.remove(key, declared)
 		return queue.Settled()
 	}
 	compiled, err := f.compile(ctx, key, declared)
@@ -27,6 +27,7 @@ func (f *fleet) reconcile(ctx context.Context, key queue.Key) queue.Outcome {
 		return queue.Retry()
 	}
 	f.settle(ctx, key, declared, compiled, err)
+	f.considerRelease(key, declared)
 	if refusal != nil && (refusal.Reason == setpoint.ReasonForbidden || refusal.Reason == setpoint.ReasonResourceNotFound) {
 		// Permissions and aggregated APIs appear without an event.
 		return queue.Retry()
@@ -36,13 +37,14 @@ func (f *fleet) reconcile(ctx context.Context, key queue.Key) queue.Outcome {
 
 // compile makes a program of an object that may also be run here and now.
 func (f *fleet) compile(ctx context.Context, key queue.Key, declared *object.Object) (*compile.Compiled, error) {
-	compiled, err := f.kinds[key.Namespace].Compile(ctx, declared, f.host.environment())
+	kind := f.kinds[key.Namespace]
+	compiled, err := kind.Compile(ctx, declared, f.host.environment())
 	if err != nil {
 		return nil, err
 	}
 	err = f.rival(key, declared, compiled)
 	if err == nil {
-		err = f.host.permitted(ctx, compiled)
+		err = f.host.permitted(ctx, kind.Resource, compiled)
 	}
 	if err != nil {
 		compiled.Release()
@@ -72,7 +74,7 @@ func (f *fleet) settle(ctx context.Context, key queue.Key, declared *object.Obje
 	f.mu.Unlock()
 	if next := now.running; next != nil {
 		f.displace(key, declared, next)
-		next.launch(ctx, f.host.office)
+		next.launch(ctx, f.host.office, func(ctx context.Context) bool { return f.hold(ctx, key, next) })
 	}
 	if former != nil || now.running != nil {
 		f.wakeRivals(key)
@@ -115,19 +117,26 @@ func (f *fleet) member(key queue.Key) *member {
 	return m
 }
 
-// remove ends the controller of an object that is gone.
-func (f *fleet) remove(key queue.Key) {
+// remove ends the controller of an object that is gone, or going: that one is
+// kept in sight until its finalizers are released.
+func (f *fleet) remove(key queue.Key, going *object.Object) {
 	f.mu.Lock()
 	m := f.members[key]
 	delete(f.members, key)
 	f.mu.Unlock()
-	if m == nil {
-		return
-	}
-	if m.running != nil {
+	if m != nil && m.running != nil {
 		m.running.end()
 		f.host.metrics.forget(m.running.Name())
 	}
-	f.wakeRivals(key)
-	f.host.log.Info("controller removed", "controller", key.String())
+	if m != nil && m.leaving == "" {
+		f.wakeRivals(key)
+		f.host.log.Info("controller removed", "controller", key.String())
+	}
+	if going == nil || !held(going) {
+		return
+	}
+	f.mu.Lock()
+	f.members[key] = &member{kind: key.Namespace, state: state{object: going, leaving: "its finalizers are being removed from its parents"}}
+	f.mu.Unlock()
+	f.considerRelease(key, going)
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/engine"
@@ -63,6 +62,7 @@ func (f *fleet) reportOne(ctx context.Context, key queue.Key, m *member) {
 		return
 	}
 	former := formerStatus(stored)
+	former.Finalizes = nil // That is noted by others: see hold.
 	status := subject.status(former)
 	if equality.Semantic.DeepEqual(former, status) {
 		return
@@ -89,10 +89,7 @@ func formerStatus(o *object.Object) setpoint.ControllerStatus {
 }
 
 func (f *fleet) storeStatus(ctx context.Context, key queue.Key, body []byte) error {
-	return f.host.client.Patch(types.MergePatchType).
-		AbsPath(f.kinds[key.Namespace].Resource.Path("", key.Name)+"/status").
-		Param("fieldManager", "setpoint").SetHeader("Accept", "application/json").
-		Body(body).Do(ctx).Error()
+	return f.patch(ctx, key, "/status", body)
 }
 
 // status judges a member as it is now.
@@ -102,7 +99,7 @@ func (m *member) status(former setpoint.ControllerStatus) setpoint.ControllerSta
 		health = m.running.health()
 	}
 	verdict := accepted(m.refusal, m.notes, health)
-	return statusOf(former, m.object.Generation(), verdict, ready(verdict, m.suspended, health), health)
+	return statusOf(former, m.object.Generation(), verdict, ready(verdict, &m.state, health), health)
 }
 
 // statusOf is the status to store, given the former one: a condition keeps the

@@ -33,12 +33,16 @@ func (f *fleet) prepare(compiled *compile.Compiled) *running {
 }
 
 // launch sets it to work in every term: after a former one has ended, so that no
-// two write to the same objects.
-func (r *running) launch(ctx context.Context, in *office) {
+// two write to the same objects, and after what is to come first has been done.
+func (r *running) launch(ctx context.Context, in *office, first func(context.Context) bool) {
 	ctx, r.stop = context.WithCancel(ctx)
 	go func() {
 		defer close(r.stopped)
-		in.during(ctx, r.run)
+		in.during(ctx, func(ctx context.Context) {
+			if first(ctx) {
+				r.run(ctx)
+			}
+		})
 	}()
 }
 
@@ -110,6 +114,15 @@ func queued(sum *queue.Stats, s queue.Stats) {
 	sum.Backoff += s.Backoff
 	sum.Delayed += s.Delayed
 	sum.OldestWait = max(sum.OldestWait, s.OldestWait)
+}
+
+// resources are the kinds of its parents.
+func (r *running) resources() []compile.Named {
+	all := make([]compile.Named, len(r.Programs))
+	for i, p := range r.Programs {
+		all[i] = compile.Named{APIVersion: p.Parent.APIVersion(), Plural: p.Parent.Plural}
+	}
+	return all
 }
 
 // uses says whether a CRD defines one of the controller's kinds.

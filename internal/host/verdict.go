@@ -45,11 +45,13 @@ func accepted(refusal error, notes []string, health engine.Health) finding {
 }
 
 // ready judges whether a controller does its work.
-func ready(accepted finding, suspended bool, health engine.Health) finding {
+func ready(accepted finding, s *state, health engine.Health) finding {
 	switch {
+	case s.leaving != "":
+		return finding{false, setpoint.ReasonReleasing, s.leaving}
 	case !accepted.ok:
 		return finding{false, setpoint.ReasonNotAccepted, "see the condition Accepted"}
-	case suspended:
+	case s.suspended:
 		return finding{false, setpoint.ReasonSuspended, "it is left to rest, as its spec asks: objects stay as they are and no hook is asked"}
 	case len(health.WatchErrors) > 0:
 		resource := slices.Min(slices.Collect(maps.Keys(health.WatchErrors)))

@@ -35,7 +35,7 @@ func TestVerdict(t *testing.T) {
 	for name, c := range map[string]struct {
 		refusal         error
 		notes           []string
-		suspended       bool
+		state           state
 		health          engine.Health
 		accepted, ready finding
 	}{
@@ -45,11 +45,13 @@ func TestVerdict(t *testing.T) {
 			accepted: finding{true, setpoint.ReasonAccepted, understood + "; note: one; two"}, ready: finding{true, setpoint.ReasonReady, answers}},
 		"refused": {refusal: fmt.Errorf("compile: %w", &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("spec.x: no such thing")}),
 			accepted: finding{false, setpoint.ReasonInvalidSpec, "spec.x: no such thing"}, ready: finding{false, setpoint.ReasonNotAccepted, seeAccepted}},
-		"suspended": {suspended: true,
+		"suspended": {state: state{suspended: true},
 			accepted: finding{true, setpoint.ReasonAccepted, understood},
 			ready:    finding{false, setpoint.ReasonSuspended, "it is left to rest, as its spec asks: objects stay as they are and no hook is asked"}},
-		"refused and suspended": {suspended: true, refusal: &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("no")},
+		"refused and suspended": {state: state{suspended: true}, refusal: &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("no")},
 			accepted: finding{false, setpoint.ReasonInvalidSpec, "no"}, ready: finding{false, setpoint.ReasonNotAccepted, seeAccepted}},
+		"leaving": {state: state{leaving: "removing"},
+			accepted: finding{true, setpoint.ReasonAccepted, understood}, ready: finding{false, setpoint.ReasonReleasing, "removing"}},
 		"refused while the former runs": {refusal: &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("no")}, health: running,
 			accepted: finding{false, setpoint.ReasonInvalidSpec, "no"}, ready: finding{false, setpoint.ReasonNotAccepted, seeAccepted}},
 		"starting": {
@@ -81,7 +83,7 @@ func TestVerdict(t *testing.T) {
 			if got != c.accepted {
 				t.Errorf("accepted: got %+v, want %+v", got, c.accepted)
 			}
-			if got := ready(got, c.suspended, c.health); got != c.ready {
+			if got := ready(got, &c.state, c.health); got != c.ready {
 				t.Errorf("ready: got %+v, want %+v", got, c.ready)
 			}
 		})
