@@ -68,6 +68,9 @@ func (f *fleet) holdOnce(ctx context.Context, key queue.Key, r *running) error {
 // storeFinalizes notes in the status of a controller object which kinds may carry
 // its finalizer, if it is still of the version that was read.
 func (f *fleet) storeFinalizes(ctx context.Context, key queue.Key, o *object.Object, finalizes []string) error {
+	if len(finalizes) == 0 {
+		finalizes = nil // A null removes the field.
+	}
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": o.ResourceVersion(), "uid": o.UID()},
 		"status":   map[string]any{"finalizes": finalizes},
