@@ -1,0 +1,117 @@
+"""The sync hook of the RollingSet controller.
+
+A RollingSet is numbered pods, as in a StatefulSet. Setpoint posts one with the
+pods it has; the answer is the pods it should have, and its status. Which pod is
+replaced when by a rolling update is Setpoint's business. Python's standard
+library is all it needs.
+"""
+
+import json
+import os
+import signal
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+def sync(request):
+    """Answer one question: this is what is there, what should be there?"""
+    parent = request["parent"]
+    pods = {ordinal(pod): pod for pod in request["children"]["Pod.v1"].values()}
+    replicas = parent["spec"]["replicas"]
+
+    # A missing pod waits until all before it are ready, and a surplus one goes
+    # when all behind it are gone.
+    wanted, ready = [], 0
+    for number in range(max(replicas, max(pods, default=0))):
+        if number in pods or ready == number:
+            wanted.append(make_pod(parent, number))
+        ready += is_ready(pods.get(number))
+
+    return {
+        "status": {
+            "replicas": len(pods),
+            "readyReplicas": sum(is_ready(pod) for pod in pods.values()),
+        },
+        # A rolling update goes in this order: from the last pod to the first.
+        "children": wanted[::-1],
+    }
+
+
+def ordinal(pod):
+    return int(pod["metadata"]["name"].rpartition("-")[2])
+
+
+def is_ready(pod):
+    if not pod or "deletionTimestamp" in pod["metadata"]:
+        return False
+    conditions = pod.get("status", {}).get("conditions", [])
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def make_pod(parent, number):
+    template = parent["spec"]["template"]
+    metadata = template.get("metadata", {})
+    name = "%s-%d" % (parent["metadata"]["name"], number)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "labels": {**metadata.get("labels", {}), "apps.kubernetes.io/pod-index": str(number)},
+            "annotations": metadata.get("annotations", {}),
+        },
+        "spec": {**template["spec"], "hostname": name},
+    }
+
+
+class Hook(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"  # connections are kept and used again
+    wbufsize = -1  # a reply leaves in one piece, headers and body together
+
+    def do_POST(self):
+        length = self.headers.get("Content-Length", "")
+        if not length.isdigit():
+            self.close_connection = True  # where the next request begins is unknown
+            return self.reply(411, {"error": "the request needs a Content-Length"})
+        body = self.rfile.read(int(length))
+        if self.path != "/sync":
+            return self.reply(404, {"error": "no hook at " + self.path + ", only at /sync"})
+        try:
+            answer = sync(json.loads(body))
+        except (ValueError, KeyError, TypeError, AttributeError) as problem:
+            message = "not a sync request: %s: %s" % (type(problem).__name__, problem)
+            self.log_error("%s", message)
+            return self.reply(400, {"error": message})
+        self.reply(200, answer)
+
+    def log_request(self, code="-", size="-"):
+        if code != 200:  # what goes well is not worth a line
+            super().log_request(code, size)
+
+    def reply(self, status, answer):
+        body = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class Server(ThreadingHTTPServer):
+    request_queue_size = 128  # many objects may be asked about at once
+
+
+def main():
+    # In a container this is process 1, which a signal ends only if it is told so.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    port = int(os.environ.get("PORT", "80"))
+    with Server((os.environ.get("HOST", ""), port), Hook) as server:
+        print("answering on port %d" % server.server_port, file=sys.stderr, flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            pass
+
+
+if __name__ == "__main__":
+    main()
