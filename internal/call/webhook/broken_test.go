@@ -272,8 +272,36 @@ func TestStaleConnectionInTheMiddleOfAQuestion(t *testing.T) {
 	}
 }
 
-// A hook that dies of a question is not asked a third time, and one that begins
-// to answer not a second.
+// A hook that dies of a question is not asked a third time, however many
+// connections there are to it.
+func TestDeadlyQuestion(t *testing.T) {
+	var deadly atomic.Bool
+	var questions atomic.Int64
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		w := openPipe(t, webhook.Config{}, func(_ int, conn net.Conn) {
+			defer conn.Close()
+			for in := bufio.NewReader(conn); takeQuestion(in); {
+				if deadly.Load() {
+					questions.Add(1)
+					return
+				}
+				<-release
+				_, _ = io.WriteString(conn, okReply)
+			}
+		})
+		mustAnswerTwiceAtOnce(t, w, release)
+		deadly.Store(true)
+		if got, want := complaint(t, w, "http://hook.default/sync"), "connection closed without an answer"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+	if got := questions.Load(); got != 2 {
+		t.Errorf("asked %d times, want 2", got)
+	}
+}
+
+// One that begins to answer is not asked again.
 func TestOnlyStaleConnectionsAreReplaced(t *testing.T) {
 	for _, c := range []struct {
 		name      string

@@ -104,8 +104,10 @@ func (l *links) hangUp() { l.now.Load().transport.CloseIdleConnections() }
 
 // roundTrip sends a request and returns the answer. A connection that was kept
 // from an earlier call may turn out to be dead: a question that got not a byte
-// of an answer on such a one is put once more, on a new one. net/http does the
-// same, but not for a long question that the dead end stopped in the middle.
+// of an answer on such a one is put once more, which is harmless, since an
+// answer depends on its question alone. net/http could be told to do so, but it
+// would go through all kept connections with a question that kills the hook, and
+// give up on a long one that the dead end stopped in the middle.
 func (l *link) roundTrip(ctx context.Context, req *http.Request) (*http.Response, error) {
 	var seen sighting
 	answer, err := l.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, seen.trace())))

@@ -55,10 +55,6 @@ func newHeader(user *url.Userinfo, agent string) http.Header {
 		"Content-Type": {"application/json"},
 		"Accept":       {"application/json"},
 		"User-Agent":   {agent},
-		// An answer depends on its question alone, so a question lost on a
-		// connection that the hook had closed may be asked again. This key
-		// says so to the transport; without a value it is not sent.
-		"Idempotency-Key": nil,
 	}
 	if user != nil {
 		password, _ := user.Password()
