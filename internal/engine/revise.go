@@ -65,7 +65,7 @@ func (r *run) askFormer(ctx context.Context, asked hook.Hook) (wait func()) {
 	var calls sync.WaitGroup
 	errs := make([]error, len(r.rollout.replies))
 	for i, former := range r.rollout.history.Former {
-		if len(former.Claims) > 0 {
+		if asksAt(former) {
 			calls.Go(func() { r.rollout.replies[i], errs[i] = r.askAt(ctx, asked, former) })
 		}
 	}
@@ -74,6 +74,9 @@ func (r *run) askFormer(ctx context.Context, asked hook.Hook) (wait func()) {
 		r.rollout.err = worst(errs)
 	}
 }
+
+// asksAt says whether the hook can and need be asked about a former revision.
+func asksAt(former plan.Revision) bool { return len(former.Claims) > 0 && former.Known() }
 
 func (r *run) askAt(ctx context.Context, asked hook.Hook, former plan.Revision) (*hook.Response, error) {
 	then, err := r.rollout.history.ParentAt(r.parent, former)
@@ -98,7 +101,7 @@ func (r *run) blend() {
 		return
 	}
 	for i, former := range r.rollout.history.Former {
-		if len(former.Claims) == 0 {
+		if !asksAt(former) {
 			continue
 		}
 		reply := r.rollout.replies[i]

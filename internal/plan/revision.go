@@ -64,6 +64,17 @@ type Revision struct {
 	patch json.RawMessage
 }
 
+// unknown stands for all that a parent was at before any revision of it was
+// kept: its rule was no rolling one, it had another controller, or what was kept
+// is lost. Its children wait for their turn like others; nobody can be asked what
+// it wants of them, so that they stay as they are until then.
+const unknown = "unknown"
+
+// Known says whether it is known what the parent was at that revision.
+func (r Revision) Known() bool {
+	return r.Stored != nil && r.Stored.Field("data", "parentPatch") != nil
+}
+
 // isRevision says that an object is a revision kept by Setpoint. It belongs to a
 // parent, and is no child of it even where the controller has children of the kind.
 func isRevision(o *object.Object) bool {
@@ -152,6 +163,10 @@ func (k Revisions) create(parent *object.Object, r Revision) (*object.Object, er
 	if namespace == "" {
 		namespace = k.Namespace
 	}
+	data := map[string]any{}
+	if r.patch != nil {
+		data["parentPatch"] = r.patch
+	}
 	return objectOf(map[string]any{
 		"apiVersion": ControllerRevisions.APIVersion(),
 		"kind":       ControllerRevisions.Kind,
@@ -162,7 +177,7 @@ func (k Revisions) create(parent *object.Object, r Revision) (*object.Object, er
 			"annotations":     map[string]any{controllerAnnotation: k.Controller},
 			"ownerReferences": []any{ownedBy(parent)},
 		},
-		"data":     map[string]any{"parentPatch": r.patch},
+		"data":     data,
 		"revision": r.Number,
 	})
 }

@@ -47,6 +47,10 @@ func (k Revisions) History(f *Family, kept, observed []*object.Object) (History,
 		}
 		h.Former = append(h.Former, r)
 	}
+	if len(h.Former) == 0 && h.Latest.Stored == nil {
+		// What children there are were made by somebody of whom nothing is kept.
+		h.Former = []Revision{{Name: k.name(f.Parent, []byte(unknown)), Claims: Claims{}}}
+	}
 	slices.SortFunc(h.Former, func(a, b Revision) int {
 		return cmp.Or(cmp.Compare(b.Number, a.Number), cmp.Compare(a.Name, b.Name))
 	})
@@ -94,7 +98,7 @@ func (h *History) ParentAt(parent *object.Object, former Revision) (*object.Obje
 func (h *History) Writes(kept []Claims) (Plan, error) {
 	var claims, latest, spent []Action
 	for i, r := range h.Former {
-		action, err := r.keep(kept[i])
+		action, err := h.keep(r, kept[i])
 		switch {
 		case err != nil:
 			return Plan{}, err
@@ -120,28 +124,40 @@ func (h *History) Writes(kept []Claims) (Plan, error) {
 	return p, nil
 }
 
-// keep plans to have a former revision claim these children; one without any is
-// not needed any more.
-func (r Revision) keep(claims Claims) (Action, error) {
-	action := Action{Resource: ControllerRevisions, Ref: r.Stored.Ref(), Before: r.Stored}
+// keep plans to have a former revision claim these children.
+func (h *History) keep(r Revision, claims Claims) (action Action, err error) {
 	if len(claims) == 0 {
-		action.Verb, action.Reason = Delete, "no child follows it any more"
-		return action, nil
+		return r.drop(), nil
 	}
+	action = Action{Verb: Update, Resource: ControllerRevisions, Before: r.Stored, After: r.Stored, Reason: "other children follow it"}
+	if r.Stored == nil {
+		action.Verb, action.Reason = Create, "its children have to wait for their turn"
+		if action.After, err = h.keeper.create(h.family.Parent, r); err != nil {
+			return Action{}, err
+		}
+	}
+	action.Ref = action.After.Ref()
 	text, err := claims.text()
 	if err != nil {
-		return Action{}, fmt.Errorf("%s: %w", r.Stored.Ref(), err)
+		return Action{}, fmt.Errorf("%s: %w", action.Ref, err)
 	}
-	if text == Annotation(r.Stored, claimsAnnotation) {
+	if text == Annotation(action.After, claimsAnnotation) {
 		return Action{}, nil
 	}
 	quoted, err := json.Marshal(text)
 	if err != nil {
 		return Action{}, err
 	}
-	action.Verb, action.Reason = Update, "other children follow it"
-	action.After, err = r.Stored.With(quoted, "metadata", "annotations", claimsAnnotation)
+	action.After, err = action.After.With(quoted, "metadata", "annotations", claimsAnnotation)
 	return action, err
+}
+
+// drop plans to delete a revision without claims: it is not needed any more.
+func (r Revision) drop() Action {
+	if r.Stored == nil {
+		return Action{}
+	}
+	return Action{Verb: Delete, Resource: ControllerRevisions, Ref: r.Stored.Ref(), Before: r.Stored, Reason: "no child follows it any more"}
 }
 
 // storeLatest plans to create the latest revision, or to make a former one the

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -161,7 +162,8 @@ func TestTooManyClaims(t *testing.T) {
 }
 
 // archive is the revisions of a parent in a notation that fits into a table:
-// each is its image, its number and the children it claims, such as "a1:w0,w1".
+// each is its image, its number and the children it claims, such as "a1:w0,w1";
+// "?0" is the unknown one.
 type archive struct {
 	t *testing.T
 	k Revisions
@@ -173,6 +175,10 @@ func (a archive) stored(text string) []*object.Object {
 	var all []*object.Object
 	for one := range strings.FieldsSeq(text) {
 		head, list, _ := strings.Cut(one, ":")
+		if head == "?0" {
+			all = append(all, a.claiming(Revision{Name: a.k.name(a.f.Parent, []byte(unknown))}, strings.Split(list, ",")))
+			continue
+		}
 		parent := parse(a.t, strings.Replace(shop, `"b"`, fmt.Sprintf("%q", head[:1]), 1))
 		r, err := a.k.of(parent)
 		if err != nil {
@@ -196,7 +202,7 @@ func (a archive) claiming(r Revision, names []string) *object.Object {
 	for _, name := range names {
 		claims[id{webs.GroupKind(), "town", name}] = true
 	}
-	action, err := r.keep(claims)
+	action, err := (&History{keeper: a.k, family: a.f}).keep(r, claims)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -206,7 +212,7 @@ func (a archive) claiming(r Revision, names []string) *object.Object {
 // describe is the opposite of stored.
 func (a archive) describe(o *object.Object) string {
 	a.t.Helper()
-	image := strings.Trim(string(o.Field("data", "parentPatch", "spec", "image")), `"`)
+	image := cmp.Or(strings.Trim(string(o.Field("data", "parentPatch", "spec", "image")), `"`), "?")
 	claims, err := readClaims(Annotation(o, claimsAnnotation), a.f.Rules)
 	if err != nil {
 		a.t.Fatal(err)
@@ -241,8 +247,11 @@ func TestHistory(t *testing.T) {
 		// want are the former revisions, writes what is to be stored.
 		want, writes string
 	}{
-		{"a new parent", "", "", "", "create b1:"},
-		{"children of old", "", ".a+,.a+", "", "create b1:"},
+		{"a new parent", "", "", "?0:", "create b1:"},
+		{"children of old", "", ".a+,.a+", "?0:w0,w1", "create ?0:w0,w1; create b1:"},
+		{"children of old, half stored", "?0:w0,w1", ".a+,.a+", "?0:w0,w1", "create b1:"},
+		{"children of old, in the middle", "?0:w1 b1:", ".b+,.a+", "?0:w1", ""},
+		{"children of old, edited in the middle", "?0:w1 c1:", ".c+,.a+", "c1:w0 ?0:w1", "update c1:w0; create b2:"},
 		{"nothing new", "b1:", ".b+,.b+", "", ""},
 		{"edited", "a1:", ".a+,.a+", "a1:w0,w1", "update a1:w0,w1; create b2:"},
 		{"edited, half stored", "a1:w0,w1", ".a+,.a+", "a1:w0,w1", "create b2:"},
@@ -264,7 +273,10 @@ func TestHistory(t *testing.T) {
 			var former []string
 			var kept []Claims
 			for _, r := range h.Former {
-				image := strings.Trim(string(r.Stored.Field("data", "parentPatch", "spec", "image")), `"`)
+				image := "?"
+				if r.Known() {
+					image = strings.Trim(string(r.Stored.Field("data", "parentPatch", "spec", "image")), `"`)
+				}
 				former = append(former, fmt.Sprintf("%s%d:%s", image, r.Number, claimedNames(r.Claims)))
 				kept = append(kept, r.Claims)
 			}

@@ -130,7 +130,7 @@ func (w *world) round() (did bool, err error) {
 	rollout := Rollout{Family: f, Observed: w.observed(), Latest: w.asked(f, w.parent)}
 	for _, r := range h.Former {
 		former := Former{Claims: r.Claims}
-		if len(r.Claims) > 0 {
+		if len(r.Claims) > 0 && r.Known() {
 			then, err := h.ParentAt(w.parent, r)
 			if err != nil {
 				w.t.Fatal(err)
@@ -326,6 +326,10 @@ func TestRolloutsFinish(t *testing.T) {
 				w.edit()
 			}
 			w.happen()
+			if g.IntN(20) == 0 {
+				w.tell("the revisions are lost")
+				clear(w.revisions)
+			}
 			w.lives = -1
 			if g.IntN(3) == 0 {
 				w.lives = g.IntN(5)
