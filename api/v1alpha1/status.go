@@ -68,6 +68,11 @@ const (
 	// may be used.
 	ConditionAccepted = "Accepted"
 
+	// ConditionSettled is False while children are written again and again, since somebody else or
+	// the server changes them, and while a hook never gives the same answer twice. It is there once
+	// that has happened.
+	ConditionSettled = "Settled"
+
 	// ConditionReady is True when the watches are synced and the hook answers.
 	ConditionReady = "Ready"
 )
@@ -92,6 +97,15 @@ const (
 	// ReasonConflictingMetacontroller: a Metacontroller runs in this cluster too, and the two would undo
 	// each other's work.
 	ReasonConflictingMetacontroller = "ConflictingMetacontroller"
+)
+
+// Reasons of ConditionSettled.
+const (
+	// ReasonSettled goes with status True.
+	ReasonSettled = "Settled"
+
+	// ReasonUnsettled: see the message for the object and the field.
+	ReasonUnsettled = "Unsettled"
 )
 
 // Reasons of ConditionReady. All but ReasonReady go with status False.

@@ -19,6 +19,7 @@ func (r *run) carry(ctx context.Context, todo plan.Plan) error {
 	if err != nil {
 		return err
 	}
+	todo = r.calm(todo)
 	if !todo.Empty() {
 		if !r.still() {
 			return errMoved
@@ -82,11 +83,13 @@ func (r *run) absorbOne(ctx context.Context, result apply.Result) error {
 	switch {
 	case err == nil && result.Stored == nil:
 		view.Removed(action.Before)
+		r.watchFits(action)
 	case err == nil:
 		view.Wrote(result.Stored)
 		if action.Desired != 0 {
 			r.memory.agree(result.Stored, action.Desired)
 		}
+		r.watchFits(action)
 	case apply.Gone(err) && action.Before != nil:
 		view.Removed(action.Before)
 	case apply.Exists(err):

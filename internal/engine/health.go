@@ -22,6 +22,10 @@ type Health struct {
 	// HookMessage with what, in the words of one of them.
 	HookFailing int
 	HookMessage string
+	// Unsettled is how many parents have a child that is written again and
+	// again, or a hook that is never content, and Unrest one of them, in words.
+	Unsettled int
+	Unrest    string
 	// Last is the latest failure, kept after it was overcome; its Time is
 	// zero if there was none.
 	Last  LastError
@@ -53,7 +57,8 @@ func (c *Controller) Health() Health {
 	c.memories.mu.Lock()
 	defer c.memories.mu.Unlock()
 	h.Children, h.InError, h.HookFailing = c.memories.children, c.memories.failing, c.memories.ofHook
-	h.Paused = c.memories.paused
+	h.Paused, h.Unsettled = c.memories.paused, len(c.memories.unrest)
+	h.Unrest = c.memories.firstUnrest()
 	if c.program.narrowed() == "" && len(c.program.Selections) > 0 {
 		h.Parents = len(c.memories.byKey)
 	}

@@ -1,10 +1,14 @@
 package engine
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -31,6 +35,8 @@ type memory struct {
 	customized uint64
 	// told are digests of the events in the latest reply.
 	told []uint64
+	// flapping are the children that are written again and again.
+	flapping plan.Flapping
 	// paused says that the user knows that the parent is left alone.
 	paused bool
 }
@@ -53,14 +59,18 @@ type memories struct {
 	byKey    map[queue.Key]*memory
 	children int
 	paused   int
-	failing  int
-	ofHook   int
-	last     LastError
+	// unrest is what does not settle, by parent.
+	unrest  map[queue.Key]string
+	failing int
+	ofHook  int
+	last    LastError
 	// hook is what the hook fails with, as one message for all parents.
 	hook LastError
 }
 
-func newMemories() *memories { return &memories{byKey: map[queue.Key]*memory{}} }
+func newMemories() *memories {
+	return &memories{byKey: map[queue.Key]*memory{}, unrest: map[queue.Key]string{}}
+}
 
 // of returns the memory of a parent, a fresh one for another object of its name.
 func (m *memories) of(key queue.Key, uid string) *memory {
@@ -82,6 +92,7 @@ func (m *memories) drop(key queue.Key) {
 	defer m.mu.Unlock()
 	m.forget(m.byKey[key])
 	delete(m.byKey, key)
+	delete(m.unrest, key)
 }
 
 // forget takes a memory out of the sums.
@@ -114,6 +125,27 @@ func count(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// rest notes what of a parent does not settle, "" for nothing.
+func (m *memories) rest(key queue.Key, unrest string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if unrest == "" {
+		delete(m.unrest, key)
+		return
+	}
+	m.unrest[key] = unrest
+}
+
+// firstUnrest is the unrest of the parent that comes first by name, so that it
+// stays the same one as long as it lasts.
+func (m *memories) firstUnrest() string {
+	keys := slices.SortedFunc(maps.Keys(m.unrest), func(a, b queue.Key) int { return strings.Compare(a.String(), b.String()) })
+	if len(keys) == 0 {
+		return ""
+	}
+	return m.unrest[keys[0]]
 }
 
 // note records how a run went for its parent.

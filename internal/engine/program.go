@@ -157,6 +157,7 @@ const (
 	ReasonPaused       = "Paused"
 	ReasonResumed      = "Resumed"
 	ReasonRequested    = "ReconcileRequested"
+	ReasonFlapping     = "Flapping"
 	// ReasonRolloutFailed: the revisions of a parent cannot be told or kept.
 	ReasonRolloutFailed = "RolloutFailed"
 	// ReasonRelatedMissing: a related kind cannot be read.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -38,6 +39,8 @@ type run struct {
 	input uint64
 	reply *hook.Response
 	asked int
+	// latest is the first write of the latest plan, in words.
+	latest string
 	// began is how many children there were when the run began.
 	began int
 	// advanced is how many children were moved to the latest revision.
@@ -142,7 +145,7 @@ func (r *run) unsettled() error {
 		return errMore
 	}
 	return failed(ReasonUnsettled, fmt.Errorf(
-		"%s hook: the answers did not settle in %d calls in a row; does each differ, by a time or a random value in it?", r.asks(), maxRounds))
+		"%s hook: the answers did not settle in %d calls in a row; does each differ, by a time or a random value in it? The latest difference: %s", r.asks(), maxRounds, cmp.Or(r.latest, "in the status")))
 }
 
 // since is how long ago a moment was, by the controller's clock.

@@ -116,6 +116,9 @@ func statusOf(former setpoint.ControllerStatus, generation int64, accepted, read
 	}
 	meta.SetStatusCondition(&status.Conditions, accepted.condition(setpoint.ConditionAccepted, generation))
 	meta.SetStatusCondition(&status.Conditions, ready.condition(setpoint.ConditionReady, generation))
+	if health.Unsettled > 0 || meta.FindStatusCondition(status.Conditions, setpoint.ConditionSettled) != nil {
+		meta.SetStatusCondition(&status.Conditions, settled(health).condition(setpoint.ConditionSettled, generation))
+	}
 	if !health.Last.Time.IsZero() {
 		status.LastError = &setpoint.LastError{
 			Message: health.Last.Message, Object: health.Last.Object, Time: metav1.NewTime(health.Last.Time.Truncate(time.Second)),

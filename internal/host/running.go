@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"reflect"
@@ -95,6 +96,8 @@ func add(sum *engine.Health, h engine.Health) {
 	sum.Parents += h.Parents
 	sum.Children += h.Children
 	sum.Paused += h.Paused
+	sum.Unsettled += h.Unsettled
+	sum.Unrest = cmp.Or(sum.Unrest, h.Unrest)
 	sum.InError += h.InError
 	sum.HookFailing += h.HookFailing
 	if sum.HookMessage == "" {

@@ -66,6 +66,18 @@ func ready(accepted finding, s *state, health engine.Health) finding {
 	return finding{true, setpoint.ReasonReady, "caches are synced and the hook answers"}
 }
 
+// settled says whether all parents come to rest.
+func settled(health engine.Health) finding {
+	if health.Unsettled == 0 {
+		return finding{true, setpoint.ReasonSettled, "nothing is written again and again"}
+	}
+	message := health.Unrest
+	if health.Unsettled > 1 {
+		message += fmt.Sprintf("; and so in %d other parents", health.Unsettled-1)
+	}
+	return finding{false, setpoint.ReasonUnsettled, message}
+}
+
 func (f finding) condition(kind string, generation int64) metav1.Condition {
 	status := metav1.ConditionFalse
 	if f.ok {

@@ -221,6 +221,9 @@ func member(fields map[string]any, path ...string) any {
 	return value
 }
 
+// noLongerDesired is why a child is removed.
+const noLongerDesired = "no longer desired"
+
 // removals plans the deletion of what is left over, in the observed order.
 func (f *Family) removals(observed []*object.Object, left map[id]*object.Object) []Action {
 	var actions []Action
@@ -232,7 +235,7 @@ func (f *Family) removals(observed []*object.Object, left map[id]*object.Object)
 		if !declared {
 			continue
 		}
-		actions = append(actions, Action{Verb: Delete, Resource: rule.Resource, Ref: o.Ref(), Before: o, Reason: "no longer desired"})
+		actions = append(actions, Action{Verb: Delete, Resource: rule.Resource, Ref: o.Ref(), Before: o, Reason: noLongerDesired})
 	}
 	return actions
 }

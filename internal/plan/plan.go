@@ -138,6 +138,16 @@ type Equal struct {
 // Empty says that there is nothing to do.
 func (p Plan) Empty() bool { return len(p.Stages) == 0 }
 
+// First is the first action, if there is any.
+func (p Plan) First() (Action, bool) {
+	for _, stage := range p.Stages {
+		for _, action := range stage {
+			return action, true
+		}
+	}
+	return Action{}, false
+}
+
 // Len is the number of actions.
 func (p Plan) Len() int {
 	n := 0

@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// calm takes out of a plan what would be written to children that are to be
+// left alone for a while, and comes back to them afterwards.
+func (r *run) calm(todo plan.Plan) plan.Plan {
+	calm, until := r.memory.flapping.Calm(todo, r.tools.Now())
+	if !until.IsZero() {
+		r.queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.Recheck}, until.Sub(r.tools.Now()))
+	}
+	if first, any := calm.First(); any {
+		r.latest = first.Ref.String() + ": " + first.Reason
+	}
+	return calm
+}
+
+// watchFits notes a write, and says so when the same one was made too often.
+func (r *run) watchFits(action plan.Action) {
+	if !r.memory.flapping.Wrote(action, r.tools.Now()) {
+		return
+	}
+	for _, fit := range r.memory.flapping.Fits(r.tools.Now()) {
+		if fit.Ref == action.Ref {
+			r.tools.Observer.Tell(r.stored, hook.Event{Type: warning, Reason: ReasonFlapping, Message: flaps(fit) +
+				"; it is left alone until " + fit.Until.UTC().Format(time.TimeOnly)})
+		}
+	}
+}
+
+func flaps(fit plan.Fit) string {
+	return fmt.Sprintf("%s: %s again and again, although the wish for it has not changed: somebody else writes it, or the server does", fit.Ref, fit.Reason)
+}
+
+// unrest is what of a parent does not settle, in words; "" if all does.
+func (r *run) unrest(err error) string {
+	if reasonOf(err) == ReasonUnsettled && err != nil {
+		return oneLine(err)
+	}
+	fits := r.memory.flapping.Fits(r.tools.Now())
+	if len(fits) == 0 {
+		return ""
+	}
+	// Nothing else may happen that shows that it is over.
+	r.queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.Recheck}, fits[0].Over.Sub(r.tools.Now()))
+	return flaps(fits[0])
+}
