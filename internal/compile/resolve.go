@@ -16,9 +16,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// serverSide says that rules with server-side apply are carried out as such.
-const serverSide = false
-
 // resolve finds the kinds a controller names and makes a program for each kind of
 // parent.
 func (d *declared) resolve(ctx context.Context, env Environment, draft engine.Program) ([]engine.Program, error) {
@@ -86,9 +83,6 @@ func (d *declared) rules(ctx context.Context, env Environment, programs []engine
 			return nil, invalid("%s: %s are cluster-scoped and cannot belong to the namespaced %s", c.field, resource, programs[0].Parent)
 		}
 		c.rule.Resource = resource
-		if !serverSide {
-			c.rule.Strategy = plan.Merge
-		}
 		rules = append(rules, c.rule)
 	}
 	slices.SortFunc(rules, byKind)
