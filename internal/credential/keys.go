@@ -14,7 +14,7 @@ type key struct {
 	name, field string
 }
 
-// bundle is the key of the certificates, and false if they are inline.
+// key says where the certificates are; false if they are inline.
 func (c *CABundle) key() (key, bool) {
 	switch {
 	case c.SecretRef != nil:

@@ -8,7 +8,8 @@ import (
 )
 
 // Spec is the connection settings of a webhook, or of a host. The zero value
-// names nothing. Keys and types that are left out have the API's defaults.
+// names nothing. Keys and types that are left out have the API's defaults. Its
+// fields are called as in both API groups, whose JSON can be read into it.
 type Spec struct {
 	CABundle      *CABundle
 	ClientTLS     *ClientTLS
