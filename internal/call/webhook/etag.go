@@ -34,7 +34,7 @@ type ETag struct {
 	Room int64
 }
 
-// replies are those a hook may refer to. Nil keeps none.
+// replies are those a hook may refer to. Nil keeps none, and of no subject.
 type replies struct {
 	lifetime, cleanup time.Duration
 	room              int64
@@ -78,18 +78,14 @@ func newReplies(c ETag) *replies {
 	}
 }
 
-// find returns the last reply to the question, or nil.
-func (r *replies) find(q question) *reply {
-	if r == nil {
-		return nil
-	}
-	about, ok := q.subject()
-	if !ok {
+// find returns the last reply about the subject, or nil.
+func (r *replies) find(about *subject) *reply {
+	if r == nil || about == nil {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	element := r.about[about]
+	element := r.about[*about]
 	if element == nil {
 		return nil
 	}
@@ -104,23 +100,19 @@ func (r *replies) find(q question) *reply {
 
 // keep remembers a reply. One without an ETag only ends the use of the one
 // before.
-func (r *replies) keep(q question, etag string, body []byte) {
-	if r == nil {
-		return
-	}
-	about, ok := q.subject()
-	if !ok {
+func (r *replies) keep(about *subject, etag string, body []byte) {
+	if r == nil || about == nil {
 		return
 	}
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if old := r.about[about]; old != nil {
+	if old := r.about[*about]; old != nil {
 		r.drop(old)
 	}
 	if etag != "" {
 		// The body belongs to whoever asked.
-		r.add(&reply{subject: about, etag: etag, body: bytes.Clone(body), expires: now.Add(r.lifetime)})
+		r.add(&reply{subject: *about, etag: etag, body: bytes.Clone(body), expires: now.Add(r.lifetime)})
 	}
 	r.tidy(now)
 }
@@ -169,12 +161,12 @@ func (r *reply) stands(code int) bool {
 	return r != nil && (code == http.StatusNotModified || code == http.StatusPreconditionFailed)
 }
 
-// subject reads what the question is about. The group of the parent counts: two
-// groups may have a kind of one name.
-func (q question) subject() (subject, bool) {
+// subject reads what the question is about, nil if that is no object. The group
+// of the parent counts: two groups may have a kind of one name.
+func (q question) subject() *subject {
 	parent, err := object.Parse(q.parent)
 	if err != nil {
-		return subject{}, false
+		return nil
 	}
-	return subject{kind: q.kind, parent: parent.GroupKind(), Ref: parent.Ref()}, true
+	return &subject{kind: q.kind, parent: parent.GroupKind(), Ref: parent.Ref()}
 }

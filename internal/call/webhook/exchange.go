@@ -14,6 +14,8 @@ type question struct {
 	kind   Question
 	body   []byte
 	parent json.RawMessage
+	// about is what replies are kept by; nil if they are not.
+	about *subject
 	// read decodes a reply, which it may keep.
 	read func(reply []byte) error
 }
@@ -27,7 +29,10 @@ func (w *Webhook) exchange(ctx context.Context, q question, ex *Exchange) error 
 	if err != nil {
 		return w.unprepared(ctx, err)
 	}
-	last := w.kept.find(q)
+	if w.kept != nil {
+		q.about = q.subject()
+	}
+	last := w.kept.find(q.about)
 	answer, err := link.roundTrip(limited, w.post(q.body, last.asked(link.header)))
 	if err != nil {
 		return w.broken(ctx, limited, err)
@@ -55,7 +60,7 @@ func (w *Webhook) understand(q question, etag string, data []byte) error {
 	if err := q.read(data); err != nil {
 		return err
 	}
-	w.kept.keep(q, etag, data)
+	w.kept.keep(q.about, etag, data)
 	return nil
 }
 
