@@ -27,10 +27,24 @@ func (r *run) relate(ctx context.Context) error {
 			return err
 		}
 	}
-	if len(r.related.Lacking(r.item.Key)) > 0 {
-		return errWaiting
+	if err := r.listed(); err != nil {
+		return err
 	}
 	r.shown = r.related.Shown(r.item.Key)
+	return nil
+}
+
+// listed says whether all related objects are known, and if not, why.
+func (r *run) listed() error {
+	lacking := r.related.Lacking(r.item.Key)
+	for _, watch := range lacking {
+		if watch.Err != nil {
+			return failed(ReasonRelatedMissing, fmt.Errorf("related objects: %w", watch.Err))
+		}
+	}
+	if len(lacking) > 0 {
+		return errWaiting
+	}
 	return nil
 }
 

@@ -63,10 +63,16 @@ func (a *answer) complete() {
 	a.wake(nil)
 }
 
-// wake wakes the parents, once for an event, and not before they can be shown
-// everything.
+// wake wakes the parents, though not before they can be shown everything.
 func (a *answer) wake(changed *object.Object) {
-	if !a.ready || a.turn == a.registry.turn {
+	if a.ready {
+		a.wakeAll(changed)
+	}
+}
+
+// wakeAll wakes the parents, once for an event.
+func (a *answer) wakeAll(changed *object.Object) {
+	if a.turn == a.registry.turn {
 		return
 	}
 	a.turn = a.registry.turn

@@ -20,6 +20,9 @@ var spaces = store.Selection{Resource: object.Resource{Version: "v1", Plural: "n
 // replace.
 const catchUp = 100 * time.Millisecond
 
+// doubtAfter is how often a watch is looked at that has yet to deliver.
+const doubtAfter = time.Second
+
 // Options of a Registry. Store, Resolve and Wake are required.
 type Options struct {
 	Store *store.Store
@@ -30,8 +33,9 @@ type Options struct {
 	// Wake is told of a parent whose related objects are others than before. The
 	// object is the one that changed, as it is or as it last was, or the
 	// namespace that did; nil when there is no single one, as when all watches
-	// that the parent's rules need have just delivered. It must be quick and must
-	// not call the Registry.
+	// that the parent's rules need have just delivered, or when one of those it
+	// is Lacking turns out not to work. It must be quick and must not call the
+	// Registry.
 	Wake func(parent queue.Key, changed *object.Object)
 	// Linger is how long a watch stays open that nobody needs; 30s if zero.
 	Linger time.Duration

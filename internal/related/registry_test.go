@@ -121,6 +121,12 @@ func TestWatchThatDoesNotWorkIsReported(t *testing.T) {
 	if got := lacking[0].Err.Error(); !strings.Contains(got, "watch secrets.v1 in a named s: not for you") {
 		t.Fatalf("error %s", got)
 	}
+	d.timePasses()
+	d.expectWakes("p: listed")
+	d.timePasses()
+	if woken := d.wakes(); len(woken) > 0 {
+		t.Fatalf("told again: %v", woken)
+	}
 	i := slices.IndexFunc(d.Watches(), func(w Watch) bool { return w.Err != nil })
 	if i < 0 || d.Watches()[i].Selection != lacking[0].Selection {
 		t.Fatalf("watches %v", d.Watches())

@@ -137,6 +137,16 @@ func (r *rule) wake(changed *object.Object) {
 	}
 }
 
+// disappoint wakes the parents that the rule keeps waiting.
+func (r *rule) disappoint() {
+	if r.now != nil {
+		return
+	}
+	for _, a := range r.answers.list {
+		a.wakeAll(nil)
+	}
+}
+
 // due says that the next supply can take over. It may only be behind the present
 // one: then an object would come to life again that is already gone.
 func (r *rule) due() (due, behind bool) {

@@ -13,8 +13,10 @@ type tap struct {
 	registry  *Registry
 	selection store.Selection
 	view      *store.View
-	// synced says that the view has delivered what there is.
-	synced bool
+	// synced says that the view has delivered what there is. If it does not come
+	// to that, doubted is the error that the parents have been told of.
+	synced  bool
+	doubted string
 	// users are the rules that need the watch, now or soon.
 	users map[*rule]struct{}
 	// served finds those among them that an object concerns, as far as they
@@ -53,6 +55,7 @@ func (r *Registry) open(selection store.Selection) *tap {
 	}
 	t.view = r.options.Store.Watch(selection, func(e store.Event) { t.changed(e, concerns) })
 	r.running.Go(t.await)
+	r.options.After(doubtAfter, t.doubt)
 	return t
 }
 
@@ -70,6 +73,25 @@ func (t *tap) await() {
 		t.synced = true
 		r.settle(t.users)
 	}
+}
+
+// doubt has those parents look who wait for the watch in vain, once for each
+// thing that is wrong with it.
+func (t *tap) doubt() {
+	r := t.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed || t.synced || r.taps[t.selection] != t {
+		return
+	}
+	if err := t.view.Err(); err != nil && err.Error() != t.doubted {
+		t.doubted = err.Error()
+		r.turn++
+		for user := range t.users {
+			user.disappoint()
+		}
+	}
+	r.options.After(doubtAfter, t.doubt)
 }
 
 // leave takes a rule from the users. An unused watch is closed at once where
