@@ -101,7 +101,7 @@ type Webhook struct {
 // ETag says how answers are kept for an endpoint that may answer "not modified".
 type ETag struct {
 	// enabled sends If-None-Match with each question whose last answer is kept. An endpoint may then
-	// answer 304 or 412 to say that that answer still holds.
+	// answer 304 or 412 to say that the kept one still holds.
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
 

@@ -1,5 +1,6 @@
 package v1alpha1
 
+// What Setpoint reads and writes in the metadata of controller objects.
 const (
 	// AnnotationIgnoreMetacontroller, set to "true" on a controller object of metacontroller.k8s.io, runs
 	// it although a Metacontroller runs in the same cluster: for one that is told to leave this object

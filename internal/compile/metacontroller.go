@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +51,10 @@ func readMetacontrollerHooks(sync, finalize, customize *api.Hook, configs []api.
 	for i := range configs {
 		endpoints[i] = endpoint{index("spec.endpointConfigs", i), configs[i].Host, settingsOf(configs[i].ConnectionSettings)}
 	}
-	return h, h.settle(endpoints)
+	if err := h.settle(endpoints); err != nil {
+		return hooks{}, err
+	}
+	return h, nil
 }
 
 func readMetacontrollerHook(field string, declared *api.Hook) (*hooked, error) {
@@ -105,11 +109,9 @@ func readPaths(dotted []string) ([][]string, error) {
 	var paths [][]string
 	for i, text := range dotted {
 		path := strings.Split(text, ".")
-		for _, name := range path {
-			if name == "" {
-				return nil, invalid("%s: %q is no path; write the names of fields with dots between them, such as spec.template",
-					index("spec.parentResource.revisionHistory.fieldPaths", i), text)
-			}
+		if slices.Contains(path, "") {
+			return nil, invalid("%s: %q is no path; write the names of fields with dots between them, such as spec.template",
+				index("spec.parentResource.revisionHistory.fieldPaths", i), text)
 		}
 		paths = append(paths, path)
 	}

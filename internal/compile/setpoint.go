@@ -43,7 +43,10 @@ func readSetpointHooks(declared api.Hooks, configs []api.EndpointConfig) (hooks,
 	for i := range configs {
 		endpoints[i] = endpoint{index("spec.endpointConfigs", i), configs[i].Host, settingsOf(&configs[i].ConnectionSettings)}
 	}
-	return h, h.settle(endpoints)
+	if err := h.settle(endpoints); err != nil {
+		return hooks{}, err
+	}
+	return h, nil
 }
 
 func readSetpointHook(field string, declared *api.Hook) *hooked {

@@ -16,7 +16,7 @@ func (r *run) calm(todo plan.Plan) plan.Plan {
 	if !until.IsZero() {
 		r.queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.Recheck}, until.Sub(r.tools.Now()))
 	}
-	if first, any := calm.First(); any {
+	if first, there := calm.First(); there {
 		r.latest = first.Ref.String() + ": " + first.Reason
 	}
 	return calm

@@ -55,7 +55,8 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 		return queue.Settled()
 	}
 	outcome, verdict := Skipped, queue.Settled()
-	if r.tellPause(); r.stance != pausing {
+	r.tellPause()
+	if r.stance != pausing {
 		outcome, verdict = r.conclude(ctx, r.contained(ctx))
 	}
 	if c.program.stanceOn(r.stored) == indifferent {

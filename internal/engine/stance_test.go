@@ -97,13 +97,16 @@ func TestScout(t *testing.T) {
 	if !s.is(one) || s.is(other) || !s.is(one) {
 		t.Error("the first that asks is the scout, and nobody else")
 	}
-	if s.drop(other); s.is(other) {
+	s.drop(other)
+	if s.is(other) {
 		t.Error("replaced because of another one's end")
 	}
-	if s.drop(one); !s.is(other) || s.is(one) {
+	s.drop(one)
+	if !s.is(other) || s.is(one) {
 		t.Error("a scout that is gone is not replaced")
 	}
-	if s.end(); !s.is(one) {
+	s.end()
+	if !s.is(one) {
 		t.Error("no new scout after the hook was back")
 	}
 }

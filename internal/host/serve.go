@@ -39,6 +39,7 @@ func (h *Host) listen(ctx context.Context) ([]door, error) {
 			}
 			return nil, fmt.Errorf("serve %s: %w", each.what, err)
 		}
+		//nolint:sloglint // One message for each door, of which there are two.
 		h.log.Info("serving "+each.what, "address", listener.Addr().String())
 		doors = append(doors, door{listener, each.handler})
 	}
