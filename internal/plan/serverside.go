@@ -94,7 +94,7 @@ func (f *Family) serverSide(action Action, desired *object.Object) (Action, erro
 		return Action{}, err
 	}
 	action.Verb, action.Manager = Apply, f.Manager
-	action.Where, action.Reason = c.where, c.reason()
+	action.Where, action.Reason = c.path(), c.reason()
 	action.TakeOver = f.takeOver(c.have, c.noted)
 	action.After, err = f.applied(action.Before, c.wish, c.wanted)
 	return action, err
@@ -110,7 +110,7 @@ func (f *Family) recreateServerSide(action Action, desired *object.Object) (Acti
 		return Action{}, err
 	}
 	action.Verb, action.Try, action.Manager = Delete, Apply, f.Manager
-	action.Where, action.Reason = c.where, c.reason()
+	action.Where, action.Reason = c.path(), c.reason()
 	if c.noted.speaksOf(c.wanted) {
 		c.wanted = c.noted
 	} else {
@@ -144,11 +144,20 @@ func (f *Family) comparison(observed, desired *object.Object) (c comparison, err
 
 func (c comparison) equal() bool { return c.where == "" && c.noted.speaksOf(c.wanted) }
 
-func (c comparison) reason() string {
-	if c.where == "" {
-		return "other fields were desired before"
+// path is the first field that differs. What is remembered counts where somebody
+// removed it, but not where it is of another wish.
+func (c comparison) path() string {
+	if c.where == "" && c.noted.verb == "" {
+		return join("metadata.annotations", Applied)
 	}
-	return c.where + " differs"
+	return c.where
+}
+
+func (c comparison) reason() string {
+	if path := c.path(); path != "" {
+		return path + " differs"
+	}
+	return "other fields were desired before"
 }
 
 // appliedBefore says that the server was the last to apply to the child, and
