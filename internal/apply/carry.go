@@ -24,6 +24,12 @@ type Result struct {
 	Err error
 }
 
+// Changed says that the write landed and made a difference. The server stores
+// nothing where it makes of the wish what is there already.
+func (r Result) Changed() bool {
+	return r.Err == nil && (r.Stored == nil || r.Action.Before == nil || r.Stored.Version() != r.Action.Before.Version())
+}
+
 // Carry carries out a plan: stage after stage, the actions of a stage at the
 // same time. An action that fails does not keep the others from being tried;
 // the results say what became of each.

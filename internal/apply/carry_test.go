@@ -151,3 +151,21 @@ func TestAnEmptyPlanAsksNothing(t *testing.T) {
 		t.Errorf("got %v, sent %q", results, s.asked)
 	}
 }
+
+func TestChanged(t *testing.T) {
+	before, after := parse(t, wanted), parse(t, stored)
+	for name, c := range map[string]struct {
+		result apply.Result
+		want   bool
+	}{
+		"created":      {apply.Result{Stored: after}, true},
+		"updated":      {apply.Result{Stored: after, Action: plan.Action{Before: before}}, true},
+		"as it was":    {apply.Result{Stored: after, Action: plan.Action{Before: after}}, false},
+		"deleted":      {apply.Result{Action: plan.Action{Before: before}}, true},
+		"did not land": {apply.Result{Action: plan.Action{Before: before}, Err: errors.New("x")}, false},
+	} {
+		if got := c.result.Changed(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

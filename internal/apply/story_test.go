@@ -173,8 +173,8 @@ var update = flag.Bool("update", false, "write what the stories yield into their
 
 // TestStories tells what becomes of children as wishes follow each other. Each
 // file is a turn, named after what happens: a reply that is carried out by a
-// method and a strategy, an edit by others, or a restart, after which all is
-// compared anew with the last reply. The last file is what was written, and what
+// method and a strategy, an echo of what is there as the reply, an edit by others,
+// or a restart, after which all is compared anew with the last reply. The last file is what was written, and what
 // is there in the end.
 func TestStories(t *testing.T) {
 	paths, err := filepath.Glob("testdata/stories/*.txtar")
@@ -217,6 +217,9 @@ func tell(t *testing.T, turns []txtar.File) string {
 			for key, patch := range readYAML[map[string]map[string]any](t, turn.Data) {
 				k.others(words[len(words)-1], key, patch)
 			}
+		case "echo":
+			reply = k.echo()
+			k.keep(reply)
 		case "outlined":
 			k.family.LastApplied, k.family.Outline = "setpoint.dev/applied-fields", true
 		case "renamed":
@@ -242,6 +245,14 @@ func (k *keeper) ruled(rules plan.Rules) {
 		clear(k.settled)
 	}
 	k.family.Rules = rules
+}
+
+// echo is the reply of a hook that hands back what it was shown.
+func (k *keeper) echo() (reply []json.RawMessage) {
+	for _, o := range k.observed() {
+		reply = append(reply, o.JSON())
+	}
+	return reply
 }
 
 func subject(line string) string {

@@ -89,7 +89,9 @@ func (r *run) absorbOne(ctx context.Context, result apply.Result) error {
 		if action.Desired != 0 {
 			r.memory.agree(result.Stored, action.Desired)
 		}
-		r.watchFits(action)
+		if result.Changed() {
+			r.watchFits(action)
+		}
 	case apply.Gone(err) && action.Before != nil:
 		view.Removed(action.Before)
 	case apply.Exists(err):

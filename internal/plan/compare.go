@@ -98,6 +98,9 @@ func number(value any) (float64, bool) {
 }
 
 func join(path, name string) string {
+	if name == "" {
+		return path + `[""]`
+	}
 	if path == "" {
 		return name
 	}

@@ -24,14 +24,18 @@ func TestOutlineIsAllAMergeNeeds(t *testing.T) {
 func TestMergeByOutlineIsIdempotent(t *testing.T) {
 	seeded(t, 3000, func(t *testing.T, g generator) {
 		desired := g.object(4)
-		observed, applied := g.objectLike(desired), g.objectLike(desired)
-		m := merger{keys: childKeys, outlined: true}
-		merged := m.objects(observed, outlineObject(applied, false), desired)
-		again := m.objects(merged, outlineObject(desired, false), desired)
-		if where := difference(merged, again); where != "" {
-			t.Errorf("merged again, %s differs\nobserved, applied, desired: %s", where, jsonOf(t, []any{observed, applied, desired}))
-		}
+		checkIdempotentByOutline(t, g.objectLike(desired), g.objectLike(desired), desired)
 	})
+}
+
+func checkIdempotentByOutline(t *testing.T, observed, applied, desired map[string]any) {
+	t.Helper()
+	m := merger{keys: childKeys, outlined: true}
+	merged := m.objects(observed, outlineObject(applied, false), desired)
+	again := m.objects(merged, outlineObject(desired, false), desired)
+	if where := difference(merged, again); where != "" {
+		t.Errorf("merged again by outline, %s differs\nobserved, applied, desired: %s", where, jsonOf(t, []any{observed, applied, desired}))
+	}
 }
 
 // TestOutlineKnowsWhatToRemove: what was applied and is desired no more goes.

@@ -194,6 +194,44 @@ func checkListed(t *testing.T, path string, want, got any) {
 	}
 }
 
+// TestWhatLacksNothingNeedsNoMerge: where all that is desired is observed, laying
+// it over changes nothing.
+func TestWhatLacksNothingNeedsNoMerge(t *testing.T) {
+	seeded(t, 2000, func(t *testing.T, g generator) {
+		desired := g.object(4)
+		checkLacking(t, merger{keys: childKeys}.objects(g.objectLike(desired), nil, desired), desired)
+		checkLacking(t, g.objectLike(desired), desired)
+	})
+}
+
+func checkLacking(t *testing.T, observed, desired map[string]any) {
+	t.Helper()
+	if where := lacking("", desired, desired); where != "" {
+		t.Errorf("%s is not as desired in what is desired: %s", where, jsonOf(t, desired))
+	}
+	laid := merger{keys: childKeys}.objects(observed, nil, desired)
+	if where := difference(observed, laid); where != "" && lacking("", observed, desired) == "" {
+		t.Errorf("nothing is lacking, and yet %s differs\nobserved, desired: %s", where, jsonOf(t, []any{observed, desired}))
+	}
+}
+
+// checkChanges wants changes to be told of what differs, and only of that. Items
+// that only changed places do not count.
+func checkChanges(t *testing.T, before, after map[string]any) {
+	t.Helper()
+	var same, found changes
+	same.compare("x", value{before, true}, value{before, true})
+	found.compare("x", value{before, true}, value{after, true})
+	if len(same) > 0 || len(found) > 0 && difference(before, after) == "" {
+		t.Errorf("changes of what is the same: %v %v\nbefore, after: %s", same, found, jsonOf(t, []any{before, after}))
+	}
+	for _, c := range found {
+		if c.Before == nil && c.After == nil || string(c.Before) == string(c.After) {
+			t.Errorf("%v is no change\nbefore, after: %s", c, jsonOf(t, []any{before, after}))
+		}
+	}
+}
+
 // FuzzMerge reads three JSON objects in a list.
 func FuzzMerge(f *testing.F) {
 	g := generator{rand.New(rand.NewPCG(1, 2))}
@@ -210,9 +248,13 @@ func FuzzMerge(f *testing.F) {
 		for _, tree := range trees {
 			withoutNulls(tree)
 		}
+		observed, applied, desired := trees[0], trees[1], trees[2]
 		for _, forgiving := range []bool{false, true} {
-			checkIdempotent(t, merger{keys: childKeys, forgiving: forgiving}, trees[0], trees[1], trees[2])
+			checkIdempotent(t, merger{keys: childKeys, forgiving: forgiving}, observed, applied, desired)
 		}
+		checkIdempotentByOutline(t, observed, applied, desired)
+		checkLacking(t, observed, desired)
+		checkChanges(t, observed, desired)
 		if _, err := json.Marshal(trees); err != nil {
 			t.Error(err)
 		}
