@@ -72,7 +72,7 @@ func (r *thingReconciler) applyChild(ctx context.Context, parent *thing.Thing, j
 		Name:      thing.ChildName(parent.Name, j),
 	}}
 	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, child, func() error {
-		child.Data = map[string]string{thing.ValueKey: parent.Spec.Value}
+		child.Data = parent.Spec.Data(child.Name)
 		return controllerutil.SetControllerReference(parent, child, r.Scheme())
 	})
 	if err != nil {

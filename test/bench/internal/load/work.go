@@ -26,7 +26,7 @@ type Work struct {
 	Children int
 	// Round names the values: another round, other values.
 	Round string
-	// Padding makes each value longer by so many bytes.
+	// Padding is the size of a text that each child holds beside the value.
 	Padding int
 	// Shared names the ConfigMap that all parents read, if any.
 	Shared string
@@ -34,7 +34,7 @@ type Work struct {
 
 // Value is what the i-th parent wants its children to hold.
 func (w Work) Value(i int) string {
-	return fmt.Sprintf("%s-%d%s", w.Round, i, strings.Repeat("x", w.Padding))
+	return fmt.Sprintf("%s-%d", w.Round, i)
 }
 
 // Objects is the number of parents and children together.
@@ -61,8 +61,8 @@ type Generator struct {
 func (g *Generator) Create(ctx context.Context, w Work) error {
 	path := ThingsPath(w.Namespace)
 	return Each(ctx, w.Parents, g.Workers, func(ctx context.Context, i int) error {
-		body := fmt.Appendf(nil, `{"apiVersion":"%s/%s","kind":"%s","metadata":{"name":"%s"},"spec":{"value":"%s","children":%d,"shared":"%s"}}`,
-			thing.Group, thing.Version, thing.Kind, thing.Name(i), w.Value(i), w.Children, w.Shared)
+		body := fmt.Appendf(nil, `{"apiVersion":"%s/%s","kind":"%s","metadata":{"name":"%s"},"spec":{"value":"%s","children":%d,"padding":%d,"shared":"%s"}}`,
+			thing.Group, thing.Version, thing.Kind, thing.Name(i), w.Value(i), w.Children, w.Padding, w.Shared)
 		_, err := g.Client.Create(ctx, path, body)
 		return err
 	})

@@ -13,7 +13,7 @@ import (
 
 // memoryPadding makes a child 1.5 KB of JSON, without managedFields and what else
 // a contender adds to it, such as annotations.
-const memoryPadding = 1020
+const memoryPadding = 1010
 
 // memoryLife has a contender create many ConfigMaps for few parents, and then
 // start again with all of them there.

@@ -10,6 +10,8 @@ package thing
 import (
 	_ "embed"
 	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 
@@ -27,8 +29,34 @@ const (
 	CRDName  = Resource + "." + Group
 )
 
-// ValueKey is where a child holds its parent's value.
-const ValueKey = "value"
+// ValueKey is where a child holds its parent's value, TextKey where it holds its
+// padding.
+const (
+	ValueKey = "value"
+	TextKey  = "text"
+)
+
+// Data is what a child of that name holds.
+func (s *Spec) Data(child string) map[string]string {
+	data := map[string]string{ValueKey: s.Value}
+	if s.Padding > 0 {
+		data[TextKey] = padding(child, s.Padding)
+	}
+	return data
+}
+
+// padding is text that differs from child to child and hides no pattern that
+// would make it smaller in memory than in the open.
+func padding(child string, size int) string {
+	seed := fnv.New64a()
+	_, _ = seed.Write([]byte(child))
+	random := rand.New(rand.NewPCG(seed.Sum64(), 0)) //nolint:gosec // To look random is all that is asked.
+	text := make([]byte, size)
+	for i := range text {
+		text[i] = byte('a' + random.IntN('z'-'a'+1))
+	}
+	return string(text)
+}
 
 // CRD is the CustomResourceDefinition, as YAML.
 //

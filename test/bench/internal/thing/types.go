@@ -18,6 +18,9 @@ type Thing struct {
 type Spec struct {
 	Value    string `json:"value"`
 	Children int    `json:"children"`
+	// Padding is the size of a text that each child holds beside the value, in
+	// bytes.
+	Padding int `json:"padding,omitempty"`
 	// Shared names a ConfigMap beside the parent that whoever works on it has
 	// to read. Nothing that is written depends on it.
 	Shared string `json:"shared,omitempty"`

@@ -136,11 +136,12 @@ func decide(asked *question) answer {
 		}
 	}
 	for j := range out.Children {
+		name := thing.ChildName(asked.Parent.Metadata.Name, j)
 		out.Children[j] = configMap{
 			APIVersion: "v1",
 			Kind:       "ConfigMap",
-			Metadata:   metadata{Name: thing.ChildName(asked.Parent.Metadata.Name, j)},
-			Data:       map[string]string{thing.ValueKey: spec.Value},
+			Metadata:   metadata{Name: name},
+			Data:       spec.Data(name),
 		}
 	}
 	return out
