@@ -121,18 +121,18 @@ func (r *run) meet(ctx context.Context, action plan.Action) error {
 	if err != nil {
 		return failed(ReasonWriteFailed, fmt.Errorf("create %s: it exists; read it: %w", action.Ref, err))
 	}
-	owner := live.Controller()
+	owner, owned := live.Controller()
 	switch {
 	case live.Deleting():
 		return r.await(live, "is being deleted")
-	case owner != nil && owner.UID != r.stored.UID():
+	case owned && owner.UID != r.stored.UID():
 		return r.await(live, "belongs to "+owner.Kind+" "+owner.Name)
 	case r.program.decorates():
 		return r.meetAttachment(action.Resource, live)
 	case r.family.Selector.Matches(live.Labels()):
 		r.viewOf(action.Resource).Wrote(live)
 		return nil
-	case owner != nil && r.program.GenerateSelector:
+	case owned && r.program.GenerateSelector:
 		return r.relabel(ctx, action.Resource, live)
 	}
 	return r.await(live, fmt.Sprintf("belongs to nobody, and its labels do not match %q; delete it or label it", r.family.Selector))

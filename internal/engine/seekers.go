@@ -70,7 +70,7 @@ func (s *seekers) of(orphan *object.Object, sameNamespace bool) []queue.Key {
 			found = append(found, key)
 		}
 	}
-	for _, pair := range orphan.Labels() {
+	for pair := range orphan.Labels().All() {
 		for _, key := range s.byPair[pair] {
 			try(key)
 		}

@@ -104,7 +104,7 @@ func (c *Controller) childChanged(e store.Event) {
 		c.wakeWaiting(e.Old)
 		return
 	}
-	if e.New.Controller() == nil {
+	if _, owned := e.New.Controller(); !owned {
 		c.wakeSeekers(e.New)
 		return
 	}
@@ -114,25 +114,26 @@ func (c *Controller) childChanged(e store.Event) {
 }
 
 func sameOwner(a, b *object.Object) bool {
-	return a.Controller() != nil && b.Controller() != nil && a.Controller().UID == b.Controller().UID
+	owner, owned := a.Controller()
+	return owned && b.ControlledBy(owner.UID)
 }
 
 // wakeOwner queues the parent that controls a child.
 func (c *Controller) wakeOwner(child *object.Object) {
-	owner := child.Controller()
-	if owner == nil || owner.Kind != c.program.Parent.Kind || object.GroupOf(owner.APIVersion) != c.program.Parent.Group {
+	owner, owned := child.Controller()
+	if !owned || owner.Kind != c.program.Parent.Kind || object.GroupOf(owner.APIVersion) != c.program.Parent.Group {
 		return
 	}
 	if c.program.decorates() && !c.program.Mark.On(child) {
 		return
 	}
-	key := queue.Key{Name: owner.Name}
+	namespace := ""
 	if c.program.Parent.Namespaced {
-		key.Namespace = child.Namespace()
+		namespace = child.Namespace()
 	}
-	parent := c.parents.Get(key.Namespace, key.Name)
+	parent := c.parents.Get(namespace, owner.Name)
 	if parent != nil && parent.UID() == owner.UID {
-		c.queue.Add(key, causeOf(child))
+		c.queue.Add(keyOf(parent), causeOf(child))
 	}
 }
 

@@ -94,20 +94,6 @@ func appendMember(data []byte, name string, value []byte) []byte {
 	return concat(open, []byte(comma), key, []byte(":"), value, []byte("}"))
 }
 
-// prependText puts a member of text before the others.
-func prependText(data []byte, name, text string) []byte {
-	out := make([]byte, 0, len(data)+len(name)+len(text)+len(`"":"",`))
-	out = append(out, '{')
-	out, _ = jsontext.AppendQuote(out, name)
-	out = append(out, ':')
-	out, _ = jsontext.AppendQuote(out, text)
-	rest := bytes.TrimLeft(data[1:], " \t\r\n")
-	if !bytes.HasPrefix(rest, []byte("}")) {
-		out = append(out, ',')
-	}
-	return append(out, rest...)
-}
-
 // member is where one member of a JSON object stands.
 type member struct {
 	span

@@ -20,6 +20,8 @@ func odd() []string {
 		`{"metadata":{"m\u0061nagedFields":[1],"n\u0061me":"\u0061\ud83d\ude00"}}`,
 		`{"metadata":{"name":"a","managedFields":[]},"metadata":{"name":"b","managedFields":[1]}}`,
 		`{"metadata":{"labels":{"a":"1","a":"2"},"resourceVersion":"1","resourceVersion":"2"}}`,
+		`{"metadata":{"labels":{"a":null,"\u0062":"\u0063","d":"\"","e":"f"},"ownerReferences":[{"controller":true,"name":"\u0061","uid":"\u0062c"}]}}`,
+		`{"metadata":{"labels" : { "a" : "1" , "b" : "" } , "managedFields":[], "ownerReferences":[{"controller":true,"name":"n","uid":"u"}]}}`,
 		`{"metadata":{"generation":12345678901234567890}}`, `{"metadata":{"generation":1e3}}`, `{"metadata":{"resourceVersion":"18446744073709551615"}}`,
 		`{"spec":1e999,"n":-0,"big":123456789012345678901234567890.5}`,
 		`{"a":"}","b":"{","c":"\"","d":"\\"}`,
@@ -62,8 +64,9 @@ func FuzzParse(f *testing.F) {
 
 // facts is all that is read of an object, in one line.
 func facts(o *object.Object) string {
+	owner, owned := o.Controller()
 	text, _ := json.Marshal([]any{o.APIVersion(), o.Kind(), o.Namespace(), o.Name(), o.UID(), o.Version(), o.Generation(),
-		o.Labels(), o.Controller(), o.Finalizers(), o.Deleting(), string(o.JSON())})
+		slices.Collect(o.Labels().All()), owner, owned, o.Finalizers(), o.Deleting(), string(o.JSON())})
 	return string(text)
 }
 

@@ -10,11 +10,17 @@ import (
 	"encoding/json"
 	"strconv"
 	"unique"
+	"unsafe"
 )
 
 // Object is one Kubernetes object. It is immutable: changing means making
 // another (With). The zero value is no valid object; use Parse.
+//
+// There may be a hundred thousand objects, so this is small: 128 bytes. What is
+// asked for now and then is read in the JSON, where parsing found it.
 type Object struct {
+	// raw is the JSON. Between its length and its capacity stand the texts of
+	// which the JSON has only an escaped form.
 	raw    []byte
 	digest uint64
 	intent uint64
@@ -22,22 +28,33 @@ type Object struct {
 	typeName   unique.Handle[typeName]
 	version    uint64
 	generation int64
-	labels     Labels
-	controller *Owner
-	// names are namespace, name and uid, one after the other: there may be a
-	// hundred thousand objects, and this takes half the room of three strings.
+	// names are namespace, name and uid, one after the other, in memory of their
+	// own: they outlive the object as keys of this and that, and must not keep
+	// all of it.
 	names             string
 	nameFrom, uidFrom uint32
-	deleting          bool
+
+	labels  place
+	owner   ownerPlaces
+	deleted bool
 }
 
-// Owner is the controlling owner of an object.
+// place is where a text stands in raw, up to its capacity.
+type place struct{ from, to uint32 }
+
+type ownerPlaces struct {
+	typeName  unique.Handle[typeName]
+	name, uid place
+}
+
+// Owner is the controlling owner of an object. Its name and UID are views of the
+// object: whoever keeps them longer keeps all of it.
 type Owner struct {
 	APIVersion, Kind, Name, UID string
 }
 
 // JSON is the whole object, compact, without metadata.managedFields. Read-only.
-func (o *Object) JSON() []byte { return o.raw }
+func (o *Object) JSON() []byte { return o.raw[:len(o.raw):len(o.raw)] }
 
 // APIVersion as in the object, such as "v1" or "apps/v1".
 func (o *Object) APIVersion() string { return o.typeName.Value().apiVersion }
@@ -64,11 +81,31 @@ func (o *Object) ResourceVersion() string { return strconv.FormatUint(o.version,
 // Generation is metadata.generation; 0 for kinds that have none.
 func (o *Object) Generation() int64 { return o.generation }
 
-// Labels are metadata.labels, sorted by key. Read-only.
-func (o *Object) Labels() Labels { return o.labels }
+// Labels are metadata.labels.
+func (o *Object) Labels() Labels { return Labels{o.at(o.labels)} }
 
-// Controller is the owner with controller: true, or nil.
-func (o *Object) Controller() *Owner { return o.controller }
+// Controller is the owner with controller: true, and whether there is one.
+func (o *Object) Controller() (owner Owner, owned bool) {
+	if o.owner == (ownerPlaces{}) {
+		return Owner{}, false
+	}
+	kind := o.owner.typeName.Value()
+	return Owner{APIVersion: kind.apiVersion, Kind: kind.kind, Name: o.at(o.owner.name), UID: o.at(o.owner.uid)}, true
+}
+
+// ControlledBy says whether the controlling owner has the UID.
+func (o *Object) ControlledBy(uid string) bool {
+	return o.owner != (ownerPlaces{}) && o.at(o.owner.uid) == uid
+}
+
+// at is the text that stands at a place, as a view.
+func (o *Object) at(p place) string {
+	if p.from == p.to {
+		return ""
+	}
+	// The bytes never change, so a string may share them.
+	return unsafe.String(&o.raw[:cap(o.raw)][p.from], p.to-p.from)
+}
 
 // Finalizers are metadata.finalizers. Few objects have any and few are asked, so
 // they are read anew each time.
@@ -82,7 +119,7 @@ func (o *Object) Finalizers() []string {
 }
 
 // Deleting says that metadata.deletionTimestamp is set.
-func (o *Object) Deleting() bool { return o.deleting }
+func (o *Object) Deleting() bool { return o.deleted }
 
 // Digest is a hash of everything but metadata.resourceVersion, stable within
 // this process only: two objects of one digest look the same to a hook.

@@ -1,6 +1,7 @@
 package object_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,10 +28,14 @@ func parse(t *testing.T, text string) *object.Object {
 
 func TestParseReadsMetadata(t *testing.T) {
 	o := parse(t, pod)
+	owner, owned := o.Controller()
+	if !owned || !o.ControlledBy("o-1") || o.ControlledBy("o-0") {
+		t.Errorf("owned: %v, by %v", owned, owner)
+	}
 	got := []any{o.APIVersion(), o.Kind(), o.Namespace(), o.Name(), o.UID(), o.Version(), o.Generation(),
-		o.Labels(), o.Finalizers(), *o.Controller(), o.Deleting(), o.Ref().String()}
+		slices.Collect(o.Labels().All()), o.Finalizers(), owner, o.Deleting(), o.Ref().String()}
 	want := []any{"v1", "Pod", "shop", "web", "u-1", uint64(41), int64(3),
-		object.Labels{{Key: "app", Value: "web"}, {Key: "tier", Value: "front"}}, []string{"keep"},
+		[]object.Label{{Key: "tier", Value: "front"}, {Key: "app", Value: "web"}}, []string{"keep"},
 		object.Owner{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "rs", UID: "o-1"}, false, "Pod shop/web"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -71,7 +71,7 @@ type parser struct {
 	namespace, name, uid []byte
 	resourceVersion      uint64
 	generation           int64
-	labels               []pair
+	labels               labelSet
 	owner                owner
 	controlled           bool
 	deleting             bool
@@ -82,18 +82,29 @@ type parser struct {
 
 	// nameFrom is where the name of the member begins that was read last.
 	nameFrom int64
-	// fewLabels is room for as many labels as most objects have.
-	fewLabels [4]pair
 }
 
-type pair struct{ key, value []byte }
+// labelSet is where the labels stand. If some need more than being looked up
+// there, odd is a JSON object made of all.
+type labelSet struct {
+	span
+	odd []byte
+}
 
-type owner struct{ apiVersion, kind, name, uid []byte }
+// owner is one owner reference. Each text is where it stands.
+type owner struct {
+	apiVersion, kind []byte
+	name, uid        piece
+}
+
+// piece is a text and where in the data it begins; -1 if it was escaped there.
+type piece struct {
+	text []byte
+	from int64
+}
 
 func newParser(data []byte) *parser {
-	p := &parser{data: data, dec: jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))}
-	p.labels = p.fewLabels[:0]
-	return p
+	return &parser{data: data, dec: jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))}
 }
 
 func (p *parser) object() error {
@@ -126,7 +137,7 @@ func (p *parser) metadata(name []byte) error {
 	case "generation":
 		return p.integer(&p.generation)
 	case "labels":
-		return p.members(p.label)
+		return p.readLabels()
 	case "annotations":
 		return p.noting(&p.annotations, p.dec.SkipValue)
 	case "ownerReferences":
@@ -165,10 +176,21 @@ func (p *parser) readVersion() error {
 	return nil
 }
 
-func (p *parser) label(key []byte) error {
-	label := pair{key: key}
-	err := p.text(&label.value)
-	p.labels = append(p.labels, label)
+// readLabels notes where they stand. Labels with escapes or without a value are
+// legal, though no API server sends any.
+func (p *parser) readLabels() error {
+	odd := false
+	err := p.noting(&p.labels.span, func() error {
+		return p.members(func([]byte) error {
+			var value []byte
+			odd = odd || p.dec.PeekKind() == 'n'
+			return p.text(&value)
+		})
+	})
+	p.labels.odd = nil
+	if text := p.data[p.labels.from:p.labels.to]; odd || bytes.IndexByte(text, '\\') >= 0 {
+		p.labels.odd = plainLabels(bytes.TrimLeft(text, ": \t\r\n"))
+	}
 	return err
 }
 
@@ -182,9 +204,9 @@ func (p *parser) readOwner() error {
 		case "kind":
 			return p.text(&one.kind)
 		case "name":
-			return p.text(&one.name)
+			return p.piece(&one.name)
 		case "uid":
-			return p.text(&one.uid)
+			return p.piece(&one.uid)
 		case "controller":
 			controls = p.dec.PeekKind() == 't'
 		}

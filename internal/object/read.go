@@ -77,6 +77,19 @@ func (p *parser) text(into *[]byte) error {
 	return nil
 }
 
+// piece reads a string and notes where it stands.
+func (p *parser) piece(into *piece) error {
+	if err := p.text(&into.text); err != nil || len(into.text) == 0 {
+		return err
+	}
+	end := p.dec.InputOffset() - 1
+	into.from = end - int64(len(into.text))
+	if into.from < 0 || !bytes.Equal(p.data[into.from:end], into.text) {
+		into.from = -1
+	}
+	return nil
+}
+
 // unquoted is the text of the JSON string that was read last. It is a view of
 // the data wherever there is nothing to unescape.
 func (p *parser) unquoted(quoted []byte) []byte {

@@ -56,10 +56,7 @@ type id struct {
 
 func idOf(o *object.Object) id { return id{o.GroupKind(), o.Namespace(), o.Name()} }
 
-func (f *Family) controls(o *object.Object) bool {
-	owner := o.Controller()
-	return owner != nil && owner.UID == f.Parent.UID()
-}
+func (f *Family) controls(o *object.Object) bool { return o.ControlledBy(f.Parent.UID()) }
 
 // change plans for one desired child; the zero Action is nothing to do.
 func (f *Family) change(before *object.Object, child Child, digest uint64) (Action, error) {

@@ -167,7 +167,7 @@ func (f *Family) sound(path string, o *object.Object) error {
 	if annotations := o.Field("metadata", "annotations"); annotations != nil && annotations[0] != '{' {
 		return wrong(path+".metadata.annotations", "must be an object")
 	}
-	if owner := o.Controller(); owner != nil && owner.UID != f.Parent.UID() {
+	if owner, owned := o.Controller(); owned && owner.UID != f.Parent.UID() {
 		return wrong(path+".metadata.ownerReferences", "name %s %s as the controller, but that is the parent", owner.Kind, owner.Name)
 	}
 	return nil

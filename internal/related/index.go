@@ -56,7 +56,7 @@ func (x index) of(o *object.Object) iter.Seq[*rule] {
 func standings(o *object.Object) iter.Seq[place] {
 	return func(yield func(place) bool) {
 		in := func(namespace string) bool {
-			for _, label := range o.Labels() {
+			for label := range o.Labels().All() {
 				if !yield(place{namespace, label}) {
 					return false
 				}

@@ -217,7 +217,7 @@ func (c *cache) orphans(namespace string, selector labels.Selector) []*object.Ob
 	var found []*object.Object
 	add := func(o *object.Object) {
 		here := namespace == "" || o.Namespace() == namespace
-		if here && o.Controller() == nil && selector.Matches(o.Labels()) {
+		if _, owned := o.Controller(); here && !owned && selector.Matches(o.Labels()) {
 			found = append(found, o)
 		}
 	}

@@ -276,7 +276,7 @@ func (w *world) check() {
 func (w *world) checkIndex() {
 	w.t.Helper()
 	for _, uid := range []string{"mother", "father", "nobody"} {
-		want := w.filter(func(o *object.Object) bool { return o.Controller() != nil && o.Controller().UID == uid })
+		want := w.filter(func(o *object.Object) bool { return o.ControlledBy(uid) })
 		if got := w.cache.index[ownedBy(uid)]; !slices.Equal(got, want) {
 			w.t.Fatalf("owned by %s: got %v, want %v", uid, got, want)
 		}
@@ -288,7 +288,8 @@ func (w *world) checkIndex() {
 		}
 		for _, namespace := range []string{"", "ns0", "ns1", "ns"} {
 			want := w.filter(func(o *object.Object) bool {
-				return o.Controller() == nil && selector.Matches(o.Labels()) && (namespace == "" || namespace == o.Namespace())
+				_, owned := o.Controller()
+				return !owned && selector.Matches(o.Labels()) && (namespace == "" || namespace == o.Namespace())
 			})
 			if got := w.cache.orphans(namespace, selector); !slices.Equal(got, want) {
 				w.t.Fatalf("orphans in %q with %q: got %v, want %v", namespace, text, got, want)

@@ -20,12 +20,23 @@ func ownedBy(uid string) place { return place{value: uid} }
 
 // holds says whether the object is to be filed at the place.
 func (p place) holds(o *object.Object) bool {
-	owner := o.Controller()
-	if p.label == "" || owner != nil {
-		return p.label == "" && owner != nil && owner.UID == p.value
+	owner, owned := o.Controller()
+	if p.label == "" || owned {
+		return p.label == "" && owned && owner.UID == p.value
 	}
 	value, found := o.Labels().Lookup(p.label)
 	return found && value == p.value
+}
+
+// of is the same place as the words of an object that is filed there: those of
+// one that has left would keep it in memory.
+func (p place) of(o *object.Object) place {
+	for same := range places(o) {
+		if same == p {
+			return same
+		}
+	}
+	return p
 }
 
 // places are all places of an object; none for no object.
@@ -34,11 +45,11 @@ func places(o *object.Object) iter.Seq[place] {
 		if o == nil {
 			return
 		}
-		if owner := o.Controller(); owner != nil {
+		if owner, owned := o.Controller(); owned {
 			yield(ownedBy(owner.UID))
 			return
 		}
-		for _, label := range o.Labels() {
+		for label := range o.Labels().All() {
 			if !yield(place{label.Key, label.Value}) {
 				return
 			}
@@ -64,7 +75,7 @@ func (x index) move(old, current *object.Object) {
 
 func (x index) take(p place, o *object.Object) {
 	if rest := x[p].without(o); len(rest) > 0 {
-		x[p] = rest
+		x[p.of(rest[0])] = rest
 	} else {
 		delete(x, p)
 	}
