@@ -105,7 +105,7 @@ func (k *keeper) carry(p plan.Plan) (landed bool) {
 	landed = true
 	for _, result := range k.write.Carry(k.t.Context(), p) {
 		action := result.Action
-		if action.Before != nil && (action.Before.Controller() == nil || action.Before.Controller().UID != "parent-uid") {
+		if action.Before != nil && !action.Before.ControlledBy("parent-uid") {
 			k.t.Errorf("%s: is not the parent's", action)
 		}
 		switch {

@@ -28,8 +28,9 @@ func (r *run) carry(ctx context.Context, todo plan.Plan) error {
 			return err
 		}
 	}
+	r.memory.settled.expect(len(todo.Equal))
 	for _, same := range todo.Equal {
-		r.memory.agree(same.Observed, same.Desired)
+		r.memory.settled.note(same.Observed, same.Desired)
 	}
 	if r.rollout != nil && r.rollout.err != nil {
 		return r.rollout.err
@@ -87,7 +88,7 @@ func (r *run) absorbOne(ctx context.Context, result apply.Result) error {
 	case err == nil:
 		view.Wrote(result.Stored)
 		if action.Desired != 0 {
-			r.memory.agree(result.Stored, action.Desired)
+			r.memory.settled.note(result.Stored, action.Desired)
 		}
 		if result.Changed() {
 			r.watchFits(action)
@@ -142,8 +143,9 @@ func (r *run) meet(ctx context.Context, action plan.Action) error {
 // owns without its mark is another controller's.
 func (r *run) meetAttachment(resource object.Resource, live *object.Object) error {
 	mark := r.family.Mark
+	_, owned := live.Controller()
 	switch {
-	case live.Controller() == nil:
+	case !owned:
 		return r.await(live, "belongs to nobody; delete it")
 	case !mark.On(live):
 		return r.await(live, fmt.Sprintf("has no annotation %s: %s, and so belongs to another controller; annotate it or delete it", mark.Key, mark.Value))

@@ -102,15 +102,11 @@ func (r *run) prune() {
 	if len(r.memory.settled) <= r.countChildren() {
 		return
 	}
-	present := make(map[string]bool, r.countChildren())
+	present := make(map[uint64]bool, r.countChildren())
 	for _, child := range r.observed() {
-		present[child.UID()] = true
+		present[childOf(child)] = true
 	}
-	for uid := range r.memory.settled {
-		if !present[uid] {
-			delete(r.memory.settled, uid)
-		}
-	}
+	r.memory.settled.prune(present)
 }
 
 func (r *run) countChildren() int {

@@ -26,7 +26,7 @@ func (r *run) decide() (plan.Plan, error) {
 	if r.handsOff() {
 		return plan.Plan{}, nil
 	}
-	todo, err := r.family.Changes(r.observed(), desired, r.memory.agreed)
+	todo, err := r.family.Changes(r.observed(), desired, r.memory.settled.hold)
 	if err != nil {
 		return plan.Plan{}, hookFailure(r.asks(), malformed(err))
 	}

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -24,7 +23,7 @@ type memory struct {
 	// of it: the two differ for ever where a schema prunes a field.
 	status struct{ wanted, stored uint64 }
 	// settled children need no comparing until they or what is desired change.
-	settled map[string]agreement
+	settled agreements
 	// children is how many children the parent had when last looked at.
 	children int
 	trouble  trouble
@@ -40,9 +39,6 @@ type memory struct {
 	// paused says that the user knows that the parent is left alone.
 	paused bool
 }
-
-// agreement says that a child in some state is what a desired object makes of it.
-type agreement struct{ observed, desired uint64 }
 
 // trouble is the present failure of a parent, if any.
 type trouble struct {
@@ -81,7 +77,7 @@ func (m *memories) of(key queue.Key, uid string) *memory {
 		return known
 	}
 	m.forget(known)
-	fresh := &memory{uid: uid, settled: map[string]agreement{}}
+	fresh := &memory{uid: strings.Clone(uid)}
 	m.byKey[key] = fresh
 	return fresh
 }
@@ -171,23 +167,4 @@ func (m *memories) complain(now trouble, last LastError) {
 	if now.ofHook && (m.ofHook == 0 || last.Time.Sub(m.hook.Time) > sameComplaint) {
 		m.hook = last
 	}
-}
-
-// agree notes that a stored child is what the desired one makes of it.
-func (m *memory) agree(stored *object.Object, desired uint64) {
-	m.settled[stored.UID()] = agreement{observed: essence(stored), desired: desired}
-}
-
-// agreed says whether that was noted.
-func (m *memory) agreed(observed *object.Object, desired uint64) bool {
-	return m.settled[observed.UID()] == agreement{observed: essence(observed), desired: desired}
-}
-
-// essence is a digest of what a desired object can have a say in. Where the
-// server counts generations, a change of status leaves it alone.
-func essence(o *object.Object) uint64 {
-	if o.Generation() > 0 {
-		return o.Intent()
-	}
-	return o.Digest()
 }

@@ -88,8 +88,8 @@ func TestAgreement(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMemories().of(queue.Key{Name: "p"}, "u")
-			m.agree(parse(t, c.child), 9)
-			if got := m.agreed(parse(t, strings.Replace(c.child, c.old, c.new, 1)), c.desired); got != c.agreed {
+			m.settled.note(parse(t, c.child), 9)
+			if got := m.settled.hold(parse(t, strings.Replace(c.child, c.old, c.new, 1)), c.desired); got != c.agreed {
 				t.Errorf("agreed: %v", got)
 			}
 		})

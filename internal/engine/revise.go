@@ -128,7 +128,7 @@ func (r *run) revise(latest []plan.Child) ([]plan.Child, error) {
 	}
 	frozen := r.stance == finalizing
 	todo := plan.Rollout{
-		Family: &r.family, Observed: r.observed(), Latest: latest, Former: r.former(), Settled: r.memory.agreed, Frozen: frozen,
+		Family: &r.family, Observed: r.observed(), Latest: latest, Former: r.former(), Settled: r.memory.settled.hold, Frozen: frozen,
 	}
 	step, err := todo.Step()
 	if err != nil {

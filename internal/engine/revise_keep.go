@@ -88,11 +88,10 @@ func (r *run) meetRevision(ctx context.Context, action plan.Action) error {
 	if err != nil {
 		return failed(ReasonRolloutFailed, fmt.Errorf("create %s: it exists; read it: %w", action.Ref, err))
 	}
-	owner := live.Controller()
 	switch {
 	case live.Deleting():
 		return r.await(live, "is being deleted")
-	case owner == nil || owner.UID != r.stored.UID():
+	case !live.ControlledBy(r.stored.UID()):
 		return r.await(live, "does not belong to "+r.stored.Ref().String()+"; delete it")
 	case live.Labels().Get(plan.ParentUIDLabel) == r.stored.UID():
 		r.revisions.Wrote(live)

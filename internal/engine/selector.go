@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -15,7 +16,7 @@ import (
 // selectorOf is how a parent's children are recognised.
 func selectorOf(parent *object.Object, generated bool) (labels.Selector, error) {
 	if generated {
-		return labels.SelectorFromSet(labels.Set{plan.UIDLabel: parent.UID()}), nil
+		return labels.SelectorFromSet(labels.Set{plan.UIDLabel: strings.Clone(parent.UID())}), nil
 	}
 	field := parent.Field("spec", "selector")
 	if field == nil {

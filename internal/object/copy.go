@@ -66,7 +66,7 @@ func appendText(out []byte, name, text string) []byte {
 // oddSize is how much room the texts take that stand nowhere in the data.
 func (p *parser) oddSize() int {
 	size := len(p.labels.odd)
-	for _, text := range []piece{p.owner.name, p.owner.uid} {
+	for _, text := range []piece{p.uid, p.owner.name, p.owner.uid} {
 		if text.from < 0 {
 			size += len(text.text)
 		}

@@ -20,8 +20,7 @@ func (p *parser) finish(apiVersion, kind string) *Object {
 	o := &Object{version: p.resourceVersion, generation: p.generation, deleted: p.deleting}
 	o.typeName = unique.Make(typeName{either(p.apiVersion, apiVersion), either(p.kind, kind)})
 	var room [256]byte
-	o.names = string(append(append(append(room[:0], p.namespace...), p.name...), p.uid...))
-	o.nameFrom, o.uidFrom = uint32(len(p.namespace)), uint32(len(p.namespace)+len(p.name))
+	o.names, o.nameFrom = string(append(append(room[:0], p.namespace...), p.name...)), uint32(len(p.namespace))
 	c := p.copied(apiVersion, kind)
 	if p.controlled {
 		o.owner = ownerPlaces{
@@ -30,7 +29,7 @@ func (p *parser) finish(apiVersion, kind string) *Object {
 			uid:      c.place(p.owner.uid),
 		}
 	}
-	o.labels = c.labels(p.labels)
+	o.uid, o.labels = c.place(p.uid), c.labels(p.labels)
 	o.raw = c.out[:c.size:cap(c.out)]
 	o.digest = digest(o.raw, c.spanOf(p.version))
 	o.intent = p.intent(o)

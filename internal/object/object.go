@@ -28,15 +28,15 @@ type Object struct {
 	typeName   unique.Handle[typeName]
 	version    uint64
 	generation int64
-	// names are namespace, name and uid, one after the other, in memory of their
-	// own: they outlive the object as keys of this and that, and must not keep
-	// all of it.
-	names             string
-	nameFrom, uidFrom uint32
-
-	labels  place
-	owner   ownerPlaces
-	deleted bool
+	// names are namespace and name, one after the other, in memory of their own:
+	// they outlive the object as keys of this and that, and must not keep all of
+	// it.
+	names    string
+	owner    ownerPlaces
+	uid      place
+	labels   place
+	nameFrom uint32
+	deleted  bool
 }
 
 // place is where a text stands in raw, up to its capacity.
@@ -66,10 +66,11 @@ func (o *Object) Kind() string { return o.typeName.Value().kind }
 func (o *Object) Namespace() string { return o.names[:o.nameFrom] }
 
 // Name is metadata.name.
-func (o *Object) Name() string { return o.names[o.nameFrom:o.uidFrom] }
+func (o *Object) Name() string { return o.names[o.nameFrom:] }
 
-// UID is metadata.uid; empty for an object that was never stored.
-func (o *Object) UID() string { return o.names[o.uidFrom:] }
+// UID is metadata.uid; empty for an object that was never stored. It is a view of
+// the object: whoever keeps it longer keeps all of it.
+func (o *Object) UID() string { return o.at(o.uid) }
 
 // Version is metadata.resourceVersion as the integer it is; 0 for an object
 // that was never stored. Versions of one resource compare by age.

@@ -67,14 +67,15 @@ type parser struct {
 	data []byte
 	dec  *jsontext.Decoder
 
-	apiVersion, kind     []byte
-	namespace, name, uid []byte
-	resourceVersion      uint64
-	generation           int64
-	labels               labelSet
-	owner                owner
-	controlled           bool
-	deleting             bool
+	apiVersion, kind []byte
+	namespace, name  []byte
+	uid              piece
+	resourceVersion  uint64
+	generation       int64
+	labels           labelSet
+	owner            owner
+	controlled       bool
+	deleting         bool
 
 	managed     span
 	version     span
@@ -131,7 +132,7 @@ func (p *parser) metadata(name []byte) error {
 	case "namespace":
 		return p.text(&p.namespace)
 	case "uid":
-		return p.text(&p.uid)
+		return p.piece(&p.uid)
 	case "resourceVersion":
 		return p.noting(&p.version, p.readVersion)
 	case "generation":

@@ -69,7 +69,7 @@ func TestRevisionNameIsAName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, label := range created.Labels() {
+		for label := range created.Labels().All() {
 			if problems := validation.IsValidLabelValue(label.Value); len(problems) > 0 {
 				t.Errorf("%s: %s: %v", label.Key, label.Value, problems)
 			}
@@ -333,7 +333,7 @@ func TestHistoryIsOneControllers(t *testing.T) {
 // none.
 func TestClusterParentsRevisions(t *testing.T) {
 	created, err := keeperOf().create(parse(t, strings.Replace(shop, `"namespace":"town",`, "", 1)), Revision{Name: "n", patch: []byte(`{}`)})
-	if err != nil || created.Namespace() != "setpoint" || created.Controller() == nil {
+	if err != nil || created.Namespace() != "setpoint" || !created.ControlledBy(parse(t, shop).UID()) {
 		t.Errorf("got %s, %v", created.JSON(), err)
 	}
 }

@@ -283,7 +283,7 @@ func (m *model) describe(groups []hook.Group) string {
 				m.t.Fatal(err)
 			}
 			marks := map[string]string{}
-			for _, label := range o.Labels() {
+			for label := range o.Labels().All() {
 				marks[label.Key] = label.Value
 			}
 			said[i] += " " + keyFor(e).String() + "=" + fmt.Sprint(marks, strings.Trim(string(o.Field("content")), `"`))

@@ -19,8 +19,10 @@ const (
 	// connection would take every call with it.
 	pingAfter   = 5 * time.Second
 	pingTimeout = 5 * time.Second
-	// bufferSize lets most exchanges be one write and one read.
-	bufferSize = 16 << 10
+	// writeBuffer lets most questions be one write. Answers are read straight
+	// into the room made for them, so that a small readBuffer will do.
+	writeBuffer = 16 << 10
+	readBuffer  = 4 << 10
 	// maxHeader is plenty for the headers of a reply.
 	maxHeader = 256 << 10
 )
@@ -36,8 +38,8 @@ func newTransport(c Config, secured *tls.Config) *http.Transport {
 		MaxIdleConnsPerHost:    c.Concurrency,
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHeader,
-		WriteBufferSize:        bufferSize,
-		ReadBufferSize:         bufferSize,
+		WriteBufferSize:        writeBuffer,
+		ReadBufferSize:         readBuffer,
 		// Compressing costs more than a short way through a cluster saves,
 		// and a compressed reply could unpack to any size.
 		DisableCompression: true,
