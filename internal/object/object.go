@@ -8,6 +8,7 @@ package object
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"unique"
 	"unsafe"
@@ -54,7 +55,7 @@ type Owner struct {
 }
 
 // JSON is the whole object, compact, without metadata.managedFields. Read-only.
-func (o *Object) JSON() []byte { return o.raw[:len(o.raw):len(o.raw)] }
+func (o *Object) JSON() []byte { return slices.Clip(o.raw) }
 
 // APIVersion as in the object, such as "v1" or "apps/v1".
 func (o *Object) APIVersion() string { return o.typeName.Value().apiVersion }
@@ -104,8 +105,7 @@ func (o *Object) at(p place) string {
 	if p.from == p.to {
 		return ""
 	}
-	// The bytes never change, so a string may share them.
-	return unsafe.String(&o.raw[:cap(o.raw)][p.from], p.to-p.from)
+	return unsafe.String(&o.raw[:cap(o.raw)][p.from], p.to-p.from) //nolint:gosec // The bytes never change, so a string may share them.
 }
 
 // Finalizers are metadata.finalizers. Few objects have any and few are asked, so
