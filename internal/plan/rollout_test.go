@@ -263,11 +263,12 @@ func TestProgressMessage(t *testing.T) {
 	}
 }
 
-// TestEveryRollout goes through every state that three children may be in.
+// TestEveryRollout goes through every state that two children may be in, beside a
+// third.
 func TestEveryRollout(t *testing.T) {
 	var states []string
 	for _, claim := range []string{".", "a"} {
-		for _, is := range []string{"_-", "ax", "bx", "a+", "a-", "b+", "b-"} {
+		for _, is := range []string{"_-", "bx", "a+", "a-", "b+", "b-"} {
 			states = append(states, claim+is)
 		}
 	}
@@ -275,7 +276,7 @@ func TestEveryRollout(t *testing.T) {
 		s := sceneOf(t, RollingInPlace, most, "")
 		for _, first := range states {
 			for _, second := range states {
-				for _, third := range states {
+				for _, third := range []string{"._-", "aa+", "aa-", ".b+"} {
 					s.child = []string{first, second, third}
 					checkStep(t, s, most)
 				}
