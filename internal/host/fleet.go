@@ -64,6 +64,12 @@ type state struct {
 	running *running
 }
 
+// refused says that nothing runs for a reason.
+func (s state) refused(reason string) bool {
+	refusal, ok := errors.AsType[*compile.Refusal](s.refusal)
+	return ok && refusal.Reason == reason
+}
+
 // String tells states apart that are worth a line in the log.
 func (s state) String() string { return fmt.Sprint(s.suspended, textOf(s.refusal)) }
 
@@ -93,6 +99,7 @@ func (f *fleet) run(ctx context.Context) error {
 	defer f.stopAll()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { f.work(ctx); return nil })
+	group.Go(func() error { f.watchNeighbours(ctx); return nil })
 	group.Go(func() error { f.host.office.during(ctx, f.report); return nil })
 	group.Go(func() error { f.host.office.during(ctx, f.release); return nil })
 	return group.Wait()

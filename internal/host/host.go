@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,17 +32,18 @@ import (
 
 // Host runs controllers against one cluster.
 type Host struct {
-	options Options
-	log     *slog.Logger
-	client  rest.Interface
-	store   *store.Store
-	metrics *metrics
-	events  *events
-	fleet   *fleet
-	office  *office
-	lock    *lock
-	ready   chan struct{}
-	once    sync.Once
+	options    Options
+	log        *slog.Logger
+	client     rest.Interface
+	store      *store.Store
+	metrics    *metrics
+	events     *events
+	fleet      *fleet
+	neighbours *neighbours
+	office     *office
+	lock       *lock
+	ready      chan struct{}
+	once       sync.Once
 }
 
 // New makes a Host. It does not reach for the cluster yet.
@@ -61,6 +63,7 @@ func New(o Options) (*Host, error) {
 	h.store = store.New(client, store.Options{Log: o.Log, OnHealth: h.watchChanged})
 	h.metrics = newMetrics()
 	h.events = newEvents(client, o)
+	h.neighbours = &neighbours{look: h.lookForMetacontrollers, now: time.Now}
 	h.fleet = newFleet(h)
 	h.metrics.watch(h.store, h.fleet)
 	h.office.measure(h.metrics.registry)

@@ -35,22 +35,36 @@ func (f *fleet) reconcile(ctx context.Context, key queue.Key) queue.Outcome {
 	return queue.Settled()
 }
 
-// compile makes a program of an object that may also be run here and now.
+// compile makes programs of an object that may also be run here and now.
 func (f *fleet) compile(ctx context.Context, key queue.Key, declared *object.Object) (*compile.Compiled, error) {
 	kind := f.kinds[key.Namespace]
 	compiled, err := kind.Compile(ctx, declared, f.host.environment())
 	if err != nil {
 		return nil, err
 	}
-	err = f.rival(key, declared, compiled)
-	if err == nil {
-		err = f.host.permitted(ctx, kind.Resource, compiled)
-	}
-	if err != nil {
+	if err := f.runnable(ctx, key, declared, compiled); err != nil {
 		compiled.Release()
 		return nil, err
 	}
 	return compiled, nil
+}
+
+// runnable says what keeps a controller from running beside all else that does.
+func (f *fleet) runnable(ctx context.Context, key queue.Key, declared *object.Object, compiled *compile.Compiled) error {
+	kind := f.kinds[key.Namespace]
+	if kind.Metacontroller() {
+		note, err := f.host.neighbours.conflict(ctx, declared)
+		if err != nil {
+			return err
+		}
+		if note != "" {
+			compiled.Notes = append(compiled.Notes, note)
+		}
+	}
+	if err := f.rival(key, declared, compiled); err != nil {
+		return err
+	}
+	return f.host.permitted(ctx, kind.Resource, compiled)
 }
 
 // settle replaces what runs for an object.

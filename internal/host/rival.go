@@ -1,7 +1,6 @@
 package host
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -103,8 +102,8 @@ func (f *fleet) wakeRivals(key queue.Key) {
 // that was refused for a rival may be free now, one that runs may have met an
 // older one.
 func rivalry(changed, other *member) bool {
-	if refusal, ok := errors.AsType[*compile.Refusal](other.refusal); ok {
-		return refusal.Reason == setpoint.ReasonConflictingController
+	if other.refusal != nil {
+		return other.refused(setpoint.ReasonConflictingController)
 	}
 	return changed != nil && changed.running != nil && other.running != nil &&
 		overlap(changed.running.Compiled, other.running.Compiled)
