@@ -113,7 +113,22 @@ func readPaths(dotted []string) ([][]string, error) {
 			return nil, invalid("%s: %q is no path; write the names of fields with dots between them, such as spec.template",
 				index("spec.parentResource.revisionHistory.fieldPaths", i), text)
 		}
+		if !usersField(path) {
+			return nil, invalid("%s: %q changes with every write, and each change would be a revision; name fields of the spec, labels or annotations",
+				index("spec.parentResource.revisionHistory.fieldPaths", i), text)
+		}
 		paths = append(paths, path)
 	}
 	return paths, nil
+}
+
+// usersField says that a field is the user's to change, and not the system's.
+func usersField(path []string) bool {
+	switch path[0] {
+	case "status":
+		return false
+	case "metadata":
+		return len(path) > 1 && (path[1] == "labels" || path[1] == "annotations")
+	}
+	return true
 }
