@@ -74,7 +74,7 @@ func (f *fleet) settle(ctx context.Context, key queue.Key, declared *object.Obje
 		compiled.Release()
 		return
 	}
-	former, said := m.running, m.state.String()
+	former, said := m.running, m.String()
 	now := state{object: declared, refusal: refusal}
 	if refusal == nil {
 		now.notes, now.suspended = compiled.Notes, compiled.Suspended
