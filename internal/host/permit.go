@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	authorization "k8s.io/api/authorization/v1"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
@@ -78,16 +79,30 @@ func verbs(resource object.Resource, names ...string) []need {
 	return all
 }
 
+// permitParallel is how many permissions are asked for at a time.
+const permitParallel = 8
+
 // permitted asks the API server whether the program may do what it takes. The
 // error is a refusal that names all that is missing, so that one grant mends it.
 func (h *Host) permitted(ctx context.Context, kind object.Resource, c *compile.Compiled) error {
+	all := needs(kind, c)
+	granted := make([]bool, len(all))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(permitParallel)
+	for i, n := range all {
+		group.Go(func() (err error) {
+			if granted[i], err = h.allowed(ctx, n); err != nil {
+				return fmt.Errorf("ask for the permission to %s: %w", n, err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
 	var missing []string
-	for _, n := range needs(kind, c) {
-		allowed, err := h.allowed(ctx, n)
-		if err != nil {
-			return fmt.Errorf("ask for the permission to %s: %w", n, err)
-		}
-		if !allowed {
+	for i, n := range all {
+		if !granted[i] {
 			missing = append(missing, n.String())
 		}
 	}
