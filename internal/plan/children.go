@@ -81,12 +81,13 @@ func (f *Family) create(action Action, child Child) (Action, error) {
 	}
 	if child.Rule.Strategy == ServerSide {
 		action.Manager = f.Manager
-		err = f.noteCreated(w)
+		annotate(w.fields, Applied, f.noteFor(Create, w).String())
 	} else {
-		f.note(w.fields, w.text)
-	}
-	if err != nil {
-		return Action{}, err
+		_, text, err := f.memory(w)
+		if err != nil {
+			return Action{}, err
+		}
+		f.note(w.fields, text)
 	}
 	if w.status != nil {
 		w.fields["status"] = w.status
@@ -163,16 +164,20 @@ func (f *Family) merged(observed, desired *object.Object, by merger) (merged, er
 	if err != nil {
 		return merged{}, err
 	}
+	memory, text, err := f.memory(want)
+	if err != nil {
+		return merged{}, err
+	}
 	last, key := f.lastApplied(have)
 	if noteOf(observed).verb != "" {
 		// The server applied fields of these names; see update.
-		last, key = want.memory, Applied
+		last, key = memory, Applied
 	}
-	m := merged{fields: by.objects(have, last, want.fields), text: want.text}
+	m := merged{fields: by.objects(have, last, want.fields), text: text}
 	keepSystemFields(m.fields, have)
 	mergeOwners(m.fields, have, last, want.fields)
 	m.where = difference(have, m.fields)
-	m.noted = key == f.LastApplied && difference(last, want.memory) == ""
+	m.noted = key == f.LastApplied && difference(last, memory) == ""
 	return m, nil
 }
 

@@ -76,3 +76,32 @@ func TestOutlineHoldsNoValues(t *testing.T) {
 		}
 	}
 }
+
+// TestOutlineHash: one hash is one outline, whatever the values.
+func TestOutlineHash(t *testing.T) {
+	seeded(t, 2000, func(t *testing.T, g generator) {
+		a := g.object(4)
+		b := g.objectLike(a)
+		if outlineHash(a) != outlineHash(b) {
+			return
+		}
+		if where := difference(outlineObject(a, false), outlineObject(b, false)); where != "" {
+			t.Errorf("one hash, but %s differs in %s", where, jsonOf(t, []any{a, b}))
+		}
+	})
+	const wish = `{"data":{"a":"s3cret"},"args":["x","y"],"ports":[{"port":80,"targetPort":1},{"port":81}],"n":1}`
+	for text, same := range map[string]bool{
+		`{"n":2.5,"data":{"a":""},"args":["z","y"],"ports":[{"targetPort":"web","port":80.0},{"port":81}]}`: true,
+		`{"data":{"a":"s3cret"},"args":["x"],"ports":[{"port":80,"targetPort":1},{"port":81}],"n":1}`:       false,
+		`{"data":{"b":"s3cret"},"args":["x","y"],"ports":[{"port":80,"targetPort":1},{"port":81}],"n":1}`:   false,
+		`{"data":{"a":"s3cret"},"args":["x","y"],"ports":[{"port":80,"targetPort":1},{"port":82}],"n":1}`:   false,
+		`{"data":{"a":"s3cret"},"args":["x","y"],"ports":[{"port":80},{"port":81,"targetPort":1}],"n":1}`:   false,
+		`{"data":{"a":"s3cret"},"args":["x","y"],"ports":[{"port":80,"targetPort":1},{"port":81}]}`:         false,
+	} {
+		one, err := tree([]byte(wish))
+		other, err2 := tree([]byte(text))
+		if err != nil || err2 != nil || (outlineHash(one) == outlineHash(other)) != same {
+			t.Errorf("one hash as %s: %v, %v, want %v", text, err, err2, same)
+		}
+	}
+}

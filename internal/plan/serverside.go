@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -45,13 +43,8 @@ func noteOf(observed *object.Object) note {
 func (n note) String() string { return string(n.verb) + ":" + n.outline + ":" + n.manager }
 
 // noteFor is what a child is to remember of a wish.
-func (f *Family) noteFor(verb Verb, w wish) (note, error) {
-	text, err := json.Marshal(outlineObject(w.fields, false))
-	if err != nil {
-		return note{}, err
-	}
-	sum := sha256.Sum256(text)
-	return note{verb: verb, outline: hex.EncodeToString(sum[:8]), manager: f.Manager}, nil
+func (f *Family) noteFor(verb Verb, w wish) note {
+	return note{verb: verb, outline: outlineHash(w.fields), manager: f.Manager}
 }
 
 // speaksOf says that a child remembers the same fields by the same manager.
@@ -138,8 +131,8 @@ func (f *Family) comparison(observed, desired *object.Object) (c comparison, err
 		return c, err
 	}
 	c.where, c.noted = lackingOf(c.have, c.wish.fields), noteOf(observed)
-	c.wanted, err = f.noteFor(Apply, c.wish)
-	return c, err
+	c.wanted = f.noteFor(Apply, c.wish)
+	return c, nil
 }
 
 func (c comparison) equal() bool { return c.where == "" && c.noted.speaksOf(c.wanted) }
@@ -171,8 +164,7 @@ func (f *Family) appliedBefore(observed, desired *object.Object) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	wanted, err := f.noteFor(Apply, w)
-	return noted.outline != wanted.outline, err
+	return noted.outline != outlineHash(w.fields), nil
 }
 
 // finishServerSide plans to apply for the last time before the child is merged:
@@ -182,13 +174,6 @@ func (f *Family) finishServerSide(action Action, desired *object.Object) (Action
 	action, err := f.serverSide(action, desired)
 	action.Desired = 0
 	return action, err
-}
-
-// noteCreated adds to a wish what a child remembers that was never applied.
-func (f *Family) noteCreated(w wish) error {
-	created, err := f.noteFor(Create, w)
-	annotate(w.fields, Applied, created.String())
-	return err
 }
 
 // applied is what is sent: the wish, bound to the very object observed.

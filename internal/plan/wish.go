@@ -39,11 +39,6 @@ func (f *Family) memories() []string {
 type wish struct {
 	// fields are what to set, without nulls.
 	fields map[string]any
-	// memory is what is remembered of them, and text the same as it stands in
-	// the object they are applied to: alike whatever order a hook gives its
-	// members in.
-	memory map[string]any
-	text   string
 	// status is for a new object only; an existing one has its own.
 	status any
 }
@@ -58,12 +53,18 @@ func (f *Family) wishOf(desired *object.Object) (wish, error) {
 	}
 	status := fields["status"]
 	f.strip(fields)
-	memory := fields
+	return wish{fields: fields, status: status}, nil
+}
+
+// memory is what a merge remembers of a wish, and text the same as it stands in
+// the object it is applied to: alike whatever order a hook gives its members in.
+func (f *Family) memory(w wish) (memory map[string]any, text string, err error) {
+	memory = w.fields
 	if f.Outline {
-		memory = outlineObject(fields, false)
+		memory = outlineObject(w.fields, false)
 	}
-	text, err := json.Marshal(memory)
-	return wish{fields: fields, memory: memory, text: string(text), status: status}, err
+	data, err := json.Marshal(memory)
+	return memory, string(data), err
 }
 
 // strip removes from a tree all that is not for a hook to say.

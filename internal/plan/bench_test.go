@@ -1,0 +1,45 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+const benchedDeployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"town","labels":{"app":"x"}},"spec":{"replicas":2,` +
+	`"selector":{"matchLabels":{"app":"x"}},"template":{"metadata":{"labels":{"app":"x"}},"spec":{"containers":[` +
+	`{"name":"c","image":"registry.example/c:1","args":["--a","--b"],"env":[{"name":"A","value":"x"},{"name":"B","value":"x"}],"ports":[{"containerPort":80}],` +
+	`"resources":{"limits":{"cpu":"500m","memory":"1Gi"}},"volumeMounts":[{"name":"v","mountPath":"/v"}]},{"name":"side","image":"registry.example/s:1"}],` +
+	`"volumes":[{"name":"v","configMap":{"name":"v"}}]}}}}`
+
+// BenchmarkChanges is about one Deployment: one that is to be created, one that
+// is as desired but has to be compared, and one that is known to be.
+func BenchmarkChanges(b *testing.B) {
+	for _, strategy := range []Strategy{Merge, ServerSide} {
+		f := familyOf(b, nil)
+		f.Outline, f.Manager = true, "setpoint-compositecontroller-shops"
+		rule, _ := f.Rules.For(object.GroupKind{Group: "apps", Kind: "Deployment"})
+		rule.Strategy = strategy
+		desired := []Child{{Rule: rule, Object: parse(b, benchedDeployment)}}
+		created, err := f.Changes(nil, desired, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		observed := []*object.Object{created.Stages[0][0].After}
+		for name, c := range map[string]struct {
+			observed []*object.Object
+			settled  Settled
+		}{
+			"create": {nil, nil}, "compare": {observed, nil}, "known": {observed, func(*object.Object, uint64) bool { return true }},
+		} {
+			b.Run(string(strategy)+"/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := f.Changes(c.observed, desired, c.settled); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
