@@ -39,6 +39,10 @@ type setting struct {
 	Generated bool
 	// Deleting says that the parent is being deleted.
 	Deleting bool
+	// InPlace is the method of all rules, instead of those declared.
+	InPlace bool
+	// ServerSide is the strategy of all rules.
+	ServerSide bool
 }
 
 func familyOf(t testing.TB, text []byte) *Family {
@@ -55,7 +59,15 @@ func familyOf(t testing.TB, text []byte) *Family {
 		parent = strings.Replace(parent, `"uid"`, `"deletionTimestamp":"2026-01-01T00:00:00Z","uid"`, 1)
 	}
 	f := &Family{Parent: parse(t, parent), Namespaced: !s.Cluster, Rules: declared(), Generated: s.Generated,
-		Selector: labels.Everything(), LastApplied: lastApplied}
+		Selector: labels.Everything(), LastApplied: lastApplied, Manager: "setpoint-shops"}
+	for i := range f.Rules {
+		if s.InPlace {
+			f.Rules[i].Method = InPlace
+		}
+		if s.ServerSide {
+			f.Rules[i].Strategy = ServerSide
+		}
+	}
 	if s.Selector != nil {
 		selector, err := metav1.LabelSelectorAsSelector(s.Selector)
 		if err != nil {
@@ -153,7 +165,7 @@ func checkComesToRest(t *testing.T, f *Family, observed []*object.Object, desire
 	t.Helper()
 	var err error
 	for range 2 {
-		observed = carriedOut(observed, p)
+		observed = carriedOut(t, observed, p)
 		if p, err = f.Changes(observed, desired, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +175,17 @@ func checkComesToRest(t *testing.T, f *Family, observed []*object.Object, desire
 	}
 }
 
-func carriedOut(observed []*object.Object, p Plan) []*object.Object {
+// overlay is what an apply makes of an object, but for what it removes.
+func overlay(t *testing.T, apply Action) *object.Object {
+	t.Helper()
+	laid, err := overlaid(apply.Before, apply.After)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return laid
+}
+
+func carriedOut(t *testing.T, observed []*object.Object, p Plan) []*object.Object {
 	now := map[id]*object.Object{}
 	var order []id
 	set := func(o *object.Object) {
@@ -179,6 +201,10 @@ func carriedOut(observed []*object.Object, p Plan) []*object.Object {
 		for _, action := range stage {
 			if action.Verb == Delete {
 				now[idOf(action.Before)] = nil
+				continue
+			}
+			if action.Verb == Apply {
+				set(overlay(t, action))
 				continue
 			}
 			set(action.After)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -53,7 +54,35 @@ func (f *Family) wishOf(desired *object.Object) (wish, error) {
 	}
 	status := fields["status"]
 	f.strip(fields)
+	unfoldStringData(fields)
 	return wish{fields: fields, status: status}, nil
+}
+
+// unfoldStringData does in a Secret what the server does: it never shows
+// stringData again, and so that could be neither compared nor removed. One that
+// is wrong stays, since the server has words for that.
+func unfoldStringData(fields map[string]any) {
+	texts, isObject := fields["stringData"].(map[string]any)
+	if !isObject || fields["kind"] != "Secret" || fields["apiVersion"] != "v1" {
+		return
+	}
+	unfolded := map[string]any{}
+	if data, isObject := fields["data"].(map[string]any); isObject {
+		maps.Copy(unfolded, data)
+	} else if fields["data"] != nil {
+		return
+	}
+	for key, value := range texts {
+		text, isText := value.(string)
+		if !isText {
+			return
+		}
+		unfolded[key] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	delete(fields, "stringData")
+	if len(unfolded) > 0 {
+		fields["data"] = unfolded
+	}
 }
 
 // memory is what a merge remembers of a wish, and text the same as it stands in
@@ -124,6 +153,7 @@ func (f *Family) lastApplied(observed map[string]any) (last map[string]any, key 
 		text, _ := annotations[key].(string)
 		if last, err := tree([]byte(text)); err == nil {
 			f.strip(last)
+			unfoldStringData(last)
 			return last, key
 		}
 	}
