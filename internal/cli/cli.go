@@ -35,6 +35,10 @@ const (
 	codeAborted = 130 // as a shell has it for Ctrl-C
 )
 
+// usageCode is the annotation of a command whose exit code 2 means something else:
+// wrong usage is a failure like any other.
+const usageCode = "usage-is-a-failure"
+
 // program is one call of the command line.
 type program struct {
 	Extras
@@ -68,6 +72,9 @@ func (p *program) execute(ctx context.Context, args []string) int {
 func (p *program) explain(command *cobra.Command, err error) int {
 	if _, wrong := errors.AsType[usageError](err); wrong {
 		fmt.Fprintf(p.stderr, "hint: %s --help\n", command.CommandPath())
+		if command.Annotations[usageCode] != "" {
+			return codeFailure
+		}
 		return codeUsage
 	}
 	if helpful, ok := errors.AsType[hinted](err); ok {
@@ -97,9 +104,11 @@ func (p *program) root() *cobra.Command {
 asks what should be, and makes it so.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by force.
-After "setpoint dev … -- COMMAND" the exit code is the command's.`,
+After "setpoint dev … -- COMMAND" the exit code is the command's; that of
+"setpoint plan" is 2 when there are changes.`,
 		Example: `  setpoint dev examples/immortalcontainer    # a cluster, and a controller in it
-  setpoint run --kubeconfig ~/.kube/config   # the controllers of that cluster`,
+  setpoint run --kubeconfig ~/.kube/config   # the controllers of that cluster
+  setpoint plan compositecontroller/teams -A # what one of them would do`,
 		Version: readVersion().Version,
 		// Without it cobra suggests nothing.
 		SuggestionsMinimumDistance: 2,
@@ -111,7 +120,7 @@ After "setpoint dev … -- COMMAND" the exit code is the command's.`,
 	}
 	root.SetVersionTemplate("setpoint {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(p.runCommand(), p.devCommand(), p.kubectlCommand(), p.versionCommand())
+	root.AddCommand(p.runCommand(), p.planCommand(), p.devCommand(), p.kubectlCommand(), p.versionCommand())
 	return root
 }
 

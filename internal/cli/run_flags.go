@@ -50,6 +50,11 @@ const (
 	server = "server-side"
 )
 
+// strategies are the values of --apply-strategy, as the host has them.
+func strategies() map[string]string {
+	return map[string]string{merge: string(plan.Merge), server: string(plan.ServerSide)}
+}
+
 func newRunFlags() *runFlags {
 	return &runFlags{
 		crds:      oneOf("install", "skip"),
@@ -143,13 +148,10 @@ func (f *runFlags) options(cluster reached) host.Options {
 		Config: cluster.Config, ClientQPS: f.qps, ClientBurst: f.burst,
 		Namespace: cmp.Or(f.namespace, podNamespace()), Selector: f.selector, SkipCRDs: f.crds.value == "skip",
 		LeaderElection: f.election,
-		Workers:        f.workers, Resync: f.resync, ApplyStrategy: string(plan.Merge), FieldManager: f.manager,
+		Workers:        f.workers, Resync: f.resync, ApplyStrategy: strategies()[f.apply.value], FieldManager: f.manager,
 		EventsQPS: f.eventsQPS, EventsBurst: f.eventsBurst,
 		Address: f.address, HealthAddress: f.healthAddress, Profiling: f.profiling,
 		Version: readVersion().Version,
-	}
-	if f.apply.value == server {
-		o.ApplyStrategy = string(plan.ServerSide)
 	}
 	o.LeaderElection.Enabled = f.elect.value == yes || f.elect.value == auto && cluster.inside
 	return o

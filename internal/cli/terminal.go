@@ -15,10 +15,15 @@ func newReporter(out io.Writer) *progress.Reporter {
 	o := progress.Options{Out: out}
 	if isTerminal(out) && os.Getenv("TERM") != "dumb" {
 		o.Live = true
-		o.Color = os.Getenv("NO_COLOR") == ""
+		o.Color = wantsColor(out)
 		o.Width, _, _ = term.GetSize(descriptor(out)) // 0 means: unknown.
 	}
 	return progress.New(o)
+}
+
+// wantsColor says whether who reads a stream sees colours, and likes them.
+func wantsColor(out io.Writer) bool {
+	return isTerminal(out) && os.Getenv("TERM") != "dumb" && os.Getenv("NO_COLOR") == ""
 }
 
 // isTerminal says whether a stream is connected to a terminal.

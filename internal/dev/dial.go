@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 )
 
 // dial reaches hooks: a call to a Service that a process stands in for goes to
@@ -35,4 +36,18 @@ func (s *session) behind(addr string) *local {
 		}
 	}
 	return nil
+}
+
+// hooks is the variable by which `setpoint plan` reaches the processes.
+func (s *session) hooks() []string {
+	var routes []string
+	for _, l := range s.locals {
+		if l.Service != nil {
+			routes = append(routes, l.Service.String()+"="+net.JoinHostPort("localhost", strconv.Itoa(l.port)))
+		}
+	}
+	if len(routes) == 0 {
+		return nil
+	}
+	return []string{"SETPOINT_HOOKS=" + strings.Join(routes, ",")}
 }

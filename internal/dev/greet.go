@@ -73,13 +73,18 @@ func (s *session) controllers() []manifest.Key {
 
 // ideas are commands that do something worth seeing, as they can be pasted.
 func (s *session) ideas() []string {
-	ideas := []string{
-		"export KUBECONFIG=" + s.cluster.Kubeconfig(),
-		s.Program + " kubectl get pods --all-namespaces",
+	ideas := []string{"export KUBECONFIG=" + s.cluster.Kubeconfig()}
+	for _, variable := range s.hooks() {
+		ideas = append(ideas, "export "+variable)
 	}
+	ideas = append(ideas, s.Program+" kubectl get pods --all-namespaces")
 	var kinds []string
 	for _, key := range s.controllers() {
 		kinds = append(kinds, strings.ToLower(key.Kind.Kind)+"s."+key.Kind.Group)
+	}
+	if controllers := s.controllers(); len(controllers) > 0 {
+		kind := controllers[0].Kind
+		ideas = append(ideas, fmt.Sprintf("%s plan %s.%s/%s -A", s.Program, strings.ToLower(kind.Kind), kind.Group, controllers[0].Name))
 	}
 	slices.Sort(kinds)
 	if kinds = slices.Compact(kinds); len(kinds) > 0 {

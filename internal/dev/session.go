@@ -154,7 +154,7 @@ func (s *session) runCommand(ctx context.Context) (int, error) {
 	s.terminalLent.Store(s.Interactive)
 	defer s.terminalLent.Store(false)
 	code, err := process.Command{
-		Args: s.Command, Env: s.environment(),
+		Args: s.Command, Env: append(s.environment(), s.hooks()...),
 		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
 		Leash: s.leash, Interactive: s.Interactive, Grace: processGrace,
 	}.Run(ctx)

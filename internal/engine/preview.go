@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -19,7 +21,8 @@ type Preview struct {
 	Asked string
 	// Untouched says why the parent would be left alone; empty otherwise.
 	Untouched string
-	// Stored is the parent as it is, Parent the same with the reply laid over.
+	// Stored is the parent as it is, Parent the same with the reply laid over, and
+	// with the controller's finalizer on it, or off.
 	Stored, Parent *object.Object
 	// Claims take in and let go of children, Plan does the rest.
 	// Revisions are kept before it does.
@@ -29,6 +32,21 @@ type Preview struct {
 
 // errNoParent says that there is nothing to preview.
 var errNoParent = errors.New("there is no such object among the parents of this controller")
+
+// Parents are the objects in the care of the controller, sorted by namespace and
+// name. Those that are not listed yet are missing.
+func (c *Controller) Parents() []*object.Object {
+	var parents []*object.Object
+	for parent := range c.parents.All() {
+		if c.program.stanceOn(parent) != indifferent {
+			parents = append(parents, parent)
+		}
+	}
+	slices.SortFunc(parents, func(a, b *object.Object) int {
+		return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
+	})
+	return parents
+}
 
 // Preview asks the hook about a parent and plans, and writes nothing. Without an
 // object given, the one of the key is looked up; one given need not be stored.
@@ -46,10 +64,13 @@ func (c *Controller) Preview(ctx context.Context, key queue.Key, given *object.O
 	}
 	r := c.runFor(queue.Item{Key: key}, parent)
 	preview := Preview{Stored: parent, Parent: parent, Untouched: r.untouched()}
-	if preview.Untouched != "" {
-		return preview, nil
+	var err error
+	switch {
+	case r.stance == releasing:
+		preview.Parent, err = r.released(parent)
+	case preview.Untouched == "":
+		err = r.preview(ctx, &preview)
 	}
-	err := r.preview(ctx, &preview)
 	return preview, err
 }
 
@@ -68,6 +89,9 @@ func (r *run) untouched() string {
 
 // preview takes the steps of a run, but for those that write.
 func (r *run) preview(ctx context.Context, into *Preview) error {
+	if err := r.holdInThought(); err != nil {
+		return err
+	}
 	if err := r.recognise(); err != nil {
 		return err
 	}
@@ -86,10 +110,32 @@ func (r *run) preview(ctx context.Context, into *Preview) error {
 	into.Asked, into.Reply = r.asks(), r.reply
 	into.Plan, err = r.decide()
 	into.Parent = r.parent
+	if err == nil && r.stance == finalizing && r.reply.Finalized && into.Plan.Empty() {
+		into.Parent, err = r.released(r.parent)
+	}
 	if r.rollout != nil {
 		into.Revisions = r.rollout.writes
 	}
 	return err
+}
+
+// holdInThought shows the hook the parent with the finalizer on it.
+func (r *run) holdInThought() error {
+	if r.program.Finalize == nil || r.stance != caring || r.program.holds(r.stored) {
+		return nil
+	}
+	held, err := withFinalizers(r.stored, append(r.stored.Finalizers(), r.program.Finalizer))
+	if err != nil {
+		return failed(ReasonWriteFailed, err)
+	}
+	r.stored, r.parent, r.family.Parent = held, held, held
+	return nil
+}
+
+// released is a parent without the finalizer.
+func (r *run) released(parent *object.Object) (*object.Object, error) {
+	ours := func(name string) bool { return name == r.program.Finalizer }
+	return withFinalizers(parent, slices.DeleteFunc(parent.Finalizers(), ours))
 }
 
 // adoptInThought shows the hook the orphans that would have been taken in.

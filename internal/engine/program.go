@@ -111,6 +111,9 @@ type Tools struct {
 	Writer   *apply.Writer
 	Observer Observer
 	Log      *slog.Logger
+	// Namespace is the one whose parents are looked at; all if empty. What is not
+	// namespaced is looked at in any case.
+	Namespace string
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }

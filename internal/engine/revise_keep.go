@@ -16,7 +16,8 @@ func (c *Controller) watchRevisions() {
 	if !c.program.Children.Rolling() {
 		return
 	}
-	selection := store.Selection{Resource: plan.ControllerRevisions, Labels: plan.ParentUIDLabel}
+	selection := c.within(plan.ControllerRevisions)
+	selection.Labels = plan.ParentUIDLabel
 	c.revisions = c.tools.Store.Watch(selection, c.revisionChanged)
 }
 

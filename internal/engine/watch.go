@@ -11,9 +11,11 @@ import (
 // watch starts the watches of the controller: parents first, so that children
 // find theirs.
 func (c *Controller) watch() {
-	c.parents = c.tools.Store.Watch(store.Selection{Resource: c.program.Parent, Labels: c.program.narrowed()}, c.parentChanged)
+	parents := c.within(c.program.Parent)
+	parents.Labels = c.program.narrowed()
+	c.parents = c.tools.Store.Watch(parents, c.parentChanged)
 	for _, rule := range c.program.Children {
-		selection := store.Selection{Resource: rule.Resource}
+		selection := c.within(rule.Resource)
 		if c.program.GenerateSelector {
 			// Every child carries this label, so nobody else's objects need
 			// to be seen.
@@ -22,6 +24,16 @@ func (c *Controller) watch() {
 		c.children = append(c.children, kind{rule: rule, view: c.tools.Store.Watch(selection, c.childChanged)})
 	}
 	c.watchRevisions()
+}
+
+// within selects the objects of a kind, those of one namespace if there is no need
+// for others: the children of a namespaced parent live beside it.
+func (c *Controller) within(resource object.Resource) store.Selection {
+	selection := store.Selection{Resource: resource}
+	if c.program.Parent.Namespaced && resource.Namespaced {
+		selection.Namespace = c.tools.Namespace
+	}
+	return selection
 }
 
 // narrowed is the label selector by which the API server may leave out parents:

@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/preview"
+)
+
+// codeChanges is the exit code of a plan that is not empty.
+const codeChanges = 2
+
+// planFlags are what `setpoint plan` can be told.
+type planFlags struct {
+	cluster    clusterFlags
+	files      []string
+	namespace  string
+	all        bool
+	everywhere bool
+	hooks      []string
+	apply      *choice
+	manager    string
+	timeout    time.Duration
+	output     *choice
+}
+
+func (p *program) planCommand() *cobra.Command {
+	f := &planFlags{output: oneOf("text", "json"), apply: oneOf(merge, server).also(formerStrategies())}
+	c := &cobra.Command{
+		Use:   "plan [CONTROLLER] [OBJECT…]",
+		Short: "Show what a controller would do, and do nothing",
+		Long: `Ask the hooks of a controller about objects, and show what would be created,
+changed and deleted for them, and what their status would be. Nothing is
+written: the API server tries the writes (dry run), so that its defaults and
+admission are in what is shown. The hooks are asked for real.
+
+CONTROLLER is one of the cluster, such as compositecontroller/NAME or
+decoratorcontroller.metacontroller.k8s.io/NAME, or is in a file. OBJECT is the
+name of an object the controller cares for, or KIND/NAME. What else is in the
+files is looked at as if it was applied.
+
+A hook behind a Service of the cluster cannot be reached from outside of it.
+--hook says where it, or another version of it, can be; so does $SETPOINT_HOOKS,
+which 'setpoint dev' sets, with commas between them.
+
+Exit codes: 0 nothing to do, 2 there are changes, 1 something went wrong.`,
+		Example: `  setpoint plan compositecontroller/teams red       # one object
+  setpoint plan compositecontroller/teams -A        # all of them
+  setpoint plan -f controller.yaml --all -n shop    # with another controller
+  setpoint plan -f controller.yaml -f example.yaml  # nothing of it applied yet
+  setpoint plan cc/teams red --hook localhost:8080  # with another hook
+  setpoint plan cc/teams -A -o json | jq .summary`,
+		Annotations: map[string]string{usageCode: "1"},
+		RunE:        func(c *cobra.Command, args []string) error { return p.plan(c, f, args) },
+	}
+	f.register(c)
+	return c
+}
+
+func (f *planFlags) register(c *cobra.Command) {
+	set := c.Flags()
+	set.SortFlags = false
+	f.cluster.register(c)
+	set.StringArrayVarP(&f.files, "filename", "f", nil, "`file` or folder with controllers and objects; may be repeated")
+	set.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` of the objects; that of the context if empty")
+	set.BoolVar(&f.all, "all", false, "all objects of the controller in the namespace")
+	set.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "all objects of the controller")
+	set.StringArrayVar(&f.hooks, "hook", nil, "`[HOST=]ADDRESS` where to reach the hook of that host, or all hooks; may be repeated")
+	f.apply.flag(c, "apply-strategy", "", "the one 'setpoint run' has for controllers of metacontroller.k8s.io")
+	set.StringVar(&f.manager, "field-manager", "metacontroller", "the `name` it has for them")
+	set.DurationVar(&f.timeout, "timeout", time.Minute, "give up an object, or the listing before, after that time")
+	f.output.flag(c, "output", "o", "how to write it")
+}
+
+func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
+	routes, err := readRoutes(os.Getenv(hooksVariable), f.hooks)
+	if err != nil {
+		return usageError{err}
+	}
+	cluster, err := f.cluster.find()
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(c.Context())
+	defer stop()
+	h, err := host.New(host.Options{
+		Config: cluster.Config, Dial: routes.dial, Namespace: podNamespace(), Version: readVersion().Version,
+		ApplyStrategy: strategies()[f.apply.value], FieldManager: f.manager, Log: newLog(p.stderr, "brief", "error"),
+	})
+	if err != nil {
+		return err
+	}
+	defer h.Shut()
+	options, err := f.options(ctx, h, cluster, args)
+	if err != nil {
+		return err
+	}
+	report := preview.Run(ctx, options)
+	p.code = exitCode(report.Summary)
+	return f.write(p, report)
+}
+
+// options find out what is to be looked at.
+func (f *planFlags) options(ctx context.Context, h *host.Host, cluster reached, args []string) (preview.Options, error) {
+	o := preview.Options{Host: h, Timeout: f.timeout}
+	namespace := f.namespace
+	if namespace == "" {
+		namespace = cluster.namespace
+	}
+	controllers, objects, err := readPlanFiles(f.files)
+	if err != nil {
+		return o, err
+	}
+	if len(args) > 0 && isController(args[0]) {
+		declared, err := findController(ctx, h, args[0])
+		if err != nil {
+			return o, err
+		}
+		controllers, args = append(controllers, declared), args[1:]
+	}
+	if len(controllers) == 0 {
+		return o, usageError{errors.New("no controller is named; write compositecontroller/NAME, or -f FILE with one")}
+	}
+	o.Controllers = controllers
+	for _, arg := range args {
+		o.Choice.Names = append(o.Choice.Names, preview.ParseName(arg))
+	}
+	o.Choice.Given, o.Choice.Home = objects, namespace
+	o.Choice.All = f.all || f.everywhere || f.namespace != "" && len(args)+len(objects) == 0
+	if !o.Choice.All && len(args)+len(objects) == 0 {
+		return o, usageError{errors.New("no object is named; name some, or say --all, -n NAMESPACE or -A")}
+	}
+	o.Choice.Everywhere = f.everywhere || scattered(objects, namespace)
+	return o, nil
+}
+
+func (f *planFlags) write(p *program, report preview.Report) error {
+	if f.output.value == "json" {
+		encoder := json.NewEncoder(p.stdout)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(report)
+	}
+	return report.WriteText(p.stdout, preview.Style{Color: wantsColor(p.stdout), Idle: report.Summary.Objects <= fewObjects})
+}
+
+// fewObjects may be named one by one, although there is nothing to do about them.
+const fewObjects = 10
+
+func exitCode(s preview.Summary) int {
+	switch {
+	case s.Errors > 0:
+		return codeFailure
+	case s.Changes():
+		return codeChanges
+	}
+	return codeOK
+}

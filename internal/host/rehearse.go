@@ -1,0 +1,229 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// Rehearsal is a controller that watches and is asked what it would do, and does
+// none of it: what it writes is tried by the API server, and not stored.
+type Rehearsal struct {
+	*compile.Compiled
+	host        *Host
+	controllers []*engine.Controller
+	writer      *apply.Writer
+}
+
+// silent is told of everything and passes on nothing.
+type silent struct{}
+
+func (silent) Ran(string, engine.Outcome, time.Duration, time.Duration) {}
+func (silent) Tell(*object.Object, hook.Event)                          {}
+
+// Rehearse opens a rehearsal of a controller object, which need not be stored. Of
+// namespaced parents those of one namespace are looked at; all if it is empty. A
+// Host that rehearses need not run. Close ends the rehearsal.
+func (h *Host) Rehearse(ctx context.Context, declared *object.Object, namespace string) (*Rehearsal, error) {
+	kind, known := KindOf(declared)
+	if !known {
+		return nil, fmt.Errorf("%s of %s is no kind of controller", declared.Kind(), declared.APIVersion())
+	}
+	compiled, err := kind.Compile(ctx, declared, h.environment())
+	if err != nil {
+		return nil, err
+	}
+	r := &Rehearsal{Compiled: compiled, host: h, writer: h.dryWriter()}
+	tools := engine.Tools{Store: h.store, Writer: r.writer, Observer: silent{}, Log: h.log, Resolve: h.resolve, Namespace: namespace}
+	for _, program := range compiled.Programs {
+		r.controllers = append(r.controllers, engine.New(program, tools))
+	}
+	return r, nil
+}
+
+func (h *Host) dryWriter() *apply.Writer { return apply.New(h.client, apply.Options{DryRun: true}) }
+
+// KindOf is the kind of controllers that an object is one of.
+func KindOf(o *object.Object) (compile.Kind, bool) {
+	kinds := compile.Kinds()
+	i := slices.IndexFunc(kinds, func(k compile.Kind) bool {
+		return k.Resource.APIVersion() == o.APIVersion() && k.Resource.Kind == o.Kind()
+	})
+	if i < 0 {
+		return compile.Kind{}, false
+	}
+	return kinds[i], true
+}
+
+// Close ends the rehearsal.
+func (r *Rehearsal) Close() {
+	for _, controller := range r.controllers {
+		controller.Close()
+	}
+	r.Release()
+}
+
+// Shut ends a Host that was not run.
+func (h *Host) Shut() {
+	h.events.close()
+	h.store.Close()
+}
+
+// Await waits until everything there is to look at has been listed. It gives up
+// when a watch does not work: nobody is there to mend it meanwhile.
+func (r *Rehearsal) Await(ctx context.Context) error {
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for !r.synced() {
+		if err := r.host.watchTrouble(); err != nil {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("list what there is: %w", context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+func (r *Rehearsal) synced() bool {
+	return !slices.ContainsFunc(r.controllers, func(c *engine.Controller) bool { return !c.Health().Synced })
+}
+
+// watchTrouble is why a watch does not work, if one does not.
+func (h *Host) watchTrouble() error {
+	for _, stat := range h.store.Stats() {
+		if stat.Err != nil {
+			return fmt.Errorf("list %s: %w", stat.Selection, stat.Err)
+		}
+	}
+	return nil
+}
+
+// Parents are the stored objects in the care of the controller.
+func (r *Rehearsal) Parents() []*object.Object {
+	var all []*object.Object
+	for _, controller := range r.controllers {
+		all = append(all, controller.Parents()...)
+	}
+	return all
+}
+
+// Preview asks the hook about a parent of the i-th program. One that is given
+// need not be stored; without one, that of the key is looked up.
+func (r *Rehearsal) Preview(ctx context.Context, i int, key queue.Key, given *object.Object) (engine.Preview, error) {
+	preview, err := r.controllers[i].Preview(ctx, key, given)
+	if err != nil && ctx.Err() != nil {
+		err = errors.Join(err, r.host.watchTrouble())
+	}
+	return preview, err
+}
+
+// Try has the API server say what would come of a plan.
+func (r *Rehearsal) Try(ctx context.Context, p plan.Plan) []apply.Result {
+	return r.writer.Carry(ctx, p)
+}
+
+// TryParent has the API server say what would become of a parent: of all but
+// its status, and of its status where that is written for itself.
+func (r *Rehearsal) TryParent(ctx context.Context, resource object.Resource, stored, wanted *object.Object) (*object.Object, error) {
+	if stored.Version() == 0 {
+		return wanted, nil
+	}
+	tried, err := r.writer.Update(ctx, resource, wanted)
+	if err != nil || !resource.Status {
+		return tried, err
+	}
+	status, err := r.writer.UpdateStatus(ctx, resource, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return tried.With(status.Field("status"), "status")
+}
+
+// Find reads a stored object; nil if there is none.
+func (h *Host) Find(ctx context.Context, resource object.Resource, namespace, name string) (*object.Object, error) {
+	stored, err := h.dryWriter().Get(ctx, resource, namespace, name)
+	if apply.Gone(err) {
+		return nil, nil //nolint:nilnil // Nothing is there, which is an answer.
+	}
+	return stored, err
+}
+
+// Complete makes of an object of a file what it would be once stored: the API
+// server is asked, which completes and checks it. Labels and annotations are added to those
+// that are there, the status stays, all else is replaced. Where one may not
+// write, or where its kind or namespace is yet to be made, it is taken as given,
+// and the note says so.
+func (h *Host) Complete(ctx context.Context, resource object.Resource, given *object.Object) (o *object.Object, note string, err error) {
+	stored, err := h.Find(ctx, resource, given.Namespace(), given.Name())
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, "", fmt.Errorf("read %s: %w", given.Ref(), err)
+	}
+	wanted, write := given, h.dryWriter().Create
+	if stored != nil {
+		write = h.dryWriter().Update
+		if wanted, err = over(stored, given); err != nil {
+			return nil, "", fmt.Errorf("lay %s over the stored one: %w", given.Ref(), err)
+		}
+	}
+	tried, err := write(ctx, resource, wanted)
+	switch {
+	case err == nil:
+		return tried, "", nil
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		return wanted, "taken as given: " + err.Error(), nil
+	}
+	return nil, "", fmt.Errorf("the API server refuses %s: %w", given.Ref(), err)
+}
+
+// over lays an object of a file over the stored one.
+func over(stored, given *object.Object) (*object.Object, error) {
+	var have, want map[string]any
+	if err := errors.Join(utiljson.Unmarshal(stored.JSON(), &have), utiljson.Unmarshal(given.JSON(), &want)); err != nil {
+		return nil, err
+	}
+	metadata, _ := have["metadata"].(map[string]any)
+	said, _ := want["metadata"].(map[string]any)
+	for _, name := range [...]string{"labels", "annotations"} {
+		if said[name] != nil {
+			metadata[name] = united(metadata[name], said[name])
+		}
+	}
+	want["metadata"] = metadata
+	delete(want, "status")
+	if status, has := have["status"]; has {
+		want["status"] = status
+	}
+	text, err := json.Marshal(want)
+	if err != nil {
+		return nil, err
+	}
+	return object.Parse(text)
+}
+
+// united are the members of both, the later ones counting.
+func united(a, b any) map[string]any {
+	all := map[string]any{}
+	for _, each := range [...]any{a, b} {
+		members, _ := each.(map[string]any)
+		maps.Copy(all, members)
+	}
+	return all
+}

@@ -1,0 +1,147 @@
+package preview
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// Choice says which objects of a controller to look at. They add up.
+type Choice struct {
+	// Names are stored objects.
+	Names []Name
+	// Given are objects of files, stored or not. Those of kinds that a controller
+	// does not care for are passed over.
+	Given []*object.Object
+	// All takes all that are stored.
+	All bool
+	// Home is the namespace of those that say none, and where to look unless
+	// Everywhere says so.
+	Home       string
+	Everywhere bool
+}
+
+// namespace is where to look; everywhere if empty.
+func (c Choice) namespace() string {
+	if c.Everywhere {
+		return ""
+	}
+	return c.Home
+}
+
+// Name is an object by its name, in the home namespace. The kind may be
+// left out where a controller cares for one only.
+type Name struct{ Kind, Name string }
+
+// String is "kind/name", or "name".
+func (n Name) String() string {
+	if n.Kind == "" {
+		return n.Name
+	}
+	return n.Kind + "/" + n.Name
+}
+
+// ParseName reads what String writes.
+func ParseName(text string) Name {
+	if kind, name, found := strings.Cut(text, "/"); found {
+		return Name{kind, name}
+	}
+	return Name{Name: text}
+}
+
+// subjects are the objects that are chosen.
+func (o Options) subjects(ctx context.Context, r *host.Rehearsal) ([]subject, error) {
+	var all []subject
+	for _, name := range o.Choice.Names {
+		i, err := programOf(r, name.Kind)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, subject{program: i, key: keyIn(r.Programs[i].Parent, o.Choice.Home, name.Name)})
+	}
+	for _, given := range o.Choice.Given {
+		if s, ours := o.given(ctx, r, given); ours {
+			all = append(all, s)
+		}
+	}
+	if !o.Choice.All {
+		return all, nil
+	}
+	for _, parent := range r.Parents() {
+		i, err := programOf(r, parent.Kind()+"."+object.GroupOf(parent.APIVersion()))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", parent.Ref(), err)
+		}
+		all = append(all, subject{program: i, key: queue.Key{Namespace: parent.Namespace(), Name: parent.Name()}})
+	}
+	return all, nil
+}
+
+// given is an object of a file as it would be once stored.
+func (o Options) given(ctx context.Context, r *host.Rehearsal, one *object.Object) (subject, bool) {
+	for i, program := range r.Programs {
+		if program.Parent.GroupKind() != one.GroupKind() {
+			continue
+		}
+		return o.complete(ctx, i, program.Parent, one), true
+	}
+	return subject{}, false
+}
+
+func (o Options) complete(ctx context.Context, i int, resource object.Resource, one *object.Object) subject {
+	key := keyIn(resource, cmp.Or(one.Namespace(), o.Choice.Home), one.Name())
+	s := subject{program: i, key: key}
+	if one.Namespace() != key.Namespace {
+		if one, s.wrong = one.With(fmt.Appendf(nil, "%q", key.Namespace), "metadata", "namespace"); s.wrong != nil {
+			return s
+		}
+	}
+	completed, note, err := o.Host.Complete(ctx, resource, one)
+	if s.given, s.wrong = completed, err; note != "" {
+		s.notes = []string{note}
+	}
+	return s
+}
+
+func keyIn(resource object.Resource, namespace, name string) queue.Key {
+	if !resource.Namespaced {
+		namespace = ""
+	}
+	return queue.Key{Namespace: namespace, Name: name}
+}
+
+// programOf finds the program for a kind as users write it: "deployment",
+// "deployments", "deployments.apps".
+func programOf(r *host.Rehearsal, kind string) (int, error) {
+	var kinds []string
+	for i, program := range r.Programs {
+		if Names(program.Parent, kind) {
+			return i, nil
+		}
+		kinds = append(kinds, program.Parent.Plural)
+	}
+	if kind == "" && len(r.Programs) == 1 {
+		return 0, nil
+	}
+	if kind == "" {
+		return 0, fmt.Errorf("the controller cares for several kinds; write KIND/NAME, the kind being one of %s", strings.Join(kinds, ", "))
+	}
+	return 0, fmt.Errorf("the controller does not care for that kind, but for %s", strings.Join(kinds, ", "))
+}
+
+// Names says whether users may mean a resource by a word: its kind or its plural,
+// in any case, with its group or without.
+func Names(resource object.Resource, word string) bool {
+	word = strings.ToLower(word)
+	for _, name := range []string{strings.ToLower(resource.Kind), resource.Plural} {
+		if word == name || word == name+"."+resource.Group {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,151 @@
+// Package preview says what controllers would do about objects, in words for
+// people and for programs, and changes nothing.
+//
+// Here live choosing the objects, asking for each what would be done, having the
+// API server try that, and the two forms of the answer: text and JSON. What would
+// be done is decided where it is decided for good, in the rooms engine and plan;
+// the wiring is the host's. The command line calls.
+package preview
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// parallel is how many objects are looked at at once.
+const parallel = 8
+
+// Options say what to look at. Host and Controllers are needed.
+type Options struct {
+	// Host reaches the cluster and the hooks. It need not run.
+	Host *host.Host
+	// Controllers are controller objects, which need not be stored.
+	Controllers []*object.Object
+	Choice      Choice
+	// Timeout bounds the work on one object, and the listing before it; a minute
+	// if zero.
+	Timeout time.Duration
+}
+
+// Run looks at all that is chosen. What goes wrong with a controller or an object
+// is told in its place of the report.
+func Run(ctx context.Context, o Options) Report {
+	if o.Timeout == 0 {
+		o.Timeout = time.Minute
+	}
+	var report Report
+	for _, declared := range o.Controllers {
+		c := Controller{Name: nameOf(declared)}
+		if err := o.rehearse(ctx, declared, &c); err != nil {
+			c.Error = problem(err)
+		}
+		report.Controllers = append(report.Controllers, c)
+	}
+	report.sum()
+	return report
+}
+
+// nameOf is such as "compositecontroller.setpoint.dev/teams".
+func nameOf(declared *object.Object) string {
+	if kind, known := host.KindOf(declared); known {
+		return kind.Name + "/" + declared.Name()
+	}
+	return declared.Ref().String()
+}
+
+// rehearse looks at the objects of one controller.
+func (o Options) rehearse(ctx context.Context, declared *object.Object, into *Controller) error {
+	r, err := o.Host.Rehearse(ctx, declared, o.Choice.namespace())
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	into.Notes = r.Notes
+	if r.Suspended {
+		into.Notes = append(into.Notes, "suspended: nothing of this is done before it is no longer")
+	}
+	if err := await(ctx, r, o.Timeout); err != nil {
+		return err
+	}
+	subjects, err := o.subjects(ctx, r)
+	if err != nil {
+		return err
+	}
+	into.Objects = make([]Object, len(subjects))
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for i, s := range subjects {
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+			defer cancel()
+			into.Objects[i] = s.look(ctx, r)
+			return nil
+		})
+	}
+	_ = group.Wait() // The errors are in the objects.
+	return nil
+}
+
+func await(ctx context.Context, r *host.Rehearsal, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return r.Await(ctx)
+}
+
+// subject is one object to look at.
+type subject struct {
+	program int
+	key     queue.Key
+	// given is an object that is not, or not so, stored.
+	given *object.Object
+	notes []string
+	// wrong is why it cannot be looked at.
+	wrong error
+}
+
+// look asks what would be done about the object, and has that tried.
+func (s subject) look(ctx context.Context, r *host.Rehearsal) Object {
+	resource := r.Programs[s.program].Parent
+	seen := Object{Ref: Ref{APIVersion: resource.APIVersion(), Kind: resource.Kind, Namespace: s.key.Namespace, Name: s.key.Name}, Notes: s.notes}
+	if s.wrong != nil {
+		seen.Error = problem(s.wrong)
+		return seen
+	}
+	preview, err := r.Preview(ctx, s.program, s.key, s.given)
+	if err != nil {
+		seen.Error = problem(err)
+		return seen
+	}
+	seen.Asked, seen.Untouched = preview.Asked, preview.Untouched
+	desired := seen.tell(preview.Reply)
+	for _, p := range []plan.Plan{preview.Claims, preview.Revisions, preview.Plan} {
+		seen.Changes = append(seen.Changes, try(ctx, r, p, desired)...)
+	}
+	if err := seen.compareSelf(ctx, r, resource, preview); err != nil {
+		seen.Error = problem(err)
+	}
+	return seen
+}
+
+// compareSelf finds what would change in the object itself.
+func (o *Object) compareSelf(ctx context.Context, r *host.Rehearsal, resource object.Resource, preview engine.Preview) error {
+	if preview.Parent == preview.Stored {
+		return nil
+	}
+	tried, err := r.TryParent(ctx, resource, preview.Stored, preview.Parent)
+	if err != nil {
+		return fmt.Errorf("the API server refuses what would be stored of %s: %w", preview.Stored.Ref(), err)
+	}
+	changes, err := plan.Compare(preview.Stored, tried)
+	o.Fields = fields(changes)
+	return err
+}

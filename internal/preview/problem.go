@@ -1,0 +1,50 @@
+package preview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+)
+
+// problem puts an error into the report, with what to do about it.
+func problem(err error) *Problem { return &Problem{Message: err.Error(), Hint: hint(err)} }
+
+// hint is what to do about an error; empty where it says so itself.
+func hint(err error) string {
+	if unknown, ok := errors.AsType[*net.DNSError](err); ok && unknown.IsNotFound {
+		return "the hook is behind a Service of the cluster, which cannot be reached from here; run " +
+			"`kubectl port-forward` to it, or the hook itself on this machine, and say where with --hook HOST:PORT"
+	}
+	if reply, ok := errors.AsType[*hook.MalformedError](err); ok {
+		return malformedHint(reply)
+	}
+	if _, ok := errors.AsType[*compile.Refusal](err); ok {
+		return "the controller is not accepted as it is, and would do nothing"
+	}
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing listens there; is the hook running? --hook HOST:PORT names another place"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "--timeout gives more time"
+	case apply.Conflict(err):
+		return "the object has changed meanwhile; run the command again"
+	case apierrors.IsForbidden(err):
+		return "the API server's dry run takes the same permissions as the write itself"
+	}
+	return ""
+}
+
+func malformedHint(reply *hook.MalformedError) string {
+	if reply.Path == "" {
+		return "correct the reply of the hook; nothing of it is acted upon before"
+	}
+	return fmt.Sprintf("correct %s in the reply of the hook; nothing of the reply is acted upon before", reply.Path)
+}

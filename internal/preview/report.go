@@ -1,0 +1,189 @@
+package preview
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// Report is what the controllers would do. Its JSON form is what programs read.
+type Report struct {
+	Controllers []Controller `json:"controllers"`
+	Summary     Summary      `json:"summary"`
+}
+
+// Controller is what one controller would do.
+type Controller struct {
+	// Name is such as "compositecontroller.setpoint.dev/teams".
+	Name string `json:"name"`
+	// Notes are what a user should know although all is well.
+	Notes   []string `json:"notes,omitempty"`
+	Objects []Object `json:"objects"`
+	// Error is why nothing can be said about its objects.
+	Error *Problem `json:"error,omitempty"`
+}
+
+// Object is what would be done about one object.
+type Object struct {
+	Ref
+	// Asked is the hook that was asked, "sync" or "finalize".
+	Asked string `json:"asked,omitempty"`
+	// Untouched says why the object would be left alone.
+	Untouched string   `json:"untouched,omitempty"`
+	Notes     []string `json:"notes,omitempty"`
+	// Changes are those of other objects, in the order in which they would be
+	// made.
+	Changes []Change `json:"changes,omitempty"`
+	// Fields are those of the object itself that would change.
+	Fields []Field `json:"fields,omitempty"`
+	// Events would be told at the object, or at each of them that are the same.
+	Events []Event `json:"events,omitempty"`
+	// ResyncAfterSeconds is when the hook wants to be asked again; 0 for never.
+	ResyncAfterSeconds float64  `json:"resyncAfterSeconds,omitempty"`
+	Error              *Problem `json:"error,omitempty"`
+}
+
+// Ref names an object.
+type Ref struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+}
+
+// String is "Pod default/web", or "Namespace web".
+func (r Ref) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
+// Change is one write.
+type Change struct {
+	// Action is create, update, recreate, delete, adopt or release. What is
+	// recreated is deleted first, and created when it is gone.
+	Action string `json:"action"`
+	Ref
+	// Reason says why, such as "spec.image differs".
+	Reason string `json:"reason,omitempty"`
+	// Fields are what the write would change, as the API server has it; as it is
+	// desired where the server is not asked. None for a deletion.
+	Fields []Field `json:"fields,omitempty"`
+	// Unchecked says why the API server was not asked.
+	Unchecked string `json:"unchecked,omitempty"`
+	// Error is why it refuses.
+	Error *Problem `json:"error,omitempty"`
+}
+
+// Field is a field that gets another value.
+type Field struct {
+	Path string `json:"path"`
+	// Before and After are left out where there is none.
+	Before json.RawMessage `json:"before,omitempty"`
+	After  json.RawMessage `json:"after,omitempty"`
+	// Default says that it is not desired, but set by the API server.
+	Default bool `json:"default,omitempty"`
+}
+
+// Event would be told at an object.
+type Event struct {
+	Type    string `json:"type"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// Problem is what went wrong, and what to do next.
+type Problem struct {
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// Summary counts.
+type Summary struct {
+	// Objects were looked at; Unchanged are those about which there is nothing to
+	// do.
+	Objects   int `json:"objects"`
+	Unchanged int `json:"unchanged"`
+	// Create, Update, Recreate and Delete count other objects: adopting and
+	// releasing is updating. Own counts those looked at that would be written
+	// themselves: their status, labels, annotations, finalizers.
+	Create   int `json:"create"`
+	Update   int `json:"update"`
+	Recreate int `json:"recreate"`
+	Delete   int `json:"delete"`
+	Own      int `json:"own"`
+	Errors   int `json:"errors"`
+}
+
+// Changes says whether there is anything to do.
+func (s Summary) Changes() bool { return s.Create+s.Update+s.Recreate+s.Delete+s.Own > 0 }
+
+// sum counts.
+func (r *Report) sum() {
+	for _, c := range r.Controllers {
+		r.Summary.Errors += count(c.Error != nil)
+		for _, o := range c.Objects {
+			r.Summary.add(o)
+		}
+	}
+}
+
+func (s *Summary) add(o Object) {
+	s.Objects++
+	s.Errors += count(o.Error != nil)
+	s.Own += count(len(o.Fields) > 0)
+	s.Unchanged += count(o.idle())
+	for _, change := range o.Changes {
+		s.Errors += count(change.Error != nil)
+		switch change.Action {
+		case "create":
+			s.Create++
+		case "recreate":
+			s.Recreate++
+		case "delete":
+			s.Delete++
+		default:
+			s.Update++
+		}
+	}
+}
+
+// idle says that there is nothing to do.
+func (o Object) idle() bool { return o.Error == nil && len(o.Changes) == 0 && len(o.Fields) == 0 }
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// tell notes what of a reply is no change, and returns the children it wants.
+func (o *Object) tell(reply *hook.Response) []*object.Object {
+	if reply == nil {
+		return nil
+	}
+	o.ResyncAfterSeconds = reply.ResyncAfter.Seconds()
+	for _, e := range reply.Events {
+		o.Events = append(o.Events, Event{e.Type, e.Reason, e.Message})
+	}
+	var desired []*object.Object
+	for _, child := range reply.Children {
+		if parsed, err := object.Parse(child); err == nil { // The plan would have failed, too.
+			desired = append(desired, parsed)
+		}
+	}
+	return desired
+}
+
+func fields(changes []plan.Change) []Field {
+	all := make([]Field, len(changes))
+	for i, c := range changes {
+		all[i] = Field{Path: c.Path, Before: c.Before, After: c.After}
+	}
+	return slices.Clip(all)
+}

@@ -1,0 +1,158 @@
+package preview
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// try has the API server say what would come of a plan. What turns out to change
+// nothing is left out. desired are the children of the reply.
+func try(ctx context.Context, r *host.Rehearsal, p plan.Plan, desired []*object.Object) []Change {
+	made := madeBy(p)
+	homeless := func(a plan.Action) bool { return a.Before == nil && made[a.Ref.Namespace] }
+	var all []Change
+	for _, stage := range p.Stages {
+		checked := slices.DeleteFunc(slices.Clone(stage), homeless)
+		results := r.Try(ctx, plan.Plan{Stages: [][]plan.Action{checked}})
+		for _, action := range stage {
+			if homeless(action) {
+				all = append(all, unchecked(action, "its namespace does not exist yet"))
+				continue
+			}
+			if change, differs := tried(results[0]); differs {
+				change.recreate(action, desired)
+				all = append(all, change)
+			}
+			results = results[1:]
+		}
+	}
+	return all
+}
+
+// madeBy are the namespaces that a plan makes.
+func madeBy(p plan.Plan) map[string]bool {
+	made := map[string]bool{}
+	for _, stage := range p.Stages {
+		for _, action := range stage {
+			if action.Before == nil && action.Resource.GroupKind() == (object.GroupKind{Kind: "Namespace"}) {
+				made[action.Ref.Name] = true
+			}
+		}
+	}
+	return made
+}
+
+func changeOf(a plan.Action) Change {
+	return Change{
+		Action: verb(a), Reason: a.Reason,
+		Ref: Ref{APIVersion: a.Resource.APIVersion(), Kind: a.Ref.Kind, Namespace: a.Ref.Namespace, Name: a.Ref.Name},
+	}
+}
+
+// verb is what an action does, in the words of the report.
+func verb(a plan.Action) string {
+	switch {
+	case a.Verb == plan.Apply && a.Before == nil:
+		return string(plan.Create)
+	case a.Verb == plan.Apply:
+		return string(plan.Update)
+	}
+	return string(a.Verb)
+}
+
+// unchecked is a change as it is planned.
+func unchecked(a plan.Action, why string) Change {
+	c := changeOf(a)
+	c.Unchecked = why
+	if a.Verb == plan.Delete {
+		return c
+	}
+	planned, err := plan.Diff(a)
+	if err != nil {
+		c.Error = problem(err)
+	}
+	c.Fields = fields(planned)
+	return c
+}
+
+// tried is a change as the API server has it, and whether it is one.
+func tried(result apply.Result) (Change, bool) {
+	a := result.Action
+	if result.Err != nil {
+		c := unchecked(a, "")
+		c.Error = problem(fmt.Errorf("the API server refuses it: %w", result.Err))
+		return c, true
+	}
+	c := changeOf(a)
+	if a.Verb == plan.Delete {
+		return c, settled(&c, result)
+	}
+	if a.Before != nil && result.Stored.Digest() == a.Before.Digest() {
+		return c, false
+	}
+	changes, err := plan.Compare(a.Before, result.Stored)
+	if err != nil {
+		c.Error = problem(err)
+		return c, true
+	}
+	c.Fields = fields(changes)
+	if a.Before == nil {
+		c.markDefaults(a)
+	}
+	return c, true
+}
+
+// settled says whether an object that was to be deleted and made anew would be,
+// after it was tried: it may be left alone, or be changed in place.
+func settled(c *Change, result apply.Result) bool {
+	a := result.Action
+	if a.Try == "" || result.Stored == nil || result.Stored.Deleting() {
+		return true
+	}
+	c.Action, c.Reason = string(plan.Update), "only what is remembered differs"
+	return result.Stored.Digest() != a.Before.Digest()
+}
+
+// recreate tells an object that is deleted to be created anew from one that is
+// not desired any more, and says why it is.
+func (c *Change) recreate(a plan.Action, desired []*object.Object) {
+	if c.Action != string(plan.Delete) {
+		return
+	}
+	i := slices.IndexFunc(desired, func(o *object.Object) bool {
+		sameNamespace := o.Namespace() == "" || o.Namespace() == a.Ref.Namespace
+		return o.GroupKind() == a.Resource.GroupKind() && o.Name() == a.Ref.Name && sameNamespace
+	})
+	if i < 0 {
+		return
+	}
+	c.Action = "recreate"
+	planned, err := plan.Diff(plan.Action{Verb: plan.Apply, Ref: a.Ref, Before: a.Before, After: desired[i]})
+	if err != nil {
+		c.Error = problem(err)
+	}
+	c.Fields = fields(planned)
+}
+
+// markDefaults tells the fields that are desired from those that the API server
+// adds.
+func (c *Change) markDefaults(a plan.Action) {
+	planned, err := plan.Diff(a)
+	if err != nil {
+		c.Error = problem(err)
+		return
+	}
+	desired := make(map[string]bool, len(planned))
+	for _, change := range planned {
+		desired[change.Path] = true
+	}
+	for i := range c.Fields {
+		c.Fields[i].Default = !desired[c.Fields[i].Path]
+	}
+}
