@@ -23,7 +23,7 @@ func TestFlagsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := string(text)
-	for name, content := range map[string]string{"run": help(t, "run"), "former": formerTable()} {
+	for name, content := range map[string]string{"run": help(t, "run"), "plan": help(t, "plan"), "former": formerTable()} {
 		want = between(t, want, "<!-- "+name+" -->\n", "<!-- end of "+name+" -->", content)
 	}
 	if want == string(text) {

@@ -197,6 +197,26 @@ func TestCommandKnowsWhereItIs(t *testing.T) {
 	}
 }
 
+func TestCommandKnowsWhereTheHooksAre(t *testing.T) {
+	listener, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	port := listener.Addr().(*net.TCPAddr).Port
+	s := newSession(t, `
+-- p/setpoint.yaml --
+processes: [{command: [sh, -c, "sleep 1000; : {port}"], service: "hook.web:8080"}]
+`)
+	s.options.FreePort = func() (int, error) { return port, nil }
+	var out bytes.Buffer
+	s.options.Stdout = &out
+	s.options.Command = []string{"sh", "-c", `echo "$SETPOINT_HOOKS"`}
+	if got := <-s.start(t); got.code != 0 || out.String() != fmt.Sprintf("hook.web:8080=localhost:%d\n", port) {
+		t.Errorf("%+v: %s", got, &out)
+	}
+}
+
 func TestCommandThatIsNotThere(t *testing.T) {
 	s := newSession(t, hook)
 	s.options.Command = []string{"no-such-program-anywhere"}

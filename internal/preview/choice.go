@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/host"
@@ -70,7 +71,7 @@ func (o Options) subjects(ctx context.Context, r *host.Rehearsal) ([]subject, er
 		}
 	}
 	if !o.Choice.All {
-		return all, nil
+		return once(all), nil
 	}
 	for _, parent := range r.Parents() {
 		i, err := programOf(r, parent.Kind()+"."+object.GroupOf(parent.APIVersion()))
@@ -79,7 +80,29 @@ func (o Options) subjects(ctx context.Context, r *host.Rehearsal) ([]subject, er
 		}
 		all = append(all, subject{program: i, key: queue.Key{Namespace: parent.Namespace(), Name: parent.Name()}})
 	}
-	return all, nil
+	return once(all), nil
+}
+
+// once leaves out what is chosen a second time. What a file says of an object
+// counts before what is stored.
+func once(all []subject) []subject {
+	type place struct {
+		program int
+		key     queue.Key
+	}
+	given := map[place]bool{}
+	for _, s := range all {
+		if s.given != nil {
+			given[place{s.program, s.key}] = true
+		}
+	}
+	seen := map[place]bool{}
+	return slices.DeleteFunc(all, func(s subject) bool {
+		at := place{s.program, s.key}
+		again := seen[at] || s.given == nil && given[at]
+		seen[at] = seen[at] || !again
+		return again
+	})
 }
 
 // given is an object of a file as it would be once stored.

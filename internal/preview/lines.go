@@ -2,6 +2,7 @@ package preview
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -82,10 +83,10 @@ func commonLengths(a, b []string) [][]int {
 	for i := range common {
 		common[i] = make([]int, len(b)+1)
 	}
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
+	for i, left := range slices.Backward(a) {
+		for j, right := range slices.Backward(b) {
 			common[i][j] = max(common[i+1][j], common[i][j+1])
-			if a[i] == b[j] {
+			if left == right {
 				common[i][j] = common[i+1][j+1] + 1
 			}
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// parallel is how many objects are looked at at once.
+// parallel is how many objects are looked at side by side.
 const parallel = 8
 
 // Options say what to look at. Host and Controllers are needed.

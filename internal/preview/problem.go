@@ -3,7 +3,6 @@ package preview
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"syscall"
 
@@ -15,7 +14,13 @@ import (
 )
 
 // problem puts an error into the report, with what to do about it.
-func problem(err error) *Problem { return &Problem{Message: err.Error(), Hint: hint(err)} }
+func problem(err error) *Problem {
+	p := &Problem{Message: err.Error(), Hint: hint(err)}
+	if reply, ok := errors.AsType[*hook.MalformedError](err); ok {
+		p.Path = reply.Path
+	}
+	return p
+}
 
 // hint is what to do about an error; empty where it says so itself.
 func hint(err error) string {
@@ -23,8 +28,8 @@ func hint(err error) string {
 		return "the hook is behind a Service of the cluster, which cannot be reached from here; run " +
 			"`kubectl port-forward` to it, or the hook itself on this machine, and say where with --hook HOST:PORT"
 	}
-	if reply, ok := errors.AsType[*hook.MalformedError](err); ok {
-		return malformedHint(reply)
+	if _, ok := errors.AsType[*hook.MalformedError](err); ok {
+		return "correct the reply of the hook; nothing of such a reply is acted upon"
 	}
 	if _, ok := errors.AsType[*compile.Refusal](err); ok {
 		return "the controller is not accepted as it is, and would do nothing"
@@ -40,11 +45,4 @@ func hint(err error) string {
 		return "the API server's dry run takes the same permissions as the write itself"
 	}
 	return ""
-}
-
-func malformedHint(reply *hook.MalformedError) string {
-	if reply.Path == "" {
-		return "correct the reply of the hook; nothing of it is acted upon before"
-	}
-	return fmt.Sprintf("correct %s in the reply of the hook; nothing of the reply is acted upon before", reply.Path)
 }

@@ -99,7 +99,9 @@ type Event struct {
 // Problem is what went wrong, and what to do next.
 type Problem struct {
 	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"`
+	// Path is the field of the hook's reply that is wrong, if that is it.
+	Path string `json:"path,omitempty"`
+	Hint string `json:"hint,omitempty"`
 }
 
 // Summary counts.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // Style is how a report is written for people. The zero value is plain.
@@ -63,11 +65,13 @@ func (s Summary) String() string {
 type printer struct {
 	style Style
 	text  strings.Builder
+	// packed says that the last object took one line.
+	packed bool
 }
 
 // line writes one line, indented by two spaces a level.
 func (p *printer) line(level int, color, format string, args ...any) {
-	text := strings.Repeat("  ", level) + fmt.Sprintf(format, args...)
+	text := strings.TrimRight(strings.Repeat("  ", level)+fmt.Sprintf(format, args...), " ")
 	if color != "" && p.style.Color {
 		text = color + text + reset
 	}
@@ -114,7 +118,10 @@ func (p *printer) object(o Object) {
 	case o.Asked != "sync" && o.Asked != "":
 		state = ": by its " + o.Asked + " hook"
 	}
-	p.line(0, "", "")
+	if !o.idle() || !p.packed {
+		p.line(0, "", "")
+	}
+	p.packed = o.idle()
 	p.line(0, bold, "%s%s", o.Ref, state)
 	for _, note := range o.Notes {
 		p.line(1, yellow, "note: %s", note)
@@ -171,7 +178,7 @@ const inline = 100
 // header writes a change and its fields: the only one in the same line.
 func (p *printer) header(sign, color, title string, fields []Field) {
 	if len(fields) == 1 && !fields[0].long() && sign != "+" {
-		line := fmt.Sprintf("%s %s (%s)", sign, title, fields[0])
+		line := fmt.Sprintf("%s %s (%s)", sign, title, fields[0].signed())
 		if len(line) <= inline {
 			p.line(1, color, "%s", line)
 			return
@@ -189,7 +196,7 @@ func desired(fields []Field) (shown []Field, defaults int) {
 	for _, f := range fields {
 		switch {
 		case f.Path == "apiVersion", f.Path == "kind", f.Path == "metadata.name", f.Path == "metadata.namespace",
-			strings.HasPrefix(f.Path, "metadata.ownerReferences"):
+			f.Path == "metadata.labels."+plan.UIDLabel, strings.HasPrefix(f.Path, "metadata.ownerReferences"):
 		case f.Default:
 			defaults++
 		default:
@@ -219,6 +226,14 @@ func (f Field) sign() (sign, color string) {
 		return "-", red
 	}
 	return "~", yellow
+}
+
+// signed is the field in one line with others.
+func (f Field) signed() string {
+	if sign, _ := f.sign(); sign != "~" {
+		return sign + " " + f.String()
+	}
+	return f.String()
 }
 
 // String is "path: before -> after", as far as there are both.

@@ -91,7 +91,8 @@ func tried(result apply.Result) (Change, bool) {
 	}
 	c := changeOf(a)
 	if a.Verb == plan.Delete {
-		return c, settled(&c, result)
+		differs := settled(&c, result)
+		return c, differs
 	}
 	if a.Before != nil && result.Stored.Digest() == a.Before.Digest() {
 		return c, false
