@@ -161,7 +161,7 @@ func (w *Writer) exchange(ctx context.Context, resource object.Resource, verb st
 	started := time.Now()
 	body, err := request.Do(ctx).Raw()
 	if err != nil {
-		err = anotherObject(refusal(body, err))
+		err = refusal(body, err)
 	}
 	w.options.Observe(resource, verb, outcome(err), time.Since(started))
 	return body, err
@@ -178,39 +178,9 @@ func outcome(err error) string {
 	return "Error"
 }
 
-// refusal puts the server's own words into an error: a raw exchange yields the
-// Status object as bytes and an error that only knows the code.
-func refusal(body []byte, err error) error {
-	if status, ok := statusOf(body); ok {
-		return status
-	}
-	return err
-}
-
 // Conflict says that the object has moved on since it was read: nothing to
 // report, only to look again.
 func Conflict(err error) bool { return apierrors.IsConflict(err) }
-
-// anotherObject makes a conflict of the refusal to change an object's UID: what
-// was to be written is gone, and there is another one of its name.
-func anotherObject(err error) error {
-	status, answered := errors.AsType[*apierrors.StatusError](err)
-	if !answered || !apierrors.IsInvalid(err) || status.ErrStatus.Details == nil {
-		return err
-	}
-	for _, cause := range status.ErrStatus.Details.Causes {
-		if cause.Field == "metadata.uid" {
-			return conflict("the object is another one of that name by now")
-		}
-	}
-	return err
-}
-
-func conflict(message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: message,
-	}}
-}
 
 // Exists says that another object of that name is already there.
 func Exists(err error) bool { return apierrors.IsAlreadyExists(err) }

@@ -208,10 +208,12 @@ func TestRefusals(t *testing.T) {
 		"webhook denies": {400, status(400, "BadRequest", `admission webhook "w" denied the request: no`, ""), `admission webhook "w" denied the request: no`, "BadRequest", ""},
 		"unauthorized":   {401, status(401, "Unauthorized", "Unauthorized", ""), "Unauthorized", "Unauthorized", "unreachable"},
 		"broken":         {500, status(500, "InternalError", "etcdserver: no leader", ""), "etcdserver: no leader", "InternalError", "unreachable"},
-		"proxy":          {502, "<html>bad gateway", "", "InternalError", "unreachable"},
-		"unavailable":    {503, status(503, "ServiceUnavailable", "apiserver is shutting down", ""), "apiserver is shutting down", "ServiceUnavailable", "unreachable"},
-		"not JSON":       {404, `{"kind":`, "", "NotFound", "gone"},
-		"success":        {404, `{"kind":"Status","status":"Success"}`, "", "NotFound", "gone"},
+		"unknown field": {500, status(500, "", "failed to create typed patch object (town/a; v1, Kind=ConfigMap): .x: field not declared in schema", ""),
+			"x: field not declared in schema", "Invalid", ""},
+		"proxy":       {502, "<html>bad gateway", "", "InternalError", "unreachable"},
+		"unavailable": {503, status(503, "ServiceUnavailable", "apiserver is shutting down", ""), "apiserver is shutting down", "ServiceUnavailable", "unreachable"},
+		"not JSON":    {404, `{"kind":`, "", "NotFound", "gone"},
+		"success":     {404, `{"kind":"Status","status":"Success"}`, "", "NotFound", "gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s server

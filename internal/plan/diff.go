@@ -33,21 +33,19 @@ func (c Change) String() string {
 }
 
 // Diff says what an action changes, field by field: all fields for Create and
-// Delete. It is empty when only what Setpoint remembers in annotations changes.
+// Delete, and for a Delete that makes room for another object those in which that
+// differs. It is empty when only what Setpoint remembers in annotations changes.
 // What an Apply removes is known to the server alone: carry it out as a dry run
 // and Compare to see that too.
 func Diff(a Action) ([]Change, error) {
-	switch {
-	case a.Verb == Delete:
-		return Compare(a.Before, nil)
-	case a.Verb == Apply && a.Before != nil:
-		foreseen, err := overlaid(a.Before, a.After)
-		if err != nil {
-			return nil, fmt.Errorf("compare %s: %w", a.Ref, err)
-		}
-		return Compare(a.Before, foreseen)
+	if a.Before == nil || a.Verb != Apply && a.Try != Apply {
+		return Compare(a.Before, a.After)
 	}
-	return Compare(a.Before, a.After)
+	foreseen, err := overlaid(a.Before, a.After)
+	if err != nil {
+		return nil, fmt.Errorf("compare %s: %w", a.Ref, err)
+	}
+	return Compare(a.Before, foreseen)
 }
 
 // overlaid is an object with the fields of another laid over it.

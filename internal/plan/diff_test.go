@@ -59,7 +59,9 @@ func TestDiffOfEachVerb(t *testing.T) {
 		"apply": {Action{Verb: Apply, Before: before, After: applied},
 			"- data.a: \"1\"\n+ data.a: \"2\"\n+ data.b: \"3\"\n" +
 				"+ metadata.ownerReferences[name=p].name: \"p\"\n+ metadata.ownerReferences[name=p].uid: \"parent\"\n"},
-		"delete": {Action{Verb: Delete, Before: before}, whole},
+		"recreate":              {Action{Verb: Delete, Try: Update, Before: before, After: after}, "- data.a: \"1\"\n+ data.a: \"2\"\n- data.theirs: \"2\"\n"},
+		"recreate, server-side": {Action{Verb: Delete, Try: Apply, Before: before, After: applied}, "- data.a: \"1\"\n+ data.a: \"2\"\n+ data.b: \"3\"\n"},
+		"delete":                {Action{Verb: Delete, Before: before}, whole},
 	} {
 		if got := linesOf(t)(Diff(c.action)); !strings.Contains(got, c.want) {
 			t.Errorf("%s: got\n%swant\n%s", name, got, c.want)
