@@ -37,6 +37,8 @@ type Controller struct {
 	// opened is closed once parents and children are set: handlers run on
 	// other goroutines, maybe before that.
 	opened chan struct{}
+	// began is when Run did, last. What was queued before waited for nobody.
+	began time.Time
 }
 
 // kind is one kind of child and the watch of its objects.
@@ -76,6 +78,7 @@ func (c *Controller) Run(ctx context.Context) {
 	if !c.wait(ctx) {
 		return
 	}
+	c.began = c.tools.Now()
 	c.log.Info("controller started", "parents", c.parents.Len(), "workers", c.program.Workers)
 	var workers sync.WaitGroup
 	for range c.program.Workers {

@@ -62,7 +62,7 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 	if c.program.stanceOn(r.stored) == indifferent {
 		c.forget(item.Key)
 	}
-	c.tools.Observer.Ran(c.program.Name, outcome, item.Waited, c.tools.Now().Sub(started))
+	c.tools.Observer.Ran(c.program.Name, outcome, min(item.Waited, started.Sub(c.began)), c.tools.Now().Sub(started))
 	return verdict
 }
 

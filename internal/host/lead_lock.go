@@ -54,6 +54,11 @@ func newLock(o Options) (*lock, error) {
 	}}, nil
 }
 
+// is says whether this is the lease of that name.
+func (l *lock) is(namespace, name string) bool {
+	return l.LeaseMeta.Namespace == namespace && l.LeaseMeta.Name == name
+}
+
 // begin begins a candidacy; giveUp ends it.
 func (l *lock) begin(giveUp context.CancelFunc) {
 	l.mu.Lock()

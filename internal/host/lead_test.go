@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -209,6 +210,45 @@ func tellOf(acting chan<- context.Context) func(context.Context) {
 			<-ctx.Done()
 		case <-ctx.Done():
 		}
+	}
+}
+
+// A leader that cannot be sure that nothing of it acts any more ends.
+func TestALeaderThatCannotStopEnds(t *testing.T) {
+	server := &leaseServer{}
+	h := candidate(t, server)
+	acting, mayEnd := make(chan bool), make(chan bool)
+	ctx, stop := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() { h.office.during(ctx, func(context.Context) { acting <- true; <-mayEnd }) })
+	ended := make(chan error, 1)
+	go func() { ended <- h.campaign(ctx) }()
+	<-acting
+	server.hold("another", time.Hour)
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "what was under way does not end") {
+		t.Error(err)
+	}
+	close(mayEnd)
+	stop()
+	all.Wait()
+}
+
+// Metacontroller's lease may be ours, where its flags were taken over: we are not
+// to stand aside for ourselves. The one in another namespace is somebody else's.
+func TestOurOwnLeaseIsNoMetacontroller(t *testing.T) {
+	fresh := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"items":[{"metadata":{"namespace":"ours","name":"metacontroller"},"spec":{"holderIdentity":"a","renewTime":%[1]q}},
+			{"metadata":{"namespace":"theirs","name":"metacontroller"},"spec":{"holderIdentity":"b","renewTime":%[1]q}}]}`, fresh)
+	}))
+	t.Cleanup(server.Close)
+	h, err := New(Options{Config: &rest.Config{Host: server.URL}, LeaderElection: LeaderElection{Enabled: true, Name: "metacontroller", Namespace: "ours"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := h.leaders(t.Context())
+	if err != nil || len(found) != 1 || !strings.HasPrefix(found[0].what, "b, ") {
+		t.Errorf("%+v, %v", found, err)
 	}
 }
 

@@ -186,6 +186,10 @@ func (h *Host) leaders(ctx context.Context) ([]neighbour, error) {
 	var found []neighbour
 	for _, lease := range list.Items {
 		holder, renewed := lease.Spec.HolderIdentity, lease.Spec.RenewTime
+		if h.lock != nil && h.lock.is(lease.Namespace, lease.Name) {
+			// Whoever holds our own lease does not act while we do.
+			continue
+		}
 		if holder != nil && *holder != "" && renewed != nil && time.Since(renewed.Time) < leaseFresh {
 			found = append(found, neighbour{what: fmt.Sprintf("%s, which holds the Lease %s/%s", *holder, lease.Namespace, lease.Name)})
 		}
