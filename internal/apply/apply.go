@@ -74,10 +74,12 @@ func (w *Writer) Update(ctx context.Context, resource object.Resource, o *object
 }
 
 // UpdateStatus replaces an object's status, if the object is still of the
-// version o was made from.
+// version o was made from. The server need not look for fields that the schema
+// does not have, which takes time and would be told to nobody: it prunes them.
 func (w *Writer) UpdateStatus(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
 	return w.send(ctx, resource, "update_status", w.writing(w.client.Put(), "").
-		AbsPath(resource.Path(o.Namespace(), o.Name())+"/status").Body(o.JSON()))
+		AbsPath(resource.Path(o.Namespace(), o.Name())+"/status").
+		Param("fieldValidation", metav1.FieldValidationIgnore).Body(o.JSON()))
 }
 
 // posting is a request to store a new object. Where server-side apply is to bring

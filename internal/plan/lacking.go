@@ -86,3 +86,31 @@ func lackingItems(path string, observed, desired []any) string {
 	}
 	return ""
 }
+
+// sameItems says that the lists in what is desired have the items that are
+// observed, though fields of these may differ. Any doubt is a no.
+func sameItems(observed, desired any) bool {
+	switch want := desired.(type) {
+	case map[string]any:
+		have, _ := observed.(map[string]any)
+		for name, value := range want {
+			if !sameItems(have[name], value) {
+				return false
+			}
+		}
+	case []any:
+		have, isList := observed.([]any)
+		if !isList || len(have) != len(want) {
+			return false
+		}
+		if !tellApart(want) {
+			return difference(have, want) == ""
+		}
+		for i, item := range want {
+			if !sameItems(have[i], item) {
+				return false
+			}
+		}
+	}
+	return true
+}

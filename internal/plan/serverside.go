@@ -88,7 +88,12 @@ func (f *Family) serverSide(action Action, desired *object.Object) (Action, erro
 	}
 	action.Verb, action.Manager = Apply, f.Manager
 	action.Where, action.Reason = c.path(), c.reason()
-	action.TakeOver = f.takeOver(c.have, c.noted)
+	if c.onlyValues() {
+		// What was created need not be taken over yet: it costs two requests.
+		c.wanted = c.noted
+	} else {
+		action.TakeOver = f.takeOver(c.have, c.noted)
+	}
 	action.After, err = f.applied(action.Before, c.wish, c.wanted)
 	return action, err
 }
@@ -133,6 +138,12 @@ func (f *Family) comparison(observed, desired *object.Object) (c comparison, err
 	c.where, c.noted = lackingOf(c.have, c.wish.fields), noteOf(observed)
 	c.wanted = f.noteFor(Apply, c.wish)
 	return c, nil
+}
+
+// onlyValues says that nothing is to vanish: the same fields are desired as
+// before, and no item of a list is another one.
+func (c comparison) onlyValues() bool {
+	return c.noted.speaksOf(c.wanted) && sameItems(c.have, c.wish.fields)
 }
 
 func (c comparison) equal() bool { return c.where == "" && c.noted.speaksOf(c.wanted) }
