@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -21,8 +22,7 @@ func (f *fleet) hold(ctx context.Context, key queue.Key, r *running) bool {
 	if !r.Finalizes() {
 		return true
 	}
-	ticker := time.NewTicker(firstRetry)
-	defer ticker.Stop()
+	backoff := wait.Backoff{Duration: firstRetry, Factor: 2, Steps: 7, Cap: 5 * time.Second}
 	said := ""
 	for {
 		err := f.holdOnce(ctx, key, r)
@@ -34,7 +34,7 @@ func (f *fleet) hold(ctx context.Context, key queue.Key, r *running) bool {
 			f.host.log.Warn("controller object not held; trying again", "controller", key.String(), "error", said)
 		}
 		select {
-		case <-ticker.C:
+		case <-time.After(backoff.Step()):
 		case <-ctx.Done():
 			return false
 		}

@@ -94,6 +94,12 @@ func (f *fleet) storeStatus(ctx context.Context, key queue.Key, body []byte) err
 
 // status judges a member as it is now.
 func (m *member) status(former setpoint.ControllerStatus) setpoint.ControllerStatus {
+	if m.leaving != "" {
+		// Whether it was accepted, and what it cared for, is what it was.
+		former.Conditions = slices.Clone(former.Conditions)
+		meta.SetStatusCondition(&former.Conditions, ready(finding{}, &m.state, engine.Health{}).condition(setpoint.ConditionReady, m.object.Generation()))
+		return former
+	}
 	var health engine.Health
 	if m.running != nil {
 		health = m.running.health()
