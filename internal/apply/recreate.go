@@ -54,8 +54,7 @@ func (w *Writer) try(ctx context.Context, a plan.Action, version string) (*objec
 	if err != nil {
 		return nil, err
 	}
-	changes, err := plan.Compare(a.Before, tried)
-	if err != nil || len(changes) > 0 {
+	if same, err := plan.Same(a.Before, tried); err != nil || !same {
 		return nil, err
 	}
 	return tried, nil

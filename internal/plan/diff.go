@@ -85,6 +85,17 @@ func Compare(before, after *object.Object) ([]Change, error) {
 	return found, nil
 }
 
+// Same says that two objects are the same, the order of lists included, but for
+// fields that are the system's and what Setpoint remembers in annotations.
+func Same(a, b *object.Object) (bool, error) {
+	left, err := shown(a)
+	if err != nil {
+		return false, err
+	}
+	right, err := shown(b)
+	return difference(left, right) == "", err
+}
+
 // shown is what of an object is worth showing.
 func shown(o *object.Object) (map[string]any, error) {
 	if o == nil {

@@ -68,3 +68,17 @@ func TestDiffOfEachVerb(t *testing.T) {
 		}
 	}
 }
+
+func TestSame(t *testing.T) {
+	const one = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","resourceVersion":"1"},"spec":{"containers":[{"name":"c"},{"name":"d"}]}}`
+	for text, want := range map[string]bool{
+		one: true,
+		`{"spec":{"containers":[{"name":"c"},{"name":"d"}]},"apiVersion":"v1","kind":"Pod","metadata":{"resourceVersion":"2","generation":1,"annotations":{"setpoint.dev/applied":"x"},"name":"a"}}`: true,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"d"},{"name":"c"}]}}`:                                                                                 false,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","annotations":{"x":"z"}},"spec":{"containers":[{"name":"c"},{"name":"d"}]}}`:                                                         false,
+	} {
+		if got, err := Same(parse(t, one), parse(t, text)); err != nil || got != want {
+			t.Errorf("the same as %s: %v, %v", text, got, err)
+		}
+	}
+}
