@@ -116,7 +116,7 @@ func TestWhatIsSent(t *testing.T) {
 		"get":           "GET /api/v1/namespaces/town/configmaps/a",
 		"create":        "POST /api/v1/namespaces/town/configmaps" + of + wanted,
 		"update":        "PUT /api/v1/namespaces/town/configmaps/a" + of + wanted,
-		"update_status": "PUT /apis/example.org/v1/namespaces/town/shops/a/status" + of + wanted,
+		"update_status": "PUT /apis/example.org/v1/namespaces/town/shops/a/status?fieldManager=setpoint&fieldValidation=Ignore " + wanted,
 		"delete": "DELETE /api/v1/namespaces/town/configmaps/a " +
 			`{"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background","preconditions":{"uid":"u-1"}}`,
 	} {
