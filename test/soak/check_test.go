@@ -1,0 +1,218 @@
+package soak
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// finding is what there is, and what is wrong with it.
+type finding struct {
+	*story
+	all     map[string][]unstructured.Unstructured
+	parents map[string]*unstructured.Unstructured   // by UID
+	owned   map[string][]*unstructured.Unstructured // by the owner's UID
+	wrong   []string
+	strays  []*unstructured.Unstructured
+}
+
+// check says all that is not as it has to be. Strays are children that somebody
+// has taken from a parent that is gone now: they are nobody's.
+func (s *story) check(ctx context.Context) (wrong []string, strays []*unstructured.Unstructured) {
+	all, err := s.cluster.all(ctx)
+	if err != nil {
+		return []string{err.Error()}, nil
+	}
+	f := &finding{story: s, all: all,
+		parents: map[string]*unstructured.Unstructured{}, owned: map[string][]*unstructured.Unstructured{}}
+	f.sort()
+	for uid, p := range f.parents {
+		f.checkParent(p, f.owned[uid])
+	}
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	f.checkChildren()
+	f.checkKept()
+	f.checkCanaries(ctx)
+	return f.wrong, f.strays
+}
+
+// tidy deletes strays, as the message about them says: their names may be wanted.
+func (s *story) tidy(ctx context.Context, strays []*unstructured.Unstructured) {
+	for _, o := range strays {
+		err := s.cluster.in(resourceOf("v1", o.GetKind())).Delete(ctx, o.GetName(), metav1.DeleteOptions{})
+		s.cluster.noteRequest("somebody deletes what is nobody's", err)
+	}
+}
+
+func (f *finding) say(format string, args ...any) {
+	f.wrong = append(f.wrong, fmt.Sprintf(format, args...))
+}
+
+// sort files parents and children.
+func (f *finding) sort() {
+	for _, kind := range kinds() {
+		for i := range f.all[kind+"s"] {
+			p := &f.all[kind+"s"][i]
+			f.parents[string(p.GetUID())] = p
+		}
+	}
+	for _, c := range f.children() {
+		if owner := ownerOf(c); owner != nil {
+			f.owned[string(owner.UID)] = append(f.owned[string(owner.UID)], c)
+		}
+	}
+}
+
+func (f *finding) children() []*unstructured.Unstructured {
+	var all []*unstructured.Unstructured
+	for _, resource := range []string{"configmaps", "secrets"} {
+		for i := range f.all[resource] {
+			all = append(all, &f.all[resource][i])
+		}
+	}
+	return all
+}
+
+// checkParent wants a parent to have exactly what its spec says.
+func (f *finding) checkParent(o *unstructured.Unstructured, children []*unstructured.Unstructured) {
+	who := o.GetKind() + " " + o.GetName()
+	if o.GetDeletionTimestamp() != nil {
+		f.say("%s is still being deleted, with finalizers %v", who, o.GetFinalizers())
+		return
+	}
+	var p parent
+	body, _ := json.Marshal(o.Object) // it was JSON a moment ago
+	if err := json.Unmarshal(body, &p); err != nil {
+		f.say("%s: %v", who, err)
+		return
+	}
+	wanted := map[string]string{}
+	for _, w := range p.wishes() {
+		wanted[w.kind+" "+w.name] = w.value
+	}
+	if o.GetName() == canary {
+		delete(wanted, "ConfigMap "+canary+"-0") // it is somebody else's
+	} else {
+		f.checkStatus(who, o, &p)
+	}
+	f.checkMarks(who, o, &p)
+	for _, c := range children {
+		what := c.GetKind() + " " + c.GetName()
+		value, isWanted := wanted[what]
+		delete(wanted, what)
+		got, _, _ := unstructured.NestedString(c.Object, "data", "value")
+		switch {
+		case !isWanted:
+			f.say("%s has %s, which it does not want", who, what)
+		case got != value:
+			f.say("%s of %s holds %q, want %q", what, who, got, value)
+		case c.GetDeletionTimestamp() != nil:
+			f.say("%s of %s is being deleted", what, who)
+		}
+	}
+	for what := range wanted {
+		f.say("%s lacks %s", who, what)
+	}
+}
+
+func (f *finding) checkStatus(who string, o *unstructured.Unstructured, p *parent) {
+	if p.Kind == title(lamp) && !p.lit() {
+		return // it keeps the status it had
+	}
+	ready, _, _ := unstructured.NestedInt64(o.Object, "status", "ready")
+	value, _, _ := unstructured.NestedString(o.Object, "status", "value")
+	if int(ready) != len(p.wishes()) || value != p.Spec.Value {
+		f.say("%s has status {ready: %d, value: %q}, want {ready: %d, value: %q}", who, ready, value, len(p.wishes()), p.Spec.Value)
+	}
+}
+
+// checkMarks wants finalizers and labels on those who have them for a reason.
+func (f *finding) checkMarks(who string, o *unstructured.Unstructured, p *parent) {
+	marked := p.Kind == title(shed) || p.Kind == title(lamp) && p.lit()
+	if marked != (len(o.GetFinalizers()) == 1) {
+		f.say("%s has finalizers %v", who, o.GetFinalizers())
+	}
+	glow, glows := o.GetLabels()["glow"]
+	if glows != (p.Kind == title(lamp) && p.lit()) || glows && glow != p.Spec.Value {
+		f.say("%s glows: %v, %q", who, glows, glow)
+	}
+}
+
+// checkChildren wants every child to belong to a parent that is there, and to
+// have what others put on it.
+func (f *finding) checkChildren() {
+	for _, c := range f.children() {
+		what, uid := c.GetKind()+" "+c.GetName(), string(c.GetUID())
+		owner := ownerOf(c)
+		_, isCanary := f.cluster.canaries[namespace+"/"+c.GetName()]
+		switch {
+		case isCanary || c.GetName() == "kube-root-ca.crt":
+		case owner != nil && f.parents[string(owner.UID)] == nil:
+			f.say("%s belongs to %s %s, which is gone", what, owner.Kind, owner.Name)
+		case owner == nil && !f.ledger.freed[uid]:
+			f.say("%s belongs to nobody", what)
+		case owner == nil && f.wantedByName(c):
+			f.say("%s is not taken in again", what)
+		case owner == nil:
+			f.strays = append(f.strays, c)
+		}
+		if note, noted := f.ledger.notes[uid]; noted && c.GetAnnotations()["note"] != note {
+			f.say("%s has lost the note that somebody put on it", what)
+		}
+	}
+}
+
+// wantedByName says that the parent is there from which a child was taken.
+func (f *finding) wantedByName(c *unstructured.Unstructured) bool {
+	if uid := c.GetLabels()[uidLabel]; uid != "" {
+		return f.parents[uid] != nil
+	}
+	for _, p := range f.all[pot+"s"] {
+		if p.GetName() == c.GetLabels()[pot] {
+			return true
+		}
+	}
+	return false
+}
+
+// checkKept wants nothing lost.
+func (f *finding) checkKept() {
+	there := map[string]bool{}
+	for _, p := range f.parents {
+		there[strings.ToLower(p.GetKind())+"s "+p.GetName()] = true
+	}
+	for kept := range f.ledger.kept {
+		if !there[kept] {
+			f.say("%s is gone, and nobody has deleted it", kept)
+		}
+	}
+}
+
+// checkCanaries wants what is somebody else's to be untouched.
+func (f *finding) checkCanaries(ctx context.Context) {
+	for where, version := range f.cluster.canaries {
+		space, called, _ := strings.Cut(where, "/")
+		o, err := f.cluster.Resource(resourceOf("v1", "ConfigMap")).Namespace(space).Get(ctx, called, metav1.GetOptions{})
+		switch {
+		case err != nil:
+			f.say("somebody else's ConfigMap %s: %v", where, err)
+		case o.GetResourceVersion() != version:
+			f.say("somebody else's ConfigMap %s was written", where)
+		}
+	}
+}
+
+// look looks for what no state of the cluster shows.
+func (s *story) look() {
+	s.t.Helper()
+	for _, r := range s.replicas {
+		for _, line := range r.panics() {
+			s.t.Errorf("seed %d: %s: %s", s.seed, r.name, line)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package soak
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"fmt"
+	"strings"
+	"testing"
+	"text/template"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed testdata/*.yaml
+var manifests embed.FS
+
+// namespace is where everything happens.
+const namespace = "soak"
+
+// patience is how long one request may take: the API server may be dead.
+const patience = 5 * time.Second
+
+// cluster is the API as those see it who use it.
+type cluster struct {
+	dynamic.Interface
+	tally *tally
+	// canaries are the versions that must stay, by namespace and name.
+	canaries map[string]string
+}
+
+// connect waits until there is an API server.
+func connect(t *testing.T, kubeconfig string, count *tally) *cluster {
+	t.Helper()
+	c := &cluster{tally: count, canaries: map[string]string{}}
+	eventually(t, "the control plane", func(ctx context.Context) error {
+		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+		if err != nil {
+			return err
+		}
+		config.QPS, config.Timeout = -1, patience
+		if c.Interface, err = dynamic.NewForConfig(config); err != nil {
+			return err
+		}
+		_, err = c.Resource(resourceOf("v1", "ConfigMap")).Namespace("default").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+		return err
+	})
+	return c
+}
+
+// eventually tries for a while.
+func eventually(t *testing.T, what string, do func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), *within)
+	defer cancel()
+	for {
+		err := do(ctx)
+		if err == nil {
+			return
+		}
+		if pause(ctx, 100*time.Millisecond) != nil {
+			t.Fatalf("wait for %s: %v", what, err)
+		}
+	}
+}
+
+// resourceOf names the resource of a kind, which here is its plural.
+func resourceOf(apiVersion, kind string) schema.GroupVersionResource {
+	version, _ := schema.ParseGroupVersion(apiVersion)
+	return version.WithResource(strings.ToLower(kind) + "s")
+}
+
+func parentsOf(kind string) schema.GroupVersionResource { return resourceOf("soak.test/v1", kind) }
+
+// in is the collection that a kind has here.
+func (c *cluster) in(resource schema.GroupVersionResource) dynamic.ResourceInterface {
+	return c.Resource(resource).Namespace(namespace)
+}
+
+// apply creates what a manifest holds, as soon as its kinds are served.
+func (c *cluster) apply(t *testing.T, manifest string) []*unstructured.Unstructured {
+	t.Helper()
+	var stored []*unstructured.Unstructured
+	for text := range strings.SplitSeq(manifest, "\n---\n") {
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+			t.Fatalf("%v in:\n%s", err, text)
+		}
+		eventually(t, o.GetKind()+" "+o.GetName(), func(ctx context.Context) error {
+			collection := c.Resource(resourceOf(o.GetAPIVersion(), o.GetKind()))
+			made, err := collection.Namespace(o.GetNamespace()).Create(ctx, o, metav1.CreateOptions{})
+			if apierrors.IsAlreadyExists(err) {
+				made, err = collection.Namespace(o.GetNamespace()).Get(ctx, o.GetName(), metav1.GetOptions{})
+			}
+			stored = append(stored, made)
+			return err
+		})
+	}
+	return stored
+}
+
+// install creates kinds and controllers.
+func (c *cluster) install(t *testing.T, hook string) {
+	t.Helper()
+	c.apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}")
+	text := template.Must(template.New("kinds.yaml").Funcs(template.FuncMap{"title": title}).ParseFS(manifests, "testdata/kinds.yaml"))
+	var rendered bytes.Buffer
+	if err := text.Execute(&rendered, kinds()); err != nil {
+		t.Fatal(err)
+	}
+	_, all, _ := strings.Cut(rendered.String(), "---\n")
+	c.apply(t, all)
+	for _, kind := range kinds() {
+		eventually(t, kind+"s to be served", func(ctx context.Context) error {
+			_, err := c.in(parentsOf(kind)).List(ctx, metav1.ListOptions{})
+			return err
+		})
+	}
+	c.apply(t, strings.ReplaceAll(read(t, "controllers.yaml"), "HOOK", hook))
+}
+
+// title makes the name of a kind of that of one object.
+func title(kind string) string { return strings.ToUpper(kind[:1]) + kind[1:] }
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := manifests.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// plantCanaries creates what nobody may touch.
+func (c *cluster) plantCanaries(t *testing.T) {
+	t.Helper()
+	keeper := c.apply(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: keeper, namespace: "+namespace+"}}")[0]
+	made := c.apply(t, strings.ReplaceAll(read(t, "canaries.yaml"), "KEEPER", string(keeper.GetUID())))
+	for _, o := range append(made, keeper) {
+		if o.GetKind() == "ConfigMap" {
+			c.canaries[o.GetNamespace()+"/"+o.GetName()] = o.GetResourceVersion()
+		}
+	}
+	c.apply(t, "{apiVersion: soak.test/v1, kind: Plot, metadata: {name: "+canary+", namespace: "+namespace+"}, spec: {children: 1, value: a}}")
+	c.apply(t, "{apiVersion: soak.test/v1, kind: Lamp, metadata: {name: lamp-dark, namespace: "+namespace+"}, spec: {children: 1, value: a}}")
+}
+
+// all lists every parent and child, by resource.
+func (c *cluster) all(ctx context.Context) (map[string][]unstructured.Unstructured, error) {
+	resources := []schema.GroupVersionResource{resourceOf("v1", "ConfigMap"), resourceOf("v1", "Secret")}
+	for _, kind := range kinds() {
+		resources = append(resources, parentsOf(kind))
+	}
+	found := map[string][]unstructured.Unstructured{}
+	for _, resource := range resources {
+		list, err := c.in(resource).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", resource.Resource, err)
+		}
+		found[resource.Resource] = list.Items
+	}
+	return found, nil
+}
+
+// versions are those of every parent and child.
+func (c *cluster) versions(t *testing.T) map[string]string {
+	t.Helper()
+	found, err := c.all(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for resource, items := range found {
+		for _, o := range items {
+			versions[resource+" "+o.GetName()] = o.GetResourceVersion()
+		}
+	}
+	return versions
+}

@@ -1,0 +1,172 @@
+// Package soak runs Setpoint under random faults, as several processes on a
+// control plane of its own, and looks whether it ends in the right state.
+//
+// What lives here: the faults, those who use and spoil the cluster meanwhile,
+// the hook, and the check of what came of it. What must not: knowledge of how
+// Setpoint does it. Who calls: make soak, for ten minutes or as long as one
+// likes, and make test, for half a minute. README.md says more.
+package soak
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+var (
+	lasting  = flag.Duration("for", 30*time.Second, "how long there are faults")
+	seed     = flag.Uint64("seed", 0, "what they are drawn from; 0 draws that too")
+	within   = flag.Duration("within", 2*time.Minute, "how long converging may take when they are over")
+	replicas = flag.Int("replicas", 2, "how many Setpoints there are, of which one leads")
+	report   = flag.String("report", "", "`file` that the report is added to, as Markdown")
+)
+
+// TestSoak has everybody at it at once, lets the faults end, and wants all to be
+// as the parents say: within a bound, and so that it stays.
+func TestSoak(t *testing.T) {
+	binary := findBinary(t)
+	drawn := cmp.Or(*seed, uint64(time.Now().UnixNano())%1_000_000)
+	t.Logf("seed %d, faults for %s", drawn, *lasting)
+	s := newStory(t, binary, drawn)
+	s.open()
+	s.converge("before the faults")
+
+	s.trouble(*lasting)
+
+	took := s.converge("after the faults")
+	s.rest()
+	s.look()
+	text := s.tell(took)
+	t.Log("\n" + text)
+	if *report != "" {
+		appendTo(t, *report, text)
+	}
+}
+
+// findBinary finds the binary with the control plane; SETPOINT may name another
+// than the one that make builds.
+func findBinary(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath(cmp.Or(os.Getenv("SETPOINT"), filepath.Join("..", "..", "bin", "setpoint")))
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		t.Fatalf("%v; build it with make build, or name another in SETPOINT", err)
+	}
+	return path
+}
+
+// story is one run: who takes part, and what is known of it.
+type story struct {
+	t        *testing.T
+	seed     uint64
+	dir      string
+	plane    *plane
+	cluster  *cluster
+	hook     *hook
+	replicas []*replica
+	ledger   *ledger
+	tally    *tally
+}
+
+func newStory(t *testing.T, binary string, seed uint64) *story {
+	dir := t.TempDir()
+	count := newTally()
+	plane := bootPlane(t, binary, dir)
+	s := &story{
+		t: t, seed: seed, dir: dir, tally: count, plane: plane,
+		cluster: connect(t, plane.kubeconfig, count),
+		hook:    newHook(t, dice(seed, "hook"), count),
+		ledger:  newLedger(),
+	}
+	for i := range *replicas {
+		s.replicas = append(s.replicas, newReplica(t, binary, plane.kubeconfig, i, count))
+	}
+	return s
+}
+
+// dice are random numbers for one of those who take part, so that one's haste
+// does not change another's luck.
+func dice(seed uint64, who string) *rand.Rand {
+	for _, letter := range who {
+		seed = seed*31 + uint64(letter)
+	}
+	return rand.New(rand.NewPCG(seed, 1))
+}
+
+// open puts up all there is before the faults.
+func (s *story) open() {
+	s.t.Helper()
+	for _, r := range s.replicas {
+		r.start()
+	}
+	s.cluster.install(s.t, s.hook.url())
+	s.cluster.plantCanaries(s.t)
+	user := s.newUser("first")
+	for range firstParents {
+		user.create(s.t.Context())
+	}
+}
+
+// converge waits until everything is right, and tells how long that took.
+func (s *story) converge(when string) time.Duration {
+	s.t.Helper()
+	since := time.Now()
+	for ctx := s.t.Context(); ; {
+		wrong, strays := s.check(ctx)
+		if len(wrong) == 0 {
+			return time.Since(since)
+		}
+		s.tidy(ctx, strays)
+		if pause(ctx, 250*time.Millisecond) != nil || time.Since(since) > *within {
+			s.t.Fatalf("%s (seed %d): not right within %s:\n%s\n%s", when, s.seed, *within, few(wrong), s.tell(0))
+		}
+	}
+}
+
+// restFor is how long nothing may happen any more at the end.
+const restFor = 3 * time.Second
+
+// rest wants nobody to write any more when all is right.
+func (s *story) rest() {
+	s.t.Helper()
+	before := s.cluster.versions(s.t)
+	_ = pause(s.t.Context(), restFor)
+	for name, version := range s.cluster.versions(s.t) {
+		if before[name] != version {
+			s.t.Errorf("seed %d: %s is still being written when all is right", s.seed, name)
+		}
+	}
+}
+
+// pause waits, and says whether the time has passed.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func appendTo(t *testing.T, path, text string) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := fmt.Fprintln(file, text); err != nil {
+		t.Error(err)
+	}
+}

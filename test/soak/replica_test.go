@@ -1,0 +1,154 @@
+package soak
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// replica is one of several Setpoints, of which one leads. It is started again
+// when it has ended, whatever it ended of.
+type replica struct {
+	t                  *testing.T
+	name, log          string
+	binary, kubeconfig string
+	address            string
+	tally              *tally
+	mu                 sync.Mutex
+	running            *process
+	expected, over     bool
+}
+
+func newReplica(t *testing.T, binary, kubeconfig string, n int, count *tally) *replica {
+	t.Helper()
+	r := &replica{
+		t: t, name: fmt.Sprintf("setpoint-%d", n), binary: binary, kubeconfig: kubeconfig,
+		address: freeAddress(t), tally: count,
+	}
+	r.log = filepath.Join(filepath.Dir(kubeconfig), r.name+".log")
+	t.Cleanup(r.close)
+	return r
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func (r *replica) start() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return
+	}
+	r.expected = false
+	running, err := start(r.log, r.binary, "run", "--kubeconfig", r.kubeconfig, "--leader-elect",
+		"--namespace", "default", "--address", r.address)
+	if err != nil {
+		r.t.Error(err)
+		return
+	}
+	r.running = running
+	go r.follow(running)
+}
+
+// follow starts another when one has ended.
+func (r *replica) follow(running *process) {
+	<-running.ended
+	r.mu.Lock()
+	expected, over := r.expected, r.over
+	r.mu.Unlock()
+	if over {
+		return
+	}
+	if !expected {
+		r.tally.note("Setpoint ended by itself")
+	}
+	_ = pause(context.Background(), time.Second)
+	r.start()
+}
+
+// end has it ended in some way, which is expected.
+func (r *replica) end(how func(*process)) {
+	r.mu.Lock()
+	running := r.running
+	r.expected = true
+	r.mu.Unlock()
+	how(running)
+}
+
+// freeze lets it sleep for a while, so that it wakes up in a world that has
+// gone on without it.
+func (r *replica) freeze(ctx context.Context, d time.Duration) {
+	r.mu.Lock()
+	running := r.running
+	r.mu.Unlock()
+	running.signal(syscall.SIGSTOP)
+	_ = pause(ctx, d)
+	running.signal(syscall.SIGCONT)
+}
+
+// leads asks it whether it is the one that works.
+func (r *replica) leads(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.address+"/metrics", http.NoBody)
+	if err != nil {
+		return false
+	}
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return err == nil && strings.Contains(string(text), "\nsetpoint_leader 1\n")
+}
+
+func (r *replica) close() {
+	r.mu.Lock()
+	r.over = true
+	running := r.running
+	r.mu.Unlock()
+	if running == nil {
+		return
+	}
+	running.signal(syscall.SIGCONT)
+	running.stop()
+	if r.t.Failed() {
+		r.t.Logf("%s:\n%s", r.name, tail(r.log))
+	}
+}
+
+// panics are the lines of the log that tell of one.
+func (r *replica) panics() []string {
+	file, err := os.Open(r.log)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer file.Close()
+	var found []string
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "panic") {
+			found = append(found, lines.Text())
+		}
+	}
+	return found
+}
