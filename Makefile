@@ -47,11 +47,22 @@ demo: bin/setpoint | need-python ## Boot a control plane, run the example on it,
 check: fmt-check vet lint unit cross gen-check deps-check ## What is quick: format, vet, lint, floors, sizes, unit tests, generated code
 
 .PHONY: test
-test: check bin/setpoint controlplane-test e2e bench-smoke ## Everything: check, the control plane, the scripts, a tiny bench
+test: check bin/setpoint controlplane-test e2e soak-short bench-smoke ## Everything: check, the control plane, the scripts, a short soak, a tiny bench
 
 .PHONY: e2e
 e2e: bin/setpoint | need-python need-node ## Run the scripts of test/e2e and of the examples on a real control plane
 	go test -count=1 -timeout 20m -parallel 4 ./test/e2e
+
+SOAK      := 10m
+SOAKFLAGS :=
+
+.PHONY: soak
+soak: bin/setpoint ## Run Setpoint under random faults for SOAK (10m) and look what comes of it
+	go test -count=1 -timeout 0 -v ./test/soak -for $(SOAK) $(SOAKFLAGS)
+
+.PHONY: soak-short
+soak-short: bin/setpoint
+	go test -count=1 -timeout 10m ./test/soak
 
 .PHONY: bench
 bench: bin/setpoint bin/setpoint-light ## Measure against a hand-written controller; one table with ratios
@@ -108,7 +119,7 @@ vet: | need-go
 # The floors and the sizes are tests of the root package.
 .PHONY: unit
 unit: | need-go
-	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) $$(go list ./... | grep -v '/test/e2e')
+	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) $$(go list ./... | grep -vE '/test/(e2e|soak)$$')
 
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 

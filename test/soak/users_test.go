@@ -41,7 +41,7 @@ func (u *user) act(ctx context.Context) {
 	case luck < 25:
 		u.create(ctx)
 	case luck < 50:
-		u.patch(ctx, "edits a parent", u.draw(), fmt.Sprintf(`{"spec":{"value":"%s"}}`, u.value()))
+		u.patch(ctx, "edits a parent", u.draw(), fmt.Sprintf(`{"spec":{"value":%q}}`, u.value()))
 	case luck < 65:
 		u.patch(ctx, "scales a parent", u.draw(), fmt.Sprintf(`{"spec":{"children":%d}}`, u.dice.IntN(mostChildren)))
 	case luck < 80:
