@@ -113,21 +113,20 @@ func (f *planFlags) options(ctx context.Context, h *host.Host, cluster reached, 
 	if namespace == "" {
 		namespace = cluster.namespace
 	}
-	controllers, objects, err := readPlanFiles(f.files)
+	declared, objects, err := readPlanFiles(f.files)
 	if err != nil {
 		return o, err
 	}
 	if len(args) > 0 && isController(args[0]) {
-		declared, err := findController(ctx, h, args[0])
+		stored, err := findController(ctx, h, args[0])
 		if err != nil {
 			return o, err
 		}
-		controllers, args = append(controllers, declared), args[1:]
+		o.Controllers, args = append(o.Controllers, stored), args[1:]
 	}
-	if len(controllers) == 0 {
+	if o.Declared = declared; len(o.Controllers)+len(declared) == 0 {
 		return o, usageError{errors.New("no controller is named; write compositecontroller/NAME, or -f FILE with one")}
 	}
-	o.Controllers = controllers
 	for _, arg := range args {
 		o.Choice.Names = append(o.Choice.Names, preview.ParseName(arg))
 	}

@@ -24,13 +24,14 @@ import (
 // parallel is how many objects are looked at side by side.
 const parallel = 8
 
-// Options say what to look at. Host and Controllers are needed.
+// Options say what to look at. Host is needed.
 type Options struct {
 	// Host reaches the cluster and the hooks. It need not run.
 	Host *host.Host
-	// Controllers are controller objects, which need not be stored.
-	Controllers []*object.Object
-	Choice      Choice
+	// Controllers are controller objects that are stored, Declared those of files,
+	// which are looked at as if they were.
+	Controllers, Declared []*object.Object
+	Choice                Choice
 	// Timeout bounds the work on one object, and the listing before it; a minute
 	// if zero.
 	Timeout time.Duration
@@ -43,11 +44,14 @@ func Run(ctx context.Context, o Options) Report {
 		o.Timeout = time.Minute
 	}
 	var report Report
-	for _, declared := range o.Controllers {
+	for _, stored := range o.Controllers {
+		c := Controller{Name: nameOf(stored)}
+		c.fail(o.rehearse(ctx, stored, &c))
+		report.Controllers = append(report.Controllers, c)
+	}
+	for _, declared := range o.Declared {
 		c := Controller{Name: nameOf(declared)}
-		if err := o.rehearse(ctx, declared, &c); err != nil {
-			c.Error = problem(err)
-		}
+		c.fail(o.rehearseDeclared(ctx, declared, &c))
 		report.Controllers = append(report.Controllers, c)
 	}
 	report.sum()
@@ -62,6 +66,23 @@ func nameOf(declared *object.Object) string {
 	return declared.Ref().String()
 }
 
+// rehearseDeclared looks at those of a controller of a file, completed and checked
+// by the API server.
+func (o Options) rehearseDeclared(ctx context.Context, declared *object.Object, into *Controller) error {
+	kind, known := host.KindOf(declared)
+	if !known {
+		return fmt.Errorf("%s of %s is no kind of controller", declared.Kind(), declared.APIVersion())
+	}
+	completed, note, err := o.Host.Complete(ctx, kind.Resource, declared)
+	if err != nil {
+		return err
+	}
+	if note != "" {
+		into.Notes = append(into.Notes, note)
+	}
+	return o.rehearse(ctx, completed, into)
+}
+
 // rehearse looks at the objects of one controller.
 func (o Options) rehearse(ctx context.Context, declared *object.Object, into *Controller) error {
 	r, err := o.Host.Rehearse(ctx, declared, o.Choice.namespace())
@@ -69,7 +90,7 @@ func (o Options) rehearse(ctx context.Context, declared *object.Object, into *Co
 		return err
 	}
 	defer r.Close()
-	into.Notes = r.Notes
+	into.Notes = append(into.Notes, r.Notes...)
 	if r.Suspended {
 		into.Notes = append(into.Notes, "suspended: nothing of this is done before it is no longer")
 	}

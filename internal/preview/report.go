@@ -26,6 +26,13 @@ type Controller struct {
 	Error *Problem `json:"error,omitempty"`
 }
 
+// fail notes why nothing can be said, if there is an error.
+func (c *Controller) fail(err error) {
+	if err != nil {
+		c.Error = problem(err)
+	}
+}
+
 // Object is what would be done about one object.
 type Object struct {
 	Ref
