@@ -51,7 +51,7 @@ func TestFinalized(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := Footprint{Finalizes: c.finalizes}
-			for _, text := range strings.Fields(c.parents) {
+			for text := range strings.FieldsSeq(c.parents) {
 				f.Parents = append(f.Parents, ParseNamed(text))
 			}
 			var got []string
