@@ -140,15 +140,26 @@ func (l *lock) release() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)
 	defer cancel()
-	record, _, err := l.LeaseLock.Get(ctx)
-	if err != nil || record.HolderIdentity != l.Identity() {
-		return // Another one's by now, or it runs out by itself.
+	err := l.free(ctx)
+	for apierrors.IsConflict(err) && ctx.Err() == nil {
+		// A renewal that was broken off has landed meanwhile.
+		err = l.free(ctx)
 	}
-	now := metav1.Now()
-	free := resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1, AcquireTime: now, RenewTime: now, LeaderTransitions: record.LeaderTransitions}
-	if err := l.LeaseLock.Update(ctx, free); err != nil {
+	if err != nil {
 		l.log.Warn("the lease is not released; another Setpoint takes over when it has run out", "lease", l.Describe(), "error", err.Error())
 	}
+}
+
+// free takes our name out of the lease, if it is in it.
+func (l *lock) free(ctx context.Context) error {
+	record, _, err := l.LeaseLock.Get(ctx)
+	if err != nil || record.HolderIdentity != l.Identity() {
+		return err
+	}
+	now := metav1.Now()
+	return l.LeaseLock.Update(ctx, resourcelock.LeaderElectionRecord{
+		LeaseDurationSeconds: 1, AcquireTime: now, RenewTime: now, LeaderTransitions: record.LeaderTransitions,
+	})
 }
 
 // releaseLimit is how long an end may take for the sake of whoever comes next.
