@@ -62,6 +62,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("NS", ns)
 	env.Setenv("KUBECONFIG", config)
 	env.Setenv("SETPOINT", os.Getenv("SETPOINT"))
+	env.Setenv("SETPOINT_HOOKS", os.Getenv("SETPOINT_HOOKS"))
 	env.Setenv("HOME", env.WorkDir) // kubectl keeps a cache there
 	env.Values[hooksKey{}] = &hookServers{byName: map[string]*hookServer{}}
 	env.Values[environKey{}] = env.Vars
