@@ -10,13 +10,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -127,13 +127,12 @@ func dryRun(request *rest.Request) *rest.Request { return request.Param("dryRun"
 // Delete deletes the very object given, not another one of its name. It returns
 // the object as it now is when it takes time to go, and nil when it is gone.
 func (w *Writer) Delete(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
-	uid, err := json.Marshal(o.UID())
+	body, err := w.deletion(o)
 	if err != nil {
 		return nil, err
 	}
-	body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background","preconditions":{"uid":%s}}`, uid)
 	request := w.client.Delete().AbsPath(resource.Path(o.Namespace(), o.Name())).SetHeader("Content-Type", "application/json").Body(body)
-	left, err := w.send(ctx, resource, "delete", w.dry(request))
+	left, err := w.send(ctx, resource, "delete", request)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // Gone is what was asked for, and there is nothing to show.
 	}
@@ -141,6 +140,22 @@ func (w *Writer) Delete(ctx context.Context, resource object.Resource, o *object
 		return nil, err
 	}
 	return left, nil
+}
+
+// deletion is the body of a request to delete an object. All there is to say
+// stands in it: where there is a body, the server does not look at the query, and
+// would carry out a dry run that is asked for there.
+func (w *Writer) deletion(o *object.Object) ([]byte, error) {
+	uid, background := types.UID(o.UID()), metav1.DeletePropagationBackground
+	options := metav1.DeleteOptions{
+		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		Preconditions:     &metav1.Preconditions{UID: &uid},
+		PropagationPolicy: &background,
+	}
+	if w.options.DryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	return json.Marshal(options)
 }
 
 // send does one exchange and reads the object in the answer.

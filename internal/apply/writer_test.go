@@ -118,7 +118,7 @@ func TestWhatIsSent(t *testing.T) {
 		"update":        "PUT /api/v1/namespaces/town/configmaps/a" + of + wanted,
 		"update_status": "PUT /apis/example.org/v1/namespaces/town/shops/a/status?fieldManager=setpoint&fieldValidation=Ignore " + wanted,
 		"delete": "DELETE /api/v1/namespaces/town/configmaps/a " +
-			`{"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background","preconditions":{"uid":"u-1"}}`,
+			`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u-1"},"propagationPolicy":"Background"}`,
 	} {
 		t.Run(verb, func(t *testing.T) {
 			var s server
