@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // lackingOf is the path of the first field of an object that is desired and is
@@ -11,11 +13,12 @@ import (
 // desired are others' business.
 func lackingOf(observed, desired map[string]any) string {
 	want := maps.Clone(desired)
-	metadata, _ := want["metadata"].(map[string]any)
-	metadata = maps.Clone(metadata)
-	delete(metadata, "ownerReferences")
-	delete(metadata, "finalizers")
-	want["metadata"] = metadata
+	if metadata, given := want["metadata"].(map[string]any); given {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "ownerReferences")
+		delete(metadata, "finalizers")
+		want["metadata"] = metadata
+	}
 	if where := lacking("", observed, want); where != "" {
 		return where
 	}
@@ -113,4 +116,43 @@ func sameItems(observed, desired any) bool {
 		}
 	}
 	return true
+}
+
+// Lingers says that a list has more items than were applied: one that is desired
+// no more is still somebody's.
+func Lingers(applied, stored *object.Object) (bool, error) {
+	want, err := tree(applied.JSON())
+	if err != nil {
+		return false, err
+	}
+	have, err := tree(stored.JSON())
+	if err != nil {
+		return false, err
+	}
+	// Owners and finalizers are others' too.
+	delete(want, "metadata")
+	return lingers(have, want), nil
+}
+
+func lingers(stored, applied any) bool {
+	switch want := applied.(type) {
+	case map[string]any:
+		have, _ := stored.(map[string]any)
+		for name, value := range want {
+			if lingers(have[name], value) {
+				return true
+			}
+		}
+	case []any:
+		have, _ := stored.([]any)
+		if len(have) > len(want) {
+			return true
+		}
+		for i, item := range have {
+			if lingers(item, want[i]) {
+				return true
+			}
+		}
+	}
+	return false
 }
