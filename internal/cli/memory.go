@@ -9,30 +9,37 @@ import (
 )
 
 const (
-	// gcPercent is how much garbage may pile up, in percent of what is in use.
-	// What is in use is mostly the bytes of cached objects, which hold no
-	// pointers and so cost the collector nothing: it may run more often than
-	// Go's default of 100 would have it.
-	gcPercent = 50
+	// tendEvery is how often we look after the memory.
+	tendEvery = time.Second
 
-	// restEvery is how often we look whether the process has come to rest,
-	// restBelow how much it may allocate in that time to be at rest, and
-	// worthIt how much must have been allocated before for a clean-up.
-	restEvery = time.Second
+	// leastPercent and mostPercent are how much garbage may pile up, in percent
+	// of what is in use. What is in use is mostly the bytes of cached objects,
+	// which hold no pointers and so cost the collector nothing: where there are
+	// many, it may run more often than Go's default, which is the most, would have
+	// it. Up to enoughGarbage it would run all the time for nothing.
+	leastPercent  = 50
+	mostPercent   = 100
+	enoughGarbage = 16 << 20
+
+	// restBelow is how much the process may allocate between two looks to be at
+	// rest, and worthIt how much must have been allocated before for a clean-up.
 	restBelow = 2 << 20
-	worthIt   = 16 << 20
+	worthIt   = 8 << 20
 )
 
-// tendMemory keeps the process small: it gives memory back to the system each
-// time the work that took it is done. $GOGC, if set, is left to rule.
+// tendMemory keeps the process small: it has garbage collected as often as it is
+// worth it, and gives memory back to the system each time the work that took it
+// is done. $GOGC, if set, is left to rule.
 func tendMemory(ctx context.Context) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
-	ticker := time.NewTicker(restEvery)
+	ruled := os.Getenv("GOGC") != ""
+	ticker := time.NewTicker(tendEvery)
 	defer ticker.Stop()
-	cleaned, before := allocated(), allocated()
+	cleaned, before, percent := allocated(), allocated(), 0
 	for {
+		if wanted := gcPercent(inUse()); !ruled && wanted != percent {
+			percent = wanted
+			debug.SetGCPercent(percent)
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -47,9 +54,21 @@ func tendMemory(ctx context.Context) {
 	}
 }
 
+// gcPercent is how much garbage may pile up with so many bytes in use; in steps, since each change stops the world for a moment.
+func gcPercent(inUse uint64) int {
+	const step = 25
+	percent := enoughGarbage * 100 / max(inUse, 1)
+	return int(min(max(percent/step*step, leastPercent), mostPercent))
+}
+
 // allocated is how many bytes the process has allocated since it began.
-func allocated() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+func allocated() uint64 { return metric("/gc/heap/allocs:bytes") }
+
+// inUse is how many bytes the latest collection found in use.
+func inUse() uint64 { return metric("/gc/heap/live:bytes") }
+
+func metric(name string) uint64 {
+	sample := []metrics.Sample{{Name: name}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }

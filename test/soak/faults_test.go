@@ -19,6 +19,16 @@ func (s *story) trouble(d time.Duration) {
 	busy.Go(func() { s.newVandal().work(ctx) })
 	busy.Go(func() { (&storm{story: s, dice: dice(s.seed, "storm"), busy: &busy}).rage(ctx) })
 	busy.Wait()
+	s.collectAnew()
+}
+
+// collectAnew starts the garbage collector anew. One that has met a dead API
+// server waits for up to a quarter of an hour before it tries an object again,
+// and those of its name wait with it.
+func (s *story) collectAnew() {
+	if err := s.plane.kill("kube-controller-manager"); err != nil {
+		s.t.Logf("the garbage collector goes on as it is: %v", err)
+	}
 }
 
 // storm kills processes, and lets others sleep.

@@ -1,0 +1,19 @@
+package cli
+
+import "testing"
+
+func TestGCPercent(t *testing.T) {
+	for inUse, want := range map[uint64]int{
+		0:         mostPercent,
+		4 << 20:   mostPercent,
+		16 << 20:  100,
+		20 << 20:  75,
+		64 << 20:  leastPercent,
+		1 << 40:   leastPercent,
+		1<<64 - 1: leastPercent,
+	} {
+		if got := gcPercent(inUse); got != want {
+			t.Errorf("%d MiB in use: %d %%, want %d %%", inUse>>20, got, want)
+		}
+	}
+}
