@@ -102,27 +102,35 @@ type member struct {
 
 // find looks a member up in a valid JSON object.
 func find(data []byte, name string) (member, bool) {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
-	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
-		return member{}, false
+	at, found, err := findIn(&scanner{data: data}, name)
+	if err != nil {
+		at, found, _ = findIn(jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true)), name)
 	}
-	for dec.PeekKind() == '"' {
-		key, err := dec.ReadValue()
+	return at, found
+}
+
+func findIn(from reader, name string) (member, bool, error) {
+	if token, err := from.ReadToken(); err != nil || token.Kind() != '{' {
+		return member{}, false, err
+	}
+	for from.PeekKind() == '"' {
+		key, err := from.ReadValue()
 		if err != nil {
-			return member{}, false
+			return member{}, false, err
 		}
-		from := dec.InputOffset() - int64(len(key))
+		begin := from.InputOffset() - int64(len(key))
 		match := isQuoted(key, name)
-		value, err := dec.ReadValue()
+		value, err := from.ReadValue()
 		if err != nil {
-			return member{}, false
+			return member{}, false, err
 		}
 		if match {
-			to := dec.InputOffset()
-			return member{span{from, to}, span{to - int64(len(value)), to}}, true
+			end := from.InputOffset()
+			return member{span{begin, end}, span{end - int64(len(value)), end}}, true, nil
 		}
 	}
-	return member{}, false
+	_, err := from.ReadToken()
+	return member{}, false, err
 }
 
 // isQuoted compares a JSON string with a plain one.

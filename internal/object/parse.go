@@ -21,12 +21,17 @@ func Parse(data []byte) (*Object, error) { return ParseAs(data, "", "") }
 // ParseAs is Parse for an item of a list, which lacks its apiVersion and kind.
 // They are set where they are missing.
 func ParseAs(data []byte, apiVersion, kind string) (*Object, error) {
-	p := newParser(bytes.TrimSpace(data))
-	if err := p.object(); err != nil {
-		return nil, locate(p.dec, err)
+	data = bytes.TrimSpace(data)
+	quick := parser{data: data}
+	quick.scan.data = data
+	quick.dec = &quick.scan
+	if quick.whole() == nil {
+		return quick.finish(apiVersion, kind), nil
 	}
-	if _, err := p.dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one JSON value")
+	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
+	p := parser{data: data, dec: dec}
+	if err := p.whole(); err != nil {
+		return nil, locate(dec, err)
 	}
 	return p.finish(apiVersion, kind), nil
 }
@@ -50,9 +55,11 @@ func (e *FieldError) Error() string {
 
 func (e *FieldError) Unwrap() error { return e.Err }
 
+var errMore = errors.New("more than one JSON value")
+
 // locate says where an error was met that does not say so itself.
 func locate(dec *jsontext.Decoder, err error) error {
-	if _, itself := errors.AsType[*jsontext.SyntacticError](err); itself {
+	if _, itself := errors.AsType[*jsontext.SyntacticError](err); itself || errors.Is(err, errMore) {
 		return err
 	}
 	return &FieldError{Path: PathOf(string(dec.StackPointer())), Err: err}
@@ -65,7 +72,9 @@ type span struct{ from, to int64 }
 // views of data; finish makes them the object's own.
 type parser struct {
 	data []byte
-	dec  *jsontext.Decoder
+	dec  reader
+	// scan is what dec is at first.
+	scan scanner
 
 	apiVersion, kind []byte
 	namespace, name  []byte
@@ -104,8 +113,15 @@ type piece struct {
 	from int64
 }
 
-func newParser(data []byte) *parser {
-	return &parser{data: data, dec: jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))}
+// whole reads an object and nothing else.
+func (p *parser) whole() error {
+	if err := p.object(); err != nil {
+		return err
+	}
+	if _, err := p.dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return errMore
+	}
+	return nil
 }
 
 func (p *parser) object() error {
