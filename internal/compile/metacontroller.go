@@ -11,9 +11,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// ignoresStatusChanges is what an absent ignoreStatusChanges means: a status
-// that changes and changes asks no hook unless somebody wants it to.
-const ignoresStatusChanges = true
+// ignoresStatusChanges is what an absent ignoreStatusChanges means. Hooks that
+// were written for Metacontroller may count on hearing of a status: a decorator
+// of pods would go quiet without it.
+const ignoresStatusChanges = false
 
 // metacontrollerManner is that of a kind which Metacontroller's users have.
 func metacontrollerManner(lower string) manner {

@@ -102,7 +102,7 @@ type ParentResource struct {
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
 	// ignoreStatusChanges asks the hook about a changed parent only if more than its status has
-	// changed. Absent means true.
+	// changed. Absent means false.
 	// +optional
 	IgnoreStatusChanges *bool `json:"ignoreStatusChanges,omitempty"`
 }

@@ -86,7 +86,7 @@ type DecoratedResource struct {
 	AnnotationSelector *AnnotationSelector `json:"annotationSelector,omitempty"`
 
 	// ignoreStatusChanges asks the hook about a changed object only if more than its status has changed.
-	// Absent means true. If one rule for a kind says false, that holds for all objects of the kind.
+	// Absent means false, and if one rule for a kind means that, it holds for all objects of the kind.
 	// +optional
 	IgnoreStatusChanges *bool `json:"ignoreStatusChanges,omitempty"`
 }
