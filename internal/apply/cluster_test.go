@@ -125,7 +125,14 @@ func (c *cluster) answer(r *asked) (*unstructured.Unstructured, error) {
 	return c.put(r, live)
 }
 
-func (r *asked) dryRun() bool    { return r.URL.Query().Get("dryRun") != "" }
+// dryRun is in the body of a deletion; there, the server does not look elsewhere.
+func (r *asked) dryRun() bool {
+	if r.Method == http.MethodDelete {
+		return strings.Contains(string(r.body), `"dryRun":["All"]`)
+	}
+	return r.URL.Query().Get("dryRun") != ""
+}
+
 func (r *asked) manager() string { return r.URL.Query().Get("fieldManager") }
 func (r *asked) key() string     { return keyOf(r.resource, cmp.Or(r.name, nameIn(r.body))) }
 

@@ -21,17 +21,13 @@ func (w *Writer) recreate(ctx context.Context, a plan.Action) (*object.Object, e
 	if a.Try == "" {
 		return w.Delete(ctx, a.Resource, a.Before)
 	}
-	version, err := w.takeOver(ctx, a)
-	if err != nil {
-		return nil, err
-	}
-	tried, err := w.try(ctx, a, version)
+	tried, err := w.try(ctx, a)
 	switch {
 	case err != nil:
 		return nil, err
 	case tried == nil:
 		return w.Delete(ctx, a.Resource, a.Before)
-	case bytes.Equal(annotations(a.Before), annotations(tried)):
+	case bytes.Equal(annotations(a.Before), annotations(tried)) || w.options.DryRun:
 		return tried, nil
 	}
 	// It differs in what is remembered.
@@ -40,14 +36,17 @@ func (w *Writer) recreate(ctx context.Context, a plan.Action) (*object.Object, e
 
 func annotations(o *object.Object) []byte { return o.Field("metadata", "annotations") }
 
-// try returns what the child of this version would be if what is desired was
-// applied to it, or nil if it would become another or cannot.
-func (w *Writer) try(ctx context.Context, a plan.Action, version string) (*object.Object, error) {
-	bound, err := a.After.With(strconv.AppendQuote(nil, version), "metadata", "resourceVersion")
-	if err != nil {
-		return nil, err
+// try returns what the child would be if what is desired was applied to it, or
+// nil if it would become another or cannot.
+func (w *Writer) try(ctx context.Context, a plan.Action) (*object.Object, error) {
+	version := a.Before.ResourceVersion()
+	if !w.foresees(a) {
+		var err error
+		if version, err = w.takeOver(ctx, a); err != nil {
+			return nil, err
+		}
 	}
-	tried, err := w.send(ctx, a.Resource, "try", w.trial(w.trying(a, bound)))
+	tried, err := w.attempt(ctx, a, version)
 	if refused(err) {
 		return nil, w.creatable(ctx, a)
 	}
@@ -58,6 +57,18 @@ func (w *Writer) try(ctx context.Context, a plan.Action, version string) (*objec
 		return nil, err
 	}
 	return tried, nil
+}
+
+// attempt asks what would come of what is desired, for the child of this version.
+func (w *Writer) attempt(ctx context.Context, a plan.Action, version string) (*object.Object, error) {
+	if w.foresees(a) {
+		return w.foresee(ctx, a)
+	}
+	bound, err := a.After.With(strconv.AppendQuote(nil, version), "metadata", "resourceVersion")
+	if err != nil {
+		return nil, err
+	}
+	return w.send(ctx, a.Resource, "try", w.trial(w.trying(a, bound)))
 }
 
 func (w *Writer) trying(a plan.Action, o *object.Object) *rest.Request {

@@ -16,6 +16,13 @@ func (w *Writer) apply(ctx context.Context, a plan.Action) (*object.Object, erro
 	if a.TakeOver != nil && a.TakeOver.Late {
 		return w.applyAndLook(ctx, a)
 	}
+	return w.takeOverAndApply(ctx, a)
+}
+
+func (w *Writer) takeOverAndApply(ctx context.Context, a plan.Action) (*object.Object, error) {
+	if w.foresees(a) {
+		return w.foresee(ctx, a)
+	}
 	if _, err := w.takeOver(ctx, a); err != nil {
 		return nil, err
 	}
@@ -33,10 +40,7 @@ func (w *Writer) applyAndLook(ctx context.Context, a plan.Action) (*object.Objec
 	if err != nil || !lingers {
 		return stored, err
 	}
-	if _, err := w.takeOver(ctx, a); err != nil {
-		return nil, err
-	}
-	return w.send(ctx, a.Resource, "apply", w.applying(a, a.After))
+	return w.takeOverAndApply(ctx, a)
 }
 
 // applying is a request for a server-side apply. The fields are this manager's

@@ -30,7 +30,9 @@ const manager = "setpoint-compositecontroller-shops"
 // remembers, as the engine does, what needs no comparing.
 type keeper struct {
 	*cluster
-	write   *apply.Writer
+	// write writes, and rehearse does not.
+	write, rehearse *apply.Writer
+
 	family  *plan.Family
 	settled map[string][2]uint64
 }
@@ -38,7 +40,7 @@ type keeper struct {
 func newKeeper(t *testing.T, lastApplied string, outline bool) *keeper {
 	c := newCluster(t)
 	parent := parse(t, `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"books","namespace":"town","uid":"parent-uid"}}`)
-	return &keeper{cluster: c, write: c.writer(apply.Options{}), settled: map[string][2]uint64{}, family: &plan.Family{
+	return &keeper{cluster: c, write: c.writer(apply.Options{}), rehearse: c.writer(apply.Options{DryRun: true}), settled: map[string][2]uint64{}, family: &plan.Family{
 		Parent: parent, Namespaced: true, Selector: labels.Everything(), LastApplied: lastApplied, Outline: outline, Manager: manager}}
 }
 
@@ -103,8 +105,12 @@ func (k *keeper) keep(reply []json.RawMessage) {
 func (k *keeper) carry(p plan.Plan) (landed bool) {
 	k.t.Helper()
 	landed = true
-	for _, result := range k.write.Carry(k.t.Context(), p) {
+	foreseen := k.foreseen(p)
+	for i, result := range k.write.Carry(k.t.Context(), p) {
 		action := result.Action
+		if happened := outcome(result); happened != foreseen[i] {
+			k.t.Errorf("%s: a dry run foresaw\n%s\nand what happened is\n%s", action, foreseen[i], happened)
+		}
 		if action.Before != nil && !action.Before.ControlledBy("parent-uid") {
 			k.t.Errorf("%s: is not the parent's", action)
 		}
@@ -117,6 +123,30 @@ func (k *keeper) carry(p plan.Plan) (landed bool) {
 		}
 	}
 	return landed
+}
+
+// foreseen is what a dry run says will become of each action.
+func (k *keeper) foreseen(p plan.Plan) (outcomes []string) {
+	k.t.Helper()
+	log, version := k.log, k.version
+	for _, result := range k.rehearse.Carry(k.t.Context(), p) {
+		outcomes = append(outcomes, outcome(result))
+	}
+	if k.version != version {
+		k.t.Errorf("a dry run stored something: %s", p)
+	}
+	k.log = log
+	return outcomes
+}
+
+func outcome(result apply.Result) string {
+	switch {
+	case result.Err != nil:
+		return result.Err.Error()
+	case result.Stored == nil:
+		return "gone"
+	}
+	return essentials(result.Stored.JSON())
 }
 
 // others changes an object as somebody else would: members of the patch are set,

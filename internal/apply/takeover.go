@@ -55,6 +55,11 @@ func (w *Writer) ledger(ctx context.Context, a plan.Action) (*ledger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read who owns its fields: %w", err)
 	}
+	return ledgerIn(body, a)
+}
+
+// ledgerIn is the one in an object that was read.
+func ledgerIn(body []byte, a plan.Action) (*ledger, error) {
 	var live struct{ Metadata ledger }
 	if err := json.Unmarshal(body, &live); err != nil {
 		return nil, fmt.Errorf("read who owns its fields: %w", err)

@@ -41,15 +41,16 @@ func Diff(a Action) ([]Change, error) {
 	if a.Before == nil || a.Verb != Apply && a.Try != Apply {
 		return Compare(a.Before, a.After)
 	}
-	foreseen, err := overlaid(a.Before, a.After)
+	foreseen, err := Overlay(a.Before, a.After)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s: %w", a.Ref, err)
 	}
 	return Compare(a.Before, foreseen)
 }
 
-// overlaid is an object with the fields of another laid over it.
-func overlaid(under, over *object.Object) (*object.Object, error) {
+// Overlay is an object with the fields of another laid over it: what an apply
+// makes of it, but for what the server alone knows.
+func Overlay(under, over *object.Object) (*object.Object, error) {
 	have, err := tree(under.JSON())
 	if err != nil {
 		return nil, err
@@ -60,7 +61,24 @@ func overlaid(under, over *object.Object) (*object.Object, error) {
 	}
 	laid := merger{keys: childKeys}.objects(have, nil, want)
 	mergeOwners(laid, have, nil, want)
+	mergeFinalizers(laid, have)
 	return objectOf(laid)
+}
+
+// mergeFinalizers keeps those of others: each is somebody's own.
+func mergeFinalizers(merged, observed map[string]any) {
+	wanted, _ := member(merged, "metadata", "finalizers").([]any)
+	all, _ := member(observed, "metadata", "finalizers").([]any)
+	if len(wanted) == 0 || len(all) == 0 {
+		return
+	}
+	all = slices.Clone(all)
+	for _, name := range wanted {
+		if !slices.ContainsFunc(all, func(has any) bool { return difference(has, name) == "" }) {
+			all = append(all, name)
+		}
+	}
+	merged["metadata"].(map[string]any)["finalizers"] = all
 }
 
 // Compare says in which fields two objects differ; either may be nil. Fields

@@ -178,7 +178,7 @@ func checkComesToRest(t *testing.T, f *Family, observed []*object.Object, desire
 // overlay is what an apply makes of an object, but for what it removes.
 func overlay(t *testing.T, apply Action) *object.Object {
 	t.Helper()
-	laid, err := overlaid(apply.Before, apply.After)
+	laid, err := Overlay(apply.Before, apply.After)
 	if err != nil {
 		t.Fatal(err)
 	}
