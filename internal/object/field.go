@@ -102,35 +102,27 @@ type member struct {
 
 // find looks a member up in a valid JSON object.
 func find(data []byte, name string) (member, bool) {
-	at, found, err := findIn(&scanner{data: data}, name)
-	if err != nil {
-		at, found, _ = findIn(jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true)), name)
+	scan := scanner{data: data}
+	if token, err := scan.ReadToken(); err != nil || token.Kind() != '{' {
+		return member{}, false
 	}
-	return at, found
-}
-
-func findIn(from reader, name string) (member, bool, error) {
-	if token, err := from.ReadToken(); err != nil || token.Kind() != '{' {
-		return member{}, false, err
-	}
-	for from.PeekKind() == '"' {
-		key, err := from.ReadValue()
+	for scan.PeekKind() == '"' {
+		key, err := scan.ReadValue()
 		if err != nil {
-			return member{}, false, err
+			return member{}, false
 		}
-		begin := from.InputOffset() - int64(len(key))
+		from := scan.InputOffset() - int64(len(key))
 		match := isQuoted(key, name)
-		value, err := from.ReadValue()
+		value, err := scan.ReadValue()
 		if err != nil {
-			return member{}, false, err
+			return member{}, false
 		}
 		if match {
-			end := from.InputOffset()
-			return member{span{begin, end}, span{end - int64(len(value)), end}}, true, nil
+			to := scan.InputOffset()
+			return member{span{from, to}, span{to - int64(len(value)), to}}, true
 		}
 	}
-	_, err := from.ReadToken()
-	return member{}, false, err
+	return member{}, false
 }
 
 // isQuoted compares a JSON string with a plain one.
