@@ -15,7 +15,7 @@ const (
 	// shortestRest and longestRest bound how long a flapping child is left
 	// alone; each further write doubles it.
 	shortestRest = 10 * time.Second
-	longestRest  = 5 * time.Minute
+	longestRest  = 30 * time.Second
 )
 
 // Flapping finds the children of one parent that are written again and again

@@ -42,7 +42,7 @@ func TestFlapping(t *testing.T) {
 	if rests(Action{Verb: Delete, Before: child, Reason: noLongerDesired}) != 0 || rests(Action{Verb: Create, Ref: child.Ref()}) != 0 {
 		t.Error("what brings nothing in line has to wait")
 	}
-	for _, want := range []time.Duration{20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, longestRest, longestRest} {
+	for _, want := range []time.Duration{20 * time.Second, longestRest, longestRest} {
 		if !wrote(same, rests(same)) || rests(same) != want {
 			t.Fatalf("rests %v, want %v", rests(same), want)
 		}
