@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -13,7 +11,7 @@ import (
 // decide is the step that turns the reply into a plan, and lays the reply's
 // status over the parent. The reply is checked whole before any of it counts.
 func (r *run) decide() (plan.Plan, error) {
-	desired, err := r.desired()
+	desired, err := r.family.Desired(r.reply.Children)
 	if err != nil {
 		return plan.Plan{}, hookFailure(r.asks(), malformed(err))
 	}
@@ -33,20 +31,6 @@ func (r *run) decide() (plan.Plan, error) {
 		return plan.Plan{}, hookFailure(r.asks(), malformed(err))
 	}
 	return todo, nil
-}
-
-// desired are the children of the reply, checked. A hook that is asked about what
-// came of its answer mostly wants the same ones, which are not checked again.
-func (r *run) desired() ([]plan.Child, error) {
-	same := func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }
-	if r.wishes.children != nil && slices.EqualFunc(r.wishes.reply, r.reply.Children, same) {
-		return r.wishes.children, nil
-	}
-	children, err := r.family.Desired(r.reply.Children)
-	if err == nil && r.revisions == nil {
-		r.wishes.reply, r.wishes.children = r.reply.Children, children
-	}
-	return children, err
 }
 
 // handsOff says that the children of a parent which is going away are not to be

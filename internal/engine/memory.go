@@ -19,9 +19,6 @@ type memory struct {
 	// answered is the digest of the input whose answer was carried out in
 	// full; 0 for none.
 	answered uint64
-	// idle is the digest of a reply, and of the parent and the children that it
-	// led to nothing with; 0 for none.
-	idle uint64
 	// status is what was last wanted of the status, and what the server made
 	// of it: the two differ for ever where a schema prunes a field.
 	status struct{ wanted, stored uint64 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -39,11 +38,6 @@ type run struct {
 	shown related.Shown
 	input uint64
 	reply *hook.Response
-	// wishes are the children of a reply of this run.
-	wishes struct {
-		reply    []json.RawMessage
-		children []plan.Child
-	}
 	asked int
 	// latest is the first write of the latest plan, in words.
 	latest string
@@ -119,13 +113,12 @@ func (r *run) settle(ctx context.Context) error {
 		if err := r.ask(ctx); err != nil {
 			return worst([]error{err, r.storeStatus(ctx)})
 		}
-		if r.repeats() {
-			r.memory.answered = r.input
-			r.tellReply()
-			return r.finish(ctx)
-		}
-		if err := r.follow(ctx); err != nil {
+		todo, err := r.decide()
+		if err != nil {
 			return err
+		}
+		if err := r.carry(ctx, todo); err != nil {
+			return worst([]error{err, r.storeStatus(ctx)})
 		}
 		r.tellReply()
 	}
@@ -133,22 +126,6 @@ func (r *run) settle(ctx context.Context) error {
 		return err
 	}
 	return r.unsettled()
-}
-
-// follow does as the reply says.
-func (r *run) follow(ctx context.Context) error {
-	before := r.parent
-	todo, err := r.decide()
-	if err != nil {
-		return err
-	}
-	if err := r.carry(ctx, todo); err != nil {
-		return worst([]error{err, r.storeStatus(ctx)})
-	}
-	if r.memory.answered != 0 && r.parent == before {
-		r.memory.idle = r.scene(before)
-	}
-	return nil
 }
 
 // finish stores what is left to store once the hook has nothing to add.

@@ -37,7 +37,6 @@ func (r *run) storeStatus(ctx context.Context) error {
 		// The hook has answered this input already, but for what the server
 		// made of its own status.
 		r.memory.answered = r.inputOf(stored)
-		r.memory.idle = r.scene(stored)
 	}
 	return nil
 }
