@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,6 +34,7 @@ func TestCluster(t *testing.T) {
 		{"lists come in shards", listsComeInShards},
 		{"kubectl is the real one", kubectlIsReal},
 		{"killed components come back", killedComponentsComeBack},
+		{"pods run that came while kwok started", podsRunThatCameWhileKwokStarted},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(c.on(t)) })
 	}
@@ -170,6 +172,20 @@ func killedComponentsComeBack(c cluster) {
 		})
 		c.kubectl("rollout", "status", "deployment/"+name, "--timeout="+patience.String())
 	}
+}
+
+// Pods may reach their nodes at whatever moment of kwok's start.
+func podsRunThatCameWhileKwokStarted(c cluster) {
+	all := c.Components()
+	kwok := all[slices.IndexFunc(all, func(each controlplane.Component) bool { return each.Name == "kwok" })]
+	if err := syscall.Kill(kwok.PID, syscall.SIGKILL); err != nil {
+		c.t.Fatal(err)
+	}
+	c.kubectl("create", "deployment", "trickle", "--image=example.com/x")
+	for replicas := 1; replicas <= 25; replicas++ {
+		c.kubectl("scale", "deployment", "trickle", "--replicas="+strconv.Itoa(replicas))
+	}
+	c.kubectl("rollout", "status", "deployment/trickle", "--timeout="+patience.String())
 }
 
 func cameBack(c cluster, victim controlplane.Component) error {

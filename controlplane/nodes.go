@@ -65,7 +65,6 @@ func (c *Cluster) admitKwok(ctx context.Context) error {
 			{"apiGroups": []string{""}, "resources": []string{"nodes", "pods"}, "verbs": []string{"get", "list", "watch", "update", "patch", "delete"}},
 			{"apiGroups": []string{""}, "resources": []string{"nodes/status", "pods/status"}, "verbs": []string{"update", "patch"}},
 			{"apiGroups": []string{"", "events.k8s.io"}, "resources": []string{"events"}, "verbs": []string{"create", "patch", "update"}},
-			{"apiGroups": []string{"coordination.k8s.io"}, "resources": []string{"leases"}, "verbs": []string{"get", "list", "watch", "create", "update", "patch"}},
 		},
 	}); err != nil {
 		return fmt.Errorf("create role of kwok: %w", err)

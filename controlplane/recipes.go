@@ -135,6 +135,7 @@ func (c *Cluster) controllerManager() recipe {
 			"--cluster-signing-cert-file="+c.certFile("ca"),
 			"--cluster-signing-key-file="+c.keyFile("ca"),
 			"--leader-elect=false",
+			"--node-monitor-grace-period=1h", // kwok's nodes write every ten minutes
 			"--kube-api-qps=500",
 			"--kube-api-burst=1000",
 			"--profiling=false",

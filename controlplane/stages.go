@@ -8,15 +8,16 @@ import (
 	pod "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
 )
 
-// kwokConfiguration has kwok play the nodes that bear our annotation, prove with
-// leases that they are alive, and hurry.
+// kwokConfiguration has kwok play the nodes that bear our annotation, and hurry. It
+// takes no leases on them: a kwok that waits for the lease of its predecessor, or
+// for its own to come back through a watch, passes over the pods of that moment and
+// never looks at them again.
 const kwokConfiguration = `apiVersion: config.kwok.x-k8s.io/v1alpha1
 kind: KwokConfiguration
 options:
   cidr: ` + podRange + `
   manageNodesWithAnnotationSelector: ` + nodeAnnotation + `=` + nodeAnnotationValue + `
-  nodeLeaseDurationSeconds: 40
-  nodeLeaseParallelism: 4
+  nodeLeaseDurationSeconds: 0
   podsOnNodeSyncParallelism: 2
   podPlayStageParallelism: 16
   nodePlayStageParallelism: 4

@@ -19,14 +19,9 @@ func kwok([]string) int {
 	flags.Usage = func() {}
 
 	ctx, _ := log.InitFlags(signals.SetupSignalContext(), flags)
-	kubeconfig := flags.String("kubeconfig", "", "")
 	ctx, err := config.InitFlags(ctx, flags) // reads os.Args
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "kwok: read configuration:", err)
-		return 1
-	}
-	if err := releaseLeases(ctx, *kubeconfig); err != nil {
-		fmt.Fprintln(os.Stderr, "kwok: release nodes:", err)
 		return 1
 	}
 	// Kubernetes has put a --version of a kind that cobra does not expect
