@@ -1,0 +1,142 @@
+// Package react calls handlers when something happens to objects, and writes what
+// they answer: when this changes, do that.
+//
+// Here live finding out which handlers an object is due for, the record of what
+// each has dealt with, the clocks of timers, daemons, retries, and the writing of
+// answers. What must not: how a handler is reached, what a controller's spec looks
+// like, and the way from a parent to its children, which is the room engine's.
+//
+// The host makes a Controller of every Program; compile and the SDK make those.
+package react
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/store"
+)
+
+// Program is one controller made of handlers, ready to run.
+type Program struct {
+	// Name identifies the controller in logs and metrics.
+	Name string
+	// Object is the controller as its handlers see it; nil for a Go program.
+	Object json.RawMessage
+	// Resource is the kind of object it handles.
+	Resource object.Resource
+	// Labels and Fields are selectors that the API server applies; "" selects all.
+	Labels, Fields string
+	// Matches says which of the selected objects are handled; nil for all.
+	Matches func(*object.Object) bool
+	// Handlers are told in this order.
+	Handlers []Handler
+	// Owns are the kinds of the objects it applies and wants to hear of.
+	Owns []object.Resource
+	// Writes are the kinds it may apply and delete, beside those it owns.
+	Writes []object.Resource
+	// Record is the annotation that keeps what the handlers have dealt with.
+	Record string
+	// Finalizer is the name under which an object is kept until its Delete
+	// handlers and daemons are done; only used where there are any.
+	Finalizer string
+	// Manager is the field manager of what it writes.
+	Manager string
+	// Workers is how many objects are worked on at once; 32 if zero.
+	Workers int
+}
+
+// Handler is one handler and when it is told.
+type Handler struct {
+	// Name is unique in its program and stays the same from release to release:
+	// the record knows handlers by their names.
+	Name string
+	// On are the reasons it is told for; hook.ReasonTimer is meant by Every and Schedule, and
+	// a Daemon has no reason.
+	On []hook.Reason
+	// Fields are those it watches, such as {"spec", "currency"}. None means all of
+	// the object but its status and what others keep in its metadata: labels and
+	// annotations count, managed fields and versions do not.
+	Fields [][]string
+	// When says whether the handler cares; nil always does. The old object is nil
+	// where there is none, or none that is known.
+	When func(old, now *object.Object) bool
+	// Every tells the handler at this interval; Schedule by a calendar. At most
+	// one of them.
+	Every    time.Duration
+	Schedule Schedule
+	// Idle holds a timer back until no watched field has changed for so long.
+	Idle time.Duration
+	// Jitter spreads a timer by up to this much.
+	Jitter time.Duration
+	// Daemon, if set, runs as long as the object is there and matches; it is told
+	// to end by its context. See Daemon.
+	Daemon Daemon
+	// Timeout bounds one call: its context ends then. 0 for none.
+	Timeout time.Duration
+	// Retries is how often a failed call is made again; no limit if zero, none if
+	// negative. Within is for how long.
+	Retries int
+	Within  time.Duration
+	// Backoff grows from the first to the second of these, doubling, with jitter;
+	// 1s and 5m if zero.
+	Backoff, MaxBackoff time.Duration
+	// Optional lets an object go although this Delete handler gave up.
+	Optional bool
+	// Do is who is told; nil for a daemon.
+	Do hook.Handler
+}
+
+// Schedule is a calendar, such as a cron expression.
+type Schedule interface {
+	// Next is the first moment after t.
+	Next(t time.Time) time.Time
+}
+
+// Daemon works for one object until its context ends. What it wants written it
+// hands to write, any number of times. A daemon that returns nil has done its
+// work and is not started again; one that fails is, after a backoff.
+type Daemon func(ctx context.Context, n *hook.Notice, write func(*hook.Answer) error) error
+
+// Tools are what a controller works with.
+type Tools struct {
+	Store    *store.Store
+	Writer   *apply.Writer
+	Observer Observer
+	Log      *slog.Logger
+	// Namespaces are those whose objects are handled; all if there is none.
+	Namespaces []string
+	// Now is the clock; time.Now if nil.
+	Now func() time.Time
+}
+
+// Observer is told what a controller does.
+type Observer interface {
+	// Ran is told of each run: its outcome, how long its key had waited and how
+	// long it took.
+	Ran(program string, outcome Outcome, waited, took time.Duration)
+	// Handled is told of each call of a handler; err is nil if it was well.
+	Handled(program, handler string, reason hook.Reason, took time.Duration, err error)
+	// Tell is told what an object's user should know.
+	Tell(o *object.Object, event hook.Event)
+}
+
+// Outcome is what came of a run.
+type Outcome string
+
+// The outcomes, as metrics name them.
+const (
+	// Skipped runs found no handler to tell.
+	Skipped Outcome = "skipped"
+	// Synced runs did all there was to do.
+	Synced Outcome = "synced"
+	// Postponed runs come again: something moved meanwhile, or a handler asked
+	// for more time.
+	Postponed Outcome = "postponed"
+	// Failed runs come again after a backoff.
+	Failed Outcome = "failed"
+)
