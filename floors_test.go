@@ -17,7 +17,7 @@ var floors = [][]string{
 	{"api/...", "config/crd", "hook", "internal/object", "internal/queue"},
 	{"hook/hooktest", "internal/plan", "internal/store", "internal/call/..."},
 	{"internal/apply", "internal/admission", "internal/credential", "internal/related"},
-	{"internal/engine"},
+	{"internal/engine", "internal/react"},
 	{"internal/compile", "internal/inspect"},
 	{"internal/ui"},
 	{"internal/host"},

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/react"
 	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
@@ -58,6 +60,9 @@ type Environment struct {
 	// Resolve finds a resource as the API server serves it. Its error wraps
 	// ErrNotServed when there is none.
 	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
+	// ResolveKind is Resolve for who knows a kind, such as "Deployment", and not
+	// its plural.
+	ResolveKind func(ctx context.Context, apiVersion, kind string) (object.Resource, error)
 	// Dial is how webhooks are reached; nil for the network.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// UserAgent is sent to webhooks.
@@ -107,8 +112,11 @@ func invalid(format string, args ...any) error {
 // Compiled is the programs of a controller with what the host needs to know of
 // their making.
 type Compiled struct {
-	// Programs are one for each kind of parent. They have one name.
-	Programs []engine.Program
+	// Programs are one for each kind of parent, and Reactions one for each kind of
+	// object that has handlers. There is at least one of either, and they have one
+	// name.
+	Programs  []engine.Program
+	Reactions []react.Program
 	// HookAddresses are the hosts and ports behind which the hooks are.
 	HookAddresses []string
 	// Suspended says that the programs are not to be run.
@@ -120,10 +128,25 @@ type Compiled struct {
 }
 
 // Name is that of the programs.
-func (c *Compiled) Name() string { return c.Programs[0].Name }
+func (c *Compiled) Name() string {
+	if len(c.Programs) == 0 {
+		return c.Reactions[0].Name
+	}
+	return c.Programs[0].Name
+}
 
 // Finalizes says that the programs put their finalizer on parents.
-func (c *Compiled) Finalizes() bool { return c.Programs[0].Finalize != nil }
+func (c *Compiled) Finalizes() bool {
+	return slices.ContainsFunc(c.Programs, func(p engine.Program) bool { return p.Finalize != nil }) ||
+		slices.ContainsFunc(c.Reactions, func(p react.Program) bool { return keeps(&p) })
+}
+
+// keeps says that an object cannot go before a handler of it is done.
+func keeps(p *react.Program) bool {
+	return slices.ContainsFunc(p.Handlers, func(h react.Handler) bool {
+		return h.Daemon != nil || !h.Optional && slices.Contains(h.On, hook.ReasonDelete)
+	})
+}
 
 // Compile makes programs of a controller object. The error is a *Refusal when it
 // lies with the object, else the world's (the API server did not answer).

@@ -144,6 +144,7 @@ func (h *Host) HookRestarted(address string) { h.fleet.hookRestarted(address) }
 func (h *Host) environment() compile.Environment {
 	return compile.Environment{
 		Resolve:       h.resolve,
+		ResolveKind:   h.resolveKind,
 		Dial:          h.options.Dial,
 		UserAgent:     "setpoint/" + h.options.Version,
 		Workers:       h.options.Workers,

@@ -28,6 +28,15 @@ type Options struct {
 	Selector string
 	// SkipCRDs leaves our CRDs as they are; somebody else installs them.
 	SkipCRDs bool
+	// Own are the controllers of a Go program. With any, this Host runs them
+	// alone: it neither installs our CRDs nor looks at controller objects.
+	Own []Own
+	// Definitions are CustomResourceDefinitions as YAML or JSON, of which each
+	// text may hold several. They are created or upgraded, and waited for, before
+	// anything runs. An upgrade that could break objects that are stored, or those
+	// who use them, is refused unless BreakingDefinitions allows it.
+	Definitions         [][]byte
+	BreakingDefinitions bool
 	// Namespace is where Setpoint itself runs: the revisions of cluster-scoped
 	// parents and the lease of the leader live there. "default" if empty.
 	Namespace string

@@ -16,14 +16,26 @@ import (
 
 // resolve finds a resource by asking the API server for its group and version.
 func (h *Host) resolve(ctx context.Context, apiVersion, plural string) (object.Resource, error) {
+	return h.find(ctx, apiVersion, plural, func(r metav1.APIResource) bool { return r.Name == plural })
+}
+
+// resolveKind finds it by its kind. Subresources may be of the same kind, or of
+// another one's: an eviction is made of pods.
+func (h *Host) resolveKind(ctx context.Context, apiVersion, kind string) (object.Resource, error) {
+	return h.find(ctx, apiVersion, kind, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
+}
+
+// find finds the resource meant by a name, whichever kind of name that is.
+func (h *Host) find(ctx context.Context, apiVersion, name string, meant func(metav1.APIResource) bool) (object.Resource, error) {
 	served, err := h.served(ctx, apiVersion)
 	if err != nil {
 		return object.Resource{}, err
 	}
-	i := slices.IndexFunc(served, func(r metav1.APIResource) bool { return r.Name == plural })
+	i := slices.IndexFunc(served, meant)
 	if i < 0 {
-		return object.Resource{}, fmt.Errorf("%s of %s: %w", plural, apiVersion, compile.ErrNotServed)
+		return object.Resource{}, fmt.Errorf("%s of %s: %w", name, apiVersion, compile.ErrNotServed)
 	}
+	plural := served[i].Name
 	group, version, grouped := strings.Cut(apiVersion, "/")
 	if !grouped {
 		group, version = "", apiVersion
