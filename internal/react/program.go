@@ -35,10 +35,14 @@ type Program struct {
 	Matches func(*object.Object) bool
 	// Handlers are told in this order.
 	Handlers []Handler
-	// Owns are the kinds of the objects it applies and wants to hear of.
+	// Namespaces are those whose objects are handled; all if there is none.
+	Namespaces []string
+	// Owns are the kinds of the objects it applies and wants to hear of. Those that
+	// the handled object controls may also be deleted.
 	Owns []object.Resource
-	// Writes are the kinds it may apply and delete, beside those it owns.
-	Writes []object.Resource
+	// Writes say what else may be applied and deleted. An answer that goes beyond
+	// both is refused whole, as terminal.
+	Writes []Write
 	// Record is the annotation that keeps what the handlers have dealt with.
 	Record string
 	// Finalizer is the name under which an object is kept until its Delete
@@ -48,6 +52,19 @@ type Program struct {
 	Manager string
 	// Workers is how many objects are worked on at once; 32 if zero.
 	Workers int
+}
+
+// Write is what answers may do to objects of one kind.
+type Write struct {
+	Resource object.Resource
+	// Apply and Delete say what; to evict is to delete.
+	Apply, Delete bool
+	// Namespace is where; everywhere if empty.
+	Namespace string
+	// Labels is a selector of those that may be written, as they are to be when
+	// they are applied, as they are when they are deleted; "" selects all. What an
+	// answer deletes by a selector of its own has to match both.
+	Labels string
 }
 
 // Handler is one handler and when it is told.
@@ -108,8 +125,6 @@ type Tools struct {
 	Writer   *apply.Writer
 	Observer Observer
 	Log      *slog.Logger
-	// Namespaces are those whose objects are handled; all if there is none.
-	Namespaces []string
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }
