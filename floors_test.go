@@ -14,7 +14,7 @@ const module = "github.com/setpoint-dev/setpoint"
 // floors is the map of the house, ground floor first. A room may import rooms
 // of lower floors only. "x/..." stands for x and every folder below it.
 var floors = [][]string{
-	{"api/...", "config/crd", "hook", "internal/object", "internal/queue"},
+	{"api/...", "config/crd", "hook", "internal/calendar", "internal/object", "internal/queue"},
 	{"hook/hooktest", "internal/plan", "internal/store", "internal/call/..."},
 	{"internal/apply", "internal/admission", "internal/credential", "internal/related"},
 	{"internal/engine", "internal/react"},
@@ -63,6 +63,7 @@ var libraries = []struct {
 	{"github.com/go-logr/logr", []string{"internal/host", "internal/cli", "test/bench/..."}},
 	{"github.com/google/go-cmp", nil},
 	{"github.com/prometheus", []string{"internal/host"}},
+	{"github.com/robfig/cron/v3", []string{"internal/calendar"}},
 	{"github.com/rogpeppe/go-internal", nil},
 	{"github.com/spf13/cobra", []string{"internal/cli", "controlplane/..."}},
 	{"github.com/spf13/pflag", []string{"internal/cli", "controlplane/..."}},
