@@ -17,9 +17,9 @@ const (
 	eventWarning = "Warning"
 )
 
-// event reads one event to be told at the parent.
-func (r *responseReader) event() error {
-	if len(r.out.Events) == maxAdditions {
+// event reads one event to be told at the object.
+func (r *reader) event(into *[]Event) error {
+	if len(*into) == maxAdditions {
 		return r.tooMany()
 	}
 	e := Event{Type: eventNormal}
@@ -40,13 +40,13 @@ func (r *responseReader) event() error {
 	if e.Type != eventNormal && e.Type != eventWarning {
 		return r.fault(".type", "must be Normal or Warning, is %q", shorten(e.Type))
 	}
-	r.out.Events = append(r.out.Events, e)
+	*into = append(*into, e)
 	return r.reason(e.Reason)
 }
 
-// condition reads one condition of the parent's status.
-func (r *responseReader) condition() error {
-	if len(r.out.Conditions) == maxAdditions {
+// condition reads one condition of the object's status.
+func (r *reader) condition(into *[]Condition) error {
+	if len(*into) == maxAdditions {
 		return r.tooMany()
 	}
 	var c Condition
@@ -70,20 +70,20 @@ func (r *responseReader) condition() error {
 	if err != nil {
 		return err
 	}
-	if err := r.checkCondition(c); err != nil {
+	if err := r.checkCondition(c, *into); err != nil {
 		return err
 	}
-	r.out.Conditions = append(r.out.Conditions, c)
+	*into = append(*into, c)
 	return nil
 }
 
 // tooMany is said of the item before the one that is too many.
-func (r *responseReader) tooMany() error {
+func (r *reader) tooMany() error {
 	return r.fault("", "must be the last one: no more than %d are read", maxAdditions)
 }
 
-func (r *responseReader) checkCondition(c Condition) error {
-	if err := r.conditionType(c.Type); err != nil {
+func (r *reader) checkCondition(c Condition, others []Condition) error {
+	if err := r.conditionType(c.Type, others); err != nil {
 		return err
 	}
 	switch c.Status {
@@ -95,14 +95,14 @@ func (r *responseReader) checkCondition(c Condition) error {
 	return r.fault(".status", "must be True, False or Unknown, is %q", shorten(c.Status))
 }
 
-func (r *responseReader) conditionType(name string) error {
+func (r *reader) conditionType(name string, others []Condition) error {
 	if name == "" {
 		return r.fault(".type", "required")
 	}
 	if wrong := validation.IsQualifiedName(name); len(wrong) > 0 {
 		return r.fault(".type", "%q: must be a word in CamelCase, such as Ready", shorten(name))
 	}
-	for _, other := range r.out.Conditions {
+	for _, other := range others {
 		if other.Type == name {
 			return r.fault(".type", "%q is given twice", name)
 		}
@@ -115,7 +115,7 @@ var reasonForm = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
 const maxReason = 1024
 
-func (r *responseReader) reason(word string) error {
+func (r *reader) reason(word string) error {
 	switch {
 	case word == "":
 		return r.fault(".reason", "required")
@@ -137,7 +137,7 @@ var (
 )
 
 // marks reads labels or annotations to be set, or, where null, removed.
-func (r *responseReader) marks(rules markRules) (marks map[string]*string, err error) {
+func (r *reader) marks(rules markRules) (marks map[string]*string, err error) {
 	if r.null() {
 		return nil, r.skip()
 	}
@@ -156,7 +156,7 @@ func (r *responseReader) marks(rules markRules) (marks map[string]*string, err e
 	return marks, err
 }
 
-func (r *responseReader) mark(rules markRules) (*string, error) {
+func (r *reader) mark(rules markRules) (*string, error) {
 	if r.null() {
 		return nil, r.skip()
 	}

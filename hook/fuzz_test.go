@@ -3,6 +3,7 @@ package hook_test
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -52,6 +53,77 @@ func FuzzDecodeCustomizeResponse(f *testing.F) {
 			acceptedRules(t, data, resp)
 		}
 	})
+}
+
+// FuzzDecodeAnswer does the same for what handlers answer.
+func FuzzDecodeAnswer(f *testing.F) {
+	for _, seed := range []string{
+		``, `{}`, `null`, `{"patch":{"spec":{"a":null},"metadata":{"labels":{"a":null}}}}`, `{"patch":{"metadata":{"name":"a"}}}`, `{"aply":[]}`,
+		`{"apply":[` + pod + `,{"object":` + pod + `,"unowned":true}],"status":{"a":1}}`, `{"apply":[{"object":1,"kind":"A"}]}`,
+		`{"delete":[{"apiVersion":"v1","kind":"Pod","selector":"a in (b)","evict":true},{"apiVersion":"v1","kind":"Pod","name":"a"}]}`,
+		`{"error":{"message":"m","permanent":true}}`, `{"error":{"message":"m"},"retryAfterSeconds":1e400}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, mode := range modes {
+			answer, err := hook.DecodeAnswer(data, mode)
+			if err != nil {
+				refusedAnswer(t, data, answer == nil, err)
+				continue
+			}
+			acceptedAnswer(t, data, answer)
+		}
+	})
+}
+
+// refusedAnswer checks that an error that is none of the form comes from the
+// answer itself.
+func refusedAnswer(t *testing.T, data []byte, silent bool, err error) {
+	t.Helper()
+	if _, malformed := errors.AsType[*hook.MalformedError](err); malformed {
+		refused(t, silent, err)
+		return
+	}
+	var top struct{ Error struct{ Message string } }
+	if json.Unmarshal(data, &top) != nil || !silent || err.Error() == "" {
+		t.Errorf("an error of its own from %s: %v", data, err)
+	}
+}
+
+// acceptedAnswer checks an answer against what encoding/json reads.
+func acceptedAnswer(t *testing.T, data []byte, a *hook.Answer) {
+	t.Helper()
+	var top map[string]json.RawMessage
+	if err := json.Unmarshal(data, &top); err != nil {
+		t.Fatalf("accepted what is no JSON object: %v", err)
+	}
+	for name, count := range map[string]int{"apply": len(a.Apply), "delete": len(a.Delete)} {
+		var items []json.RawMessage
+		if err := json.Unmarshal(orNull(top[name]), &items); err != nil || len(items) != count {
+			t.Errorf("%d to %s of %s", count, name, orNull(top[name]))
+		}
+	}
+	for i, one := range a.Apply {
+		identified(t, i, one.Object)
+	}
+	for _, one := range a.Delete {
+		if one.APIVersion == "" || one.Kind == "" || (one.Name == "") == (strings.TrimSpace(one.Selector) == "") {
+			t.Errorf("deletes %+v", one)
+		}
+	}
+	var patch map[string]json.RawMessage
+	if err := json.Unmarshal(orNull(a.Patch), &patch); err != nil {
+		t.Errorf("patch %s: %v", a.Patch, err)
+	}
+	for _, name := range []string{"apiVersion", "kind", "status"} {
+		if _, given := patch[name]; given {
+			t.Errorf("patches %s", name)
+		}
+	}
+	if a.RetryAfter < 0 {
+		t.Errorf("retry after %v", a.RetryAfter)
+	}
 }
 
 func refused(t *testing.T, silent bool, err error) {

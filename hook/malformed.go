@@ -77,11 +77,22 @@ func isPlain(token string) bool {
 	})
 }
 
-func shorten(s string) string {
-	if len(s) <= maxShown {
+// below is the path of a field within what was read last.
+func below(name string) string {
+	path := pathOf(jsontext.Pointer("").AppendToken(name))
+	if strings.HasPrefix(path, "[") {
+		return path
+	}
+	return "." + path
+}
+
+func shorten(s string) string { return cut(s, maxShown) }
+
+func cut(s string, longest int) string {
+	if len(s) <= longest {
 		return s
 	}
-	return strings.ToValidUTF8(s[:maxShown], "") + "…"
+	return strings.ToValidUTF8(s[:longest], "") + "…"
 }
 
 func describe(kind jsontext.Kind) string {

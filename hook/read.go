@@ -101,38 +101,6 @@ func (r *reader) skip() error {
 // null says that null comes next.
 func (r *reader) null() bool { return r.dec.PeekKind() == 'n' }
 
-// word reads a string into what it is about; null leaves that as it is.
-func (r *reader) word(into *string) error {
-	if r.null() {
-		return r.skip()
-	}
-	return r.string(into)
-}
-
-// string is word without null.
-func (r *reader) string(into *string) error {
-	quoted, err := r.text()
-	if err != nil {
-		return err
-	}
-	text, err := jsontext.AppendUnquote(nil, quoted)
-	*into = string(text)
-	return err
-}
-
-// text reads a string and returns it with its quotes, to be looked at before
-// anything else is read.
-func (r *reader) text() ([]byte, error) {
-	value, err := r.dec.ReadValue()
-	if err != nil {
-		return nil, err
-	}
-	if value.Kind() != '"' {
-		return nil, r.fault("", "must be a string, is %s", describe(value.Kind()))
-	}
-	return value, nil
-}
-
 // rawObject reads an object and returns its bytes, nil for null.
 func (r *reader) rawObject() (json.RawMessage, error) {
 	value, err := r.dec.ReadValue()

@@ -1,10 +1,5 @@
 package hook
 
-import (
-	"strconv"
-	"time"
-)
-
 // DecodeResponse reads the answer to a Request. What it returns points into
 // data, which is not to be changed afterwards; the objects are as they were
 // written, white space included.
@@ -71,9 +66,9 @@ func (r *responseReader) field(name []byte) (err error) {
 	case fieldStatus:
 		return r.status()
 	case fieldResync:
-		return r.resyncAfter()
+		return r.seconds(&r.out.ResyncAfter)
 	case fieldFinalized:
-		return r.finalized()
+		return r.boolean(&r.out.Finalized)
 	}
 	if r.form == Decorator {
 		switch string(name) {
@@ -95,10 +90,10 @@ func (r *responseReader) addition(name []byte) error {
 	switch string(name) {
 	case fieldEvents:
 		r.out.Events = nil
-		return r.optional(r.event)
+		return r.optional(func() error { return r.event(&r.out.Events) })
 	case fieldConditions:
 		r.out.Conditions = nil
-		return r.optional(r.condition)
+		return r.optional(func() error { return r.condition(&r.out.Conditions) })
 	case fieldMessage:
 		r.out.Message = ""
 		return r.word(&r.out.Message)
@@ -109,47 +104,4 @@ func (r *responseReader) addition(name []byte) error {
 func (r *responseReader) status() (err error) {
 	r.out.Status, err = r.rawObject()
 	return err
-}
-
-func (r *responseReader) resyncAfter() error {
-	value, err := r.dec.ReadValue()
-	if err != nil {
-		return err
-	}
-	switch value.Kind() {
-	case '0':
-	case 'n':
-		r.out.ResyncAfter = 0
-		return nil
-	default:
-		return r.fault("", "must be a number, is %s", describe(value.Kind()))
-	}
-	// The grammar has been checked; out of range is an infinity, which is fine.
-	seconds, _ := strconv.ParseFloat(string(value), 64)
-	if seconds < 0 && r.decoding == Strict {
-		return r.fault("", "must not be negative")
-	}
-	r.out.ResyncAfter = durationOf(seconds)
-	return nil
-}
-
-// maxResync keeps a nonsensical resyncAfterSeconds from overflowing a clock.
-const maxResync = 365 * 24 * time.Hour
-
-// durationOf keeps to what a timer can hold; a negative wish is none.
-func durationOf(seconds float64) time.Duration {
-	return time.Duration(min(max(seconds, 0), maxResync.Seconds()) * float64(time.Second))
-}
-
-func (r *responseReader) finalized() error {
-	value, err := r.dec.ReadValue()
-	if err != nil {
-		return err
-	}
-	switch value.Kind() {
-	case 't', 'f', 'n':
-		r.out.Finalized = value.Kind() == 't'
-		return nil
-	}
-	return r.fault("", "must be true or false, is %s", describe(value.Kind()))
 }

@@ -86,7 +86,7 @@ func (r *rulesReader) checkRule(rule RelatedRule, odd string) error {
 // like a selection.
 func (r *rulesReader) misspelt(odd string, fields []string) error {
 	if hint := suggestion(odd, fields); hint != "" {
-		return r.fault("."+odd, "unknown field, and nothing else narrows what is selected%s", hint)
+		return r.fault(below(odd), "unknown field, and nothing else narrows what is selected%s", hint)
 	}
 	return nil
 }
