@@ -1,10 +1,11 @@
 // Package hooktest is what every way of calling a hook has to pass.
 //
-// Here live the suites (Run, RunDecorator and RunCustomizer), one file for what
-// they ask of answers, one for what they ask of calls, one for customizers, and
-// hooks served over HTTP for the ways that need one (Handler and
-// CustomizeHandler). Nothing here is part of the product; the tests of the rooms under
-// internal/call use it, and so may the author of a way of their own.
+// Here live the suites (Run, RunDecorator, RunCustomizer and RunHandler), one file
+// for what they ask of answers, one for what they ask of calls, one for
+// customizers, one for handlers, and hooks served over HTTP for the ways that need
+// one (Handler, CustomizeHandler and NoticeHandler). Nothing here is part of the
+// product; the tests of the rooms under internal/call use it, and so may the
+// author of a way of their own.
 package hooktest
 
 import (

@@ -17,3 +17,7 @@ func TestCustomizerFunc(t *testing.T) {
 		return hook.CustomizerFunc(logic.Customize)
 	})
 }
+
+func TestHandlerFunc(t *testing.T) {
+	hooktest.RunHandler(t, func(_ *testing.T, logic hook.Handler) hook.Handler { return hook.HandlerFunc(logic.Handle) })
+}

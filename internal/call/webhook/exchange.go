@@ -11,8 +11,10 @@ import (
 
 // question is one question on its way to become an answer.
 type question struct {
-	kind   Question
-	body   []byte
+	kind Question
+	body []byte
+	// parent is what it is about, nil where no earlier reply could stand for the
+	// answer.
 	parent json.RawMessage
 	// about is what replies are kept by; nil if they are not.
 	about *subject
@@ -29,7 +31,7 @@ func (w *Webhook) exchange(ctx context.Context, q question, ex *Exchange) error 
 	if err != nil {
 		return w.unprepared(ctx, err)
 	}
-	if w.kept != nil {
+	if w.kept != nil && q.parent != nil {
 		q.about = q.subject()
 	}
 	last := w.kept.find(q.about)

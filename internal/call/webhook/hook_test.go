@@ -29,6 +29,12 @@ func TestCustomizeHook(t *testing.T) {
 	})
 }
 
+func TestHandlerHook(t *testing.T) {
+	hooktest.RunHandler(t, func(t *testing.T, logic hook.Handler) hook.Handler {
+		return openServer(t, hooktest.NoticeHandler(logic), hook.Composite)
+	})
+}
+
 func TestHookOverHTTP2(t *testing.T) {
 	hooktest.Run(t, func(t *testing.T, logic hook.Hook) hook.Hook {
 		return openHTTP2(t, hooktest.Handler(logic, hook.Composite))

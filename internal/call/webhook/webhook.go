@@ -63,6 +63,7 @@ const (
 	Sync      Question = "sync"
 	Finalize  Question = "finalize"
 	Customize Question = "customize"
+	Handle    Question = "handle"
 )
 
 // Exchange is what one call came to.
@@ -79,8 +80,8 @@ type Exchange struct {
 	Err error
 }
 
-// Webhook is a hook.Hook and a hook.Customizer: the questions differ in their
-// wire form alone.
+// Webhook is a hook.Hook, a hook.Customizer and a hook.Handler: the questions
+// differ in their wire form alone.
 type Webhook struct {
 	url      *url.URL
 	shown    string
@@ -95,6 +96,7 @@ type Webhook struct {
 var (
 	_ hook.Hook       = &Webhook{}
 	_ hook.Customizer = &Webhook{}
+	_ hook.Handler    = &Webhook{}
 )
 
 // New makes a webhook. It does not connect.
@@ -156,6 +158,29 @@ func (w *Webhook) Customize(ctx context.Context, req *hook.CustomizeRequest) (*h
 		},
 	})
 	return resp, err
+}
+
+// Handle implements hook.Handler. No earlier reply stands for the answer to a
+// notice, which is about what has happened and not about what is.
+func (w *Webhook) Handle(ctx context.Context, n *hook.Notice) (*hook.Answer, error) {
+	var answer *hook.Answer
+	// own is what the handler says went wrong, in an exchange that went well.
+	var own error
+	err := w.ask(ctx, question{
+		kind: Handle,
+		body: n.AppendJSON(nil),
+		read: func(data []byte) (err error) {
+			answer, err = hook.DecodeAnswer(data, w.wire.Decoding)
+			if _, malformed := errors.AsType[*hook.MalformedError](err); !malformed {
+				own, err = err, nil
+			}
+			return err
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answer, own
 }
 
 // ask puts a question and tells the observer how it went.

@@ -1,0 +1,64 @@
+package webhook_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+)
+
+// A handler that says what went wrong has answered: the exchange is well, and
+// no reply stands for a later one.
+func TestHandlersOwnError(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Header.Get("If-None-Match"))
+		w.Header().Set("ETag", `"1"`)
+		_, _ = w.Write([]byte(`{"error":{"message":"no such currency","permanent":true}}`))
+	}))
+	t.Cleanup(server.Close)
+	var seen []webhook.Exchange
+	h := open(t, webhook.Config{
+		URL: server.URL, ETag: webhook.ETag{Enabled: true}, Observe: func(e webhook.Exchange) { seen = append(seen, e) },
+	})
+	for range 2 {
+		answer, err := h.Handle(t.Context(), &hook.Notice{Reason: hook.ReasonCreate, Object: []byte(`{"kind":"A","metadata":{"name":"a"}}`)})
+		if _, terminal := errors.AsType[*hook.TerminalError](err); !terminal || answer != nil || err.Error() != "no such currency" {
+			t.Errorf("got %v, %v", answer, err)
+		}
+	}
+	for i, e := range seen {
+		if e.Question != webhook.Handle || e.Err != nil || e.Code != http.StatusOK || asked[i] != "" {
+			t.Errorf("exchange %d: %+v, If-None-Match %q", i, e, asked[i])
+		}
+	}
+	if len(seen) != 2 {
+		t.Errorf("%d exchanges", len(seen))
+	}
+}
+
+// What a handler's server answers means what it means for any hook.
+func TestHandlerIsRefused(t *testing.T) {
+	for code, want := range map[int]func(error) bool{
+		http.StatusTooManyRequests:    isA[*hook.RetryAfterError],
+		http.StatusServiceUnavailable: isA[*hook.UnreachableError],
+		http.StatusBadRequest:         func(err error) bool { return err != nil && !isA[*hook.TerminalError](err) },
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "7")
+			w.WriteHeader(code)
+		}))
+		t.Cleanup(server.Close)
+		if answer, err := open(t, webhook.Config{URL: server.URL}).Handle(t.Context(), &hook.Notice{}); answer != nil || !want(err) {
+			t.Errorf("%d: got %v, %v", code, answer, err)
+		}
+	}
+}
+
+func isA[E error](err error) bool {
+	_, is := errors.AsType[E](err)
+	return is
+}
