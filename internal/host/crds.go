@@ -5,86 +5,87 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/yaml"
 
-	"github.com/setpoint-dev/setpoint/config/crd"
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// definitions is how CRDs are served.
-var definitions = object.Resource{
-	Group: "apiextensions.k8s.io", Version: "v1", Plural: "customresourcedefinitions", Kind: "CustomResourceDefinition", Status: true,
-}
-
-// installCRDs installs or upgrades the kinds of controllers, and waits until the
-// API server serves them. It keeps trying while the server cannot be reached.
+// installCRDs installs or upgrades what there is to, and waits until the API
+// server serves it. It keeps trying while the server cannot be reached.
 func (h *Host) installCRDs(ctx context.Context) error {
-	if h.options.SkipCRDs {
-		return nil
-	}
-	ours, err := ourCRDs()
-	if err != nil {
-		return err
-	}
-	for _, definition := range ours {
-		if err := h.installCRD(ctx, definition); err != nil {
+	for _, d := range h.definitions {
+		if err := h.untilReachable(ctx, "install CRD "+d.Name(), func() error { return h.installCRD(ctx, d) }); err != nil {
 			return err
 		}
 	}
-	return nil
+	return h.awaitCRDs(ctx)
 }
 
-// ourCRDs are the definitions in the binary.
-func ourCRDs() ([]*object.Object, error) {
-	files, err := crd.All()
+// installCRD installs one. What others have added to it, such as labels, stays.
+func (h *Host) installCRD(ctx context.Context, d definition) error {
+	if !d.breaking {
+		if err := h.harmless(ctx, d); err != nil {
+			return err
+		}
+	}
+	return h.applyCRD(ctx, d)
+}
+
+// refusedUpgrade says what an upgrade of a CRD would break.
+type refusedUpgrade struct{ breaks []string }
+
+func (r *refusedUpgrade) Error() string {
+	return "the upgrade is refused, because it could break objects that are stored, and those who use them: " + strings.Join(r.breaks, "; ") +
+		"; add a version instead, or allow breaking changes"
+}
+
+// harmless says whether a CRD is there that its upgrade would break.
+func (h *Host) harmless(ctx context.Context, d definition) error {
+	stored, err := h.storedCRD(ctx, d.Name())
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
 	if err != nil {
-		return nil, fmt.Errorf("read the CRDs in the binary: %w", err)
-	}
-	ours := make([]*object.Object, len(files))
-	for i, file := range files {
-		data, err := yaml.YAMLToJSON(file)
-		if err != nil {
-			return nil, fmt.Errorf("read a CRD in the binary: %w", err)
-		}
-		if ours[i], err = object.Parse(data); err != nil {
-			return nil, fmt.Errorf("read a CRD in the binary: %w", err)
-		}
-	}
-	return ours, nil
-}
-
-func (h *Host) installCRD(ctx context.Context, definition *object.Object) error {
-	name := definition.Name()
-	if err := h.untilReachable(ctx, "install CRD "+name, func() error { return h.applyCRD(ctx, definition) }); err != nil {
 		return err
 	}
-	return h.awaitCRD(ctx, name)
+	found, err := breaks(stored, d.Object)
+	if err == nil && len(found) > 0 {
+		err = &refusedUpgrade{found}
+	}
+	return err
 }
 
-// awaitCRDs waits until the API server serves the kinds of controllers, if it is
+func (h *Host) storedCRD(ctx context.Context, name string) (*object.Object, error) {
+	data, err := exchange(ctx, h.client.Get().AbsPath(definitions.Path("", name)))
+	if err != nil {
+		return nil, err
+	}
+	return object.Parse(data)
+}
+
+// standbyCRDs waits until the API server serves the kinds that it takes, if it is
 // another Setpoint that installs them.
-func (h *Host) awaitCRDs(ctx context.Context) error {
-	if h.options.SkipCRDs || h.office.leads() {
+func (h *Host) standbyCRDs(ctx context.Context) error {
+	if h.office.leads() {
 		return nil
 	}
-	ours, err := ourCRDs()
-	if err != nil {
-		return err
-	}
-	for _, definition := range ours {
-		if err := h.awaitCRD(ctx, definition.Name()); err != nil {
+	return h.awaitCRDs(ctx)
+}
+
+// awaitCRDs waits until the API server serves what they define.
+func (h *Host) awaitCRDs(ctx context.Context) error {
+	for _, d := range h.definitions {
+		if err := h.untilReachable(ctx, "wait for CRD "+d.Name(), func() error { return h.established(ctx, d) }); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (h *Host) awaitCRD(ctx context.Context, name string) error {
-	return h.untilReachable(ctx, "wait for CRD "+name, func() error { return h.established(ctx, name) })
 }
 
 // errNotYet says that it takes some more time.
@@ -103,7 +104,7 @@ func (h *Host) untilReachable(ctx context.Context, step string, do func() error)
 		}
 		if !errors.Is(last, errNotYet) && last.Error() != said {
 			said = last.Error()
-			h.log.Warn("the API server cannot be reached; trying again", "step", step, "error", said)
+			h.log.Warn("CRDs are held up; trying again", "step", step, "error", said)
 		}
 		return false, nil
 	})
@@ -115,37 +116,69 @@ func (h *Host) untilReachable(ctx context.Context, step string, do func() error)
 
 // final says that the server has answered, and will not answer otherwise.
 func final(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+	_, refused := errors.AsType[*refusedUpgrade](err)
+	return refused || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-func (h *Host) applyCRD(ctx context.Context, definition *object.Object) error {
+func (h *Host) applyCRD(ctx context.Context, d definition) error {
 	return h.client.Patch("application/apply-patch+yaml").
-		AbsPath(definitions.Path("", definition.Name())).
+		AbsPath(definitions.Path("", d.Name())).
 		Param("fieldManager", "setpoint").Param("force", "true").
 		SetHeader("Accept", "application/json").
-		Body(definition.JSON()).Do(ctx).Error()
+		Body(d.JSON()).Do(ctx).Error()
 }
 
-func (h *Host) established(ctx context.Context, name string) error {
-	data, err := exchange(ctx, h.client.Get().AbsPath(definitions.Path("", name)))
+// established says whether a CRD is there and the versions wanted are served.
+func (h *Host) established(ctx context.Context, d definition) error {
+	stored, err := h.storedCRD(ctx, d.Name())
 	if apierrors.IsNotFound(err) {
 		return errNotYet
 	}
 	if err != nil {
 		return err
 	}
-	var stored struct {
-		Status struct {
-			Conditions []struct{ Type, Status string }
-		}
-	}
-	if err := json.Unmarshal(data, &stored); err != nil {
-		return err
-	}
-	for _, condition := range stored.Status.Conditions {
-		if condition.Type == "Established" && condition.Status == "True" {
-			return nil
+	for _, condition := range conditionsOf(stored) {
+		switch {
+		case condition.Type == "NamesAccepted" && condition.Status == metav1.ConditionFalse:
+			return fmt.Errorf("its names are not accepted: %s", condition.Message)
+		case condition.Type == "Established" && condition.Status == metav1.ConditionTrue:
+			return h.servedAsWanted(ctx, d)
 		}
 	}
 	return errNotYet
+}
+
+func conditionsOf(o *object.Object) []metav1.Condition {
+	var conditions []metav1.Condition
+	_ = json.Unmarshal(o.Field("status", "conditions"), &conditions) // Without any, there is none that holds.
+	return conditions
+}
+
+// servedAsWanted says whether the versions of a CRD that are to be served are. They
+// are a moment later than it is established.
+func (h *Host) servedAsWanted(ctx context.Context, d definition) error {
+	var spec struct {
+		Group    string
+		Names    struct{ Plural string }
+		Versions []struct {
+			Name   string
+			Served bool
+		}
+	}
+	if err := json.Unmarshal(d.Field("spec"), &spec); err != nil {
+		return err
+	}
+	for _, version := range spec.Versions {
+		if !version.Served {
+			continue
+		}
+		_, err := h.find(ctx, spec.Group+"/"+version.Name, spec.Names.Plural, func(r metav1.APIResource) bool { return r.Name == spec.Names.Plural })
+		if errors.Is(err, compile.ErrNotServed) {
+			return errNotYet
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,9 +1,11 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -21,12 +23,15 @@ import (
 )
 
 // fleet is all controllers: one member per controller object, started, stopped
-// and replaced as the objects change. It is itself a small controller, whose
-// keys are the objects: the namespace of a key is the name of the kind.
+// and replaced as the objects change, or one for each of a Go program's own. It is
+// itself a small controller, whose keys are the objects: the namespace of a key is
+// the name of the kind, and empty for those that have no object.
 type fleet struct {
 	host  *Host
 	kinds map[string]*fleetKind
-	queue *queue.Queue
+	// awaited are the watches of CRDs that concern a Go program's own controllers.
+	awaited map[string]*store.View
+	queue   *queue.Queue
 	// releases holds the objects whose finalizers are to be released.
 	releases *queue.Queue
 	// listening says that changes are queued, and begun that what was there
@@ -42,7 +47,7 @@ type fleetKind struct {
 	view *store.View
 }
 
-// member is one controller object and what runs for it.
+// member is one controller and what runs for it.
 type member struct {
 	kind string
 	state
@@ -50,9 +55,12 @@ type member struct {
 	reported string
 }
 
-// state is what has become of a controller object.
+// state is what has become of a controller.
 type state struct {
+	// object declares it; nil for a Go program's own.
 	object *object.Object
+	// rank orders rivals: the elder one has the lesser rank.
+	rank string
 	// refusal is why nothing runs, unless suspended is.
 	refusal   error
 	suspended bool
@@ -82,6 +90,7 @@ func newFleet(h *Host) *fleet {
 	return &fleet{
 		host:     h,
 		kinds:    map[string]*fleetKind{},
+		awaited:  map[string]*store.View{},
 		queue:    queue.New(backoff),
 		releases: queue.New(backoff),
 		members:  map[queue.Key]*member{},
@@ -91,6 +100,9 @@ func newFleet(h *Host) *fleet {
 // run watches the controller objects and runs their controllers until the
 // context ends.
 func (f *fleet) run(ctx context.Context) error {
+	if len(f.host.options.Own) > 0 {
+		return f.runOwn(ctx)
+	}
 	for _, kind := range compile.Kinds() {
 		view := f.host.store.Watch(store.Selection{Resource: kind.Resource, Labels: f.host.options.Selector}, f.changed(kind))
 		f.kinds[kind.Name] = &fleetKind{Kind: kind, view: view}
@@ -131,7 +143,7 @@ func (f *fleet) definitionChanged(e store.Event) {
 	defer f.mu.Unlock()
 	for key, m := range f.members {
 		if m.running == nil || e.Old != nil && m.running.uses(name) {
-			f.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: "CustomResourceDefinition", Object: queue.Key{Name: name}})
+			f.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: definitions.Kind, Object: queue.Key{Name: name}})
 		}
 	}
 }
@@ -159,33 +171,31 @@ func (f *fleet) work(ctx context.Context) {
 // begin starts what is declared at the start, the eldest first: of two rivals
 // the younger one must not run until it is found out.
 func (f *fleet) begin(ctx context.Context) {
-	type declared struct {
-		key queue.Key
-		o   *object.Object
-	}
 	if !f.listed(ctx) {
 		return
 	}
 	// What changed before this moment is in the caches.
 	f.listening.Store(true)
-	var all []declared
-	for _, kind := range f.kinds {
-		for o := range kind.view.All() {
-			all = append(all, declared{queue.Key{Namespace: kind.Name, Name: o.Name()}, o})
-		}
-	}
-	slices.SortFunc(all, func(a, b declared) int {
-		if older(a.o, b.o) {
-			return -1
-		}
-		return 1
-	})
-	for _, one := range all {
-		if f.reconcile(ctx, one.key) != queue.Settled() {
-			f.queue.AddAfter(one.key, queue.Cause{Kind: queue.Start}, firstRetry)
+	for _, key := range f.declared() {
+		if f.reconcile(ctx, key) != queue.Settled() {
+			f.queue.AddAfter(key, queue.Cause{Kind: queue.Start}, firstRetry)
 		}
 	}
 	f.begun.Store(true)
+}
+
+// declared are the keys of what is declared, the eldest first.
+func (f *fleet) declared() []queue.Key {
+	ranks := map[queue.Key]string{}
+	for i, own := range f.host.options.Own {
+		ranks[ownKey(own.Name)] = ownRank(i)
+	}
+	for _, kind := range f.kinds {
+		for o := range kind.view.All() {
+			ranks[queue.Key{Namespace: kind.Name, Name: o.Name()}] = rankOf(o)
+		}
+	}
+	return slices.SortedFunc(maps.Keys(ranks), func(a, b queue.Key) int { return cmp.Compare(ranks[a], ranks[b]) })
 }
 
 // listed waits until all controller objects are known. A kind that Setpoint may
@@ -238,7 +248,7 @@ func (f *fleet) unsynced() error {
 			return fmt.Errorf("%s: caches are not synced", name)
 		}
 	}
-	return nil
+	return f.ownTrouble()
 }
 
 // health is the health of all that runs, by name.

@@ -27,9 +27,9 @@ func declared(t *testing.T, name string) *object.Object {
 // neither has anything to tell the other.
 func TestRefusedRivalsLetEachOtherBe(t *testing.T) {
 	f := newFleet(&Host{log: slog.New(slog.DiscardHandler)})
-	refused := conflict(queue.Key{Name: "elder"}, &compile.Compiled{Programs: make([]engine.Program, 1)})
+	refused := conflict(queue.Key{Namespace: "kind", Name: "elder"}, &compile.Compiled{Programs: make([]engine.Program, 1)})
 	for _, name := range []string{"one", "two", "one"} {
-		f.settle(t.Context(), queue.Key{Namespace: "kind", Name: name}, declared(t, name), nil, refused)
+		f.settle(t.Context(), queue.Key{Namespace: "kind", Name: name}, state{object: declared(t, name), refusal: refused}, nil)
 	}
 	if waiting := f.queue.Len(); waiting != 0 {
 		t.Errorf("%d controllers were woken", waiting)

@@ -19,7 +19,7 @@ import (
 // parents have, and that it is known later which kinds have them. It returns
 // false if the context ends before.
 func (f *fleet) hold(ctx context.Context, key queue.Key, r *running) bool {
-	if !r.Finalizes() {
+	if !r.Finalizes() || f.ownIndex(key) >= 0 {
 		return true
 	}
 	backoff := wait.Backoff{Duration: firstRetry, Factor: 2, Steps: 7, Cap: 5 * time.Second}

@@ -32,18 +32,20 @@ import (
 
 // Host runs controllers against one cluster.
 type Host struct {
-	options    Options
-	log        *slog.Logger
-	client     rest.Interface
-	store      *store.Store
-	metrics    *metrics
-	events     *events
-	fleet      *fleet
-	neighbours *neighbours
-	office     *office
-	lock       *lock
-	ready      chan struct{}
-	once       sync.Once
+	options Options
+	log     *slog.Logger
+	client  rest.Interface
+	// definitions are the CRDs that it installs.
+	definitions []definition
+	store       *store.Store
+	metrics     *metrics
+	events      *events
+	fleet       *fleet
+	neighbours  *neighbours
+	office      *office
+	lock        *lock
+	ready       chan struct{}
+	once        sync.Once
 }
 
 // New makes a Host. It does not reach for the cluster yet.
@@ -52,11 +54,15 @@ func New(o Options) (*Host, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	installs, err := definitionsOf(o)
+	if err != nil {
+		return nil, err
+	}
 	client, err := clientFor(o)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
-	h := &Host{options: o, log: o.Log, client: client, office: newOffice(), ready: make(chan struct{})}
+	h := &Host{options: o, log: o.Log, client: client, definitions: installs, office: newOffice(), ready: make(chan struct{})}
 	if h.lock, err = newLock(o); err != nil {
 		return nil, err
 	}

@@ -134,7 +134,7 @@ func (h *Host) work(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	if err := h.awaitCRDs(ctx); err != nil {
+	if err := h.standbyCRDs(ctx); err != nil {
 		return err
 	}
 	return h.fleet.run(ctx)

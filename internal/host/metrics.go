@@ -102,12 +102,13 @@ var (
 	queueBackoff  = describe("setpoint_queue_backoff", "Parents waiting to be tried again.", "controller")
 	parents       = describe("setpoint_parents", "Parents in the care of a controller.", "controller")
 	children      = describe("setpoint_children", "Children of those parents.", "controller")
+	readiness     = describe("setpoint_controller_ready", "1 if a controller does its work or stands by to, 0 if something is in its way.", "controller")
 	inError       = describe("setpoint_parents_in_error", "Parents whose latest sync failed.", "controller")
 )
 
 // Describe implements prometheus.Collector.
 func (s *scraped) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{cachedObjects, cachedBytes, queueDepth, queueBackoff, parents, children, inError} {
+	for _, d := range []*prometheus.Desc{cachedObjects, cachedBytes, queueDepth, queueBackoff, parents, children, inError, readiness} {
 		to <- d
 	}
 }
@@ -137,7 +138,11 @@ func (s *scraped) Collect(to chan<- prometheus.Metric) {
 		gauge(cachedObjects, float64(sum.objects), which.resource, which.selector)
 		gauge(cachedBytes, float64(sum.bytes), which.resource, which.selector)
 	}
-	for name, health := range s.running.health() {
+	healths := s.running.health()
+	for name, ready := range s.running.readiness(healths) {
+		gauge(readiness, ready, name)
+	}
+	for name, health := range healths {
 		for priority, depth := range health.Queue.Depth {
 			gauge(queueDepth, float64(depth), name, queue.Priority(priority).String())
 		}

@@ -94,6 +94,9 @@ func (o Options) withDefaults() Options {
 
 // check refuses what could only fail later, and less clearly.
 func (o Options) check() error {
+	if err := checkOwn(o.Own); err != nil {
+		return err
+	}
 	if _, err := labels.Parse(o.Selector); err != nil {
 		return fmt.Errorf("the selector of controllers: %w", err)
 	}

@@ -84,8 +84,7 @@ const permitParallel = 8
 
 // permitted asks the API server whether the program may do what it takes. The
 // error is a refusal that names all that is missing, so that one grant mends it.
-func (h *Host) permitted(ctx context.Context, kind object.Resource, c *compile.Compiled) error {
-	all := needs(kind, c)
+func (h *Host) permitted(ctx context.Context, all []need) error {
 	granted := make([]bool, len(all))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(permitParallel)

@@ -12,6 +12,9 @@ import (
 
 // reconcile makes what runs for a controller object what the object says.
 func (f *fleet) reconcile(ctx context.Context, key queue.Key) queue.Outcome {
+	if i := f.ownIndex(key); i >= 0 {
+		return f.reconcileOwn(ctx, key, i)
+	}
 	declared := f.kinds[key.Namespace].view.Get("", key.Name)
 	if declared == nil || declared.Deleting() {
 		f.remove(key, declared)
@@ -26,8 +29,13 @@ func (f *fleet) reconcile(ctx context.Context, key queue.Key) queue.Outcome {
 		f.host.log.Warn("cannot look up what a controller needs; trying again", "controller", key.String(), "error", err.Error())
 		return queue.Retry()
 	}
-	f.settle(ctx, key, declared, compiled, err)
+	f.settle(ctx, key, state{object: declared, rank: rankOf(declared), refusal: err}, compiled)
 	f.considerRelease(key, declared)
+	return outcomeOf(refusal)
+}
+
+// outcomeOf says whether to try again what was refused, if it was.
+func outcomeOf(refusal *compile.Refusal) queue.Outcome {
 	if refusal != nil && (refusal.Reason == setpoint.ReasonForbidden || refusal.Reason == setpoint.ReasonResourceNotFound) {
 		// Permissions and aggregated APIs appear without an event.
 		return queue.Retry()
@@ -61,21 +69,20 @@ func (f *fleet) runnable(ctx context.Context, key queue.Key, declared *object.Ob
 			compiled.Notes = append(compiled.Notes, note)
 		}
 	}
-	if err := f.rival(key, declared, compiled); err != nil {
+	if err := f.rival(key, rankOf(declared), compiled); err != nil {
 		return err
 	}
-	return f.host.permitted(ctx, kind.Resource, compiled)
+	return f.host.permitted(ctx, needs(kind.Resource, compiled))
 }
 
-// settle replaces what runs for an object.
-func (f *fleet) settle(ctx context.Context, key queue.Key, declared *object.Object, compiled *compile.Compiled, refusal error) {
-	m := f.member(key)
-	if m.running != nil && refusal == nil && !compiled.Suspended && unchanged(declared, m.object) && m.running.same(compiled) {
+// settle replaces what runs for a controller.
+func (f *fleet) settle(ctx context.Context, key queue.Key, now state, compiled *compile.Compiled) {
+	m, refusal := f.member(key), now.refusal
+	if m.running != nil && refusal == nil && !compiled.Suspended && unchanged(now.object, m.object) && m.running.same(compiled) {
 		compiled.Release()
 		return
 	}
 	former, said := m.running, m.String()
-	now := state{object: declared, refusal: refusal}
 	if refusal == nil {
 		now.notes, now.suspended = compiled.Notes, compiled.Suspended
 		now.running = f.start(compiled)
@@ -87,13 +94,13 @@ func (f *fleet) settle(ctx context.Context, key queue.Key, declared *object.Obje
 	m.state = now
 	f.mu.Unlock()
 	if next := now.running; next != nil {
-		f.displace(key, declared, next)
+		f.displace(key, now.rank, next)
 		next.launch(ctx, f.host.office, func(ctx context.Context) bool { return f.hold(ctx, key, next) })
 	}
 	if former != nil || now.running != nil {
 		f.wakeRivals(key)
 	}
-	if now.running != nil || now.String() != said {
+	if declares := now.object != nil; declares && (now.running != nil || now.String() != said) {
 		f.host.log.Info("controller declared", "controller", key.String(), "accepted", refusal == nil, "suspended", now.suspended, "refusal", textOf(refusal))
 	}
 }
@@ -107,9 +114,10 @@ func (f *fleet) start(compiled *compile.Compiled) *running {
 	return f.prepare(compiled)
 }
 
-// unchanged says that a user has edited nothing in between.
+// unchanged says that a user has edited nothing in between. A Go program's own
+// controllers have no object that could be edited.
 func unchanged(declared, before *object.Object) bool {
-	return declared.UID() == before.UID() && declared.Intent() == before.Intent()
+	return declared == before || declared.UID() == before.UID() && declared.Intent() == before.Intent()
 }
 
 func textOf(err error) string {

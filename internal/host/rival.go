@@ -14,14 +14,14 @@ import (
 
 // rival refuses a controller whose parents an older one already cares for: two
 // of them would undo each other's work.
-func (f *fleet) rival(key queue.Key, declared *object.Object, compiled *compile.Compiled) error {
+func (f *fleet) rival(key queue.Key, rank string, compiled *compile.Compiled) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for other, m := range f.members {
 		if other == key || m.running == nil || !overlap(m.running.Compiled, compiled) {
 			continue
 		}
-		if older(m.object, declared) {
+		if m.rank < rank {
 			return conflict(other, compiled)
 		}
 	}
@@ -30,8 +30,8 @@ func (f *fleet) rival(key queue.Key, declared *object.Object, compiled *compile.
 
 // displace ends the younger controllers that a starting one is the rival of,
 // before it writes anything.
-func (f *fleet) displace(key queue.Key, declared *object.Object, next *running) {
-	for other, m := range f.youngerRivals(key, declared, next) {
+func (f *fleet) displace(key queue.Key, rank string, next *running) {
+	for other, m := range f.youngerRivals(key, rank, next) {
 		m.running.end()
 		f.mu.Lock()
 		m.running, m.refusal = nil, conflict(key, next.Compiled)
@@ -40,12 +40,12 @@ func (f *fleet) displace(key queue.Key, declared *object.Object, next *running) 
 	}
 }
 
-func (f *fleet) youngerRivals(key queue.Key, declared *object.Object, next *running) map[queue.Key]*member {
+func (f *fleet) youngerRivals(key queue.Key, rank string, next *running) map[queue.Key]*member {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	younger := map[queue.Key]*member{}
 	for other, m := range f.members {
-		if other != key && m.running != nil && overlap(m.running.Compiled, next.Compiled) && older(declared, m.object) {
+		if other != key && m.running != nil && overlap(m.running.Compiled, next.Compiled) && rank < m.rank {
 			younger[other] = m
 		}
 	}
@@ -54,6 +54,10 @@ func (f *fleet) youngerRivals(key queue.Key, declared *object.Object, next *runn
 
 // conflict is the refusal of a controller because of an older one.
 func conflict(elder queue.Key, compiled *compile.Compiled) error {
+	if elder.Namespace == "" {
+		return &compile.Refusal{Reason: setpoint.ReasonConflictingController, Err: fmt.Errorf(
+			"%s is already the controller of %s; give each a label selector that leaves the other's out, or leave one out", elder, compiled.Programs[0].Parent)}
+	}
 	return &compile.Refusal{Reason: setpoint.ReasonConflictingController, Err: fmt.Errorf(
 		"%s is already the controller of %s; give each a parentResource.labelSelector that leaves the other's out, or delete one", elder, compiled.Programs[0].Parent)}
 }
@@ -76,13 +80,9 @@ func compete(a, b *engine.Program) bool {
 		(left == right || len(a.Selections) == 0 || len(b.Selections) == 0)
 }
 
-// older orders controllers by their creation, and by name within a second.
-func older(a, b *object.Object) bool {
-	left, right := string(a.Field("metadata", "creationTimestamp")), string(b.Field("metadata", "creationTimestamp"))
-	if left != right {
-		return left < right
-	}
-	return a.APIVersion()+a.Name() < b.APIVersion()+b.Name()
+// rankOf orders controller objects by their creation, and by name within a second.
+func rankOf(o *object.Object) string {
+	return string(o.Field("metadata", "creationTimestamp")) + " " + o.APIVersion() + o.Name()
 }
 
 // wakeRivals looks again at controllers that a change of this one may have made
