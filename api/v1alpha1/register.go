@@ -13,6 +13,9 @@ const (
 
 	DecoratorControllerKind     = "DecoratorController"
 	DecoratorControllerResource = "decoratorcontrollers"
+
+	HandlerControllerKind     = "HandlerController"
+	HandlerControllerResource = "handlercontrollers"
 )
 
 // GroupVersion is the API group and version of the kinds in this package.
@@ -23,6 +26,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&CompositeController{}, &CompositeControllerList{},
 		&DecoratorController{}, &DecoratorControllerList{},
+		&HandlerController{}, &HandlerControllerList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -18,7 +18,9 @@ func TestNames(t *testing.T) {
 	}
 	composite, composites := v1alpha1.CompositeControllerKind, v1alpha1.CompositeControllerResource
 	decorator, decorators := v1alpha1.DecoratorControllerKind, v1alpha1.DecoratorControllerResource
+	handler, handlers := v1alpha1.HandlerControllerKind, v1alpha1.HandlerControllerResource
 	want := map[string]names{
+		ourHandler:     named(handler, handlers, names{ShortNames: []string{"sphc"}, Categories: []string{"setpoint"}}),
 		ourComposite:   named(composite, composites, names{ShortNames: []string{"spcc"}, Categories: []string{"setpoint"}}),
 		ourDecorator:   named(decorator, decorators, names{ShortNames: []string{"spdc"}, Categories: []string{"setpoint"}}),
 		theirComposite: named(composite, composites, names{ShortNames: []string{"cc", "cctl"}}),
@@ -129,10 +131,27 @@ func TestHooksAreAlike(t *testing.T) {
 	}
 }
 
+// A handler is told in the way a hook is asked, and what runs it reports alike.
+func TestHandlersAreLikeHooks(t *testing.T) {
+	composite, handler := schemaOf(t, ourComposite), schemaOf(t, ourHandler)
+	for name, pair := range map[string][2]schema{
+		"webhook":         {composite.at("spec", "hooks", "sync", "webhook"), handler.at("spec", "handlers", "webhook")},
+		"endpointConfigs": {composite.at("spec", "endpointConfigs"), handler.at("spec", "endpointConfigs")},
+		"status":          {composite.at("status"), handler.at("status")},
+	} {
+		for _, one := range pair {
+			delete(one, "description")
+		}
+		if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
+			t.Errorf("%s (-of a composite +of a handler):\n%s", name, diff)
+		}
+	}
+}
+
 // The defaults that the API server fills in are those that code building objects in Go relies on.
 func TestDefaultsMatchTheirConstants(t *testing.T) {
 	ours, theirs := schemaOf(t, ourComposite).at("spec"), schemaOf(t, theirComposite).at("spec")
-	decorator := schemaOf(t, ourDecorator).at("spec")
+	decorator, backoff := schemaOf(t, ourDecorator).at("spec"), schemaOf(t, ourHandler).at("spec", "handlers", "backoff")
 	tests := map[string]struct {
 		schema schema
 		want   string
@@ -145,6 +164,8 @@ func TestDefaultsMatchTheirConstants(t *testing.T) {
 		"decoding":             {ours.at("hooks", "sync", "webhook", "decoding"), string(v1alpha1.DefaultDecoding)},
 		"timeout":              {ours.at("hooks", "sync", "webhook", "timeout"), v1alpha1.DefaultTimeout.String()},
 		"protocol":             {ours.at("hooks", "sync", "webhook", "service", "protocol"), string(v1alpha1.DefaultProtocol)},
+		"backoff":              {backoff.at("initial"), v1alpha1.DefaultBackoffInitial.String()},
+		"longest backoff":      {backoff.at("max"), v1alpha1.DefaultBackoffMax.String()},
 		"theirs: hook version": {theirs.at("hooks", "sync", "version"), string(metacontroller.DefaultHookVersion)},
 	}
 	for name, test := range tests {

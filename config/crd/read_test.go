@@ -15,6 +15,7 @@ const (
 	ourComposite   = "CompositeController.setpoint.dev"
 	theirComposite = "CompositeController.metacontroller.k8s.io"
 	ourDecorator   = "DecoratorController.setpoint.dev"
+	ourHandler     = "HandlerController.setpoint.dev"
 	theirDecorator = "DecoratorController.metacontroller.k8s.io"
 )
 
