@@ -1,8 +1,12 @@
 # What a developer types, and what continuous integration types. `make` alone
 # explains itself: a target's help is the text behind its two hashes.
 
-MODULE  := github.com/setpoint-dev/setpoint
-EXAMPLE := examples/immortalcontainer
+MODULE := github.com/setpoint-dev/setpoint
+
+# The examples in the order in which the demo shows them: from the least on, and
+# whatever is not in that order yet.
+EXAMPLES := $(addprefix examples/,immortalcontainer rolling-set blue-green configmap-propagation service-per-pod crd-roles)
+EXAMPLES += $(filter-out $(EXAMPLES),$(patsubst %/setpoint.yaml,%,$(wildcard examples/*/setpoint.yaml)))
 
 # One set of flags for everything: the go command keeps what it compiled by its
 # flags, so that a vet with other flags than the build's compiles Kubernetes
@@ -38,8 +42,12 @@ help: ## Show this help
 build: bin/setpoint bin/setpoint-light ## Build bin/setpoint (with a control plane inside) and bin/setpoint-light (for clusters)
 
 .PHONY: demo
-demo: bin/setpoint | need-python ## Boot a control plane, run the example on it, show its objects
-	bin/setpoint dev $(EXAMPLE) -- sh $(EXAMPLE)/demo.sh
+demo: bin/setpoint | need-python ## Boot a control plane, run all examples on it, show each at work
+	bin/setpoint dev $(SHOWN) -- sh examples/demo.sh $(SHOWN)
+
+# Without node, the examples whose hooks are JavaScript are left out.
+SHOWN = $(if $(shell command -v node),$(EXAMPLES),$(filter-out $(JAVASCRIPT),$(EXAMPLES)))
+JAVASCRIPT = $(patsubst %/main.mjs,%,$(wildcard examples/*/main.mjs))
 
 ##@ Work on it
 

@@ -15,6 +15,9 @@ func (r *run) claim(ctx context.Context) error {
 	if err := r.recognise(); err != nil {
 		return err
 	}
+	if err := r.retrieve(ctx); err != nil {
+		return err
+	}
 	changes, err := r.lookAround()
 	if err != nil || len(changes) == 0 {
 		return err

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -27,6 +28,7 @@ type Controller struct {
 	memories *memories
 	seekers  *seekers
 	wanted   *wanted
+	strays   *strays
 	scout    scout
 	// related is nil without a customize hook.
 	related  *related.Registry
@@ -39,6 +41,8 @@ type Controller struct {
 	opened chan struct{}
 	// began is when Run did, last. What was queued before waited for nobody.
 	began time.Time
+	// working says that Run does.
+	working atomic.Bool
 }
 
 // kind is one kind of child and the watch of its objects.
@@ -61,6 +65,7 @@ func New(program Program, tools Tools) *Controller {
 		memories: newMemories(),
 		seekers:  newSeekers(),
 		wanted:   newWanted(),
+		strays:   newStrays(),
 		opened:   make(chan struct{}),
 	}
 	if program.Customize != nil {
@@ -80,6 +85,8 @@ func (c *Controller) Run(ctx context.Context) {
 	}
 	c.began = c.tools.Now()
 	c.log.Info("controller started", "parents", c.parents.Len(), "workers", c.program.Workers)
+	c.working.Store(true)
+	defer c.working.Store(false)
 	var workers sync.WaitGroup
 	for range c.program.Workers {
 		workers.Go(func() { c.work(ctx) })

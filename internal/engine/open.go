@@ -44,6 +44,7 @@ func (c *Controller) runFor(item queue.Item, parent *object.Object) *run {
 func (c *Controller) forget(key queue.Key) {
 	c.memories.drop(key)
 	c.wanted.drop(key)
+	c.strays.take(key)
 	c.scout.drop(key)
 	c.seekers.drop(key)
 	if c.related != nil {

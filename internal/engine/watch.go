@@ -109,6 +109,9 @@ func requested(before, now *object.Object) bool {
 // be taken in by.
 func (c *Controller) childChanged(e store.Event) {
 	<-c.opened
+	if e.New == nil {
+		c.lostSight(e.Old)
+	}
 	if e.Old != nil {
 		c.wakeOwner(e.Old)
 	}
@@ -132,21 +135,29 @@ func sameOwner(a, b *object.Object) bool {
 
 // wakeOwner queues the parent that controls a child.
 func (c *Controller) wakeOwner(child *object.Object) {
+	if parent := c.ownerOf(child); parent != nil {
+		c.queue.Add(keyOf(parent), causeOf(child))
+	}
+}
+
+// ownerOf is the parent that controls a child, nil if it is none of ours.
+func (c *Controller) ownerOf(child *object.Object) *object.Object {
 	owner, owned := child.Controller()
 	if !owned || owner.Kind != c.program.Parent.Kind || object.GroupOf(owner.APIVersion) != c.program.Parent.Group {
-		return
+		return nil
 	}
 	if c.program.decorates() && !c.program.Mark.On(child) {
-		return
+		return nil
 	}
 	namespace := ""
 	if c.program.Parent.Namespaced {
 		namespace = child.Namespace()
 	}
 	parent := c.parents.Get(namespace, owner.Name)
-	if parent != nil && parent.UID() == owner.UID {
-		c.queue.Add(keyOf(parent), causeOf(child))
+	if parent == nil || parent.UID() != owner.UID {
+		return nil
 	}
+	return parent
 }
 
 // wakeSeekers queues the parents whose selector matches an object without owner.

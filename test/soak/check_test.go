@@ -107,6 +107,8 @@ func (f *finding) checkParent(o *unstructured.Unstructured, children []*unstruct
 		delete(wanted, what)
 		got, _, _ := unstructured.NestedString(c.Object, "data", "value")
 		switch {
+		case !isWanted && unmarked(c):
+			// Its label was taken while nobody led: it goes with its parent.
 		case !isWanted:
 			f.say("%s has %s, which it does not want", who, what)
 		case got != value:

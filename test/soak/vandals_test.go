@@ -61,9 +61,19 @@ func ownerOf(o *unstructured.Unstructured) *metav1.OwnerReference {
 	return owner
 }
 
+// unmarked says that a child has lost the label it was watched by.
+func unmarked(child *unstructured.Unstructured) bool {
+	return generated(child) && child.GetLabels()[uidLabel] == ""
+}
+
+// generated says that a child's parent has no selector of its own.
+func generated(child *unstructured.Unstructured) bool {
+	owner := strings.ToLower(ownerOf(child).Kind)
+	return owner == plot || owner == shed
+}
+
 func (v *vandal) act(ctx context.Context, victim *unstructured.Unstructured) {
 	owner := strings.ToLower(ownerOf(victim).Kind)
-	generated := owner == plot || owner == shed
 	switch luck := v.dice.IntN(100); {
 	case luck < 35:
 		collection := v.cluster.in(resourceOf("v1", victim.GetKind()))
@@ -76,10 +86,10 @@ func (v *vandal) act(ctx context.Context, victim *unstructured.Unstructured) {
 		v.update(ctx, "somebody adds to a child", victim)
 	case luck < 80:
 		v.annotate(ctx, victim)
-	case luck < 90 && generated:
+	case luck < 90 && generated(victim):
 		unstructured.RemoveNestedField(victim.Object, "metadata", "labels", uidLabel)
 		v.update(ctx, "somebody takes the label from a child", victim)
-	case owner != lamp && (!generated || victim.GetLabels()[uidLabel] != ""):
+	case owner != lamp && (!generated(victim) || victim.GetLabels()[uidLabel] != ""):
 		victim.SetOwnerReferences(nil)
 		v.ledger.write(func(l *ledger) { l.freed[string(victim.GetUID())] = true })
 		v.update(ctx, "somebody takes the owner from a child", victim)

@@ -1,0 +1,34 @@
+#!/bin/sh
+# What `make demo` shows once everything runs: examples at work, one after the
+# other on one control plane. The arguments are the folders of the examples that
+# run, in the order in which they are shown.
+# shellcheck source=examples/show.sh
+. "$(dirname "$0")/show.sh"
+
+heading "$# controllers on one control plane" \
+	'Each is a manifest, of our API group or of the one of Metacontroller, and a function' \
+	'that answers HTTP.'
+await --for=condition=Ready --all setpoint,compositecontrollers.metacontroller.k8s.io,decoratorcontrollers.metacontroller.k8s.io
+show "kubectl get setpoint,cc.metacontroller.k8s.io,dec.metacontroller.k8s.io \\
+    -o 'custom-columns=API:.apiVersion,KIND:.kind,NAME:.metadata.name,READY:.status.conditions[?(@.type==\"Ready\")].status'"
+
+for folder; do
+	sh "$folder/demo.sh"
+done
+
+heading 'And now you' \
+	'That was a real etcd, API server, controller manager and scheduler. Run one of the' \
+	'examples, and take the walk in its README.md in a second terminal:'
+for folder; do
+	echo "  bin/setpoint dev $folder"
+done
+cat <<'END_OF_TEXT'
+
+Change its hook and save it: it is restarted, and all its objects are looked at
+anew. Misspell "children" there: nothing is deleted, and `kubectl describe` says
+why. docs/getting-started.md leads to a controller of your own, in ten minutes.
+END_OF_TEXT
+if ! command -v node >/dev/null; then
+	say 'No node command was found, so the examples in JavaScript were left out: install' \
+		'Node.js 20 or newer (https://nodejs.org), and `make demo` shows them too.'
+fi

@@ -1,0 +1,47 @@
+# shellcheck shell=sh
+# What the demos of the examples share; each reads it in first. Their environment
+# is that of any command behind `setpoint dev … --`: KUBECONFIG names the control
+# plane and SETPOINT the binary, which is a kubectl too. The first step that
+# fails ends a demo.
+set -eu
+
+kubectl() { "$SETPOINT" kubectl "$@"; }
+setpoint() { "$SETPOINT" "$@"; }
+
+# The folder of the example, as it was called, so that what is shown can be pasted.
+example=$(dirname "$0")
+
+# heading TITLE LINE… says what comes.
+heading() {
+	printf '\n== %s ==\n' "$1"
+	shift
+	printf '%s\n' "$@" ''
+}
+
+# say LINE… sets a few words apart from what was printed before.
+say() { printf '%s\n' '' "$@" ''; }
+
+# show COMMAND runs what a user could type, as it stands, and shows both it and
+# what it prints.
+show() {
+	printf '$ %s\n' "$1"
+	eval "$1"
+}
+
+# await … is a `kubectl wait` that only speaks up when it was in vain.
+await() { kubectl wait --timeout=60s "$@" >/dev/null; }
+
+# answers WANTED COMMAND asks until WANTED is the answer. It is for what cannot be
+# waited for: an authorizer hears of a new role a moment after it was stored.
+answers() {
+	for _ in $(seq 100); do
+		answer=$(eval "$2" 2>&1) || true
+		[ "$answer" != "$1" ] || return 0
+	done
+	fail "$2: the answer should be \"$1\", and still is \"$answer\""
+}
+
+fail() {
+	echo "$example: $*" >&2
+	exit 1
+}

@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// strays remembers the children that went out of sight without having been seen
+// to be deleted. Where children are watched by the label that makes them ours, one
+// from which somebody takes it looks just like one that is gone; but it is there,
+// still owned, and if it is not wanted any more nobody would ever delete it.
+type strays struct {
+	mu       sync.Mutex
+	byParent map[queue.Key][]stray
+}
+
+// stray is one such child.
+type stray struct {
+	resource             object.Resource
+	namespace, name, uid string
+}
+
+func newStrays() *strays { return &strays{byParent: map[queue.Key][]stray{}} }
+
+// note remembers a child that is out of sight. The strings of an object are
+// views of all of it.
+func (s *strays) note(parent queue.Key, resource object.Resource, child *object.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.byParent[parent] = append(s.byParent[parent], stray{
+		resource, strings.Clone(child.Namespace()), strings.Clone(child.Name()), strings.Clone(child.UID()),
+	})
+}
+
+// take returns the strays of a parent and forgets them.
+func (s *strays) take(parent queue.Key) []stray {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := s.byParent[parent]
+	delete(s.byParent, parent)
+	return taken
+}
+
+// giveBack has strays looked for once more.
+func (s *strays) giveBack(parent queue.Key, again []stray) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.byParent[parent] = append(s.byParent[parent], again...)
+}
+
+// lostSight notes a child that vanished from a watch by label. Who stands by would
+// note for ever, and nobody would look.
+func (c *Controller) lostSight(child *object.Object) {
+	if !c.program.GenerateSelector || !c.working.Load() || child.Deleting() {
+		return
+	}
+	parent := c.ownerOf(child)
+	if parent == nil {
+		return
+	}
+	for _, kind := range c.children {
+		if kind.rule.Resource.GroupKind() == child.GroupKind() {
+			c.strays.note(keyOf(parent), kind.rule.Resource, child)
+		}
+	}
+}
+
+// retrieve brings strays back into sight: the children that are still there and
+// still owned get their label again.
+func (r *run) retrieve(ctx context.Context) error {
+	all := r.strays.take(r.item.Key)
+	for i, one := range all {
+		if err := r.retrieveOne(ctx, one); err != nil {
+			r.strays.giveBack(r.item.Key, all[i:])
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) retrieveOne(ctx context.Context, one stray) error {
+	live, err := r.tools.Writer.Get(ctx, one.resource, one.namespace, one.name)
+	if apply.Gone(err) {
+		return nil
+	}
+	if err != nil {
+		return failed(ReasonWriteFailed, fmt.Errorf("look for %s %s, which is out of sight: %w", one.resource.Kind, one.name, err))
+	}
+	// With another label it is not lost but let go.
+	lost := live.ControlledBy(r.stored.UID()) && !live.Labels().Has(plan.UIDLabel)
+	if live.UID() != one.uid || !lost || live.Deleting() {
+		return nil
+	}
+	return r.relabel(ctx, one.resource, live)
+}
