@@ -1,12 +1,15 @@
 package host
 
 import (
+	"context"
+	"errors"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -23,6 +26,8 @@ type metrics struct {
 	queueWait    *prometheus.HistogramVec
 	hookCalls    *prometheus.CounterVec
 	hookTime     *prometheus.HistogramVec
+	handlerCalls *prometheus.CounterVec
+	handlerTime  *prometheus.HistogramVec
 	writes       *prometheus.CounterVec
 	writeSeconds *prometheus.HistogramVec
 }
@@ -45,10 +50,12 @@ func newMetrics() *metrics {
 		queueWait:    histogram("setpoint_queue_wait_seconds", "How long parents waited for their sync.", "controller"),
 		hookCalls:    counter("setpoint_hook_requests_total", "Calls of hooks, by what was asked (sync, finalize or customize) and HTTP status code; code 0 had no answer.", "controller", "hook", "code"),
 		hookTime:     histogram("setpoint_hook_request_duration_seconds", "How long calls of hooks took.", "controller", "hook"),
+		handlerCalls: counter("setpoint_handler_calls_total", "Calls of handlers, by what they were told of and how it went: ok, retry (in a while, as asked), terminal (not before the input changes), timeout or error.", "controller", "handler", "reason", "outcome"),
+		handlerTime:  histogram("setpoint_handler_duration_seconds", "How long calls of handlers took.", "controller", "handler"),
 		writes:       counter("setpoint_api_requests_total", "Requests to the API server about parents and children, by their outcome: ok, or the reason of the refusal.", "resource", "verb", "outcome"),
 		writeSeconds: histogram("setpoint_api_request_duration_seconds", "How long those requests took.", "verb"),
 	}
-	m.registry.MustRegister(m.runs, m.runTime, m.queueWait, m.hookCalls, m.hookTime, m.writes, m.writeSeconds,
+	m.registry.MustRegister(m.runs, m.runTime, m.queueWait, m.hookCalls, m.hookTime, m.handlerCalls, m.handlerTime, m.writes, m.writeSeconds,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -58,6 +65,29 @@ func (m *metrics) Ran(program string, outcome engine.Outcome, waited, took time.
 	m.runs.WithLabelValues(program, string(outcome)).Inc()
 	m.runTime.WithLabelValues(program).Observe(took.Seconds())
 	m.queueWait.WithLabelValues(program).Observe(waited.Seconds())
+}
+
+// Handled counts a call of a handler.
+func (m *metrics) Handled(program, handler string, reason hook.Reason, took time.Duration, err error) {
+	m.handlerCalls.WithLabelValues(program, handler, string(reason), handledOutcome(err)).Inc()
+	m.handlerTime.WithLabelValues(program, handler).Observe(took.Seconds())
+}
+
+// handledOutcome is how a call went, in a word.
+func handledOutcome(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	if _, later := errors.AsType[*hook.RetryAfterError](err); later {
+		return "retry"
+	}
+	if _, never := errors.AsType[*hook.TerminalError](err); never {
+		return "terminal"
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "timeout"
+	}
+	return "error"
 }
 
 func (m *metrics) called(program string, e webhook.Exchange) {
@@ -78,6 +108,8 @@ func (m *metrics) forget(program string) {
 	m.queueWait.DeletePartialMatch(labels)
 	m.hookCalls.DeletePartialMatch(labels)
 	m.hookTime.DeletePartialMatch(labels)
+	m.handlerCalls.DeletePartialMatch(labels)
+	m.handlerTime.DeletePartialMatch(labels)
 }
 
 // watch adds the figures that are read at the moment of a scrape.

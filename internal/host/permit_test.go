@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/react"
 )
 
 func TestNeeds(t *testing.T) {
@@ -41,16 +42,51 @@ func TestNeeds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// Two kinds of parents have much in common.
 			twice := &compile.Compiled{Programs: []engine.Program{c.program, c.program}}
-			var got []string
-			for _, n := range needs(object.Resource{Version: "v1", Plural: "controllers"}, twice) {
-				got = append(got, strings.NewReplacer(".example.org/v1", "", ".apps/v1", "", ".v1", "").Replace(n.String()))
-			}
-			want := strings.Split(c.want, ", ")
-			slices.Sort(got)
-			slices.Sort(want)
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compareNeeds(t, c.want, needs(object.Resource{Version: "v1", Plural: "controllers"}, twice))
+		})
+	}
+}
+
+func compareNeeds(t *testing.T, text string, all []need) {
+	t.Helper()
+	var got []string
+	for _, n := range all {
+		got = append(got, strings.NewReplacer(".example.org/v1", "", ".apps/v1", "", ".v1", "").Replace(n.String()))
+	}
+	want := strings.Split(text, ", ")
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestNeedsOfHandlers(t *testing.T) {
+	shops := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Namespaced: true, Status: true}
+	maps := object.Resource{Version: "v1", Plural: "configmaps", Namespaced: true}
+	pods := object.Resource{Version: "v1", Plural: "pods", Namespaced: true}
+	nodes := object.Resource{Version: "v1", Plural: "nodes"}
+	const plain = "get configmaps, list configmaps, watch configmaps, patch configmaps"
+	for name, c := range map[string]struct {
+		program react.Program
+		want    string
+	}{
+		"plain":    {react.Program{Resource: maps}, plain},
+		"status":   {react.Program{Resource: shops}, "get shops, list shops, watch shops, patch shops, patch shops/status"},
+		"owning":   {react.Program{Resource: nodes, Owns: []object.Resource{maps}}, plain + ", create configmaps, delete configmaps, get nodes, list nodes, watch nodes, patch nodes"},
+		"applying": {react.Program{Resource: maps, Writes: []react.Write{{Resource: shops, Apply: true}}}, plain + ", create shops, patch shops"},
+		"deleting": {react.Program{Resource: maps, Writes: []react.Write{{Resource: shops, Delete: true}}}, plain + ", get shops, list shops, delete shops"},
+		"evicting": {react.Program{Resource: maps, Writes: []react.Write{{Resource: pods, Delete: true}}}, plain + ", get pods, list pods, delete pods, create pods/eviction"},
+		"in a place": {react.Program{Resource: maps, Writes: []react.Write{{Resource: shops, Apply: true, Namespace: "b"}, {Resource: nodes, Apply: true, Namespace: "b"}}},
+			plain + ", create shops in b, patch shops in b, create nodes, patch nodes"},
+		"limited": {react.Program{Resource: maps, Namespaces: []string{"a", "b"}},
+			"get configmaps in a, list configmaps in a, watch configmaps in a, patch configmaps in a, get configmaps in b, list configmaps in b, watch configmaps in b, patch configmaps in b"},
+		"not in any":                 {react.Program{Resource: nodes, Namespaces: []string{"a"}}, "get nodes, list nodes, watch nodes, patch nodes"},
+		"finalizing, with an object": {react.Program{Resource: maps, Handlers: []react.Handler{{On: []hook.Reason{hook.ReasonDelete}}}}, plain + ", patch controllers"},
+		"optional, with an object":   {react.Program{Resource: maps, Handlers: []react.Handler{{On: []hook.Reason{hook.ReasonDelete}, Optional: true}}}, plain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			compareNeeds(t, c.want, needs(object.Resource{Version: "v1", Plural: "controllers"}, &compile.Compiled{Reactions: []react.Program{c.program}}))
 		})
 	}
 }

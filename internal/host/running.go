@@ -11,16 +11,28 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// running is a controller at work: all the programs of one controller object.
+// running is a controller at work: all its programs.
 type running struct {
 	*compile.Compiled
-	controllers []*engine.Controller
+	controllers []worker
 	stop        context.CancelFunc
 	stopped     chan struct{}
+}
+
+// worker is one program at work, of whichever sort.
+type worker interface {
+	// Run works until the context ends and the last run has.
+	Run(ctx context.Context)
+	// RetryNow has what failed tried again at once.
+	RetryNow()
+	// SyncAll has all objects looked at for a cause.
+	SyncAll(cause queue.CauseKind)
+	Health() engine.Health
+	// Close ends the watches, which are open before Run.
+	Close()
 }
 
 // prepare makes what a controller runs and opens its watches: before those of a
@@ -119,30 +131,49 @@ func queued(sum *queue.Stats, s queue.Stats) {
 	sum.OldestWait = max(sum.OldestWait, s.OldestWait)
 }
 
-// resources are the kinds of its parents.
+// resources are the kinds of its parents, and of the objects that have handlers.
 func (r *running) resources() []compile.Named {
-	all := make([]compile.Named, len(r.Programs))
-	for i, p := range r.Programs {
-		all[i] = compile.Named{APIVersion: p.Parent.APIVersion(), Plural: p.Parent.Plural}
+	var all []compile.Named
+	add := func(resource object.Resource) {
+		all = append(all, compile.Named{APIVersion: resource.APIVersion(), Plural: resource.Plural})
+	}
+	for _, p := range r.Programs {
+		add(p.Parent)
+	}
+	for _, p := range r.Reactions {
+		add(p.Resource)
 	}
 	return all
 }
 
 // uses says whether a CRD defines one of the controller's kinds.
 func (r *running) uses(definition string) bool {
-	defined := func(resource object.Resource) bool { return resource.Plural+"."+resource.Group == definition }
-	for _, p := range r.Programs {
-		if defined(p.Parent) || slices.ContainsFunc(p.Children, func(rule plan.Rule) bool { return defined(rule.Resource) }) {
-			return true
+	return slices.ContainsFunc(kindsOf(r.Compiled), func(resource object.Resource) bool { return definitionOf(resource) == definition })
+}
+
+// kindsOf are all kinds that a controller deals with.
+func kindsOf(c *compile.Compiled) []object.Resource {
+	var all []object.Resource
+	for _, p := range c.Programs {
+		all = append(all, p.Parent)
+		for _, rule := range p.Children {
+			all = append(all, rule.Resource)
 		}
 	}
-	return false
+	for _, p := range c.Reactions {
+		all = append(append(all, p.Resource), p.Owns...)
+		for _, w := range p.Writes {
+			all = append(all, w.Resource)
+		}
+	}
+	return all
 }
 
 // same says that a controller whose object has not changed would be what runs
 // already: the kinds it names are served as before.
 func (r *running) same(compiled *compile.Compiled) bool {
-	return slices.EqualFunc(r.Programs, compiled.Programs, func(a, b engine.Program) bool {
-		return a.Parent == b.Parent && reflect.DeepEqual(a.Children, b.Children)
-	})
+	return slices.Equal(kindsOf(r.Compiled), kindsOf(compiled)) &&
+		slices.EqualFunc(r.Programs, compiled.Programs, func(a, b engine.Program) bool {
+			return a.Parent == b.Parent && reflect.DeepEqual(a.Children, b.Children)
+		})
 }

@@ -1,0 +1,133 @@
+package host
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbac "k8s.io/api/rbac/v1"
+
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/react"
+)
+
+// text is a rule as a person would say it, the core group being a dash.
+func text(rules []rbac.PolicyRule) string {
+	var lines []string
+	for _, r := range rules {
+		group := strings.Join(r.APIGroups, ",")
+		if group == "" {
+			group = "-"
+		}
+		line := fmt.Sprintf("%s %s: %s", group, strings.Join(r.Resources, ","), strings.Join(r.Verbs, " "))
+		if len(r.ResourceNames) > 0 {
+			line += " of " + strings.Join(r.ResourceNames, ", ")
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestRules(t *testing.T) {
+	rates := object.Resource{Group: "example.org", Version: "v1", Plural: "rates", Kind: "Rate", Namespaced: true, Status: true, Custom: true}
+	maps := object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
+	pods := object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true}
+	secrets := object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
+	sets := object.Resource{Group: "apps", Version: "v1", Plural: "statefulsets", Kind: "StatefulSet", Namespaced: true, Status: true}
+	reacting := func(p react.Program) *compile.Compiled { return &compile.Compiled{Reactions: []react.Program{p}} }
+	definition := []byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: rates.example.org}\n")
+	for name, c := range map[string]struct {
+		compiled []*compile.Compiled
+		options  Options
+		want     string
+	}{
+		"handlers of a kind of its own": {
+			compiled: []*compile.Compiled{reacting(react.Program{Resource: rates, Owns: []object.Resource{maps}})},
+			options:  Options{Definitions: [][]byte{definition}, LeaderElection: LeaderElection{Enabled: true, Name: "rates"}},
+			want: `
+- configmaps: get list watch create patch delete
+- events: create patch
+apiextensions.k8s.io customresourcedefinitions: get list watch create patch of rates.example.org
+coordination.k8s.io leases: create
+coordination.k8s.io leases: get update of rates
+example.org rates: get list watch patch
+example.org rates/status: patch`},
+		"a kind that others define": {
+			compiled: []*compile.Compiled{reacting(react.Program{Resource: rates})},
+			want: `
+- events: create patch
+apiextensions.k8s.io customresourcedefinitions: get list watch of rates.example.org
+example.org rates: get list watch patch
+example.org rates/status: patch`},
+		"two kinds, one rule": {
+			compiled: []*compile.Compiled{reacting(react.Program{Resource: secrets}), reacting(react.Program{Resource: maps})},
+			want: `
+- configmaps,secrets: get list watch patch
+- events: create patch`},
+		"pods are evicted": {
+			compiled: []*compile.Compiled{reacting(react.Program{Resource: maps, Writes: []react.Write{{Resource: pods, Delete: true}}})},
+			want: `
+- configmaps: get list watch patch
+- events: create patch
+- pods: get list delete
+- pods/eviction: create`},
+		"parents and children": {
+			compiled: []*compile.Compiled{{Programs: []engine.Program{{Parent: sets, Children: plan.Rules{{Resource: pods, Method: plan.InPlace}}}}}},
+			want: `
+- events: create patch
+- pods: get list watch create update delete
+apps statefulsets: get list watch
+apps statefulsets/status: update`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rules, err := Rules(c.compiled, c.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), text(rules)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A program that is limited to namespaces is granted what it takes there, and a
+// lease where it runs itself.
+func TestGrantsAreForNamespaces(t *testing.T) {
+	maps := object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
+	pods := object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
+	nodes := object.Resource{Version: "v1", Plural: "nodes", Kind: "Node"}
+	all := []*compile.Compiled{
+		{Reactions: []react.Program{{Resource: maps, Namespaces: []string{"b", "a"}, Writes: []react.Write{{Resource: pods, Delete: true, Namespace: "a"}}}}},
+		{Reactions: []react.Program{{Resource: nodes}}},
+		{Reactions: []react.Program{{Resource: pods}}},
+	}
+	grants, err := Grants(all, Options{Namespace: "home", LeaderElection: LeaderElection{Enabled: true, Name: "own"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, g := range grants {
+		got += fmt.Sprintf("in %q\n%s\n", g.Namespace, text(g.Rules))
+	}
+	const want = `in ""
+- events: create patch
+- nodes,pods: get list watch patch
+in "a"
+- configmaps: get list watch patch
+- pods: delete
+- pods/eviction: create
+in "b"
+- configmaps: get list watch patch
+in "home"
+coordination.k8s.io leases: create
+coordination.k8s.io leases: get update of own
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,149 @@
+package host
+
+import (
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/react"
+)
+
+// need is one thing a controller has to be allowed.
+type need struct {
+	resource    object.Resource
+	subresource string
+	verb        string
+	// namespace is where; everywhere if empty. name is that of the only object
+	// concerned, if it is but one.
+	namespace, name string
+}
+
+func (n need) String() string {
+	name := n.resource.String()
+	if n.subresource != "" {
+		name += "/" + n.subresource
+	}
+	if n.name != "" {
+		name += " " + n.name
+	}
+	if n.namespace != "" {
+		name += " in " + n.namespace
+	}
+	return n.verb + " " + name
+}
+
+// in says that it is enough to be allowed each in one namespace, of those that
+// live in namespaces.
+func in(namespace string, all []need) []need {
+	for i := range all {
+		if all[i].resource.Namespaced {
+			all[i].namespace = namespace
+		}
+	}
+	return all
+}
+
+func verbs(resource object.Resource, names ...string) []need {
+	all := make([]need, len(names))
+	for i, name := range names {
+		all[i] = need{resource: resource, verb: name}
+	}
+	return all
+}
+
+// needs are the permissions that a controller of some kind takes, each once. One
+// that finalizes keeps its own object until the parents are released, if it has
+// one.
+func needs(kind object.Resource, c *compile.Compiled) []need {
+	var all []need
+	if c.Finalizes() && kind != (object.Resource{}) {
+		all = verbs(kind, "patch")
+	}
+	for i := range c.Programs {
+		all = append(all, needsOf(&c.Programs[i])...)
+	}
+	for i := range c.Reactions {
+		all = append(all, needsOfReaction(&c.Reactions[i])...)
+	}
+	return once(all)
+}
+
+// once leaves out what was needed before.
+func once(all []need) []need {
+	var some []need
+	for _, n := range all {
+		if !slices.Contains(some, n) {
+			some = append(some, n)
+		}
+	}
+	return some
+}
+
+// needsOf are those of one program. Children are updated whatever the method: to
+// adopt, to release and to label them.
+func needsOf(p *engine.Program) []need {
+	all := verbs(p.Parent, "get", "list", "watch")
+	if p.Finalize != nil || p.Mark != (plan.Mark{}) {
+		all = append(all, verbs(p.Parent, "update", "patch")...)
+	}
+	if p.Parent.Status {
+		all = append(all, need{resource: p.Parent, subresource: "status", verb: "update"})
+	}
+	for _, rule := range p.Children {
+		all = append(all, verbs(rule.Resource, "get", "list", "watch", "create", "update", "delete")...)
+		if rule.Strategy == plan.ServerSide {
+			all = append(all, need{resource: rule.Resource, verb: "patch"})
+		}
+	}
+	if p.Children.Rolling() {
+		all = append(all, verbs(plan.ControllerRevisions, "get", "list", "watch", "create", "update", "delete")...)
+	}
+	return all
+}
+
+// needsOfReaction are those of handlers: in each of the namespaces they are limited
+// to, for themselves.
+func needsOfReaction(p *react.Program) []need {
+	namespaces := p.Namespaces
+	if len(namespaces) == 0 || !p.Resource.Namespaced {
+		namespaces = []string{""}
+	}
+	var all []need
+	for _, namespace := range namespaces {
+		all = append(all, in(namespace, needsBeside(p))...)
+	}
+	for _, w := range p.Writes {
+		all = append(all, in(w.Namespace, needsOfWrite(w))...)
+	}
+	return all
+}
+
+// needsBeside are those of the handled objects and of what they own.
+func needsBeside(p *react.Program) []need {
+	all := verbs(p.Resource, "get", "list", "watch", "patch")
+	if p.Resource.Status {
+		all = append(all, need{resource: p.Resource, subresource: "status", verb: "patch"})
+	}
+	for _, owned := range p.Owns {
+		all = append(all, verbs(owned, "get", "list", "watch", "create", "patch", "delete")...)
+	}
+	return all
+}
+
+// needsOfWrite are those of writing what is not owned. What is deleted is looked
+// at before, and pods may be evicted.
+func needsOfWrite(w react.Write) []need {
+	var all []need
+	if w.Apply {
+		all = verbs(w.Resource, "create", "patch")
+	}
+	if w.Delete {
+		all = append(all, verbs(w.Resource, "get", "list", "delete")...)
+		if w.Resource.Group == "" && w.Resource.Plural == "pods" {
+			all = append(all, need{resource: w.Resource, subresource: "eviction", verb: "create"})
+		}
+	}
+	return all
+}
