@@ -22,7 +22,7 @@ var floors = [][]string{
 	{"internal/ui"},
 	{"internal/host"},
 	{"."},
-	{"controllers/...", "examples/...", "internal/dev/...", "internal/preview"},
+	{"controllers/...", "examples/...", "internal/dev/...", "internal/preview", "setpointtest"},
 	{"internal/cli"},
 	{"cmd/setpoint", "controlplane/...", "test/...", "tools/..."},
 }

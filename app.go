@@ -1,0 +1,147 @@
+package setpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/host"
+)
+
+// App is one program's controllers: what they are, and how they are run.
+//
+// An App is put together by one goroutine and then run once. What is wrong with
+// it is told by Run and Main, all at once.
+type App struct {
+	name        string
+	definitions definitions
+	parts       []part
+	starts      []Activity
+	stops       []Activity
+	problems    []error
+	kinds       func() (*kinds, error)
+	log         *slog.Logger
+}
+
+// Activity is something done once, before or after everything else.
+type Activity func(ctx context.Context) error
+
+// maxName leaves room for what names are made of: a finalizer's, an annotation's
+// and a lease's are at most 63 characters long.
+const maxName = 40
+
+// New begins an App. Its name is part of the names of what it leaves behind in a
+// cluster (a finalizer, an annotation, field managers, a lease), so that another
+// name means another program. It is made of lower-case letters, digits and
+// dashes, 40 at most.
+func New(name string) *App {
+	a := &App{name: name}
+	a.kinds = sync.OnceValues(func() (*kinds, error) { return newKinds(a.definitions.parsed, a.parts) })
+	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 || len(name) > maxName {
+		a.problem("the app's name %q: must be lower-case letters, digits and dashes, at most %d of them", name, maxName)
+	}
+	return a
+}
+
+// Define gives the app CustomResourceDefinitions, as YAML or JSON; a text may
+// hold several. They are created or upgraded when the app starts, before anything
+// else, and waited for. An upgrade that could break objects that are stored is
+// refused unless Options.BreakingDefinitions allows it.
+func (a *App) Define(texts ...[]byte) {
+	for _, text := range texts {
+		if err := a.definitions.add(text); err != nil {
+			a.problems = append(a.problems, err)
+		}
+	}
+}
+
+// OnStart has something done when the program starts, in every replica, before it
+// looks at the cluster. An error ends the program.
+func (a *App) OnStart(do Activity) { a.starts = append(a.starts, do) }
+
+// OnStop has something done when everything has come to rest. Its context is not
+// the one that has ended, and has 10 seconds.
+func (a *App) OnStop(do Activity) { a.stops = append(a.stops, do) }
+
+// problem notes what is wrong with the app.
+func (a *App) problem(format string, args ...any) {
+	a.problems = append(a.problems, fmt.Errorf(format, args...))
+}
+
+// part is what a For or a Compose makes: controllers of one kind of object.
+type part interface {
+	// check says what is wrong, once all has been said.
+	check() []error
+	// controller is what it is called and about.
+	controller() *controller
+	// handler is the handler of a name, or nil.
+	handlerNamed(name string) hook.Handler
+	// own is how the host runs it.
+	own() host.Own
+}
+
+// check is all that is wrong with the app.
+func (a *App) check() error {
+	problems := append([]error(nil), a.problems...)
+	if len(a.parts) == 0 {
+		problems = append(problems, errors.New("there is nothing to run: say setpoint.For or setpoint.Compose"))
+	}
+	named := map[string]bool{}
+	for _, p := range a.parts {
+		problems = append(problems, p.check()...)
+		name := p.controller().name()
+		if named[name] {
+			problems = append(problems, fmt.Errorf("there are two controllers %s: give one of them another setpoint.Name", name))
+		}
+		named[name] = true
+	}
+	return errors.Join(problems...)
+}
+
+// Handler is one handler of the app by its name, such as "publish"; or, where
+// several kinds have one of that name, "exchangerate/publish". It is meant for
+// tests, see the package setpointtest. An error says what is wrong with the app,
+// or that there is no such handler.
+func (a *App) Handler(name string) (hook.Handler, error) {
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	var found []hook.Handler
+	for _, p := range a.parts {
+		of := p.controller().short() + "/"
+		if h := p.handlerNamed(strings.TrimPrefix(name, of)); h != nil {
+			found = append(found, h)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, fmt.Errorf("the app %s has no handler %q", a.name, name)
+	case 1:
+		return found[0], nil
+	}
+	return nil, fmt.Errorf("the app %s has several handlers %q; put the name of the kind and a slash before it", a.name, name)
+}
+
+// KindOf is the kind of an object as the app knows it: as the object says itself,
+// or by its type as For has it.
+func (a *App) KindOf(o any) (apiVersion, kindName string, err error) {
+	known, err := a.kinds()
+	if err != nil {
+		return "", "", err
+	}
+	k, err := known.of(o)
+	return k.apiVersion, k.kind, err
+}
+
+func (a *App) logger() *slog.Logger {
+	if a.log == nil {
+		return slog.Default()
+	}
+	return a.log
+}

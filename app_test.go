@@ -1,0 +1,134 @@
+package setpoint_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-dev/setpoint"
+)
+
+func publish(context.Context, *setpoint.Call[ExchangeRate]) error { return nil }
+
+func remove(context.Context, *setpoint.Call[ExchangeRate]) error { return nil }
+
+type service struct{}
+
+func (*service) serve(context.Context, *setpoint.Call[ExchangeRate]) error { return nil }
+
+func generic[T any](context.Context, *setpoint.Call[T]) error { return nil }
+
+// rates is an app about exchange rates.
+func rates(options ...setpoint.KindOption) (*setpoint.App, *setpoint.Handlers[ExchangeRate]) {
+	app := setpoint.New("exchangerates")
+	app.Define([]byte(rateCRD))
+	return app, setpoint.For[ExchangeRate](app, options...)
+}
+
+func TestWhatIsWrongIsSaid(t *testing.T) {
+	type handlers = *setpoint.Handlers[ExchangeRate]
+	closure := func(context.Context, *setpoint.Call[ExchangeRate]) error { return nil }
+	for name, c := range map[string]struct {
+		wrong func(*setpoint.App, handlers)
+		want  []string
+	}{
+		"no handler":       {func(*setpoint.App, handlers) {}, []string{"exchangerates/exchangerate: has no handler"}},
+		"a closure":        {func(_ *setpoint.App, h handlers) { h.OnCreate(closure) }, []string{"give it a setpoint.Name"}},
+		"nil":              {func(_ *setpoint.App, h handlers) { h.OnCreate(nil) }, []string{"a handler is nil"}},
+		"two of a name":    {func(_ *setpoint.App, h handlers) { h.OnCreate(publish); h.OnUpdate(remove, setpoint.Name("publish")) }, []string{`"publish"`, "two functions of this name"}},
+		"a field path":     {func(_ *setpoint.App, h handlers) { h.OnUpdate(publish, setpoint.Field("spec..x", "spec.a[0]")) }, []string{`"spec..x" is no field path`, `"spec.a[0]": "[0]" is no name`}},
+		"negative":         {func(_ *setpoint.App, h handlers) { h.Every(-time.Second, publish, setpoint.Timeout(-1)) }, []string{"Every(-1s): must be more", "Timeout: must not be negative"}},
+		"a backoff":        {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Backoff(time.Minute, time.Second)) }, []string{"the longest is shorter"}},
+		"idle without":     {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Idle(time.Minute)) }, []string{"Idle: is for a handler of reason timer"}},
+		"optional without": {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Optional()) }, []string{"Optional: is for a handler of reason delete"}},
+		"two timers":       {func(_ *setpoint.App, h handlers) { h.Every(time.Hour, publish); h.Schedule("@hourly", publish) }, []string{"a handler has one timer"}},
+		"two intervals":    {func(_ *setpoint.App, h handlers) { h.Every(time.Hour, publish); h.Every(time.Minute, publish) }, []string{"1h0m0s at one registration and 1m0s at another"}},
+		"a calendar":       {func(_ *setpoint.App, h handlers) { h.Schedule("* *", publish) }, []string{"expected exactly 5 fields"}},
+		"drift of nothing": {func(_ *setpoint.App, h handlers) { h.OnDrift(publish) }, []string{"say with Owns"}},
+		"an unknown child": {func(_ *setpoint.App, h handlers) { h.OnCreate(publish); h.Owns(&service{}) }, []string{"Owns: setpoint_test.service is of no kind that is known"}},
+		"selectors":        {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Labels("a b")) }, []string{"Labels: "}},
+		"another's When": {func(_ *setpoint.App, h handlers) {
+			h.OnCreate(publish, setpoint.When(func(_, _ *corev1.Pod) bool { return true }))
+		}, []string{"When has a func(*v1.Pod, *v1.Pod) bool"}},
+		"a daemon's reason": {func(_ *setpoint.App, h handlers) { h.Daemon(publish); h.OnCreate(publish) }, []string{"a daemon has no other reason"}},
+		"no CRD":            {func(app *setpoint.App, h handlers) { h.OnCreate(publish); app.Define([]byte("kind: Pod")) }, []string{"takes CustomResourceDefinitions, not a Pod"}},
+		"two controllers": {func(app *setpoint.App, h handlers) {
+			h.OnCreate(publish)
+			setpoint.For[ExchangeRate](app).OnCreate(publish)
+		}, []string{"two controllers exchangerates/exchangerate"}},
+		"a type of no kind": {func(app *setpoint.App, h handlers) {
+			h.OnCreate(publish)
+			setpoint.For[service](app).OnCreate(generic[service])
+		}, []string{"setpoint_test.service is of no kind that is known"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app, h := rates()
+			c.wrong(app, h)
+			_, err := app.Handler("publish")
+			for _, want := range c.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v\n\twant an error about %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestHandlersAreNamedAfterTheirFunctions(t *testing.T) {
+	app, h := rates()
+	s := &service{}
+	h.OnCreate(publish)
+	h.OnUpdate(publish, setpoint.Field("spec.currency"))
+	h.Every(time.Hour, publish)
+	h.OnDelete(s.serve)
+	h.OnResume(generic[ExchangeRate])
+	h.OnEvent(publish, setpoint.Name("watch"))
+	for _, name := range []string{"publish", "serve", "generic", "watch", "exchangerate/publish"} {
+		if _, err := app.Handler(name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := app.Handler("nobody"); err == nil || !strings.Contains(err.Error(), `no handler "nobody"`) {
+		t.Errorf("nobody: got %v", err)
+	}
+}
+
+func TestKindsAreKnownByTheirTypes(t *testing.T) {
+	app, _ := rates()
+	for _, c := range []struct {
+		object           any
+		apiVersion, kind string
+	}{
+		{&corev1.ConfigMap{}, "v1", "ConfigMap"},
+		{&ExchangeRate{}, "example.com/v1", "ExchangeRate"},
+		{ExchangeRate{}, "example.com/v1", "ExchangeRate"},
+		{map[string]any{"apiVersion": "a/v1", "kind": "B"}, "a/v1", "B"},
+		{&setpoint.Unstructured{Object: map[string]any{"apiVersion": "a/v1", "kind": "B"}}, "a/v1", "B"},
+	} {
+		apiVersion, kind, err := app.KindOf(c.object)
+		if err != nil || apiVersion != c.apiVersion || kind != c.kind {
+			t.Errorf("%T: got %s %s, %v; want %s %s", c.object, apiVersion, kind, err, c.apiVersion, c.kind)
+		}
+	}
+	for _, unknown := range []any{nil, &setpoint.Unstructured{}, map[string]any{}, 7} {
+		if _, _, err := app.KindOf(unknown); err == nil {
+			t.Errorf("%T: is of a kind", unknown)
+		}
+	}
+}
+
+func TestErrorsSayWhenToComeAgain(t *testing.T) {
+	cause := errors.New("the service is down")
+	for _, err := range []error{setpoint.RetryAfter(time.Second, cause), setpoint.Permanent(cause)} {
+		if !errors.Is(err, cause) || err.Error() != cause.Error() {
+			t.Errorf("%T: %v does not wrap its cause", err, err)
+		}
+	}
+	if setpoint.Permanent(nil).Error() == "" {
+		t.Error("an error of nil says nothing")
+	}
+}

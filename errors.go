@@ -1,0 +1,30 @@
+package setpoint
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// RetryAfter is an error after which a handler is told the same again, not before
+// that time has passed. A plain error comes again after an exponential backoff.
+func RetryAfter(after time.Duration, err error) error {
+	return &hook.RetryAfterError{After: after, Err: orUnknown(err)}
+}
+
+// Permanent is an error of which telling the handler again is of no use until the
+// object changes.
+func Permanent(err error) error { return &hook.TerminalError{Err: orUnknown(err)} }
+
+// orUnknown keeps a nil error from looking like none.
+func orUnknown(err error) error {
+	if err == nil {
+		return errors.New("no reason was given")
+	}
+	return err
+}
+
+// permanently is a permanent error of our own.
+func permanently(format string, args ...any) error { return Permanent(fmt.Errorf(format, args...)) }

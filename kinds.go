@@ -1,0 +1,160 @@
+package setpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// kind is a kind of object in one version.
+type kind struct{ apiVersion, kind string }
+
+func (k kind) String() string { return k.kind + " of " + k.apiVersion }
+
+func (k kind) group() object.GroupKind {
+	return object.GroupKind{Group: object.GroupOf(k.apiVersion), Kind: k.kind}
+}
+
+// kinds knows which kinds Go types are.
+type kinds struct {
+	scheme      *runtime.Scheme
+	definitions []definition
+	// said are those that the option Kind has said the kind of.
+	said map[reflect.Type]kind
+}
+
+func newKinds(definitions []definition, parts []part) (*kinds, error) {
+	scheme, err := builtIn()
+	k := &kinds{scheme: scheme, definitions: definitions, said: map[reflect.Type]kind{}}
+	for _, p := range parts {
+		if c := p.controller(); c.kind != (kind{}) && !anyKind(c.typed) {
+			k.said[c.typed] = c.kind
+		}
+	}
+	return k, err
+}
+
+// anyKind says that objects of a type can be of any kind.
+func anyKind(t reflect.Type) bool {
+	return t == reflect.TypeFor[Unstructured]() || t.Kind() == reflect.Map
+}
+
+// of is the kind of an object: as the object itself says, or as its type does.
+func (k *kinds) of(o any) (kind, error) {
+	var said struct{ APIVersion, Kind string }
+	data, err := json.Marshal(o)
+	if err == nil {
+		err = json.Unmarshal(data, &said)
+	}
+	// An Unstructured that says nothing cannot be encoded; its type is the error.
+	if err == nil && said.APIVersion != "" && said.Kind != "" {
+		return kind{said.APIVersion, said.Kind}, nil
+	}
+	return k.ofType(reflect.TypeOf(o))
+}
+
+// ofType is the kind that objects of a type are.
+func (k *kinds) ofType(t reflect.Type) (kind, error) {
+	if t == nil {
+		return kind{}, errors.New("nil is of no kind")
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if said, ok := k.said[t]; ok {
+		return said, nil
+	}
+	if o, ok := reflect.New(t).Interface().(runtime.Object); ok {
+		if found, _, err := k.scheme.ObjectKinds(o); err == nil {
+			return kind{found[0].GroupVersion().String(), found[0].Kind}, nil
+		}
+	}
+	return k.defined(t)
+}
+
+// defined finds the CRD that a type is named after.
+func (k *kinds) defined(t reflect.Type) (kind, error) {
+	var found []kind
+	for _, d := range k.definitions {
+		if t.Name() != "" && d.Spec.Names.Kind == t.Name() {
+			found = append(found, kind{d.Spec.Group + "/" + d.version(path.Base(t.PkgPath())), t.Name()})
+		}
+	}
+	switch len(found) {
+	case 0:
+		return kind{}, fmt.Errorf("%s is of no kind that is known: set its apiVersion and kind, say setpoint.Kind(apiVersion, kind), "+
+			"or give app.Define a CustomResourceDefinition of kind %s", t, t.Name())
+	case 1:
+		return found[0], nil
+	}
+	return kind{}, fmt.Errorf("%s may be %s or %s: say setpoint.Kind(apiVersion, kind)", t, found[0], found[1])
+}
+
+// definitions are the CRDs that an app was given.
+type definitions struct {
+	texts  [][]byte
+	parsed []definition
+}
+
+// definition is what is looked at of a CustomResourceDefinition.
+type definition struct {
+	Kind string
+	Spec struct {
+		Group    string
+		Names    struct{ Kind, Plural string }
+		Versions []struct {
+			Name            string
+			Served, Storage bool
+		}
+	}
+}
+
+func (d *definitions) add(text []byte) error {
+	d.texts = append(d.texts, text)
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text))
+	for {
+		var one definition
+		err := decoder.Decode(&one)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("app.Define: %w", err)
+		case one.Kind == "":
+			// A document may be empty.
+		case one.Kind != "CustomResourceDefinition":
+			return fmt.Errorf("app.Define: takes CustomResourceDefinitions, not a %s", one.Kind)
+		default:
+			d.parsed = append(d.parsed, one)
+		}
+	}
+}
+
+// version is the wanted one if it is served, else the one that is stored.
+func (d *definition) version(wanted string) string {
+	stored := ""
+	for _, v := range d.Spec.Versions {
+		if v.Served && v.Name == wanted {
+			return wanted
+		}
+		if v.Storage {
+			stored = v.Name
+		}
+	}
+	return stored
+}
+
+// declares finds a kind in a list, whatever its version.
+func declares(list []kind, k kind) bool {
+	return slices.ContainsFunc(list, func(one kind) bool { return one.group() == k.group() })
+}

@@ -1,0 +1,47 @@
+package setpoint
+
+import (
+	"reflect"
+	"sync"
+)
+
+// Memory is something that the handlers of a kind remember of the object that a
+// call is about, one M for each object: a new one at first, and forgotten with the
+// object or at the program's end. Handlers of one object are called one after the
+// other, but beside its daemons: an M that both use needs a lock.
+func Memory[M, T any](c *Call[T]) *M {
+	fresh := func() any { return new(M) }
+	return c.of.of.memories.recall(c.handled.UID, reflect.TypeFor[M](), fresh).(*M) //nolint:forcetypeassert // By its type.
+}
+
+// memories are those of all objects of a kind, by their UIDs.
+type memories struct {
+	mu sync.Mutex
+	of map[string]memory
+}
+
+// memory is what is remembered of one object, by type.
+type memory map[reflect.Type]any
+
+func newMemories() *memories { return &memories{of: map[string]memory{}} }
+
+func (m *memories) recall(uid string, typed reflect.Type, fresh func() any) any {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.of[uid] == nil {
+		m.of[uid] = memory{}
+	}
+	one, known := m.of[uid][typed]
+	if !known {
+		one = fresh()
+		m.of[uid][typed] = one
+	}
+	return one
+}
+
+// forget forgets an object.
+func (m *memories) forget(uid string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.of, uid)
+}

@@ -1,0 +1,103 @@
+package setpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/react"
+)
+
+func (h *Handlers[T]) own() host.Own { return host.Own{Name: h.c.name(), Compile: h.compile} }
+
+// compile makes the program of the handlers.
+func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
+	found, err := h.c.find(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	program := react.Program{
+		Name: h.c.name(), Resource: found.resource, Labels: h.c.labels, Fields: h.c.fields,
+		Namespaces: h.c.namespaces, Owns: found.owns, Writes: found.writes,
+		Record: h.c.record(), Finalizer: h.c.finalizer(), Manager: h.c.manager(), Workers: h.c.workers,
+	}
+	if program.Workers == 0 {
+		program.Workers = env.Workers
+	}
+	for _, one := range h.handlers {
+		program.Handlers = append(program.Handlers, one.program())
+	}
+	return &compile.Compiled{Reactions: []react.Program{program}, Release: func() {}}, nil
+}
+
+// found is what the API server serves of the kinds of a controller.
+type found struct {
+	resource object.Resource
+	owns     []object.Resource
+	writes   []react.Write
+}
+
+// find asks the API server for the kinds of a controller.
+func (c *controller) find(ctx context.Context, env compile.Environment) (found, error) {
+	var f found
+	resource, err := resolve(ctx, env, c.kind)
+	if err != nil {
+		return f, err
+	}
+	f.resource = resource
+	for _, k := range c.owns {
+		if resource, err = resolve(ctx, env, k); err != nil {
+			return f, err
+		}
+		f.owns = append(f.owns, resource)
+	}
+	for _, one := range c.writes() {
+		if one.Resource, err = resolve(ctx, env, one.kind); err != nil {
+			return f, err
+		}
+		f.writes = append(f.writes, one.Write)
+	}
+	return f, nil
+}
+
+func resolve(ctx context.Context, env compile.Environment, k kind) (object.Resource, error) {
+	resource, err := env.ResolveKind(ctx, k.apiVersion, k.kind)
+	if errors.Is(err, compile.ErrNotServed) {
+		return resource, &compile.Refusal{Reason: api.ReasonResourceNotFound, Err: fmt.Errorf("%s: %w", k, compile.ErrNotServed)}
+	}
+	if err != nil {
+		return resource, fmt.Errorf("look up %s: %w", k, err)
+	}
+	return resource, nil
+}
+
+// write is what may be written of a kind.
+type write struct {
+	kind
+	react.Write
+}
+
+// writes joins what Applies and Deletes declare, a kind at a time.
+func (c *controller) writes() []write {
+	var all []write
+	at := map[object.GroupKind]int{}
+	entry := func(k kind) *write {
+		i, known := at[k.group()]
+		if !known {
+			i = len(all)
+			at[k.group()], all = i, append(all, write{kind: k})
+		}
+		return &all[i]
+	}
+	for _, k := range c.applies {
+		entry(k).Apply = true
+	}
+	for _, k := range c.deletes {
+		entry(k).Delete = true
+	}
+	return all
+}

@@ -1,0 +1,133 @@
+package setpointtest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/setpoint-dev/setpoint"
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// Option says more about what happened to an object.
+type Option func(*notice) error
+
+// notice is a hook.Notice in the making.
+type notice struct {
+	hook.Notice
+
+	app *setpoint.App
+}
+
+// uid is that of objects which were given none.
+const uid = "5e7b0147-0000-4000-8000-000000000001"
+
+// about says which object it is.
+func (n *notice) about(o any) error {
+	u, err := n.untyped(o)
+	if err != nil {
+		return err
+	}
+	u.SetName(cmp.Or(u.GetName(), "test"))
+	u.SetUID(cmp.Or(u.GetUID(), uid))
+	n.Namespace, n.Name = u.GetNamespace(), u.GetName()
+	n.Object, err = u.MarshalJSON()
+	return err
+}
+
+// untyped is an object with its apiVersion and kind.
+func (n *notice) untyped(o any) (*unstructured.Unstructured, error) {
+	apiVersion, kind, err := n.app.KindOf(o)
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("write the %s as JSON: %w", kind, err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(data, &u.Object); err != nil {
+		return nil, fmt.Errorf("write the %s as JSON: %w", kind, err)
+	}
+	u.SetAPIVersion(apiVersion)
+	u.SetKind(kind)
+	return u, nil
+}
+
+// Reason calls the handler for a reason.
+func Reason(reason setpoint.Reason) Option {
+	return func(n *notice) error {
+		n.Reason = reason
+		return nil
+	}
+}
+
+// Attempt says how often the call has failed already.
+func Attempt(attempt int) Option {
+	return func(n *notice) error {
+		n.Attempt = attempt
+		return nil
+	}
+}
+
+// Gone calls the handler for the event of the object's end.
+func Gone() Option {
+	return func(n *notice) error {
+		n.Gone, n.Reason = true, setpoint.Event
+		return nil
+	}
+}
+
+// Owned are objects that the object owns.
+func Owned(objects ...any) Option {
+	return func(n *notice) error {
+		for _, o := range objects {
+			if err := n.own(o); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func (n *notice) own(o any) error {
+	u, err := n.untyped(o)
+	if err != nil {
+		return err
+	}
+	data, err := u.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	entry := hook.Entry{Namespace: u.GetNamespace(), Name: u.GetName(), Object: data}
+	for i, group := range n.Notice.Owned {
+		if group.APIVersion == u.GetAPIVersion() && group.Kind == u.GetKind() {
+			n.Notice.Owned[i].Objects = append(group.Objects, entry)
+			return nil
+		}
+	}
+	n.Notice.Owned = append(n.Notice.Owned, hook.Group{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Objects: []hook.Entry{entry}})
+	return nil
+}
+
+// Was calls the handler for an update of an object that was like that before.
+func Was(old any) Option {
+	return func(n *notice) error {
+		u, err := n.untyped(old)
+		if err != nil {
+			return err
+		}
+		u.SetNamespace(n.Namespace)
+		u.SetName(n.Name)
+		u.SetUID(cmp.Or(u.GetUID(), uid))
+		n.Reason = setpoint.Update
+		if n.Old, err = u.MarshalJSON(); err != nil {
+			return err
+		}
+		n.Changes, err = changes(n.Old, n.Object)
+		return err
+	}
+}
