@@ -48,6 +48,7 @@ func shortNames() map[string]string {
 	return map[string]string{
 		"cc": "compositecontroller", "cctl": "compositecontroller", "spcc": "compositecontroller.setpoint.dev",
 		"dec": "decoratorcontroller", "decorators": "decoratorcontroller", "spdc": "decoratorcontroller.setpoint.dev",
+		"sphc": "handlercontroller.setpoint.dev",
 	}
 }
 

@@ -35,19 +35,23 @@ type Kind struct {
 	Resource object.Resource
 	// Name leads the names of its controllers in logs and metrics.
 	Name   string
-	read   func(*object.Object, Environment) (*declared, error)
 	manner manner
+	// compile makes the programs. That of kinds with hooks starts from what read
+	// reads.
+	compile func(Kind, context.Context, *object.Object, Environment) (*Compiled, error)
+	read    func(*object.Object, Environment) (*declared, error)
 }
 
 // Kinds are all of them: the one list the host watches by.
 func Kinds() []Kind {
-	return []Kind{setpointComposite(), setpointDecorator(), metacontrollerComposite(), metacontrollerDecorator()}
+	return []Kind{setpointComposite(), setpointDecorator(), setpointHandler(), metacontrollerComposite(), metacontrollerDecorator()}
 }
 
 // kindOf describes how a kind of controllers is served.
 func kindOf(group schema.GroupVersion, plural, kind string) Kind {
 	return Kind{
 		Name:     strings.ToLower(kind) + "." + group.Group,
+		compile:  Kind.compileHooks,
 		Resource: object.Resource{Group: group.Group, Version: group.Version, Plural: plural, Kind: kind, Status: true, Custom: true},
 	}
 }
@@ -151,6 +155,11 @@ func keeps(p *react.Program) bool {
 // Compile makes programs of a controller object. The error is a *Refusal when it
 // lies with the object, else the world's (the API server did not answer).
 func (k Kind) Compile(ctx context.Context, o *object.Object, env Environment) (*Compiled, error) {
+	return k.compile(k, ctx, o, env)
+}
+
+// compileHooks makes the programs of a controller that asks hooks what should be.
+func (k Kind) compileHooks(ctx context.Context, o *object.Object, env Environment) (*Compiled, error) {
 	d, err := k.read(o, env)
 	if err != nil {
 		return nil, err
@@ -170,12 +179,15 @@ func (k Kind) Compile(ctx context.Context, o *object.Object, env Environment) (*
 	}
 	return &Compiled{
 		Programs:      programs,
-		HookAddresses: d.hooks.addresses(),
-		Suspended:     d.suspended || plan.Annotation(o, setpoint.AnnotationPaused) == "true",
+		HookAddresses: d.hooks.all().addresses(),
+		Suspended:     d.suspended || paused(o),
 		Notes:         k.notes(d, programs),
 		Release:       c.release,
 	}, nil
 }
+
+// paused says that a user asks for a controller to be left alone for now.
+func paused(o *object.Object) bool { return plan.Annotation(o, setpoint.AnnotationPaused) == "true" }
 
 func (k Kind) form() hook.Form {
 	if k.manner.decorates {

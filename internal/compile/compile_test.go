@@ -83,8 +83,8 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// compiled is the program made of a manifest, as text.
-func compiled(t *testing.T, manifest []byte) string {
+// compileText compiles a manifest.
+func compileText(t *testing.T, manifest []byte) (Kind, *object.Object, *Compiled, error) {
 	t.Helper()
 	text, err := yaml.YAMLToJSON(manifest)
 	if err != nil {
@@ -96,6 +96,13 @@ func compiled(t *testing.T, manifest []byte) string {
 	}
 	kind := kindNamed(t, o)
 	c, err := kind.Compile(t.Context(), o, environment(t))
+	return kind, o, c, err
+}
+
+// compiled is the program made of a manifest, as text.
+func compiled(t *testing.T, manifest []byte) string {
+	t.Helper()
+	kind, o, c, err := compileText(t, manifest)
 	var refusal *Refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -104,6 +111,9 @@ func compiled(t *testing.T, manifest []byte) string {
 		return fmt.Sprintf("not now\n%s\n", err)
 	}
 	defer c.Release()
+	if kind.read == nil {
+		return describeReactions(c)
+	}
 	spec, err := kind.read(o, environment(t))
 	if err != nil {
 		t.Fatal(err)
@@ -138,11 +148,7 @@ func kindNamed(t *testing.T, o *object.Object) Kind {
 
 func describe(c *Compiled, d *declared) string {
 	var text strings.Builder
-	line := func(name string, value any) {
-		if !slices.Contains([]string{"", "[]", "false", "0s"}, fmt.Sprint(value)) {
-			fmt.Fprintf(&text, "%-17s %v\n", name, value)
-		}
-	}
+	line := lineOf(&text)
 	for _, p := range c.Programs {
 		line("parent", describeParent(p))
 	}
@@ -150,12 +156,26 @@ func describe(c *Compiled, d *declared) string {
 	for _, h := range d.hooks.all() {
 		line(strings.Split(h.field, ".")[2], describeHook(h))
 	}
+	describeRest(line, c)
+	return text.String()
+}
+
+// lineOf writes what there is to say by name.
+func lineOf(text *strings.Builder) func(name string, value any) {
+	return func(name string, value any) {
+		if !slices.Contains([]string{"", "[]", "false", "0s", "0"}, fmt.Sprint(value)) {
+			fmt.Fprintf(text, "%-17s %v\n", name, value)
+		}
+	}
+}
+
+// describeRest is what is said of a controller of any kind.
+func describeRest(line func(string, any), c *Compiled) {
 	line("hook addresses", c.HookAddresses)
 	line("suspended", c.Suspended)
 	for _, note := range c.Notes {
 		line("note", note)
 	}
-	return text.String()
 }
 
 func describeParent(p engine.Program) string {
@@ -227,7 +247,7 @@ func TestTheHookIsNotShownTheStatus(t *testing.T) {
 func TestKindsAreTold(t *testing.T) {
 	names := map[string]bool{}
 	for _, kind := range Kinds() {
-		if kind.Name == "" || names[kind.Name] || kind.read == nil || !kind.Resource.Status || kind.Resource.Namespaced {
+		if kind.Name == "" || names[kind.Name] || kind.compile == nil || !kind.Resource.Status || kind.Resource.Namespaced {
 			t.Errorf("%+v", kind.Resource)
 		}
 		names[kind.Name] = true

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -12,7 +13,8 @@ import (
 type Footprint struct {
 	// Finalizer is what its parents may carry.
 	Finalizer string
-	// Finalizes says that there is a finalize hook, so that they are to.
+	// Finalizes says that there is a finalize hook, or a handler that their deletion
+	// waits for, so that they are to.
 	Finalizes bool
 	// Parents are the resources of the parents.
 	Parents []Named
@@ -61,17 +63,24 @@ func (k Kind) Footprint(o *object.Object) Footprint {
 	type resource struct{ APIVersion, Resource string }
 	var declared struct {
 		Spec struct {
-			ParentResource resource
-			Resources      []resource
-			Hooks          struct {
+			ParentResource, Resource resource
+			Resources                []resource
+			Hooks                    struct {
 				Finalize struct{ Webhook json.RawMessage }
+			}
+			Handlers []struct {
+				Reasons  []string
+				Optional bool
 			}
 		}
 	}
 	_ = json.Unmarshal(o.JSON(), &declared) // What cannot be read was never acted upon.
 	spec := declared.Spec
 	f := Footprint{Finalizer: k.finalizer(o.Name()), Finalizes: len(spec.Hooks.Finalize.Webhook) > 0 && string(spec.Hooks.Finalize.Webhook) != "null"}
-	for _, r := range append(spec.Resources, spec.ParentResource) {
+	for _, h := range spec.Handlers {
+		f.Finalizes = f.Finalizes || !h.Optional && slices.Contains(h.Reasons, string(hook.ReasonDelete))
+	}
+	for _, r := range append(spec.Resources, spec.ParentResource, spec.Resource) {
 		if r.Resource != "" {
 			f.Parents = append(f.Parents, Named{r.APIVersion, r.Resource})
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/credential"
-	"github.com/setpoint-dev/setpoint/internal/engine"
 )
 
 // hooks are those of a controller. Sync is always there.
@@ -37,18 +36,21 @@ type endpoint struct {
 }
 
 // all are the hooks there are.
-func (h *hooks) all() []*hooked {
-	return slices.DeleteFunc([]*hooked{h.sync, h.finalize, h.customize}, func(one *hooked) bool { return one == nil })
+func (h *hooks) all() allHooked {
+	return slices.DeleteFunc(allHooked{h.sync, h.finalize, h.customize}, func(one *hooked) bool { return one == nil })
 }
 
+// allHooked are the hooks of a controller, whatever they are for.
+type allHooked []*hooked
+
 // addresses are the hosts and ports behind which the hooks are, each once.
-func (h *hooks) addresses() []string {
-	var all []string
-	for _, one := range h.all() {
-		all = append(all, addressOf(one.url))
+func (all allHooked) addresses() []string {
+	var some []string
+	for _, one := range all {
+		some = append(some, addressOf(one.url))
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	slices.Sort(some)
+	return slices.Compact(some)
 }
 
 // required says that a controller cannot do without its sync hook.
@@ -58,13 +60,13 @@ func required(field string) error {
 
 // settle gives each hook the settings of its endpoint, unless it has some of its
 // own, and checks them.
-func (h *hooks) settle(endpoints []endpoint) error {
+func (all allHooked) settle(endpoints []endpoint) error {
 	for _, e := range endpoints {
 		if err := e.settings.Validate(); err != nil {
 			return invalid("%s.%w", e.field, err)
 		}
 	}
-	for _, one := range h.all() {
+	for _, one := range all {
 		if err := one.settings.Validate(); err != nil {
 			return invalid("%s.%w", one.field, err)
 		}
@@ -128,75 +130,4 @@ func serviceURL(protocol, name, namespace string, port int32, path string) strin
 		host = net.JoinHostPort(host, strconv.Itoa(int(port)))
 	}
 	return protocol + "://" + host + path
-}
-
-// connection makes the webhooks of one controller.
-type connection struct {
-	name string
-	form hook.Form
-	env  Environment
-	// ends lets go of what was opened.
-	ends []func()
-}
-
-// connect gives the programs their hooks.
-func (c *connection) connect(h *hooks, programs []engine.Program) error {
-	made := map[*hooked]*webhook.Webhook{}
-	for _, one := range h.all() {
-		hooked, err := c.open(one)
-		if err != nil {
-			c.release()
-			return invalid("%s: %w", one.field, err)
-		}
-		made[one] = hooked
-	}
-	for i := range programs {
-		p := &programs[i]
-		p.Sync = made[h.sync]
-		if h.finalize != nil {
-			p.Finalize = made[h.finalize]
-		}
-		if h.customize != nil {
-			p.Customize, p.Scope.Version = made[h.customize], h.customize.version
-		}
-	}
-	return nil
-}
-
-func (c *connection) open(h *hooked) (*webhook.Webhook, error) {
-	config := webhook.Config{
-		URL:         h.url,
-		Wire:        hook.Wire{Version: h.version, Form: c.form, Decoding: h.decoding},
-		Timeout:     h.timeout,
-		ETag:        h.etag,
-		Concurrency: c.env.Workers,
-		UserAgent:   c.env.UserAgent,
-		Dial:        c.env.Dial,
-	}
-	if c.env.Called != nil {
-		config.Observe = func(e webhook.Exchange) { c.env.Called(c.name, e) }
-	}
-	if !h.settings.IsZero() {
-		source := credential.Open(c.env.Store, h.settings, c.renewed)
-		config.Credentials = source.Current
-		c.ends = append(c.ends, source.Close)
-	}
-	opened, err := webhook.New(config)
-	if err != nil {
-		return nil, err
-	}
-	c.ends = append(c.ends, opened.Close)
-	return opened, nil
-}
-
-func (c *connection) renewed() {
-	if c.env.Renewed != nil {
-		c.env.Renewed(c.name)
-	}
-}
-
-func (c *connection) release() {
-	for _, end := range c.ends {
-		end()
-	}
 }

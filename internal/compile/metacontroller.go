@@ -52,7 +52,7 @@ func readMetacontrollerHooks(sync, finalize, customize *api.Hook, configs []api.
 	for i := range configs {
 		endpoints[i] = endpoint{index("spec.endpointConfigs", i), configs[i].Host, settingsOf(configs[i].ConnectionSettings)}
 	}
-	if err := h.settle(endpoints); err != nil {
+	if err := h.all().settle(endpoints); err != nil {
 		return hooks{}, err
 	}
 	return h, nil

@@ -4,11 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 )
 
 const (
 	// maxQualified is the longest name the API takes behind the slash of a
-	// finalizer.
+	// finalizer, or of an annotation.
 	maxQualified = 63
 	// maxManager is the longest name of a field manager.
 	maxManager = 128
@@ -19,6 +21,12 @@ const (
 func (k Kind) finalizer(name string) string {
 	domain, kind, _ := strings.Cut(k.manner.finalizers, "/")
 	return domain + "/" + shortened(kind+name, maxQualified)
+}
+
+// record is the annotation in which objects keep what the handlers of a
+// controller have dealt with.
+func record(name string) string {
+	return setpoint.GroupVersion.Group + "/" + shortened("handled-by-"+name, maxQualified)
 }
 
 // manager is the field manager of a controller. All controllers of

@@ -39,29 +39,37 @@ func readSetpointHooks(declared api.Hooks, configs []api.EndpointConfig) (hooks,
 			*one.into = readSetpointHook(field, one.declared)
 		}
 	}
-	endpoints := make([]endpoint, len(configs))
-	for i := range configs {
-		endpoints[i] = endpoint{index("spec.endpointConfigs", i), configs[i].Host, settingsOf(&configs[i].ConnectionSettings)}
-	}
-	if err := h.settle(endpoints); err != nil {
+	if err := h.all().settle(setpointEndpoints(configs)); err != nil {
 		return hooks{}, err
 	}
 	return h, nil
 }
 
+func setpointEndpoints(configs []api.EndpointConfig) []endpoint {
+	endpoints := make([]endpoint, len(configs))
+	for i := range configs {
+		endpoints[i] = endpoint{index("spec.endpointConfigs", i), configs[i].Host, settingsOf(&configs[i].ConnectionSettings)}
+	}
+	return endpoints
+}
+
 func readSetpointHook(field string, declared *api.Hook) *hooked {
-	w := declared.Webhook
+	h := readSetpointWebhook(field, declared.Webhook)
+	h.version = hook.V2
+	if cmp.Or(declared.Version, api.DefaultHookVersion) == api.HookV1 {
+		h.version = hook.V1
+	}
+	return h
+}
+
+func readSetpointWebhook(field string, w *api.Webhook) *hooked {
 	h := &hooked{
 		field:    field,
-		version:  hook.V2,
 		decoding: hook.Strict,
 		url:      w.URL,
 		timeout:  cmp.Or(w.Timeout.Duration, api.DefaultTimeout),
 		etag:     webhook.ETag{Enabled: w.ETag.Enabled, Timeout: time.Duration(w.ETag.CacheTimeoutSeconds) * time.Second},
 		settings: settingsOf(&w.ConnectionSettings),
-	}
-	if cmp.Or(declared.Version, api.DefaultHookVersion) == api.HookV1 {
-		h.version = hook.V1
 	}
 	if cmp.Or(w.Decoding, api.DefaultDecoding) == api.DecodingLoose {
 		h.decoding = hook.Loose

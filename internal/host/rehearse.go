@@ -48,6 +48,10 @@ func (h *Host) Rehearse(ctx context.Context, declared *object.Object, namespace 
 	if err != nil {
 		return nil, err
 	}
+	if len(compiled.Programs) == 0 {
+		compiled.Release()
+		return nil, fmt.Errorf("a %s has no plan: its handlers are told what has happened, and nothing has", declared.Kind())
+	}
 	r := &Rehearsal{Compiled: compiled, host: h, writer: h.dryWriter()}
 	tools := engine.Tools{Store: h.store, Writer: r.writer, Observer: silent{}, Log: h.log, Resolve: h.resolve, Namespace: namespace}
 	for _, program := range compiled.Programs {

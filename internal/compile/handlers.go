@@ -1,0 +1,116 @@
+package compile
+
+import (
+	"cmp"
+	"slices"
+
+	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/calendar"
+	"github.com/setpoint-dev/setpoint/internal/react"
+)
+
+// handler is one handler, and where it is told.
+type handler struct {
+	react.Handler
+
+	hooked *hooked
+}
+
+// hooksOf are where the handlers are told.
+func hooksOf(handlers []handler) allHooked {
+	var all allHooked
+	for _, h := range handlers {
+		all = append(all, h.hooked)
+	}
+	return all
+}
+
+func readHandlers(spec *api.HandlerControllerSpec) ([]handler, error) {
+	var all []handler
+	for i := range spec.Handlers {
+		field := index("spec.handlers", i)
+		read, err := readHandler(field, &spec.Handlers[i])
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(read.On, hook.ReasonDrift) && len(spec.Owns) == 0 {
+			return nil, invalid("%s.reasons: drift is that of the kinds in spec.owns, and there are none", field)
+		}
+		all = append(all, read)
+	}
+	if len(all) == 0 {
+		return nil, invalid("spec.handlers: required")
+	}
+	return all, hooksOf(all).settle(setpointEndpoints(spec.EndpointConfigs))
+}
+
+func readHandler(field string, declared *api.Handler) (handler, error) {
+	h := react.Handler{
+		Name:       declared.Name,
+		Every:      declared.Every.Duration.Duration,
+		Idle:       declared.Idle.Duration.Duration,
+		Jitter:     declared.Jitter.Duration.Duration,
+		Retries:    retries(declared.Retries),
+		Within:     declared.Within.Duration.Duration,
+		Backoff:    cmp.Or(declared.Backoff.Initial.Duration.Duration, api.DefaultBackoffInitial),
+		MaxBackoff: cmp.Or(declared.Backoff.Max.Duration.Duration, api.DefaultBackoffMax),
+		Optional:   declared.Optional,
+	}
+	for _, reason := range declared.Reasons {
+		h.On = append(h.On, hook.Reason(reason))
+	}
+	for i, text := range declared.Fields {
+		path, err := readFieldPath(text)
+		if err != nil {
+			return handler{}, invalid("%s: %w", index(field+".fields", i), err)
+		}
+		h.Fields = append(h.Fields, path)
+	}
+	if declared.Schedule != "" {
+		schedule, err := calendar.Parse(declared.Schedule)
+		if err != nil {
+			return handler{}, invalid("%s.schedule: %w", field, err)
+		}
+		h.Schedule = schedule
+	}
+	hooked, err := readHandlersWebhook(field, declared.Webhook)
+	if err != nil {
+		return handler{}, err
+	}
+	return handler{h, hooked}, checkTimes(field, &h)
+}
+
+func readHandlersWebhook(field string, declared *api.Webhook) (*hooked, error) {
+	field += ".webhook"
+	switch {
+	case declared == nil:
+		return nil, invalid("%s: required", field)
+	case declared.ETag.Enabled:
+		return nil, invalid("%s.etag: is for hooks that answer what should be; an answer to what has happened cannot be used again", field)
+	}
+	return readSetpointWebhook(field, declared), nil
+}
+
+// checkTimes refuses a handler that would never be told, or by two clocks.
+func checkTimes(field string, h *react.Handler) error {
+	switch {
+	case len(h.On) == 0 && h.Every == 0 && h.Schedule == nil:
+		return invalid("%s: say when it is told: by reasons, every or schedule", field)
+	case h.Every != 0 && h.Schedule != nil:
+		return invalid("%s: set at most one of every and schedule", field)
+	}
+	return nil
+}
+
+// retries turns a limit, of which zero is one, into that of a program, where zero
+// is none.
+func retries(declared *int32) int {
+	switch {
+	case declared == nil:
+		return 0
+	case *declared == 0:
+		return -1
+	}
+	return int(*declared)
+}

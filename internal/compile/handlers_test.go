@@ -1,0 +1,120 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/react"
+)
+
+// describeReactions is what a controller with handlers compiles to, as text.
+func describeReactions(c *Compiled) string {
+	var text strings.Builder
+	line := lineOf(&text)
+	for _, p := range c.Reactions {
+		line("handled", p.Resource)
+		line("labels", p.Labels)
+		line("fields", p.Fields)
+		line("matches", p.Matches != nil)
+		line("namespaces", p.Namespaces)
+		for _, owned := range p.Owns {
+			line("owns", owned)
+		}
+		for _, w := range p.Writes {
+			line(map[bool]string{true: "may apply", false: "may delete"}[w.Apply], strings.TrimSpace(fmt.Sprint(w.Resource, " ", w.Namespace, " ", w.Labels)))
+		}
+		line("name", p.Name)
+		line("record", p.Record)
+		line("finalizer", p.Finalizer)
+		line("manager", p.Manager)
+		line("workers", p.Workers)
+		for _, h := range p.Handlers {
+			line("handler", describeHandler(h))
+		}
+	}
+	describeRest(line, c)
+	return text.String()
+}
+
+func describeHandler(h react.Handler) string {
+	text := fmt.Sprint(h.Name, " on ", h.On)
+	say := func(name string, value any) {
+		if !slices.Contains([]string{"[]", "0s", "0", "false"}, fmt.Sprint(value)) {
+			text += fmt.Sprint(", ", name, " ", value)
+		}
+	}
+	say("of", h.Fields)
+	say("every", h.Every)
+	if h.Schedule != nil {
+		say("first after 2026-01-01", h.Schedule.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).UTC().Format(time.RFC3339))
+	}
+	say("idle", h.Idle)
+	say("jitter", h.Jitter)
+	say("retries", h.Retries)
+	say("within", h.Within)
+	say("backoff", fmt.Sprint(h.Backoff, " to ", h.MaxBackoff))
+	say("optional", h.Optional)
+	return text
+}
+
+func TestFieldPaths(t *testing.T) {
+	for text, want := range map[string]string{
+		"spec":                                   "spec",
+		"spec.currency":                          "spec|currency",
+		`data["config.cfg"]`:                     "data|config.cfg",
+		`['odd.name'].x["y.z"].w`:                "odd.name|x|y.z|w",
+		`metadata.annotations["a.b/c"]`:          "metadata|annotations|a.b/c",
+		"metadata.labels":                        "metadata|labels",
+		"status.phase":                           "status|phase",
+		"":                                       "is empty",
+		"spec..x":                                "a name is missing",
+		"spec.":                                  "a name is missing",
+		".spec":                                  "a name is missing",
+		"spec.containers[0].image":               "a list is watched as a whole",
+		`data["config.cfg`:                       "a bracket is not closed",
+		`data[""]`:                               "a bracket is not closed, or empty",
+		`data["a"]b`:                             `"b" follows a bracket`,
+		"metadata":                               "changes with every write",
+		"metadata.resourceVersion":               "changes with every write",
+		"metadata.labels.example.com/a":          `leads into a text; a name with dots is written as metadata.labels["example.com/note"]`,
+		"kind":                                   "does not change",
+		"metadata.annotations.a b":               "metadata|annotations|a b",
+		`data["quoted ] inside"]["another.one"]`: "data|quoted ] inside|another.one",
+	} {
+		path, err := readFieldPath(text)
+		if got := strings.Join(path, "|"); err == nil && got != want || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %s, %v, want %s", text, got, err, want)
+		}
+	}
+}
+
+func TestMatchingAnnotations(t *testing.T) {
+	o, err := object.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","annotations":{"x.y/match":"app=frontend, tier"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := object.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, c, err := compileText(t, []byte(`
+apiVersion: setpoint.dev/v1alpha1
+kind: HandlerController
+metadata: {name: a}
+spec:
+  resource: {apiVersion: v1, resource: configmaps, annotationSelector: {matchAnnotations: {x.y/match: "app=frontend, tier"}}}
+  handlers: [{name: a, reasons: [create], webhook: {url: "http://hook.example/"}}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Release()
+	p := c.Reactions[0]
+	if !p.Matches(o) || p.Matches(plain) {
+		t.Errorf("matches %v, without annotations %v", p.Matches(o), p.Matches(plain))
+	}
+}

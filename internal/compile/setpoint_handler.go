@@ -1,0 +1,181 @@
+package compile
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/react"
+)
+
+// setpointHandler is the HandlerController of our own group.
+func setpointHandler() Kind {
+	k := kindOf(api.GroupVersion, api.HandlerControllerResource, api.HandlerControllerKind)
+	k.manner, k.compile = setpointManner("handlercontroller"), Kind.compileHandlers
+	return k
+}
+
+// compileHandlers makes the program of a controller that tells handlers what has
+// happened.
+func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environment) (*Compiled, error) {
+	var controller api.HandlerController
+	if err := readSpec(o, &controller); err != nil {
+		return nil, err
+	}
+	spec := &controller.Spec
+	handlers, err := readHandlers(spec)
+	if err != nil {
+		return nil, err
+	}
+	snapshot, err := o.With(nil, "status")
+	if err != nil {
+		return nil, err
+	}
+	p := react.Program{
+		Name:      k.Name + "/" + o.Name(),
+		Object:    snapshot.JSON(),
+		Record:    record(o.Name()),
+		Finalizer: k.finalizer(o.Name()),
+		Manager:   k.manager(o.Name(), env),
+		Workers:   env.Workers,
+	}
+	if err := resolveHandled(ctx, env, spec, &p); err != nil {
+		return nil, err
+	}
+	c := &connection{name: p.Name, env: env}
+	for i := range handlers {
+		told, err := c.open(handlers[i].hooked)
+		if err != nil {
+			c.release()
+			return nil, err
+		}
+		handlers[i].Do = told
+		p.Handlers = append(p.Handlers, handlers[i].Handler)
+	}
+	return &Compiled{
+		Reactions:     []react.Program{p},
+		HookAddresses: hooksOf(handlers).addresses(),
+		Suspended:     spec.Suspend || paused(o),
+		Release:       c.release,
+	}, nil
+}
+
+// resolveHandled finds the kinds that a controller handles and writes, and reads
+// which of their objects are meant.
+func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerControllerSpec, p *react.Program) error {
+	const field = "spec.resource"
+	handled := spec.Resource
+	resource, err := find(ctx, env, named{field, handled.APIVersion, handled.Resource})
+	if err != nil {
+		return err
+	}
+	if len(handled.Namespaces) > 0 && !resource.Namespaced {
+		return invalid("%s.namespaces: %s are cluster-scoped; leave it out", field, resource)
+	}
+	p.Resource, p.Namespaces = resource, handled.Namespaces
+	if p.Labels, err = labelsText(field, handled.LabelSelector); err != nil {
+		return err
+	}
+	if p.Fields, err = fieldsText(field, handled.FieldSelector); err != nil {
+		return err
+	}
+	if p.Matches, err = matching(field, handled.AnnotationSelector); err != nil {
+		return err
+	}
+	if err := resolveOwned(ctx, env, spec.Owns, p); err != nil {
+		return err
+	}
+	for _, list := range []struct {
+		name  string
+		rules []api.WriteRule
+		verb  react.Write
+	}{
+		{"spec.mayApply", spec.MayApply, react.Write{Apply: true}},
+		{"spec.mayDelete", spec.MayDelete, react.Write{Delete: true}},
+	} {
+		for i, rule := range list.rules {
+			write, err := resolveWrite(ctx, env, index(list.name, i), rule)
+			if err != nil {
+				return err
+			}
+			write.Apply, write.Delete = list.verb.Apply, list.verb.Delete
+			p.Writes = append(p.Writes, write)
+		}
+	}
+	return nil
+}
+
+// resolveOwned finds the kinds of what is made for the handled objects.
+func resolveOwned(ctx context.Context, env Environment, owns []api.ResourceRule, p *react.Program) error {
+	for i, rule := range owns {
+		field := index("spec.owns", i)
+		resource, err := find(ctx, env, named{field, rule.APIVersion, rule.Resource})
+		if err != nil {
+			return err
+		}
+		if p.Resource.Namespaced && !resource.Namespaced {
+			return invalid("%s: %s are cluster-scoped and cannot belong to the namespaced %s; list them in mayApply, and answer them unowned", field, resource, p.Resource)
+		}
+		for _, other := range p.Owns {
+			if other.GroupKind() == resource.GroupKind() {
+				return invalid("%s: the kind %s is listed before", field, resource.Kind)
+			}
+		}
+		p.Owns = append(p.Owns, resource)
+	}
+	return nil
+}
+
+func resolveWrite(ctx context.Context, env Environment, field string, rule api.WriteRule) (react.Write, error) {
+	resource, err := find(ctx, env, named{field, rule.APIVersion, rule.Resource})
+	if err != nil {
+		return react.Write{}, err
+	}
+	if rule.Namespace != "" && !resource.Namespaced {
+		return react.Write{}, invalid("%s.namespace: %s are cluster-scoped; leave it out", field, resource)
+	}
+	text, err := labelsText(field, rule.LabelSelector)
+	return react.Write{Resource: resource, Namespace: rule.Namespace, Labels: text}, err
+}
+
+// labelsText is a selector as the API server takes it.
+func labelsText(field string, selector *metav1.LabelSelector) (string, error) {
+	read, err := metav1.LabelSelectorAsSelector(cmp.Or(selector, &metav1.LabelSelector{}))
+	if err != nil {
+		return "", invalid("%s.labelSelector: %w", field, err)
+	}
+	return read.String(), nil
+}
+
+func fieldsText(field, text string) (string, error) {
+	read, err := fields.ParseSelector(text)
+	if err != nil {
+		return "", invalid("%s.fieldSelector: %w; an example is metadata.name=NAME", field, err)
+	}
+	return read.String(), nil
+}
+
+// matching is what the API server cannot select by; nil where that is nothing.
+func matching(field string, declared *api.AnnotationSelector) (func(*object.Object) bool, error) {
+	if declared == nil {
+		return nil, nil //nolint:nilnil // No selector selects all.
+	}
+	by := annotationSelector{declared.MatchAnnotations, declared.MatchExpressions}
+	selector, err := by.selector()
+	if err != nil {
+		return nil, invalid("%s.annotationSelector: %w", field, err)
+	}
+	return func(o *object.Object) bool { return selector.Matches(annotationsOf(o)) }, nil
+}
+
+func annotationsOf(o *object.Object) labels.Set {
+	var all labels.Set
+	_ = json.Unmarshal(o.Field("metadata", "annotations"), &all) // An object without any has none that match.
+	return all
+}
