@@ -182,8 +182,8 @@ type Handler struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="every is at least 1s"
 	Every Span `json:"every,omitzero"`
 
-	// schedule tells it by the calendar: a cron expression of five fields (minute, hour, day of the
-	// month, month, day of the week), or @hourly, @daily, @weekly, @monthly, @yearly. In UTC, unless
+	// schedule tells it by the calendar: a cron expression of five fields (minute, hour, day, month,
+	// weekday), or @hourly, @daily, @weekly, @monthly, @yearly. In UTC, unless
 	// TZ=Area/City comes before it.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
