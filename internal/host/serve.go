@@ -86,8 +86,8 @@ func answer(w http.ResponseWriter, problem error) {
 	fmt.Fprintln(w, "ok")
 }
 
-// unready says why the host is not ready: a cache that is not synced, or a
-// lease that it is not allowed to take.
+// unready says why the host is not ready: a cache that is not synced, a lease that
+// it is not allowed to take, or a controller of its own that cannot run.
 func (h *Host) unready() error {
 	if h.lock != nil && !h.office.leads() && h.lock.trouble() != nil {
 		return h.lock.trouble()
@@ -97,5 +97,8 @@ func (h *Host) unready() error {
 	default:
 		return errors.New("starting")
 	}
-	return h.fleet.unsynced()
+	if err := h.fleet.unsynced(); err != nil {
+		return err
+	}
+	return h.fleet.ownTrouble()
 }

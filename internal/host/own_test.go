@@ -1,0 +1,317 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authorization "k8s.io/api/authorization/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/store"
+)
+
+// town is an API server that may serve shops, and knows of their CRD.
+type town struct {
+	mu sync.Mutex
+	// crd is the CRD that is stored; empty for none.
+	crd string
+	// denied is a verb that is not allowed.
+	denied string
+	// watchers are told what becomes of the CRD.
+	watchers []chan string
+	applied  int
+}
+
+const (
+	shopsCRD      = "shops.example.org"
+	shopsCRDPath  = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + shopsCRD
+	shopsResource = `{"resources":[{"name":"shops","kind":"Shop","namespaced":true},{"name":"shops/status","kind":"Shop","namespaced":true}]}`
+)
+
+func (s *town) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch r.URL.Path {
+	case "/apis/example.org/v1":
+		s.answer(w, shopsResource)
+	case shopsCRDPath:
+		if r.Method == http.MethodPatch {
+			s.apply(r)
+		}
+		s.answer(w, s.stored())
+	case "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
+		s.review(w, r)
+	default:
+		s.list(w, r)
+	}
+}
+
+func (s *town) stored() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.crd
+}
+
+// answer answers if there is a CRD.
+func (s *town) answer(w http.ResponseWriter, text string) {
+	if s.stored() == "" {
+		w.WriteHeader(http.StatusNotFound)
+		text = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
+	}
+	_, _ = io.WriteString(w, text)
+}
+
+// apply takes a CRD as it comes and tells the watchers. It is established at once.
+func (s *town) apply(r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	var o map[string]any
+	if yaml.Unmarshal(body, &o) != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.applied++
+	o["metadata"] = map[string]any{"name": shopsCRD, "uid": "1", "resourceVersion": fmt.Sprint(10 + s.applied)}
+	o["status"] = map[string]any{"storedVersions": []string{"v1"}, "conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
+	text, _ := json.Marshal(o)
+	s.crd = string(text)
+	for _, watcher := range s.watchers {
+		watcher <- `{"type":"ADDED","object":` + s.crd + "}\n"
+	}
+}
+
+func (s *town) review(w http.ResponseWriter, r *http.Request) {
+	var review authorization.SelfSubjectAccessReview
+	_ = json.NewDecoder(r.Body).Decode(&review) // What cannot be read is allowed.
+	s.mu.Lock()
+	review.Status.Allowed = review.Spec.ResourceAttributes.Verb != s.denied
+	s.mu.Unlock()
+	_ = json.NewEncoder(w).Encode(review)
+}
+
+// list lists nothing, and watches the CRD.
+func (s *town) list(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	switch {
+	case query.Get("sendInitialEvents") != "":
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		return
+	case query.Get("watch") == "":
+		_, _ = io.WriteString(w, `{"metadata":{"resourceVersion":"1"},"items":[]}`)
+		return
+	}
+	events := make(chan string, 9)
+	if query.Get("fieldSelector") == "metadata.name="+shopsCRD {
+		s.mu.Lock()
+		s.watchers = append(s.watchers, events)
+		s.mu.Unlock()
+	}
+	w.(http.Flusher).Flush()
+	for {
+		select {
+		case event := <-events:
+			_, _ = io.WriteString(w, event)
+			w.(http.Flusher).Flush()
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (s *town) deny(verb string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.denied = verb
+}
+
+// keeper is a controller of shops.
+func keeper(name string) Own {
+	sync := hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) { return &hook.Response{}, nil })
+	return Own{Name: name, Compile: func(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
+		shops, err := env.ResolveKind(ctx, "example.org/v1", "Shop")
+		if err != nil {
+			return nil, fmt.Errorf("keep shops: %w", err)
+		}
+		return &compile.Compiled{Programs: []engine.Program{{Name: name, Parent: shops, Sync: sync, Workers: 1}}}, nil
+	}}
+}
+
+const shopsDefinition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: shops.example.org}
+spec:
+  group: example.org
+  scope: Namespaced
+  names: {kind: Shop, plural: shops}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {a: {type: string}}}}}
+`
+
+// opened runs a Host in a town until the test ends.
+func opened(t *testing.T, s *town, o Options) *Host {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	o.Config, o.Log = &rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler)
+	h, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- h.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// readyz is what /readyz answers.
+func readyz(h *Host) string {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	return strings.TrimSpace(w.Body.String())
+}
+
+// until waits for something that comes soon.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	limit := time.After(20 * time.Second)
+	for !is() {
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-limit:
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// A kind that is not served yet holds nothing up, and is found when it is.
+func TestOwnControllersWaitForTheirKinds(t *testing.T) {
+	s := &town{}
+	h := opened(t, s, Options{Own: []Own{keeper("keeper")}})
+	<-h.Ready()
+	until(t, "ready", func() bool { return readyz(h) == "ok" })
+	if running := len(h.fleet.atWork()); running != 0 {
+		t.Errorf("%d run", running)
+	}
+	until(t, "the watch of the CRD", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.watchers) > 0 })
+	s.apply(httptest.NewRequest(http.MethodPatch, shopsCRDPath, strings.NewReader(shopsDefinition)))
+	until(t, "the controller", func() bool { return len(h.fleet.atWork()) == 1 })
+	until(t, "ready again", func() bool { return readyz(h) == "ok" })
+	until(t, "the figure", func() bool { return h.fleet.readiness(h.fleet.health())["keeper"] == 1 })
+}
+
+// One that has waited for long is looked at at once when a CRD changes, and often
+// from then on.
+func TestAChangedDefinitionEndsTheWait(t *testing.T) {
+	f := newFleet(&Host{log: slog.New(slog.DiscardHandler), options: Options{Own: []Own{keeper("keeper")}}})
+	key := ownKey("keeper")
+	f.settle(t.Context(), key, state{refusal: &compile.Refusal{Reason: setpoint.ReasonResourceNotFound, Err: errors.New("no")}}, nil)
+	fail := func() time.Duration {
+		item, _ := f.queue.Next(t.Context())
+		return f.queue.Done(item.Key, queue.Retry())
+	}
+	f.queue.Add(key, queue.Cause{Kind: queue.Start})
+	first := fail()
+	for range 5 {
+		f.queue.Add(key, queue.Cause{Kind: queue.ChildChanged})
+		_ = fail()
+	}
+	f.ownDefinitionChanged(store.Event{New: controllerObject(t, `{"name":"shops.example.org"}`)})
+	if f.queue.Len() != 1 {
+		t.Error("not looked at")
+	} else if again := fail(); again > 2*first {
+		t.Errorf("looked at again in %s, not in %s", again, first)
+	}
+}
+
+// What somebody has to mend is said, and when it is mended, the controller starts.
+func TestOwnControllersSayWhatTheyLack(t *testing.T) {
+	s := &town{denied: "list"}
+	h := opened(t, s, Options{Own: []Own{keeper("keeper")}, Definitions: [][]byte{[]byte(shopsDefinition)}})
+	const want = "keeper: Setpoint lacks the permission to list shops.example.org/v1; grant it in all namespaces, and the controller starts by itself"
+	until(t, "what is lacking", func() bool { return readyz(h) == want })
+	if got := h.fleet.readiness(h.fleet.health()); got["keeper"] != 0 {
+		t.Error(got)
+	}
+	s.deny("")
+	until(t, "ready", func() bool { return readyz(h) == "ok" })
+}
+
+// Two that would undo each other's work do not both run: the one that is listed
+// first does.
+func TestOwnControllersAreNoRivals(t *testing.T) {
+	h := opened(t, &town{}, Options{Own: []Own{keeper("one"), keeper("another")}, Definitions: [][]byte{[]byte(shopsDefinition)}})
+	const want = "another: one is already the controller of shops.example.org/v1; "
+	until(t, "the refusal", func() bool { return strings.HasPrefix(readyz(h), want) })
+	if running := h.fleet.atWork(); len(running) != 1 || running[0].Name() != "one" {
+		t.Errorf("%d run", len(running))
+	}
+}
+
+func TestOwnControllersAreChecked(t *testing.T) {
+	for want, own := range map[string][]Own{
+		"lacks a name":             {{Compile: keeper("x").Compile}},
+		"lacks a name, or a way":   {{Name: "x"}},
+		`are called "keeper"`:      {keeper("keeper"), keeper("keeper")},
+		"the definitions of the p": {keeper("keeper")},
+	} {
+		_, err := New(Options{Config: &rest.Config{Host: "http://127.0.0.1:1"}, Own: own, Definitions: [][]byte{[]byte("kind: Pod")}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// An upgrade that could break what is stored is refused, before anything is
+// written, unless it is allowed.
+func TestUpgradesOfDefinitions(t *testing.T) {
+	upgrade := strings.Replace(shopsDefinition, "a: {type: string}", "b: {type: string}", 1)
+	s := &town{}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	install := func(text string, breaking bool) error {
+		h, err := New(Options{
+			Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler), SkipCRDs: true,
+			Definitions: [][]byte{[]byte(text)}, BreakingDefinitions: breaking,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Shut()
+		return h.installCRDs(t.Context())
+	}
+	for range 2 {
+		if err := install(shopsDefinition, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = "install CRD shops.example.org: the upgrade is refused, because it could break objects that are stored, and those who use them: " +
+		"v1: a: is removed; add a version instead, or allow breaking changes"
+	if err := install(upgrade, false); err == nil || err.Error() != want || s.applied != 2 {
+		t.Errorf("applied %d times: %v", s.applied, err)
+	}
+	if err := install(upgrade, true); err != nil || s.applied != 3 {
+		t.Errorf("applied %d times: %v", s.applied, err)
+	}
+}
