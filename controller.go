@@ -3,6 +3,7 @@ package setpoint
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -21,6 +22,8 @@ type controller struct {
 	labels, fields string
 	namespaces     []string
 	workers        int
+	// within are the namespaces of a run.
+	within []string
 	// owns, applies and deletes are kinds of objects, as they were declared.
 	owns, applies, deletes []kind
 	// pending are declarations that wait for the app's kinds to be known.
@@ -126,4 +129,21 @@ func (c *controller) check() []error {
 		say("Name: %s is longer than %d characters", c.mark(), most)
 	}
 	return problems
+}
+
+// confine limits a run to namespaces; to all if there is none.
+func (c *controller) confine(namespaces []string) error {
+	c.within = slices.Clone(c.namespaces)
+	switch {
+	case len(namespaces) == 0:
+		return nil
+	case len(c.within) == 0:
+		c.within = namespaces
+		return nil
+	}
+	c.within = slices.DeleteFunc(c.within, func(one string) bool { return !slices.Contains(namespaces, one) })
+	if len(c.within) == 0 {
+		return fmt.Errorf("%s: is limited to the namespaces %v, of which none is among those of this run, %v", c.name(), c.namespaces, namespaces)
+	}
+	return nil
 }

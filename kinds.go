@@ -111,12 +111,17 @@ type definition struct {
 	Kind string
 	Spec struct {
 		Group    string
+		Scope    string
 		Names    struct{ Kind, Plural string }
-		Versions []struct {
-			Name            string
-			Served, Storage bool
-		}
+		Versions []version
 	}
+}
+
+// version is one version of a definition.
+type version struct {
+	Name            string
+	Served, Storage bool
+	Subresources    struct{ Status *struct{} }
 }
 
 func (d *definitions) add(text []byte) error {

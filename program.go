@@ -2,10 +2,8 @@ package setpoint
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/host"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -22,7 +20,7 @@ func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*co
 	}
 	program := react.Program{
 		Name: h.c.name(), Resource: found.resource, Labels: h.c.labels, Fields: h.c.fields,
-		Namespaces: h.c.namespaces, Owns: found.owns, Writes: found.writes,
+		Namespaces: h.c.within, Owns: found.owns, Writes: found.writes,
 		Record: h.c.record(), Finalizer: h.c.finalizer(), Manager: h.c.manager(), Workers: h.c.workers,
 	}
 	if program.Workers == 0 {
@@ -66,9 +64,6 @@ func (c *controller) find(ctx context.Context, env compile.Environment) (found, 
 
 func resolve(ctx context.Context, env compile.Environment, k kind) (object.Resource, error) {
 	resource, err := env.ResolveKind(ctx, k.apiVersion, k.kind)
-	if errors.Is(err, compile.ErrNotServed) {
-		return resource, &compile.Refusal{Reason: api.ReasonResourceNotFound, Err: fmt.Errorf("%s: %w", k, compile.ErrNotServed)}
-	}
 	if err != nil {
 		return resource, fmt.Errorf("look up %s: %w", k, err)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/host"
 )
 
 var update = flag.Bool("update", false, "write docs/flags.md anew")
@@ -166,7 +168,7 @@ func TestFormerFlagsAreChecked(t *testing.T) {
 func TestEveryFlagIsHeard(t *testing.T) {
 	values := map[string]string{"crds": "skip", "leader-elect": "true", "apply-strategy": "server-side", "profiling": "true"}
 	told := func(args ...string) string {
-		o := parsed(t, args...).options(reached{Config: &rest.Config{}})
+		o := parsed(t, args...).options(host.Cluster{Config: &rest.Config{}})
 		return fmt.Sprintf("%+v", o)
 	}
 	elsewhere := []string{"kubeconfig", "context", "log-format", "log-level", "help"}
@@ -200,7 +202,7 @@ func TestLeadersAreElectedInsideACluster(t *testing.T) {
 		{[]string{"--leader-elect=false"}, true, false},
 		{[]string{"--leader-elect"}, false, true},
 	} {
-		o := parsed(t, c.args...).options(reached{Config: &rest.Config{}, inside: c.inside})
+		o := parsed(t, c.args...).options(host.Cluster{Config: &rest.Config{}, Inside: c.inside})
 		if o.LeaderElection.Enabled != c.want {
 			t.Errorf("%q, inside %v: %v", c.args, c.inside, o.LeaderElection.Enabled)
 		}
@@ -209,10 +211,10 @@ func TestLeadersAreElectedInsideACluster(t *testing.T) {
 
 func TestNamespaceOfThePod(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "mine")
-	if o := parsed(t).options(reached{Config: &rest.Config{}}); o.Namespace != "mine" {
+	if o := parsed(t).options(host.Cluster{Config: &rest.Config{}}); o.Namespace != "mine" {
 		t.Error(o.Namespace)
 	}
-	if o := parsed(t, "--namespace=other").options(reached{Config: &rest.Config{}}); o.Namespace != "other" {
+	if o := parsed(t, "--namespace=other").options(host.Cluster{Config: &rest.Config{}}); o.Namespace != "other" {
 		t.Error(o.Namespace)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"io"
 	"log/slog"
 
-	"k8s.io/klog/v2"
+	"github.com/setpoint-dev/setpoint/internal/host"
 )
 
 // newLog makes the logger of this process. client-go logs through klog; both
@@ -22,7 +22,7 @@ func newLog(w io.Writer, format, level string) *slog.Logger {
 		handler = slog.NewTextHandler(w, options)
 	}
 	log := slog.New(handler)
-	klog.SetSlogLogger(log.With("library", "client-go"))
+	host.LeadLogs(log)
 	return log
 }
 

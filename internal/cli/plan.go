@@ -90,7 +90,7 @@ func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
 	ctx, stop := untilSignal(c.Context())
 	defer stop()
 	h, err := host.New(host.Options{
-		Config: cluster.Config, Dial: routes.dial, Namespace: podNamespace(), Version: readVersion().Version,
+		Config: cluster.Config, Dial: routes.dial, Namespace: host.PodNamespace(), Version: readVersion().Version,
 		ApplyStrategy: strategies()[f.apply.value], FieldManager: f.manager, Log: newLog(p.stderr, "brief", "error"),
 	})
 	if err != nil {
@@ -107,11 +107,11 @@ func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
 }
 
 // options find out what is to be looked at.
-func (f *planFlags) options(ctx context.Context, h *host.Host, cluster reached, args []string) (preview.Options, error) {
+func (f *planFlags) options(ctx context.Context, h *host.Host, cluster host.Cluster, args []string) (preview.Options, error) {
 	o := preview.Options{Host: h, Timeout: f.timeout}
 	namespace := f.namespace
 	if namespace == "" {
-		namespace = cluster.namespace
+		namespace = cluster.Namespace
 	}
 	declared, objects, err := readPlanFiles(f.files)
 	if err != nil {

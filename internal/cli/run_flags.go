@@ -143,16 +143,16 @@ func (f *runFlags) check() error {
 }
 
 // options are what a host is told.
-func (f *runFlags) options(cluster reached) host.Options {
+func (f *runFlags) options(cluster host.Cluster) host.Options {
 	o := host.Options{
 		Config: cluster.Config, ClientQPS: f.qps, ClientBurst: f.burst,
-		Namespace: cmp.Or(f.namespace, podNamespace()), Selector: f.selector, SkipCRDs: f.crds.value == "skip",
+		Namespace: cmp.Or(f.namespace, host.PodNamespace()), Selector: f.selector, SkipCRDs: f.crds.value == "skip",
 		LeaderElection: f.election,
 		Workers:        f.workers, Resync: f.resync, ApplyStrategy: strategies()[f.apply.value], FieldManager: f.manager,
 		EventsQPS: f.eventsQPS, EventsBurst: f.eventsBurst,
 		Address: f.address, HealthAddress: f.healthAddress, Profiling: f.profiling,
 		Version: readVersion().Version,
 	}
-	o.LeaderElection.Enabled = f.elect.value == yes || f.elect.value == auto && cluster.inside
+	o.LeaderElection.Enabled = f.elect.value == yes || f.elect.value == auto && cluster.Inside
 	return o
 }

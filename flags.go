@@ -1,0 +1,95 @@
+package setpoint
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/host"
+)
+
+// runFlags are the flags of run. Those that `setpoint run` has too mean the same.
+type runFlags struct {
+	o                              Options
+	namespaces, elect, level, form string
+	qps                            float64
+}
+
+// election is the flag --leader-elect, which needs no value.
+type election struct{ value *string }
+
+func (e election) String() string {
+	if e.value == nil || *e.value == "" {
+		return "auto"
+	}
+	return *e.value
+}
+
+// Set and IsBoolFlag make it a flag that may stand alone.
+func (e election) Set(text string) error {
+	if !slices.Contains([]string{"auto", "true", "false"}, text) {
+		return fmt.Errorf("must be auto, true or false")
+	}
+	*e.value = text
+	return nil
+}
+
+// IsBoolFlag has the flag package take --leader-elect for --leader-elect=true.
+func (election) IsBoolFlag() bool { return true }
+
+func (f *runFlags) parse(a *App, args []string, stdout io.Writer) error {
+	set := flag.NewFlagSet(a.name, flag.ContinueOnError)
+	f.register(a, set)
+	return parse(set, args, stdout, func() {
+		fmt.Fprintf(stdout, "%s [run] [flags]   run the controllers until told to stop\n%s rbac [flags]    print the permissions that they take, as manifests\n\n", program(), program())
+		fmt.Fprint(stdout, "Exit codes: 0 done, 1 failed, 2 wrong usage.\n\nFlags of run:\n")
+		set.PrintDefaults()
+	})
+}
+
+func (f *runFlags) register(a *App, set *flag.FlagSet) {
+	o := &f.o
+	set.StringVar(&o.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; else $KUBECONFIG, the cluster this program runs in, or ~/.kube/config")
+	set.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig to use")
+	set.StringVar(&f.namespaces, "namespaces", "", "`names` of the namespaces whose objects are handled, with commas between; all if empty")
+	set.StringVar(&o.Namespace, "namespace", "", "`namespace` of the program itself, for its lease and the like; $POD_NAMESPACE, else the pod's own, else default")
+	set.IntVar(&o.Workers, "workers", 32, "how many objects of one controller are worked on at once")
+	set.BoolVar(&o.BreakingDefinitions, "allow-breaking-crds", false, "upgrade definitions also where that could break what is stored, or who uses it")
+	set.Float64Var(&f.qps, "kube-api-qps", 0, "most requests to the API server in a second, on average; 0 leaves the limit to the server")
+	set.IntVar(&o.ClientBurst, "kube-api-burst", 0, "most requests at once; twice the --kube-api-qps if 0")
+	set.StringVar(&o.Address, "address", ":8080", "`address` where /healthz, /readyz and /metrics are served; empty for nowhere")
+	set.StringVar(&o.HealthAddress, "health-address", "", "one more `address` for /healthz and /readyz alone")
+	set.BoolVar(&o.Profiling, "profiling", false, "serve Go's profiles at --address too, under /debug/pprof")
+	set.StringVar(&f.form, "log-format", "text", "how log lines are written, text or json")
+	set.StringVar(&f.level, "log-level", "info", "the least that is logged: debug, info, warn or error")
+	f.registerElection(a, set)
+}
+
+func (f *runFlags) registerElection(a *App, set *flag.FlagSet) {
+	e := &f.o.LeaderElection
+	set.Var(election{&f.elect}, "leader-elect", "let one of several lead: true, false, or auto, which does so inside a cluster")
+	set.StringVar(&e.Name, "leader-elect-resource-name", a.name, "`name` of the lease by which they do")
+	set.StringVar(&e.Namespace, "leader-elect-resource-namespace", "", "`namespace` of that lease; the one of --namespace if empty")
+	set.DurationVar(&e.LeaseDuration, "leader-elect-lease-duration", host.DefaultLeaseDuration, "how long the others wait for a silent leader")
+	set.DurationVar(&e.RenewDeadline, "leader-elect-renew-deadline", host.DefaultRenewDeadline, "how long a leader goes on that cannot renew its lease")
+	set.DurationVar(&e.RetryPeriod, "leader-elect-retry-period", host.DefaultRetryPeriod, "how often leaders renew and the others look")
+}
+
+// options are what the flags say.
+func (f *runFlags) options(stderr io.Writer) (Options, error) {
+	o := f.o
+	o.Namespaces, o.ClientQPS = list(f.namespaces), float32(f.qps)
+	switch {
+	case o.Workers < 1:
+		return o, usage(fmt.Errorf("--workers must be at least 1, not %d", o.Workers))
+	case f.qps < 0 || o.ClientBurst < 0:
+		return o, usage(fmt.Errorf("--kube-api-qps and --kube-api-burst must not be negative"))
+	}
+	var err error
+	if o.Log, err = newLog(stderr, f.form, f.level); err != nil {
+		return o, err
+	}
+	o.LeaderElection.Enabled, err = elected(f.elect, o)
+	return o, err
+}

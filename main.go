@@ -1,0 +1,158 @@
+package setpoint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/setpoint-dev/setpoint/internal/host"
+)
+
+// The exit codes of Main.
+const (
+	codeFailure = 1
+	codeUsage   = 2
+)
+
+// Main is the main function of a program that is the app: it reads the command
+// line, runs the app until SIGINT or SIGTERM, and ends the process: with 0 after
+// that, with 1 after an error, with 2 after wrong usage. A second signal ends it at
+// once.
+//
+// The flags have the names of those of `setpoint run`. The command rbac prints the
+// permissions that the app takes, as manifests; --help says it all.
+func (a *App) Main() {
+	os.Exit(a.main(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func (a *App) main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	err := a.command(ctx, args, stdout, stderr)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	fmt.Fprintln(stderr, "error:", err)
+	if _, wrong := errors.AsType[usageError](err); wrong {
+		fmt.Fprintf(stderr, "hint: %s --help\n", program())
+		return codeUsage
+	}
+	return codeFailure
+}
+
+// usageError is a mistake in the arguments.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// usage makes a mistake in the arguments of an error.
+func usage(err error) error { return usageError{err} }
+
+// program is what this program is called.
+func program() string { return filepath.Base(os.Args[0]) }
+
+// command does what the arguments say.
+func (a *App) command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	name := "run"
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		name, args = args[0], args[1:]
+	}
+	switch name {
+	case "run":
+		return a.runCommand(ctx, args, stdout, stderr)
+	case "rbac":
+		return a.rbacCommand(ctx, args, stdout)
+	case "help":
+		return a.runCommand(ctx, []string{"--help"}, stdout, stderr)
+	}
+	return usage(fmt.Errorf("there is no command %q", name))
+}
+
+// runCommand runs the app until a signal.
+func (a *App) runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var f runFlags
+	if err := f.parse(a, args, stdout); err != nil {
+		return err
+	}
+	o, err := f.options(stderr)
+	if err != nil {
+		return err
+	}
+	host.LeadLogs(o.Log)
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	// A second signal finds nobody who catches it.
+	context.AfterFunc(ctx, stop)
+	o.Ready = func() { o.Log.Info("ready") }
+	return a.Run(ctx, o)
+}
+
+// parse reads flags; what is left over is a mistake.
+func parse(f *flag.FlagSet, args []string, stdout io.Writer, help func()) error {
+	f.SetOutput(io.Discard)
+	err := f.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		f.SetOutput(stdout)
+		help()
+		return err
+	case err != nil:
+		return usage(err)
+	case f.NArg() > 0:
+		return usage(fmt.Errorf("%q is not understood", f.Arg(0)))
+	}
+	return nil
+}
+
+// newLog makes the logger of this process.
+func newLog(w io.Writer, format, level string) (*slog.Logger, error) {
+	var least slog.Level
+	if err := least.UnmarshalText([]byte(level)); err != nil {
+		return nil, usage(fmt.Errorf("--log-level must be debug, info, warn or error, not %q", level))
+	}
+	o := &slog.HandlerOptions{Level: least}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, o)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, o)), nil
+	}
+	return nil, usage(fmt.Errorf("--log-format must be text or json, not %q", format))
+}
+
+// inside says whether the cluster of a run is the one this program runs in.
+func inside(o Options) bool {
+	found, err := host.FindCluster(o.Kubeconfig, o.Context)
+	return err == nil && found.Inside
+}
+
+// list splits what a flag lists with commas.
+func list(text string) []string {
+	var all []string
+	for one := range strings.SplitSeq(text, ",") {
+		if one = strings.TrimSpace(one); one != "" {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// elected says whether --leader-elect asks for an election.
+func elected(value string, o Options) (bool, error) {
+	switch cmp.Or(value, "auto") {
+	case "auto":
+		return inside(o), nil
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, usage(fmt.Errorf("--leader-elect must be auto, true or false, not %q", value))
+}

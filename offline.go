@@ -1,0 +1,66 @@
+package setpoint
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// resource is a kind as an API server serves it, as far as that can be known
+// without one: of the app's own definitions and of built-in kinds all of it; of
+// others what is usual.
+func (k *kinds) resource(wanted kind) object.Resource {
+	gvk := schema.FromAPIVersionAndKind(wanted.apiVersion, wanted.kind)
+	guess, _ := meta.UnsafeGuessKindToResource(gvk)
+	r := object.Resource{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Plural: guess.Resource, Namespaced: true, Status: true, Custom: true}
+	if o, err := k.scheme.New(gvk); err == nil {
+		r.Namespaced, r.Custom = !slices.Contains(clusterScoped(), gvk.Kind), false
+		_, r.Status = reflect.TypeOf(o).Elem().FieldByName("Status")
+		return r
+	}
+	for _, d := range k.definitions {
+		if d.Spec.Group == gvk.Group && d.Spec.Names.Kind == gvk.Kind {
+			r.Plural, r.Namespaced = d.Spec.Names.Plural, d.Spec.Scope != "Cluster"
+			r.Status = slices.ContainsFunc(d.Spec.Versions, func(v version) bool { return v.Name == gvk.Version && v.Subresources.Status != nil })
+		}
+	}
+	return r
+}
+
+// clusterScoped are the built-in kinds that live in no namespace.
+func clusterScoped() []string {
+	return strings.Fields(`
+		CSIDriver CSINode CertificateSigningRequest ClusterRole ClusterRoleBinding ComponentStatus DeviceClass
+		FlowSchema IPAddress IngressClass MutatingWebhookConfiguration Namespace Node PersistentVolume PriorityClass
+		PriorityLevelConfiguration ResourceSlice RuntimeClass ServiceCIDR StorageClass ValidatingAdmissionPolicy
+		ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration VolumeAttachment VolumeAttributesClass`)
+}
+
+// compiled are the app's controllers as they would be in a cluster.
+func (a *App) compiled(ctx context.Context) ([]*compile.Compiled, error) {
+	known, err := a.kinds()
+	if err != nil {
+		return nil, err
+	}
+	env := compile.Environment{
+		ResolveKind: func(_ context.Context, apiVersion, name string) (object.Resource, error) {
+			return known.resource(kind{apiVersion, name}), nil
+		},
+	}
+	var all []*compile.Compiled
+	for _, p := range a.parts {
+		one, err := p.own().Compile(ctx, env)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}

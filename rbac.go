@@ -1,0 +1,108 @@
+package setpoint
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/host"
+)
+
+// rbacCommand prints the permissions that the app takes.
+func (a *App) rbacCommand(ctx context.Context, args []string, stdout io.Writer) error {
+	var o Options
+	var namespaces string
+	set := flag.NewFlagSet(a.name+" rbac", flag.ContinueOnError)
+	account := set.String("service-account", a.name, "`name` of the ServiceAccount")
+	set.StringVar(&o.Namespace, "namespace", "default", "`namespace` that the program runs in")
+	set.StringVar(&namespaces, "namespaces", "", "`names` of the namespaces whose objects are handled, with commas between; all if empty")
+	set.BoolVar(&o.LeaderElection.Enabled, "leader-elect", true, "allow to elect a leader")
+	set.StringVar(&o.LeaderElection.Name, "leader-elect-resource-name", a.name, "`name` of the lease by which they do")
+	set.StringVar(&o.LeaderElection.Namespace, "leader-elect-resource-namespace", "", "`namespace` of that lease; the one of --namespace if empty")
+	err := parse(set, args, stdout, func() {
+		fmt.Fprintf(stdout, "%s rbac [flags] prints the ServiceAccount, the roles and the bindings that the program takes, and no more.\n\nFlags:\n", program())
+		set.PrintDefaults()
+	})
+	if err != nil {
+		return err
+	}
+	o.Namespaces = list(namespaces)
+	manifests, err := a.RBAC(ctx, *account, o)
+	if err != nil {
+		return err
+	}
+	_, err = stdout.Write(manifests)
+	return err
+}
+
+// RBAC is what the app takes to be allowed when it is run with these options, no
+// more and no less, as manifests in YAML: a ServiceAccount in Options.Namespace,
+// roles for it, and their bindings. What Options.Namespaces confine is a Role in
+// each; all else is a ClusterRole. No cluster is asked: of kinds that are neither
+// built in nor defined by the app the plural is guessed.
+func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byte, error) {
+	o.Namespace = cmp.Or(o.Namespace, "default")
+	if err := a.prepare(o); err != nil {
+		return nil, err
+	}
+	all, err := a.compiled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	grants, err := host.Grants(all, a.hosted(o))
+	if err != nil {
+		return nil, err
+	}
+	account := &corev1.ServiceAccount{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+		ObjectMeta: metav1.ObjectMeta{Name: serviceAccount, Namespace: o.Namespace},
+	}
+	manifests := []any{account}
+	for _, grant := range grants {
+		manifests = append(manifests, roles(a.name, account, grant)...)
+	}
+	return documents(manifests)
+}
+
+// roles are what allows an account something, and binds it to that.
+func roles(name string, account *corev1.ServiceAccount, grant host.Grant) []any {
+	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}
+	meta := metav1.ObjectMeta{Name: name, Namespace: grant.Namespace}
+	typed := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+	}
+	ref := func(kind string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+	}
+	if grant.Namespace == "" {
+		return []any{
+			rbacv1.ClusterRole{TypeMeta: typed("ClusterRole"), ObjectMeta: meta, Rules: grant.Rules},
+			rbacv1.ClusterRoleBinding{TypeMeta: typed("ClusterRoleBinding"), ObjectMeta: meta, Subjects: subjects, RoleRef: ref("ClusterRole")},
+		}
+	}
+	return []any{
+		rbacv1.Role{TypeMeta: typed("Role"), ObjectMeta: meta, Rules: grant.Rules},
+		rbacv1.RoleBinding{TypeMeta: typed("RoleBinding"), ObjectMeta: meta, Subjects: subjects, RoleRef: ref("Role")},
+	}
+}
+
+// documents are objects as YAML documents.
+func documents(objects []any) ([]byte, error) {
+	texts := make([][]byte, len(objects))
+	for i, o := range objects {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			return nil, err
+		}
+		texts[i] = text
+	}
+	return bytes.Join(texts, []byte("---\n")), nil
+}

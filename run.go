@@ -1,0 +1,164 @@
+package setpoint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/host"
+)
+
+// Options say how an app is run. The zero value runs it against the cluster that
+// the environment names.
+type Options struct {
+	// Kubeconfig is a file that says how to reach the cluster, and Context one of
+	// its contexts. If both are empty, it is the cluster of $KUBECONFIG, else the
+	// one the program runs in, else the current one of ~/.kube/config.
+	Kubeconfig, Context string
+	// Namespaces are those whose objects are handled; all if there is none.
+	// Objects that live in no namespace are handled in any case.
+	Namespaces []string
+	// Namespace is the program's own, for the lease of the leader and the like; the
+	// pod's, or "default", if empty.
+	Namespace string
+	// LeaderElection says which of several replicas works. The zero value elects
+	// nobody: this one does.
+	LeaderElection LeaderElection
+	// Workers is how many objects of one controller are worked on at once; 32 if
+	// zero.
+	Workers int
+	// BreakingDefinitions allows upgrades of CRDs that could break what is stored,
+	// or who uses it.
+	BreakingDefinitions bool
+	// ClientQPS and ClientBurst bound the requests to the API server: so many a
+	// second on average, so many at once. Without, there is no bound: the server has
+	// priority and fairness.
+	ClientQPS   float32
+	ClientBurst int
+	// Address is where /healthz, /readyz and /metrics are served, such as ":8080";
+	// "" serves none. HealthAddress is one more for the first two.
+	Address, HealthAddress string
+	// Profiling adds Go's profiles to Address, under /debug/pprof.
+	Profiling bool
+	// Log is slog.Default if nil.
+	Log *slog.Logger
+	// Ready, if set, is called once, when the program's controllers are at work, or
+	// stand by.
+	Ready func()
+}
+
+// LeaderElection says which of several replicas of a program works. The others
+// stand by with their caches filled. After a clean stop the next one takes over
+// within 2.2 RetryPeriods, after a crash within a LeaseDuration and 4.4
+// RetryPeriods.
+type LeaderElection struct {
+	// Enabled has them elect one.
+	Enabled bool
+	// Name and Namespace of the Lease by which they do: the app's name and
+	// Options.Namespace if empty.
+	Name, Namespace string
+	// Identity tells this replica from the others; the name of the machine and a
+	// random text if empty.
+	Identity string
+	// LeaseDuration is how long the others wait for a leader that is silent (10s if
+	// zero), RenewDeadline how long a leader goes on that cannot renew its lease
+	// (7s), and RetryPeriod how often leaders renew and the others look (1s).
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+}
+
+// stopTime is how long OnStop has.
+const stopTime = 10 * time.Second
+
+// Run runs the app until the context ends, and returns nil then. An error says why
+// it could not start: all that is wrong with the app, or with the way to the
+// cluster.
+func (a *App) Run(ctx context.Context, o Options) error {
+	a.log = o.Log
+	if err := a.prepare(o); err != nil {
+		return err
+	}
+	cluster, err := host.FindCluster(o.Kubeconfig, o.Context)
+	if errors.Is(err, host.ErrNoCluster) {
+		return fmt.Errorf("%w: name one with a kubeconfig, or start one with `setpoint dev`", err)
+	}
+	if err != nil {
+		return err
+	}
+	hosted := a.hosted(o)
+	hosted.Config = cluster.Config
+	h, err := host.New(hosted)
+	if err != nil {
+		return err
+	}
+	return a.between(ctx, func() error {
+		go tell(ctx, h.Ready(), o.Ready)
+		return h.Run(ctx)
+	})
+}
+
+// prepare says what is wrong with the app and its options, all at once.
+func (a *App) prepare(o Options) error {
+	problems := a.check()
+	for _, p := range a.parts {
+		problems = errors.Join(problems, p.controller().confine(o.Namespaces))
+	}
+	if problems != nil {
+		return fmt.Errorf("the app %s cannot run:\n%w", a.name, problems)
+	}
+	return nil
+}
+
+// hosted are the host's options, but for the cluster.
+func (a *App) hosted(o Options) host.Options {
+	election := host.LeaderElection(o.LeaderElection)
+	election.Name = cmp.Or(election.Name, a.name)
+	hosted := host.Options{
+		ClientQPS: o.ClientQPS, ClientBurst: o.ClientBurst,
+		Definitions: a.definitions.texts, BreakingDefinitions: o.BreakingDefinitions,
+		Namespace: cmp.Or(o.Namespace, host.PodNamespace()), LeaderElection: election, Workers: o.Workers,
+		Address: o.Address, HealthAddress: o.HealthAddress, Profiling: o.Profiling, Log: o.Log,
+	}
+	for _, p := range a.parts {
+		hosted.Own = append(hosted.Own, p.own())
+	}
+	return hosted
+}
+
+// between does something after OnStart and before OnStop.
+func (a *App) between(ctx context.Context, work func() error) (err error) {
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+		defer cancel()
+		for _, stop := range a.stops {
+			err = errors.Join(err, named("stop", stop(ctx)))
+		}
+	}()
+	for _, start := range a.starts {
+		if err := start(ctx); err != nil {
+			return named("start", err)
+		}
+	}
+	return work()
+}
+
+// named says when an error happened; nil stays nil.
+func named(when string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", when, err)
+}
+
+// tell calls say, if there is somebody to tell, when ready is closed.
+func tell(ctx context.Context, ready <-chan struct{}, say func()) {
+	select {
+	case <-ready:
+		if say != nil {
+			say()
+		}
+	case <-ctx.Done():
+	}
+}
