@@ -146,8 +146,13 @@ func (w *Writer) Delete(ctx context.Context, resource object.Resource, o *object
 // stands in it: where there is a body, the server does not look at the query, and
 // would carry out a dry run that is asked for there.
 func (w *Writer) deletion(o *object.Object) ([]byte, error) {
+	return json.Marshal(w.deletionOptions(o))
+}
+
+// deletionOptions are about the very object given.
+func (w *Writer) deletionOptions(o *object.Object) *metav1.DeleteOptions {
 	uid, background := types.UID(o.UID()), metav1.DeletePropagationBackground
-	options := metav1.DeleteOptions{
+	options := &metav1.DeleteOptions{
 		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
 		Preconditions:     &metav1.Preconditions{UID: &uid},
 		PropagationPolicy: &background,
@@ -155,7 +160,7 @@ func (w *Writer) deletion(o *object.Object) ([]byte, error) {
 	if w.options.DryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
-	return json.Marshal(options)
+	return options
 }
 
 // send does one exchange and reads the object in the answer.

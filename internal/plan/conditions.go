@@ -24,16 +24,26 @@ func withConditions(have, want map[string]any, conditions []hook.Condition, stam
 	if !given {
 		list = former
 	}
+	want["conditions"] = stamp.merged(former, list, conditions)
+}
+
+// Conditions merges conditions into a list by type, as of a generation of their
+// object. The time of one moves when its status does.
+func Conditions(list []any, conditions []hook.Condition, generation int64, now time.Time) []any {
+	return conditionStamp{generation, now}.merged(list, list, conditions)
+}
+
+func (s conditionStamp) merged(former, list []any, conditions []hook.Condition) []any {
 	merged := append([]any(nil), list...)
 	for _, c := range conditions {
-		fields := conditionFields(c, former, stamp)
+		fields := conditionFields(c, former, s)
 		if i := indexOfType(merged, c.Type); i >= 0 {
 			merged[i] = fields
 			continue
 		}
 		merged = append(merged, fields)
 	}
-	want["conditions"] = merged
+	return merged
 }
 
 func conditionFields(c hook.Condition, former []any, stamp conditionStamp) map[string]any {

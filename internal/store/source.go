@@ -184,13 +184,23 @@ func withoutPorts(err error) error {
 
 func (s *source) get(ctx context.Context, options metav1.ListOptions) (io.ReadCloser, error) {
 	options.LabelSelector = s.selection.Labels
-	if s.selection.Name != "" {
-		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.selection.Name).String()
-	}
+	options.FieldSelector = s.selection.fields()
 	return s.client.Get().
 		AbsPath(s.selection.Resource.Path(s.selection.Namespace, "")).
 		SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion).
 		SetHeader("Accept", s.accept(options.Watch)).
 		MaxRetries(0). // the reflector tries again, and what went wrong is to be seen
 		Stream(ctx)
+}
+
+// fields is the field selector of a selection.
+func (s Selection) fields() string {
+	if s.Name == "" {
+		return s.Fields
+	}
+	name := fields.OneTermEqualSelector(metav1.ObjectNameField, s.Name).String()
+	if s.Fields == "" {
+		return name
+	}
+	return name + "," + s.Fields
 }

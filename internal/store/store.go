@@ -35,6 +35,10 @@ type Selection struct {
 	Name string
 	// Labels is a label selector that the API server applies; empty selects all.
 	Labels string
+	// Fields is a field selector that the API server applies; empty selects all.
+	// It cannot be applied here: what a write put out of the selection is there
+	// until the API server says so.
+	Fields string
 	// Metadata asks for nothing but the metadata of objects, for kinds whose
 	// objects are large and whose contents nobody looks at.
 	Metadata bool
@@ -51,6 +55,9 @@ func (s Selection) String() string {
 	}
 	if s.Labels != "" {
 		text += " with " + s.Labels
+	}
+	if s.Fields != "" {
+		text += " where " + s.Fields
 	}
 	if s.Metadata {
 		text = "metadata of " + text

@@ -1,0 +1,58 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// pageSize is how many objects are read at once.
+const pageSize = 500
+
+// List reads the objects of a kind that a label selector matches, past all
+// caches. An empty namespace means all of them.
+func (w *Writer) List(ctx context.Context, resource object.Resource, namespace, selector string) ([]*object.Object, error) {
+	var all []*object.Object
+	for next := ""; ; {
+		request := w.client.Get().AbsPath(resource.Path(namespace, "")).
+			Param("labelSelector", selector).Param("limit", strconv.Itoa(pageSize)).SetHeader("Accept", "application/json")
+		if next != "" {
+			request = request.Param("continue", next)
+		}
+		body, err := w.exchange(ctx, resource, "list", request)
+		if err != nil {
+			return nil, err
+		}
+		var page page
+		if err := json.Unmarshal(body, &page); err != nil {
+			return nil, fmt.Errorf("read list: %w", err)
+		}
+		if all, err = page.appendTo(all, resource); err != nil {
+			return nil, err
+		}
+		if next = page.Metadata.Continue; next == "" {
+			return all, nil
+		}
+	}
+}
+
+// page is a part of a list.
+type page struct {
+	Metadata struct{ Continue string }
+	Items    []json.RawMessage
+}
+
+// appendTo reads the objects of a page, which do not say what they are.
+func (p *page) appendTo(all []*object.Object, resource object.Resource) ([]*object.Object, error) {
+	for _, item := range p.Items {
+		o, err := object.ParseAs(item, resource.APIVersion(), resource.Kind)
+		if err != nil {
+			return nil, fmt.Errorf("read list: %w", err)
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}

@@ -1,0 +1,35 @@
+package apply
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Patch merges a JSON merge patch into the object of that name. A UID or a
+// resource version in the patch has to be the object's: else it is a Conflict.
+func (w *Writer) Patch(ctx context.Context, resource object.Resource, o *object.Object, patch []byte) (*object.Object, error) {
+	return w.merge(ctx, resource, "patch", resource.Path(o.Namespace(), o.Name()), patch)
+}
+
+// PatchStatus is Patch for the status of a kind that has it as a subresource.
+func (w *Writer) PatchStatus(ctx context.Context, resource object.Resource, o *object.Object, patch []byte) (*object.Object, error) {
+	return w.merge(ctx, resource, "patch_status", resource.Path(o.Namespace(), o.Name())+"/status", patch)
+}
+
+func (w *Writer) merge(ctx context.Context, resource object.Resource, verb, path string, patch []byte) (*object.Object, error) {
+	request := w.writing(w.client.Patch(types.MergePatchType), "").
+		SetHeader("Content-Type", string(types.MergePatchType)).AbsPath(path).Body(patch)
+	return w.send(ctx, resource, verb, request)
+}
+
+// Apply has the server bring an object in line by server-side apply, whoever had
+// its fields, for a manager; the writer's own if empty. It makes one that is not
+// there. Fields that nobody knows are refused.
+func (w *Writer) Apply(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
+	request := w.writing(w.client.Patch(types.ApplyPatchType), manager).SetHeader("Content-Type", string(types.ApplyPatchType)).
+		AbsPath(resource.Path(o.Namespace(), o.Name())).Param("force", "true").Body(o.JSON())
+	return w.send(ctx, resource, "apply", request)
+}

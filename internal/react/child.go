@@ -1,0 +1,87 @@
+package react
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// foreign are members of metadata that are the system's: who hands back what was
+// shown has no say in them.
+var foreign = []string{"selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
+	"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"}
+
+// apply applies one object, whoever made it.
+func (h *hands) apply(ctx context.Context, a hook.Applied) error {
+	given, err := object.Parse(a.Object)
+	if err != nil {
+		return err
+	}
+	resource, err := h.program.mayApply(h.object.Namespace(), given)
+	if err != nil {
+		return err
+	}
+	wanted, err := h.dressed(resource, given, a.Unowned)
+	if err != nil {
+		return err
+	}
+	stored, err := h.tools.Writer.Apply(ctx, resource, wanted, h.program.Manager)
+	if tolerable(err) {
+		h.log.Debug("not applied, for its namespace is going away", "applied", wanted.Ref().String())
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("apply %s: %w", wanted.Ref(), err)
+	}
+	h.noted(resource, stored)
+	h.log.Debug("applied", "applied", wanted.Ref().String(), "object", h.object.Ref().String())
+	return nil
+}
+
+// dressed is an object to apply with all that it does not say itself: where it
+// lies, and whose it is.
+func (h *hands) dressed(resource object.Resource, given *object.Object, unowned bool) (*object.Object, error) {
+	fields := tree(given.JSON())
+	delete(fields, "status")
+	metadata, isObject := fields["metadata"].(map[string]any)
+	if !isObject {
+		return nil, fmt.Errorf("apply %s: metadata must be an object", given.Ref())
+	}
+	for _, name := range foreign {
+		delete(metadata, name)
+	}
+	delete(metadata, "namespace")
+	place := placeIn(resource, h.object.Namespace(), given.Namespace())
+	if place != "" {
+		metadata["namespace"] = place
+	}
+	if !unowned && (h.object.Namespace() == "" || h.object.Namespace() == place) {
+		owners, _ := metadata["ownerReferences"].([]any)
+		metadata["ownerReferences"] = append(others(owners, h.object.UID()), ownerOf(h.object))
+	}
+	return objectOf(fields)
+}
+
+// others are the owners but one.
+func others(owners []any, uid string) []any {
+	var kept []any
+	for _, owner := range owners {
+		if members, isObject := owner.(map[string]any); !isObject || members["uid"] != uid {
+			kept = append(kept, owner)
+		}
+	}
+	return kept
+}
+
+// ownerOf is the reference to an object as the controlling owner.
+func ownerOf(o *object.Object) map[string]any {
+	return map[string]any{
+		"apiVersion": o.APIVersion(), "kind": o.Kind(), "name": o.Name(), "uid": o.UID(),
+		"controller": true, "blockOwnerDeletion": true,
+	}
+}
+
+// isOwned says whether an object is controlled by the handled one.
+func (h *hands) isOwned(o *object.Object) bool { return o.ControlledBy(h.object.UID()) }

@@ -1,0 +1,168 @@
+package react
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// tellAgain is how soon an unchanged failure is told again.
+const tellAgain = 15 * time.Second
+
+// lookAgain is how soon a run is repeated that met an object which had changed
+// under its hands: when the cache has heard of the change.
+const lookAgain = 100 * time.Millisecond
+
+// patience is how many runs in a row may end so before that is a failure like any
+// other.
+const patience = 20
+
+// calm is how many runs in a row may have to do with what was written by the one
+// before, until they are slowed down: handlers that undo each other's work must
+// not spin.
+const calm = 8
+
+// conclude is the last step: it draws the conclusions, for the memory, for whoever
+// looks on, and for when to look again.
+func (r *run) conclude(ctx context.Context) Outcome {
+	if ctx.Err() != nil {
+		// Stopped in the middle: nothing is known to have failed.
+		return Postponed
+	}
+	next := r.nextLook()
+	if !next.IsZero() {
+		r.queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.Recheck}, max(next.Sub(r.tools.Now()), time.Millisecond))
+	}
+	r.tellRequest()
+	r.noteTrouble()
+	switch {
+	case r.failure != nil || r.ofHandler:
+		return Failed
+	case r.moved || len(r.memory.owed) > 0:
+		return Postponed
+	case r.told > 0 || r.written:
+		return Synced
+	}
+	return Skipped
+}
+
+// nextLook is when the object is to be looked at again; zero if not before
+// something happens.
+func (r *run) nextLook() time.Time {
+	if r.stance == pausing {
+		return time.Time{}
+	}
+	now := r.tools.Now()
+	next := r.nextWrite(now)
+	for i := range r.memory.handlers {
+		if m := &r.memory.handlers[i]; r.program.Handlers[i].Daemon != nil {
+			next = earliest(next, m.attempt.next)
+		}
+	}
+	if r.stance != handling || !r.still() {
+		return next
+	}
+	r.survey()
+	agenda := r.situation(queue.Causes{}).due()
+	if len(agenda.calls) == 0 {
+		r.memory.restless = 0
+		return earliest(next, agenda.next)
+	}
+	r.memory.restless++
+	return earliest(next, now.Add(r.pace()))
+}
+
+// nextWrite is when to try again to write what is not written yet.
+func (r *run) nextWrite(now time.Time) time.Time {
+	var next time.Time
+	if r.moved {
+		r.memory.moved++
+		next = now.Add(lookAgain)
+		if r.memory.moved > patience {
+			r.memory.writing.failed(now)
+			next = r.memory.writing.next
+			r.fail(failed(ReasonWriteFailed, fmt.Errorf("write %s: %w, again and again", r.stored.Ref(), errChanging)))
+		}
+		return next
+	}
+	r.memory.moved = 0
+	if r.memory.writing.count > 0 {
+		next = r.memory.writing.next
+	}
+	for _, o := range r.memory.owed {
+		if !o.carried {
+			next = earliest(next, o.attempt.next)
+		}
+	}
+	return next
+}
+
+// pace is how soon handlers are told of what was written by the run.
+func (r *run) pace() time.Duration {
+	if r.memory.restless <= calm {
+		return time.Millisecond
+	}
+	return backoff(r.memory.restless-calm, firstDelay, longestDelay)
+}
+
+// noteTrouble notes how the object is doing.
+func (r *run) noteTrouble() {
+	now := trouble{told: r.memory.trouble.told, message: r.memory.trouble.message, restless: r.memory.restless > calm}
+	_, complaint := r.complaint()
+	now.ofHandler = complaint != ""
+	now.failing = now.ofHandler || r.failure != nil || r.memory.writing.count > 0
+	var last LastError
+	switch {
+	case r.failure != nil:
+		last = r.lastError(oneLine(r.failure))
+	case r.ofHandler && complaint != "":
+		last = r.lastError(complaint)
+	}
+	r.memories.note(r.memory, now, last)
+}
+
+func (r *run) lastError(message string) LastError {
+	return LastError{Message: message, Object: r.item.Key.String(), Time: r.tools.Now()}
+}
+
+// tellFailure warns the object's user and whoever reads the log, unless the same
+// was said a moment ago.
+func (r *run) tellFailure(err error) {
+	message := oneLine(err)
+	log := r.log.With("object", r.stored.Ref().String(), "error", message)
+	last := &r.memory.trouble
+	if last.message == message && r.since(last.told) < tellAgain {
+		log.Debug("handling failed again")
+		return
+	}
+	log.Warn("handling failed")
+	r.tools.Observer.Tell(r.stored, hook.Event{Type: warning, Reason: reasonOf(err), Message: message})
+	last.message, last.told = message, r.tools.Now()
+}
+
+// tellPause says once that an object is left alone, and once that it is not any
+// more.
+func (r *run) tellPause() {
+	paused := r.stance == pausing
+	if paused == r.memory.paused {
+		return
+	}
+	event := hook.Event{Type: normal, Reason: ReasonResumed, Message: "in the care of " + r.program.Name + " again"}
+	if paused {
+		event.Reason = ReasonPaused
+		event.Message = "left alone by " + r.program.Name + " while the annotation setpoint.dev/paused is \"true\""
+	}
+	r.tools.Observer.Tell(r.stored, event)
+	r.memories.pause(r.memory, paused)
+}
+
+// tellRequest says that a look which a user asked for was taken.
+func (r *run) tellRequest() {
+	if r.item.Causes.Has(queue.UserAsked) && r.stance == handling {
+		r.tools.Observer.Tell(r.stored, hook.Event{Type: normal, Reason: ReasonRequested,
+			Message: "looked at by " + r.program.Name + ", as was asked for"})
+	}
+}

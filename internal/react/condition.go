@@ -1,0 +1,67 @@
+package react
+
+import (
+	"encoding/json"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// Handled is the type of the condition that says whether all handlers are well.
+const Handled = "Handled"
+
+// condition is what there is to say of the handlers in the status, if it has a
+// place for that: conditions that are there already, or of answers. It begins
+// with the first failure.
+func (r *run) condition() (hook.Condition, bool) {
+	if r.aside {
+		return hook.Condition{}, false
+	}
+	former, placed := r.formerCondition()
+	if !r.memory.conditions && !placed {
+		return hook.Condition{}, false
+	}
+	now := hook.Condition{Type: Handled, Status: "True", Reason: "Handled", Message: "all handlers are well"}
+	if reason, message := r.complaint(); message != "" {
+		now.Status, now.Reason, now.Message = "False", reason, message
+	} else if former.Type == "" || r.unknown() {
+		return hook.Condition{}, false
+	}
+	return now, now != former
+}
+
+// unknown says that a handler gave up in the time of another process: with what,
+// stands in the condition alone.
+func (r *run) unknown() bool {
+	for _, e := range r.known() {
+		if e.Failed {
+			return true
+		}
+	}
+	return false
+}
+
+// complaint is what the first handler that is not well failed with.
+func (r *run) complaint() (reason, message string) {
+	for i := range r.memory.handlers {
+		if m := &r.memory.handlers[i]; m.complaint != "" {
+			return m.reason, m.complaint
+		}
+	}
+	return "", ""
+}
+
+// formerCondition is the one that is there, and whether there is a place for one:
+// a list of conditions in the status of a custom resource.
+func (r *run) formerCondition() (former hook.Condition, placed bool) {
+	var list []hook.Condition
+	field := r.stored.Field("status", "conditions")
+	if field == nil || !r.program.Resource.Custom || json.Unmarshal(field, &list) != nil {
+		return hook.Condition{}, false
+	}
+	for _, c := range list {
+		if c.Type == Handled {
+			former = c
+		}
+	}
+	return former, true
+}

@@ -1,0 +1,170 @@
+package react
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// target is one object to delete.
+type target struct {
+	resource object.Resource
+	object   *object.Object
+	evict    bool
+}
+
+// resolve finds out, once, which objects an answer deletes.
+func (h *hands) resolve(ctx context.Context, o *owed) error {
+	if o.resolved {
+		return nil
+	}
+	var all []target
+	for _, d := range o.answer.Delete {
+		found, err := h.find(ctx, d)
+		if err != nil {
+			return err
+		}
+		all = append(all, found...)
+	}
+	o.targets, o.resolved = all, true
+	return nil
+}
+
+// find finds the objects that a deletion means, as far as they are for the program
+// to delete, each once.
+func (h *hands) find(ctx context.Context, d hook.Deletion) ([]target, error) {
+	var targets []target
+	seen := map[string]bool{}
+	for _, p := range h.program.deletable(d) {
+		namespace := placeIn(p.Resource, h.object.Namespace(), d.Namespace)
+		if !p.reaches(namespace) {
+			continue
+		}
+		objects, err := h.look(ctx, p, d, namespace)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			if !seen[o.UID()] && !o.Deleting() {
+				seen[o.UID()] = true
+				targets = append(targets, target{p.Resource, o, d.Evict})
+			}
+		}
+	}
+	return targets, nil
+}
+
+// look reads the objects that a deletion means and one permission covers. One that
+// is named and not covered by any is refused, rather than passed over.
+func (h *hands) look(ctx context.Context, p permission, d hook.Deletion, namespace string) ([]*object.Object, error) {
+	if d.Name == "" {
+		return h.matching(ctx, p, d, namespace)
+	}
+	o, err := h.tools.Writer.Get(ctx, p.Resource, namespace, d.Name)
+	switch {
+	case apply.Gone(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read %s %s before deleting it: %w", d.Kind, d.Name, err)
+	case p.covers(h, o):
+		return []*object.Object{o}, nil
+	}
+	for _, other := range h.program.deletable(d) {
+		if other.reaches(namespace) && other.covers(h, o) {
+			return nil, nil
+		}
+	}
+	return nil, undeclared("delete", true, d.APIVersion, d.Kind)
+}
+
+// matching reads the objects that a deletion selects.
+func (h *hands) matching(ctx context.Context, p permission, d hook.Deletion, namespace string) ([]*object.Object, error) {
+	if !p.owned {
+		selector := d.Selector
+		if p.Labels != "" {
+			selector += "," + p.Labels
+		}
+		found, err := h.tools.Writer.List(ctx, p.Resource, namespace, selector)
+		if err != nil {
+			return nil, fmt.Errorf("list %s with %s before deleting them: %w", p.Resource, selector, err)
+		}
+		return found, nil
+	}
+	selector, err := labels.Parse(d.Selector)
+	if err != nil {
+		return nil, err
+	}
+	var found []*object.Object
+	for i, kind := range h.program.Owns {
+		if kind != p.Resource {
+			continue
+		}
+		for _, o := range h.ownedBy(h.object)[i] {
+			if o.Namespace() == namespace && selector.Matches(o.Labels()) {
+				found = append(found, o)
+			}
+		}
+	}
+	return found, nil
+}
+
+// covers says whether an object is one that may be deleted.
+func (p permission) covers(h *hands, o *object.Object) bool {
+	return p.selects(o) && (!p.owned || h.isOwned(o))
+}
+
+// deleteAll deletes what is to be deleted, and keeps in mind what could not be. One
+// that fails does not keep the others from being tried.
+func (h *hands) deleteAll(ctx context.Context, o *owed) error {
+	var left []target
+	var errs []error
+	for _, t := range o.targets {
+		if err := h.delete(ctx, t); err != nil {
+			left, errs = append(left, t), append(errs, err)
+		}
+	}
+	o.targets = left
+	for _, err := range errs {
+		if !errors.Is(err, errBudget) {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (h *hands) delete(ctx context.Context, t target) error {
+	if t.evict {
+		return h.evict(ctx, t)
+	}
+	stored, err := h.tools.Writer.Delete(ctx, t.resource, t.object)
+	switch {
+	case apply.Conflict(err):
+		// There is another one of its name by now, which nobody wants deleted.
+	case err != nil:
+		return fmt.Errorf("delete %s: %w", t.object.Ref(), err)
+	case stored != nil:
+		h.noted(t.resource, stored)
+	default:
+		h.gone(t.resource, t.object)
+	}
+	h.log.Debug("deleted", "deleted", t.object.Ref().String(), "object", h.object.Ref().String())
+	return nil
+}
+
+func (h *hands) evict(ctx context.Context, t target) error {
+	err := h.tools.Writer.Evict(ctx, t.resource, t.object)
+	switch {
+	case apply.Refused(err):
+		return fmt.Errorf("evict %s: %w", t.object.Ref(), errBudget)
+	case err != nil && !apply.Conflict(err):
+		return fmt.Errorf("evict %s: %w", t.object.Ref(), err)
+	}
+	h.log.Debug("evicted", "evicted", t.object.Ref().String(), "object", h.object.Ref().String())
+	return nil
+}

@@ -1,0 +1,142 @@
+package react
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// ours is how annotations begin in which controllers of Setpoint keep accounts,
+// and lastApplied the one in which kubectl does. Nobody watches them: two
+// controllers that did would never leave each other alone.
+const (
+	ours        = "setpoint.dev/"
+	lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+)
+
+// digestLength is how many bytes of a hash tell one state from another.
+const digestLength = 9
+
+// tree decodes a JSON object; integers stay integers. What is no object is an
+// empty one: what is asked for is looked up in it.
+func tree(data []byte) map[string]any {
+	var t map[string]any
+	if utiljson.Unmarshal(data, &t) != nil || t == nil {
+		return map[string]any{}
+	}
+	return t
+}
+
+// watched is the part of an object that a handler watches.
+func (h *Handler) watched(o *object.Object) map[string]any {
+	if len(h.Fields) == 0 {
+		return essence(o)
+	}
+	part := map[string]any{}
+	for _, path := range h.Fields {
+		if text := o.Field(path...); text != nil {
+			var value any
+			// The object has been parsed: its parts are legal.
+			_ = utiljson.Unmarshal(text, &value)
+			put(part, value, path)
+		}
+	}
+	forgetAccounts(part)
+	return part
+}
+
+// put sets a value in a tree. Something on the way that is no object gives way.
+func put(into map[string]any, value any, path []string) {
+	for _, name := range path[:len(path)-1] {
+		below, isObject := into[name].(map[string]any)
+		if !isObject {
+			below = map[string]any{}
+			into[name] = below
+		}
+		into = below
+	}
+	into[path[len(path)-1]] = value
+}
+
+// essence is all of an object but its status and what others keep in its
+// metadata.
+func essence(o *object.Object) map[string]any {
+	whole := tree(o.JSON())
+	for _, name := range []string{"apiVersion", "kind", "status"} {
+		delete(whole, name)
+	}
+	metadata, _ := whole["metadata"].(map[string]any)
+	maps.DeleteFunc(metadata, func(name string, _ any) bool { return name != "labels" && name != "annotations" })
+	forgetAccounts(whole)
+	return whole
+}
+
+// forgetAccounts removes the annotations that nobody watches, and what is empty
+// then.
+func forgetAccounts(whole map[string]any) {
+	metadata, _ := whole["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	maps.DeleteFunc(annotations, func(key string, _ any) bool { return key == lastApplied || strings.HasPrefix(key, ours) })
+	for _, name := range []string{"labels", "annotations"} {
+		if members, isObject := metadata[name].(map[string]any); isObject && len(members) == 0 {
+			delete(metadata, name)
+		}
+	}
+	if metadata != nil && len(metadata) == 0 {
+		delete(whole, "metadata")
+	}
+}
+
+// digest is a short hash of a tree, the same in every process: the members of
+// objects are written in order.
+func digest(of any) string {
+	// What was decoded from JSON can be written as JSON.
+	text, _ := json.Marshal(of)
+	sum := sha256.Sum256(text)
+	return base64.RawURLEncoding.EncodeToString(sum[:digestLength])
+}
+
+// watchedBy are the digests of what each handler watches of an object. Handlers
+// that watch all of it share the work.
+func (p *Program) watchedBy(o *object.Object) []string {
+	digests, whole := make([]string, len(p.Handlers)), ""
+	for i := range p.Handlers {
+		h := &p.Handlers[i]
+		if len(h.Fields) > 0 {
+			digests[i] = digest(h.watched(o))
+			continue
+		}
+		if whole == "" {
+			whole = digest(essence(o))
+		}
+		digests[i] = whole
+	}
+	return digests
+}
+
+// revision is written into a Deployment by Kubernetes each time it rolls out.
+const revision = "deployment.kubernetes.io/revision"
+
+// ownedDigest is a digest of what somebody could have changed of owned objects.
+// It does not depend on their order.
+func ownedDigest(owned []*object.Object) string {
+	parts := make([]string, 0, len(owned))
+	for _, o := range owned {
+		whole := essence(o)
+		if metadata, isObject := whole["metadata"].(map[string]any); isObject {
+			annotations, _ := metadata["annotations"].(map[string]any)
+			delete(annotations, revision)
+		}
+		forgetAccounts(whole)
+		parts = append(parts, o.Ref().String()+" "+digest(whole))
+	}
+	slices.Sort(parts)
+	return digest(parts)
+}

@@ -1,0 +1,214 @@
+package react
+
+import (
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// situation is all that decides which handlers an object is due for.
+type situation struct {
+	program *Program
+	object  *object.Object
+	// held says that our finalizer is on the object.
+	held bool
+	// record is what is recorded, with what is pending.
+	record record
+	// watched are the digests of what each handler watches.
+	watched []string
+	// owned is the digest of the owned objects.
+	owned  string
+	memory *memory
+	// asked says that a user asks for it, urged that whatever failed is to be
+	// tried at once, and hurried the same of what has a backoff of its own.
+	asked, urged, hurried bool
+	now                   time.Time
+}
+
+// call is one handler to be told of one thing.
+type call struct {
+	handler int
+	reason  hook.Reason
+	old     *object.Object
+	object  *object.Object
+	// input is what it is about: the digest of what the handler watches, or of
+	// the owned objects.
+	input   string
+	attempt int
+	gone    bool
+}
+
+// agenda is what is to be done about an object, and when to look again.
+type agenda struct {
+	calls []call
+	// first are the handlers that get an entry unasked: what they see at first
+	// sight is no update.
+	first []int
+	next  time.Time
+}
+
+// on says whether a handler is told for a reason.
+func (h *Handler) on(reason hook.Reason) bool { return slices.Contains(h.On, reason) }
+
+// cares says whether a handler cares.
+func (h *Handler) cares(old, now *object.Object) bool { return h.When == nil || h.When(old, now) }
+
+// recorded says that the handler has an entry from the first sight on.
+func (h *Handler) recorded() bool {
+	return slices.ContainsFunc(h.On, func(reason hook.Reason) bool {
+		switch reason {
+		case hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume, hook.ReasonDrift:
+			return true
+		}
+		return false
+	})
+}
+
+// due finds out which handlers an object is due for, and why.
+func (s *situation) due() agenda {
+	var a agenda
+	for i := range s.program.Handlers {
+		if s.program.Handlers[i].Do == nil {
+			continue
+		}
+		if c, is := s.change(i); is {
+			s.schedule(&a, c)
+			continue
+		}
+		if s.isFirst(i) {
+			a.first = append(a.first, i)
+		}
+		s.clock(&a, i)
+	}
+	return a
+}
+
+// schedule puts a call on the agenda, unless it failed and has to wait.
+func (s *situation) schedule(a *agenda, c call) {
+	former := &s.memory.handlers[c.handler].attempt
+	if former.is(c) {
+		c.attempt = former.count
+		if former.next.After(s.now) && !s.urged && (!s.hurried || former.named) {
+			a.next = earliest(a.next, former.next)
+			return
+		}
+	}
+	a.calls = append(a.calls, c)
+}
+
+// is says whether an attempt was the same call; one that is known from the record
+// alone was.
+func (a *attempt) is(c call) bool {
+	return a.reason == c.reason && a.input == c.input || a.reason == "" && a.count > 0
+}
+
+// changing are the reasons that an entry decides about. Of several that apply a
+// handler is told the first.
+var changing = [...]hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume, hook.ReasonDrift}
+
+// change is the call that a handler's entry, compared with what is there, asks
+// for.
+func (s *situation) change(i int) (call, bool) {
+	if s.object.Deleting() {
+		return s.deletion(i)
+	}
+	h, m := &s.program.Handlers[i], &s.memory.handlers[i]
+	for _, reason := range changing {
+		c := call{handler: i, reason: reason, object: s.object, input: s.watched[i], old: m.handled}
+		switch reason {
+		case hook.ReasonCreate:
+			c.old = nil
+		case hook.ReasonDrift:
+			c.input = s.owned
+		}
+		if h.on(reason) && s.applies(reason, i) && h.cares(c.old, s.object) {
+			return c, true
+		}
+	}
+	return call{}, false
+}
+
+// applies says whether an object is due for a handler for a reason, if the
+// handler cares. One that gave up is told again when its input is another one.
+func (s *situation) applies(reason hook.Reason, i int) bool {
+	h, m := &s.program.Handlers[i], &s.memory.handlers[i]
+	e := s.record[h.Name]
+	changed := !m.knows(e.Seen, s.watched[i])
+	anew := e.Failed && (changed || s.urged)
+	switch reason {
+	case hook.ReasonCreate:
+		return e.Seen == "" || anew && !h.on(hook.ReasonUpdate)
+	case hook.ReasonUpdate:
+		return e.Seen != "" && (anew || changed && !e.Failed)
+	case hook.ReasonResume:
+		return e.Seen != "" && !m.resumed
+	default:
+		return e.Seen != "" && s.drifted(e, m)
+	}
+}
+
+// knows says whether what is watched now is what was seen, also as the server
+// stored it.
+func (m *recall) knows(seen, now string) bool {
+	return seen == now || m.stored.recorded == seen && m.stored.actual == now
+}
+
+// drifted says whether the owned objects are not as they were left, or the
+// handler asked to be told of that once more.
+func (s *situation) drifted(e entry, m *recall) bool {
+	return e.Owned != "" && e.Owned != s.owned || m.attempt.again && m.attempt.reason == hook.ReasonDrift
+}
+
+// deletion is the call of a Delete handler.
+func (s *situation) deletion(i int) (call, bool) {
+	h := &s.program.Handlers[i]
+	e, input := s.record[h.Name], deleting(s.watched[i])
+	settled := e.Done || e.Failed && e.Seen == input && !s.urged
+	if settled || !h.on(hook.ReasonDelete) || !s.held && !h.Optional || !h.cares(nil, s.object) {
+		return call{}, false
+	}
+	old := s.memory.handlers[i].handled
+	return call{handler: i, reason: hook.ReasonDelete, object: s.object, input: input, old: old}, true
+}
+
+// deleting is the digest of what is watched while the object is being deleted.
+func deleting(watched string) string { return "-" + watched }
+
+// isFirst says whether a handler gets its entry unasked. What drift is, is not
+// known before there is a digest to compare with.
+func (s *situation) isFirst(i int) bool {
+	h := &s.program.Handlers[i]
+	if s.object.Deleting() || !h.recorded() {
+		return false
+	}
+	e := s.record[h.Name]
+	without := e.Seen == "" && !h.on(hook.ReasonCreate) || e.Seen != "" && h.on(hook.ReasonDrift) && e.Owned == ""
+	return without && h.cares(nil, s.object)
+}
+
+// clock puts a timer on the agenda when it is time.
+func (s *situation) clock(a *agenda, i int) {
+	h, m := &s.program.Handlers[i], &s.memory.handlers[i]
+	if !h.ticks() || s.object.Deleting() || !h.cares(nil, s.object) {
+		return
+	}
+	c := call{handler: i, reason: hook.ReasonTimer, object: s.object, old: m.handled}
+	if m.attempt.reason == hook.ReasonTimer {
+		s.schedule(a, c)
+		return
+	}
+	at := h.moment(s.object, latest(m.ticked, s.memory.since))
+	if at.IsZero() {
+		return
+	}
+	if h.Idle > 0 {
+		at = latest(at, m.idle.since.Add(h.Idle))
+	}
+	if at.After(s.now) && !s.asked {
+		a.next = earliest(a.next, at)
+		return
+	}
+	a.calls = append(a.calls, c)
+}

@@ -1,0 +1,71 @@
+package react
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/store"
+)
+
+// end tells of objects that do not exist any more. Nothing is repeated: there is
+// no object left to keep a record on.
+func (c *Controller) end(ctx context.Context, news []store.Event) {
+	for _, e := range news {
+		if e.New != nil || !c.program.selects(e.Old) || !c.isGone(ctx, e.Old) {
+			continue
+		}
+		for i := range c.program.Handlers {
+			for _, reason := range c.program.reasonsAtEnd(i, e.Old) {
+				c.tellEnd(ctx, call{handler: i, reason: reason, object: e.Old, gone: true})
+			}
+		}
+	}
+}
+
+// isGone says that an object is not merely out of what the API server selects.
+func (c *Controller) isGone(ctx context.Context, o *object.Object) bool {
+	if c.program.narrowed() == "" && c.program.Fields == "" {
+		return true
+	}
+	live, err := c.tools.Writer.Get(ctx, c.program.Resource, o.Namespace(), o.Name())
+	return err != nil || live.UID() != o.UID()
+}
+
+// reasonsAtEnd are the reasons for which a handler is told of an object's end: an
+// optional Delete handler is, unless it has been told while the object was kept.
+func (p *Program) reasonsAtEnd(i int, o *object.Object) []hook.Reason {
+	h := &p.Handlers[i]
+	var reasons []hook.Reason
+	if h.on(hook.ReasonEvent) && h.cares(nil, o) {
+		reasons = append(reasons, hook.ReasonEvent)
+	}
+	if h.on(hook.ReasonDelete) && h.Optional && !recordOf(o, p.Record)[h.Name].Done && h.cares(nil, o) {
+		reasons = append(reasons, hook.ReasonDelete)
+	}
+	return reasons
+}
+
+func (c *Controller) tellEnd(ctx context.Context, made call) {
+	h := &c.program.Handlers[made.handler]
+	n := c.program.noticeOf(h, made.object)
+	n.Reason, n.Gone = made.reason, true
+	n.Owned = c.program.shown(c.ownedBy(made.object))
+	answer, err := c.call(ctx, n, h)
+	if err == nil {
+		all := hands{Controller: c, object: made.object, landed: func(object.Ref, *object.Object) {}}
+		err = all.carry(ctx, &owed{call: made, answer: answer})
+	}
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("handler %s: %w", h.Name, err)
+		c.log.Warn("handling failed", "object", made.object.Ref().String(), "error", oneLine(err))
+		c.tools.Observer.Tell(made.object, hook.Event{Type: warning, Reason: kindOf(err), Message: oneLine(err)})
+		return
+	}
+	if err == nil {
+		for _, event := range answer.Events {
+			c.tools.Observer.Tell(made.object, event)
+		}
+	}
+}

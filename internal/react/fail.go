@@ -1,0 +1,104 @@
+package react
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// handlerFailed notes a failed call, and when it comes again, if it does.
+func (r *run) handlerFailed(c call, err error) {
+	h, m := &r.program.Handlers[c.handler], &r.memory.handlers[c.handler]
+	err = fmt.Errorf("handler %s: %w", h.Name, err)
+	if c.reason == hook.ReasonEvent {
+		r.ofHandler = true
+		r.tellFailure(failed(ReasonHandlerFailed, err))
+		return
+	}
+	now := r.tools.Now()
+	if !m.attempt.is(c) {
+		m.attempt = attempt{since: now}
+	}
+	a := &m.attempt
+	a.reason, a.input, a.again = c.reason, c.input, false
+	a.count++
+	delay := h.delay(err, a.count)
+	_, a.named = named(err)
+	a.next = now.Add(h.beforeNext(c, now, delay))
+	if terminal(err) || h.exhausted(*a) {
+		r.giveUp(c, err)
+		return
+	}
+	if h.limited() && c.reason != hook.ReasonTimer {
+		e := r.known()[h.Name]
+		e.Tries, e.Since = a.count, a.since.Unix()
+		m.pending = &e
+	}
+	r.complain(c.handler, failed(kindOf(err), err))
+}
+
+// kindOf is the reason of a handler's failure.
+func kindOf(err error) string {
+	if _, is := errors.AsType[*hook.MalformedError](err); is {
+		return ReasonInvalidAnswer
+	}
+	return ReasonHandlerFailed
+}
+
+// beforeNext cuts the delay of a timer to the time until its next moment.
+func (h *Handler) beforeNext(c call, now time.Time, delay time.Duration) time.Duration {
+	if c.reason != hook.ReasonTimer {
+		return delay
+	}
+	if next := h.moment(c.object, now); !next.IsZero() {
+		return min(delay, next.Sub(now))
+	}
+	return delay
+}
+
+// giveUp notes that a handler is not to be called again before there is something
+// else to tell.
+func (r *run) giveUp(c call, err error) {
+	h, m := &r.program.Handlers[c.handler], &r.memory.handlers[c.handler]
+	m.attempt = attempt{}
+	e := r.known()[h.Name]
+	e.Tries, e.Since = 0, 0
+	switch c.reason {
+	case hook.ReasonCreate, hook.ReasonUpdate:
+		e.Seen, e.Failed = c.input, true
+		m.handled, m.resumed = c.object, true
+	case hook.ReasonDelete:
+		e.Seen, e.Failed, e.Done = c.input, !h.Optional, h.Optional
+	case hook.ReasonResume:
+		m.resumed = true
+	case hook.ReasonDrift:
+		e.Owned = c.input
+	case hook.ReasonTimer:
+		m.ticked = r.tools.Now()
+	}
+	if e != (entry{}) {
+		m.pending = &e
+	}
+	r.complain(c.handler, failed(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
+}
+
+// complain notes what a handler failed with, and tells it.
+func (r *run) complain(handler int, err error) {
+	m := &r.memory.handlers[handler]
+	m.complaint, m.reason = oneLine(err), reasonOf(err)
+	r.ofHandler = true
+	r.tellFailure(err)
+}
+
+// fail notes a failure of the run as a whole. That something moved is none.
+func (r *run) fail(err error) {
+	switch {
+	case errors.Is(err, errMoved):
+		r.moved = true
+	case err != nil:
+		r.failure = err
+		r.tellFailure(err)
+	}
+}

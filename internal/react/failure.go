@@ -1,0 +1,141 @@
+package react
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// Reasons of events and of the condition Handled.
+const (
+	ReasonHandlerFailed = "HandlerFailed"
+	ReasonGaveUp        = "HandlerGaveUp"
+	ReasonInvalidAnswer = "InvalidAnswer"
+	ReasonWriteFailed   = "WriteFailed"
+	ReasonPanicked      = "InternalError"
+	ReasonPaused        = "Paused"
+	ReasonResumed       = "Resumed"
+	ReasonRequested     = "ReconcileRequested"
+	ReasonUnsettled     = "Unsettled"
+)
+
+// Types of events.
+const (
+	normal  = "Normal"
+	warning = "Warning"
+)
+
+// failure is an error with the reason that its event carries.
+type failure struct {
+	reason string
+	err    error
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+func failed(reason string, err error) error { return &failure{reason: reason, err: err} }
+
+// errMoved ends what met an object that had changed under its hands. It is
+// nobody's fault: it is done again on what is there now.
+var errMoved = errors.New("an object changed meanwhile")
+
+// errChanging is errMoved for too long.
+var errChanging = errors.New("it changes all the time")
+
+// reasonOf is the reason of an error's event.
+func reasonOf(err error) string {
+	if f, ok := errors.AsType[*failure](err); ok {
+		return f.reason
+	}
+	return ReasonWriteFailed
+}
+
+// maxMessage is the longest message that is told.
+const maxMessage = 1000
+
+// oneLine is how an error is told: tables show no more than the first line.
+func oneLine(err error) string {
+	message := strings.ReplaceAll(err.Error(), "\n", "; ")
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
+	}
+	return message
+}
+
+// terminal says that the same call is of no use.
+func terminal(err error) bool {
+	_, is := errors.AsType[*hook.TerminalError](err)
+	return is
+}
+
+// unreachable says that nobody answered.
+func unreachable(err error) bool {
+	_, is := errors.AsType[*hook.UnreachableError](err)
+	return is
+}
+
+// named is the delay that a handler asked for.
+func named(err error) (time.Duration, bool) {
+	if later, ok := errors.AsType[*hook.RetryAfterError](err); ok && later.After > 0 {
+		return later.After, true
+	}
+	return 0, false
+}
+
+// The delays between attempts, unless a handler has its own, and the longest
+// where nobody answered at all: trying that costs nobody anything.
+const (
+	firstDelay   = time.Second
+	longestDelay = 5 * time.Minute
+	absentDelay  = 15 * time.Second
+)
+
+// jitter is the part of each delay that is left to chance, so that what failed
+// together does not come back together.
+const jitter = 0.25
+
+// backoff is the delay after so many failures in a row, of which there is one at
+// least.
+func backoff(failures int, first, longest time.Duration) time.Duration {
+	delay := longest
+	if doublings := failures - 1; doublings < 32 && first<<doublings < longest {
+		delay = first << doublings
+	}
+	return delay - time.Duration(jitter*rand.Float64()*float64(delay))
+}
+
+// delay is how long a handler waits after a failure.
+func (h *Handler) delay(err error, failures int) time.Duration {
+	if after, is := named(err); is {
+		return after
+	}
+	first, longest := firstDelay, longestDelay
+	if h.Backoff > 0 {
+		first = h.Backoff
+	}
+	if h.MaxBackoff > 0 {
+		longest = h.MaxBackoff
+	}
+	if unreachable(err) {
+		longest = min(longest, absentDelay)
+	}
+	return backoff(failures, first, max(first, longest))
+}
+
+// exhausted says that a handler with a limit is not to be tried again.
+func (h *Handler) exhausted(a attempt) bool {
+	switch {
+	case h.Retries < 0, h.Retries > 0 && a.count > h.Retries:
+		return true
+	case h.Within > 0:
+		return a.next.Sub(a.since) > h.Within
+	}
+	return false
+}
+
+// limited says that a handler has a limit, which counts across restarts.
+func (h *Handler) limited() bool { return h.Retries > 0 || h.Within > 0 }

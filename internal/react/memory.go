@@ -1,0 +1,223 @@
+package react
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// memory is what is remembered of one object between runs. Losing it costs the
+// old objects of notices, and a call of handlers whose answers were not written
+// yet. It belongs to the worker that holds the object's key.
+type memory struct {
+	uid string
+	// since is when the object was first looked at.
+	since    time.Time
+	handlers []recall
+	// owed are the answers that are not written yet, in the order they came in.
+	owed []*owed
+	// writing is how the writes of the object itself fail.
+	writing attempt
+	// moved is how many runs in a row met an object that had changed meanwhile,
+	// restless how many had to do with what was written by the one before.
+	moved, restless int
+	// conditions says that answers have carried conditions.
+	conditions bool
+	paused     bool
+	// last is the object as the last run left it; only kept where Delete handlers
+	// are told of one that is gone.
+	last    *object.Object
+	trouble trouble
+}
+
+// recall is what is remembered of one handler of an object.
+type recall struct {
+	// handled is the object as the handler last dealt with it; nil if that is not
+	// known.
+	handled *object.Object
+	// stored is what the server made of what was written for the handler:
+	// recorded stands in the record, actual is what is there.
+	stored struct{ recorded, actual string }
+	// attempt is the notice that has to come again.
+	attempt attempt
+	// complaint is what the handler last failed with, and reason its kind; empty if
+	// it is well.
+	complaint, reason string
+	// resumed says that there is nothing to resume any more.
+	resumed bool
+	// ticked is when the clock last had its turn; before is past.
+	ticked time.Time
+	// idle is since when what is watched has been the same.
+	idle struct {
+		watched string
+		since   time.Time
+	}
+	// pending is the entry that is not recorded yet.
+	pending *entry
+	// working is the daemon at work, finished that it has done its work.
+	working  *working
+	finished bool
+}
+
+// attempt is something that failed and is to be tried again.
+type attempt struct {
+	reason hook.Reason
+	// input is what it was about: something else is another attempt.
+	input string
+	// count is how often it failed, since the first time.
+	count int
+	since time.Time
+	next  time.Time
+	// named says that the handler named the time; again that it did not fail, but
+	// wants to be told once more.
+	named, again bool
+}
+
+// trouble is the present failure of an object, if any.
+type trouble struct {
+	failing, ofHandler, restless bool
+	message                      string
+	told                         time.Time
+}
+
+// memories are the memories of all objects of a controller, with the sums that
+// its health is made of.
+type memories struct {
+	mu    sync.Mutex
+	byKey map[queue.Key]*memory
+	// Sums over byKey.
+	failing, ofHandler, restless, paused int
+	last                                 LastError
+	// handler is what handlers fail with, as one message for all objects.
+	handler LastError
+	// absent says of a handler that nobody answered in its name.
+	absent map[string]bool
+}
+
+func newMemories() *memories {
+	return &memories{byKey: map[queue.Key]*memory{}, absent: map[string]bool{}}
+}
+
+// of returns the memory of an object, a fresh one for another object of its name.
+func (m *memories) of(key queue.Key, uid string) (found *memory, fresh bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.byKey[key]
+	if known != nil && known.uid == uid {
+		return known, false
+	}
+	m.forget(known)
+	made := &memory{uid: strings.Clone(uid)}
+	m.byKey[key] = made
+	return made, true
+}
+
+// peek returns the memory of a key, nil if there is none.
+func (m *memories) peek(key queue.Key) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.byKey[key]
+}
+
+// drop forgets an object that is gone, or is nobody's business any more.
+func (m *memories) drop(key queue.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.forget(m.byKey[key])
+	delete(m.byKey, key)
+}
+
+// clear forgets all: what others did meanwhile is not known.
+func (m *memories) clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.byKey)
+	m.failing, m.ofHandler, m.restless, m.paused = 0, 0, 0, 0
+}
+
+// forget takes a memory out of the sums, and ends its daemons.
+func (m *memories) forget(known *memory) {
+	if known == nil {
+		return
+	}
+	m.paused -= count(known.paused)
+	m.replace(known, trouble{})
+	for i := range known.handlers {
+		if w := known.handlers[i].working; w != nil {
+			w.stop()
+		}
+	}
+}
+
+// replace replaces an object's trouble in its memory and in the sums.
+func (m *memories) replace(of *memory, now trouble) {
+	m.failing += count(now.failing) - count(of.trouble.failing)
+	m.ofHandler += count(now.ofHandler) - count(of.trouble.ofHandler)
+	m.restless += count(now.restless) - count(of.trouble.restless)
+	of.trouble = now
+}
+
+// note records how a run went for its object.
+func (m *memories) note(of *memory, now trouble, last LastError) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last.Message != "" {
+		m.last = last
+		if now.ofHandler && (m.ofHandler == 0 || last.Time.Sub(m.handler.Time) > sameComplaint) {
+			m.handler = last
+		}
+	}
+	m.replace(of, now)
+}
+
+// sameComplaint is how long one message stands for what the handlers fail with.
+// Each object may be failed in other words, and a condition must not flap.
+const sameComplaint = 30 * time.Second
+
+// pause notes whether an object is left alone.
+func (m *memories) pause(of *memory, paused bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.paused += count(paused) - count(of.paused)
+	of.paused = paused
+}
+
+// failingKeys are the objects that failed when last run.
+func (m *memories) failingKeys() []queue.Key {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var keys []queue.Key
+	for key, one := range m.byKey {
+		if one.trouble.failing {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// missed notes that nobody answered in a handler's name, and answered that
+// somebody did: it says whether somebody had been missed.
+func (m *memories) missed(handler string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.absent[handler] = true
+}
+
+func (m *memories) answered(handler string) (missed bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	missed = m.absent[handler]
+	delete(m.absent, handler)
+	return missed
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

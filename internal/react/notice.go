@@ -1,0 +1,41 @@
+package react
+
+import (
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// notice is what a handler is told of a call, without copying any object.
+func (r *run) notice(c call) *hook.Notice {
+	h := &r.program.Handlers[c.handler]
+	n := r.program.noticeOf(h, c.object)
+	n.Reason, n.Attempt, n.Gone = c.reason, c.attempt, c.gone
+	n.Owned = r.program.shown(r.owned)
+	if c.old != nil {
+		n.Old = c.old.JSON()
+		n.Changes = h.changes(c.old, c.object)
+	}
+	return n
+}
+
+// noticeOf is a notice that says no more than of which object.
+func (p *Program) noticeOf(h *Handler, o *object.Object) *hook.Notice {
+	return &hook.Notice{
+		Controller: p.Object, Handler: h.Name, Object: o.JSON(), Namespace: o.Namespace(), Name: o.Name(),
+	}
+}
+
+// shown are the owned objects in a group for each kind.
+func (p *Program) shown(owned [][]*object.Object) []hook.Group {
+	groups := make([]hook.Group, len(p.Owns))
+	for i, resource := range p.Owns {
+		group := hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind}
+		if i < len(owned) {
+			for _, o := range owned[i] {
+				group.Objects = append(group.Objects, hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()})
+			}
+		}
+		groups[i] = group
+	}
+	return groups
+}

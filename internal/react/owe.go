@@ -1,0 +1,136 @@
+package react
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// owed is an answer that is not written yet, or not all of it.
+type owed struct {
+	call   call
+	answer *hook.Answer
+	// resolved says that targets are what the answer deletes. Who is deleted is
+	// found out once: what takes its place meanwhile stays.
+	resolved bool
+	targets  []target
+	// applied is how many of the objects were applied.
+	applied int
+	// carried says that only the object itself is to be written now.
+	carried bool
+	attempt attempt
+	// fresh says that this run brought it.
+	fresh bool
+}
+
+// content says whether the answer has something to say of the object itself.
+func (o *owed) content() bool {
+	a := o.answer
+	return a.Patch != nil || a.Status != nil || len(a.Conditions) > 0 || a.Message != ""
+}
+
+// handled notes an answer: what is to be written, and the entry that is recorded
+// with it.
+func (r *run) handled(c call, answer *hook.Answer) {
+	h, m := &r.program.Handlers[c.handler], &r.memory.handlers[c.handler]
+	m.complaint = ""
+	r.memory.owed = append(r.memory.owed, &owed{call: c, answer: answer, fresh: true})
+	e := r.known()[h.Name]
+	// What the handler itself writes is no news to it.
+	after := r.watched[c.handler]
+	if patched := answered(r.stored, answer); patched != nil {
+		after = digest(h.watched(patched))
+	}
+	if e.Seen != "" && c.reason != hook.ReasonUpdate && m.knows(e.Seen, r.watched[c.handler]) {
+		e.Seen = after
+	}
+	if answer.RetryAfter > 0 && c.reason != hook.ReasonEvent {
+		r.comeAgain(c, answer, after)
+	} else {
+		r.settle(c, &e, after)
+	}
+	if e != (entry{}) {
+		m.pending = &e
+	}
+	if answer.Conditions != nil {
+		r.memory.conditions = true
+	}
+}
+
+// settle notes that a handler is done with what it was told of.
+func (r *run) settle(c call, e *entry, after string) {
+	m := &r.memory.handlers[c.handler]
+	if c.reason != hook.ReasonEvent {
+		m.attempt = attempt{}
+	}
+	switch c.reason {
+	case hook.ReasonCreate, hook.ReasonUpdate:
+		*e = entry{Seen: after, Owned: e.Owned}
+		m.handled, m.resumed = c.object, true
+	case hook.ReasonDelete:
+		*e = entry{Done: true}
+	case hook.ReasonResume:
+		e.Tries, e.Since = 0, 0
+		m.resumed = true
+	case hook.ReasonDrift:
+		e.Tries, e.Since, e.Owned = 0, 0, c.input
+	case hook.ReasonTimer:
+		m.ticked = r.tools.Now()
+	}
+}
+
+// comeAgain notes that a handler wants to be told the same once more.
+func (r *run) comeAgain(c call, answer *hook.Answer, after string) {
+	now := r.tools.Now()
+	again := attempt{reason: c.reason, input: c.input, next: now.Add(answer.RetryAfter), since: now, named: true, again: true}
+	switch c.reason {
+	case hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume:
+		again.input = after
+	case hook.ReasonDelete:
+		again.input = deleting(after)
+	}
+	r.memory.handlers[c.handler].attempt = again
+}
+
+// answered is an object as an answer has it; nil if the answer leaves it alone.
+func answered(o *object.Object, a *hook.Answer) *object.Object {
+	if a.Patch == nil && a.Status == nil {
+		return nil
+	}
+	patch := tree(a.Patch)
+	if a.Status != nil {
+		patch = combined(patch, map[string]any{"status": tree(a.Status)})
+	}
+	patched, err := objectOf(merged(tree(o.JSON()), patch))
+	if err != nil {
+		// The server will say what is wrong with it.
+		return nil
+	}
+	return patched
+}
+
+func objectOf(fields map[string]any) (*object.Object, error) {
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	return object.Parse(text)
+}
+
+// supersede drops what a handler owes that is about to be told anew.
+func (r *run) supersede(c call) {
+	if c.reason == hook.ReasonEvent {
+		return
+	}
+	r.memory.owed = slices.DeleteFunc(r.memory.owed, func(o *owed) bool {
+		return o.call.handler == c.handler && o.call.reason != hook.ReasonEvent
+	})
+}
+
+// owes says whether a handler has an answer that is not written yet, but for
+// those that are.
+func (m *memory) owes(handler int, but []*owed) bool {
+	return slices.ContainsFunc(m.owed, func(o *owed) bool { return o.call.handler == handler && !slices.Contains(but, o) })
+}

@@ -1,0 +1,125 @@
+package react
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// draft is the object as it is to be.
+type draft struct {
+	// wanted has all of the status that was to be stored.
+	wanted *object.Object
+	// exact says that nobody may have written to the object meanwhile.
+	exact bool
+}
+
+// storeObject writes, at once, all that answers change in the object but for its
+// status, the record, and whether the object is kept.
+func (r *run) storeObject(ctx context.Context, carried []*owed, d draft) error {
+	patch := r.contentPatch(carried)
+	metadata := map[string]any{}
+	if text, differs := r.recordText(carried); differs {
+		metadata["annotations"] = map[string]any{r.program.Record: text}
+	}
+	if r.releases(carried) {
+		metadata["finalizers"] = without(r.stored.Finalizers(), r.program.Finalizer)
+		d.exact = true
+	}
+	wanted := merged(tree(d.wanted.JSON()), patch)
+	if len(patch)+len(metadata) > 0 {
+		metadata = combined(metadata, precondition(r.stored, d.exact))
+		if err := r.send(ctx, combined(patch, map[string]any{"metadata": metadata})); err != nil {
+			return err
+		}
+	}
+	if !d.exact || !r.written {
+		return nil
+	}
+	return r.recogniseStored(carried, wanted)
+}
+
+// storeAside writes what an answer says of the object, and nothing else.
+func (r *run) storeAside(ctx context.Context, o *owed) error {
+	carried := []*owed{o}
+	if r.program.Resource.Status {
+		if _, err := r.storeStatus(ctx, carried); err != nil {
+			return err
+		}
+	}
+	patch := r.contentPatch(carried)
+	if patch == nil {
+		return nil
+	}
+	return r.send(ctx, combined(patch, map[string]any{"metadata": precondition(r.stored, true)}))
+}
+
+// send patches the object.
+func (r *run) send(ctx context.Context, patch map[string]any) error {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	stored, err := r.tools.Writer.Patch(ctx, r.program.Resource, r.stored, body)
+	if err != nil {
+		return r.refused("patch", err)
+	}
+	r.goOnWith(stored)
+	return nil
+}
+
+// contentPatch is what answers change in the object, if it makes a difference;
+// where the status is no subresource, that too.
+func (r *run) contentPatch(carried []*owed) map[string]any {
+	var patch map[string]any
+	for _, o := range carried {
+		if o.answer.Patch != nil {
+			patch = combined(patch, tree(o.answer.Patch))
+		}
+	}
+	if status := r.statusPatch(carried); len(status) > 0 && !r.program.Resource.Status {
+		patch = combined(patch, map[string]any{"status": status})
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	if have := tree(r.stored.JSON()); reflect.DeepEqual(have, merged(have, patch)) {
+		return nil
+	}
+	return patch
+}
+
+// recordText is the record as it is to be; nil removes it. What is still owed is
+// no part of it.
+func (r *run) recordText(carried []*owed) (text any, differs bool) {
+	now := r.recorded.with(&r.program, r.memory, func(i int) bool { return !r.memory.owes(i, carried) })
+	if now.String() == r.recorded.String() {
+		return nil, false
+	}
+	if len(now) == 0 {
+		return nil, true
+	}
+	return now.String(), true
+}
+
+// recogniseStored remembers, where the server stored something else than was
+// written, that what is there is what was seen. Nobody else can have written it:
+// the version said so.
+func (r *run) recogniseStored(carried []*owed, wanted map[string]any) error {
+	o, err := objectOf(wanted)
+	if err != nil {
+		return err
+	}
+	want, stored, known := r.program.watchedBy(o), r.program.watchedBy(r.stored), r.known()
+	for _, one := range carried {
+		i := one.call.handler
+		e := known[r.program.Handlers[i].Name]
+		if one.content() && e.Seen == want[i] && stored[i] != want[i] {
+			m := &r.memory.handlers[i]
+			m.stored.recorded, m.stored.actual = want[i], stored[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package react
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// check refuses an answer that cannot be understood, or that goes beyond what the
+// program may write. Nothing of such an answer is acted upon.
+func (p *Program) check(n *hook.Notice, a *hook.Answer) error {
+	for _, part := range []struct {
+		path string
+		text json.RawMessage
+	}{{"patch", a.Patch}, {"status", a.Status}} {
+		if err := isObject(part.text); err != nil {
+			return &hook.MalformedError{Path: part.path, Err: err}
+		}
+	}
+	for i, one := range a.Apply {
+		if err := p.checkApplied(n, one); err != nil {
+			return at(fmt.Sprintf("apply[%d]", i), err)
+		}
+	}
+	for i, one := range a.Delete {
+		if err := p.checkDeletion(n, one); err != nil {
+			return at(fmt.Sprintf("delete[%d]", i), err)
+		}
+	}
+	return nil
+}
+
+// at says where in an answer an error lies.
+func at(path string, err error) error {
+	if terminal(err) {
+		return &hook.TerminalError{Err: fmt.Errorf("%s: %w", path, errors.Unwrap(err))}
+	}
+	return &hook.MalformedError{Path: path, Err: err}
+}
+
+func isObject(text json.RawMessage) error {
+	var members map[string]json.RawMessage
+	if text == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, &members); err != nil || members == nil {
+		return errors.New("must be a JSON object")
+	}
+	return nil
+}
+
+func (p *Program) checkApplied(n *hook.Notice, a hook.Applied) error {
+	o, err := object.Parse(a.Object)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.APIVersion() == "":
+		return errors.New("apiVersion: required")
+	case o.Kind() == "":
+		return errors.New("kind: required")
+	case o.Name() == "":
+		return errors.New("metadata.name: required")
+	}
+	_, err = p.mayApply(n.Namespace, o)
+	return err
+}
+
+// mayApply is the kind of an object to apply, or an error if it is not for the
+// program to apply.
+func (p *Program) mayApply(home string, o *object.Object) (object.Resource, error) {
+	for _, resource := range p.Owns {
+		if names(resource, o.APIVersion(), o.Kind()) {
+			return resource, placeable(resource, home, o.Namespace())
+		}
+	}
+	known := false
+	for i := range p.Writes {
+		w := &p.Writes[i]
+		if !w.Apply || !names(w.Resource, o.APIVersion(), o.Kind()) {
+			continue
+		}
+		known = true
+		if w.reaches(placeIn(w.Resource, home, o.Namespace())) && w.selects(o) {
+			return w.Resource, placeable(w.Resource, home, o.Namespace())
+		}
+	}
+	return object.Resource{}, undeclared("apply", known, o.APIVersion(), o.Kind())
+}
+
+func (p *Program) checkDeletion(n *hook.Notice, d hook.Deletion) error {
+	switch _, err := labels.Parse(d.Selector); {
+	case d.APIVersion == "" || d.Kind == "":
+		return errors.New("apiVersion and kind: required")
+	case (d.Name == "") == (d.Selector == ""):
+		return errors.New("must have either a name or a selector")
+	case err != nil:
+		return fmt.Errorf("selector: %w", err)
+	case d.Evict && (d.APIVersion != "v1" || d.Kind != "Pod"):
+		return fmt.Errorf("evict: only pods can be evicted, not %s", d.Kind)
+	}
+	known := false
+	for _, w := range p.deletable(d) {
+		known = true
+		if w.reaches(placeIn(w.Resource, n.Namespace, d.Namespace)) {
+			return placeable(w.Resource, n.Namespace, d.Namespace)
+		}
+	}
+	return undeclared("delete", known, d.APIVersion, d.Kind)
+}
+
+// permission is one to delete objects of a kind; with owned, only what the handled
+// object controls.
+type permission struct {
+	Write
+	owned bool
+}
+
+// deletable are the permissions to delete objects of a kind.
+func (p *Program) deletable(d hook.Deletion) []permission {
+	var all []permission
+	for _, resource := range p.Owns {
+		if names(resource, d.APIVersion, d.Kind) {
+			all = append(all, permission{Write{Resource: resource, Delete: true}, true})
+		}
+	}
+	for _, w := range p.Writes {
+		if w.Delete && names(w.Resource, d.APIVersion, d.Kind) {
+			all = append(all, permission{Write: w})
+		}
+	}
+	return all
+}
+
+func names(resource object.Resource, apiVersion, kind string) bool {
+	return resource.APIVersion() == apiVersion && resource.Kind == kind
+}
+
+// reaches says whether the permission holds in a namespace.
+func (w *Write) reaches(namespace string) bool { return w.Namespace == "" || w.Namespace == namespace }
+
+// selects says whether the permission holds for an object.
+func (w *Write) selects(o *object.Object) bool {
+	selector, err := labels.Parse(w.Labels)
+	return err == nil && selector.Matches(o.Labels())
+}
+
+// placeIn is where an object lies that says, or does not say, in which namespace.
+func placeIn(resource object.Resource, home, namespace string) string {
+	switch {
+	case !resource.Namespaced:
+		return ""
+	case namespace == "":
+		return home
+	}
+	return namespace
+}
+
+// placeable refuses an object that would have to lie in a namespace, of which there
+// is none.
+func placeable(resource object.Resource, home, namespace string) error {
+	if resource.Namespaced && placeIn(resource, home, namespace) == "" {
+		return errors.New("namespace: required, for the handled object is in none")
+	}
+	return nil
+}
+
+// undeclared is the error of an answer that goes beyond what was declared.
+func undeclared(verb string, known bool, apiVersion, kind string) error {
+	if known {
+		return &hook.TerminalError{Err: fmt.Errorf("may not %s this %s: it is not in the namespace, or has not the labels, that the controller declares", verb, kind)}
+	}
+	return &hook.TerminalError{Err: fmt.Errorf("may not %s %s %s: the controller does not declare it; add it to what the controller owns or writes", verb, apiVersion, kind)}
+}

@@ -1,0 +1,138 @@
+package react
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/store"
+)
+
+// run is one turn of one object.
+type run struct {
+	*Controller
+	item   queue.Item
+	memory *memory
+	stance stance
+	// stored is the object as it is known to be stored.
+	stored *object.Object
+	// news are the changes that nobody was told of yet.
+	news []store.Event
+	// recorded is the record on the object, watched are the digests of what the
+	// handlers watch of it.
+	recorded record
+	watched  []string
+	// owned are the objects that the object controls, in the order of the
+	// program, and ownedDigest is what they are as a digest.
+	owned       [][]*object.Object
+	ownedDigest string
+	agenda      agenda
+	// ownedNow are the owned objects after our writes.
+	ownedNow []*object.Object
+	// told counts the calls that were made, written says that the object was.
+	told    int
+	written bool
+	// failure is that of the run as a whole, ofHandler says that a handler failed.
+	failure   error
+	ofHandler bool
+	// aside says that the run is a write beside those of the object's worker: it
+	// has no memory.
+	aside bool
+	// moved says that an object had changed under the hands of the run.
+	moved bool
+}
+
+// reconcile gives one object its turn.
+func (c *Controller) reconcile(ctx context.Context, item queue.Item) {
+	started := c.tools.Now()
+	news := c.news.take(item.Key)
+	c.end(ctx, news)
+	r, open := c.open(item, news)
+	if !open {
+		return
+	}
+	r.tellPause()
+	r.fail(r.contained(ctx))
+	outcome := r.conclude(ctx)
+	if c.program.stanceOn(r.stored) == indifferent {
+		c.memories.drop(item.Key)
+	}
+	c.tools.Observer.Ran(c.program.Name, outcome, min(item.Waited, started.Sub(c.began)), c.tools.Now().Sub(started))
+}
+
+// contained is converge, with a panic made an error: a defect met by one object
+// must not take the others down.
+func (r *run) contained(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.log.Error("run panicked", "object", r.item.Key.String(), "panic", p, "stack", string(debug.Stack()))
+			err = failed(ReasonPanicked, fmt.Errorf("setpoint met a defect of its own: %v", p))
+		}
+	}()
+	return r.converge(ctx)
+}
+
+// converge tells the handlers what they are to be told, and writes what they
+// answer.
+func (r *run) converge(ctx context.Context) error {
+	if err := r.hold(ctx); err != nil {
+		return err
+	}
+	r.attend(ctx)
+	if r.stance == handling {
+		r.agenda = r.situation(r.item.Causes).due()
+		r.enter()
+		r.tell(ctx)
+	}
+	if r.stance == pausing {
+		return nil
+	}
+	return r.write(ctx)
+}
+
+// situation is what decides which handlers the object is due for.
+func (r *run) situation(causes queue.Causes) *situation {
+	asked := causes.Has(queue.UserAsked)
+	return &situation{
+		program: &r.program,
+		object:  r.stored,
+		held:    r.program.holds(r.stored),
+		record:  r.known(),
+		watched: r.watched,
+		owned:   r.ownedDigest,
+		memory:  r.memory,
+		asked:   asked,
+		urged:   asked || causes.Has(queue.HookChanged),
+		hurried: causes.Has(queue.Retrying),
+		now:     r.tools.Now(),
+	}
+}
+
+// pressed says that what failed is to be tried at once.
+func (r *run) pressed() bool {
+	causes := r.item.Causes
+	return causes.Has(queue.UserAsked) || causes.Has(queue.HookChanged) || causes.Has(queue.Retrying)
+}
+
+// enter makes the entries that handlers get unasked.
+func (r *run) enter() {
+	known := r.known()
+	for _, i := range r.agenda.first {
+		e := known[r.program.Handlers[i].Name]
+		if e.Seen == "" {
+			e.Seen = r.watched[i]
+		}
+		if r.program.Handlers[i].on(hook.ReasonDrift) {
+			e.Owned = r.ownedDigest
+		}
+		r.memory.handlers[i].pending = &e
+		r.memory.handlers[i].resumed = true
+	}
+}
+
+// since is how long ago a moment was, by the controller's clock.
+func (c *Controller) since(t time.Time) time.Duration { return c.tools.Now().Sub(t) }

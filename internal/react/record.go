@@ -1,0 +1,72 @@
+package react
+
+import (
+	"encoding/json"
+	"maps"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// entry is what is recorded of one handler: what it has dealt with, never a copy
+// of anything.
+type entry struct {
+	// Seen is the digest of what the handler watches, as it last dealt with it;
+	// empty if it never did.
+	Seen string `json:"seen,omitempty"`
+	// Failed says that it gave up on that.
+	Failed bool `json:"failed,omitempty"`
+	// Owned is the digest of the owned objects, for a handler of drift.
+	Owned string `json:"owned,omitempty"`
+	// Tries and Since, in seconds of Unix time, are those of a handler that is
+	// failing, if it has a limit.
+	Tries int   `json:"tries,omitempty"`
+	Since int64 `json:"since,omitempty"`
+	// Done says that a Delete handler has done its work.
+	Done bool `json:"done,omitempty"`
+}
+
+// record is what is recorded of the handlers, by name.
+type record map[string]entry
+
+// recordOf reads the record of an object. One that was spoilt or removed by hand
+// says that nothing was dealt with.
+func recordOf(o *object.Object, annotation string) record {
+	var text string
+	field := o.Field("metadata", "annotations", annotation)
+	if field == nil || json.Unmarshal(field, &text) != nil {
+		return record{}
+	}
+	var recorded record
+	if json.Unmarshal([]byte(text), &recorded) != nil || recorded == nil {
+		return record{}
+	}
+	return recorded
+}
+
+// String is the record as it is kept; empty for none.
+func (r record) String() string {
+	if len(r) == 0 {
+		return ""
+	}
+	// Texts, numbers and truths can always be written.
+	text, _ := json.Marshal(r)
+	return string(text)
+}
+
+// with is the record with the entries that are pending in a memory, as far as
+// they count, and without those of handlers that the program does not have any
+// more.
+func (r record) with(p *Program, m *memory, counts func(handler int) bool) record {
+	merged := record{}
+	for i := range p.Handlers {
+		name := p.Handlers[i].Name
+		if e, known := r[name]; known {
+			merged[name] = e
+		}
+		if one := &m.handlers[i]; one.pending != nil && counts(i) {
+			merged[name] = *one.pending
+		}
+	}
+	maps.DeleteFunc(merged, func(_ string, e entry) bool { return e == entry{} })
+	return merged
+}

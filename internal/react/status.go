@@ -1,0 +1,98 @@
+package react
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// storeStatus writes what answers say of the status, if that is another one than
+// there is. It returns the object as it was to be.
+func (r *run) storeStatus(ctx context.Context, carried []*owed) (*object.Object, error) {
+	patch := r.statusPatch(carried)
+	have := tree(r.stored.Field("status"))
+	want := merged(have, patch)
+	if len(patch) == 0 || reflect.DeepEqual(have, want) {
+		return r.stored, nil
+	}
+	wanted, err := withStatus(r.stored, want)
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(map[string]any{"metadata": precondition(r.stored, true), "status": patch})
+	if err != nil {
+		return nil, err
+	}
+	stored, err := r.tools.Writer.PatchStatus(ctx, r.program.Resource, r.stored, body)
+	if err != nil {
+		return nil, r.refused("store the status of", err)
+	}
+	r.goOnWith(stored)
+	return wanted, nil
+}
+
+func withStatus(o *object.Object, status map[string]any) (*object.Object, error) {
+	text, err := json.Marshal(status)
+	if err != nil {
+		return nil, err
+	}
+	return o.With(text, "status")
+}
+
+// precondition has the server write to this object only, or to this version of it.
+func precondition(o *object.Object, exact bool) map[string]any {
+	metadata := map[string]any{"uid": o.UID()}
+	if exact {
+		metadata["resourceVersion"] = o.ResourceVersion()
+	}
+	return metadata
+}
+
+// refused says what became of a write of the object.
+func (r *run) refused(what string, err error) error {
+	if apply.Conflict(err) {
+		return errMoved
+	}
+	return fmt.Errorf("%s %s: %w", what, r.stored.Ref(), err)
+}
+
+// goOnWith takes what is stored now for the object.
+func (r *run) goOnWith(stored *object.Object) {
+	r.wrote(r.program.Resource, stored)
+	r.stored, r.written = stored, true
+}
+
+// statusPatch is what answers change in the status, one after the other, and what
+// there is to say of the handlers themselves.
+func (r *run) statusPatch(carried []*owed) map[string]any {
+	var patch map[string]any
+	var conditions []hook.Condition
+	for _, o := range carried {
+		if o.answer.Status != nil {
+			patch = combined(patch, tree(o.answer.Status))
+		}
+		if o.answer.Message != "" && r.program.Resource.Custom {
+			patch = combined(patch, map[string]any{"message": o.answer.Message})
+		}
+		conditions = append(conditions, o.answer.Conditions...)
+	}
+	if own, says := r.condition(); says {
+		conditions = append(conditions, own)
+	}
+	if len(conditions) == 0 {
+		return patch
+	}
+	list, given := patch["conditions"].([]any)
+	if !given {
+		list, _ = tree(r.stored.Field("status"))["conditions"].([]any)
+	}
+	return combined(patch, map[string]any{
+		"conditions": plan.Conditions(list, conditions, r.stored.Generation(), r.tools.Now()),
+	})
+}

@@ -1,0 +1,93 @@
+package react
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// tell is the step that calls the handlers, in the order of the program: each of
+// what happened, then of what the object is due for.
+func (r *run) tell(ctx context.Context) {
+	due := r.agenda.calls
+	for i := range r.program.Handlers {
+		for _, c := range r.happened(i) {
+			r.tellOne(ctx, c)
+		}
+		if len(due) > 0 && due[0].handler == i {
+			r.tellOne(ctx, due[0])
+			due = due[1:]
+		}
+	}
+}
+
+// happened are the calls for the changes that a handler is told of one by one.
+func (r *run) happened(i int) []call {
+	h := &r.program.Handlers[i]
+	if !h.on(hook.ReasonEvent) {
+		return nil
+	}
+	var calls []call
+	for _, e := range r.news {
+		if e.New != nil && e.New.UID() == r.stored.UID() && r.program.selects(e.New) && h.cares(e.Old, e.New) {
+			calls = append(calls, call{handler: i, reason: hook.ReasonEvent, object: e.New, old: e.Old})
+		}
+	}
+	return calls
+}
+
+// tellOne makes a call and notes what came of it. Once the context has ended
+// nobody is called: a failure would not be the handler's.
+func (r *run) tellOne(ctx context.Context, c call) {
+	if ctx.Err() != nil {
+		return
+	}
+	r.told++
+	r.supersede(c)
+	answer, err := r.call(ctx, r.notice(c), &r.program.Handlers[c.handler])
+	switch {
+	case err != nil && ctx.Err() != nil:
+	case err != nil:
+		r.handlerFailed(c, err)
+	default:
+		r.handled(c, answer)
+	}
+}
+
+// call calls a handler, for no longer than it may take.
+func (c *Controller) call(ctx context.Context, n *hook.Notice, h *Handler) (*hook.Answer, error) {
+	if h.Timeout > 0 {
+		limited, cancel := context.WithTimeout(ctx, h.Timeout)
+		defer cancel()
+		ctx = limited
+	}
+	started := c.tools.Now()
+	answer, err := c.contain(ctx, n, h)
+	if err == nil {
+		err = c.program.check(n, answer)
+	}
+	c.tools.Observer.Handled(c.program.Name, h.Name, n.Reason, c.since(started), err)
+	if unreachable(err) {
+		c.memories.missed(h.Name)
+	} else if c.memories.answered(h.Name) {
+		c.RetryNow()
+	}
+	return answer, err
+}
+
+// contain has a panic of the handler be its error.
+func (c *Controller) contain(ctx context.Context, n *hook.Notice, h *Handler) (answer *hook.Answer, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.log.Error("handler panicked", "handler", h.Name, "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("the handler panicked: %v", p)
+		}
+	}()
+	answer, err = h.Do.Handle(ctx, n)
+	if err == nil && answer == nil {
+		answer = &hook.Answer{}
+	}
+	return answer, err
+}

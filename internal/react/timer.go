@@ -1,0 +1,68 @@
+package react
+
+import (
+	"encoding/json"
+	"hash/fnv"
+	"math"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// ticks says whether the clock has a say in when a handler is told.
+func (h *Handler) ticks() bool { return h.Every > 0 || h.Schedule != nil }
+
+// moment is the first moment of a timer after a time; zero if there is none. The
+// moments of an interval lie on a grid that begins when the object was created.
+func (h *Handler) moment(o *object.Object, after time.Time) time.Time {
+	shift := h.shift(o.UID())
+	if h.Schedule != nil {
+		next := h.Schedule.Next(after.Add(-shift))
+		if next.IsZero() {
+			return next
+		}
+		return next.Add(shift)
+	}
+	begin := createdAt(o).Add(shift)
+	if after.Before(begin) {
+		return begin.Add(h.Every)
+	}
+	return begin.Add((after.Sub(begin)/h.Every + 1) * h.Every)
+}
+
+// shift is how far the moments of one object lie behind those of others, so that
+// not all are told at once. It is the same in every process.
+func (h *Handler) shift(uid string) time.Duration {
+	if h.Jitter <= 0 {
+		return 0
+	}
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(h.Name + "/" + uid)) // Hashes take everything.
+	return time.Duration(float64(hash.Sum64()) / math.MaxUint64 * float64(h.Jitter))
+}
+
+// createdAt is when an object was created; long ago if it does not say.
+func createdAt(o *object.Object) time.Time {
+	at := time.Unix(0, 0)
+	if field := o.Field("metadata", "creationTimestamp"); field != nil {
+		// The API server writes nothing but times there.
+		_ = json.Unmarshal(field, &at)
+	}
+	return at
+}
+
+// latest is the later of two times.
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// earliest is the earlier of two times, of which zero is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,133 @@
+package react
+
+import (
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/store"
+)
+
+// watch starts the watches of the controller: handled objects first, so that
+// owned ones find theirs.
+func (c *Controller) watch() {
+	for _, namespace := range c.namespaces(c.program.Resource) {
+		selection := store.Selection{
+			Resource: c.program.Resource, Namespace: namespace, Labels: c.program.narrowed(), Fields: c.program.Fields,
+		}
+		c.objects = append(c.objects, c.tools.Store.Watch(selection, c.objectChanged))
+	}
+	for _, resource := range c.program.Owns {
+		owned := kind{resource: resource}
+		for _, namespace := range c.namespaces(resource) {
+			owned.views = append(owned.views, c.tools.Store.Watch(store.Selection{Resource: resource, Namespace: namespace}, c.ownedChanged))
+		}
+		c.owned = append(c.owned, owned)
+	}
+}
+
+// namespaces are those to watch a kind in, "" for all: what a namespaced object
+// owns lives beside it.
+func (c *Controller) namespaces(resource object.Resource) []string {
+	if len(c.program.Namespaces) == 0 || !c.program.Resource.Namespaced || !resource.Namespaced {
+		return []string{""}
+	}
+	return c.program.Namespaces
+}
+
+// objectChanged queues an object that appeared or that somebody edited.
+func (c *Controller) objectChanged(e store.Event) {
+	<-c.opened
+	now := e.New
+	if now == nil {
+		c.hear(e)
+		c.queue.Forget(keyOf(e.Old))
+		c.queue.Add(keyOf(e.Old), queue.Cause{Kind: queue.ParentChanged})
+		return
+	}
+	if c.program.stanceOn(now) == indifferent && (e.Old == nil || c.program.stanceOn(e.Old) == indifferent) {
+		return
+	}
+	if cause := c.reasonToLook(e); cause != queue.Unspecified {
+		c.hear(e)
+		c.queue.Add(keyOf(now), queue.Cause{Kind: cause})
+	}
+}
+
+// reasonToLook is the cause that an object's event is, or Unspecified for none.
+func (c *Controller) reasonToLook(e store.Event) queue.CauseKind {
+	switch {
+	case e.Old == nil && !c.synced():
+		return queue.Start
+	case e.Old == nil || e.Old.UID() != e.New.UID():
+		return queue.ParentChanged
+	case requested(e.Old, e.New):
+		return queue.UserAsked
+	case e.Old.Intent() != e.New.Intent():
+		return queue.ParentChanged
+	case e.Old.Digest() == e.New.Digest():
+		return queue.Unspecified
+	case e.New.Generation() == 0 || e.Old.Deleting() != e.New.Deleting():
+		return queue.ParentChanged
+	}
+	return queue.StatusChanged
+}
+
+// requested says that a user asks for a look with this change.
+func requested(before, now *object.Object) bool {
+	at := plan.Annotation(now, setpoint.AnnotationReconcileAt)
+	return at != "" && at != plan.Annotation(before, setpoint.AnnotationReconcileAt)
+}
+
+// ownedChanged queues the object that an owned one belongs to, or belonged to,
+// where somebody minds.
+func (c *Controller) ownedChanged(e store.Event) {
+	<-c.opened
+	if !c.program.told(hook.ReasonDrift) {
+		return
+	}
+	if e.Old != nil && e.New != nil && unchanged(e.Old, e.New) {
+		return
+	}
+	for _, o := range []*object.Object{e.Old, e.New} {
+		if o != nil {
+			c.wakeOwner(o)
+		}
+	}
+}
+
+// unchanged says that nothing differs that would be drift. Where the server
+// counts generations, a change of status is told by that.
+func unchanged(old, now *object.Object) bool {
+	if old.UID() != now.UID() || now.Generation() == 0 {
+		return old.Digest() == now.Digest()
+	}
+	return old.Intent() == now.Intent()
+}
+
+// wakeOwner queues the object that controls an owned one.
+func (c *Controller) wakeOwner(owned *object.Object) {
+	owner, is := owned.Controller()
+	if !is || owner.Kind != c.program.Resource.Kind || object.GroupOf(owner.APIVersion) != c.program.Resource.Group {
+		return
+	}
+	key := queue.Key{Name: owner.Name}
+	if c.program.Resource.Namespaced {
+		key.Namespace = owned.Namespace()
+	}
+	if o := c.get(key); o != nil && o.UID() == owner.UID {
+		cause := queue.Cause{Kind: queue.ChildChanged, Detail: owned.Kind(), Object: keyOf(owned)}
+		c.queue.Add(keyOf(o), cause)
+	}
+}
+
+// told says whether a handler is told for a reason.
+func (p *Program) told(reason hook.Reason) bool {
+	for i := range p.Handlers {
+		if p.Handlers[i].on(reason) {
+			return true
+		}
+	}
+	return false
+}
