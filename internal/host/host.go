@@ -164,15 +164,19 @@ func (h *Host) environment() compile.Environment {
 	}
 }
 
-// tools are what controllers work with.
+// tools are what programs of hooks work with.
 func (h *Host) tools() engine.Tools {
 	return engine.Tools{
 		Store:    h.store,
-		Writer:   apply.New(h.client, apply.Options{Observe: h.metrics.wrote}),
+		Writer:   h.writer(),
 		Observer: observer{h.metrics, h.events},
 		Log:      h.log,
 		Resolve:  h.resolve,
 	}
+}
+
+func (h *Host) writer() *apply.Writer {
+	return apply.New(h.client, apply.Options{Observe: h.metrics.wrote})
 }
 
 // observer hands the engine's news to metrics and events.

@@ -188,7 +188,7 @@ func opened(t *testing.T, s *town, o Options) *Host {
 // readyz is what /readyz answers.
 func readyz(h *Host) string {
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody))
 	return strings.TrimSpace(w.Body.String())
 }
 
@@ -221,7 +221,7 @@ func TestOwnControllersWaitForTheirKinds(t *testing.T) {
 	until(t, "the figure", func() bool { return h.fleet.readiness(h.fleet.health())["keeper"] == 1 })
 }
 
-// One that has waited for long is looked at at once when a CRD changes, and often
+// One that has waited for long is looked at when a CRD changes, and often
 // from then on.
 func TestAChangedDefinitionEndsTheWait(t *testing.T) {
 	f := newFleet(&Host{log: slog.New(slog.DiscardHandler), options: Options{Own: []Own{keeper("keeper")}}})

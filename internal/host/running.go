@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/react"
 )
 
 // running is a controller at work: all its programs.
@@ -41,6 +42,9 @@ func (f *fleet) prepare(compiled *compile.Compiled) *running {
 	r := &running{Compiled: compiled, stop: func() {}, stopped: make(chan struct{})}
 	for _, program := range compiled.Programs {
 		r.controllers = append(r.controllers, engine.New(program, f.host.tools()))
+	}
+	for _, program := range compiled.Reactions {
+		r.controllers = append(r.controllers, reacting{react.New(program, f.host.reactTools())})
 	}
 	return r
 }

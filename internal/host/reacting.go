@@ -1,0 +1,50 @@
+package host
+
+import (
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/react"
+)
+
+// reacting is a program of handlers at work, among those of hooks.
+type reacting struct{ *react.Controller }
+
+// Health says it in the words of hooks: handled objects are the parents, what they
+// own the children.
+func (r reacting) Health() engine.Health {
+	h := r.Controller.Health()
+	all := engine.Health{
+		Synced:      h.Synced,
+		WatchErrors: h.WatchErrors,
+		Parents:     h.Objects,
+		Children:    h.Owned,
+		Paused:      h.Paused,
+		InError:     h.InError,
+		HookFailing: h.HandlerFailing,
+		HookMessage: h.HandlerMessage,
+		Unsettled:   h.Unsettled,
+		Last:        engine.LastError(h.Last),
+		Queue:       h.Queue,
+	}
+	if h.Unsettled > 0 {
+		all.Unrest = "handlers are told of what they have written themselves again and again"
+	}
+	return all
+}
+
+// reactTools are what programs of handlers work with.
+func (h *Host) reactTools() react.Tools {
+	return react.Tools{Store: h.store, Writer: h.writer(), Observer: handlerObserver{h.metrics, h.events}, Log: h.log}
+}
+
+// handlerObserver hands the news of handlers to metrics and events.
+type handlerObserver struct {
+	*metrics
+	*events
+}
+
+// Ran counts a run among those of hooks.
+func (o handlerObserver) Ran(program string, outcome react.Outcome, waited, took time.Duration) {
+	o.metrics.Ran(program, engine.Outcome(outcome), waited, took)
+}
