@@ -3,11 +3,8 @@ package setpoint
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -58,33 +55,26 @@ type Call[T any] struct {
 	// Log has the names of the controller, the handler and the object.
 	Log *slog.Logger
 
-	of       *handler[T]
-	notice   *hook.Notice
-	handled  handled
-	before   []byte
-	out      hook.Answer
-	names    map[string]int
-	problems []error
+	statement
+
+	of     *handler[T]
+	notice *hook.Notice
+	before []byte
+	out    hook.Answer
 	// write is set for a daemon.
 	write func(*hook.Answer) error
-}
-
-// handled is what is looked at of the object, whatever T knows of it.
-type handled struct {
-	UID    string
-	Labels map[string]string
 }
 
 func newCall[T any](h *handler[T], n *hook.Notice) (*Call[T], error) {
 	c := &Call[T]{
 		Changes: n.Changes, Reason: n.Reason, Attempt: n.Attempt, Gone: n.Gone,
-		of: h, notice: n, names: map[string]int{},
+		of: h, notice: n,
 	}
 	var err error
-	if c.Object, err = decode[T](n.Object); err != nil {
+	if c.statement, err = newStatement(&h.of.c, h.name, n.Object); err != nil {
 		return nil, err
 	}
-	if c.handled, err = readHandled(n.Object); err != nil {
+	if c.Object, err = decode[T](n.Object); err != nil {
 		return nil, err
 	}
 	if n.Old != nil {
@@ -95,56 +85,8 @@ func newCall[T any](h *handler[T], n *hook.Notice) (*Call[T], error) {
 	if c.before, err = json.Marshal(c.Object); err != nil {
 		return nil, permanently("write the object as JSON: %w", err)
 	}
-	c.Log = h.of.c.app.logger().With("controller", h.of.c.name(), "handler", h.name, "object", c.ref())
+	c.Log = c.log().With("handler", h.name)
 	return c, nil
-}
-
-func readHandled(data json.RawMessage) (handled, error) {
-	var o struct{ Metadata handled }
-	if err := json.Unmarshal(data, &o); err != nil {
-		return handled{}, permanently("read the object's metadata: %w", err)
-	}
-	return o.Metadata, nil
-}
-
-// ref names the object in logs.
-func (c *Call[T]) ref() string {
-	if c.notice.Namespace == "" {
-		return c.notice.Name
-	}
-	return c.notice.Namespace + "/" + c.notice.Name
-}
-
-// Event tells something at the object, as a Kubernetes Event. The reason is one
-// word in CamelCase; the format and what goes in it make a sentence.
-func (c *Call[T]) Event(reason, format string, args ...any) { c.tell("Normal", reason, format, args) }
-
-// Warn is Event for something that is not well.
-func (c *Call[T]) Warn(reason, format string, args ...any) { c.tell("Warning", reason, format, args) }
-
-func (c *Call[T]) tell(kind, reason, format string, args []any) {
-	c.out.Events = append(c.out.Events, hook.Event{Type: kind, Reason: reason, Message: fmt.Sprintf(format, args...)})
-}
-
-// Condition sets a condition of the object's status, by its type. Type, Status,
-// Reason and Message count; when it last changed and for which generation it
-// holds is kept by the loop.
-func (c *Call[T]) Condition(condition metav1.Condition) {
-	c.out.Conditions = append(c.out.Conditions, hook.Condition{
-		Type: condition.Type, Status: string(condition.Status), Reason: condition.Reason, Message: condition.Message,
-	})
-}
-
-// Message says in a sentence how the object is doing.
-func (c *Call[T]) Message(format string, args ...any) { c.out.Message = fmt.Sprintf(format, args...) }
-
-// Requeue has the handler told the same once more after that time, although all
-// that it did is written: it is not done.
-func (c *Call[T]) Requeue(after time.Duration) {
-	if after <= 0 {
-		c.fail("Requeue(%s): must be more than nothing", after)
-	}
-	c.out.RetryAfter = after
 }
 
 // Write writes what a daemon has had to say so far, and goes on. In any other
@@ -160,7 +102,7 @@ func (c *Call[T]) Write() error {
 	if err := c.write(answer); err != nil {
 		return err
 	}
-	c.out = hook.Answer{}
+	c.out, c.said = hook.Answer{}, said{}
 	c.before, err = json.Marshal(c.Object)
 	return err
 }
@@ -175,14 +117,10 @@ func (c *Call[T]) answer() (*hook.Answer, error) {
 			c.problems = append(c.problems, err)
 		}
 	}
-	if len(c.problems) > 0 {
-		return nil, Permanent(errors.Join(c.problems...))
+	if err := c.wrong(); err != nil {
+		return nil, err
 	}
 	answer := c.out
+	answer.Events, answer.Conditions, answer.Message, answer.RetryAfter = c.said.events, c.said.conditions, c.said.message, c.said.again
 	return &answer, nil
-}
-
-// fail notes what cannot be. The call fails with it in the end.
-func (c *Call[T]) fail(format string, args ...any) {
-	c.problems = append(c.problems, fmt.Errorf(format, args...))
 }

@@ -14,7 +14,7 @@ import (
 // *[]corev1.ConfigMap, and is emptied first; *[]Unstructured takes those of all
 // kinds.
 func (c *Call[T]) Owned(into any) {
-	if err := c.of.of.c.read("Owned", c.of.of.c.owns, c.notice.Owned, into); err != nil {
+	if err := c.controller.read("Owned", c.controller.owns, c.notice.Owned, into); err != nil {
 		c.problems = append(c.problems, err)
 	}
 }

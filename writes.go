@@ -1,12 +1,8 @@
 package setpoint
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -46,83 +42,8 @@ func (c *Call[T]) Apply(o any, options ...ApplyOption) {
 	for _, option := range options {
 		option.toApply(&how)
 	}
-	k, err := c.permitted(o, "Apply", c.of.of.c.applies)
-	if err != nil {
-		c.fail("%w", err)
-		return
-	}
-	t, err := treeOf(o)
-	if err != nil {
-		c.fail("Apply: write the %s as JSON: %w", k.kind, err)
-		return
-	}
-	t["apiVersion"], t["kind"] = k.apiVersion, k.kind
-	c.adopt(t, k, how)
-	strip(t)
-	data, err := json.Marshal(t)
-	if err != nil {
-		c.fail("Apply: write the %s as JSON: %w", k.kind, err)
-		return
-	}
-	c.out.Apply = append(c.out.Apply, hook.Applied{Object: data, Unowned: how.unowned})
-}
-
-// adopt gives an object what it has of the handled one.
-func (c *Call[T]) adopt(t tree, k kind, how applying) {
-	metadata := t.member("metadata")
-	if metadata.text("name") == "" {
-		metadata["name"] = c.generated(metadata.text("generateName"), k)
-		delete(metadata, "generateName")
-	}
-	if how.copyLabels {
-		own := metadata.member("labels")
-		for name, value := range c.handled.Labels {
-			if _, has := own[name]; !has {
-				own[name] = value
-			}
-		}
-	}
-}
-
-// generated is a name made of the object, the handler and how many such names
-// there were in this call.
-func (c *Call[T]) generated(prefix string, k kind) string {
-	if prefix == "" {
-		return c.notice.Name
-	}
-	of := k.String() + " " + prefix
-	c.names[of]++
-	sum := sha256.Sum256([]byte(c.handled.UID + " " + c.ref() + " " + c.of.name + " " + of + " " + strconv.Itoa(c.names[of])))
-	return prefix + hex.EncodeToString(sum[:5])
-}
-
-// strip takes out what Go types write although nobody has set it.
-func strip(t tree) {
-	delete(t, "status")
-	metadata := t.member("metadata")
-	for _, name := range []string{"creationTimestamp", "managedFields", "resourceVersion", "uid", "generation"} {
-		delete(metadata, name)
-	}
-	dropEmptyTimes(t)
-}
-
-// dropEmptyTimes drops metadata.creationTimestamp: null wherever a template has
-// metadata.
-func dropEmptyTimes(value any) {
-	switch value := value.(type) {
-	case tree:
-		dropEmptyTimes(map[string]any(value))
-	case map[string]any:
-		if at, there := value["creationTimestamp"]; there && at == nil {
-			delete(value, "creationTimestamp")
-		}
-		for _, inner := range value {
-			dropEmptyTimes(inner)
-		}
-	case []any:
-		for _, inner := range value {
-			dropEmptyTimes(inner)
-		}
+	if data := c.prepare("Apply", o, c.controller.applies, how); data != nil {
+		c.out.Apply = append(c.out.Apply, hook.Applied{Object: data, Unowned: how.unowned})
 	}
 }
 
@@ -175,7 +96,7 @@ func (c *Call[T]) deleteAll(verb string, like any, d hook.Deletion) {
 }
 
 func (c *Call[T]) addDeletion(verb string, o any, d hook.Deletion) {
-	k, err := c.permitted(o, verb, c.of.of.c.deletes)
+	k, err := c.permitted(o, verb, c.controller.deletes)
 	if err != nil {
 		c.fail("%w", err)
 		return
@@ -185,27 +106,6 @@ func (c *Call[T]) addDeletion(verb string, o any, d hook.Deletion) {
 		d.Namespace = named.Metadata.Namespace
 	}
 	c.out.Delete = append(c.out.Delete, d)
-}
-
-// permitted is the kind of an object that may be written.
-func (c *Call[T]) permitted(o any, verb string, list []kind) (kind, error) {
-	of := &c.of.of.c
-	known, err := of.app.kinds()
-	if err != nil {
-		return kind{}, err
-	}
-	k, err := known.of(o)
-	if err != nil {
-		return kind{}, fmt.Errorf("%s: %w", verb, err)
-	}
-	if declares(of.owns, k) || declares(list, k) {
-		return k, nil
-	}
-	option := "Applies"
-	if verb != "Apply" {
-		option = "Deletes"
-	}
-	return kind{}, fmt.Errorf("%s: %s is not declared: say Owns or %s of it", verb, k, option)
 }
 
 // identity is what an object is called.
