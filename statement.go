@@ -88,7 +88,9 @@ func (s *statement) Condition(condition metav1.Condition) {
 }
 
 // Message says in a sentence how the object is doing.
-func (s *statement) Message(format string, args ...any) { s.said.message = fmt.Sprintf(format, args...) }
+func (s *statement) Message(format string, args ...any) {
+	s.said.message = fmt.Sprintf(format, args...)
+}
 
 // Requeue has the function called once more after that time, although all that it
 // wants is written: it is not done.
