@@ -150,9 +150,15 @@ func (s *situation) applies(reason hook.Reason, i int) bool {
 }
 
 // knows says whether what is watched now is what was seen, also as the server
-// stored it.
+// stored it, or as it is until the answer is written.
 func (m *recall) knows(seen, now string) bool {
-	return seen == now || m.stored.recorded == seen && m.stored.actual == now
+	switch {
+	case seen == now:
+		return true
+	case m.pending != nil && m.pending.Seen == seen && m.before == now:
+		return true
+	}
+	return m.stored.recorded == seen && m.stored.actual == now
 }
 
 // drifted says whether the owned objects are not as they were left, or the

@@ -79,7 +79,7 @@ func (r *run) giveUp(c call, err error) {
 		m.ticked = r.tools.Now()
 	}
 	if e != (entry{}) {
-		m.pending = &e
+		m.pending, m.before = &e, ""
 	}
 	r.complain(c.handler, failed(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
 }

@@ -56,8 +56,10 @@ type recall struct {
 		watched string
 		since   time.Time
 	}
-	// pending is the entry that is not recorded yet.
+	// pending is the entry that is not recorded yet; before is what was watched
+	// when it was made, and is there until what the handler wrote is.
 	pending *entry
+	before  string
 	// working is the daemon at work, finished that it has done its work.
 	working  *working
 	finished bool

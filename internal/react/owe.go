@@ -52,7 +52,7 @@ func (r *run) handled(c call, answer *hook.Answer) {
 		r.settle(c, &e, after)
 	}
 	if e != (entry{}) {
-		m.pending = &e
+		m.pending, m.before = &e, r.watched[c.handler]
 	}
 	if answer.Conditions != nil {
 		r.memory.conditions = true

@@ -129,8 +129,8 @@ func (r *run) enter() {
 		if r.program.Handlers[i].on(hook.ReasonDrift) {
 			e.Owned = r.ownedDigest
 		}
-		r.memory.handlers[i].pending = &e
-		r.memory.handlers[i].resumed = true
+		m := &r.memory.handlers[i]
+		m.pending, m.before, m.resumed = &e, "", true
 	}
 }
 

@@ -1,0 +1,379 @@
+package react
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/store"
+)
+
+var (
+	rates      = object.Resource{Group: "example.org", Version: "v1", Plural: "rates", Kind: "Rate", Namespaced: true, Status: true, Custom: true}
+	configMaps = object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
+	pods       = object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
+)
+
+// server is as much of an API server as handlers need: objects with versions and
+// generations, merge patches with preconditions, a kind of server-side apply,
+// deletions that wait for finalizers, evictions, lists and watches.
+type server struct {
+	t    *testing.T
+	http *httptest.Server
+
+	mu      sync.Mutex
+	version int
+	uids    int
+	objects map[string]map[string]any // by path
+	history []change
+	moved   chan struct{} // closed and made anew by each change
+	// writes are all writes, as "PATCH rates/eur" with the body.
+	writes []string
+	// refuse may answer a write instead of the server.
+	refuse func(method, path string, body map[string]any) int
+	// admit may change what is about to be stored.
+	admit func(path string, o map[string]any)
+}
+
+type change struct {
+	version int
+	kind    string
+	path    string
+	text    string
+}
+
+func newServer(t *testing.T) *server {
+	s := &server{t: t, version: 1, objects: map[string]map[string]any{}, moved: make(chan struct{})}
+	s.http = httptest.NewServer(s)
+	t.Cleanup(s.http.Close)
+	return s
+}
+
+func (s *server) client() rest.Interface {
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{
+		Host: s.http.URL, QPS: -1, ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return client
+}
+
+func (s *server) tools(o Observer) Tools {
+	client := s.client()
+	log := slog.New(slog.DiscardHandler)
+	st := store.New(client, store.Options{Log: log, MinBackoff: time.Millisecond, MaxBackoff: 4 * time.Millisecond})
+	s.t.Cleanup(st.Close)
+	return Tools{Store: st, Writer: apply.New(client, apply.Options{}), Observer: o, Log: log}
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	var sent map[string]any
+	if len(body) > 0 {
+		if err := json.Unmarshal(body, &sent); err != nil {
+			s.t.Errorf("%s %s: %v", r.Method, r.URL, err)
+		}
+	}
+	if r.Method == http.MethodGet && isCollection(r.URL.Path) {
+		if r.URL.Query().Get("watch") == "true" {
+			s.watch(w, r)
+			return
+		}
+		s.list(w, r)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	code, answer := s.answer(r, sent)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+func isCollection(path string) bool {
+	last := path[strings.LastIndex(path, "/")+1:]
+	return last == "rates" || last == "configmaps" || last == "pods"
+}
+
+func refusal(code int, reason metav1.StatusReason, message string) (int, any) {
+	return code, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: int32(code), Reason: reason, Message: message}
+}
+
+// answer is called with the lock held.
+func (s *server) answer(r *http.Request, sent map[string]any) (int, any) {
+	path := r.URL.Path
+	if r.Method != http.MethodGet {
+		s.writes = append(s.writes, r.Method+" "+short(path)+" "+text(sent))
+		if s.refuse != nil {
+			if code := s.refuse(r.Method, path, sent); code != 0 {
+				return refusal(code, reasons[code], "refused")
+			}
+		}
+	}
+	target, sub := path, ""
+	for _, name := range []string{"/status", "/eviction"} {
+		if before, found := strings.CutSuffix(path, name); found {
+			target, sub = before, name
+		}
+	}
+	have := s.objects[target]
+	if have == nil && r.Header.Get("Content-Type") != "application/apply-patch+yaml" {
+		return refusal(http.StatusNotFound, metav1.StatusReasonNotFound, short(target)+" not found")
+	}
+	switch {
+	case r.Method == http.MethodGet:
+		return http.StatusOK, have
+	case r.Method == http.MethodDelete || sub == "/eviction":
+		return s.delete(target, have)
+	}
+	metadata, _ := sent["metadata"].(map[string]any)
+	for _, field := range []string{"uid", "resourceVersion"} {
+		if want := metadata[field]; want != nil && have != nil && meta(have)[field] != want {
+			return refusal(http.StatusConflict, metav1.StatusReasonConflict, "the object has been modified")
+		}
+	}
+	if sub == "/status" {
+		sent = map[string]any{"status": sent["status"]}
+	} else if strings.Contains(path, "/rates/") {
+		sent = maps.Clone(sent)
+		delete(sent, "status")
+	}
+	return http.StatusOK, s.put(target, merged(have, sent))
+}
+
+var reasons = map[int]metav1.StatusReason{
+	http.StatusUnprocessableEntity: metav1.StatusReasonInvalid, http.StatusInternalServerError: metav1.StatusReasonInternalError,
+	http.StatusTooManyRequests: metav1.StatusReasonTooManyRequests, http.StatusConflict: metav1.StatusReasonConflict,
+}
+
+func short(path string) string {
+	parts := strings.Split(path, "/")
+	for i, part := range parts {
+		if isCollection("/"+part) && i+1 < len(parts) {
+			return strings.Join(parts[i:], "/")
+		}
+	}
+	return path
+}
+
+func text(value any) string {
+	data, _ := json.Marshal(value)
+	return string(data)
+}
+
+func meta(o map[string]any) map[string]any {
+	metadata, _ := o["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+		o["metadata"] = metadata
+	}
+	return metadata
+}
+
+// put stores an object, and does nothing where it is there already.
+func (s *server) put(path string, o map[string]any) map[string]any {
+	var now map[string]any
+	_ = json.Unmarshal([]byte(text(o)), &now)
+	have := s.objects[path]
+	if s.admit != nil {
+		s.admit(path, now)
+	}
+	if text(have) == text(now) {
+		return have
+	}
+	s.version++
+	m := meta(now)
+	kind := "MODIFIED"
+	if have == nil {
+		kind = "ADDED"
+		s.uids++
+		m["uid"], m["generation"] = "uid-"+strconv.Itoa(s.uids), float64(1)
+		if m["creationTimestamp"] == nil {
+			m["creationTimestamp"] = time.Now().UTC().Format(time.RFC3339)
+		}
+	} else if text(have["spec"]) != text(now["spec"]) || text(have["data"]) != text(now["data"]) {
+		m["generation"], _ = m["generation"].(float64)
+		m["generation"] = m["generation"].(float64) + 1
+	}
+	m["resourceVersion"] = strconv.Itoa(s.version)
+	if finalizers, _ := m["finalizers"].([]any); m["deletionTimestamp"] != nil && len(finalizers) == 0 {
+		s.remove(path, now)
+		return now
+	}
+	s.objects[path] = now
+	s.emit(kind, path, now)
+	return now
+}
+
+func (s *server) delete(path string, have map[string]any) (int, any) {
+	if finalizers, _ := meta(have)["finalizers"].([]any); len(finalizers) > 0 {
+		return http.StatusOK, s.put(path, merged(have, map[string]any{"metadata": map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}}))
+	}
+	s.version++
+	gone := merged(have, map[string]any{"metadata": map[string]any{"resourceVersion": strconv.Itoa(s.version)}})
+	s.remove(path, gone)
+	return http.StatusOK, gone
+}
+
+func (s *server) remove(path string, o map[string]any) {
+	delete(s.objects, path)
+	s.emit("DELETED", path, o)
+}
+
+func (s *server) emit(kind, path string, o map[string]any) {
+	s.history = append(s.history, change{s.version, kind, path, fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", kind, text(o))})
+	close(s.moved)
+	s.moved = make(chan struct{})
+}
+
+func (s *server) list(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	selector, _ := labels.Parse(r.URL.Query().Get("labelSelector"))
+	var items []any
+	for _, path := range slices.Sorted(maps.Keys(s.objects)) {
+		if o := s.objects[path]; within(r.URL.Path, path) && selector.Matches(labelsOf(o)) {
+			items = append(items, o)
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"kind": "List", "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": strconv.Itoa(s.version)}, "items": items,
+	})
+}
+
+func labelsOf(o map[string]any) labels.Set {
+	set := labels.Set{}
+	given, _ := meta(o)["labels"].(map[string]any)
+	for key, value := range given {
+		set[key] = value.(string)
+	}
+	return set
+}
+
+// within says whether an object is in a collection, of one namespace or of all.
+func within(collection, path string) bool {
+	parent := path[:strings.LastIndex(path, "/")]
+	if parent == collection {
+		return true
+	}
+	plural := collection[strings.LastIndex(collection, "/"):]
+	return !strings.Contains(collection, "/namespaces/") && strings.HasSuffix(parent, plural)
+}
+
+func (s *server) watch(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		code, status := refusal(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "sendInitialEvents is forbidden")
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(status)
+		return
+	}
+	since, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	for {
+		s.mu.Lock()
+		moved := s.moved
+		for _, c := range s.history {
+			if c.version > since && within(r.URL.Path, c.path) {
+				fmt.Fprint(w, c.text)
+			}
+		}
+		since = s.version
+		s.mu.Unlock()
+		w.(http.Flusher).Flush()
+		select {
+		case <-moved:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// Below is what tests do as a user.
+
+func pathOf(resource object.Resource, name string) string { return resource.Path("town", name) }
+
+// create stores an object of a user, given as JSON without type and name.
+func (s *server) create(resource object.Resource, name, body string) map[string]any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var o map[string]any
+	if err := json.Unmarshal([]byte(body), &o); err != nil {
+		s.t.Fatal(err)
+	}
+	o["apiVersion"], o["kind"] = resource.APIVersion(), resource.Kind
+	meta(o)["name"], meta(o)["namespace"] = name, "town"
+	return s.put(pathOf(resource, name), o)
+}
+
+// edit merges a patch as a user would.
+func (s *server) edit(resource object.Resource, name, patch string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	path := pathOf(resource, name)
+	s.put(path, merged(s.objects[path], tree([]byte(patch))))
+}
+
+func (s *server) drop(resource object.Resource, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	path := pathOf(resource, name)
+	if have := s.objects[path]; have != nil {
+		s.delete(path, have)
+	}
+}
+
+func (s *server) get(resource object.Resource, name string) map[string]any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.objects[pathOf(resource, name)]
+}
+
+// wrote are the writes so far, of which the method and the path are as given.
+func (s *server) wrote(prefix string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []string
+	for _, write := range s.writes {
+		if strings.HasPrefix(write, prefix) {
+			found = append(found, write)
+		}
+	}
+	return found
+}
+
+func (s *server) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+// field looks a value up; nil for none.
+func field(o map[string]any, path ...string) any {
+	var value any = o
+	for _, name := range path {
+		members, _ := value.(map[string]any)
+		value = members[name]
+	}
+	return value
+}

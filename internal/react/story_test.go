@@ -1,0 +1,411 @@
+package react
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// stage is a server with a controller at work, and what its handlers were told.
+type stage struct {
+	*server
+	*Controller
+
+	lock   sync.Mutex
+	heard  []string
+	events []string
+	stop   func()
+}
+
+const finalizer = "setpoint.dev/test"
+
+// program is one with the usual names.
+func program(handlers ...Handler) Program {
+	return Program{
+		Name: "test", Resource: rates, Handlers: handlers, Owns: []object.Resource{configMaps},
+		Record: "setpoint.dev/handled-by-test", Finalizer: finalizer, Manager: "setpoint-test",
+	}
+}
+
+func (s *stage) Ran(string, Outcome, time.Duration, time.Duration) {}
+
+func (s *stage) Handled(string, string, hook.Reason, time.Duration, error) {}
+
+func (s *stage) Tell(o *object.Object, e hook.Event) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.events = append(s.events, o.Name()+" "+e.Reason+" "+e.Message)
+}
+
+// play starts a controller on a server.
+func play(t *testing.T, s *server, p Program) *stage {
+	st := &stage{server: s}
+	st.Controller = New(p, s.tools(st))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		st.Run(ctx)
+	}()
+	st.stop = sync.OnceFunc(func() {
+		cancel()
+		<-ended
+		st.Close()
+	})
+	t.Cleanup(st.stop)
+	return st
+}
+
+// telling is a handler that writes down what it is told and answers by a function.
+func (s *stage) hear(line string) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.heard = append(s.heard, line)
+}
+
+func (s *stage) lines() []string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return slices.Clone(s.heard)
+}
+
+// eventually waits until something holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(15 * time.Second)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+}
+
+// quiet waits until the controller has nothing to do, and stays so for a moment.
+func (s *stage) quiet(t *testing.T) {
+	t.Helper()
+	still := 0
+	eventually(t, "nothing to do", func() bool {
+		stats := s.Health().Queue
+		if stats.Queued()+stats.Held > 0 {
+			still = 0
+		}
+		still++
+		return still > 25
+	})
+}
+
+func (s *stage) expect(t *testing.T, want ...string) {
+	t.Helper()
+	eventuallyOr(t, func() bool { return slices.Equal(s.lines(), want) }, func() string {
+		return fmt.Sprintf("told\n%s\nwant\n%s", strings.Join(s.lines(), "\n"), strings.Join(want, "\n"))
+	})
+	s.quiet(t)
+	if got := s.lines(); !slices.Equal(got, want) {
+		t.Errorf("later told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func eventuallyOr(t *testing.T, holds func() bool, or func() string) {
+	t.Helper()
+	deadline := time.Now().Add(15 * time.Second)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatal(or())
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+}
+
+// ear is shared by a program's handlers, which are made before the stage is.
+type ear struct {
+	stage  *stage
+	lock   sync.Mutex
+	answer map[string]func(n *hook.Notice) (*hook.Answer, error)
+}
+
+func newEar() *ear { return &ear{answer: map[string]func(*hook.Notice) (*hook.Answer, error){}} }
+
+// answers sets how a handler answers from now on.
+func (e *ear) answers(handler string, how func(n *hook.Notice) (*hook.Answer, error)) {
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	e.answer[handler] = how
+}
+
+func (e *ear) Handle(_ context.Context, n *hook.Notice) (*hook.Answer, error) {
+	e.lock.Lock()
+	how := e.answer[n.Handler]
+	st := e.stage
+	e.lock.Unlock()
+	line := fmt.Sprintf("%s %s %s", n.Handler, n.Reason, n.Name)
+	for _, c := range n.Changes {
+		line += fmt.Sprintf(" %s:%s->%s", c.Path, c.Old, c.New)
+	}
+	if n.Attempt > 0 {
+		line += fmt.Sprintf(" attempt %d", n.Attempt)
+	}
+	if n.Gone {
+		line += " gone"
+	}
+	st.hear(line)
+	if how == nil {
+		return &hook.Answer{}, nil
+	}
+	return how(n)
+}
+
+func (e *ear) play(t *testing.T, s *server, p Program) *stage {
+	st := &stage{server: s}
+	e.lock.Lock()
+	e.stage = st
+	e.lock.Unlock()
+	st.Controller = New(p, s.tools(st))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		st.Run(ctx)
+	}()
+	st.stop = sync.OnceFunc(func() {
+		cancel()
+		<-ended
+		st.Close()
+	})
+	t.Cleanup(st.stop)
+	return st
+}
+
+func recordIn(o map[string]any) record {
+	text, _ := field(o, "metadata", "annotations", "setpoint.dev/handled-by-test").(string)
+	var r record
+	_ = json.Unmarshal([]byte(text), &r)
+	return r
+}
+
+func TestCreateThenUpdate(t *testing.T) {
+	s, e := newServer(t), newEar()
+	s.create(rates, "eur", `{"spec":{"currency":"EUR"}}`)
+	st := e.play(t, s, program(
+		Handler{Name: "both", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e},
+		Handler{Name: "late", On: []hook.Reason{hook.ReasonUpdate}, Fields: [][]string{{"spec", "currency"}}, Do: e},
+	))
+	st.expect(t, "both create eur")
+	if n := len(s.wrote("PATCH")); n != 1 {
+		t.Errorf("%d writes for one creation: %q", n, s.wrote("PATCH"))
+	}
+	s.edit(rates, "eur", `{"spec":{"currency":"USD"}}`)
+	st.expect(t, "both create eur", `both update eur spec.currency:"EUR"->"USD"`, `late update eur spec.currency:"EUR"->"USD"`)
+	if n := len(s.wrote("PATCH")); n != 2 {
+		t.Errorf("%d writes for two changes: %q", n, s.wrote("PATCH"))
+	}
+	s.edit(rates, "eur", `{"spec":{"note":"x"}}`)
+	st.expect(t, "both create eur", `both update eur spec.currency:"EUR"->"USD"`, `late update eur spec.currency:"EUR"->"USD"`, `both update eur spec.note:->"x"`)
+	s.edit(rates, "eur", `{"status":{"seen":true}}`)
+	st.expect(t, st.lines()...)
+	if n := len(s.wrote("PATCH")); n != 3 {
+		t.Errorf("%d writes for three changes: %q", n, s.wrote("PATCH"))
+	}
+}
+
+// What changes while nobody looks is an update; what does not is resumed.
+func TestRestart(t *testing.T) {
+	s, e := newServer(t), newEar()
+	p := program(
+		Handler{Name: "u", On: []hook.Reason{hook.ReasonUpdate, hook.ReasonResume}, Do: e},
+		Handler{Name: "c", On: []hook.Reason{hook.ReasonCreate}, Do: e},
+	)
+	s.create(rates, "a", `{"spec":{"n":1}}`)
+	s.create(rates, "b", `{"spec":{"n":1}}`)
+	st := e.play(t, s, p)
+	eventually(t, "both created", func() bool { return len(st.lines()) == 2 })
+	st.quiet(t)
+	st.stop()
+	s.edit(rates, "b", `{"spec":{"n":2}}`)
+	s.create(rates, "c", `{"spec":{"n":1}}`)
+	st = e.play(t, s, p)
+	eventually(t, "three", func() bool { return len(st.lines()) == 3 })
+	st.quiet(t)
+	got := st.lines()
+	slices.Sort(got)
+	if want := []string{"c create c", "u resume a", "u update b"}; !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+// An edit while another handler retries is seen by all that have seen the former
+// state, and nobody is told twice of the same.
+func TestNoLostUpdates(t *testing.T) {
+	s, e := newServer(t), newEar()
+	fail := func(n *hook.Notice) (*hook.Answer, error) {
+		return nil, &hook.RetryAfterError{After: 20 * time.Millisecond, Err: errors.New("not yet")}
+	}
+	e.answers("c2", fail)
+	both := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
+	st := e.play(t, s, program(Handler{Name: "c1", On: both, Do: e}, Handler{Name: "c2", On: both, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":"A"}}`)
+	eventually(t, "attempts", func() bool { return len(st.lines()) > 3 })
+	s.edit(rates, "eur", `{"spec":{"n":"B"}}`)
+	eventually(t, "c1 hears of B", func() bool { return slices.Contains(st.lines(), `c1 update eur spec.n:"A"->"B"`) })
+	e.answers("c2", nil)
+	eventually(t, "c2 done", func() bool { return recordIn(s.get(rates, "eur"))["c2"].Seen != "" })
+	st.quiet(t)
+	told := 0
+	for _, line := range st.lines() {
+		told += count(strings.HasPrefix(line, "c1"))
+	}
+	if told != 2 {
+		t.Errorf("c1 was told %d times: %q", told, st.lines())
+	}
+	r := recordIn(s.get(rates, "eur"))
+	if r["c1"].Seen != r["c2"].Seen {
+		t.Errorf("not the same state: %v", r)
+	}
+}
+
+// A write that fails is made again, and the handler that succeeded is not called
+// again.
+func TestFailedWritesAreOwed(t *testing.T) {
+	s, e := newServer(t), newEar()
+	e.answers("h", func(*hook.Notice) (*hook.Answer, error) {
+		return &hook.Answer{
+			Patch: json.RawMessage(`{"spec":{"comment":"nice"}}`), Status: json.RawMessage(`{"rate":1}`),
+			Apply: []hook.Applied{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"eur"},"data":{"rate":"1"}}`)}},
+		}, nil
+	})
+	refused := 0
+	s.refuse = func(method, path string, body map[string]any) int {
+		if strings.HasSuffix(path, "/status") && refused < 2 {
+			refused++
+			return 422
+		}
+		return 0
+	}
+	st := e.play(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	eventually(t, "written", func() bool {
+		o := s.get(rates, "eur")
+		return field(o, "status", "rate") != nil && field(o, "spec", "comment") == "nice" && recordIn(o)["h"].Seen != ""
+	})
+	st.expect(t, "h create eur")
+	if refused != 2 {
+		t.Errorf("refused %d times", refused)
+	}
+	if n := len(s.wrote("PATCH configmaps")); n != 1 {
+		t.Errorf("applied %d times", n)
+	}
+	owner := field(s.get(configMaps, "eur"), "metadata", "ownerReferences")
+	if !strings.Contains(text(owner), `"controller":true`) {
+		t.Errorf("owned by %s", text(owner))
+	}
+}
+
+// A handler that watches what it writes is not its own cause, also where the
+// server stores something else than was written.
+func TestNobodyIsTheirOwnCause(t *testing.T) {
+	s, e := newServer(t), newEar()
+	s.admit = func(path string, o map[string]any) {
+		if spec, is := o["spec"].(map[string]any); is {
+			delete(spec, "pruned")
+		}
+	}
+	e.answers("h", func(*hook.Notice) (*hook.Answer, error) {
+		return &hook.Answer{Patch: json.RawMessage(`{"spec":{"comment":"nice","pruned":1}}`)}, nil
+	})
+	st := e.play(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.expect(t, "h create eur")
+	s.edit(rates, "eur", `{"spec":{"comment":"spoilt"}}`)
+	st.expect(t, "h create eur", `h update eur spec.comment:"nice"->"spoilt"`)
+	eventually(t, "mended", func() bool { return field(s.get(rates, "eur"), "spec", "comment") == "nice" })
+}
+
+// An object waits for its Delete handler, and only where there is one.
+func TestDeletion(t *testing.T) {
+	s, e := newServer(t), newEar()
+	st := e.play(t, s, program(Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e,
+		When: func(_, now *object.Object) bool { return now.Labels().Get("keep") == "yes" }}))
+	s.create(rates, "kept", `{"metadata":{"labels":{"keep":"yes"}}}`)
+	s.create(rates, "free", `{}`)
+	eventually(t, "held", func() bool { return strings.Contains(text(s.get(rates, "kept")), finalizer) })
+	e.answers("d", func(n *hook.Notice) (*hook.Answer, error) {
+		if n.Attempt < 2 {
+			return nil, &hook.RetryAfterError{After: time.Millisecond, Err: errors.New("busy")}
+		}
+		return nil, nil
+	})
+	s.drop(rates, "free")
+	s.drop(rates, "kept")
+	eventually(t, "gone", func() bool { return s.get(rates, "kept") == nil })
+	st.expect(t, "d delete kept", "d delete kept attempt 1", "d delete kept attempt 2")
+}
+
+// The finalizer goes when it is needed no more.
+func TestReleaseOfWhatMatchesNoMore(t *testing.T) {
+	s, e := newServer(t), newEar()
+	p := program(Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e})
+	p.Labels = "keep=yes"
+	st := e.play(t, s, p)
+	s.create(rates, "eur", `{"metadata":{"labels":{"keep":"yes"}}}`)
+	eventually(t, "held", func() bool { return strings.Contains(text(s.get(rates, "eur")), finalizer) })
+	s.edit(rates, "eur", `{"metadata":{"labels":null}}`)
+	eventually(t, "released", func() bool { return !strings.Contains(text(s.get(rates, "eur")), finalizer) })
+	st.expect(t)
+}
+
+// A terminal error is told, recorded, and not repeated before the input changes.
+func TestTerminal(t *testing.T) {
+	s, e := newServer(t), newEar()
+	e.answers("h", func(*hook.Notice) (*hook.Answer, error) {
+		return nil, &hook.TerminalError{Err: errors.New("unknown currency")}
+	})
+	st := e.play(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1},"status":{"conditions":[]}}`)
+	st.expect(t, "h create eur")
+	o := s.get(rates, "eur")
+	if !recordIn(o)["h"].Failed || !strings.Contains(text(field(o, "status", "conditions")), `gave up: handler h: unknown currency`) {
+		t.Errorf("left as %s", text(o))
+	}
+	e.answers("h", nil)
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	st.expect(t, "h create eur", "h update eur spec.n:1->2")
+	eventually(t, "well again", func() bool {
+		return strings.Contains(text(field(s.get(rates, "eur"), "status", "conditions")), `"status":"True"`)
+	})
+	if recordIn(s.get(rates, "eur"))["h"].Failed {
+		t.Error("still failed")
+	}
+}
+
+// What a handler owns and somebody changes or deletes is drift, also while nobody
+// looks.
+func TestDrift(t *testing.T) {
+	s, e := newServer(t), newEar()
+	e.answers("h", func(n *hook.Notice) (*hook.Answer, error) {
+		return &hook.Answer{Apply: []hook.Applied{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"eur"},"data":{"rate":"1"}}`)}}}, nil
+	})
+	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonDrift}, Do: e})
+	st := e.play(t, s, p)
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.expect(t, "h create eur")
+	s.drop(configMaps, "eur")
+	st.expect(t, "h create eur", "h drift eur")
+	s.edit(configMaps, "eur", `{"data":{"rate":"2"}}`)
+	st.expect(t, "h create eur", "h drift eur", "h drift eur")
+	if field(s.get(configMaps, "eur"), "data", "rate") != "1" {
+		t.Error("not mended")
+	}
+	st.stop()
+	s.edit(configMaps, "eur", `{"data":{"rate":"2"}}`)
+	st = e.play(t, s, p)
+	st.expect(t, "h drift eur")
+}
