@@ -205,6 +205,17 @@ func (c *Controller) ownedBy(o *object.Object) [][]*object.Object {
 	return all
 }
 
+// countOwned is how many objects one controls.
+func (c *Controller) countOwned(uid string) int {
+	n := 0
+	for _, kind := range c.owned {
+		for _, view := range kind.views {
+			n += view.CountOwned(uid)
+		}
+	}
+	return n
+}
+
 // wrote has a write of ours known to the watches of its kind.
 func (c *Controller) wrote(resource object.Resource, stored *object.Object) {
 	for _, w := range c.watches() {

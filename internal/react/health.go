@@ -46,10 +46,8 @@ func (c *Controller) Health() Health {
 			h.WatchErrors[w.resource.String()] = err
 		}
 	}
-	for _, kind := range c.owned {
-		for _, view := range kind.views {
-			h.Owned += view.Len()
-		}
+	for _, uid := range c.memories.uids() {
+		h.Owned += c.countOwned(uid)
 	}
 	c.memories.mu.Lock()
 	defer c.memories.mu.Unlock()

@@ -188,6 +188,17 @@ func (m *memories) pause(of *memory, paused bool) {
 	of.paused = paused
 }
 
+// uids are those of all objects that are remembered.
+func (m *memories) uids() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]string, 0, len(m.byKey))
+	for _, one := range m.byKey {
+		all = append(all, one.uid)
+	}
+	return all
+}
+
 // failingKeys are the objects that failed when last run.
 func (m *memories) failingKeys() []queue.Key {
 	m.mu.Lock()

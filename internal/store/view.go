@@ -36,6 +36,13 @@ func (v *View) Owned(uid string) []*object.Object {
 	return slices.Clone(v.watch.cache.index[ownedBy(uid)])
 }
 
+// CountOwned is how many objects Owned lists.
+func (v *View) CountOwned(uid string) int {
+	v.watch.mu.RLock()
+	defer v.watch.mu.RUnlock()
+	return len(v.watch.cache.index[ownedBy(uid)])
+}
+
 // Orphans lists the objects without a controller that match the selector, sorted
 // by namespace and name. An empty namespace means any.
 func (v *View) Orphans(namespace string, selector labels.Selector) []*object.Object {
