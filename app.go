@@ -80,8 +80,9 @@ type part interface {
 	check() []error
 	// controller is what it is called and about.
 	controller() *controller
-	// handler is the handler of a name, or nil.
+	// handlerNamed and hookNamed are what has a name, or nil.
 	handlerNamed(name string) hook.Handler
+	hookNamed(name string) hook.Hook
 	// own is how the host runs it.
 	own() host.Own
 }
@@ -109,23 +110,40 @@ func (a *App) check() error {
 // tests, see the package setpointtest. An error says what is wrong with the app,
 // or that there is no such handler.
 func (a *App) Handler(name string) (hook.Handler, error) {
+	return search(a, name, func(p part, name string) (hook.Handler, bool) {
+		h := p.handlerNamed(name)
+		return h, h != nil
+	})
+}
+
+// Hook is Handler for the functions of Compose: "sync" and "finalize", or
+// "team/sync" where there are several kinds.
+func (a *App) Hook(name string) (hook.Hook, error) {
+	return search(a, name, func(p part, name string) (hook.Hook, bool) {
+		h := p.hookNamed(name)
+		return h, h != nil
+	})
+}
+
+// search finds the one thing of a name in an app that is well.
+func search[H any](a *App, name string, in func(p part, name string) (H, bool)) (H, error) {
+	var none H
 	if err := a.check(); err != nil {
-		return nil, err
+		return none, err
 	}
-	var found []hook.Handler
+	var found []H
 	for _, p := range a.parts {
-		of := p.controller().short() + "/"
-		if h := p.handlerNamed(strings.TrimPrefix(name, of)); h != nil {
+		if h, ok := in(p, strings.TrimPrefix(name, p.controller().short()+"/")); ok {
 			found = append(found, h)
 		}
 	}
 	switch len(found) {
 	case 0:
-		return nil, fmt.Errorf("the app %s has no handler %q", a.name, name)
+		return none, fmt.Errorf("the app %s has nothing called %q", a.name, name)
 	case 1:
 		return found[0], nil
 	}
-	return nil, fmt.Errorf("the app %s has several handlers %q; put the name of the kind and a slash before it", a.name, name)
+	return none, fmt.Errorf("the app %s has several called %q; put the name of the kind and a slash before it", a.name, name)
 }
 
 // KindOf is the kind of an object as the app knows it: as the object says itself,

@@ -92,7 +92,7 @@ func TestHandlersAreNamedAfterTheirFunctions(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := app.Handler("nobody"); err == nil || !strings.Contains(err.Error(), `no handler "nobody"`) {
+	if _, err := app.Handler("nobody"); err == nil || !strings.Contains(err.Error(), `nothing called "nobody"`) {
 		t.Errorf("nobody: got %v", err)
 	}
 }

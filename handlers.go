@@ -204,3 +204,5 @@ func (h *Handlers[T]) handlerNamed(name string) hook.Handler {
 	}
 	return nil
 }
+
+func (h *Handlers[T]) hookNamed(string) hook.Hook { return nil }

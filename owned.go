@@ -14,13 +14,13 @@ import (
 // *[]corev1.ConfigMap, and is emptied first; *[]Unstructured takes those of all
 // kinds.
 func (c *Call[T]) Owned(into any) {
-	if err := c.controller.read("Owned", c.controller.owns, c.notice.Owned, into); err != nil {
+	if err := c.controller.read("Owned", c.notice.Owned, into); err != nil {
 		c.problems = append(c.problems, err)
 	}
 }
 
 // read fills a slice with the objects of the slice's kind.
-func (c *controller) read(verb string, declared []kind, groups []hook.Group, into any) error {
+func (c *controller) read(verb string, groups []hook.Group, into any) error {
 	slice := reflect.ValueOf(into)
 	if slice.Kind() != reflect.Pointer || slice.Elem().Kind() != reflect.Slice {
 		return fmt.Errorf("%s: wants a pointer to a slice, not a %T", verb, into)
@@ -28,7 +28,7 @@ func (c *controller) read(verb string, declared []kind, groups []hook.Group, int
 	slice = slice.Elem()
 	slice.SetLen(0)
 	element := slice.Type().Elem()
-	wanted, err := c.wanted(declared, element)
+	wanted, err := c.wanted(verb, element)
 	if err != nil {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
@@ -47,9 +47,9 @@ func (c *controller) read(verb string, declared []kind, groups []hook.Group, int
 	return nil
 }
 
-// wanted is the kind that a type stands for, which must be declared; nil for a
-// type that holds any kind.
-func (c *controller) wanted(declared []kind, t reflect.Type) (*object.GroupKind, error) {
+// wanted is the kind that a type stands for; nil for a type that holds any kind.
+// But for related objects, which nobody declares, it must be one that is owned.
+func (c *controller) wanted(verb string, t reflect.Type) (*object.GroupKind, error) {
 	if anyKind(t) {
 		return nil, nil //nolint:nilnil // Documented.
 	}
@@ -61,7 +61,7 @@ func (c *controller) wanted(declared []kind, t reflect.Type) (*object.GroupKind,
 	if err != nil {
 		return nil, err
 	}
-	if !declares(declared, k) {
+	if verb != "Related" && !declares(c.owns, k) {
 		return nil, fmt.Errorf("%s is not declared: say Owns of it", k)
 	}
 	group := k.group()

@@ -148,3 +148,20 @@ func difference(was, is map[string]any) tree {
 	}
 	return delta
 }
+
+// merged is a tree with a merge patch applied.
+func (t tree) merged(patch tree) tree {
+	result := maps.Clone(t)
+	for name, value := range patch {
+		inner, isObject := value.(map[string]any)
+		switch {
+		case value == nil:
+			delete(result, name)
+		case isObject:
+			result[name] = map[string]any(tree(maps.Clone(result.member(name))).merged(inner))
+		default:
+			result[name] = value
+		}
+	}
+	return result
+}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // statement is what a function has to say of an object beside what is to be
@@ -43,9 +44,9 @@ type handled struct {
 	Labels               map[string]string
 }
 
-func newStatement(c *controller, by string, object json.RawMessage) (statement, error) {
+func newStatement(c *controller, by string, data json.RawMessage) (statement, error) {
 	var o struct{ Metadata handled }
-	if err := json.Unmarshal(object, &o); err != nil {
+	if err := json.Unmarshal(data, &o); err != nil {
 		return statement{}, permanently("read the object's metadata: %w", err)
 	}
 	return statement{controller: c, by: by, handled: o.Metadata, names: map[string]int{}}, nil
@@ -53,10 +54,7 @@ func newStatement(c *controller, by string, object json.RawMessage) (statement, 
 
 // ref names the object in logs.
 func (s *statement) ref() string {
-	if s.handled.Namespace == "" {
-		return s.handled.Name
-	}
-	return s.handled.Namespace + "/" + s.handled.Name
+	return object.Ref{Kind: s.controller.kind.kind, Namespace: s.handled.Namespace, Name: s.handled.Name}.String()
 }
 
 func (s *statement) log() *slog.Logger {

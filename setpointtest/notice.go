@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -19,7 +20,8 @@ type Option func(*notice) error
 type notice struct {
 	hook.Notice
 
-	app *setpoint.App
+	app     *setpoint.App
+	related []hook.Group
 }
 
 // uid is that of objects which were given none.
@@ -81,35 +83,35 @@ func Gone() Option {
 	}
 }
 
-// Owned are objects that the object owns.
+// Owned are objects that the object owns: of a parent, its children.
 func Owned(objects ...any) Option {
-	return func(n *notice) error {
-		for _, o := range objects {
-			if err := n.own(o); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	return func(n *notice) error { return n.show(&n.Notice.Owned, objects) }
 }
 
-func (n *notice) own(o any) error {
-	u, err := n.untyped(o)
-	if err != nil {
-		return err
-	}
-	data, err := u.MarshalJSON()
-	if err != nil {
-		return err
-	}
-	entry := hook.Entry{Namespace: u.GetNamespace(), Name: u.GetName(), Object: data}
-	for i, group := range n.Notice.Owned {
-		if group.APIVersion == u.GetAPIVersion() && group.Kind == u.GetKind() {
-			n.Notice.Owned[i].Objects = append(group.Objects, entry)
-			return nil
+// Related are objects that Customize asked for.
+func Related(objects ...any) Option {
+	return func(n *notice) error { return n.show(&n.related, objects) }
+}
+
+// show puts objects into the groups of their kinds.
+func (n *notice) show(groups *[]hook.Group, objects []any) error {
+	for _, o := range objects {
+		u, err := n.untyped(o)
+		if err != nil {
+			return err
 		}
+		data, err := u.MarshalJSON()
+		if err != nil {
+			return err
+		}
+		entry := hook.Entry{Namespace: u.GetNamespace(), Name: u.GetName(), Object: data}
+		i := slices.IndexFunc(*groups, func(g hook.Group) bool { return g.APIVersion == u.GetAPIVersion() && g.Kind == u.GetKind() })
+		if i < 0 {
+			i = len(*groups)
+			*groups = append(*groups, hook.Group{APIVersion: u.GetAPIVersion(), Kind: u.GetKind()})
+		}
+		(*groups)[i].Objects = append((*groups)[i].Objects, entry)
 	}
-	n.Notice.Owned = append(n.Notice.Owned, hook.Group{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Objects: []hook.Entry{entry}})
 	return nil
 }
 

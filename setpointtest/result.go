@@ -124,3 +124,16 @@ func change(path string, was, is any) ([]hook.FieldChange, error) {
 	}
 	return []hook.FieldChange{c}, nil
 }
+
+// withStatus is an object with another status; none if it is nil.
+func withStatus(object, status json.RawMessage) (json.RawMessage, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(object, &members); err != nil {
+		return nil, err
+	}
+	delete(members, "status")
+	if status != nil {
+		members["status"] = status
+	}
+	return json.Marshal(members)
+}

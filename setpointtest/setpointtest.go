@@ -8,6 +8,7 @@ package setpointtest
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +69,71 @@ func Handle[T any](t testing.TB, app *setpoint.App, name string, object *T, opti
 	if err != nil {
 		t.Fatal(err)
 	}
+	n := prepared(t, app, name, object, options)
+	answer, err := handler.Handle(t.Context(), &n.Notice)
+	if err != nil {
+		return Result[T]{Err: err}
+	}
+	return mustRead[T](t, n.Object, answer)
+}
+
+// Family is what a function of Compose says should be of a parent of type T.
+type Family[T any] struct {
+	// Err is what it returned. Nothing is written then, and nothing else is set.
+	Err error
+	// Parent is the parent with the status that it should have.
+	Parent *T
+	// Children are those that should be, in order.
+	Children []setpoint.Unstructured
+	// Finalized says of Finalize that the parent may go.
+	Finalized bool
+	// Events, Conditions and Message are told of the parent.
+	Events     []hook.Event
+	Conditions []hook.Condition
+	Message    string
+	// Requeue is when the function wants to be called again; 0 if it is not.
+	Requeue time.Duration
+}
+
+// Ask calls a function of Compose, "sync" or "finalize", once for a parent, which
+// is made up as in Handle; Owned are its children.
+func Ask[T any](t testing.TB, app *setpoint.App, name string, parent *T, options ...Option) Family[T] {
+	t.Helper()
+	asked, err := app.Hook(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := prepared(t, app, name, parent, options)
+	response, err := asked.Call(t.Context(), &hook.Request{
+		Parent: n.Object, ParentNamespace: n.Namespace, Children: n.Notice.Owned, Related: n.related,
+		Finalizing: strings.HasSuffix(name, "finalize"),
+	})
+	if err != nil {
+		return Family[T]{Err: err}
+	}
+	// A response is an answer whose children are applied and whose status is whole.
+	answer := &hook.Answer{}
+	for _, child := range response.Children {
+		answer.Apply = append(answer.Apply, hook.Applied{Object: child})
+	}
+	stored, err := withStatus(n.Object, response.Status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := mustRead[T](t, stored, answer)
+	f := Family[T]{
+		Parent: r.Object, Finalized: response.Finalized,
+		Events: response.Events, Conditions: response.Conditions, Message: response.Message, Requeue: response.ResyncAfter,
+	}
+	for _, child := range r.Applied {
+		f.Children = append(f.Children, child.Unstructured)
+	}
+	return f
+}
+
+// prepared is what happened to an object, as options say.
+func prepared(t testing.TB, app *setpoint.App, name string, object any, options []Option) *notice {
+	t.Helper()
 	n := &notice{app: app, Notice: hook.Notice{Handler: name, Reason: setpoint.Create}}
 	if err := n.about(object); err != nil {
 		t.Fatal(err)
@@ -77,11 +143,12 @@ func Handle[T any](t testing.TB, app *setpoint.App, name string, object *T, opti
 			t.Fatal(err)
 		}
 	}
-	answer, err := handler.Handle(t.Context(), &n.Notice)
-	if err != nil {
-		return Result[T]{Err: err}
-	}
-	result, err := read[T](n.Object, answer)
+	return n
+}
+
+func mustRead[T any](t testing.TB, object json.RawMessage, answer *hook.Answer) Result[T] {
+	t.Helper()
+	result, err := read[T](object, answer)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,214 @@
+package setpoint
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/related"
+)
+
+// Composer answers what the children of one kind of parent should be, given what
+// is: it is called whenever the parent or its children change, and what it answers
+// is made so. Where a handler does something about what happened, this says how
+// things are to be.
+type Composer[T any] struct {
+	c              controller
+	rules          []plan.Rule
+	sync, finalize FamilyFunc[T]
+	relate         RelateFunc[T]
+	resync         time.Duration
+	statusWakes    bool
+}
+
+// FamilyFunc says what is to be of a parent and its children. It must be safe for
+// concurrent use for different parents, and its answer should depend on nothing
+// but what it is shown: it is called again and again, and not called while none of
+// that changes.
+type FamilyFunc[T any] func(ctx context.Context, f *Family[T]) error
+
+// What the functions of a Composer are called.
+const (
+	nameSync     = "sync"
+	nameFinalize = "finalize"
+)
+
+// Compose begins a controller of parents and their children. T and the options are
+// as for For; a FieldSelector and Namespaces are not for it.
+func Compose[T any](app *App, options ...KindOption) *Composer[T] {
+	c := &Composer[T]{c: newController[T](app, options)}
+	app.parts = append(app.parts, c)
+	return c
+}
+
+// Sync says what the children of a parent should be: those that the function
+// wants, and no others of the kinds that Owns declares.
+func (c *Composer[T]) Sync(do FamilyFunc[T]) {
+	c.c.once("Sync", c.sync != nil, do == nil)
+	c.sync = do
+}
+
+// Finalize says what should be left of a parent that is being deleted, or that
+// does not match any longer. The parent stays until the function has returned nil,
+// wants no children, has not asked to be called again, and no children are left.
+func (c *Composer[T]) Finalize(do FamilyFunc[T]) {
+	c.c.once("Finalize", c.finalize != nil, do == nil)
+	c.finalize = do
+}
+
+// Customize says which objects the other functions are shown beside a parent and
+// its children. It may depend on nothing but the parent.
+func (c *Composer[T]) Customize(do RelateFunc[T]) {
+	c.c.once("Customize", c.relate != nil, do == nil)
+	c.relate = do
+}
+
+// Resync calls Sync for each parent at least this often, whether or not anything
+// changes.
+func (c *Composer[T]) Resync(every time.Duration) {
+	if every <= 0 {
+		c.c.app.problem("Resync(%s): must be more than nothing", every)
+	}
+	c.resync = every
+}
+
+// SyncOnStatusChange calls Sync also when only the status of a parent was changed,
+// by somebody else.
+func (c *Composer[T]) SyncOnStatusChange() { c.statusWakes = true }
+
+// Owns declares a kind of children, for which an object stands, and how a child
+// that is not as wanted is brought in line: by server-side apply in place unless
+// options say otherwise.
+func (c *Composer[T]) Owns(like any, options ...OwnsOption) {
+	rule := plan.Rule{Method: plan.InPlace, Strategy: plan.ServerSide}
+	for _, o := range options {
+		o(&rule)
+	}
+	if rule.MaxUnavailable < 0 {
+		c.c.app.problem("Owns(%T): MaxUnavailable must not be negative", like)
+	}
+	c.rules = append(c.rules, rule)
+	c.c.declare("Owns", &c.c.owns, []any{like})
+}
+
+// once refuses a second function for the same, and one that is nil.
+func (c *controller) once(verb string, isSet, isNil bool) {
+	if isSet || isNil {
+		c.problems = append(c.problems, fmt.Errorf("%s: takes one function, which is not nil", verb))
+	}
+}
+
+func (c *Composer[T]) controller() *controller          { return &c.c }
+func (c *Composer[T]) handlerNamed(string) hook.Handler { return nil }
+
+func (c *Composer[T]) hookNamed(name string) hook.Hook {
+	switch {
+	case name == nameSync && c.sync != nil:
+		return c.hook(c.sync)
+	case name == nameFinalize && c.finalize != nil:
+		return c.hook(c.finalize)
+	}
+	return nil
+}
+
+func (c *Composer[T]) own() host.Own { return host.Own{Name: c.c.name(), Compile: c.compile} }
+
+func (c *Composer[T]) check() []error {
+	problems := c.c.check()
+	say := func(text string) { problems = append(problems, fmt.Errorf("%s: %s", c.c.name(), text)) }
+	if c.sync == nil {
+		say("has no function: say Sync")
+	}
+	if c.c.fields != "" || len(c.c.namespaces) > 0 {
+		say("FieldSelector and Namespaces are not for Compose")
+	}
+	seen := map[kind]bool{}
+	for _, k := range c.c.owns {
+		if seen[k] {
+			say(k.String() + " is declared twice: one Owns decides how its objects are updated")
+		}
+		seen[k] = true
+	}
+	return problems
+}
+
+// compile makes the program of the functions.
+func (c *Composer[T]) compile(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
+	found, err := c.c.find(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	p := engine.Program{
+		Name: c.c.name(), Parent: found.resource, Sync: c.hook(c.sync), Finalizer: c.c.finalizer(),
+		GenerateSelector: true, StatusWakes: c.statusWakes, Resync: c.resync,
+		LastApplied: appliedFields, Outline: true, Manager: c.c.manager(), Workers: c.c.workers,
+		Scope:     related.Scope{Version: hook.V2, Namespaced: found.resource.Namespaced},
+		Revisions: engine.Revisions{Namespace: env.Namespace},
+	}
+	if p.Workers == 0 {
+		p.Workers = env.Workers
+	}
+	if c.c.labels != "" {
+		selector, err := labels.Parse(c.c.labels)
+		if err != nil {
+			return nil, err
+		}
+		p.Selections = []engine.Selection{{Labels: selector}}
+	}
+	if c.finalize != nil {
+		p.Finalize = c.hook(c.finalize)
+	}
+	if c.relate != nil {
+		p.Customize = &customizer[T]{of: c, env: env, found: map[kind]object.Resource{}}
+	}
+	for i, resource := range found.owns {
+		rule := c.rules[i]
+		rule.Resource = resource
+		p.Children = append(p.Children, rule)
+	}
+	return &compile.Compiled{Programs: []engine.Program{p}}, nil
+}
+
+// appliedFields is the annotation of children that says what was applied.
+const appliedFields = "setpoint.dev/applied-fields"
+
+// OwnsOption says how children are brought in line.
+type OwnsOption func(*plan.Rule)
+
+// UpdateMethod is how a child that is not as wanted is brought in line.
+type UpdateMethod string
+
+// The update methods.
+const (
+	// InPlace updates it. It is the default.
+	InPlace UpdateMethod = "InPlace"
+	// Recreate deletes it, and creates it anew once it is gone.
+	Recreate UpdateMethod = "Recreate"
+	// OnDelete leaves it alone until somebody deletes it.
+	OnDelete UpdateMethod = "OnDelete"
+	// RollingInPlace and RollingRecreate do the same to one child after the other,
+	// each once those before it are well.
+	RollingInPlace  UpdateMethod = "RollingInPlace"
+	RollingRecreate UpdateMethod = "RollingRecreate"
+)
+
+// Method has children brought in line in a way.
+func Method(m UpdateMethod) OwnsOption { return func(r *plan.Rule) { r.Method = plan.Method(m) } }
+
+// MaxUnavailable is how many children a rolling method may have under way at once;
+// 1 unless told otherwise.
+func MaxUnavailable(n int) OwnsOption { return func(r *plan.Rule) { r.MaxUnavailable = n } }
+
+// WellWhen says for rolling methods that a child is well when its status has a
+// condition of that type and status, such as WellWhen("Ready", "True").
+func WellWhen(condition, status string) OwnsOption {
+	return func(r *plan.Rule) { r.Checks = append(r.Checks, plan.Check{Type: condition, Status: status}) }
+}
