@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,12 +71,21 @@ func (h *Host) storedCRD(ctx context.Context, name string) (*object.Object, erro
 }
 
 // standbyCRDs waits until the API server serves the kinds that it takes, if it is
-// another Setpoint that installs them.
+// another Setpoint that installs them. An older one never will: it has to go first,
+// and in a rolling update goes when this one says that it is ready.
 func (h *Host) standbyCRDs(ctx context.Context) error {
 	if h.office.leads() {
 		return nil
 	}
+	h.lacking.Store(h.lacksCRD(ctx))
+	defer h.lacking.Store(false)
 	return h.awaitCRDs(ctx)
+}
+
+// lacksCRD says that a kind is not served, and that the API server knows of no
+// reason but that nobody has defined it.
+func (h *Host) lacksCRD(ctx context.Context) bool {
+	return slices.ContainsFunc(h.definitions, func(d definition) bool { return errors.Is(h.established(ctx, d), errNotYet) })
 }
 
 // awaitCRDs waits until the API server serves what they define.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/react"
 )
 
 // Grant is what a program has to be allowed in one namespace; in all of them, and
@@ -66,6 +67,7 @@ func takes(all []*compile.Compiled, o Options) ([]need, error) {
 	for _, c := range all {
 		taken = append(taken, needs(object.Resource{}, c)...)
 		taken = append(taken, eventNeeds(c)...)
+		taken = append(taken, ownerNeeds(c)...)
 		for _, resource := range kindsOf(c) {
 			if resource.Custom {
 				taken = append(taken, named(definitionOf(resource), verbs(definitions, "get", "list", "watch"))...)
@@ -89,26 +91,46 @@ func named(name string, all []need) []need {
 	return all
 }
 
+// ownerNeeds are for owner references that hold up the deletion of the owner: where
+// the API server is told to mind (OwnerReferencesPermissionEnforcement), those alone
+// may set them who could as well do so by a finalizer. Elsewhere nobody asks, and so
+// it is granted, but no controller is refused for the want of it.
+func ownerNeeds(c *compile.Compiled) []need {
+	var all []need
+	for i := range c.Programs {
+		if p := &c.Programs[i]; len(p.Children) > 0 {
+			all = append(all, need{resource: p.Parent, subresource: "finalizers", verb: "update"})
+		}
+	}
+	for i := range c.Reactions {
+		p := &c.Reactions[i]
+		if len(p.Owns) == 0 && !slices.ContainsFunc(p.Writes, func(w react.Write) bool { return w.Apply }) {
+			continue
+		}
+		for _, namespace := range spaces(p) {
+			all = append(all, in(namespace, []need{{resource: p.Resource, subresource: "finalizers", verb: "update"}})...)
+		}
+	}
+	return all
+}
+
 // eventNeeds are for the events at the objects of a controller. Those at what lives
 // in no namespace are kept in the default one.
 func eventNeeds(c *compile.Compiled) []need {
 	var all []need
-	at := func(resource object.Resource, namespaces []string) {
-		switch {
-		case !resource.Namespaced:
+	at := func(resource object.Resource, namespaces ...string) {
+		if !resource.Namespaced {
 			namespaces = []string{metav1.NamespaceDefault}
-		case len(namespaces) == 0:
-			namespaces = []string{""}
 		}
 		for _, namespace := range namespaces {
 			all = append(all, in(namespace, verbs(eventResource, "create", "patch"))...)
 		}
 	}
 	for i := range c.Programs {
-		at(c.Programs[i].Parent, nil)
+		at(c.Programs[i].Parent, "")
 	}
 	for i := range c.Reactions {
-		at(c.Reactions[i].Resource, c.Reactions[i].Namespaces)
+		at(c.Reactions[i].Resource, spaces(&c.Reactions[i])...)
 	}
 	return all
 }

@@ -55,6 +55,7 @@ apiextensions.k8s.io customresourcedefinitions: get list watch create patch of r
 coordination.k8s.io leases: create
 coordination.k8s.io leases: get update of rates
 example.org rates: get list watch patch
+example.org rates/finalizers: update
 example.org rates/status: patch`},
 		"a kind that others define": {
 			compiled: []*compile.Compiled{reacting(react.Program{Resource: rates})},
@@ -81,7 +82,7 @@ example.org rates/status: patch`},
 - events: create patch
 - pods: get list watch create update delete
 apps statefulsets: get list watch
-apps statefulsets/status: update`},
+apps statefulsets/finalizers,statefulsets/status: update`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules, err := Rules(c.compiled, c.options)

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -45,7 +46,9 @@ type Host struct {
 	office      *office
 	lock        *lock
 	ready       chan struct{}
-	once        sync.Once
+	// lacking says that it stands by for a leader that is to install CRDs.
+	lacking atomic.Bool
+	once    sync.Once
 }
 
 // New makes a Host. It does not reach for the cluster yet.

@@ -103,15 +103,19 @@ func needsOf(p *engine.Program) []need {
 	return all
 }
 
+// spaces are the namespaces that handlers are limited to; "" stands for all.
+func spaces(p *react.Program) []string {
+	if len(p.Namespaces) == 0 || !p.Resource.Namespaced {
+		return []string{""}
+	}
+	return p.Namespaces
+}
+
 // needsOfReaction are those of handlers: in each of the namespaces they are limited
 // to, for themselves.
 func needsOfReaction(p *react.Program) []need {
-	namespaces := p.Namespaces
-	if len(namespaces) == 0 || !p.Resource.Namespaced {
-		namespaces = []string{""}
-	}
 	var all []need
-	for _, namespace := range namespaces {
+	for _, namespace := range spaces(p) {
 		all = append(all, in(namespace, needsBeside(p))...)
 	}
 	for _, w := range p.Writes {

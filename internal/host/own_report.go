@@ -78,11 +78,14 @@ func (f finding) news(before finding, runs bool) bool {
 }
 
 func (f *fleet) tellOne(key queue.Key, now finding) {
-	if now.ok || now.reason == setpoint.ReasonStarting {
-		f.host.log.Info("controller", "controller", key.String(), "ready", now.ok, "reason", now.reason, "message", now.message)
-		return
+	switch {
+	case now.ok:
+		f.host.log.Info("controller ready", "controller", key.String())
+	case now.reason == setpoint.ReasonStarting:
+		f.host.log.Info("controller starting", "controller", key.String(), "message", now.message)
+	default:
+		f.host.log.Warn("controller not ready", "controller", key.String(), "reason", now.reason, "message", now.message)
 	}
-	f.host.log.Warn("controller not ready", "controller", key.String(), "reason", now.reason, "message", now.message)
 }
 
 // ownTrouble is why a Go program cannot be said to be ready although its caches

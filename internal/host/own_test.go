@@ -315,3 +315,32 @@ func TestUpgradesOfDefinitions(t *testing.T) {
 		t.Errorf("applied %d times: %v", s.applied, err)
 	}
 }
+
+// One that stands by for a leader of an older release, which does not install what
+// this one needs, must not hold up the update that would end the older one.
+func TestAStandbyIsReadyWithoutTheDefinitionsOfItsRelease(t *testing.T) {
+	s := &town{}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	h, err := New(Options{
+		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler),
+		Own: []Own{keeper("keeper")}, Definitions: [][]byte{[]byte(shopsDefinition)}, LeaderElection: LeaderElection{Enabled: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Shut()
+	if got := readyz(h); got != "starting" {
+		t.Errorf("%q at the start", got)
+	}
+	waited := make(chan error, 1)
+	go func() { waited <- h.standbyCRDs(t.Context()) }()
+	until(t, "ready to stand by", func() bool { return readyz(h) == "ok" })
+	s.apply(httptest.NewRequest(http.MethodPatch, shopsCRDPath, strings.NewReader(shopsDefinition)))
+	if err := <-waited; err != nil {
+		t.Error(err)
+	}
+	if got := readyz(h); got != "starting" {
+		t.Errorf("%q while the caches are filled", got)
+	}
+}

@@ -95,6 +95,9 @@ func (h *Host) unready() error {
 	select {
 	case <-h.ready:
 	default:
+		if h.lacking.Load() && !h.office.leads() {
+			return nil
+		}
 		return errors.New("starting")
 	}
 	if err := h.fleet.unsynced(); err != nil {
