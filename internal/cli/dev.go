@@ -34,6 +34,9 @@ and keep it in step with the files of each DIR, as its setpoint.yaml says:
     env: {PORT: "{port}"}               # a free port is chosen
     service: my-hook.my-namespace       # calls to this host go to the process
 
+A process may be told the port of another one of the file as {port:NAME}. One
+with "ready: /path" is awaited until that answers.
+
 A changed manifest is applied again; a changed hook is restarted, and what it
 decides about is looked at again at once.
 

@@ -27,30 +27,42 @@ type local struct {
 func (s *session) prepare(context.Context) error {
 	var problems []error
 	for _, w := range s.projects {
+		ports, err := s.findPorts(w)
+		problems = append(problems, err)
 		for _, wanted := range w.Processes {
-			l, err := s.newLocal(w, wanted)
-			s.locals, problems = append(s.locals, l), append(problems, err)
+			s.locals = append(s.locals, s.newLocal(w, wanted, ports))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-func (s *session) newLocal(w *workspace, wanted project.Process) (*local, error) {
-	l := &local{Process: wanted, sources: sourcesOf(w.Project, wanted)}
-	if wanted.Service != nil {
+// findPorts finds ports for those processes of a project that are told one, by
+// their names.
+func (s *session) findPorts(w *workspace) (map[string]int, error) {
+	ports := map[string]int{}
+	for _, wanted := range w.Processes {
+		if !wanted.UsesPort() {
+			continue
+		}
 		port, err := s.FreePort()
 		if err != nil {
 			return nil, fmt.Errorf("process %s: find a free port: %w", wanted.Name, err)
 		}
-		l.port, l.Process = port, wanted.WithPort(port)
+		ports[wanted.Name] = port
 	}
+	return ports, nil
+}
+
+func (s *session) newLocal(w *workspace, wanted project.Process, ports map[string]int) *local {
+	port := ports[wanted.Name]
+	l := &local{Process: wanted.WithPorts(port, ports), port: port, sources: sourcesOf(w.Project, wanted)}
 	l.process = process.New(process.Options{
 		Command: l.Command, Env: append(s.environment(), pairs(l.Env)...), Dir: l.Dir,
 		Port: l.port, ReadyPath: l.Ready,
 		Output: s.Reporter.Writer(l.Name), Leash: s.leash, Grace: processGrace,
 		Notify: func(e process.Event) { s.tell(l, e) },
 	})
-	return l, nil
+	return l
 }
 
 func pairs(env map[string]string) []string {

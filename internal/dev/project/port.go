@@ -2,23 +2,42 @@ package project
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 )
 
-// portMark is replaced by the port that was found for a process.
-const portMark = "{port}"
+// portMarks finds "{port}", which is the port that was found for a process, and
+// "{port:NAME}", which is that of another one in the same file.
+func portMarks() *regexp.Regexp { return regexp.MustCompile(`\{port(?::([^{}]*))?\}`) }
 
-// usesPort says whether the process is told a port at all.
-func (p *Process) usesPort() bool {
-	marked := func(s string) bool { return strings.Contains(s, portMark) }
-	return slices.ContainsFunc(p.Command, marked) || slices.ContainsFunc(slices.Collect(maps.Values(p.Env)), marked)
+// UsesPort says whether the process is told a port of its own.
+func (p *Process) UsesPort() bool { return slices.Contains(p.portsUsed(), "") }
+
+// portsUsed lists the processes whose ports a process is told, itself as "".
+func (p *Process) portsUsed() []string {
+	var names []string
+	marks := portMarks()
+	for _, text := range slices.Concat(p.Command, slices.Collect(maps.Values(p.Env))) {
+		for _, mark := range marks.FindAllStringSubmatch(text, -1) {
+			names = append(names, mark[1])
+		}
+	}
+	return names
 }
 
-// WithPort is the process with every "{port}" replaced.
-func (p Process) WithPort(port int) Process {
-	replace := strings.NewReplacer(portMark, strconv.Itoa(port)).Replace
+// WithPorts is the process with every "{port}" replaced, and every "{port:NAME}"
+// by that of the process called so.
+func (p Process) WithPorts(own int, others map[string]int) Process {
+	marks := portMarks()
+	replace := func(text string) string {
+		return marks.ReplaceAllStringFunc(text, func(mark string) string {
+			if name := marks.FindStringSubmatch(mark)[1]; name != "" {
+				return strconv.Itoa(others[name])
+			}
+			return strconv.Itoa(own)
+		})
+	}
 	command := make([]string, len(p.Command))
 	for i, word := range p.Command {
 		command[i] = replace(word)

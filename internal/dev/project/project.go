@@ -34,7 +34,7 @@ type Project struct {
 type Process struct {
 	// Name stands before each line of its output.
 	Name string
-	// Command and Env may contain "{port}".
+	// Command and Env may contain "{port}", and "{port:NAME}" of another process.
 	Command []string
 	Env     map[string]string
 	// Dir is where it runs, absolute.
@@ -42,7 +42,7 @@ type Process struct {
 	// Service is the host it answers for; nil for a process that serves nobody.
 	Service *Service
 	// Ready is an HTTP path that answers when the process can be used. Empty
-	// means that accepting connections is enough.
+	// means that accepting connections is enough, where it is told a port at all.
 	Ready string
 	// Watch lists files and folders, absolute, whose changes restart it. Empty
 	// means what its command names, or everything in Dir.
@@ -101,7 +101,23 @@ func readProject(n node, dir string) *Project {
 		seen[process.Name] = true
 		p.Processes = append(p.Processes, process)
 	}
+	p.checkPorts(fields.field("processes"))
 	return p
+}
+
+// checkPorts looks for ports that nobody has.
+func (p *Project) checkPorts(n node) {
+	has := map[string]bool{"": true}
+	for _, process := range p.Processes {
+		has[process.Name] = has[process.Name] || process.UsesPort()
+	}
+	for i, process := range p.Processes {
+		for _, name := range process.portsUsed() {
+			if !has[name] {
+				n.list()[i].complain("{port:%s}: there is no process of that name which is told its {port}", name)
+			}
+		}
+	}
 }
 
 func readProcess(n node, dir string) Process {
@@ -132,11 +148,11 @@ func readProcess(n node, dir string) Process {
 
 // check holds the rules that need more than one field.
 func (p *Process) check(n node) {
-	if p.Service != nil && !p.usesPort() {
+	if p.Service != nil && !p.UsesPort() {
 		n.field("service").complain(`the process must learn its port: write "{port}" in command or env`)
 	}
-	if p.Ready != "" && p.Service == nil {
-		n.field("ready").complain("only a process with a service can be asked whether it is ready")
+	if p.Ready != "" && !p.UsesPort() {
+		n.field("ready").complain(`only a process that is told a port can be asked whether it is ready: write "{port}" in command or env`)
 	}
 	if p.Ready != "" && p.Ready[0] != '/' {
 		n.field("ready").complain("want an HTTP path that begins with /, found %q", p.Ready)

@@ -35,6 +35,8 @@ processes:
   command: [./worker]
   dir: sub
   watch: [src]
+  env: {HOOK: "localhost:{port:hook}", OWN: "{port}"}
+  ready: /
 - command: [/usr/bin/other, "--listen=:{port}"]
   service: hook.web:8443
   name: secure
@@ -54,6 +56,7 @@ processes:
 		}, {
 			Name: "worker", Command: []string{"./worker"}, Dir: filepath.Join(dir, "sub"),
 			Watch: []string{filepath.Join(dir, "sub", "src")},
+			Env:   map[string]string{"HOOK": "localhost:{port:hook}", "OWN": "{port}"}, Ready: "/",
 		}, {
 			Name: "secure", Command: []string{"/usr/bin/other", "--listen=:{port}"}, Dir: dir,
 			Service: &project.Service{Name: "hook", Namespace: "web", Port: 8443},
@@ -62,9 +65,13 @@ processes:
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	ported := got.Processes[0].WithPort(4711)
+	ported := got.Processes[0].WithPorts(4711, nil)
 	if ported.Command[3] != "4711" || ported.Env["PORT"] != "4711" || got.Processes[0].Env["PORT"] != "{port}" {
 		t.Errorf("with port: %v %v", ported.Command, ported.Env)
+	}
+	told := got.Processes[1].WithPorts(4712, map[string]int{"hook": 4711})
+	if told.Env["HOOK"] != "localhost:4711" || told.Env["OWN"] != "4712" {
+		t.Errorf("with another's port: %v", told.Env)
 	}
 }
 
@@ -96,7 +103,8 @@ func TestLoadSaysWhatIsWrongAndWhere(t *testing.T) {
 		"service case":         {"processes: [{command: ['{port}'], service: A.b}]", `processes[0].service: want "name.namespace"`},
 		"service port":         {"processes: [{command: ['{port}'], service: 'a.b:99999'}]", `processes[0].service: "99999" is no port`},
 		"service without port": {"processes: [{command: [a], service: a.b}]", `processes[0].service: the process must learn its port`},
-		"ready alone":          {"processes: [{command: [a], ready: /}]", "processes[0].ready: only a process with a service"},
+		"ready alone":          {"processes: [{command: [a], ready: /}]", "processes[0].ready: only a process that is told a port"},
+		"a stranger's port":    {"processes: [{command: ['{port}']}, {name: b, command: ['{port:a}']}]", "processes[1]: {port:a}: there is no process of that name"},
 		"ready form":           {"processes: [{command: ['{port}'], service: a.b, ready: health}]", "processes[0].ready: want an HTTP path"},
 		"same name":            {"processes: [{command: [a]}, {command: [b/a]}]", `processes[1].name: two processes are called "a"`},
 	} {
