@@ -67,7 +67,11 @@ func (r *run) nextLook() time.Time {
 	}
 	r.survey()
 	agenda := r.situation(queue.Causes{}).due()
-	if len(agenda.calls) == 0 {
+	switch {
+	case r.moved || r.failure != nil:
+		// Who is due is told when the way is free.
+		return earliest(next, agenda.next)
+	case len(agenda.calls) == 0:
 		r.memory.restless = 0
 		return earliest(next, agenda.next)
 	}
@@ -82,9 +86,8 @@ func (r *run) nextWrite(now time.Time) time.Time {
 		r.memory.moved++
 		next = now.Add(lookAgain)
 		if r.memory.moved > patience {
-			r.memory.writing.failed(now)
+			r.fail(failed(ReasonWriteFailed, fmt.Errorf("write %s: %w", r.stored.Ref(), errChanging)))
 			next = r.memory.writing.next
-			r.fail(failed(ReasonWriteFailed, fmt.Errorf("write %s: %w, again and again", r.stored.Ref(), errChanging)))
 		}
 		return next
 	}

@@ -70,6 +70,9 @@ func textOf(value any) json.RawMessage {
 	if value == nil {
 		return nil
 	}
-	text, _ := json.Marshal(value) // What was decoded can be written.
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil // What was decoded from JSON can be written.
+	}
 	return text
 }

@@ -3,7 +3,6 @@ package react
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -97,9 +96,7 @@ func forgetAccounts(whole map[string]any) {
 // digest is a short hash of a tree, the same in every process: the members of
 // objects are written in order.
 func digest(of any) string {
-	// What was decoded from JSON can be written as JSON.
-	text, _ := json.Marshal(of)
-	sum := sha256.Sum256(text)
+	sum := sha256.Sum256(textOf(of))
 	return base64.RawURLEncoding.EncodeToString(sum[:digestLength])
 }
 

@@ -43,6 +43,8 @@ type call struct {
 // agenda is what is to be done about an object, and when to look again.
 type agenda struct {
 	calls []call
+	// waiting are the handlers that failed and have to wait.
+	waiting []int
 	// first are the handlers that get an entry unasked: what they see at first
 	// sight is no update.
 	first []int
@@ -92,6 +94,7 @@ func (s *situation) schedule(a *agenda, c call) {
 		c.attempt = former.count
 		if former.next.After(s.now) && !s.urged && (!s.hurried || former.named) {
 			a.next = earliest(a.next, former.next)
+			a.waiting = append(a.waiting, c.handler)
 			return
 		}
 	}
@@ -141,7 +144,10 @@ func (s *situation) applies(reason hook.Reason, i int) bool {
 	case hook.ReasonCreate:
 		return e.Seen == "" || anew && !h.on(hook.ReasonUpdate)
 	case hook.ReasonUpdate:
-		return e.Seen != "" && (anew || changed && !e.Failed)
+		if e.Seen == "" {
+			return m.first != "" && m.first != s.watched[i] && !h.cares(nil, s.object)
+		}
+		return anew || changed && !e.Failed
 	case hook.ReasonResume:
 		return e.Seen != "" && !m.resumed
 	default:

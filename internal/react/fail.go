@@ -92,13 +92,15 @@ func (r *run) complain(handler int, err error) {
 	r.tellFailure(err)
 }
 
-// fail notes a failure of the run as a whole. That something moved is none.
+// fail notes a failure of the run as a whole, which is then repeated with backoff.
+// That something moved is none.
 func (r *run) fail(err error) {
 	switch {
 	case errors.Is(err, errMoved):
 		r.moved = true
 	case err != nil:
 		r.failure = err
+		r.memory.writing.failed(r.tools.Now())
 		r.tellFailure(err)
 	}
 }

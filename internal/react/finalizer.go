@@ -26,7 +26,6 @@ func (r *run) hold(ctx context.Context) error {
 	case errors.Is(err, errMoved), apply.Gone(err):
 		return errMoved
 	}
-	r.memory.writing.failed(r.tools.Now())
 	return failed(ReasonWriteFailed, fmt.Errorf("add the finalizer: %w", err))
 }
 
@@ -45,8 +44,8 @@ func (r *run) releases(carried []*owed) bool {
 	known := r.known()
 	for i := range r.program.Handlers {
 		h := &r.program.Handlers[i]
-		waits := h.on(hook.ReasonDelete) && h.cares(nil, r.stored) && !known[h.Name].Done
-		if waits && !(h.Optional && known[h.Name].Failed) || r.memory.owes(i, carried) {
+		waits := h.on(hook.ReasonDelete) && h.cares(nil, r.stored)
+		if waits && (!known[h.Name].Done || r.memory.owes(i, carried)) {
 			return false
 		}
 	}

@@ -28,10 +28,7 @@ type memory struct {
 	// conditions says that answers have carried conditions.
 	conditions bool
 	paused     bool
-	// last is the object as the last run left it; only kept where Delete handlers
-	// are told of one that is gone.
-	last    *object.Object
-	trouble trouble
+	trouble    trouble
 }
 
 // recall is what is remembered of one handler of an object.
@@ -39,6 +36,10 @@ type recall struct {
 	// handled is the object as the handler last dealt with it; nil if that is not
 	// known.
 	handled *object.Object
+	// first is what the handler could have watched at first sight. It is compared
+	// with where an entry cannot be made yet, because the handler cares for changes
+	// alone.
+	first string
 	// stored is what the server made of what was written for the handler:
 	// recorded stands in the record, actual is what is there.
 	stored struct{ recorded, actual string }
@@ -116,13 +117,6 @@ func (m *memories) of(key queue.Key, uid string) (found *memory, fresh bool) {
 	made := &memory{uid: strings.Clone(uid)}
 	m.byKey[key] = made
 	return made, true
-}
-
-// peek returns the memory of a key, nil if there is none.
-func (m *memories) peek(key queue.Key) *memory {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.byKey[key]
 }
 
 // drop forgets an object that is gone, or is nobody's business any more.

@@ -55,7 +55,12 @@ func (r *run) survey() {
 	}
 	known, now := r.known(), r.tools.Now()
 	for i := range r.memory.handlers {
-		r.memory.handlers[i].look(known[r.program.Handlers[i].Name], r.watched[i], r.stored, now)
+		h, m := &r.program.Handlers[i], &r.memory.handlers[i]
+		e := known[h.Name]
+		m.look(e, r.watched[i], r.stored, now)
+		if e.Seen == "" && m.first == "" && h.When != nil && h.on(hook.ReasonUpdate) && !h.on(hook.ReasonCreate) {
+			m.first, m.handled = r.watched[i], r.stored
+		}
 	}
 }
 

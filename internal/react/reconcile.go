@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -86,6 +87,7 @@ func (r *run) converge(ctx context.Context) error {
 	if r.stance == handling {
 		r.agenda = r.situation(r.item.Causes).due()
 		r.enter()
+		r.forgive()
 		r.tell(ctx)
 	}
 	if r.stance == pausing {
@@ -132,6 +134,30 @@ func (r *run) enter() {
 		m := &r.memory.handlers[i]
 		m.pending, m.before, m.resumed = &e, "", true
 	}
+}
+
+// forgive forgets the failures of handlers that have nothing to be told of any
+// more: what they failed with was undone.
+func (r *run) forgive() {
+	known := r.known()
+	for i := range r.program.Handlers {
+		h, m := &r.program.Handlers[i], &r.memory.handlers[i]
+		e := known[h.Name]
+		if h.Do == nil || m.attempt.count+e.Tries == 0 || r.agenda.has(i) || r.memory.owes(i, nil) {
+			continue
+		}
+		m.attempt, m.complaint = attempt{}, ""
+		if e.Tries > 0 {
+			e.Tries, e.Since = 0, 0
+			m.pending = &e
+		}
+	}
+}
+
+// has says whether a handler is to be called, now or later.
+func (a *agenda) has(handler int) bool {
+	called := func(c call) bool { return c.handler == handler }
+	return slices.Contains(a.waiting, handler) || slices.ContainsFunc(a.calls, called)
 }
 
 // since is how long ago a moment was, by the controller's clock.

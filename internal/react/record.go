@@ -48,9 +48,7 @@ func (r record) String() string {
 	if len(r) == 0 {
 		return ""
 	}
-	// Texts, numbers and truths can always be written.
-	text, _ := json.Marshal(r)
-	return string(text)
+	return string(textOf(r))
 }
 
 // with is the record with the entries that are pending in a memory, as far as

@@ -46,26 +46,6 @@ func (s *stage) Tell(o *object.Object, e hook.Event) {
 	s.events = append(s.events, o.Name()+" "+e.Reason+" "+e.Message)
 }
 
-// play starts a controller on a server.
-func play(t *testing.T, s *server, p Program) *stage {
-	st := &stage{server: s}
-	st.Controller = New(p, s.tools(st))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		st.Run(ctx)
-	}()
-	st.stop = sync.OnceFunc(func() {
-		cancel()
-		<-ended
-		st.Close()
-	})
-	t.Cleanup(st.stop)
-	return st
-}
-
-// telling is a handler that writes down what it is told and answers by a function.
 func (s *stage) hear(line string) {
 	s.lock.Lock()
 	defer s.lock.Unlock()

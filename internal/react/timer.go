@@ -27,7 +27,8 @@ func (h *Handler) moment(o *object.Object, after time.Time) time.Time {
 	if after.Before(begin) {
 		return begin.Add(h.Every)
 	}
-	return begin.Add((after.Sub(begin)/h.Every + 1) * h.Every)
+	passed := after.Sub(begin)
+	return begin.Add(passed - passed%h.Every + h.Every)
 }
 
 // shift is how far the moments of one object lie behind those of others, so that

@@ -35,7 +35,6 @@ func (r *run) write(ctx context.Context) error {
 	case errors.Is(err, errMoved):
 		return errMoved
 	case ctx.Err() == nil:
-		r.memory.writing.failed(r.tools.Now())
 		return failed(ReasonWriteFailed, err)
 	}
 	return nil

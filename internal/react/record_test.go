@@ -1,0 +1,126 @@
+package react
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+const key = "setpoint.dev/handled-by-test"
+
+func TestRecord(t *testing.T) {
+	for name, c := range map[string]struct {
+		annotations string
+		want        record
+	}{
+		"none":               {`{}`, record{}},
+		"stripped":           {`null`, record{}},
+		"whole":              {quoted(`{"a":{"seen":"x","tries":2,"since":5},"b":{"done":true}}`), record{"a": {Seen: "x", Tries: 2, Since: 5}, "b": {Done: true}}},
+		"not JSON":           {quoted(`{"a":`), record{}},
+		"a list":             {quoted(`[1]`), record{}},
+		"null":               {quoted(`null`), record{}},
+		"wrong types":        {quoted(`{"a":{"seen":7}}`), record{}},
+		"of a later release": {quoted(`{"a":{"seen":"x","more":{}}}`), record{"a": {Seen: "x"}}},
+	} {
+		o := parse(t, `{"kind":"Rate","metadata":{"name":"eur","annotations":`+c.annotations+`}}`)
+		if got := recordOf(o, key); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: read %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func quoted(text string) string {
+	data, _ := json.Marshal(text)
+	return fmt.Sprintf(`{%q:%s}`, key, data)
+}
+
+func TestRecordIsSmall(t *testing.T) {
+	text := record{"publish": {Seen: digest(map[string]any{"a": strings.Repeat("x", 10_000)})}}.String()
+	if len(text) > 40 {
+		t.Errorf("%d bytes: %s", len(text), text)
+	}
+}
+
+// Digests are compared across processes and releases: they must not change.
+func TestDigestsStayTheSame(t *testing.T) {
+	o := parse(t, `{"kind":"Rate","apiVersion":"example.org/v1","metadata":{"name":"eur","labels":{"b":"1","a":"2"}},"spec":{"n":12345678901234567,"f":1.5,"list":[1,"x",null]}}`)
+	if got, want := digest(essence(o)), "AFSSM2CmfuLm"; got != want {
+		t.Errorf("the digest is %q, was %q", got, want)
+	}
+}
+
+func TestWhatIsWatched(t *testing.T) {
+	const before = `{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":"eur","uid":"u","generation":1,"resourceVersion":"1","labels":{"l":"1"}},"spec":{"n":1,"m":{"x":1}},"status":{"s":1}}`
+	for name, c := range map[string]struct {
+		old, new string
+		fields   [][]string
+		same     bool
+	}{
+		"spec":                         {`"n":1`, `"n":2`, nil, false},
+		"label":                        {`"l":"1"`, `"l":"2"`, nil, false},
+		"annotation":                   {`"labels"`, `"annotations":{"x":"1"},"labels"`, nil, false},
+		"status":                       {`"s":1`, `"s":2`, nil, true},
+		"version":                      {`"resourceVersion":"1"`, `"resourceVersion":"2"`, nil, true},
+		"finalizer":                    {`"labels"`, `"finalizers":["x"],"labels"`, nil, true},
+		"owner":                        {`"labels"`, `"ownerReferences":[],"labels"`, nil, true},
+		"our record":                   {`"labels"`, `"annotations":{"setpoint.dev/handled-by-x":"{}"},"labels"`, nil, true},
+		"what kubectl notes":           {`"labels"`, `"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}"},"labels"`, nil, true},
+		"order of members":             {`"n":1,"m":{"x":1}`, `"m":{"x":1},"n":1`, nil, true},
+		"field":                        {`"n":1`, `"n":2`, [][]string{{"spec", "n"}}, false},
+		"another field":                {`"n":1`, `"n":2`, [][]string{{"spec", "m"}}, true},
+		"below a field":                {`"x":1`, `"x":2`, [][]string{{"spec", "m"}}, false},
+		"field of the status":          {`"s":1`, `"s":2`, [][]string{{"status", "s"}}, false},
+		"field that appears":           {`"n":1`, `"n":1,"new":null`, [][]string{{"spec", "new"}}, true},
+		"record under all annotations": {`"labels"`, `"annotations":{"setpoint.dev/handled-by-x":"{}"},"labels"`, [][]string{{"metadata", "annotations"}}, true},
+	} {
+		h := Handler{Fields: c.fields}
+		after := parse(t, strings.Replace(before, c.old, c.new, 1))
+		if same := digest(h.watched(parse(t, before))) == digest(h.watched(after)); same != c.same {
+			t.Errorf("%s: same is %v", name, same)
+		}
+	}
+}
+
+func TestChanges(t *testing.T) {
+	for name, c := range map[string]struct{ old, new, want string }{
+		"nothing":   {`{"spec":{"a":1}}`, `{"spec":{"a":1}}`, ``},
+		"value":     {`{"spec":{"a":1}}`, `{"spec":{"a":2}}`, `spec.a 1 2`},
+		"added":     {`{"spec":{}}`, `{"spec":{"a":{"b":2}}}`, `spec.a  {"b":2}`},
+		"removed":   {`{"spec":{"a":[1]}}`, `{"spec":{}}`, `spec.a [1] `},
+		"item":      {`{"spec":{"c":[{"n":1,"i":"x"},{"n":2}]}}`, `{"spec":{"c":[{"n":1,"i":"y"}]}}`, `spec.c[0].i "x" "y"; spec.c[1] {"n":2} `},
+		"type":      {`{"spec":{"a":1}}`, `{"spec":{"a":"1"}}`, `spec.a 1 "1"`},
+		"in order":  {`{"spec":{"b":1,"a":1},"data":{"x":"1"}}`, `{"spec":{"b":2,"a":2},"data":{"x":"2"}}`, `data.x "1" "2"; spec.a 1 2; spec.b 1 2`},
+		"status":    {`{"spec":{},"status":{"a":1}}`, `{"spec":{},"status":{"a":2}}`, ``},
+		"label":     {`{"metadata":{"labels":{"a.b/c":"1"}}}`, `{"metadata":{"labels":{"a.b/c":"2"}}}`, `metadata.labels.a.b/c "1" "2"`},
+		"the whole": {`{"spec":{"a":null}}`, `{"spec":{}}`, ``},
+	} {
+		var h Handler
+		var lines []string
+		for _, d := range h.changes(parse(t, c.old), parse(t, c.new)) {
+			lines = append(lines, fmt.Sprintf("%s %s %s", d.Path, d.Old, d.New))
+		}
+		if got := strings.Join(lines, "; "); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestMergePatches(t *testing.T) {
+	for name, c := range map[string]struct{ first, second, combined, target, merged string }{
+		"members": {`{"a":1}`, `{"b":2}`, `{"a":1,"b":2}`, `{"c":3}`, `{"a":1,"b":2,"c":3}`},
+		"later":   {`{"a":{"x":1}}`, `{"a":{"y":2}}`, `{"a":{"x":1,"y":2}}`, `{}`, `{"a":{"x":1,"y":2}}`},
+		"removal": {`{"a":1}`, `{"a":null}`, `{"a":null}`, `{"a":0,"b":1}`, `{"b":1}`},
+		"nulls":   {`{"a":{"x":null}}`, `{"a":{"y":1}}`, `{"a":{"x":null,"y":1}}`, `{"a":{"x":5}}`, `{"a":{"y":1}}`},
+		"lists":   {`{"a":[1]}`, `{"a":[2]}`, `{"a":[2]}`, `{"a":{"x":1}}`, `{"a":[2]}`},
+	} {
+		both := combined(tree([]byte(c.first)), tree([]byte(c.second)))
+		if got := string(textOf(both)); got != c.combined {
+			t.Errorf("%s: combined %s, want %s", name, got, c.combined)
+		}
+		if got := string(textOf(merged(tree([]byte(c.target)), both))); got != c.merged {
+			t.Errorf("%s: merged %s, want %s", name, got, c.merged)
+		}
+	}
+}
