@@ -3,6 +3,7 @@ package setpoint
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -27,6 +28,9 @@ type App struct {
 	problems    []error
 	kinds       func() (*kinds, error)
 	log         *slog.Logger
+	// flags are the program's own, and command what its arguments ask for.
+	flags   *flag.FlagSet
+	command command
 }
 
 // Activity is something done once, before or after everything else.
@@ -41,7 +45,7 @@ const maxName = 40
 // name means another program. It is made of lower-case letters, digits and
 // dashes, 40 at most.
 func New(name string) *App {
-	a := &App{name: name}
+	a := &App{name: name, flags: flag.NewFlagSet(name, flag.ContinueOnError)}
 	a.kinds = sync.OnceValues(func() (*kinds, error) { return newKinds(a.definitions.parsed, a.parts) })
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 || len(name) > maxName {
 		a.problem("the app's name %q: must be lower-case letters, digits and dashes, at most %d of them", name, maxName)

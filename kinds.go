@@ -122,6 +122,32 @@ type version struct {
 	Name            string
 	Served, Storage bool
 	Subresources    struct{ Status *struct{} }
+	Schema          struct{ OpenAPIV3Schema properties }
+}
+
+// properties are what is looked at of the schema of a kind.
+type properties struct{ Properties map[string]properties }
+
+// has says whether there is a property at the end of a path.
+func (s properties) has(path ...string) bool {
+	for _, name := range path {
+		inner, there := s.Properties[name]
+		if !there {
+			return false
+		}
+		s = inner
+	}
+	return true
+}
+
+// conditions says that a kind is defined by the app and its status has a place
+// for conditions.
+func (k *kinds) conditions(wanted kind) bool {
+	return slices.ContainsFunc(k.definitions, func(d definition) bool {
+		return d.Spec.Names.Kind == wanted.kind && slices.ContainsFunc(d.Spec.Versions, func(v version) bool {
+			return d.Spec.Group+"/"+v.Name == wanted.apiVersion && v.Schema.OpenAPIV3Schema.has("status", "conditions")
+		})
+	})
 }
 
 func (d *definitions) add(text []byte) error {

@@ -28,14 +28,34 @@ const (
 // that, with 1 after an error, with 2 after wrong usage. A second signal ends it at
 // once.
 //
-// The flags have the names of those of `setpoint run`. The command rbac prints the
-// permissions that the app takes, as manifests; --help says it all.
+// The flags have the names of those of `setpoint run`, beside those that Flags
+// adds. The command rbac prints the permissions that the app takes, as manifests;
+// --help says it all.
 func (a *App) Main() {
-	os.Exit(a.main(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	a.Parse()
+	os.Exit(exitCode(a.command(context.Background(), os.Stdout, os.Stderr), os.Stderr))
 }
 
-func (a *App) main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	err := a.command(ctx, args, stdout, stderr)
+// Flags are flags of the program's own, which Parse and Main understand beside
+// the app's, in all commands. They are added before and read after Parse.
+func (a *App) Flags() *flag.FlagSet { return a.flags }
+
+// Parse reads the command line, for a program that has to know its flags before
+// the app is put together; Main does it if the program has not. Wrong usage, and
+// --help, end the process.
+func (a *App) Parse() {
+	if a.command != nil {
+		return
+	}
+	command, err := a.read(os.Args[1:], os.Stdout)
+	if err != nil {
+		os.Exit(exitCode(err, os.Stderr))
+	}
+	a.command = command
+}
+
+// exitCode tells of an error, and is what the process ends with for it.
+func exitCode(err error, stderr io.Writer) int {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return 0
 	}
@@ -58,47 +78,62 @@ func usage(err error) error { return usageError{err} }
 // program is what this program is called.
 func program() string { return filepath.Base(os.Args[0]) }
 
-// command does what the arguments say.
-func (a *App) command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+// command is what the arguments ask for.
+type command func(ctx context.Context, stdout, stderr io.Writer) error
+
+// read finds out what the arguments ask for.
+func (a *App) read(args []string, stdout io.Writer) (command, error) {
 	name := "run"
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		name, args = args[0], args[1:]
 	}
 	switch name {
 	case "run":
-		return a.runCommand(ctx, args, stdout, stderr)
+		return a.runCommand(args, stdout)
 	case "rbac":
-		return a.rbacCommand(ctx, args, stdout)
+		return a.rbacCommand(args, stdout)
 	case "help":
-		return a.runCommand(ctx, []string{"--help"}, stdout, stderr)
+		return a.runCommand([]string{"--help"}, stdout)
 	}
-	return usage(fmt.Errorf("there is no command %q", name))
+	return nil, usage(fmt.Errorf("there is no command %q", name))
 }
 
 // runCommand runs the app until a signal.
-func (a *App) runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func (a *App) runCommand(args []string, stdout io.Writer) (command, error) {
 	var f runFlags
 	if err := f.parse(a, args, stdout); err != nil {
-		return err
+		return nil, err
 	}
-	o, err := f.options(stderr)
-	if err != nil {
-		return err
-	}
-	host.LeadLogs(o.Log)
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	// A second signal finds nobody who catches it.
-	context.AfterFunc(ctx, stop)
-	o.Ready = func() { o.Log.Info("ready") }
-	return a.Run(ctx, o)
+	return func(ctx context.Context, _, stderr io.Writer) error {
+		o, err := f.options(stderr)
+		if err != nil {
+			return err
+		}
+		host.LeadLogs(o.Log)
+		ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
+		// A second signal finds nobody who catches it.
+		context.AfterFunc(ctx, stop)
+		o.Ready = func() { o.Log.Info("ready") }
+		return a.Run(ctx, o)
+	}, nil
 }
 
-// parse reads flags; what is left over is a mistake.
-func parse(f *flag.FlagSet, args []string, stdout io.Writer, help func()) error {
+// parse reads flags, the program's own among them; what is left over is a mistake.
+func (a *App) parse(f *flag.FlagSet, args []string, stdout io.Writer, help func()) error {
+	var taken []string
+	a.flags.VisitAll(func(own *flag.Flag) {
+		if f.Lookup(own.Name) != nil {
+			taken = append(taken, "--"+own.Name)
+			return
+		}
+		f.Var(own.Value, own.Name, own.Usage)
+	})
 	f.SetOutput(io.Discard)
 	err := f.Parse(args)
 	switch {
+	case len(taken) > 0:
+		return fmt.Errorf("the program has flags of its own that every app has: %s", strings.Join(taken, ", "))
 	case errors.Is(err, flag.ErrHelp):
 		f.SetOutput(stdout)
 		help()

@@ -18,10 +18,15 @@ func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*co
 	if err != nil {
 		return nil, err
 	}
+	known, err := h.c.app.kinds()
+	if err != nil {
+		return nil, err
+	}
 	program := react.Program{
 		Name: h.c.name(), Resource: found.resource, Labels: h.c.labels, Fields: h.c.fields,
 		Namespaces: h.c.within, Owns: found.owns, Writes: found.writes,
 		Record: h.c.record(), Finalizer: h.c.finalizer(), Manager: h.c.manager(), Workers: h.c.workers,
+		Conditions: known.conditions(h.c.kind),
 	}
 	if program.Workers == 0 {
 		program.Workers = env.Workers

@@ -17,7 +17,7 @@ import (
 )
 
 // rbacCommand prints the permissions that the app takes.
-func (a *App) rbacCommand(ctx context.Context, args []string, stdout io.Writer) error {
+func (a *App) rbacCommand(args []string, stdout io.Writer) (command, error) {
 	var o Options
 	var namespaces string
 	set := flag.NewFlagSet(a.name+" rbac", flag.ContinueOnError)
@@ -27,20 +27,22 @@ func (a *App) rbacCommand(ctx context.Context, args []string, stdout io.Writer) 
 	set.BoolVar(&o.LeaderElection.Enabled, "leader-elect", true, "allow to elect a leader")
 	set.StringVar(&o.LeaderElection.Name, "leader-elect-resource-name", a.name, "`name` of the lease by which they do")
 	set.StringVar(&o.LeaderElection.Namespace, "leader-elect-resource-namespace", "", "`namespace` of that lease; the one of --namespace if empty")
-	err := parse(set, args, stdout, func() {
+	err := a.parse(set, args, stdout, func() {
 		fmt.Fprintf(stdout, "%s rbac [flags] prints the ServiceAccount, the roles and the bindings that the program takes, and no more.\n\nFlags:\n", program())
 		set.PrintDefaults()
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o.Namespaces = list(namespaces)
-	manifests, err := a.RBAC(ctx, *account, o)
-	if err != nil {
+	return func(ctx context.Context, stdout, _ io.Writer) error {
+		manifests, err := a.RBAC(ctx, *account, o)
+		if err != nil {
+			return err
+		}
+		_, err = stdout.Write(manifests)
 		return err
-	}
-	_, err = stdout.Write(manifests)
-	return err
+	}, nil
 }
 
 // RBAC is what the app takes to be allowed when it is run with these options, no

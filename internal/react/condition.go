@@ -10,14 +10,14 @@ import (
 const Handled = "Handled"
 
 // condition is what there is to say of the handlers in the status, if it has a
-// place for that: conditions that are there already, or of answers. It begins
-// with the first failure.
+// place for that: by its schema, or because conditions are there already, or are
+// in answers. It begins with the first failure.
 func (r *run) condition() (hook.Condition, bool) {
 	if r.aside {
 		return hook.Condition{}, false
 	}
 	former, placed := r.formerCondition()
-	if !r.memory.conditions && !placed {
+	if !r.program.Conditions && !r.memory.conditions && !placed {
 		return hook.Condition{}, false
 	}
 	now := hook.Condition{Type: Handled, Status: "True", Reason: "Handled", Message: "all handlers are well"}

@@ -366,6 +366,20 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
+// A failure is told in a condition where none has been yet, if the kind has a place
+// for it.
+func TestTheFirstCondition(t *testing.T) {
+	s, e := newServer(t), newEar()
+	e.answers("h", func(*hook.Notice) (*hook.Answer, error) { return nil, errors.New("the service is down") })
+	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
+	p.Conditions = true
+	e.play(t, s, p)
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	eventually(t, "told", func() bool {
+		return strings.Contains(text(field(s.get(rates, "eur"), "status", "conditions")), "handler h: the service is down")
+	})
+}
+
 // What a handler owns and somebody changes or deletes is drift, also while nobody
 // looks.
 func TestDrift(t *testing.T) {
