@@ -73,7 +73,7 @@ soak-short: bin/setpoint
 	go test -count=1 -timeout 10m ./test/soak
 
 .PHONY: bench
-bench: bin/setpoint bin/setpoint-light ## Measure against a hand-written controller; one table with ratios
+bench: bin/setpoint bin/setpoint-light bin/bench-inprocess ## Measure against a hand-written controller; one table with ratios
 	$(BENCH) $(BENCHFLAGS)
 
 .PHONY: gen
@@ -103,6 +103,11 @@ bin/setpoint: $(FULL_INPUTS) | need-go
 bin/setpoint-light: $(LIGHT_INPUTS) | need-go
 	@tools/build-with-progress.sh $@ 'the first time takes a minute or two' \
 	  go build -v -ldflags '$(LDFLAGS)' -o $@ ./cmd/setpoint
+	@touch $@
+
+bin/bench-inprocess: $(LIGHT_INPUTS) $(call inputs,test/bench) | need-go
+	@tools/build-with-progress.sh $@ 'the first time takes a minute or two' \
+	  go -C test/bench build -v -ldflags '-s -w' -o ../../$@ ./inprocess
 	@touch $@
 
 bin/tools/golangci-lint: tools/lint/go.mod tools/lint/go.sum | need-go
@@ -168,7 +173,7 @@ BENCH      := go -C test/bench run . -setpoint ../../bin/setpoint
 BENCHFLAGS :=
 
 .PHONY: bench-smoke
-bench-smoke: bin/setpoint bin/setpoint-light
+bench-smoke: bin/setpoint bin/setpoint-light bin/bench-inprocess
 	go -C test/bench vet ./...
 	go -C test/bench test ./...
 	$(BENCH) -smoke

@@ -28,6 +28,7 @@ const (
 	Create = "create"
 	Update = "update" // PUT and PATCH, server-side apply too
 	Status = "status" // any write of a Thing's status
+	Parent = "parent" // any write of the rest of a Thing
 	Delete = "delete"
 	Read   = "read" // get and list, a streaming list not among them
 	Watch  = "watch"
@@ -49,6 +50,7 @@ func flows() []flow {
 		{Own, all, []string{"compositecontrollers", "compositecontrollers/status",
 			"customresourcedefinitions", "customresourcedefinitions/status"}},
 		{Status, []string{"update", "patch"}, []string{"things/status"}},
+		{Parent, []string{"update", "patch"}, []string{"things"}},
 		{Create, []string{"create"}, all},
 		{Update, []string{"update", "patch"}, all},
 		{Delete, []string{"delete", "deletecollection"}, all},

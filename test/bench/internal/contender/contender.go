@@ -1,5 +1,6 @@
 // Package contender holds those who are measured: the writes alone, the
-// hand-written controller, and Setpoint through a webhook. A contender can be
+// hand-written controller, and Setpoint through a webhook, through Go handlers,
+// and through a Go Sync. A contender can be
 // started, stopped, and read; what it is made to do, and what is made of the
 // readings, is the scenario room's.
 package contender
@@ -9,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/test/bench/internal/child"
@@ -26,6 +28,8 @@ const (
 	// SetpointMC is Setpoint with a controller of the group
 	// metacontroller.k8s.io.
 	SetpointMC = "setpoint-mc"
+	// GoHandler is a Go program that is told what happens to parents.
+	GoHandler = "go-handler"
 )
 
 // Contender does the reference work, or has it done.
@@ -56,6 +60,9 @@ type ParentUID func(ctx context.Context, i int) (string, error)
 type Process interface {
 	Contender
 	Read(ctx context.Context) (Reading, error)
+	// Reads says whether the parents may read other objects, and are looked at
+	// again when those change.
+	Reads() bool
 	// Probe looks into where its calls arrive.
 	Probe() *probe.Client
 	// Err says why the process has ended, nil while it runs.
@@ -108,6 +115,8 @@ type Config struct {
 	Self string
 	// SetpointBinary is the one for clusters, without a control plane.
 	SetpointBinary string
+	// InProcessBinary is the program written with the SDK.
+	InProcessBinary string
 	// Workers is how many things every contender does at once.
 	Workers int
 }
@@ -123,9 +132,14 @@ func New(name string, config Config) (Contender, error) {
 		return &setpoint{config: config, name: name, group: "setpoint.dev"}, nil
 	case SetpointMC:
 		return &setpoint{config: config, name: name, group: "metacontroller.k8s.io"}, nil
+	case GoHandler:
+		return &inprocess{config: config, name: name, form: "handler"}, nil
 	}
-	return nil, fmt.Errorf("no contender %q; there are %s, %s, %s and %s", name, Writes, Handwritten, Setpoint, SetpointMC)
+	return nil, fmt.Errorf("no contender %q; there are %s", name, strings.Join(Names(), ", "))
 }
+
+// Names lists the contenders.
+func Names() []string { return []string{Writes, Handwritten, Setpoint, SetpointMC, GoHandler} }
 
 // startProbed starts a program that says where its probe is, and waits until
 // it is ready.

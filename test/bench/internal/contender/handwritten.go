@@ -38,6 +38,7 @@ func (c *handwritten) Stop() error {
 }
 
 func (c *handwritten) Close() error         { return c.Stop() }
+func (c *handwritten) Reads() bool          { return true }
 func (c *handwritten) Probe() *probe.Client { return c.probe }
 func (c *handwritten) Err() error           { return c.process.Err() }
 

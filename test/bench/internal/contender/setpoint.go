@@ -182,6 +182,7 @@ func (c *setpoint) Close() error {
 	return errors.Join(err, c.StopHook())
 }
 
+func (c *setpoint) Reads() bool          { return true }
 func (c *setpoint) Probe() *probe.Client { return c.probe }
 func (c *setpoint) Err() error           { return c.process.Err() }
 

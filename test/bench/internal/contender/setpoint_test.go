@@ -26,7 +26,7 @@ func TestIsReady(t *testing.T) {
 }
 
 func TestNewKnowsItsContenders(t *testing.T) {
-	for _, name := range []string{Writes, Handwritten, Setpoint, SetpointMC} {
+	for _, name := range Names() {
 		c, err := New(name, Config{})
 		if err != nil || c.Name() != name {
 			t.Errorf("%s: %v, %v", name, c, err)

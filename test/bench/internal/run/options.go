@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,6 +23,7 @@ var ErrUsage = errors.New("usage")
 type options struct {
 	scenario.Options
 	setpoint, light string
+	inprocess       string
 	kubeconfig      string
 	contenders      []string
 	rounds          int
@@ -48,7 +50,7 @@ func parse(args []string) (options, error) {
 		fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()
 	}
-	contenders := flags.String("contenders", "writes,handwritten,setpoint", "who, in this `order`: writes, handwritten, setpoint, setpoint-mc")
+	contenders := flags.String("contenders", "writes,handwritten,setpoint,go-handler", "who, in this `order`: "+strings.Join(contender.Names(), ", "))
 	scenarios := flags.String("scenarios", strings.Join(scenario.Names(), ","), "which `scenarios`")
 	flags.BoolVar(&o.smoke, "smoke", false, "tiny sizes, to see that everything works: the numbers mean nothing")
 	o.bindPlaces(flags)
@@ -72,6 +74,7 @@ func parse(args []string) (options, error) {
 func (o *options) bindPlaces(flags *flag.FlagSet) {
 	flags.StringVar(&o.setpoint, "setpoint", "bin/setpoint", "the `binary` that boots the control plane")
 	flags.StringVar(&o.light, "light", "", "the `binary` that is measured (default: setpoint-light beside -setpoint)")
+	flags.StringVar(&o.inprocess, "inprocess", "", "the `binary` of the programs written in Go (default: bench-inprocess beside -setpoint)")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "use the cluster of this `file`, which must be on loopback, instead of booting one")
 	flags.StringVar(&o.output, "o", "table", "`format`: "+strings.Join(report.Formats(), ", "))
 	flags.IntVar(&o.rounds, "rounds", 1, "measure so many times, every other time in reverse order, and show medians")
@@ -146,10 +149,10 @@ func (o *options) check(rest []string) error {
 
 // findBinaries looks for what will be run before anything is started.
 func (o *options) findBinaries() error {
-	if o.light == "" {
-		o.light = filepath.Join(filepath.Dir(o.setpoint), "setpoint-light")
-	}
-	for _, path := range []*string{&o.setpoint, &o.light} {
+	beside := filepath.Dir(o.setpoint)
+	o.light = cmp.Or(o.light, filepath.Join(beside, "setpoint-light"))
+	o.inprocess = cmp.Or(o.inprocess, filepath.Join(beside, "bench-inprocess"))
+	for _, path := range []*string{&o.setpoint, &o.light, &o.inprocess} {
 		// A path without a slash would be looked for in $PATH.
 		absolute, err := filepath.Abs(*path)
 		if err != nil {
@@ -162,14 +165,26 @@ func (o *options) findBinaries() error {
 			return fmt.Errorf("%w: the binary with the control plane: %w; build it with `make build`, or name it with -setpoint", ErrUsage, err)
 		}
 	}
-	measured := slices.ContainsFunc(o.contenders, func(name string) bool {
-		return name == contender.Setpoint || name == contender.SetpointMC
-	})
-	if !measured {
-		return nil
-	}
-	if _, err := os.Stat(o.light); err != nil {
-		return fmt.Errorf("%w: the binary to measure: %w; build it with `make build`, name it with -light, or leave it out with -contenders writes,handwritten", ErrUsage, err)
+	return o.findMeasured()
+}
+
+// findMeasured looks for the binaries of those who take part.
+func (o *options) findMeasured() error {
+	for _, binary := range []struct {
+		path, flag, target string
+		of                 []string
+	}{
+		{o.light, "-light", "build", []string{contender.Setpoint, contender.SetpointMC}},
+		{o.inprocess, "-inprocess", "bin/bench-inprocess", []string{contender.GoHandler}},
+	} {
+		measured := slices.ContainsFunc(binary.of, func(name string) bool { return slices.Contains(o.contenders, name) })
+		if !measured {
+			continue
+		}
+		if _, err := os.Stat(binary.path); err != nil {
+			return fmt.Errorf("%w: a binary to measure: %w; build it with `make %s`, name it with %s, or leave it out with -contenders writes,handwritten",
+				ErrUsage, err, binary.target, binary.flag)
+		}
 	}
 	return nil
 }

@@ -93,12 +93,13 @@ func (o options) newRunner(ctx context.Context, dir string, since time.Time) (*r
 	}
 	for _, name := range o.contenders {
 		c, err := contender.New(name, contender.Config{
-			Dir:            dir,
-			Kubeconfig:     identity,
-			Admin:          r.admin,
-			Self:           self,
-			SetpointBinary: o.light,
-			Workers:        o.Workers,
+			Dir:             dir,
+			Kubeconfig:      identity,
+			Admin:           r.admin,
+			Self:            self,
+			SetpointBinary:  o.light,
+			InProcessBinary: o.inprocess,
+			Workers:         o.Workers,
 		})
 		if err != nil {
 			return nil, err
@@ -181,11 +182,17 @@ func (r *runner) conclude(ctx context.Context) error {
 	scenario.CompareUnrelated(r.report, r.options.Sizes[0])
 	r.report.Fold(r.options.contenders)
 	if !r.options.smoke {
-		goals := scenario.Goals(r.options.Options)
-		r.report.Judge(contender.Setpoint, goals)
-		r.report.Judge(contender.SetpointMC, goals)
+		r.judge(scenario.Goals(r.options.Options), contender.Setpoint, contender.SetpointMC)
+		r.judge(scenario.InProcessGoals(r.options.Options), contender.GoHandler)
 	}
 	conditions, err := r.conditions(ctx)
 	r.report.Conditions = conditions
 	return err
+}
+
+// judge compares contenders that have the same goals with them.
+func (r *runner) judge(goals []report.Goal, contenders ...string) {
+	for _, name := range contenders {
+		r.report.Judge(name, goals)
+	}
 }

@@ -15,7 +15,7 @@ func timeColumns() []report.Column {
 
 // requestKinds are the columns of requests, in order.
 func requestKinds() []string {
-	return []string{cluster.Create, cluster.Update, cluster.Status, cluster.Delete, cluster.Read, cluster.Watch, cluster.Own, cluster.Other}
+	return []string{cluster.Create, cluster.Update, cluster.Status, cluster.Parent, cluster.Delete, cluster.Read, cluster.Watch, cluster.Own, cluster.Other}
 }
 
 func requestColumns(unit report.Unit) []report.Column {
@@ -42,9 +42,11 @@ func memoryColumns() []report.Column {
 	}
 }
 
-// addRequests enters requests, each divided by a number.
+// addRequests enters requests, each divided by a number: beside are those that
+// write the parent, beside its children.
 func addRequests(values map[string]float64, requests cluster.Requests, by float64) {
 	values["requests"] = requests.Total() / by
+	values["beside"] = (requests[cluster.Status] + requests[cluster.Parent]) / by
 	for _, kind := range requestKinds() {
 		values[kind] = requests[kind] / by
 	}

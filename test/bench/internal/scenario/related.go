@@ -19,7 +19,7 @@ const sharedName = "shared"
 // changes that.
 func (b *Bench) relatedLife(ctx context.Context, c contender.Contender) (err error) {
 	process, ok := c.(contender.Process)
-	if !ok {
+	if !ok || !process.Reads() {
 		return nil
 	}
 	work := b.Sizes[0].work()

@@ -89,12 +89,14 @@ func (t *turn) restart(ctx context.Context, process contender.Process) error {
 		return err
 	}
 	values := map[string]float64{
-		"ready":   ready.Seconds(),
-		"settled": max(0, reading.LastCall.Sub(since).Seconds()),
-		"calls":   float64(reading.Calls - calls),
-		"cpu":     reading.CPU.Seconds(),
-		"rss":     mib(reading.RSS),
-		"peak":    mib(reading.Peak),
+		"ready": ready.Seconds(),
+		"calls": float64(reading.Calls - calls),
+		"cpu":   reading.CPU.Seconds(),
+		"rss":   mib(reading.RSS),
+		"peak":  mib(reading.Peak),
+	}
+	if reading.LastCall.After(since) {
+		values["settled"] = reading.LastCall.Sub(since).Seconds()
 	}
 	addRequests(values, after.Sub(before), 1)
 	t.add(restartHead(t.size()), values)

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/probe"
+	"github.com/setpoint-dev/setpoint/test/bench/internal/thing"
+)
+
+// worker does the reference work, whoever asks for it.
+type worker struct{ recorder *probe.Recorder }
+
+const apiVersion = thing.Group + "/" + thing.Version
+
+// handlers do the work when something happens. A resync is a timer: handlers are
+// not told again of what they have dealt with.
+func (w *worker) handlers(o *options) *setpoint.App {
+	app := setpoint.New("bench")
+	things := setpoint.For[thing.Thing](app, setpoint.Kind(apiVersion, thing.Kind))
+	things.Owns(&corev1.ConfigMap{})
+	things.OnCreate(w.publish)
+	things.OnUpdate(w.publish, setpoint.Field("spec"))
+	things.OnDrift(w.publish)
+	if o.resync > 0 {
+		things.Every(o.resync, w.publish)
+	}
+	return app
+}
+
+func (w *worker) publish(_ context.Context, c *setpoint.Call[thing.Thing]) error {
+	parent := c.Object
+	w.recorder.Entered(parent.Name, parent.Spec.Value, time.Now())
+	for j := range parent.Spec.Children {
+		c.Apply(child(parent, j))
+	}
+	parent.Status = thing.Status{
+		Ready:              parent.Spec.Children,
+		Value:              parent.Spec.Value,
+		ObservedGeneration: parent.Generation,
+	}
+	return nil
+}
+
+// child is a parent's j-th child, as it is to be.
+func child(parent *thing.Thing, j int) *corev1.ConfigMap {
+	name := thing.ChildName(parent.Name, j)
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Data:       parent.Spec.Data(name),
+	}
+}
