@@ -80,6 +80,8 @@ func (o *options) app(form string, w *worker) (*setpoint.App, error) {
 	switch form {
 	case "handler":
 		return w.handlers(o), nil
+	case "sync":
+		return w.composer(o), nil
 	}
 	return nil, errUsage
 }

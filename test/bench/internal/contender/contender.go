@@ -30,6 +30,8 @@ const (
 	SetpointMC = "setpoint-mc"
 	// GoHandler is a Go program that is told what happens to parents.
 	GoHandler = "go-handler"
+	// GoSync is a Go program that says what there should be.
+	GoSync = "go-sync"
 )
 
 // Contender does the reference work, or has it done.
@@ -134,12 +136,14 @@ func New(name string, config Config) (Contender, error) {
 		return &setpoint{config: config, name: name, group: "metacontroller.k8s.io"}, nil
 	case GoHandler:
 		return &inprocess{config: config, name: name, form: "handler"}, nil
+	case GoSync:
+		return &inprocess{config: config, name: name, form: "sync", reads: true}, nil
 	}
 	return nil, fmt.Errorf("no contender %q; there are %s", name, strings.Join(Names(), ", "))
 }
 
 // Names lists the contenders.
-func Names() []string { return []string{Writes, Handwritten, Setpoint, SetpointMC, GoHandler} }
+func Names() []string { return []string{Writes, Handwritten, Setpoint, SetpointMC, GoHandler, GoSync} }
 
 // startProbed starts a program that says where its probe is, and waits until
 // it is ready.

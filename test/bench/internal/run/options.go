@@ -50,7 +50,7 @@ func parse(args []string) (options, error) {
 		fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()
 	}
-	contenders := flags.String("contenders", "writes,handwritten,setpoint,go-handler", "who, in this `order`: "+strings.Join(contender.Names(), ", "))
+	contenders := flags.String("contenders", "writes,handwritten,setpoint,go-handler,go-sync", "who, in this `order`: "+strings.Join(contender.Names(), ", "))
 	scenarios := flags.String("scenarios", strings.Join(scenario.Names(), ","), "which `scenarios`")
 	flags.BoolVar(&o.smoke, "smoke", false, "tiny sizes, to see that everything works: the numbers mean nothing")
 	o.bindPlaces(flags)
@@ -175,7 +175,7 @@ func (o *options) findMeasured() error {
 		of                 []string
 	}{
 		{o.light, "-light", "build", []string{contender.Setpoint, contender.SetpointMC}},
-		{o.inprocess, "-inprocess", "bin/bench-inprocess", []string{contender.GoHandler}},
+		{o.inprocess, "-inprocess", "bin/bench-inprocess", []string{contender.GoHandler, contender.GoSync}},
 	} {
 		measured := slices.ContainsFunc(binary.of, func(name string) bool { return slices.Contains(o.contenders, name) })
 		if !measured {

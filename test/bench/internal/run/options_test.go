@@ -53,6 +53,10 @@ func TestMissingBinaries(t *testing.T) {
 	if err := o.findBinaries(); !errors.Is(err, ErrUsage) {
 		t.Errorf("nothing to measure: %v", err)
 	}
+	o.contenders, o.inprocess = []string{"go-handler"}, ""
+	if err := o.findBinaries(); !errors.Is(err, ErrUsage) {
+		t.Errorf("no program in Go: %v", err)
+	}
 	o.contenders = []string{"handwritten"}
 	if err := o.findBinaries(); err != nil {
 		t.Errorf("nothing is needed: %v", err)

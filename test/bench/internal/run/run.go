@@ -183,7 +183,7 @@ func (r *runner) conclude(ctx context.Context) error {
 	r.report.Fold(r.options.contenders)
 	if !r.options.smoke {
 		r.judge(scenario.Goals(r.options.Options), contender.Setpoint, contender.SetpointMC)
-		r.judge(scenario.InProcessGoals(r.options.Options), contender.GoHandler)
+		r.judge(scenario.InProcessGoals(r.options.Options), contender.GoHandler, contender.GoSync)
 	}
 	conditions, err := r.conditions(ctx)
 	r.report.Conditions = conditions
