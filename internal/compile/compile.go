@@ -121,6 +121,9 @@ type Compiled struct {
 	// name.
 	Programs  []engine.Program
 	Reactions []react.Program
+	// Reads are the kinds that they read beside those they name, as far as that is
+	// known: what a customize hook will ask for, nobody knows who has not written it.
+	Reads []object.Resource
 	// HookAddresses are the hosts and ports behind which the hooks are.
 	HookAddresses []string
 	// Suspended says that the programs are not to be run.

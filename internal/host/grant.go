@@ -24,8 +24,8 @@ type Grant struct {
 // Grants are the permissions that a Go program takes to run these controllers of
 // its own with these options, no more and no less, in the order of namespaces. What
 // every program may do that has proved its identity, to discover kinds and to ask
-// for its permissions, is not among them; nor are the kinds that a customize hook
-// names, which nobody knows before it is asked.
+// for its permissions, is not among them; nor are kinds that a customize hook names
+// although they are not among the Reads.
 func Grants(all []*compile.Compiled, o Options) ([]Grant, error) {
 	taken, err := takes(all, o)
 	if err != nil {

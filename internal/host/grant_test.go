@@ -69,6 +69,13 @@ example.org rates/status: patch`},
 			want: `
 - configmaps,secrets: get list watch patch
 - events: create patch`},
+		"what is read beside": {
+			compiled: []*compile.Compiled{{Programs: []engine.Program{{Parent: maps}}, Reads: []object.Resource{secrets, maps, rates}}},
+			want: `
+- configmaps,secrets: get list watch
+- events: create patch
+apiextensions.k8s.io customresourcedefinitions: get list watch of rates.example.org
+example.org rates: get list watch`},
 		"pods are evicted": {
 			compiled: []*compile.Compiled{reacting(react.Program{Resource: maps, Writes: []react.Write{{Resource: pods, Delete: true}}})},
 			want: `

@@ -67,6 +67,9 @@ func needs(kind object.Resource, c *compile.Compiled) []need {
 	for i := range c.Reactions {
 		all = append(all, needsOfReaction(&c.Reactions[i])...)
 	}
+	for _, resource := range c.Reads {
+		all = append(all, verbs(resource, "get", "list", "watch")...)
+	}
 	return once(all)
 }
 

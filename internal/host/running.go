@@ -170,7 +170,7 @@ func kindsOf(c *compile.Compiled) []object.Resource {
 			all = append(all, w.Resource)
 		}
 	}
-	return all
+	return append(all, c.Reads...)
 }
 
 // same says that a controller whose object has not changed would be what runs
