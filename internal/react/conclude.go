@@ -20,10 +20,13 @@ const lookAgain = 100 * time.Millisecond
 // other.
 const patience = 20
 
-// calm is how many runs in a row may have to do with what was written by the one
-// before, until they are slowed down: handlers that undo each other's work must
-// not spin.
-const calm = 8
+// patient is how many runs in a row may have to do with what was written by the one
+// before, until they are slowed down, to one in so long at most: handlers that undo
+// each other's work must not spin.
+const (
+	patient     = 8
+	longestCalm = 30 * time.Second
+)
 
 // conclude is the last step: it draws the conclusions, for the memory, for whoever
 // looks on, and for when to look again.
@@ -65,7 +68,9 @@ func (r *run) nextLook() time.Time {
 	if r.stance != handling || !r.still() {
 		return next
 	}
-	r.survey()
+	if r.written {
+		r.survey()
+	}
 	agenda := r.situation(queue.Causes{}).due()
 	switch {
 	case r.moved || r.failure != nil:
@@ -75,8 +80,15 @@ func (r *run) nextLook() time.Time {
 		r.memory.restless = 0
 		return earliest(next, agenda.next)
 	}
+	if r.memory.calm.After(now) {
+		return earliest(next, r.memory.calm)
+	}
 	r.memory.restless++
-	return earliest(next, now.Add(r.pace()))
+	if over := r.memory.restless - patient; over > 0 {
+		r.memory.calm = now.Add(backoff(over, firstDelay, longestCalm))
+		return earliest(next, r.memory.calm)
+	}
+	return now
 }
 
 // nextWrite is when to try again to write what is not written yet.
@@ -103,17 +115,9 @@ func (r *run) nextWrite(now time.Time) time.Time {
 	return next
 }
 
-// pace is how soon handlers are told of what was written by the run.
-func (r *run) pace() time.Duration {
-	if r.memory.restless <= calm {
-		return time.Millisecond
-	}
-	return backoff(r.memory.restless-calm, firstDelay, longestDelay)
-}
-
 // noteTrouble notes how the object is doing.
 func (r *run) noteTrouble() {
-	now := trouble{told: r.memory.trouble.told, message: r.memory.trouble.message, restless: r.memory.restless > calm}
+	now := trouble{told: r.memory.trouble.told, message: r.memory.trouble.message, restless: r.memory.restless > patient}
 	_, complaint := r.complaint()
 	now.ofHandler = complaint != ""
 	now.failing = now.ofHandler || r.failure != nil || r.memory.writing.count > 0

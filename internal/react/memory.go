@@ -25,6 +25,10 @@ type memory struct {
 	// moved is how many runs in a row met an object that had changed meanwhile,
 	// restless how many had to do with what was written by the one before.
 	moved, restless int
+	// calm is until when handlers are left alone that undo each other's work.
+	calm time.Time
+	// versions are those that our latest writes made: they are no news.
+	versions []uint64
 	// conditions says that answers have carried conditions.
 	conditions bool
 	paused     bool

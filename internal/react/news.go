@@ -63,6 +63,15 @@ func (n *news) take(key queue.Key) []store.Event {
 	return list
 }
 
+// restore puts back changes that could not be told, before those that came since.
+func (n *news) restore(key queue.Key, list []store.Event) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.active && len(list) > 0 {
+		n.byKey[key] = append(list, n.byKey[key]...)
+	}
+}
+
 // hear keeps a change where a handler is told of it, or of the end.
 func (c *Controller) hear(e store.Event) {
 	end := e.New == nil && c.program.told(hook.ReasonDelete)

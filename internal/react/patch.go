@@ -28,7 +28,6 @@ func (r *run) storeObject(ctx context.Context, carried []*owed, d draft) error {
 		metadata["finalizers"] = without(r.stored.Finalizers(), r.program.Finalizer)
 		d.exact = true
 	}
-	wanted := merged(tree(d.wanted.JSON()), patch)
 	if len(patch)+len(metadata) > 0 {
 		metadata = combined(metadata, precondition(r.stored, d.exact))
 		if err := r.send(ctx, combined(patch, map[string]any{"metadata": metadata})); err != nil {
@@ -38,7 +37,7 @@ func (r *run) storeObject(ctx context.Context, carried []*owed, d draft) error {
 	if !d.exact || !r.written {
 		return nil
 	}
-	return r.recogniseStored(carried, wanted)
+	return r.recogniseStored(carried, merged(tree(d.wanted.JSON()), patch))
 }
 
 // storeAside writes what an answer says of the object, and nothing else.

@@ -81,19 +81,28 @@ func (r *run) contained(ctx context.Context) (err error) {
 // answer.
 func (r *run) converge(ctx context.Context) error {
 	if err := r.hold(ctx); err != nil {
+		r.Controller.news.restore(r.item.Key, r.news)
 		return err
 	}
 	r.attend(ctx)
 	if r.stance == handling {
-		r.agenda = r.situation(r.item.Causes).due()
-		r.enter()
-		r.forgive()
+		r.decide()
 		r.tell(ctx)
 	}
 	if r.stance == pausing {
 		return nil
 	}
 	return r.write(ctx)
+}
+
+// decide is the step that finds out who is to be told what.
+func (r *run) decide() {
+	if !r.pressed() && r.memory.calm.After(r.tools.Now()) {
+		return
+	}
+	r.agenda = r.situation(r.item.Causes).due()
+	r.enter()
+	r.forgive()
 }
 
 // situation is what decides which handlers the object is due for.

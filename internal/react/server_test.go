@@ -48,6 +48,8 @@ type server struct {
 	writes []string
 	// refuse may answer a write instead of the server.
 	refuse func(method, path string, body map[string]any) int
+	// terminating says that the namespace is going away: nothing can be made in it.
+	terminating bool
 	// admit may change what is about to be stored.
 	admit func(path string, o map[string]any)
 }
@@ -137,6 +139,12 @@ func (s *server) answer(r *http.Request, sent map[string]any) (int, any) {
 	have := s.objects[target]
 	if have == nil && r.Header.Get("Content-Type") != "application/apply-patch+yaml" {
 		return refusal(http.StatusNotFound, metav1.StatusReasonNotFound, short(target)+" not found")
+	}
+	if have == nil && s.terminating {
+		return http.StatusForbidden, metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+			Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: "NamespaceTerminating"}}},
+		}
 	}
 	switch {
 	case r.Method == http.MethodGet:

@@ -66,6 +66,10 @@ func (r *run) refused(what string, err error) error {
 func (r *run) goOnWith(stored *object.Object) {
 	r.wrote(r.program.Resource, stored)
 	r.stored, r.written = stored, true
+	if !r.aside {
+		r.memory.versions = append(r.memory.versions, stored.Version())
+		r.memory.versions = r.memory.versions[max(0, len(r.memory.versions)-maxNews):]
+	}
 }
 
 // statusPatch is what answers change in the status, one after the other, and what

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // tell is the step that calls the handlers, in the order of the program: each of
@@ -31,11 +33,17 @@ func (r *run) happened(i int) []call {
 	}
 	var calls []call
 	for _, e := range r.news {
-		if e.New != nil && e.New.UID() == r.stored.UID() && r.program.selects(e.New) && h.cares(e.Old, e.New) {
+		if e.New != nil && r.isNews(e.New) && h.cares(e.Old, e.New) {
 			calls = append(calls, call{handler: i, reason: hook.ReasonEvent, object: e.New, old: e.Old})
 		}
 	}
 	return calls
+}
+
+// isNews says that a state is one of this object that somebody else brought about.
+// The API server may send what we wrote before it answers us.
+func (r *run) isNews(state *object.Object) bool {
+	return state.UID() == r.stored.UID() && r.program.selects(state) && !slices.Contains(r.memory.versions, state.Version())
 }
 
 // tellOne makes a call and notes what came of it. Once the context has ended

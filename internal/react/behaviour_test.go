@@ -1,0 +1,404 @@
+package react
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+func (s *stage) told() []string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return slices.Clone(s.events)
+}
+
+func (s *stage) heardOf(line string) bool { return slices.Contains(s.lines(), line) }
+
+func conditionsOf(o map[string]any) string { return text(field(o, "status", "conditions")) }
+
+func TestTimer(t *testing.T) {
+	s, e := newServer(t), newEar()
+	var fails atomic.Bool
+	e.answers("t", func(*hook.Notice) (*hook.Answer, error) {
+		if fails.Load() {
+			return nil, errors.New("no rate")
+		}
+		return &hook.Answer{Status: json.RawMessage(`{"rate":1}`)}, nil
+	})
+	st := e.play(t, s, program(Handler{Name: "t", Every: 50 * time.Millisecond, Do: e}))
+	s.create(rates, "eur", `{}`)
+	eventually(t, "three times", func() bool { return len(st.lines()) >= 3 })
+	if n := len(s.wrote("PATCH")); n != 1 {
+		t.Errorf("%d writes of the same: %q", n, s.wrote("PATCH"))
+	}
+	fails.Store(true)
+	eventually(t, "again, no later than the next moment", func() bool { return st.heardOf("t timer eur attempt 3") })
+	fails.Store(false)
+	eventually(t, "well", func() bool { return st.Health().InError == 0 })
+	s.drop(rates, "eur")
+	eventually(t, "gone", func() bool { return st.Health().Queue.Delayed == 0 && len(st.memories.failingKeys()) == 0 })
+	n := len(st.lines())
+	st.quiet(t)
+	if len(st.lines()) > n {
+		t.Error("told of what is gone")
+	}
+}
+
+// Events are told one by one, to the end; nothing is recorded, nothing repeated.
+func TestEvents(t *testing.T) {
+	s, e := newServer(t), newEar()
+	e.answers("e", func(*hook.Notice) (*hook.Answer, error) { return nil, errors.New("whatever") })
+	st := e.play(t, s, program(Handler{Name: "e", On: []hook.Reason{hook.ReasonEvent}, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.expect(t, "e event eur")
+	s.edit(rates, "eur", `{"status":{"n":1}}`)
+	st.expect(t, "e event eur", "e event eur")
+	s.drop(rates, "eur")
+	st.expect(t, "e event eur", "e event eur", "e event eur gone")
+	if writes := s.wrote(""); len(writes) > 0 {
+		t.Errorf("wrote %q", writes)
+	}
+}
+
+// An optional Delete handler keeps nothing, and is told all the same.
+func TestOptionalDelete(t *testing.T) {
+	s, e := newServer(t), newEar()
+	st := e.play(t, s, program(Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Optional: true, Do: e}))
+	s.create(rates, "eur", `{}`)
+	st.quiet(t)
+	s.drop(rates, "eur")
+	st.expect(t, "d delete eur gone")
+	s.create(rates, "usd", `{"metadata":{"finalizers":["somebody/else"]}}`)
+	st.quiet(t)
+	s.drop(rates, "usd")
+	st.expect(t, "d delete eur gone", "d delete usd")
+	s.edit(rates, "usd", `{"metadata":{"finalizers":null}}`)
+	eventually(t, "gone", func() bool { return s.get(rates, "usd") == nil })
+	st.expect(t, "d delete eur gone", "d delete usd")
+}
+
+// A deletion waits for a handler that gave up, and says so.
+func TestDeletionWaitsForWhoGaveUp(t *testing.T) {
+	s, e := newServer(t), newEar()
+	e.answers("d", func(*hook.Notice) (*hook.Answer, error) {
+		return nil, &hook.TerminalError{Err: errors.New("the bank is closed")}
+	})
+	st := e.play(t, s, program(Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e}))
+	s.create(rates, "eur", `{"status":{"conditions":[]}}`)
+	eventually(t, "held", func() bool { return strings.Contains(text(s.get(rates, "eur")), finalizer) })
+	s.drop(rates, "eur")
+	st.expect(t, "d delete eur")
+	if o := s.get(rates, "eur"); o == nil || !strings.Contains(conditionsOf(o), "the bank is closed") {
+		t.Errorf("left %s", text(o))
+	}
+	e.answers("d", nil)
+	s.edit(rates, "eur", `{"metadata":{"annotations":{"setpoint.dev/reconcile-at":"now"}}}`)
+	eventually(t, "gone", func() bool { return s.get(rates, "eur") == nil })
+}
+
+// Attempts count across restarts where a limit is declared.
+func TestLimitsSurviveARestart(t *testing.T) {
+	s, e := newServer(t), newEar()
+	e.answers("h", func(*hook.Notice) (*hook.Answer, error) { return nil, errors.New("no") })
+	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Retries: 2, Backoff: time.Minute, Do: e})
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	for attempt, line := range []string{"h create eur", "h create eur attempt 1", "h create eur attempt 2"} {
+		st := e.play(t, s, p)
+		st.expect(t, line)
+		if got := recordIn(s.get(rates, "eur"))["h"]; attempt < 2 && got.Tries != attempt+1 || attempt == 2 && !got.Failed {
+			t.Errorf("recorded %+v after %s", got, line)
+		}
+		st.stop()
+	}
+	st := e.play(t, s, p)
+	st.expect(t)
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	st.expect(t, "h update eur spec.n:1->2")
+}
+
+// What was undone needs no retry, and leaves no complaint.
+func TestUndoneFailuresAreForgiven(t *testing.T) {
+	s, e := newServer(t), newEar()
+	st := e.play(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, Retries: 5, Backoff: time.Minute, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1},"status":{"conditions":[]}}`)
+	eventually(t, "recorded", func() bool { return recordIn(s.get(rates, "eur"))["h"].Seen != "" })
+	e.answers("h", func(*hook.Notice) (*hook.Answer, error) { return nil, errors.New("no such number") })
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	eventually(t, "complaint", func() bool { return strings.Contains(conditionsOf(s.get(rates, "eur")), "no such number") })
+	s.edit(rates, "eur", `{"spec":{"n":1}}`)
+	eventually(t, "no complaint", func() bool {
+		o := s.get(rates, "eur")
+		return strings.Contains(conditionsOf(o), `"True"`) && recordIn(o)["h"].Tries == 0 && st.Health().InError == 0
+	})
+}
+
+// A record that was stripped or spoilt says that nothing was dealt with.
+func TestStrippedRecord(t *testing.T) {
+	s, e := newServer(t), newEar()
+	st := e.play(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.expect(t, "h create eur")
+	s.edit(rates, "eur", `{"metadata":{"annotations":null}}`)
+	st.expect(t, "h create eur", "h create eur")
+	s.edit(rates, "eur", `{"metadata":{"annotations":{"setpoint.dev/handled-by-test":"{{"}}}`)
+	st.expect(t, "h create eur", "h create eur", "h create eur")
+	if recordIn(s.get(rates, "eur"))["h"].Seen == "" {
+		t.Error("nothing recorded")
+	}
+}
+
+// What a program does not declare is not touched, and nothing else of the answer
+// is acted upon.
+func TestUndeclared(t *testing.T) {
+	s, e := newServer(t), newEar()
+	e.answers("h", func(*hook.Notice) (*hook.Answer, error) {
+		return &hook.Answer{
+			Patch:  json.RawMessage(`{"spec":{"done":true}}`),
+			Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Selector: "app=web"}},
+		}, nil
+	})
+	st := e.play(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
+	s.create(pods, "web", `{"metadata":{"labels":{"app":"web"}}}`)
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.expect(t, "h create eur")
+	want := "eur HandlerGaveUp gave up: handler h: delete[0]: may not delete v1 Pod: the controller does not declare it; add it to what the controller owns or writes"
+	if got := st.told(); !slices.Equal(got, []string{want}) {
+		t.Errorf("told %q", got)
+	}
+	if s.get(pods, "web") == nil || field(s.get(rates, "eur"), "spec", "done") != nil {
+		t.Error("acted upon")
+	}
+}
+
+// Pods are evicted as far as budgets allow; what takes their place meanwhile stays.
+func TestEviction(t *testing.T) {
+	s, e := newServer(t), newEar()
+	e.answers("h", func(*hook.Notice) (*hook.Answer, error) {
+		return &hook.Answer{Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Selector: "app=web", Evict: true}}}, nil
+	})
+	allowed := 1
+	s.refuse = func(_, path string, _ map[string]any) int {
+		if !strings.HasSuffix(path, "/eviction") {
+			return 0
+		}
+		if allowed == 0 {
+			return 429
+		}
+		allowed--
+		return 0
+	}
+	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
+	p.Writes = []Write{{Resource: pods, Delete: true, Labels: "tier=front"}}
+	s.create(pods, "web-1", `{"metadata":{"labels":{"app":"web","tier":"front"}}}`)
+	s.create(pods, "web-2", `{"metadata":{"labels":{"app":"web","tier":"front"}}}`)
+	s.create(pods, "other", `{"metadata":{"labels":{"app":"web","tier":"back"}}}`)
+	st := e.play(t, s, p)
+	s.create(rates, "eur", `{}`)
+	eventually(t, "one is gone", func() bool { return s.get(pods, "web-1") == nil || s.get(pods, "web-2") == nil })
+	st.quiet(t)
+	if recordIn(s.get(rates, "eur"))["h"].Seen != "" {
+		t.Error("recorded before all was done")
+	}
+	s.create(pods, "web-3", `{"metadata":{"labels":{"app":"web","tier":"front"}}}`)
+	s.set(func() { allowed = 5 })
+	st.SyncAll(queue.HookChanged)
+	eventually(t, "recorded", func() bool { return recordIn(s.get(rates, "eur"))["h"].Seen != "" })
+	if s.get(pods, "web-1") != nil || s.get(pods, "web-2") != nil || s.get(pods, "web-3") == nil || s.get(pods, "other") == nil {
+		t.Errorf("left %v", s.objects)
+	}
+	st.expect(t, "h create eur")
+	if got := st.told(); len(got) > 0 {
+		t.Errorf("a budget is no failure: %q", got)
+	}
+}
+
+// Somebody edits the object while an answer is on its way: nothing is lost, and
+// what no one else watches is written all the same.
+func TestAnEditOvertakesAnAnswer(t *testing.T) {
+	s, e := newServer(t), newEar()
+	var once atomic.Bool
+	e.answers("h", func(n *hook.Notice) (*hook.Answer, error) {
+		if once.CompareAndSwap(false, true) {
+			s.edit(rates, "eur", `{"spec":{"n":2}}`)
+		}
+		var o struct{ Spec struct{ N int } }
+		_ = json.Unmarshal(n.Object, &o)
+		return &hook.Answer{Patch: json.RawMessage(`{"spec":{"twice":` + text(2*o.Spec.N) + `}}`)}, nil
+	})
+	st := e.play(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	eventually(t, "four", func() bool { return text(field(s.get(rates, "eur"), "spec", "twice")) == "4" })
+	st.quiet(t)
+	if got := st.lines(); len(got) != 2 || !strings.HasPrefix(got[1], "h update eur spec.n:1->2") {
+		t.Errorf("told %q", got)
+	}
+}
+
+func TestPause(t *testing.T) {
+	s, e := newServer(t), newEar()
+	st := e.play(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
+	s.create(rates, "eur", `{"metadata":{"annotations":{"setpoint.dev/paused":"true"}}}`)
+	eventually(t, "paused", func() bool { return st.Health().Paused == 1 })
+	st.expect(t)
+	s.edit(rates, "eur", `{"metadata":{"annotations":null}}`)
+	st.expect(t, "h create eur")
+	if st.Health().Paused != 0 {
+		t.Error("still paused")
+	}
+}
+
+// A handler that is not done is told again, and what it answered is written.
+func TestRetryAfterInAnAnswer(t *testing.T) {
+	s, e := newServer(t), newEar()
+	calls := 0
+	e.answers("h", func(*hook.Notice) (*hook.Answer, error) {
+		calls++
+		a := &hook.Answer{Patch: json.RawMessage(`{"spec":{"step":` + text(calls) + `}}`)}
+		if calls < 3 {
+			a.RetryAfter = 10 * time.Millisecond
+		}
+		return a, nil
+	})
+	st := e.play(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.expect(t, "h create eur", "h create eur", "h create eur")
+	if text(field(s.get(rates, "eur"), "spec", "step")) != "3" || recordIn(s.get(rates, "eur"))["h"].Seen == "" {
+		t.Errorf("left %s", text(s.get(rates, "eur")))
+	}
+}
+
+// Handlers that undo each other's work are slowed down, and that is seen.
+func TestAtOdds(t *testing.T) {
+	s, e := newServer(t), newEar()
+	says := func(word string) func(*hook.Notice) (*hook.Answer, error) {
+		return func(*hook.Notice) (*hook.Answer, error) {
+			return &hook.Answer{Patch: json.RawMessage(`{"spec":{"word":"` + word + `"}}`)}, nil
+		}
+	}
+	e.answers("a", says("a"))
+	e.answers("b", says("b"))
+	on := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
+	watch := func(name string, not string) Handler {
+		return Handler{Name: name, On: on, Do: e, When: func(_, now *object.Object) bool { return string(now.Field("spec", "word")) != `"`+not+`"` }}
+	}
+	st := e.play(t, s, program(watch("a", "a"), watch("b", "b")))
+	s.create(rates, "eur", `{"spec":{"word":"x"}}`)
+	eventually(t, "noticed", func() bool { return st.Health().Unsettled == 1 })
+	n := len(st.lines())
+	st.quiet(t)
+	if more := len(st.lines()) - n; more > 2 {
+		t.Errorf("still told, %d times", more)
+	}
+}
+
+func TestPanicsAreContained(t *testing.T) {
+	s, e := newServer(t), newEar()
+	e.answers("h", func(*hook.Notice) (*hook.Answer, error) { panic("oh no") })
+	st := e.play(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: 5 * time.Millisecond, Do: e}))
+	s.create(rates, "eur", `{}`)
+	eventually(t, "again", func() bool { return st.heardOf("h create eur attempt 1") })
+	e.answers("h", nil)
+	eventually(t, "well", func() bool { return recordIn(s.get(rates, "eur"))["h"].Seen != "" })
+	if got := st.told(); len(got) == 0 || !strings.Contains(got[0], "oh no") {
+		t.Errorf("told %q", got)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	s := newServer(t)
+	hangs := hook.HandlerFunc(func(ctx context.Context, _ *hook.Notice) (*hook.Answer, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	st := newEar().play(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Timeout: 5 * time.Millisecond, Do: hangs}))
+	s.create(rates, "eur", `{}`)
+	eventually(t, "told", func() bool { return len(st.told()) > 0 && strings.Contains(st.told()[0], "deadline") })
+}
+
+// Good news end the waiting of what failed.
+func TestRetryNow(t *testing.T) {
+	s, e := newServer(t), newEar()
+	e.answers("h", func(n *hook.Notice) (*hook.Answer, error) {
+		return nil, &hook.UnreachableError{Err: errors.New("nobody there")}
+	})
+	st := e.play(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Hour, Do: e}))
+	s.create(rates, "eur", `{}`)
+	s.create(rates, "usd", `{}`)
+	eventually(t, "both fail", func() bool { return st.Health().InError == 2 && st.Health().HandlerFailing == 2 })
+	e.answers("h", nil)
+	st.RetryNow()
+	eventually(t, "both well", func() bool { return st.Health().InError == 0 })
+}
+
+func TestDaemon(t *testing.T) {
+	s, e := newServer(t), newEar()
+	var running, started atomic.Int32
+	daemon := func(ctx context.Context, n *hook.Notice, write func(*hook.Answer) error) error {
+		running.Add(1)
+		defer running.Add(-1)
+		switch started.Add(1) {
+		case 1:
+			return errors.New("not today")
+		case 2:
+			panic("nor today")
+		}
+		if err := write(&hook.Answer{Status: json.RawMessage(`{"watched":true}`)}); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return nil
+	}
+	p := program(
+		Handler{Name: "d", Daemon: daemon, Backoff: time.Millisecond,
+			When: func(_, now *object.Object) bool { return now.Labels().Get("watch") == "yes" }},
+		Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, Fields: [][]string{{"status", "watched"}}, Do: e},
+	)
+	st := e.play(t, s, p)
+	s.create(rates, "eur", `{"metadata":{"labels":{"watch":"yes"}}}`)
+	st.expect(t, "h update eur status:->{\"watched\":true}")
+	if got := text(st.told()); !strings.Contains(got, "not today") || !strings.Contains(got, "nor today") {
+		t.Errorf("told %s", got)
+	}
+	s.edit(rates, "eur", `{"metadata":{"labels":{"watch":"no"}}}`)
+	eventually(t, "stopped and released", func() bool {
+		return running.Load() == 0 && !strings.Contains(text(s.get(rates, "eur")), finalizer)
+	})
+	s.edit(rates, "eur", `{"metadata":{"labels":{"watch":"yes"}}}`)
+	eventually(t, "started again", func() bool { return running.Load() == 1 })
+	s.drop(rates, "eur")
+	eventually(t, "gone", func() bool { return s.get(rates, "eur") == nil })
+	if running.Load() != 0 {
+		t.Error("the object went before its daemon")
+	}
+	s.create(rates, "usd", `{"metadata":{"labels":{"watch":"yes"}}}`)
+	eventually(t, "started", func() bool { return running.Load() == 1 })
+	st.stop()
+	if running.Load() != 0 {
+		t.Error("the program ended before its daemon")
+	}
+}
+
+// A namespace that is going away with finalizers inside: nothing can be made in it,
+// and nothing is waited for.
+func TestTerminatingNamespace(t *testing.T) {
+	s, e := newServer(t), newEar()
+	e.answers("d", func(*hook.Notice) (*hook.Answer, error) {
+		return &hook.Answer{Apply: []hook.Applied{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"last-words"}}`)}}}, nil
+	})
+	s.terminating = true
+	st := e.play(t, s, program(Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e}))
+	s.create(rates, "eur", `{}`)
+	eventually(t, "held", func() bool { return strings.Contains(text(s.get(rates, "eur")), finalizer) })
+	s.drop(rates, "eur")
+	eventually(t, "gone", func() bool { return s.get(rates, "eur") == nil })
+	st.expect(t, "d delete eur")
+}
