@@ -44,6 +44,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		"negative":         {func(_ *setpoint.App, h handlers) { h.Every(-time.Second, publish, setpoint.Timeout(-1)) }, []string{"Every(-1s): must be more", "Timeout: must not be negative"}},
 		"a backoff":        {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Backoff(time.Minute, time.Second)) }, []string{"the longest is shorter"}},
 		"idle without":     {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Idle(time.Minute)) }, []string{"Idle: is for a handler of reason timer"}},
+		"settle without":   {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Settle(time.Minute)) }, []string{"Settle: is for a handler of reason update"}},
 		"optional without": {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Optional()) }, []string{"Optional: is for a handler of reason delete"}},
 		"two timers":       {func(_ *setpoint.App, h handlers) { h.Every(time.Hour, publish); h.Schedule("@hourly", publish) }, []string{"a handler has one timer"}},
 		"two intervals":    {func(_ *setpoint.App, h handlers) { h.Every(time.Hour, publish); h.Every(time.Minute, publish) }, []string{"1h0m0s at one registration and 1m0s at another"}},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -52,6 +53,10 @@ type Call[T any] struct {
 	Attempt int
 	// Gone says that the object of an event does not exist any more.
 	Gone bool
+	// Since is since when what the handler watches is as it is now, as far as the
+	// program has seen: no earlier than it was there to see it. Of an update that the
+	// handler asked to be told of again, it is kept across restarts, in seconds.
+	Since time.Time
 	// Log has the names of the controller, the handler and the object.
 	Log *slog.Logger
 
@@ -67,7 +72,7 @@ type Call[T any] struct {
 
 func newCall[T any](h *handler[T], n *hook.Notice) (*Call[T], error) {
 	c := &Call[T]{
-		Changes: n.Changes, Reason: n.Reason, Attempt: n.Attempt, Gone: n.Gone,
+		Changes: n.Changes, Reason: n.Reason, Attempt: n.Attempt, Gone: n.Gone, Since: n.Since,
 		of: h, notice: n,
 	}
 	var err error

@@ -24,8 +24,8 @@ type controller struct {
 	workers        int
 	// within are the namespaces of a run.
 	within []string
-	// owns, applies and deletes are kinds of objects, as they were declared.
-	owns, applies, deletes []kind
+	// owns, applies, deletes and reads are kinds of objects, as they were declared.
+	owns, applies, deletes, reads []kind
 	// pending are declarations that wait for the app's kinds to be known.
 	pending  []pending
 	problems []error

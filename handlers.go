@@ -129,6 +129,9 @@ func (h *Handlers[T]) Applies(like ...any) { h.c.declare("Applies", &h.c.applies
 // they do not belong to the handled one.
 func (h *Handlers[T]) Deletes(like ...any) { h.c.declare("Deletes", &h.c.deletes, like) }
 
+// Reads declares kinds of objects that the handlers look at with Call.List.
+func (h *Handlers[T]) Reads(like ...any) { h.c.declare("Reads", &h.c.reads, like) }
+
 // register finds or makes the handler that a function is.
 func (h *Handlers[T]) register(do Func[T], options []HandlerOption) *settings {
 	return h.handler(do, options).settings

@@ -151,6 +151,16 @@ func Idle(d time.Duration) HandlerOption {
 	})
 }
 
+// Settle holds an update back until no watched field has changed for so long:
+// several changes in a moment are told as one, and a change that is undone at once
+// is none.
+func Settle(d time.Duration) HandlerOption {
+	return handlerOption(func(s *settings) {
+		s.duration("Settle", &s.plan.Settle, d)
+		s.only["Settle"] = hook.ReasonUpdate
+	})
+}
+
 // Jitter spreads the moments of a timer by up to this much, by object.
 func Jitter(d time.Duration) HandlerOption {
 	return handlerOption(func(s *settings) {

@@ -21,14 +21,11 @@ func (c *Call[T]) Owned(into any) {
 
 // read fills a slice with the objects of the slice's kind.
 func (c *controller) read(verb string, groups []hook.Group, into any) error {
-	slice := reflect.ValueOf(into)
-	if slice.Kind() != reflect.Pointer || slice.Elem().Kind() != reflect.Slice {
-		return fmt.Errorf("%s: wants a pointer to a slice, not a %T", verb, into)
+	slice, err := sliceIn(into)
+	if err != nil {
+		return fmt.Errorf("%s: %w", verb, err)
 	}
-	slice = slice.Elem()
-	slice.SetLen(0)
-	element := slice.Type().Elem()
-	wanted, err := c.wanted(verb, element)
+	wanted, err := c.wanted(verb, slice.Type().Elem())
 	if err != nil {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
@@ -36,13 +33,31 @@ func (c *controller) read(verb string, groups []hook.Group, into any) error {
 		if wanted != nil && *wanted != (kind{group.APIVersion, group.Kind}).group() {
 			continue
 		}
-		for _, entry := range group.Objects {
-			one := reflect.New(element)
-			if err := json.Unmarshal(entry.Object, one.Interface()); err != nil {
-				return fmt.Errorf("%s: read %s %s as %s: %w", verb, group.Kind, entry.Name, element, err)
-			}
-			slice.Set(reflect.Append(slice, one.Elem()))
+		if err := fill(slice, group); err != nil {
+			return fmt.Errorf("%s: %w", verb, err)
 		}
+	}
+	return nil
+}
+
+// sliceIn is the slice that a pointer points to, emptied.
+func sliceIn(into any) (reflect.Value, error) {
+	pointer := reflect.ValueOf(into)
+	if pointer.Kind() != reflect.Pointer || pointer.IsNil() || pointer.Elem().Kind() != reflect.Slice {
+		return pointer, fmt.Errorf("wants a pointer to a slice, not a %T", into)
+	}
+	pointer.Elem().SetLen(0)
+	return pointer.Elem(), nil
+}
+
+// fill adds objects to a slice.
+func fill(slice reflect.Value, group hook.Group) error {
+	for _, entry := range group.Objects {
+		one := reflect.New(slice.Type().Elem())
+		if err := json.Unmarshal(entry.Object, one.Interface()); err != nil {
+			return fmt.Errorf("read %s %s as %s: %w", group.Kind, entry.Name, one.Type().Elem(), err)
+		}
+		slice.Set(reflect.Append(slice, one.Elem()))
 	}
 	return nil
 }

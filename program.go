@@ -24,7 +24,7 @@ func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*co
 	}
 	program := react.Program{
 		Name: h.c.name(), Resource: found.resource, Labels: h.c.labels, Fields: h.c.fields,
-		Namespaces: h.c.within, Owns: found.owns, Writes: found.writes,
+		Namespaces: h.c.within, Owns: found.owns, Writes: found.writes, Reads: found.reads,
 		Record: h.c.record(), Finalizer: h.c.finalizer(), Manager: h.c.manager(), Workers: h.c.workers,
 		Conditions: known.conditions(h.c.kind),
 	}
@@ -41,6 +41,7 @@ func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*co
 type found struct {
 	resource object.Resource
 	owns     []object.Resource
+	reads    []object.Resource
 	writes   []react.Write
 }
 
@@ -52,19 +53,44 @@ func (c *controller) find(ctx context.Context, env compile.Environment) (found, 
 		return f, err
 	}
 	f.resource = resource
-	for _, k := range c.owns {
-		if resource, err = resolve(ctx, env, k); err != nil {
-			return f, err
-		}
-		f.owns = append(f.owns, resource)
+	if f.owns, err = resolveAll(ctx, env, c.owns); err != nil {
+		return f, err
+	}
+	if f.reads, err = resolveAll(ctx, env, c.reads); err != nil {
+		return f, err
 	}
 	for _, one := range c.writes() {
 		if one.Resource, err = resolve(ctx, env, one.kind); err != nil {
 			return f, err
 		}
-		f.writes = append(f.writes, one.Write)
+		f.writes = append(f.writes, c.confined(resource, one.Write)...)
 	}
 	return f, nil
+}
+
+// confined is a permission as a run has it that is limited to namespaces: what it
+// handles there, it has no business elsewhere.
+func (c *controller) confined(handled object.Resource, w react.Write) []react.Write {
+	if len(c.within) == 0 || !handled.Namespaced || !w.Resource.Namespaced {
+		return []react.Write{w}
+	}
+	var all []react.Write
+	for _, w.Namespace = range c.within {
+		all = append(all, w)
+	}
+	return all
+}
+
+func resolveAll(ctx context.Context, env compile.Environment, kinds []kind) ([]object.Resource, error) {
+	var all []object.Resource
+	for _, k := range kinds {
+		resource, err := resolve(ctx, env, k)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, resource)
+	}
+	return all, nil
 }
 
 func resolve(ctx context.Context, env compile.Environment, k kind) (object.Resource, error) {

@@ -74,6 +74,21 @@ type Notice struct {
 	Attempt int
 	// Gone says that the object of an event does not exist any more.
 	Gone bool
+	// Since is since when what the handler watches is as it is now, as far as the
+	// asker has seen: no earlier than that was known. It outlives the asker for a
+	// handler that is at work on an update and has asked to be told again.
+	Since time.Time
+	// Reader reads what the controller declares to read; nil in a notice that goes
+	// over the wire. Neither it nor Since has a place there.
+	Reader Reader
+}
+
+// Reader reads objects as they are stored, past all caches.
+type Reader interface {
+	// List reads the objects of a kind, such as "v1" and "Pod", that a label selector
+	// matches, in a namespace or, with "", in all. A TerminalError says that they are
+	// not for the handler to read.
+	List(ctx context.Context, apiVersion, kind, namespace, selector string) (Group, error)
 }
 
 // FieldChange is one field that is not what it was.

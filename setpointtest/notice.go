@@ -2,11 +2,14 @@ package setpointtest
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/setpoint-dev/setpoint"
@@ -22,6 +25,7 @@ type notice struct {
 
 	app     *setpoint.App
 	related []hook.Group
+	stored  stored
 }
 
 // uid is that of objects which were given none.
@@ -85,12 +89,52 @@ func Gone() Option {
 
 // Owned are objects that the object owns: of a parent, its children.
 func Owned(objects ...any) Option {
-	return func(n *notice) error { return n.show(&n.Notice.Owned, objects) }
+	return func(n *notice) error { return n.show(&n.Owned, objects) }
 }
 
 // Related are objects that Customize asked for.
 func Related(objects ...any) Option {
 	return func(n *notice) error { return n.show(&n.related, objects) }
+}
+
+// Stored are objects that Call.List finds.
+func Stored(objects ...any) Option {
+	return func(n *notice) error { return n.show((*[]hook.Group)(&n.stored), objects) }
+}
+
+// stored is a hook.Reader of objects that a test has thought of.
+type stored []hook.Group
+
+// List finds those that match.
+func (s *stored) List(_ context.Context, apiVersion, kind, namespace, selector string) (hook.Group, error) {
+	found := hook.Group{APIVersion: apiVersion, Kind: kind}
+	matches, err := labels.Parse(selector)
+	if err != nil {
+		return found, err
+	}
+	for _, group := range *s {
+		if group.APIVersion != apiVersion || group.Kind != kind {
+			continue
+		}
+		for _, entry := range group.Objects {
+			var o struct{ Metadata struct{ Labels labels.Set } }
+			if err := json.Unmarshal(entry.Object, &o); err != nil {
+				return found, err
+			}
+			if (namespace == "" || entry.Namespace == namespace) && matches.Matches(o.Metadata.Labels) {
+				found.Objects = append(found.Objects, entry)
+			}
+		}
+	}
+	return found, nil
+}
+
+// Since says since when what the handler watches is as it is; without, since now.
+func Since(at time.Time) Option {
+	return func(n *notice) error {
+		n.Since = at
+		return nil
+	}
 }
 
 // show puts objects into the groups of their kinds.

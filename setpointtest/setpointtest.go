@@ -134,7 +134,8 @@ func Ask[T any](t testing.TB, app *setpoint.App, name string, parent *T, options
 // prepared is what happened to an object, as options say.
 func prepared(t testing.TB, app *setpoint.App, name string, object any, options []Option) *notice {
 	t.Helper()
-	n := &notice{app: app, Notice: hook.Notice{Handler: name, Reason: setpoint.Create}}
+	n := &notice{app: app, Notice: hook.Notice{Handler: name, Reason: setpoint.Create, Since: time.Now()}}
+	n.Reader = &n.stored
 	if err := n.about(object); err != nil {
 		t.Fatal(err)
 	}

@@ -56,6 +56,7 @@ func handle(t *testing.T, do does, object *Rate, options ...setpointtest.Option)
 	rates.Owns(&corev1.ConfigMap{})
 	rates.Applies(&corev1.Secret{})
 	rates.Deletes(&corev1.Pod{})
+	rates.Reads(&corev1.Pod{})
 	rates.OnCreate(func(_ context.Context, c *call) error { return do(c) }, setpoint.Name("publish"))
 	return setpointtest.Handle(t, app, "publish", object, options...)
 }
@@ -155,6 +156,9 @@ func TestWhatCannotBeIsSaid(t *testing.T) {
 		"a wrong selector":     {func(c *call) error { c.EvictAll("a b"); return nil }, `EvictAll("a b")`},
 		"owned what":           {func(c *call) error { c.Owned(&[]corev1.Secret{}); return nil }, "Owned: Secret of v1 is not declared"},
 		"owned into what":      {func(c *call) error { c.Owned([]corev1.Secret{}); return nil }, "wants a pointer to a slice"},
+		"list what":            {func(c *call) error { return c.List(t.Context(), &[]corev1.Secret{}, "") }, "List: Secret of v1 is not declared: say Reads"},
+		"list into what":       {func(c *call) error { return c.List(t.Context(), []corev1.Pod{}, "") }, "List: wants a pointer to a slice"},
+		"list which":           {func(c *call) error { return c.List(t.Context(), &[]corev1.Pod{}, "a b") }, "List: "},
 		"no time":              {func(c *call) error { c.Requeue(0); return nil }, "must be more than nothing"},
 		"a daemon's":           {func(c *call) error { return setpoint.Permanent(c.Write()) }, "Call.Write is for daemons"},
 	} {
@@ -307,5 +311,34 @@ func TestMemoryIsOfOneObject(t *testing.T) {
 		if r := setpointtest.Handle(t, app, "count", c.object); r.Message != c.want {
 			t.Errorf("object %s: got %s, want %s", c.object.UID, r.Message, c.want)
 		}
+	}
+}
+
+func TestHandlersList(t *testing.T) {
+	var all []any
+	for _, name := range []string{"web-0 shop web", "web-1 shop web", "db-0 shop db", "web-0 else web"} {
+		parts := strings.Fields(name)
+		pod := &corev1.Pod{}
+		pod.Name, pod.Namespace, pod.Labels = parts[0], parts[1], map[string]string{"app": parts[2]}
+		all = append(all, pod)
+	}
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	r := handle(t, func(c *call) error {
+		if !c.Since.Equal(since) {
+			t.Errorf("since %s", c.Since)
+		}
+		pods := []corev1.Pod{{}}
+		if err := c.List(t.Context(), &pods, "app=web"); err != nil {
+			return err
+		}
+		var names []string
+		for _, pod := range pods {
+			names = append(names, pod.Namespace+"/"+pod.Name)
+		}
+		c.Message("%s", strings.Join(names, " "))
+		return nil
+	}, rate(), setpointtest.Stored(all...), setpointtest.Since(since))
+	if r.Err != nil || r.Message != "shop/web-0 shop/web-1" {
+		t.Errorf("got %q, %v", r.Message, r.Err)
 	}
 }

@@ -83,6 +83,12 @@ example.org rates: get list watch`},
 - events: create patch
 - pods: get list delete
 - pods/eviction: create`},
+		"pods are looked at": {
+			compiled: []*compile.Compiled{reacting(react.Program{Resource: maps, Reads: []object.Resource{pods}})},
+			want: `
+- configmaps: get list watch patch
+- events: create patch
+- pods: list`},
 		"parents and children": {
 			compiled: []*compile.Compiled{{Programs: []engine.Program{{Parent: sets, Children: plan.Rules{{Resource: pods, Method: plan.InPlace}}}}}},
 			want: `

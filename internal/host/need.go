@@ -121,6 +121,11 @@ func needsOfReaction(p *react.Program) []need {
 	for _, namespace := range spaces(p) {
 		all = append(all, in(namespace, needsBeside(p))...)
 	}
+	for _, read := range p.Reads {
+		for _, namespace := range spaces(p) {
+			all = append(all, in(namespace, verbs(read, "list"))...)
+		}
+	}
 	for _, w := range p.Writes {
 		all = append(all, in(w.Namespace, needsOfWrite(w))...)
 	}

@@ -165,7 +165,7 @@ func kindsOf(c *compile.Compiled) []object.Resource {
 		}
 	}
 	for _, p := range c.Reactions {
-		all = append(append(all, p.Resource), p.Owns...)
+		all = append(append(append(all, p.Resource), p.Owns...), p.Reads...)
 		for _, w := range p.Writes {
 			all = append(all, w.Resource)
 		}

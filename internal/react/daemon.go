@@ -97,7 +97,7 @@ func (r *run) working() bool {
 func (r *run) start(ctx context.Context, h *Handler) *working {
 	ctx, stop := context.WithCancel(ctx)
 	w := &working{stop: stop, ended: make(chan struct{})}
-	n := r.program.noticeOf(h, r.stored)
+	n := r.noticeOf(h, r.stored)
 	n.Owned, n.Attempt = r.program.shown(r.owned), 0
 	c, key, uid := r.Controller, r.item.Key, r.stored.UID()
 	write := func(a *hook.Answer) error { return c.writeFor(ctx, n, uid, a) }

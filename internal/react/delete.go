@@ -153,7 +153,7 @@ func (h *hands) delete(ctx context.Context, t target) error {
 	default:
 		h.gone(t.resource, t.object)
 	}
-	h.log.Debug("deleted", "deleted", t.object.Ref().String(), "object", h.object.Ref().String())
+	h.log.Info("deleted", "deleted", t.object.Ref().String(), "object", h.object.Ref().String())
 	return nil
 }
 
@@ -165,6 +165,6 @@ func (h *hands) evict(ctx context.Context, t target) error {
 	case err != nil && !apply.Conflict(err):
 		return fmt.Errorf("evict %s: %w", t.object.Ref(), err)
 	}
-	h.log.Debug("evicted", "evicted", t.object.Ref().String(), "object", h.object.Ref().String())
+	h.log.Info("evicted", "evicted", t.object.Ref().String(), "object", h.object.Ref().String())
 	return nil
 }

@@ -89,16 +89,26 @@ func (s *situation) due() agenda {
 
 // schedule puts a call on the agenda, unless it failed and has to wait.
 func (s *situation) schedule(a *agenda, c call) {
-	former := &s.memory.handlers[c.handler].attempt
-	if former.is(c) {
+	m := &s.memory.handlers[c.handler]
+	if settled := m.idle.since.Add(s.program.Handlers[c.handler].Settle); c.reason == hook.ReasonUpdate && settled.After(s.now) {
+		a.next = earliest(a.next, settled)
+		return
+	}
+	if former := &m.attempt; former.is(c) {
 		c.attempt = former.count
-		if former.next.After(s.now) && !s.urged && (!s.hurried || former.named) {
+		if former.next.After(s.now) && !s.hastens(former) {
 			a.next = earliest(a.next, former.next)
 			a.waiting = append(a.waiting, c.handler)
 			return
 		}
 	}
 	a.calls = append(a.calls, c)
+}
+
+// hastens says that something happened which an attempt was not to wait beyond.
+func (s *situation) hastens(former *attempt) bool {
+	changed := former.again && former.whole != "" && former.whole != digest(essence(s.object))
+	return changed || s.urged || s.hurried && !former.named
 }
 
 // is says whether an attempt was the same call; one that is known from the record
@@ -147,7 +157,8 @@ func (s *situation) applies(reason hook.Reason, i int) bool {
 		if e.Seen == "" {
 			return m.first != "" && m.first != s.watched[i] && !h.cares(nil, s.object)
 		}
-		return anew || changed && !e.Failed
+		// Back to what it was is news as well to one that is at work on another state.
+		return anew || changed && !e.Failed || e.Under != ""
 	case hook.ReasonResume:
 		return e.Seen != "" && !m.resumed
 	default:

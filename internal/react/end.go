@@ -49,7 +49,7 @@ func (p *Program) reasonsAtEnd(i int, o *object.Object) []hook.Reason {
 
 func (c *Controller) tellEnd(ctx context.Context, made call) {
 	h := &c.program.Handlers[made.handler]
-	n := c.program.noticeOf(h, made.object)
+	n := c.noticeOf(h, made.object)
 	n.Reason, n.Gone = made.reason, true
 	n.Owned = c.program.shown(c.ownedBy(made.object))
 	answer, err := c.call(ctx, n, h)

@@ -67,7 +67,7 @@ func (r *run) giveUp(c call, err error) {
 	e.Tries, e.Since = 0, 0
 	switch c.reason {
 	case hook.ReasonCreate, hook.ReasonUpdate:
-		e.Seen, e.Failed = c.input, true
+		e = entry{Seen: c.input, Failed: true, Owned: e.Owned}
 		m.handled, m.resumed = c.object, true
 	case hook.ReasonDelete:
 		e.Seen, e.Failed, e.Done = c.input, !h.Optional, h.Optional

@@ -80,8 +80,10 @@ type attempt struct {
 	since time.Time
 	next  time.Time
 	// named says that the handler named the time; again that it did not fail, but
-	// wants to be told once more.
+	// wants to be told once more: then, or when the object is not what it was after
+	// the writes of that run, by a digest of all of it.
 	named, again bool
+	whole        string
 }
 
 // trouble is the present failure of an object, if any.

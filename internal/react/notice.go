@@ -8,7 +8,8 @@ import (
 // notice is what a handler is told of a call, without copying any object.
 func (r *run) notice(c call) *hook.Notice {
 	h := &r.program.Handlers[c.handler]
-	n := r.program.noticeOf(h, c.object)
+	n := r.noticeOf(h, c.object)
+	n.Since = r.memory.handlers[c.handler].idle.since
 	n.Reason, n.Attempt, n.Gone = c.reason, c.attempt, c.gone
 	n.Owned = r.program.shown(r.owned)
 	if c.old != nil {
@@ -19,9 +20,9 @@ func (r *run) notice(c call) *hook.Notice {
 }
 
 // noticeOf is a notice that says no more than of which object.
-func (p *Program) noticeOf(h *Handler, o *object.Object) *hook.Notice {
+func (c *Controller) noticeOf(h *Handler, o *object.Object) *hook.Notice {
 	return &hook.Notice{
-		Controller: p.Object, Handler: h.Name, Object: o.JSON(), Namespace: o.Namespace(), Name: o.Name(),
+		Controller: c.program.Object, Handler: h.Name, Object: o.JSON(), Namespace: o.Namespace(), Name: o.Name(), Reader: reader{c},
 	}
 }
 

@@ -41,6 +41,9 @@ func (r *run) remember() {
 		if e.Tries > 0 {
 			one.attempt.count, one.attempt.since = e.Tries, time.Unix(e.Since, 0)
 		}
+		if e.Under != "" {
+			one.idle.watched, one.idle.since = e.Under, time.Unix(e.At, 0)
+		}
 	}
 }
 
@@ -69,14 +72,18 @@ func (r *run) known() record {
 	return r.recorded.with(&r.program, r.memory, func(int) bool { return true })
 }
 
-// look notes since when what is watched has been the same, and lets go of an old
-// object where the present one says the same.
+// look notes since when what is watched has been the same, lets go of an old object
+// where the present one says the same, and notes what a handler left behind that
+// wants to be told once more.
 func (m *recall) look(e entry, watched string, o *object.Object, now time.Time) {
 	if m.idle.watched != watched {
 		m.idle.watched, m.idle.since = watched, now
 	}
 	if e.Seen != "" && m.knows(e.Seen, watched) {
 		m.handled = o
+	}
+	if m.attempt.again && m.attempt.whole == "" {
+		m.attempt.whole = digest(essence(o))
 	}
 }
 

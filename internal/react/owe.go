@@ -48,6 +48,9 @@ func (r *run) handled(c call, answer *hook.Answer) {
 	}
 	if answer.RetryAfter > 0 && c.reason != hook.ReasonEvent {
 		r.comeAgain(c, answer, after)
+		if c.reason == hook.ReasonUpdate {
+			e.Under, e.At = after, m.idle.since.Unix()
+		}
 	} else {
 		r.settle(c, &e, after)
 	}

@@ -43,6 +43,9 @@ type Program struct {
 	// Writes say what else may be applied and deleted. An answer that goes beyond
 	// both is refused whole, as terminal.
 	Writes []Write
+	// Reads are the kinds of the objects that handlers may list, in Namespaces alone
+	// if there are any.
+	Reads []object.Resource
 	// Record is the annotation that keeps what the handlers have dealt with.
 	Record string
 	// Finalizer is the name under which an object is kept until its Delete
@@ -91,6 +94,8 @@ type Handler struct {
 	Schedule Schedule
 	// Idle holds a timer back until no watched field has changed for so long.
 	Idle time.Duration
+	// Settle holds an update back until no watched field has changed for so long.
+	Settle time.Duration
 	// Jitter spreads a timer by up to this much.
 	Jitter time.Duration
 	// Daemon, if set, runs as long as the object is there and matches; it is told

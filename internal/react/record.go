@@ -21,6 +21,10 @@ type entry struct {
 	// failing, if it has a limit.
 	Tries int   `json:"tries,omitempty"`
 	Since int64 `json:"since,omitempty"`
+	// Under is the digest of an update that the handler is at work on: it asked to be
+	// told of it again. At, in seconds of Unix time, is since when that was seen.
+	Under string `json:"under,omitempty"`
+	At    int64  `json:"at,omitempty"`
 	// Done says that a Delete handler has done its work.
 	Done bool `json:"done,omitempty"`
 }

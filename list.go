@@ -1,0 +1,42 @@
+package setpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// List reads the objects of a kind that Reads declares, in the handled object's
+// namespace (in all, if it lives in none), that match a label selector such as
+// "app=web,tier!=cache"; "" matches all. Into points to a slice of the kind's type,
+// such as *[]corev1.Pod, and is emptied first. The API server is asked, not a
+// cache: it is meant for what is looked at now and then.
+func (c *Call[T]) List(ctx context.Context, into any, selector string) error {
+	if _, err := labels.Parse(selector); err != nil {
+		return permanently("List: %w", err)
+	}
+	slice, err := sliceIn(into)
+	if err != nil {
+		return permanently("List: %w", err)
+	}
+	known, err := c.controller.app.kinds()
+	if err != nil {
+		return Permanent(err)
+	}
+	k, err := known.ofType(slice.Type().Elem())
+	switch {
+	case err != nil:
+		return permanently("List: %w", err)
+	case !declares(c.controller.reads, k):
+		return permanently("List: %s is not declared: say Reads of it", k)
+	case c.notice.Reader == nil:
+		return Permanent(errors.New("List: this notice comes with nothing to read from"))
+	}
+	group, err := c.notice.Reader.List(ctx, k.apiVersion, k.kind, c.notice.Namespace, selector)
+	if err != nil {
+		return fmt.Errorf("List: %w", err)
+	}
+	return fill(slice, group)
+}
