@@ -22,8 +22,9 @@ const (
 	stopLimit = 2500 * time.Millisecond
 	// processGrace is how long a process may take to obey; part of stopLimit.
 	processGrace = time.Second
-	// readyLimit is how long a command waits for the processes it needs.
-	readyLimit = 60 * time.Second
+	// readyLimit is how long a command waits for the processes it needs, which may
+	// be compiled first.
+	readyLimit = 3 * time.Minute
 )
 
 // session is one run of the development loop.

@@ -1,0 +1,87 @@
+// Command exchangerate keeps exchange rates in ConfigMaps: an ExchangeRate names a
+// currency, and the ConfigMap of its name has the rate.
+//
+// How the rate service is asked stands in service.go; this file makes a controller
+// of it.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint"
+)
+
+// ExchangeRate asks for the rate of a currency.
+type ExchangeRate struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec   ExchangeRateSpec   `json:"spec"`
+	Status ExchangeRateStatus `json:"status,omitzero"`
+}
+
+// ExchangeRateSpec is what is asked for.
+type ExchangeRateSpec struct {
+	Currency string `json:"currency"`
+}
+
+// ExchangeRateStatus is the last good rate, and the currency it is of.
+type ExchangeRateStatus struct {
+	Rate     string `json:"rate,omitempty"`
+	Currency string `json:"currency,omitempty"`
+}
+
+//go:embed crd.yaml
+var crd []byte
+
+func main() {
+	app := setpoint.New("exchangerate")
+	address := app.Flags().String("rates", os.Getenv("RATES"), "`address` of the rate service; $RATES if not given")
+	every := app.Flags().Duration("every", time.Hour, "how often a rate is asked for again")
+	app.Parse()
+	build(app, &service{address: *address}, *every)
+	app.Main()
+}
+
+// build is the whole controller: the kind, and what is done about its objects.
+func build(app *setpoint.App, s *service, every time.Duration) {
+	app.Define(crd)
+	app.OnStart(s.check)
+
+	rates := setpoint.For[ExchangeRate](app)
+	rates.Owns(&corev1.ConfigMap{})
+	rates.OnCreate(s.publish, setpoint.Timeout(5*time.Second), setpoint.Backoff(time.Second, time.Minute))
+	rates.OnField("spec.currency", s.publish)
+	rates.Every(every, s.publish)
+	rates.OnDrift(restore)
+}
+
+// publish asks for the rate. When that fails, all stays as it was: the error comes
+// again, and is told in a condition and an event.
+func (s *service) publish(ctx context.Context, c *setpoint.Call[ExchangeRate]) error {
+	rate, err := s.rate(ctx, c.Object.Spec.Currency)
+	if err != nil {
+		return err
+	}
+	now := ExchangeRateStatus{Rate: rate, Currency: c.Object.Spec.Currency}
+	if now != c.Object.Status {
+		c.Event("Published", "a euro is %s %s", now.Rate, now.Currency)
+	}
+	c.Object.Status = now
+	return restore(ctx, c)
+}
+
+// restore puts the last good rate into the ConfigMap, which the object owns and
+// which is named like it.
+func restore(_ context.Context, c *setpoint.Call[ExchangeRate]) error {
+	if last := c.Object.Status; last.Rate != "" {
+		c.Apply(&corev1.ConfigMap{Data: map[string]string{"rate": last.Rate, "currency": last.Currency}})
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+// Command rates is a rate service to try the example with: the rates are what one
+// sets them to, and so are the troubles.
+//
+//	GET    /latest?symbols=USD   answers {"rates":{"USD":1.1901}}
+//	PUT    /USD                  sets the rate to the body; nonsense is a rate too
+//	DELETE /USD                  forgets the currency
+//	PUT    /trouble              "503" has all answers be that, "1m" delays them
+//	DELETE /trouble              ends it
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+func main() {
+	s := &service{rates: map[string]string{
+		"CAD": "1.4786", "CHF": "1.0824", "GBP": "0.8521", "JPY": "130.32", "PLN": "4.5483", "USD": "1.1901",
+	}}
+	server := &http.Server{
+		Addr:              net.JoinHostPort(cmp.Or(os.Getenv("HOST"), "localhost"), cmp.Or(os.Getenv("PORT"), "8000")),
+		Handler:           s.handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+	}
+	log.Printf("rates are at http://%s", server.Addr)
+	log.Fatal(server.ListenAndServe())
+}
+
+// service is what there is to know of the rates.
+type service struct {
+	mu      sync.Mutex
+	rates   map[string]string
+	trouble string
+}
+
+func (s *service) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /latest", s.latest)
+	mux.HandleFunc("/trouble", func(w http.ResponseWriter, r *http.Request) {
+		body := written(w, r)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.trouble = body
+	})
+	mux.HandleFunc("/{currency}", func(w http.ResponseWriter, r *http.Request) {
+		body, currency := written(w, r), strings.ToUpper(r.PathValue("currency"))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.rates[currency] = body
+	})
+	return mux
+}
+
+// written is what somebody puts somewhere; nothing when it is deleted. It is
+// answered as JSON, for clients that want some.
+func written(w http.ResponseWriter, r *http.Request) string {
+	body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20)) // Who breaks off has said enough.
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintln(w, "{}")
+	if r.Method == http.MethodDelete {
+		return ""
+	}
+	return strings.TrimSpace(string(body))
+}
+
+func (s *service) latest(w http.ResponseWriter, r *http.Request) {
+	symbol := r.FormValue("symbols")
+	s.mu.Lock()
+	rate, trouble := s.rates[symbol], s.trouble
+	s.mu.Unlock()
+
+	if status, err := strconv.Atoi(trouble); err == nil {
+		http.Error(w, http.StatusText(status), status)
+		return
+	}
+	if delay, err := time.ParseDuration(trouble); err == nil {
+		select {
+		case <-time.After(delay):
+		case <-r.Context().Done():
+			return
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if rate == "" {
+		fmt.Fprintln(w, `{"rates":{}}`)
+		return
+	}
+	fmt.Fprintf(w, "{\"rates\":{%q:%s}}\n", symbol, rate)
+}

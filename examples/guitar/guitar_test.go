@@ -1,0 +1,61 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/setpoint-dev/setpoint"
+	"github.com/setpoint-dev/setpoint/setpointtest"
+)
+
+func TestOpinions(t *testing.T) {
+	for want, brands := range map[string][]string{
+		great:   {"coleclark", "fender", "gibson", "ibanez", "martin", "seagull", "squier", "washburn", "Fender", "GIBSON", " Martin "},
+		modest:  {"epiphone", "guild", "gretsch", "jackson", "ovation", "prs", "rickenbacker", "rickenbauer", "taylor", "yamaha", "PRS", "RickenBacker"},
+		unknown: {"", "cole clark", "fenders", "My Uncle"},
+	} {
+		for _, brand := range brands {
+			if got := opinion(brand); got != want {
+				t.Errorf("%q: %s; want: %s", brand, got, want)
+			}
+		}
+	}
+}
+
+func TestAReviewIsWritten(t *testing.T) {
+	for name, spec := range map[string]GuitarSpec{
+		"the first":        {Brand: "Gibson"},
+		"another one":      {Brand: "Gibson", Comment: unknown},
+		"the comment left": {Brand: "Gibson", Comment: great},
+	} {
+		r := setpointtest.Handle(t, newApp(), "review", &Guitar{Spec: spec})
+		if r.Err != nil {
+			t.Fatalf("%s: %v", name, r.Err)
+		}
+		if diff := cmp.Diff(GuitarSpec{Brand: "Gibson", Review: true, Comment: great}, r.Object.Spec); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if len(r.Events) != 1 || r.Events[0].Message != great || r.Status != nil {
+			t.Errorf("%s: events %v, status %v", name, r.Events, r.Status)
+		}
+	}
+}
+
+// deploy.yaml has what `guitar rbac --namespace guitar` prints, as it stands.
+func TestPermissionsAreThoseItTakes(t *testing.T) {
+	inside := setpoint.Options{Namespace: "guitar", LeaderElection: setpoint.LeaderElection{Enabled: true}}
+	takes, err := newApp().RBAC(t.Context(), "guitar", inside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deploy, err := os.ReadFile("deploy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(deploy), "---\n"+string(takes)+"---\n") {
+		t.Errorf("deploy.yaml has other permissions than it takes; put this there, between lines of three dashes:\n%s", takes)
+	}
+}
