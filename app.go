@@ -31,6 +31,8 @@ type App struct {
 	// flags are the program's own, and command what its arguments ask for.
 	flags   *flag.FlagSet
 	command command
+	// running says that there is a cluster.
+	running bool
 }
 
 // Activity is something done once, before or after everything else.
@@ -87,6 +89,8 @@ type part interface {
 	// handlerNamed and hookNamed are what has a name, or nil.
 	handlerNamed(name string) hook.Handler
 	hookNamed(name string) hook.Hook
+	// filled waits until its indexes are.
+	filled(ctx context.Context) error
 	// own is how the host runs it.
 	own() host.Own
 }

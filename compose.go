@@ -107,6 +107,7 @@ func (c *controller) once(verb string, isSet, isNil bool) {
 }
 
 func (c *Composer[T]) controller() *controller          { return &c.c }
+func (c *Composer[T]) filled(context.Context) error     { return nil }
 func (c *Composer[T]) handlerNamed(string) hook.Handler { return nil }
 
 func (c *Composer[T]) hookNamed(name string) hook.Hook {

@@ -70,6 +70,9 @@ func (f *Family[T]) Want(objects ...any) {
 // hook makes a hook.Hook of a function.
 func (c *Composer[T]) hook(do FamilyFunc[T]) hook.Hook {
 	return hook.Func(func(ctx context.Context, req *hook.Request) (*hook.Response, error) {
+		if err := c.c.app.filled(ctx); err != nil {
+			return nil, err
+		}
 		f, err := newFamily[T](&c.c, req)
 		if err != nil {
 			return nil, err

@@ -22,6 +22,9 @@ type handler[T any] struct {
 
 // Handle calls the function. It makes a hook.Handler of it.
 func (h *handler[T]) Handle(ctx context.Context, n *hook.Notice) (*hook.Answer, error) {
+	if err := h.of.c.app.filled(ctx); err != nil {
+		return nil, err
+	}
 	c, err := newCall(h, n)
 	if err != nil {
 		return nil, err
@@ -46,6 +49,9 @@ func (h *handler[T]) program() react.Handler {
 
 // work is a react.Daemon.
 func (h *handler[T]) work(ctx context.Context, n *hook.Notice, write func(*hook.Answer) error) error {
+	if err := h.of.c.app.filled(ctx); err != nil {
+		return err
+	}
 	c, err := newCall(h, n)
 	if err != nil {
 		return err

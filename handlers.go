@@ -29,6 +29,8 @@ type Handlers[T any] struct {
 	c        controller
 	handlers []*handler[T]
 	memories *memories
+	indexes  []indexer
+	watches  watches
 }
 
 // For begins the handlers of a kind of object. T is a struct as in k8s.io/api, or
@@ -149,7 +151,7 @@ func (h *Handlers[T]) handler(do Func[T], options []HandlerOption) *handler[T] {
 		h.handlers[i].name = name
 	}
 	found := h.handlers[i]
-	if err == nil && place(found.do) != place(do) {
+	if err == nil && code(found.do) != code(do) {
 		found.problem("there are two functions of this name: give one of them a setpoint.Name")
 	}
 	for _, o := range options {
@@ -170,7 +172,7 @@ func nameOf[T any](do Func[T], options []HandlerOption) (string, error) {
 	if do == nil {
 		return "", fmt.Errorf("a handler is nil")
 	}
-	full := runtime.FuncForPC(place(do)).Name()
+	full := runtime.FuncForPC(code(do)).Name()
 	name, _, _ := strings.Cut(full, "[") // Generic functions.
 	name = strings.TrimSuffix(name[strings.LastIndexByte(name, '.')+1:], "-fm")
 	if nameless().MatchString(name) {
@@ -183,15 +185,15 @@ func nameOf[T any](do Func[T], options []HandlerOption) (string, error) {
 // change when another one is written before them.
 func nameless() *regexp.Regexp { return regexp.MustCompile(`^(func)?[0-9]+$`) }
 
-// place tells functions apart.
-func place[T any](do Func[T]) uintptr { return reflect.ValueOf(do).Pointer() }
+// code tells functions apart.
+func code[T any](do Func[T]) uintptr { return reflect.ValueOf(do).Pointer() }
 
 func (h *Handlers[T]) controller() *controller { return &h.c }
 
 func (h *Handlers[T]) check() []error {
 	problems := h.c.check()
-	if len(h.handlers) == 0 {
-		problems = append(problems, fmt.Errorf("%s: has no handler", h.c.name()))
+	if len(h.handlers)+len(h.indexes) == 0 {
+		problems = append(problems, fmt.Errorf("%s: has no handler and no index", h.c.name()))
 	}
 	for _, one := range h.handlers {
 		problems = append(problems, one.check(&h.c)...)

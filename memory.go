@@ -3,6 +3,8 @@ package setpoint
 import (
 	"reflect"
 	"sync"
+
+	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
 // Memory is something that the handlers of a kind remember of the object that a
@@ -39,9 +41,12 @@ func (m *memories) recall(uid string, typed reflect.Type, fresh func() any) any 
 	return one
 }
 
-// forget forgets an object.
-func (m *memories) forget(uid string) {
+// changed forgets an object that is gone.
+func (m *memories) changed(e store.Event) {
+	if e.Old == nil || e.New != nil && e.New.UID() == e.Old.UID() {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.of, uid)
+	delete(m.of, e.Old.UID())
 }

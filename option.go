@@ -69,7 +69,7 @@ func FieldSelector(selector string) KindOption {
 }
 
 // Namespaces limits a kind to the objects in these namespaces, beside what
-// Options.Namespaces says of all.
+// Options.Namespaces says of all. Nothing is written outside of them.
 func Namespaces(names ...string) KindOption {
 	return kindOption(func(c *controller) { c.namespaces = append(c.namespaces, names...) })
 }
@@ -107,10 +107,11 @@ func Field(paths ...string) HandlerOption {
 func Retries(n int) HandlerOption {
 	return handlerOption(func(s *settings) {
 		s.notNegative("Retries", n < 0)
+		retries := n
 		if n == 0 {
-			n = -1 // Zero is no limit in the program.
+			retries = -1 // Zero is no limit in the program.
 		}
-		set(s, "Retries", &s.plan.Retries, n)
+		set(s, "Retries", &s.plan.Retries, retries)
 	})
 }
 

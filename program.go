@@ -34,7 +34,12 @@ func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*co
 	for _, one := range h.handlers {
 		program.Handlers = append(program.Handlers, one.program())
 	}
-	return &compile.Compiled{Reactions: []react.Program{program}, Release: func() {}}, nil
+	compiled := &compile.Compiled{Reactions: []react.Program{program}}
+	if env.Store == nil {
+		return compiled, nil // There is no cluster.
+	}
+	compiled.Release, err = h.observe(env.Store, &program)
+	return compiled, err
 }
 
 // found is what the API server serves of the kinds of a controller.

@@ -18,8 +18,9 @@ type Options struct {
 	// its contexts. If both are empty, it is the cluster of $KUBECONFIG, else the
 	// one the program runs in, else the current one of ~/.kube/config.
 	Kubeconfig, Context string
-	// Namespaces are those whose objects are handled; all if there is none.
-	// Objects that live in no namespace are handled in any case.
+	// Namespaces are those whose objects are handled, and in which their handlers
+	// may write; all if there is none. Objects that live in no namespace are handled
+	// in any case, and their handlers may write everywhere.
 	Namespaces []string
 	// Namespace is the program's own, for the lease of the leader and the like; the
 	// pod's, or "default", if empty.
@@ -76,7 +77,7 @@ const stopTime = 10 * time.Second
 // it could not start: all that is wrong with the app, or with the way to the
 // cluster.
 func (a *App) Run(ctx context.Context, o Options) error {
-	a.log = o.Log
+	a.log, a.running = o.Log, true
 	if err := a.prepare(o); err != nil {
 		return err
 	}

@@ -38,7 +38,10 @@ func TestRules(t *testing.T) {
 	pods := object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true}
 	secrets := object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
 	sets := object.Resource{Group: "apps", Version: "v1", Plural: "statefulsets", Kind: "StatefulSet", Namespaced: true, Status: true}
-	reacting := func(p react.Program) *compile.Compiled { return &compile.Compiled{Reactions: []react.Program{p}} }
+	reacting := func(p react.Program) *compile.Compiled {
+		p.Handlers = []react.Handler{{}}
+		return &compile.Compiled{Reactions: []react.Program{p}}
+	}
 	definition := []byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: rates.example.org}\n")
 	for name, c := range map[string]struct {
 		compiled []*compile.Compiled
@@ -116,9 +119,9 @@ func TestGrantsAreForNamespaces(t *testing.T) {
 	pods := object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
 	nodes := object.Resource{Version: "v1", Plural: "nodes", Kind: "Node"}
 	all := []*compile.Compiled{
-		{Reactions: []react.Program{{Resource: maps, Namespaces: []string{"b", "a"}, Writes: []react.Write{{Resource: pods, Delete: true, Namespace: "a"}}}}},
-		{Reactions: []react.Program{{Resource: nodes}}},
-		{Reactions: []react.Program{{Resource: pods}}},
+		{Reactions: []react.Program{{Handlers: []react.Handler{{}}, Resource: maps, Namespaces: []string{"b", "a"}, Writes: []react.Write{{Resource: pods, Delete: true, Namespace: "a"}}}}},
+		{Reactions: []react.Program{{Handlers: []react.Handler{{}}, Resource: nodes}}},
+		{Reactions: []react.Program{{Handlers: []react.Handler{{}}, Resource: pods}}},
 	}
 	grants, err := Grants(all, Options{Namespace: "home", LeaderElection: LeaderElection{Enabled: true, Name: "own"}})
 	if err != nil {

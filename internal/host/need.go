@@ -134,7 +134,11 @@ func needsOfReaction(p *react.Program) []need {
 
 // needsBeside are those of the handled objects and of what they own.
 func needsBeside(p *react.Program) []need {
-	all := verbs(p.Resource, "get", "list", "watch", "patch")
+	all := verbs(p.Resource, "get", "list", "watch")
+	if len(p.Handlers) == 0 {
+		return all // Somebody wants to know of them.
+	}
+	all = append(all, verbs(p.Resource, "patch")...)
 	if p.Resource.Status {
 		all = append(all, need{resource: p.Resource, subresource: "status", verb: "patch"})
 	}

@@ -67,21 +67,23 @@ func TestNeedsOfHandlers(t *testing.T) {
 	pods := object.Resource{Version: "v1", Plural: "pods", Namespaced: true}
 	nodes := object.Resource{Version: "v1", Plural: "nodes"}
 	const plain = "get configmaps, list configmaps, watch configmaps, patch configmaps"
+	some := []react.Handler{{On: []hook.Reason{hook.ReasonCreate}}}
 	for name, c := range map[string]struct {
 		program react.Program
 		want    string
 	}{
-		"plain":    {react.Program{Resource: maps}, plain},
-		"status":   {react.Program{Resource: shops}, "get shops, list shops, watch shops, patch shops, patch shops/status"},
-		"owning":   {react.Program{Resource: nodes, Owns: []object.Resource{maps}}, plain + ", create configmaps, delete configmaps, get nodes, list nodes, watch nodes, patch nodes"},
-		"applying": {react.Program{Resource: maps, Writes: []react.Write{{Resource: shops, Apply: true}}}, plain + ", create shops, patch shops"},
-		"deleting": {react.Program{Resource: maps, Writes: []react.Write{{Resource: shops, Delete: true}}}, plain + ", get shops, list shops, delete shops"},
-		"evicting": {react.Program{Resource: maps, Writes: []react.Write{{Resource: pods, Delete: true}}}, plain + ", get pods, list pods, delete pods, create pods/eviction"},
-		"in a place": {react.Program{Resource: maps, Writes: []react.Write{{Resource: shops, Apply: true, Namespace: "b"}, {Resource: nodes, Apply: true, Namespace: "b"}}},
+		"plain":    {react.Program{Handlers: some, Resource: maps}, plain},
+		"status":   {react.Program{Handlers: some, Resource: shops}, "get shops, list shops, watch shops, patch shops, patch shops/status"},
+		"owning":   {react.Program{Handlers: some, Resource: nodes, Owns: []object.Resource{maps}}, plain + ", create configmaps, delete configmaps, get nodes, list nodes, watch nodes, patch nodes"},
+		"applying": {react.Program{Handlers: some, Resource: maps, Writes: []react.Write{{Resource: shops, Apply: true}}}, plain + ", create shops, patch shops"},
+		"deleting": {react.Program{Handlers: some, Resource: maps, Writes: []react.Write{{Resource: shops, Delete: true}}}, plain + ", get shops, list shops, delete shops"},
+		"evicting": {react.Program{Handlers: some, Resource: maps, Writes: []react.Write{{Resource: pods, Delete: true}}}, plain + ", get pods, list pods, delete pods, create pods/eviction"},
+		"in a place": {react.Program{Handlers: some, Resource: maps, Writes: []react.Write{{Resource: shops, Apply: true, Namespace: "b"}, {Resource: nodes, Apply: true, Namespace: "b"}}},
 			plain + ", create shops in b, patch shops in b, create nodes, patch nodes"},
-		"limited": {react.Program{Resource: maps, Namespaces: []string{"a", "b"}},
+		"limited": {react.Program{Handlers: some, Resource: maps, Namespaces: []string{"a", "b"}},
 			"get configmaps in a, list configmaps in a, watch configmaps in a, patch configmaps in a, get configmaps in b, list configmaps in b, watch configmaps in b, patch configmaps in b"},
-		"not in any":                 {react.Program{Resource: nodes, Namespaces: []string{"a"}}, "get nodes, list nodes, watch nodes, patch nodes"},
+		"not in any":                 {react.Program{Handlers: some, Resource: nodes, Namespaces: []string{"a"}}, "get nodes, list nodes, watch nodes, patch nodes"},
+		"looking on":                 {react.Program{Resource: maps}, "get configmaps, list configmaps, watch configmaps"},
 		"finalizing, with an object": {react.Program{Resource: maps, Handlers: []react.Handler{{On: []hook.Reason{hook.ReasonDelete}}}}, plain + ", patch controllers"},
 		"optional, with an object":   {react.Program{Resource: maps, Handlers: []react.Handler{{On: []hook.Reason{hook.ReasonDelete}, Optional: true}}}, plain},
 	} {

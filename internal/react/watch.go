@@ -12,28 +12,35 @@ import (
 // watch starts the watches of the controller: handled objects first, so that
 // owned ones find theirs.
 func (c *Controller) watch() {
-	for _, namespace := range c.namespaces(c.program.Resource) {
-		selection := store.Selection{
-			Resource: c.program.Resource, Namespace: namespace, Labels: c.program.narrowed(), Fields: c.program.Fields,
-		}
+	for _, selection := range c.program.Selections() {
 		c.objects = append(c.objects, c.tools.Store.Watch(selection, c.objectChanged))
 	}
 	for _, resource := range c.program.Owns {
 		owned := kind{resource: resource}
-		for _, namespace := range c.namespaces(resource) {
+		for _, namespace := range c.program.namespaces(resource) {
 			owned.views = append(owned.views, c.tools.Store.Watch(store.Selection{Resource: resource, Namespace: namespace}, c.ownedChanged))
 		}
 		c.owned = append(c.owned, owned)
 	}
 }
 
+// Selections are what is watched of the handled kind. Who watches the same shares
+// the watch.
+func (p *Program) Selections() []store.Selection {
+	var all []store.Selection
+	for _, namespace := range p.namespaces(p.Resource) {
+		all = append(all, store.Selection{Resource: p.Resource, Namespace: namespace, Labels: p.narrowed(), Fields: p.Fields})
+	}
+	return all
+}
+
 // namespaces are those to watch a kind in, "" for all: what a namespaced object
 // owns lives beside it.
-func (c *Controller) namespaces(resource object.Resource) []string {
-	if len(c.program.Namespaces) == 0 || !c.program.Resource.Namespaced || !resource.Namespaced {
+func (p *Program) namespaces(resource object.Resource) []string {
+	if len(p.Namespaces) == 0 || !p.Resource.Namespaced || !resource.Namespaced {
 		return []string{""}
 	}
-	return c.program.Namespaces
+	return p.Namespaces
 }
 
 // objectChanged queues an object that appeared or that somebody edited.

@@ -1,0 +1,126 @@
+package setpoint
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/store"
+)
+
+// Index finds objects of type T by keys that are made of them: of pods by the
+// names of the Secrets that they mount, say. It is kept in memory, follows every
+// change, and is complete before any handler of the app is called. It is safe for
+// concurrent use.
+type Index[T any, K comparable] struct {
+	keys func(o *T) []K
+
+	mu sync.RWMutex
+	// shelves are filled by one watch each: one, but while a controller is made
+	// anew.
+	shelves []*shelf[K]
+}
+
+// NewIndex begins an index over the objects of a kind, those that its options
+// select. Keys must depend on nothing but the object and be quick; an object may
+// have none. A kind may have an index and no handlers.
+func NewIndex[T any, K comparable](of *Handlers[T], keys func(o *T) []K) *Index[T, K] {
+	i := &Index[T, K]{keys: keys}
+	if keys == nil {
+		of.c.app.problem("NewIndex: the function is nil")
+	}
+	of.indexes = append(of.indexes, i)
+	return i
+}
+
+// Get finds the objects that have a key, sorted by namespace and name. They are
+// the caller's own.
+func (i *Index[T, K]) Get(key K) []*T {
+	var all []*T
+	for _, o := range i.find(key) {
+		if one, err := decodeObject[T](o); err == nil { // Else it has no keys.
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+func (i *Index[T, K]) find(key K) []*object.Object {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	if len(i.shelves) == 0 {
+		return nil
+	}
+	var found []*object.Object
+	for _, o := range i.shelves[0].objects[key] {
+		found = append(found, o)
+	}
+	slices.SortFunc(found, func(a, b *object.Object) int {
+		return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
+	})
+	return found
+}
+
+// shelf is where the objects of one watch stand.
+type shelf[K comparable] struct {
+	objects map[K]map[place]*object.Object
+	keys    map[place][]K
+}
+
+// place is whose entry it is.
+type place struct{ namespace, name string }
+
+func placeOf(o *object.Object) place { return place{o.Namespace(), o.Name()} }
+
+// open begins a shelf. What it returns is told of changes, and ends it.
+func (i *Index[T, K]) open() (changed func(store.Event), closed func()) {
+	s := &shelf[K]{objects: map[K]map[place]*object.Object{}, keys: map[place][]K{}}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.shelves = append(i.shelves, s)
+	return func(e store.Event) { i.change(s, e) }, func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.shelves = slices.DeleteFunc(i.shelves, func(one *shelf[K]) bool { return one == s })
+	}
+}
+
+func (i *Index[T, K]) change(s *shelf[K], e store.Event) {
+	var keys []K
+	if o, err := decodeObject[T](e.New); o != nil && err == nil {
+		keys = i.keys(o)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if e.Old != nil {
+		s.remove(placeOf(e.Old))
+	}
+	if e.New != nil {
+		s.put(e.New, keys)
+	}
+}
+
+func (s *shelf[K]) remove(at place) {
+	for _, key := range s.keys[at] {
+		delete(s.objects[key], at)
+		if len(s.objects[key]) == 0 {
+			delete(s.objects, key)
+		}
+	}
+	delete(s.keys, at)
+}
+
+func (s *shelf[K]) put(o *object.Object, keys []K) {
+	at := placeOf(o)
+	s.remove(at)
+	for _, key := range keys {
+		if s.objects[key] == nil {
+			s.objects[key] = map[place]*object.Object{}
+		}
+		s.objects[key][at] = o
+	}
+	if len(keys) > 0 {
+		s.keys[at] = keys
+	}
+}

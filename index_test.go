@@ -1,0 +1,118 @@
+package setpoint
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/store"
+)
+
+// pod is one that mounts Secrets.
+func pod(t *testing.T, name string, secrets ...string) *object.Object {
+	t.Helper()
+	text := ""
+	for i, secret := range secrets {
+		if i > 0 {
+			text += ","
+		}
+		text += fmt.Sprintf(`{"name":"v%d","secret":{"secretName":%q}}`, i, secret)
+	}
+	o, err := object.Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"namespace":"shop"},"spec":{"volumes":[%s]}}`, name, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func secretsOf(p *corev1.Pod) []string {
+	var all []string
+	for _, v := range p.Spec.Volumes {
+		all = append(all, v.Secret.SecretName)
+	}
+	return all
+}
+
+func TestIndexFollows(t *testing.T) {
+	index := NewIndex(For[corev1.Pod](New("app")), secretsOf)
+	changed, closed := index.open()
+	has := func(secret string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, p := range index.Get(secret) {
+			got = append(got, p.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", secret, got, want)
+		}
+	}
+	has("a")
+	changed(store.Event{New: pod(t, "two", "a", "b")})
+	changed(store.Event{New: pod(t, "one", "a")})
+	has("a", "one", "two")
+	has("b", "two")
+	changed(store.Event{Old: pod(t, "two", "a", "b"), New: pod(t, "two", "c")})
+	has("a", "one")
+	has("b")
+	has("c", "two")
+	changed(store.Event{Old: pod(t, "one", "a")})
+	has("a")
+
+	// A controller that is made anew has watches of its own: the first count
+	// until they end.
+	again, _ := index.open()
+	again(store.Event{New: pod(t, "three", "a")})
+	has("a")
+	closed()
+	has("a", "three")
+	has("c")
+}
+
+func TestMemoriesForget(t *testing.T) {
+	m := newMemories()
+	count := func() int {
+		n, ok := m.recall("1", nil, func() any { return new(int) }).(*int)
+		if !ok {
+			t.Fatal("not an int")
+		}
+		*n++
+		return *n
+	}
+	parse := func(uid string) *object.Object {
+		o, err := object.Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","uid":%q}}`, uid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	count()
+	m.changed(store.Event{New: parse("1")})
+	m.changed(store.Event{Old: parse("1"), New: parse("1")})
+	if n := count(); n != 2 {
+		t.Errorf("got %d, want 2: it was forgotten while it is there", n)
+	}
+	m.changed(store.Event{Old: parse("1"), New: parse("2")})
+	if n := count(); n != 1 {
+		t.Errorf("got %d, want 1: another object of the name took its place", n)
+	}
+	m.changed(store.Event{Old: parse("1")})
+	if n := count(); n != 1 {
+		t.Errorf("got %d, want 1: it is gone", n)
+	}
+}
+
+func TestHandlersWaitForIndexes(t *testing.T) {
+	app := New("app")
+	NewIndex(For[corev1.Pod](app), secretsOf)
+	if err := app.filled(context.Background()); err != nil {
+		t.Errorf("called by hand: %v", err)
+	}
+	app.running = true
+	if err := app.filled(context.Background()); err == nil {
+		t.Error("nothing is watched yet, and it is filled")
+	}
+}

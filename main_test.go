@@ -1,0 +1,142 @@
+package setpoint
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// without has a program find no cluster.
+func without(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"KUBECONFIG", "KUBERNETES_SERVICE_HOST", "POD_NAMESPACE"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("HOME", t.TempDir())
+}
+
+func TestCommandLine(t *testing.T) {
+	without(t)
+	for name, c := range map[string]struct {
+		args             []string
+		code             int
+		stdout, stderr   string
+		handlers, starts bool
+	}{
+		"help":              {[]string{"--help"}, 0, "--leader-elect", "", true, false},
+		"help of rbac":      {[]string{"rbac", "-h"}, 0, "-service-account", "", true, false},
+		"the command help":  {[]string{"help"}, 0, "Exit codes: 0 done, 1 failed, 2 wrong usage.", "", true, false},
+		"a strange command": {[]string{"walk"}, 2, "", `error: there is no command "walk"`, true, false},
+		"a strange flag":    {[]string{"--walk"}, 2, "", "error: flag provided but not defined: -walk", true, false},
+		"a strange word":    {[]string{"run", "fast"}, 2, "", `error: "fast" is not understood`, true, false},
+		"a wrong value":     {[]string{"--workers=0"}, 2, "", "--workers must be at least 1", true, false},
+		"a wrong level":     {[]string{"--log-level=loud"}, 2, "", `not "loud"`, true, false},
+		"a wrong format":    {[]string{"--log-format=xml"}, 2, "", `not "xml"`, true, false},
+		"a wrong election":  {[]string{"--leader-elect=maybe"}, 2, "", "must be auto, true or false", true, false},
+		"no cluster":        {nil, 1, "", "there is no cluster to run in: name one with a kubeconfig", true, false},
+		"no such file":      {[]string{"--kubeconfig=none"}, 1, "", "read kubeconfig", true, false},
+		"no handlers":       {nil, 1, "", "app/configmap: has no handler and no index", false, false},
+		"rbac":              {[]string{"rbac", "--namespace=home", "--service-account=me"}, 0, "kind: ClusterRoleBinding", "", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := New("app")
+			maps := For[corev1.ConfigMap](app)
+			if c.handlers {
+				maps.OnCreate(tend)
+			}
+			var stdout, stderr bytes.Buffer
+			if code := app.main(t.Context(), c.args, &stdout, &stderr); code != c.code {
+				t.Errorf("ends with %d, want %d", code, c.code)
+			}
+			for _, one := range []struct{ name, got, want string }{{"stdout", stdout.String(), c.stdout}, {"stderr", stderr.String(), c.stderr}} {
+				if one.want == "" && one.got != "" || !strings.Contains(one.got, strings.Replace(one.want, "--leader", "-leader", 1)) {
+					t.Errorf("%s: got %q, want %q", one.name, one.got, one.want)
+				}
+			}
+		})
+	}
+}
+
+func TestFlagsBecomeOptions(t *testing.T) {
+	without(t)
+	var f runFlags
+	args := strings.Fields("--namespaces=a,b --namespace=home --leader-elect --leader-elect-resource-name=x --workers=4 --kube-api-qps=5 --address= --log-level=debug")
+	if err := f.parse(New("app"), args, nil); err != nil {
+		t.Fatal(err)
+	}
+	o, err := f.options(&bytes.Buffer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Join(o.Namespaces, "+") != "a+b" || o.Namespace != "home" || !o.LeaderElection.Enabled || o.LeaderElection.Name != "x" ||
+		o.Workers != 4 || o.ClientQPS != 5 || o.Address != "" || !o.Log.Enabled(t.Context(), -4) {
+		t.Errorf("got %+v", o)
+	}
+}
+
+func TestRBACIsWhatIsNeeded(t *testing.T) {
+	app := New("app")
+	maps := For[corev1.ConfigMap](app)
+	maps.OnCreate(tend)
+	maps.Deletes(&corev1.Pod{})
+	pods := For[corev1.Pod](app)
+	NewIndex(pods, secretsOf)
+	text, err := app.RBAC(t.Context(), "me", Options{Namespace: "home", Namespaces: []string{"a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `kind: Role
+metadata:
+  name: app
+  namespace: a
+rules:
+- apiGroups:
+  - ""
+  resources:
+  - configmaps
+  verbs:
+  - get
+  - list
+  - watch
+  - patch
+- apiGroups:
+  - ""
+  resources:
+  - events
+  verbs:
+  - create
+  - patch
+- apiGroups:
+  - ""
+  resources:
+  - pods
+  verbs:
+  - get
+  - list
+  - watch
+`
+	if !strings.Contains(string(text), want) {
+		t.Errorf("got\n%s\nwant in it\n%s", text, want)
+	}
+}
+
+func TestStartAndStop(t *testing.T) {
+	app := New("app")
+	var done []string
+	app.OnStart(func(context.Context) error { done = append(done, "start"); return nil })
+	app.OnStop(func(ctx context.Context) error { done = append(done, "stop"); return ctx.Err() })
+	ctx, cancel := context.WithCancel(t.Context())
+	err := app.between(ctx, func() error { done = append(done, "work"); cancel(); return nil })
+	if got := strings.Join(done, " "); got != "start work stop" || err != nil {
+		t.Errorf("got %s, %v", got, err)
+	}
+	broken := errors.New("broken")
+	app.OnStart(func(context.Context) error { return broken })
+	if err := app.between(t.Context(), func() error { t.Error("works"); return nil }); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}

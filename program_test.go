@@ -1,0 +1,153 @@
+package setpoint
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/react"
+)
+
+func tend(context.Context, *Call[corev1.ConfigMap]) error { return nil }
+
+func watchOver(context.Context, *Call[corev1.ConfigMap]) error { return nil }
+
+// react of an app is its first controller's program.
+func reaction(t *testing.T, app *App) react.Program {
+	t.Helper()
+	if err := app.prepare(Options{Namespaces: []string{"a", "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := app.compiled(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled[0].Reactions[0]
+}
+
+func TestHandlersBecomeAProgram(t *testing.T) {
+	app := New("app")
+	maps := For[corev1.ConfigMap](app, Labels("app=web"), FieldSelector("metadata.name=a"), Workers(3), Namespaces("b", "c"))
+	maps.Owns(&corev1.Secret{})
+	maps.Applies(&corev1.Pod{}, &corev1.Service{})
+	maps.Deletes(&corev1.Pod{})
+	maps.OnCreate(tend, Retries(0), Within(time.Hour), Timeout(time.Minute), Backoff(time.Second, time.Hour))
+	maps.OnField(`metadata.labels["a.b/c"]`, tend)
+	maps.OnDrift(tend)
+	maps.Every(time.Hour, tend, Idle(time.Minute), Jitter(time.Second))
+	maps.Daemon(watchOver)
+
+	core := func(plural, kind string) object.Resource {
+		return object.Resource{Version: "v1", Plural: plural, Kind: kind, Namespaced: true}
+	}
+	pods, services := core("pods", "Pod"), core("services", "Service")
+	pods.Status, services.Status = true, true
+	want := react.Program{
+		Name: "app/configmap", Resource: core("configmaps", "ConfigMap"), Labels: "app=web", Fields: "metadata.name=a",
+		Namespaces: []string{"b"}, Workers: 3,
+		Owns:   []object.Resource{core("secrets", "Secret")},
+		Writes: []react.Write{{Resource: pods, Apply: true, Delete: true, Namespace: "b"}, {Resource: services, Apply: true, Namespace: "b"}},
+		Record: "setpoint.dev/handled-by-app", Finalizer: "setpoint.dev/app", Manager: "setpoint-app-configmap",
+		Handlers: []react.Handler{{
+			Name: "tend", On: []hook.Reason{Create, Update, Drift}, Fields: [][]string{{"metadata", "labels", "a.b/c"}},
+			Retries: -1, Within: time.Hour, Timeout: time.Minute, Backoff: time.Second, MaxBackoff: time.Hour,
+			Every: time.Hour, Idle: time.Minute, Jitter: time.Second,
+		}, {Name: "watchOver"}},
+	}
+	got := reaction(t, app)
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(react.Handler{}, "Do", "Daemon", "When")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got.Handlers[0].Do == nil || got.Handlers[0].Daemon != nil || got.Handlers[1].Do != nil || got.Handlers[1].Daemon == nil {
+		t.Error("the functions are not where they should be")
+	}
+}
+
+func TestFunctionsBecomeAProgram(t *testing.T) {
+	app := New("app")
+	maps := Compose[corev1.ConfigMap](app, Name("web"), Labels("app=web"))
+	maps.Owns(&corev1.Secret{})
+	maps.Owns(&corev1.Pod{}, Method(RollingRecreate), MaxUnavailable(2), WellWhen("Ready", "True"))
+	maps.Sync(func(context.Context, *Family[corev1.ConfigMap]) error { return nil })
+	maps.Resync(time.Hour)
+	maps.SyncOnStatusChange()
+	if err := app.prepare(Options{}); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := app.compiled(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := compiled[0].Programs[0]
+	if got.Name != "app/web" || got.Finalizer != "setpoint.dev/app-web" || got.Manager != "setpoint-app-web" ||
+		got.Resync != time.Hour || !got.StatusWakes || got.Finalize != nil || got.Selections[0].String() != "labels app=web" {
+		t.Errorf("got %+v", got)
+	}
+	for i, want := range []plan.Rule{
+		{Method: plan.InPlace, Strategy: plan.ServerSide},
+		{Method: plan.RollingRecreate, Strategy: plan.ServerSide, MaxUnavailable: 2, Checks: []plan.Check{{Type: "Ready", Status: "True"}}},
+	} {
+		if diff := cmp.Diff(want, got.Children[i], cmpopts.IgnoreFields(plan.Rule{}, "Resource")); diff != "" {
+			t.Errorf("rule %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+func TestFilters(t *testing.T) {
+	parse := func(text string) *object.Object {
+		if text == "" {
+			return nil
+		}
+		o, err := object.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	const now = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"app":"web"},"annotations":{"mode":"on, now"}},` +
+		`"data":{"size":"3","none":null},"count":{"of":3,"list":[1,2]}}`
+	const before = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"size":"2"},"count":{"of":3}}`
+	bigger := When(func(old, now *corev1.ConfigMap) bool { return old == nil || now.Data["size"] > old.Data["size"] })
+	for name, c := range map[string]struct {
+		option   HandlerOption
+		old, now string
+		want     bool
+	}{
+		"labels":             {Labels("app=web"), "", now, true},
+		"other labels":       {Labels("app!=web"), "", now, false},
+		"an annotation":      {Annotations("mode"), "", now, true},
+		"no annotation":      {Annotations("!mode"), "", now, false},
+		"no annotations":     {Annotations("mode"), "", before, false},
+		"a value":            {FieldIs("data.size", "3"), "", now, true},
+		"another value":      {FieldIs("data.size", 3), "", now, false},
+		"a number":           {FieldIs("count.of", 3), "", now, true},
+		"a list":             {FieldIs("count.list", []int{1, 2}), "", now, true},
+		"no value":           {FieldIs("data.none", nil), "", now, true},
+		"present":            {FieldPresent("data.size"), "", now, true},
+		"null is not":        {FieldPresent("data.none"), "", now, false},
+		"absent":             {FieldAbsent("data.none"), "", now, true},
+		"not absent":         {FieldAbsent("data"), "", now, false},
+		"changed":            {FieldChanged("data.size"), before, now, true},
+		"not changed":        {FieldChanged("count.of"), before, now, false},
+		"changed from what":  {FieldChanged("count.of"), "", now, true},
+		"a function":         {bigger, before, now, true},
+		"a function says no": {bigger, now, before, false},
+		"nothing before":     {bigger, "", before, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := New("app")
+			maps := For[corev1.ConfigMap](app)
+			maps.OnCreate(tend, c.option, FieldPresent("metadata.name"))
+			if got := reaction(t, app).Handlers[0].When(parse(c.old), parse(c.now)); got != c.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
