@@ -22,25 +22,19 @@ func without(t *testing.T) {
 func TestCommandLine(t *testing.T) {
 	without(t)
 	for name, c := range map[string]struct {
-		args             []string
-		code             int
-		stdout, stderr   string
-		handlers, starts bool
+		args           []string
+		code           int
+		stdout, stderr string
+		handlers       bool
 	}{
-		"help":              {[]string{"--help"}, 0, "--leader-elect", "", true, false},
-		"help of rbac":      {[]string{"rbac", "-h"}, 0, "-service-account", "", true, false},
-		"the command help":  {[]string{"help"}, 0, "Exit codes: 0 done, 1 failed, 2 wrong usage.", "", true, false},
-		"a strange command": {[]string{"walk"}, 2, "", `error: there is no command "walk"`, true, false},
-		"a strange flag":    {[]string{"--walk"}, 2, "", "error: flag provided but not defined: -walk", true, false},
-		"a strange word":    {[]string{"run", "fast"}, 2, "", `error: "fast" is not understood`, true, false},
-		"a wrong value":     {[]string{"--workers=0"}, 2, "", "--workers must be at least 1", true, false},
-		"a wrong level":     {[]string{"--log-level=loud"}, 2, "", `not "loud"`, true, false},
-		"a wrong format":    {[]string{"--log-format=xml"}, 2, "", `not "xml"`, true, false},
-		"a wrong election":  {[]string{"--leader-elect=maybe"}, 2, "", "must be auto, true or false", true, false},
-		"no cluster":        {nil, 1, "", "there is no cluster to run in: name one with a kubeconfig", true, false},
-		"no such file":      {[]string{"--kubeconfig=none"}, 1, "", "read kubeconfig", true, false},
-		"no handlers":       {nil, 1, "", "app/configmap: has no handler and no index", false, false},
-		"rbac":              {[]string{"rbac", "--namespace=home", "--service-account=me"}, 0, "kind: ClusterRoleBinding", "", true, false},
+		"help":             {[]string{"--help"}, 0, "--leader-elect", "", true},
+		"help of rbac":     {[]string{"rbac", "-h"}, 0, "-service-account", "", true},
+		"the command help": {[]string{"help"}, 0, "Exit codes: 0 done, 1 failed, 2 wrong usage.", "", true},
+		"a wrong format":   {[]string{"--log-format=xml"}, 2, "", `not "xml"`, true},
+		"no cluster":       {nil, 1, "", "there is no cluster to run in: name one with a kubeconfig", true},
+		"no such file":     {[]string{"--kubeconfig=none"}, 1, "", "read kubeconfig", true},
+		"no handlers":      {nil, 1, "", "app/configmap: has no handler and no index", false},
+		"rbac":             {[]string{"rbac", "--namespace=home", "--service-account=me"}, 0, "kind: ClusterRoleBinding", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := New("app")
@@ -49,7 +43,7 @@ func TestCommandLine(t *testing.T) {
 				maps.OnCreate(tend)
 			}
 			var stdout, stderr bytes.Buffer
-			if code := app.main(t.Context(), c.args, &stdout, &stderr); code != c.code {
+			if code := commanded(t, app, c.args, &stdout, &stderr); code != c.code {
 				t.Errorf("ends with %d, want %d", code, c.code)
 			}
 			for _, one := range []struct{ name, got, want string }{{"stdout", stdout.String(), c.stdout}, {"stderr", stderr.String(), c.stderr}} {
@@ -59,6 +53,16 @@ func TestCommandLine(t *testing.T) {
 			}
 		})
 	}
+}
+
+// commanded is what the command line does, and ends with.
+func commanded(t *testing.T, app *App, args []string, stdout, stderr *bytes.Buffer) int {
+	t.Helper()
+	do, err := app.read(args, stdout)
+	if err == nil {
+		err = do(t.Context(), stdout, stderr)
+	}
+	return exitCode(err, stderr)
 }
 
 func TestFlagsBecomeOptions(t *testing.T) {
