@@ -213,7 +213,8 @@ type Handler struct {
 	// +kubebuilder:default={}
 	Backoff Backoff `json:"backoff,omitzero"`
 
-	// optional lets an object go that is being deleted, although the handler failed for good.
+	// optional lets an object go that is being deleted, without waiting for the handler. It is told of it
+	// once, maybe when the object is gone already.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 
@@ -224,7 +225,7 @@ type Handler struct {
 
 // HandlerReason is what a handler can be told: create of every object, once; update when a watched field
 // is another than the handler last dealt with; delete when an object is to be deleted, which waits for it;
-// resume of every object once after a start; event of every change, without a second try; drift when
+// resume of every object that was dealt with before, once after a start; event of every change, without a second try; drift when
 // somebody else changes or deletes what an object owns.
 //
 // +kubebuilder:validation:Enum=create;update;delete;resume;event;drift
