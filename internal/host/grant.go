@@ -130,7 +130,9 @@ func eventNeeds(c *compile.Compiled) []need {
 		at(c.Programs[i].Parent, "")
 	}
 	for i := range c.Reactions {
-		at(c.Reactions[i].Resource, spaces(&c.Reactions[i])...)
+		if p := &c.Reactions[i]; len(p.Handlers) > 0 {
+			at(p.Resource, spaces(p)...)
+		}
 	}
 	return all
 }

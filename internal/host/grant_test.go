@@ -72,6 +72,10 @@ example.org rates/status: patch`},
 			want: `
 - configmaps,secrets: get list watch patch
 - events: create patch`},
+		"what is only looked on at": {
+			compiled: []*compile.Compiled{{Reactions: []react.Program{{Resource: maps}}}},
+			want: `
+- configmaps: get list watch`},
 		"what is read beside": {
 			compiled: []*compile.Compiled{{Programs: []engine.Program{{Parent: maps}}, Reads: []object.Resource{secrets, maps, rates}}},
 			want: `
