@@ -3,7 +3,9 @@ package apply
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -11,18 +13,20 @@ import (
 // Patch merges a JSON merge patch into the object of that name. A UID or a
 // resource version in the patch has to be the object's: else it is a Conflict.
 func (w *Writer) Patch(ctx context.Context, resource object.Resource, o *object.Object, patch []byte) (*object.Object, error) {
-	return w.merge(ctx, resource, "patch", resource.Path(o.Namespace(), o.Name()), patch)
+	return w.send(ctx, resource, "patch", w.merging(resource.Path(o.Namespace(), o.Name()), patch))
 }
 
-// PatchStatus is Patch for the status of a kind that has it as a subresource.
+// PatchStatus is Patch for the status of a kind that has it as a subresource. As
+// with UpdateStatus, nobody looks for fields that the schema does not have.
 func (w *Writer) PatchStatus(ctx context.Context, resource object.Resource, o *object.Object, patch []byte) (*object.Object, error) {
-	return w.merge(ctx, resource, "patch_status", resource.Path(o.Namespace(), o.Name())+"/status", patch)
+	request := w.merging(resource.Path(o.Namespace(), o.Name())+"/status", patch)
+	return w.send(ctx, resource, "patch_status", request.Param("fieldValidation", metav1.FieldValidationIgnore))
 }
 
-func (w *Writer) merge(ctx context.Context, resource object.Resource, verb, path string, patch []byte) (*object.Object, error) {
-	request := w.writing(w.client.Patch(types.MergePatchType), "").
+// merging is a request to merge a patch into what is at a path.
+func (w *Writer) merging(path string, patch []byte) *rest.Request {
+	return w.writing(w.client.Patch(types.MergePatchType), "").
 		SetHeader("Content-Type", string(types.MergePatchType)).AbsPath(path).Body(patch)
-	return w.send(ctx, resource, verb, request)
 }
 
 // Apply has the server bring an object in line by server-side apply, whoever had

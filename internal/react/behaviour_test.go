@@ -402,3 +402,35 @@ func TestTerminatingNamespace(t *testing.T) {
 	eventually(t, "gone", func() bool { return s.get(rates, "eur") == nil })
 	st.expect(t, "d delete eur")
 }
+
+// Who copies an object copies its annotations. To the handlers, the copy is new.
+func TestACopyIsNew(t *testing.T) {
+	s, e := newServer(t), newEar()
+	st := e.play(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	eventually(t, "recorded", func() bool { return recordIn(s.get(rates, "eur"))["h"].Seen != "" })
+	annotations := text(field(s.get(rates, "eur"), "metadata", "annotations"))
+	s.create(rates, "copy", `{"metadata":{"annotations":`+annotations+`},"spec":{"n":1}}`)
+	st.expect(t, "h create eur", "h create copy")
+}
+
+// An object that the API server selects no more is not gone; it is let go.
+func TestLeavingTheSelection(t *testing.T) {
+	told := []hook.Reason{hook.ReasonEvent, hook.ReasonDelete}
+	for name, optional := range map[string]bool{"held": false, "free": true} {
+		t.Run(name, func(t *testing.T) {
+			s, e := newServer(t), newEar()
+			p := program(Handler{Name: "h", On: told, Optional: optional, Do: e})
+			p.Fields = "spec.mode=on"
+			st := e.play(t, s, p)
+			s.create(rates, "eur", `{"spec":{"mode":"on"}}`)
+			st.expect(t, "h event eur")
+			if held := strings.Contains(text(s.get(rates, "eur")), finalizer); held == optional {
+				t.Errorf("held is %v", held)
+			}
+			s.edit(rates, "eur", `{"spec":{"mode":"off"}}`)
+			eventually(t, "let go", func() bool { return !strings.Contains(text(s.get(rates, "eur")), finalizer) })
+			st.expect(t, "h event eur")
+		})
+	}
+}

@@ -21,7 +21,7 @@ type Controller struct {
 	memories *memories
 	news     *news
 	// objects are the watches of the handled objects, one for each namespace.
-	objects []*store.View
+	objects kind
 	// owned are the watches of the owned ones.
 	owned []kind
 	// opened is closed once objects and owned are set: handlers of events run on
@@ -34,8 +34,9 @@ type Controller struct {
 
 // kind is one kind of owned objects and the watches of them.
 type kind struct {
-	resource object.Resource
-	views    []*store.View
+	resource   object.Resource
+	namespaces []string
+	views      []*store.View
 }
 
 // New makes a controller and starts its watches. Close stops them.
@@ -83,7 +84,7 @@ func (c *Controller) Run(ctx context.Context) {
 func (c *Controller) begin() {
 	c.memories.clear()
 	c.news.resume()
-	for _, view := range c.objects {
+	for _, view := range c.objects.views {
 		for o := range view.All() {
 			if c.program.stanceOn(o) != indifferent {
 				c.hear(store.Event{New: o})
@@ -121,7 +122,7 @@ func (c *Controller) work(ctx context.Context) {
 // SyncAll looks at every object for a cause. What handlers gave up is tried again
 // where the handlers are others now.
 func (c *Controller) SyncAll(cause queue.CauseKind) {
-	for _, view := range c.objects {
+	for _, view := range c.objects.views {
 		for o := range view.All() {
 			if c.program.stanceOn(o) != indifferent {
 				c.queue.Add(keyOf(o), queue.Cause{Kind: cause})
@@ -149,19 +150,22 @@ func (c *Controller) Close() {
 
 // watched is one watch of the controller.
 type watched struct {
-	resource object.Resource
-	view     *store.View
+	resource  object.Resource
+	namespace string
+	view      *store.View
+}
+
+// brings says whether the watch is one that brings an object.
+func (w *watched) brings(resource object.Resource, o *object.Object) bool {
+	return w.resource == resource && (w.namespace == "" || w.namespace == o.Namespace())
 }
 
 // watches are all watches of the controller, those of the handled objects first.
 func (c *Controller) watches() []watched {
 	var all []watched
-	for _, view := range c.objects {
-		all = append(all, watched{c.program.Resource, view})
-	}
-	for _, kind := range c.owned {
-		for _, view := range kind.views {
-			all = append(all, watched{kind.resource, view})
+	for _, kind := range append([]kind{c.objects}, c.owned...) {
+		for i, view := range kind.views {
+			all = append(all, watched{kind.resource, kind.namespaces[i], view})
 		}
 	}
 	return all
@@ -178,7 +182,7 @@ func (c *Controller) synced() bool {
 
 func (c *Controller) countObjects() int {
 	n := 0
-	for _, view := range c.objects {
+	for _, view := range c.objects.views {
 		n += view.Len()
 	}
 	return n
@@ -186,7 +190,7 @@ func (c *Controller) countObjects() int {
 
 // get is the handled object of a key, nil if there is none.
 func (c *Controller) get(key queue.Key) *object.Object {
-	for _, view := range c.objects {
+	for _, view := range c.objects.views {
 		if o := view.Get(key.Namespace, key.Name); o != nil {
 			return o
 		}
@@ -219,7 +223,7 @@ func (c *Controller) countOwned(uid string) int {
 // wrote has a write of ours known to the watches of its kind.
 func (c *Controller) wrote(resource object.Resource, stored *object.Object) {
 	for _, w := range c.watches() {
-		if w.resource == resource {
+		if w.brings(resource, stored) {
 			w.view.Wrote(stored)
 		}
 	}
@@ -228,7 +232,7 @@ func (c *Controller) wrote(resource object.Resource, stored *object.Object) {
 // removed has a deletion of ours known to the watches of its kind.
 func (c *Controller) removed(resource object.Resource, gone *object.Object) {
 	for _, w := range c.watches() {
-		if w.resource == resource {
+		if w.brings(resource, gone) {
 			w.view.Removed(gone)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -40,7 +39,7 @@ func (r *run) attend(ctx context.Context) {
 			m.working.stopped = true
 			m.working.stop()
 		case m.working == nil && wanted && !m.finished && (r.pressed() || !m.attempt.next.After(r.tools.Now())):
-			m.working = r.start(ctx, h)
+			m.working = r.start(ctx, i)
 		}
 	}
 }
@@ -94,11 +93,12 @@ func (r *run) working() bool {
 }
 
 // start starts a daemon.
-func (r *run) start(ctx context.Context, h *Handler) *working {
+func (r *run) start(ctx context.Context, i int) *working {
+	h := &r.program.Handlers[i]
 	ctx, stop := context.WithCancel(ctx)
 	w := &working{stop: stop, ended: make(chan struct{})}
 	n := r.noticeOf(h, r.stored)
-	n.Owned, n.Attempt = r.program.shown(r.owned), 0
+	n.Owned, n.Attempt = r.program.shown(r.owned), r.memory.handlers[i].attempt.count
 	c, key, uid := r.Controller, r.item.Key, r.stored.UID()
 	write := func(a *hook.Answer) error { return c.writeFor(ctx, n, uid, a) }
 	c.daemons.Go(func() {
@@ -140,9 +140,7 @@ func (c *Controller) writeFor(ctx context.Context, n *hook.Notice, uid string, a
 		if !errors.Is(err, errMoved) {
 			return err
 		}
-		select {
-		case <-time.After(lookAgain):
-		case <-ctx.Done():
+		if !wait(ctx, lookAgain) {
 			return ctx.Err()
 		}
 	}

@@ -3,6 +3,7 @@ package react
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -13,7 +14,7 @@ import (
 // no object left to keep a record on.
 func (c *Controller) end(ctx context.Context, news []store.Event) {
 	for _, e := range news {
-		if e.New != nil || !c.program.selects(e.Old) || !c.isGone(ctx, e.Old) {
+		if e.New != nil || !c.program.selects(e.Old) || c.leaves(ctx, e.Old) {
 			continue
 		}
 		for i := range c.program.Handlers {
@@ -24,13 +25,40 @@ func (c *Controller) end(ctx context.Context, news []store.Event) {
 	}
 }
 
-// isGone says that an object is not merely out of what the API server selects.
-func (c *Controller) isGone(ctx context.Context, o *object.Object) bool {
+// leaves says that an object is not gone, but merely out of what the API server
+// selects. It is let go then.
+func (c *Controller) leaves(ctx context.Context, o *object.Object) bool {
 	if c.program.narrowed() == "" && c.program.Fields == "" {
-		return true
+		return false
 	}
-	live, err := c.tools.Writer.Get(ctx, c.program.Resource, o.Namespace(), o.Name())
-	return err != nil || live.UID() != o.UID()
+	for range patience {
+		live, err := c.tools.Writer.Get(ctx, c.program.Resource, o.Namespace(), o.Name())
+		if err != nil || live.UID() != o.UID() {
+			return false
+		}
+		if !c.program.holds(live) {
+			return true
+		}
+		r := &run{Controller: c, stored: live, aside: true}
+		if err = r.send(ctx, r.unfinalized()); err == nil {
+			return true
+		}
+		c.log.Warn("finalizer not removed; trying again", "object", o.Ref().String(), "error", oneLine(err))
+		if !wait(ctx, lookAgain) {
+			return true
+		}
+	}
+	return true
+}
+
+// wait waits, and says whether the context is still there.
+func wait(ctx context.Context, delay time.Duration) bool {
+	select {
+	case <-time.After(delay):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // reasonsAtEnd are the reasons for which a handler is told of an object's end: an

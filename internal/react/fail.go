@@ -13,8 +13,7 @@ func (r *run) handlerFailed(c call, err error) {
 	h, m := &r.program.Handlers[c.handler], &r.memory.handlers[c.handler]
 	err = fmt.Errorf("handler %s: %w", h.Name, err)
 	if c.reason == hook.ReasonEvent {
-		r.ofHandler = true
-		r.tellFailure(failed(ReasonHandlerFailed, err))
+		r.giveUp(c, err)
 		return
 	}
 	now := r.tools.Now()
@@ -62,6 +61,11 @@ func (h *Handler) beforeNext(c call, now time.Time, delay time.Duration) time.Du
 // else to tell.
 func (r *run) giveUp(c call, err error) {
 	h, m := &r.program.Handlers[c.handler], &r.memory.handlers[c.handler]
+	if c.reason == hook.ReasonEvent {
+		r.ofHandler = true
+		r.tellFailure(failed(kindOf(err), err))
+		return
+	}
 	m.attempt = attempt{}
 	e := r.known()[h.Name]
 	e.Tries, e.Since = 0, 0

@@ -52,6 +52,14 @@ func (r *run) releases(carried []*owed) bool {
 	return true
 }
 
+// unfinalized is the patch by which the finalizer goes from this version of the
+// object.
+func (r *run) unfinalized() map[string]any {
+	metadata := precondition(r.stored, true)
+	metadata["finalizers"] = without(r.stored.Finalizers(), r.program.Finalizer)
+	return map[string]any{"metadata": metadata}
+}
+
 // without are the names but one.
 func without(names []string, name string) []string {
 	return slices.DeleteFunc(names, func(other string) bool { return other == name })

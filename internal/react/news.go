@@ -1,6 +1,7 @@
 package react
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -64,7 +65,9 @@ func (n *news) take(key queue.Key) []store.Event {
 }
 
 // restore puts back changes that could not be told, before those that came since.
+// An end has been told already.
 func (n *news) restore(key queue.Key, list []store.Event) {
+	list = slices.DeleteFunc(list, func(e store.Event) bool { return e.New == nil })
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.active && len(list) > 0 {

@@ -28,6 +28,9 @@ func (c *Controller) open(item queue.Item, news []store.Event) (*run, bool) {
 func (r *run) remember() {
 	memory, fresh := r.memories.of(r.item.Key, r.stored.UID())
 	r.memory = memory
+	for _, o := range memory.owed {
+		o.fresh = false
+	}
 	if !fresh {
 		return
 	}

@@ -32,8 +32,13 @@ type entry struct {
 // record is what is recorded of the handlers, by name.
 type record map[string]entry
 
-// recordOf reads the record of an object. One that was spoilt or removed by hand
-// says that nothing was dealt with.
+// self is the name under which a record says of which object it is, as a digest of
+// its UID. Who copies an object copies its annotations: to the handlers, the copy
+// is new.
+const self = "~"
+
+// recordOf reads the record of an object. One that was spoilt or removed by hand,
+// or that is another object's, says that nothing was dealt with.
 func recordOf(o *object.Object, annotation string) record {
 	var text string
 	field := o.Field("metadata", "annotations", annotation)
@@ -41,11 +46,14 @@ func recordOf(o *object.Object, annotation string) record {
 		return record{}
 	}
 	var recorded record
-	if json.Unmarshal([]byte(text), &recorded) != nil || recorded == nil {
+	if json.Unmarshal([]byte(text), &recorded) != nil || recorded[self].Seen != identity(o.UID()) {
 		return record{}
 	}
 	return recorded
 }
+
+// identity is the digest of a UID.
+func identity(uid string) string { return digest(uid) }
 
 // String is the record as it is kept; empty for none.
 func (r record) String() string {
@@ -70,5 +78,8 @@ func (r record) with(p *Program, m *memory, counts func(handler int) bool) recor
 		}
 	}
 	maps.DeleteFunc(merged, func(_ string, e entry) bool { return e == entry{} })
+	if len(merged) > 0 {
+		merged[self] = entry{Seen: identity(m.uid)}
+	}
 	return merged
 }

@@ -24,14 +24,16 @@ func TestRecord(t *testing.T) {
 		"wrong types":        {quoted(`{"a":{"seen":7}}`), record{}},
 		"of a later release": {quoted(`{"a":{"seen":"x","more":{}}}`), record{"a": {Seen: "x"}}},
 	} {
-		o := parse(t, `{"kind":"Rate","metadata":{"name":"eur","annotations":`+c.annotations+`}}`)
-		if got := recordOf(o, key); !reflect.DeepEqual(got, c.want) {
+		o := parse(t, `{"kind":"Rate","metadata":{"name":"eur","uid":"u","annotations":`+c.annotations+`}}`)
+		got := recordOf(o, key)
+		if delete(got, self); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: read %v, want %v", name, got, c.want)
 		}
 	}
 }
 
 func quoted(text string) string {
+	text = strings.Replace(text, `{"a":`, `{"~":{"seen":"`+identity("u")+`"},"a":`, 1)
 	data, _ := json.Marshal(text)
 	return fmt.Sprintf(`{%q:%s}`, key, data)
 }

@@ -58,7 +58,7 @@ type change struct {
 	version int
 	kind    string
 	path    string
-	text    string
+	object  map[string]any
 }
 
 func newServer(t *testing.T) *server {
@@ -247,7 +247,7 @@ func (s *server) remove(path string, o map[string]any) {
 }
 
 func (s *server) emit(kind, path string, o map[string]any) {
-	s.history = append(s.history, change{s.version, kind, path, fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", kind, text(o))})
+	s.history = append(s.history, change{s.version, kind, path, o})
 	close(s.moved)
 	s.moved = make(chan struct{})
 }
@@ -255,10 +255,9 @@ func (s *server) emit(kind, path string, o map[string]any) {
 func (s *server) list(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	selector, _ := labels.Parse(r.URL.Query().Get("labelSelector"))
 	var items []any
 	for _, path := range slices.Sorted(maps.Keys(s.objects)) {
-		if o := s.objects[path]; within(r.URL.Path, path) && selector.Matches(labelsOf(o)) {
+		if o := s.objects[path]; within(r.URL.Path, path) && selects(r, o) {
 			items = append(items, o)
 		}
 	}
@@ -266,6 +265,14 @@ func (s *server) list(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{
 		"kind": "List", "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": strconv.Itoa(s.version)}, "items": items,
 	})
+}
+
+// selects says whether a request is for an object, by a label selector and by a
+// field selector of one term.
+func selects(r *http.Request, o map[string]any) bool {
+	selector, _ := labels.Parse(r.URL.Query().Get("labelSelector"))
+	path, value, given := strings.Cut(r.URL.Query().Get("fieldSelector"), "=")
+	return selector.Matches(labelsOf(o)) && (!given || field(o, strings.Split(path, ".")...) == value)
 }
 
 func labelsOf(o map[string]any) labels.Set {
@@ -298,13 +305,22 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request) {
 	since, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
+	left := map[string]bool{} // what is not selected any more, by path
 	for {
 		s.mu.Lock()
 		moved := s.moved
 		for _, c := range s.history {
-			if c.version > since && within(r.URL.Path, c.path) {
-				fmt.Fprint(w, c.text)
+			if c.version <= since || !within(r.URL.Path, c.path) {
+				continue
 			}
+			kind := c.kind
+			if !selects(r, c.object) {
+				kind = "DELETED"
+			}
+			if kind != "DELETED" || !left[c.path] {
+				fmt.Fprintf(w, `{"type":%q,"object":%s}`+"\n", kind, text(c.object))
+			}
+			left[c.path] = kind == "DELETED"
 		}
 		since = s.version
 		s.mu.Unlock()

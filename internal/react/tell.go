@@ -77,6 +77,9 @@ func (c *Controller) call(ctx context.Context, n *hook.Notice, h *Handler) (*hoo
 		err = c.program.check(n, answer)
 	}
 	c.tools.Observer.Handled(c.program.Name, h.Name, n.Reason, c.since(started), err)
+	if err == nil {
+		c.log.Debug("handled", "handler", h.Name, "reason", string(n.Reason), "namespace", n.Namespace, "name", n.Name)
+	}
 	if unreachable(err) {
 		c.memories.missed(h.Name)
 	} else if c.memories.answered(h.Name) {

@@ -12,16 +12,24 @@ import (
 // watch starts the watches of the controller: handled objects first, so that
 // owned ones find theirs.
 func (c *Controller) watch() {
-	for _, selection := range c.program.Selections() {
-		c.objects = append(c.objects, c.tools.Store.Watch(selection, c.objectChanged))
-	}
+	c.objects = c.watchKind(c.program.Resource, c.program.Selections(), c.objectChanged)
 	for _, resource := range c.program.Owns {
-		owned := kind{resource: resource}
+		var selections []store.Selection
 		for _, namespace := range c.program.namespaces(resource) {
-			owned.views = append(owned.views, c.tools.Store.Watch(store.Selection{Resource: resource, Namespace: namespace}, c.ownedChanged))
+			selections = append(selections, store.Selection{Resource: resource, Namespace: namespace})
 		}
-		c.owned = append(c.owned, owned)
+		c.owned = append(c.owned, c.watchKind(resource, selections, c.ownedChanged))
 	}
+}
+
+// watchKind starts the watches of a kind.
+func (c *Controller) watchKind(resource object.Resource, selections []store.Selection, changed func(store.Event)) kind {
+	k := kind{resource: resource}
+	for _, selection := range selections {
+		k.namespaces = append(k.namespaces, selection.Namespace)
+		k.views = append(k.views, c.tools.Store.Watch(selection, changed))
+	}
+	return k
 }
 
 // Selections are what is watched of the handled kind. Who watches the same shares

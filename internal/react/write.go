@@ -76,9 +76,6 @@ func (r *run) land(carried []*owed) {
 		}
 	}
 	r.memory.owed = slices.DeleteFunc(r.memory.owed, func(o *owed) bool { return slices.Contains(carried, o) })
-	for _, o := range r.memory.owed {
-		o.fresh = false
-	}
 	for i := range r.memory.handlers {
 		if !r.memory.owes(i, nil) {
 			r.memory.handlers[i].pending = nil
