@@ -46,8 +46,6 @@ func newController[T any](app *App, options []KindOption) controller {
 	return c
 }
 
-func (c *controller) controller() *controller { return c }
-
 // declare notes kinds until the app's are known.
 func (c *controller) declare(verb string, to *[]kind, likes []any) {
 	for _, like := range likes {

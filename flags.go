@@ -1,6 +1,7 @@
 package setpoint
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -29,7 +30,7 @@ func (e election) String() string {
 // Set and IsBoolFlag make it a flag that may stand alone.
 func (e election) Set(text string) error {
 	if !slices.Contains([]string{"auto", "true", "false"}, text) {
-		return fmt.Errorf("must be auto, true or false")
+		return errors.New("must be auto, true or false")
 	}
 	*e.value = text
 	return nil
@@ -84,7 +85,7 @@ func (f *runFlags) options(stderr io.Writer) (Options, error) {
 	case o.Workers < 1:
 		return o, usage(fmt.Errorf("--workers must be at least 1, not %d", o.Workers))
 	case f.qps < 0 || o.ClientBurst < 0:
-		return o, usage(fmt.Errorf("--kube-api-qps and --kube-api-burst must not be negative"))
+		return o, usage(errors.New("--kube-api-qps and --kube-api-burst must not be negative"))
 	}
 	var err error
 	if o.Log, err = newLog(stderr, f.form, f.level); err != nil {

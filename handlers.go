@@ -2,6 +2,7 @@ package setpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -170,7 +171,7 @@ func nameOf[T any](do Func[T], options []HandlerOption) (string, error) {
 		return probe.name, nil
 	}
 	if do == nil {
-		return "", fmt.Errorf("a handler is nil")
+		return "", errors.New("a handler is nil")
 	}
 	full := runtime.FuncForPC(code(do)).Name()
 	name, _, _ := strings.Cut(full, "[") // Generic functions.
@@ -183,7 +184,7 @@ func nameOf[T any](do Func[T], options []HandlerOption) (string, error) {
 
 // nameless are the names that compilers give to functions that have none. They
 // change when another one is written before them.
-func nameless() *regexp.Regexp { return regexp.MustCompile(`^(func)?[0-9]+$`) }
+func nameless() *regexp.Regexp { return regexp.MustCompile(`^(func)?\d+$`) }
 
 // code tells functions apart.
 func code[T any](do Func[T]) uintptr { return reflect.ValueOf(do).Pointer() }

@@ -74,7 +74,7 @@ func (k *kinds) ofType(t reflect.Type) (kind, error) {
 	if said, ok := k.said[t]; ok {
 		return said, nil
 	}
-	if o, ok := reflect.New(t).Interface().(runtime.Object); ok {
+	if o, ok := reflect.TypeAssert[runtime.Object](reflect.New(t)); ok {
 		if found, _, err := k.scheme.ObjectKinds(o); err == nil {
 			return kind{found[0].GroupVersion().String(), found[0].Kind}, nil
 		}

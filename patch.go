@@ -158,7 +158,7 @@ func (t tree) merged(patch tree) tree {
 		case value == nil:
 			delete(result, name)
 		case isObject:
-			result[name] = map[string]any(tree(maps.Clone(result.member(name))).merged(inner))
+			result[name] = map[string]any(maps.Clone(result.member(name)).merged(inner))
 		default:
 			result[name] = value
 		}

@@ -1,7 +1,9 @@
 package setpoint
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -79,16 +81,16 @@ func (s *settings) told(reason hook.Reason) bool {
 // check is all that is wrong with a handler of a controller.
 func (s *settings) check(c *controller) []error {
 	problems := slices.Clone(s.problems)
-	for option, reason := range s.only {
-		if !s.told(reason) {
+	for _, option := range slices.Sorted(maps.Keys(s.only)) {
+		if reason := s.only[option]; !s.told(reason) {
 			problems = append(problems, fmt.Errorf("%s: is for a handler of reason %s", option, reason))
 		}
 	}
 	if s.plan.Every > 0 && s.plan.Schedule != nil {
-		problems = append(problems, fmt.Errorf("Every and Schedule: a handler has one timer; give the other one another setpoint.Name"))
+		problems = append(problems, errors.New("Every and Schedule: a handler has one timer; give the other one another setpoint.Name"))
 	}
 	if s.told(hook.ReasonDrift) && len(c.owns) == 0 {
-		problems = append(problems, fmt.Errorf("OnDrift: say with Owns which kinds of object to watch for it"))
+		problems = append(problems, errors.New("OnDrift: say with Owns which kinds of object to watch for it"))
 	}
 	for i, err := range problems {
 		problems[i] = fmt.Errorf("handler %q of %s: %w", s.name, c.name(), err)

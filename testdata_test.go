@@ -21,7 +21,7 @@ spec:
 // ExchangeRate is a kind as a user writes its type.
 type ExchangeRate struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 
 	Spec   RateSpec   `json:"spec"`
 	Status RateStatus `json:"status,omitzero"`

@@ -105,7 +105,7 @@ func Ask[T any](t testing.TB, app *setpoint.App, name string, parent *T, options
 	}
 	n := prepared(t, app, name, parent, options)
 	response, err := asked.Call(t.Context(), &hook.Request{
-		Parent: n.Object, ParentNamespace: n.Namespace, Children: n.Notice.Owned, Related: n.related,
+		Parent: n.Object, ParentNamespace: n.Namespace, Children: n.Owned, Related: n.related,
 		Finalizing: strings.HasSuffix(name, "finalize"),
 	})
 	if err != nil {

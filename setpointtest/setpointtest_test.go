@@ -21,7 +21,7 @@ import (
 // Rate is a kind of object that its CRD says more about than this type does.
 type Rate struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 
 	Spec   RateSpec   `json:"spec"`
 	Status RateStatus `json:"status,omitzero"`
