@@ -45,6 +45,7 @@ const (
 // as for For; a FieldSelector and Namespaces are not for it.
 func Compose[T any](app *App, options ...KindOption) *Composer[T] {
 	c := &Composer[T]{c: newController[T](app, options)}
+	c.c.everywhere = true
 	app.parts = append(app.parts, c)
 	return c
 }

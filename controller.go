@@ -22,6 +22,8 @@ type controller struct {
 	labels, fields string
 	namespaces     []string
 	workers        int
+	// everywhere says that it cannot be limited to namespaces.
+	everywhere bool
 	// within are the namespaces of a run.
 	within []string
 	// owns, applies, deletes and reads are kinds of objects, as they were declared.
@@ -135,6 +137,8 @@ func (c *controller) confine(namespaces []string) error {
 	switch {
 	case len(namespaces) == 0:
 		return nil
+	case c.everywhere:
+		return fmt.Errorf("%s: Compose cannot be limited to namespaces, as this run is to %v", c.name(), namespaces)
 	case len(c.within) == 0:
 		c.within = namespaces
 		return nil

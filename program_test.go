@@ -2,6 +2,7 @@ package setpoint
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +79,9 @@ func TestFunctionsBecomeAProgram(t *testing.T) {
 	maps.Sync(func(context.Context, *Family[corev1.ConfigMap]) error { return nil })
 	maps.Resync(time.Hour)
 	maps.SyncOnStatusChange()
+	if err := app.prepare(Options{Namespaces: []string{"a"}}); err == nil || !strings.Contains(err.Error(), "cannot be limited to namespaces") {
+		t.Errorf("limited to a namespace: %v", err)
+	}
 	if err := app.prepare(Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,35 @@
+package setpointtest_test
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-dev/setpoint"
+	"github.com/setpoint-dev/setpoint/setpointtest"
+)
+
+// label is the handler that is tried.
+func label(_ context.Context, c *setpoint.Call[corev1.ConfigMap]) error {
+	c.Object.Labels = map[string]string{"seen": "yes"}
+	return nil
+}
+
+func newApp() *setpoint.App {
+	app := setpoint.New("labels")
+	setpoint.For[corev1.ConfigMap](app).OnCreate(label)
+	return app
+}
+
+// A test of a handler, in a program of its own.
+func ExampleHandle() {
+	_ = func(t *testing.T) {
+		object := &corev1.ConfigMap{}
+		object.Name = "settings"
+		did := setpointtest.Handle(t, newApp(), "label", object)
+		if did.Err != nil || did.Object.Labels["seen"] != "yes" {
+			t.Errorf("got %+v", did)
+		}
+	}
+}
