@@ -24,9 +24,9 @@ func (k Kind) finalizer(name string) string {
 }
 
 // record is the annotation in which objects keep what the handlers of a
-// controller have dealt with.
+// controller have dealt with. A Go program of the same name has another one.
 func record(name string) string {
-	return setpoint.GroupVersion.Group + "/" + shortened("handled-by-"+name, maxQualified)
+	return setpoint.GroupVersion.Group + "/" + shortened("handled-by-handlercontroller-"+name, maxQualified)
 }
 
 // manager is the field manager of a controller. All controllers of
