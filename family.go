@@ -1,10 +1,10 @@
 package setpoint
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
-	"reflect"
 
 	"github.com/setpoint-dev/setpoint/hook"
 )
@@ -140,19 +140,26 @@ func (f *Family[T]) status() (json.RawMessage, error) {
 	if patch != nil {
 		return nil, permanently("the function changed the parent by %s: of a parent, only the status can be changed", patch)
 	}
-	was, err := readTree(f.request.Parent)
+	parent, err := readMembers(f.request.Parent)
 	if err != nil {
 		return nil, err
 	}
+	former := parent["status"]
+	if bytes.Equal(former, []byte("null")) {
+		former = nil
+	}
 	if status == nil {
-		if reflect.DeepEqual(was["status"], nil) {
-			return nil, nil
+		return former, nil
+	}
+	was := tree{}
+	if former != nil {
+		if was, err = readTree(former); err != nil {
+			return nil, err
 		}
-		return json.Marshal(was["status"])
 	}
 	changes, err := readTree(status)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(was.member("status").merged(changes))
+	return json.Marshal(was.merged(changes))
 }

@@ -14,6 +14,8 @@ import (
 // tree is a JSON object. Its numbers are json.Numbers: none is rounded.
 type tree map[string]any
 
+var errNull = errors.New("it is null")
+
 // readTree reads a JSON object.
 func readTree(data []byte) (tree, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -21,7 +23,7 @@ func readTree(data []byte) (tree, error) {
 	var t tree
 	err := decoder.Decode(&t)
 	if err == nil && t == nil {
-		err = errors.New("it is null")
+		err = errNull
 	}
 	return t, err
 }
@@ -61,11 +63,7 @@ func patches(before, after []byte) (patch, status json.RawMessage, err error) {
 	if bytes.Equal(before, after) {
 		return nil, nil, nil
 	}
-	was, err := readTree(before)
-	if err != nil {
-		return nil, nil, err
-	}
-	is, err := readTree(after)
+	was, is, err := unlike(before, after)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the object: %w", err)
 	}
@@ -88,6 +86,58 @@ func patches(before, after []byte) (patch, status json.RawMessage, err error) {
 		patch, err = json.Marshal(delta)
 	}
 	return patch, status, err
+}
+
+// unlike are two objects without those members that are the same text in both,
+// which are most and need not be read.
+func unlike(before, after []byte) (was, is tree, err error) {
+	old, err := readMembers(before)
+	if err != nil {
+		return nil, nil, err
+	}
+	now, err := readMembers(after)
+	if err != nil {
+		return nil, nil, err
+	}
+	maps.DeleteFunc(old, func(name string, text json.RawMessage) bool {
+		same := bytes.Equal(text, now[name])
+		if same {
+			delete(now, name)
+		}
+		return same
+	})
+	if was, err = old.read(); err != nil {
+		return nil, nil, err
+	}
+	is, err = now.read()
+	return was, is, err
+}
+
+// unread is a JSON object of which only the names of the members have been read.
+type unread map[string]json.RawMessage
+
+func readMembers(data []byte) (unread, error) {
+	var members unread
+	err := json.Unmarshal(data, &members)
+	if err == nil && members == nil {
+		err = errNull
+	}
+	return members, err
+}
+
+// read reads the members.
+func (u unread) read() (tree, error) {
+	t := make(tree, len(u))
+	for name, text := range u {
+		var value any
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.UseNumber()
+		if err := decoder.Decode(&value); err != nil {
+			return nil, err
+		}
+		t[name] = value
+	}
+	return t, nil
 }
 
 // emptied is a patch of a member. One that is gone as a whole is emptied by its
