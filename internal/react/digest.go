@@ -121,19 +121,49 @@ func (p *Program) watchedBy(o *object.Object) []string {
 // revision is written into a Deployment by Kubernetes each time it rolls out.
 const revision = "deployment.kubernetes.io/revision"
 
-// ownedDigest is a digest of what somebody could have changed of owned objects.
-// It does not depend on their order.
-func ownedDigest(owned []*object.Object) string {
+// digested are digests of objects that a run has looked at. What it wrote itself
+// it sees again: an object never changes, another version of it is another one.
+type digested struct {
+	whole   *object.Object
+	watched []string
+	parts   map[*object.Object]string
+}
+
+// watchedIn are the digests of what each handler watches of the object, which is
+// the stored one or a former version of it.
+func (r *run) watchedIn(o *object.Object) []string {
+	if r.digested.whole != o {
+		r.digested.whole, r.digested.watched = o, r.program.watchedBy(o)
+	}
+	return r.digested.watched
+}
+
+// owned is a digest of what somebody could have changed of owned objects. It does
+// not depend on their order.
+func (d *digested) owned(owned []*object.Object) string {
 	parts := make([]string, 0, len(owned))
 	for _, o := range owned {
-		whole := essence(o)
-		if metadata, isObject := whole["metadata"].(map[string]any); isObject {
-			annotations, _ := metadata["annotations"].(map[string]any)
-			delete(annotations, revision)
+		part, known := d.parts[o]
+		if !known {
+			part = ownedPart(o)
+			if d.parts == nil {
+				d.parts = map[*object.Object]string{}
+			}
+			d.parts[o] = part
 		}
-		forgetAccounts(whole)
-		parts = append(parts, o.Ref().String()+" "+digest(whole))
+		parts = append(parts, part)
 	}
 	slices.Sort(parts)
 	return digest(parts)
+}
+
+// ownedPart is what one owned object is to the digest of all.
+func ownedPart(o *object.Object) string {
+	whole := essence(o)
+	if metadata, isObject := whole["metadata"].(map[string]any); isObject {
+		annotations, _ := metadata["annotations"].(map[string]any)
+		delete(annotations, revision)
+	}
+	forgetAccounts(whole)
+	return o.Ref().String() + " " + digest(whole)
 }

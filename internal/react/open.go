@@ -53,11 +53,11 @@ func (r *run) remember() {
 // survey looks at what there is: at the start of a run, and after its writes.
 func (r *run) survey() {
 	r.recorded = recordOf(r.stored, r.program.Record)
-	r.watched = r.program.watchedBy(r.stored)
+	r.watched = r.watchedIn(r.stored)
 	r.owned = r.ownedBy(r.stored)
 	r.ownedDigest = ""
 	if r.program.told(hook.ReasonDrift) {
-		r.ownedDigest = ownedDigest(flat(r.owned))
+		r.ownedDigest = r.digested.owned(flat(r.owned))
 	}
 	known, now := r.known(), r.tools.Now()
 	for i := range r.memory.handlers {

@@ -40,7 +40,7 @@ func (r *run) handled(c call, answer *hook.Answer) {
 	e := r.known()[h.Name]
 	// What the handler itself writes is no news to it.
 	after := r.watched[c.handler]
-	if patched := answered(r.stored, answer); patched != nil {
+	if patched := h.answered(r.stored, answer); patched != nil {
 		after = digest(h.watched(patched))
 	}
 	if e.Seen != "" && c.reason != hook.ReasonUpdate && m.knows(e.Seen, r.watched[c.handler]) {
@@ -97,13 +97,15 @@ func (r *run) comeAgain(c call, answer *hook.Answer, after string) {
 	r.memory.handlers[c.handler].attempt = again
 }
 
-// answered is an object as an answer has it; nil if the answer leaves it alone.
-func answered(o *object.Object, a *hook.Answer) *object.Object {
-	if a.Patch == nil && a.Status == nil {
+// answered is an object as an answer has it; nil if the answer leaves alone what
+// the handler watches.
+func (h *Handler) answered(o *object.Object, a *hook.Answer) *object.Object {
+	status := a.Status != nil && h.watchesStatus()
+	if a.Patch == nil && !status {
 		return nil
 	}
 	patch := tree(a.Patch)
-	if a.Status != nil {
+	if status {
 		patch = combined(patch, map[string]any{"status": tree(a.Status)})
 	}
 	patched, err := objectOf(merged(tree(o.JSON()), patch))
@@ -112,6 +114,12 @@ func answered(o *object.Object, a *hook.Answer) *object.Object {
 		return nil
 	}
 	return patched
+}
+
+// watchesStatus says whether a field of the status is among those that the handler
+// watches; who watches all of an object does not watch its status.
+func (h *Handler) watchesStatus() bool {
+	return slices.ContainsFunc(h.Fields, func(path []string) bool { return len(path) == 0 || path[0] == "status" })
 }
 
 func objectOf(fields map[string]any) (*object.Object, error) {

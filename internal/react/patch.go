@@ -3,15 +3,19 @@ package react
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // draft is the object as it is to be.
 type draft struct {
-	// wanted has all of the status that was to be stored.
-	wanted *object.Object
+	// before is the object before anything was stored, status the one it was to get;
+	// nil if none was stored.
+	before *object.Object
+	status map[string]any
 	// exact says that nobody may have written to the object meanwhile.
 	exact bool
 }
@@ -37,7 +41,7 @@ func (r *run) storeObject(ctx context.Context, carried []*owed, d draft) error {
 	if !d.exact || !r.written {
 		return nil
 	}
-	return r.recogniseStored(carried, merged(tree(d.wanted.JSON()), patch))
+	return r.recogniseStored(carried, d, patch)
 }
 
 // storeAside writes what an answer says of the object, and nothing else.
@@ -78,8 +82,10 @@ func (r *run) contentPatch(carried []*owed) map[string]any {
 			patch = combined(patch, tree(o.answer.Patch))
 		}
 	}
-	if status := r.statusPatch(carried); len(status) > 0 && !r.program.Resource.Status {
-		patch = combined(patch, map[string]any{"status": status})
+	if !r.program.Resource.Status {
+		if status := r.statusPatch(carried); len(status) > 0 {
+			patch = combined(patch, map[string]any{"status": status})
+		}
 	}
 	if len(patch) == 0 {
 		return nil
@@ -94,7 +100,7 @@ func (r *run) contentPatch(carried []*owed) map[string]any {
 // no part of it.
 func (r *run) recordText(carried []*owed) (text any, differs bool) {
 	now := r.recorded.with(&r.program, r.memory, func(i int) bool { return !r.memory.owes(i, carried) })
-	if now.String() == r.recorded.String() {
+	if maps.Equal(now, r.recorded) {
 		return nil, false
 	}
 	if len(now) == 0 {
@@ -106,12 +112,18 @@ func (r *run) recordText(carried []*owed) (text any, differs bool) {
 // recogniseStored remembers, where the server stored something else than was
 // written, that what is there is what was seen. Nobody else can have written it:
 // the version said so.
-func (r *run) recogniseStored(carried []*owed, wanted map[string]any) error {
-	o, err := objectOf(wanted)
+func (r *run) recogniseStored(carried []*owed, d draft, patch map[string]any) error {
+	stored, known := r.watchedIn(r.stored), r.known()
+	as := func(o *owed) bool {
+		return known[r.program.Handlers[o.call.handler].Name].Seen == stored[o.call.handler]
+	}
+	if !slices.ContainsFunc(carried, func(o *owed) bool { return o.content() && !as(o) }) {
+		return nil
+	}
+	want, err := r.wantedDigests(d, patch)
 	if err != nil {
 		return err
 	}
-	want, stored, known := r.program.watchedBy(o), r.program.watchedBy(r.stored), r.known()
 	for _, one := range carried {
 		i := one.call.handler
 		e := known[r.program.Handlers[i].Name]
@@ -121,4 +133,18 @@ func (r *run) recogniseStored(carried []*owed, wanted map[string]any) error {
 		}
 	}
 	return nil
+}
+
+// wantedDigests are the digests of what the handlers watch of the object as it was
+// to be.
+func (r *run) wantedDigests(d draft, patch map[string]any) ([]string, error) {
+	wanted := tree(d.before.JSON())
+	if d.status != nil {
+		wanted["status"] = d.status
+	}
+	o, err := objectOf(merged(wanted, patch))
+	if err != nil {
+		return nil, err
+	}
+	return r.program.watchedBy(o), nil
 }

@@ -31,7 +31,9 @@ type run struct {
 	// program, and ownedDigest is what they are as a digest.
 	owned       [][]*object.Object
 	ownedDigest string
-	agenda      agenda
+	// digested are the digests of what has been looked at.
+	digested digested
+	agenda   agenda
 	// ownedNow are the owned objects after our writes.
 	ownedNow []*object.Object
 	// told counts the calls that were made, written says that the object was.

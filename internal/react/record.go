@@ -2,7 +2,6 @@ package react
 
 import (
 	"encoding/json"
-	"maps"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -67,17 +66,17 @@ func (r record) String() string {
 // they count, and without those of handlers that the program does not have any
 // more.
 func (r record) with(p *Program, m *memory, counts func(handler int) bool) record {
-	merged := record{}
+	merged := make(record, len(p.Handlers)+1)
 	for i := range p.Handlers {
 		name := p.Handlers[i].Name
-		if e, known := r[name]; known {
+		e := r[name]
+		if one := &m.handlers[i]; one.pending != nil && counts(i) {
+			e = *one.pending
+		}
+		if e != (entry{}) {
 			merged[name] = e
 		}
-		if one := &m.handlers[i]; one.pending != nil && counts(i) {
-			merged[name] = *one.pending
-		}
 	}
-	maps.DeleteFunc(merged, func(_ string, e entry) bool { return e == entry{} })
 	if len(merged) > 0 {
 		merged[self] = entry{Seen: identity(m.uid)}
 	}

@@ -6,6 +6,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 const key = "setpoint.dev/handled-by-test"
@@ -123,6 +126,50 @@ func TestMergePatches(t *testing.T) {
 		}
 		if got := string(textOf(merged(tree([]byte(c.target)), both))); got != c.merged {
 			t.Errorf("%s: merged %s, want %s", name, got, c.merged)
+		}
+	}
+}
+
+// The order in which a watch has them says nothing, and what a run has digested
+// before is the same as what it has not.
+func TestOwnedObjectsAreDigestedTogether(t *testing.T) {
+	a := parse(t, `{"kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1"}}`)
+	b := parse(t, `{"kind":"ConfigMap","metadata":{"name":"b"},"data":{"x":"1"}}`)
+	changed := parse(t, `{"kind":"ConfigMap","metadata":{"name":"b"},"data":{"x":"2"}}`)
+	var once, twice, other digested
+	first := once.owned([]*object.Object{a, b})
+	twice.owned([]*object.Object{a})
+	if again := twice.owned([]*object.Object{b, a}); again != first {
+		t.Errorf("got %s and %s", first, again)
+	}
+	if now := twice.owned([]*object.Object{a, changed}); now == first || now != other.owned([]*object.Object{changed, a}) {
+		t.Errorf("a change: got %s", now)
+	}
+}
+
+// What an answer changes is looked at by those that watch it, and by nobody else.
+func TestAnsweredAsWatched(t *testing.T) {
+	o := parse(t, `{"kind":"Rate","metadata":{"name":"eur"},"spec":{"n":1},"status":{"s":1}}`)
+	patch, status := &hook.Answer{Patch: []byte(`{"spec":{"n":2}}`)}, &hook.Answer{Status: []byte(`{"s":2}`)}
+	for name, c := range map[string]struct {
+		fields [][]string
+		answer *hook.Answer
+		news   bool
+	}{
+		"nothing":                 {nil, &hook.Answer{}, false},
+		"a patch, all":            {nil, patch, true},
+		"a patch, the field":      {[][]string{{"spec", "n"}}, patch, true},
+		"a status, all":           {nil, status, false},
+		"a status, another":       {[][]string{{"spec", "n"}}, status, false},
+		"a status, it is a field": {[][]string{{"spec"}, {"status", "s"}}, status, true},
+	} {
+		h := Handler{Fields: c.fields}
+		after := digest(h.watched(o))
+		if patched := h.answered(o, c.answer); patched != nil {
+			after = digest(h.watched(patched))
+		}
+		if news := after != digest(h.watched(o)); news != c.news {
+			t.Errorf("%s: news %v", name, news)
 		}
 	}
 }

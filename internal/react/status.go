@@ -13,17 +13,16 @@ import (
 )
 
 // storeStatus writes what answers say of the status, if that is another one than
-// there is. It returns the object as it was to be.
-func (r *run) storeStatus(ctx context.Context, carried []*owed) (*object.Object, error) {
+// there is. It returns the status as it was to be, nil if nothing was written.
+func (r *run) storeStatus(ctx context.Context, carried []*owed) (map[string]any, error) {
 	patch := r.statusPatch(carried)
+	if len(patch) == 0 {
+		return nil, nil //nolint:nilnil // Nothing was to be.
+	}
 	have := tree(r.stored.Field("status"))
 	want := merged(have, patch)
-	if len(patch) == 0 || reflect.DeepEqual(have, want) {
-		return r.stored, nil
-	}
-	wanted, err := withStatus(r.stored, want)
-	if err != nil {
-		return nil, err
+	if reflect.DeepEqual(have, want) {
+		return nil, nil //nolint:nilnil // Nothing was to be.
 	}
 	body, err := json.Marshal(map[string]any{"metadata": precondition(r.stored, true), "status": patch})
 	if err != nil {
@@ -34,15 +33,7 @@ func (r *run) storeStatus(ctx context.Context, carried []*owed) (*object.Object,
 		return nil, r.refused("store the status of", err)
 	}
 	r.goOnWith(stored)
-	return wanted, nil
-}
-
-func withStatus(o *object.Object, status map[string]any) (*object.Object, error) {
-	text, err := json.Marshal(status)
-	if err != nil {
-		return nil, err
-	}
-	return o.With(text, "status")
+	return want, nil
 }
 
 // precondition has the server write to this object only, or to this version of it.

@@ -57,15 +57,14 @@ func (r *run) mayWrite(carried []*owed) bool {
 func (r *run) store(ctx context.Context, carried []*owed) error {
 	exact := slices.ContainsFunc(carried, (*owed).content)
 	r.advanceOwned(carried)
-	wanted := r.stored
+	d := draft{before: r.stored, exact: exact}
 	if r.program.Resource.Status {
-		laid, err := r.storeStatus(ctx, carried)
-		if err != nil {
+		var err error
+		if d.status, err = r.storeStatus(ctx, carried); err != nil {
 			return err
 		}
-		wanted = laid
 	}
-	return r.storeObject(ctx, carried, draft{wanted: wanted, exact: exact})
+	return r.storeObject(ctx, carried, d)
 }
 
 // land takes note that answers have been written whole.
@@ -91,7 +90,7 @@ func (r *run) advanceOwned(carried []*owed) {
 		return
 	}
 	before := r.ownedDigest
-	r.ownedDigest = ownedDigest(r.ownedNow)
+	r.ownedDigest = r.digested.owned(r.ownedNow)
 	known := r.known()
 	for i := range r.program.Handlers {
 		h, m := &r.program.Handlers[i], &r.memory.handlers[i]
