@@ -207,6 +207,9 @@ func Conflict(err error) bool { return apierrors.IsConflict(err) }
 // Exists says that another object of that name is already there.
 func Exists(err error) bool { return apierrors.IsAlreadyExists(err) }
 
+// Forbidden says that Setpoint may not do that.
+func Forbidden(err error) bool { return apierrors.IsForbidden(err) }
+
 // Gone says that the object is not there any more.
 func Gone(err error) bool { return apierrors.IsNotFound(err) }
 

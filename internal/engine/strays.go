@@ -77,7 +77,13 @@ func (c *Controller) lostSight(child *object.Object) {
 func (r *run) retrieve(ctx context.Context) error {
 	all := r.strays.take(r.item.Key)
 	for i, one := range all {
-		if err := r.retrieveOne(ctx, one); err != nil {
+		err := r.retrieveOne(ctx, one)
+		if apply.Forbidden(err) {
+			// What else there is to do need not wait for the permission.
+			r.strays.giveBack(r.item.Key, all[i:i+1])
+			continue
+		}
+		if err != nil {
 			r.strays.giveBack(r.item.Key, all[i:])
 			return err
 		}
