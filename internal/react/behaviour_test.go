@@ -141,21 +141,6 @@ func TestUndoneFailuresAreForgiven(t *testing.T) {
 	})
 }
 
-// A record that was stripped or spoilt says that nothing was dealt with.
-func TestStrippedRecord(t *testing.T) {
-	s, e := newServer(t), newEar()
-	st := e.play(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
-	s.create(rates, "eur", `{"spec":{"n":1}}`)
-	st.expect(t, "h create eur")
-	s.edit(rates, "eur", `{"metadata":{"annotations":null}}`)
-	st.expect(t, "h create eur", "h create eur")
-	s.edit(rates, "eur", `{"metadata":{"annotations":{"setpoint.dev/handled-by-test":"{{"}}}`)
-	st.expect(t, "h create eur", "h create eur", "h create eur")
-	if recordIn(s.get(rates, "eur"))["h"].Seen == "" {
-		t.Error("nothing recorded")
-	}
-}
-
 // What a program does not declare is not touched, and nothing else of the answer
 // is acted upon.
 func TestUndeclared(t *testing.T) {

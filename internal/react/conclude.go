@@ -107,6 +107,9 @@ func (r *run) nextWrite(now time.Time) time.Time {
 	if r.memory.writing.count > 0 {
 		next = r.memory.writing.next
 	}
+	if r.memory.losses.next.After(now) {
+		next = earliest(next, r.memory.losses.next)
+	}
 	for _, o := range r.memory.owed {
 		if !o.carried {
 			next = earliest(next, o.attempt.next)

@@ -22,6 +22,8 @@ type memory struct {
 	owed []*owed
 	// writing is how the writes of the object itself fail.
 	writing attempt
+	// losses is how often the record was removed lately, last since then.
+	losses attempt
 	// moved is how many runs in a row met an object that had changed meanwhile,
 	// restless how many had to do with what was written by the one before.
 	moved, restless int
@@ -61,6 +63,8 @@ type recall struct {
 		watched string
 		since   time.Time
 	}
+	// recorded is the entry as this process last knew it on the object.
+	recorded entry
 	// pending is the entry that is not recorded yet; before is what was watched
 	// when it was made, and is there until what the handler wrote is.
 	pending *entry

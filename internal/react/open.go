@@ -53,6 +53,7 @@ func (r *run) remember() {
 // survey looks at what there is: at the start of a run, and after its writes.
 func (r *run) survey() {
 	r.recorded = recordOf(r.stored, r.program.Record)
+	r.restore()
 	r.watched = r.watchedIn(r.stored)
 	r.owned = r.ownedBy(r.stored)
 	r.ownedDigest = ""

@@ -37,7 +37,7 @@ type record map[string]entry
 const self = "~"
 
 // recordOf reads the record of an object. One that was spoilt or removed by hand,
-// or that is another object's, says that nothing was dealt with.
+// or that is another object's, says that nothing was dealt with; see restore.
 func recordOf(o *object.Object, annotation string) record {
 	var text string
 	field := o.Field("metadata", "annotations", annotation)

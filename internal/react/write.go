@@ -46,11 +46,12 @@ func (a *attempt) failed(now time.Time) {
 	a.next = now.Add(backoff(a.count, firstDelay, longestDelay))
 }
 
-// mayWrite says whether it is time to write the object: what failed a moment ago
-// waits, unless there is more to write now.
+// mayWrite says whether it is time to write the object: what failed a moment ago,
+// and a record that is removed over and over, waits, unless there is more to write
+// now.
 func (r *run) mayWrite(carried []*owed) bool {
 	fresh := func(o *owed) bool { return o.fresh }
-	return !r.memory.writing.next.After(r.tools.Now()) || r.pressed() || slices.ContainsFunc(carried, fresh)
+	return !latest(r.memory.writing.next, r.memory.losses.next).After(r.tools.Now()) || r.pressed() || slices.ContainsFunc(carried, fresh)
 }
 
 // store writes what carried answers say of the object.
@@ -76,8 +77,8 @@ func (r *run) land(carried []*owed) {
 	}
 	r.memory.owed = slices.DeleteFunc(r.memory.owed, func(o *owed) bool { return slices.Contains(carried, o) })
 	for i := range r.memory.handlers {
-		if !r.memory.owes(i, nil) {
-			r.memory.handlers[i].pending = nil
+		if m := &r.memory.handlers[i]; m.pending != nil && !r.memory.owes(i, nil) {
+			m.recorded, m.pending = *m.pending, nil
 		}
 	}
 }
