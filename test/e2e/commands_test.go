@@ -38,6 +38,7 @@ func commands() map[string]command {
 		"hook":       hookCommand,
 		"calls":      callsCommand,
 		"lastcall":   lastCallCommand,
+		"tell":       tell,
 	}
 }
 

@@ -24,7 +24,13 @@ const insideVariable = "SETPOINT_E2E_INSIDE"
 // TestMain runs the tests as the command of `setpoint dev … -- COMMAND`, as a
 // user's own tests would be run: this process becomes setpoint, which boots one
 // control plane with every example on it and starts this program again.
+//
+// Scripts know the same program as operator: see operate.
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == operatorName {
+		fmt.Fprintln(os.Stderr, "operator:", operate())
+		os.Exit(1)
+	}
 	if os.Getenv(insideVariable) != "" {
 		os.Exit(runInside(m))
 	}
@@ -46,11 +52,17 @@ func runInside(m *testing.M) int {
 	return m.Run()
 }
 
-// putOnPath makes setpoint and kubectl commands of these names, for scripts
-// and for whatever they run.
+// putOnPath makes setpoint, kubectl and operator commands of these names, for
+// scripts and for whatever they run.
 func putOnPath(folder, binary string) error {
-	if err := os.Symlink(binary, filepath.Join(folder, "setpoint")); err != nil {
+	self, err := os.Executable()
+	if err != nil {
 		return err
+	}
+	for name, program := range map[string]string{"setpoint": binary, operatorName: self} {
+		if err := os.Symlink(program, filepath.Join(folder, name)); err != nil {
+			return err
+		}
 	}
 	kubectl := "#!/bin/sh\nexec setpoint kubectl \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(folder, "kubectl"), []byte(kubectl), 0o755); err != nil {

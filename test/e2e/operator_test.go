@@ -1,0 +1,243 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint"
+)
+
+// operatorName is what scripts call the program below.
+const operatorName = "operator"
+
+// The files between scripts and their operators, in the folder of the script.
+const (
+	callsFile    = "calls.log" // what was called, in order
+	ordersFolder = "orders"    // what a handler is to do, in a file of its name
+)
+
+// ordersInterval is how often a handler that waits looks for other orders.
+const ordersInterval = 20 * time.Millisecond
+
+// operatorSpec is the file that says which app an operator is.
+type operatorSpec struct {
+	Name       string
+	APIVersion string
+	Kind       string
+	Definition string // the file of a CRD that it brings along
+	Handlers   []handlerSpec
+}
+
+type handlerSpec struct {
+	Name     string
+	Reasons  []setpoint.Reason
+	Labels   string
+	Field    string
+	Backoff  string // between all attempts
+	Retries  int
+	Optional bool
+}
+
+// operate is the program `operator REPLICA FILE [flags]`: an app made with the
+// SDK, whose handlers do what the script tells them. Its log is REPLICA.log.
+func operate() error {
+	if len(os.Args) < 3 {
+		return errors.New("usage: operator REPLICA FILE [flags]")
+	}
+	replica := os.Args[1]
+	text, err := readExpanded(os.Args[2])
+	if err != nil {
+		return err
+	}
+	var spec operatorSpec
+	if err := yaml.UnmarshalStrict(text, &spec); err != nil {
+		return err
+	}
+	app, err := spec.app(replica)
+	if err != nil {
+		return err
+	}
+	if os.Stderr, err = openToAppend(replica + ".log"); err != nil {
+		return err
+	}
+	os.Args = slices.Delete(os.Args, 1, 3)
+	app.Main()
+	return nil
+}
+
+// readExpanded reads a file of the script, with its variables filled in.
+func readExpanded(file string) ([]byte, error) {
+	text, err := os.ReadFile(file)
+	return []byte(os.ExpandEnv(string(text))), err
+}
+
+func openToAppend(file string) (*os.File, error) {
+	return os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+}
+
+func (spec *operatorSpec) app(replica string) (*setpoint.App, error) {
+	app := setpoint.New(spec.Name)
+	if spec.Definition != "" {
+		text, err := readExpanded(spec.Definition)
+		if err != nil {
+			return nil, err
+		}
+		app.Define(text)
+	}
+	handlers := setpoint.For[setpoint.Unstructured](app, setpoint.Kind(spec.APIVersion, spec.Kind))
+	register := map[setpoint.Reason]func(setpoint.Func[setpoint.Unstructured], ...setpoint.HandlerOption){
+		setpoint.Create: handlers.OnCreate,
+		setpoint.Update: handlers.OnUpdate,
+		setpoint.Delete: handlers.OnDelete,
+		setpoint.Resume: handlers.OnResume,
+		setpoint.Event:  handlers.OnEvent,
+	}
+	for _, h := range spec.Handlers {
+		options, err := h.options()
+		if err != nil {
+			return nil, err
+		}
+		do := (&actor{replica: replica, handler: h.Name}).act
+		for _, reason := range h.Reasons {
+			register[reason](do, options...)
+		}
+	}
+	return app, nil
+}
+
+func (h *handlerSpec) options() ([]setpoint.HandlerOption, error) {
+	options := []setpoint.HandlerOption{setpoint.Name(h.Name)}
+	if h.Labels != "" {
+		options = append(options, setpoint.Labels(h.Labels))
+	}
+	if h.Field != "" {
+		options = append(options, setpoint.Field(h.Field))
+	}
+	if h.Backoff != "" {
+		first, err := time.ParseDuration(h.Backoff)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, setpoint.Backoff(first, first))
+	}
+	if h.Retries > 0 {
+		options = append(options, setpoint.Retries(h.Retries))
+	}
+	if h.Optional {
+		options = append(options, setpoint.Optional())
+	}
+	return options, nil
+}
+
+// actor is a handler that does as it is told.
+type actor struct{ replica, handler string }
+
+// act writes the call down, and follows the handler's orders.
+func (a *actor) act(ctx context.Context, c *setpoint.Call[setpoint.Unstructured]) error {
+	if err := a.begins(c); err != nil {
+		return err
+	}
+	for {
+		orders := strings.Fields(readOrders(a.handler))
+		if len(orders) == 0 || orders[0] != "wait" {
+			if err := obey(c, orders); err != nil {
+				return err
+			}
+			return a.note("done %s %s", c.Object.GetName(), value(c.Object))
+		}
+		select {
+		case <-time.After(ordersInterval):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// begins writes a call down, as in "one publish update w 2 was=1 attempt=0". What
+// was is "-" where it is not known.
+func (a *actor) begins(c *setpoint.Call[setpoint.Unstructured]) error {
+	was := "-"
+	if c.Old != nil {
+		was = value(c.Old)
+	}
+	return a.note("%s %s %s was=%s attempt=%d", c.Reason, c.Object.GetName(), value(c.Object), was, c.Attempt)
+}
+
+// note adds a line to the calls, at once: several replicas write to them.
+func (a *actor) note(format string, args ...any) error {
+	calls, err := openToAppend(callsFile)
+	if err != nil {
+		return err
+	}
+	defer calls.Close()
+	_, err = fmt.Fprintf(calls, a.replica+" "+a.handler+" "+format+"\n", args...)
+	return err
+}
+
+// value is an object's spec.value, in short.
+func value(o *setpoint.Unstructured) string {
+	spec, _ := o.Object["spec"].(map[string]any)
+	text := fmt.Sprint(spec["value"])
+	return text[:min(len(text), 10)]
+}
+
+// readOrders are a handler's orders; none if it was not told anything.
+func readOrders(handler string) string {
+	orders, err := os.ReadFile(filepath.Join(ordersFolder, handler))
+	if err != nil {
+		return ""
+	}
+	return string(orders)
+}
+
+// obey does what README.md says of orders.
+func obey(c *setpoint.Call[setpoint.Unstructured], orders []string) error {
+	if len(orders) == 0 {
+		return nil
+	}
+	switch orders[0] {
+	case "fail":
+		if len(orders) > 1 && strconv.Itoa(c.Attempt) >= orders[1] {
+			return nil
+		}
+		return errors.New("told to fail")
+	case "permanent":
+		return setpoint.Permanent(errors.New("told to give up"))
+	case "die":
+		return errors.Join(syscall.Kill(os.Getpid(), syscall.SIGKILL), errors.New("still alive"))
+	case "status":
+		var status map[string]any
+		if err := json.Unmarshal([]byte(orders[1]), &status); err != nil {
+			return err
+		}
+		c.Object.Object["status"] = status
+		return nil
+	}
+	return nil
+}
+
+// tell HANDLER ORDERS…: what a handler of the script's operators is to do from
+// now on; nothing but succeed, without orders.
+func tell(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: tell HANDLER [wait|fail [N]|permanent|die|status JSON]")
+	}
+	folder := ts.MkAbs(ordersFolder)
+	ts.Check(os.MkdirAll(folder, 0o755))
+	// A handler may be reading: it is to see the former orders, or these.
+	draft := filepath.Join(folder, "."+args[0])
+	ts.Check(os.WriteFile(draft, []byte(strings.Join(args[1:], " ")), 0o600))
+	ts.Check(os.Rename(draft, filepath.Join(folder, args[0])))
+}
