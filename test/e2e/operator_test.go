@@ -151,6 +151,9 @@ func (a *actor) act(ctx context.Context, c *setpoint.Call[setpoint.Unstructured]
 	}
 	for {
 		orders := strings.Fields(readOrders(a.handler))
+		if len(orders) > 1 && orders[0] == "fail" && strconv.Itoa(c.Attempt) >= orders[1] {
+			orders = orders[2:]
+		}
 		if len(orders) == 0 || orders[0] != "wait" {
 			if err := obey(c, orders); err != nil {
 				return err
@@ -209,9 +212,6 @@ func obey(c *setpoint.Call[setpoint.Unstructured], orders []string) error {
 	}
 	switch orders[0] {
 	case "fail":
-		if len(orders) > 1 && strconv.Itoa(c.Attempt) >= orders[1] {
-			return nil
-		}
 		return errors.New("told to fail")
 	case "permanent":
 		return setpoint.Permanent(errors.New("told to give up"))
@@ -232,7 +232,7 @@ func obey(c *setpoint.Call[setpoint.Unstructured], orders []string) error {
 // now on; nothing but succeed, without orders.
 func tell(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: tell HANDLER [wait|fail [N]|permanent|die|status JSON]")
+		ts.Fatalf("usage: tell HANDLER [wait|fail [N [ORDERS…]]|permanent|die|status JSON]")
 	}
 	folder := ts.MkAbs(ordersFolder)
 	ts.Check(os.MkdirAll(folder, 0o755))
