@@ -29,6 +29,7 @@ func TestExamples(t *testing.T) {
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("no examples with a script.txtar found (%v)", err)
 	}
+	golang := goVariables(t)
 	for _, script := range scripts {
 		folder, err := filepath.Abs(filepath.Dir(script))
 		if err != nil {
@@ -41,11 +42,26 @@ func TestExamples(t *testing.T) {
 				Cmds:  commands(),
 				Setup: func(env *testscript.Env) error {
 					env.Setenv("EXAMPLE", folder)
+					env.Vars = append(env.Vars, golang...)
 					return setup(env)
 				},
 			})
 		})
 	}
+}
+
+// goVariables let scripts build what is written in Go with what the go command
+// has built before, although their home is another one.
+func goVariables(t *testing.T) []string {
+	var variables []string
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOFLAGS", "GOTOOLCHAIN", "CGO_ENABLED"} {
+		value, err := exec.Command("go", "env", name).Output()
+		if err != nil {
+			t.Fatalf("go env %s: %v", name, err)
+		}
+		variables = append(variables, name+"="+strings.TrimSpace(string(value)))
+	}
+	return variables
 }
 
 // Keys of what Setup leaves for commands.
