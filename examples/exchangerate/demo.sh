@@ -10,12 +10,12 @@ rates=${rates%%,*}
 await --for=jsonpath='{.status.rate}' exchangerate/dollar
 
 show 'kubectl get exchangerate dollar'
-show "echo 1.2345 | kubectl --server=$rates replace --raw /USD -f - >/dev/null"
+show "echo 1.2345 | kubectl --server=$rates replace --raw /USD -f -"
 await --for=jsonpath='{.data.rate}'=1.2345 configmap/dollar
 show 'kubectl get configmap dollar -o custom-columns=RATE:.data.rate,CURRENCY:.data.currency'
 
 say 'The ConfigMap deleted by hand comes back, also while the service is out of order:'
-show "echo 503 | kubectl --server=$rates replace --raw /trouble -f - >/dev/null"
+show "echo 503 | kubectl --server=$rates replace --raw /trouble -f -"
 await --for=condition=Handled=False exchangerate/dollar
 show 'kubectl delete configmap dollar'
 answers 1.2345 'kubectl get configmap dollar -o jsonpath={.data.rate}'
@@ -23,5 +23,5 @@ show 'kubectl get configmap dollar -o custom-columns=RATE:.data.rate,CURRENCY:.d
 say 'The object says what is wrong:'
 show "kubectl get exchangerate dollar -o jsonpath='{.status.conditions[0].message}'"
 echo
-kubectl --server="$rates" delete --raw /trouble >/dev/null
+kubectl --server="$rates" delete --raw /trouble
 await --for=condition=Handled exchangerate/dollar

@@ -45,14 +45,14 @@ type service struct {
 func (s *service) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /latest", s.latest)
-	mux.HandleFunc("/trouble", func(w http.ResponseWriter, r *http.Request) {
-		body := written(w, r)
+	mux.HandleFunc("/trouble", func(_ http.ResponseWriter, r *http.Request) {
+		body := written(r)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.trouble = body
 	})
-	mux.HandleFunc("/{currency}", func(w http.ResponseWriter, r *http.Request) {
-		body, currency := written(w, r), strings.ToUpper(r.PathValue("currency"))
+	mux.HandleFunc("/{currency}", func(_ http.ResponseWriter, r *http.Request) {
+		body, currency := written(r), strings.ToUpper(r.PathValue("currency"))
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.rates[currency] = body
@@ -60,15 +60,12 @@ func (s *service) handler() http.Handler {
 	return mux
 }
 
-// written is what somebody puts somewhere; nothing when it is deleted. It is
-// answered as JSON, for clients that want some.
-func written(w http.ResponseWriter, r *http.Request) string {
-	body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20)) // Who breaks off has said enough.
-	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintln(w, "{}")
+// written is what somebody puts somewhere; nothing when it is deleted.
+func written(r *http.Request) string {
 	if r.Method == http.MethodDelete {
 		return ""
 	}
+	body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20)) // Who breaks off has said enough.
 	return strings.TrimSpace(string(body))
 }
 
