@@ -9,8 +9,10 @@ import (
 	"path"
 	"reflect"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -31,6 +33,8 @@ type kinds struct {
 	definitions []definition
 	// said are those that the option Kind has said the kind of.
 	said map[reflect.Type]kind
+	// known are those that were found before, a kind by its type.
+	known sync.Map
 }
 
 func newKinds(definitions []definition, parts []part) (*kinds, error) {
@@ -51,16 +55,27 @@ func anyKind(t reflect.Type) bool {
 
 // of is the kind of an object: as the object itself says, or as its type does.
 func (k *kinds) of(o any) (kind, error) {
+	if typed, ok := o.(interface{ GetObjectKind() schema.ObjectKind }); ok && !isNil(o) {
+		if said := typed.GetObjectKind().GroupVersionKind(); said.Version != "" && said.Kind != "" {
+			return kind{said.GroupVersion().String(), said.Kind}, nil
+		}
+		return k.ofType(reflect.TypeOf(o))
+	}
 	var said struct{ APIVersion, Kind string }
 	data, err := json.Marshal(o)
 	if err == nil {
 		err = json.Unmarshal(data, &said)
 	}
-	// An Unstructured that says nothing cannot be encoded; its type is the error.
 	if err == nil && said.APIVersion != "" && said.Kind != "" {
 		return kind{said.APIVersion, said.Kind}, nil
 	}
 	return k.ofType(reflect.TypeOf(o))
+}
+
+// isNil says that a value is a pointer to nothing.
+func isNil(o any) bool {
+	v := reflect.ValueOf(o)
+	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // ofType is the kind that objects of a type are.
@@ -74,6 +89,18 @@ func (k *kinds) ofType(t reflect.Type) (kind, error) {
 	if said, ok := k.said[t]; ok {
 		return said, nil
 	}
+	if known, ok := k.known.Load(t); ok {
+		return known.(kind), nil //nolint:forcetypeassert // Nothing else is stored.
+	}
+	found, err := k.named(t)
+	if err == nil {
+		k.known.Store(t, found)
+	}
+	return found, err
+}
+
+// named is the kind that a type is in the API, or is named after.
+func (k *kinds) named(t reflect.Type) (kind, error) {
 	if o, ok := reflect.TypeAssert[runtime.Object](reflect.New(t)); ok {
 		if found, _, err := k.scheme.ObjectKinds(o); err == nil {
 			return kind{found[0].GroupVersion().String(), found[0].Kind}, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -115,6 +116,10 @@ type identity struct {
 
 func identify(o any) (identity, error) {
 	var i identity
+	if typed, ok := o.(metav1.Object); ok && !isNil(o) {
+		i.Metadata.Namespace, i.Metadata.Name = typed.GetNamespace(), typed.GetName()
+		return i, nil
+	}
 	data, err := json.Marshal(o)
 	if err == nil {
 		err = json.Unmarshal(data, &i)
