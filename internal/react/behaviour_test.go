@@ -419,3 +419,51 @@ func TestLeavingTheSelection(t *testing.T) {
 		})
 	}
 }
+
+// A condition that panics is not met, and takes nobody down.
+func TestConditionsMayPanic(t *testing.T) {
+	s, e := newServer(t), newEar()
+	bad := Handler{Name: "bad", On: []hook.Reason{hook.ReasonCreate, hook.ReasonEvent, hook.ReasonDelete}, Optional: true, Do: e,
+		When: func(_, now *object.Object) bool { panic("no such field") }}
+	st := e.play(t, s, program(bad, Handler{Name: "good", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
+	s.create(rates, "eur", `{}`)
+	st.expect(t, "good create eur")
+	s.drop(rates, "eur")
+	st.expect(t, "good create eur")
+}
+
+// In another term, nothing is trusted that was known in the former one.
+func TestTerms(t *testing.T) {
+	s, e := newServer(t), newEar()
+	on := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume}
+	st := &stage{server: s}
+	e.stage = st
+	c := New(program(Handler{Name: "h", On: on, Do: e}), s.tools(st))
+	st.Controller = c
+	t.Cleanup(c.Close)
+	term := func() (end func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); c.Run(ctx) }()
+		return func() { cancel(); <-ended }
+	}
+	end := term()
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	s.create(rates, "usd", `{"spec":{"n":1}}`)
+	eventually(t, "both created", func() bool { return len(st.lines()) == 2 })
+	st.quiet(t)
+	end()
+	s.edit(rates, "usd", `{"spec":{"n":2}}`)
+	st.lock.Lock()
+	st.heard = nil
+	st.lock.Unlock()
+	end = term()
+	eventually(t, "both looked at", func() bool { return len(st.lines()) == 2 })
+	st.quiet(t)
+	end()
+	got := st.lines()
+	slices.Sort(got)
+	if want := []string{"h resume eur", "h update usd"}; !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}

@@ -36,6 +36,20 @@ type record map[string]entry
 // is new.
 const self = "~"
 
+// stands says that there is nothing to add to a record, nor to leave out.
+func (r record) stands(p *Program, m *memory) bool {
+	known := 0
+	for i := range p.Handlers {
+		if m.handlers[i].pending != nil {
+			return false
+		}
+		if _, is := r[p.Handlers[i].Name]; is {
+			known++
+		}
+	}
+	return len(r) == 0 || known > 0 && len(r) == known+1
+}
+
 // recordOf reads the record of an object. One that was spoilt or removed by hand,
 // or that is another object's, says that nothing was dealt with; see restore.
 func recordOf(o *object.Object, annotation string) record {
@@ -66,6 +80,9 @@ func (r record) String() string {
 // they count, and without those of handlers that the program does not have any
 // more.
 func (r record) with(p *Program, m *memory, counts func(handler int) bool) record {
+	if r.stands(p, m) {
+		return r
+	}
 	merged := make(record, len(p.Handlers)+1)
 	for i := range p.Handlers {
 		name := p.Handlers[i].Name

@@ -14,6 +14,11 @@ import (
 // then the status, then the object with the record, which says nothing that has
 // not landed.
 func (r *run) write(ctx context.Context) error {
+	if !r.still() {
+		// What was to be written is of no use any more.
+		r.memory.owed = nil
+		return nil
+	}
 	r.ownedNow = flat(r.owned)
 	var carried []*owed
 	for _, o := range slices.Clone(r.memory.owed) {

@@ -137,6 +137,23 @@ func TestWatchOfOneObject(t *testing.T) {
 	}
 }
 
+func TestFieldsAreSelectedByTheServer(t *testing.T) {
+	for _, c := range []struct {
+		selection Selection
+		want      string
+	}{
+		{Selection{Resource: configMaps, Fields: "type=x"}, "type=x"},
+		{Selection{Resource: configMaps, Name: "a", Fields: "type=x"}, "metadata.name=a,type=x"},
+	} {
+		api := newServer(t)
+		v := api.store(Options{}).Watch(c.selection, nil)
+		receive(t, v.Ready())
+		if got := api.request(isStream).URL.Query().Get("fieldSelector"); got != c.want {
+			t.Errorf("%s: asked for %q, want %q", c.selection, got, c.want)
+		}
+	}
+}
+
 // Whoever waits for the first list is told when that may never come.
 func TestSettled(t *testing.T) {
 	api := newServer(t)
