@@ -454,11 +454,14 @@ func TestTerms(t *testing.T) {
 	st.quiet(t)
 	end()
 	s.edit(rates, "usd", `{"spec":{"n":2}}`)
+	eventually(t, "seen", func() bool {
+		return string(c.get(queue.Key{Namespace: "town", Name: "usd"}).Field("spec", "n")) == "2"
+	})
 	st.lock.Lock()
 	st.heard = nil
 	st.lock.Unlock()
 	end = term()
-	eventually(t, "both looked at", func() bool { return len(st.lines()) == 2 })
+	eventuallyOr(t, func() bool { return len(st.lines()) == 2 }, func() string { return text(st.lines()) })
 	st.quiet(t)
 	end()
 	got := st.lines()
