@@ -25,7 +25,7 @@ func (r *run) carry(ctx context.Context, o *owed) bool {
 	if !o.carried && !o.fresh && o.attempt.next.After(now) && !r.pressed() {
 		return false
 	}
-	h := hands{Controller: r.Controller, object: r.stored, landed: r.landed}
+	h := hands{Controller: r.Controller, object: r.stored, landed: r.landed, lies: r.lies, left: r.left}
 	err := h.carry(ctx, o)
 	switch {
 	case err == nil:
@@ -61,6 +61,10 @@ type hands struct {
 	object *object.Object
 	// landed is told of each write to a kind that the program owns.
 	landed func(object.Ref, *object.Object)
+	// lies, if set, says whether there is nothing to apply, and left is told what
+	// was.
+	lies func(*object.Object) bool
+	left func(applied, stored *object.Object)
 }
 
 // carry deletes first, and then applies.

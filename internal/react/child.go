@@ -27,6 +27,9 @@ func (h *hands) apply(ctx context.Context, a hook.Applied) error {
 	if err != nil {
 		return err
 	}
+	if h.lies != nil && h.lies(wanted) {
+		return nil
+	}
 	stored, err := h.tools.Writer.Apply(ctx, resource, wanted, h.program.Manager)
 	if tolerable(err) {
 		h.log.Debug("not applied, for its namespace is going away", "applied", wanted.Ref().String())
@@ -36,6 +39,9 @@ func (h *hands) apply(ctx context.Context, a hook.Applied) error {
 		return fmt.Errorf("apply %s: %w", wanted.Ref(), err)
 	}
 	h.noted(resource, stored)
+	if h.left != nil {
+		h.left(wanted, stored)
+	}
 	h.log.Debug("applied", "applied", wanted.Ref().String(), "object", h.object.Ref().String())
 	return nil
 }

@@ -34,7 +34,9 @@ type memory struct {
 	// conditions says that answers have carried conditions.
 	conditions bool
 	paused     bool
-	trouble    trouble
+	// left is how the owned objects were left.
+	left    []leaving
+	trouble trouble
 }
 
 // recall is what is remembered of one handler of an object.

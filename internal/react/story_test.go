@@ -403,3 +403,43 @@ func TestDrift(t *testing.T) {
 	st = e.play(t, s, p)
 	st.expect(t, "h drift eur")
 }
+
+// A timer whose handler wants what is there already makes no requests, and mends
+// what somebody changed.
+func TestNothingIsAppliedTwice(t *testing.T) {
+	s, e := newServer(t), newEar()
+	rate := "1"
+	e.answers("t", func(*hook.Notice) (*hook.Answer, error) {
+		e.lock.Lock()
+		defer e.lock.Unlock()
+		return &hook.Answer{Apply: []hook.Applied{
+			{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"eur"},"data":{"rate":"` + rate + `"}}`)},
+			{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"other"}}`)},
+		}}, nil
+	})
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st := e.play(t, s, program(Handler{Name: "t", Every: 20 * time.Millisecond, Do: e}))
+	told := func() int { return len(st.lines()) }
+	rounds := func(n int) {
+		t.Helper()
+		former := told()
+		eventually(t, "told again", func() bool { return told() >= former+n })
+	}
+	applied := func() int { return len(s.wrote("PATCH configmaps/")) }
+	rounds(5)
+	if n := applied(); n != 2 {
+		t.Errorf("%d requests for what stays the same", n)
+	}
+	s.edit(configMaps, "eur", `{"data":{"rate":"7"}}`)
+	eventually(t, "mended", func() bool { return field(s.get(configMaps, "eur"), "data", "rate") == "1" })
+	s.drop(configMaps, "other")
+	eventually(t, "made again", func() bool { return s.get(configMaps, "other") != nil })
+	e.lock.Lock()
+	rate = "2"
+	e.lock.Unlock()
+	eventually(t, "brought in line", func() bool { return field(s.get(configMaps, "eur"), "data", "rate") == "2" })
+	rounds(3)
+	if n := applied(); n != 5 {
+		t.Errorf("%d requests for two objects and three changes: %q", n, s.wrote("PATCH configmaps/"))
+	}
+}
