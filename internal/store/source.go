@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/url"
 	"sync"
@@ -35,9 +36,12 @@ type source struct {
 	selection Selection
 	health    *health
 	running   *sync.WaitGroup
+	log       *slog.Logger
 	// patience is how long the API server may be busy before that is worth a
 	// word: with a kind whose CRD has just been made it is for a second or two.
 	patience time.Duration
+	// silence is how long an open watch may say nothing.
+	silence time.Duration
 	// busy is since when the API server has had no time for us; zero when it
 	// has. Only the reflector's goroutine uses it.
 	busy time.Time
@@ -103,6 +107,7 @@ func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOption
 		defer hangUp()
 		opened.run(ctx)
 	})
+	s.running.Go(func() { opened.attend(ctx) })
 	return opened, nil
 }
 

@@ -84,6 +84,11 @@ type Options struct {
 	// Patience is how long the API server may ask to be left alone (429) before
 	// a watch counts as not working; 5s if zero.
 	Patience time.Duration
+	// Silence is how long nothing may be heard of a watch until it is given up and
+	// opened anew, from where it was: a connection may be dead without a word. It
+	// is noticed after one to two of these, and somewhat more, by chance. API
+	// servers send a bookmark about every minute, which counts. 90s if zero.
+	Silence time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -95,6 +100,7 @@ func (o Options) withDefaults() Options {
 	}
 	o.MinBackoff = cmp.Or(o.MinBackoff, 250*time.Millisecond)
 	o.Patience = cmp.Or(o.Patience, 5*time.Second)
+	o.Silence = cmp.Or(o.Silence, 90*time.Second)
 	o.MaxBackoff = cmp.Or(o.MaxBackoff, 30*time.Second)
 	return o
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,8 @@ type stream struct {
 	hangUp context.CancelFunc
 	// listing says that the list which the watch began with is not complete yet.
 	listing bool
+	// heard says that there was an event lately.
+	heard atomic.Bool
 }
 
 // ResultChan is closed when the watch has ended.
@@ -40,6 +43,7 @@ func (s *stream) run(ctx context.Context) {
 	defer s.body.Close()
 	for {
 		event, err := s.next()
+		s.heard.Store(true)
 		if ctx.Err() != nil || errors.Is(err, errEnded) && !s.listing {
 			return
 		}

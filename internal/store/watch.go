@@ -68,7 +68,7 @@ func logHealth(log *slog.Logger, selection Selection, err error) {
 
 // run watches until the context ends.
 func (w *watch) run(ctx context.Context, client rest.Interface, running *sync.WaitGroup) {
-	src := &source{client: client, selection: w.selection, health: &w.health, running: running, patience: w.options.Patience}
+	src := &source{client: client, selection: w.selection, health: &w.health, running: running, log: w.options.Log, patience: w.options.Patience, silence: w.options.Silence}
 	// A delay is jittered up to twice its length.
 	backoff := &wait.Backoff{
 		Duration: w.options.MinBackoff,

@@ -1,0 +1,49 @@
+package store
+
+import (
+	"testing"
+	"time"
+)
+
+// What happens while a watch is silent is known when it is opened anew, from where
+// it was: nothing is listed again.
+func TestSilentWatchIsOpenedAnew(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	// The reflector lists again after watches that end within a second.
+	store := s.store(Options{Silence: time.Second})
+	events := make(chan Event, 100)
+	view := store.Watch(Selection{Resource: configMaps}, func(e Event) { events <- e })
+	receive(t, view.Ready())
+	s.request(isStream)
+	// The connection stays, and carries nothing any more.
+	s.with(func() { clear(s.watchers) })
+	s.put(thing{key: key{"default", "missed"}})
+	if e := receive(t, events); e.New == nil || e.New.Name() != "missed" {
+		t.Errorf("told %v", e)
+	}
+	for len(s.opened) > 0 {
+		if r := receive(t, s.opened); !isResume(r) {
+			t.Errorf("listed again: %s", r.URL)
+		}
+	}
+}
+
+// A watch that says something now and then stays.
+func TestWatchThatSpeaksStays(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	store := s.store(Options{Silence: 400 * time.Millisecond})
+	view := store.Watch(Selection{Resource: configMaps}, nil)
+	receive(t, view.Ready())
+	s.request(isStream)
+	bookmark := time.NewTicker(20 * time.Millisecond)
+	defer bookmark.Stop()
+	for range 60 {
+		<-bookmark.C
+		s.say(`{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"1"}}}` + "\n")
+	}
+	if n := len(s.opened); n > 0 {
+		t.Errorf("%d more requests", n)
+	}
+}
