@@ -11,7 +11,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/host"
-	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/related"
 )
@@ -66,8 +65,10 @@ func (c *Composer[T]) Finalize(do FamilyFunc[T]) {
 }
 
 // Customize says which objects the other functions are shown beside a parent and
-// its children. It may depend on nothing but the parent.
-func (c *Composer[T]) Customize(do RelateFunc[T]) {
+// its children, of the kinds for which objects stand. It may depend on nothing but
+// the parent.
+func (c *Composer[T]) Customize(do RelateFunc[T], like ...any) {
+	c.c.declare("Customize", &c.c.reads, like)
 	c.c.once("Customize", c.relate != nil, do == nil)
 	c.relate = do
 }
@@ -169,14 +170,14 @@ func (c *Composer[T]) compile(ctx context.Context, env compile.Environment) (*co
 		p.Finalize = c.hook(c.finalize)
 	}
 	if c.relate != nil {
-		p.Customize = &customizer[T]{of: c, env: env, found: map[kind]object.Resource{}}
+		p.Customize = &customizer[T]{of: c, served: found.reads}
 	}
 	for i, resource := range found.owns {
 		rule := c.rules[i]
 		rule.Resource = resource
 		p.Children = append(p.Children, rule)
 	}
-	return &compile.Compiled{Programs: []engine.Program{p}}, nil
+	return &compile.Compiled{Programs: []engine.Program{p}, Reads: found.reads}, nil
 }
 
 // appliedFields is the annotation of children that says what was applied.

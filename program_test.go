@@ -104,6 +104,43 @@ func TestFunctionsBecomeAProgram(t *testing.T) {
 	}
 }
 
+func TestRelations(t *testing.T) {
+	app := New("app")
+	maps := Compose[corev1.ConfigMap](app)
+	maps.Sync(func(context.Context, *Family[corev1.ConfigMap]) error { return nil })
+	maps.Customize(func(_ context.Context, o *corev1.ConfigMap) ([]Relation, error) {
+		all := []Relation{{Like: &corev1.Secret{}, Namespace: "a", Names: []string{o.Name}}}
+		if o.Name == "stranger" {
+			all = append(all, Relation{Like: &corev1.Pod{}})
+		}
+		return all, nil
+	}, &corev1.Secret{})
+	if err := app.prepare(Options{}); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := app.compiled(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := compiled[0].Programs[0].Customize
+	got, err := asked.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"token"}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []hook.RelatedRule{{APIVersion: "v1", Resource: "secrets", Namespace: "a", Names: []string{"token"}}}
+	if diff := cmp.Diff(want, got.Related); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	_, err = asked.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"stranger"}}`)})
+	if err == nil || !strings.Contains(err.Error(), "Pod of v1 is not declared") {
+		t.Errorf("a kind that is not declared: %v", err)
+	}
+	rules, err := app.RBAC(t.Context(), "me", Options{})
+	if err != nil || !strings.Contains(string(rules), "- secrets") {
+		t.Errorf("got %v\n%s", err, rules)
+	}
+}
+
 func TestFilters(t *testing.T) {
 	parse := func(text string) *object.Object {
 		if text == "" {

@@ -3,12 +3,11 @@ package setpoint
 import (
 	"context"
 	"fmt"
-	"sync"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -30,11 +29,9 @@ type Relation struct {
 
 // customizer is a RelateFunc as the engine asks it.
 type customizer[T any] struct {
-	of  *Composer[T]
-	env compile.Environment
-
-	mu    sync.Mutex
-	found map[kind]object.Resource
+	of *Composer[T]
+	// served are the declared kinds as the API server serves them.
+	served []object.Resource
 }
 
 // Customize asks the function.
@@ -49,9 +46,9 @@ func (c *customizer[T]) Customize(ctx context.Context, req *hook.CustomizeReques
 	}
 	response := &hook.CustomizeResponse{}
 	for _, one := range relations {
-		rule, err := c.rule(ctx, one)
+		rule, err := c.rule(one)
 		if err != nil {
-			return nil, err
+			return nil, permanently("Customize: %w", err)
 		}
 		response.Related = append(response.Related, rule)
 	}
@@ -59,39 +56,21 @@ func (c *customizer[T]) Customize(ctx context.Context, req *hook.CustomizeReques
 }
 
 // rule is a relation as the engine takes it: it knows kinds by their plurals.
-func (c *customizer[T]) rule(ctx context.Context, r Relation) (hook.RelatedRule, error) {
+func (c *customizer[T]) rule(r Relation) (hook.RelatedRule, error) {
 	known, err := c.of.c.app.kinds()
 	if err != nil {
 		return hook.RelatedRule{}, err
 	}
 	k, err := known.of(r.Like)
 	if err != nil {
-		return hook.RelatedRule{}, permanently("Customize: %w", err)
+		return hook.RelatedRule{}, err
 	}
-	resource, err := c.resolve(ctx, k)
-	if err != nil {
-		return hook.RelatedRule{}, fmt.Errorf("Customize: %w", err)
+	i := slices.IndexFunc(c.served, func(resource object.Resource) bool { return resource.GroupKind() == k.group() })
+	if i < 0 {
+		return hook.RelatedRule{}, fmt.Errorf("%s is not declared: name it where you say Customize", k)
 	}
 	return hook.RelatedRule{
-		APIVersion: k.apiVersion, Resource: resource.Plural,
+		APIVersion: c.served[i].APIVersion(), Resource: c.served[i].Plural,
 		LabelSelector: r.Labels, NamespaceSelector: r.NamespaceLabels, Namespace: r.Namespace, Names: r.Names,
 	}, nil
-}
-
-// resolve asks the API server once about a kind.
-func (c *customizer[T]) resolve(ctx context.Context, k kind) (object.Resource, error) {
-	c.mu.Lock()
-	resource, known := c.found[k]
-	c.mu.Unlock()
-	if known {
-		return resource, nil
-	}
-	resource, err := resolve(ctx, c.env, k)
-	if err != nil {
-		return resource, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.found[k] = resource
-	return resource, nil
 }
