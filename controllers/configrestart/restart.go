@@ -1,6 +1,7 @@
 package configrestart
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -78,7 +79,7 @@ func announce(c *setpoint.Call[corev1.ConfigMap], wanted wish) {
 	for _, change := range c.Changes {
 		changed = append(changed, change.Path)
 	}
-	c.Log.Info("modification detected", "changed", strings.Join(changed, " "), "pods", wanted.selector)
+	c.Log.Info("modification detected", "changed", cmp.Or(strings.Join(changed, " "), "unseen"), "pods", wanted.selector)
 	c.Event("ModificationDetected", "the pods that match %s are restarted", wanted.selector)
 	c.Requeue(time.Millisecond)
 }
