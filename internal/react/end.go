@@ -2,6 +2,7 @@ package react
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -39,8 +40,11 @@ func (c *Controller) leaves(ctx context.Context, o *object.Object) bool {
 		if !c.program.holds(live) {
 			return true
 		}
-		r := &run{Controller: c, stored: live, aside: true}
-		if err = r.send(ctx, r.unfinalized()); err == nil {
+		body, err := json.Marshal(c.program.unfinalized(live))
+		if err == nil {
+			_, err = c.tools.Writer.Patch(ctx, c.program.Resource, live, body)
+		}
+		if err == nil {
 			return true
 		}
 		c.log.Warn("finalizer not removed; trying again", "object", o.Ref().String(), "error", oneLine(err))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // hold is the step that puts the finalizer on an object before a handler first
@@ -54,9 +55,9 @@ func (r *run) releases(carried []*owed) bool {
 
 // unfinalized is the patch by which the finalizer goes from this version of the
 // object.
-func (r *run) unfinalized() map[string]any {
-	metadata := precondition(r.stored, true)
-	metadata["finalizers"] = without(r.stored.Finalizers(), r.program.Finalizer)
+func (p *Program) unfinalized(o *object.Object) map[string]any {
+	metadata := precondition(o, true)
+	metadata["finalizers"] = without(o.Finalizers(), p.Finalizer)
 	return map[string]any{"metadata": metadata}
 }
 

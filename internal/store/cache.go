@@ -26,6 +26,10 @@ type cache struct {
 	objects map[key]*object.Object
 	index   index
 	bytes   int
+	// blind says that only the API server knows what is selected: what is not here
+	// is not taken in from a write, and what it says is gone is, although a write of
+	// ours came later.
+	blind bool
 
 	// seen is the newest version that the API server has sent.
 	seen uint64
@@ -123,7 +127,7 @@ func (c *cache) deleted(o *object.Object) []notice {
 		delete(c.past, keyOf(o))
 	}
 	old := c.objects[keyOf(o)]
-	if old == nil || old.Version() > o.Version() {
+	if old == nil || old.Version() > o.Version() && (!c.blind || old.UID() != o.UID()) {
 		return nil
 	}
 	c.put(old, nil)
@@ -145,7 +149,7 @@ func (c *cache) heard(version uint64) {
 func (c *cache) wrote(o *object.Object, by *View, selected bool) []notice {
 	old := c.objects[keyOf(o)]
 	overtaken := old != nil && o.Version() <= old.Version()
-	if overtaken || o.Version() <= c.seen || c.isPast(o) {
+	if overtaken || o.Version() <= c.seen || c.isPast(o) || c.blind && old == nil {
 		return nil
 	}
 	if !selected {

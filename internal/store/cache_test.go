@@ -407,3 +407,33 @@ func show(o *object.Object) string {
 	}
 	return fmt.Sprintf("%s (%s, version %d)", o.Ref(), o.UID(), o.Version())
 }
+
+// Where only the API server knows what is selected, its word counts: an object that
+// left is not kept, and not brought back, by our own writes.
+func TestBlindCache(t *testing.T) {
+	at := func(version int) *object.Object {
+		o, err := object.Parse(fmt.Appendf(nil, `{"kind":"Pod","metadata":{"name":"a","uid":"u","resourceVersion":"%d"}}`, version))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	c, v := newCache(), &View{}
+	c.blind = true
+	c.observed(at(2))
+	c.wrote(at(5), v, true)
+	if got := c.objects[key{"", "a"}]; got == nil || got.Version() != 5 {
+		t.Fatalf("our own write is not read: %v", got)
+	}
+	if notices := c.deleted(at(4)); len(notices) != 1 || len(c.objects) != 0 {
+		t.Errorf("it left before our write, and is kept: %v", notices)
+	}
+	c.wrote(at(6), v, true)
+	if len(c.objects) != 0 {
+		t.Error("a write brought it back")
+	}
+	c.observed(at(7))
+	if len(c.objects) != 1 {
+		t.Error("it came back, and is not here")
+	}
+}

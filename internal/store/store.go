@@ -36,8 +36,8 @@ type Selection struct {
 	// Labels is a label selector that the API server applies; empty selects all.
 	Labels string
 	// Fields is a field selector that the API server applies; empty selects all.
-	// It cannot be applied here: what a write put out of the selection is there
-	// until the API server says so.
+	// It cannot be applied here: what a write put out of the selection is there, and
+	// what it put in is not, until the API server says so.
 	Fields string
 	// Metadata asks for nothing but the metadata of objects, for kinds whose
 	// objects are large and whose contents nobody looks at.

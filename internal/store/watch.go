@@ -47,6 +47,7 @@ func newWatch(selection Selection, options Options) *watch {
 		stop:      func() {},
 		cache:     newCache(),
 	}
+	w.cache.blind = selection.Fields != ""
 	if selector, err := labels.Parse(selection.Labels); err == nil {
 		w.selector = selector
 	}
