@@ -39,6 +39,7 @@ func commands() map[string]command {
 		"calls":      callsCommand,
 		"lastcall":   lastCallCommand,
 		"tell":       tell,
+		"proxy":      proxyCommand,
 	}
 }
 

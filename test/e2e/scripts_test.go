@@ -82,6 +82,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("HOME", env.WorkDir) // kubectl keeps a cache there
 	env.Values[hooksKey{}] = &hookServers{byName: map[string]*hookServer{}}
 	env.Values[environKey{}] = env.Vars
+	env.Values[proxyKey{}] = &proxy{}
 
 	text, err := os.ReadFile(os.Getenv("KUBECONFIG"))
 	if err != nil {

@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// proxyKey is where a script has its proxy.
+type proxyKey struct{}
+
+// proxy stands between programs and the API server. It can fall silent: what the
+// server sends on connections that are open then comes to nobody, and no connection
+// ends for it.
+type proxy struct {
+	server   string
+	silences atomic.Int64
+}
+
+// proxyCommand: proxy FILE: starts a proxy, and writes a kubeconfig that leads
+// through it. proxy silence: has it fall silent.
+func proxyCommand(ts *testscript.TestScript, neg bool, args []string) {
+	p := ts.Value(proxyKey{}).(*proxy)
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: proxy FILE|silence")
+	}
+	if args[0] == "silence" {
+		p.silences.Add(1)
+		return
+	}
+	out, err := run(ts, "", "kubectl", "config", "view", "--minify", "-o", "jsonpath={.clusters[0].cluster.server}")
+	ts.Check(err)
+	server, err := url.Parse(strings.TrimSpace(out.stdout.String()))
+	ts.Check(err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Defer(func() { _ = listener.Close() })
+	config := strings.ReplaceAll(ts.ReadFile(".kubeconfig"), server.Host, listener.Addr().String())
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(config), 0o600))
+	p.server = server.Host
+	go p.serve(listener)
+}
+
+// serve ends when the listener is closed, and each connection with one of its ends.
+func (p *proxy) serve(listener net.Listener) {
+	for {
+		near, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go p.connect(near)
+	}
+}
+
+func (p *proxy) connect(near net.Conn) {
+	defer near.Close()
+	far, err := net.Dial("tcp", p.server)
+	if err != nil {
+		return
+	}
+	opened := p.silences.Load()
+	go func() {
+		defer near.Close()
+		_, _ = io.Copy(silencer{near, func() bool { return p.silences.Load() != opened }}, far) // it ended, whoever ended it
+	}()
+	_, _ = io.Copy(far, near)
+	_ = far.Close()
+}
+
+// silencer swallows what is written when it is silent.
+type silencer struct {
+	to     io.Writer
+	silent func() bool
+}
+
+func (s silencer) Write(data []byte) (int, error) {
+	if s.silent() {
+		return len(data), nil
+	}
+	return s.to.Write(data)
+}
