@@ -90,8 +90,9 @@ func (s *statement) Message(format string, args ...any) {
 	s.said.message = fmt.Sprintf(format, args...)
 }
 
-// Requeue has the function called once more after that time, although all that it
-// wants is written: it is not done.
+// Requeue has the function called once more after that time, or as soon as the
+// object changes otherwise than by it, although all that it wants is written: it is
+// not done.
 func (s *statement) Requeue(after time.Duration) {
 	if after <= 0 {
 		s.fail("Requeue(%s): must be more than nothing", after)
