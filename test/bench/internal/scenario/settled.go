@@ -55,11 +55,19 @@ func (t *turn) resyncing(ctx context.Context, process contender.Process) error {
 	if _, err := process.Start(ctx, contender.Settings{Resync: t.bench.Resync}); err != nil {
 		return err
 	}
-	return cluster.Poll(ctx, "each parent to be resynced", func() (bool, error) {
+	err := cluster.Poll(ctx, "each parent to be resynced", func() (bool, error) {
 		stats, err := process.Probe().Stats(ctx)
 		return stats.Calls-before >= int64(t.work.Parents), err
 	})
+	if err != nil {
+		return err
+	}
+	return pause(ctx, lastWrites)
 }
+
+// lastWrites is the time that the last of many calls at once have to be followed by
+// what they have written: calls are counted when they begin.
+const lastWrites = time.Second
 
 // restart starts the contender with everything settled.
 func (t *turn) restart(ctx context.Context, process contender.Process) error {
