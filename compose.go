@@ -3,6 +3,7 @@ package setpoint
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -65,8 +66,8 @@ func (c *Composer[T]) Finalize(do FamilyFunc[T]) {
 }
 
 // Customize says which objects the other functions are shown beside a parent and
-// its children, of the kinds for which objects stand. It may depend on nothing but
-// the parent.
+// its children, of the kinds for which objects stand and of those of the children.
+// It may depend on nothing but the parent.
 func (c *Composer[T]) Customize(do RelateFunc[T], like ...any) {
 	c.c.declare("Customize", &c.c.reads, like)
 	c.c.once("Customize", c.relate != nil, do == nil)
@@ -92,7 +93,7 @@ func (c *Composer[T]) SyncOnStatusChange() { c.statusWakes = true }
 func (c *Composer[T]) Owns(like any, options ...OwnsOption) {
 	rule := plan.Rule{Method: plan.InPlace, Strategy: plan.ServerSide}
 	for _, o := range options {
-		o(&rule)
+		o.ofRule(&rule)
 	}
 	if rule.MaxUnavailable < 0 {
 		c.c.app.problem("Owns(%T): MaxUnavailable must not be negative", like)
@@ -170,7 +171,7 @@ func (c *Composer[T]) compile(ctx context.Context, env compile.Environment) (*co
 		p.Finalize = c.hook(c.finalize)
 	}
 	if c.relate != nil {
-		p.Customize = &customizer[T]{of: c, served: found.reads}
+		p.Customize = &customizer[T]{of: c, served: slices.Concat(found.reads, found.owns)}
 	}
 	for i, resource := range found.owns {
 		rule := c.rules[i]
@@ -184,7 +185,11 @@ func (c *Composer[T]) compile(ctx context.Context, env compile.Environment) (*co
 const appliedFields = "setpoint.dev/applied-fields"
 
 // OwnsOption says how children are brought in line.
-type OwnsOption func(*plan.Rule)
+type OwnsOption interface{ ofRule(*plan.Rule) }
+
+type ownsOption func(*plan.Rule)
+
+func (o ownsOption) ofRule(r *plan.Rule) { o(r) }
 
 // UpdateMethod is how a child that is not as wanted is brought in line.
 type UpdateMethod string
@@ -204,14 +209,18 @@ const (
 )
 
 // Method has children brought in line in a way.
-func Method(m UpdateMethod) OwnsOption { return func(r *plan.Rule) { r.Method = plan.Method(m) } }
+func Method(m UpdateMethod) OwnsOption {
+	return ownsOption(func(r *plan.Rule) { r.Method = plan.Method(m) })
+}
 
 // MaxUnavailable is how many children a rolling method may have under way at once;
 // 1 unless told otherwise.
-func MaxUnavailable(n int) OwnsOption { return func(r *plan.Rule) { r.MaxUnavailable = n } }
+func MaxUnavailable(n int) OwnsOption {
+	return ownsOption(func(r *plan.Rule) { r.MaxUnavailable = n })
+}
 
 // WellWhen says for rolling methods that a child is well when its status has a
 // condition of that type and status, such as WellWhen("Ready", "True").
 func WellWhen(condition, status string) OwnsOption {
-	return func(r *plan.Rule) { r.Checks = append(r.Checks, plan.Check{Type: condition, Status: status}) }
+	return ownsOption(func(r *plan.Rule) { r.Checks = append(r.Checks, plan.Check{Type: condition, Status: status}) })
 }

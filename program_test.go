@@ -107,9 +107,13 @@ func TestFunctionsBecomeAProgram(t *testing.T) {
 func TestRelations(t *testing.T) {
 	app := New("app")
 	maps := Compose[corev1.ConfigMap](app)
+	maps.Owns(&corev1.Service{})
 	maps.Sync(func(context.Context, *Family[corev1.ConfigMap]) error { return nil })
 	maps.Customize(func(_ context.Context, o *corev1.ConfigMap) ([]Relation, error) {
 		all := []Relation{{Like: &corev1.Secret{}, Namespace: "a", Names: []string{o.Name}}}
+		if o.Name == "sibling" {
+			all = []Relation{{Like: &corev1.Service{}}}
+		}
 		if o.Name == "stranger" {
 			all = append(all, Relation{Like: &corev1.Pod{}})
 		}
@@ -130,6 +134,9 @@ func TestRelations(t *testing.T) {
 	want := []hook.RelatedRule{{APIVersion: "v1", Resource: "secrets", Namespace: "a", Names: []string{"token"}}}
 	if diff := cmp.Diff(want, got.Related); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err = asked.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"sibling"}}`)}); err != nil {
+		t.Errorf("a kind of the children: %v", err)
 	}
 	_, err = asked.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"stranger"}}`)})
 	if err == nil || !strings.Contains(err.Error(), "Pod of v1 is not declared") {

@@ -30,7 +30,7 @@ type Relation struct {
 // customizer is a RelateFunc as the engine asks it.
 type customizer[T any] struct {
 	of *Composer[T]
-	// served are the declared kinds as the API server serves them.
+	// served are the kinds that it may name, as the API server serves them.
 	served []object.Resource
 }
 
