@@ -18,7 +18,7 @@ import (
 // Polling asks this often; a script that fails has been patient this long.
 const (
 	pollInterval = 200 * time.Millisecond
-	patience     = 60 * time.Second
+	patience     = 2 * time.Minute
 	watchfulness = 3 * time.Second
 )
 
