@@ -10,7 +10,7 @@ import (
 
 const (
 	// tendEvery is how often we look after the memory.
-	tendEvery = time.Second
+	tendEvery = 400 * time.Millisecond
 
 	// leastPercent and mostPercent are how much garbage may pile up, in percent
 	// of what is in use. What is in use is mostly the bytes of cached objects,
@@ -23,7 +23,7 @@ const (
 
 	// restBelow is how much the process may allocate between two looks to be at
 	// rest, and worthIt how much must have been allocated before for a clean-up.
-	restBelow = 2 << 20
+	restBelow = 1 << 20
 	worthIt   = 8 << 20
 )
 
@@ -54,7 +54,8 @@ func tendMemory(ctx context.Context) {
 	}
 }
 
-// gcPercent is how much garbage may pile up with so many bytes in use; in steps, since each change stops the world for a moment.
+// gcPercent is how much garbage may pile up with so many bytes in use; in steps,
+// since each change stops the world for a moment.
 func gcPercent(inUse uint64) int {
 	const step = 25
 	percent := enoughGarbage * 100 / max(inUse, 1)
