@@ -148,6 +148,7 @@ type WriteRule struct {
 // +kubebuilder:validation:XValidation:rule="(has(self.reasons) && size(self.reasons) > 0) || has(self.every) || has(self.schedule)",message="say when: by reasons, every or schedule"
 // +kubebuilder:validation:XValidation:rule="!has(self.every) || !has(self.schedule)",message="set at most one of every and schedule; give each a handler"
 // +kubebuilder:validation:XValidation:rule="(!has(self.idle) && !has(self.jitter)) || has(self.every) || has(self.schedule)",message="idle and jitter go with every or schedule"
+// +kubebuilder:validation:XValidation:rule="!has(self.settle) || (has(self.reasons) && 'update' in self.reasons)",message="settle goes with update"
 // +kubebuilder:validation:XValidation:rule="!has(self.fields) || has(self.idle) || (has(self.reasons) && 'update' in self.reasons)",message="fields go with update, or with idle: they say what a change is"
 // +kubebuilder:validation:XValidation:rule="!has(self.optional) || !self.optional || (has(self.reasons) && 'delete' in self.reasons)",message="optional goes with delete"
 // +kubebuilder:validation:XValidation:rule="!has(self.webhook.etag) || !has(self.webhook.etag.enabled) || !self.webhook.etag.enabled",message="etag is for hooks that answer what should be; an answer to what has happened cannot be used again"
@@ -176,6 +177,11 @@ type Handler struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=256
 	Fields []string `json:"fields,omitempty"`
+
+	// settle holds an update back until no watched field has changed for so long, such as 2s. Several
+	// changes in a moment are told as one, and one that is undone in it is none.
+	// +optional
+	Settle Span `json:"settle,omitzero"`
 
 	// every tells it by the clock, at this interval since the object was created, such as 1h30m.
 	// +optional

@@ -560,6 +560,7 @@ func (in *Handler) DeepCopyInto(out *Handler) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	out.Settle = in.Settle
 	out.Every = in.Every
 	out.Idle = in.Idle
 	out.Jitter = in.Jitter

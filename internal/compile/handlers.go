@@ -49,6 +49,7 @@ func readHandler(field string, declared *api.Handler) (handler, error) {
 	h := react.Handler{
 		Name:       declared.Name,
 		Every:      declared.Every.Duration.Duration,
+		Settle:     declared.Settle.Duration.Duration,
 		Idle:       declared.Idle.Duration.Duration,
 		Jitter:     declared.Jitter.Duration.Duration,
 		Retries:    retries(declared.Retries),
@@ -92,13 +93,16 @@ func readHandlersWebhook(field string, declared *api.Webhook) (*hooked, error) {
 	return readSetpointWebhook(field, declared), nil
 }
 
-// checkTimes refuses a handler that would never be told, or by two clocks.
+// checkTimes refuses a handler that would never be told, or by two clocks, and one
+// that is to hold back what it is not told of.
 func checkTimes(field string, h *react.Handler) error {
 	switch {
 	case len(h.On) == 0 && h.Every == 0 && h.Schedule == nil:
 		return invalid("%s: say when it is told: by reasons, every or schedule", field)
 	case h.Every != 0 && h.Schedule != nil:
 		return invalid("%s: set at most one of every and schedule", field)
+	case h.Settle != 0 && !slices.Contains(h.On, hook.ReasonUpdate):
+		return invalid("%s.settle: goes with the reason update, which the handler is not told of", field)
 	}
 	return nil
 }

@@ -52,6 +52,7 @@ func describeHandler(h react.Handler) string {
 	if h.Schedule != nil {
 		say("first after 2026-01-01", h.Schedule.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).UTC().Format(time.RFC3339))
 	}
+	say("settle", h.Settle)
 	say("idle", h.Idle)
 	say("jitter", h.Jitter)
 	say("retries", h.Retries)
