@@ -82,7 +82,7 @@ spec:
 	}
 	got := map[string]bool{}
 	for _, k := range []kind{{"example.com/v1", "Rate"}, {"example.com/v1beta1", "Rate"}, {"example.com/v1", "Other"}, {"v1", "Pod"}} {
-		got[k.String()] = known.conditions(k)
+		got[k.String()] = known.inStatus(k, "conditions")
 	}
 	want := map[string]bool{"Rate of example.com/v1": true, "Rate of example.com/v1beta1": false, "Other of example.com/v1": false, "Pod of v1": false}
 	if diff := cmp.Diff(want, got); diff != "" {

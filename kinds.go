@@ -167,12 +167,12 @@ func (s properties) has(path ...string) bool {
 	return true
 }
 
-// conditions says that a kind is defined by the app and its status has a place
-// for conditions.
-func (k *kinds) conditions(wanted kind) bool {
+// inStatus says that a kind is defined by the app and its status has a member of
+// that name.
+func (k *kinds) inStatus(wanted kind, member string) bool {
 	return slices.ContainsFunc(k.definitions, func(d definition) bool {
 		return d.Spec.Names.Kind == wanted.kind && slices.ContainsFunc(d.Spec.Versions, func(v version) bool {
-			return d.Spec.Group+"/"+v.Name == wanted.apiVersion && v.Schema.OpenAPIV3Schema.has("status", "conditions")
+			return d.Spec.Group+"/"+v.Name == wanted.apiVersion && v.Schema.OpenAPIV3Schema.has("status", member)
 		})
 	})
 }

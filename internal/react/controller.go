@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -32,6 +33,8 @@ type Controller struct {
 	// began is when Run did, last. What was queued before waited for nobody.
 	began   time.Time
 	daemons sync.WaitGroup
+	// pruned says that the API server did not keep the record in a status.
+	pruned atomic.Bool
 }
 
 // kind is one kind of owned objects and the watches of them.

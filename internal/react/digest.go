@@ -77,8 +77,8 @@ func essence(o *object.Object) map[string]any {
 	return whole
 }
 
-// forgetAccounts removes the annotations that nobody watches, and what is empty
-// then.
+// forgetAccounts removes the annotations that nobody watches, records in the status,
+// and what is empty then.
 func forgetAccounts(whole map[string]any) {
 	metadata, _ := whole["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
@@ -90,6 +90,11 @@ func forgetAccounts(whole map[string]any) {
 	}
 	if metadata != nil && len(metadata) == 0 {
 		delete(whole, "metadata")
+	}
+	status, isObject := whole["status"].(map[string]any)
+	delete(status, StatusRecords)
+	if isObject && len(status) == 0 {
+		delete(whole, "status")
 	}
 }
 

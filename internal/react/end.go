@@ -73,7 +73,7 @@ func (p *Program) reasonsAtEnd(i int, o *object.Object) []hook.Reason {
 	if h.on(hook.ReasonEvent) && h.cares(nil, o) {
 		reasons = append(reasons, hook.ReasonEvent)
 	}
-	if h.on(hook.ReasonDelete) && h.Optional && !recordOf(o, p.Record)[h.Name].Done && h.cares(nil, o) {
+	if h.on(hook.ReasonDelete) && h.Optional && !p.recordOf(o)[h.Name].Done && h.cares(nil, o) {
 		reasons = append(reasons, hook.ReasonDelete)
 	}
 	return reasons

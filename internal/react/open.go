@@ -36,7 +36,7 @@ func (r *run) remember() {
 	}
 	memory.since = r.tools.Now()
 	memory.handlers = make([]recall, len(r.program.Handlers))
-	recorded := recordOf(r.stored, r.program.Record)
+	recorded := r.program.recordOf(r.stored)
 	for i := range memory.handlers {
 		h, one := &r.program.Handlers[i], &memory.handlers[i]
 		e := recorded[h.Name]
@@ -52,7 +52,7 @@ func (r *run) remember() {
 
 // survey looks at what there is: at the start of a run, and after its writes.
 func (r *run) survey() {
-	r.recorded = recordOf(r.stored, r.program.Record)
+	r.recorded = r.program.recordOf(r.stored)
 	r.restore()
 	r.watched = r.watchedIn(r.stored)
 	r.owned = r.ownedBy(r.stored)

@@ -38,9 +38,6 @@ func (r *run) storeObject(ctx context.Context, carried []*owed, d draft) error {
 			return err
 		}
 	}
-	if !d.exact || !r.written {
-		return nil
-	}
 	return r.recogniseStored(carried, d, patch)
 }
 
@@ -48,7 +45,7 @@ func (r *run) storeObject(ctx context.Context, carried []*owed, d draft) error {
 func (r *run) storeAside(ctx context.Context, o *owed) error {
 	carried := []*owed{o}
 	if r.program.Resource.Status {
-		if _, err := r.storeStatus(ctx, carried); err != nil {
+		if _, err := r.storeStatus(ctx, r.statusPatch(carried), true); err != nil {
 			return err
 		}
 	}
@@ -113,6 +110,9 @@ func (r *run) recordText(carried []*owed) (text any, differs bool) {
 // written, that what is there is what was seen. Nobody else can have written it:
 // the version said so.
 func (r *run) recogniseStored(carried []*owed, d draft, patch map[string]any) error {
+	if !d.exact || !r.written {
+		return nil
+	}
 	stored, known := r.watchedIn(r.stored), r.known()
 	as := func(o *owed) bool {
 		return known[r.program.Handlers[o.call.handler].Name].Seen == stored[o.call.handler]

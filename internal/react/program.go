@@ -47,7 +47,9 @@ type Program struct {
 	// if there are any.
 	Reads []object.Resource
 	// Record is the annotation that keeps what the handlers have dealt with.
-	Record string
+	// StatusRecord, if not empty, is the name under which the status does, where the
+	// schema of the kind has StatusRecords: then both are written in one request.
+	Record, StatusRecord string
 	// Finalizer is the name under which an object is kept until its Delete
 	// handlers and daemons are done; only used where there are any.
 	Finalizer string

@@ -50,11 +50,12 @@ func (r record) stands(p *Program, m *memory) bool {
 	return len(r) == 0 || known > 0 && len(r) == known+1
 }
 
-// recordOf reads the record of an object. One that was spoilt or removed by hand,
-// or that is another object's, says that nothing was dealt with; see restore.
-func recordOf(o *object.Object, annotation string) record {
+// readRecord reads the record that stands somewhere in an object. One that was
+// spoilt or removed by hand, or that is another object's, says that nothing was
+// dealt with; see restore.
+func readRecord(o *object.Object, place ...string) record {
 	var text string
-	field := o.Field("metadata", "annotations", annotation)
+	field := o.Field(place...)
 	if field == nil || json.Unmarshal(field, &text) != nil {
 		return record{}
 	}

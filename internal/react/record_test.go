@@ -28,7 +28,7 @@ func TestRecord(t *testing.T) {
 		"of a later release": {quoted(`{"a":{"seen":"x","more":{}}}`), record{"a": {Seen: "x"}}},
 	} {
 		o := parse(t, `{"kind":"Rate","metadata":{"name":"eur","uid":"u","annotations":`+c.annotations+`}}`)
-		got := recordOf(o, key)
+		got := readRecord(o, "metadata", "annotations", key)
 		delete(got, self)
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: read %v, want %v", name, got, c.want)

@@ -37,5 +37,5 @@ func (r *run) noteLoss() {
 		losses.next = now.Add(backoff(losses.count, firstDelay, longestDelay))
 	}
 	losses.count++
-	r.log.Info("somebody removed the record of what was handled; it is written again", "object", r.stored.Ref().String(), "annotation", r.program.Record)
+	r.log.Info("somebody removed the record of what was handled; it is written again", "object", r.stored.Ref().String())
 }

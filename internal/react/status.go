@@ -12,10 +12,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// storeStatus writes what answers say of the status, if that is another one than
-// there is. It returns the status as it was to be, nil if nothing was written.
-func (r *run) storeStatus(ctx context.Context, carried []*owed) (map[string]any, error) {
-	patch := r.statusPatch(carried)
+// storeStatus patches the status, if that makes another one of it. With exact,
+// nobody may have written to the object meanwhile. It returns the status as it was to
+// be, nil if nothing was written.
+func (r *run) storeStatus(ctx context.Context, patch map[string]any, exact bool) (map[string]any, error) {
 	if len(patch) == 0 {
 		return nil, nil //nolint:nilnil // Nothing was to be.
 	}
@@ -24,7 +24,7 @@ func (r *run) storeStatus(ctx context.Context, carried []*owed) (map[string]any,
 	if reflect.DeepEqual(have, want) {
 		return nil, nil //nolint:nilnil // Nothing was to be.
 	}
-	body, err := json.Marshal(map[string]any{"metadata": precondition(r.stored, true), "status": patch})
+	body, err := json.Marshal(map[string]any{"metadata": precondition(r.stored, exact), "status": patch})
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +71,8 @@ func (r *run) statusPatch(carried []*owed) map[string]any {
 	for _, o := range carried {
 		if o.answer.Status != nil {
 			patch = combined(patch, tree(o.answer.Status))
+			// Who writes a status whole has no say in what is kept there.
+			delete(patch, StatusRecords)
 		}
 		if o.answer.Message != "" && r.program.Resource.Custom {
 			patch = combined(patch, map[string]any{"message": o.answer.Message})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -28,12 +29,20 @@ type stage struct {
 
 const finalizer = "setpoint.dev/test"
 
+// recordsIn is a variable of the environment: "status" has programs keep their
+// records there.
+const recordsIn = "TEST_RECORDS_IN"
+
 // program is one with the usual names.
 func program(handlers ...Handler) Program {
-	return Program{
+	p := Program{
 		Name: "test", Resource: rates, Handlers: handlers, Owns: []object.Resource{configMaps},
 		Record: "setpoint.dev/handled-by-test", Finalizer: finalizer, Manager: "setpoint-test",
 	}
+	if os.Getenv(recordsIn) == "status" {
+		p.StatusRecord = "test"
+	}
+	return p
 }
 
 func (s *stage) Ran(string, Outcome, time.Duration, time.Duration) {}
@@ -167,6 +176,9 @@ func (e *ear) play(t *testing.T, s *server, p Program) *stage {
 
 func recordIn(o map[string]any) record {
 	text, _ := field(o, "metadata", "annotations", "setpoint.dev/handled-by-test").(string)
+	if os.Getenv(recordsIn) == "status" {
+		text, _ = field(o, "status", StatusRecords, "test").(string)
+	}
 	var r record
 	_ = json.Unmarshal([]byte(text), &r)
 	return r

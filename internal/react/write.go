@@ -11,8 +11,8 @@ import (
 )
 
 // write is the step that writes what is owed: objects deleted and applied first,
-// then the status, then the object with the record, which says nothing that has
-// not landed.
+// then the status and the object, the one last that has the record, which says
+// nothing that has not landed.
 func (r *run) write(ctx context.Context) error {
 	if !r.still() {
 		// What was to be written is of no use any more.
@@ -64,9 +64,12 @@ func (r *run) store(ctx context.Context, carried []*owed) error {
 	exact := slices.ContainsFunc(carried, (*owed).content)
 	r.advanceOwned(carried)
 	d := draft{before: r.stored, exact: exact}
+	if r.keepsInStatus() {
+		return r.storeWithStatus(ctx, carried, d)
+	}
 	if r.program.Resource.Status {
 		var err error
-		if d.status, err = r.storeStatus(ctx, carried); err != nil {
+		if d.status, err = r.storeStatus(ctx, r.statusPatch(carried), true); err != nil {
 			return err
 		}
 	}
