@@ -23,24 +23,33 @@ func (r *reader) event(into *[]Event) error {
 		return r.tooMany()
 	}
 	e := Event{Type: eventNormal}
-	err := r.members(func(name []byte) error {
-		switch string(name) {
-		case "type":
-			return r.word(&e.Type)
-		case "reason":
-			return r.word(&e.Reason)
-		case "message":
-			return r.word(&e.Message)
-		}
-		return r.stray(name, []string{"type", "reason", "message"})
-	})
-	if err != nil {
+	if err := r.members(func(name []byte) error { return r.eventMember(name, &e) }); err != nil {
 		return err
 	}
+	if err := r.checkEvent(e); err != nil {
+		return err
+	}
+	*into = append(*into, e)
+	return nil
+}
+
+// eventMember reads one member of an event, which may have others beside.
+func (r *reader) eventMember(name []byte, e *Event, others ...string) error {
+	switch string(name) {
+	case "type":
+		return r.word(&e.Type)
+	case "reason":
+		return r.word(&e.Reason)
+	case "message":
+		return r.word(&e.Message)
+	}
+	return r.stray(name, append([]string{"type", "reason", "message"}, others...))
+}
+
+func (r *reader) checkEvent(e Event) error {
 	if e.Type != eventNormal && e.Type != eventWarning {
 		return r.fault(".type", "must be Normal or Warning, is %q", shorten(e.Type))
 	}
-	*into = append(*into, e)
 	return r.reason(e.Reason)
 }
 

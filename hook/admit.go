@@ -105,6 +105,7 @@ type EventAt struct {
 	Event
 
 	// APIVersion, Kind, Namespace, Name and UID are the object's. The UID may be
-	// empty.
+	// empty; where the Kind is, the event is told at the object asked about, if that
+	// has a name.
 	APIVersion, Kind, Namespace, Name, UID string
 }

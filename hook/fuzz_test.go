@@ -222,3 +222,31 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	}
 	return raw
 }
+
+// FuzzDecodeVerdict does the same for what is said of a change: nothing is allowed
+// but by the word allowed.
+func FuzzDecodeVerdict(f *testing.F) {
+	for _, seed := range []string{
+		``, `{}`, `null`, `{"allowed":true}`, `{"allowed":false,"message":"m","code":422}`, `{"alowed":true}`,
+		`{"allowed":true,"patch":{"a":null},"warnings":["\ud800"]}`, `{"allowed":true,"jsonPatch":[ {"op":"add","path":"/a"}]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, mode := range modes {
+			v, err := hook.DecodeVerdict(data, mode)
+			if err != nil {
+				refused(t, v == nil, err)
+				continue
+			}
+			if v.Denial == nil && !strings.Contains(string(data), "true") {
+				t.Errorf("%q is allowed", data)
+			}
+			for _, raw := range []json.RawMessage{v.Object, v.Patch, v.JSONPatch} {
+				if raw != nil && !json.Valid(raw) {
+					t.Errorf("%q: %q is not JSON", data, raw)
+				}
+			}
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -61,4 +62,39 @@ func TestHandlerIsRefused(t *testing.T) {
 func isA[E error](err error) bool {
 	_, is := errors.AsType[E](err)
 	return is
+}
+
+// A verdict is taken only from an answer that is clearly one: of a server that fails
+// there is none, which is not the same as a refusal.
+func TestAdmit(t *testing.T) {
+	for _, c := range []struct {
+		name, reply string
+		code        int
+		allowed     bool
+		want        string
+	}{
+		{"allowed", `{"allowed":true}`, http.StatusOK, true, ""},
+		{"denied", `{"allowed":false,"message":"no tag"}`, http.StatusOK, false, ""},
+		{"nonsense", `yes`, http.StatusOK, false, "malformed reply"},
+		{"silence", `{}`, http.StatusOK, false, "allowed: required"},
+		{"failure", `{"allowed":true}`, http.StatusInternalServerError, false, "500"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(c.code)
+				_, _ = w.Write([]byte(c.reply))
+			}))
+			t.Cleanup(server.Close)
+			verdict, err := open(t, webhook.Config{URL: server.URL}).Admit(t.Context(), &hook.Review{Operation: hook.OperationCreate})
+			if c.want != "" {
+				if err == nil || verdict != nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("got %v, %v", verdict, err)
+				}
+				return
+			}
+			if err != nil || (verdict.Denial == nil) != c.allowed {
+				t.Errorf("got %+v, %v", verdict, err)
+			}
+		})
+	}
 }

@@ -64,6 +64,7 @@ const (
 	Finalize  Question = "finalize"
 	Customize Question = "customize"
 	Handle    Question = "handle"
+	Admit     Question = "admit"
 )
 
 // Exchange is what one call came to.
@@ -80,8 +81,8 @@ type Exchange struct {
 	Err error
 }
 
-// Webhook is a hook.Hook, a hook.Customizer and a hook.Handler: the questions
-// differ in their wire form alone.
+// Webhook is a hook.Hook, a hook.Customizer, a hook.Handler and a hook.Admitter: the
+// questions differ in their wire form alone.
 type Webhook struct {
 	url      *url.URL
 	shown    string
@@ -97,6 +98,7 @@ var (
 	_ hook.Hook       = &Webhook{}
 	_ hook.Customizer = &Webhook{}
 	_ hook.Handler    = &Webhook{}
+	_ hook.Admitter   = &Webhook{}
 )
 
 // New makes a webhook. It does not connect.
@@ -181,6 +183,24 @@ func (w *Webhook) Handle(ctx context.Context, n *hook.Notice) (*hook.Answer, err
 		return nil, err
 	}
 	return answer, own
+}
+
+// Admit implements hook.Admitter. No earlier verdict stands for one about another
+// change.
+func (w *Webhook) Admit(ctx context.Context, r *hook.Review) (*hook.Verdict, error) {
+	var verdict *hook.Verdict
+	err := w.ask(ctx, question{
+		kind: Admit,
+		body: r.AppendJSON(nil),
+		read: func(data []byte) (err error) {
+			verdict, err = hook.DecodeVerdict(data, w.wire.Decoding)
+			return err
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return verdict, nil
 }
 
 // ask puts a question and tells the observer how it went.
