@@ -16,6 +16,9 @@ const (
 
 	HandlerControllerKind     = "HandlerController"
 	HandlerControllerResource = "handlercontrollers"
+
+	AdmissionControllerKind     = "AdmissionController"
+	AdmissionControllerResource = "admissioncontrollers"
 )
 
 // GroupVersion is the API group and version of the kinds in this package.
@@ -27,6 +30,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&CompositeController{}, &CompositeControllerList{},
 		&DecoratorController{}, &DecoratorControllerList{},
 		&HandlerController{}, &HandlerControllerList{},
+		&AdmissionController{}, &AdmissionControllerList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

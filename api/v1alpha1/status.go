@@ -122,6 +122,14 @@ const (
 	// ReasonHookFailing: the hook does not answer, or not in a way that can be used.
 	ReasonHookFailing = "HookFailing"
 
+	// ReasonUnregistered: the API server does not know whom to ask, since the webhook configuration
+	// could not be stored.
+	ReasonUnregistered = "Unregistered"
+
+	// ReasonUnreachable: the API server was told whom to ask, and cannot reach it. The message is its
+	// own.
+	ReasonUnreachable = "Unreachable"
+
 	// ReasonSuspended: the spec asks that nothing be done.
 	ReasonSuspended = "Suspended"
 

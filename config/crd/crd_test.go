@@ -19,7 +19,9 @@ func TestNames(t *testing.T) {
 	composite, composites := v1alpha1.CompositeControllerKind, v1alpha1.CompositeControllerResource
 	decorator, decorators := v1alpha1.DecoratorControllerKind, v1alpha1.DecoratorControllerResource
 	handler, handlers := v1alpha1.HandlerControllerKind, v1alpha1.HandlerControllerResource
+	admission, admissions := v1alpha1.AdmissionControllerKind, v1alpha1.AdmissionControllerResource
 	want := map[string]names{
+		ourAdmission:   named(admission, admissions, names{ShortNames: []string{"spac"}, Categories: []string{"setpoint"}}),
 		ourHandler:     named(handler, handlers, names{ShortNames: []string{"sphc"}, Categories: []string{"setpoint"}}),
 		ourComposite:   named(composite, composites, names{ShortNames: []string{"spcc"}, Categories: []string{"setpoint"}}),
 		ourDecorator:   named(decorator, decorators, names{ShortNames: []string{"spdc"}, Categories: []string{"setpoint"}}),

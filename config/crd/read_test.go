@@ -16,6 +16,7 @@ const (
 	theirComposite = "CompositeController.metacontroller.k8s.io"
 	ourDecorator   = "DecoratorController.setpoint.dev"
 	ourHandler     = "HandlerController.setpoint.dev"
+	ourAdmission   = "AdmissionController.setpoint.dev"
 	theirDecorator = "DecoratorController.metacontroller.k8s.io"
 )
 

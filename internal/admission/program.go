@@ -44,6 +44,8 @@ type Webhook struct {
 	// Objects and Namespaces select by labels, those of the object (the old or the new
 	// one) and of its namespace; nil for all.
 	Objects, Namespaces *metav1.LabelSelector
+	// Spared are namespaces whose objects it is not asked about, whatever else is said.
+	Spared []string
 	// Conditions are CEL expressions, by name, that must all be true.
 	Conditions []Condition
 	// Ignore lets a change pass when there is no verdict; else it is refused.

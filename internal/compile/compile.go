@@ -21,6 +21,7 @@ import (
 	metacontroller "github.com/setpoint-dev/setpoint/api/metacontroller/v1alpha1"
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -44,7 +45,7 @@ type Kind struct {
 
 // Kinds are all of them: the one list the host watches by.
 func Kinds() []Kind {
-	return []Kind{setpointComposite(), setpointDecorator(), setpointHandler(), metacontrollerComposite(), metacontrollerDecorator()}
+	return []Kind{setpointComposite(), setpointDecorator(), setpointHandler(), setpointAdmission(), metacontrollerComposite(), metacontrollerDecorator()}
 }
 
 // kindOf describes how a kind of controllers is served.
@@ -79,6 +80,8 @@ type Environment struct {
 	// Namespace keeps what belongs to cluster-scoped parents and cannot be
 	// cluster-scoped itself.
 	Namespace string
+	// Home is the namespace that Setpoint's own pods are in; empty outside a cluster.
+	Home string
 	// ApplyStrategy and FieldManager are those of metacontroller.k8s.io.
 	ApplyStrategy plan.Strategy
 	FieldManager  string
@@ -116,11 +119,12 @@ func invalid(format string, args ...any) error {
 // Compiled is the programs of a controller with what the host needs to know of
 // their making.
 type Compiled struct {
-	// Programs are one for each kind of parent, and Reactions one for each kind of
-	// object that has handlers. There is at least one of either, and they have one
-	// name.
+	// Programs are one for each kind of parent, Reactions one for each kind of object
+	// that has handlers, and Admission is what is asked before objects are stored, nil
+	// for nothing. There is at least one of them, and they have one name.
 	Programs  []engine.Program
 	Reactions []react.Program
+	Admission *admission.Program
 	// Reads are the kinds that they read beside those they name, as far as that is
 	// known: what a customize hook will ask for, nobody knows who has not written it.
 	Reads []object.Resource
@@ -136,10 +140,13 @@ type Compiled struct {
 
 // Name is that of the programs.
 func (c *Compiled) Name() string {
-	if len(c.Programs) == 0 {
+	switch {
+	case len(c.Programs) > 0:
+		return c.Programs[0].Name
+	case len(c.Reactions) > 0:
 		return c.Reactions[0].Name
 	}
-	return c.Programs[0].Name
+	return c.Admission.Name
 }
 
 // Finalizes says that the programs put their finalizer on parents.

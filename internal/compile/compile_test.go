@@ -111,7 +111,10 @@ func compiled(t *testing.T, manifest []byte) string {
 		return fmt.Sprintf("not now\n%s\n", err)
 	}
 	defer c.Release()
-	if kind.read == nil {
+	switch {
+	case c.Admission != nil:
+		return describeAdmission(c)
+	case kind.read == nil:
 		return describeReactions(c)
 	}
 	spec, err := kind.read(o, environment(t))
@@ -132,7 +135,7 @@ func environment(t *testing.T) Environment {
 	}
 	cached := store.New(client, store.Options{Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(cached.Close)
-	return Environment{Resolve: resolve, Workers: 4, Namespace: "setpoint-system", FieldManager: "metacontroller", Store: cached}
+	return Environment{Resolve: resolve, Workers: 4, Namespace: "setpoint-system", Home: "setpoint-system", FieldManager: "metacontroller", Store: cached}
 }
 
 func kindNamed(t *testing.T, o *object.Object) Kind {

@@ -1,0 +1,179 @@
+package compile
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// setpointAdmission is the AdmissionController of our own group.
+func setpointAdmission() Kind {
+	k := kindOf(api.GroupVersion, api.AdmissionControllerResource, api.AdmissionControllerKind)
+	k.manner, k.compile = setpointManner("admissioncontroller"), Kind.compileAdmission
+	return k
+}
+
+// compileAdmission makes the program of a controller that is asked before objects
+// are stored.
+func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Environment) (*Compiled, error) {
+	var controller api.AdmissionController
+	if err := readSpec(o, &controller); err != nil {
+		return nil, err
+	}
+	spec := &controller.Spec
+	reviews, err := readReviews(ctx, env, spec)
+	if err != nil {
+		return nil, err
+	}
+	snapshot, err := o.With(nil, "status")
+	if err != nil {
+		return nil, err
+	}
+	p := &admission.Program{
+		Name:          k.Name + "/" + o.Name(),
+		Object:        snapshot.JSON(),
+		Configuration: shortened("setpoint-"+o.Name(), maxConfiguration),
+		Owner: &metav1.OwnerReference{
+			APIVersion: o.APIVersion(), Kind: o.Kind(), Name: o.Name(), UID: types.UID(o.UID()),
+			Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+		},
+	}
+	c := &connection{name: p.Name, env: env}
+	for i := range reviews {
+		asked, err := c.open(reviews[i].hooked)
+		if err != nil {
+			c.release()
+			return nil, err
+		}
+		reviews[i].Do = asked
+		p.Webhooks = append(p.Webhooks, reviews[i].Webhook)
+	}
+	return &Compiled{
+		Admission:     p,
+		HookAddresses: reviewHooks(reviews).addresses(),
+		Suspended:     spec.Suspend || paused(o),
+		Release:       c.release,
+	}, nil
+}
+
+// maxConfiguration is the longest name of an object.
+const maxConfiguration = 253
+
+// review is one question, and where it is asked.
+type review struct {
+	admission.Webhook
+
+	hooked *hooked
+}
+
+// reviewHooks are where the questions are asked.
+func reviewHooks(reviews []review) allHooked {
+	var all allHooked
+	for _, r := range reviews {
+		all = append(all, r.hooked)
+	}
+	return all
+}
+
+func readReviews(ctx context.Context, env Environment, spec *api.AdmissionControllerSpec) ([]review, error) {
+	var all []review
+	for i := range spec.Reviews {
+		read, err := readReview(ctx, env, index("spec.reviews", i), &spec.Reviews[i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, read)
+	}
+	if len(all) == 0 {
+		return nil, invalid("spec.reviews: required")
+	}
+	return all, reviewHooks(all).settle(setpointEndpoints(spec.EndpointConfigs))
+}
+
+func readReview(ctx context.Context, env Environment, field string, declared *api.AdmissionReview) (review, error) {
+	w := admission.Webhook{
+		Name:       declared.Name,
+		Mutates:    declared.Type == api.AdmissionMutate,
+		Objects:    declared.ObjectSelector,
+		Namespaces: declared.NamespaceSelector,
+		Timeout:    time.Duration(cmp.Or(declared.TimeoutSeconds, api.DefaultAdmissionTimeoutSeconds)) * time.Second,
+		Reinvoke:   declared.ReinvocationPolicy == api.ReinvocationIfNeeded,
+	}
+	w.Ignore = declared.FailurePolicy == api.FailurePolicyIgnore || declared.FailurePolicy == "" && w.Mutates
+	if declared.SystemNamespaces != api.SystemNamespacesInclude {
+		w.Spared = env.spared()
+	}
+	for _, condition := range declared.MatchConditions {
+		w.Conditions = append(w.Conditions, admission.Condition{Name: condition.Name, Expression: condition.Expression})
+	}
+	if err := checkSelectors(field, declared); err != nil {
+		return review{}, err
+	}
+	for i, rule := range declared.Rules {
+		read, err := readRule(ctx, env, index(field+".rules", i), rule)
+		if err != nil {
+			return review{}, err
+		}
+		w.Rules = append(w.Rules, read)
+	}
+	if declared.Webhook == nil {
+		return review{}, invalid("%s.webhook: required", field)
+	}
+	hooked := readSetpointWebhook(field+".webhook", declared.Webhook)
+	hooked.timeout = min(hooked.timeout, w.Timeout)
+	return review{w, hooked}, nil
+}
+
+// spared are the namespaces without which nothing works, Setpoint's own among them.
+func (env *Environment) spared() []string {
+	all := []string{metav1.NamespaceSystem, "kube-node-lease"}
+	if env.Home != "" && !slices.Contains(all, env.Home) {
+		all = append(all, env.Home)
+	}
+	return all
+}
+
+func checkSelectors(field string, declared *api.AdmissionReview) error {
+	for _, one := range []struct {
+		name     string
+		selector *metav1.LabelSelector
+	}{{"objectSelector", declared.ObjectSelector}, {"namespaceSelector", declared.NamespaceSelector}} {
+		if _, err := metav1.LabelSelectorAsSelector(one.selector); err != nil {
+			return invalid("%s.%s: %w", field, one.name, err)
+		}
+	}
+	return nil
+}
+
+func readRule(ctx context.Context, env Environment, field string, declared api.AdmissionRule) (admission.Rule, error) {
+	resource, err := find(ctx, env, named{field, declared.APIVersion, declared.Resource})
+	if err != nil {
+		return admission.Rule{}, err
+	}
+	rule := admission.Rule{Group: resource.Group, Version: resource.Version}
+	subresources := declared.Subresources
+	if len(subresources) == 0 {
+		subresources = []string{""}
+	}
+	for _, sub := range subresources {
+		name := resource.Plural
+		if sub != "" {
+			name += "/" + sub
+		}
+		rule.Resources = append(rule.Resources, name)
+	}
+	for _, operation := range declared.Operations {
+		rule.Operations = append(rule.Operations, hook.Operation(operation))
+	}
+	return rule, nil
+}
