@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // App is one program's controllers: what they are, and how they are run.
@@ -33,6 +34,8 @@ type App struct {
 	command command
 	// running says that there is a cluster.
 	running bool
+	// filling is held while the indexes hold what a test has thought of.
+	filling sync.Mutex
 }
 
 // Activity is something done once, before or after everything else.
@@ -89,8 +92,11 @@ type part interface {
 	// handlerNamed and hookNamed are what has a name, or nil.
 	handlerNamed(name string) hook.Handler
 	hookNamed(name string) hook.Hook
-	// filled waits until its indexes are.
+	// indexed says whether it has indexes of a kind. filled waits until they are, and
+	// fill has them hold objects until release is called.
+	indexed(of object.GroupKind) bool
 	filled(ctx context.Context) error
+	fill(objects []*object.Object) (release func())
 	// own is how the host runs it.
 	own() host.Own
 }

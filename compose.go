@@ -1,6 +1,7 @@
 package setpoint
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/related"
 )
@@ -42,10 +44,10 @@ const (
 )
 
 // Compose begins a controller of parents and their children. T and the options are
-// as for For; a FieldSelector and Namespaces are not for it.
+// as for For; Workers are shared out among the namespaces of a run that is limited
+// to some.
 func Compose[T any](app *App, options ...KindOption) *Composer[T] {
 	c := &Composer[T]{c: newController[T](app, options)}
-	c.c.everywhere = true
 	app.parts = append(app.parts, c)
 	return c
 }
@@ -111,6 +113,8 @@ func (c *controller) once(verb string, isSet, isNil bool) {
 
 func (c *Composer[T]) controller() *controller          { return &c.c }
 func (c *Composer[T]) filled(context.Context) error     { return nil }
+func (c *Composer[T]) indexed(object.GroupKind) bool    { return false }
+func (c *Composer[T]) fill([]*object.Object) func()     { return func() {} }
 func (c *Composer[T]) handlerNamed(string) hook.Handler { return nil }
 
 func (c *Composer[T]) hookNamed(name string) hook.Hook {
@@ -131,8 +135,8 @@ func (c *Composer[T]) check() []error {
 	if c.sync == nil {
 		say("has no function: say Sync")
 	}
-	if c.c.fields != "" || len(c.c.namespaces) > 0 {
-		say("FieldSelector and Namespaces are not for Compose")
+	if c.c.fields != "" && c.finalize != nil {
+		say("FieldSelector and Finalize do not go together: a parent that matches no more would be out of sight, with nobody to finalize it; select by Labels")
 	}
 	seen := map[kind]bool{}
 	for _, k := range c.c.owns {
@@ -144,7 +148,8 @@ func (c *Composer[T]) check() []error {
 	return problems
 }
 
-// compile makes the program of the functions.
+// compile makes the program of the functions: one for each namespace of a run that
+// is limited to some.
 func (c *Composer[T]) compile(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
 	found, err := c.c.find(ctx, env)
 	if err != nil {
@@ -153,12 +158,10 @@ func (c *Composer[T]) compile(ctx context.Context, env compile.Environment) (*co
 	p := engine.Program{
 		Name: c.c.name(), Parent: found.resource, Sync: c.hook(c.sync), Finalizer: c.c.finalizer(),
 		GenerateSelector: true, StatusWakes: c.statusWakes, Resync: c.resync,
-		LastApplied: appliedFields, Outline: true, Manager: c.c.manager(), Workers: c.c.workers,
+		LastApplied: appliedFields, Outline: true, Manager: c.c.manager(), Workers: cmp.Or(c.c.workers, env.Workers),
+		Fields: c.c.fields, Reads: found.reads,
 		Scope:     related.Scope{Version: hook.V2, Namespaced: found.resource.Namespaced},
 		Revisions: engine.Revisions{Namespace: env.Namespace},
-	}
-	if p.Workers == 0 {
-		p.Workers = env.Workers
 	}
 	if c.c.labels != "" {
 		selector, err := labels.Parse(c.c.labels)
@@ -178,7 +181,22 @@ func (c *Composer[T]) compile(ctx context.Context, env compile.Environment) (*co
 		rule.Resource = resource
 		p.Children = append(p.Children, rule)
 	}
-	return &compile.Compiled{Programs: []engine.Program{p}, Reads: found.reads}, nil
+	return &compile.Compiled{Programs: c.c.spread(p)}, nil
+}
+
+// spread is a program as one for each namespace of a limited run. They share its
+// workers.
+func (c *controller) spread(p engine.Program) []engine.Program {
+	if len(c.within) == 0 || !p.Parent.Namespaced {
+		return []engine.Program{p}
+	}
+	p.Scope.Namespaces = c.within
+	p.Workers = (p.Workers + len(c.within) - 1) / len(c.within)
+	var all []engine.Program
+	for _, p.Namespace = range c.within {
+		all = append(all, p)
+	}
+	return all
 }
 
 // appliedFields is the annotation of children that says what was applied.

@@ -22,8 +22,6 @@ type controller struct {
 	labels, fields string
 	namespaces     []string
 	workers        int
-	// everywhere says that it cannot be limited to namespaces.
-	everywhere bool
 	// within are the namespaces of a run.
 	within []string
 	// owns, applies, deletes and reads are kinds of objects, as they were declared.
@@ -133,12 +131,12 @@ func (c *controller) check() []error {
 
 // confine limits a run to namespaces; to all if there is none.
 func (c *controller) confine(namespaces []string) error {
-	c.within = slices.Clone(c.namespaces)
-	switch {
+	c.within = distinct(c.namespaces)
+	switch namespaces = distinct(namespaces); {
+	case slices.Contains(slices.Concat(c.within, namespaces), ""):
+		return fmt.Errorf("%s: the name of a namespace is empty", c.name())
 	case len(namespaces) == 0:
 		return nil
-	case c.everywhere:
-		return fmt.Errorf("%s: Compose cannot be limited to namespaces, as this run is to %v", c.name(), namespaces)
 	case len(c.within) == 0:
 		c.within = namespaces
 		return nil
@@ -148,4 +146,15 @@ func (c *controller) confine(namespaces []string) error {
 		return fmt.Errorf("%s: is limited to the namespaces %v, of which none is among those of this run, %v", c.name(), c.namespaces, namespaces)
 	}
 	return nil
+}
+
+// distinct are the names, each once.
+func distinct(names []string) []string {
+	var some []string
+	for _, name := range names {
+		if !slices.Contains(some, name) {
+			some = append(some, name)
+		}
+	}
+	return some
 }

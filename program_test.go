@@ -2,6 +2,7 @@ package setpoint
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -79,9 +81,6 @@ func TestFunctionsBecomeAProgram(t *testing.T) {
 	maps.Sync(func(context.Context, *Family[corev1.ConfigMap]) error { return nil })
 	maps.Resync(time.Hour)
 	maps.SyncOnStatusChange()
-	if err := app.prepare(Options{Namespaces: []string{"a"}}); err == nil || !strings.Contains(err.Error(), "cannot be limited to namespaces") {
-		t.Errorf("limited to a namespace: %v", err)
-	}
 	if err := app.prepare(Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +103,51 @@ func TestFunctionsBecomeAProgram(t *testing.T) {
 	}
 }
 
+// A Compose that is limited to namespaces is a program for each, which share its
+// workers; parents that live in none cannot be limited.
+func TestComposeIsLimited(t *testing.T) {
+	app := New("app")
+	maps := Compose[corev1.ConfigMap](app, FieldSelector("metadata.name=web"), Namespaces("b", "c", "b", "a"), Workers(3))
+	maps.Owns(&corev1.Secret{})
+	maps.Sync(func(context.Context, *Family[corev1.ConfigMap]) error { return nil })
+	maps.Customize(func(context.Context, *corev1.ConfigMap) ([]Relation, error) { return nil, nil }, &corev1.Service{}, &corev1.Namespace{})
+	nodes := Compose[corev1.Node](app)
+	nodes.Sync(func(context.Context, *Family[corev1.Node]) error { return nil })
+	o := Options{Namespaces: []string{"a", "b"}, Namespace: "home"}
+	if err := app.prepare(o); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := app.compiled(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(compiled) != 2 || len(compiled[0].Programs) != 2 || len(compiled[1].Programs) != 1 {
+		t.Fatalf("got %+v", compiled)
+	}
+	for i, namespace := range []string{"b", "a"} {
+		p := compiled[0].Programs[i]
+		if p.Namespace != namespace || p.Fields != "metadata.name=web" || p.Workers != 2 || !slices.Equal(p.Scope.Namespaces, []string{"b", "a"}) {
+			t.Errorf("got %+v", p)
+		}
+	}
+	if p := compiled[1].Programs[0]; p.Namespace != "" || p.Scope.Namespaces != nil {
+		t.Errorf("got %+v", p)
+	}
+	text, err := app.RBAC(t.Context(), "me", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	everywhere, inA, _ := strings.Cut(string(text), "kind: Role\n")
+	for _, one := range []string{"configmaps", "secrets", "services"} {
+		if strings.Contains(everywhere, "- "+one+"\n") || !strings.Contains(inA, "- "+one+"\n") {
+			t.Errorf("%s are not granted by namespace:\n%s", one, text)
+		}
+	}
+	if !strings.Contains(everywhere, "- namespaces\n") {
+		t.Errorf("namespaces are not granted:\n%s", text)
+	}
+}
+
 func TestRelations(t *testing.T) {
 	app := New("app")
 	maps := Compose[corev1.ConfigMap](app)
@@ -116,6 +160,9 @@ func TestRelations(t *testing.T) {
 		}
 		if o.Name == "stranger" {
 			all = append(all, Relation{Like: &corev1.Pod{}})
+		}
+		if o.Name == "spaced" {
+			all = append(all, Relation{Like: &corev1.Secret{}, NamespaceLabels: &metav1.LabelSelector{}})
 		}
 		return all, nil
 	}, &corev1.Secret{})
@@ -141,6 +188,10 @@ func TestRelations(t *testing.T) {
 	_, err = asked.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"stranger"}}`)})
 	if err == nil || !strings.Contains(err.Error(), "Pod of v1 is not declared") {
 		t.Errorf("a kind that is not declared: %v", err)
+	}
+	_, err = asked.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"spaced"}}`)})
+	if err == nil || !strings.Contains(err.Error(), "NamespaceLabels: Namespace of v1 is not declared") {
+		t.Errorf("labels of namespaces: %v", err)
 	}
 	rules, err := app.RBAC(t.Context(), "me", Options{})
 	if err != nil || !strings.Contains(string(rules), "- secrets") {

@@ -16,12 +16,13 @@ type RelateFunc[T any] func(ctx context.Context, parent *T) ([]Relation, error)
 
 // Relation selects objects of one kind: by names in a namespace, or by labels in
 // one namespace, in all, or in those whose own labels match. With nothing but a
-// kind it selects all objects of it.
+// kind it selects all objects of it. Where a run is limited to namespaces, it selects
+// in those.
 type Relation struct {
 	// Like is an object that stands for the kind, such as &corev1.Secret{}.
 	Like any
 	// Labels are those that the objects have, NamespaceLabels those that their
-	// namespaces have.
+	// namespaces have: for that, Namespaces are looked at, and their kind declared.
 	Labels, NamespaceLabels *metav1.LabelSelector
 	Namespace               string
 	Names                   []string
@@ -55,6 +56,11 @@ func (c *customizer[T]) Customize(ctx context.Context, req *hook.CustomizeReques
 	return response, nil
 }
 
+// index is where a kind is among those served; less than 0 if it is not.
+func (c *customizer[T]) index(k kind) int {
+	return slices.IndexFunc(c.served, func(resource object.Resource) bool { return resource.GroupKind() == k.group() })
+}
+
 // rule is a relation as the engine takes it: it knows kinds by their plurals.
 func (c *customizer[T]) rule(r Relation) (hook.RelatedRule, error) {
 	known, err := c.of.c.app.kinds()
@@ -65,9 +71,12 @@ func (c *customizer[T]) rule(r Relation) (hook.RelatedRule, error) {
 	if err != nil {
 		return hook.RelatedRule{}, err
 	}
-	i := slices.IndexFunc(c.served, func(resource object.Resource) bool { return resource.GroupKind() == k.group() })
+	i := c.index(k)
 	if i < 0 {
 		return hook.RelatedRule{}, fmt.Errorf("%s is not declared: name it where you say Customize", k)
+	}
+	if spaces := (kind{"v1", "Namespace"}); r.NamespaceLabels != nil && c.index(spaces) < 0 {
+		return hook.RelatedRule{}, fmt.Errorf("NamespaceLabels: %s is not declared: name it where you say Customize", spaces)
 	}
 	return hook.RelatedRule{
 		APIVersion: c.served[i].APIVersion(), Resource: c.served[i].Plural,

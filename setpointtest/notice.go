@@ -26,6 +26,8 @@ type notice struct {
 	app     *setpoint.App
 	related []hook.Group
 	stored  stored
+	// indexed are objects as JSON.
+	indexed []json.RawMessage
 }
 
 // uid is that of objects which were given none.
@@ -100,6 +102,34 @@ func Related(objects ...any) Option {
 // Stored are objects that Call.List finds.
 func Stored(objects ...any) Option {
 	return func(n *notice) error { return n.show((*[]hook.Group)(&n.stored), objects) }
+}
+
+// Indexed are objects that the app's indexes of their kinds hold during the call, as
+// far as the Labels and Namespaces of those kinds select them; without, they are empty.
+// Calls with it, of one app, wait for each other.
+func Indexed(objects ...any) Option {
+	return func(n *notice) error {
+		for _, o := range objects {
+			u, err := n.untyped(o)
+			if err != nil {
+				return err
+			}
+			data, err := u.MarshalJSON()
+			if err != nil {
+				return err
+			}
+			n.indexed = append(n.indexed, data)
+		}
+		return nil
+	}
+}
+
+// fill has the indexes hold what the call is to find in them.
+func (n *notice) fill() (release func(), err error) {
+	if n.indexed == nil {
+		return func() {}, nil
+	}
+	return n.app.Fill(n.indexed...)
 }
 
 // stored is a hook.Reader of objects that a test has thought of.

@@ -70,7 +70,7 @@ func Handle[T any](t testing.TB, app *setpoint.App, name string, object *T, opti
 		t.Fatal(err)
 	}
 	n := prepared(t, app, name, object, options)
-	answer, err := handler.Handle(t.Context(), &n.Notice)
+	answer, err := during(t, n, func() (*hook.Answer, error) { return handler.Handle(t.Context(), &n.Notice) })
 	if err != nil {
 		return Result[T]{Err: err}
 	}
@@ -104,10 +104,11 @@ func Ask[T any](t testing.TB, app *setpoint.App, name string, parent *T, options
 		t.Fatal(err)
 	}
 	n := prepared(t, app, name, parent, options)
-	response, err := asked.Call(t.Context(), &hook.Request{
+	request := &hook.Request{
 		Parent: n.Object, ParentNamespace: n.Namespace, Children: n.Owned, Related: n.related,
 		Finalizing: strings.HasSuffix(name, "finalize"),
-	})
+	}
+	response, err := during(t, n, func() (*hook.Response, error) { return asked.Call(t.Context(), request) })
 	if err != nil {
 		return Family[T]{Err: err}
 	}
@@ -129,6 +130,17 @@ func Ask[T any](t testing.TB, app *setpoint.App, name string, parent *T, options
 		f.Children = append(f.Children, child.Unstructured)
 	}
 	return f
+}
+
+// during makes a call while the indexes hold what it is to find in them.
+func during[R any](t testing.TB, n *notice, call func() (R, error)) (R, error) {
+	t.Helper()
+	release, err := n.fill()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	return call()
 }
 
 // prepared is what happened to an object, as options say.

@@ -125,9 +125,6 @@ type Compiled struct {
 	Programs  []engine.Program
 	Reactions []react.Program
 	Admission *admission.Program
-	// Reads are the kinds that they read beside those they name, as far as that is
-	// known: what a customize hook will ask for, nobody knows who has not written it.
-	Reads []object.Resource
 	// HookAddresses are the hosts and ports behind which the hooks are.
 	HookAddresses []string
 	// Suspended says that the programs are not to be run.

@@ -39,6 +39,12 @@ type Program struct {
 	// Selections say which of them: those that match at least one; all if there
 	// is none.
 	Selections []Selection
+	// Namespace is the one whose parents are looked at, and what lives beside them;
+	// all if empty. What is not namespaced is looked at in any case.
+	Namespace string
+	// Fields is a selector of parents that the API server applies; "" selects all. It
+	// leaves out of sight what matches no more, which nobody can finalize then.
+	Fields string
 	// Children are the kinds of object the parents have.
 	Children plan.Rules
 	// Sync answers what should be.
@@ -51,6 +57,9 @@ type Program struct {
 	Finalizer string
 	// Customize answers which related objects the hooks are shown; nil for none.
 	Customize hook.Customizer
+	// Reads are the kinds that Customize may name, as far as that is known: what a
+	// hook will ask for, nobody knows who has not written it.
+	Reads []object.Resource
 	// Scope says what its rules may select.
 	Scope related.Scope
 	// GenerateSelector finds children by a label made of the parent's UID
@@ -111,9 +120,6 @@ type Tools struct {
 	Writer   *apply.Writer
 	Observer Observer
 	Log      *slog.Logger
-	// Namespace is the one whose parents are looked at; all if empty. What is not
-	// namespaced is looked at in any case.
-	Namespace string
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }

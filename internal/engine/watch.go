@@ -12,7 +12,7 @@ import (
 // find theirs.
 func (c *Controller) watch() {
 	parents := c.within(c.program.Parent)
-	parents.Labels = c.program.narrowed()
+	parents.Labels, parents.Fields = c.program.narrowed(), c.program.Fields
 	c.parents = c.tools.Store.Watch(parents, c.parentChanged)
 	for _, rule := range c.program.Children {
 		selection := c.within(rule.Resource)
@@ -31,7 +31,7 @@ func (c *Controller) watch() {
 func (c *Controller) within(resource object.Resource) store.Selection {
 	selection := store.Selection{Resource: resource}
 	if c.program.Parent.Namespaced && resource.Namespaced {
-		selection.Namespace = c.tools.Namespace
+		selection.Namespace = c.program.Namespace
 	}
 	return selection
 }

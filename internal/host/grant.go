@@ -99,7 +99,7 @@ func ownerNeeds(c *compile.Compiled) []need {
 	var all []need
 	for i := range c.Programs {
 		if p := &c.Programs[i]; len(p.Children) > 0 {
-			all = append(all, need{resource: p.Parent, subresource: "finalizers", verb: "update"})
+			all = append(all, in(p.Namespace, []need{{resource: p.Parent, subresource: "finalizers", verb: "update"}})...)
 		}
 	}
 	for i := range c.Reactions {
@@ -127,7 +127,7 @@ func eventNeeds(c *compile.Compiled) []need {
 		}
 	}
 	for i := range c.Programs {
-		at(c.Programs[i].Parent, "")
+		at(c.Programs[i].Parent, c.Programs[i].Namespace)
 	}
 	for i := range c.Reactions {
 		if p := &c.Reactions[i]; len(p.Handlers) > 0 {

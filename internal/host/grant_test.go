@@ -77,7 +77,7 @@ example.org rates/status: patch`},
 			want: `
 - configmaps: get list watch`},
 		"what is read beside": {
-			compiled: []*compile.Compiled{{Programs: []engine.Program{{Parent: maps}}, Reads: []object.Resource{secrets, maps, rates}}},
+			compiled: []*compile.Compiled{{Programs: []engine.Program{{Parent: maps, Reads: []object.Resource{secrets, maps, rates}}}}},
 			want: `
 - configmaps,secrets: get list watch
 - events: create patch

@@ -62,13 +62,11 @@ func needs(kind object.Resource, c *compile.Compiled) []need {
 		all = verbs(kind, "patch")
 	}
 	for i := range c.Programs {
-		all = append(all, needsOf(&c.Programs[i])...)
+		p := &c.Programs[i]
+		all = append(all, in(p.Namespace, needsOf(p))...)
 	}
 	for i := range c.Reactions {
 		all = append(all, needsOfReaction(&c.Reactions[i])...)
-	}
-	for _, resource := range c.Reads {
-		all = append(all, verbs(resource, "get", "list", "watch")...)
 	}
 	return once(all)
 }
@@ -102,6 +100,9 @@ func needsOf(p *engine.Program) []need {
 	}
 	if p.Children.Rolling() {
 		all = append(all, verbs(plan.ControllerRevisions, "get", "list", "watch", "create", "update", "delete")...)
+	}
+	for _, resource := range p.Reads {
+		all = append(all, verbs(resource, "get", "list", "watch")...)
 	}
 	return all
 }

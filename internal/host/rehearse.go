@@ -53,8 +53,9 @@ func (h *Host) Rehearse(ctx context.Context, declared *object.Object, namespace 
 		return nil, fmt.Errorf("a %s has no plan: its handlers are told what has happened, and nothing has", declared.Kind())
 	}
 	r := &Rehearsal{Compiled: compiled, host: h, writer: h.dryWriter()}
-	tools := engine.Tools{Store: h.store, Writer: r.writer, Observer: silent{}, Log: h.log, Resolve: h.resolve, Namespace: namespace}
+	tools := engine.Tools{Store: h.store, Writer: r.writer, Observer: silent{}, Log: h.log, Resolve: h.resolve}
 	for _, program := range compiled.Programs {
+		program.Namespace = namespace
 		r.controllers = append(r.controllers, engine.New(program, tools))
 	}
 	return r, nil

@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
@@ -75,9 +76,23 @@ func compete(a, b *engine.Program) bool {
 	if a.Mark != (plan.Mark{}) || b.Mark != (plan.Mark{}) {
 		return false
 	}
-	left, right := fmt.Sprint(a.Selections), fmt.Sprint(b.Selections)
-	return a.Parent.GroupKind() == b.Parent.GroupKind() &&
-		(left == right || len(a.Selections) == 0 || len(b.Selections) == 0)
+	if a.Parent.GroupKind() != b.Parent.GroupKind() || a.Namespace != b.Namespace && a.Namespace != "" && b.Namespace != "" {
+		return false
+	}
+	left, right := selected(a), selected(b)
+	return left == right || left == "" || right == ""
+}
+
+// selected says which parents a program selects; nothing if all.
+func selected(p *engine.Program) string {
+	var all []string
+	for _, s := range p.Selections {
+		all = append(all, s.String())
+	}
+	if p.Fields != "" {
+		all = append(all, "fields "+p.Fields)
+	}
+	return strings.Join(all, "; ")
 }
 
 // rankOf orders controller objects by their creation, and by name within a second.

@@ -163,6 +163,7 @@ func kindsOf(c *compile.Compiled) []object.Resource {
 		for _, rule := range p.Children {
 			all = append(all, rule.Resource)
 		}
+		all = append(all, p.Reads...)
 	}
 	for _, p := range c.Reactions {
 		all = append(append(append(all, p.Resource), p.Owns...), p.Reads...)
@@ -170,7 +171,7 @@ func kindsOf(c *compile.Compiled) []object.Resource {
 			all = append(all, w.Resource)
 		}
 	}
-	return append(all, c.Reads...)
+	return all
 }
 
 // same says that a controller whose object has not changed would be what runs

@@ -38,19 +38,21 @@ type fault struct{ field, problem string }
 // check turns the rules of a parent into patterns, or says which of them is
 // wrong.
 func (r *Registry) check(ctx context.Context, namespace string, rules []hook.RelatedRule) ([]pattern, error) {
-	patterns := make([]pattern, len(rules))
+	var patterns []pattern
 	for i, rule := range rules {
+		var one pattern
 		wrong := contradiction(rule)
 		if wrong == (fault{}) {
 			resource, err := r.resolve(ctx, rule)
 			if err != nil {
 				return nil, &RuleError{Path: pathOf(i, "resource"), Problem: "find " + rule.Resource, Err: err}
 			}
-			patterns[i], wrong = r.options.Scope.read(rule, resource, namespace)
+			one, wrong = r.options.Scope.read(rule, resource, namespace)
 		}
 		if wrong != (fault{}) {
 			return nil, &RuleError{Path: pathOf(i, wrong.field), Problem: wrong.problem}
 		}
+		patterns = append(patterns, r.options.Scope.spread(one)...)
 	}
 	return patterns, nil
 }
@@ -99,13 +101,14 @@ func (s Scope) read(rule hook.RelatedRule, resource object.Resource, parent stri
 
 // confine returns the only namespace in which a rule selects; empty for any.
 func (s Scope) confine(rule hook.RelatedRule, resource object.Resource, parent string) (string, fault) {
-	confined := s.Version == hook.V1 && s.Namespaced
 	switch {
 	case !resource.Namespaced && rule.NamespaceSelector != nil:
 		return "", fault{"namespaceSelector", rule.Resource + " are in no namespace; select them by labelSelector or names"}
 	case !resource.Namespaced:
 		return "", fault{}
-	case !confined:
+	case rule.Namespace != "" && !s.reaches(rule.Namespace):
+		return "", fault{"namespace", fmt.Sprintf("%q is none of the namespaces to which the controller is limited, %v", rule.Namespace, s.Namespaces)}
+	case !s.confined():
 		return rule.Namespace, fault{}
 	case rule.NamespaceSelector != nil:
 		return "", fault{"namespaceSelector", fmt.Sprintf("a customize hook of version v1 may only select in the namespace of the parent, %q; "+

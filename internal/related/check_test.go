@@ -2,6 +2,7 @@ package related
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,8 +12,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// The four scopes there are.
+// The four scopes there are, and one of a controller that is limited to namespaces.
 var (
+	limited      = Scope{Version: hook.V2, Namespaced: true, Namespaces: []string{"home", "away"}}
 	v1Namespaced = Scope{Version: hook.V1, Namespaced: true}
 	v1Cluster    = Scope{Version: hook.V1}
 	v2Namespaced = Scope{Version: hook.V2, Namespaced: true}
@@ -37,6 +39,7 @@ func TestRulesThatAreWrong(t *testing.T) {
 		"spaces of no spaces":   {v2Cluster, of(widgets, near("a=1")), "namespaceSelector: widgets are in no namespace"},
 		"v1: another namespace": {v1Namespaced, of(configMaps, in("other")), `namespace: "other" is not the namespace of the parent, "home"`},
 		"v1: spaces":            {v1Namespaced, of(configMaps, near("a=1")), "namespaceSelector: a customize hook of version v1"},
+		"beyond the limits":     {limited, of(configMaps, in("other")), `namespace: "other" is none of the namespaces to which the controller is limited, [home away]`},
 		"kind":                  {v2Cluster, hook.RelatedRule{APIVersion: "v1", Resource: "nets"}, "resource: find nets: nets of v1: not served"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -98,6 +101,10 @@ func TestRulesSelect(t *testing.T) {
 		"cluster-scoped, labels":               {v2Cluster, "p", "widgets", form(labelled("app=x")), "a"},
 		"cluster-scoped, names":                {v2Cluster, "p", "widgets", form(named("b")), "b"},
 		"cluster-scoped, a namespace":          {v2Cluster, "p", "widgets", form(in("home"), named("b")), "b"},
+		"limited":                              {limited, "home/p", "configmaps", nil, "away/a away/b home/a home/b"},
+		"limited, a namespace":                 {limited, "home/p", "configmaps", form(in("away"), named("b")), "away/b"},
+		"limited, namespaces":                  {limited, "home/p", "configmaps", form(near("team=blue")), "away/a away/b"},
+		"limited, cluster-scoped":              {limited, "home/p", "widgets", form(labelled("app=x")), "a"},
 		"v1, cluster-scoped parent":            {v1Cluster, "p", "configmaps", form(near("team=blue")), "away/a away/b"},
 		"v1, cluster-scoped parent, namespace": {v1Cluster, "p", "configmaps", form(in("away"), named("b")), "away/b"},
 		"v2, namespaced parent":                {v2Namespaced, "home/p", "configmaps", form(labelled("app=x")), "away/a home/a"},
@@ -117,6 +124,9 @@ func TestRulesSelect(t *testing.T) {
 				d.api.put(configMap(space+"a", "", "app=x"))
 				d.api.put(configMap(space+"b", "", "app=y"))
 			}
+			if test.scope.Namespaces != nil {
+				d.api.put(configMap("far/a", "", "app=x"))
+			}
 			d.api.put(widget("a", "", "app=x"))
 			d.api.put(widget("b", "", "app=y"))
 			kind := kinds[test.kind]
@@ -132,3 +142,20 @@ func TestRulesSelect(t *testing.T) {
 }
 
 func form(parts ...func(*hook.RelatedRule)) []func(*hook.RelatedRule) { return parts }
+
+// TestLimitedRulesWatchNoMore has more rules about a kind than there are narrow
+// watches: together they draw from one of each namespace, not from one of all.
+func TestLimitedRulesWatchNoMore(t *testing.T) {
+	d := newDesk(t, limited)
+	var rules []hook.RelatedRule
+	for i := range 2 * maxNarrow {
+		rules = append(rules, of(configMaps, labelled("n="+strconv.Itoa(i))))
+	}
+	d.set("home/parent", rules...)
+	d.settle("home/parent")
+	for _, w := range d.Watches() {
+		if w.Selection.Namespace == "" {
+			t.Errorf("watches %s", w.Selection)
+		}
+	}
+}

@@ -38,6 +38,16 @@ func (f *feed) name() kindName { return kindName{f.resource.APIVersion(), f.reso
 // whole is the selection of all objects of the kind.
 func (f *feed) whole() store.Selection { return store.Selection{Resource: f.resource} }
 
+// wholeFor is the selection of all objects of the kind that a rule may select: who
+// is limited to namespaces may not look at others.
+func (f *feed) wholeFor(one *rule) store.Selection {
+	selection := f.whole()
+	if len(f.registry.options.Scope.Namespaces) > 0 {
+		selection.Namespace = one.namespace
+	}
+	return selection
+}
+
 // crowded says that one watch of the whole kind is to replace the narrow ones.
 func (f *feed) crowded() bool {
 	return f.wanted[f.whole()] > 0 || len(f.wanted) > maxNarrow && !isSecret(f.resource)
@@ -106,7 +116,7 @@ func (f *feed) turn(wide bool) {
 func (f *feed) arrange(one *rule) {
 	selections := one.narrowest()
 	if f.wide {
-		selections = []store.Selection{f.whole()}
+		selections = []store.Selection{f.wholeFor(one)}
 	}
 	next := make(supply, len(selections))
 	for i, selection := range selections {

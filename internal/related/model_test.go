@@ -209,7 +209,7 @@ func randomSelector(r *rand.Rand) *metav1.LabelSelector {
 func (m *model) legal(parent string, rules []hook.RelatedRule) bool {
 	return !slices.ContainsFunc(rules, func(rule hook.RelatedRule) bool {
 		spaced := rule.Resource == "configmaps"
-		confined := m.scope == v1Namespaced && spaced
+		confined := m.scope.confined() && spaced
 		return rule.NamespaceSelector != nil && (!spaced || confined) ||
 			confined && rule.Namespace != "" && rule.Namespace != keyFrom(parent).Namespace
 	})
@@ -251,7 +251,7 @@ func (m *model) selects(parent string, rule hook.RelatedRule, o thing, objects m
 		len(rule.Names) > 0 && !slices.Contains(rule.Names, o.name.name),
 		!matches(rule.LabelSelector, o.labels),
 		o.namespace != "" && rule.Namespace != "" && o.namespace != rule.Namespace,
-		o.namespace != "" && m.scope == v1Namespaced && o.namespace != home,
+		o.namespace != "" && m.scope.confined() && o.namespace != home,
 		rule.NamespaceSelector != nil && (!spaceExists || !matches(rule.NamespaceSelector, space.labels)):
 		return false
 	}

@@ -9,7 +9,11 @@
 // when it is asked again, is the engine's business.
 package related
 
-import "github.com/setpoint-dev/setpoint/hook"
+import (
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
 
 // Scope says how far the rules of a customize hook reach.
 type Scope struct {
@@ -18,4 +22,27 @@ type Scope struct {
 	Version hook.Version
 	// Namespaced says that the parents live in namespaces.
 	Namespaced bool
+	// Namespaces are those in which rules select what lives in namespaces; in all if
+	// there is none. A rule that names another one is wrong.
+	Namespaces []string
+}
+
+// confined says that rules select in the namespace of the parent alone.
+func (s Scope) confined() bool { return s.Version == hook.V1 && s.Namespaced }
+
+// reaches says whether rules may select in a namespace.
+func (s Scope) reaches(namespace string) bool {
+	return len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, namespace)
+}
+
+// spread is a pattern of any namespace as one for each of those that rules select in.
+func (s Scope) spread(p pattern) []pattern {
+	if len(s.Namespaces) == 0 || p.namespace != "" || !p.resource.Namespaced {
+		return []pattern{p}
+	}
+	var all []pattern
+	for _, p.namespace = range s.Namespaces {
+		all = append(all, p)
+	}
+	return all
 }

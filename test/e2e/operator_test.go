@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint"
@@ -38,6 +40,8 @@ type operatorSpec struct {
 	Kind       string
 	Definition string // the file of a CRD that it brings along
 	Handlers   []handlerSpec
+	// Compose has each object have a ConfigMap of its name, with its spec.value.
+	Compose bool
 }
 
 type handlerSpec struct {
@@ -96,6 +100,10 @@ func (spec *operatorSpec) app(replica string) (*setpoint.App, error) {
 		}
 		app.Define(text)
 	}
+	if spec.Compose {
+		spec.compose(app)
+		return app, nil
+	}
 	handlers := setpoint.For[setpoint.Unstructured](app, setpoint.Kind(spec.APIVersion, spec.Kind))
 	register := map[setpoint.Reason]func(setpoint.Func[setpoint.Unstructured], ...setpoint.HandlerOption){
 		setpoint.Create: handlers.OnCreate,
@@ -115,6 +123,27 @@ func (spec *operatorSpec) app(replica string) (*setpoint.App, error) {
 		}
 	}
 	return app, nil
+}
+
+// compose has the app say what children there should be, shown the ConfigMaps that
+// are labelled as shared.
+func (spec *operatorSpec) compose(app *setpoint.App) {
+	parents := setpoint.Compose[setpoint.Unstructured](app, setpoint.Kind(spec.APIVersion, spec.Kind))
+	parents.Owns(&corev1.ConfigMap{})
+	parents.Customize(func(context.Context, *setpoint.Unstructured) ([]setpoint.Relation, error) {
+		shared := &metav1.LabelSelector{MatchLabels: map[string]string{"shared": "yes"}}
+		return []setpoint.Relation{{Like: &corev1.ConfigMap{}, Labels: shared}}, nil
+	})
+	parents.Sync(func(_ context.Context, f *setpoint.Family[setpoint.Unstructured]) error {
+		var shared []corev1.ConfigMap
+		f.Related(&shared)
+		data := map[string]string{"value": value(f.Parent)}
+		for _, one := range shared {
+			data[one.Namespace] = one.Data["value"]
+		}
+		f.Want(&corev1.ConfigMap{Data: data})
+		return nil
+	})
 }
 
 func (h *handlerSpec) options() ([]setpoint.HandlerOption, error) {

@@ -1,0 +1,81 @@
+package setpointtest_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-dev/setpoint"
+	"github.com/setpoint-dev/setpoint/setpointtest"
+)
+
+// mount is a pod that mounts a Secret.
+func mount(namespace, name, app, secret string) *corev1.Pod {
+	pod := &corev1.Pod{}
+	pod.Namespace, pod.Name, pod.Labels = namespace, name, map[string]string{"app": app}
+	source := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret}}
+	pod.Spec.Volumes = []corev1.Volume{{VolumeSource: source}}
+	return pod
+}
+
+// mounting is an app that tells of each Secret which pods mount it: as an index of
+// pods has it.
+func mounting() *setpoint.App {
+	app := setpoint.New("mounts")
+	pods := setpoint.For[corev1.Pod](app, setpoint.Labels("app=web"), setpoint.Namespaces("shop", "bar"))
+	index := setpoint.NewIndex(pods, func(p *corev1.Pod) []string { return []string{p.Spec.Volumes[0].Secret.SecretName} })
+	found := func(secret string) string {
+		var names []string
+		for _, pod := range index.Get(secret) {
+			names = append(names, pod.Namespace+"/"+pod.Name)
+		}
+		return strings.Join(names, " ")
+	}
+	secrets := setpoint.For[corev1.Secret](app)
+	secrets.OnUpdate(func(_ context.Context, c *setpoint.Call[corev1.Secret]) error {
+		c.Message("%s", found(c.Object.Name))
+		return nil
+	}, setpoint.Name("tell"))
+	maps := setpoint.Compose[corev1.ConfigMap](app)
+	maps.Sync(func(_ context.Context, f *setpoint.Family[corev1.ConfigMap]) error {
+		f.Message("%s", found(f.Parent.Name))
+		return nil
+	})
+	return app
+}
+
+func TestIndexesAreFilledForACall(t *testing.T) {
+	app := mounting()
+	secret := &corev1.Secret{}
+	secret.Name = "token"
+	for _, c := range []struct {
+		options []setpointtest.Option
+		want    string
+	}{
+		{nil, ""},
+		{[]setpointtest.Option{setpointtest.Indexed(
+			mount("shop", "b", "web", "token"), mount("shop", "a", "web", "token"), mount("shop", "c", "web", "else"),
+			mount("shop", "d", "db", "token"), mount("far", "e", "web", "token"),
+		)}, "shop/a shop/b"},
+		{[]setpointtest.Option{setpointtest.Indexed(mount("bar", "c", "web", "token")), setpointtest.Indexed(mount("", "x", "web", "token"))}, "/x bar/c"},
+		{nil, ""},
+	} {
+		if r := setpointtest.Handle(t, app, "tell", secret, c.options...); r.Err != nil || r.Message != c.want {
+			t.Errorf("got %q, %v; want %q", r.Message, r.Err, c.want)
+		}
+	}
+	settings := &corev1.ConfigMap{}
+	settings.Name = "settings"
+	f := setpointtest.Ask(t, app, "sync", settings, setpointtest.Indexed(mount("shop", "a", "web", "settings")))
+	if f.Err != nil || f.Message != "shop/a" {
+		t.Errorf("compose: got %q, %v", f.Message, f.Err)
+	}
+}
+
+func TestOnlyWhatIsIndexedCanBeFilled(t *testing.T) {
+	if _, err := mounting().Fill([]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}`)); err == nil || !strings.Contains(err.Error(), "has no index of Secret of v1") {
+		t.Errorf("got %v", err)
+	}
+}
