@@ -74,6 +74,7 @@ var libraries = []struct {
 	{"golang.org/x/sys", []string{"internal/dev/...", "internal/cli", "controlplane/..."}},
 	{"golang.org/x/term", []string{"internal/cli", "internal/dev/..."}},
 	{"golang.org/x/tools", nil},
+	{"gopkg.in/evanphx/json-patch.v4", nil},
 	{"k8s.io/api", []string{"..."}},
 	{"k8s.io/apiextensions-apiserver", []string{"controlplane/...", "tools/..."}},
 	{"k8s.io/apimachinery", []string{"..."}},

@@ -1,0 +1,119 @@
+package admission
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+var errTwoChanges = errors.New("more than one of object, patch and jsonPatch is given: which of them is meant?")
+
+// patchOf is the JSON patch that a verdict asks for; nil if it changes nothing.
+func patchOf(r *hook.Review, v *hook.Verdict) (json.RawMessage, error) {
+	if given(v) > 1 {
+		return nil, errTwoChanges
+	}
+	patch, err := wanted(r.Object, v)
+	switch {
+	case err != nil:
+		return nil, err
+	case patch != nil && r.Object == nil:
+		return nil, fmt.Errorf("%s has no object that could be changed", r.Operation)
+	}
+	return patch, nil
+}
+
+// given counts the ways in which a verdict says what to change.
+func given(v *hook.Verdict) (ways int) {
+	for _, way := range []json.RawMessage{v.Object, v.Patch, v.JSONPatch} {
+		if way != nil {
+			ways++
+		}
+	}
+	return ways
+}
+
+func wanted(raw []byte, v *hook.Verdict) (json.RawMessage, error) {
+	switch {
+	case v.JSONPatch != nil:
+		return checkedPatch(v.JSONPatch)
+	case raw == nil && given(v) > 0:
+		// There is nothing to compare with; patchOf says so.
+		return json.RawMessage("[]"), nil
+	case v.Object != nil:
+		return replacement(raw, v.Object)
+	case v.Patch != nil:
+		return merged(raw, v.Patch)
+	}
+	return nil, nil
+}
+
+// replacement is the patch that makes one object into another, of the same kind.
+func replacement(raw, object []byte) (json.RawMessage, error) {
+	before, err := fieldsOf(raw)
+	if err != nil {
+		return nil, fmt.Errorf("the object asked about: %w", err)
+	}
+	after, err := fieldsOf(object)
+	if err != nil {
+		return nil, fmt.Errorf("object: %w", err)
+	}
+	for _, name := range []string{"apiVersion", "kind"} {
+		if was, is := before.value(name), after.value(name); was != nil && !sameScalar(was, is) {
+			return nil, fmt.Errorf("object: %s must stay %s, is %s", name, was, orNothing(is))
+		}
+	}
+	return Between(raw, object)
+}
+
+func orNothing(value []byte) []byte {
+	if value == nil {
+		return []byte("missing")
+	}
+	return value
+}
+
+// merged is the patch that does what a JSON merge patch does.
+func merged(raw, patch []byte) (json.RawMessage, error) {
+	if kindOf(patch) != '{' {
+		return nil, errors.New("patch: must be an object")
+	}
+	result, err := appendMerged(nil, raw, patch)
+	if err != nil {
+		return nil, fmt.Errorf("patch: %w", err)
+	}
+	return replacement(raw, result)
+}
+
+// Difference is the JSON patch that does to raw what turned before into after; nil
+// if nothing did.
+//
+// Before and after are raw as a Go type reads and writes it, which may know less
+// than all of its fields: what raw has and before has not stays, in elements of
+// lists too, as long as these are found again by what names them, or by their place.
+func Difference(raw, before, after []byte) (jsonPatch []byte, err error) {
+	if bytes.Equal(before, after) {
+		return nil, nil
+	}
+	result, err := appendRebased(nil, raw, before, after)
+	if err != nil {
+		return nil, fmt.Errorf("carry over what was changed: %w", err)
+	}
+	return Between(raw, result)
+}
+
+// Between is the JSON patch that makes one object into another; nil if they are the
+// same.
+func Between(raw, object []byte) (jsonPatch []byte, err error) {
+	d := differ{ops: []byte{'['}}
+	if err := d.compare(raw, object); err != nil {
+		return nil, fmt.Errorf("compare two objects: %w", err)
+	}
+	if len(d.ops) == 1 {
+		return nil, nil
+	}
+	return append(d.ops, ']'), nil
+}

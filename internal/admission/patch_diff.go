@@ -1,0 +1,191 @@
+package admission
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+)
+
+// differ writes the operations that make one document into another. Operations are
+// done one after the other, so that a place in a list counts what those before it
+// have added and taken.
+type differ struct {
+	// ops is a JSON list, still open.
+	ops []byte
+	// path is the JSON pointer to what is being compared, and depth its length.
+	path  []byte
+	depth int
+}
+
+// maxDepth is how deep differences are looked for. It takes longer the deeper it is.
+const maxDepth = 64
+
+// compare writes what makes one value into the other.
+func (d *differ) compare(from, to []byte) error {
+	switch {
+	case sameScalar(from, to):
+		return nil
+	case allOf('{', from, to) && d.depth < maxDepth:
+		return d.compareObjects(from, to)
+	case allOf('[', from, to) && d.depth < maxDepth:
+		return d.compareLists(from, to)
+	}
+	d.write("replace", to)
+	return nil
+}
+
+func (d *differ) compareObjects(from, to []byte) error {
+	old, err := fieldsOf(from)
+	if err != nil {
+		return err
+	}
+	now, err := fieldsOf(to)
+	if err != nil {
+		return err
+	}
+	for _, f := range old.list {
+		if now.find(f.name) < 0 {
+			d.writeAt(f.name, "remove", nil)
+		}
+	}
+	for _, f := range now.list {
+		was := old.of(f.name)
+		if was == nil {
+			d.writeAt(f.name, "add", f.value)
+			continue
+		}
+		if err := d.at(f.name, func() error { return d.compare(was, f.value) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareLists goes through the elements, unless it is shorter to give the list.
+func (d *differ) compareLists(from, to []byte) error {
+	old, err := elementsOf(from)
+	if err != nil {
+		return err
+	}
+	now, err := elementsOf(to)
+	if err != nil {
+		return err
+	}
+	start := len(d.ops)
+	if err := d.compareElements(old, now); err != nil {
+		return err
+	}
+	d.shorten(start, to)
+	return nil
+}
+
+// shorten puts one operation in place of all from start on, if that is shorter.
+func (d *differ) shorten(start int, to []byte) {
+	end := len(d.ops)
+	if end == start {
+		return
+	}
+	d.write("replace", to)
+	whole := d.ops[end:]
+	if len(whole) >= end-start {
+		d.ops = d.ops[:end]
+		return
+	}
+	if start == len("[") {
+		whole = bytes.TrimPrefix(whole, []byte(","))
+	}
+	d.ops = append(d.ops[:start], whole...)
+}
+
+// compareElements finds what the lists begin and end with alike; what lies between is
+// compared by its places.
+func (d *differ) compareElements(old, now [][]byte) error {
+	head, tail := 0, 0
+	for head < min(len(old), len(now)) && alike(old[head], now[head]) {
+		head++
+	}
+	for tail < min(len(old), len(now))-head && alike(old[len(old)-1-tail], now[len(now)-1-tail]) {
+		tail++
+	}
+	both := min(len(old), len(now)) - tail
+	for i := range both {
+		if err := d.compareElement(i, old[i], now[i]); err != nil {
+			return err
+		}
+	}
+	for i := len(old) - tail - 1; i >= both; i-- {
+		d.writeAt(place(i), "remove", nil)
+	}
+	for i := both; i < len(now)-tail; i++ {
+		d.writeAt(place(i), "add", now[i])
+	}
+	for i := len(now) - tail; i < len(now); i++ {
+		if err := d.compareElement(i, old[len(old)-len(now)+i], now[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareElement does not make one thing into another piece by piece.
+func (d *differ) compareElement(i int, from, to []byte) error {
+	if strangers(from, to) {
+		d.writeAt(place(i), "replace", to)
+		return nil
+	}
+	return d.at(place(i), func() error { return d.compare(from, to) })
+}
+
+// place is an element's name in a pointer.
+func place(i int) []byte { return strconv.AppendInt(nil, int64(i), 10) }
+
+// alike says that two elements are the same, or the same thing changed.
+func alike(a, b []byte) bool {
+	if sameScalar(a, b) {
+		return true
+	}
+	name := identity(a)
+	return name != "" && name == identity(b)
+}
+
+// at is what is done at a field.
+func (d *differ) at(name []byte, do func() error) error {
+	outer := len(d.path)
+	d.path = append(d.path, '/')
+	for _, c := range name {
+		switch c {
+		case '~':
+			d.path = append(d.path, "~0"...)
+		case '/':
+			d.path = append(d.path, "~1"...)
+		default:
+			d.path = append(d.path, c)
+		}
+	}
+	d.depth++
+	err := do()
+	d.depth--
+	d.path = d.path[:outer]
+	return err
+}
+
+// writeAt writes an operation at a field or an element.
+func (d *differ) writeAt(name []byte, op string, value []byte) {
+	// Writing cannot fail.
+	_ = d.at(name, func() error { d.write(op, value); return nil })
+}
+
+// write appends one operation; value is nil for those that have none.
+func (d *differ) write(op string, value []byte) {
+	if len(d.ops) > 1 {
+		d.ops = append(d.ops, ',')
+	}
+	// A string can always be marshalled.
+	path, _ := json.Marshal(string(d.path))
+	d.ops = append(append(append(d.ops, `{"op":"`...), op...), `","path":`...)
+	d.ops = append(d.ops, path...)
+	if value != nil {
+		d.ops = append(append(d.ops, `,"value":`...), value...)
+	}
+	d.ops = append(d.ops, '}')
+}

@@ -1,0 +1,130 @@
+package admission
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// few is up to how many fields a look at each is quicker than a map.
+const few = 16
+
+// fields are the members of a JSON object, in their order; of several of one name,
+// the last.
+type fields struct {
+	list []field
+	// places is where in the list a name is; nil while there are few.
+	places map[string]int
+}
+
+// field is a member. All are views of the object's bytes.
+type field struct{ name, quoted, value []byte }
+
+func fieldsOf(data []byte) (fields, error) {
+	f := fields{list: make([]field, 0, few)}
+	err := object.Members(data, func(quoted, value []byte) error {
+		f.add(field{object.Unquoted(quoted), quoted, value})
+		return nil
+	})
+	return f, err
+}
+
+func (f *fields) add(one field) {
+	if at := f.find(one.name); at >= 0 {
+		f.list[at] = one
+		return
+	}
+	f.list = append(f.list, one)
+	switch {
+	case f.places != nil:
+		f.places[string(one.name)] = len(f.list) - 1
+	case len(f.list) > few:
+		f.places = make(map[string]int, 2*len(f.list))
+		for i := range f.list {
+			f.places[string(f.list[i].name)] = i
+		}
+	}
+}
+
+// find is the place of a name, or -1.
+func (f *fields) find(name []byte) int {
+	if f.places != nil {
+		if at, there := f.places[string(name)]; there {
+			return at
+		}
+		return -1
+	}
+	for i := range f.list {
+		if bytes.Equal(f.list[i].name, name) {
+			return i
+		}
+	}
+	return -1
+}
+
+// of is the value of a field, nil if there is none.
+func (f *fields) of(name []byte) []byte {
+	if at := f.find(name); at >= 0 {
+		return f.list[at].value
+	}
+	return nil
+}
+
+func (f *fields) value(name string) []byte { return f.of([]byte(name)) }
+
+func elementsOf(data []byte) ([][]byte, error) {
+	var list [][]byte
+	err := object.Elements(data, func(value []byte) error {
+		list = append(list, value)
+		return nil
+	})
+	return list, err
+}
+
+// kindOf is the first byte of a value, with '0' for any number; 0 for no value.
+func kindOf(value []byte) byte {
+	value = bytes.TrimLeft(value, " \t\r\n")
+	switch {
+	case len(value) == 0:
+		return 0
+	case value[0] == '-' || '0' <= value[0] && value[0] <= '9':
+		return '0'
+	}
+	return value[0]
+}
+
+func allOf(kind byte, values ...[]byte) bool {
+	for _, value := range values {
+		if kindOf(value) != kind {
+			return false
+		}
+	}
+	return true
+}
+
+// sameScalar compares two values by what they say, not by how it is written.
+// Objects and lists it takes by their bytes.
+func sameScalar(a, b []byte) bool {
+	switch {
+	case bytes.Equal(a, b):
+		return true
+	case allOf('"', a, b):
+		return bytes.Equal(object.Unquoted(a), object.Unquoted(b))
+	case allOf('0', a, b):
+		return sameNumber(string(a), string(b))
+	}
+	return false
+}
+
+// sameNumber takes 1 and 1.0 for different: the API server would read them into
+// different types. Only how a fraction or a power is written is of no account.
+func sameNumber(a, b string) bool {
+	if !strings.ContainsAny(a, ".eE") || !strings.ContainsAny(b, ".eE") {
+		return false
+	}
+	x, errX := strconv.ParseFloat(a, 64)
+	y, errY := strconv.ParseFloat(b, 64)
+	return errX == nil && errY == nil && x == y
+}

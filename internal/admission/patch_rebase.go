@@ -1,0 +1,177 @@
+package admission
+
+import "bytes"
+
+// appendRebased appends raw with what turned before into after done to it. Raw is nil
+// where it lacks what a type writes all the same; then nothing is appended if nothing
+// was changed.
+func appendRebased(dst, raw, before, after []byte) ([]byte, error) {
+	switch {
+	case bytes.Equal(before, after):
+		return append(dst, raw...), nil
+	case allOf('{', before, after) && (kindOf(raw) == '{' || absent(raw)):
+		return rebaseObject(dst, raw, before, after)
+	case allOf('[', raw, before, after):
+		return rebaseList(dst, raw, before, after)
+	}
+	return append(dst, after...), nil
+}
+
+// absent says that there is nothing, or null.
+func absent(raw []byte) bool { return kindOf(raw) == 0 || kindOf(raw) == 'n' }
+
+// rebase is the three forms of an object whose fields are gone through.
+type rebase struct{ raw, before, after fields }
+
+func rebaseObject(dst, raw, before, after []byte) ([]byte, error) {
+	var r rebase
+	var err error
+	if !absent(raw) {
+		if r.raw, err = fieldsOf(raw); err != nil {
+			return nil, err
+		}
+	}
+	if r.before, err = fieldsOf(before); err != nil {
+		return nil, err
+	}
+	if r.after, err = fieldsOf(after); err != nil {
+		return nil, err
+	}
+	start := len(dst)
+	if dst, err = r.appendFields(append(dst, '{')); err != nil {
+		return nil, err
+	}
+	if len(dst) == start+1 && absent(raw) {
+		// What was taken out of it was never there.
+		return append(dst[:start], raw...), nil
+	}
+	return append(dst, '}'), nil
+}
+
+func (r *rebase) appendFields(dst []byte) ([]byte, error) {
+	var err error
+	for _, f := range r.raw.list {
+		if dst, err = r.appendField(dst, f, f.value); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range r.after.list {
+		if r.raw.find(f.name) >= 0 {
+			continue
+		}
+		if dst, err = r.appendField(dst, f, nil); err != nil {
+			return nil, err
+		}
+	}
+	return dst, nil
+}
+
+// appendField appends a field as it is to be, if it is to be.
+func (r *rebase) appendField(dst []byte, f field, raw []byte) ([]byte, error) {
+	before, after := r.before.of(f.name), r.after.of(f.name)
+	if before != nil && after == nil {
+		return dst, nil
+	}
+	start := len(dst)
+	dst = appendName(dst, f.quoted)
+	value := len(dst)
+	dst, err := appendRebased(dst, raw, before, after)
+	if err != nil {
+		return nil, err
+	}
+	if len(dst) == value {
+		dst = dst[:start]
+	}
+	return dst, nil
+}
+
+// appendName begins a member of the object that dst ends with, which is still open.
+func appendName(dst, quoted []byte) []byte {
+	if dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
+	}
+	return append(append(dst, quoted...), ':')
+}
+
+// rebaseList keeps to each element what raw has of it.
+func rebaseList(dst, raw, before, after []byte) ([]byte, error) {
+	raws, err := elementsOf(raw)
+	if err != nil {
+		return nil, err
+	}
+	befores, err := elementsOf(before)
+	if err != nil {
+		return nil, err
+	}
+	afters, err := elementsOf(after)
+	if err != nil {
+		return nil, err
+	}
+	if len(raws) != len(befores) {
+		return append(dst, after...), nil
+	}
+	dst = append(dst, '[')
+	for to, from := range origins(befores, afters) {
+		if to > 0 {
+			dst = append(dst, ',')
+		}
+		if from < 0 {
+			dst = append(dst, afters[to]...)
+			continue
+		}
+		if dst, err = appendRebased(dst, raws[from], befores[from], afters[to]); err != nil {
+			return nil, err
+		}
+	}
+	return append(dst, ']'), nil
+}
+
+// origins says of each element of after which of before it was; -1 for a new one.
+func origins(before, after [][]byte) []int {
+	from := make([]int, len(after))
+	for i := range from {
+		from[i] = -1
+	}
+	o := origin{before: before, after: after, from: from, taken: make([]bool, len(before))}
+	o.match(func(element []byte) string { return string(element) })
+	o.match(identity)
+	if len(before) == len(after) {
+		o.matchPlaces()
+	}
+	return from
+}
+
+type origin struct {
+	before, after [][]byte
+	from          []int
+	taken         []bool
+}
+
+// match pairs elements of one name, in order. The empty name is none.
+func (o *origin) match(nameOf func([]byte) string) {
+	free := map[string][]int{}
+	for i, element := range o.before {
+		if name := nameOf(element); !o.taken[i] && name != "" {
+			free[name] = append(free[name], i)
+		}
+	}
+	for i, element := range o.after {
+		if o.from[i] >= 0 || len(free) == 0 {
+			continue
+		}
+		name := nameOf(element)
+		if same := free[name]; len(same) > 0 {
+			o.from[i], o.taken[same[0]] = same[0], true
+			free[name] = same[1:]
+		}
+	}
+}
+
+// matchPlaces pairs what is left over at one place, unless its names differ.
+func (o *origin) matchPlaces() {
+	for i := range o.after {
+		if o.from[i] < 0 && !o.taken[i] && !strangers(o.before[i], o.after[i]) {
+			o.from[i], o.taken[i] = i, true
+		}
+	}
+}

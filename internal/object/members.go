@@ -1,0 +1,105 @@
+package object
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Members calls each for every member of a JSON object, in order. The name is a
+// string as it is quoted there; both are views of data. Names given twice are not
+// looked for.
+func Members(data []byte, each func(quoted, value []byte) error) error {
+	scan, err := enter(data, '{')
+	if err != nil {
+		return err
+	}
+	for scan.PeekKind() == '"' {
+		name, err := scan.ReadValue()
+		if err != nil {
+			return explain(data)
+		}
+		value, err := scan.ReadValue()
+		if err != nil {
+			return explain(data)
+		}
+		if err := each(name, value); err != nil {
+			return err
+		}
+	}
+	return scan.leave()
+}
+
+// Elements calls each for every element of a JSON list, in order, with a view of
+// data.
+func Elements(data []byte, each func(value []byte) error) error {
+	scan, err := enter(data, '[')
+	if err != nil {
+		return err
+	}
+	for kind := scan.PeekKind(); kind != 0 && kind != ']'; kind = scan.PeekKind() {
+		value, err := scan.ReadValue()
+		if err != nil {
+			return explain(data)
+		}
+		if err := each(value); err != nil {
+			return err
+		}
+	}
+	return scan.leave()
+}
+
+// Unquoted is the text of a JSON string: a view of it wherever there is nothing to
+// unescape.
+func Unquoted(quoted []byte) []byte {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return quoted[1 : len(quoted)-1]
+	}
+	// Whoever handed it out has checked it.
+	text, _ := jsontext.AppendUnquote(nil, quoted)
+	return text
+}
+
+// enter begins to read an object or a list.
+func enter(data []byte, kind jsontext.Kind) (scanner, error) {
+	scan := scanner{data: data}
+	switch found := scan.PeekKind(); {
+	case found != kind && found != 0 && found != '}' && found != ']':
+		if err := explain(data); !errors.Is(err, errOdd) {
+			return scan, err
+		}
+		return scan, &FieldError{Err: errors.New("must be " + describe(kind) + ", is " + describe(found))}
+	case found != kind:
+		return scan, explain(data)
+	}
+	_, err := scan.ReadToken()
+	return scan, err
+}
+
+// leave ends reading what enter began: nothing may follow.
+func (s *scanner) leave() error {
+	if _, err := s.ReadToken(); err != nil {
+		return explain(s.data)
+	}
+	if _, err := s.ReadToken(); !errors.Is(err, io.EOF) {
+		return explain(s.data)
+	}
+	return nil
+}
+
+// explain says in words why data is not one JSON value.
+func explain(data []byte) error {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
+	switch err := dec.SkipValue(); {
+	case errors.Is(err, io.EOF):
+		return errors.New("empty")
+	case err != nil:
+		return err
+	}
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return errMore
+	}
+	return errOdd
+}
