@@ -13,19 +13,19 @@ import (
 
 // admitPath is where the API server asks a webhook of the program.
 func (p *Program) admitPath(webhook string) string {
-	return "/admit/" + step(p.Name) + "/" + step(webhook)
+	return "/admit/" + asStep(p.Name) + "/" + asStep(webhook)
 }
 
 // probePath is where it asks when we want to know whether it can.
-func (p *Program) probePath() string { return "/probe/" + step(p.Name) }
+func (p *Program) probePath() string { return "/probe/" + asStep(p.Name) }
 
 // probeWarning is the warning by which the answer to a probe is known, which allows
 // whatever it is asked: the probe alone sees it.
 const probeWarning = "setpoint was asked"
 
-// step is a name as a step of a path: itself if it may be one, else what of it may
+// asStep is a name as a step of a path: itself if it may be one, else what of it may
 // and a digest.
-func step(name string) string {
+func asStep(name string) string {
 	if len(validation.IsDNS1123Subdomain(name)) == 0 {
 		return name
 	}
