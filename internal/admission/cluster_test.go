@@ -1,0 +1,298 @@
+package admission_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/store"
+)
+
+// cluster is an API server in miniature: it stores objects by their paths, lets
+// them be watched by labels and by name, and minds the versions of updates.
+type cluster struct {
+	t    *testing.T
+	http *httptest.Server
+
+	mu       sync.Mutex
+	version  int
+	objects  map[string]*unstructured.Unstructured
+	watchers map[chan string]watching
+	// writes are the requests that were carried out, such as "POST /api/v1/…".
+	writes []string
+	// refuse has requests answered with an error; it is called with the lock held.
+	refuse func(*http.Request) error
+	// lease answers a dry run of creating a Lease; nil allows it.
+	lease func(w http.ResponseWriter, labels map[string]string) error
+}
+
+// watching is what a watcher wants to know.
+type watching struct {
+	collection string
+	labels     labels.Selector
+	fields     fields.Selector
+}
+
+func (w watching) wants(path string, o *unstructured.Unstructured) bool {
+	return w.collection == path[:strings.LastIndex(path, "/")] && w.labels.Matches(labels.Set(o.GetLabels())) &&
+		w.fields.Matches(fields.Set{"metadata.name": o.GetName()})
+}
+
+func newCluster(t *testing.T) *cluster {
+	c := &cluster{t: t, version: 1, objects: map[string]*unstructured.Unstructured{}, watchers: map[chan string]watching{}}
+	c.http = httptest.NewServer(c)
+	t.Cleanup(c.http.Close)
+	return c
+}
+
+func (c *cluster) client() rest.Interface {
+	c.t.Helper()
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{
+		Host: c.http.URL, QPS: -1,
+		ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return client
+}
+
+func (c *cluster) store() *store.Store {
+	s := store.New(c.client(), store.Options{
+		Log: slog.New(slog.DiscardHandler), MinBackoff: time.Millisecond, MaxBackoff: 4 * time.Millisecond,
+	})
+	c.t.Cleanup(s.Close)
+	return s
+}
+
+func (c *cluster) with(do func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	do()
+}
+
+// written are the writes so far.
+func (c *cluster) written() (writes []string) {
+	c.with(func() { writes = append(writes, c.writes...) })
+	return writes
+}
+
+// get is what is stored at a path; nil for nothing.
+func (c *cluster) get(path string) (o *unstructured.Unstructured) {
+	c.with(func() {
+		if stored := c.objects[path]; stored != nil {
+			o = stored.DeepCopy()
+		}
+	})
+	return o
+}
+
+// edit changes what is stored at a path, as somebody else does.
+func (c *cluster) edit(path string, change func(o *unstructured.Unstructured)) {
+	c.with(func() {
+		o := c.objects[path].DeepCopy()
+		change(o)
+		c.keep(path, o)
+	})
+}
+
+// remove deletes what is stored at a path, as somebody else does.
+func (c *cluster) remove(path string) { c.with(func() { c.delete(path) }) }
+
+// create stores an object, as somebody else does.
+func (c *cluster) create(path, text string) {
+	o := &unstructured.Unstructured{}
+	if err := o.UnmarshalJSON([]byte(text)); err != nil {
+		c.t.Fatal(err)
+	}
+	c.with(func() { c.keep(path, o) })
+}
+
+// keep stores an object and tells those who watch it, or do not any more.
+func (c *cluster) keep(path string, o *unstructured.Unstructured) {
+	before := c.objects[path]
+	c.version++
+	o.SetResourceVersion(fmt.Sprint(c.version))
+	if o.GetUID() == "" {
+		o.SetUID(types.UID(fmt.Sprint("uid-", c.version)))
+	}
+	c.objects[path] = o
+	for watcher, w := range c.watchers {
+		was, is := before != nil && w.wants(path, before), w.wants(path, o)
+		switch {
+		case is && was:
+			watcher <- line("MODIFIED", o)
+		case is:
+			watcher <- line("ADDED", o)
+		case was:
+			watcher <- line("DELETED", o)
+		}
+	}
+}
+
+func (c *cluster) delete(path string) {
+	c.version++
+	o := c.objects[path]
+	o.SetResourceVersion(fmt.Sprint(c.version))
+	delete(c.objects, path)
+	for watcher, w := range c.watchers {
+		if w.wants(path, o) {
+			watcher <- line("DELETED", o)
+		}
+	}
+}
+
+func line(kind string, o *unstructured.Unstructured) string {
+	text, _ := json.Marshal(o)
+	return fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", kind, text)
+}
+
+func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	if r.URL.Query().Get("watch") == "true" {
+		c.watch(w, r)
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	answer, err := c.answer(w, r, body)
+	if err != nil {
+		refused(w, err)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+func refused(w http.ResponseWriter, err error) {
+	status := err.(apierrors.APIStatus).Status()
+	status.Kind, status.APIVersion = "Status", "v1"
+	w.WriteHeader(int(status.Code))
+	_ = json.NewEncoder(w).Encode(status)
+}
+
+func (c *cluster) answer(w http.ResponseWriter, r *http.Request, body []byte) (*unstructured.Unstructured, error) {
+	if c.refuse != nil {
+		if err := c.refuse(r); err != nil {
+			return nil, err
+		}
+	}
+	o := &unstructured.Unstructured{}
+	if r.Method == http.MethodPost || r.Method == http.MethodPut {
+		if err := o.UnmarshalJSON(body); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+	}
+	path := r.URL.Path
+	if r.Method == http.MethodPost {
+		path += "/" + o.GetName()
+	}
+	live := c.objects[path]
+	resource := schema.GroupResource{Resource: strings.Split(path, "/")[len(strings.Split(path, "/"))-2]}
+	switch {
+	case r.URL.Query().Get("dryRun") != "":
+		if c.lease == nil {
+			return o, nil
+		}
+		return o, c.lease(w, o.GetLabels())
+	case r.Method == http.MethodPost && live != nil:
+		return nil, apierrors.NewAlreadyExists(resource, o.GetName())
+	case r.Method != http.MethodPost && live == nil:
+		return nil, apierrors.NewNotFound(resource, path[strings.LastIndex(path, "/")+1:])
+	case r.Method == http.MethodGet:
+		return live, nil
+	case r.Method == http.MethodDelete:
+		c.writes = append(c.writes, r.Method+" "+path)
+		c.delete(path)
+		return live, nil
+	case r.Method == http.MethodPut && o.GetResourceVersion() != live.GetResourceVersion():
+		return nil, apierrors.NewConflict(resource, o.GetName(), fmt.Errorf("the object has been modified"))
+	}
+	c.writes = append(c.writes, r.Method+" "+path)
+	c.keep(path, o)
+	return o, nil
+}
+
+// watch streams what there is and what becomes of it.
+func (c *cluster) watch(w http.ResponseWriter, r *http.Request) {
+	watcher, first, err := c.open(r)
+	if err != nil {
+		refused(w, err)
+		return
+	}
+	defer c.with(func() { delete(c.watchers, watcher) })
+	for text := first; ; {
+		_, _ = io.WriteString(w, text)
+		w.(http.Flusher).Flush()
+		select {
+		case text = <-watcher:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (c *cluster) open(r *http.Request) (watcher chan string, first string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refuse != nil {
+		if err := c.refuse(r); err != nil {
+			return nil, "", err
+		}
+	}
+	w := watching{collection: r.URL.Path}
+	if w.labels, err = labels.Parse(r.URL.Query().Get("labelSelector")); err != nil {
+		return nil, "", apierrors.NewBadRequest(err.Error())
+	}
+	if w.fields, err = fields.ParseSelector(r.URL.Query().Get("fieldSelector")); err != nil {
+		return nil, "", apierrors.NewBadRequest(err.Error())
+	}
+	watcher = make(chan string, 1000)
+	c.watchers[watcher] = w
+	if r.URL.Query().Get("sendInitialEvents") != "true" {
+		return watcher, "", nil
+	}
+	for path, o := range c.objects {
+		if w.wants(path, o) {
+			first += line("ADDED", o)
+		}
+	}
+	return watcher, first + fmt.Sprintf(`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n", c.version), nil
+}
+
+// forbidden refuses what a request is for.
+func forbidden(what string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: what}, "", fmt.Errorf("nobody may"))
+}
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("never: %s", what)
+		}
+	}
+}

@@ -1,0 +1,293 @@
+package admission_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/setpoint-dev/setpoint/internal/admission"
+)
+
+const (
+	secretPath = "/api/v1/namespaces/ops/secrets/setpoint-admission"
+	day        = 24 * time.Hour
+)
+
+// keeping is a Keeper at work.
+type keeping struct {
+	*admission.Keeper
+
+	clock *clocktesting.FakeClock
+}
+
+func keeper(t *testing.T, o admission.KeeperOptions) *keeping {
+	t.Helper()
+	fake := clocktesting.NewFakeClock(time.Now())
+	o.Names, o.Clock, o.Log = []string{"setpoint.ops.svc"}, fake, slog.New(slog.DiscardHandler)
+	return &keeping{admission.NewKeeper(o), fake}
+}
+
+// inSecret is a Keeper of a replica in the cluster.
+func inSecret(t *testing.T, c *cluster) *keeping {
+	t.Helper()
+	return keeper(t, admission.KeeperOptions{
+		Secret: admission.SecretRef{Namespace: "ops", Name: "setpoint-admission"}, Store: c.store(), Client: c.client(),
+	})
+}
+
+// run runs something until the test ends, or until it is told to stop.
+func run(t *testing.T, do func(context.Context)) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() { do(ctx) })
+	stop = func() { cancel(); done.Wait() }
+	t.Cleanup(stop)
+	return stop
+}
+
+func (k *keeping) follow(t *testing.T) {
+	t.Helper()
+	run(t, func(ctx context.Context) {
+		if err := k.Follow(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// sound says whether there is a certificate that the bundle vouches for.
+func (k *keeping) sound() bool {
+	c, err := k.Certificate()
+	return err == nil && vouches(k.Bundle(), c.Leaf, k.clock.Now())
+}
+
+func vouches(bundle []byte, c *x509.Certificate, at time.Time) bool {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	_, err := c.Verify(x509.VerifyOptions{Roots: roots, DNSName: "setpoint.ops.svc", CurrentTime: at})
+	return err == nil
+}
+
+// serial tells one serving certificate from another.
+func (k *keeping) serial() string {
+	c, err := k.Certificate()
+	if err != nil {
+		return err.Error()
+	}
+	return c.Leaf.SerialNumber.String()
+}
+
+func (k *keeping) authorities() int { return bytes.Count(k.Bundle(), []byte("BEGIN CERTIFICATE")) }
+
+// All replicas have what the leader makes, and the same after each renewal.
+func TestKeeperInASecret(t *testing.T) {
+	c := newCluster(t)
+	leader, standby := inSecret(t, c), inSecret(t, c)
+	leader.follow(t)
+	standby.follow(t)
+	if _, err := standby.Certificate(); err == nil {
+		t.Error("there is a certificate that nobody made")
+	}
+	changed := standby.Changed()
+	run(t, leader.Renew)
+	<-changed
+	eventually(t, "both have it", func() bool { return leader.sound() && standby.sound() && leader.serial() == standby.serial() })
+
+	o := c.get(secretPath)
+	if o.Object["type"] != "kubernetes.io/tls" || o.GetLabels()["app.kubernetes.io/managed-by"] != "setpoint" {
+		t.Errorf("stored as %v", o.Object)
+	}
+
+	first := leader.serial()
+	same, _ := leader.Certificate()
+	c.edit(secretPath, func(o *unstructured.Unstructured) { o.SetAnnotations(map[string]string{"theirs": "stays"}) })
+	leader.clock.Step(61 * day)
+	standby.clock.Step(61 * day)
+	eventually(t, "it is renewed", func() bool { return leader.serial() != first && standby.serial() == leader.serial() })
+	if !leader.sound() || same.Leaf.SerialNumber.String() != first {
+		t.Error("the renewed one is not sound, or the old one was changed")
+	}
+	if c.get(secretPath).GetAnnotations()["theirs"] != "stays" {
+		t.Error("an annotation was removed")
+	}
+	if n := len(c.written()); n != 2 {
+		t.Errorf("wrote %v", c.written())
+	}
+}
+
+// A CA is followed only when the configurations carry the new one, and every
+// certificate on the way is one that the bundle before vouches for.
+func TestKeeperFollowsACA(t *testing.T) {
+	c := newCluster(t)
+	k := inSecret(t, c)
+	k.follow(t)
+	run(t, k.Renew)
+	eventually(t, "there is one", k.sound)
+	k.clock.Step(500 * day)
+	eventually(t, "a new CA joins", func() bool { return k.authorities() == 2 })
+	served, both := k.serial(), k.Bundle()
+
+	k.Carried([]byte("another"), k.clock.Now())
+	k.Carried(both, k.clock.Now())
+	eventually(t, "it waits", k.clock.HasWaiters)
+	if k.serial() != served {
+		t.Error("it did not wait until the bundle has settled")
+	}
+	k.clock.Step(6 * time.Minute)
+	eventually(t, "the new one signs", func() bool { return k.serial() != served })
+	if !k.sound() || !bytes.Equal(k.Bundle(), both) {
+		t.Error("the bundle changed as well")
+	}
+	k.clock.Step(300 * day)
+	eventually(t, "the old one leaves", func() bool { return k.authorities() == 1 && k.sound() })
+}
+
+// What somebody does to the Secret is mended at once, and what is served with
+// stays good for those who trusted the bundle before.
+func TestKeeperMendsTheSecret(t *testing.T) {
+	data := func(key, value string) func(*cluster) {
+		return func(c *cluster) {
+			c.edit(secretPath, func(o *unstructured.Unstructured) {
+				_ = unstructured.SetNestedField(o.Object, base64.StdEncoding.EncodeToString([]byte(value)), "data", key)
+			})
+		}
+	}
+	for name, spoil := range map[string]func(*cluster){
+		"deleted":    func(c *cluster) { c.remove(secretPath) },
+		"nonsense":   data("tls.crt", "nonsense"),
+		"no keys":    data("ca.key", ""),
+		"no bundle":  data("ca.crt", "-"),
+		"emptied":    func(c *cluster) { c.edit(secretPath, func(o *unstructured.Unstructured) { delete(o.Object, "data") }) },
+		"unlabelled": func(c *cluster) { c.edit(secretPath, func(o *unstructured.Unstructured) { o.SetLabels(nil) }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			leader, standby := inSecret(t, c), inSecret(t, c)
+			leader.follow(t)
+			standby.follow(t)
+			run(t, leader.Renew)
+			eventually(t, "both have one", func() bool { return leader.sound() && standby.sound() })
+			trusted, writes := leader.Bundle(), len(c.written())
+
+			spoil(c)
+			eventually(t, "it is mended", func() bool { return len(c.written()) == writes+1 })
+			want := 1
+			if name == "deleted" {
+				want = 2 // Whoever deletes keys wants others.
+			}
+			eventually(t, "a new CA follows, if it is to", func() bool { return leader.authorities() == want })
+			eventually(t, "both have the same", func() bool { return bytes.Equal(leader.Bundle(), standby.Bundle()) && standby.sound() })
+			cert, _ := standby.Certificate()
+			if !vouches(trusted, cert.Leaf, leader.clock.Now()) {
+				t.Error("who trusted the bundle before does not trust what is served now")
+			}
+			newcomer := inSecret(t, c)
+			newcomer.follow(t)
+			eventually(t, "another one can read it", newcomer.sound)
+		})
+	}
+}
+
+// Of two that both think they lead one writes, and both serve the same.
+func TestKeepersRace(t *testing.T) {
+	c := newCluster(t)
+	var keepers []*keeping
+	for range 4 {
+		k := inSecret(t, c)
+		k.follow(t)
+		keepers = append(keepers, k)
+	}
+	for _, k := range keepers {
+		run(t, k.Renew)
+	}
+	agreed := func(but string) func() bool {
+		return func() bool {
+			return !slices.ContainsFunc(keepers, func(k *keeping) bool {
+				return !k.sound() || k.serial() != keepers[0].serial() || k.serial() == but || k.Err() != nil
+			})
+		}
+	}
+	eventually(t, "all have the same", agreed(""))
+	first := keepers[0].serial()
+	for _, k := range keepers {
+		k.clock.Step(61 * day)
+	}
+	eventually(t, "all have the next", agreed(first))
+	if n := len(c.written()); n != 2 {
+		t.Errorf("%d writes: %v", n, c.written())
+	}
+}
+
+// What may not be read or written is said, and works once it may.
+func TestKeeperMayNot(t *testing.T) {
+	for _, c := range []struct {
+		method, want string
+	}{
+		{http.MethodPost, "write Secret ops/setpoint-admission: secrets is forbidden: nobody may"},
+		{http.MethodGet, "read Secret ops/setpoint-admission: watch secrets.v1 in ops named setpoint-admission"},
+	} {
+		t.Run(c.method, func(t *testing.T) {
+			cluster := newCluster(t)
+			cluster.refuse = func(r *http.Request) error {
+				if r.Method == c.method {
+					return forbidden("secrets")
+				}
+				return nil
+			}
+			k := inSecret(t, cluster)
+			k.follow(t)
+			run(t, k.Renew)
+			eventually(t, "it is said", func() bool { return k.Err() != nil && strings.HasPrefix(k.Err().Error(), c.want) })
+			if _, err := k.Certificate(); err == nil || err.Error() != k.Err().Error() {
+				t.Errorf("serving fails with %v", err)
+			}
+			cluster.with(func() { cluster.refuse = nil })
+			eventually(t, "it works", func() bool {
+				k.clock.Step(time.Minute)
+				return k.sound() && k.Err() == nil
+			})
+		})
+	}
+}
+
+// A Secret that is somebody else's is left alone.
+func TestKeeperLeavesForeignSecrets(t *testing.T) {
+	c := newCluster(t)
+	c.create(secretPath, `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"ops","name":"setpoint-admission"},"data":{"tls.crt":"YQ=="}}`)
+	k := inSecret(t, c)
+	k.follow(t)
+	run(t, k.Renew)
+	eventually(t, "it is said", func() bool { return k.Err() != nil && strings.Contains(k.Err().Error(), "not Setpoint's") })
+	if n := c.written(); len(n) != 0 {
+		t.Errorf("wrote %v", n)
+	}
+	c.remove(secretPath)
+	eventually(t, "it is made", k.sound)
+}
+
+func TestKeeperInMemory(t *testing.T) {
+	k := keeper(t, admission.KeeperOptions{Lifetimes: admission.Lifetimes{Certificate: time.Hour}})
+	k.follow(t)
+	eventually(t, "there is one", k.sound)
+	first := k.serial()
+	stop := run(t, k.Renew)
+	eventually(t, "it waits", k.clock.HasWaiters)
+	k.clock.Step(41 * time.Minute)
+	eventually(t, "it is renewed", func() bool { return k.serial() != first })
+	stop()
+	next := k.serial()
+	k.clock.Step(2 * time.Hour)
+	run(t, k.Renew)
+	eventually(t, "the next who leads renews it", func() bool { return k.serial() != next && k.sound() })
+}
