@@ -272,7 +272,10 @@ func (k *Keeper) adopt(kept *keyring, packed contents) {
 func (k *Keeper) note(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if textOf(err) == textOf(k.err) {
+	if err == nil && k.kept == nil {
+		err = errNothingKept // Somebody else was faster, and is yet to be heard of.
+	}
+	if said(err) == said(k.err) {
 		return
 	}
 	if err != nil {
@@ -288,7 +291,7 @@ func (k *Keeper) announce() {
 	k.changed = make(chan struct{})
 }
 
-func textOf(err error) string {
+func said(err error) string {
 	if err == nil {
 		return ""
 	}

@@ -16,9 +16,9 @@ import (
 const day = 24 * time.Hour
 
 var (
-	start = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-	names = []string{"setpoint.ops.svc", "127.0.0.1", "::1"}
-	lives = Lifetimes{Certificate: 90 * day, Authority: 720 * day, Settled: time.Hour}
+	start    = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	servedAs = []string{"setpoint.ops.svc", "127.0.0.1", "::1"}
+	lives    = Lifetimes{Certificate: 90 * day, Authority: 720 * day, Settled: time.Hour}
 )
 
 // walk is a keyring on its way through time.
@@ -30,7 +30,7 @@ type walk struct {
 
 func (w *walk) plan(at situation) *keyring {
 	w.t.Helper()
-	at.names = orNames(at.names)
+	at.names = orServedAs(at.names)
 	made, err := plan(w.kept, at, lives)
 	if err != nil {
 		w.t.Fatal(err)
@@ -45,9 +45,9 @@ func (w *walk) plan(at situation) *keyring {
 	return w.kept
 }
 
-func orNames(n []string) []string {
+func orServedAs(n []string) []string {
 	if n == nil {
-		return names
+		return servedAs
 	}
 	return n
 }
@@ -58,7 +58,7 @@ func trusts(bundle []*x509.Certificate, serving *x509.Certificate, at time.Time)
 	for _, ca := range bundle {
 		roots.AddCert(ca)
 	}
-	for _, name := range names {
+	for _, name := range servedAs {
 		if strings.Contains(name, ":") {
 			name = "[" + name + "]"
 		}
