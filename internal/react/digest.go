@@ -51,6 +51,22 @@ func (h *Handler) watched(o *object.Object) map[string]any {
 	return part
 }
 
+// Watches says whether a field is one that the handler watches, or a part of it.
+func (h *Handler) Watches(path []string) bool {
+	if len(h.Fields) > 0 {
+		return slices.ContainsFunc(h.Fields, func(watched []string) bool {
+			return len(watched) <= len(path) && slices.Equal(watched, path[:len(watched)])
+		})
+	}
+	switch path[0] {
+	case "apiVersion", "kind", "status":
+		return false
+	case "metadata":
+		return len(path) > 1 && (path[1] == "labels" || path[1] == "annotations")
+	}
+	return true
+}
+
 // put sets a value in a tree. Something on the way that is no object gives way.
 func put(into map[string]any, value any, path []string) {
 	for _, name := range path[:len(path)-1] {

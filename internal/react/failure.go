@@ -20,6 +20,8 @@ const (
 	ReasonResumed       = "Resumed"
 	ReasonRequested     = "ReconcileRequested"
 	ReasonUnsettled     = "Unsettled"
+	ReasonOldNotKept    = "OldNotKept"
+	ReasonOldLost       = "OldLost"
 )
 
 // Types of events.

@@ -35,7 +35,9 @@ type memory struct {
 	conditions bool
 	paused     bool
 	// left is how the owned objects were left.
-	left    []leaving
+	left []leaving
+	// kept are the revisions of the object.
+	kept    kept
 	trouble trouble
 }
 
@@ -71,6 +73,10 @@ type recall struct {
 	// when it was made, and is there until what the handler wrote is.
 	pending *entry
 	before  string
+	// answered is the object as the pending entry has it, where an answer changes what
+	// is watched; unkept is a digest of what could not be kept.
+	answered *object.Object
+	unkept   string
 	// working is the daemon at work, finished that it has done its work.
 	working  *working
 	finished bool

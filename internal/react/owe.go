@@ -40,11 +40,15 @@ func (r *run) handled(c call, answer *hook.Answer) {
 	e := r.known()[h.Name]
 	// What the handler itself writes is no news to it.
 	after := r.watched[c.handler]
+	m.answered = nil
 	if patched := h.answered(r.stored, answer); patched != nil {
 		after = digest(h.watched(patched))
+		if h.KeepOld {
+			m.answered = patched
+		}
 	}
-	if e.Seen != "" && c.reason != hook.ReasonUpdate && m.knows(e.Seen, r.watched[c.handler]) {
-		e.Seen = after
+	if e.Seen != "" && e.Seen != after && c.reason != hook.ReasonUpdate && m.knows(e.Seen, r.watched[c.handler]) {
+		e.Seen, e.Kept = after, false
 	}
 	if answer.RetryAfter > 0 && c.reason != hook.ReasonEvent {
 		r.comeAgain(c, answer, after)

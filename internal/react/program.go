@@ -58,6 +58,8 @@ type Program struct {
 	Conditions bool
 	// Manager is the field manager of what it writes.
 	Manager string
+	// Namespace is where revisions are kept of objects that lie in none.
+	Namespace string
 	// Workers is how many objects are worked on at once; 32 if zero.
 	Workers int
 }
@@ -87,6 +89,10 @@ type Handler struct {
 	// the object but its status and what others keep in its metadata: labels and
 	// annotations count, managed fields and versions do not.
 	Fields [][]string
+	// KeepOld keeps what the handler last dealt with in a ControllerRevision of the
+	// object: it knows of an update, also after a restart, what it watches of the object
+	// before. See Keepable.
+	KeepOld bool
 	// When says whether the handler cares; nil always does. The old object is nil
 	// where there is none, or none that is known.
 	When func(old, now *object.Object) bool

@@ -82,7 +82,7 @@ func (r *run) contained(ctx context.Context) (err error) {
 // converge tells the handlers what they are to be told, and writes what they
 // answer.
 func (r *run) converge(ctx context.Context) error {
-	if err := r.hold(ctx); err != nil {
+	if err := r.prepare(ctx); err != nil {
 		r.Controller.news.restore(r.item.Key, r.news)
 		return err
 	}
@@ -95,6 +95,14 @@ func (r *run) converge(ctx context.Context) error {
 		return nil
 	}
 	return r.write(ctx)
+}
+
+// prepare is what comes before anybody is told.
+func (r *run) prepare(ctx context.Context) error {
+	if err := r.hold(ctx); err != nil {
+		return err
+	}
+	return r.remind(ctx)
 }
 
 // decide is the step that finds out who is to be told what.

@@ -14,6 +14,8 @@ type entry struct {
 	Seen string `json:"seen,omitempty"`
 	// Failed says that it gave up on that.
 	Failed bool `json:"failed,omitempty"`
+	// Kept says that a revision keeps what Seen is the digest of.
+	Kept bool `json:"kept,omitempty"`
 	// Owned is the digest of the owned objects, for a handler of drift.
 	Owned string `json:"owned,omitempty"`
 	// Tries and Since, in seconds of Unix time, are those of a handler that is

@@ -46,6 +46,8 @@ type server struct {
 	moved   chan struct{} // closed and made anew by each change
 	// writes are all writes, as "PATCH rates/eur" with the body.
 	writes []string
+	// looks are the lists that were asked for by labels, as "rates?app=web".
+	looks []string
 	// refuse may answer a write instead of the server.
 	refuse func(method, path string, body map[string]any) int
 	// terminating says that the namespace is going away: nothing can be made in it.
@@ -112,7 +114,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func isCollection(path string) bool {
 	last := path[strings.LastIndex(path, "/")+1:]
-	return last == "rates" || last == "configmaps" || last == "pods"
+	return last == "rates" || last == "configmaps" || last == "pods" || last == "controllerrevisions"
 }
 
 func refusal(code int, reason metav1.StatusReason, message string) (int, any) {
@@ -136,15 +138,15 @@ func (s *server) answer(r *http.Request, sent map[string]any) (int, any) {
 			target, sub = before, name
 		}
 	}
+	if r.Method == http.MethodPost && isCollection(path) {
+		return s.post(path, sent)
+	}
 	have := s.objects[target]
 	if have == nil && r.Header.Get("Content-Type") != "application/apply-patch+yaml" {
 		return refusal(http.StatusNotFound, metav1.StatusReasonNotFound, short(target)+" not found")
 	}
 	if have == nil && s.terminating {
-		return http.StatusForbidden, metav1.Status{
-			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
-			Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: "NamespaceTerminating"}}},
-		}
+		return namespaceTerminating()
 	}
 	switch {
 	case r.Method == http.MethodGet:
@@ -231,6 +233,25 @@ func (s *server) put(path string, o map[string]any) map[string]any {
 	return now
 }
 
+func namespaceTerminating() (int, any) {
+	return http.StatusForbidden, metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: "NamespaceTerminating"}}},
+	}
+}
+
+// post makes an object that is not there.
+func (s *server) post(collection string, sent map[string]any) (int, any) {
+	path := collection + "/" + meta(sent)["name"].(string)
+	if s.terminating {
+		return namespaceTerminating()
+	}
+	if s.objects[path] != nil {
+		return refusal(http.StatusConflict, metav1.StatusReasonAlreadyExists, short(path)+" already exists")
+	}
+	return http.StatusCreated, s.put(path, sent)
+}
+
 func (s *server) delete(path string, have map[string]any) (int, any) {
 	if finalizers, _ := meta(have)["finalizers"].([]any); len(finalizers) > 0 {
 		return http.StatusOK, s.put(path, merged(have, map[string]any{"metadata": map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}}))
@@ -255,6 +276,9 @@ func (s *server) emit(kind, path string, o map[string]any) {
 func (s *server) list(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if selector := r.URL.Query().Get("labelSelector"); selector != "" {
+		s.looks = append(s.looks, r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]+"?"+selector)
+	}
 	var items []any
 	for _, path := range slices.Sorted(maps.Keys(s.objects)) {
 		if o := s.objects[path]; within(r.URL.Path, path) && selects(r, o) {

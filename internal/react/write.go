@@ -34,6 +34,7 @@ func (r *run) write(ctx context.Context) error {
 	case err == nil:
 		r.memory.writing = attempt{}
 		r.land(carried)
+		r.tidy(ctx)
 	case apply.Gone(err):
 		// The watch says so in a moment; what was to be written is of no use.
 		r.memory.owed = nil
@@ -63,6 +64,9 @@ func (r *run) mayWrite(carried []*owed) bool {
 func (r *run) store(ctx context.Context, carried []*owed) error {
 	exact := slices.ContainsFunc(carried, (*owed).content)
 	r.advanceOwned(carried)
+	if err := r.keep(ctx, carried); err != nil {
+		return err
+	}
 	d := draft{before: r.stored, exact: exact}
 	if r.keepsInStatus() {
 		return r.storeWithStatus(ctx, carried, d)
@@ -86,7 +90,7 @@ func (r *run) land(carried []*owed) {
 	r.memory.owed = slices.DeleteFunc(r.memory.owed, func(o *owed) bool { return slices.Contains(carried, o) })
 	for i := range r.memory.handlers {
 		if m := &r.memory.handlers[i]; m.pending != nil && !r.memory.owes(i, nil) {
-			m.recorded, m.pending = *m.pending, nil
+			m.recorded, m.pending, m.answered = *m.pending, nil, nil
 		}
 	}
 }
