@@ -96,6 +96,13 @@ example.org rates: get list watch`},
 - configmaps: get list watch patch
 - events: create patch
 - pods: list`},
+		"old objects are kept": {
+			compiled: []*compile.Compiled{reacting(react.Program{Resource: maps}), {Reactions: []react.Program{{Resource: pods, Handlers: []react.Handler{{KeepOld: true}}}}}},
+			want: `
+- configmaps,pods: get list watch patch
+- events: create patch
+- pods/status: patch
+apps controllerrevisions: get list create delete`},
 		"parents and children": {
 			compiled: []*compile.Compiled{{Programs: []engine.Program{{Parent: sets, Children: plan.Rules{{Resource: pods, Method: plan.InPlace}}}}}},
 			want: `
@@ -123,8 +130,8 @@ func TestGrantsAreForNamespaces(t *testing.T) {
 	pods := object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
 	nodes := object.Resource{Version: "v1", Plural: "nodes", Kind: "Node"}
 	all := []*compile.Compiled{
-		{Reactions: []react.Program{{Handlers: []react.Handler{{}}, Resource: maps, Namespaces: []string{"b", "a"}, Writes: []react.Write{{Resource: pods, Delete: true, Namespace: "a"}}}}},
-		{Reactions: []react.Program{{Handlers: []react.Handler{{}}, Resource: nodes}}},
+		{Reactions: []react.Program{{Handlers: []react.Handler{{}, {KeepOld: true}}, Resource: maps, Namespaces: []string{"b", "a"}, Writes: []react.Write{{Resource: pods, Delete: true, Namespace: "a"}}}}},
+		{Reactions: []react.Program{{Handlers: []react.Handler{{KeepOld: true}}, Resource: nodes, Namespace: "home"}}},
 		{Reactions: []react.Program{{Handlers: []react.Handler{{}}, Resource: pods}}},
 	}
 	grants, err := Grants(all, Options{Namespace: "home", LeaderElection: LeaderElection{Enabled: true, Name: "own"}})
@@ -142,9 +149,12 @@ in "a"
 - configmaps: get list watch patch
 - pods: delete
 - pods/eviction: create
+apps controllerrevisions: get list create delete
 in "b"
 - configmaps: get list watch patch
+apps controllerrevisions: get list create delete
 in "home"
+apps controllerrevisions: get list create delete
 coordination.k8s.io leases: create
 coordination.k8s.io leases: get update of own
 `

@@ -130,7 +130,20 @@ func needsOfReaction(p *react.Program) []need {
 	for _, w := range p.Writes {
 		all = append(all, in(w.Namespace, needsOfWrite(w))...)
 	}
+	if p.KeepsOld() {
+		for _, namespace := range shelves(p) {
+			all = append(all, in(namespace, verbs(plan.ControllerRevisions, "get", "list", "create", "delete"))...)
+		}
+	}
 	return all
+}
+
+// shelves are the namespaces in which it is kept what handlers have dealt with.
+func shelves(p *react.Program) []string {
+	if p.Resource.Namespaced {
+		return spaces(p)
+	}
+	return []string{p.Namespace}
 }
 
 // needsBeside are those of the handled objects and of what they own.
