@@ -150,6 +150,7 @@ type WriteRule struct {
 // +kubebuilder:validation:XValidation:rule="(!has(self.idle) && !has(self.jitter)) || has(self.every) || has(self.schedule)",message="idle and jitter go with every or schedule"
 // +kubebuilder:validation:XValidation:rule="!has(self.settle) || (has(self.reasons) && 'update' in self.reasons)",message="settle goes with update"
 // +kubebuilder:validation:XValidation:rule="!has(self.fields) || has(self.idle) || (has(self.reasons) && 'update' in self.reasons)",message="fields go with update, or with idle: they say what a change is"
+// +kubebuilder:validation:XValidation:rule="!has(self.old) || self.old != 'ControllerRevision' || (has(self.reasons) && 'update' in self.reasons)",message="old goes with update: a ControllerRevision is kept to tell how an update differs"
 // +kubebuilder:validation:XValidation:rule="!has(self.optional) || !self.optional || (has(self.reasons) && 'delete' in self.reasons)",message="optional goes with delete"
 // +kubebuilder:validation:XValidation:rule="!has(self.webhook.etag) || !has(self.webhook.etag.enabled) || !self.webhook.etag.enabled",message="etag is for hooks that answer what should be; an answer to what has happened cannot be used again"
 type Handler struct {
@@ -182,6 +183,14 @@ type Handler struct {
 	// changes in a moment are told as one, and one that is undone in it is none.
 	// +optional
 	Settle Span `json:"settle,omitzero"`
+
+	// old says where it is kept how an object was when the handler last dealt with it, so that an update
+	// can be told with what was before. Memory loses it with a restart. ControllerRevision keeps
+	// the watched fields in a ControllerRevision that belongs to the object, for those to read who may read
+	// these; it goes with update, takes two more writes for each, and is not for Secrets.
+	// +optional
+	// +kubebuilder:default=Memory
+	Old OldStorage `json:"old,omitempty"`
 
 	// every tells it by the clock, at this interval since the object was created, such as 1h30m.
 	// +optional
@@ -228,6 +237,17 @@ type Handler struct {
 	// +required
 	Webhook *Webhook `json:"webhook,omitempty"`
 }
+
+// OldStorage is where it is kept how objects were.
+//
+// +kubebuilder:validation:Enum=Memory;ControllerRevision
+type OldStorage string
+
+// The places to keep it.
+const (
+	OldInMemory             OldStorage = "Memory"
+	OldInControllerRevision OldStorage = "ControllerRevision"
+)
 
 // HandlerReason is what a handler can be told: create of every object, once; update when a watched field
 // is another than the handler last dealt with; delete when an object is to be deleted, which waits for it;

@@ -33,6 +33,7 @@ func served() []object.Resource {
 	return []object.Resource{
 		{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true},
 		{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true},
+		{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true},
 		{Version: "v1", Plural: "namespaces", Kind: "Namespace", Status: true},
 		{Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true, Status: true},
 		{Group: "apps", Version: "v1beta1", Plural: "deployments", Kind: "Deployment", Namespaced: true, Status: true},

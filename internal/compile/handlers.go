@@ -7,6 +7,7 @@ import (
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/calendar"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/react"
 )
 
@@ -57,6 +58,7 @@ func readHandler(field string, declared *api.Handler) (handler, error) {
 		Backoff:    cmp.Or(declared.Backoff.Initial.Duration.Duration, api.DefaultBackoffInitial),
 		MaxBackoff: cmp.Or(declared.Backoff.Max.Duration.Duration, api.DefaultBackoffMax),
 		Optional:   declared.Optional,
+		KeepOld:    declared.Old == api.OldInControllerRevision,
 	}
 	for _, reason := range declared.Reasons {
 		h.On = append(h.On, hook.Reason(reason))
@@ -94,7 +96,7 @@ func readHandlersWebhook(field string, declared *api.Webhook) (*hooked, error) {
 }
 
 // checkTimes refuses a handler that would never be told, or by two clocks, and one
-// that is to hold back what it is not told of.
+// that is to hold back what it is not told of, or to know it later.
 func checkTimes(field string, h *react.Handler) error {
 	switch {
 	case len(h.On) == 0 && h.Every == 0 && h.Schedule == nil:
@@ -103,6 +105,21 @@ func checkTimes(field string, h *react.Handler) error {
 		return invalid("%s: set at most one of every and schedule", field)
 	case h.Settle != 0 && !slices.Contains(h.On, hook.ReasonUpdate):
 		return invalid("%s.settle: goes with the reason update, which the handler is not told of", field)
+	case h.KeepOld && !slices.Contains(h.On, hook.ReasonUpdate):
+		return invalid("%s.old: %s goes with the reason update, which the handler is not told of", field, api.OldInControllerRevision)
+	}
+	return nil
+}
+
+// checkOld refuses to keep what is not for others to read.
+func checkOld(handlers []handler, of object.Resource) error {
+	for i := range handlers {
+		if !handlers[i].KeepOld {
+			continue
+		}
+		if err := react.Keepable(of.GroupKind()); err != nil {
+			return invalid("%s.old: %w", index("spec.handlers", i), err)
+		}
 	}
 	return nil
 }

@@ -32,6 +32,9 @@ func describeReactions(c *Compiled) string {
 		line("finalizer", p.Finalizer)
 		line("manager", p.Manager)
 		line("workers", p.Workers)
+		if p.KeepsOld() {
+			line("keeps in", p.Namespace)
+		}
 		for _, h := range p.Handlers {
 			line("handler", describeHandler(h))
 		}
@@ -59,6 +62,7 @@ func describeHandler(h react.Handler) string {
 	say("within", h.Within)
 	say("backoff", fmt.Sprint(h.Backoff, " to ", h.MaxBackoff))
 	say("optional", h.Optional)
+	say("keeps old", h.KeepOld)
 	return text
 }
 

@@ -44,8 +44,12 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 		Finalizer: k.finalizer(o.Name()),
 		Manager:   k.manager(o.Name(), env),
 		Workers:   env.Workers,
+		Namespace: env.Namespace,
 	}
 	if err := resolveHandled(ctx, env, spec, &p); err != nil {
+		return nil, err
+	}
+	if err := checkOld(handlers, p.Resource); err != nil {
 		return nil, err
 	}
 	c := &connection{name: p.Name, env: env}
