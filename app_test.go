@@ -57,6 +57,17 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		}, []string{"When has a func(*v1.Pod, *v1.Pod) bool"}},
 		"a daemon's reason": {func(_ *setpoint.App, h handlers) { h.Daemon(publish); h.OnCreate(publish) }, []string{"a daemon has no other reason"}},
 		"no CRD":            {func(app *setpoint.App, h handlers) { h.OnCreate(publish); app.Define([]byte("kind: Pod")) }, []string{"takes CustomResourceDefinitions, not a Pod"}},
+		"what is not watched is not kept": {func(_ *setpoint.App, h handlers) {
+			h.OnUpdate(publish, setpoint.KeepOld(), setpoint.Field("spec.source"), setpoint.FieldChanged("spec.source.host"), setpoint.FieldChanged("spec.note"))
+		}, []string{"KeepOld keeps the fields that are watched, and FieldChanged compares spec.note: give it to Field"}},
+		"a status is not kept": {func(_ *setpoint.App, h handlers) {
+			h.OnUpdate(publish, setpoint.KeepOld(), setpoint.FieldChanged("spec.note"), setpoint.FieldChanged("status.rate"))
+		}, []string{"FieldChanged compares status.rate"}},
+		"nothing to keep": {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.KeepOld()) }, []string{"KeepOld: is for a handler of reason update"}},
+		"Secrets are not kept": {func(app *setpoint.App, h handlers) {
+			h.OnCreate(publish)
+			setpoint.For[corev1.Secret](app).OnUpdate(generic[corev1.Secret], setpoint.KeepOld())
+		}, []string{`handler "generic" of exchangerates/secret: KeepOld: a ControllerRevision of a Secret would be a copy`}},
 		"two controllers": {func(app *setpoint.App, h handlers) {
 			h.OnCreate(publish)
 			setpoint.For[ExchangeRate](app).OnCreate(publish)

@@ -43,7 +43,8 @@ type Call[T any] struct {
 	// else of its metadata can be changed. A list is written as a whole.
 	Object *T
 	// Old is the object as the handler last dealt with it, nil where that is not
-	// known: on creation, and of what changed while the program did not run.
+	// known: on creation, and of what changed while the program did not run. With
+	// KeepOld it is known of that too, as far as the handler watches it.
 	Old *T
 	// Changes says how Object differs from Old.
 	Changes []Change

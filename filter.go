@@ -80,6 +80,7 @@ func FieldChanged(path string) HandlerOption {
 			s.problem("%w", err)
 			return
 		}
+		s.compared = append(s.compared, names)
 		s.filters = append(s.filters, func(old, now *object.Object) bool {
 			return old == nil || !bytes.Equal(old.Field(names...), now.Field(names...))
 		})

@@ -44,12 +44,13 @@ func clusterScoped() []string {
 }
 
 // compiled are the app's controllers as they would be in a cluster.
-func (a *App) compiled(ctx context.Context) ([]*compile.Compiled, error) {
+func (a *App) compiled(ctx context.Context, o Options) ([]*compile.Compiled, error) {
 	known, err := a.kinds()
 	if err != nil {
 		return nil, err
 	}
 	env := compile.Environment{
+		Namespace: o.Namespace,
 		ResolveKind: func(_ context.Context, apiVersion, name string) (object.Resource, error) {
 			return known.resource(kind{apiVersion, name}), nil
 		},

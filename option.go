@@ -102,6 +102,15 @@ func Field(paths ...string) HandlerOption {
 	})
 }
 
+// KeepOld has Call.Old and Call.Changes known also of what changed while the program
+// did not run. What the handler watches, see Field, is kept for that in a
+// ControllerRevision that belongs to the object, for those to read who may read
+// ControllerRevisions: not of Secrets. Old has the watched fields alone then. It takes
+// two more writes for each update.
+func KeepOld() HandlerOption {
+	return handlerOption(func(s *settings) { s.plan.KeepOld, s.only["KeepOld"] = true, hook.ReasonUpdate })
+}
+
 // Retries is how often a failing call is made again, after which the handler
 // gives up until the object changes; 0 for never. Without, there is no limit.
 func Retries(n int) HandlerOption {

@@ -29,7 +29,7 @@ func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*co
 		Conditions: known.inStatus(h.c.kind, "conditions"),
 	}
 	if known.inStatus(h.c.kind, react.StatusRecords) {
-		program.StatusRecord = h.c.mark()
+		program.StatusRecord = h.c.mark() Namespace: env.Namespace,
 	}
 	if program.Workers == 0 {
 		program.Workers = env.Workers

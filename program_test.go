@@ -28,7 +28,7 @@ func reaction(t *testing.T, app *App) react.Program {
 	if err := app.prepare(Options{Namespaces: []string{"a", "b"}}); err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := app.compiled(t.Context())
+	compiled, err := app.compiled(t.Context(), Options{Namespace: "home"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestHandlersBecomeAProgram(t *testing.T) {
 	maps.Applies(&corev1.Pod{}, &corev1.Service{})
 	maps.Deletes(&corev1.Pod{})
 	maps.OnCreate(tend, Retries(0), Within(time.Hour), Timeout(time.Minute), Backoff(time.Second, time.Hour))
-	maps.OnField(`metadata.labels["a.b/c"]`, tend)
+	maps.OnField(`metadata.labels["a.b/c"]`, tend, KeepOld())
 	maps.OnDrift(tend)
 	maps.Every(time.Hour, tend, Idle(time.Minute), Jitter(time.Second))
 	maps.Daemon(watchOver)
@@ -54,12 +54,12 @@ func TestHandlersBecomeAProgram(t *testing.T) {
 	pods.Status, services.Status = true, true
 	want := react.Program{
 		Name: "app/configmap", Resource: core("configmaps", "ConfigMap"), Labels: "app=web", Fields: "metadata.name=a",
-		Namespaces: []string{"b"}, Workers: 3,
+		Namespaces: []string{"b"}, Namespace: "home", Workers: 3,
 		Owns:   []object.Resource{core("secrets", "Secret")},
 		Writes: []react.Write{{Resource: pods, Apply: true, Delete: true, Namespace: "b"}, {Resource: services, Apply: true, Namespace: "b"}},
 		Record: "setpoint.dev/handled-by-app", Finalizer: "setpoint.dev/app", Manager: "setpoint-app-configmap",
 		Handlers: []react.Handler{{
-			Name: "tend", On: []hook.Reason{Create, Update, Drift}, Fields: [][]string{{"metadata", "labels", "a.b/c"}},
+			Name: "tend", On: []hook.Reason{Create, Update, Drift}, Fields: [][]string{{"metadata", "labels", "a.b/c"}}, KeepOld: true,
 			Retries: -1, Within: time.Hour, Timeout: time.Minute, Backoff: time.Second, MaxBackoff: time.Hour,
 			Every: time.Hour, Idle: time.Minute, Jitter: time.Second,
 		}, {Name: "watchOver"}},
@@ -84,7 +84,7 @@ func TestFunctionsBecomeAProgram(t *testing.T) {
 	if err := app.prepare(Options{}); err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := app.compiled(t.Context())
+	compiled, err := app.compiled(t.Context(), Options{Namespace: "home"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestRelations(t *testing.T) {
 	if err := app.prepare(Options{}); err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := app.compiled(t.Context())
+	compiled, err := app.compiled(t.Context(), Options{Namespace: "home"})
 	if err != nil {
 		t.Fatal(err)
 	}

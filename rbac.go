@@ -55,7 +55,7 @@ func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byt
 	if err := a.prepare(o); err != nil {
 		return nil, err
 	}
-	all, err := a.compiled(ctx)
+	all, err := a.compiled(ctx, o)
 	if err != nil {
 		return nil, err
 	}

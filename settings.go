@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -21,6 +22,8 @@ type settings struct {
 	// handled type.
 	filters []filter
 	whens   []any
+	// compared are the fields that filters look at before and now.
+	compared [][]string
 	// only says for which reason an option is.
 	only     map[string]hook.Reason
 	problems []error
@@ -78,6 +81,21 @@ func (s *settings) told(reason hook.Reason) bool {
 	return slices.Contains(s.plan.On, reason)
 }
 
+// checkKept is what is wrong with a handler that knows what was, as far as it watches
+// it, after a restart.
+func (s *settings) checkKept(c *controller) []error {
+	var problems []error
+	if err := react.Keepable(c.kind.group()); err != nil {
+		problems = append(problems, fmt.Errorf("KeepOld: %w", err))
+	}
+	for _, path := range s.compared {
+		if !s.plan.Watches(path) {
+			problems = append(problems, fmt.Errorf("KeepOld keeps the fields that are watched, and FieldChanged compares %s: give it to Field", strings.Join(path, ".")))
+		}
+	}
+	return problems
+}
+
 // check is all that is wrong with a handler of a controller.
 func (s *settings) check(c *controller) []error {
 	problems := slices.Clone(s.problems)
@@ -91,6 +109,9 @@ func (s *settings) check(c *controller) []error {
 	}
 	if s.told(hook.ReasonDrift) && len(c.owns) == 0 {
 		problems = append(problems, errors.New("OnDrift: say with Owns which kinds of object to watch for it"))
+	}
+	if s.plan.KeepOld {
+		problems = append(problems, s.checkKept(c)...)
 	}
 	for i, err := range problems {
 		problems[i] = fmt.Errorf("handler %q of %s: %w", s.name, c.name(), err)

@@ -128,7 +128,7 @@ func (r *run) tidy(ctx context.Context) {
 	if !r.written || len(k.revisions) == 0 || r.stored.Deleting() {
 		return
 	}
-	recorded, named := recordOf(r.stored, r.program.Record), map[string]bool{}
+	recorded, named := r.program.recordOf(r.stored), map[string]bool{}
 	for i := range r.program.Handlers {
 		if h := &r.program.Handlers[i]; h.KeepOld {
 			named[r.program.revisionName(r.stored.UID(), recorded[h.Name].Seen)] = true
