@@ -363,7 +363,8 @@ func TestRevisionOf(t *testing.T) {
 	other := p
 	other.Record = "setpoint.dev/handled-by-other"
 	names := []string{revision.Name(), p.revisionName("u", "x"), p.revisionName("v", digest(part)), other.revisionName("u", digest(part))}
-	if slices.Sort(names); len(slices.Compact(names)) != 4 {
+	slices.Sort(names)
+	if len(slices.Compact(names)) != 4 {
 		t.Errorf("not told apart: %q", names)
 	}
 	if Keepable(object.GroupKind{Kind: "Secret"}) == nil || Keepable(object.GroupKind{Group: "example.org", Kind: "Secret"}) != nil {
