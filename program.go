@@ -26,10 +26,10 @@ func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*co
 		Name: h.c.name(), Resource: found.resource, Labels: h.c.labels, Fields: h.c.fields,
 		Namespaces: h.c.within, Owns: found.owns, Writes: found.writes, Reads: found.reads,
 		Record: h.c.record(), Finalizer: h.c.finalizer(), Manager: h.c.manager(), Workers: h.c.workers,
-		Conditions: known.inStatus(h.c.kind, "conditions"),
+		Conditions: known.inStatus(h.c.kind, "conditions"), Namespace: env.Namespace,
 	}
 	if known.inStatus(h.c.kind, react.StatusRecords) {
-		program.StatusRecord = h.c.mark() Namespace: env.Namespace,
+		program.StatusRecord = h.c.mark()
 	}
 	if program.Workers == 0 {
 		program.Workers = env.Workers

@@ -117,7 +117,7 @@ func TestComposeIsLimited(t *testing.T) {
 	if err := app.prepare(o); err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := app.compiled(t.Context())
+	compiled, err := app.compiled(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
