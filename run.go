@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/host"
@@ -42,6 +43,9 @@ type Options struct {
 	// Address is where /healthz, /readyz and /metrics are served, such as ":8080";
 	// "" serves none. HealthAddress is one more for the first two.
 	Address, HealthAddress string
+	// Version is the program's, which the API server is told with the app's name; as
+	// the go command has stamped it if empty.
+	Version string
 	// Profiling adds Go's profiles to Address, under /debug/pprof.
 	Profiling bool
 	// Log is slog.Default if nil.
@@ -117,7 +121,7 @@ func (a *App) hosted(o Options) host.Options {
 	election := host.LeaderElection(o.LeaderElection)
 	election.Name = cmp.Or(election.Name, a.name)
 	hosted := host.Options{
-		ClientQPS: o.ClientQPS, ClientBurst: o.ClientBurst,
+		Name: a.name, Version: cmp.Or(o.Version, stamped()), ClientQPS: o.ClientQPS, ClientBurst: o.ClientBurst,
 		Definitions: a.definitions.texts, BreakingDefinitions: o.BreakingDefinitions,
 		Namespace: cmp.Or(o.Namespace, host.PodNamespace()), LeaderElection: election, Workers: o.Workers,
 		Address: o.Address, HealthAddress: o.HealthAddress, Profiling: o.Profiling, Log: o.Log,
@@ -126,6 +130,15 @@ func (a *App) hosted(o Options) host.Options {
 		hosted.Own = append(hosted.Own, p.own())
 	}
 	return hosted
+}
+
+// stamped is the version of the program's main module; "" where it has none.
+func stamped() string {
+	build, known := debug.ReadBuildInfo()
+	if !known || build.Main.Version == "(devel)" {
+		return ""
+	}
+	return build.Main.Version
 }
 
 // between does something after OnStart and before OnStop.

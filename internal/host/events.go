@@ -1,8 +1,10 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,8 +26,8 @@ type events struct {
 
 func newEvents(client rest.Interface, o Options) *events {
 	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{QPS: o.EventsQPS, BurstSize: o.EventsBurst})
-	broadcaster.StartRecordingToSink(eventSink{client})
-	recorder := broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "setpoint"})
+	broadcaster.StartRecordingToSink(eventSink{client, instance()})
+	recorder := broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: cmp.Or(o.Name, ownName)})
 	return &events{broadcaster: broadcaster, recorder: recorder}
 }
 
@@ -46,12 +48,24 @@ func (e *events) Tell(parent *object.Object, event hook.Event) {
 	}, event.Type, event.Reason, message)
 }
 
-// eventSink stores events through the shared client.
-type eventSink struct{ client rest.Interface }
+// instance tells this process from others of the program: the pod, or the machine.
+func instance() string {
+	machine, _ := os.Hostname() // Who has no name goes without.
+	return cmp.Or(os.Getenv("POD_NAME"), machine)
+}
+
+// eventSink stores events through the shared client, as those of an instance.
+type eventSink struct {
+	client   rest.Interface
+	instance string
+}
 
 var eventResource = object.Resource{Version: "v1", Plural: "events", Kind: "Event", Namespaced: true}
 
+// Create says which instance it was. The source says no more than whose it is: what
+// several replicas tell is counted as one.
 func (s eventSink) Create(e *corev1.Event) (*corev1.Event, error) {
+	e.ReportingInstance = s.instance
 	return s.send(s.client.Post().AbsPath(eventResource.Path(e.Namespace, "")), "application/json", e)
 }
 

@@ -98,7 +98,7 @@ func clientFor(o Options) (rest.Interface, error) {
 	if o.ClientQPS > 0 {
 		c.QPS, c.Burst = o.ClientQPS, cmp.Or(o.ClientBurst, max(1, int(2*o.ClientQPS)))
 	}
-	c.UserAgent = "setpoint/" + o.Version
+	c.UserAgent = o.userAgent()
 	// The server is near; compressing for it costs both sides more than it saves.
 	c.DisableCompression = true
 	c.APIPath, c.GroupVersion = "/", &schema.GroupVersion{}

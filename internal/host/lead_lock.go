@@ -39,7 +39,7 @@ func newLock(o Options) (*lock, error) {
 	}
 	config := rest.CopyConfig(o.Config)
 	config.QPS = -1
-	config.UserAgent = "setpoint/" + o.Version
+	config.UserAgent = o.userAgent()
 	config.ContentType = runtime.ContentTypeJSON
 	// One request that hangs must leave time for another.
 	config.Timeout = e.RenewDeadline / 2

@@ -14,6 +14,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
+// ownName is what Setpoint calls itself.
+const ownName = "setpoint"
+
 // Options configure a Host. Config alone is needed.
 type Options struct {
 	// Config says how to reach the cluster.
@@ -69,6 +72,9 @@ type Options struct {
 	Profiling bool
 	// Dial is how hooks are reached; nil for the network.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Name is that of the program whose controllers these are, for events and the user
+	// agent; Setpoint's own if empty.
+	Name string
 	// Version is said in the user agent; "dev" if empty.
 	Version string
 	// Log is slog.Default if nil.
@@ -90,6 +96,14 @@ func (o Options) withDefaults() Options {
 		o.Log = slog.Default()
 	}
 	return o
+}
+
+// userAgent is what the API server is told of who asks.
+func (o Options) userAgent() string {
+	if o.Name == "" {
+		return ownName + "/" + o.Version
+	}
+	return o.Name + "/" + o.Version + " " + ownName
 }
 
 // check refuses what could only fail later, and less clearly.

@@ -58,12 +58,32 @@ func ready(accepted finding, s *state, health engine.Health) finding {
 		return finding{false, setpoint.ReasonWatchFailing, fmt.Sprintf("watch %s: %v", resource, health.WatchErrors[resource])}
 	case !health.Synced:
 		return finding{false, setpoint.ReasonStarting, "the caches are being filled"}
-	case health.HookFailing > 0 && 2*health.HookFailing >= health.Parents:
-		// One parent that upsets the hook does not make the controller
-		// unready; a hook that fails for most does.
-		return finding{false, setpoint.ReasonHookFailing, health.HookMessage}
+	case failsForAll(health):
+		return finding{false, s.failing(), health.HookMessage}
+	case health.HookFailing > 0:
+		return finding{true, setpoint.ReasonReady, "caches are synced and the hook answers, but for some objects: " + health.HookMessage}
 	}
 	return finding{true, setpoint.ReasonReady, "caches are synced and the hook answers"}
+}
+
+// failsForAll says that the hook fails for all objects, or nearly: more than nine in
+// ten. A few that upset it, for good even, do not keep the controller from its work;
+// they are counted.
+func failsForAll(health engine.Health) bool {
+	well := health.Parents - health.HookFailing
+	return health.HookFailing > 0 && (well <= 0 || 10*well < health.Parents)
+}
+
+// reasonHandlerFailing is what a hook that fails is called in a Go program, which has
+// none.
+const reasonHandlerFailing = "HandlerFailing"
+
+// failing is the reason of a controller that fails for all.
+func (s *state) failing() string {
+	if s.object == nil {
+		return reasonHandlerFailing
+	}
+	return setpoint.ReasonHookFailing
 }
 
 // settled says whether all parents come to rest.

@@ -32,6 +32,13 @@ func TestVerdict(t *testing.T) {
 	}
 	const understood, answers = "the spec is understood and the kinds it names are served", "caches are synced and the hook answers"
 	const seeAccepted = "see the condition Accepted"
+	const partly = answers + ", but for some objects: sync hook: refused"
+	fine, declared := finding{true, setpoint.ReasonAccepted, understood}, state{object: controllerObject(t, `{"name":"a"}`)}
+	failing := func(of, some int) engine.Health {
+		return with(func(h *engine.Health) {
+			h.Parents, h.InError, h.HookFailing, h.HookMessage = of, some, some, "sync hook: refused"
+		})
+	}
 	for name, c := range map[string]struct {
 		refusal         error
 		notes           []string
@@ -67,14 +74,14 @@ func TestVerdict(t *testing.T) {
 			h.WatchErrors = map[string]error{"pods.v1": errors.New("connection refused"), "configmaps.v1": errors.New("timed out")}
 		}),
 			accepted: finding{true, setpoint.ReasonAccepted, understood}, ready: finding{false, setpoint.ReasonWatchFailing, "watch configmaps.v1: timed out"}},
-		"hook fails for most": {health: with(func(h *engine.Health) { h.InError, h.HookFailing, h.HookMessage = 2, 2, "sync hook: refused" }),
-			accepted: finding{true, setpoint.ReasonAccepted, understood}, ready: finding{false, setpoint.ReasonHookFailing, "sync hook: refused"}},
-		"hook fails for one": {health: with(func(h *engine.Health) { h.InError, h.HookFailing, h.HookMessage = 1, 1, "sync hook: refused" }),
-			accepted: finding{true, setpoint.ReasonAccepted, understood}, ready: finding{true, setpoint.ReasonReady, answers}},
-		"hook fails for the only one": {health: with(func(h *engine.Health) {
-			h.Parents, h.InError, h.HookFailing, h.HookMessage = 1, 1, 1, "sync hook: refused"
-		}),
-			accepted: finding{true, setpoint.ReasonAccepted, understood}, ready: finding{false, setpoint.ReasonHookFailing, "sync hook: refused"}},
+		"hook fails for all":          {state: declared, health: failing(4, 4), accepted: fine, ready: finding{false, setpoint.ReasonHookFailing, "sync hook: refused"}},
+		"hook fails for all but one":  {state: declared, health: failing(4, 3), accepted: fine, ready: finding{true, setpoint.ReasonReady, partly}},
+		"hook fails for one":          {state: declared, health: failing(4, 1), accepted: fine, ready: finding{true, setpoint.ReasonReady, partly}},
+		"hook fails for the only one": {state: declared, health: failing(1, 1), accepted: fine, ready: finding{false, setpoint.ReasonHookFailing, "sync hook: refused"}},
+		"hook fails for nine in ten":  {state: declared, health: failing(100, 90), accepted: fine, ready: finding{true, setpoint.ReasonReady, partly}},
+		"hook fails for nearly all":   {state: declared, health: failing(100, 91), accepted: fine, ready: finding{false, setpoint.ReasonHookFailing, "sync hook: refused"}},
+		"handlers fail for all":       {health: failing(1, 1), accepted: fine, ready: finding{false, "HandlerFailing", "sync hook: refused"}},
+		"handlers fail for one":       {health: failing(2, 1), accepted: fine, ready: finding{true, setpoint.ReasonReady, partly}},
 		"writes fail": {health: with(func(h *engine.Health) { h.InError, h.Last.Message = 4, "quota" }),
 			accepted: finding{true, setpoint.ReasonAccepted, understood}, ready: finding{true, setpoint.ReasonReady, answers}},
 	} {
