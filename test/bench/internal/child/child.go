@@ -120,3 +120,9 @@ func (p *Process) Stop() error {
 		return fmt.Errorf("%s did not end within %s and was killed", p.name, stopGrace)
 	}
 }
+
+// Kill ends the process at once, without a word to it, and waits until it is gone.
+func (p *Process) Kill() {
+	_ = p.command.Process.Kill()
+	<-p.exited
+}

@@ -27,13 +27,14 @@ type Requests map[string]float64
 const (
 	Create = "create"
 	Update = "update" // PUT and PATCH, server-side apply too
-	Status = "status" // any write of a Thing's status
-	Parent = "parent" // any write of the rest of a Thing
+	Status = "status" // any write of a parent's status
+	Parent = "parent" // any write of the rest of a parent
 	Delete = "delete"
 	Read   = "read" // get and list, a streaming list not among them
 	Watch  = "watch"
 	Own    = "own"   // about controller objects and definitions of kinds
-	Other  = "other" // events, leases, discovery, access reviews
+	Event  = "event" // any write of an event
+	Other  = "other" // leases, discovery, access reviews
 )
 
 // flow is one kind of request: the first that matches counts it.
@@ -42,15 +43,19 @@ type flow struct {
 	verbs, resources []string
 }
 
-func flows() []flow {
+// flows tell the kinds of request apart; parents is the resource that contenders
+// reconcile.
+func flows(parents string) []flow {
 	all := []string{"*"}
 	return []flow{
-		{Other, all, []string{"events", "leases",
+		{Event, all, []string{"events"}},
+		{Other, all, []string{"leases",
 			"selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews"}},
 		{Own, all, []string{"compositecontrollers", "compositecontrollers/status",
+			"handlercontrollers", "handlercontrollers/status",
 			"customresourcedefinitions", "customresourcedefinitions/status"}},
-		{Status, []string{"update", "patch"}, []string{"things/status"}},
-		{Parent, []string{"update", "patch"}, []string{"things"}},
+		{Status, []string{"update", "patch"}, []string{parents + "/status"}},
+		{Parent, []string{"update", "patch"}, []string{parents}},
 		{Create, []string{"create"}, all},
 		{Update, []string{"update", "patch"}, all},
 		{Delete, []string{"delete", "deletecollection"}, all},
@@ -59,9 +64,10 @@ func flows() []flow {
 	}
 }
 
-// InstallCounters creates the flow schemas and waits until they count.
-func InstallCounters(ctx context.Context, admin, contender *Client) error {
-	for i, flow := range flows() {
+// InstallCounters creates the flow schemas and waits until they count. Parents is
+// the resource that contenders reconcile.
+func InstallCounters(ctx context.Context, admin, contender *Client, parents string) error {
+	for i, flow := range flows(parents) {
 		object, err := flowSchema(flow, 100+i)
 		if err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 
 func TestFlowSchemas(t *testing.T) {
 	kinds := map[string]bool{}
-	for i, f := range flows() {
+	for i, f := range flows("things") {
 		if kinds[f.kind] {
 			t.Errorf("%s is told apart twice", f.kind)
 		}

@@ -133,7 +133,7 @@ func (c *setpoint) waitController(ctx context.Context) error {
 			return false, err
 		}
 		last = body
-		return isReady(last)
+		return IsReady(last)
 	})
 	if err != nil {
 		return fmt.Errorf("%w; last seen: %s", err, last)
@@ -141,8 +141,9 @@ func (c *setpoint) waitController(ctx context.Context) error {
 	return nil
 }
 
-// isReady reads a controller object's conditions.
-func isReady(body []byte) (bool, error) {
+// IsReady reads a controller object's conditions: whether it is at work, as it is
+// now.
+func IsReady(body []byte) (bool, error) {
 	var object struct {
 		Metadata struct {
 			Generation int64 `json:"generation"`

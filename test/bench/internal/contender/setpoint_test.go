@@ -15,12 +15,12 @@ func TestIsReady(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got, err := isReady([]byte(test.body)); err != nil || got != test.want {
+			if got, err := IsReady([]byte(test.body)); err != nil || got != test.want {
 				t.Errorf("got %v, %v", got, err)
 			}
 		})
 	}
-	if _, err := isReady([]byte("no")); err == nil {
+	if _, err := IsReady([]byte("no")); err == nil {
 		t.Error("not JSON: no error")
 	}
 }

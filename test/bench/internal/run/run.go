@@ -122,7 +122,7 @@ func prepare(ctx context.Context, admin *cluster.Client, identity string) error 
 	if err != nil {
 		return err
 	}
-	if err := cluster.InstallCounters(ctx, admin, acting); err != nil {
+	if err := cluster.InstallCounters(ctx, admin, acting, thing.Resource); err != nil {
 		return err
 	}
 	return cluster.Poll(ctx, "things to be served", func() (bool, error) {

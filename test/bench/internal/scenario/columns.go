@@ -15,7 +15,7 @@ func timeColumns() []report.Column {
 
 // requestKinds are the columns of requests, in order.
 func requestKinds() []string {
-	return []string{cluster.Create, cluster.Update, cluster.Status, cluster.Parent, cluster.Delete, cluster.Read, cluster.Watch, cluster.Own, cluster.Other}
+	return []string{cluster.Create, cluster.Update, cluster.Status, cluster.Parent, cluster.Delete, cluster.Read, cluster.Watch, cluster.Own, cluster.Event, cluster.Other}
 }
 
 func requestColumns(unit report.Unit) []report.Column {
