@@ -76,6 +76,10 @@ soak-short: bin/setpoint
 bench: bin/setpoint bin/setpoint-light bin/bench-inprocess ## Measure against a hand-written controller; one table with ratios
 	$(BENCH) $(BENCHFLAGS)
 
+.PHONY: compare
+compare: bin/setpoint bin/setpoint-light bin/compare-setpoint bin/compare-kubebuilder | need-python compare-kopf ## Measure one operator in Kopf (fetched by pip), in kubebuilder and here
+	go -C test/bench run ./compare $(COMPAREFLAGS)
+
 .PHONY: gen
 gen: | need-go ## Generate deepcopy functions, CRDs and the lists of dependencies
 	go generate ./...
@@ -110,6 +114,14 @@ bin/bench-inprocess: $(LIGHT_INPUTS) $(call inputs,test/bench) | need-go
 	  go -C test/bench build -v -ldflags '-s -w' -o ../../$@ ./inprocess
 	@touch $@
 
+bin/compare-setpoint: $(LIGHT_INPUTS) $(call inputs,examples/exchangerate) | need-go
+	go build -ldflags '-s -w' -o $@ ./examples/exchangerate
+	@touch $@
+
+bin/compare-kubebuilder: test/bench/go.mod $(call inputs,test/bench/compare/kubebuilder) | need-go
+	go -C test/bench build -ldflags '-s -w' -o ../../$@ ./compare/kubebuilder/cmd
+	@touch $@
+
 bin/tools/golangci-lint: tools/lint/go.mod tools/lint/go.sum | need-go
 	@tools/build-with-progress.sh $@ 'the first time takes two or three minutes' \
 	  go -C tools/lint build -v -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
@@ -128,6 +140,7 @@ fmt-check: | need-go
 .PHONY: vet
 vet: | need-go
 	go vet ./...
+	go -C test/bench vet ./...
 
 # The floors and the sizes are tests of the root package.
 .PHONY: unit
@@ -174,9 +187,19 @@ BENCHFLAGS :=
 
 .PHONY: bench-smoke
 bench-smoke: bin/setpoint bin/setpoint-light bin/bench-inprocess
-	go -C test/bench vet ./...
 	go -C test/bench test ./...
 	$(BENCH) -smoke
+
+# --- the comparison ---------------------------------------------------------
+
+COMPAREFLAGS :=
+
+# Kopf is fetched into a virtual environment of its own. Where that cannot be, the
+# reason is said, and the comparison goes on without it.
+.PHONY: compare-kopf
+compare-kopf: KOPF := test/bench/compare/kopf
+compare-kopf:
+	@[ bin/compare-kopf/bin/kopf -nt $(KOPF)/requirements.txt ] || $(KOPF)/install.sh bin/compare-kopf || true
 
 # --- what must be there -----------------------------------------------------
 

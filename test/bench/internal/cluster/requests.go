@@ -37,6 +37,11 @@ const (
 	Other  = "other" // leases, discovery, access reviews
 )
 
+// Kinds are all of them, in the order of a report.
+func Kinds() []string {
+	return []string{Create, Update, Status, Parent, Delete, Read, Watch, Own, Event, Other}
+}
+
 // flow is one kind of request: the first that matches counts it.
 type flow struct {
 	kind             string

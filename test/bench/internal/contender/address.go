@@ -16,8 +16,8 @@ const (
 	lastSteady  = 21_999
 )
 
-// freeAddress is a loopback address that was free a moment ago.
-func freeAddress(ctx context.Context) (string, error) {
+// FreeAddress is a loopback address that was free a moment ago.
+func FreeAddress(ctx context.Context) (string, error) {
 	return tryAddress(ctx, probe.AnyAddress)
 }
 

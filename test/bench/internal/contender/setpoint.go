@@ -56,7 +56,7 @@ func (c *setpoint) Start(ctx context.Context, settings Settings) (time.Duration,
 
 // startSetpoint runs the binary until /readyz says that caches are synced.
 func (c *setpoint) startSetpoint(ctx context.Context) (time.Duration, error) {
-	address, err := freeAddress(ctx)
+	address, err := FreeAddress(ctx)
 	if err != nil {
 		return 0, err
 	}

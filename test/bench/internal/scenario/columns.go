@@ -13,14 +13,9 @@ func timeColumns() []report.Column {
 	}
 }
 
-// requestKinds are the columns of requests, in order.
-func requestKinds() []string {
-	return []string{cluster.Create, cluster.Update, cluster.Status, cluster.Parent, cluster.Delete, cluster.Read, cluster.Watch, cluster.Own, cluster.Event, cluster.Other}
-}
-
 func requestColumns(unit report.Unit) []report.Column {
 	columns := []report.Column{{Key: "requests", Title: "requests", Unit: unit}}
-	for _, kind := range requestKinds() {
+	for _, kind := range cluster.Kinds() {
 		columns = append(columns, report.Column{Key: kind, Title: kind, Unit: unit, Sparse: true})
 	}
 	return columns
@@ -47,7 +42,7 @@ func memoryColumns() []report.Column {
 func addRequests(values map[string]float64, requests cluster.Requests, by float64) {
 	values["requests"] = requests.Total() / by
 	values["beside"] = (requests[cluster.Status] + requests[cluster.Parent]) / by
-	for _, kind := range requestKinds() {
+	for _, kind := range cluster.Kinds() {
 		values[kind] = requests[kind] / by
 	}
 }
