@@ -38,7 +38,8 @@ type Change = hook.FieldChange
 //
 // It is for one goroutine at a time, and not to be kept.
 type Call[T any] struct {
-	// Object is the object as it is. It is the handler's own: the changes that are
+	// Object is the object as it is, with what handlers that were called just before
+	// have to say of it. It is the handler's own: the changes that are
 	// made to it, its labels, its annotations and its status are written. Nothing
 	// else of its metadata can be changed. A list is written as a whole.
 	Object *T

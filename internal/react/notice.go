@@ -8,15 +8,38 @@ import (
 // notice is what a handler is told of a call, without copying any object.
 func (r *run) notice(c call) *hook.Notice {
 	h := &r.program.Handlers[c.handler]
-	n := r.noticeOf(h, c.object)
+	o := c.object
+	if c.reason != hook.ReasonEvent && !c.gone {
+		o = r.asAnswered(o)
+	}
+	n := r.noticeOf(h, o)
 	n.Since = r.memory.handlers[c.handler].idle.since
 	n.Reason, n.Attempt, n.Gone = c.reason, c.attempt, c.gone
 	n.Owned = r.program.shown(r.owned)
 	if c.old != nil {
 		n.Old = c.old.JSON()
-		n.Changes = h.changes(c.old, c.object)
+		n.Changes = h.changes(c.old, o)
 	}
 	return n
+}
+
+// asAnswered is an object as those have it who were told before and whose answers
+// are not written yet. Who was told of what is stored alone would build on a status
+// that is no more, and undo what the others have others apply.
+func (r *run) asAnswered(o *object.Object) *object.Object {
+	var patch map[string]any
+	for _, before := range r.memory.owed {
+		if said := saidOf(before.answer, true); len(said) > 0 {
+			patch = combined(patch, said)
+		}
+	}
+	if patch == nil {
+		return o
+	}
+	if made := patched(o, patch); made != nil {
+		return made
+	}
+	return o
 }
 
 // noticeOf is a notice that says no more than of which object.

@@ -41,10 +41,10 @@ func (r *run) handled(c call, answer *hook.Answer) {
 	// What the handler itself writes is no news to it.
 	after := r.watched[c.handler]
 	m.answered = nil
-	if patched := h.answered(r.stored, answer); patched != nil {
-		after = digest(h.watched(patched))
+	if o := h.answered(r.stored, answer); o != nil {
+		after = digest(h.watched(o))
 		if h.KeepOld {
-			m.answered = patched
+			m.answered = o
 		}
 	}
 	if e.Seen != "" && e.Seen != after && c.reason != hook.ReasonUpdate && m.knows(e.Seen, r.watched[c.handler]) {
@@ -104,7 +104,17 @@ func (r *run) comeAgain(c call, answer *hook.Answer, after string) {
 // answered is an object as an answer has it; nil if the answer leaves alone what
 // the handler watches.
 func (h *Handler) answered(o *object.Object, a *hook.Answer) *object.Object {
-	status := a.Status != nil && h.watchesStatus()
+	patch := saidOf(a, h.watchesStatus())
+	if patch == nil {
+		return nil
+	}
+	return patched(o, patch)
+}
+
+// saidOf is what an answer changes in the object, as a patch, with or without the
+// status; nil if it changes nothing.
+func saidOf(a *hook.Answer, status bool) map[string]any {
+	status = status && a.Status != nil
 	if a.Patch == nil && !status {
 		return nil
 	}
@@ -112,12 +122,17 @@ func (h *Handler) answered(o *object.Object, a *hook.Answer) *object.Object {
 	if status {
 		patch = combined(patch, map[string]any{"status": tree(a.Status)})
 	}
-	patched, err := objectOf(merged(tree(o.JSON()), patch))
+	return patch
+}
+
+// patched is an object with a patch; nil if that is none: the server will say what
+// is wrong with it.
+func patched(o *object.Object, patch map[string]any) *object.Object {
+	made, err := objectOf(merged(tree(o.JSON()), patch))
 	if err != nil {
-		// The server will say what is wrong with it.
 		return nil
 	}
-	return patched
+	return made
 }
 
 // watchesStatus says whether a field of the status is among those that the handler

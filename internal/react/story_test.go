@@ -416,6 +416,38 @@ func TestDrift(t *testing.T) {
 	st.expect(t, "h drift eur")
 }
 
+// Who is told later in the same run is told of the object as those before have it: a
+// handler that restores what the status says would undo their work otherwise, with
+// nobody left to notice.
+func TestLaterHandlersSeeWhatEarlierOnesSaid(t *testing.T) {
+	s, e := newServer(t), newEar()
+	apply := func(rate any) []hook.Applied {
+		return []hook.Applied{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"eur"},"data":{"rate":"` + fmt.Sprint(rate) + `"}}`)}}
+	}
+	rateIn := func(o []byte, part string) any { return field(tree(o), part, "n") }
+	e.answers("publish", func(n *hook.Notice) (*hook.Answer, error) {
+		rate := rateIn(n.Object, "spec")
+		return &hook.Answer{Apply: apply(rate), Status: json.RawMessage(fmt.Sprintf(`{"n":%v}`, rate))}, nil
+	})
+	e.answers("restore", func(n *hook.Notice) (*hook.Answer, error) {
+		return &hook.Answer{Apply: apply(rateIn(n.Object, "status"))}, nil
+	})
+	p := program(
+		Handler{Name: "publish", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e},
+		Handler{Name: "restore", On: []hook.Reason{hook.ReasonDrift}, Do: e})
+	st := e.play(t, s, p)
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.expect(t, "publish create eur")
+	st.stop()
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	s.edit(configMaps, "eur", `{"data":{"rate":"7"}}`)
+	st = e.play(t, s, p)
+	st.expect(t, "publish update eur", "restore drift eur")
+	if got := field(s.get(configMaps, "eur"), "data", "rate"); got != "2" {
+		t.Errorf("the ConfigMap has %v", got)
+	}
+}
+
 // A timer whose handler wants what is there already makes no requests, and mends
 // what somebody changed.
 func TestNothingIsAppliedTwice(t *testing.T) {
