@@ -48,3 +48,17 @@ func TestNoSuchProgram(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+func TestKillAsksNobody(t *testing.T) {
+	process, err := Start(t.TempDir(), "stubborn", "/bin/sh", "-c", "trap '' TERM; echo here; while :; do sleep 1; done")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := process.FirstLine(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	process.Kill()
+	if err := process.Err(); err == nil {
+		t.Error("it goes on")
+	}
+}
