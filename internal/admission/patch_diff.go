@@ -180,8 +180,7 @@ func (d *differ) write(op string, value []byte) {
 	if len(d.ops) > 1 {
 		d.ops = append(d.ops, ',')
 	}
-	// A string can always be marshalled.
-	path, _ := json.Marshal(string(d.path))
+	path, _ := json.Marshal(string(d.path)) //nolint:errchkjson // A string always can be.
 	d.ops = append(append(append(d.ops, `{"op":"`...), op...), `","path":`...)
 	d.ops = append(d.ops, path...)
 	if value != nil {

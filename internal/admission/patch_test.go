@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -88,7 +89,7 @@ func TestBetweenDoesNotGoTooDeep(t *testing.T) {
 // TestBetweenRandom makes documents into others by their difference.
 func TestBetweenRandom(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for i := range 600 {
+	for i := range 300 {
 		from := map[string]any{"m": randomValue(random, 4), "n": randomValue(random, 3)}
 		to := map[string]any{"m": edited(random, from["m"]), "n": edited(random, from["n"])}
 		raw, object := encoded(t, from), encoded(t, to)
@@ -108,7 +109,7 @@ func TestBetweenRandom(t *testing.T) {
 // TestDifferenceRandom changes pods by a type that does not know all their fields.
 func TestDifferenceRandom(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	for i := range 500 {
+	for i := range 300 {
 		raw, unknown := randomPod(t, random)
 		var pod corev1.Pod
 		decode(t, raw, &pod)
@@ -120,7 +121,7 @@ func TestDifferenceRandom(t *testing.T) {
 			t.Fatal(err)
 		}
 		if patch == nil {
-			if string(before) != string(after) {
+			if !bytes.Equal(before, after) {
 				t.Fatalf("no patch from %s to %s", before, after)
 			}
 			continue
@@ -259,7 +260,7 @@ func TestPatchOf(t *testing.T) {
 		"an object of another": {raw: raw, verdict: hook.Verdict{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Job"}`)}, wantErr: `object: kind must stay "Pod", is "Job"`},
 		"an object of none":    {raw: raw, verdict: hook.Verdict{Object: json.RawMessage(`{}`)}, wantErr: `object: apiVersion must stay "v1", is missing`},
 		"no object":            {raw: raw, verdict: hook.Verdict{Object: json.RawMessage(`[]`)}, wantErr: `object: must be an object, is a list`},
-		"a merge patch":        {raw: raw, verdict: hook.Verdict{Patch: json.RawMessage(`{"metadata":{"labels":{"a":null,"c":"d"},"annotations":{"x":"y","z":null}},"spec":null}`)}, want: `[{"op":"add","path":"/metadata/annotations","value":{"x":"y"}},{"op":"remove","path":"/metadata/labels/a"},{"op":"add","path":"/metadata/labels/c","value":"d"}]`},
+		"a merge patch":        {raw: raw, verdict: hook.Verdict{Patch: json.RawMessage(`{"metadata":{"labels":{"a":null,"c":"d"},"annotations":{"x":"y","z":null}},"spec":null}`)}, want: `[{"op":"remove","path":"/metadata/labels/a"},{"op":"add","path":"/metadata/labels/c","value":"d"},{"op":"add","path":"/metadata/annotations","value":{"x":"y"}}]`},
 		"an empty merge patch": {raw: raw, verdict: hook.Verdict{Patch: json.RawMessage(`{"metadata":{"labels":{"a":"b","z":null}}}`)}},
 		"no merge patch":       {raw: raw, verdict: hook.Verdict{Patch: json.RawMessage(`[]`)}, wantErr: "patch: must be an object"},
 		"a JSON patch":         {raw: raw, verdict: hook.Verdict{JSONPatch: json.RawMessage(`[{"op":"remove","path":"/metadata"}]`)}, want: `[{"op":"remove","path":"/metadata"}]`},
@@ -286,7 +287,7 @@ func TestPatchOf(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || string(got) != c.want && !(len(got) > 0 && same(t, applied(t, []byte(raw), got), applied(t, []byte(raw), []byte(c.want)))) {
+			if err != nil || string(got) != c.want {
 				t.Errorf("got %s, %v", got, err)
 			}
 		})

@@ -1,0 +1,145 @@
+package admission
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+const wholeReview = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{
+	"uid":"705ab4f5","kind":{"group":"apps","version":"v1","kind":"Deployment"},
+	"resource":{"group":"apps","version":"v1","resource":"deployments"},"subResource":"scale",
+	"requestKind":{"group":"apps","version":"v1beta1","kind":"Deployment"},
+	"name":"web","namespace":"shop","operation":"UPDATE",
+	"userInfo":{"username":"ann","uid":"7","groups":["devs"],"extra":{"scopes":["a","b"]}},
+	"object":{"a": "é\n\u00e9: , x"},"oldObject":{"a":1},"dryRun":true,"options":{"kind":"UpdateOptions"}}}
+`
+
+func TestDecodeReview(t *testing.T) {
+	want := &hook.Review{
+		UID: "705ab4f5", Operation: hook.OperationUpdate,
+		APIVersion: "apps/v1", Kind: "Deployment", Resource: "deployments", Subresource: "scale",
+		Namespace: "shop", Name: "web",
+		Object: json.RawMessage(`{"a":"é\n\u00e9: , x"}`), Old: json.RawMessage(`{"a":1}`),
+		User:   hook.User{Name: "ann", UID: "7", Groups: []string{"devs"}, Extra: map[string][]string{"scopes": {"a", "b"}}},
+		DryRun: true,
+	}
+	got, err := decodeReview([]byte(wholeReview))
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestDecodeReviewOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		request string
+		want    hook.Review
+	}{
+		"a deletion": {
+			`"operation":"DELETE","object":null,"oldObject":{"a":1},"dryRun":false`,
+			hook.Review{Operation: hook.OperationDelete, Old: json.RawMessage(`{"a":1}`)},
+		},
+		"a creation": {
+			`"operation":"CREATE","object":{"a":1},"oldObject":null,"dryRun":null,"userInfo":{}`,
+			hook.Review{Operation: hook.OperationCreate, Object: json.RawMessage(`{"a":1}`)},
+		},
+		"a connection": {
+			`"operation":"CONNECT","subResource":"exec","object":{"container":"c"}`,
+			hook.Review{Operation: hook.OperationConnect, Subresource: "exec", Object: json.RawMessage(`{"container":"c"}`)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.want.UID, c.want.APIVersion, c.want.Kind, c.want.Resource = "u", "v1", "Pod", "pods"
+			got, err := decodeReview(reviewOf(c.request))
+			if err != nil || !reflect.DeepEqual(*got, c.want) {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// reviewOf is a review of a pod with some more members in its request.
+func reviewOf(members string) []byte {
+	return []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u",` +
+		`"kind":{"group":"","version":"v1","kind":"Pod"},"resource":{"group":"","version":"v1","resource":"pods"},` + members + `}}`)
+}
+
+// malformedReviews are refused, with a word of what is wrong.
+func malformedReviews() map[string]string {
+	const head = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview",`
+	return map[string]string{
+		"":                                    "empty",
+		"\n":                                  "empty",
+		"null":                                "must be an object",
+		"[]":                                  "must be an object",
+		"hello":                               "invalid character",
+		wholeReview[:200]:                     "unexpected",
+		strings.TrimSpace(wholeReview) + "{}": "after top-level value",
+		string(reviewOf(`"operation":"DELETE"`)) + "{}": "more than one JSON value",
+		`{}`: `must be an AdmissionReview of admission.k8s.io/v1, is kind "" of ""`,
+		`{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":{}}`: `of "admission.k8s.io/v1beta1"`,
+		`{"apiVersion":"admission.k8s.io/v1","kind":"Pod","request":{}}`:                  `is kind "Pod"`,
+		`{"apiVersion":1,"kind":"AdmissionReview"}`:                                       "apiVersion: must be a string",
+		head + `"request":null}`:                                                    "request: required",
+		head + `"response":{"uid":"u"}}`:                                            "request: required",
+		head + `"request":[]}`:                                                      "request: must be an object, is a list",
+		head + `"request":{}}`:                                                      "request: uid: required",
+		head + `"request":{"uid":7}}`:                                               "request: uid: must be a string",
+		head + `"request":{"uid":"u"}}`:                                             "request: kind: required",
+		head + `"request":{"uid":"u","kind":"Pod"}}`:                                "request: kind: must be an object, is a string",
+		head + `"request":{"uid":"u","kind":{"version":"v1","kind":[]}}}`:           "request: kind.kind: must be a string",
+		head + `"request":{"uid":"u","kind":{"version":"v1","kind":"Pod"}}}`:        "request: resource: required",
+		string(reviewOf(`"name":""`)):                                               `operation: "" is none of`,
+		string(reviewOf(`"operation":"PATCH"`)):                                     `operation: "PATCH" is none of`,
+		string(reviewOf(`"operation":"CREATE"`)):                                    "object: required for CREATE",
+		string(reviewOf(`"operation":"CREATE","object":null`)):                      "object: required for CREATE",
+		string(reviewOf(`"operation":"CREATE","object":"e30="`)):                    "object: must be an object",
+		string(reviewOf(`"operation":"UPDATE","object":{}`)):                        "oldObject: required for UPDATE",
+		string(reviewOf(`"operation":"UPDATE","oldObject":{}`)):                     "object: required for UPDATE",
+		string(reviewOf(`"operation":"DELETE","userInfo":"ann"`)):                   "userInfo:",
+		string(reviewOf(`"operation":"DELETE","oldObject":{"a":"` + "\xff" + `"}`)): "invalid UTF-8",
+	}
+}
+
+func TestDecodeMalformedReviews(t *testing.T) {
+	for body, want := range malformedReviews() {
+		r, err := decodeReview([]byte(body))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %+v, %v; want %q", body, r, err, want)
+		}
+	}
+}
+
+// FuzzDecodeReview: nothing is read otherwise than Kubernetes' own type reads it.
+func FuzzDecodeReview(f *testing.F) {
+	f.Add([]byte(wholeReview))
+	for body := range malformedReviews() {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r, err := decodeReview(body)
+		if err != nil {
+			return
+		}
+		if r.UID == "" || r.Operation == "" || r.Object != nil && !json.Valid(r.Object) || r.Old != nil && !json.Valid(r.Old) {
+			t.Errorf("%q: %+v", body, r)
+		}
+		var theirs admissionv1.AdmissionReview
+		if err := json.Unmarshal(body, &theirs); err != nil {
+			return // Its members are typed where ours are not looked at.
+		}
+		// Names in another case are the same to it, and not to us; given twice, what
+		// it makes of them is its own.
+		if theirs.Request == nil || strings.Count(strings.ToLower(string(body)), `"uid"`) > 1 {
+			return
+		}
+		if string(theirs.Request.UID) != r.UID {
+			t.Errorf("%q: uid %q, want %q", body, r.UID, theirs.Request.UID)
+		}
+	})
+}

@@ -1,0 +1,148 @@
+package admission
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// ServerOptions are what a Server needs. All but Certificate may be left out.
+type ServerOptions struct {
+	Observer Observer
+	Log      *slog.Logger
+	// Certificate gives the one to be known by, for each connection anew.
+	Certificate func() (*tls.Certificate, error)
+	// MaxBody is the most that a review may have, in bytes; 8 MiB if zero. An object
+	// may be stored up to 1.5 MB or so, and larger ones are reviewed before they are
+	// refused: two of 3 MB, the old and the new one, pass.
+	MaxBody int64
+	// MaxReviews is how many are under way at once, 256 if zero. More of them wait.
+	MaxReviews int
+	// LameDuck is how long the server goes on as before when it is to end, since API
+	// servers hear of it only by and by.
+	LameDuck time.Duration
+	// Drain is how long what is under way may then take, 30s if zero.
+	Drain time.Duration
+	// Now is the clock, time.Now if nil.
+	Now func() time.Time
+}
+
+const (
+	defaultMaxBody    = 8 << 20
+	defaultMaxReviews = 256
+	defaultDrain      = 30 * time.Second
+)
+
+// Limits on connections. No review takes longer than 30s, which is the most that a
+// webhook's configuration may say.
+const (
+	headerTimeout = 10 * time.Second
+	readTimeout   = 30 * time.Second
+	writeTimeout  = 60 * time.Second
+	idleTimeout   = 5 * time.Minute
+)
+
+// Server answers API servers for the programs it is given. It is safe for concurrent
+// use.
+type Server struct {
+	options ServerOptions
+	// routes are by path.
+	routes atomic.Pointer[map[string]*route]
+	// busy holds one thing for each review under way.
+	busy chan struct{}
+}
+
+// route is who is asked by a path. Webhook is nil where it is but a probe.
+type route struct {
+	program *Program
+	webhook *Webhook
+	// failing says that there was no verdict the last time.
+	failing atomic.Bool
+}
+
+// NewServer returns a server that knows no program yet.
+func NewServer(o ServerOptions) *Server {
+	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
+	o.MaxReviews = cmp.Or(o.MaxReviews, defaultMaxReviews)
+	o.Drain = cmp.Or(o.Drain, defaultDrain)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Server{options: o, busy: make(chan struct{}, o.MaxReviews)}
+	s.Set(nil)
+	return s
+}
+
+// Set has the server answer for these programs and for no others, at once. What is
+// under way is answered as it was asked.
+func (s *Server) Set(programs []*Program) {
+	routes := map[string]*route{}
+	for _, program := range programs {
+		routes[program.probePath()] = &route{program: program}
+		for i := range program.Webhooks {
+			webhook := &program.Webhooks[i]
+			routes[program.admitPath(webhook.Name)] = &route{program: program, webhook: webhook}
+		}
+	}
+	s.routes.Store(&routes)
+}
+
+// Serve answers at the listener, over TLS, until ctx ends, for the lame duck's time
+// longer, and till what is then under way is done. It closes the listener. It returns
+// nil for such an end.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	server := s.http()
+	ended := make(chan error, 1)
+	go func() { ended <- server.ServeTLS(listener, "", "") }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve webhooks at %s: %w", listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	lame := time.NewTimer(s.options.LameDuck)
+	defer lame.Stop()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve webhooks at %s: %w", listener.Addr(), err)
+	case <-lame.C:
+	}
+	return s.end(context.WithoutCancel(ctx), server)
+}
+
+// end lets what is under way come to its end.
+func (s *Server) end(ctx context.Context, server *http.Server) error {
+	ctx, cancel := context.WithTimeout(ctx, s.options.Drain)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		_ = server.Close() // Only what is cut off would complain.
+		return fmt.Errorf("end the server of webhooks, %d reviews under way: %w", len(s.busy), err)
+	}
+	return nil
+}
+
+func (s *Server) http() *http.Server {
+	return &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		// Mostly somebody who looks which ports are open.
+		ErrorLog: slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
+		TLSConfig: &tls.Config{
+			MinVersion: tls.VersionTLS12,
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+				return s.options.Certificate()
+			},
+		},
+	}
+}

@@ -1,0 +1,175 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const contentType = "application/json"
+
+// refusal is an error with the status it is answered by.
+type refusal struct {
+	code int
+	err  error
+}
+
+func (r *refusal) Error() string { return r.err.Error() }
+func (r *refusal) Unwrap() error { return r.err }
+
+func refuse(code int, format string, args ...any) error {
+	return &refusal{code, fmt.Errorf(format, args...)}
+}
+
+// ServeHTTP answers one request. A path that is none of a program's is not found, so
+// that the failure policy says what becomes of the change.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	to := (*s.routes.Load())[r.URL.Path]
+	switch {
+	case to == nil:
+		respond(w, refuse(http.StatusNotFound, "no webhook is asked at %s here", strconv.Quote(r.URL.Path)))
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		respond(w, refuse(http.StatusMethodNotAllowed, "reviews are sent by POST, not %s", strconv.Quote(r.Method)))
+	case !isJSON(r.Header.Get("Content-Type")):
+		respond(w, refuse(http.StatusUnsupportedMediaType, "reviews are sent as %s, not %s", contentType, strconv.Quote(r.Header.Get("Content-Type"))))
+	case to.webhook == nil:
+		s.probe(w, r)
+	default:
+		s.review(w, r, to)
+	}
+}
+
+func isJSON(header string) bool {
+	if header == contentType {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(header)
+	return err == nil && media == contentType
+}
+
+// probe allows whatever it is asked, and says that it was.
+func (s *Server) probe(w http.ResponseWriter, r *http.Request) {
+	body, err := s.read(w, r)
+	if err != nil {
+		respond(w, err)
+		return
+	}
+	review, err := decodeReview(body)
+	if err != nil {
+		respond(w, malformed(err))
+		return
+	}
+	data, err := encode(answer(&admissionv1.AdmissionResponse{
+		UID: types.UID(review.UID), Allowed: true, Warnings: []string{probeWarning},
+	}))
+	if err != nil {
+		respond(w, err)
+		return
+	}
+	send(w, data)
+}
+
+// read reads a body whose length need not be what its header says.
+func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength > s.options.MaxBody {
+		return nil, s.tooLarge()
+	}
+	var body bytes.Buffer
+	body.Grow(int(min(max(r.ContentLength, 0), believed)) + bytes.MinRead)
+	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, s.options.MaxBody))
+	switch _, large := errors.AsType[*http.MaxBytesError](err); {
+	case large:
+		return nil, s.tooLarge()
+	case err != nil:
+		return nil, refuse(http.StatusBadRequest, "read the review: %w", err)
+	}
+	return body.Bytes(), nil
+}
+
+// believed is up to which length memory is taken for a body before it is there.
+const believed = 1 << 20
+
+func (s *Server) tooLarge() error {
+	return refuse(http.StatusRequestEntityTooLarge, "the review has more than the %d bytes that are taken", s.options.MaxBody)
+}
+
+func malformed(err error) error {
+	return refuse(http.StatusBadRequest, "malformed %s: %w", reviewKind, err)
+}
+
+// defaultTimeout is that of Kubernetes.
+const defaultTimeout = 10 * time.Second
+
+// patience is how long an answer may take: what the webhook has and what the API
+// server says that it waits, whichever is less, and a little less than that, so that
+// it gets to read what went wrong.
+func patience(r *http.Request, webhook time.Duration) time.Duration {
+	limit := webhook
+	if limit <= 0 {
+		limit = defaultTimeout
+	}
+	if told, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && told > 0 {
+		limit = min(limit, told)
+	}
+	return limit - min(limit/10, maxMargin)
+}
+
+const maxMargin = 200 * time.Millisecond
+
+// enter waits for its turn.
+func (s *Server) enter(ctx context.Context) error {
+	select {
+	case s.busy <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case s.busy <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return refuse(http.StatusServiceUnavailable, "%d reviews are under way, and none of them ended in time: %w", cap(s.busy), context.Cause(ctx))
+	}
+}
+
+func (s *Server) leave() { <-s.busy }
+
+func send(w http.ResponseWriter, data []byte) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	_, _ = w.Write(data) // Who is gone needs no answer.
+}
+
+// respond tells an error in one line. Every status but 200 has the failure policy say
+// what becomes of the change.
+func respond(w http.ResponseWriter, err error) {
+	code := http.StatusInternalServerError
+	if refused, ok := errors.AsType[*refusal](err); ok {
+		code = refused.code
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, oneLine(err)+"\n") //nolint:gosec // Plain text, and said to be.
+}
+
+// maxLine is how much of an error the API server is told.
+const maxLine = 1024
+
+func oneLine(err error) string {
+	line := strings.Join(strings.Fields(err.Error()), " ")
+	if len(line) > maxLine {
+		line = strings.ToValidUTF8(line[:maxLine], "") + "…"
+	}
+	return line
+}

@@ -1,0 +1,119 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// judgement is what is known of a review in the end.
+type judgement struct {
+	// review is nil if it could not be read, and verdict if there is none.
+	review  *hook.Review
+	verdict *hook.Verdict
+	answer  []byte
+	result  Result
+}
+
+// review puts a review to the hook, and the verdict to the API server.
+func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
+	began := s.options.Now()
+	ctx, cancel := context.WithTimeout(r.Context(), patience(r, to.webhook.Timeout))
+	defer cancel()
+	var j judgement
+	err := s.judge(ctx, &j, to, func() ([]byte, error) { return s.read(w, r) })
+	if err != nil {
+		j.result = Errored
+		err = fmt.Errorf("webhook %s of %s: %w", to.webhook.Name, to.program.Name, err)
+		respond(w, err)
+	} else {
+		send(w, j.answer)
+	}
+	s.log(to, err)
+	if s.options.Observer == nil {
+		return
+	}
+	var operation hook.Operation
+	if j.review != nil {
+		operation = j.review.Operation
+	}
+	s.options.Observer.Admitted(to.program.Name, to.webhook.Name, operation, j.result, s.options.Now().Sub(began), err)
+	if err == nil && !j.review.DryRun {
+		s.tell(j.verdict.Events)
+	}
+}
+
+func (s *Server) tell(events []hook.EventAt) {
+	for _, event := range events {
+		s.options.Observer.TellAt(event)
+	}
+}
+
+// judge reads a review, asks, and writes the answer into j, in its turn.
+func (s *Server) judge(ctx context.Context, j *judgement, to *route, read func() ([]byte, error)) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	body, err := read()
+	if err != nil {
+		return err
+	}
+	if j.review, err = decodeReview(body); err != nil {
+		return malformed(err)
+	}
+	j.review.Controller, j.review.Webhook = to.program.Object, to.webhook.Name
+	if j.verdict, err = s.ask(ctx, to, j.review); err != nil {
+		return err
+	}
+	answer, result, err := answerOf(to.webhook, j.review, j.verdict)
+	if err != nil {
+		return err
+	}
+	j.result = result
+	j.answer, err = encode(answer)
+	return err
+}
+
+// ask has a panic, and a verdict for which nobody waits any more, be errors like any.
+func (s *Server) ask(ctx context.Context, to *route, r *hook.Review) (v *hook.Verdict, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.options.Log.Error("webhook panicked", "program", to.program.Name, "webhook", to.webhook.Name,
+				"panic", p, "stack", string(debug.Stack()))
+			v, err = nil, fmt.Errorf("it panicked: %v", p)
+		}
+	}()
+	v, err = to.webhook.Do.Admit(ctx, r)
+	late := context.Cause(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case errors.Is(late, context.DeadlineExceeded):
+		return nil, fmt.Errorf("the verdict came too late: %w", late)
+	case late != nil:
+		return nil, fmt.Errorf("nobody waits for the verdict any more: %w", late)
+	}
+	return v, nil
+}
+
+// log says when a webhook begins to fail and when it has stopped; what comes between
+// is counted.
+func (s *Server) log(to *route, err error) {
+	if err == nil && !to.failing.Load() {
+		return
+	}
+	log := s.options.Log.With("program", to.program.Name, "webhook", to.webhook.Name)
+	switch was := to.failing.Swap(err != nil); {
+	case err == nil:
+		log.Info("verdicts again")
+	case was:
+		log.Debug("no verdict again", "error", oneLine(err))
+	default:
+		log.Warn("no verdict", "error", oneLine(err))
+	}
+}

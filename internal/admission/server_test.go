@@ -1,0 +1,554 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// seen is an Observer that keeps what it is told.
+type seen struct {
+	sync.Mutex
+
+	results []string
+	errs    []error
+	events  []hook.EventAt
+}
+
+func (s *seen) Admitted(program, webhook string, operation hook.Operation, result Result, took time.Duration, err error) {
+	s.Lock()
+	defer s.Unlock()
+	s.results = append(s.results, fmt.Sprintf("%s/%s %s %s", program, webhook, operation, result))
+	s.errs = append(s.errs, err)
+	if took < 0 {
+		s.errs = append(s.errs, errors.New("it took less than nothing"))
+	}
+}
+
+func (s *seen) TellAt(event hook.EventAt) {
+	s.Lock()
+	defer s.Unlock()
+	s.events = append(s.events, event)
+}
+
+func (s *seen) last() string {
+	s.Lock()
+	defer s.Unlock()
+	if len(s.results) == 0 {
+		return ""
+	}
+	return s.results[len(s.results)-1]
+}
+
+// programOf has one webhook that mutates.
+func programOf(do hook.AdmitterFunc) *Program {
+	return &Program{Name: "web", Object: json.RawMessage(`{"kind":"C"}`), Webhooks: []Webhook{{Name: "check", Mutates: true, Do: do}}}
+}
+
+func allow(context.Context, *hook.Review) (*hook.Verdict, error) { return &hook.Verdict{}, nil }
+
+func post(s http.Handler, path string, body []byte) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+func responseOf(t *testing.T, body []byte) *admissionv1.AdmissionResponse {
+	t.Helper()
+	var review admissionv1.AdmissionReview
+	decode(t, body, &review)
+	if review.Kind != reviewKind || review.APIVersion != reviewVersion || review.Response == nil {
+		t.Fatalf("no review: %s", body)
+	}
+	return review.Response
+}
+
+func TestServerAsks(t *testing.T) {
+	var asked *hook.Review
+	told := &seen{}
+	s := NewServer(ServerOptions{Observer: told})
+	s.Set([]*Program{programOf(func(_ context.Context, r *hook.Review) (*hook.Verdict, error) {
+		asked = r
+		return &hook.Verdict{Patch: json.RawMessage(`{"b":2}`), Events: []hook.EventAt{{Name: "x"}}}, nil
+	})})
+	w := post(s, "/admit/web/check?timeout=5s", reviewOf(`"operation":"UPDATE","object":{"a":1},"oldObject":{"a":0}`))
+	response := responseOf(t, w.Body.Bytes())
+	if w.Code != http.StatusOK || !response.Allowed || response.UID != "u" || string(response.Patch) != `[{"op":"add","path":"/b","value":2}]` {
+		t.Errorf("%d: %s", w.Code, w.Body)
+	}
+	if asked.Webhook != "check" || string(asked.Controller) != `{"kind":"C"}` || string(asked.Object) != `{"a":1}` || string(asked.Old) != `{"a":0}` {
+		t.Errorf("asked %+v", asked)
+	}
+	if told.last() != "web/check UPDATE mutated" || told.errs[0] != nil || len(told.events) != 1 {
+		t.Errorf("told %+v", told)
+	}
+	post(s, "/admit/web/check", reviewOf(`"operation":"CREATE","object":{"a":1},"dryRun":true`))
+	if !asked.DryRun || len(told.events) != 1 {
+		t.Errorf("events of a dry run are told: %+v", told.events)
+	}
+}
+
+func TestServerRefuses(t *testing.T) {
+	create := reviewOf(`"operation":"CREATE","object":{}`)
+	for name, c := range map[string]struct {
+		method, path, contentType string
+		body                      []byte
+		code                      int
+		want                      string
+	}{
+		"an unknown program":  {path: "/admit/other/check", code: 404, want: "no webhook is asked"},
+		"an unknown webhook":  {path: "/admit/web/other", code: 404},
+		"an unknown path":     {path: "/", code: 404},
+		"an unknown probe":    {path: "/probe/other", code: 404},
+		"another method":      {method: http.MethodGet, code: 405, want: "by POST"},
+		"another type":        {contentType: "application/yaml", code: 415, want: `not "application/yaml"`},
+		"no type":             {contentType: "-", code: 415},
+		"a type with more":    {contentType: "application/json; charset=utf-8", code: 200},
+		"a body too large":    {body: bytes.Repeat([]byte(" "), 2<<20), code: 413, want: "more than the 1048576 bytes"},
+		"a malformed probe":   {path: "/probe/web", body: []byte("{}"), code: 400, want: "malformed AdmissionReview"},
+		"a probe too large":   {path: "/probe/web", body: bytes.Repeat([]byte(" "), 2<<20), code: 413},
+		"a probe in order":    {path: "/probe/web", code: 200, want: probeWarning},
+		"an odd timeout":      {path: "/admit/web/check?timeout=soon", code: 200},
+		"a timeout that is 0": {path: "/admit/web/check?timeout=0s", code: 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := NewServer(ServerOptions{MaxBody: 1 << 20})
+			s.Set([]*Program{programOf(allow)})
+			r := httptest.NewRequest(or(c.method, "POST"), or(c.path, "/admit/web/check"), bytes.NewReader(create))
+			if c.body != nil {
+				r = httptest.NewRequest(or(c.method, "POST"), or(c.path, "/admit/web/check"), bytes.NewReader(c.body))
+			}
+			r.Header.Set("Content-Type", or(c.contentType, "application/json"))
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			if w.Code != c.code || !strings.Contains(w.Body.String(), c.want) {
+				t.Errorf("%d: %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+func or(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}
+
+// TestServerRefusesWhatIsLongerThanItSays: a length may be left out.
+func TestServerRefusesWhatIsLongerThanItSays(t *testing.T) {
+	s := NewServer(ServerOptions{MaxBody: 1 << 10})
+	s.Set([]*Program{programOf(allow)})
+	r := httptest.NewRequest(http.MethodPost, "/admit/web/check", io.MultiReader(strings.NewReader(strings.Repeat(" ", 2<<10))))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	if r.ContentLength != -1 || w.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("%d bytes said: %d, %s", r.ContentLength, w.Code, w.Body)
+	}
+}
+
+func TestServerRefusesMalformedReviews(t *testing.T) {
+	told := &seen{}
+	s := NewServer(ServerOptions{Observer: told})
+	s.Set([]*Program{programOf(allow)})
+	for body, want := range malformedReviews() {
+		w := post(s, "/admit/web/check", []byte(body))
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "webhook check of web: malformed AdmissionReview: ") ||
+			!strings.Contains(w.Body.String(), want) || strings.Count(w.Body.String(), "\n") != 1 {
+			t.Errorf("%q: %d, %s", body, w.Code, w.Body)
+		}
+		if told.last() != "web/check  error" {
+			t.Errorf("told %s", told.last())
+		}
+	}
+}
+
+func TestServerHasNoVerdict(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   hook.AdmitterFunc
+		want string
+	}{
+		"an error": {
+			func(context.Context, *hook.Review) (*hook.Verdict, error) { return nil, errors.New("no\nanswer") },
+			"webhook check of web: no answer",
+		},
+		"a panic": {func(context.Context, *hook.Review) (*hook.Verdict, error) { panic("ouch") }, "it panicked: ouch"},
+		"nothing": {func(context.Context, *hook.Review) (*hook.Verdict, error) { return nil, nil }, "neither a verdict nor an error"},
+		"nonsense": {func(context.Context, *hook.Review) (*hook.Verdict, error) {
+			return &hook.Verdict{JSONPatch: json.RawMessage(`{]`)}, nil
+		}, "jsonPatch:"},
+		"too late": {
+			func(ctx context.Context, _ *hook.Review) (*hook.Verdict, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}, "context deadline exceeded",
+		},
+		"a verdict too late": {
+			func(ctx context.Context, _ *hook.Review) (*hook.Verdict, error) {
+				<-ctx.Done()
+				return &hook.Verdict{}, nil
+			}, "the verdict came too late",
+		},
+		"a long error": {
+			func(context.Context, *hook.Review) (*hook.Verdict, error) {
+				return nil, errors.New(strings.Repeat("long ", 1000))
+			}, "…",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			told := &seen{}
+			s := NewServer(ServerOptions{Observer: told, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			s.Set([]*Program{programOf(c.do)})
+			w := post(s, "/admit/web/check?timeout=20ms", reviewOf(`"operation":"DELETE"`))
+			if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), c.want) || strings.Count(w.Body.String(), "\n") != 1 {
+				t.Errorf("%d: %s", w.Code, w.Body)
+			}
+			if told.last() != "web/check DELETE error" || told.errs[0] == nil {
+				t.Errorf("told %+v", told)
+			}
+			if !strings.Contains(log.String(), "no verdict") || name == "a panic" && !strings.Contains(log.String(), "server_test.go") {
+				t.Errorf("log: %s", log.String())
+			}
+		})
+	}
+}
+
+// TestServerLogsWhenItBeginsAndEnds: a webhook that fails all the time is no news.
+func TestServerLogsWhenItBeginsAndEnds(t *testing.T) {
+	var log bytes.Buffer
+	fails := true
+	s := NewServer(ServerOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	s.Set([]*Program{programOf(func(context.Context, *hook.Review) (*hook.Verdict, error) {
+		if fails {
+			return nil, errors.New("no")
+		}
+		return &hook.Verdict{}, nil
+	})})
+	for range 3 {
+		post(s, "/admit/web/check", reviewOf(`"operation":"DELETE"`))
+	}
+	fails = false
+	for range 3 {
+		post(s, "/admit/web/check", reviewOf(`"operation":"DELETE"`))
+	}
+	if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "no verdict") || !strings.Contains(got, "verdicts again") {
+		t.Errorf("log: %s", got)
+	}
+}
+
+func TestPatience(t *testing.T) {
+	for _, c := range []struct {
+		query         string
+		webhook, want time.Duration
+	}{
+		{"", 0, 9800 * time.Millisecond},
+		{"", time.Second, 900 * time.Millisecond},
+		{"?timeout=5s", 10 * time.Second, 4800 * time.Millisecond},
+		{"?timeout=30s", 10 * time.Second, 9800 * time.Millisecond},
+		{"?timeout=-1s", 10 * time.Second, 9800 * time.Millisecond},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/"+c.query, http.NoBody)
+		if got := patience(r, c.webhook); got != c.want {
+			t.Errorf("%q, %s: %s, want %s", c.query, c.webhook, got, c.want)
+		}
+	}
+}
+
+// TestServerBoundsWhatIsUnderWay: those above the bound wait for their turn, as long
+// as they have time.
+func TestServerBoundsWhatIsUnderWay(t *testing.T) {
+	entered, release := make(chan struct{}, 3), make(chan struct{})
+	s := NewServer(ServerOptions{MaxReviews: 1})
+	s.Set([]*Program{programOf(func(context.Context, *hook.Review) (*hook.Verdict, error) {
+		entered <- struct{}{}
+		<-release
+		return &hook.Verdict{}, nil
+	})})
+	first := make(chan int)
+	go func() { first <- post(s, "/admit/web/check", reviewOf(`"operation":"DELETE"`)).Code }()
+	<-entered
+	w := post(s, "/admit/web/check?timeout=20ms", reviewOf(`"operation":"DELETE"`))
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "1 reviews are under way") {
+		t.Errorf("%d: %s", w.Code, w.Body)
+	}
+	second := make(chan int)
+	go func() { second <- post(s, "/admit/web/check", reviewOf(`"operation":"DELETE"`)).Code }()
+	close(release)
+	if a, b := <-first, <-second; a != 200 || b != 200 {
+		t.Errorf("%d, %d", a, b)
+	}
+}
+
+// authority signs certificates for 127.0.0.1.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pool *x509.CertPool
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{pool: x509.NewCertPool()}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	a.cert, a.key = template, nil
+	der, key := a.sign(t, template)
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.cert, a.key = cert, key
+	a.pool.AddCert(cert)
+	return a
+}
+
+func (a *authority) sign(t *testing.T, template *x509.Certificate) ([]byte, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer := a.key
+	if signer == nil {
+		signer = key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return der, key
+}
+
+func (a *authority) serving(t *testing.T, serial int64) *tls.Certificate {
+	t.Helper()
+	der, key := a.sign(t, &x509.Certificate{
+		SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	})
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// serving is a server on loopback, and a client that trusts it.
+type serving struct {
+	*Server
+
+	url    string
+	pool   *x509.CertPool
+	cert   atomic.Pointer[tls.Certificate]
+	ended  chan error
+	cancel context.CancelFunc
+}
+
+func serve(t *testing.T, o ServerOptions, programs ...*Program) *serving {
+	t.Helper()
+	ca := newAuthority(t)
+	s := &serving{pool: ca.pool, ended: make(chan error, 1)}
+	s.cert.Store(ca.serving(t, 2))
+	o.Certificate = func() (*tls.Certificate, error) { return s.cert.Load(), nil }
+	s.Server = NewServer(o)
+	s.Set(programs)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.url = "https://" + listener.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	t.Cleanup(cancel)
+	go func() { s.ended <- s.Serve(ctx, listener) }()
+	return s
+}
+
+func (s *serving) client(t *testing.T) *http.Client {
+	t.Helper()
+	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: s.pool, MinVersion: tls.VersionTLS12}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
+}
+
+// reply is what a client gets.
+type reply struct {
+	code, protocol int
+	serial         string
+	body           []byte
+}
+
+func (s *serving) ask(client *http.Client, path string, body []byte) (reply, error) {
+	response, err := client.Post(s.url+path, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return reply{}, err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	return reply{response.StatusCode, response.ProtoMajor, response.TLS.PeerCertificates[0].SerialNumber.String(), data}, err
+}
+
+func TestServeTakesObjectsOfThreeMegabytes(t *testing.T) {
+	const size = 3 << 20
+	s := serve(t, ServerOptions{}, programOf(func(_ context.Context, r *hook.Review) (*hook.Verdict, error) {
+		if len(r.Object) < size || len(r.Old) < size {
+			return nil, errors.New("cut short")
+		}
+		return &hook.Verdict{Patch: json.RawMessage(`{"new":true}`)}, nil
+	}))
+	object := fmt.Sprintf(`{"data":%q}`, strings.Repeat("é", size/2))
+	got, err := s.ask(s.client(t), "/admit/web/check?timeout=30s", reviewOf(`"operation":"UPDATE","oldObject":`+object+`,"object":`+object))
+	if err != nil || got.code != http.StatusOK || got.protocol != 2 {
+		t.Fatalf("%d over HTTP/%d, %.200s, %v", got.code, got.protocol, got.body, err)
+	}
+	if patch := responseOf(t, got.body).Patch; string(patch) != `[{"op":"add","path":"/new","value":true}]` {
+		t.Errorf("%.200s", got.body)
+	}
+	got, err = s.ask(s.client(t), "/admit/web/check", reviewOf(`"operation":"CREATE","object":{"data":"`+strings.Repeat("x", 9<<20)+`"}`))
+	if err != nil || got.code != http.StatusRequestEntityTooLarge {
+		t.Errorf("%d, %.200s, %v", got.code, got.body, err)
+	}
+}
+
+// TestServeWhileAllChanges exchanges the certificate, and the programs, while 32
+// clients ask over new connections: none of them is refused.
+func TestServeWhileAllChanges(t *testing.T) {
+	ca := newAuthority(t)
+	program := programOf(allow)
+	s := serve(t, ServerOptions{}, program)
+	s.pool = ca.pool
+	s.cert.Store(ca.serving(t, 2))
+	serials, stop := sync.Map{}, make(chan struct{})
+	var clients, changes sync.WaitGroup
+	changes.Go(func() {
+		for serial := int64(3); ; serial++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			s.cert.Store(ca.serving(t, serial))
+			s.Set([]*Program{program, {Name: fmt.Sprint("other-", serial), Webhooks: program.Webhooks}})
+		}
+	})
+	for range 32 {
+		clients.Go(func() {
+			client := s.client(t)
+			for i := range 12 {
+				if i%3 == 0 {
+					client = s.client(t)
+				}
+				got, err := s.ask(client, "/admit/web/check", reviewOf(`"operation":"DELETE"`))
+				if err != nil || got.code != http.StatusOK {
+					t.Errorf("%d: %s, %v", got.code, got.body, err)
+					return
+				}
+				serials.Store(got.serial, true)
+			}
+		})
+	}
+	clients.Wait()
+	close(stop)
+	changes.Wait()
+	several := 0
+	serials.Range(func(_, _ any) bool { several++; return true })
+	if several < 2 {
+		t.Error("no certificate was exchanged meanwhile")
+	}
+}
+
+// TestServeEnds goes on answering for a while, and lets what is under way end.
+func TestServeEnds(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	slow := programOf(func(context.Context, *hook.Review) (*hook.Verdict, error) {
+		close(entered)
+		<-release
+		return &hook.Verdict{}, nil
+	})
+	quick := &Program{Name: "quick", Webhooks: []Webhook{{Name: "check", Do: hook.AdmitterFunc(allow)}}}
+	s := serve(t, ServerOptions{LameDuck: 300 * time.Millisecond}, slow, quick)
+	underWay := make(chan error, 1)
+	go func() {
+		got, err := s.ask(s.client(t), "/admit/web/check", reviewOf(`"operation":"DELETE"`))
+		if err == nil && got.code != http.StatusOK {
+			err = fmt.Errorf("%d: %s", got.code, got.body)
+		}
+		underWay <- err
+	}()
+	<-entered
+	s.cancel()
+	if got, err := s.ask(s.client(t), "/admit/quick/check", reviewOf(`"operation":"DELETE"`)); err != nil || got.code != http.StatusOK {
+		t.Errorf("the lame duck does not answer: %s, %v", got.body, err)
+	}
+	// Once nobody is let in any more, what was under way still is.
+	refused := false
+	for deadline := time.Now().Add(20 * time.Second); !refused && time.Now().Before(deadline); {
+		_, err := s.ask(s.client(t), "/admit/quick/check", reviewOf(`"operation":"DELETE"`))
+		refused = err != nil
+	}
+	close(release)
+	if err := <-underWay; err != nil || !refused {
+		t.Errorf("what was under way: %v; refused: %v", err, refused)
+	}
+	if err := <-s.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServeCutsOffWhatDoesNotEnd(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	s := serve(t, ServerOptions{Drain: 10 * time.Millisecond}, programOf(func(context.Context, *hook.Review) (*hook.Verdict, error) {
+		close(entered)
+		<-release
+		return &hook.Verdict{}, nil
+	}))
+	underWay := make(chan error, 1)
+	go func() {
+		_, err := s.ask(s.client(t), "/admit/web/check", reviewOf(`"operation":"DELETE"`))
+		underWay <- err
+	}()
+	<-entered
+	s.cancel()
+	if err := <-s.ended; err == nil || !strings.Contains(err.Error(), "1 reviews under way") {
+		t.Error(err)
+	}
+	if err := <-underWay; err == nil {
+		t.Error("it was not cut off")
+	}
+	close(release)
+}
+
+func TestServeSaysThatItCannot(t *testing.T) {
+	s := NewServer(ServerOptions{})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Close()
+	if err := s.Serve(t.Context(), listener); err == nil || !strings.Contains(err.Error(), "serve webhooks at 127.0.0.1:") {
+		t.Error(err)
+	}
+}
