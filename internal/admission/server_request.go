@@ -77,7 +77,7 @@ func (s *Server) probe(w http.ResponseWriter, r *http.Request) {
 		respond(w, err)
 		return
 	}
-	send(w, data)
+	deliver(w, data)
 }
 
 // read reads a body whose length need not be what its header says.
@@ -144,7 +144,7 @@ func (s *Server) enter(ctx context.Context) error {
 
 func (s *Server) leave() { <-s.busy }
 
-func send(w http.ResponseWriter, data []byte) {
+func deliver(w http.ResponseWriter, data []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 	_, _ = w.Write(data) // Who is gone needs no answer.

@@ -31,7 +31,7 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 		err = fmt.Errorf("webhook %s of %s: %w", to.webhook.Name, to.program.Name, err)
 		respond(w, err)
 	} else {
-		send(w, j.answer)
+		deliver(w, j.answer)
 	}
 	s.log(to, err)
 	if s.options.Observer == nil {

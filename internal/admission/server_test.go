@@ -306,16 +306,16 @@ func TestServerBoundsWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// authority signs certificates for 127.0.0.1.
-type authority struct {
+// issuer signs certificates for 127.0.0.1.
+type issuer struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	pool *x509.CertPool
 }
 
-func newAuthority(t *testing.T) *authority {
+func newIssuer(t *testing.T) *issuer {
 	t.Helper()
-	a := &authority{pool: x509.NewCertPool()}
+	a := &issuer{pool: x509.NewCertPool()}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
@@ -331,7 +331,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-func (a *authority) sign(t *testing.T, template *x509.Certificate) ([]byte, *ecdsa.PrivateKey) {
+func (a *issuer) sign(t *testing.T, template *x509.Certificate) ([]byte, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -348,7 +348,7 @@ func (a *authority) sign(t *testing.T, template *x509.Certificate) ([]byte, *ecd
 	return der, key
 }
 
-func (a *authority) serving(t *testing.T, serial int64) *tls.Certificate {
+func (a *issuer) serving(t *testing.T, serial int64) *tls.Certificate {
 	t.Helper()
 	der, key := a.sign(t, &x509.Certificate{
 		SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -369,7 +369,7 @@ type serving struct {
 
 func serve(t *testing.T, o ServerOptions, programs ...*Program) *serving {
 	t.Helper()
-	ca := newAuthority(t)
+	ca := newIssuer(t)
 	s := &serving{pool: ca.pool, ended: make(chan error, 1)}
 	s.cert.Store(ca.serving(t, 2))
 	o.Certificate = func() (*tls.Certificate, error) { return s.cert.Load(), nil }
@@ -436,7 +436,7 @@ func TestServeTakesObjectsOfThreeMegabytes(t *testing.T) {
 // TestServeWhileAllChanges exchanges the certificate, and the programs, while 32
 // clients ask over new connections: none of them is refused.
 func TestServeWhileAllChanges(t *testing.T) {
-	ca := newAuthority(t)
+	ca := newIssuer(t)
 	program := programOf(allow)
 	s := serve(t, ServerOptions{}, program)
 	s.pool = ca.pool
