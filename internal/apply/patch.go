@@ -28,12 +28,3 @@ func (w *Writer) merging(path string, patch []byte) *rest.Request {
 	return w.writing(w.client.Patch(types.MergePatchType), "").
 		SetHeader("Content-Type", string(types.MergePatchType)).AbsPath(path).Body(patch)
 }
-
-// Apply has the server bring an object in line by server-side apply, whoever had
-// its fields, for a manager; the writer's own if empty. It makes one that is not
-// there. Fields that nobody knows are refused.
-func (w *Writer) Apply(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
-	request := w.writing(w.client.Patch(types.ApplyPatchType), manager).SetHeader("Content-Type", string(types.ApplyPatchType)).
-		AbsPath(resource.Path(o.Namespace(), o.Name())).Param("force", "true").Body(o.JSON())
-	return w.send(ctx, resource, "apply", request)
-}

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -46,6 +45,5 @@ func (w *Writer) applyAndLook(ctx context.Context, a plan.Action) (*object.Objec
 // applying is a request for a server-side apply. The fields are this manager's
 // whoever had them: a conflict is drift, and drift is corrected.
 func (w *Writer) applying(a plan.Action, o *object.Object) *rest.Request {
-	return w.writing(w.client.Patch(types.ApplyPatchType), a.Manager).SetHeader("Content-Type", string(types.ApplyPatchType)).
-		AbsPath(a.Resource.Path(o.Namespace(), o.Name())).Param("force", "true").Body(o.JSON())
+	return w.forced(a.Resource, o, a.Manager)
 }

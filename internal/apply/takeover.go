@@ -28,6 +28,11 @@ func (w *Writer) takeOver(ctx context.Context, a plan.Action) (version string, e
 	if a.Verb == plan.Delete && live.ResourceVersion != a.Before.ResourceVersion() {
 		return "", conflict("the object has changed since it was read")
 	}
+	return w.settle(ctx, a, live)
+}
+
+// settle hands over what an account says is others'.
+func (w *Writer) settle(ctx context.Context, a plan.Action, live *ledger) (version string, err error) {
 	edits := live.handOver(w.managerOr(a.Manager), a.TakeOver)
 	if len(edits) == 0 {
 		return live.ResourceVersion, nil

@@ -3,6 +3,7 @@ package react
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -30,7 +31,11 @@ func (h *hands) apply(ctx context.Context, a hook.Applied) error {
 	if h.lies != nil && h.lies(wanted) {
 		return nil
 	}
-	stored, err := h.tools.Writer.Apply(ctx, resource, wanted, h.program.Manager)
+	bring := h.tools.Writer.Apply
+	if h.absent(resource, wanted) {
+		bring = h.tools.Writer.CreateOrApply
+	}
+	stored, err := bring(ctx, resource, wanted, h.program.Manager)
 	if tolerable(err) {
 		h.log.Debug("not applied, for its namespace is going away", "applied", wanted.Ref().String())
 		return nil
@@ -44,6 +49,18 @@ func (h *hands) apply(ctx context.Context, a hook.Applied) error {
 	}
 	h.log.Debug("applied", "applied", wanted.Ref().String(), "object", h.object.Ref().String())
 	return nil
+}
+
+// absent says that an object is of a kind that is watched where it is to lie, and
+// that there is none of its name.
+func (c *Controller) absent(resource object.Resource, o *object.Object) bool {
+	for _, kind := range c.owned {
+		at := slices.IndexFunc(kind.namespaces, func(namespace string) bool { return namespace == "" || namespace == o.Namespace() })
+		if kind.resource == resource && at >= 0 {
+			return kind.views[at].Get(o.Namespace(), o.Name()) == nil
+		}
+	}
+	return false
 }
 
 // dressed is an object to apply with all that it does not say itself: where it

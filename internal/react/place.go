@@ -72,7 +72,8 @@ func (r *run) ends(carried []*owed) bool {
 // stored: the finalizer, and a record in an annotation.
 func (r *run) storeRest(ctx context.Context, carried []*owed) error {
 	metadata := map[string]any{}
-	if r.stored.Field(r.program.inAnnotations()...) != nil {
+	moved := len(readRecord(r.stored, r.program.inStatus()...)) > 0
+	if moved && r.stored.Field(r.program.inAnnotations()...) != nil {
 		metadata["annotations"] = map[string]any{r.program.Record: nil}
 	}
 	released := r.releases(carried)

@@ -69,6 +69,9 @@ func TestRecordMovesToTheStatus(t *testing.T) {
 	p.StatusRecord = "test"
 	st = e.play(t, s, p)
 	st.expect(t)
+	if n := len(s.wrote("PATCH")); n != 1 {
+		t.Errorf("%d writes before there was anything to record: %q", n, s.wrote("PATCH"))
+	}
 	s.edit(rates, "eur", `{"spec":{"n":2}}`)
 	st.expect(t, "h update eur spec.n:1->2")
 	o := s.get(rates, "eur")

@@ -123,7 +123,10 @@ func refusal(code int, reason metav1.StatusReason, message string) (int, any) {
 
 // answer is called with the lock held.
 func (s *server) answer(r *http.Request, sent map[string]any) (int, any) {
-	path := r.URL.Path
+	path, posted := r.URL.Path, r.Method == http.MethodPost && isCollection(r.URL.Path)
+	if posted {
+		path += "/" + fmt.Sprint(meta(sent)["name"])
+	}
 	if r.Method != http.MethodGet {
 		s.writes = append(s.writes, r.Method+" "+short(path)+" "+text(sent))
 		if s.refuse != nil {
@@ -142,13 +145,15 @@ func (s *server) answer(r *http.Request, sent map[string]any) (int, any) {
 		return s.post(path, sent)
 	}
 	have := s.objects[target]
-	if have == nil && r.Header.Get("Content-Type") != "application/apply-patch+yaml" {
+	if have == nil && !posted && r.Header.Get("Content-Type") != "application/apply-patch+yaml" {
 		return refusal(http.StatusNotFound, metav1.StatusReasonNotFound, short(target)+" not found")
 	}
 	if have == nil && s.terminating {
 		return namespaceTerminating()
 	}
 	switch {
+	case posted && have != nil:
+		return refusal(http.StatusConflict, metav1.StatusReasonAlreadyExists, short(target)+" already exists")
 	case r.Method == http.MethodGet:
 		return http.StatusOK, have
 	case r.Method == http.MethodDelete || sub == "/eviction":

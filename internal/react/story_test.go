@@ -292,7 +292,7 @@ func TestFailedWritesAreOwed(t *testing.T) {
 	if refused != 2 {
 		t.Errorf("refused %d times", refused)
 	}
-	if n := len(s.wrote("PATCH configmaps")); n != 1 {
+	if n := len(s.wrote("POST configmaps")); n != 1 {
 		t.Errorf("applied %d times", n)
 	}
 	owner := field(s.get(configMaps, "eur"), "metadata", "ownerReferences")
@@ -469,7 +469,7 @@ func TestNothingIsAppliedTwice(t *testing.T) {
 		former := told()
 		eventually(t, "told again", func() bool { return told() >= former+n })
 	}
-	applied := func() int { return len(s.wrote("PATCH configmaps/")) }
+	applied := func() int { return len(s.wrote("POST configmaps/")) + len(s.wrote("PATCH configmaps/")) }
 	rounds(5)
 	if n := applied(); n != 2 {
 		t.Errorf("%d requests for what stays the same", n)

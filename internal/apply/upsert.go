@@ -1,0 +1,92 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// CreateOrApply is Apply for an object of which nobody knows that it is there: a POST
+// says so at once if it is, and costs the API server less than an apply that makes
+// one.
+func (w *Writer) CreateOrApply(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
+	stored, err := w.send(ctx, resource, "create", w.posting(resource, o, w.managerOr(manager)))
+	if Exists(err) {
+		return w.Apply(ctx, resource, o, manager)
+	}
+	return stored, err
+}
+
+// Apply has the server bring an object in line by server-side apply, whoever had
+// its fields, for a manager; the writer's own if empty. It makes one that is not
+// there. Fields that nobody knows are refused, and those vanish that the manager had
+// stored before and that are not in the object any more, also where it had created it.
+func (w *Writer) Apply(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
+	manager = w.managerOr(manager)
+	body, err := w.exchange(ctx, resource, "apply", w.forced(resource, o, manager))
+	if err != nil {
+		return nil, err
+	}
+	stored, err := object.Parse(body)
+	if err != nil {
+		return nil, err
+	}
+	var live struct{ Metadata ledger }
+	if err := json.Unmarshal(body, &live); err != nil {
+		return nil, fmt.Errorf("read who owns its fields: %w", err)
+	}
+	if w.options.DryRun || !live.Metadata.lingers(manager) {
+		return stored, nil
+	}
+	// What was created is this manager's as an update's would be. Once that is taken
+	// over, an apply removes what lingers.
+	a := plan.Action{Verb: plan.Apply, Resource: resource, Ref: stored.Ref(), Before: stored, After: o, Manager: manager,
+		TakeOver: &plan.TakeOver{From: []plan.Predecessor{{Name: manager}}}}
+	if _, err := w.settle(ctx, a, &live.Metadata); err != nil {
+		return nil, err
+	}
+	return w.send(ctx, resource, "apply", w.forced(resource, o, manager))
+}
+
+// forced is a request for a server-side apply, whoever has the fields.
+func (w *Writer) forced(resource object.Resource, o *object.Object, manager string) *rest.Request {
+	return w.writing(w.client.Patch(types.ApplyPatchType), manager).SetHeader("Content-Type", string(types.ApplyPatchType)).
+		AbsPath(resource.Path(o.Namespace(), o.Name())).Param("force", "true").Body(o.JSON())
+}
+
+// lingers says that a manager owns fields by other ways than an apply that it has not
+// applied. Defaults that came with a creation are such fields, too: they are taken
+// over once, by the first apply.
+func (l *ledger) lingers(manager string) bool {
+	var applied, otherwise owned
+	for _, e := range l.ManagedFields {
+		switch {
+		case e.Manager != manager || e.Subresource != "":
+		case e.Operation == byApply:
+			applied = e.FieldsV1
+		default:
+			otherwise = union(otherwise, e.FieldsV1)
+		}
+	}
+	return otherwise.exceeds(applied)
+}
+
+// exceeds says that there are fields which others do not have.
+func (o owned) exceeds(others owned) bool {
+	for name, below := range o {
+		if name == itself {
+			continue
+		}
+		their, have := others[name]
+		if !have || below.exceeds(their) {
+			return true
+		}
+	}
+	return false
+}

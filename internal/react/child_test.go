@@ -1,0 +1,69 @@
+package react
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// What is not there is created, and what is there applied: also where the watch does
+// not know of it yet, or where nobody watches.
+func TestCreateOrApply(t *testing.T) {
+	s, e := newServer(t), newEar()
+	e.answers("h", func(n *hook.Notice) (*hook.Answer, error) {
+		return &hook.Answer{Apply: []hook.Applied{
+			{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"eur"},"data":{"reason":"` + string(n.Reason) + `"}}`)},
+			{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"unseen"}}`)},
+		}}, nil
+	})
+	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e})
+	p.Writes = []Write{{Resource: pods, Apply: true}}
+	requests := func() []string {
+		var all []string
+		for _, write := range s.wrote("") {
+			if words := strings.Fields(write); !strings.HasPrefix(words[1], "rates/") {
+				all = append(all, words[0]+" "+words[1])
+			}
+		}
+		return all
+	}
+	st := e.play(t, s, p)
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.expect(t, "h create eur")
+	want := []string{"POST configmaps/eur", "PATCH pods/unseen"}
+	if got := requests(); !slices.Equal(got, want) {
+		t.Errorf("sent %q, want %q", got, want)
+	}
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	st.expect(t, "h create eur", "h update eur spec.n:1->2")
+	want = append(want, "PATCH configmaps/eur", "PATCH pods/unseen")
+	if got := requests(); !slices.Equal(got, want) {
+		t.Errorf("sent %q, want %q", got, want)
+	}
+
+	// Somebody makes it while the watch looks the other way.
+	s.drop(configMaps, "eur")
+	eventually(t, "the watch knows that it is gone", func() bool { return st.owned[0].views[0].Get("town", "eur") == nil })
+	s.set(func() {
+		s.refuse = func(method, path string, _ map[string]any) int {
+			if method == "POST" {
+				s.refuse = nil
+				s.put(path, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "eur", "namespace": "town"}})
+			}
+			return 0
+		}
+	})
+	s.edit(rates, "eur", `{"spec":{"n":3}}`)
+	eventually(t, "taken over", func() bool {
+		o := s.get(configMaps, "eur")
+		return field(o, "data", "reason") == "update" && strings.Contains(text(o), "ownerReferences")
+	})
+	st.quiet(t)
+	want = append(want, "POST configmaps/eur", "PATCH configmaps/eur", "PATCH pods/unseen")
+	if got := requests(); !slices.Equal(got, want) {
+		t.Errorf("sent %q, want %q", got, want)
+	}
+}
