@@ -26,6 +26,45 @@ func BenchmarkHandle(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	notice := &hook.Notice{Handler: "publish", Reason: Create, Object: benchPod(b), Namespace: "shop", Name: "web"}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := h.Handle(b.Context(), notice); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkSync is the same of a FamilyFunc that wants a child and reads those there
+// are.
+func BenchmarkSync(b *testing.B) {
+	app := New("app")
+	pods := Compose[corev1.Pod](app)
+	pods.Owns(&corev1.ConfigMap{})
+	pods.Sync(func(_ context.Context, f *Family[corev1.Pod]) error {
+		f.Want(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web-rate"}, Data: map[string]string{"rate": "1.1"}})
+		var observed []corev1.ConfigMap
+		f.Children(&observed)
+		f.Parent.Status.Message = "published"
+		return nil
+	})
+	if _, err := app.kinds(); err != nil {
+		b.Fatal(err)
+	}
+	pods.c.resolve()
+	child := json.RawMessage(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"web-rate","namespace":"shop","uid":"2","ownerReferences":[` +
+		`{"apiVersion":"v1","kind":"Pod","name":"web","uid":"1","controller":true,"blockOwnerDeletion":true}]},"data":{"rate":"1.1"}}`)
+	request := &hook.Request{Parent: benchPod(b), Children: []hook.Group{{APIVersion: "v1", Kind: "ConfigMap", Objects: []hook.Entry{{Name: "web-rate", Object: child}}}}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := pods.hookNamed(nameSync).Call(b.Context(), request); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// benchPod is the object that both are about.
+func benchPod(b *testing.B) json.RawMessage {
 	o, err := json.Marshal(&corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "1", Labels: map[string]string{"app": "web"}},
@@ -35,11 +74,5 @@ func BenchmarkHandle(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	notice := &hook.Notice{Handler: "publish", Reason: Create, Object: o, Namespace: "shop", Name: "web"}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := h.Handle(b.Context(), notice); err != nil {
-			b.Fatal(err)
-		}
-	}
+	return o
 }

@@ -78,10 +78,10 @@ func newCall[T any](h *handler[T], n *hook.Notice) (*Call[T], error) {
 		of: h, notice: n,
 	}
 	var err error
-	if c.statement, err = newStatement(&h.of.c, h.name, n.Object); err != nil {
+	if c.Object, err = decode[T](n.Object); err != nil {
 		return nil, err
 	}
-	if c.Object, err = decode[T](n.Object); err != nil {
+	if c.statement, err = newStatement(&h.of.c, h.name, c.Object, n.Object); err != nil {
 		return nil, err
 	}
 	if n.Old != nil {

@@ -1,7 +1,6 @@
 package setpoint
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -87,10 +86,10 @@ func (c *Composer[T]) hook(do FamilyFunc[T]) hook.Hook {
 func newFamily[T any](c *controller, req *hook.Request) (*Family[T], error) {
 	f := &Family[T]{Finalizing: req.Finalizing, request: req}
 	var err error
-	if f.statement, err = newStatement(c, "children", req.Parent); err != nil {
+	if f.Parent, err = decode[T](req.Parent); err != nil {
 		return nil, err
 	}
-	if f.Parent, err = decode[T](req.Parent); err != nil {
+	if f.statement, err = newStatement(c, "children", f.Parent, req.Parent); err != nil {
 		return nil, err
 	}
 	if f.before, err = json.Marshal(f.Parent); err != nil {
@@ -140,12 +139,12 @@ func (f *Family[T]) status() (json.RawMessage, error) {
 	if patch != nil {
 		return nil, permanently("the function changed the parent by %s: of a parent, only the status can be changed", patch)
 	}
-	parent, err := readMembers(f.request.Parent)
-	if err != nil {
+	var parent struct{ Status json.RawMessage }
+	if err := json.Unmarshal(f.request.Parent, &parent); err != nil {
 		return nil, err
 	}
-	former := parent["status"]
-	if bytes.Equal(former, []byte("null")) {
+	former := parent.Status
+	if isNull(former) {
 		former = nil
 	}
 	if status == nil {

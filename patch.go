@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 )
@@ -28,15 +27,6 @@ func readTree(data []byte) (tree, error) {
 	return t, err
 }
 
-// treeOf is a value as a JSON object.
-func treeOf(value any) (tree, error) {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	return readTree(data)
-}
-
 // member is the object at a name, made if there is none.
 func (t tree) member(name string) tree {
 	switch inner := t[name].(type) {
@@ -50,12 +40,6 @@ func (t tree) member(name string) tree {
 	return inner
 }
 
-// text is the string at a name, or "".
-func (t tree) text(name string) string {
-	text, _ := t[name].(string)
-	return text
-}
-
 // patches are the merge patches that make one object into another: of its status,
 // and of the rest. Both are JSON as the same type writes it, so that what the type
 // does not know of an object stays as it is.
@@ -63,7 +47,11 @@ func patches(before, after []byte) (patch, status json.RawMessage, err error) {
 	if bytes.Equal(before, after) {
 		return nil, nil, nil
 	}
-	was, is, err := unlike(before, after)
+	was, err := readMembers(before)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the object: %w", err)
+	}
+	is, err := readMembers(after)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the object: %w", err)
 	}
@@ -73,13 +61,14 @@ func patches(before, after []byte) (patch, status json.RawMessage, err error) {
 	}
 	if changed, ok := delta["status"]; ok {
 		delete(delta, "status")
-		if status, err = json.Marshal(emptied(was.member("status"), changed)); err != nil {
+		if status, err = json.Marshal(emptied(was.text("status"), changed)); err != nil {
 			return nil, nil, err
 		}
 	}
 	if metadata, ok := delta["metadata"].(tree); ok {
+		former, _ := readMembers(was.text("metadata")) // It is an object in both.
 		for name, changed := range metadata {
-			metadata[name] = emptied(was.member("metadata").member(name), changed)
+			metadata[name] = emptied(former.text(name), changed)
 		}
 	}
 	if len(delta) > 0 {
@@ -88,65 +77,14 @@ func patches(before, after []byte) (patch, status json.RawMessage, err error) {
 	return patch, status, err
 }
 
-// unlike are two objects without those members that are the same text in both,
-// which are most and need not be read.
-func unlike(before, after []byte) (was, is tree, err error) {
-	old, err := readMembers(before)
-	if err != nil {
-		return nil, nil, err
-	}
-	now, err := readMembers(after)
-	if err != nil {
-		return nil, nil, err
-	}
-	maps.DeleteFunc(old, func(name string, text json.RawMessage) bool {
-		same := bytes.Equal(text, now[name])
-		if same {
-			delete(now, name)
-		}
-		return same
-	})
-	if was, err = old.read(); err != nil {
-		return nil, nil, err
-	}
-	is, err = now.read()
-	return was, is, err
-}
-
-// unread is a JSON object of which only the names of the members have been read.
-type unread map[string]json.RawMessage
-
-func readMembers(data []byte) (unread, error) {
-	var members unread
-	err := json.Unmarshal(data, &members)
-	if err == nil && members == nil {
-		err = errNull
-	}
-	return members, err
-}
-
-// read reads the members.
-func (u unread) read() (tree, error) {
-	t := make(tree, len(u))
-	for name, text := range u {
-		var value any
-		decoder := json.NewDecoder(bytes.NewReader(text))
-		decoder.UseNumber()
-		if err := decoder.Decode(&value); err != nil {
-			return nil, err
-		}
-		t[name] = value
-	}
-	return t, nil
-}
-
 // emptied is a patch of a member. One that is gone as a whole is emptied by its
 // members: others may have added some meanwhile.
-func emptied(was tree, changed any) any {
-	if changed == nil {
-		return difference(was, nil)
+func emptied(was []byte, changed any) any {
+	former, err := readMembers(was)
+	if changed != nil || err != nil {
+		return changed
 	}
-	return changed
+	return difference(former, nil)
 }
 
 // patchable refuses to change what an object is, and what others keep in its
@@ -172,28 +110,28 @@ func (t tree) in(names ...string) []string {
 }
 
 // difference is the merge patch that makes one object into the other, with those
-// members alone that differ.
-func difference(was, is map[string]any) tree {
+// members alone that differ. What is new in it is the text that it was.
+func difference(was, is members) tree {
 	delta := tree{}
-	for name, old := range was {
-		now, stays := is[name]
-		if !stays {
-			delta[name] = nil
-			continue
-		}
-		oldObject, isObject := old.(map[string]any)
-		nowObject, staysObject := now.(map[string]any)
+	for _, old := range was {
+		now := is.named(old.name)
 		switch {
-		case reflect.DeepEqual(old, now):
-		case isObject && staysObject:
-			delta[name] = difference(oldObject, nowObject)
+		case now == nil || isNull(now) && !isNull(old.value):
+			delta[textOf(old.name)] = nil
+		case bytes.Equal(old.value, now):
+		case old.value[0] == '{' && now[0] == '{':
+			former, _ := readMembers(old.value) // Both are objects.
+			present, _ := readMembers(now)
+			if inner := difference(former, present); len(inner) > 0 {
+				delta[textOf(old.name)] = inner
+			}
 		default:
-			delta[name] = now
+			delta[textOf(old.name)] = json.RawMessage(now)
 		}
 	}
-	for name, now := range is {
-		if _, known := was[name]; !known {
-			delta[name] = now
+	for _, now := range is {
+		if was.named(now.name) == nil {
+			delta[textOf(now.name)] = json.RawMessage(now.value)
 		}
 	}
 	return delta

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strconv"
 	"time"
 
@@ -44,12 +45,20 @@ type handled struct {
 	Labels               map[string]string
 }
 
-func newStatement(c *controller, by string, data json.RawMessage) (statement, error) {
-	var o struct{ Metadata handled }
-	if err := json.Unmarshal(data, &o); err != nil {
+// newStatement is about an object, which has been read from data.
+func newStatement(c *controller, by string, o any, data json.RawMessage) (statement, error) {
+	s := statement{controller: c, by: by, names: map[string]int{}}
+	if typed, is := o.(metav1.Object); is {
+		// The labels are the handler's to change.
+		s.handled = handled{typed.GetNamespace(), typed.GetName(), string(typed.GetUID()), maps.Clone(typed.GetLabels())}
+		return s, nil
+	}
+	var read struct{ Metadata handled }
+	if err := json.Unmarshal(data, &read); err != nil {
 		return statement{}, permanently("read the object's metadata: %w", err)
 	}
-	return statement{controller: c, by: by, handled: o.Metadata, names: map[string]int{}}, nil
+	s.handled = read.Metadata
+	return s, nil
 }
 
 // ref names the object in logs.
@@ -121,36 +130,57 @@ func (s *statement) prepare(verb string, o any, list []kind, how applying) json.
 		s.fail("%w", err)
 		return nil
 	}
-	t, err := treeOf(o)
+	data, err := json.Marshal(o)
+	if err == nil {
+		data, err = s.completed(data, k, how)
+	}
 	if err != nil {
 		s.fail("%s: write the %s as JSON: %w", verb, k.kind, err)
 		return nil
 	}
-	t["apiVersion"], t["kind"] = k.apiVersion, k.kind
-	s.adopt(t, k, how)
-	strip(t)
-	data, err := json.Marshal(t)
-	if err != nil {
-		s.fail("%s: write the %s as JSON: %w", verb, k.kind, err)
-	}
 	return data
 }
 
-// adopt gives an object what it has of the handled one.
-func (s *statement) adopt(t tree, k kind, how applying) {
-	metadata := t.member("metadata")
-	if metadata.text("name") == "" {
-		metadata["name"] = s.generated(metadata.text("generateName"), k)
-		delete(metadata, "generateName")
+// completed is an object with all that its Go value need not say, and without what
+// Go types write although nobody has set it.
+func (s *statement) completed(data []byte, k kind, how applying) ([]byte, error) {
+	all, err := readMembers(data)
+	if err != nil {
+		return nil, err
 	}
-	if how.copyLabels {
-		own := metadata.member("labels")
-		for name, value := range s.handled.Labels {
-			if _, has := own[name]; !has {
-				own[name] = value
-			}
+	var metadata members
+	if text := all.text("metadata"); text != nil && !isNull(text) {
+		if metadata, err = readMembers(text); err != nil {
+			return nil, fmt.Errorf("metadata: %w", err)
 		}
 	}
+	if metadata, err = s.adopt(metadata.without(systems...), k, how); err != nil {
+		return nil, err
+	}
+	head := members{{[]byte(`"apiVersion"`), quoted(k.apiVersion)}, {[]byte(`"kind"`), quoted(k.kind)}, {[]byte(`"metadata"`), metadata.JSON()}}
+	return withoutEmptyTimes(append(head, all.without("apiVersion", "kind", "metadata", "status")...).JSON())
+}
+
+// systems are members of metadata that are not for whoever writes an object.
+var systems = []string{"creationTimestamp", "managedFields", "resourceVersion", "uid", "generation"}
+
+// adopt gives the metadata of an object what it has of the handled one.
+func (s *statement) adopt(metadata members, k kind, how applying) (members, error) {
+	if textOf(metadata.text("name")) == "" {
+		name := s.generated(textOf(metadata.text("generateName")), k)
+		metadata = metadata.without("generateName").with("name", quoted(name))
+	}
+	if !how.copyLabels || len(s.handled.Labels) == 0 {
+		return metadata, nil
+	}
+	all := maps.Clone(s.handled.Labels)
+	if own := metadata.text("labels"); own != nil && !isNull(own) {
+		if err := json.Unmarshal(own, &all); err != nil {
+			return nil, fmt.Errorf("metadata.labels: %w", err)
+		}
+	}
+	text, err := json.Marshal(all)
+	return metadata.with("labels", text), err
 }
 
 // generated is a name made of the object, the handler and how many such names
