@@ -26,6 +26,8 @@ type controller struct {
 	within []string
 	// owns, applies, deletes and reads are kinds of objects, as they were declared.
 	owns, applies, deletes, reads []kind
+	// evicts says that pods may be evicted.
+	evicts bool
 	// pending are declarations that wait for the app's kinds to be known.
 	pending  []pending
 	problems []error

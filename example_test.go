@@ -91,7 +91,7 @@ func ExampleNewIndex() {
 		return nil
 	}
 	maps := setpoint.For[corev1.ConfigMap](app)
-	maps.Deletes(&corev1.Pod{})
+	maps.Evicts()
 	maps.OnUpdate(restart, setpoint.Name("restart"), setpoint.Field("data"), setpoint.Settle(time.Second))
 	app.Main()
 }

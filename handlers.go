@@ -128,9 +128,12 @@ func (h *Handlers[T]) Owns(like ...any) { h.c.declare("Owns", &h.c.owns, like) }
 // they own.
 func (h *Handlers[T]) Applies(like ...any) { h.c.declare("Applies", &h.c.applies, like) }
 
-// Deletes declares kinds of objects that the handlers delete, or evict, although
-// they do not belong to the handled one.
+// Deletes declares kinds of objects that the handlers delete although they do not
+// belong to the handled one.
 func (h *Handlers[T]) Deletes(like ...any) { h.c.declare("Deletes", &h.c.deletes, like) }
+
+// Evicts declares that the handlers evict pods.
+func (h *Handlers[T]) Evicts() { h.c.evicts = true }
 
 // Reads declares kinds of objects that the handlers look at with Call.List.
 func (h *Handlers[T]) Reads(like ...any) { h.c.declare("Reads", &h.c.reads, like) }

@@ -115,7 +115,7 @@ type write struct {
 	react.Write
 }
 
-// writes joins what Applies and Deletes declare, a kind at a time.
+// writes joins what Applies, Deletes and Evicts declare, a kind at a time.
 func (c *controller) writes() []write {
 	var all []write
 	at := map[object.GroupKind]int{}
@@ -133,5 +133,11 @@ func (c *controller) writes() []write {
 	for _, k := range c.deletes {
 		entry(k).Delete = true
 	}
+	if c.evicts {
+		entry(pods()).Evict = true
+	}
 	return all
 }
+
+// pods are what can be evicted.
+func pods() kind { return kind{"v1", "Pod"} }

@@ -40,7 +40,8 @@ func TestHandlersBecomeAProgram(t *testing.T) {
 	maps := For[corev1.ConfigMap](app, Labels("app=web"), FieldSelector("metadata.name=a"), Workers(3), Namespaces("b", "c"))
 	maps.Owns(&corev1.Secret{})
 	maps.Applies(&corev1.Pod{}, &corev1.Service{})
-	maps.Deletes(&corev1.Pod{})
+	maps.Deletes(&corev1.Service{})
+	maps.Evicts()
 	maps.OnCreate(tend, Retries(0), Within(time.Hour), Timeout(time.Minute), Backoff(time.Second, time.Hour))
 	maps.OnField(`metadata.labels["a.b/c"]`, tend, KeepOld())
 	maps.OnDrift(tend)
@@ -56,7 +57,7 @@ func TestHandlersBecomeAProgram(t *testing.T) {
 		Name: "app/configmap", Resource: core("configmaps", "ConfigMap"), Labels: "app=web", Fields: "metadata.name=a",
 		Namespaces: []string{"b"}, Namespace: "home", Workers: 3,
 		Owns:   []object.Resource{core("secrets", "Secret")},
-		Writes: []react.Write{{Resource: pods, Apply: true, Delete: true, Namespace: "b"}, {Resource: services, Apply: true, Namespace: "b"}},
+		Writes: []react.Write{{Resource: pods, Apply: true, Evict: true, Namespace: "b"}, {Resource: services, Apply: true, Delete: true, Namespace: "b"}},
 		Record: "setpoint.dev/handled-by-app", Finalizer: "setpoint.dev/app", Manager: "setpoint-app-configmap",
 		Handlers: []react.Handler{{
 			Name: "tend", On: []hook.Reason{Create, Update, Drift}, Fields: [][]string{{"metadata", "labels", "a.b/c"}}, KeepOld: true,

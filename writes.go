@@ -3,6 +3,7 @@ package setpoint
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,7 +63,8 @@ func (c *Call[T]) DeleteAll(like any, selector string) {
 }
 
 // Evict has one pod evicted: deleted, unless a PodDisruptionBudget is against it;
-// then it is asked for again until it is not.
+// then it is asked for again until it is not. Evicts must declare it, whoever owns the
+// pod.
 func (c *Call[T]) Evict(pod *corev1.Pod) { c.delete("Evict", pod, hook.Deletion{Evict: true}) }
 
 // EvictAll has the pods evicted that match a label selector, in the handled
@@ -97,7 +99,7 @@ func (c *Call[T]) deleteAll(verb string, like any, d hook.Deletion) {
 }
 
 func (c *Call[T]) addDeletion(verb string, o any, d hook.Deletion) {
-	k, err := c.permitted(o, verb, c.controller.deletes)
+	k, err := c.deletable(verb, o, d)
 	if err != nil {
 		c.fail("%w", err)
 		return
@@ -107,6 +109,17 @@ func (c *Call[T]) addDeletion(verb string, o any, d hook.Deletion) {
 		d.Namespace = named.Metadata.Namespace
 	}
 	c.out.Delete = append(c.out.Delete, d)
+}
+
+// deletable is the kind of an object that may be deleted, or evicted.
+func (c *Call[T]) deletable(verb string, o any, d hook.Deletion) (kind, error) {
+	if !d.Evict {
+		return c.permitted(o, verb, c.controller.deletes)
+	}
+	if !c.controller.evicts {
+		return kind{}, fmt.Errorf("%s: is not declared: say Evicts", verb)
+	}
+	return pods(), nil
 }
 
 // identity is what an object is called.

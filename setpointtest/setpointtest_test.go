@@ -56,6 +56,7 @@ func handle(t *testing.T, do does, object *Rate, options ...setpointtest.Option)
 	rates.Owns(&corev1.ConfigMap{})
 	rates.Applies(&corev1.Secret{})
 	rates.Deletes(&corev1.Pod{})
+	rates.Evicts()
 	rates.Reads(&corev1.Pod{})
 	rates.OnCreate(func(_ context.Context, c *call) error { return do(c) }, setpoint.Name("publish"))
 	return setpointtest.Handle(t, app, "publish", object, options...)
@@ -340,5 +341,20 @@ func TestHandlersList(t *testing.T) {
 	}, rate(), setpointtest.Stored(all...), setpointtest.Since(since))
 	if r.Err != nil || r.Message != "shop/web-0 shop/web-1" {
 		t.Errorf("got %q, %v", r.Message, r.Err)
+	}
+}
+
+// Who may delete pods may not evict them: each is a permission of its own.
+func TestEvictionsAreDeclared(t *testing.T) {
+	app := setpoint.New("rates")
+	rates := setpoint.For[Rate](app, setpoint.Kind("example.com/v1", "Rate"))
+	rates.Deletes(&corev1.Pod{})
+	rates.Owns(&corev1.Pod{})
+	rates.OnCreate(func(_ context.Context, c *call) error {
+		c.EvictAll("app=web")
+		return nil
+	}, setpoint.Name("publish"))
+	if r := setpointtest.Handle(t, app, "publish", rate()); r.Err == nil || r.Err.Error() != "EvictAll: is not declared: say Evicts" {
+		t.Errorf("got %v", r.Err)
 	}
 }

@@ -62,6 +62,7 @@ func Add(app *setpoint.App, o Options) {
 	maps := setpoint.For[corev1.ConfigMap](app)
 	maps.Reads(&corev1.Pod{})
 	maps.Deletes(&corev1.Pod{})
+	maps.Evicts()
 	maps.OnCreate(check, annotated, wishes)
 	maps.OnUpdate(check)
 	maps.OnUpdate(r.restart, annotated, setpoint.Field("data", "binaryData"),

@@ -101,14 +101,14 @@ func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerContr
 		verb  react.Write
 	}{
 		{"spec.mayApply", spec.MayApply, react.Write{Apply: true}},
-		{"spec.mayDelete", spec.MayDelete, react.Write{Delete: true}},
+		{"spec.mayDelete", spec.MayDelete, react.Write{Delete: true, Evict: true}},
 	} {
 		for i, rule := range list.rules {
 			write, err := resolveWrite(ctx, env, index(list.name, i), rule)
 			if err != nil {
 				return err
 			}
-			write.Apply, write.Delete = list.verb.Apply, list.verb.Delete
+			write.Apply, write.Delete, write.Evict = list.verb.Apply, list.verb.Delete, list.verb.Evict
 			p.Writes = append(p.Writes, write)
 		}
 	}

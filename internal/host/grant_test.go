@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbac "k8s.io/api/rbac/v1"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -84,12 +85,17 @@ example.org rates/status: patch`},
 apiextensions.k8s.io customresourcedefinitions: get list watch of rates.example.org
 example.org rates: get list watch`},
 		"pods are evicted": {
-			compiled: []*compile.Compiled{reacting(react.Program{Resource: maps, Writes: []react.Write{{Resource: pods, Delete: true}}})},
+			compiled: []*compile.Compiled{reacting(react.Program{Resource: maps, Writes: []react.Write{{Resource: pods, Evict: true}}})},
 			want: `
 - configmaps: get list watch patch
 - events: create patch
-- pods: get list delete
+- pods: get list
 - pods/eviction: create`},
+		"a program that finalizes": {
+			compiled: []*compile.Compiled{{Programs: []engine.Program{{Parent: maps, Finalize: hook.Func(nil)}}}},
+			want: `
+- configmaps: get list watch update
+- events: create patch`},
 		"pods are looked at": {
 			compiled: []*compile.Compiled{reacting(react.Program{Resource: maps, Reads: []object.Resource{pods}})},
 			want: `
@@ -130,7 +136,7 @@ func TestGrantsAreForNamespaces(t *testing.T) {
 	pods := object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
 	nodes := object.Resource{Version: "v1", Plural: "nodes", Kind: "Node"}
 	all := []*compile.Compiled{
-		{Reactions: []react.Program{{Handlers: []react.Handler{{}, {KeepOld: true}}, Resource: maps, Namespaces: []string{"b", "a"}, Writes: []react.Write{{Resource: pods, Delete: true, Namespace: "a"}}}}},
+		{Reactions: []react.Program{{Handlers: []react.Handler{{}, {KeepOld: true}}, Resource: maps, Namespaces: []string{"b", "a"}, Writes: []react.Write{{Resource: pods, Delete: true, Evict: true, Namespace: "a"}}}}},
 		{Reactions: []react.Program{{Handlers: []react.Handler{{KeepOld: true}}, Resource: nodes, Namespace: "home"}}},
 		{Reactions: []react.Program{{Handlers: []react.Handler{{}}, Resource: pods}}},
 	}

@@ -54,8 +54,7 @@ func verbs(resource object.Resource, names ...string) []need {
 }
 
 // needs are the permissions that a controller of some kind takes, each once. One
-// that finalizes keeps its own object until the parents are released, if it has
-// one.
+// that finalizes keeps its own object, if it has one, until the parents are released.
 func needs(kind object.Resource, c *compile.Compiled) []need {
 	var all []need
 	if c.Finalizes() && kind != (object.Resource{}) {
@@ -64,6 +63,9 @@ func needs(kind object.Resource, c *compile.Compiled) []need {
 	for i := range c.Programs {
 		p := &c.Programs[i]
 		all = append(all, in(p.Namespace, needsOf(p))...)
+		if c.Finalizes() && kind != (object.Resource{}) {
+			all = append(all, verbs(p.Parent, "patch")...)
+		}
 	}
 	for i := range c.Reactions {
 		all = append(all, needsOfReaction(&c.Reactions[i])...)
@@ -87,7 +89,7 @@ func once(all []need) []need {
 func needsOf(p *engine.Program) []need {
 	all := verbs(p.Parent, "get", "list", "watch")
 	if p.Finalize != nil || p.Mark != (plan.Mark{}) {
-		all = append(all, verbs(p.Parent, "update", "patch")...)
+		all = append(all, verbs(p.Parent, "update")...)
 	}
 	if p.Parent.Status {
 		all = append(all, need{resource: p.Parent, subresource: "status", verb: "update"})
@@ -163,17 +165,21 @@ func needsBeside(p *react.Program) []need {
 }
 
 // needsOfWrite are those of writing what is not owned. What is deleted is looked
-// at before, and pods may be evicted.
+// or evicted is looked at before.
 func needsOfWrite(w react.Write) []need {
 	var all []need
 	if w.Apply {
 		all = verbs(w.Resource, "create", "patch")
 	}
+	evicts := w.Evict && w.Resource.Group == "" && w.Resource.Plural == "pods"
+	if w.Delete || evicts {
+		all = append(all, verbs(w.Resource, "get", "list")...)
+	}
 	if w.Delete {
-		all = append(all, verbs(w.Resource, "get", "list", "delete")...)
-		if w.Resource.Group == "" && w.Resource.Plural == "pods" {
-			all = append(all, need{resource: w.Resource, subresource: "eviction", verb: "create"})
-		}
+		all = append(all, verbs(w.Resource, "delete")...)
+	}
+	if evicts {
+		all = append(all, need{resource: w.Resource, subresource: "eviction", verb: "create"})
 	}
 	return all
 }

@@ -36,7 +36,7 @@ func TestNeeds(t *testing.T) {
 		"server-side": {engine.Program{Parent: shops, Children: plan.Rules{{Resource: maps, Strategy: plan.ServerSide}}}, parent + ", " + child + ", patch configmaps"},
 		"rolling":     {engine.Program{Parent: shops, Children: plan.Rules{{Resource: maps, Method: plan.RollingInPlace}}}, parent + ", " + child + ", " + revisions},
 		"no status":   {engine.Program{Parent: maps}, "get configmaps, list configmaps, watch configmaps"},
-		"decorator":   {engine.Program{Parent: shops, Mark: plan.Mark{Key: "a"}}, parent + ", update shops, patch shops"},
+		"decorator":   {engine.Program{Parent: shops, Mark: plan.Mark{Key: "a"}}, parent + ", update shops"},
 		"finalizing":  {engine.Program{Parent: shops, Finalize: finalize}, parent + ", update shops, patch shops, patch controllers"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,12 +72,14 @@ func TestNeedsOfHandlers(t *testing.T) {
 		program react.Program
 		want    string
 	}{
-		"plain":    {react.Program{Handlers: some, Resource: maps}, plain},
-		"status":   {react.Program{Handlers: some, Resource: shops}, "get shops, list shops, watch shops, patch shops, patch shops/status"},
-		"owning":   {react.Program{Handlers: some, Resource: nodes, Owns: []object.Resource{maps}}, plain + ", create configmaps, delete configmaps, get nodes, list nodes, watch nodes, patch nodes"},
-		"applying": {react.Program{Handlers: some, Resource: maps, Writes: []react.Write{{Resource: shops, Apply: true}}}, plain + ", create shops, patch shops"},
-		"deleting": {react.Program{Handlers: some, Resource: maps, Writes: []react.Write{{Resource: shops, Delete: true}}}, plain + ", get shops, list shops, delete shops"},
-		"evicting": {react.Program{Handlers: some, Resource: maps, Writes: []react.Write{{Resource: pods, Delete: true}}}, plain + ", get pods, list pods, delete pods, create pods/eviction"},
+		"plain":         {react.Program{Handlers: some, Resource: maps}, plain},
+		"status":        {react.Program{Handlers: some, Resource: shops}, "get shops, list shops, watch shops, patch shops, patch shops/status"},
+		"owning":        {react.Program{Handlers: some, Resource: nodes, Owns: []object.Resource{maps}}, plain + ", create configmaps, delete configmaps, get nodes, list nodes, watch nodes, patch nodes"},
+		"applying":      {react.Program{Handlers: some, Resource: maps, Writes: []react.Write{{Resource: shops, Apply: true}}}, plain + ", create shops, patch shops"},
+		"deleting":      {react.Program{Handlers: some, Resource: maps, Writes: []react.Write{{Resource: shops, Delete: true}}}, plain + ", get shops, list shops, delete shops"},
+		"deleting pods": {react.Program{Handlers: some, Resource: maps, Writes: []react.Write{{Resource: pods, Delete: true}}}, plain + ", get pods, list pods, delete pods"},
+		"evicting":      {react.Program{Handlers: some, Resource: maps, Writes: []react.Write{{Resource: pods, Evict: true}}}, plain + ", get pods, list pods, create pods/eviction"},
+		"either":        {react.Program{Handlers: some, Resource: maps, Writes: []react.Write{{Resource: pods, Delete: true, Evict: true}}}, plain + ", get pods, list pods, delete pods, create pods/eviction"},
 		"in a place": {react.Program{Handlers: some, Resource: maps, Writes: []react.Write{{Resource: shops, Apply: true, Namespace: "b"}, {Resource: nodes, Apply: true, Namespace: "b"}}},
 			plain + ", create shops in b, patch shops in b, create nodes, patch nodes"},
 		"limited": {react.Program{Handlers: some, Resource: maps, Namespaces: []string{"a", "b"}},

@@ -182,7 +182,7 @@ func TestEviction(t *testing.T) {
 		return 0
 	}
 	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
-	p.Writes = []Write{{Resource: pods, Delete: true, Labels: "tier=front"}}
+	p.Writes = []Write{{Resource: pods, Evict: true, Labels: "tier=front"}}
 	s.create(pods, "web-1", `{"metadata":{"labels":{"app":"web","tier":"front"}}}`)
 	s.create(pods, "web-2", `{"metadata":{"labels":{"app":"web","tier":"front"}}}`)
 	s.create(pods, "other", `{"metadata":{"labels":{"app":"web","tier":"back"}}}`)

@@ -80,7 +80,7 @@ func (h *hands) look(ctx context.Context, p permission, d hook.Deletion, namespa
 			return nil, nil
 		}
 	}
-	return nil, undeclared("delete", true, d.APIVersion, d.Kind)
+	return nil, undeclared(verbOf(d), true, d.APIVersion, d.Kind)
 }
 
 // matching reads the objects that a deletion selects.

@@ -111,10 +111,18 @@ func (p *Program) checkDeletion(n *hook.Notice, d hook.Deletion) error {
 			return placeable(w.Resource, n.Namespace, d.Namespace)
 		}
 	}
-	return undeclared("delete", known, d.APIVersion, d.Kind)
+	return undeclared(verbOf(d), known, d.APIVersion, d.Kind)
 }
 
-// permission is one to delete objects of a kind; with owned, only what the handled
+// verbOf is what a deletion does.
+func verbOf(d hook.Deletion) string {
+	if d.Evict {
+		return "evict"
+	}
+	return "delete"
+}
+
+// permission is one to delete or evict objects of a kind; with owned, only what the handled
 // object controls.
 type permission struct {
 	Write
@@ -126,11 +134,11 @@ func (p *Program) deletable(d hook.Deletion) []permission {
 	var all []permission
 	for _, resource := range p.Owns {
 		if names(resource, d.APIVersion, d.Kind) {
-			all = append(all, permission{Write{Resource: resource, Delete: true}, true})
+			all = append(all, permission{Write{Resource: resource}, true})
 		}
 	}
 	for _, w := range p.Writes {
-		if w.Delete && names(w.Resource, d.APIVersion, d.Kind) {
+		if permits := w.Delete && !d.Evict || w.Evict && d.Evict; permits && names(w.Resource, d.APIVersion, d.Kind) {
 			all = append(all, permission{Write: w})
 		}
 	}

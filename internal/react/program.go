@@ -67,8 +67,8 @@ type Program struct {
 // Write is what answers may do to objects of one kind.
 type Write struct {
 	Resource object.Resource
-	// Apply and Delete say what; to evict is to delete.
-	Apply, Delete bool
+	// Apply, Delete and Evict say what; pods alone are evicted.
+	Apply, Delete, Evict bool
 	// Namespace is where; everywhere if empty.
 	Namespace string
 	// Labels is a selector of those that may be written, as they are to be when
