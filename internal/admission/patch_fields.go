@@ -23,7 +23,7 @@ type fields struct {
 type field struct{ name, quoted, value []byte }
 
 func fieldsOf(data []byte) (fields, error) {
-	f := fields{list: make([]field, 0, few)}
+	f := fields{list: make([]field, 0, few/2)}
 	err := object.Members(data, func(quoted, value []byte) error {
 		f.add(field{object.Unquoted(quoted), quoted, value})
 		return nil

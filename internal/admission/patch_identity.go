@@ -1,10 +1,15 @@
 package admission
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
 
 // names lists the fields by which Kubernetes tells the elements of a list apart, the
 // most telling first.
-var names = [...]string{"name", "key", "uid", "type", "mountPath", "devicePath", "containerPort", "port", "ip", "topologyKey"}
+var names = []string{"name", "key", "uid", "type", "mountPath", "devicePath", "containerPort", "port", "ip", "topologyKey"}
 
 // identity is what an element of a list is known by, while it changes: the field and
 // its value. It is empty for what is no object and for what has no such field.
@@ -12,16 +17,18 @@ func identity(element []byte) string {
 	if kindOf(element) != '{' {
 		return ""
 	}
-	f, err := fieldsOf(element)
-	if err != nil {
+	rank, found := len(names), []byte(nil)
+	err := object.Members(element, func(quoted, value []byte) error {
+		at := slices.Index(names[:rank], string(object.Unquoted(quoted)))
+		if kind := kindOf(value); at >= 0 && kind != '{' && kind != '[' {
+			rank, found = at, value
+		}
+		return nil
+	})
+	if err != nil || found == nil {
 		return ""
 	}
-	for _, name := range names {
-		if value := f.value(name); value != nil && kindOf(value) != '{' && kindOf(value) != '[' {
-			return name + "=" + string(value)
-		}
-	}
-	return ""
+	return names[rank] + "=" + string(found)
 }
 
 // strangers says that two elements have different names of one sort.

@@ -133,6 +133,7 @@ func origins(before, after [][]byte) []int {
 		from[i] = -1
 	}
 	o := origin{before: before, after: after, from: from, taken: make([]bool, len(before))}
+	o.matchHead()
 	o.match(func(element []byte) string { return string(element) })
 	o.match(identity)
 	if len(before) == len(after) {
@@ -147,11 +148,24 @@ type origin struct {
 	taken         []bool
 }
 
+// matchHead pairs what both begin with, which is mostly all but what was appended.
+func (o *origin) matchHead() {
+	for i := range min(len(o.before), len(o.after)) {
+		if !bytes.Equal(o.before[i], o.after[i]) {
+			return
+		}
+		o.from[i], o.taken[i] = i, true
+	}
+}
+
 // match pairs elements of one name, in order. The empty name is none.
 func (o *origin) match(nameOf func([]byte) string) {
 	free := map[string][]int{}
 	for i, element := range o.before {
-		if name := nameOf(element); !o.taken[i] && name != "" {
+		if o.taken[i] {
+			continue
+		}
+		if name := nameOf(element); name != "" {
 			free[name] = append(free[name], i)
 		}
 	}
