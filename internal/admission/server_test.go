@@ -489,7 +489,7 @@ func TestServeEnds(t *testing.T) {
 		return &hook.Verdict{}, nil
 	})
 	quick := &Program{Name: "quick", Webhooks: []Webhook{{Name: "check", Do: hook.AdmitterFunc(allow)}}}
-	s := serve(t, ServerOptions{LameDuck: 300 * time.Millisecond}, slow, quick)
+	s := serve(t, ServerOptions{LameDuck: time.Second}, slow, quick)
 	underWay := make(chan error, 1)
 	go func() {
 		got, err := s.ask(s.client(t), "/admit/web/check", reviewOf(`"operation":"DELETE"`))
@@ -504,10 +504,12 @@ func TestServeEnds(t *testing.T) {
 		t.Errorf("the lame duck does not answer: %s, %v", got.body, err)
 	}
 	// Once nobody is let in any more, what was under way still is.
-	refused := false
+	refused, poll := false, time.NewTicker(20*time.Millisecond)
+	defer poll.Stop()
 	for deadline := time.Now().Add(20 * time.Second); !refused && time.Now().Before(deadline); {
 		_, err := s.ask(s.client(t), "/admit/quick/check", reviewOf(`"operation":"DELETE"`))
 		refused = err != nil
+		<-poll.C
 	}
 	close(release)
 	if err := <-underWay; err != nil || !refused {
