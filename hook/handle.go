@@ -74,6 +74,9 @@ type Notice struct {
 	Attempt int
 	// Gone says that the object of an event does not exist any more.
 	Gone bool
+	// DryRun says that the answer is looked at and not written: what the handler would
+	// do elsewhere, it should leave.
+	DryRun bool
 	// Since is since when what the handler watches is as it is now, as far as the
 	// asker has seen: no earlier than that was known. It outlives the asker for a
 	// handler that is at work on an update and has asked to be told again.

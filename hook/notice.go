@@ -28,6 +28,8 @@ func (n *Notice) AppendJSON(dst []byte) []byte {
 	dst = strconv.AppendInt(dst, int64(n.Attempt), 10)
 	dst = appendField(dst, "gone")
 	dst = strconv.AppendBool(dst, n.Gone)
+	dst = appendField(dst, "dryRun")
+	dst = strconv.AppendBool(dst, n.DryRun)
 	return append(dst, '}')
 }
 

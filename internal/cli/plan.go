@@ -24,6 +24,7 @@ type planFlags struct {
 	all        bool
 	everywhere bool
 	hooks      []string
+	callsOnly  bool
 	apply      *choice
 	manager    string
 	timeout    time.Duration
@@ -40,6 +41,10 @@ changed and deleted for them, and what their status would be. Nothing is
 written: the API server tries the writes (dry run), so that its defaults and
 admission are in what is shown. The hooks are asked for real.
 
+Of a HandlerController, it is shown which handlers would be told of what now, and
+what would be written of their answers. They are told with dryRun: true;
+--calls-only tells them nothing.
+
 CONTROLLER is one of the cluster, such as compositecontroller/NAME or
 decoratorcontroller.metacontroller.k8s.io/NAME, or is in a file. OBJECT is the
 name of an object the controller cares for, or KIND/NAME. What else is in the
@@ -55,6 +60,7 @@ Exit codes: 0 nothing to do, 2 there are changes, 1 something went wrong.`,
   setpoint plan -f controller.yaml --all -n shop    # with another controller
   setpoint plan -f controller.yaml -f example.yaml  # nothing of it applied yet
   setpoint plan cc/teams red --hook localhost:8080  # with another hook
+  setpoint plan handlercontroller/rates -A --calls-only
   setpoint plan cc/teams -A -o json | jq .summary`,
 		Annotations: map[string]string{usageCode: "1"},
 		RunE:        func(c *cobra.Command, args []string) error { return p.plan(c, f, args) },
@@ -72,6 +78,7 @@ func (f *planFlags) register(c *cobra.Command) {
 	set.BoolVar(&f.all, "all", false, "all objects of the controller in the namespace")
 	set.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "all objects of the controller")
 	set.StringArrayVar(&f.hooks, "hook", nil, "`[HOST=]ADDRESS` where to reach the hook of that host, or all hooks; may be repeated")
+	set.BoolVar(&f.callsOnly, "calls-only", false, "show which handlers would be called, and call none")
 	f.apply.flag(c, "apply-strategy", "", "the one 'setpoint run' has for controllers of metacontroller.k8s.io")
 	set.StringVar(&f.manager, "field-manager", "metacontroller", "the `name` it has for them")
 	set.DurationVar(&f.timeout, "timeout", time.Minute, "give up an object, or the listing before, after that time")
@@ -108,7 +115,7 @@ func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
 
 // options find out what is to be looked at.
 func (f *planFlags) options(ctx context.Context, h *host.Host, cluster host.Cluster, args []string) (preview.Options, error) {
-	o := preview.Options{Host: h, Timeout: f.timeout}
+	o := preview.Options{Host: h, Timeout: f.timeout, Unasked: f.callsOnly}
 	namespace := f.namespace
 	if namespace == "" {
 		namespace = cluster.Namespace

@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/react"
 )
 
 // Rehearsal is a controller that watches and is asked what it would do, and does
@@ -27,6 +28,7 @@ type Rehearsal struct {
 	*compile.Compiled
 	host        *Host
 	controllers []*engine.Controller
+	reactions   []*react.Controller
 	writer      *apply.Writer
 }
 
@@ -48,15 +50,15 @@ func (h *Host) Rehearse(ctx context.Context, declared *object.Object, namespace 
 	if err != nil {
 		return nil, err
 	}
-	if len(compiled.Programs) == 0 {
-		compiled.Release()
-		return nil, fmt.Errorf("a %s has no plan: its handlers are told what has happened, and nothing has", declared.Kind())
-	}
 	r := &Rehearsal{Compiled: compiled, host: h, writer: h.dryWriter()}
 	tools := engine.Tools{Store: h.store, Writer: r.writer, Observer: silent{}, Log: h.log, Resolve: h.resolve}
 	for _, program := range compiled.Programs {
 		program.Namespace = namespace
 		r.controllers = append(r.controllers, engine.New(program, tools))
+	}
+	if err := r.rehearseHandlers(namespace); err != nil {
+		r.Close()
+		return nil, err
 	}
 	return r, nil
 }
@@ -78,6 +80,9 @@ func KindOf(o *object.Object) (compile.Kind, bool) {
 // Close ends the rehearsal.
 func (r *Rehearsal) Close() {
 	for _, controller := range r.controllers {
+		controller.Close()
+	}
+	for _, controller := range r.reactions {
 		controller.Close()
 	}
 	r.Release()
@@ -108,7 +113,8 @@ func (r *Rehearsal) Await(ctx context.Context) error {
 }
 
 func (r *Rehearsal) synced() bool {
-	return !slices.ContainsFunc(r.controllers, func(c *engine.Controller) bool { return !c.Health().Synced })
+	return !slices.ContainsFunc(r.controllers, func(c *engine.Controller) bool { return !c.Health().Synced }) &&
+		!slices.ContainsFunc(r.reactions, func(c *react.Controller) bool { return !c.Health().Synced })
 }
 
 // watchTrouble is why a watch does not work, if one does not.
@@ -127,10 +133,25 @@ func (r *Rehearsal) Parents() []*object.Object {
 	for _, controller := range r.controllers {
 		all = append(all, controller.Parents()...)
 	}
+	for _, controller := range r.reactions {
+		all = append(all, controller.Objects()...)
+	}
 	return all
 }
 
-// Preview asks the hook about a parent of the i-th program. One that is given
+// Kinds are those of the objects in the care of the controller, one for each program.
+func (r *Rehearsal) Kinds() []object.Resource {
+	var all []object.Resource
+	for _, p := range r.Programs {
+		all = append(all, p.Parent)
+	}
+	for _, p := range r.Reactions {
+		all = append(all, p.Resource)
+	}
+	return all
+}
+
+// Preview asks the hook about a parent of the i-th kind. One that is given
 // need not be stored; without one, that of the key is looked up.
 func (r *Rehearsal) Preview(ctx context.Context, i int, key queue.Key, given *object.Object) (engine.Preview, error) {
 	preview, err := r.controllers[i].Preview(ctx, key, given)

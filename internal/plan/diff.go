@@ -103,6 +103,14 @@ func Compare(before, after *object.Object) ([]Change, error) {
 	return found, nil
 }
 
+// Masked hides, among changes of an object, what nobody should read.
+func Masked(o *object.Object, changes []Change) []Change {
+	if secret(o) {
+		mask(changes)
+	}
+	return changes
+}
+
 // Same says that two objects are the same, the order of lists included, but for
 // fields that are the system's and what Setpoint remembers in annotations.
 func Same(a, b *object.Object) (bool, error) {

@@ -63,7 +63,7 @@ func (o Options) subjects(ctx context.Context, r *host.Rehearsal) ([]subject, er
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		all = append(all, subject{program: i, key: keyIn(r.Programs[i].Parent, o.Choice.Home, name.Name)})
+		all = append(all, subject{program: i, key: keyIn(r.Kinds()[i], o.Choice.Home, name.Name)})
 	}
 	for _, given := range o.Choice.Given {
 		if s, ours := o.given(ctx, r, given); ours {
@@ -107,11 +107,10 @@ func once(all []subject) []subject {
 
 // given is an object of a file as it would be once stored.
 func (o Options) given(ctx context.Context, r *host.Rehearsal, one *object.Object) (subject, bool) {
-	for i, program := range r.Programs {
-		if program.Parent.GroupKind() != one.GroupKind() {
-			continue
+	for i, resource := range r.Kinds() {
+		if resource.GroupKind() == one.GroupKind() {
+			return o.complete(ctx, i, resource, one), true
 		}
-		return o.complete(ctx, i, program.Parent, one), true
 	}
 	return subject{}, false
 }
@@ -142,13 +141,13 @@ func keyIn(resource object.Resource, namespace, name string) queue.Key {
 // "deployments", "deployments.apps".
 func programOf(r *host.Rehearsal, kind string) (int, error) {
 	var kinds []string
-	for i, program := range r.Programs {
-		if Names(program.Parent, kind) {
+	for i, resource := range r.Kinds() {
+		if Names(resource, kind) {
 			return i, nil
 		}
-		kinds = append(kinds, program.Parent.Plural)
+		kinds = append(kinds, resource.Plural)
 	}
-	if kind == "" && len(r.Programs) == 1 {
+	if kind == "" && len(kinds) == 1 {
 		return 0, nil
 	}
 	if kind == "" {

@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/host"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -32,6 +31,8 @@ type Options struct {
 	// which are looked at as if they were.
 	Controllers, Declared []*object.Object
 	Choice                Choice
+	// Unasked leaves handlers alone: who would be told is all there is to say.
+	Unasked bool
 	// Timeout bounds the work on one object, and the listing before it; a minute
 	// if zero.
 	Timeout time.Duration
@@ -91,6 +92,9 @@ func (o Options) rehearse(ctx context.Context, declared *object.Object, into *Co
 	}
 	defer r.Close()
 	into.Notes = append(into.Notes, r.Notes...)
+	if o.Unasked && len(r.Programs) > 0 {
+		return fmt.Errorf("--calls-only is for handlers: a %s has a hook that is asked what should be, and nothing else is known of it", declared.Kind())
+	}
 	if r.Suspended {
 		into.Notes = append(into.Notes, "suspended: nothing of this is done before it is no longer")
 	}
@@ -108,6 +112,7 @@ func (o Options) rehearse(ctx context.Context, declared *object.Object, into *Co
 		group.Go(func() error {
 			ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 			defer cancel()
+			s.unasked = o.Unasked
 			into.Objects[i] = s.look(ctx, r)
 			return nil
 		})
@@ -128,45 +133,56 @@ type subject struct {
 	key     queue.Key
 	// given is an object that is not, or not so, stored.
 	given *object.Object
-	notes []string
+	// unasked leaves handlers alone.
+	unasked bool
+	notes   []string
 	// wrong is why it cannot be looked at.
 	wrong error
 }
 
 // look asks what would be done about the object, and has that tried.
 func (s subject) look(ctx context.Context, r *host.Rehearsal) Object {
-	resource := r.Programs[s.program].Parent
+	resource := r.Kinds()[s.program]
 	seen := Object{Ref: Ref{APIVersion: resource.APIVersion(), Kind: resource.Kind, Namespace: s.key.Namespace, Name: s.key.Name}, Notes: s.notes}
 	if s.wrong != nil {
 		seen.Error = problem(s.wrong)
 		return seen
 	}
-	preview, err := r.Preview(ctx, s.program, s.key, s.given)
-	if err != nil {
-		seen.Error = problem(err)
+	if r.Handles(s.program) {
+		s.lookHandlers(ctx, r, &seen)
 		return seen
 	}
-	seen.Asked, seen.Untouched = preview.Asked, preview.Untouched
-	desired := seen.tell(preview.Reply)
-	for _, p := range []plan.Plan{preview.Claims, preview.Revisions, preview.Plan} {
-		seen.Changes = append(seen.Changes, try(ctx, r, p, desired)...)
-	}
-	if err := seen.compareSelf(ctx, r, resource, preview); err != nil {
-		seen.Error = problem(err)
-	}
+	s.lookHook(ctx, r, &seen)
 	return seen
 }
 
+// lookHook asks the hook what should be, and has that tried.
+func (s subject) lookHook(ctx context.Context, r *host.Rehearsal, into *Object) {
+	preview, err := r.Preview(ctx, s.program, s.key, s.given)
+	if err != nil {
+		into.Error = problem(err)
+		return
+	}
+	into.Asked, into.Untouched = preview.Asked, preview.Untouched
+	desired := into.tell(preview.Reply)
+	for _, p := range []plan.Plan{preview.Claims, preview.Revisions, preview.Plan} {
+		into.Changes = append(into.Changes, try(ctx, r, p, desired)...)
+	}
+	if err := into.compareSelf(ctx, r, r.Kinds()[s.program], preview.Stored, preview.Parent); err != nil {
+		into.Error = problem(err)
+	}
+}
+
 // compareSelf finds what would change in the object itself.
-func (o *Object) compareSelf(ctx context.Context, r *host.Rehearsal, resource object.Resource, preview engine.Preview) error {
-	if preview.Parent == preview.Stored {
+func (o *Object) compareSelf(ctx context.Context, r *host.Rehearsal, resource object.Resource, stored, wanted *object.Object) error {
+	if wanted.Digest() == stored.Digest() {
 		return nil
 	}
-	tried, err := r.TryParent(ctx, resource, preview.Stored, preview.Parent)
+	tried, err := r.TryParent(ctx, resource, stored, wanted)
 	if err != nil {
-		return fmt.Errorf("the API server refuses what would be stored of %s: %w", preview.Stored.Ref(), err)
+		return fmt.Errorf("the API server refuses what would be stored of %s: %w", stored.Ref(), err)
 	}
-	changes, err := plan.Compare(preview.Stored, tried)
+	changes, err := plan.Compare(stored, tried)
 	o.Fields = fields(changes)
 	return err
 }

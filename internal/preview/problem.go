@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"syscall"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -20,6 +21,15 @@ func problem(err error) *Problem {
 		p.Path = reply.Path
 	}
 	return p
+}
+
+// delayOf is after which time a handler that failed wants to be told again; 0 where
+// it does not say.
+func delayOf(err error) time.Duration {
+	if later, ok := errors.AsType[*hook.RetryAfterError](err); ok {
+		return later.After
+	}
+	return 0
 }
 
 // hint is what to do about an error; empty where it says so itself.

@@ -41,6 +41,15 @@ type Object struct {
 	// Untouched says why the object would be left alone.
 	Untouched string   `json:"untouched,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
+	// Calls are those of handlers that would be made now, in their order; Timers are
+	// when the clock has others called, GivenUp those that failed for good with the
+	// object as it is.
+	Calls   []Call   `json:"calls,omitempty"`
+	Timers  []Timer  `json:"timers,omitempty"`
+	GivenUp []string `json:"givenUp,omitempty"`
+	// Recorded says that the record of what its handlers have dealt with would be
+	// written. It is not among the Fields.
+	Recorded bool `json:"recorded,omitempty"`
 	// Changes are those of other objects, in the order in which they would be
 	// made.
 	Changes []Change `json:"changes,omitempty"`
@@ -71,7 +80,7 @@ func (r Ref) String() string {
 
 // Change is one write.
 type Change struct {
-	// Action is create, update, recreate, delete, adopt or release. What is
+	// Action is create, update, recreate, delete, evict, adopt or release. What is
 	// recreated is deleted first, and created when it is gone.
 	Action string `json:"action"`
 	Ref
@@ -117,8 +126,10 @@ type Summary struct {
 	// do.
 	Objects   int `json:"objects"`
 	Unchanged int `json:"unchanged"`
+	// Calls are those of handlers.
+	Calls int `json:"calls"`
 	// Create, Update, Recreate and Delete count other objects: adopting and
-	// releasing is updating. Own counts those looked at that would be written
+	// releasing is updating, evicting is deleting. Own counts those looked at that would be written
 	// themselves: their status, labels, annotations, finalizers.
 	Create   int `json:"create"`
 	Update   int `json:"update"`
@@ -129,7 +140,7 @@ type Summary struct {
 }
 
 // Changes says whether there is anything to do.
-func (s Summary) Changes() bool { return s.Create+s.Update+s.Recreate+s.Delete+s.Own > 0 }
+func (s Summary) Changes() bool { return s.Calls+s.Create+s.Update+s.Recreate+s.Delete+s.Own > 0 }
 
 // sum counts.
 func (r *Report) sum() {
@@ -144,16 +155,25 @@ func (r *Report) sum() {
 func (s *Summary) add(o Object) {
 	s.Objects++
 	s.Errors += count(o.Error != nil)
-	s.Own += count(len(o.Fields) > 0)
+	s.Own += count(len(o.Fields) > 0 || o.Recorded)
 	s.Unchanged += count(o.idle())
-	for _, change := range o.Changes {
+	s.addChanges(o.Changes)
+	s.Calls += len(o.Calls)
+	for _, c := range o.Calls {
+		s.Errors += count(c.Error != nil)
+		s.addChanges(c.Changes)
+	}
+}
+
+func (s *Summary) addChanges(changes []Change) {
+	for _, change := range changes {
 		s.Errors += count(change.Error != nil)
 		switch change.Action {
 		case "create":
 			s.Create++
 		case "recreate":
 			s.Recreate++
-		case "delete":
+		case "delete", "evict":
 			s.Delete++
 		default:
 			s.Update++
@@ -162,7 +182,9 @@ func (s *Summary) add(o Object) {
 }
 
 // idle says that there is nothing to do.
-func (o Object) idle() bool { return o.Error == nil && len(o.Changes) == 0 && len(o.Fields) == 0 }
+func (o Object) idle() bool {
+	return o.Error == nil && len(o.Calls)+len(o.Changes)+len(o.Fields) == 0 && !o.Recorded
+}
 
 func count(b bool) int {
 	if b {
@@ -177,9 +199,7 @@ func (o *Object) tell(reply *hook.Response) []*object.Object {
 		return nil
 	}
 	o.ResyncAfterSeconds = reply.ResyncAfter.Seconds()
-	for _, e := range reply.Events {
-		o.Events = append(o.Events, Event{e.Type, e.Reason, e.Message})
-	}
+	o.Events = eventsOf(reply.Events)
 	var desired []*object.Object
 	for _, child := range reply.Children {
 		if parsed, err := object.Parse(child); err == nil { // The plan would have failed, too.
@@ -187,6 +207,14 @@ func (o *Object) tell(reply *hook.Response) []*object.Object {
 		}
 	}
 	return desired
+}
+
+func eventsOf(events []hook.Event) []Event {
+	var all []Event
+	for _, e := range events {
+		all = append(all, Event{e.Type, e.Reason, e.Message})
+	}
+	return all
 }
 
 func fields(changes []plan.Change) []Field {

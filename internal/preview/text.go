@@ -40,6 +40,9 @@ func (r Report) WriteText(w io.Writer, style Style) error {
 // String is such as "2 objects: 1 to create, 1 to change. Nothing was written."
 func (s Summary) String() string {
 	var parts []string
+	if s.Calls > 0 {
+		parts = append(parts, numbered(s.Calls, "handler")+" to tell")
+	}
 	for _, part := range []struct {
 		n    int
 		what string
@@ -51,27 +54,34 @@ func (s Summary) String() string {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
 		}
 	}
-	objects := "1 object"
-	if s.Objects != 1 {
-		objects = fmt.Sprintf("%d objects", s.Objects)
-	}
+	objects := numbered(s.Objects, "object")
 	if len(parts) > 0 {
 		objects += ": " + strings.Join(parts, ", ")
 	}
 	return objects + ". Nothing was written."
 }
 
+// numbered is such as "1 object" or "2 objects".
+func numbered(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 // printer collects lines.
 type printer struct {
 	style Style
 	text  strings.Builder
+	// level is how deep the lines are that stand below others.
+	level int
 	// packed says that the last object took one line.
 	packed bool
 }
 
 // line writes one line, indented by two spaces a level.
 func (p *printer) line(level int, color, format string, args ...any) {
-	text := strings.TrimRight(strings.Repeat("  ", level)+fmt.Sprintf(format, args...), " ")
+	text := strings.TrimRight(strings.Repeat("  ", p.level+level)+fmt.Sprintf(format, args...), " ")
 	if color != "" && p.style.Color {
 		text = color + text + reset
 	}
@@ -94,7 +104,7 @@ func (p *printer) problem(level int, problem *Problem) {
 	if problem == nil {
 		return
 	}
-	p.line(level, red, "error: %s", indented(problem.Message, level))
+	p.line(level, red, "error: %s", indented(problem.Message, p.level+level))
 	if problem.Hint != "" {
 		p.line(level, red, "hint: %s", problem.Hint)
 	}
@@ -126,10 +136,14 @@ func (p *printer) object(o Object) {
 	for _, note := range o.Notes {
 		p.line(1, yellow, "note: %s", note)
 	}
+	for _, c := range o.Calls {
+		p.call(c)
+	}
 	for _, change := range o.Changes {
 		p.change(change)
 	}
 	p.self(o)
+	p.clock(o)
 	p.problem(1, o.Error)
 }
 
@@ -138,7 +152,11 @@ func (p *printer) self(o Object) {
 	if len(o.Fields) > 0 {
 		p.header("~", yellow, "itself", o.Fields)
 	}
-	for _, e := range o.Events {
+	p.events(o.Events)
+}
+
+func (p *printer) events(events []Event) {
+	for _, e := range events {
 		p.line(1, "", "! %s %s: %s", e.Type, e.Reason, e.Message)
 	}
 }
@@ -159,17 +177,25 @@ func (p *printer) headed(c Change) {
 		if defaults > 0 {
 			p.line(3, "", "  and %d more set by the API server", defaults)
 		}
-	case "delete":
-		p.line(1, red, "- %s  delete (%s)", c.Ref, c.Reason)
+	case "delete", "evict":
+		p.line(1, red, "- %s  %s%s", c.Ref, c.Action, inBrackets(c.Reason))
 	case "recreate":
 		p.header("-/+", red, fmt.Sprintf("%s  recreate", c.Ref), c.Fields)
 	default:
 		title := fmt.Sprintf("%s  %s", c.Ref, c.Action)
 		if len(c.Fields) == 0 {
-			title += " (" + c.Reason + ")"
+			title += inBrackets(c.Reason)
 		}
 		p.header("~", yellow, title, c.Fields)
 	}
+}
+
+// inBrackets is why something is done, if that is known.
+func inBrackets(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
 }
 
 // inline is how long a line may get by the field of a change with one alone.

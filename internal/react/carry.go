@@ -38,13 +38,18 @@ func (r *run) carry(ctx context.Context, o *owed) bool {
 	case errors.Is(err, errBudget):
 		o.attempt.next = now.Add(budgetDelay)
 	case terminal(err):
-		r.memory.owed = slices.DeleteFunc(r.memory.owed, func(other *owed) bool { return other == o })
-		r.giveUp(o.call, fmt.Errorf("handler %s: %w", r.program.Handlers[o.call.handler].Name, err))
+		r.dismiss(o, err)
 	default:
 		o.attempt.failed(now)
 		r.complain(o.call.handler, failed(ReasonWriteFailed, fmt.Errorf("handler %s: %w", r.program.Handlers[o.call.handler].Name, err)))
 	}
 	return false
+}
+
+// dismiss drops an answer that cannot be carried out, whoever tries.
+func (r *run) dismiss(o *owed, err error) {
+	r.memory.owed = slices.DeleteFunc(r.memory.owed, func(other *owed) bool { return other == o })
+	r.giveUp(o.call, fmt.Errorf("handler %s: %w", r.program.Handlers[o.call.handler].Name, err))
 }
 
 // landed takes note of a write to an owned object; stored is nil if it is gone.

@@ -16,15 +16,7 @@ var foreign = []string{"selfLink", "uid", "resourceVersion", "generation", "crea
 
 // apply applies one object, whoever made it.
 func (h *hands) apply(ctx context.Context, a hook.Applied) error {
-	given, err := object.Parse(a.Object)
-	if err != nil {
-		return err
-	}
-	resource, err := h.program.mayApply(h.object.Namespace(), given)
-	if err != nil {
-		return err
-	}
-	wanted, err := h.dressed(resource, given, a.Unowned)
+	resource, wanted, err := h.wanted(a)
 	if err != nil {
 		return err
 	}
@@ -61,6 +53,20 @@ func (c *Controller) absent(resource object.Resource, o *object.Object) bool {
 		}
 	}
 	return false
+}
+
+// wanted is an object as it is to be applied, and its kind.
+func (h *hands) wanted(a hook.Applied) (object.Resource, *object.Object, error) {
+	given, err := object.Parse(a.Object)
+	if err != nil {
+		return object.Resource{}, nil, err
+	}
+	resource, err := h.program.mayApply(h.object.Namespace(), given)
+	if err != nil {
+		return object.Resource{}, nil, err
+	}
+	wanted, err := h.dressed(resource, given, a.Unowned)
+	return resource, wanted, err
 }
 
 // dressed is an object to apply with all that it does not say itself: where it

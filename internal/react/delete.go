@@ -17,6 +17,8 @@ type target struct {
 	resource object.Resource
 	object   *object.Object
 	evict    bool
+	// selector is the one of the answer that matches it; empty for one that is named.
+	selector string
 }
 
 // resolve finds out, once, which objects an answer deletes.
@@ -53,7 +55,7 @@ func (h *hands) find(ctx context.Context, d hook.Deletion) ([]target, error) {
 		for _, o := range objects {
 			if !seen[o.UID()] && !o.Deleting() {
 				seen[o.UID()] = true
-				targets = append(targets, target{p.Resource, o, d.Evict})
+				targets = append(targets, target{p.Resource, o, d.Evict, d.Selector})
 			}
 		}
 	}

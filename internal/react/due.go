@@ -222,16 +222,24 @@ func (s *situation) clock(a *agenda, i int) {
 		s.schedule(a, c)
 		return
 	}
-	at := h.moment(s.object, latest(m.ticked, s.memory.since))
+	at := s.nextTick(i)
 	if at.IsZero() {
 		return
-	}
-	if h.Idle > 0 {
-		at = latest(at, m.idle.since.Add(h.Idle))
 	}
 	if at.After(s.now) && !s.asked {
 		a.next = earliest(a.next, at)
 		return
 	}
 	a.calls = append(a.calls, c)
+}
+
+// nextTick is the next moment of a timer that nothing is known to be in the way of;
+// zero if there is none.
+func (s *situation) nextTick(i int) time.Time {
+	h, m := &s.program.Handlers[i], &s.memory.handlers[i]
+	at := h.moment(s.object, latest(m.ticked, s.memory.since))
+	if at.IsZero() || h.Idle == 0 {
+		return at
+	}
+	return latest(at, m.idle.since.Add(h.Idle))
 }

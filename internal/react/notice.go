@@ -14,7 +14,7 @@ func (r *run) notice(c call) *hook.Notice {
 	}
 	n := r.noticeOf(h, o)
 	n.Since = r.memory.handlers[c.handler].idle.since
-	n.Reason, n.Attempt, n.Gone = c.reason, c.attempt, c.gone
+	n.Reason, n.Attempt, n.Gone, n.DryRun = c.reason, c.attempt, c.gone, r.rehearsed
 	n.Owned = r.program.shown(r.owned)
 	if c.old != nil {
 		n.Old = c.old.JSON()

@@ -24,14 +24,8 @@ type draft struct {
 // status, the record, and whether the object is kept.
 func (r *run) storeObject(ctx context.Context, carried []*owed, d draft) error {
 	patch := r.contentPatch(carried)
-	metadata := map[string]any{}
-	if text, differs := r.recordText(carried); differs {
-		metadata["annotations"] = map[string]any{r.program.Record: text}
-	}
-	if r.releases(carried) {
-		metadata["finalizers"] = without(r.stored.Finalizers(), r.program.Finalizer)
-		d.exact = true
-	}
+	metadata := r.accounts(carried)
+	d.exact = d.exact || metadata["finalizers"] != nil
 	if len(patch)+len(metadata) > 0 {
 		metadata = combined(metadata, precondition(r.stored, d.exact))
 		if err := r.send(ctx, combined(patch, map[string]any{"metadata": metadata})); err != nil {
@@ -39,6 +33,19 @@ func (r *run) storeObject(ctx context.Context, carried []*owed, d draft) error {
 		}
 	}
 	return r.recogniseStored(carried, d, patch)
+}
+
+// accounts are what is to be changed in the metadata beside what answers say: the
+// record, and whether the object is kept.
+func (r *run) accounts(carried []*owed) map[string]any {
+	metadata := map[string]any{}
+	if text, differs := r.recordText(carried); differs {
+		metadata["annotations"] = map[string]any{r.program.Record: text}
+	}
+	if r.releases(carried) {
+		metadata["finalizers"] = without(r.stored.Finalizers(), r.program.Finalizer)
+	}
+	return metadata
 }
 
 // storeAside writes what an answer says of the object, and nothing else.

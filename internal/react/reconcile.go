@@ -45,6 +45,8 @@ type run struct {
 	// aside says that the run is a write beside those of the object's worker: it
 	// has no memory.
 	aside bool
+	// rehearsed says that nothing is written: see Preview.
+	rehearsed bool
 	// moved says that an object had changed under the hands of the run.
 	moved bool
 }

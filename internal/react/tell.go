@@ -10,19 +10,25 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// tell is the step that calls the handlers, in the order of the program: each of
-// what happened, then of what the object is due for.
+// tell is the step that calls the handlers.
 func (r *run) tell(ctx context.Context) {
+	for _, c := range r.ahead() {
+		_, _ = r.tellOne(ctx, c) // What came of it is in the memory.
+	}
+}
+
+// ahead are the calls to make, in the order of the program: each handler is told of
+// what happened, then of what the object is due for.
+func (r *run) ahead() []call {
+	var calls []call
 	due := r.agenda.calls
 	for i := range r.program.Handlers {
-		for _, c := range r.happened(i) {
-			r.tellOne(ctx, c)
-		}
+		calls = append(calls, r.happened(i)...)
 		if len(due) > 0 && due[0].handler == i {
-			r.tellOne(ctx, due[0])
-			due = due[1:]
+			calls, due = append(calls, due[0]), due[1:]
 		}
 	}
+	return calls
 }
 
 // happened are the calls for the changes that a handler is told of one by one.
@@ -48,9 +54,9 @@ func (r *run) isNews(state *object.Object) bool {
 
 // tellOne makes a call and notes what came of it. Once the context has ended
 // nobody is called: a failure would not be the handler's.
-func (r *run) tellOne(ctx context.Context, c call) {
+func (r *run) tellOne(ctx context.Context, c call) (*hook.Answer, error) {
 	if ctx.Err() != nil {
-		return
+		return nil, ctx.Err()
 	}
 	r.told++
 	r.supersede(c)
@@ -62,6 +68,7 @@ func (r *run) tellOne(ctx context.Context, c call) {
 	default:
 		r.handled(c, answer)
 	}
+	return answer, err
 }
 
 // call calls a handler, for no longer than it may take.

@@ -44,8 +44,16 @@ func (h *Handler) shift(uid string) time.Duration {
 
 // createdAt is when an object was created; long ago if it does not say.
 func createdAt(o *object.Object) time.Time {
-	at := time.Unix(0, 0)
-	if field := o.Field("metadata", "creationTimestamp"); field != nil {
+	if at := timeIn(o, "creationTimestamp"); !at.IsZero() {
+		return at
+	}
+	return time.Unix(0, 0)
+}
+
+// timeIn is a time in the metadata of an object; zero if there is none.
+func timeIn(o *object.Object, name string) time.Time {
+	var at time.Time
+	if field := o.Field("metadata", name); field != nil {
 		// The API server writes nothing but times there.
 		_ = json.Unmarshal(field, &at)
 	}
