@@ -154,6 +154,9 @@ func (r *run) foresee(ctx context.Context, into *Preview, ask bool) error {
 	if err := r.holdInThought(); err != nil {
 		return err
 	}
+	if err := r.remind(ctx); err != nil {
+		return err
+	}
 	r.settleInThought()
 	r.decide()
 	into.Timers, into.GivenUp = r.timers(), r.givenUp()
@@ -200,12 +203,9 @@ func (r *run) settleInThought() {
 // foreseen is a call before anybody was asked.
 func (r *run) foreseen(c call) Foreseen {
 	h := &r.program.Handlers[c.handler]
-	f := Foreseen{Handler: h.Name, Reason: c.reason, Since: r.dueSince(c), Attempt: c.attempt}
+	f := Foreseen{Handler: h.Name, Reason: c.reason, Since: r.dueSince(c), Attempt: c.attempt, Changes: r.notice(c).Changes}
 	if c.reason == hook.ReasonUpdate {
 		f.Settle = h.Settle
-	}
-	if c.old != nil {
-		f.Changes = h.changes(c.old, c.object)
 	}
 	return f
 }
