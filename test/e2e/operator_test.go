@@ -52,6 +52,7 @@ type handlerSpec struct {
 	Backoff  string // between all attempts
 	Retries  int
 	Optional bool
+	KeepOld  bool
 }
 
 // operate is the program `operator REPLICA FILE [flags]`: an app made with the
@@ -166,6 +167,9 @@ func (h *handlerSpec) options() ([]setpoint.HandlerOption, error) {
 	}
 	if h.Optional {
 		options = append(options, setpoint.Optional())
+	}
+	if h.KeepOld {
+		options = append(options, setpoint.KeepOld())
 	}
 	return options, nil
 }
