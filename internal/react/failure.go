@@ -15,6 +15,7 @@ const (
 	ReasonGaveUp        = "HandlerGaveUp"
 	ReasonInvalidAnswer = "InvalidAnswer"
 	ReasonWriteFailed   = "WriteFailed"
+	ReasonReadFailed    = "ReadFailed"
 	ReasonPanicked      = "InternalError"
 	ReasonPaused        = "Paused"
 	ReasonResumed       = "Resumed"

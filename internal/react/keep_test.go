@@ -326,6 +326,40 @@ func TestOldIsNotTaken(t *testing.T) {
 	}
 }
 
+// Who cannot ask for the moment waits with telling; who may not ask goes on without.
+func TestOldIsAskedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		code       int
+		line, told string
+	}{
+		"unreachable": {http.StatusInternalServerError, "h update eur spec.n:1->2", "eur ReadFailed list the revisions of Rate town/eur"},
+		"forbidden":   {http.StatusForbidden, "h update eur", "eur OldLost what handlers have dealt with is not known: list the revisions"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, e := newServer(t), newEar()
+			p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, KeepOld: true, Do: e})
+			p.StatusRecord = "test"
+			s.create(rates, "eur", `{"spec":{"n":1}}`)
+			st := e.play(t, s, p)
+			expectKept(t, s, `{"spec":{"n":1}}`)
+			st.quiet(t)
+			st.stop()
+			s.edit(rates, "eur", `{"spec":{"n":2}}`)
+			s.set(func() { s.blind = c.code })
+			st = e.play(t, s, p)
+			eventually(t, "told", func() bool { return len(st.told()) > 0 })
+			s.set(func() { s.blind = 0 })
+			st.expect(t, c.line)
+			if told := st.told(); len(told) != 1 || !strings.HasPrefix(told[0], c.told) {
+				t.Errorf("told %q", told)
+			}
+			if c.code != http.StatusForbidden {
+				expectKept(t, s, `{"spec":{"n":2}}`)
+			}
+		})
+	}
+}
+
 // In a namespace that is going away nothing can be kept, and need not be.
 func TestNothingIsKeptAtTheEnd(t *testing.T) {
 	s, e := newServer(t), newEar()

@@ -29,8 +29,11 @@ func (r *run) remind(ctx context.Context) error {
 // reminded is what becomes of a look that failed: one that the server refuses is not
 // worth waiting for.
 func (r *run) reminded(err error) error {
-	if err == nil || apply.Unreachable(err) {
-		return err
+	if err == nil {
+		return nil
+	}
+	if apply.Unreachable(err) {
+		return failed(ReasonReadFailed, err)
 	}
 	r.memory.kept.looked = true
 	r.tellOld(ReasonOldLost, fmt.Errorf("what handlers have dealt with is not known: %w", err))

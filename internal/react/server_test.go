@@ -48,6 +48,8 @@ type server struct {
 	writes []string
 	// looks are the lists that were asked for by labels, as "rates?app=web".
 	looks []string
+	// blind, if not 0, is the code by which such lists are refused.
+	blind int
 	// refuse may answer a write instead of the server.
 	refuse func(method, path string, body map[string]any) int
 	// terminating says that the namespace is going away: nothing can be made in it.
@@ -176,7 +178,7 @@ func (s *server) answer(r *http.Request, sent map[string]any) (int, any) {
 
 var reasons = map[int]metav1.StatusReason{
 	http.StatusUnprocessableEntity: metav1.StatusReasonInvalid, http.StatusInternalServerError: metav1.StatusReasonInternalError,
-	http.StatusTooManyRequests: metav1.StatusReasonTooManyRequests, http.StatusConflict: metav1.StatusReasonConflict,
+	http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusTooManyRequests: metav1.StatusReasonTooManyRequests, http.StatusConflict: metav1.StatusReasonConflict,
 }
 
 func short(path string) string {
@@ -283,6 +285,13 @@ func (s *server) list(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	if selector := r.URL.Query().Get("labelSelector"); selector != "" {
 		s.looks = append(s.looks, r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]+"?"+selector)
+		if s.blind != 0 {
+			code, status := refusal(s.blind, reasons[s.blind], "no list for you")
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(code)
+			_ = json.NewEncoder(w).Encode(status)
+			return
+		}
 	}
 	var items []any
 	for _, path := range slices.Sorted(maps.Keys(s.objects)) {
