@@ -2,6 +2,7 @@ package setpoint
 
 import (
 	"cmp"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -14,6 +15,7 @@ import (
 // change, and is complete before any handler of the app is called. It is safe for
 // concurrent use.
 type Index[T any, K comparable] struct {
+	app  *App
 	keys func(o *T) []K
 
 	mu sync.RWMutex
@@ -24,9 +26,9 @@ type Index[T any, K comparable] struct {
 
 // NewIndex begins an index over the objects of a kind, those that its options
 // select. Keys must depend on nothing but the object and be quick; an object may
-// have none. A kind may have an index and no handlers.
+// have none, and has none if the function panics, which is logged. A kind may have an index and no handlers.
 func NewIndex[T any, K comparable](of *Handlers[T], keys func(o *T) []K) *Index[T, K] {
-	i := &Index[T, K]{keys: keys}
+	i := &Index[T, K]{app: of.c.app, keys: keys}
 	if keys == nil {
 		of.c.app.problem("NewIndex: the function is nil")
 	}
@@ -86,11 +88,23 @@ func (i *Index[T, K]) open() (changed func(store.Event), closed func()) {
 	}
 }
 
-func (i *Index[T, K]) change(s *shelf[K], e store.Event) {
-	var keys []K
-	if o, err := decodeObject[T](e.New); o != nil && err == nil {
-		keys = i.keys(o)
+// keysOf are the keys of an object.
+func (i *Index[T, K]) keysOf(o *object.Object) (keys []K) {
+	typed, err := decodeObject[T](o)
+	if typed == nil || err != nil {
+		return nil
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			i.app.logger().Error("the keys of an index panicked", "object", o.Ref().String(), "panic", p, "stack", string(debug.Stack()))
+			keys = nil
+		}
+	}()
+	return i.keys(typed)
+}
+
+func (i *Index[T, K]) change(s *shelf[K], e store.Event) {
+	keys := i.keysOf(e.New)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if e.Old != nil {

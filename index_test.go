@@ -3,6 +3,7 @@ package setpoint
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 
@@ -70,6 +71,22 @@ func TestIndexFollows(t *testing.T) {
 	closed()
 	has("a", "three")
 	has("c")
+}
+
+// An object whose keys cannot be made has none, and takes nobody down.
+func TestKeysMayPanic(t *testing.T) {
+	app := New("app")
+	app.log = slog.New(slog.DiscardHandler)
+	index := NewIndex(For[corev1.Pod](app), func(p *corev1.Pod) []string {
+		return []string{p.Spec.Volumes[0].Secret.SecretName}
+	})
+	changed, _ := index.open()
+	changed(store.Event{New: pod(t, "one", "a")})
+	changed(store.Event{New: pod(t, "two")})
+	changed(store.Event{Old: pod(t, "one", "a"), New: pod(t, "one")})
+	if found := index.Get("a"); found != nil {
+		t.Errorf("got %v", found)
+	}
 }
 
 func TestMemoriesForget(t *testing.T) {

@@ -432,6 +432,22 @@ func TestConditionsMayPanic(t *testing.T) {
 	st.expect(t, "good create eur")
 }
 
+// Nor does an object of which it cannot be said whether it is handled: it is not.
+func TestSelectingMayPanic(t *testing.T) {
+	s, e := newServer(t), newEar()
+	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
+	p.Matches = func(o *object.Object) bool {
+		if o.Name() == "bad" {
+			panic("no such field")
+		}
+		return true
+	}
+	s.create(rates, "bad", `{}`)
+	st := e.play(t, s, p)
+	s.create(rates, "eur", `{}`)
+	st.expect(t, "h create eur")
+}
+
 // In another term, nothing is trusted that was known in the former one.
 func TestTerms(t *testing.T) {
 	s, e := newServer(t), newEar()

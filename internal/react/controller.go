@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,7 +45,6 @@ type kind struct {
 // New makes a controller and starts its watches. Close stops them.
 func New(program Program, tools Tools) *Controller {
 	program.Workers = cmp.Or(program.Workers, 32)
-	program.Matches = program.matching()
 	if tools.Now == nil {
 		tools.Now = time.Now
 	}
@@ -60,34 +57,10 @@ func New(program Program, tools Tools) *Controller {
 		news:     newNews(),
 		opened:   make(chan struct{}),
 	}
-	c.program.Handlers = c.guarded()
+	c.guard()
 	c.watch()
 	close(c.opened)
 	return c
-}
-
-// guarded are the handlers with conditions that do not panic: one that does is not
-// met, which is logged.
-func (c *Controller) guarded() []Handler {
-	handlers := slices.Clone(c.program.Handlers)
-	for i := range handlers {
-		h := &handlers[i]
-		when := h.When
-		if when == nil {
-			continue
-		}
-		log := c.log.With("handler", h.Name)
-		h.When = func(old, now *object.Object) (met bool) {
-			defer func() {
-				if p := recover(); p != nil {
-					log.Error("the condition of a handler panicked", "object", now.Ref().String(), "panic", p, "stack", string(debug.Stack()))
-					met = false
-				}
-			}()
-			return when(old, now)
-		}
-	}
-	return handlers
 }
 
 // Run works until the context ends. It returns when the last run, and the last
