@@ -30,8 +30,9 @@ type App struct {
 	kinds       func() (*kinds, error)
 	log         *slog.Logger
 	// flags are the program's own, and command what its arguments ask for.
-	flags   *flag.FlagSet
-	command command
+	flags    *flag.FlagSet
+	command  command
+	underway underway
 	// running says that there is a cluster.
 	running bool
 	// filling is held while the indexes hold what a test has thought of.

@@ -76,11 +76,21 @@ func (c *Composer[T]) hook(do FamilyFunc[T]) hook.Hook {
 		if err != nil {
 			return nil, err
 		}
+		w := c.c.app.underway.begin("function", asked(req), &f.statement)
+		defer c.c.app.underway.end(w)
 		if err := do(ctx, f); err != nil {
 			return nil, err
 		}
 		return f.response()
 	})
+}
+
+// asked is the name of the function that a request is for.
+func asked(req *hook.Request) string {
+	if req.Finalizing {
+		return nameFinalize
+	}
+	return nameSync
 }
 
 func newFamily[T any](c *controller, req *hook.Request) (*Family[T], error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/host"
 )
@@ -59,6 +60,7 @@ func (f *runFlags) register(a *App, set *flag.FlagSet) {
 	set.BoolVar(&o.BreakingDefinitions, "allow-breaking-crds", false, "upgrade definitions also where that could break what is stored, or who uses it")
 	set.Float64Var(&f.qps, "kube-api-qps", 0, "most requests to the API server in a second, on average; 0 leaves the limit to the server")
 	set.IntVar(&o.ClientBurst, "kube-api-burst", 0, "most requests at once; twice the --kube-api-qps if 0")
+	set.DurationVar(&o.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long handlers and daemons have to return when the program is told to stop")
 	set.StringVar(&o.Address, "address", ":8080", "`address` where /healthz, /readyz and /metrics are served; empty for nowhere")
 	set.StringVar(&o.HealthAddress, "health-address", "", "one more `address` for /healthz and /readyz alone")
 	set.BoolVar(&o.Profiling, "profiling", false, "serve Go's profiles at --address too, under /debug/pprof")
@@ -84,6 +86,8 @@ func (f *runFlags) options(stderr io.Writer) (Options, error) {
 	switch {
 	case o.Workers < 1:
 		return o, usage(fmt.Errorf("--workers must be at least 1, not %d", o.Workers))
+	case o.ShutdownTimeout <= 0:
+		return o, usage(fmt.Errorf("--shutdown-timeout must be more than nothing, not %s", o.ShutdownTimeout))
 	case f.qps < 0 || o.ClientBurst < 0:
 		return o, usage(errors.New("--kube-api-qps and --kube-api-burst must not be negative"))
 	}

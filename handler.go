@@ -29,7 +29,7 @@ func (h *handler[T]) Handle(ctx context.Context, n *hook.Notice) (*hook.Answer, 
 	if err != nil {
 		return nil, err
 	}
-	if err := h.do(ctx, c); err != nil {
+	if err := h.run(ctx, c, "handler"); err != nil {
 		return nil, err
 	}
 	return c.answer()
@@ -57,10 +57,18 @@ func (h *handler[T]) work(ctx context.Context, n *hook.Notice, write func(*hook.
 		return err
 	}
 	c.write = write
-	if err := h.do(ctx, c); err != nil {
+	if err := h.run(ctx, c, "daemon"); err != nil {
 		return err
 	}
 	return c.Write()
+}
+
+// run calls the function, which is known to be under way meanwhile.
+func (h *handler[T]) run(ctx context.Context, c *Call[T], what string) error {
+	app := h.of.c.app
+	w := app.underway.begin(what, h.name, &c.statement)
+	defer app.underway.end(w)
+	return h.do(ctx, c)
 }
 
 // when joins the filters and functions that limit the handler; nil if there are

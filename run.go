@@ -40,6 +40,10 @@ type Options struct {
 	// priority and fairness.
 	ClientQPS   float32
 	ClientBurst int
+	// ShutdownTimeout is how long Run waits, when its context has ended, for handlers
+	// and daemons to return: 10s if zero. Then the log names those that do not, and Run
+	// returns an error. What they still want written is not.
+	ShutdownTimeout time.Duration
 	// Address is where /healthz, /readyz and /metrics are served, such as ":8080";
 	// "" serves none. HealthAddress is one more for the first two.
 	Address, HealthAddress string
@@ -77,9 +81,9 @@ type LeaderElection struct {
 // stopTime is how long OnStop has.
 const stopTime = 10 * time.Second
 
-// Run runs the app until the context ends, and returns nil then. An error says why
-// it could not start: all that is wrong with the app, or with the way to the
-// cluster.
+// Run runs the app until the context ends, and returns nil when all has come to rest
+// then. An error says why it could not start: all that is wrong with the app, or with
+// the way to the cluster; or that something does not come to rest.
 func (a *App) Run(ctx context.Context, o Options) error {
 	a.log, a.running = o.Log, true
 	if err := a.prepare(o); err != nil {
@@ -124,6 +128,7 @@ func (a *App) hosted(o Options) host.Options {
 		Name: a.name, Version: cmp.Or(o.Version, stamped()), ClientQPS: o.ClientQPS, ClientBurst: o.ClientBurst,
 		Definitions: a.definitions.texts, BreakingDefinitions: o.BreakingDefinitions,
 		Namespace: cmp.Or(o.Namespace, host.PodNamespace()), LeaderElection: election, Workers: o.Workers,
+		ShutdownTimeout: o.ShutdownTimeout, Underway: a.underway.names,
 		Address: o.Address, HealthAddress: o.HealthAddress, Profiling: o.Profiling, Log: o.Log,
 	}
 	for _, p := range a.parts {

@@ -104,7 +104,10 @@ func (h *Host) control(ctx context.Context) error {
 	worked, led := make(chan error, 1), make(chan error, 1)
 	go func() { worked <- h.work(ctx) }()
 	go func() { led <- h.campaign(tenure) }()
+	late := h.lateAfter(ctx)
 	select {
+	case <-late.Done():
+		return h.abandon()
 	case err := <-worked:
 		resign()
 		return errors.Join(err, <-led)
@@ -118,6 +121,27 @@ func (h *Host) control(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// lateAfter ends when what is under way had its time to end, after ctx has.
+func (h *Host) lateAfter(ctx context.Context) context.Context {
+	late, end := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() { time.AfterFunc(h.options.ShutdownTimeout, end) })
+	return late
+}
+
+// tellUnderway logs what does not end although it should.
+func (h *Host) tellUnderway() {
+	for _, what := range h.options.Underway() {
+		h.log.Error("does not end", "what", what)
+	}
+}
+
+// abandon does not wait any longer for what does not end. What it still wants written
+// is not: its context has ended.
+func (h *Host) abandon() error {
+	h.tellUnderway()
+	return fmt.Errorf("what was under way did not end within %s; it has to heed its context", h.options.ShutdownTimeout)
 }
 
 // grace is the time a leader has to stop once it has given up renewing its
@@ -206,6 +230,7 @@ func (h *Host) lead(ctx context.Context) error {
 	case <-h.office.end():
 		return nil
 	case <-time.After(h.options.LeaderElection.grace()):
+		h.tellUnderway()
 		return errors.New("the lease is lost, and what was under way does not end; ending, so that no two Setpoints act")
 	}
 }

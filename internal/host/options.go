@@ -59,6 +59,11 @@ type Options struct {
 	// FieldManager is whose fields those are where ApplyStrategy is ServerSide:
 	// "metacontroller" if empty.
 	FieldManager string
+	// ShutdownTimeout is how long Run waits for what is under way when its context has
+	// ended: 10s if zero. Underway, if set, names what of that the program has a hand
+	// in, such as "daemon watch of ConfigMap shop/a".
+	ShutdownTimeout time.Duration
+	Underway        func() []string
 	// EventsQPS and EventsBurst bound the Events about one object: so many a
 	// second on average, so many at once. 1/20 and 25 if zero.
 	EventsQPS   float32
@@ -91,6 +96,10 @@ func (o Options) withDefaults() Options {
 	// lower rate it would become silent.
 	o.EventsQPS = cmp.Or(o.EventsQPS, 1.0/20)
 	o.EventsBurst = cmp.Or(o.EventsBurst, 25)
+	o.ShutdownTimeout = cmp.Or(o.ShutdownTimeout, 10*time.Second)
+	if o.Underway == nil {
+		o.Underway = func() []string { return nil }
+	}
 	o.Version = cmp.Or(o.Version, "dev")
 	if o.Log == nil {
 		o.Log = slog.Default()

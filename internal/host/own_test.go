@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -342,5 +343,42 @@ func TestAStandbyIsReadyWithoutTheDefinitionsOfItsRelease(t *testing.T) {
 	}
 	if got := readyz(h); got != "starting" {
 		t.Errorf("%q while the caches are filled", got)
+	}
+}
+
+// What does not heed its context is named, and does not keep the program from ending.
+func TestWhatDoesNotEndIsLeft(t *testing.T) {
+	server := httptest.NewServer(&town{})
+	t.Cleanup(server.Close)
+	begun, never := make(chan bool), make(chan bool)
+	t.Cleanup(func() { close(never) })
+	stuck := Own{Name: "stuck", Compile: func(context.Context, compile.Environment) (*compile.Compiled, error) {
+		close(begun)
+		<-never
+		return nil, errors.New("too late")
+	}}
+	var log bytes.Buffer
+	h, err := New(Options{
+		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.NewTextHandler(&log, nil)), Own: []Own{stuck},
+		ShutdownTimeout: 50 * time.Millisecond, Underway: func() []string { return []string{"daemon watch of Shop town/books"} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- h.Run(ctx) }()
+	<-begun
+	stop()
+	select {
+	case err = <-ended:
+	case <-time.After(20 * time.Second):
+		t.Fatal("runs on")
+	}
+	if err == nil || !strings.Contains(err.Error(), "did not end within 50ms") {
+		t.Errorf("got %v", err)
+	}
+	if want := `msg="does not end" what="daemon watch of Shop town/books"`; !strings.Contains(log.String(), want) {
+		t.Errorf("logged %s, want %s", log.String(), want)
 	}
 }

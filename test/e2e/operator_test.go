@@ -244,6 +244,8 @@ func obey(c *setpoint.Call[setpoint.Unstructured], orders []string) error {
 		return nil
 	}
 	switch orders[0] {
+	case "hang":
+		time.Sleep(time.Hour)
 	case "fail":
 		return errors.New("told to fail")
 	case "permanent":
@@ -265,7 +267,7 @@ func obey(c *setpoint.Call[setpoint.Unstructured], orders []string) error {
 // now on; nothing but succeed, without orders.
 func tell(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: tell HANDLER [wait|fail [N [ORDERS…]]|permanent|die|status JSON]")
+		ts.Fatalf("usage: tell HANDLER [wait|hang|fail [N [ORDERS…]]|permanent|die|status JSON]")
 	}
 	folder := ts.MkAbs(ordersFolder)
 	ts.Check(os.MkdirAll(folder, 0o755))
