@@ -13,11 +13,11 @@ import (
 
 // admitPath is where the API server asks a webhook of the program.
 func (p *Program) admitPath(webhook string) string {
-	return "/admit/" + asStep(p.Name) + "/" + asStep(webhook)
+	return "/admit/" + asStep(p.Configuration) + "/" + asStep(webhook)
 }
 
 // probePath is where it asks when we want to know whether it can.
-func (p *Program) probePath() string { return "/probe/" + asStep(p.Name) }
+func (p *Program) probePath() string { return "/probe/" + asStep(p.Configuration) }
 
 // probeWarning is the warning by which the answer to a probe is known, which allows
 // whatever it is asked: the probe alone sees it.

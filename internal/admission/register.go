@@ -1,0 +1,229 @@
+package admission
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Address is how the API server comes to the Server.
+type Address struct {
+	// Service is what it asks in a cluster.
+	Service ServiceRef
+	// URL is where it asks else: a base such as "https://127.0.0.1:9443". It goes
+	// before a Service.
+	URL string
+}
+
+// ServiceRef names a port of a Service, 443 if zero.
+type ServiceRef struct {
+	Namespace, Name string
+	Port            int32
+}
+
+// Names are what a serving certificate must be for.
+func (a Address) Names() []string {
+	if a.URL == "" {
+		host := a.Service.Name + "." + a.Service.Namespace
+		return []string{host + ".svc", host + ".svc.cluster.local", host}
+	}
+	all := []string{"localhost", "127.0.0.1", "::1"}
+	if base, err := url.Parse(a.URL); err == nil && base.Hostname() != "" && !slices.Contains(all, base.Hostname()) {
+		all = append(all, base.Hostname())
+	}
+	return all
+}
+
+// String is the address for messages.
+func (a Address) String() string {
+	if a.URL != "" {
+		return a.URL
+	}
+	return "Service " + a.Service.Namespace + "/" + a.Service.Name
+}
+
+// client says how to ask at a path, and whom to trust.
+func (a Address) client(path string, bundle []byte) admissionv1.WebhookClientConfig {
+	if a.URL != "" {
+		at := strings.TrimSuffix(a.URL, "/") + path
+		return admissionv1.WebhookClientConfig{URL: &at, CABundle: bundle}
+	}
+	port := cmp.Or(a.Service.Port, 443)
+	return admissionv1.WebhookClientConfig{CABundle: bundle, Service: &admissionv1.ServiceReference{
+		Namespace: a.Service.Namespace, Name: a.Service.Name, Port: &port, Path: &path,
+	}}
+}
+
+// Registration is what the configurations of all programs have in common.
+type Registration struct {
+	Address Address
+	// Namespace is our own, where probes are made.
+	Namespace string
+	// Group tells the configurations of one Setpoint, or of all its replicas, from
+	// those of another in the cluster: a label value.
+	Group string
+}
+
+// What is said at a configuration, so that it is known again.
+const (
+	groupLabel        = "setpoint.dev/admission"
+	programAnnotation = "setpoint.dev/admission-program"
+)
+
+// configurations are what a program wants of the API server, with everything said
+// that has a default; nil of a kind that it has no webhooks of. One of the two
+// has the probe as well.
+func (r Registration) configurations(p *Program, bundle []byte) (*admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration) {
+	mutating := &admissionv1.MutatingWebhookConfiguration{TypeMeta: typed(mutatingKind), ObjectMeta: r.meta(p)}
+	validating := &admissionv1.ValidatingWebhookConfiguration{TypeMeta: typed(validatingKind), ObjectMeta: r.meta(p)}
+	for i := range p.Webhooks {
+		w := &p.Webhooks[i]
+		question := r.question(p, w, bundle)
+		if w.Mutates {
+			mutating.Webhooks = append(mutating.Webhooks, mutation(question, w.Reinvoke))
+		} else {
+			validating.Webhooks = append(validating.Webhooks, question)
+		}
+	}
+	switch {
+	case len(validating.Webhooks) > 0:
+		validating.Webhooks = append(validating.Webhooks, r.probe(p, bundle))
+	case len(mutating.Webhooks) > 0:
+		mutating.Webhooks = append(mutating.Webhooks, mutation(r.probe(p, bundle), false))
+	}
+	if len(mutating.Webhooks) == 0 {
+		mutating = nil
+	}
+	if len(validating.Webhooks) == 0 {
+		validating = nil
+	}
+	return mutating, validating
+}
+
+const (
+	mutatingKind   = "MutatingWebhookConfiguration"
+	validatingKind = "ValidatingWebhookConfiguration"
+)
+
+func typed(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+func (r Registration) meta(p *Program) metav1.ObjectMeta {
+	meta := metav1.ObjectMeta{
+		Name:        p.Configuration,
+		Labels:      map[string]string{managedBy: manager, groupLabel: r.Group},
+		Annotations: map[string]string{programAnnotation: p.Name},
+	}
+	if p.Owner != nil {
+		meta.OwnerReferences = []metav1.OwnerReference{*p.Owner}
+	}
+	return meta
+}
+
+// question is a webhook as the API server knows it. Its form is that of one that
+// validates; mutation makes the other one of it.
+func (r Registration) question(p *Program, w *Webhook, bundle []byte) admissionv1.ValidatingWebhook {
+	policy := admissionv1.Fail
+	if w.Ignore {
+		policy = admissionv1.Ignore
+	}
+	q := asked(fullName(w.Name, p), r.Address.client(p.admitPath(w.Name), bundle), w.Timeout)
+	q.FailurePolicy = &policy
+	q.Rules = rulesOf(w.Rules)
+	q.NamespaceSelector = namespacesOf(w)
+	q.MatchConditions = conditionsOf(w)
+	if w.Objects != nil {
+		q.ObjectSelector = w.Objects.DeepCopy()
+	}
+	return q
+}
+
+// asked is what all webhooks have in common.
+func asked(name string, client admissionv1.WebhookClientConfig, timeout time.Duration) admissionv1.ValidatingWebhook {
+	policy, match, effects := admissionv1.Fail, admissionv1.Equivalent, admissionv1.SideEffectClassNone
+	seconds := int32(min(max(cmp.Or(timeout, defaultTimeout), time.Second), 30*time.Second) / time.Second) //nolint:gosec // It is 30 at most.
+	return admissionv1.ValidatingWebhook{
+		Name: name, ClientConfig: client, FailurePolicy: &policy, MatchPolicy: &match, SideEffects: &effects,
+		TimeoutSeconds: &seconds, AdmissionReviewVersions: []string{"v1"},
+		NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
+	}
+}
+
+const defaultTimeout = 10 * time.Second
+
+// mutation is a webhook that mutates, like one that validates.
+func mutation(q admissionv1.ValidatingWebhook, reinvoke bool) admissionv1.MutatingWebhook {
+	again := admissionv1.NeverReinvocationPolicy
+	if reinvoke {
+		again = admissionv1.IfNeededReinvocationPolicy
+	}
+	return admissionv1.MutatingWebhook{
+		Name: q.Name, ClientConfig: q.ClientConfig, Rules: q.Rules, FailurePolicy: q.FailurePolicy, MatchPolicy: q.MatchPolicy,
+		NamespaceSelector: q.NamespaceSelector, ObjectSelector: q.ObjectSelector, SideEffects: q.SideEffects,
+		TimeoutSeconds: q.TimeoutSeconds, AdmissionReviewVersions: q.AdmissionReviewVersions,
+		MatchConditions: q.MatchConditions, ReinvocationPolicy: &again,
+	}
+}
+
+// domain is what the names of webhooks end in, which must have three parts.
+const domain = ".setpoint.dev"
+
+// fullName is the name of a webhook in messages of the API server.
+func fullName(webhook string, p *Program) string {
+	name := webhook + "." + strings.TrimSuffix(p.Configuration, domain) + domain
+	if len(name) > 253 {
+		name = webhook + "." + digest(p.Configuration) + domain
+	}
+	return name
+}
+
+func rulesOf(rules []Rule) []admissionv1.RuleWithOperations {
+	all := make([]admissionv1.RuleWithOperations, len(rules))
+	for i, rule := range rules {
+		all[i] = ruleOf(rule, admissionv1.AllScopes)
+	}
+	return all
+}
+
+func ruleOf(rule Rule, scope admissionv1.ScopeType) admissionv1.RuleWithOperations {
+	one := admissionv1.RuleWithOperations{Rule: admissionv1.Rule{
+		APIGroups: []string{rule.Group}, APIVersions: []string{rule.Version}, Resources: rule.Resources, Scope: &scope,
+	}}
+	for _, operation := range rule.Operations {
+		one.Operations = append(one.Operations, admissionv1.OperationType(operation))
+	}
+	return one
+}
+
+// conditionsOf are those of a webhook.
+func conditionsOf(w *Webhook) []admissionv1.MatchCondition {
+	var all []admissionv1.MatchCondition
+	for _, c := range w.Conditions {
+		all = append(all, admissionv1.MatchCondition{Name: c.Name, Expression: c.Expression})
+	}
+	return all
+}
+
+// namespacesOf selects the namespaces that a webhook is about, without those that
+// it spares.
+func namespacesOf(w *Webhook) *metav1.LabelSelector {
+	selector := &metav1.LabelSelector{}
+	if w.Namespaces != nil {
+		selector = w.Namespaces.DeepCopy()
+	}
+	if len(w.Spared) > 0 {
+		spared := slices.Clone(w.Spared)
+		slices.Sort(spared)
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: slices.Compact(spared),
+		})
+	}
+	return selector
+}

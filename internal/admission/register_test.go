@@ -1,0 +1,162 @@
+package admission
+
+// What is wanted of the API server is known to nobody outside before it is
+// written, so these tests look inside.
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+func pods(operations ...hook.Operation) []Rule {
+	return []Rule{{Version: "v1", Resources: []string{"pods"}, Operations: operations}}
+}
+
+func inService() Registration {
+	return Registration{Address: Address{Service: ServiceRef{Namespace: "ops", Name: "setpoint"}}, Namespace: "ops", Group: "setpoint"}
+}
+
+func TestConfigurations(t *testing.T) {
+	onLoopback := Registration{Address: Address{URL: "https://127.0.0.1:9443/"}, Namespace: "default", Group: "watchers"}
+	for name, c := range map[string]struct {
+		registration Registration
+		program      Program
+	}{
+		"both": {inService(), Program{
+			Name: "admissioncontroller/image-policy", Configuration: "setpoint-image-policy",
+			Owner: &metav1.OwnerReference{APIVersion: "setpoint.dev/v1alpha1", Kind: "AdmissionController", Name: "image-policy", UID: "uid-1"},
+			Webhooks: []Webhook{
+				{
+					Name: "label", Mutates: true, Rules: pods(hook.OperationCreate), Ignore: true, Reinvoke: true, Timeout: 3 * time.Second,
+					Objects: &metav1.LabelSelector{MatchLabels: map[string]string{"inject": "yes"}},
+				},
+				{
+					Name: "tags", Rules: pods(hook.OperationCreate, hook.OperationUpdate), Timeout: 10 * time.Second,
+					Spared:     []string{"ops", "kube-system", "ops"},
+					Namespaces: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "web"}},
+					Conditions: []Condition{{"not-the-node", `!("system:nodes" in request.userInfo.groups)`}},
+				},
+				{Name: "status", Rules: []Rule{{"apps", "v1", []string{"deployments", "deployments/status"}, []hook.Operation{hook.OperationUpdate}}}},
+			},
+		}},
+		"mutating":   {onLoopback, Program{Name: "watchers", Configuration: "watchers", Webhooks: []Webhook{{Name: "inject", Mutates: true, Rules: pods(hook.OperationCreate)}}}},
+		"validating": {onLoopback, Program{Name: "watchers", Configuration: "watchers.setpoint.dev", Webhooks: []Webhook{{Name: "check", Rules: pods(hook.OperationDelete)}}}},
+		"none":       {onLoopback, Program{Name: "watchers", Configuration: "watchers"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mutating, validating := c.registration.configurations(&c.program, []byte("bundle"))
+			var got string
+			if mutating != nil {
+				got = written(t, mutating)
+			}
+			if validating != nil {
+				got += "---\n" + written(t, validating)
+			}
+			golden(t, filepath.Join("testdata", "register", name+".yaml"), got)
+		})
+	}
+}
+
+func written(t *testing.T, o any) string {
+	t.Helper()
+	text, err := yaml.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// golden compares with a file; it is written anew when SETPOINT_UPDATE is set.
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if os.Getenv("SETPOINT_UPDATE") != "" {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil || string(want) != got {
+		t.Errorf("%s (%v) differs from\n%s", path, err, got)
+	}
+}
+
+// Whatever things are called, the API server takes the names made of them.
+func TestNames(t *testing.T) {
+	for _, configuration := range []string{"a", "a.b.c", "setpoint-image-policy", "x.setpoint.dev", strings.Repeat("long.", 50) + "end", strings.Repeat("x", 100)} {
+		p := &Program{Name: "AdmissionController/Ä", Configuration: configuration}
+		name := fullName("tags", p)
+		if faults := validation.IsFullyQualifiedName(nil, name); len(faults) > 0 {
+			t.Errorf("%s: %v", name, faults)
+		}
+		for _, path := range []string{p.admitPath("tags"), p.probePath()} {
+			for step := range strings.SplitSeq(path[1:], "/") {
+				if faults := validation.IsDNS1123Subdomain(step); len(faults) > 0 {
+					t.Errorf("%s: %v", path, faults)
+				}
+			}
+		}
+		if faults := validation.IsValidLabelValue(probeValue(p)); len(faults) > 0 {
+			t.Errorf("%s: %v", probeValue(p), faults)
+		}
+	}
+	for name, want := range map[string]string{"image-policy": "image-policy", "Kind/näme": "kind-n-me-", "_": ""} {
+		if got := asStep(name); !strings.HasPrefix(got, want) || len(validation.IsDNS1123Subdomain(got)) > 0 {
+			t.Errorf("%s becomes %s", name, got)
+		}
+	}
+	if asStep("a/b") == asStep("a-b") || asStep("a/b") == asStep("a_b") {
+		t.Error("two names become one")
+	}
+}
+
+func TestAddressNames(t *testing.T) {
+	for _, c := range []struct {
+		address Address
+		want    []string
+	}{
+		{inService().Address, []string{"setpoint.ops.svc", "setpoint.ops.svc.cluster.local", "setpoint.ops"}},
+		{Address{URL: "https://127.0.0.1:9443"}, []string{"localhost", "127.0.0.1", "::1"}},
+		{Address{URL: "https://[fd00::1]:9443/base"}, []string{"localhost", "127.0.0.1", "::1", "fd00::1"}},
+		{Address{URL: "https://hooks.example.org"}, []string{"localhost", "127.0.0.1", "::1", "hooks.example.org"}},
+	} {
+		if got := c.address.Names(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v", c.address, got)
+		}
+	}
+}
+
+// What the API server says is shortened to what a user does not know.
+func TestJudge(t *testing.T) {
+	const failed = `Internal error occurred: failed calling webhook "probe.self.a.setpoint.dev": `
+	for _, c := range []struct {
+		says, want string
+		unreached  bool
+	}{
+		{failed + `failed to call webhook: Post "https://setpoint.ops.svc:443/probe/a?timeout=5s": dial tcp 10.0.0.7:443: connect: connection refused`, "dial tcp 10.0.0.7:443: connect: connection refused", true},
+		{failed + `failed to call webhook: Post "https://setpoint.ops.svc:443/probe/a?timeout=5s": service "setpoint" not found`, `service "setpoint" not found`, true},
+		{failed + `failed to call webhook: Post "https://127.0.0.1:9443/probe/a?timeout=5s": read tcp 127.0.0.1:51234->127.0.0.1:9443: read: connection reset by peer`, "read 127.0.0.1:9443: read: connection reset by peer", true},
+		{failed + `failed to call webhook: Post "https://a/b": tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time 2026-11-21T17:40:01Z is after 2026-11-20T00:00:00Z`, "tls: failed to verify certificate: x509: certificate has expired or is not yet valid: after 2026-11-20T00:00:00Z", true},
+		{failed + `failed to call webhook: the server could not find the requested resource`, "the server could not find the requested resource", true},
+		{`Internal error occurred: failed calling webhook "theirs.example.org": failed to call webhook: no`, "", false},
+		{`leases.coordination.k8s.io is forbidden: User "x" cannot create resource "leases"`, "", false},
+	} {
+		err := judge(errors.New(c.says), "probe.self.a.setpoint.dev")
+		if c.want == "" {
+			c.want = c.says
+		}
+		if err.Error() != c.want || isUnreached(err) != c.unreached {
+			t.Errorf("%s\nbecomes %v (%t)", c.says, err, isUnreached(err))
+		}
+	}
+}

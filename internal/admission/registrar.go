@@ -1,0 +1,159 @@
+package admission
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/store"
+)
+
+// RegistrarOptions configure a Registrar. All but the last three are needed.
+type RegistrarOptions struct {
+	Registration
+
+	// Keeper gives the bundle, and is told which one the configurations carry.
+	Keeper *Keeper
+	// Store watches the configurations and Client writes them.
+	Store  *store.Store
+	Client rest.Interface
+	// OnHealth is told when the health of a program changes; it must be quick.
+	OnHealth func(program string)
+	// Clock is the real one if nil, and Log slog.Default.
+	Clock clock.Clock
+	Log   *slog.Logger
+}
+
+// Registrar keeps the webhook configurations of programs as they are wanted, and
+// finds out whether the API server reaches the Server by them.
+type Registrar struct {
+	options RegistrarOptions
+	// wake has Run look again.
+	wake chan struct{}
+
+	mu sync.Mutex
+	// programs are those wanted; set says that somebody has said which they are.
+	programs []*Program
+	set      bool
+	health   map[string]Health
+}
+
+// NewRegistrar makes a Registrar. It does nothing before Run.
+func NewRegistrar(o RegistrarOptions) *Registrar {
+	if o.OnHealth == nil {
+		o.OnHealth = func(string) {}
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	o.Log = cmp.Or(o.Log, slog.Default())
+	return &Registrar{options: o, wake: make(chan struct{}, 1), health: map[string]Health{}}
+}
+
+// Set says what programs there are. The configurations of all others are removed,
+// those of former runs too, so it is not to be called before all are known.
+func (r *Registrar) Set(programs []*Program) {
+	r.mu.Lock()
+	r.programs, r.set = programs, true
+	kept := map[string]Health{}
+	for _, p := range programs {
+		kept[p.Name] = r.health[p.Name]
+	}
+	r.health = kept
+	r.mu.Unlock()
+	r.awake()
+}
+
+func (r *Registrar) wanted() ([]*Program, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.programs, r.set
+}
+
+func (r *Registrar) awake() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// The kinds of configurations.
+var (
+	mutatingResource   = object.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Plural: "mutatingwebhookconfigurations", Kind: mutatingKind}
+	validatingResource = object.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Plural: "validatingwebhookconfigurations", Kind: validatingKind}
+)
+
+// Run keeps the configurations until ctx ends. Only who leads does.
+func (r *Registrar) Run(ctx context.Context) {
+	t := r.begin()
+	defer t.end()
+	for _, view := range t.views {
+		select {
+		case <-view.Settled():
+		case <-ctx.Done():
+			return
+		}
+	}
+	for ctx.Err() == nil {
+		changed := r.options.Keeper.Changed()
+		again := t.pass(ctx)
+		t.probes.keep(ctx)
+		timer := r.options.Clock.NewTimer(again.Sub(r.options.Clock.Now()))
+		select {
+		case <-r.wake:
+		case <-changed:
+			t.probes.hurry()
+		case <-timer.C():
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// term is one time of keeping the configurations.
+type term struct {
+	*Registrar
+
+	views map[object.Resource]*store.View
+	// efforts are what was made to keep each configuration.
+	efforts map[slot]*effort
+	// bundle is the one that is to be carried, and since when that is so.
+	bundle carriage
+	probes *probes
+}
+
+// slot is where a configuration is stored.
+type slot struct {
+	resource object.Resource
+	name     string
+}
+
+func (p slot) String() string { return p.resource.Kind + " " + p.name }
+
+func (r *Registrar) begin() *term {
+	t := &term{Registrar: r, views: map[object.Resource]*store.View{}, efforts: map[slot]*effort{}, probes: newProbes(r)}
+	for _, resource := range []object.Resource{mutatingResource, validatingResource} {
+		t.views[resource] = r.options.Store.Watch(
+			store.Selection{Resource: resource, Labels: groupLabel + "=" + r.options.Group},
+			func(store.Event) { r.awake() },
+		)
+	}
+	return t
+}
+
+func (t *term) end() {
+	t.probes.end()
+	for _, view := range t.views {
+		view.Close()
+	}
+	t.forget()
+}
+
+// distantly is when a Registrar looks without a reason.
+const distantly = 10 * time.Minute
