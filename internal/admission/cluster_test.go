@@ -213,6 +213,8 @@ func (c *cluster) answer(w http.ResponseWriter, r *http.Request, body []byte) (*
 		return o, c.lease(w, o.GetLabels())
 	case r.Method == http.MethodPost && live != nil:
 		return nil, apierrors.NewAlreadyExists(resource, o.GetName())
+	case r.Method == http.MethodGet && strings.HasSuffix(path, "webhookconfigurations"):
+		return c.list(r)
 	case r.Method != http.MethodPost && live == nil:
 		return nil, apierrors.NewNotFound(resource, path[strings.LastIndex(path, "/")+1:])
 	case r.Method == http.MethodGet:
@@ -227,6 +229,22 @@ func (c *cluster) answer(w http.ResponseWriter, r *http.Request, body []byte) (*
 	c.writes = append(c.writes, r.Method+" "+path)
 	c.keep(path, o)
 	return o, nil
+}
+
+// list is a collection, for those who do not watch.
+func (c *cluster) list(r *http.Request) (*unstructured.Unstructured, error) {
+	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	items := []any{}
+	w := watching{collection: r.URL.Path, labels: selector, fields: fields.Everything()}
+	for path, o := range c.objects {
+		if w.wants(path, o) {
+			items = append(items, o.Object)
+		}
+	}
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "List", "items": items}}, nil
 }
 
 // watch streams what there is and what becomes of it.

@@ -49,11 +49,16 @@ func (e *effort) found(w wish, now time.Time) {
 		e.kept, e.since = true, now
 	}
 	e.at, e.made, e.err, e.delay, e.next = w.slot, w.json, nil, 0, time.Time{}
-	if e.undone == 0 {
-		return
+	e.forgive(now)
+	if e.undone > 0 {
+		e.next = e.undoneAt.Add(calm)
 	}
-	if e.next = e.undoneAt.Add(calm); !now.Before(e.next) {
-		e.undone, e.told, e.next = 0, false, time.Time{}
+}
+
+// forgive forgets what others did once they have left it alone for long enough.
+func (e *effort) forgive(now time.Time) {
+	if !now.Before(e.undoneAt.Add(calm)) {
+		e.undone, e.told = 0, false
 	}
 }
 
@@ -63,8 +68,9 @@ func (e *effort) begin(w wish, now time.Time) bool {
 	e.at = w.slot
 	again := bytes.Equal(e.made, w.json)
 	if again && e.kept {
+		e.forgive(now)
 		e.undone++
-		e.undoneAt = now
+		e.undoneAt, e.next = now, now
 		if e.contested() {
 			e.next = now.Add(min(minDelay<<min(e.undone-patient-1, 6), time.Minute))
 		}

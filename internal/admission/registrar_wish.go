@@ -99,12 +99,17 @@ func has(all, some map[string]string) bool {
 // over lays what is wanted over what is stored, and keeps its version, so that
 // nothing is written over that nobody has seen.
 func (w wish) over(o *object.Object) ([]byte, error) {
-	edits := []object.Edit{{Path: []string{"webhooks"}, Value: w.webhooks}}
-	owners, err := json.Marshal(w.meta.OwnerReferences)
-	if err != nil {
-		return nil, err
+	var owners []byte // With none, the field goes.
+	if len(w.meta.OwnerReferences) > 0 {
+		var err error
+		if owners, err = json.Marshal(w.meta.OwnerReferences); err != nil {
+			return nil, err
+		}
 	}
-	edits = append(edits, object.Edit{Path: []string{"metadata", "ownerReferences"}, Value: owners})
+	edits := []object.Edit{
+		{Path: []string{"webhooks"}, Value: w.webhooks},
+		{Path: []string{"metadata", "ownerReferences"}, Value: owners},
+	}
 	for field, values := range map[string]map[string]string{"labels": w.meta.Labels, "annotations": w.meta.Annotations} {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			value, err := json.Marshal(values[name])
