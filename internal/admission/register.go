@@ -156,8 +156,6 @@ func asked(name string, client admissionv1.WebhookClientConfig, timeout time.Dur
 	}
 }
 
-const defaultTimeout = 10 * time.Second
-
 // mutation is a webhook that mutates, like one that validates.
 func mutation(q admissionv1.ValidatingWebhook, reinvoke bool) admissionv1.MutatingWebhook {
 	again := admissionv1.NeverReinvocationPolicy

@@ -130,16 +130,16 @@ func (r *Registrar) attend(ctx context.Context, p *Program, nudge <-chan struct{
 	}
 }
 
-// believed is how many probes must fail in a row: the first after a change may come
+// conclusive is how many probes must fail in a row: the first after a change may come
 // before the API server knows of it.
-const believed = 3
+const conclusive = 3
 
 // reached tells what a probe has found out, if anything.
 func (r *Registrar) reached(p *Program, err error, failures int) {
 	reach, message := Reachable, ""
 	switch {
 	case err == nil:
-	case failures < believed || unanswered(err):
+	case failures < conclusive || unanswered(err):
 		return
 	case isUnreached(err) || errors.Is(err, errNotAsked):
 		reach, message = Unreachable, err.Error()
