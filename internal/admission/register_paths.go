@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"strings"
@@ -13,11 +14,14 @@ import (
 
 // admitPath is where the API server asks a webhook of the program.
 func (p *Program) admitPath(webhook string) string {
-	return "/admit/" + asStep(p.Configuration) + "/" + asStep(webhook)
+	return "/admit/" + asStep(p.configuration()) + "/" + asStep(webhook)
 }
 
 // probePath is where it asks when we want to know whether it can.
-func (p *Program) probePath() string { return "/probe/" + asStep(p.Configuration) }
+func (p *Program) probePath() string { return "/probe/" + asStep(p.configuration()) }
+
+// configuration is what the program is called where the API server sees it.
+func (p *Program) configuration() string { return cmp.Or(p.Configuration, p.Name) }
 
 // probeWarning is the warning by which the answer to a probe is known, which allows
 // whatever it is asked: the probe alone sees it.
