@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,11 +38,14 @@ func (w *Writer) Apply(ctx context.Context, resource object.Resource, o *object.
 	if err != nil {
 		return nil, err
 	}
+	if w.options.DryRun || !bytes.Contains(body, []byte(`"operation":"Update"`)) {
+		return stored, nil
+	}
 	var live struct{ Metadata ledger }
 	if err := json.Unmarshal(body, &live); err != nil {
 		return nil, fmt.Errorf("read who owns its fields: %w", err)
 	}
-	if w.options.DryRun || !live.Metadata.lingers(manager) {
+	if !live.Metadata.lingers(manager) {
 		return stored, nil
 	}
 	// What was created is this manager's as an update's would be. Once that is taken

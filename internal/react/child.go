@@ -2,6 +2,7 @@ package react
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -72,12 +73,11 @@ func (h *hands) wanted(a hook.Applied) (object.Resource, *object.Object, error) 
 // dressed is an object to apply with all that it does not say itself: where it
 // lies, and whose it is.
 func (h *hands) dressed(resource object.Resource, given *object.Object, unowned bool) (*object.Object, error) {
-	fields := tree(given.JSON())
-	delete(fields, "status")
-	metadata, isObject := fields["metadata"].(map[string]any)
-	if !isObject {
+	text := given.Field("metadata")
+	if text == nil {
 		return nil, fmt.Errorf("apply %s: metadata must be an object", given.Ref())
 	}
+	metadata := tree(text)
 	for _, name := range foreign {
 		delete(metadata, name)
 	}
@@ -90,7 +90,11 @@ func (h *hands) dressed(resource object.Resource, given *object.Object, unowned 
 		owners, _ := metadata["ownerReferences"].([]any)
 		metadata["ownerReferences"] = append(others(owners, h.object.UID()), ownerOf(h.object))
 	}
-	return objectOf(fields)
+	text, err := json.Marshal(metadata)
+	if err != nil {
+		return nil, err
+	}
+	return given.Edited(object.Edit{Path: []string{"status"}}, object.Edit{Path: []string{"metadata"}, Value: text})
 }
 
 // others are the owners but one.

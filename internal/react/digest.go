@@ -153,10 +153,21 @@ type digested struct {
 // watchedIn are the digests of what each handler watches of the object, which is
 // the stored one or a former version of it.
 func (r *run) watchedIn(o *object.Object) []string {
-	if r.digested.whole != o {
-		r.digested.whole, r.digested.watched = o, r.program.watchedBy(o)
+	if d := &r.digested; d.whole != o {
+		if d.whole == nil || !r.program.sameButForStatus(d.whole, o) {
+			d.watched = r.program.watchedBy(o)
+		}
+		d.whole = o
 	}
 	return r.digested.watched
+}
+
+// sameButForStatus says that nothing of an object can have changed that a handler
+// watches: the server counts generations, and nobody watches the status.
+func (p *Program) sameButForStatus(former, o *object.Object) bool {
+	counts := p.Resource.Custom && p.Resource.Status && o.Generation() > 0
+	return counts && former.UID() == o.UID() && former.Intent() == o.Intent() &&
+		!slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.watchesStatus() })
 }
 
 // owned is a digest of what somebody could have changed of owned objects. It does
