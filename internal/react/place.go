@@ -72,8 +72,8 @@ func (r *run) ends(carried []*owed) bool {
 // stored: the finalizer, and a record in an annotation.
 func (r *run) storeRest(ctx context.Context, carried []*owed) error {
 	metadata := map[string]any{}
-	moved := len(readRecord(r.stored, r.program.inStatus()...)) > 0
-	if moved && r.stored.Field(r.program.inAnnotations()...) != nil {
+	former := r.stored.Field(r.program.inAnnotations()...) != nil
+	if former && len(readRecord(r.stored, r.program.inStatus()...)) > 0 {
 		metadata["annotations"] = map[string]any{r.program.Record: nil}
 	}
 	released := r.releases(carried)
