@@ -65,6 +65,7 @@ func BenchmarkSync(b *testing.B) {
 
 // benchPod is the object that both are about.
 func benchPod(b *testing.B) json.RawMessage {
+	b.Helper()
 	o, err := json.Marshal(&corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "1", Labels: map[string]string{"app": "web"}},

@@ -149,7 +149,7 @@ func (m members) JSON() []byte {
 
 // quoted is a string as JSON.
 func quoted(text string) []byte {
-	data, _ := json.Marshal(text) // There is no string that cannot be written.
+	data, _ := json.Marshal(text) //nolint:errchkjson // There is no string that cannot be written.
 	return data
 }
 

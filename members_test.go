@@ -1,6 +1,7 @@
 package setpoint
 
 import (
+	"bytes"
 	"encoding/json"
 	"testing"
 )
@@ -59,7 +60,7 @@ func FuzzPatches(f *testing.F) {
 			got = got.merged(changes)
 		}
 		text, err := json.Marshal(got)
-		if err != nil || string(text) != string(is) {
+		if err != nil || !bytes.Equal(text, is) {
 			t.Errorf("%s and %s make %s, not %s", was, patch, text, is)
 		}
 	})
