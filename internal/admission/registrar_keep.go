@@ -111,7 +111,7 @@ func (t *term) keep(ctx context.Context, w wish, e *effort) bool {
 	}
 	if e.contested() && !e.told {
 		e.told = true
-		t.options.Log.Warn("somebody else changes a webhook configuration again and again; putting it back at ever longer intervals", "configuration", w.slot.String())
+		t.options.Log.Warn("somebody else changes a webhook configuration again and again; putting it back at ever longer intervals", "configuration", w.String())
 	}
 	result, err := t.write(ctx, w, stored)
 	switch {
@@ -122,7 +122,7 @@ func (t *term) keep(ctx context.Context, w wish, e *effort) bool {
 		return false
 	case err != nil:
 		if e.failed(err, now) {
-			t.options.Log.Warn("a webhook configuration cannot be kept; trying again", "configuration", w.slot.String(), "error", err.Error())
+			t.options.Log.Warn("a webhook configuration cannot be kept; trying again", "configuration", w.String(), "error", err.Error())
 		}
 		return false
 	}

@@ -343,7 +343,8 @@ func TestProbeIsPatient(t *testing.T) {
 	eventually(t, "it is reachable", func() bool { return r.Health("a").Reach == admission.Reachable })
 	c.with(func() {
 		c.lease = func(w http.ResponseWriter, labels map[string]string) error {
-			if tries++; tries%3 != 0 {
+			tries++
+			if tries%3 != 0 {
 				return apierrors.NewInternalError(errors.New(`failed calling webhook "probe.self.a.setpoint.dev": no`))
 			}
 			return asked(w, labels)
