@@ -48,7 +48,7 @@ func newMetrics() *metrics {
 		runs:         counter("setpoint_syncs_total", "Syncs of parents, by how they ended.", "controller", "outcome"),
 		runTime:      histogram("setpoint_sync_duration_seconds", "How long syncs took, hook calls and writes included.", "controller"),
 		queueWait:    histogram("setpoint_queue_wait_seconds", "How long parents waited for their sync.", "controller"),
-		hookCalls:    counter("setpoint_hook_requests_total", "Calls of hooks, by what was asked (sync, finalize or customize) and HTTP status code; code 0 had no answer.", "controller", "hook", "code"),
+		hookCalls:    counter("setpoint_hook_requests_total", "Calls of hooks, by what was asked (sync, finalize, customize, handle or admit) and HTTP status code; code 0 had no answer.", "controller", "hook", "code"),
 		hookTime:     histogram("setpoint_hook_request_duration_seconds", "How long calls of hooks took.", "controller", "hook"),
 		handlerCalls: counter("setpoint_handler_calls_total", "Calls of handlers, by what they were told of and how it went: ok, retry (in a while, as asked), terminal (not before the input changes), timeout or error.", "controller", "handler", "reason", "outcome"),
 		handlerTime:  histogram("setpoint_handler_duration_seconds", "How long calls of handlers took.", "controller", "handler"),
