@@ -3,7 +3,9 @@ package admission
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,8 +40,10 @@ type Registrar struct {
 	wake chan struct{}
 
 	mu sync.Mutex
-	// programs are those wanted; set says that somebody has said which they are.
+	// programs are those wanted, and spared the names of others that are let be; set
+	// says that somebody has said which they are.
 	programs []*Program
+	spared   []string
 	set      bool
 	health   map[string]Health
 }
@@ -57,10 +61,11 @@ func NewRegistrar(o RegistrarOptions) *Registrar {
 }
 
 // Set says what programs there are. The configurations of all others are removed,
-// those of former runs too, so it is not to be called before all are known.
-func (r *Registrar) Set(programs []*Program) {
+// those of former runs too, but for those of programs with a spared name: so it is
+// not to be called before all are known.
+func (r *Registrar) Set(programs []*Program, spared ...string) {
 	r.mu.Lock()
-	r.programs, r.set = programs, true
+	r.programs, r.spared, r.set = programs, spared, true
 	kept := map[string]Health{}
 	for _, p := range programs {
 		kept[p.Name] = r.health[p.Name]
@@ -74,6 +79,17 @@ func (r *Registrar) wanted() ([]*Program, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.programs, r.set
+}
+
+// spares says that a configuration is one of a program that is let be.
+func (r *Registrar) spares(o *object.Object) bool {
+	var name string
+	if err := json.Unmarshal(orNull(o.Field("metadata", "annotations", programAnnotation)), &name); err != nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Contains(r.spared, name)
 }
 
 func (r *Registrar) awake() {

@@ -188,7 +188,7 @@ func (t *term) removeOthers(ctx context.Context, wanted map[slot]bool) (again ti
 	for resource, view := range t.views {
 		for o := range view.All() {
 			at := slot{resource, o.Name()}
-			if wanted[at] {
+			if wanted[at] || t.spares(o) {
 				continue
 			}
 			e := t.effort(at)
@@ -201,7 +201,8 @@ func (t *term) removeOthers(ctx context.Context, wanted map[slot]bool) (again ti
 
 func (t *term) remove(ctx context.Context, at slot, o *object.Object, e *effort) {
 	now := t.options.Clock.Now()
-	if o.Deleting() || now.Before(e.next) {
+	// What was put back again and again need not be left alone to be removed.
+	if o.Deleting() || e.err != nil && now.Before(e.next) {
 		return
 	}
 	err := remove(ctx, t.options.Client, at.resource, o)

@@ -31,6 +31,7 @@ type runFlags struct {
 	eventsBurst   int
 	address       string
 	healthAddress string
+	admission     host.Admission
 	profiling     bool
 	logFormat     *choice
 	logLevel      *choice
@@ -112,6 +113,9 @@ func (f *runFlags) registerLimits() {
 func (f *runFlags) registerServing(c *cobra.Command) {
 	f.set.StringVar(&f.address, "address", ":8080", "`address` where /healthz, /readyz and /metrics are served; empty for nowhere")
 	f.set.StringVar(&f.healthAddress, "health-address", "", "one more `address` for /healthz and /readyz alone")
+	f.set.StringVar(&f.admission.Address, "admission-address", "", "`address` where the API server is answered before it stores objects; :9443 inside a cluster, else a free port on loopback")
+	f.set.StringVar(&f.admission.Service, "admission-service", "", "`name` of the Service that leads there, in Setpoint's namespace; setpoint inside a cluster if empty")
+	f.set.StringVar(&f.admission.URL, "admission-url", "", "`URL` by which the API server comes there otherwise, such as https://dev.example.com:9443")
 	f.set.BoolVar(&f.profiling, "profiling", false, "serve Go's profiles at --address too, under /debug/pprof")
 	f.logFormat.flag(c, "log-format", "", "how log lines are written")
 	f.logLevel.flag(c, "log-level", "", "the least that is logged")
@@ -153,6 +157,7 @@ func (f *runFlags) options(cluster host.Cluster) host.Options {
 		Address: f.address, HealthAddress: f.healthAddress, Profiling: f.profiling,
 		Version: readVersion().Version,
 	}
+	o.Admission = f.admission.Inside(cluster.Inside, "setpoint")
 	o.LeaderElection.Enabled = f.elect.value == yes || f.elect.value == auto && cluster.Inside
 	return o
 }

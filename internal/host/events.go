@@ -38,14 +38,25 @@ const maxEventMessage = 1024
 
 // Tell records an event at a parent.
 func (e *events) Tell(parent *object.Object, event hook.Event) {
+	e.tell(&corev1.ObjectReference{
+		APIVersion: parent.APIVersion(), Kind: parent.Kind(), Namespace: parent.Namespace(), Name: parent.Name(),
+		UID: types.UID(parent.UID()), ResourceVersion: parent.ResourceVersion(),
+	}, event)
+}
+
+// TellAt records an event at an object that is known by its name alone.
+func (e *events) TellAt(event hook.EventAt) {
+	e.tell(&corev1.ObjectReference{
+		APIVersion: event.APIVersion, Kind: event.Kind, Namespace: event.Namespace, Name: event.Name, UID: types.UID(event.UID),
+	}, event.Event)
+}
+
+func (e *events) tell(at *corev1.ObjectReference, event hook.Event) {
 	message := event.Message
 	if len(message) > maxEventMessage {
 		message = message[:maxEventMessage-len("…")-3] + "…"
 	}
-	e.recorder.Event(&corev1.ObjectReference{
-		APIVersion: parent.APIVersion(), Kind: parent.Kind(), Namespace: parent.Namespace(), Name: parent.Name(),
-		UID: types.UID(parent.UID()), ResourceVersion: parent.ResourceVersion(),
-	}, event.Type, event.Reason, message)
+	e.recorder.Event(at, event.Type, event.Reason, message)
 }
 
 // instance tells this process from others of the program: the pod, or the machine.

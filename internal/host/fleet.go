@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -182,6 +183,7 @@ func (f *fleet) begin(ctx context.Context) {
 		}
 	}
 	f.begun.Store(true)
+	f.host.gate.settled()
 }
 
 // declared are the keys of what is declared, the eldest first.
@@ -289,6 +291,16 @@ func (f *fleet) credentialsRenewed(name string) {
 		if r.Name() == name {
 			r.retryNow()
 		}
+	}
+}
+
+// tellController records an event at a controller, if an object declares it.
+func (f *fleet) tellController(key queue.Key, event hook.Event) {
+	f.mu.Lock()
+	m := f.members[key]
+	f.mu.Unlock()
+	if m != nil && m.object != nil {
+		f.host.events.Tell(m.object, event)
 	}
 }
 

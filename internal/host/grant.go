@@ -65,7 +65,7 @@ func takes(all []*compile.Compiled, o Options) ([]need, error) {
 	}
 	var taken []need
 	for _, c := range all {
-		taken = append(taken, needs(object.Resource{}, c)...)
+		taken = append(taken, needs(object.Resource{}, c, &o)...)
 		taken = append(taken, eventNeeds(c)...)
 		taken = append(taken, ownerNeeds(c)...)
 		for _, resource := range kindsOf(c) {

@@ -42,6 +42,7 @@ type Host struct {
 	metrics     *metrics
 	events      *events
 	fleet       *fleet
+	gate        *gate
 	neighbours  *neighbours
 	office      *office
 	lock        *lock
@@ -73,7 +74,7 @@ func New(o Options) (*Host, error) {
 	h.metrics = newMetrics()
 	h.events = newEvents(client, o)
 	h.neighbours = &neighbours{look: h.lookForMetacontrollers, now: time.Now}
-	h.fleet = newFleet(h)
+	h.fleet, h.gate = newFleet(h), newGate(h)
 	h.metrics.watch(h.store, h.fleet)
 	h.office.measure(h.metrics.registry)
 	return h, nil
@@ -137,6 +138,7 @@ func (h *Host) Run(ctx context.Context) error {
 	for _, listener := range listeners {
 		group.Go(func() error { return h.serve(ctx, listener) })
 	}
+	group.Go(func() error { return h.gate.run(ctx) })
 	group.Go(func() error { return h.control(ctx) })
 	return group.Wait()
 }
@@ -159,6 +161,7 @@ func (h *Host) environment() compile.Environment {
 		Workers:       h.options.Workers,
 		Resync:        h.options.Resync,
 		Namespace:     h.options.Namespace,
+		Home:          h.options.home(),
 		ApplyStrategy: plan.Strategy(h.options.ApplyStrategy),
 		FieldManager:  h.options.FieldManager,
 		Store:         h.store,

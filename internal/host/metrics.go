@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -28,6 +29,8 @@ type metrics struct {
 	hookTime     *prometheus.HistogramVec
 	handlerCalls *prometheus.CounterVec
 	handlerTime  *prometheus.HistogramVec
+	reviews      *prometheus.CounterVec
+	reviewTime   *prometheus.HistogramVec
 	writes       *prometheus.CounterVec
 	writeSeconds *prometheus.HistogramVec
 }
@@ -52,10 +55,12 @@ func newMetrics() *metrics {
 		hookTime:     histogram("setpoint_hook_request_duration_seconds", "How long calls of hooks took.", "controller", "hook"),
 		handlerCalls: counter("setpoint_handler_calls_total", "Calls of handlers, by what they were told of and how it went: ok, retry (in a while, as asked), terminal (not before the input changes), timeout or error.", "controller", "handler", "reason", "outcome"),
 		handlerTime:  histogram("setpoint_handler_duration_seconds", "How long calls of handlers took.", "controller", "handler"),
+		reviews:      counter("setpoint_admission_reviews_total", "Reviews of changes before they are stored, by what came of them: allowed, mutated, denied, or error, for which the failure policy stands.", "controller", "review", "operation", "result"),
+		reviewTime:   histogram("setpoint_admission_duration_seconds", "How long reviews took.", "controller", "review"),
 		writes:       counter("setpoint_api_requests_total", "Requests to the API server about parents and children, by their outcome: ok, or the reason of the refusal.", "resource", "verb", "outcome"),
 		writeSeconds: histogram("setpoint_api_request_duration_seconds", "How long those requests took.", "verb"),
 	}
-	m.registry.MustRegister(m.runs, m.runTime, m.queueWait, m.hookCalls, m.hookTime, m.handlerCalls, m.handlerTime, m.writes, m.writeSeconds,
+	m.registry.MustRegister(m.runs, m.runTime, m.queueWait, m.hookCalls, m.hookTime, m.handlerCalls, m.handlerTime, m.reviews, m.reviewTime, m.writes, m.writeSeconds,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -90,6 +95,12 @@ func handledOutcome(err error) string {
 	return "error"
 }
 
+// admitted counts a review.
+func (m *metrics) admitted(program, review string, operation hook.Operation, result admission.Result, took time.Duration) {
+	m.reviews.WithLabelValues(program, review, string(operation), string(result)).Inc()
+	m.reviewTime.WithLabelValues(program, review).Observe(took.Seconds())
+}
+
 func (m *metrics) called(program string, e webhook.Exchange) {
 	m.hookCalls.WithLabelValues(program, string(e.Question), strconv.Itoa(e.Code)).Inc()
 	m.hookTime.WithLabelValues(program, string(e.Question)).Observe(e.Duration.Seconds())
@@ -110,6 +121,8 @@ func (m *metrics) forget(program string) {
 	m.hookTime.DeletePartialMatch(labels)
 	m.handlerCalls.DeletePartialMatch(labels)
 	m.handlerTime.DeletePartialMatch(labels)
+	m.reviews.DeletePartialMatch(labels)
+	m.reviewTime.DeletePartialMatch(labels)
 }
 
 // watch adds the figures that are read at the moment of a scrape.

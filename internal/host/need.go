@@ -3,6 +3,7 @@ package host
 import (
 	"slices"
 
+	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -55,7 +56,7 @@ func verbs(resource object.Resource, names ...string) []need {
 
 // needs are the permissions that a controller of some kind takes, each once. One
 // that finalizes keeps its own object, if it has one, until the parents are released.
-func needs(kind object.Resource, c *compile.Compiled) []need {
+func needs(kind object.Resource, c *compile.Compiled, o *Options) []need {
 	var all []need
 	if c.Finalizes() && kind != (object.Resource{}) {
 		all = verbs(kind, "patch")
@@ -70,7 +71,21 @@ func needs(kind object.Resource, c *compile.Compiled) []need {
 	for i := range c.Reactions {
 		all = append(all, needsOfReaction(&c.Reactions[i])...)
 	}
+	if c.Admission != nil {
+		all = append(all, needsOfAdmission(o)...)
+	}
 	return once(all)
+}
+
+// needsOfAdmission are those of being asked before objects are stored.
+func needsOfAdmission(o *Options) []need {
+	var all []need
+	for _, p := range admission.Permissions(o.reviewSecret(), o.Namespace) {
+		for _, verb := range p.Verbs {
+			all = append(all, need{resource: p.Resource, verb: verb, namespace: p.Namespace, name: p.Name})
+		}
+	}
+	return all
 }
 
 // once leaves out what was needed before.

@@ -43,6 +43,9 @@ type Options struct {
 	// Namespace is where Setpoint itself runs: the revisions of cluster-scoped
 	// parents and the lease of the leader live there. "default" if empty.
 	Namespace string
+	// Admission says how the API server comes to this Setpoint before it stores
+	// objects.
+	Admission Admission
 	// LeaderElection says which of several Setpoints works. The zero value
 	// elects nobody: this one does.
 	LeaderElection LeaderElection
@@ -90,6 +93,7 @@ func (o Options) withDefaults() Options {
 	o.Namespace = cmp.Or(o.Namespace, "default")
 	o.LeaderElection = o.LeaderElection.withDefaults(o)
 	o.Workers = cmp.Or(o.Workers, 32)
+	o.Admission.Address = cmp.Or(o.Admission.Address, "127.0.0.1:0")
 	o.ApplyStrategy = cmp.Or(o.ApplyStrategy, string(plan.Merge))
 	o.FieldManager = cmp.Or(o.FieldManager, "metacontroller")
 	// The engine repeats an unchanged failure every 30 seconds or so; with a

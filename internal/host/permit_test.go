@@ -42,7 +42,7 @@ func TestNeeds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// Two kinds of parents have much in common.
 			twice := &compile.Compiled{Programs: []engine.Program{c.program, c.program}}
-			compareNeeds(t, c.want, needs(object.Resource{Version: "v1", Plural: "controllers"}, twice))
+			compareNeeds(t, c.want, needs(object.Resource{Version: "v1", Plural: "controllers"}, twice, &Options{}))
 		})
 	}
 }
@@ -90,7 +90,7 @@ func TestNeedsOfHandlers(t *testing.T) {
 		"optional, with an object":   {react.Program{Resource: maps, Handlers: []react.Handler{{On: []hook.Reason{hook.ReasonDelete}, Optional: true}}}, plain},
 	} {
 		t.Run(name, func(t *testing.T) {
-			compareNeeds(t, c.want, needs(object.Resource{Version: "v1", Plural: "controllers"}, &compile.Compiled{Reactions: []react.Program{c.program}}))
+			compareNeeds(t, c.want, needs(object.Resource{Version: "v1", Plural: "controllers"}, &compile.Compiled{Reactions: []react.Program{c.program}}, &Options{}))
 		})
 	}
 }

@@ -72,7 +72,7 @@ func (f *fleet) runnable(ctx context.Context, key queue.Key, declared *object.Ob
 	if err := f.rival(key, rankOf(declared), compiled); err != nil {
 		return err
 	}
-	return f.host.permitted(ctx, needs(kind.Resource, compiled))
+	return f.host.permitted(ctx, needs(kind.Resource, compiled, &f.host.options))
 }
 
 // settle replaces what runs for a controller.
@@ -93,6 +93,7 @@ func (f *fleet) settle(ctx context.Context, key queue.Key, now state, compiled *
 	f.mu.Lock()
 	m.state = now
 	f.mu.Unlock()
+	f.admit(key, now)
 	if next := now.running; next != nil {
 		f.displace(key, now.rank, next)
 		next.launch(ctx, f.host.office, func(ctx context.Context) bool { return f.hold(ctx, key, next) })
@@ -102,6 +103,19 @@ func (f *fleet) settle(ctx context.Context, key queue.Key, now state, compiled *
 	}
 	if declares := now.object != nil; declares && (now.running != nil || now.String() != said) {
 		f.host.log.Info("controller declared", "controller", key.String(), "accepted", refusal == nil, "suspended", now.suspended, "refusal", textOf(refusal))
+	}
+}
+
+// admit has the API server ask a controller before it stores objects, if the
+// controller wants that.
+func (f *fleet) admit(key queue.Key, now state) {
+	switch {
+	case now.refusal != nil:
+		f.host.gate.refuse(key)
+	case now.running == nil:
+		f.host.gate.put(key, nil)
+	default:
+		f.host.gate.put(key, now.running.Admission)
 	}
 }
 
@@ -149,7 +163,9 @@ func (f *fleet) remove(key queue.Key, going *object.Object) {
 	if m != nil && m.running != nil {
 		m.running.end()
 		f.host.metrics.forget(m.running.Name())
+		f.host.gate.forget(m.running.Name())
 	}
+	f.host.gate.drop(key)
 	if m != nil && m.leaving == "" {
 		f.wakeRivals(key)
 		f.host.log.Info("controller removed", "controller", key.String())

@@ -19,6 +19,7 @@ import (
 type running struct {
 	*compile.Compiled
 	controllers []worker
+	gate        *gate
 	stop        context.CancelFunc
 	stopped     chan struct{}
 }
@@ -39,12 +40,15 @@ type worker interface {
 // prepare makes what a controller runs and opens its watches: before those of a
 // former one end, so that shared ones go on.
 func (f *fleet) prepare(compiled *compile.Compiled) *running {
-	r := &running{Compiled: compiled, stop: func() {}, stopped: make(chan struct{})}
+	r := &running{Compiled: compiled, gate: f.host.gate, stop: func() {}, stopped: make(chan struct{})}
 	for _, program := range compiled.Programs {
 		r.controllers = append(r.controllers, engine.New(program, f.host.tools()))
 	}
 	for _, program := range compiled.Reactions {
 		r.controllers = append(r.controllers, reacting{react.New(program, f.host.reactTools())})
+	}
+	if p := compiled.Admission; p != nil {
+		r.controllers = append(r.controllers, admitting{f.host.gate, p.Name})
 	}
 	return r
 }

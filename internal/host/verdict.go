@@ -58,12 +58,25 @@ func ready(accepted finding, s *state, health engine.Health) finding {
 		return finding{false, setpoint.ReasonWatchFailing, fmt.Sprintf("watch %s: %v", resource, health.WatchErrors[resource])}
 	case !health.Synced:
 		return finding{false, setpoint.ReasonStarting, "the caches are being filled"}
+	case !s.asked().ok:
+		return s.asked()
 	case failsForAll(health):
 		return finding{false, s.failing(), health.HookMessage}
 	case health.HookFailing > 0:
 		return finding{true, setpoint.ReasonReady, "caches are synced and the hook answers, but for some objects: " + health.HookMessage}
 	}
+	if s.running != nil && s.running.Admission != nil && len(s.running.controllers) == 1 {
+		return s.asked()
+	}
 	return finding{true, setpoint.ReasonReady, "caches are synced and the hook answers"}
+}
+
+// asked says whether the API server asks the controller's reviews, if it has any.
+func (s *state) asked() finding {
+	if s.running == nil || s.running.Admission == nil {
+		return finding{ok: true}
+	}
+	return s.running.gate.finding(s.running.Admission.Name)
 }
 
 // failsForAll says that the hook fails for all objects, or nearly: more than nine in

@@ -18,9 +18,9 @@ type contender struct {
 	hook *command
 	// controller is the object that the operator is told what to do by, if any.
 	controller string
-	// needs is a file without which the contender is left out, and why it may be
-	// missing.
-	needs, missing string
+	// needs is the binary that is run, without which the contender is left out;
+	// built is how one comes by it.
+	needs, built string
 }
 
 // source is what lies in the repository, by who writes it.
@@ -52,7 +52,7 @@ const (
 func contenders() []contender {
 	crd := []string{example + "crd.yaml"}
 	inherited := []string{"KUBECONFIG=$KUBECONFIG", "RATES=$RATES"}
-	built := source{
+	reconciler := source{
 		program: []string{
 			here + "kubebuilder/api/v1/exchangerate_types.go",
 			here + "kubebuilder/internal/controller/exchangerate_controller.go",
@@ -65,27 +65,27 @@ func contenders() []contender {
 		name: "kopf", title: "Kopf",
 		source:   source{program: []string{here + "kopf/exchangerate.py"}, crd: crd},
 		operator: command{env: inherited, args: []string{"$BIN/compare-kopf/bin/kopf", "run", "--standalone", "--all-namespaces", "$HERE/kopf/exchangerate.py"}},
-		needs:    "compare-kopf/bin/kopf", missing: "Kopf could not be installed on this machine: its column has the lines only",
+		needs:    "compare-kopf/bin/kopf", built: "test/bench/compare/kopf/install.sh bin/compare-kopf",
 	}, {
 		name: "kubebuilder", title: "kubebuilder, 1 at once (default)",
-		source: built, needs: "compare-kubebuilder",
+		source: reconciler, needs: "compare-kubebuilder", built: "make bin/compare-kubebuilder",
 		operator: command{env: inherited, args: []string{"$BIN/compare-kubebuilder"}},
 	}, {
 		name: "kubebuilder-32", title: "kubebuilder, 32 at once",
-		source: built, needs: "compare-kubebuilder",
+		source: reconciler, needs: "compare-kubebuilder", built: "make bin/compare-kubebuilder",
 		operator: command{env: inherited, args: []string{"$BIN/compare-kubebuilder", "-workers=32"}},
 	}, {
 		name: "setpoint-go", title: "Setpoint, Go",
 		source:   source{program: []string{example + "main.go", example + "service.go"}, crd: crd},
 		operator: command{env: inherited, args: []string{"$BIN/compare-setpoint", "--address="}},
-		needs:    "compare-setpoint",
+		needs:    "compare-setpoint", built: "make bin/compare-setpoint",
 	}, {
 		name: "setpoint-webhook", title: "Setpoint, Python hook",
 		source:   source{program: []string{here + "webhook/hook.py", here + "webhook/controller.yaml"}, crd: crd},
 		operator: command{args: []string{"$BIN/setpoint-light", "run", "--kubeconfig=$KUBECONFIG", "--address="}},
 		hook: &command{env: []string{"RATES=$RATES", "ADDRESS=$ADDRESS"},
 			args: []string{"python3", "$HERE/webhook/hook.py"}},
-		controller: "webhook/controller.yaml", needs: "setpoint-light",
+		controller: "webhook/controller.yaml", needs: "setpoint-light", built: "make build",
 	}}
 }
 
@@ -114,7 +114,7 @@ func choose(only []string) ([]contender, error) {
 // absent says why a contender cannot be run, if it cannot.
 func (c *contender) absent(bin string) error {
 	if _, err := os.Stat(filepath.Join(bin, c.needs)); err != nil {
-		return fmt.Errorf("left out: %w", err)
+		return fmt.Errorf("not run, since there is no bin/%s here (%s)", c.needs, c.built)
 	}
 	return nil
 }

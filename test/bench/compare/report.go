@@ -153,7 +153,7 @@ func (s *stage) facts(ctx context.Context, results []*result) (string, error) {
 		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, server.GitVersion, time.Since(s.since).Round(time.Second))
 	for _, r := range results {
 		if r.absent != nil {
-			text += fmt.Sprintf("\n%s was not run, it was %v.", r.title, r.absent)
+			text += fmt.Sprintf("\n%s: %v.", r.title, r.absent)
 		}
 	}
 	return text, nil
@@ -171,6 +171,9 @@ func requests(counted cluster.Requests, by float64) string {
 		if count := counted[kind] / by; count >= least {
 			kinds = append(kinds, fmt.Sprintf("%s %.*f", kind, precision, count))
 		}
+	}
+	if len(kinds) == 0 {
+		return "0"
 	}
 	return fmt.Sprintf("%.*f (%s)", precision, counted.Total()/by, strings.Join(kinds, ", "))
 }
