@@ -148,7 +148,7 @@ func TestWhatCannotBeIsSaid(t *testing.T) {
 		"another name":         {func(c *call) error { c.Object.Name, c.Object.UID = "x", "y"; return nil }, "the handler changed metadata.name, metadata.uid"},
 		"another kind":         {func(c *call) error { c.Object.Kind = "x"; return nil }, "the handler changed kind"},
 		"a finalizer":          {func(c *call) error { c.Object.Finalizers = []string{"a/b"}; return nil }, "the handler changed metadata.finalizers"},
-		"no object":            {func(c *call) error { c.Object = nil; return nil }, "it is null"},
+		"no object":            {func(c *call) error { c.Object = nil; return nil }, "it is no object"},
 		"an undeclared apply":  {func(c *call) error { c.Apply(&corev1.Service{}); return nil }, "Apply: Service of v1 is not declared: say Owns or Applies"},
 		"an undeclared delete": {func(c *call) error { c.DeleteAll(&corev1.Secret{}, "a=b"); return nil }, "Secret of v1 is not declared: say Owns or Deletes"},
 		"a type of no kind":    {func(c *call) error { c.Apply(&Source{}); return nil }, "setpointtest_test.Source is of no kind that is known"},

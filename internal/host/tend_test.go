@@ -1,4 +1,4 @@
-package cli
+package host
 
 import "testing"
 
@@ -15,5 +15,21 @@ func TestGCPercent(t *testing.T) {
 		if got := gcPercent(inUse); got != want {
 			t.Errorf("%d MiB in use: %d %%, want %d %%", inUse>>20, got, want)
 		}
+	}
+}
+
+func TestWhoRulesTheCollector(t *testing.T) {
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "")
+	if ruled() {
+		t.Error("nobody has said anything")
+	}
+	for _, name := range []string{"GOGC", "GOMEMLIMIT"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, "100")
+			if !ruled() {
+				t.Error("is not heeded")
+			}
+		})
 	}
 }

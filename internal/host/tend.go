@@ -1,10 +1,10 @@
-package cli
+package host
 
 import (
 	"context"
 	"os"
 	"runtime/debug"
-	"runtime/metrics"
+	figures "runtime/metrics"
 	"time"
 )
 
@@ -27,11 +27,11 @@ const (
 	worthIt   = 8 << 20
 )
 
-// tendMemory keeps the process small: it has garbage collected as often as it is
-// worth it, and gives memory back to the system each time the work that took it
-// is done. $GOGC, if set, is left to rule.
-func tendMemory(ctx context.Context) {
-	ruled := os.Getenv("GOGC") != ""
+// TendMemory keeps a process small that is there for its Host: it has garbage collected
+// as often as it is worth it, and gives memory back to the system each time the work
+// that took it is done. How often, $GOGC or $GOMEMLIMIT are left to rule if one is set.
+func TendMemory(ctx context.Context) {
+	ruled := ruled()
 	ticker := time.NewTicker(tendEvery)
 	defer ticker.Stop()
 	cleaned, before, percent := allocated(), allocated(), 0
@@ -54,6 +54,9 @@ func tendMemory(ctx context.Context) {
 	}
 }
 
+// ruled says that somebody else says how often garbage is collected.
+func ruled() bool { return os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" }
+
 // gcPercent is how much garbage may pile up with so many bytes in use; in steps,
 // since each change stops the world for a moment.
 func gcPercent(inUse uint64) int {
@@ -69,7 +72,7 @@ func allocated() uint64 { return metric("/gc/heap/allocs:bytes") }
 func inUse() uint64 { return metric("/gc/heap/live:bytes") }
 
 func metric(name string) uint64 {
-	sample := []metrics.Sample{{Name: name}}
-	metrics.Read(sample)
+	sample := []figures.Sample{{Name: name}}
+	figures.Read(sample)
 	return sample[0].Value.Uint64()
 }
