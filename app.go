@@ -90,9 +90,10 @@ type part interface {
 	check() []error
 	// controller is what it is called and about.
 	controller() *controller
-	// handlerNamed and hookNamed are what has a name, or nil.
+	// handlerNamed, hookNamed and reviewNamed are what has a name, or nil.
 	handlerNamed(name string) hook.Handler
 	hookNamed(name string) hook.Hook
+	reviewNamed(name string) hook.Admitter
 	// indexed says whether it has indexes of a kind. filled waits until they are, and
 	// fill has them hold objects until release is called.
 	indexed(of object.GroupKind) bool

@@ -21,14 +21,16 @@ import (
 // for different objects; for one object, one handler is called at a time.
 type Func[T any] func(ctx context.Context, c *Call[T]) error
 
-// Handlers are the handlers of one kind of object. They are told in the order in
-// which they were registered.
+// Handlers are the handlers of one kind of object, told in the order in which they
+// were registered, and its reviews, asked before objects are stored: see Mutate and
+// Validate. A kind that has nothing but reviews is not watched.
 //
 // One function registered several times is one handler with several reasons: it
 // is told of each state once. Options given at one registration hold for all.
 type Handlers[T any] struct {
 	c        controller
 	handlers []*handler[T]
+	reviews  []*review[T]
 	memories *memories
 	indexes  []indexer
 	watches  watches
@@ -173,10 +175,15 @@ func nameOf[T any](do Func[T], options []HandlerOption) (string, error) {
 	if probe.name != "" {
 		return probe.name, nil
 	}
-	if do == nil {
+	return nameOfFunction(code(do))
+}
+
+// nameOfFunction is what a function is called whose code is there.
+func nameOfFunction(code uintptr) (string, error) {
+	if code == 0 {
 		return "", errors.New("a handler is nil")
 	}
-	full := runtime.FuncForPC(code(do)).Name()
+	full := runtime.FuncForPC(code).Name()
 	name, _, _ := strings.Cut(full, "[") // Generic functions.
 	name = strings.TrimSuffix(name[strings.LastIndexByte(name, '.')+1:], "-fm")
 	if nameless().MatchString(name) {
@@ -196,13 +203,13 @@ func (h *Handlers[T]) controller() *controller { return &h.c }
 
 func (h *Handlers[T]) check() []error {
 	problems := h.c.check()
-	if len(h.handlers)+len(h.indexes) == 0 {
-		problems = append(problems, fmt.Errorf("%s: has no handler and no index", h.c.name()))
+	if len(h.handlers)+len(h.indexes)+len(h.reviews) == 0 {
+		problems = append(problems, fmt.Errorf("%s: has no handler and no index, and no review", h.c.name()))
 	}
 	for _, one := range h.handlers {
 		problems = append(problems, one.check(&h.c)...)
 	}
-	return problems
+	return append(problems, h.checkReviews()...)
 }
 
 func (h *Handlers[T]) handlerNamed(name string) hook.Handler {

@@ -43,18 +43,23 @@ func clusterScoped() []string {
 		ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration VolumeAttachment VolumeAttributesClass`)
 }
 
+// environment is that of an app which has no cluster.
+func environment(known *kinds, o Options) compile.Environment {
+	return compile.Environment{
+		Namespace: o.Namespace,
+		ResolveKind: func(_ context.Context, apiVersion, name string) (object.Resource, error) {
+			return known.resource(kind{apiVersion, name}), nil
+		},
+	}
+}
+
 // compiled are the app's controllers as they would be in a cluster.
 func (a *App) compiled(ctx context.Context, o Options) ([]*compile.Compiled, error) {
 	known, err := a.kinds()
 	if err != nil {
 		return nil, err
 	}
-	env := compile.Environment{
-		Namespace: o.Namespace,
-		ResolveKind: func(_ context.Context, apiVersion, name string) (object.Resource, error) {
-			return known.resource(kind{apiVersion, name}), nil
-		},
-	}
+	env := environment(known, o)
 	var all []*compile.Compiled
 	for _, p := range a.parts {
 		one, err := p.own().Compile(ctx, env)

@@ -13,10 +13,16 @@ type KindOption interface{ ofKind(*controller) }
 // registrations holds for the handler as a whole.
 type HandlerOption interface{ ofHandler(*settings) }
 
-// Option goes with a kind and with a handler.
+// CallOption goes with a handler and with a review.
+type CallOption interface {
+	HandlerOption
+	ReviewOption
+}
+
+// Option goes with a kind, a handler and a review.
 type Option interface {
 	KindOption
-	HandlerOption
+	CallOption
 }
 
 // kindOption and handlerOption let plain functions be options.
@@ -28,11 +34,17 @@ type (
 func (o kindOption) ofKind(c *controller)     { o(c) }
 func (o handlerOption) ofHandler(s *settings) { o(s) }
 
-// bothOption is an Option.
-type bothOption struct {
-	kindOption
-	handlerOption
-}
+// callOption is a CallOption, and anyOption an Option.
+type (
+	callOption struct {
+		handlerOption
+		reviewOption
+	}
+	anyOption struct {
+		kindOption
+		callOption
+	}
+)
 
 // Kind says which kind of object is meant, such as Kind("apps/v1", "Deployment"),
 // where its Go type does not: for Unstructured, and for types that are not named
@@ -41,23 +53,31 @@ func Kind(apiVersion, name string) KindOption {
 	return kindOption(func(c *controller) { c.kind = kind{apiVersion, name} })
 }
 
-// Name names a handler, or a controller where there are several of one kind. A
-// handler is otherwise named after its function, and a controller after its kind.
+// Name names a handler or a review, or a controller where there are several of one
+// kind. Handlers and reviews are otherwise named after their function, and a controller
+// after its kind.
 // What a handler has dealt with is recorded under its name: another name is
 // another handler.
 func Name(name string) Option {
-	return bothOption{
+	return anyOption{
 		func(c *controller) { c.given = name },
-		func(s *settings) { set(s, "Name", &s.name, name) },
+		callOption{
+			func(s *settings) { set(s, "Name", &s.name, name) },
+			func(s *reviewSettings) { s.name = name },
+		},
 	}
 }
 
 // Labels selects objects by a label selector, such as "app=web,tier!=cache". Said
-// of a kind, the API server applies it and sends nothing else.
+// of a kind, the API server applies it and sends nothing else; said of a review, or of
+// the kind that it is of, it holds if the object matches as it is or as it was.
 func Labels(selector string) Option {
-	return bothOption{
+	return anyOption{
 		func(c *controller) { c.labels = selector },
-		func(s *settings) { s.labelled(selector) },
+		callOption{
+			func(s *settings) { s.labelled(selector) },
+			func(s *reviewSettings) { s.labels = append(s.labels, selector) },
+		},
 	}
 }
 
@@ -130,9 +150,14 @@ func Within(d time.Duration) HandlerOption {
 	return handlerOption(func(s *settings) { s.duration("Within", &s.plan.Within, d) })
 }
 
-// Timeout bounds one call: its context ends then. Without, there is no bound.
-func Timeout(d time.Duration) HandlerOption {
-	return handlerOption(func(s *settings) { s.duration("Timeout", &s.plan.Timeout, d) })
+// Timeout bounds one call: its context ends then. Without, there is no bound for a
+// handler, and a review has 5 seconds. What is said of a review is in whole seconds, 1s
+// to 30s.
+func Timeout(d time.Duration) CallOption {
+	return callOption{
+		func(s *settings) { s.duration("Timeout", &s.plan.Timeout, d) },
+		func(s *reviewSettings) { s.timeout(d) },
+	}
 }
 
 // Backoff is how long a failing call waits until it is made again: the first time

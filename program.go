@@ -12,15 +12,38 @@ import (
 
 func (h *Handlers[T]) own() host.Own { return host.Own{Name: h.c.name(), Compile: h.compile} }
 
-// compile makes the program of the handlers.
+// compile makes the programs: of the reviews, and of the handlers and indexes, without
+// which the kind is not watched.
 func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
 	found, err := h.c.find(ctx, env)
 	if err != nil {
 		return nil, err
 	}
-	known, err := h.c.app.kinds()
+	reviews, err := h.admission(found.resource, &env)
 	if err != nil {
 		return nil, err
+	}
+	compiled := &compile.Compiled{Admission: reviews}
+	if len(h.handlers)+len(h.indexes) == 0 {
+		return compiled, nil
+	}
+	program, err := h.reaction(&found, &env)
+	if err != nil {
+		return nil, err
+	}
+	compiled.Reactions = []react.Program{program}
+	if env.Store == nil {
+		return compiled, nil // There is no cluster.
+	}
+	compiled.Release, err = h.observe(env.Store, &program)
+	return compiled, err
+}
+
+// reaction makes the program of the handlers.
+func (h *Handlers[T]) reaction(found *found, env *compile.Environment) (react.Program, error) {
+	known, err := h.c.app.kinds()
+	if err != nil {
+		return react.Program{}, err
 	}
 	program := react.Program{
 		Name: h.c.name(), Resource: found.resource, Labels: h.c.labels, Fields: h.c.fields,
@@ -37,12 +60,7 @@ func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*co
 	for _, one := range h.handlers {
 		program.Handlers = append(program.Handlers, one.program())
 	}
-	compiled := &compile.Compiled{Reactions: []react.Program{program}}
-	if env.Store == nil {
-		return compiled, nil // There is no cluster.
-	}
-	compiled.Release, err = h.observe(env.Store, &program)
-	return compiled, err
+	return program, nil
 }
 
 // found is what the API server serves of the kinds of a controller.

@@ -28,6 +28,12 @@ type notice struct {
 	stored  stored
 	// indexed are objects as JSON.
 	indexed []json.RawMessage
+	// apiVersion and kind are the object's.
+	apiVersion, kind string
+	// The rest is for reviews alone.
+	user        setpoint.User
+	dryRun      bool
+	subresource string
 }
 
 // uid is that of objects which were given none.
@@ -42,6 +48,7 @@ func (n *notice) about(o any) error {
 	u.SetName(cmp.Or(u.GetName(), "test"))
 	u.SetUID(cmp.Or(u.GetUID(), uid))
 	n.Namespace, n.Name = u.GetNamespace(), u.GetName()
+	n.apiVersion, n.kind = u.GetAPIVersion(), u.GetKind()
 	n.Object, err = u.MarshalJSON()
 	return err
 }

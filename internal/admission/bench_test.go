@@ -52,8 +52,8 @@ func inject(_ context.Context, r *hook.Review) (*hook.Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	patch, err := Difference(r.Object, before, after)
-	return &hook.Verdict{JSONPatch: patch}, err
+	object, err := Rebase(r.Object, before, after)
+	return &hook.Verdict{Object: object}, err
 }
 
 // BenchmarkReview is the server's part alone, and with the reading and writing of a
@@ -96,7 +96,7 @@ func BenchmarkDifference(b *testing.B) {
 	after, _ := json.Marshal(&pod)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Difference(review.Object, before, after); err != nil {
+		if _, err := difference(review.Object, before, after); err != nil {
 			b.Fatal(err)
 		}
 	}

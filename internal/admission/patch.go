@@ -88,13 +88,12 @@ func merged(raw, patch []byte) (json.RawMessage, error) {
 	return replacement(raw, result)
 }
 
-// Difference is the JSON patch that does to raw what turned before into after; nil
-// if nothing did.
+// Rebase is raw with what turned before into after done to it; nil if nothing did.
 //
 // Before and after are raw as a Go type reads and writes it, which may know less
 // than all of its fields: what raw has and before has not stays, in elements of
 // lists too, as long as these are found again by what names them, or by their place.
-func Difference(raw, before, after []byte) (jsonPatch []byte, err error) {
+func Rebase(raw, before, after []byte) (object []byte, err error) {
 	if bytes.Equal(before, after) {
 		return nil, nil
 	}
@@ -102,7 +101,7 @@ func Difference(raw, before, after []byte) (jsonPatch []byte, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("carry over what was changed: %w", err)
 	}
-	return Between(raw, result)
+	return result, nil
 }
 
 // Between is the JSON patch that makes one object into another; nil if they are the

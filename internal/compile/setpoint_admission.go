@@ -111,7 +111,7 @@ func readReview(ctx context.Context, env Environment, field string, declared *ap
 	}
 	w.Ignore = declared.FailurePolicy == api.FailurePolicyIgnore || declared.FailurePolicy == "" && w.Mutates
 	if declared.SystemNamespaces != api.SystemNamespacesInclude {
-		w.Spared = env.spared()
+		w.Spared = env.Spared()
 	}
 	for _, condition := range declared.MatchConditions {
 		w.Conditions = append(w.Conditions, admission.Condition{Name: condition.Name, Expression: condition.Expression})
@@ -134,8 +134,8 @@ func readReview(ctx context.Context, env Environment, field string, declared *ap
 	return review{w, hooked}, nil
 }
 
-// spared are the namespaces without which nothing works, Setpoint's own among them.
-func (env *Environment) spared() []string {
+// Spared are the namespaces without which nothing works, Setpoint's own among them.
+func (env *Environment) Spared() []string {
 	all := []string{metav1.NamespaceSystem, "kube-node-lease"}
 	if env.Home != "" && !slices.Contains(all, env.Home) {
 		all = append(all, env.Home)

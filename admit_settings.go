@@ -1,0 +1,222 @@
+package setpoint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// reviewSettings are what options say of a review.
+type reviewSettings struct {
+	// verb is Mutate or Validate.
+	verb, name string
+	// hook is the review as the program will have it, as far as it is known.
+	hook         admission.Webhook
+	operations   []Reason
+	subresources []string
+	// labels and spaces are selectors that must all match: of the object's labels, and
+	// of its namespace's.
+	labels, spaces []string
+	everywhere     bool
+	problems       []error
+}
+
+func newReviewSettings(verb string) *reviewSettings {
+	mutates := verb == "Mutate"
+	return &reviewSettings{verb: verb, hook: admission.Webhook{
+		Mutates: mutates, Ignore: mutates, Timeout: api.DefaultAdmissionTimeoutSeconds * time.Second,
+	}}
+}
+
+func (s *reviewSettings) problem(format string, args ...any) {
+	s.problems = append(s.problems, fmt.Errorf(format, args...))
+}
+
+// on are the operations of the review.
+func (s *reviewSettings) on() []Reason {
+	switch {
+	case len(s.operations) > 0:
+		return s.operations
+	case s.hook.Mutates:
+		return []Reason{Create}
+	}
+	return []Reason{Create, Update}
+}
+
+// webhook is the review as the API server is told of it, but for who is asked.
+func (s *reviewSettings) webhook(c *controller, of object.Resource) admission.Webhook {
+	w := s.hook
+	w.Name = dashed(s.name)
+	rule := admission.Rule{Group: of.Group, Version: of.Version}
+	for _, sub := range s.subresources {
+		rule.Resources = append(rule.Resources, strings.TrimSuffix(of.Plural+"/"+sub, "/"))
+	}
+	if len(rule.Resources) == 0 {
+		rule.Resources = []string{of.Plural}
+	}
+	for _, one := range s.on() {
+		rule.Operations = append(rule.Operations, hook.Operation(strings.ToUpper(string(one))))
+	}
+	w.Rules = []admission.Rule{rule}
+	// What is wrong with them has been said.
+	objects, _ := requirements(append(slices.Clip(s.labels), c.labels))
+	spaces, _ := requirements(s.spaces)
+	w.Objects, w.Namespaces = selectorOf(objects), selectorOf(append(spaces, c.inside(of)...))
+	return w
+}
+
+// dashed is the name of a function as a webhook may have it: injectSidecar is
+// inject-sidecar there.
+func dashed(name string) string {
+	var out strings.Builder
+	lower := false
+	for _, c := range name {
+		if unicode.IsUpper(c) && lower {
+			out.WriteByte('-')
+		}
+		lower = unicode.IsLower(c) || unicode.IsDigit(c)
+		if c == '_' {
+			c = '-'
+		}
+		out.WriteRune(unicode.ToLower(c))
+	}
+	return out.String()
+}
+
+// requirements are what label selectors require together.
+func requirements(selectors []string) ([]metav1.LabelSelectorRequirement, error) {
+	var all []metav1.LabelSelectorRequirement
+	for _, text := range selectors {
+		parsed, err := labels.ParseToRequirements(text)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range parsed {
+			required := metav1.LabelSelectorRequirement{Key: one.Key(), Values: one.ValuesUnsorted()}
+			switch one.Operator() {
+			case selection.In, selection.Equals, selection.DoubleEquals:
+				required.Operator = metav1.LabelSelectorOpIn
+			case selection.NotIn, selection.NotEquals:
+				required.Operator = metav1.LabelSelectorOpNotIn
+			case selection.Exists:
+				required.Operator = metav1.LabelSelectorOpExists
+			case selection.DoesNotExist:
+				required.Operator = metav1.LabelSelectorOpDoesNotExist
+			case selection.GreaterThan, selection.LessThan:
+				return nil, fmt.Errorf("%q compares by size, which a webhook cannot", text)
+			}
+			slices.Sort(required.Values)
+			all = append(all, required)
+		}
+	}
+	return all, nil
+}
+
+// selectorOf is a selector of requirements; nil for none.
+func selectorOf(all []metav1.LabelSelectorRequirement) *metav1.LabelSelector {
+	if len(all) == 0 {
+		return nil
+	}
+	return &metav1.LabelSelector{MatchExpressions: all}
+}
+
+// check is all that is wrong with a review of a controller.
+func (s *reviewSettings) check(c *controller) []error {
+	all := *s
+	all.problems = slices.Clone(s.problems)
+	all.checkOperations()
+	all.checkConditions()
+	for _, one := range []struct {
+		option    string
+		selectors []string
+	}{{"Labels", append(slices.Clip(s.labels), c.labels)}, {"NamespaceLabels", s.spaces}} {
+		if _, err := requirements(one.selectors); err != nil {
+			all.problem("%s: %w", one.option, err)
+		}
+	}
+	if c.fields != "" {
+		all.problem("FieldSelector: the API server does not select by fields before it stores an object; " +
+			"decide in the function, or say setpoint.Match, and give the handlers a For of their own with another setpoint.Name")
+	}
+	if wrong := validation.IsDNS1123Label(dashed(s.name)); len(wrong) > 0 {
+		all.problem("the name: must be letters, digits and dashes, at most %d of them; give it a setpoint.Name", validation.DNS1123LabelMaxLength)
+	}
+	if slices.Contains([]string{api.GroupVersion.Group, "admissionregistration.k8s.io"}, c.kind.group().Group) {
+		all.problem("nobody is asked about %s: by changing them, a program that is down is mended", c.kind)
+	}
+	for i, err := range all.problems {
+		all.problems[i] = fmt.Errorf("%s %q of %s: %w", s.verb, s.name, c.name(), err)
+	}
+	return all.problems
+}
+
+func (s *reviewSettings) checkOperations() {
+	for _, one := range s.operations {
+		switch {
+		case !slices.Contains([]Reason{Create, Update, Delete, Connect}, one):
+			s.problem("On: there is no operation %s; there are Create, Update, Delete and Connect", one)
+		case one == Delete && s.hook.Mutates:
+			s.problem("On: there is nothing to change of an object that is deleted; say Validate")
+		}
+	}
+	for _, sub := range s.subresources {
+		if len(validation.IsDNS1123Subdomain(sub)) > 0 && sub != "" && sub != "*" {
+			s.problem("Subresources: %q is none", sub)
+		}
+	}
+}
+
+// maxConditions is how many the API server takes.
+const maxConditions = 64
+
+func (s *reviewSettings) checkConditions() {
+	named := map[string]bool{}
+	for _, one := range s.hook.Conditions {
+		switch {
+		case len(validation.IsQualifiedName(one.Name)) > 0:
+			s.problem("Match: %q is no name: letters, digits, dashes, dots and underscores", one.Name)
+		case named[one.Name]:
+			s.problem("Match: there are two of the name %q", one.Name)
+		case strings.TrimSpace(one.Expression) == "":
+			s.problem("Match(%q): the expression is empty", one.Name)
+		}
+		named[one.Name] = true
+	}
+	if len(named) > maxConditions {
+		s.problem("Match: there may be %d, not %d", maxConditions, len(named))
+	}
+}
+
+// checkReviews is all that is wrong with the reviews of a kind.
+func (h *Handlers[T]) checkReviews() []error {
+	var problems []error
+	named := map[string]bool{}
+	for _, one := range h.reviews {
+		problems = append(problems, one.check(&h.c)...)
+		if named[dashed(one.name)] {
+			problems = append(problems, fmt.Errorf("there are two reviews %q of %s: give one of them another setpoint.Name", one.name, h.c.name()))
+		}
+		named[dashed(one.name)] = true
+	}
+	if len(h.reviews) > 0 && len(h.handlers)+len(h.indexes) == 0 && h.c.acts() {
+		problems = append(problems, fmt.Errorf("%s: Owns, Applies, Deletes, Evicts and Reads are for handlers, and it has none", h.c.name()))
+	}
+	return problems
+}
+
+// acts says that something was declared which handlers do.
+func (c *controller) acts() bool {
+	return len(c.owns)+len(c.applies)+len(c.deletes)+len(c.reads) > 0 || c.evicts
+}

@@ -1,0 +1,253 @@
+package setpoint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	autoscaling "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+)
+
+func injectSidecar(context.Context, *Review[corev1.Pod]) error { return nil }
+
+func judge(context.Context, *Review[corev1.Pod]) error { return nil }
+
+// compiledReviews are the reviews of an app's controllers, which run in a namespace.
+func compiledReviews(t *testing.T, app *App, o Options, home string) []*compile.Compiled {
+	t.Helper()
+	if err := app.prepare(o); err != nil {
+		t.Fatal(err)
+	}
+	known, err := app.kinds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := environment(known, o)
+	env.Home = home
+	var all []*compile.Compiled
+	for _, p := range app.parts {
+		one, err := p.own().Compile(t.Context(), env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+func TestReviewsBecomeAProgram(t *testing.T) {
+	app := New("app")
+	pods := For[corev1.Pod](app, Labels("app=web,tier!=db"))
+	pods.Validate(judge)
+	pods.Mutate(injectSidecar)
+	pods.Validate(judge, Name("strict"), On(Delete, Connect), Subresources("status", "", "exec"), Labels("guarded"), NamespaceLabels("team in (b,a)"),
+		Match("not-mine", "object.metadata.name != 'mine'"), FailurePolicy(Ignore), Timeout(30*time.Second), Everywhere())
+	pods.Mutate(judge, Name("again"), On(Create, Update), FailurePolicy(Fail), Reinvoke())
+	got := compiledReviews(t, app, Options{Namespaces: []string{"a", "b"}}, "home")
+
+	const (
+		in, notIn, exists = metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists
+	)
+	of := []metav1.LabelSelectorRequirement{{Key: "app", Operator: in, Values: []string{"web"}}, {Key: "tier", Operator: notIn, Values: []string{"db"}}}
+	within := metav1.LabelSelectorRequirement{Key: "kubernetes.io/metadata.name", Operator: in, Values: []string{"a", "b"}}
+	rules := func(resources []string, operations ...hook.Operation) []admission.Rule {
+		return []admission.Rule{{Version: "v1", Resources: resources, Operations: operations}}
+	}
+	base := admission.Webhook{
+		Objects: &metav1.LabelSelector{MatchExpressions: of}, Namespaces: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{within}},
+		Spared: []string{"kube-system", "kube-node-lease", "home"}, Timeout: 5 * time.Second,
+	}
+	inject, again, judged, strict := base, base, base, base
+	inject.Name, inject.Mutates, inject.Ignore = "inject-sidecar", true, true
+	inject.Rules = rules([]string{"pods"}, "CREATE")
+	again.Name, again.Mutates, again.Reinvoke = "again", true, true
+	again.Rules = rules([]string{"pods"}, "CREATE", "UPDATE")
+	judged.Name = "judge"
+	judged.Rules = rules([]string{"pods"}, "CREATE", "UPDATE")
+	strict.Name, strict.Ignore, strict.Timeout, strict.Spared = "strict", true, 30*time.Second, nil
+	strict.Rules = rules([]string{"pods/status", "pods", "pods/exec"}, "DELETE", "CONNECT")
+	strict.Conditions = []admission.Condition{{Name: "not-mine", Expression: "object.metadata.name != 'mine'"}}
+	strict.Objects = &metav1.LabelSelector{MatchExpressions: append([]metav1.LabelSelectorRequirement{{Key: "guarded", Operator: exists}}, of...)}
+	strict.Namespaces = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: in, Values: []string{"a", "b"}}, within}}
+	want := &compile.Compiled{Admission: &admission.Program{
+		Name: "app/pod", Configuration: "app.pod", Webhooks: []admission.Webhook{inject, again, judged, strict},
+	}}
+	// Nothing is watched, and so nothing but this is there.
+	if diff := cmp.Diff([]*compile.Compiled{want}, got, cmpopts.IgnoreFields(admission.Webhook{}, "Do"), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestReviewsOfASubresourceOfAnotherKind(t *testing.T) {
+	app := New("app")
+	scales := For[autoscaling.Scale](app, Kind("apps/v1", "Deployment"), Name("scale"))
+	scales.Validate(func(_ context.Context, r *Review[autoscaling.Scale]) error {
+		if r.Object.Spec.Replicas > 3 {
+			return Invalid("spec.replicas: at most 3")
+		}
+		return nil
+	}, Name("small"), Subresources("scale"), On(Update))
+	program := compiledReviews(t, app, Options{}, "")[0].Admission
+	if got := fmt.Sprint(program.Webhooks[0].Rules); got != "[{apps v1 [deployments/scale] [UPDATE]}]" || program.Configuration != "app.scale" {
+		t.Errorf("got %s, %s", got, program.Configuration)
+	}
+	text := []byte(`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"a"},"spec":{"replicas":4}}`)
+	v, err := program.Webhooks[0].Do.Admit(t.Context(), &hook.Review{Operation: hook.OperationUpdate, Object: text, Old: text})
+	if err != nil || v.Denial == nil || v.Denial.Reason != "Invalid" {
+		t.Errorf("got %+v, %v", v, err)
+	}
+}
+
+func TestReviewsNextToHandlers(t *testing.T) {
+	app := New("app")
+	maps := For[corev1.ConfigMap](app)
+	maps.OnCreate(tend)
+	maps.Validate(func(context.Context, *Review[corev1.ConfigMap]) error { return nil }, Name("check"))
+	got := compiledReviews(t, app, Options{}, "")[0]
+	if len(got.Reactions) != 1 || got.Admission == nil || got.Reactions[0].Name != got.Admission.Name {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestNamespacesThatAreSpared(t *testing.T) {
+	for home, want := range map[string]string{
+		"home": `Validate "judge": is limited to the namespaces kube-system, home, which are left alone unless you say setpoint.Everywhere()`,
+		"":     "",
+	} {
+		app := New("app")
+		For[corev1.Pod](app, Namespaces("kube-system", "home")).Validate(judge)
+		if err := app.prepare(Options{}); err != nil {
+			t.Fatal(err)
+		}
+		known, err := app.kinds()
+		if err != nil {
+			t.Fatal(err)
+		}
+		env := environment(known, Options{})
+		env.Home = home
+		_, err = app.parts[0].own().Compile(t.Context(), env)
+		got := ""
+		if refusal, is := errors.AsType[*compile.Refusal](err); is {
+			got = refusal.Error()
+		}
+		if got != want {
+			t.Errorf("at home in %q: got %q, want %q", home, got, want)
+		}
+	}
+}
+
+func TestWhatIsWrongWithReviews(t *testing.T) {
+	type reviews = *Handlers[corev1.Pod]
+	for name, c := range map[string]struct {
+		options []KindOption
+		wrong   func(reviews)
+		want    []string
+	}{
+		"nil":             {nil, func(h reviews) { h.Mutate(nil) }, []string{"a handler is nil"}},
+		"a closure":       {nil, func(h reviews) { h.Validate(func(context.Context, *Review[corev1.Pod]) error { return nil }) }, []string{"give it a setpoint.Name"}},
+		"two of a name":   {nil, func(h reviews) { h.Validate(judge); h.Mutate(judge) }, []string{`two reviews "judge" of app/pod`}},
+		"operations":      {nil, func(h reviews) { h.Validate(judge, On(Resume)) }, []string{"On: there is no operation resume"}},
+		"mutate deletion": {nil, func(h reviews) { h.Mutate(judge, On(Delete)) }, []string{`Mutate "judge" of app/pod: On: there is nothing to change`}},
+		"timeouts": {nil, func(h reviews) {
+			h.Validate(judge, Timeout(time.Minute))
+			h.Mutate(injectSidecar, Timeout(1500*time.Millisecond))
+		}, []string{"Timeout(1m0s): must be whole seconds", "Timeout(1.5s): must"}},
+		"policy":       {nil, func(h reviews) { h.Validate(judge, FailurePolicy("Maybe")) }, []string{`FailurePolicy: is "Maybe"`}},
+		"reinvocation": {nil, func(h reviews) { h.Validate(judge, Reinvoke()) }, []string{"Reinvoke: is for Mutate"}},
+		"subresources": {nil, func(h reviews) { h.Validate(judge, Subresources("a/b")) }, []string{`Subresources: "a/b" is none`}},
+		"selectors":    {nil, func(h reviews) { h.Validate(judge, Labels("a b"), NamespaceLabels("x in")) }, []string{"Labels: ", "NamespaceLabels: "}},
+		"by size":      {nil, func(h reviews) { h.Validate(judge, Labels("a>3")) }, []string{"compares by size"}},
+		"conditions":   {nil, func(h reviews) { h.Validate(judge, Match("a b", "true"), Match("c", " "), Match("c", "true")) }, []string{`"a b" is no name`, `Match("c"): the expression is empty`, `two of the name "c"`}},
+		"names":        {nil, func(h reviews) { h.Validate(judge, Name("a.b")) }, []string{`Validate "a.b" of app/pod: the name: must be letters`}},
+		"fields":       {[]KindOption{FieldSelector("status.phase=Running")}, func(h reviews) { h.Validate(judge) }, []string{"FieldSelector: the API server does not select by fields"}},
+		"writes":       {nil, func(h reviews) { h.Validate(judge); h.Owns(&corev1.Secret{}) }, []string{"Owns, Applies, Deletes, Evicts and Reads are for handlers, and it has none"}},
+		"our own":      {[]KindOption{Kind("setpoint.dev/v1alpha1", "AdmissionController")}, func(h reviews) { h.Validate(judge) }, []string{"nobody is asked about AdmissionController of setpoint.dev/v1alpha1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := New("app")
+			c.wrong(For[corev1.Pod](app, c.options...))
+			err := app.prepare(Options{})
+			for _, want := range c.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// labelled is a type that knows less than its objects have.
+type labelled struct {
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	Spec struct {
+		Size int64 `json:"size,omitempty"`
+	} `json:"spec,omitzero"`
+}
+
+func TestVerdicts(t *testing.T) {
+	const raw = `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1,"unknown":9007199254740993}}`
+	for name, c := range map[string]struct {
+		do   ReviewFunc[labelled]
+		want hook.Verdict
+		err  string
+	}{
+		"nothing": {func(context.Context, *Review[labelled]) error { return nil }, hook.Verdict{}, ""},
+		"a change": {func(_ context.Context, r *Review[labelled]) error {
+			r.Object.Spec.Size, r.Object.Labels = 2, map[string]string{"seen": "yes"}
+			return nil
+		}, hook.Verdict{Object: json.RawMessage(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","labels":{"seen":"yes"}},"spec":{"size":2,"unknown":9007199254740993}}`)}, ""},
+		"a refusal drops changes": {func(_ context.Context, r *Review[labelled]) error {
+			r.Object.Spec.Size = 2
+			r.Warn("%d", 1)
+			return fmt.Errorf("so: %w", Deny("no %s", "way"))
+		}, hook.Verdict{Denial: &hook.Denial{Message: "so: no way"}, Warnings: []string{"1"}}, ""},
+		"events": {func(_ context.Context, r *Review[labelled]) error {
+			r.WarningEvent(nil, "Seen", "it")
+			r.Event(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, "Seen", "it")
+			return nil
+		}, hook.Verdict{Events: []hook.EventAt{
+			{Event: hook.Event{Type: "Warning", Reason: "Seen", Message: "it"}, APIVersion: "example.com/v1", Kind: "Thing", Namespace: "shop", Name: "a"},
+			{Event: hook.Event{Type: "Normal", Reason: "Seen", Message: "it"}, APIVersion: "v1", Kind: "Namespace", Name: "n"},
+		}}, ""},
+		"an event at nobody": {func(_ context.Context, r *Review[labelled]) error {
+			r.Event(&corev1.Namespace{}, "Seen", "it")
+			return nil
+		}, hook.Verdict{}, "the Namespace has no name"},
+		"no verdict": {func(context.Context, *Review[labelled]) error { return errors.New("cannot say") }, hook.Verdict{}, "cannot say"},
+		"taken away": {func(_ context.Context, r *Review[labelled]) error { r.Object = nil; return nil }, hook.Verdict{}, "taken out of the review"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := New("app")
+			For[labelled](app, Kind("example.com/v1", "Thing")).Mutate(c.do, Name("do"))
+			asked, err := app.Reviewer("do")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := asked.Admit(t.Context(), &hook.Review{
+				Operation: hook.OperationCreate, APIVersion: "example.com/v1", Kind: "Thing", Namespace: "shop", Name: "a", Object: json.RawMessage(raw),
+			})
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) || got != nil {
+					t.Errorf("got %+v, %v; want %q", got, err, c.err)
+				}
+				return
+			}
+			if diff := cmp.Diff(&c.want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,148 @@
+package setpointtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint"
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/setpointtest"
+)
+
+// guarded is an app that has a say about pods: by what ConfigMaps say of them.
+func guarded() *setpoint.App {
+	app := setpoint.New("guard")
+	rules := setpoint.NewIndex(setpoint.For[corev1.ConfigMap](app), func(m *corev1.ConfigMap) []string { return []string{m.Data["forbids"]} })
+	pods := setpoint.For[corev1.Pod](app)
+	pods.Mutate(func(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
+		if slices.ContainsFunc(r.Object.Spec.Containers, func(c corev1.Container) bool { return c.Name == "sidecar" }) {
+			return nil
+		}
+		r.Object.Spec.Containers = append(r.Object.Spec.Containers, corev1.Container{Name: "sidecar"})
+		r.Audit("injected", "sidecar")
+		r.Warn("has a %s now", "sidecar")
+		return nil
+	}, setpoint.Name("inject"))
+	pods.Mutate(func(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
+		r.Object.Spec.Containers = append(r.Object.Spec.Containers, corev1.Container{Name: "more"})
+		return nil
+	}, setpoint.Name("more"))
+	pods.Validate(func(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
+		for _, rule := range rules.Get(r.Namespace) {
+			r.Event(rule, "Refused", "pod %s", r.Name)
+			return fmt.Errorf("rule %s: %w", rule.Name, setpoint.Deny("no pods here"))
+		}
+		return nil
+	}, setpoint.Name("refuse"))
+	pods.Validate(func(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
+		switch {
+		case r.Operation == setpoint.Delete && r.Object == nil && r.Old.Name == "keep":
+			return setpoint.Invalid("metadata.name: %s stays", r.Old.Name)
+		case r.Operation == setpoint.Update && r.Old.Spec.NodeName != r.Object.Spec.NodeName && r.DryRun && r.User.Name == "me":
+			return &setpoint.Denial{Message: "moved", Reason: "Conflict"}
+		case r.Operation == setpoint.Create && r.Subresource == "":
+			return errors.New("cannot say")
+		}
+		return nil
+	}, setpoint.Name("cases"), setpoint.On(setpoint.Create, setpoint.Update, setpoint.Delete))
+	return app
+}
+
+func pod(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web"}}}}
+}
+
+func TestReviewChangesAnObject(t *testing.T) {
+	r := setpointtest.Review(t, guarded(), "inject", pod("a"))
+	if r.Err != nil || r.Denial != nil || !r.Mutated || len(r.Object.Spec.Containers) != 2 || r.Audit["injected"] != "sidecar" || !slices.Equal(r.Warnings, []string{"has a sidecar now"}) {
+		t.Errorf("got %+v", r)
+	}
+	r = setpointtest.Review(t, guarded(), "pod/inject", r.Object)
+	if r.Err != nil || r.Mutated || len(r.Object.Spec.Containers) != 2 {
+		t.Errorf("again: got %+v", r)
+	}
+}
+
+func TestReviewReadsIndexes(t *testing.T) {
+	rule := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "rules", Name: "quiet", UID: "7"}, Data: map[string]string{"forbids": "shop"}}
+	r := setpointtest.Review(t, guarded(), "refuse", pod("a"), setpointtest.Indexed(rule))
+	if r.Err != nil || r.Denial == nil || r.Denial.Message != "rule quiet: no pods here" || r.Denial.Reason != "" || r.Object != nil {
+		t.Fatalf("got %+v", r)
+	}
+	want := hook.EventAt{
+		Event:      hook.Event{Type: "Normal", Reason: "Refused", Message: "pod a"},
+		APIVersion: "v1", Kind: "ConfigMap", Namespace: "rules", Name: "quiet", UID: "7",
+	}
+	if !slices.Equal(r.Events, []hook.EventAt{want}) {
+		t.Errorf("got events %+v", r.Events)
+	}
+	if r = setpointtest.Review(t, guarded(), "refuse", pod("a")); r.Err != nil || r.Denial != nil || r.Mutated || r.Object.Name != "a" {
+		t.Errorf("without a rule: got %+v", r)
+	}
+}
+
+func TestReviewIsToldWhatHappens(t *testing.T) {
+	moved := pod("a")
+	moved.Spec.NodeName = "b"
+	for name, c := range map[string]struct {
+		object  *corev1.Pod
+		options []setpointtest.Option
+		want    string
+	}{
+		"create":      {pod("a"), nil, "error cannot say"},
+		"delete":      {pod("keep"), []setpointtest.Option{setpointtest.Reason(setpoint.Delete)}, "Invalid metadata.name: keep stays"},
+		"let go":      {pod("a"), []setpointtest.Option{setpointtest.Reason(setpoint.Delete)}, ""},
+		"update":      {moved, []setpointtest.Option{setpointtest.Was(pod("a")), setpointtest.By(setpoint.User{Name: "me"}), setpointtest.DryRun()}, "Conflict moved"},
+		"another":     {moved, []setpointtest.Option{setpointtest.Was(pod("a")), setpointtest.DryRun()}, ""},
+		"subresource": {pod("a"), []setpointtest.Option{setpointtest.Subresource("status")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := setpointtest.Review(t, guarded(), "cases", c.object, c.options...)
+			got := ""
+			switch {
+			case r.Err != nil:
+				got = "error " + r.Err.Error()
+			case r.Denial != nil:
+				got = r.Denial.Reason + " " + r.Denial.Message
+			}
+			if got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// failing notes what a test says of a function that is wrong.
+type failing struct {
+	testing.TB
+
+	said string
+}
+
+func (f *failing) Helper()                           {}
+func (f *failing) Errorf(format string, args ...any) { f.said += fmt.Sprintf(format, args...) }
+
+func TestReviewWantsIdempotence(t *testing.T) {
+	f := &failing{TB: t}
+	setpointtest.Review(f, guarded(), "more", pod("a"))
+	if !strings.Contains(f.said, "more is not idempotent: asked again about its own result, it changes spec.containers from ") {
+		t.Errorf("said %q", f.said)
+	}
+}
+
+// A test of a review, in a program of its own.
+func ExampleReview() {
+	_ = func(t *testing.T) {
+		r := setpointtest.Review(t, guarded(), "inject", &corev1.Pod{})
+		if r.Err != nil || len(r.Object.Spec.Containers) != 1 {
+			t.Errorf("got %+v", r)
+		}
+	}
+}
