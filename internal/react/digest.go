@@ -163,9 +163,10 @@ func (r *run) watchedIn(o *object.Object) []string {
 }
 
 // sameButForStatus says that nothing of an object can have changed that a handler
-// watches: the server counts generations, and nobody watches the status.
+// watches: the server stored it later and counts generations, and nobody watches the
+// status. In a preview an object may be another one without that.
 func (p *Program) sameButForStatus(former, o *object.Object) bool {
-	counts := p.Resource.Custom && p.Resource.Status && o.Generation() > 0
+	counts := p.Resource.Custom && p.Resource.Status && o.Generation() > 0 && former.Version() < o.Version()
 	return counts && former.UID() == o.UID() && former.Intent() == o.Intent() &&
 		!slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.watchesStatus() })
 }
