@@ -36,5 +36,6 @@
 //
 // Who calls: programs outside this repository, the bundled controllers under
 // controllers/, and the examples. Nothing below this floor imports it. The package
-// setpointtest calls handlers by hand, in tests.
+// setpointtest calls handlers by hand, in tests; controlplane/apptest, of a module
+// apart, runs whole apps in them.
 package setpoint

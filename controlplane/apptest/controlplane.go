@@ -1,0 +1,167 @@
+package apptest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/controlplane"
+)
+
+// The environment of tests.
+const (
+	binaryVariable     = "SETPOINT"
+	kubeconfigVariable = "SETPOINT_TEST_KUBECONFIG"
+)
+
+// endTime is how long the end of a control plane may take.
+const endTime = 5 * time.Second
+
+// ControlPlane is what the tests of a package share. The zero value is ready for
+// use; it is not to be copied. A test that wants one for itself declares another.
+type ControlPlane struct {
+	// Executable is the setpoint binary whose processes it is made of. If empty, it
+	// is $SETPOINT, else the setpoint that is found on the PATH.
+	Executable string
+	// Programs has the test binary itself be its processes, with no other binary:
+	// it is components.Main. TestMain has to call Main then.
+	Programs func(args []string) (code int, handled bool)
+	// Nodes is the number of simulated nodes: 3 if zero, none if negative.
+	Nodes int
+
+	// hosted says that Main was called.
+	hosted bool
+	once   sync.Once
+	// booted is nil if there was an error, or the control plane is somebody else's.
+	booted  *controlplane.Cluster
+	client  *client
+	failure error
+
+	mu sync.Mutex
+	// everywhere is the test whose apps are at work in all namespaces, confined are
+	// those with apps in their own.
+	everywhere *shared
+	confined   map[*shared]bool
+}
+
+// Main runs the tests of a package, and ends the control plane after them. It is
+// what TestMain does:
+//
+//	func TestMain(m *testing.M) { plane.Main(m) }
+//
+// The control plane is not booted before a test asks for it. Without Main it ends
+// all the same, but leaves a temporary directory for the next one to remove.
+func (p *ControlPlane) Main(m *testing.M) {
+	p.hosted = true
+	if p.Programs != nil {
+		if code, handled := p.Programs(os.Args); handled {
+			os.Exit(code)
+		}
+	}
+	code := m.Run()
+	if err := p.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "apptest: end the control plane:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// Stop ends the control plane; Main does it. It is for one that a test declares for
+// itself: t.Cleanup(func() { plane.Stop() }), before anything else. The error is
+// the one why it failed before.
+func (p *ControlPlane) Stop() error {
+	if p.booted == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), endTime)
+	defer cancel()
+	return errors.Join(p.booted.Err(), p.booted.Stop(ctx))
+}
+
+// boot boots it, once.
+func (p *ControlPlane) boot() (*client, error) {
+	p.once.Do(func() {
+		kubeconfig, err := p.kubeconfig()
+		if err == nil {
+			p.client, err = newClient(kubeconfig)
+		}
+		p.failure = err
+	})
+	return p.client, p.failure
+}
+
+// kubeconfig is that of the control plane: one that is there, or a new one's.
+func (p *ControlPlane) kubeconfig() (string, error) {
+	if theirs := os.Getenv(kubeconfigVariable); theirs != "" {
+		return theirs, nil
+	}
+	executable, err := p.executable()
+	if err != nil {
+		return "", err
+	}
+	p.booted, err = controlplane.Start(context.Background(), controlplane.Options{Executable: executable, Nodes: p.Nodes})
+	if err != nil {
+		return "", fmt.Errorf("boot a control plane of %s: %w", executable, err)
+	}
+	return p.booted.Kubeconfig(), nil
+}
+
+// executable is the binary whose processes the control plane is made of.
+func (p *ControlPlane) executable() (string, error) {
+	switch {
+	case p.Programs != nil && !p.hosted:
+		// Its processes would run the tests, each of which would boot another one.
+		return "", errors.New("a ControlPlane with Programs needs a TestMain that calls its Main")
+	case p.Programs != nil:
+		return os.Executable()
+	}
+	// A component may have another working directory.
+	if named := cmp.Or(p.Executable, os.Getenv(binaryVariable)); named != "" {
+		return filepath.Abs(named)
+	}
+	found, err := exec.LookPath("setpoint")
+	if err != nil {
+		return "", fmt.Errorf("%w: the control plane of tests is made of the setpoint binary; put it on the PATH, name it in $%s, "+
+			"or set ControlPlane.Programs to components.Main", err, binaryVariable)
+	}
+	return found, nil
+}
+
+// enter notes that a test has an app at work, in its own namespace or in all; an
+// error says that another one is in the way. Leave ends that.
+func (p *ControlPlane) enter(s *shared, everywhere bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if other := p.everywhere; other != nil && other != s {
+		return fmt.Errorf("%s has an app at work in all namespaces, this one too: let these tests not be parallel", other.name)
+	}
+	if everywhere {
+		for other := range p.confined {
+			if other != s {
+				return fmt.Errorf("%s has an app at work, and this one is to work in all namespaces: let these tests not be parallel", other.name)
+			}
+		}
+		p.everywhere = s
+	}
+	if p.confined == nil {
+		p.confined = map[*shared]bool{}
+	}
+	p.confined[s] = true
+	return nil
+}
+
+func (p *ControlPlane) leave(s *shared) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.confined, s)
+	if p.everywhere == s {
+		p.everywhere = nil
+	}
+}

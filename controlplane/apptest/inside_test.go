@@ -1,0 +1,130 @@
+package apptest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// These tests look inside, at what no app does on purpose.
+
+// heard is a test that notes what fails it.
+type heard struct {
+	testing.TB
+
+	said string
+}
+
+func (h *heard) Helper()                             {}
+func (h *heard) Errorf(format string, a ...any)      { h.said += fmt.Sprintf(format, a...) }
+func (h *heard) Deadline() (last time.Time, ok bool) { return time.Time{}, false }
+
+func newRun() (*Cluster, *heard, *run) {
+	t := &heard{}
+	r := &run{ready: make(chan struct{}), ended: make(chan struct{}), log: &output{}, stop: func() {}}
+	close(r.ready)
+	return &Cluster{shared: &shared{runs: []*run{r}}, t: t, patience: time.Minute}, t, r
+}
+
+func TestAppThatEndsByItselfFailsTheTest(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{errors.New("the lease is lost"), "the lease is lost"},
+		{nil, "it was not told to, and says no error"},
+	} {
+		c, told, r := newRun()
+		told.TB = t
+		c.run(t.Context(), r, func(context.Context) error { return test.err })
+		if want := "the app has ended before the test: " + test.want; told.said != want {
+			t.Errorf("said %q, not %q", told.said, want)
+		}
+		// Whatever is waited for then is in vain.
+		err := c.poll(func() (bool, error) { return false, errors.New("there is no ConfigMap") })
+		if want := "there is no ConfigMap (the app has ended: " + test.want + ")"; err == nil || err.Error() != want {
+			t.Errorf("a wait ends with %v, not %q", err, want)
+		}
+		told.said = ""
+		c.Stop()
+		if told.said != "" {
+			t.Errorf("said again: %q", told.said)
+		}
+	}
+}
+
+func TestAppThatDoesNotStop(t *testing.T) {
+	t.Parallel()
+	c, told, r := newRun()
+	told.TB = t
+	forever := make(chan struct{})
+	defer close(forever)
+	go c.run(t.Context(), r, func(context.Context) error { <-forever; return nil })
+	c.stopWithin(r, time.Millisecond)
+	for _, want := range []string{"the app has not stopped after 1ms", "does not heed the end of its context", "TestAppThatDoesNotStop"} {
+		if !strings.Contains(told.said, want) {
+			t.Errorf("not said: %q, but\n%s", want, told.said)
+		}
+	}
+	if n, err := r.log.Write([]byte("late")); n != 4 || err != nil {
+		t.Errorf("what it logs later is not ignored: %d, %v", n, err)
+	}
+}
+
+func TestNamesOfNamespaces(t *testing.T) {
+	t.Parallel()
+	for test, want := range map[string]string{
+		"TestPublish":                 "testpublish-",
+		"TestPublish/what is #2, Ü?":  "testpublish-what-is--2-",
+		strings.Repeat("TestLong", 9): "testlongtestlongtestlongtestlongtestlong-",
+	} {
+		if got := prefix(test); !strings.HasPrefix(got, strings.TrimRight(want, "-")) || len(got) > maxPrefix+1 || !strings.HasSuffix(got, "-") {
+			t.Errorf("the name of %s is %q, not %q", test, got, want)
+		}
+	}
+}
+
+func TestProgramsNeedMain(t *testing.T) {
+	t.Parallel()
+	p := &ControlPlane{Programs: func([]string) (int, bool) { return 0, false }}
+	if _, err := p.boot(); err == nil || !strings.Contains(err.Error(), "needs a TestMain that calls its Main") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestBinaryIsFound(t *testing.T) {
+	t.Setenv(kubeconfigVariable, "")
+	t.Setenv(binaryVariable, "")
+	t.Setenv("PATH", t.TempDir())
+	_, err := new(ControlPlane).boot()
+	for _, want := range []string{"PATH", "$SETPOINT", "components.Main"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q: %v", want, err)
+		}
+	}
+	t.Setenv(binaryVariable, "/named")
+	for want, p := range map[string]*ControlPlane{"/named": {}, "/said": {Executable: "/said"}} {
+		if got, err := p.executable(); got != want || err != nil {
+			t.Errorf("found %q, %v; not %q", got, err, want)
+		}
+	}
+	t.Setenv(kubeconfigVariable, "/theirs")
+	if got, err := new(ControlPlane).kubeconfig(); got != "/theirs" || err != nil {
+		t.Errorf("the kubeconfig is %q, %v", got, err)
+	}
+}
+
+func TestBootFailureIsTold(t *testing.T) {
+	t.Parallel()
+	p := &ControlPlane{Executable: "/no/such/setpoint"}
+	if _, err := p.boot(); err == nil || !strings.Contains(err.Error(), "/no/such/setpoint") {
+		t.Errorf("the error is %v", err)
+	}
+	if err := p.Stop(); err != nil {
+		t.Errorf("to stop what did not start: %v", err)
+	}
+}

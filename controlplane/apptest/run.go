@@ -1,0 +1,222 @@
+package apptest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/pprof"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint"
+)
+
+// stopTime is how long an app may take to stop; its OnStop may take 10 seconds.
+const stopTime = 15 * time.Second
+
+// Option says how an app is run: it changes the options with which it would be run
+// in the test's namespace alone, with its log in the output of the test.
+type Option = func(*setpoint.Options)
+
+// Everywhere has an app work in all namespaces: for one that names some itself, or
+// that writes to others than its objects'. While it is at work, no other test may
+// have an app at work, since both would deal with the same objects: such tests are
+// not parallel. Subtests may share one.
+func Everywhere(o *setpoint.Options) { o.Namespaces = nil }
+
+// run is an app at work.
+type run struct {
+	stop  context.CancelFunc
+	ready chan struct{}
+	// ended is closed when it has come to rest, with an error or nil.
+	ended chan struct{}
+	err   error
+	// told says that it was told to, said that the test knows of err.
+	told, said bool
+	log        *output
+}
+
+// Start has an app work, in the test's namespace unless an option says otherwise.
+// It returns when the app is ready: its CRDs are served, and its caches filled. What
+// is wrong with the app fails the test, as does its end before the test's.
+//
+// Objects that live in no namespace are for every app that handles their kind: tests
+// with such are not parallel either.
+//
+// An app is run once: to see what a restart does, Stop it and Start another of the
+// same making. Several may be at work at once, such as two replicas.
+func (c *Cluster) Start(app *setpoint.App, options ...Option) (stop func()) {
+	c.t.Helper()
+	r := &run{ready: make(chan struct{}), ended: make(chan struct{}), log: &output{to: c.t.Output()}}
+	o := c.options(r, options)
+	if err := c.plane.enter(c.shared, len(o.Namespaces) == 0); err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
+	r.stop = cancel
+	c.mu.Lock()
+	c.app, c.runs, c.everywhere = app, append(c.runs, r), c.everywhere || len(o.Namespaces) == 0
+	c.mu.Unlock()
+	stop = func() { c.t.Helper(); c.stop(r) }
+	c.t.Cleanup(stop)
+	go c.run(ctx, r, func(ctx context.Context) error { return app.Run(ctx, o) })
+	if err := c.begun(r); err != nil {
+		c.t.Fatalf("start the app: %v", err)
+	}
+	return stop
+}
+
+// options are those of a run.
+func (c *Cluster) options(r *run, options []Option) setpoint.Options {
+	o := setpoint.Options{
+		Kubeconfig: c.client.kubeconfig, Namespaces: []string{c.namespace}, Namespace: c.namespace,
+		Log: slog.New(slog.NewTextHandler(r.log, nil)),
+	}
+	for _, option := range options {
+		option(&o)
+	}
+	theirs := o.Ready
+	o.Ready = func() {
+		close(r.ready)
+		if theirs != nil {
+			theirs()
+		}
+	}
+	return o
+}
+
+// run runs an app to its end. One that was not told to end fails the test.
+func (c *Cluster) run(ctx context.Context, r *run, work func(context.Context) error) {
+	defer close(r.ended)
+	err := work(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.err = err
+	if !r.told && r.isReady() {
+		r.said = true
+		c.t.Errorf("the app has ended before the test: %v", cause(err))
+	}
+}
+
+func (r *run) isReady() bool {
+	select {
+	case <-r.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// begun waits until an app is at work.
+func (c *Cluster) begun(r *run) error {
+	ctx, cancel := c.context()
+	defer cancel()
+	select {
+	case <-r.ready:
+		return nil
+	case <-r.ended:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		r.said = true
+		return cause(r.err)
+	case <-ctx.Done():
+		return fmt.Errorf("it is not ready after %v: its log says what it waits for", c.patience)
+	}
+}
+
+// Stop stops all apps that were started here, and returns when they have come to
+// rest. An error of theirs fails the test.
+func (c *Cluster) Stop() {
+	c.t.Helper()
+	c.mu.Lock()
+	runs := slices.Clone(c.runs)
+	c.mu.Unlock()
+	for _, r := range slices.Backward(runs) {
+		c.stop(r)
+	}
+}
+
+func (c *Cluster) stop(r *run) {
+	c.t.Helper()
+	c.stopWithin(r, stopTime)
+}
+
+func (c *Cluster) stopWithin(r *run, limit time.Duration) {
+	c.t.Helper()
+	c.mu.Lock()
+	again := r.told
+	r.told = true
+	c.mu.Unlock()
+	if again {
+		return
+	}
+	defer r.log.close()
+	r.stop()
+	select {
+	case <-r.ended:
+		if r.err != nil && !r.said {
+			c.t.Errorf("stop the app: %v", r.err)
+		}
+	case <-time.After(limit):
+		c.t.Errorf("the app has not stopped after %v: a handler or a daemon does not heed the end of its context. What runs:\n%s", limit, goroutines())
+	}
+}
+
+// goroutines are those of this process, where they are.
+func goroutines() string {
+	var text bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&text, 1); err != nil {
+		return err.Error()
+	}
+	return text.String()
+}
+
+// failed is why an app has ended that was not told to; nil if none has.
+func (c *Cluster) failed() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.runs {
+		select {
+		case <-r.ended:
+			if !r.told {
+				return fmt.Errorf("the app has ended: %w", cause(r.err))
+			}
+		default:
+		}
+	}
+	return nil
+}
+
+// cause is why an app has ended.
+func cause(err error) error {
+	if err == nil {
+		return errors.New("it was not told to, and says no error")
+	}
+	return err
+}
+
+// output is the output of a test, until an app has come to rest: who writes to it
+// when the test is over ends the process.
+type output struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.to == nil {
+		return len(p), nil
+	}
+	return o.to.Write(p)
+}
+
+func (o *output) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.to = nil
+}
