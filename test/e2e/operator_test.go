@@ -47,6 +47,7 @@ type operatorSpec struct {
 type handlerSpec struct {
 	Name     string
 	Reasons  []setpoint.Reason
+	Schedule string // a cron expression
 	Labels   string
 	Field    string
 	Backoff  string // between all attempts
@@ -121,6 +122,9 @@ func (spec *operatorSpec) app(replica string) (*setpoint.App, error) {
 		do := (&actor{replica: replica, handler: h.Name}).act
 		for _, reason := range h.Reasons {
 			register[reason](do, options...)
+		}
+		if h.Schedule != "" {
+			handlers.Schedule(h.Schedule, do, options...)
 		}
 	}
 	return app, nil
