@@ -40,7 +40,7 @@ func TestEventsAreOfTheProgram(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer h.Shut()
+		t.Cleanup(h.Shut)
 		o, err := object.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"}}`))
 		if err != nil {
 			t.Fatal(err)
