@@ -88,11 +88,21 @@ type Condition struct{ Name, Expression string }
 
 // Observer is told what a Server does. It must be quick.
 type Observer interface {
-	// Admitted is told of each verdict, and with an error of each time that there is
-	// none.
-	Admitted(program, webhook string, operation hook.Operation, result Result, took time.Duration, err error)
+	// Admitted is told of each verdict, and of each time that there is none.
+	Admitted(Occasion)
 	// TellAt is told what somebody should know about an object.
 	TellAt(event hook.EventAt)
+}
+
+// Occasion is one time that a webhook was asked.
+type Occasion struct {
+	Program, Webhook string
+	// Operation is empty where the review could not be read.
+	Operation hook.Operation
+	Result    Result
+	Took      time.Duration
+	// Err is why there was no verdict; nil if there was.
+	Err error
 }
 
 // Result is what came of a review.

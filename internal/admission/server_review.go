@@ -41,7 +41,7 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 	if j.review != nil {
 		operation = j.review.Operation
 	}
-	s.options.Observer.Admitted(to.program.Name, to.webhook.Name, operation, j.result, s.options.Now().Sub(began), err)
+	s.options.Observer.Admitted(Occasion{to.program.Name, to.webhook.Name, operation, j.result, s.options.Now().Sub(began), err})
 	if err == nil && !j.review.DryRun {
 		s.tell(j.verdict.Events)
 	}

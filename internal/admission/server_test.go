@@ -38,12 +38,12 @@ type seen struct {
 	events  []hook.EventAt
 }
 
-func (s *seen) Admitted(program, webhook string, operation hook.Operation, result Result, took time.Duration, err error) {
+func (s *seen) Admitted(o Occasion) {
 	s.Lock()
 	defer s.Unlock()
-	s.results = append(s.results, fmt.Sprintf("%s/%s %s %s", program, webhook, operation, result))
-	s.errs = append(s.errs, err)
-	if took < 0 {
+	s.results = append(s.results, fmt.Sprintf("%s/%s %s %s", o.Program, o.Webhook, o.Operation, o.Result))
+	s.errs = append(s.errs, o.Err)
+	if o.Took < 0 {
 		s.errs = append(s.errs, errors.New("it took less than nothing"))
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
@@ -45,7 +44,7 @@ func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Enviro
 		Configuration: shortened("setpoint-"+o.Name(), maxConfiguration),
 		Owner: &metav1.OwnerReference{
 			APIVersion: o.APIVersion(), Kind: o.Kind(), Name: o.Name(), UID: types.UID(o.UID()),
-			Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+			Controller: new(true),
 		},
 	}
 	c := &connection{name: p.Name, env: env}

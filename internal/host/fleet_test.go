@@ -14,6 +14,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
+// fleetOf is the fleet of a host that has nothing else.
+func fleetOf(h *Host) *fleet {
+	h.fleet, h.gate = newFleet(h), newGate(h)
+	return h.fleet
+}
+
 func declared(t *testing.T, name string) *object.Object {
 	t.Helper()
 	o, err := object.Parse([]byte(`{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"` + name + `","uid":"` + name + `"}}`))
@@ -26,7 +32,7 @@ func declared(t *testing.T, name string) *object.Object {
 // Two controllers that are both refused for a third must not wake each other:
 // neither has anything to tell the other.
 func TestRefusedRivalsLetEachOtherBe(t *testing.T) {
-	f := newFleet(&Host{log: slog.New(slog.DiscardHandler)})
+	f := fleetOf(&Host{log: slog.New(slog.DiscardHandler)})
 	refused := conflict(queue.Key{Namespace: "kind", Name: "elder"}, &compile.Compiled{Programs: make([]engine.Program, 1)})
 	for _, name := range []string{"one", "two", "one"} {
 		f.settle(t.Context(), queue.Key{Namespace: "kind", Name: name}, state{object: declared(t, name), refusal: refused}, nil)

@@ -12,8 +12,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -40,6 +43,9 @@ type gate struct {
 	// server and registrar are nil before the gate is open.
 	server    *admission.Server
 	registrar *admission.Registrar
+	// owner is who the registrations of programs go with that have no owner; nil for
+	// nobody.
+	owner *metav1.OwnerReference
 	// obstacle is why the gate cannot be opened.
 	obstacle error
 	// failures are the reviews of controllers that had no verdict the last time.
@@ -95,7 +101,10 @@ func (g *gate) announce() {
 	if g.registrar == nil {
 		return // The gate is not open.
 	}
-	all := slices.Collect(maps.Values(g.programs))
+	var all []*admission.Program
+	for _, program := range g.programs {
+		all = append(all, g.owned(program))
+	}
 	g.server.Set(slices.AppendSeq(slices.Clone(all), maps.Values(g.withdrawn)))
 	if !g.host.fleet.begun.Load() {
 		return
@@ -181,8 +190,9 @@ func (g *gate) serve(ctx context.Context, listener net.Listener, address admissi
 		Registration: admission.Registration{Address: address, Namespace: o.Namespace, Group: o.reviewGroup()},
 		Keeper:       keeper, Store: g.host.store, Client: g.host.client, Log: g.host.log,
 	})
+	owner := g.home(ctx)
 	g.mu.Lock()
-	g.server, g.registrar = server, registrar
+	g.server, g.registrar, g.owner = server, registrar, owner
 	g.announce()
 	g.mu.Unlock()
 	g.host.log.Info("serving reviews", "address", listener.Addr().String(), "to", address.String())
@@ -194,6 +204,37 @@ func (g *gate) serve(ctx context.Context, listener net.Listener, address admissi
 	group.Go(func() error { g.host.office.during(ctx, keeper.Renew); return nil })
 	group.Go(func() error { g.host.office.during(ctx, registrar.Run); return nil })
 	return group.Wait()
+}
+
+// home is the namespace that this Host runs in, as an owner: what a Go program has
+// registered goes with it. Who may not read it does without.
+func (g *gate) home(ctx context.Context) *metav1.OwnerReference {
+	name := g.host.options.home()
+	if name == "" {
+		return nil
+	}
+	data, err := exchange(ctx, g.host.client.Get().AbsPath(namespaces.Path("", name)))
+	if err != nil {
+		g.host.log.Debug("registrations have no owner", "namespace", name, "error", err.Error())
+		return nil
+	}
+	o, err := object.Parse(data)
+	if err != nil {
+		return nil
+	}
+	return &metav1.OwnerReference{APIVersion: o.APIVersion(), Kind: o.Kind(), Name: o.Name(), UID: types.UID(o.UID())}
+}
+
+var namespaces = object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
+
+// owned is a program with an owner, if there is one. It is called with the lock held.
+func (g *gate) owned(p *admission.Program) *admission.Program {
+	if p.Owner != nil || g.owner == nil {
+		return p
+	}
+	owned := *p
+	owned.Owner = g.owner
+	return &owned
 }
 
 // unregisterTime is how long it may take.

@@ -22,13 +22,13 @@ type failures struct {
 }
 
 // Admitted counts a review, and remembers whether there was a verdict.
-func (g *gate) Admitted(program, webhook string, operation hook.Operation, result admission.Result, took time.Duration, err error) {
-	g.host.metrics.admitted(program, webhook, operation, result, took)
+func (g *gate) Admitted(o admission.Occasion) {
+	g.host.metrics.admitted(o)
 	message := ""
-	if err != nil {
-		message = strings.Join(strings.Fields(err.Error()), " ")
+	if o.Err != nil {
+		message = strings.Join(strings.Fields(o.Err.Error()), " ")
 	}
-	if key, known := g.note(program, webhook, message); known && message != "" {
+	if key, known := g.note(o.Program, o.Webhook, message); known && message != "" {
 		g.host.fleet.tellController(key, hook.Event{Type: "Warning", Reason: setpoint.ReasonHookFailing, Message: message})
 	}
 }

@@ -68,6 +68,7 @@ func takes(all []*compile.Compiled, o Options) ([]need, error) {
 		taken = append(taken, needs(object.Resource{}, c, &o)...)
 		taken = append(taken, eventNeeds(c)...)
 		taken = append(taken, ownerNeeds(c)...)
+		taken = append(taken, needsOfHome(c, &o)...)
 		for _, resource := range kindsOf(c) {
 			if resource.Custom {
 				taken = append(taken, named(definitionOf(resource), verbs(definitions, "get", "list", "watch"))...)

@@ -96,9 +96,9 @@ func handledOutcome(err error) string {
 }
 
 // admitted counts a review.
-func (m *metrics) admitted(program, review string, operation hook.Operation, result admission.Result, took time.Duration) {
-	m.reviews.WithLabelValues(program, review, string(operation), string(result)).Inc()
-	m.reviewTime.WithLabelValues(program, review).Observe(took.Seconds())
+func (m *metrics) admitted(o admission.Occasion) {
+	m.reviews.WithLabelValues(o.Program, o.Webhook, string(o.Operation), string(o.Result)).Inc()
+	m.reviewTime.WithLabelValues(o.Program, o.Webhook).Observe(o.Took.Seconds())
 }
 
 func (m *metrics) called(program string, e webhook.Exchange) {

@@ -88,6 +88,15 @@ func needsOfAdmission(o *Options) []need {
 	return all
 }
 
+// needsOfHome are for the namespace to own what is registered. Who lacks it registers
+// all the same.
+func needsOfHome(c *compile.Compiled, o *Options) []need {
+	if c.Admission == nil || o.home() == "" {
+		return nil
+	}
+	return named(o.home(), verbs(namespaces, "get"))
+}
+
 // once leaves out what was needed before.
 func once(all []need) []need {
 	var some []need

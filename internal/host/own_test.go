@@ -225,7 +225,7 @@ func TestOwnControllersWaitForTheirKinds(t *testing.T) {
 // One that has waited for long is looked at when a CRD changes, and often
 // from then on.
 func TestAChangedDefinitionEndsTheWait(t *testing.T) {
-	f := newFleet(&Host{log: slog.New(slog.DiscardHandler), options: Options{Own: []Own{keeper("keeper")}}})
+	f := fleetOf(&Host{log: slog.New(slog.DiscardHandler), options: Options{Own: []Own{keeper("keeper")}}})
 	key := ownKey("keeper")
 	f.settle(t.Context(), key, state{refusal: &compile.Refusal{Reason: setpoint.ReasonResourceNotFound, Err: errors.New("no")}}, nil)
 	fail := func() time.Duration {
