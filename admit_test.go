@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 func injectSidecar(context.Context, *Review[corev1.Pod]) error { return nil }
@@ -83,7 +84,7 @@ func TestReviewsBecomeAProgram(t *testing.T) {
 	strict.Namespaces = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: in, Values: []string{"a", "b"}}, within}}
 	want := &compile.Compiled{Admission: &admission.Program{
 		Name: "app/pod", Configuration: "app.pod", Webhooks: []admission.Webhook{inject, again, judged, strict},
-	}}
+	}, Asked: []object.Resource{{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true}}}
 	// Nothing is watched, and so nothing but this is there.
 	if diff := cmp.Diff([]*compile.Compiled{want}, got, cmpopts.IgnoreFields(admission.Webhook{}, "Do"), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -247,6 +248,40 @@ func TestVerdicts(t *testing.T) {
 			}
 			if diff := cmp.Diff(&c.want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestPermissionsOfReviews(t *testing.T) {
+	app := New("guard")
+	For[corev1.Pod](app).Mutate(injectSidecar)
+	For[labelled](app, Kind("example.com/v1", "Thing")).Validate(func(context.Context, *Review[labelled]) error { return nil }, Name("check"))
+	for name, c := range map[string]struct {
+		o           Options
+		want, never []string
+	}{
+		"by a Service": {Options{Namespace: "home"}, []string{
+			"kind: ServiceAccount", "- mutatingwebhookconfigurations", "- validatingwebhookconfigurations",
+			"resourceNames:\n  - guard-admission\n", "kind: Role\n", "- things.example.com", "- events",
+		}, []string{"- pods", "- things\n"}},
+		"by another Service": {Options{Namespace: "home", Admission: Admission{Service: "web"}}, []string{"- web-admission"}, []string{"guard-admission"}},
+		"by a URL":           {Options{Namespace: "home", Admission: Admission{URL: "https://x"}}, []string{"- leases"}, []string{"- secrets"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := app.RBAC(t.Context(), "me", c.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(string(text), want) {
+					t.Errorf("lacks %q:\n%s", want, text)
+				}
+			}
+			for _, never := range c.never {
+				if strings.Contains(string(text), never) {
+					t.Errorf("has %q:\n%s", never, text)
+				}
 			}
 		})
 	}

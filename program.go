@@ -24,6 +24,9 @@ func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*co
 		return nil, err
 	}
 	compiled := &compile.Compiled{Admission: reviews}
+	if reviews != nil {
+		compiled.Asked = []object.Resource{found.resource}
+	}
 	if len(h.handlers)+len(h.indexes) == 0 {
 		return compiled, nil
 	}

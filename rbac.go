@@ -27,6 +27,8 @@ func (a *App) rbacCommand(args []string, stdout io.Writer) (command, error) {
 	set.BoolVar(&o.LeaderElection.Enabled, "leader-elect", true, "allow to elect a leader")
 	set.StringVar(&o.LeaderElection.Name, "leader-elect-resource-name", a.name, "`name` of the lease by which they do")
 	set.StringVar(&o.LeaderElection.Namespace, "leader-elect-resource-namespace", "", "`namespace` of that lease; the one of --namespace if empty")
+	set.StringVar(&o.Admission.Service, "admission-service", a.name, "`name` of the Service by which the API server comes before it stores objects")
+	set.StringVar(&o.Admission.URL, "admission-url", "", "`URL` by which it comes otherwise; the certificate is kept in memory then, and not in a Secret")
 	err := a.parse(set, args, stdout, func() {
 		fmt.Fprintf(stdout, "%s rbac [flags] prints the ServiceAccount, the roles and the bindings that the program takes, and no more.\n\nFlags:\n", program())
 		set.PrintDefaults()
@@ -48,7 +50,8 @@ func (a *App) rbacCommand(args []string, stdout io.Writer) (command, error) {
 // RBAC is what the app takes to be allowed when it is run with these options, no
 // more and no less, as manifests in YAML: a ServiceAccount in Options.Namespace,
 // roles for it, and their bindings. What Options.Namespaces confine is a Role in
-// each; all else is a ClusterRole. No cluster is asked: of kinds that are neither
+// each; all else is a ClusterRole. The program is one that runs in a cluster, as to
+// Options.Admission. No cluster is asked: of kinds that are neither
 // built in nor defined by the app the plural is guessed.
 func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byte, error) {
 	o.Namespace = cmp.Or(o.Namespace, "default")
@@ -59,7 +62,7 @@ func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	grants, err := host.Grants(all, a.hosted(o))
+	grants, err := host.Grants(all, a.hosted(o, true))
 	if err != nil {
 		return nil, err
 	}

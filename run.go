@@ -26,6 +26,9 @@ type Options struct {
 	// Namespace is the program's own, for the lease of the leader and the like; the
 	// pod's, or "default", if empty.
 	Namespace string
+	// Admission says how the API server comes to this program before it stores
+	// objects, for Mutate and Validate.
+	Admission Admission
 	// LeaderElection says which of several replicas works. The zero value elects
 	// nobody: this one does.
 	LeaderElection LeaderElection
@@ -78,6 +81,24 @@ type LeaderElection struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
+// Admission says how the API server comes to a program before it stores objects. The
+// zero value is by the Service that has the app's name, for a program that runs inside
+// the cluster; by loopback, for one that runs beside the API server, as under
+// `setpoint dev`.
+type Admission struct {
+	// Address is where it is answered, such as ":9443", which is meant inside a cluster;
+	// elsewhere it is a free port on loopback.
+	Address string
+	// Service is the name of the Service that leads to that address, in
+	// Options.Namespace, and Port the Service's, 443 if zero. All replicas share a
+	// certificate, in a Secret of the name Service-admission.
+	Service string
+	Port    int32
+	// URL is by which the API server comes to the address otherwise, such as
+	// "https://dev.example.com:9443". It goes before a Service.
+	URL string
+}
+
 // stopTime is how long OnStop has.
 const stopTime = 10 * time.Second
 
@@ -96,7 +117,7 @@ func (a *App) Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	hosted := a.hosted(o)
+	hosted := a.hosted(o, cluster.Inside)
 	hosted.Config = cluster.Config
 	h, err := host.New(hosted)
 	if err != nil {
@@ -120,14 +141,15 @@ func (a *App) prepare(o Options) error {
 	return nil
 }
 
-// hosted are the host's options, but for the cluster.
-func (a *App) hosted(o Options) host.Options {
+// hosted are the host's options, but for the cluster, which it is in or not.
+func (a *App) hosted(o Options, inside bool) host.Options {
 	election := host.LeaderElection(o.LeaderElection)
 	election.Name = cmp.Or(election.Name, a.name)
 	hosted := host.Options{
 		Name: a.name, Version: cmp.Or(o.Version, stamped()), ClientQPS: o.ClientQPS, ClientBurst: o.ClientBurst,
 		Definitions: a.definitions.texts, BreakingDefinitions: o.BreakingDefinitions,
 		Namespace: cmp.Or(o.Namespace, host.PodNamespace()), LeaderElection: election, Workers: o.Workers,
+		Admission:       host.Admission(o.Admission).Inside(inside, a.name),
 		ShutdownTimeout: o.ShutdownTimeout, Underway: a.underway.names,
 		Address: o.Address, HealthAddress: o.HealthAddress, Profiling: o.Profiling, Log: o.Log,
 	}

@@ -125,6 +125,9 @@ type Compiled struct {
 	Programs  []engine.Program
 	Reactions []react.Program
 	Admission *admission.Program
+	// Asked are the kinds that Admission is about, as far as what becomes of their
+	// definitions matters.
+	Asked []object.Resource
 	// HookAddresses are the hosts and ports behind which the hooks are.
 	HookAddresses []string
 	// Suspended says that the programs are not to be run.

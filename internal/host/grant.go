@@ -127,6 +127,10 @@ func eventNeeds(c *compile.Compiled) []need {
 			all = append(all, in(namespace, verbs(eventResource, "create", "patch"))...)
 		}
 	}
+	if c.Admission != nil {
+		// A review tells of whatever has a say in it, wherever that is.
+		all = append(all, verbs(eventResource, "create", "patch")...)
+	}
 	for i := range c.Programs {
 		at(c.Programs[i].Parent, c.Programs[i].Namespace)
 	}

@@ -161,7 +161,7 @@ func (r *running) uses(definition string) bool {
 
 // kindsOf are all kinds that a controller deals with.
 func kindsOf(c *compile.Compiled) []object.Resource {
-	var all []object.Resource
+	all := slices.Clone(c.Asked)
 	for _, p := range c.Programs {
 		all = append(all, p.Parent)
 		for _, rule := range p.Children {
