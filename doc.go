@@ -29,6 +29,8 @@
 // Where things are to be in a certain way, whatever happens, Compose takes a
 // function from a parent and its children as they are to what they should be.
 //
+// What is to be said before an object is stored, For takes too: Mutate and Validate.
+//
 // What lives here: the types and functions a Go program names to describe a
 // controller and to run it. What must not: the loops and the API machinery, which
 // are rooms under internal/, or anything that a webhook written in another

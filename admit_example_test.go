@@ -1,0 +1,47 @@
+package setpoint_test
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-dev/setpoint"
+)
+
+// addProxy is asked before a pod is created.
+func addProxy(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
+	isProxy := func(c corev1.Container) bool { return c.Name == "proxy" }
+	if slices.ContainsFunc(r.Object.Spec.Containers, isProxy) {
+		return nil // It is asked again about its own result.
+	}
+	r.Object.Spec.Containers = append(r.Object.Spec.Containers, corev1.Container{Name: "proxy", Image: "proxy:1"})
+	return nil
+}
+
+// keepCurrency is asked before an ExchangeRate is changed.
+func keepCurrency(_ context.Context, r *setpoint.Review[ExchangeRate]) error {
+	if r.Old.Spec.Currency != r.Object.Spec.Currency {
+		return setpoint.Invalid("spec.currency: stays %s; make another ExchangeRate", r.Old.Spec.Currency)
+	}
+	return nil
+}
+
+// What is asked before objects are stored. Pods are not watched for it.
+func ExampleHandlers_Mutate() {
+	app := setpoint.New("proxies")
+	pods := setpoint.For[corev1.Pod](app)
+	pods.Mutate(addProxy, setpoint.NamespaceLabels("proxies=yes"))
+	app.Main()
+}
+
+// A rule that a schema cannot express.
+func ExampleHandlers_Validate() {
+	app := setpoint.New("exchangerates")
+	app.Define([]byte(rateCRD))
+	rates := setpoint.For[ExchangeRate](app)
+	rates.OnCreate(publishRate)
+	rates.Owns(&corev1.ConfigMap{})
+	rates.Validate(keepCurrency, setpoint.On(setpoint.Update))
+	app.Main()
+}
