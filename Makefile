@@ -5,7 +5,7 @@ MODULE := github.com/setpoint-dev/setpoint
 
 # The examples in the order in which the demo shows them: from the least on, and
 # whatever is not in that order yet.
-EXAMPLES := $(addprefix examples/,immortalcontainer rolling-set blue-green configmap-propagation service-per-pod crd-roles guitar exchangerate config-restart)
+EXAMPLES := $(addprefix examples/,immortalcontainer rolling-set blue-green configmap-propagation service-per-pod crd-roles guitar exchangerate config-restart image-policy)
 EXAMPLES += $(filter-out $(EXAMPLES),$(patsubst %/setpoint.yaml,%,$(wildcard examples/*/setpoint.yaml)))
 
 # One set of flags for everything: the go command keeps what it compiled by its
