@@ -31,7 +31,7 @@ const (
 //
 // The flags have the names of those of `setpoint run`, beside those that Flags
 // adds. The command rbac prints the permissions that the app takes, as manifests;
-// --help says it all.
+// uninstall takes back that the API server asks it; --help says it all.
 func (a *App) Main() {
 	a.Parse()
 	os.Exit(exitCode(a.command(context.Background(), os.Stdout, os.Stderr), os.Stderr))
@@ -93,6 +93,8 @@ func (a *App) read(args []string, stdout io.Writer) (command, error) {
 		return a.runCommand(args, stdout)
 	case "rbac":
 		return a.rbacCommand(args, stdout)
+	case "uninstall":
+		return a.uninstallCommand(args, stdout)
 	case "help":
 		return a.runCommand([]string{"--help"}, stdout)
 	}

@@ -110,10 +110,7 @@ func (a *App) Run(ctx context.Context, o Options) error {
 	if err := a.prepare(o); err != nil {
 		return err
 	}
-	cluster, err := host.FindCluster(o.Kubeconfig, o.Context)
-	if errors.Is(err, host.ErrNoCluster) {
-		return fmt.Errorf("%w: name one with a kubeconfig, or start one with `setpoint dev`", err)
-	}
+	cluster, err := findCluster(o)
 	if err != nil {
 		return err
 	}
@@ -127,6 +124,15 @@ func (a *App) Run(ctx context.Context, o Options) error {
 		go tell(ctx, h.Ready(), o.Ready)
 		return h.Run(ctx)
 	})
+}
+
+// findCluster finds the one that the options name.
+func findCluster(o Options) (host.Cluster, error) {
+	cluster, err := host.FindCluster(o.Kubeconfig, o.Context)
+	if errors.Is(err, host.ErrNoCluster) {
+		return cluster, fmt.Errorf("%w: name one with a kubeconfig, or start one with `setpoint dev`", err)
+	}
+	return cluster, err
 }
 
 // prepare says what is wrong with the app and its options, all at once.

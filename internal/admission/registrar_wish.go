@@ -132,7 +132,7 @@ func remove(ctx context.Context, client rest.Interface, resource object.Resource
 	if err != nil {
 		return err
 	}
-	err = client.Delete().AbsPath(resource.Path("", o.Name())).SetHeader("Content-Type", "application/json").
+	err = client.Delete().AbsPath(resource.Path(o.Namespace(), o.Name())).SetHeader("Content-Type", "application/json").
 		SetHeader("Accept", "application/json").Body(body).Do(ctx).Error()
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
