@@ -136,13 +136,3 @@ func TestReviewWantsIdempotence(t *testing.T) {
 		t.Errorf("said %q", f.said)
 	}
 }
-
-// A test of a review, in a program of its own.
-func ExampleReview() {
-	_ = func(t *testing.T) {
-		r := setpointtest.Review(t, guarded(), "inject", &corev1.Pod{})
-		if r.Err != nil || len(r.Object.Spec.Containers) != 1 {
-			t.Errorf("got %+v", r)
-		}
-	}
-}
