@@ -50,6 +50,10 @@ func (h *Host) Rehearse(ctx context.Context, declared *object.Object, namespace 
 	if err != nil {
 		return nil, err
 	}
+	if compiled.Admission != nil {
+		compiled.Release()
+		return nil, fmt.Errorf("%s/%s answers what is asked of it and has nothing to plan; `kubectl apply --dry-run=server` asks it", declared.Kind(), declared.Name())
+	}
 	r := &Rehearsal{Compiled: compiled, host: h, writer: h.dryWriter()}
 	tools := engine.Tools{Store: h.store, Writer: r.writer, Observer: silent{}, Log: h.log, Resolve: h.resolve}
 	for _, program := range compiled.Programs {
