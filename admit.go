@@ -85,8 +85,9 @@ func (h *Handlers[T]) admission(of object.Resource, env *compile.Environment) (*
 	if len(h.reviews) == 0 {
 		return nil, nil //nolint:nilnil // Documented.
 	}
-	// No app and no controller has a dot in its name.
-	p := &admission.Program{Name: h.c.name(), Configuration: h.c.app.name + "." + h.c.short()}
+	// The configurations live in no namespace, and an app may run in several, for each
+	// on its own. None of the names has a dot in it.
+	p := &admission.Program{Name: h.c.name(), Configuration: h.c.app.name + "." + h.c.short() + "." + env.Namespace}
 	for _, one := range h.reviews {
 		w := one.webhook(&h.c, of)
 		w.Do = one

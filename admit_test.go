@@ -56,7 +56,7 @@ func TestReviewsBecomeAProgram(t *testing.T) {
 	pods.Validate(judge, Name("strict"), On(Delete, Connect), Subresources("status", "", "exec"), Labels("guarded"), NamespaceLabels("team in (b,a)"),
 		Match("not-mine", "object.metadata.name != 'mine'"), FailurePolicy(Ignore), Timeout(30*time.Second), Everywhere())
 	pods.Mutate(judge, Name("again"), On(Create, Update), FailurePolicy(Fail), Reinvoke())
-	got := compiledReviews(t, app, Options{Namespaces: []string{"a", "b"}}, "home")
+	got := compiledReviews(t, app, Options{Namespaces: []string{"a", "b"}, Namespace: "apps"}, "home")
 
 	const (
 		in, notIn, exists = metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists
@@ -83,7 +83,7 @@ func TestReviewsBecomeAProgram(t *testing.T) {
 	strict.Objects = &metav1.LabelSelector{MatchExpressions: append([]metav1.LabelSelectorRequirement{{Key: "guarded", Operator: exists}}, of...)}
 	strict.Namespaces = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: in, Values: []string{"a", "b"}}, within}}
 	want := &compile.Compiled{Admission: &admission.Program{
-		Name: "app/pod", Configuration: "app.pod", Webhooks: []admission.Webhook{inject, again, judged, strict},
+		Name: "app/pod", Configuration: "app.pod.apps", Webhooks: []admission.Webhook{inject, again, judged, strict},
 	}, Asked: []object.Resource{{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true}}}
 	// Nothing is watched, and so nothing but this is there.
 	if diff := cmp.Diff([]*compile.Compiled{want}, got, cmpopts.IgnoreFields(admission.Webhook{}, "Do"), cmpopts.EquateEmpty()); diff != "" {
@@ -100,8 +100,8 @@ func TestReviewsOfASubresourceOfAnotherKind(t *testing.T) {
 		}
 		return nil
 	}, Name("small"), Subresources("scale"), On(Update))
-	program := compiledReviews(t, app, Options{}, "")[0].Admission
-	if got := fmt.Sprint(program.Webhooks[0].Rules); got != "[{apps v1 [deployments/scale] [UPDATE]}]" || program.Configuration != "app.scale" {
+	program := compiledReviews(t, app, Options{Namespace: "apps"}, "")[0].Admission
+	if got := fmt.Sprint(program.Webhooks[0].Rules); got != "[{apps v1 [deployments/scale] [UPDATE]}]" || program.Configuration != "app.scale.apps" {
 		t.Errorf("got %s, %s", got, program.Configuration)
 	}
 	text := []byte(`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"a"},"spec":{"replicas":4}}`)
