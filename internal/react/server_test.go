@@ -411,6 +411,18 @@ func (s *server) get(resource object.Resource, name string) map[string]any {
 	return s.objects[pathOf(resource, name)]
 }
 
+// newest is the version of the last change of a kind.
+func (s *server) newest(resource object.Resource) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range slices.Backward(s.history) {
+		if within(resource.Path("", ""), c.path) {
+			return uint64(c.version)
+		}
+	}
+	return 0
+}
+
 // wrote are the writes so far, of which the method and the path are as given.
 func (s *server) wrote(prefix string) []string {
 	s.mu.Lock()

@@ -79,18 +79,31 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// quiet waits until the controller has nothing to do, and stays so for a moment.
+// quiet waits until the controller knows of everything and has nothing to do, and
+// stays so for a moment. One that has not listed yet has nothing to do either.
 func (s *stage) quiet(t *testing.T) {
 	t.Helper()
 	still := 0
 	eventually(t, "nothing to do", func() bool {
 		stats := s.Health().Queue
-		if stats.Queued()+stats.Held > 0 {
+		if !s.abreast() || stats.Queued()+stats.Held > 0 {
 			still = 0
 		}
 		still++
 		return still > 25
 	})
+}
+
+// abreast says that the controller's watches have brought all that happened. Those
+// that select are not told of everything.
+func (s *stage) abreast() bool {
+	selects := s.program.Labels+s.program.Fields != ""
+	for _, w := range s.watches() {
+		if !w.view.Synced() || !selects && w.view.Version() < s.newest(w.resource) {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *stage) expect(t *testing.T, want ...string) {
