@@ -230,7 +230,7 @@ func (f *fleet) announce(ctx context.Context) {
 	}
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	for f.unsynced() != nil {
+	for f.unsynced() != nil || f.host.gate.opening() {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():

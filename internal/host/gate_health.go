@@ -105,6 +105,21 @@ func (g *gate) finding(program string) finding {
 	return finding{true, setpoint.ReasonReady, "the API server asks, and is answered"}
 }
 
+// opening says that it is still being found out whether the API server asks what is to
+// be asked. In a replica that stands by that is for the leader to find out.
+func (g *gate) opening() bool {
+	g.mu.Lock()
+	var names []string
+	for _, p := range g.programs {
+		names = append(names, p.Name)
+	}
+	g.mu.Unlock()
+	if len(names) > 0 && !g.host.options.LeaderElection.Enabled && !g.host.office.leads() {
+		return true
+	}
+	return slices.ContainsFunc(names, func(name string) bool { return g.finding(name).reason == setpoint.ReasonStarting })
+}
+
 // forget drops what is known of a controller that is gone.
 func (g *gate) forget(program string) {
 	g.mu.Lock()

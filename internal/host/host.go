@@ -144,7 +144,8 @@ func (h *Host) Run(ctx context.Context) error {
 }
 
 // Ready is closed once CRDs are installed and the caches of all controllers
-// that were there at the start are synced.
+// that were there at the start are synced, and it is known whether the API server asks
+// those that are to be asked.
 func (h *Host) Ready() <-chan struct{} { return h.ready }
 
 // HookRestarted has the parents of every controller whose hook is behind an
