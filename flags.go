@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/host"
@@ -65,7 +66,13 @@ func (f *runFlags) register(a *App, set *flag.FlagSet) {
 	set.StringVar(&o.HealthAddress, "health-address", "", "one more `address` for /healthz and /readyz alone")
 	set.StringVar(&o.Admission.Address, "admission-address", "", "`address` where the API server is answered before it stores objects; :9443 inside a cluster, else a free port on loopback")
 	set.StringVar(&o.Admission.Service, "admission-service", "", "`name` of the Service that leads there, in the program's namespace; the app's name inside a cluster if empty")
+	set.Func("admission-service-port", "`port` of that Service; 443 if it is not said", func(text string) error {
+		port, err := strconv.ParseUint(text, 10, 16)
+		o.Admission.Port = int32(port)
+		return err
+	})
 	set.StringVar(&o.Admission.URL, "admission-url", "", "`URL` by which the API server comes there otherwise, such as https://dev.example.com:9443")
+	set.DurationVar(&o.Admission.CertificateLifetime, "admission-certificate-lifetime", 0, "how long the certificate for that is valid, which is renewed at two thirds of it; 90 days if 0. A CA is for eight times as long")
 	set.BoolVar(&o.Profiling, "profiling", false, "serve Go's profiles at --address too, under /debug/pprof")
 	set.StringVar(&f.form, "log-format", "text", "how log lines are written, text or json")
 	set.StringVar(&f.level, "log-level", "info", "the least that is logged: debug, info, warn or error")

@@ -97,6 +97,9 @@ type Admission struct {
 	// URL is by which the API server comes to the address otherwise, such as
 	// "https://dev.example.com:9443". It goes before a Service.
 	URL string
+	// CertificateLifetime is how long a serving certificate is valid, 90 days if zero;
+	// it is renewed at two thirds of that. A CA is valid for eight times as long.
+	CertificateLifetime time.Duration
 }
 
 // stopTime is how long OnStop has.

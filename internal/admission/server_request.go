@@ -138,7 +138,7 @@ func (s *Server) enter(ctx context.Context) error {
 	case s.busy <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return refuse(http.StatusServiceUnavailable, "%d reviews are under way, and none of them ended in time: %w", cap(s.busy), context.Cause(ctx))
+		return refuse(http.StatusServiceUnavailable, "%d reviews are under way, and none of them has ended: %w", cap(s.busy), context.Cause(ctx))
 	}
 }
 

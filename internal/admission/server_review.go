@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 )
@@ -22,7 +23,8 @@ type judgement struct {
 // review puts a review to the hook, and the verdict to the API server.
 func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 	began := s.options.Now()
-	ctx, cancel := context.WithTimeout(r.Context(), patience(r, to.webhook.Timeout))
+	limit := patience(r, to.webhook.Timeout)
+	ctx, cancel := context.WithTimeoutCause(r.Context(), limit, &late{limit})
 	defer cancel()
 	var j judgement
 	err := s.judge(ctx, &j, to, func() ([]byte, error) { return s.read(w, r) })
@@ -89,17 +91,26 @@ func (s *Server) ask(ctx context.Context, to *route, r *hook.Review) (v *hook.Ve
 		}
 	}()
 	v, err = to.webhook.Do.Admit(ctx, r)
-	late := context.Cause(ctx)
+	over := context.Cause(ctx)
+	_, isLate := errors.AsType[*late](over)
 	switch {
+	case err != nil && isLate:
+		return nil, fmt.Errorf("%w: %w", over, err)
 	case err != nil:
 		return nil, err
-	case errors.Is(late, context.DeadlineExceeded):
-		return nil, fmt.Errorf("the verdict came too late: %w", late)
-	case late != nil:
-		return nil, fmt.Errorf("nobody waits for the verdict any more: %w", late)
+	case isLate:
+		return nil, over
+	case over != nil:
+		return nil, fmt.Errorf("nobody waits for the verdict any more: %w", over)
 	}
 	return v, nil
 }
+
+// late says that time is up.
+type late struct{ limit time.Duration }
+
+func (l *late) Error() string { return "no verdict within " + l.limit.String() }
+func (*late) Unwrap() error   { return context.DeadlineExceeded }
 
 // log says when a webhook begins to fail and when it has stopped; what comes between
 // is counted.

@@ -180,7 +180,7 @@ func TestEveryFlagIsHeard(t *testing.T) {
 		switch f.Value.Type() {
 		case "string":
 			value = "something"
-		case "int", "float32":
+		case "int", "int32", "float32":
 			value = "7"
 		case "duration":
 			value = "7m"

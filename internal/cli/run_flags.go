@@ -115,7 +115,9 @@ func (f *runFlags) registerServing(c *cobra.Command) {
 	f.set.StringVar(&f.healthAddress, "health-address", "", "one more `address` for /healthz and /readyz alone")
 	f.set.StringVar(&f.admission.Address, "admission-address", "", "`address` where the API server is answered before it stores objects; :9443 inside a cluster, else a free port on loopback")
 	f.set.StringVar(&f.admission.Service, "admission-service", "", "`name` of the Service that leads there, in Setpoint's namespace; setpoint inside a cluster if empty")
+	f.set.Int32Var(&f.admission.Port, "admission-service-port", 0, "`port` of that Service; 443 if 0")
 	f.set.StringVar(&f.admission.URL, "admission-url", "", "`URL` by which the API server comes there otherwise, such as https://dev.example.com:9443")
+	f.set.DurationVar(&f.admission.CertificateLifetime, "admission-certificate-lifetime", 0, "how long the certificate for that is valid, which is renewed at two thirds of it; 90 days if 0. A CA is for eight times as long")
 	f.set.BoolVar(&f.profiling, "profiling", false, "serve Go's profiles at --address too, under /debug/pprof")
 	f.logFormat.flag(c, "log-format", "", "how log lines are written")
 	f.logLevel.flag(c, "log-level", "", "the least that is logged")
@@ -138,6 +140,8 @@ func (f *runFlags) check() error {
 		{"events-qps", f.eventsQPS < 0},
 		{"events-burst", f.eventsBurst < 0},
 		{"resync-period", f.resync < 0},
+		{"admission-service-port", f.admission.Port < 0},
+		{"admission-certificate-lifetime", f.admission.CertificateLifetime < 0},
 	} {
 		if negative.is {
 			return fmt.Errorf("--%s must not be negative", negative.flag)

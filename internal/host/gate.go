@@ -181,7 +181,8 @@ func (g *gate) obstruct(err error) {
 func (g *gate) serve(ctx context.Context, listener net.Listener, address admission.Address) error {
 	o := &g.host.options
 	keeper := admission.NewKeeper(admission.KeeperOptions{
-		Names: address.Names(), Secret: o.reviewSecret(), Store: g.host.store, Client: g.host.client, Log: g.host.log,
+		Names: address.Names(), Lifetimes: o.Admission.lifetimes(),
+		Secret: o.reviewSecret(), Store: g.host.store, Client: g.host.client, Log: g.host.log,
 	})
 	server := admission.NewServer(admission.ServerOptions{
 		Observer: g, Log: g.host.log, Certificate: keeper.Certificate, LameDuck: o.lameDuck(),

@@ -28,6 +28,22 @@ type Admission struct {
 	// URL is by which the API server reaches the address otherwise, such as
 	// "https://dev.example.com:9443". It goes before a Service.
 	URL string
+	// CertificateLifetime is how long a serving certificate is valid, 90 days if zero;
+	// a CA is for eight times as long.
+	CertificateLifetime time.Duration
+}
+
+// lifetimes are those of the certificates. A new CA gets the time to become known that
+// API servers need; less only where certificates do not last that long.
+func (a Admission) lifetimes() admission.Lifetimes {
+	if a.CertificateLifetime == 0 {
+		return admission.Lifetimes{}
+	}
+	return admission.Lifetimes{
+		Certificate: a.CertificateLifetime,
+		Authority:   8 * a.CertificateLifetime,
+		Settled:     min(5*time.Minute, a.CertificateLifetime/3),
+	}
 }
 
 // Inside fills in what is not said, as it is for a program that runs inside the

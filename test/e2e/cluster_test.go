@@ -20,6 +20,7 @@ type ownCluster struct {
 	t          *testing.T
 	dir        string
 	kubeconfig string
+	runs       int
 }
 
 func bootOwn(t *testing.T) *ownCluster {
@@ -36,10 +37,11 @@ func bootOwn(t *testing.T) *ownCluster {
 
 // run starts Setpoint; SETPOINT_RUN may name another binary for it, such as one
 // with the race detector.
-func (c *ownCluster) run() *process {
+func (c *ownCluster) run(flags ...string) *process {
 	binary := cmp.Or(os.Getenv("SETPOINT_RUN"), os.Getenv("SETPOINT"))
-	log := filepath.Join(filepath.Dir(c.dir), "setpoint.log")
-	return start(c.t, log, binary, "run", "--kubeconfig", c.kubeconfig, "--address", "")
+	c.runs++
+	log := filepath.Join(filepath.Dir(c.dir), fmt.Sprintf("setpoint-%d.log", c.runs))
+	return start(c.t, log, binary, append([]string{"run", "--kubeconfig", c.kubeconfig, "--address", ""}, flags...)...)
 }
 
 // killComponent kills a process of the control plane, without a warning.
@@ -109,6 +111,7 @@ func (c *ownCluster) until(limit time.Duration, check func() error) {
 // process is a program that runs beside a test. It ends with the test.
 type process struct {
 	cmd   *exec.Cmd
+	log   string
 	ended chan struct{}
 }
 
@@ -120,7 +123,7 @@ func start(t *testing.T, log, program string, args ...string) *process {
 		t.Fatal(err)
 	}
 	defer output.Close() // the program has its own copy
-	p := &process{cmd: exec.Command(program, args...), ended: make(chan struct{})}
+	p := &process{cmd: exec.Command(program, args...), log: log, ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = output, output
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -130,8 +133,7 @@ func start(t *testing.T, log, program string, args ...string) *process {
 		_ = p.cmd.Wait() // how it ended is in its log
 	}()
 	t.Cleanup(func() {
-		_ = p.cmd.Process.Signal(syscall.SIGTERM)
-		<-p.ended
+		p.stop()
 		if said, err := os.ReadFile(log); err == nil && t.Failed() {
 			t.Logf("%s %s:\n%s", program, args[0], said)
 		}
@@ -142,6 +144,12 @@ func start(t *testing.T, log, program string, args ...string) *process {
 // kill is kill -9.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// stop is what a shutdown of a machine is: SIGTERM.
+func (p *process) stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	<-p.ended
 }
 

@@ -1,0 +1,351 @@
+package e2e
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestAdmission has two replicas answer the API server by a Service, and takes them,
+// their certificates and their Secret away while pods are being created. The Service
+// is one of type ExternalName: there is no network of pods here, and the API server
+// looks a Service up itself.
+func TestAdmission(t *testing.T) { //nolint:tparallel // The parts share the cluster, one after the other.
+	t.Parallel()
+	c := bootOwn(t)
+	hook := httptest.NewServer(http.HandlerFunc(admit))
+	t.Cleanup(hook.Close)
+	s := &reviewed{ownCluster: c, whole: t, front: newFront(t), load: newLoad(c)}
+	c.apply(reviewedService)
+	s.replicas = []*process{s.replica(), s.replica()}
+	c.kubectl("wait", "--for=create", "crd/admissioncontrollers.setpoint.dev", "--timeout=60s")
+	c.kubectl("wait", "--for=condition=Established", "crd/admissioncontrollers.setpoint.dev", "--timeout=60s")
+	c.apply(fmt.Sprintf(reviewedController, hook.URL))
+	s.serving()
+	c.kubectl("wait", "--for=condition=Ready", "admissioncontroller/pods", "--timeout=60s")
+
+	s.part("stopped", s.stopped)
+	s.part("killed", s.killed)
+	s.part("all killed", s.allKilled)
+	s.part("certificates", s.rotated)
+	s.part("withdrawn", s.withdrawn)
+}
+
+const reviewedService = `apiVersion: v1
+kind: Namespace
+metadata: {name: setpoint-system}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: setpoint, namespace: setpoint-system}
+spec: {type: ExternalName, externalName: localhost}
+`
+
+const reviewedController = `apiVersion: setpoint.dev/v1alpha1
+kind: AdmissionController
+metadata: {name: pods}
+spec:
+  reviews:
+  - name: check
+    type: Validate
+    rules: [{apiVersion: v1, resource: pods, operations: [CREATE]}]
+    webhook: {url: "%s"}
+`
+
+// admit is a hook that allows all pods but bad ones.
+func admit(w http.ResponseWriter, r *http.Request) {
+	var review struct{ Name string }
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	verdict := `{"allowed": true}`
+	if review.Name == "bad" {
+		verdict = `{"allowed": false, "message": "no bad pods"}`
+	}
+	_, _ = io.WriteString(w, verdict) // the caller may be dead
+}
+
+// reviewed is a cluster whose pods are reviewed.
+type reviewed struct {
+	*ownCluster
+
+	// whole is the test whose parts these are.
+	whole    *testing.T
+	front    *front
+	load     *load
+	replicas []*process
+}
+
+// replica starts one more Setpoint. It outlives the part that started it.
+func (s *reviewed) replica(flags ...string) *process {
+	part := s.t
+	s.t = s.whole
+	defer func() { s.t = part }()
+	return s.run(append(flags, "--namespace", "setpoint-system", "--leader-elect",
+		"--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s", "--leader-elect-retry-period", "500ms",
+		"--admission-service", "setpoint", "--admission-service-port", strconv.Itoa(s.front.port()))...)
+}
+
+// part is a subtest. What it waits for in vain is its failure.
+func (s *reviewed) part(name string, do func(*testing.T)) {
+	s.whole.Run(name, func(t *testing.T) {
+		s.t = t
+		defer func() { s.t = s.whole }()
+		do(t)
+	})
+}
+
+// lead has the Service lead to the replicas that serve.
+func (s *reviewed) lead() {
+	var addresses []string
+	for _, p := range s.replicas {
+		if address := p.said(`msg="serving reviews" address=(\S+)`); address != "" {
+			addresses = append(addresses, address)
+		}
+	}
+	s.front.lead(addresses...)
+}
+
+// said is what the first group of a pattern is in the log, "" if it is not there.
+func (p *process) said(pattern string) string {
+	log, err := os.ReadFile(p.log)
+	if err != nil {
+		return ""
+	}
+	found := regexp.MustCompile(pattern).FindSubmatch(log)
+	if found == nil {
+		return ""
+	}
+	return string(found[1])
+}
+
+// serving waits until all replicas serve.
+func (s *reviewed) serving() {
+	s.until(time.Minute, func() error {
+		for _, p := range s.replicas {
+			if p.said(`msg="serving reviews" address=(\S+)`) == "" {
+				return errors.New("a replica does not serve")
+			}
+		}
+		return nil
+	})
+	s.lead()
+}
+
+// leader takes the replica that leads out of the others.
+func (s *reviewed) leader() (leader *process) {
+	s.until(time.Minute, func() error {
+		holder, err := s.try("", "get", "lease", "setpoint", "-n", "setpoint-system", "-o", "jsonpath={.spec.holderIdentity}")
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(s.replicas, func(p *process) bool {
+			return holder != "" && p.said("(msg=leading .*identity="+regexp.QuoteMeta(holder)+")") != ""
+		})
+		if i < 0 {
+			return fmt.Errorf("nobody leads; the lease is held by %q", holder)
+		}
+		leader = s.replicas[i]
+		return nil
+	})
+	s.replicas = slices.DeleteFunc(s.replicas, func(p *process) bool { return p == leader })
+	return leader
+}
+
+// kept is the serving certificate and the CAs of the Secret.
+type kept struct {
+	serving     *x509.Certificate
+	authorities []*x509.Certificate
+}
+
+func (s *reviewed) kept() (k kept) {
+	s.until(time.Minute, func() error {
+		out, err := s.try("", "get", "secret", "setpoint-admission", "-n", "setpoint-system", "-o", "json")
+		if err != nil {
+			return err
+		}
+		var secret struct{ Data map[string][]byte }
+		if err := json.Unmarshal([]byte(out), &secret); err != nil {
+			return err
+		}
+		serving, err := certificates(secret.Data["tls.crt"])
+		if err != nil {
+			return err
+		}
+		k.serving = serving[0]
+		k.authorities, err = certificates(secret.Data["ca.crt"])
+		return err
+	})
+	return k
+}
+
+func certificates(text []byte) (all []*x509.Certificate, err error) {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		one, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no certificate")
+	}
+	return all, nil
+}
+
+// signer is who of the CAs has signed the serving certificate.
+func (k kept) signer() *x509.Certificate {
+	for _, ca := range k.authorities {
+		if k.serving.CheckSignatureFrom(ca) == nil {
+			return ca
+		}
+	}
+	return nil
+}
+
+// requests are the least that are made while certificates change.
+const requests = 1000
+
+// rotated has two certificates and a CA follow others while pods are being created.
+// The CA follows since somebody has deleted the Secret: that is what an operator does
+// when a key has got out.
+func (s *reviewed) rotated(t *testing.T) {
+	s.load.during(t, 8, func() {
+		first, serials := s.kept(), map[string]bool{}
+		s.until(time.Minute, func() error {
+			serials[s.kept().serving.SerialNumber.String()] = true
+			if len(serials) < 3 {
+				return fmt.Errorf("there were %d serving certificates", len(serials))
+			}
+			return nil
+		})
+		if !s.kept().signer().Equal(first.signer()) {
+			t.Error("another CA signs already")
+		}
+		s.kubectl("delete", "secret", "setpoint-admission", "-n", "setpoint-system")
+		s.until(time.Minute, func() error {
+			if now := s.kept(); now.signer() == nil || now.signer().Equal(first.signer()) {
+				return fmt.Errorf("no other CA signs, of %d", len(now.authorities))
+			}
+			return nil
+		})
+		s.until(time.Minute, func() error {
+			if done := s.load.done(); done < requests {
+				return fmt.Errorf("%d requests were made", done)
+			}
+			return nil
+		})
+	})
+	s.refuses(t)
+}
+
+// refuses says that reviews are done: what is bad is refused by the hook.
+func (s *reviewed) refuses(t *testing.T) {
+	t.Helper()
+	err := s.load.create(t.Context(), "bad")
+	if err == nil || !strings.Contains(err.Error(), "denied the request: no bad pods") {
+		t.Errorf("a bad pod: %v", err)
+	}
+}
+
+// stopped ends the replica that leads in good order: nobody notices.
+func (s *reviewed) stopped(t *testing.T) {
+	s.serving()
+	s.load.during(t, 4, func() {
+		leader := s.leader()
+		s.lead()
+		leader.stop()
+		other := s.leader()
+		s.replicas = append(s.replicas, other)
+	})
+	s.refuses(t)
+	s.replicas = append(s.replicas, s.replica())
+	s.serving()
+}
+
+// killed ends it without a warning. What it was being asked is lost; from then on the
+// other one answers, long before it leads.
+func (s *reviewed) killed(t *testing.T) {
+	leader := s.leader()
+	leader.kill()
+	s.until(10*time.Second, func() error { return s.load.create(t.Context(), "good") })
+	s.refuses(t)
+	s.load.during(t, 4, func() {
+		s.lead()
+		other := s.leader()
+		s.replicas = append(s.replicas, other)
+		// Who leads now puts things right.
+		s.kubectl("delete", "validatingwebhookconfiguration", "setpoint-pods")
+		s.until(30*time.Second, func() error {
+			_, err := s.try("", "get", "validatingwebhookconfiguration", "setpoint-pods")
+			return err
+		})
+	})
+	s.until(10*time.Second, func() error { return s.bad(t) })
+}
+
+// bad is nil if a bad pod is refused by the hook.
+func (s *reviewed) bad(t *testing.T) error {
+	if err := s.load.create(t.Context(), "bad"); err == nil || !strings.Contains(err.Error(), "no bad pods") {
+		return fmt.Errorf("a bad pod: %w", err)
+	}
+	return nil
+}
+
+// allKilled leaves nobody to answer, and no certificates: a review that validates is not
+// got round by that. Those that are started next make others, which last so shortly that
+// they are renewed every few seconds.
+func (s *reviewed) allKilled(t *testing.T) {
+	for _, p := range s.replicas {
+		p.kill()
+	}
+	for range 3 {
+		if err := s.load.create(t.Context(), "good"); err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
+			t.Errorf("a pod, with nobody to ask: %v", err)
+		}
+	}
+	s.kubectl("delete", "secret", "setpoint-admission", "-n", "setpoint-system")
+	s.replicas = nil
+	for range 2 {
+		s.replicas = append(s.replicas, s.replica("--admission-certificate-lifetime", "9s"))
+	}
+	s.serving()
+	s.until(30*time.Second, func() error { return s.load.create(t.Context(), "good") })
+	s.refuses(t)
+}
+
+// withdrawn deletes the controller: from then on nobody is asked, and in between nobody
+// is refused.
+func (s *reviewed) withdrawn(t *testing.T) {
+	s.load.during(t, 8, func() {
+		s.kubectl("delete", "admissioncontroller", "pods")
+		s.until(30*time.Second, func() error { return s.load.create(t.Context(), "bad") })
+		done := s.load.done()
+		s.until(time.Minute, func() error {
+			if now := s.load.done() - done; now < requests/10 {
+				return fmt.Errorf("%d more pods were created", now)
+			}
+			return nil
+		})
+	})
+	s.until(30*time.Second, func() error {
+		out, err := s.try("", "get", "validatingwebhookconfigurations", "-o", "name")
+		if err == nil && strings.Contains(out, "setpoint-pods") {
+			err = errors.New("it is still registered")
+		}
+		return err
+	})
+}

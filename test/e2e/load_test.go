@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+)
+
+// load is many clients that try to create pods, as dry runs, one after the other.
+type load struct {
+	address string // of `kubectl proxy`
+
+	mu       sync.Mutex
+	created  int
+	refusals []string
+}
+
+// newLoad gets ready to make load, and makes none.
+func newLoad(c *ownCluster) *load {
+	log := filepath.Join(filepath.Dir(c.dir), "proxy.log")
+	start(c.t, log, os.Getenv("SETPOINT"), "kubectl", "--kubeconfig", c.kubeconfig, "proxy", "--port=0")
+	l := &load{}
+	serving := regexp.MustCompile(`Starting to serve on (\S+)`)
+	c.until(time.Minute, func() error {
+		said, err := os.ReadFile(log)
+		if found := serving.FindSubmatch(said); found != nil {
+			l.address = string(found[1])
+			return nil
+		}
+		return fmt.Errorf("kubectl proxy does not serve: %w", err)
+	})
+	return l
+}
+
+// during loads with so many clients while something happens. Nothing may be refused.
+func (l *load) during(t *testing.T, clients int, something func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var all sync.WaitGroup
+	for range clients {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				l.note(l.create(ctx, "good"))
+			}
+		})
+	}
+	something()
+	cancel()
+	all.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.Logf("%d pods", l.created)
+	if len(l.refusals) > 0 {
+		t.Errorf("of %d pods %d were refused, the first with: %s", l.created, len(l.refusals), l.refusals[0])
+	}
+	l.created, l.refusals = 0, nil
+}
+
+func (l *load) note(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.refusals = append(l.refusals, err.Error())
+		return
+	}
+	l.created++
+}
+
+// done is how many pods were created.
+func (l *load) done() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.created
+}
+
+// create tries to create one pod, and says why it may not be.
+func (l *load) create(ctx context.Context, name string) error {
+	body := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `"},"spec":{"containers":[{"name":"c","image":"nginx:1"}]}}`
+	url := "http://" + l.address + "/api/v1/namespaces/default/pods?dryRun=All"
+	// What was begun is ended: a request that was cut off says nothing.
+	request, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodPost, url, bytes.NewReader([]byte(body)))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	said, err := io.ReadAll(response.Body)
+	if response.StatusCode != http.StatusCreated {
+		return fmt.Errorf("%s: %s", response.Status, said)
+	}
+	return err
+}
