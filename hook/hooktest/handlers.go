@@ -48,6 +48,7 @@ func notice(name string) *hook.Notice {
 		Owned:   q.Children,
 		Attempt: 2,
 		Gone:    true,
+		DryRun:  true,
 	}
 }
 

@@ -37,6 +37,7 @@ type wireNotice struct {
 	Owned      groups
 	Attempt    *int
 	Gone       *bool
+	DryRun     *bool
 }
 
 func readNotice(r *http.Request) (*hook.Notice, error) {
@@ -44,7 +45,7 @@ func readNotice(r *http.Request) (*hook.Notice, error) {
 	if err := read(r, &wire); err != nil {
 		return nil, err
 	}
-	if wire.Changes == nil || wire.Owned == nil || wire.Attempt == nil || wire.Gone == nil {
+	if wire.Changes == nil || wire.Owned == nil || wire.Attempt == nil || wire.Gone == nil || wire.DryRun == nil {
 		return nil, errors.New("a field is missing")
 	}
 	var o struct {
@@ -56,7 +57,7 @@ func readNotice(r *http.Request) (*hook.Notice, error) {
 	n := &hook.Notice{
 		Controller: wire.Controller, Handler: wire.Handler, Reason: wire.Reason, Object: wire.Object,
 		Namespace: o.Metadata.Namespace, Name: o.Metadata.Name,
-		Changes: wire.Changes, Owned: readGroups(wire.Owned), Attempt: *wire.Attempt, Gone: *wire.Gone,
+		Changes: wire.Changes, Owned: readGroups(wire.Owned), Attempt: *wire.Attempt, Gone: *wire.Gone, DryRun: *wire.DryRun,
 	}
 	if wire.Old != nil {
 		n.Old = *wire.Old
