@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -44,3 +45,25 @@ func (e *MalformedError) Error() string {
 }
 
 func (e *MalformedError) Unwrap() error { return e.Err }
+
+// Postponed is the delay that a hook asks for, if that is what an error is.
+func Postponed(err error) (time.Duration, bool) {
+	if later, ok := errors.AsType[*RetryAfterError](err); ok {
+		return later.After, true
+	}
+	return 0, false
+}
+
+// Terminal says that an error is, or wraps, a TerminalError.
+func Terminal(err error) bool { return is[*TerminalError](err) }
+
+// Unreachable says that an error is, or wraps, an UnreachableError.
+func Unreachable(err error) bool { return is[*UnreachableError](err) }
+
+// Malformed says that an error is, or wraps, a MalformedError.
+func Malformed(err error) bool { return is[*MalformedError](err) }
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}

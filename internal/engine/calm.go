@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -42,7 +43,7 @@ func flaps(fit plan.Fit) string {
 // unrest is what of a parent does not settle, in words; "" if all does.
 func (r *run) unrest(err error) string {
 	if reasonOf(err) == ReasonUnsettled && err != nil {
-		return oneLine(err)
+		return failure.OneLine(err)
 	}
 	fits := r.memory.flapping.Fits(r.tools.Now())
 	if len(fits) == 0 {

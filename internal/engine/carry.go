@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/store"
@@ -100,7 +101,7 @@ func (r *run) absorbOne(ctx context.Context, result apply.Result) error {
 	case apply.Conflict(err):
 		return errMoved
 	default:
-		return failed(ReasonWriteFailed, err)
+		return failure.New(ReasonWriteFailed, err)
 	}
 	r.logWrite(result)
 	return nil
@@ -120,7 +121,7 @@ func (r *run) meet(ctx context.Context, action plan.Action) error {
 		return errMoved
 	}
 	if err != nil {
-		return failed(ReasonWriteFailed, fmt.Errorf("create %s: it exists; read it: %w", action.Ref, err))
+		return failure.New(ReasonWriteFailed, fmt.Errorf("create %s: it exists; read it: %w", action.Ref, err))
 	}
 	owner, owned := live.Controller()
 	switch {
@@ -157,21 +158,21 @@ func (r *run) meetAttachment(resource object.Resource, live *object.Object) erro
 // await has the parent wait for the name that an object has, and says why.
 func (r *run) await(live *object.Object, why string) error {
 	r.wanted.note(nameOf(live), r.item.Key)
-	return failed(ReasonWriteFailed, fmt.Errorf("create %s: it exists and %s", live.Ref(), why))
+	return failure.New(ReasonWriteFailed, fmt.Errorf("create %s: it exists and %s", live.Ref(), why))
 }
 
 // relabel gives back to a child the label by which it is found.
 func (r *run) relabel(ctx context.Context, resource object.Resource, child *object.Object) error {
 	labelled, err := child.With(fmt.Appendf(nil, "%q", r.stored.UID()), "metadata", "labels", plan.UIDLabel)
 	if err != nil {
-		return failed(ReasonWriteFailed, err)
+		return failure.New(ReasonWriteFailed, err)
 	}
 	stored, err := r.tools.Writer.Update(ctx, resource, labelled)
 	if apply.Conflict(err) || apply.Gone(err) {
 		return errMoved
 	}
 	if err != nil {
-		return failed(ReasonWriteFailed, fmt.Errorf("label %s: %w", child.Ref(), err))
+		return failure.New(ReasonWriteFailed, fmt.Errorf("label %s: %w", child.Ref(), err))
 	}
 	r.viewOf(resource).Wrote(stored)
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -36,7 +37,7 @@ func (r *run) recognise() error {
 	}
 	selector, err := selectorOf(r.stored, r.program.GenerateSelector)
 	if err != nil {
-		return failed(ReasonInvalidSpec, err)
+		return failure.New(ReasonInvalidSpec, err)
 	}
 	r.family.Selector = selector
 	return nil
@@ -50,7 +51,7 @@ func (r *run) lookAround() ([]plan.Action, error) {
 	for _, kind := range r.Controller.children {
 		claim, err := r.family.Claim(kind.rule.Resource, kind.view.Owned(r.stored.UID()), r.orphans(kind))
 		if err != nil {
-			return nil, failed(ReasonWriteFailed, fmt.Errorf("claim %s: %w", kind.rule.Resource, err))
+			return nil, failure.New(ReasonWriteFailed, fmt.Errorf("claim %s: %w", kind.rule.Resource, err))
 		}
 		r.children = append(r.children, claim.Children)
 		changes = append(changes, claim.Changes...)
@@ -75,7 +76,7 @@ func (r *run) settleClaims(ctx context.Context, changes []plan.Action) error {
 		return errMoved
 	}
 	if err != nil {
-		return failed(ReasonWriteFailed, fmt.Errorf("read %s before claiming children: %w", r.stored.Ref(), err))
+		return failure.New(ReasonWriteFailed, fmt.Errorf("read %s before claiming children: %w", r.stored.Ref(), err))
 	}
 	if live.UID() != r.stored.UID() || live.Deleting() {
 		return errMoved

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -26,7 +27,7 @@ const patience = 20
 // for the queue, for the memory and for whoever looks on.
 func (r *run) conclude(ctx context.Context, err error) (Outcome, queue.Outcome) {
 	r.memories.rest(r.item.Key, r.unrest(err))
-	delay, later := postponement(err)
+	delay, later := hook.Postponed(err)
 	switch {
 	case err == nil:
 		return r.succeeded(), queue.Settled()
@@ -38,10 +39,10 @@ func (r *run) conclude(ctx context.Context, err error) (Outcome, queue.Outcome) 
 		return Postponed, queue.RetryAfter(delay)
 	case errors.Is(err, errWaiting):
 		return Postponed, queue.Settled()
-	case terminal(err):
+	case hook.Terminal(err):
 		r.remember(err, r.tell(err))
 		return Failed, queue.Settled()
-	case unreachable(err) && r.scout.is(r.item.Key):
+	case hook.Unreachable(err) && r.scout.is(r.item.Key):
 		r.remember(err, r.tell(err))
 		return Failed, queue.RetryAfter(scoutEvery)
 	case errors.Is(err, errMore):
@@ -76,7 +77,7 @@ func (r *run) succeeded() Outcome {
 
 // remember notes a failure. told is when it was last told as an event.
 func (r *run) remember(err error, told time.Time) {
-	now := trouble{failing: true, ofHook: ofHook(err), message: oneLine(err), told: told}
+	now := trouble{failing: true, ofHook: ofHook(err), message: failure.OneLine(err), told: told}
 	r.memories.note(r.memory, r.countChildren(), now, &LastError{
 		Message: now.message, Object: r.item.Key.String(), Time: r.tools.Now(),
 	})
@@ -85,7 +86,7 @@ func (r *run) remember(err error, told time.Time) {
 // tell warns the parent's user and whoever reads the log, unless the same was
 // said a moment ago. It returns when it was last said.
 func (r *run) tell(err error) time.Time {
-	message := oneLine(err)
+	message := failure.OneLine(err)
 	log := r.log.With("parent", r.stored.Ref().String(), "attempt", r.item.Attempt+1, "error", message)
 	last := r.memory.trouble
 	if last.message == message && r.since(last.told) < tellAgain {

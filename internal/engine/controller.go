@@ -89,7 +89,7 @@ func (c *Controller) Run(ctx context.Context) {
 	defer c.working.Store(false)
 	var workers sync.WaitGroup
 	for range c.program.Workers {
-		workers.Go(func() { c.work(ctx) })
+		workers.Go(func() { c.queue.Work(ctx, c.reconcile) })
 	}
 	workers.Wait()
 	c.log.Info("controller stopped")
@@ -105,16 +105,6 @@ func (c *Controller) wait(ctx context.Context) bool {
 		}
 	}
 	return true
-}
-
-func (c *Controller) work(ctx context.Context) {
-	for {
-		item, ok := c.queue.Next(ctx)
-		if !ok {
-			return
-		}
-		c.queue.Done(item.Key, c.reconcile(ctx, item))
-	}
 }
 
 // SyncAll has every parent synced for a cause.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -31,7 +32,7 @@ func (r *run) setFinalizers(ctx context.Context, what string, names []string) er
 	}
 	edited, err := withFinalizers(r.stored, names)
 	if err != nil {
-		return failed(ReasonWriteFailed, err)
+		return failure.New(ReasonWriteFailed, err)
 	}
 	return r.storeParent(ctx, what, edited)
 }
@@ -57,7 +58,7 @@ func (r *run) storeParent(ctx context.Context, what string, edited *object.Objec
 		return errMoved
 	case err != nil:
 		r.memory.answered = 0
-		return failed(ReasonWriteFailed, fmt.Errorf("%s %s: %w", what, r.stored.Ref(), err))
+		return failure.New(ReasonWriteFailed, fmt.Errorf("%s %s: %w", what, r.stored.Ref(), err))
 	}
 	r.parents.Wrote(stored)
 	return r.goOnWith(stored)
@@ -74,7 +75,7 @@ func (r *run) goOnWith(stored *object.Object) error {
 	}
 	laid, err := stored.With(unsaved, "status")
 	if err != nil {
-		return failed(ReasonWriteFailed, err)
+		return failure.New(ReasonWriteFailed, err)
 	}
 	r.parent = laid
 	return nil

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -108,13 +108,13 @@ func TestFailures(t *testing.T) {
 		"malformed": {hookFailure("sync", malformed), ReasonInvalidReply, true, 0},
 		"hook":      {hookFailure("sync", errors.New("refused")), ReasonHookFailed, true, 0},
 		"later":     {hookFailure("sync", later), ReasonHookFailed, true, time.Minute},
-		"write":     {failed(ReasonWriteFailed, errors.New("quota")), ReasonWriteFailed, false, 0},
+		"write":     {failure.New(ReasonWriteFailed, errors.New("quota")), ReasonWriteFailed, false, 0},
 		"unnamed":   {errors.New("read it"), ReasonWriteFailed, false, 0},
-		"joined":    {errors.Join(hookFailure("sync", malformed), failed(ReasonWriteFailed, errors.New("status"))), ReasonInvalidReply, true, 0},
+		"joined":    {errors.Join(hookFailure("sync", malformed), failure.New(ReasonWriteFailed, errors.New("status"))), ReasonInvalidReply, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := fmt.Errorf("wrapped: %w", c.err)
-			delay, postponed := postponement(err)
+			delay, postponed := hook.Postponed(err)
 			if reasonOf(err) != c.reason || ofHook(err) != c.ofHook || delay != c.delay || postponed != (c.delay > 0) {
 				t.Errorf("got %s, of hook %v, %v", reasonOf(err), ofHook(err), delay)
 			}
@@ -140,13 +140,6 @@ func TestWorst(t *testing.T) {
 		if got := fmt.Sprint(worst(c.errs)); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
-	}
-}
-
-func TestAMessageFitsACondition(t *testing.T) {
-	told := oneLine(errors.New("a\nb " + strings.Repeat("ä", 40_000)))
-	if len(told) > maxMessage+len("…") || !utf8.ValidString(told) || !strings.HasPrefix(told, "a; b ä") {
-		t.Errorf("%d bytes: %.40s", len(told), told)
 	}
 }
 

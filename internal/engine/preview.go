@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -126,7 +127,7 @@ func (r *run) holdInThought() error {
 	}
 	held, err := withFinalizers(r.stored, append(r.stored.Finalizers(), r.program.Finalizer))
 	if err != nil {
-		return failed(ReasonWriteFailed, err)
+		return failure.New(ReasonWriteFailed, err)
 	}
 	r.stored, r.parent, r.family.Parent = held, held, held
 	return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -72,7 +73,7 @@ func (r *run) contained(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("run panicked", "parent", r.item.Key.String(), "panic", p, "stack", string(debug.Stack()))
-			err = failed(ReasonPanicked, fmt.Errorf("setpoint met a defect of its own: %v", p))
+			err = failure.New(ReasonPanicked, fmt.Errorf("setpoint met a defect of its own: %v", p))
 		}
 	}()
 	return r.converge(ctx)
@@ -145,7 +146,7 @@ func (r *run) unsettled() error {
 		// It works in steps, one child after the other; so does a rollout.
 		return errMore
 	}
-	return failed(ReasonUnsettled, fmt.Errorf(
+	return failure.New(ReasonUnsettled, fmt.Errorf(
 		"%s hook: the answers did not settle in %d calls in a row; does each differ, by a time or a random value in it? The latest difference: %s", r.asks(), maxRounds, cmp.Or(r.latest, "in the status")))
 }
 

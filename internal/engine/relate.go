@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/related"
@@ -39,7 +40,7 @@ func (r *run) listed() error {
 	lacking := r.related.Lacking(r.item.Key)
 	for _, watch := range lacking {
 		if watch.Err != nil {
-			return failed(ReasonRelatedMissing, fmt.Errorf("related objects: %w", watch.Err))
+			return failure.New(ReasonRelatedMissing, fmt.Errorf("related objects: %w", watch.Err))
 		}
 	}
 	if len(lacking) > 0 {
@@ -59,7 +60,7 @@ func (r *run) customize(ctx context.Context) error {
 		return hookFailure("customize", &hook.MalformedError{Path: wrong.Path, Err: errors.New(wrong.Problem)})
 	}
 	if err != nil {
-		return failed(ReasonRelatedMissing, fmt.Errorf("related objects: %w", err))
+		return failure.New(ReasonRelatedMissing, fmt.Errorf("related objects: %w", err))
 	}
 	r.memory.customized = r.parent.Digest()
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -50,7 +51,7 @@ func (r *run) recall() error {
 	}
 	history, err := keeper.History(&r.family, r.kept, r.observed())
 	if err != nil {
-		return failed(ReasonRolloutFailed, err)
+		return failure.New(ReasonRolloutFailed, err)
 	}
 	r.rollout = &rollout{history: history, replies: make([]*hook.Response, len(history.Former))}
 	return nil
@@ -81,7 +82,7 @@ func asksAt(former plan.Revision) bool { return len(former.Claims) > 0 && former
 func (r *run) askAt(ctx context.Context, asked hook.Hook, former plan.Revision) (*hook.Response, error) {
 	then, err := r.rollout.history.ParentAt(r.parent, former)
 	if err != nil {
-		return nil, failed(ReasonRolloutFailed, err)
+		return nil, failure.New(ReasonRolloutFailed, err)
 	}
 	reply, err := asked.Call(ctx, r.request(then))
 	if err != nil {
@@ -138,7 +139,7 @@ func (r *run) revise(latest []plan.Child) ([]plan.Child, error) {
 		return step.Desired, nil
 	}
 	if r.rollout.writes, err = r.rollout.history.Writes(step.Claims); err != nil {
-		return nil, failed(ReasonRolloutFailed, err)
+		return nil, failure.New(ReasonRolloutFailed, err)
 	}
 	r.advanced += step.Moved
 	return step.Desired, r.report(step.Progress)

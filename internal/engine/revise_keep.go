@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/store"
@@ -71,7 +72,7 @@ func (r *run) absorbRevision(ctx context.Context, result apply.Result) error {
 	case apply.Conflict(err):
 		return errMoved
 	default:
-		return failed(ReasonRolloutFailed, err)
+		return failure.New(ReasonRolloutFailed, err)
 	}
 	r.log.Debug("revision written", "verb", string(action.Verb), "revision", action.Ref.String(),
 		"parent", r.stored.Ref().String(), "reason", action.Reason)
@@ -87,7 +88,7 @@ func (r *run) meetRevision(ctx context.Context, action plan.Action) error {
 		return errMoved
 	}
 	if err != nil {
-		return failed(ReasonRolloutFailed, fmt.Errorf("create %s: it exists; read it: %w", action.Ref, err))
+		return failure.New(ReasonRolloutFailed, fmt.Errorf("create %s: it exists; read it: %w", action.Ref, err))
 	}
 	switch {
 	case live.Deleting():
@@ -105,11 +106,11 @@ func (r *run) meetRevision(ctx context.Context, action plan.Action) error {
 func (r *run) relabelRevision(ctx context.Context, live *object.Object) error {
 	labelled, err := live.With(fmt.Appendf(nil, "%q", r.stored.UID()), "metadata", "labels", plan.ParentUIDLabel)
 	if err != nil {
-		return failed(ReasonRolloutFailed, err)
+		return failure.New(ReasonRolloutFailed, err)
 	}
 	stored, err := r.tools.Writer.Update(ctx, plan.ControllerRevisions, labelled)
 	if err != nil && !apply.Conflict(err) && !apply.Gone(err) {
-		return failed(ReasonRolloutFailed, fmt.Errorf("label %s: %w", live.Ref(), err))
+		return failure.New(ReasonRolloutFailed, fmt.Errorf("label %s: %w", live.Ref(), err))
 	}
 	if err == nil {
 		r.revisions.Wrote(stored)

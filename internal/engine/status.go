@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -29,7 +30,7 @@ func (r *run) storeStatus(ctx context.Context) error {
 		return errMoved
 	case err != nil:
 		r.memory.answered = 0
-		return failed(ReasonWriteFailed, fmt.Errorf("store the status of %s: %w", r.parent.Ref(), err))
+		return failure.New(ReasonWriteFailed, fmt.Errorf("store the status of %s: %w", r.parent.Ref(), err))
 	}
 	r.parents.Wrote(stored)
 	r.memory.status.wanted, r.memory.status.stored = statusDigest(r.parent), statusDigest(stored)

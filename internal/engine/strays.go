@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -97,7 +98,7 @@ func (r *run) retrieveOne(ctx context.Context, one stray) error {
 		return nil
 	}
 	if err != nil {
-		return failed(ReasonWriteFailed, fmt.Errorf("look for %s %s, which is out of sight: %w", one.resource.Kind, one.name, err))
+		return failure.New(ReasonWriteFailed, fmt.Errorf("look for %s %s, which is out of sight: %w", one.resource.Kind, one.name, err))
 	}
 	// With another label it is not lost but let go.
 	lost := live.ControlledBy(r.stored.UID()) && !live.Labels().Has(plan.UIDLabel)

@@ -160,13 +160,7 @@ func definitionName(e store.Event) string {
 func (f *fleet) work(ctx context.Context) {
 	go f.announce(ctx)
 	f.begin(ctx)
-	for {
-		item, ok := f.queue.Next(ctx)
-		if !ok {
-			return
-		}
-		f.queue.Done(item.Key, f.reconcile(ctx, item.Key))
-	}
+	f.queue.Work(ctx, func(ctx context.Context, item queue.Item) queue.Outcome { return f.reconcile(ctx, item.Key) })
 }
 
 // begin starts what is declared at the start, the eldest first: of two rivals

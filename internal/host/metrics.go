@@ -83,10 +83,10 @@ func handledOutcome(err error) string {
 	if err == nil {
 		return "ok"
 	}
-	if _, later := errors.AsType[*hook.RetryAfterError](err); later {
+	if _, later := hook.Postponed(err); later {
 		return "retry"
 	}
-	if _, never := errors.AsType[*hook.TerminalError](err); never {
+	if hook.Terminal(err) {
 		return "terminal"
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -25,18 +25,13 @@ func (f *fleet) release(ctx context.Context) {
 			f.considerRelease(queue.Key{Namespace: kind.Name, Name: o.Name()}, o)
 		}
 	}
-	for {
-		item, ok := f.releases.Next(ctx)
-		if !ok {
-			return
-		}
-		outcome := queue.Settled()
+	f.releases.Work(ctx, func(ctx context.Context, item queue.Item) queue.Outcome {
 		if err := f.releaseFor(ctx, item.Key); err != nil && ctx.Err() == nil {
 			f.tellUnreleased(item.Key, err)
-			outcome = queue.Retry()
+			return queue.Retry()
 		}
-		f.releases.Done(item.Key, outcome)
-	}
+		return queue.Settled()
+	})
 }
 
 // considerRelease queues an object of which there may be something to release.

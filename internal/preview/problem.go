@@ -26,10 +26,8 @@ func problem(err error) *Problem {
 // delayOf is after which time a handler that failed wants to be told again; 0 where
 // it does not say.
 func delayOf(err error) time.Duration {
-	if later, ok := errors.AsType[*hook.RetryAfterError](err); ok {
-		return later.After
-	}
-	return 0
+	after, _ := hook.Postponed(err)
+	return after
 }
 
 // hint is what to do about an error; empty where it says so itself.
@@ -38,7 +36,7 @@ func hint(err error) string {
 		return "the hook is behind a Service of the cluster, which cannot be reached from here; run " +
 			"`kubectl port-forward` to it, or the hook itself on this machine, and say where with --hook HOST:PORT"
 	}
-	if _, ok := errors.AsType[*hook.MalformedError](err); ok {
+	if hook.Malformed(err) {
 		return "correct the reply of the hook; nothing of such a reply is acted upon"
 	}
 	if _, ok := errors.AsType[*compile.Refusal](err); ok {

@@ -10,8 +10,8 @@
 // knows an object, a hook, the API server, or what a sync does.
 //
 // Callers: store events, resync timers and the inspector add keys; the workers
-// of the engine take them with [Queue.Next] and give them back with
-// [Queue.Done]; the host reads [Queue.Stats].
+// of engine, react and host take them with [Queue.Work], which is [Queue.Next] and
+// then [Queue.Done]; the host reads [Queue.Stats].
 //
 // # Promises
 //

@@ -117,6 +117,18 @@ func (q *Queue) Done(key Key, outcome Outcome) time.Duration {
 	return delay
 }
 
+// Work gives each key that comes to a function, one after the other, and back with
+// what it returns, until the context ends or the queue is closed.
+func (q *Queue) Work(ctx context.Context, do func(context.Context, Item) Outcome) {
+	for {
+		item, ok := q.Next(ctx)
+		if !ok {
+			return
+		}
+		q.Done(item.Key, do(ctx, item))
+	}
+}
+
 // Forget drops what a key waits for and its failures: its object is gone. A key
 // that is queued or held stays so, for it was added for a reason.
 func (q *Queue) Forget(key Key) {

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -37,11 +39,11 @@ func (r *run) carry(ctx context.Context, o *owed) bool {
 	case ctx.Err() != nil:
 	case errors.Is(err, errBudget):
 		o.attempt.next = now.Add(budgetDelay)
-	case terminal(err):
+	case hook.Terminal(err):
 		r.dismiss(o, err)
 	default:
 		o.attempt.failed(now)
-		r.complain(o.call.handler, failed(ReasonWriteFailed, fmt.Errorf("handler %s: %w", r.program.Handlers[o.call.handler].Name, err)))
+		r.complain(o.call.handler, failure.New(ReasonWriteFailed, fmt.Errorf("handler %s: %w", r.program.Handlers[o.call.handler].Name, err)))
 	}
 	return false
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -98,7 +99,7 @@ func (r *run) nextWrite(now time.Time) time.Time {
 		r.memory.moved++
 		next = now.Add(lookAgain)
 		if r.memory.moved > patience {
-			r.fail(failed(ReasonWriteFailed, fmt.Errorf("write %s: %w", r.stored.Ref(), errChanging)))
+			r.fail(failure.New(ReasonWriteFailed, fmt.Errorf("write %s: %w", r.stored.Ref(), errChanging)))
 			next = r.memory.writing.next
 		}
 		return next
@@ -127,7 +128,7 @@ func (r *run) noteTrouble() {
 	var last LastError
 	switch {
 	case r.failure != nil:
-		last = r.lastError(oneLine(r.failure))
+		last = r.lastError(failure.OneLine(r.failure))
 	case r.ofHandler && complaint != "":
 		last = r.lastError(complaint)
 	}
@@ -141,7 +142,7 @@ func (r *run) lastError(message string) LastError {
 // tellFailure warns the object's user and whoever reads the log, unless the same
 // was said a moment ago.
 func (r *run) tellFailure(err error) {
-	message := oneLine(err)
+	message := failure.OneLine(err)
 	log := r.log.With("object", r.stored.Ref().String(), "error", message)
 	last := &r.memory.trouble
 	if last.message == message && r.since(last.told) < tellAgain {

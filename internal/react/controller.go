@@ -74,7 +74,7 @@ func (c *Controller) Run(ctx context.Context) {
 	c.log.Info("controller started", "objects", c.countObjects(), "workers", c.program.Workers)
 	var workers sync.WaitGroup
 	for range c.program.Workers {
-		workers.Go(func() { c.work(ctx) })
+		workers.Go(func() { c.queue.Work(ctx, c.reconcile) })
 	}
 	workers.Wait()
 	c.news.pause()
@@ -107,19 +107,6 @@ func (c *Controller) wait(ctx context.Context) bool {
 		}
 	}
 	return true
-}
-
-func (c *Controller) work(ctx context.Context) {
-	for {
-		item, ok := c.queue.Next(ctx)
-		if !ok {
-			return
-		}
-		c.reconcile(ctx, item)
-		// Whatever is to be tried again is on an agenda: each handler of an
-		// object fails by itself.
-		c.queue.Done(item.Key, queue.Settled())
-	}
 }
 
 // SyncAll looks at every object for a cause. What handlers gave up is tried again

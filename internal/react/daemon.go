@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -74,12 +75,12 @@ func (r *run) daemonFailed(i int, err error) {
 	m.attempt.count++
 	m.attempt.next = now.Add(h.delay(err, m.attempt.count))
 	err = fmt.Errorf("daemon %s: %w", h.Name, err)
-	if terminal(err) || h.exhausted(m.attempt) {
+	if hook.Terminal(err) || h.exhausted(m.attempt) {
 		m.finished, m.attempt = true, attempt{}
-		r.complain(i, failed(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
+		r.complain(i, failure.New(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
 		return
 	}
-	r.complain(i, failed(ReasonHandlerFailed, err))
+	r.complain(i, failure.New(ReasonHandlerFailed, err))
 }
 
 // working says whether a daemon has not returned yet.

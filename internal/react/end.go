@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/store"
 )
@@ -47,7 +48,7 @@ func (c *Controller) leaves(ctx context.Context, o *object.Object) bool {
 		if err == nil {
 			return true
 		}
-		c.log.Warn("finalizer not removed; trying again", "object", o.Ref().String(), "error", oneLine(err))
+		c.log.Warn("finalizer not removed; trying again", "object", o.Ref().String(), "error", failure.OneLine(err))
 		if !wait(ctx, lookAgain) {
 			return true
 		}
@@ -91,8 +92,8 @@ func (c *Controller) tellEnd(ctx context.Context, made call) {
 	}
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("handler %s: %w", h.Name, err)
-		c.log.Warn("handling failed", "object", made.object.Ref().String(), "error", oneLine(err))
-		c.tools.Observer.Tell(made.object, hook.Event{Type: warning, Reason: kindOf(err), Message: oneLine(err)})
+		c.log.Warn("handling failed", "object", made.object.Ref().String(), "error", failure.OneLine(err))
+		c.tools.Observer.Tell(made.object, hook.Event{Type: warning, Reason: kindOf(err), Message: failure.OneLine(err)})
 		return
 	}
 	if err == nil {

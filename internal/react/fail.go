@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 // handlerFailed notes a failed call, and when it comes again, if it does.
@@ -26,7 +27,7 @@ func (r *run) handlerFailed(c call, err error) {
 	delay := h.delay(err, a.count)
 	_, a.named = named(err)
 	a.next = now.Add(h.beforeNext(c, now, delay))
-	if terminal(err) || h.exhausted(*a) {
+	if hook.Terminal(err) || h.exhausted(*a) {
 		r.giveUp(c, err)
 		return
 	}
@@ -35,12 +36,12 @@ func (r *run) handlerFailed(c call, err error) {
 		e.Tries, e.Since = a.count, a.since.Unix()
 		m.pending = &e
 	}
-	r.complain(c.handler, failed(kindOf(err), err))
+	r.complain(c.handler, failure.New(kindOf(err), err))
 }
 
 // kindOf is the reason of a handler's failure.
 func kindOf(err error) string {
-	if _, is := errors.AsType[*hook.MalformedError](err); is {
+	if hook.Malformed(err) {
 		return ReasonInvalidAnswer
 	}
 	return ReasonHandlerFailed
@@ -63,7 +64,7 @@ func (r *run) giveUp(c call, err error) {
 	h, m := &r.program.Handlers[c.handler], &r.memory.handlers[c.handler]
 	if c.reason == hook.ReasonEvent {
 		r.ofHandler = true
-		r.tellFailure(failed(kindOf(err), err))
+		r.tellFailure(failure.New(kindOf(err), err))
 		return
 	}
 	m.attempt = attempt{}
@@ -85,13 +86,13 @@ func (r *run) giveUp(c call, err error) {
 	if e != (entry{}) {
 		m.pending, m.before = &e, ""
 	}
-	r.complain(c.handler, failed(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
+	r.complain(c.handler, failure.New(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
 }
 
 // complain notes what a handler failed with, and tells it.
 func (r *run) complain(handler int, err error) {
 	m := &r.memory.handlers[handler]
-	m.complaint, m.reason = oneLine(err), reasonOf(err)
+	m.complaint, m.reason = failure.OneLine(err), reasonOf(err)
 	r.ofHandler = true
 	r.tellFailure(err)
 }

@@ -3,10 +3,10 @@ package react
 import (
 	"errors"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 // Reasons of events and of the condition Handled.
@@ -31,17 +31,6 @@ const (
 	warning = "Warning"
 )
 
-// failure is an error with the reason that its event carries.
-type failure struct {
-	reason string
-	err    error
-}
-
-func (f *failure) Error() string { return f.err.Error() }
-func (f *failure) Unwrap() error { return f.err }
-
-func failed(reason string, err error) error { return &failure{reason: reason, err: err} }
-
 // errMoved ends what met an object that had changed under its hands. It is
 // nobody's fault: it is done again on what is there now.
 var errMoved = errors.New("an object changed meanwhile")
@@ -50,43 +39,12 @@ var errMoved = errors.New("an object changed meanwhile")
 var errChanging = errors.New("it changes all the time")
 
 // reasonOf is the reason of an error's event.
-func reasonOf(err error) string {
-	if f, ok := errors.AsType[*failure](err); ok {
-		return f.reason
-	}
-	return ReasonWriteFailed
-}
-
-// maxMessage is the longest message that is told.
-const maxMessage = 1000
-
-// oneLine is how an error is told: tables show no more than the first line.
-func oneLine(err error) string {
-	message := strings.ReplaceAll(err.Error(), "\n", "; ")
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
-	}
-	return message
-}
-
-// terminal says that the same call is of no use.
-func terminal(err error) bool {
-	_, is := errors.AsType[*hook.TerminalError](err)
-	return is
-}
-
-// unreachable says that nobody answered.
-func unreachable(err error) bool {
-	_, is := errors.AsType[*hook.UnreachableError](err)
-	return is
-}
+func reasonOf(err error) string { return failure.Reason(err, ReasonWriteFailed) }
 
 // named is the delay that a handler asked for.
 func named(err error) (time.Duration, bool) {
-	if later, ok := errors.AsType[*hook.RetryAfterError](err); ok && later.After > 0 {
-		return later.After, true
-	}
-	return 0, false
+	after, is := hook.Postponed(err)
+	return after, is && after > 0
 }
 
 // The delays between attempts, unless a handler has its own, and the longest
@@ -123,7 +81,7 @@ func (h *Handler) delay(err error, failures int) time.Duration {
 	if h.MaxBackoff > 0 {
 		longest = h.MaxBackoff
 	}
-	if unreachable(err) {
+	if hook.Unreachable(err) {
 		longest = min(longest, absentDelay)
 	}
 	return backoff(failures, first, max(first, longest))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -27,7 +28,7 @@ func (r *run) hold(ctx context.Context) error {
 	case errors.Is(err, errMoved), apply.Gone(err):
 		return errMoved
 	}
-	return failed(ReasonWriteFailed, fmt.Errorf("add the finalizer: %w", err))
+	return failure.New(ReasonWriteFailed, fmt.Errorf("add the finalizer: %w", err))
 }
 
 // releases says whether the object is to be kept no longer: nobody needs it kept,

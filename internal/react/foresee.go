@@ -32,7 +32,7 @@ func (r *run) answerInThought(ctx context.Context, c call, into *Foreseen, ask b
 	if into.Writes, into.Err = h.foresee(ctx, o); into.Err == nil {
 		return o
 	}
-	if into.GaveUp = terminal(into.Err); into.GaveUp {
+	if into.GaveUp = hook.Terminal(into.Err); into.GaveUp {
 		r.dismiss(o, into.Err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -140,7 +141,7 @@ func (r *run) tidy(ctx context.Context) {
 		}
 		_, err := r.tools.Writer.Delete(ctx, plan.ControllerRevisions, revision)
 		if err != nil && !apply.Conflict(err) {
-			r.log.Info("revision not deleted; tried again after the next write", "revision", revision.Ref().String(), "error", oneLine(err))
+			r.log.Info("revision not deleted; tried again after the next write", "revision", revision.Ref().String(), "error", failure.OneLine(err))
 			return false
 		}
 		return true
@@ -181,6 +182,6 @@ func (k *kept) add(revision *object.Object) error {
 // tellOld says that a handler will not be told what it has dealt with. It is no
 // failure: nothing waits for it.
 func (r *run) tellOld(reason string, err error) {
-	r.log.Warn("old object not known", "object", r.stored.Ref().String(), "reason", reason, "error", oneLine(err))
-	r.tools.Observer.Tell(r.stored, hook.Event{Type: warning, Reason: reason, Message: oneLine(err)})
+	r.log.Warn("old object not known", "object", r.stored.Ref().String(), "reason", reason, "error", failure.OneLine(err))
+	r.tools.Observer.Tell(r.stored, hook.Event{Type: warning, Reason: reason, Message: failure.OneLine(err)})
 }

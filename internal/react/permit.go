@@ -37,7 +37,7 @@ func (p *Program) check(n *hook.Notice, a *hook.Answer) error {
 
 // at says where in an answer an error lies.
 func at(path string, err error) error {
-	if terminal(err) {
+	if hook.Terminal(err) {
 		return &hook.TerminalError{Err: fmt.Errorf("%s: %w", path, errors.Unwrap(err))}
 	}
 	return &hook.MalformedError{Path: path, Err: err}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/store"
@@ -183,7 +184,7 @@ func (r *run) holdInThought() error {
 	}
 	held, err := r.stored.With(textOf(append(r.stored.Finalizers(), r.program.Finalizer)), "metadata", "finalizers")
 	if err != nil {
-		return failed(ReasonWriteFailed, fmt.Errorf("add the finalizer: %w", err))
+		return failure.New(ReasonWriteFailed, fmt.Errorf("add the finalizer: %w", err))
 	}
 	r.stored = held
 	r.survey()

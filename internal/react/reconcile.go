@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/store"
@@ -51,14 +52,15 @@ type run struct {
 	moved bool
 }
 
-// reconcile gives one object its turn.
-func (c *Controller) reconcile(ctx context.Context, item queue.Item) {
+// reconcile gives one object its turn. Whatever is to be tried again is on an
+// agenda: each handler of an object fails by itself.
+func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outcome {
 	started := c.tools.Now()
 	news := c.news.take(item.Key)
 	c.end(ctx, news)
 	r, open := c.open(item, news)
 	if !open {
-		return
+		return queue.Settled()
 	}
 	r.tellPause()
 	r.fail(r.contained(ctx))
@@ -67,6 +69,7 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) {
 		c.memories.drop(item.Key)
 	}
 	c.tools.Observer.Ran(c.program.Name, outcome, min(item.Waited, started.Sub(c.began)), c.tools.Now().Sub(started))
+	return queue.Settled()
 }
 
 // contained is converge, with a panic made an error: a defect met by one object
@@ -75,7 +78,7 @@ func (r *run) contained(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("run panicked", "object", r.item.Key.String(), "panic", p, "stack", string(debug.Stack()))
-			err = failed(ReasonPanicked, fmt.Errorf("setpoint met a defect of its own: %v", p))
+			err = failure.New(ReasonPanicked, fmt.Errorf("setpoint met a defect of its own: %v", p))
 		}
 	}()
 	return r.converge(ctx)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -33,7 +34,7 @@ func (r *run) reminded(err error) error {
 		return nil
 	}
 	if apply.Unreachable(err) {
-		return failed(ReasonReadFailed, err)
+		return failure.New(ReasonReadFailed, err)
 	}
 	r.memory.kept.looked = true
 	r.tellOld(ReasonOldLost, fmt.Errorf("what handlers have dealt with is not known: %w", err))

@@ -108,7 +108,7 @@ func TestHandlersRead(t *testing.T) {
 	e.play(t, s, p)
 	for _, want := range []string{"", "does not declare it", "limited to [town]"} {
 		switch r := <-results; {
-		case want != "" && (!terminal(r.err) || !strings.Contains(r.err.Error(), want)):
+		case want != "" && (!hook.Terminal(r.err) || !strings.Contains(r.err.Error(), want)):
 			t.Errorf("%s: got %v, want a terminal error about %q", r.of, r.err, want)
 		case want == "" && (len(r.all.Objects) != 1 || r.all.Objects[0].Name != "web"):
 			t.Errorf("%s: got %+v, %v", r.of, r.all, r.err)

@@ -87,7 +87,7 @@ func (c *Controller) call(ctx context.Context, n *hook.Notice, h *Handler) (*hoo
 	if err == nil {
 		c.log.Debug("handled", "handler", h.Name, "reason", string(n.Reason), "namespace", n.Namespace, "name", n.Name)
 	}
-	if unreachable(err) {
+	if hook.Unreachable(err) {
 		c.memories.missed(h.Name)
 	} else if c.memories.answered(h.Name) {
 		c.RetryNow()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 // write is the step that writes what is owed: objects deleted and applied first,
@@ -41,7 +42,7 @@ func (r *run) write(ctx context.Context) error {
 	case errors.Is(err, errMoved):
 		return errMoved
 	case ctx.Err() == nil:
-		return failed(ReasonWriteFailed, err)
+		return failure.New(ReasonWriteFailed, err)
 	}
 	return nil
 }

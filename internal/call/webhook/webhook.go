@@ -173,7 +173,7 @@ func (w *Webhook) Handle(ctx context.Context, n *hook.Notice) (*hook.Answer, err
 		body: n.AppendJSON(nil),
 		read: func(data []byte) (err error) {
 			answer, err = hook.DecodeAnswer(data, w.wire.Decoding)
-			if _, malformed := errors.AsType[*hook.MalformedError](err); !malformed {
+			if !hook.Malformed(err) {
 				own, err = err, nil
 			}
 			return err
