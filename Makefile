@@ -76,6 +76,10 @@ soak-short: bin/setpoint
 bench: bin/setpoint bin/setpoint-light bin/bench-inprocess ## Measure against a hand-written controller; one table with ratios
 	$(BENCH) $(BENCHFLAGS)
 
+.PHONY: bench-admission
+bench-admission: bin/setpoint bin/setpoint-light ## Measure what it costs that pods are changed before they are stored
+	go -C test/bench run ./admission $(BENCHFLAGS)
+
 .PHONY: compare
 compare: bin/setpoint bin/setpoint-light bin/compare-setpoint bin/compare-kubebuilder | need-python compare-kopf ## Measure one operator in Kopf (fetched by pip), in kubebuilder and here
 	go -C test/bench run ./compare $(COMPAREFLAGS)

@@ -70,6 +70,16 @@ func (c *Client) Create(ctx context.Context, path string, body []byte) ([]byte, 
 	return stored, nil
 }
 
+// DryRun posts one object that is not stored, and returns it as it would have been.
+func (c *Client) DryRun(ctx context.Context, path string, body []byte) ([]byte, error) {
+	shown, err := c.rest.Post().AbsPath(path).Param("dryRun", "All").
+		SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Raw()
+	if err != nil {
+		return nil, fmt.Errorf("create in %s: %w", path, err)
+	}
+	return shown, nil
+}
+
 // Merge sends a JSON merge patch.
 func (c *Client) Merge(ctx context.Context, path string, patch []byte) error {
 	_, err := c.rest.Patch(types.MergePatchType).AbsPath(path).Body(patch).Do(ctx).Raw()
