@@ -1,0 +1,82 @@
+// Command watcher adds containers to pods before they are stored, each with a
+// ConfigMap of its own, as objects of kind Watcher say.
+//
+// What lives here: the operator, which keeps the ConfigMaps and changes the pods.
+// What must not: how the API server comes to it. Its flags are those of every App:
+// --help lists them.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/setpoint-dev/setpoint"
+	"github.com/setpoint-dev/setpoint/examples/watcher/v1alpha1"
+)
+
+//go:embed watch.my.domain_watchers.yaml
+var crd []byte
+
+func main() { newApp().Main() }
+
+func newApp() *setpoint.App {
+	app := setpoint.New("watcher")
+	app.Define(crd)
+
+	watchers := setpoint.For[v1alpha1.Watcher](app)
+	watchers.Owns(&corev1.ConfigMap{})
+	watchers.OnCreate(configure)
+	watchers.OnUpdate(configure, setpoint.Field("spec.configData", "spec.configBinaryData", "spec.podSelector"))
+	watchers.OnDrift(configure)
+
+	i := injector{setpoint.NewIndex(watchers, func(w *v1alpha1.Watcher) []string { return []string{w.Namespace} })}
+	pods := setpoint.For[corev1.Pod](app)
+	// What the kubelet shows of its static pods is not for others to change.
+	notMirrored := setpoint.Match("not-mirrored", "!("+annotated+"'kubernetes.io/config.mirror' in object.metadata.annotations)")
+	pods.Mutate(i.inject, setpoint.Reinvoke(), notMirrored)
+	pods.Validate(i.complete, setpoint.On(setpoint.Create), notMirrored, setpoint.Match("required",
+		annotated+"'"+required+"' in object.metadata.annotations && object.metadata.annotations['"+required+"'] == 'true'"))
+	pods.Validate(i.complete, setpoint.On(setpoint.Create), notMirrored,
+		setpoint.NamespaceLabels(required+"=true"), setpoint.Name("complete-here"))
+	return app
+}
+
+// annotated is how a CEL expression about annotations begins.
+const annotated = "has(object.metadata.annotations) && "
+
+// configure keeps the Watcher's ConfigMap.
+func configure(_ context.Context, c *setpoint.Call[v1alpha1.Watcher]) error {
+	w := c.Object
+	if _, err := metav1.LabelSelectorAsSelector(w.Spec.PodSelector); err != nil {
+		return setpoint.Permanent(fmt.Errorf("spec.podSelector: %w", err))
+	}
+	wanted := &corev1.ConfigMap{Data: w.Spec.ConfigData, BinaryData: w.Spec.ConfigBinaryData}
+	wanted.Name = configMapOf(w)
+	var stored []corev1.ConfigMap
+	c.Owned(&stored)
+	for _, one := range stored {
+		if c.Reason == setpoint.Drift && spoilt(&one, wanted) {
+			c.Delete(&one) // It is made anew.
+		}
+	}
+	c.Apply(wanted)
+	w.Status.ConfigMapName = wanted.Name
+	c.Condition(metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Configured", Message: "the ConfigMap has the data"})
+	return nil
+}
+
+// configMapOf is the name of a Watcher's ConfigMap.
+func configMapOf(w *v1alpha1.Watcher) string { return w.Name + "-config" }
+
+// spoilt says that somebody did to a ConfigMap what applying it does not undo: added
+// keys, or made it immutable.
+func spoilt(stored, wanted *corev1.ConfigMap) bool {
+	return stored.Immutable != nil ||
+		!sets.KeySet(wanted.Data).IsSuperset(sets.KeySet(stored.Data)) ||
+		!sets.KeySet(wanted.BinaryData).IsSuperset(sets.KeySet(stored.BinaryData))
+}
