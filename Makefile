@@ -5,7 +5,7 @@ MODULE := github.com/setpoint-dev/setpoint
 
 # The examples in the order in which the demo shows them: from the least on, and
 # whatever is not in that order yet.
-EXAMPLES := $(addprefix examples/,immortalcontainer rolling-set blue-green configmap-propagation service-per-pod crd-roles guitar exchangerate config-restart image-policy)
+EXAMPLES := $(addprefix examples/,immortalcontainer rolling-set blue-green configmap-propagation service-per-pod crd-roles guitar exchangerate config-restart image-policy watcher)
 EXAMPLES += $(filter-out $(EXAMPLES),$(patsubst %/setpoint.yaml,%,$(wildcard examples/*/setpoint.yaml)))
 
 # One set of flags for everything: the go command keeps what it compiled by its
@@ -164,7 +164,7 @@ $(PLATFORMS:%=cross/%): | need-go
 # tree stands: a commit in the making is checked as well as a finished one.
 .PHONY: gen-check
 gen-check: | need-go
-	@tools/unchanged-by.sh go generate ./... -- api config
+	@tools/unchanged-by.sh go generate ./... -- api config examples
 
 .PHONY: controlplane-test
 controlplane-test: bin/setpoint

@@ -32,6 +32,7 @@ var floors = [][]string{
 var neighbours = []struct{ from, to, why string }{
 	{"api/metacontroller/v1alpha1", "api/v1alpha1", "both groups report one and the same status"},
 	{"controlplane/...", "controlplane/...", "a nested module orders its own rooms"},
+	{"examples/...", "examples/...", "the types of an example's API and its program"},
 	{"internal/dev/...", "internal/dev/...", "the dev loop is one room with a seam between its parts"},
 	{"test/...", "test/...", "a harness and the tests that use it"},
 	{"tools/...", "tools/...", "a nested module orders its own rooms"},
@@ -47,7 +48,7 @@ var doors = []struct {
 }{
 	{"cmd/setpoint", []string{"internal/cli"}, "main only hands over to the command line"},
 	{"controllers/...", []string{".", "api/...", "hook"}, "bundled controllers prove that the SDK's public door is enough"},
-	{"examples/...", []string{".", "api/...", "controllers/...", "hook"}, "an example that needs more could not be copied by a reader"},
+	{"examples/...", []string{".", "api/...", "controllers/...", "examples/...", "hook"}, "an example that needs more could not be copied by a reader"},
 	{"controlplane/apptest", []string{"controlplane", "."}, "the test kit runs an app on a control plane, through the doors that both have for users"},
 	{"controlplane/...", []string{"controlplane/...", "internal/cli", "internal/dev/..."}, "heavy imports light at the two seams made for it"},
 	{"test/...", []string{"test/...", ".", "api/...", "hook"}, "tests go through the door that the user uses"},
