@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -155,7 +156,7 @@ func TestUndeclared(t *testing.T) {
 	s.create(pods, "web", `{"metadata":{"labels":{"app":"web"}}}`)
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st.expect(t, "h create eur")
-	want := "eur HandlerGaveUp gave up: handler h: delete[0]: may not delete v1 Pod: the controller does not declare it; add it to what the controller owns or writes"
+	want := "eur HandlerGaveUp gave up: handler h: delete[0]: may not delete v1 Pod: the controller does not declare it; add it to what it owns, or may delete"
 	if got := st.told(); !slices.Equal(got, []string{want}) {
 		t.Errorf("told %q", got)
 	}
@@ -193,6 +194,15 @@ func TestEviction(t *testing.T) {
 	if recordIn(s.get(rates, "eur"))["h"].Seen != "" {
 		t.Error("recorded before all was done")
 	}
+	if got := st.told(); len(got) > 0 {
+		t.Errorf("a budget is no failure: %q", got)
+	}
+	s.later.Store(int64(budgetPatience))
+	refused := []string{"eur EvictionRefused evict Pod town/web-2: a disruption budget does not allow more evictions now"}
+	eventuallyOr(t, func() bool {
+		st.SyncAll(queue.HookChanged)
+		return slices.Equal(st.told(), refused)
+	}, func() string { return fmt.Sprintf("told %q, want %q", st.told(), refused) })
 	s.create(pods, "web-3", `{"metadata":{"labels":{"app":"web","tier":"front"}}}`)
 	s.set(func() { allowed = 5 })
 	st.SyncAll(queue.HookChanged)
@@ -201,8 +211,8 @@ func TestEviction(t *testing.T) {
 		t.Errorf("left %v", s.objects)
 	}
 	st.expect(t, "h create eur")
-	if got := st.told(); len(got) > 0 {
-		t.Errorf("a budget is no failure: %q", got)
+	if got := st.told(); !slices.Equal(got, refused) {
+		t.Errorf("told %q, want %q once", got, refused)
 	}
 }
 

@@ -17,6 +17,10 @@ import (
 // budget is used up is no failure.
 const budgetDelay = 2 * time.Second
 
+// budgetPatience is how long a budget may keep pods before their user is told: one
+// that allows a pod at a time refuses now and then, for a moment.
+const budgetPatience = 10 * time.Second
+
 // errBudget ends an answer of which some pods could not be evicted for now.
 var errBudget = errors.New("a disruption budget does not allow more evictions now")
 
@@ -39,6 +43,7 @@ func (r *run) carry(ctx context.Context, o *owed) bool {
 	case ctx.Err() != nil:
 	case errors.Is(err, errBudget):
 		o.attempt.next = now.Add(budgetDelay)
+		r.tellRefusal(o, err)
 	case hook.Terminal(err):
 		r.dismiss(o, err)
 	default:
@@ -46,6 +51,19 @@ func (r *run) carry(ctx context.Context, o *owed) bool {
 		r.complain(o.call.handler, failure.New(ReasonWriteFailed, fmt.Errorf("handler %s: %w", r.program.Handlers[o.call.handler].Name, err)))
 	}
 	return false
+}
+
+// tellRefusal says once that budgets have kept pods for long.
+func (r *run) tellRefusal(o *owed, err error) {
+	switch now := r.tools.Now(); {
+	case o.refused.IsZero():
+		o.refused = now
+	case !o.toldRefusal && now.Sub(o.refused) >= budgetPatience:
+		o.toldRefusal = true
+		message := failure.OneLine(err)
+		r.log.Warn("eviction refused", "object", r.stored.Ref().String(), "error", message)
+		r.tools.Observer.Tell(r.stored, hook.Event{Type: warning, Reason: ReasonEvictionRefused, Message: message})
+	}
 }
 
 // dismiss drops an answer that cannot be carried out, whoever tries.

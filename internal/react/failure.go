@@ -11,18 +11,19 @@ import (
 
 // Reasons of events and of the condition Handled.
 const (
-	ReasonHandlerFailed = "HandlerFailed"
-	ReasonGaveUp        = "HandlerGaveUp"
-	ReasonInvalidAnswer = "InvalidAnswer"
-	ReasonWriteFailed   = "WriteFailed"
-	ReasonReadFailed    = "ReadFailed"
-	ReasonPanicked      = "InternalError"
-	ReasonPaused        = "Paused"
-	ReasonResumed       = "Resumed"
-	ReasonRequested     = "ReconcileRequested"
-	ReasonUnsettled     = "Unsettled"
-	ReasonOldNotKept    = "OldNotKept"
-	ReasonOldLost       = "OldLost"
+	ReasonHandlerFailed   = "HandlerFailed"
+	ReasonGaveUp          = "HandlerGaveUp"
+	ReasonInvalidAnswer   = "InvalidAnswer"
+	ReasonWriteFailed     = "WriteFailed"
+	ReasonReadFailed      = "ReadFailed"
+	ReasonPanicked        = "InternalError"
+	ReasonPaused          = "Paused"
+	ReasonResumed         = "Resumed"
+	ReasonRequested       = "ReconcileRequested"
+	ReasonUnsettled       = "Unsettled"
+	ReasonOldNotKept      = "OldNotKept"
+	ReasonOldLost         = "OldLost"
+	ReasonEvictionRefused = "EvictionRefused"
 )
 
 // Types of events.

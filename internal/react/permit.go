@@ -183,5 +183,5 @@ func undeclared(verb string, known bool, apiVersion, kind string) error {
 	if known {
 		return &hook.TerminalError{Err: fmt.Errorf("may not %s this %s: it is not in the namespace, or has not the labels, that the controller declares", verb, kind)}
 	}
-	return &hook.TerminalError{Err: fmt.Errorf("may not %s %s %s: the controller does not declare it; add it to what the controller owns or writes", verb, apiVersion, kind)}
+	return &hook.TerminalError{Err: fmt.Errorf("may not %s %s %s: the controller does not declare it; add it to what it owns, or may %[1]s", verb, apiVersion, kind)}
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,6 +57,8 @@ type server struct {
 	terminating bool
 	// admit may change what is about to be stored.
 	admit func(path string, o map[string]any)
+	// later is by how much the clock of whoever uses the server is ahead.
+	later atomic.Int64
 }
 
 type change struct {
@@ -82,12 +85,15 @@ func (s *server) client() rest.Interface {
 	return client
 }
 
+// clock is the time, later by what a test says.
+func (s *server) clock() time.Time { return time.Now().Add(time.Duration(s.later.Load())) }
+
 func (s *server) tools(o Observer) Tools {
 	client := s.client()
 	log := slog.New(slog.DiscardHandler)
 	st := store.New(client, store.Options{Log: log, MinBackoff: time.Millisecond, MaxBackoff: 4 * time.Millisecond})
 	s.t.Cleanup(st.Close)
-	return Tools{Store: st, Writer: apply.New(client, apply.Options{}), Observer: o, Log: log}
+	return Tools{Store: st, Writer: apply.New(client, apply.Options{}), Observer: o, Log: log, Now: s.clock}
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
