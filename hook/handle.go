@@ -102,6 +102,18 @@ type FieldChange struct {
 	Old, New json.RawMessage
 }
 
+// String is the change as a log line has it: spec.replicas: 1 -> 2.
+func (c FieldChange) String() string {
+	return c.Path + ": " + orNothing(c.Old) + " -> " + orNothing(c.New)
+}
+
+func orNothing(value json.RawMessage) string {
+	if value == nil {
+		return "nothing"
+	}
+	return string(value)
+}
+
 // Answer says what is to be written.
 type Answer struct {
 	// Patch is a JSON merge patch of the object, for anything but its status;
