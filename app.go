@@ -1,6 +1,7 @@
 package setpoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -94,6 +95,8 @@ type part interface {
 	handlerNamed(name string) hook.Handler
 	hookNamed(name string) hook.Hook
 	reviewNamed(name string) hook.Admitter
+	// names are all that have one.
+	names() []string
 	// indexed says whether it has indexes of a kind. filled waits until they are, and
 	// fill has them hold objects until release is called.
 	indexed(of object.GroupKind) bool
@@ -155,11 +158,24 @@ func search[H any](a *App, name string, in func(p part, name string) (H, bool)) 
 	}
 	switch len(found) {
 	case 0:
-		return none, fmt.Errorf("the app %s has nothing called %q", a.name, name)
+		return none, fmt.Errorf("the app %s has nothing called %q; it has %s", a.name, name, cmp.Or(strings.Join(namesIn(a, in), ", "), "none"))
 	case 1:
 		return found[0], nil
 	}
 	return none, fmt.Errorf("the app %s has several called %q; put the name of the kind and a slash before it", a.name, name)
+}
+
+// namesIn are the names by which search finds something.
+func namesIn[H any](a *App, in func(p part, name string) (H, bool)) []string {
+	var all []string
+	for _, p := range a.parts {
+		for _, name := range p.names() {
+			if _, ok := in(p, name); ok {
+				all = append(all, p.controller().short()+"/"+name)
+			}
+		}
+	}
+	return all
 }
 
 // KindOf is the kind of an object as the app knows it: as the object says itself,

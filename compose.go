@@ -127,6 +127,14 @@ func (c *Composer[T]) hookNamed(name string) hook.Hook {
 	return nil
 }
 
+func (c *Composer[T]) names() []string {
+	all := []string{nameSync}
+	if c.finalize != nil {
+		all = append(all, nameFinalize)
+	}
+	return all
+}
+
 func (c *Composer[T]) own() host.Own { return host.Own{Name: c.c.name(), Compile: c.compile} }
 
 func (c *Composer[T]) check() []error {

@@ -45,7 +45,7 @@ func (f *runFlags) parse(a *App, args []string, stdout io.Writer) error {
 	set := flag.NewFlagSet(a.name, flag.ContinueOnError)
 	f.register(a, set)
 	return a.parse(set, args, stdout, func() {
-		fmt.Fprintf(stdout, "%[1]s [run] [flags]   run the controllers until told to stop\n%[1]s rbac [flags]    print the permissions that they take, as manifests\n%[1]s uninstall [flags]   have the API server ask it no more before objects are stored\n\n", program())
+		fmt.Fprintf(stdout, "%[1]s [run] [flags]       run the controllers until told to stop\n%[1]s rbac [flags]        print the permissions that they take, as manifests\n%[1]s uninstall [flags]   have the API server ask it no more before objects are stored\n\n", program())
 		fmt.Fprint(stdout, "Exit codes: 0 done, 1 failed, 2 wrong usage.\n\nFlags of run:\n")
 		set.PrintDefaults()
 	})

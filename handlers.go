@@ -222,3 +222,16 @@ func (h *Handlers[T]) handlerNamed(name string) hook.Handler {
 }
 
 func (h *Handlers[T]) hookNamed(string) hook.Hook { return nil }
+
+func (h *Handlers[T]) names() []string {
+	var all []string
+	for _, one := range h.handlers {
+		if !one.daemon {
+			all = append(all, one.name)
+		}
+	}
+	for _, one := range h.reviews {
+		all = append(all, one.name)
+	}
+	return all
+}
