@@ -22,7 +22,7 @@ import (
 // their certificates and their Secret away while pods are being created. The Service
 // is one of type ExternalName: there is no network of pods here, and the API server
 // looks a Service up itself.
-func TestAdmission(t *testing.T) { //nolint:tparallel // The parts share the cluster, one after the other.
+func TestAdmission(t *testing.T) {
 	t.Parallel()
 	c := bootOwn(t)
 	hook := httptest.NewServer(http.HandlerFunc(admit))
