@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -88,6 +89,20 @@ func TestReviewAddress(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %s", c.name, got)
+		}
+	}
+}
+
+// However short certificates live, a new CA is known everywhere before the former one
+// has expired that is due to be followed at two thirds of its life.
+func TestCertificateLifetimes(t *testing.T) {
+	if got := (Admission{}).lifetimes(); got != (admission.Lifetimes{}) {
+		t.Errorf("nothing said: %+v, not the defaults", got)
+	}
+	for _, life := range []time.Duration{time.Second, 10 * time.Minute, 90 * 24 * time.Hour} {
+		got := Admission{CertificateLifetime: life}.lifetimes()
+		if got.Certificate != life || got.Settled <= 0 || got.Settled > 5*time.Minute || got.Settled >= got.Authority/3 {
+			t.Errorf("%v: %+v", life, got)
 		}
 	}
 }
