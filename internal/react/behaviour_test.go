@@ -216,6 +216,33 @@ func TestEviction(t *testing.T) {
 	}
 }
 
+// Who asks to be called again while a budget keeps a pod is told of it all the same.
+func TestARefusalIsToldOfWhoAsksAgain(t *testing.T) {
+	s, e := newServer(t), newEar()
+	e.answers("h", func(*hook.Notice) (*hook.Answer, error) {
+		return &hook.Answer{RetryAfter: time.Second, Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Name: "web", Evict: true}}}, nil
+	})
+	s.refuse = func(_, path string, _ map[string]any) int {
+		if strings.HasSuffix(path, "/eviction") {
+			return 429
+		}
+		return 0
+	}
+	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
+	p.Writes = []Write{{Resource: pods, Evict: true}}
+	s.create(pods, "web", `{}`)
+	st := e.play(t, s, p)
+	s.create(rates, "eur", `{}`)
+	eventuallyOr(t, func() bool {
+		s.later.Add(int64(2 * time.Second))
+		st.SyncAll(queue.HookChanged)
+		return len(st.told()) > 0
+	}, func() string { return "never told" })
+	if want := "eur EvictionRefused "; !strings.HasPrefix(st.told()[0], want) || len(st.lines()) < 2 {
+		t.Errorf("told %q of %d calls, want %q", st.told(), len(st.lines()), want)
+	}
+}
+
 // Somebody edits the object while an answer is on its way: nothing is lost, and
 // what no one else watches is written all the same.
 func TestAnEditOvertakesAnAnswer(t *testing.T) {

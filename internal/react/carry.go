@@ -38,12 +38,12 @@ func (r *run) carry(ctx context.Context, o *owed) bool {
 		if o.attempt.count > 0 {
 			m.complaint = ""
 		}
-		o.attempt = attempt{}
+		o.attempt, m.kept = attempt{}, keptBack{}
 		return true
 	case ctx.Err() != nil:
 	case errors.Is(err, errBudget):
 		o.attempt.next = now.Add(budgetDelay)
-		r.tellRefusal(o, err)
+		r.tellRefusal(&m.kept, err)
 	case hook.Terminal(err):
 		r.dismiss(o, err)
 	default:
@@ -53,13 +53,21 @@ func (r *run) carry(ctx context.Context, o *owed) bool {
 	return false
 }
 
-// tellRefusal says once that budgets have kept pods for long.
-func (r *run) tellRefusal(o *owed, err error) {
+// keptBack is since when budgets have kept pods that a handler wants evicted, and
+// whether their user was told.
+type keptBack struct {
+	since time.Time
+	told  bool
+}
+
+// tellRefusal says once that budgets have kept pods for long, also if the handler
+// was asked again meanwhile.
+func (r *run) tellRefusal(f *keptBack, err error) {
 	switch now := r.tools.Now(); {
-	case o.refused.IsZero():
-		o.refused = now
-	case !o.toldRefusal && now.Sub(o.refused) >= budgetPatience:
-		o.toldRefusal = true
+	case f.since.IsZero():
+		f.since = now
+	case !f.told && now.Sub(f.since) >= budgetPatience:
+		f.told = true
 		message := failure.OneLine(err)
 		r.log.Warn("eviction refused", "object", r.stored.Ref().String(), "error", message)
 		r.tools.Observer.Tell(r.stored, hook.Event{Type: warning, Reason: ReasonEvictionRefused, Message: message})

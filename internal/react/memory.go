@@ -58,6 +58,8 @@ type recall struct {
 	// complaint is what the handler last failed with, and reason its kind; empty if
 	// it is well.
 	complaint, reason string
+	// kept is what budgets keep of the pods that are to be evicted.
+	kept keptBack
 	// resumed says that there is nothing to resume any more.
 	resumed bool
 	// ticked is when the clock last had its turn; before is past.

@@ -3,7 +3,6 @@ package react
 import (
 	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -22,10 +21,6 @@ type owed struct {
 	// carried says that only the object itself is to be written now.
 	carried bool
 	attempt attempt
-	// refused is since when a budget has kept a pod that is to be evicted, and
-	// toldRefusal says that the user knows.
-	refused     time.Time
-	toldRefusal bool
 	// fresh says that this run brought it.
 	fresh bool
 }
