@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/setpoint-dev/setpoint"
 	"github.com/setpoint-dev/setpoint/examples/watcher/v1alpha1"
@@ -24,6 +26,9 @@ const (
 	// without the Watchers that are for it.
 	required = "watch.my.domain/required"
 )
+
+// patience is how long a pod waits for a Watcher that it names, and that is not there.
+const patience = time.Second / 2
 
 // injector puts Watchers into pods.
 type injector struct {
@@ -56,8 +61,15 @@ func selects(w *v1alpha1.Watcher, pod *corev1.Pod) bool {
 
 // inject adds the Watchers that are meant, as far as they fit in. No pod is refused
 // for want of one.
-func (i injector) inject(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
-	all, missing := i.meant(r)
+func (i injector) inject(ctx context.Context, r *setpoint.Review[corev1.Pod]) error {
+	var all []*v1alpha1.Watcher
+	var missing []string
+	// A Watcher that was stored a moment before the pod may not be known here yet. What
+	// is missing in the end is told below.
+	_ = wait.PollUntilContextTimeout(ctx, patience/20, patience, true, func(context.Context) (bool, error) {
+		all, missing = i.meant(r)
+		return len(missing) == 0, nil
+	})
 	for _, name := range missing {
 		r.Warn("annotation %s: there is no Watcher %s in namespace %s", toInject, name, r.Namespace)
 	}
