@@ -249,7 +249,7 @@ func obey(c *setpoint.Call[setpoint.Unstructured], orders []string) error {
 	}
 	switch orders[0] {
 	case "hang":
-		time.Sleep(time.Hour)
+		select {} // Whatever the context says.
 	case "fail":
 		return errors.New("told to fail")
 	case "permanent":
