@@ -157,13 +157,12 @@ func (k *Keeper) Renew(ctx context.Context) {
 			return
 		}
 		k.note(err)
-		wait := again.Sub(k.options.Clock.Now())
 		if err != nil {
-			wait, delay = delay, min(2*delay, maxDelay)
+			again, delay = k.options.Clock.Now().Add(delay), min(2*delay, maxDelay)
 		} else {
 			delay = minDelay
 		}
-		k.sleep(ctx, wait)
+		k.sleep(ctx, again)
 	}
 }
 
@@ -173,9 +172,12 @@ const (
 	maxDelay = 30 * time.Second
 )
 
-func (k *Keeper) sleep(ctx context.Context, wait time.Duration) {
-	timer := k.options.Clock.NewTimer(wait)
+func (k *Keeper) sleep(ctx context.Context, until time.Time) {
+	timer := k.options.Clock.NewTimer(until.Sub(k.options.Clock.Now()))
 	defer timer.Stop()
+	if !k.options.Clock.Now().Before(until) {
+		return // It has passed while the timer was being set.
+	}
 	select {
 	case <-k.wake:
 	case <-timer.C():

@@ -121,6 +121,9 @@ func (r *Registrar) Run(ctx context.Context) {
 		again := t.pass(ctx)
 		t.probes.keep(ctx)
 		timer := r.options.Clock.NewTimer(again.Sub(r.options.Clock.Now()))
+		if !r.options.Clock.Now().Before(again) {
+			r.awake() // It has passed while the timer was being set.
+		}
 		select {
 		case <-r.wake:
 		case <-changed:

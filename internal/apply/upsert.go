@@ -13,15 +13,39 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// CreateOrApply is Apply for an object of which nobody knows that it is there: a POST
-// says so at once if it is, and costs the API server less than an apply that makes
-// one.
-func (w *Writer) CreateOrApply(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
-	stored, err := w.send(ctx, resource, "create", w.posting(resource, o, w.managerOr(manager)))
-	if Exists(err) {
-		return w.Apply(ctx, resource, o, manager)
+// CreateFor is Create for a manager; the writer's own if empty.
+func (w *Writer) CreateFor(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
+	return w.send(ctx, resource, "create", w.posting(resource, o, w.managerOr(manager)))
+}
+
+// Standing is whose an object is that is there.
+type Standing struct {
+	// Object is its metadata alone.
+	*object.Object
+	// Managers are those who have written it.
+	Managers []string
+}
+
+// Standing reads whose an object is.
+func (w *Writer) Standing(ctx context.Context, resource object.Resource, namespace, name string) (*Standing, error) {
+	request := w.client.Get().AbsPath(resource.Path(namespace, name)).SetHeader("Accept", metadataOnly)
+	body, err := w.exchange(ctx, resource, "get", request)
+	if err != nil {
+		return nil, err
 	}
-	return stored, err
+	o, err := object.Parse(body)
+	if err != nil {
+		return nil, err
+	}
+	var live struct{ Metadata ledger }
+	if err := json.Unmarshal(body, &live); err != nil {
+		return nil, fmt.Errorf("read who owns its fields: %w", err)
+	}
+	s := &Standing{Object: o}
+	for _, e := range live.Metadata.ManagedFields {
+		s.Managers = append(s.Managers, e.Manager)
+	}
+	return s, nil
 }
 
 // Apply has the server bring an object in line by server-side apply, whoever had

@@ -3,10 +3,12 @@ package react
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -15,7 +17,8 @@ import (
 var foreign = []string{"selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
 	"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"}
 
-// apply applies one object, whoever made it.
+// apply applies one object. One of a kind that the program does not own is applied
+// whoever made it.
 func (h *hands) apply(ctx context.Context, a hook.Applied) error {
 	resource, wanted, err := h.wanted(a)
 	if err != nil {
@@ -24,11 +27,7 @@ func (h *hands) apply(ctx context.Context, a hook.Applied) error {
 	if h.lies != nil && h.lies(wanted) {
 		return nil
 	}
-	bring := h.tools.Writer.Apply
-	if h.absent(resource, wanted) {
-		bring = h.tools.Writer.CreateOrApply
-	}
-	stored, err := bring(ctx, resource, wanted, h.program.Manager)
+	stored, err := h.bring(ctx, resource, wanted)
 	if tolerable(err) {
 		h.log.Debug("not applied, for its namespace is going away", "applied", wanted.Ref().String())
 		return nil
@@ -44,16 +43,56 @@ func (h *hands) apply(ctx context.Context, a hook.Applied) error {
 	return nil
 }
 
-// absent says that an object is of a kind that is watched where it is to lie, and
-// that there is none of its name.
-func (c *Controller) absent(resource object.Resource, o *object.Object) bool {
+// bring brings an object in line. What is to belong to the handled object, and is of
+// a kind that is watched, is created unless it belongs to it already: a POST costs the
+// API server less than an apply, and says so if the name is somebody else's.
+func (h *hands) bring(ctx context.Context, resource object.Resource, wanted *object.Object) (*object.Object, error) {
+	writer, manager := h.tools.Writer, h.program.Manager
+	known, watched := h.known(resource, wanted)
+	if !watched || !h.isOwned(wanted) || known != nil && h.isOwned(known) {
+		return writer.Apply(ctx, resource, wanted, manager)
+	}
+	stored, err := writer.CreateFor(ctx, resource, wanted, manager)
+	if !apply.Exists(err) {
+		return stored, err
+	}
+	if err := h.mayTake(ctx, resource, wanted); err != nil {
+		return nil, err
+	}
+	return writer.Apply(ctx, resource, wanted, manager)
+}
+
+// mayTake says why an object is not to be taken that is there and was not known to
+// belong to the handled one. It may if it does, or if the program made it and
+// somebody took the owner from it; who deletes the handled object would delete
+// anybody else's with it.
+func (h *hands) mayTake(ctx context.Context, resource object.Resource, wanted *object.Object) error {
+	live, err := h.tools.Writer.Standing(ctx, resource, wanted.Namespace(), wanted.Name())
+	if err != nil {
+		return fmt.Errorf("it exists; read whose it is: %w", err)
+	}
+	owner, owned := live.Controller()
+	switch {
+	case h.isOwned(live.Object):
+		return nil
+	case owned:
+		return fmt.Errorf("it exists and belongs to %s %s", owner.Kind, owner.Name)
+	case slices.Contains(live.Managers, h.program.Manager):
+		return nil
+	}
+	return errors.New("it exists and belongs to nobody; delete it, or give one of the two another name")
+}
+
+// known is an object as it is watched; nil if there is none of its name, and not
+// watched if that would mean nothing.
+func (c *Controller) known(resource object.Resource, o *object.Object) (known *object.Object, watched bool) {
 	for _, kind := range c.owned {
 		at := slices.IndexFunc(kind.namespaces, func(namespace string) bool { return namespace == "" || namespace == o.Namespace() })
 		if kind.resource == resource && at >= 0 {
-			return kind.views[at].Get(o.Namespace(), o.Name()) == nil
+			return kind.views[at].Get(o.Namespace(), o.Name()), true
 		}
 	}
-	return false
+	return nil, false
 }
 
 // wanted is an object as it is to be applied, and its kind.

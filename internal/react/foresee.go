@@ -73,6 +73,11 @@ func (h *hands) foreseeApply(ctx context.Context, a hook.Applied) (plan.Action, 
 	action := plan.Action{Verb: plan.Create, Resource: resource, Ref: wanted.Ref(), After: wanted, Manager: h.program.Manager}
 	if err == nil {
 		action.Verb, action.Before = plan.Apply, before
+		if _, watched := h.known(resource, wanted); watched && h.isOwned(wanted) && !h.isOwned(before) {
+			if err := h.mayTake(ctx, resource, wanted); err != nil {
+				return plan.Action{}, fmt.Errorf("apply %s: %w", wanted.Ref(), err)
+			}
+		}
 	}
 	return action, nil
 }
