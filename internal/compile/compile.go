@@ -68,6 +68,9 @@ type Environment struct {
 	// ResolveKind is Resolve for who knows a kind, such as "Deployment", and not
 	// its plural.
 	ResolveKind func(ctx context.Context, apiVersion, kind string) (object.Resource, error)
+	// StatusOf says what the status of a kind has a place for; nil where nobody
+	// knows.
+	StatusOf func(ctx context.Context, resource object.Resource) (Status, error)
 	// Dial is how webhooks are reached; nil for the network.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// UserAgent is sent to webhooks.
@@ -93,6 +96,10 @@ type Environment struct {
 	// Called is told of each webhook call of a controller; may be nil.
 	Called func(controller string, exchange webhook.Exchange)
 }
+
+// Status is what the schema of a kind has a place for in the status: conditions, and
+// the records of handlers.
+type Status struct{ Conditions, Records bool }
 
 // ErrNotServed is wrapped by errors about a resource that the API server does
 // not serve.

@@ -55,6 +55,12 @@ func resolve(_ context.Context, apiVersion, plural string) (object.Resource, err
 	return object.Resource{}, fmt.Errorf("%s of %s: %w", plural, apiVersion, ErrNotServed)
 }
 
+// statusOf knows that shops have places for all there is.
+func statusOf(_ context.Context, resource object.Resource) (Status, error) {
+	shops := resource.Plural == "shops"
+	return Status{Conditions: shops, Records: shops}, nil
+}
+
 // TestCompile reads controller.yaml and wants program.txt: the program, or why
 // there is none.
 func TestCompile(t *testing.T) {
@@ -136,7 +142,7 @@ func environment(t *testing.T) Environment {
 	}
 	cached := store.New(client, store.Options{Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(cached.Close)
-	return Environment{Resolve: resolve, Workers: 4, Namespace: "setpoint-system", Home: "setpoint-system", FieldManager: "metacontroller", Store: cached}
+	return Environment{Resolve: resolve, StatusOf: statusOf, Workers: 4, Namespace: "setpoint-system", Home: "setpoint-system", FieldManager: "metacontroller", Store: cached}
 }
 
 func kindNamed(t *testing.T, o *object.Object) Kind {

@@ -29,6 +29,12 @@ func describeReactions(c *Compiled) string {
 		}
 		line("name", p.Name)
 		line("record", p.Record)
+		if p.StatusRecord != "" {
+			line("in the status", p.StatusRecord)
+		}
+		if p.Conditions {
+			line("conditions", p.Conditions)
+		}
 		line("finalizer", p.Finalizer)
 		line("manager", p.Manager)
 		line("workers", p.Workers)

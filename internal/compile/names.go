@@ -23,10 +23,14 @@ func (k Kind) finalizer(name string) string {
 	return domain + "/" + shortened(kind+name, maxQualified)
 }
 
+// mark is how the handlers of a controller sign. A Go program of the same name has
+// another one.
+func mark(name string) string { return "handlercontroller-" + name }
+
 // record is the annotation in which objects keep what the handlers of a
-// controller have dealt with. A Go program of the same name has another one.
+// controller have dealt with.
 func record(name string) string {
-	return setpoint.GroupVersion.Group + "/" + shortened("handled-by-handlercontroller-"+name, maxQualified)
+	return setpoint.GroupVersion.Group + "/" + shortened("handled-by-"+mark(name), maxQualified)
 }
 
 // manager is the field manager of a controller. All controllers of

@@ -49,6 +49,9 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 	if err := resolveHandled(ctx, env, spec, &p); err != nil {
 		return nil, err
 	}
+	if err := placeInStatus(ctx, env, o.Name(), &p); err != nil {
+		return nil, err
+	}
 	if err := checkOld(handlers, p.Resource); err != nil {
 		return nil, err
 	}
@@ -111,6 +114,22 @@ func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerContr
 			write.Apply, write.Delete, write.Evict = list.verb.Apply, list.verb.Delete, list.verb.Evict
 			p.Writes = append(p.Writes, write)
 		}
+	}
+	return nil
+}
+
+// placeInStatus has a program use what the status of its objects has a place for.
+func placeInStatus(ctx context.Context, env Environment, name string, p *react.Program) error {
+	if env.StatusOf == nil {
+		return nil
+	}
+	status, err := env.StatusOf(ctx, p.Resource)
+	if err != nil {
+		return err
+	}
+	p.Conditions = status.Conditions
+	if status.Records {
+		p.StatusRecord = mark(name)
 	}
 	return nil
 }

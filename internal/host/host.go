@@ -157,6 +157,7 @@ func (h *Host) environment() compile.Environment {
 	return compile.Environment{
 		Resolve:       h.resolve,
 		ResolveKind:   h.resolveKind,
+		StatusOf:      h.statusOf,
 		Dial:          h.options.Dial,
 		UserAgent:     "setpoint/" + h.options.Version,
 		Workers:       h.options.Workers,

@@ -179,10 +179,14 @@ func kindsOf(c *compile.Compiled) []object.Resource {
 }
 
 // same says that a controller whose object has not changed would be what runs
-// already: the kinds it names are served as before.
+// already: the kinds it names are served as before, with the same places in the
+// status.
 func (r *running) same(compiled *compile.Compiled) bool {
 	return slices.Equal(kindsOf(r.Compiled), kindsOf(compiled)) &&
 		slices.EqualFunc(r.Programs, compiled.Programs, func(a, b engine.Program) bool {
 			return a.Parent == b.Parent && reflect.DeepEqual(a.Children, b.Children)
+		}) &&
+		slices.EqualFunc(r.Reactions, compiled.Reactions, func(a, b react.Program) bool {
+			return a.Conditions == b.Conditions && a.StatusRecord == b.StatusRecord
 		})
 }

@@ -53,8 +53,8 @@ type Program struct {
 	// Finalizer is the name under which an object is kept until its Delete
 	// handlers and daemons are done; only used where there are any.
 	Finalizer string
-	// Conditions says that the status of the objects has a place for conditions.
-	// Where that is not known, it has one when there are some.
+	// Conditions says that the status of the objects has a place for conditions by
+	// the schema. Where that is not known, it has one when there are some.
 	Conditions bool
 	// Manager is the field manager of what it writes.
 	Manager string
