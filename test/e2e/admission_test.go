@@ -30,8 +30,7 @@ func TestAdmission(t *testing.T) {
 	s := &reviewed{ownCluster: c, whole: t, front: newFront(t), load: newLoad(c)}
 	c.apply(reviewedService)
 	s.replicas = []*process{s.replica(), s.replica()}
-	c.kubectl("wait", "--for=create", "crd/admissioncontrollers.setpoint.dev", "--timeout=60s")
-	c.kubectl("wait", "--for=condition=Established", "crd/admissioncontrollers.setpoint.dev", "--timeout=60s")
+	c.established("admissioncontrollers.setpoint.dev")
 	c.apply(fmt.Sprintf(reviewedController, hook.URL))
 	s.serving()
 	c.kubectl("wait", "--for=condition=Ready", "admissioncontroller/pods", "--timeout=60s")
@@ -261,9 +260,12 @@ func (s *reviewed) refuses(t *testing.T) {
 	}
 }
 
-// stopped ends the replica that leads in good order: nobody notices.
+// stopped ends the replica that leads in good order: nobody notices, but who is asked at
+// the very moment in which a connection ends.
 func (s *reviewed) stopped(t *testing.T) {
 	s.serving()
+	s.load.ending = true
+	defer func() { s.load.ending = false }()
 	s.load.during(t, 4, func() {
 		leader := s.leader()
 		s.lead()

@@ -108,6 +108,16 @@ func (c *ownCluster) until(limit time.Duration, check func() error) {
 	}
 }
 
+// established waits until a kind is served. kubectl alone would fail for a CRD that has
+// no conditions at all yet.
+func (c *ownCluster) established(crd string) {
+	c.t.Helper()
+	c.until(patience, func() error {
+		_, err := c.try("", "wait", "--for=condition=Established", "crd/"+crd, "--timeout=10s")
+		return err
+	})
+}
+
 // process is a program that runs beside a test. It ends with the test.
 type process struct {
 	cmd   *exec.Cmd

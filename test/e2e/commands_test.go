@@ -90,7 +90,7 @@ func crd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	group, plural := ts.Getenv("NS")+".test", strings.ToLower(args[0])+"s"
 	applyText(ts, false, fmt.Sprintf(crdManifest, plural, group, args[0], scope))
-	ts.Check(ts.Exec("kubectl", "wait", "--for=condition=Established", "crd/"+plural+"."+group, "--timeout=60s"))
+	eventually(ts, false, []string{"condition met", "kubectl", "wait", "--for=condition=Established", "crd/" + plural + "." + group, "--timeout=10s"})
 }
 
 const crdManifest = `apiVersion: apiextensions.k8s.io/v1

@@ -27,10 +27,9 @@ func TestKilled(t *testing.T) { //nolint:tparallel // The victims share the clus
 	server := httptest.NewServer(hook)
 	t.Cleanup(server.Close)
 	c.apply(fmt.Sprintf(crdManifest, "widgets", "kill.test", "Widget", "Namespaced"))
-	c.kubectl("wait", "--for=condition=Established", "crd/widgets.kill.test", "--timeout=60s")
+	c.established("widgets.kill.test")
 	engine := c.run()
-	c.kubectl("wait", "--for=create", "crd/compositecontrollers.setpoint.dev", "--timeout=60s")
-	c.kubectl("wait", "--for=condition=Established", "crd/compositecontrollers.setpoint.dev", "--timeout=60s")
+	c.established("compositecontrollers.setpoint.dev")
 	c.apply(fmt.Sprintf(killController, server.URL))
 
 	for _, victim := range []string{"etcd", "kube-apiserver"} {

