@@ -30,7 +30,7 @@ func TestStrategiesAgree(t *testing.T) {
 	t.Cleanup(hook.Close)
 
 	c.apply(fmt.Sprintf(crdManifest, "wishes", group+".test", "Wish", "Namespaced"))
-	c.established("wishes."+group+".test")
+	c.established("wishes." + group + ".test")
 	for strategy, namespace := range namespaces {
 		c.kubectl("create", "namespace", namespace)
 		c.apply(fmt.Sprintf(agreeController, namespace, group, strategy, hook.URL))
