@@ -323,6 +323,7 @@ func (k *keeper) show() string {
 		for _, entry := range o.GetManagedFields() {
 			owners = append(owners, fmt.Sprintf("%s by %s", entry.Operation, entry.Manager))
 		}
+		slices.Sort(owners) // The server sorts them by the second in which they wrote.
 		for _, name := range []string{"uid", "resourceVersion", "managedFields", "namespace", "ownerReferences"} {
 			unstructured.RemoveNestedField(o.Object, "metadata", name)
 		}
