@@ -1,0 +1,171 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// client is a Source of another process.
+type client struct {
+	name  string
+	base  *url.URL
+	token string
+	http  *http.Client
+}
+
+var _ inspect.Source = (*client)(nil)
+
+// NewClient makes a Source that reads what a Handler serves at base, such as
+// http://127.0.0.1:8082. A nil transport is http.DefaultTransport; no token is sent if
+// it is empty.
+func NewClient(name string, base *url.URL, transport http.RoundTripper, token string) inspect.Source {
+	return &client{name: name, base: base, token: token, http: &http.Client{
+		Transport: transport,
+		// Whoever would lead us elsewhere is not who we look for.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Name is what the client was given.
+func (c *client) Name() string { return c.name }
+
+// Process asks for it.
+func (c *client) Process(ctx context.Context) (found inspect.Process, err error) {
+	return found, c.get(ctx, pathProcess, nil, &found)
+}
+
+// Controllers asks for them.
+func (c *client) Controllers(ctx context.Context) (found []inspect.Controller, err error) {
+	return found, c.get(ctx, pathControllers, nil, &found)
+}
+
+// Objects asks for them.
+func (c *client) Objects(ctx context.Context, controller string, q inspect.Query) (found inspect.Page, err error) {
+	query, err := text(q)
+	if err != nil {
+		return found, err
+	}
+	return found, c.get(ctx, pathObjects, named(paramController, controller, paramQuery, query), &found)
+}
+
+// About asks for the states of an object.
+func (c *client) About(ctx context.Context, ref inspect.Ref) (found []inspect.Care, err error) {
+	wanted, err := text(ref)
+	if err != nil {
+		return nil, err
+	}
+	return found, c.get(ctx, pathAbout, named(paramRef, wanted), &found)
+}
+
+// Runs asks for those of an object.
+func (c *client) Runs(ctx context.Context, ref inspect.Ref, limit int) (found []inspect.Run, err error) {
+	wanted, err := text(ref)
+	if err != nil {
+		return nil, err
+	}
+	return found, c.get(ctx, pathRuns, named(paramRef, wanted, paramLimit, strconv.Itoa(limit)), &found)
+}
+
+// Run asks for one, whole.
+func (c *client) Run(ctx context.Context, id uint64) (found inspect.Run, err error) {
+	return found, c.get(ctx, pathRuns+"/"+strconv.FormatUint(id, 10), nil, &found)
+}
+
+// Plan has the process make one.
+func (c *client) Plan(ctx context.Context, controller string, ref inspect.Ref) (found inspect.Plan, err error) {
+	wanted, err := text(ref)
+	if err != nil {
+		return found, err
+	}
+	return found, c.ask(ctx, http.MethodPost, pathPlan, named(paramController, controller, paramRef, wanted), &found)
+}
+
+// Await asks again for as long as nothing is new.
+func (c *client) Await(ctx context.Context, since uint64) (uint64, error) {
+	for {
+		var found revision
+		err := c.get(ctx, pathRevision, named(paramSince, strconv.FormatUint(since, 10)), &found)
+		if err != nil || found.Revision != since {
+			return found.Revision, err
+		}
+	}
+}
+
+func (c *client) get(ctx context.Context, path string, parameters url.Values, into any) error {
+	return c.ask(ctx, http.MethodGet, path, parameters, into)
+}
+
+// ask does one exchange.
+func (c *client) ask(ctx context.Context, method, path string, parameters url.Values, into any) error {
+	at := c.base.JoinPath(Prefix, path)
+	at.RawQuery = parameters.Encode()
+	request, err := http.NewRequestWithContext(ctx, method, at.String(), http.NoBody)
+	if err != nil {
+		return fmt.Errorf("ask the process %s: %w", c.name, err)
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("ask the process %s: %w", c.name, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return fmt.Errorf("read the answer of the process %s: %w", c.name, err)
+	case len(body) > maxAnswer:
+		return fmt.Errorf("the answer of the process %s is longer than %d bytes", c.name, maxAnswer)
+	case response.StatusCode != http.StatusOK:
+		return c.refused(response.StatusCode, body)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("the answer of the process %s is none of %s: %w", c.name, Prefix, err)
+	}
+	return nil
+}
+
+// refused makes an error of an answer that is one.
+func (c *client) refused(status int, body []byte) error {
+	var told problem
+	if err := json.Unmarshal(body, &told); err != nil || told.Reason == "" {
+		return fmt.Errorf("what answers for the process %s is no Setpoint, or of another version: status %d", c.name, status)
+	}
+	switch told.Reason {
+	case reasonNotFound:
+		return remote{told.Error, inspect.ErrNotFound}
+	case reasonVersion:
+		return fmt.Errorf("the process %s is of another version: %s", c.name, told.Error)
+	case reasonUnauthorized, reasonForbidden:
+		return fmt.Errorf("the process %s refuses: %s", c.name, told.Error)
+	}
+	return errors.New(told.Error)
+}
+
+// remote is an error of the other process, in its words, of a kind that callers know.
+type remote struct {
+	message string
+	kind    error
+}
+
+func (r remote) Error() string { return r.message }
+func (r remote) Unwrap() error { return r.kind }
+
+func text(value any) (string, error) {
+	written, err := json.Marshal(value)
+	return string(written), err
+}

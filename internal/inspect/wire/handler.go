@@ -1,0 +1,177 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// refusal is an error with how it is told.
+type refusal struct {
+	status int
+	reason string
+	error
+}
+
+func (r refusal) Unwrap() error { return r.error }
+
+// answerer finds what a request is about.
+type answerer func(source inspect.Source, r *http.Request) (any, error)
+
+// Handler serves a Source below Prefix. With a token, requests must carry it as
+// "Authorization: Bearer TOKEN".
+func Handler(source inspect.Source, token string) http.Handler {
+	mux := http.NewServeMux()
+	serve := func(pattern string, find answerer) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			answer, err := find(source, r)
+			reply(w, answer, err)
+		})
+	}
+	serve("GET "+Prefix+pathProcess, process)
+	serve("GET "+Prefix+pathControllers, controllers)
+	serve("GET "+Prefix+pathObjects, objects)
+	serve("GET "+Prefix+pathAbout, about)
+	serve("GET "+Prefix+pathRuns, runs)
+	serve("GET "+Prefix+pathRuns+"/{id}", run)
+	serve("POST "+Prefix+pathPlan, plan)
+	serve("GET "+Prefix+pathRevision, await)
+	serve("/", unknown)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := guard(r, token); err != nil {
+			reply(w, nil, err)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+func process(source inspect.Source, r *http.Request) (any, error) {
+	return source.Process(r.Context())
+}
+
+func controllers(source inspect.Source, r *http.Request) (any, error) {
+	return source.Controllers(r.Context())
+}
+
+func objects(source inspect.Source, r *http.Request) (any, error) {
+	var q inspect.Query
+	if err := read(r, paramQuery, &q); err != nil {
+		return nil, err
+	}
+	if err := within(q.Limit); err != nil {
+		return nil, err
+	}
+	return source.Objects(r.Context(), r.FormValue(paramController), q)
+}
+
+func about(source inspect.Source, r *http.Request) (any, error) {
+	var ref inspect.Ref
+	if err := read(r, paramRef, &ref); err != nil {
+		return nil, err
+	}
+	return source.About(r.Context(), ref)
+}
+
+func runs(source inspect.Source, r *http.Request) (any, error) {
+	var ref inspect.Ref
+	var limit int
+	if err := errors.Join(read(r, paramRef, &ref), read(r, paramLimit, &limit)); err != nil {
+		return nil, err
+	}
+	if err := within(limit); err != nil {
+		return nil, err
+	}
+	return source.Runs(r.Context(), ref, limit)
+}
+
+func run(source inspect.Source, r *http.Request) (any, error) {
+	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
+	if err != nil {
+		return nil, badRequest(fmt.Errorf("the id of a run: %w", err))
+	}
+	return source.Run(r.Context(), id)
+}
+
+func plan(source inspect.Source, r *http.Request) (any, error) {
+	var ref inspect.Ref
+	if err := read(r, paramRef, &ref); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), maxPlan)
+	defer cancel()
+	return source.Plan(ctx, r.FormValue(paramController), ref)
+}
+
+// await answers when there is something new, or after a while that there is not.
+func await(source inspect.Source, r *http.Request) (any, error) {
+	var since uint64
+	if err := read(r, paramSince, &since); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), maxPoll)
+	defer cancel()
+	now, err := source.Await(ctx, since)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return revision{since}, nil
+	}
+	return revision{now}, err
+}
+
+func unknown(_ inspect.Source, r *http.Request) (any, error) {
+	return nil, refusal{http.StatusNotFound, reasonVersion, fmt.Errorf("%s %s is not known; this process answers below %s", r.Method, r.URL.Path, Prefix)}
+}
+
+// read reads a parameter that is JSON; one that is not given is left as it is.
+func read(r *http.Request, name string, into any) error {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		return badRequest(fmt.Errorf("the parameter %s: %w", name, err))
+	}
+	return nil
+}
+
+func within(limit int) error {
+	if limit < 0 || limit > MaxLimit {
+		return badRequest(fmt.Errorf("a limit of %d: it may be 0 to %d", limit, MaxLimit))
+	}
+	return nil
+}
+
+func badRequest(err error) error { return refusal{http.StatusBadRequest, reasonBadRequest, err} }
+
+// reply writes an answer, or an error.
+func reply(w http.ResponseWriter, answer any, err error) {
+	status := http.StatusOK
+	if err != nil {
+		told := told(err)
+		status, answer = told.status, problem{Error: err.Error(), Reason: told.reason}
+	}
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(answer) // Who asked has gone away.
+}
+
+// told is how an error is told.
+func told(err error) refusal {
+	if r, ok := errors.AsType[refusal](err); ok {
+		return r
+	}
+	if errors.Is(err, inspect.ErrNotFound) {
+		return refusal{http.StatusNotFound, reasonNotFound, err}
+	}
+	return refusal{http.StatusInternalServerError, reasonFailed, err}
+}
