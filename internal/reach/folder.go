@@ -1,0 +1,151 @@
+package reach
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
+)
+
+// Entry is what a process publishes of itself in a folder.
+type Entry struct {
+	Name string `json:"name"`
+	PID  int    `json:"pid"`
+	// Address is a host and a port, the host being one of loopback, and Token what
+	// must be shown there.
+	Address string `json:"address"`
+	Token   string `json:"token"`
+}
+
+// suffix is that of the files of a folder which count.
+const suffix = ".json"
+
+// maxEntry is how long such a file may be, in bytes.
+const maxEntry = 16 << 10
+
+// Publish says in a folder where a process is, to whoever may read files of this user.
+// What it returns takes that back.
+func Publish(folder string, e Entry) (withdraw func(), err error) {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.CreateTemp(folder, fmt.Sprintf("%d-*", e.PID)) // 0600, of which the token is in need.
+	if err != nil {
+		return nil, fmt.Errorf("publish where to inspect: %w", err)
+	}
+	_, err = file.Write(text)
+	err = errors.Join(err, file.Close())
+	// Nobody reads a file that is half written.
+	if err = cmp.Or(err, os.Rename(file.Name(), file.Name()+suffix)); err != nil {
+		_ = os.Remove(file.Name())
+		return nil, fmt.Errorf("publish where to inspect: %w", err)
+	}
+	return func() { _ = os.Remove(file.Name() + suffix) }, nil
+}
+
+// Folder returns what finds the processes that a folder names at present, sorted by
+// name. They are the same Sources from one time to the next.
+func Folder(folder string) func(context.Context) []inspect.Source {
+	f := &shelf{folder: folder, known: map[Entry]inspect.Source{}, transport: &http.Transport{MaxIdleConnsPerHost: 4}}
+	return f.sources
+}
+
+// shelf are the Sources of a folder.
+type shelf struct {
+	folder string
+	// transport asks no proxy: all of this is on this machine.
+	transport *http.Transport
+
+	mu    sync.Mutex
+	known map[Entry]inspect.Source
+}
+
+func (s *shelf) sources(context.Context) []inspect.Source {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	present := map[Entry]inspect.Source{}
+	for _, e := range entries(s.folder) {
+		if present[e] = s.known[e]; present[e] == nil {
+			present[e] = wire.NewClient(e.Name, &url.URL{Scheme: "http", Host: e.Address}, s.transport, e.Token)
+		}
+	}
+	if len(present) < len(s.known) {
+		s.transport.CloseIdleConnections()
+	}
+	s.known = present
+	var all []inspect.Source
+	for _, e := range slices.SortedFunc(maps.Keys(present), func(a, b Entry) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), a.PID-b.PID, strings.Compare(a.Address, b.Address))
+	}) {
+		all = append(all, present[e])
+	}
+	return all
+}
+
+// entries are those of processes that live. A file that does not say what it should is
+// passed over: somebody else's, or that of another version.
+func entries(folder string) []Entry {
+	files, _ := filepath.Glob(filepath.Join(escaped(folder), "*"+suffix)) // Only a bad pattern is an error.
+	var all []Entry
+	for _, file := range files {
+		var e Entry
+		if err := readEntry(file, &e); err == nil && local(e.Address) && lives(e.PID) {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// escaped is a path as a pattern that means itself.
+func escaped(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+func readEntry(path string, into *Entry) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, maxEntry))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+// local says whether an address is of this machine. The token goes nowhere else.
+func local(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && ip != nil && ip.IsLoopback()
+}
+
+// lives says whether there is a process.
+func lives(pid int) bool {
+	if pid <= 0 {
+		return false
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	err = process.Signal(syscall.Signal(0))
+	return err == nil || errors.Is(err, os.ErrPermission)
+}

@@ -1,0 +1,145 @@
+package reach_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
+	"github.com/setpoint-dev/setpoint/internal/reach"
+)
+
+// books plays what a process knows: no more than its name.
+type books struct {
+	inspect.Source
+	name string
+}
+
+func (b books) Name() string { return b.name }
+
+func (b books) Run(context.Context, uint64) (inspect.Run, error) { return inspect.Run{}, nil }
+
+func publish(t *testing.T, folder string, e reach.Entry) (withdraw func()) {
+	t.Helper()
+	withdraw, err := reach.Publish(folder, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return withdraw
+}
+
+func names(sources []inspect.Source) string {
+	var all []string
+	for _, s := range sources {
+		all = append(all, s.Name())
+	}
+	return strings.Join(all, " ")
+}
+
+func TestTheProcessesOfAFolder(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "odd [name]*")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	find := reach.Folder(folder)
+	if got := find(t.Context()); len(got) != 0 {
+		t.Errorf("in an empty folder: %s", names(got))
+	}
+	gone := exec.CommandContext(t.Context(), "true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	pid := os.Getpid()
+	withdraw := publish(t, folder, reach.Entry{Name: "teams", PID: pid, Address: "127.0.0.1:1"})
+	publish(t, folder, reach.Entry{Name: "setpoint", PID: pid, Address: "[::1]:2"})
+	publish(t, folder, reach.Entry{Name: "dead", PID: gone.Process.Pid, Address: "127.0.0.1:3"})
+	publish(t, folder, reach.Entry{Name: "nobody", Address: "127.0.0.1:3"})
+	publish(t, folder, reach.Entry{Name: "abroad", PID: pid, Address: "192.0.2.1:80"})
+	publish(t, folder, reach.Entry{Name: "by name", PID: pid, Address: "example.com:80"})
+	if err := os.WriteFile(filepath.Join(folder, "x.json"), []byte("no JSON"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := find(t.Context())
+	if names(first) != "setpoint teams" {
+		t.Errorf("found %q, want the two that live on this machine, by name", names(first))
+	}
+	if again := find(t.Context()); again[0] != first[0] || again[1] != first[1] {
+		t.Error("other Sources for the same processes")
+	}
+	withdraw()
+	if left := find(t.Context()); names(left) != "setpoint" || left[0] != first[0] {
+		t.Errorf("after one left: %q", names(left))
+	}
+}
+
+func TestOnlyTheUserReadsTheToken(t *testing.T) {
+	folder := t.TempDir()
+	publish(t, folder, reach.Entry{Name: "a", PID: 1, Token: "secret"})
+	files, err := os.ReadDir(folder)
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	info, err := files[0].Info()
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
+	}
+}
+
+func TestTheTokenIsShown(t *testing.T) {
+	server := httptest.NewServer(wire.Handler(books{name: "teams"}, "secret"))
+	defer server.Close()
+	folder := t.TempDir()
+	address := server.Listener.Addr().String()
+	publish(t, folder, reach.Entry{Name: "a right one", PID: os.Getpid(), Address: address, Token: "secret"})
+	publish(t, folder, reach.Entry{Name: "a wrong one", PID: os.Getpid(), Address: address, Token: "public"})
+	found := reach.Folder(folder)(t.Context())
+	if _, err := found[0].Run(t.Context(), 0); err != nil {
+		t.Errorf("with the token: %v", err)
+	}
+	if _, err := found[1].Run(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "token") {
+		t.Errorf("with another token: %v", err)
+	}
+}
+
+func TestAKubeconfigLeadsToAFolder(t *testing.T) {
+	config, err := clientcmd.Load([]byte(`
+apiVersion: v1
+kind: Config
+clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}, {name: b, cluster: {server: "https://127.0.0.1:2"}}]
+contexts: [{name: one, context: {cluster: a}}, {name: two, context: {cluster: gone}}]
+current-context: one
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := reach.FolderOf(config, ""); got != "" {
+		t.Errorf("leads to %q before it was told", got)
+	}
+	if err := reach.PointTo(config, "/a folder"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := clientcmd.Write(*config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := clientcmd.Load(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for context, want := range map[string]string{"": "/a folder", "one": "/a folder", "two": "", "three": ""} {
+		if got := reach.FolderOf(read, context); got != want {
+			t.Errorf("context %q leads to %q, want %q; the file:\n%s", context, got, want, text)
+		}
+	}
+	if got := reach.FolderOf(clientcmdapi.NewConfig(), ""); got != "" {
+		t.Errorf("an empty one leads to %q", got)
+	}
+}
