@@ -1,0 +1,121 @@
+// What pages do beyond plain links and forms: they keep themselves up to date, and
+// can be used by keyboard. Without it every page works, and stays as it was loaded.
+(() => {
+  "use strict";
+  const root = document.documentElement;
+  const body = document.body;
+  const typing = (element) => element && (element.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName));
+
+  // Morphing keeps what the reader has opened, and what is being typed.
+  Idiomorph.defaults.ignoreActiveValue = true;
+  Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) =>
+    !(name === "open" && node.tagName === "DETAILS");
+
+  // A page that is away asks for nothing. What failed is tried again at the next
+  // change, or as soon as the connection is back.
+  const banner = document.querySelector("[data-banner]");
+  let said = "";
+  function say(text) {
+    if (said === text) return;
+    said = text;
+    banner.textContent = text;
+    banner.hidden = text === "";
+  }
+  function refresh() {
+    for (const element of document.querySelectorAll('[hx-trigger~="live"]')) htmx.trigger(element, "live");
+  }
+
+  let source = null;
+  let missed = false;
+  let delay = 500;
+  function follow() {
+    if (source || !body.dataset.live || document.hidden) return;
+    source = new EventSource(body.dataset.live);
+    source.addEventListener("open", () => {
+      delay = 500;
+      say("");
+      if (missed) refresh();
+      missed = false;
+    });
+    source.addEventListener("change", refresh);
+    source.addEventListener("api", (event) => {
+      say(event.data === "gone" ? "The API server does not answer. What you see is how it was; this page comes back by itself." : "");
+      if (event.data !== "gone") refresh();
+    });
+    source.addEventListener("expired", () => {
+      leave();
+      delete body.dataset.live;
+      location.reload();
+    });
+    source.addEventListener("error", () => {
+      leave();
+      if (document.hidden) return;
+      say("No connection to Setpoint. What you see is how it was; trying again.");
+      setTimeout(follow, delay);
+      delay = Math.min(delay * 2, 8000);
+    });
+  }
+  function leave() {
+    source?.close();
+    source = null;
+    missed = true;
+  }
+  document.addEventListener("visibilitychange", () => (document.hidden ? leave() : follow()));
+  window.addEventListener("pagehide", leave);
+  window.addEventListener("pageshow", follow);
+  follow();
+
+  // Light or dark, by choice.
+  const toggle = document.querySelector("[data-theme-toggle]");
+  toggle.hidden = false;
+  toggle.addEventListener("click", () => {
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    try {
+      localStorage.setItem("setpoint-theme", root.dataset.theme);
+    } catch { /* Kept for this page alone, then. */ }
+  });
+
+  // Filters answer as they are typed into, and are links to what they show.
+  let pause = 0;
+  document.addEventListener("input", (event) => {
+    const form = event.target.closest("form[data-filter]");
+    if (!form) return;
+    clearTimeout(pause);
+    pause = setTimeout(() => form.requestSubmit(), 250);
+  });
+
+  // Keys: "/" to the filter, "?" for what there is, "g" and a letter to a page.
+  const help = document.querySelector("[data-keys]");
+  let lead = 0;
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape" && typing(event.target)) return event.target.blur();
+    if (typing(event.target) || help?.open) return;
+    if (event.key === "/") {
+      const filter = document.querySelector("[data-filter] input[type=search]");
+      if (!filter) return;
+      event.preventDefault();
+      filter.focus();
+      filter.select();
+    } else if (event.key === "?") {
+      help?.showModal();
+    } else if (event.key === "g") {
+      lead = Date.now();
+    } else if (Date.now() - lead < 1500) {
+      lead = 0;
+      const link = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+      if (link) location.assign(link.href);
+    }
+  });
+  document.querySelector("[data-keys-open]")?.addEventListener("click", () => help?.showModal());
+
+  // What is destroyed is confirmed; what is copied says so.
+  document.addEventListener("click", (event) => {
+    const copy = event.target.closest("[data-copy]");
+    if (!copy) return;
+    navigator.clipboard?.writeText(document.getElementById(copy.dataset.copy).textContent);
+    copy.dataset.copied = "";
+    setTimeout(() => delete copy.dataset.copied, 1500);
+  });
+})();

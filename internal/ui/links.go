@@ -1,0 +1,56 @@
+package ui
+
+import (
+	"cmp"
+	"net/url"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// noNamespace stands in URLs for the namespace of what is in none.
+const noNamespace = "-"
+
+// controllerURL is the page of a controller.
+func controllerURL(process, name string) string {
+	return "/controllers/" + url.PathEscape(process) + "/" + url.PathEscape(slug(name))
+}
+
+// slug is the name of a controller as one part of a path.
+func slug(name string) string { return strings.ReplaceAll(name, "/", "~") }
+
+// unslug is the name that a slug stands for.
+func unslug(text string) string { return strings.ReplaceAll(text, "~", "/") }
+
+// resourceName is how a kind is called in URLs: its plural, and its group after a dot.
+func resourceName(k inspect.Kind) string {
+	name := cmp.Or(k.Plural, strings.ToLower(k.Kind))
+	if k.Group != "" {
+		name += "." + k.Group
+	}
+	return name
+}
+
+// resourceURL is the page of a kind.
+func resourceURL(k inspect.Kind) string { return "/resources/" + url.PathEscape(resourceName(k)) }
+
+// objectURL is the page of an object, or the one below it that is named.
+func objectURL(ref inspect.Ref, below ...string) string {
+	at := resourceURL(ref.Kind) + "/" + url.PathEscape(cmp.Or(ref.Namespace, noNamespace)) + "/" + url.PathEscape(ref.Name)
+	for _, part := range below {
+		at += "/" + url.PathEscape(part)
+	}
+	return at
+}
+
+// liveURL is where changes are told, of a resource too if there is one.
+func liveURL(watch, namespace string) string {
+	if watch == "" {
+		return "/live"
+	}
+	query := url.Values{"watch": {watch}}
+	if namespace != "" {
+		query.Set("namespace", namespace)
+	}
+	return "/live?" + query.Encode()
+}

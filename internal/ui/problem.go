@@ -1,0 +1,82 @@
+package ui
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// problem is why there is no page, in words for who wanted it.
+type problem struct {
+	Status int
+	Title  string
+	// Text says what happened, and Hint what to do about it.
+	Text, Hint string
+}
+
+func (p *problem) Error() string { return p.Text }
+
+// missing is the problem that something is not there.
+func missing(format string, args ...any) error {
+	return &problem{
+		Status: http.StatusNotFound, Title: "Not here", Text: fmt.Sprintf(format, args...),
+		Hint: "It may have been deleted, or its process may have ended, since this link was made.",
+	}
+}
+
+// invalid is the problem that what was asked for makes no sense.
+func invalid(format string, args ...any) error {
+	return &problem{Status: http.StatusBadRequest, Title: "That does not work", Text: fmt.Sprintf(format, args...)}
+}
+
+// lost answers for pages that do not exist.
+func lost(v *visit) error { return missing("There is no page %s.", v.r.URL.Path) }
+
+// fail answers with the page of a problem.
+func (v *visit) fail(err error) {
+	p := problemOf(err)
+	if p.Status >= http.StatusInternalServerError {
+		v.log.Error("a page cannot be shown", "path", v.r.URL.Path, "error", err.Error())
+	}
+	shown := page{Name: "problem", Title: p.Title, Status: p.Status, Data: p}
+	if failed := v.render(shown); failed != nil {
+		http.Error(v.w, p.Text, p.Status)
+	}
+}
+
+// problemOf finds the words for an error: the one place where errors become pages.
+func problemOf(err error) *problem {
+	if known, ok := errors.AsType[*problem](err); ok {
+		return known
+	}
+	switch {
+	case errors.Is(err, inspect.ErrNotFound), apierrors.IsNotFound(err), apierrors.IsGone(err):
+		return &problem{
+			Status: http.StatusNotFound, Title: "Not here", Text: err.Error(),
+			Hint: "It may have been deleted since this link was made.",
+		}
+	case apierrors.IsUnauthorized(err):
+		return &problem{
+			Status: http.StatusUnauthorized, Title: "Signed out", Text: "The API server does not accept your credentials any more: " + err.Error(),
+			Hint: "Sign in again.",
+		}
+	case apierrors.IsForbidden(err):
+		return &problem{
+			Status: http.StatusForbidden, Title: "You may not", Text: err.Error(),
+			Hint: "Ask whoever looks after this cluster for the right that is named above.",
+		}
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return &problem{Status: http.StatusUnprocessableEntity, Title: "The API server refuses that", Text: err.Error()}
+	case unreachable(err):
+		return &problem{
+			Status: http.StatusBadGateway, Title: "No answer", Text: err.Error(),
+			Hint: "The API server, or the process, does not answer. This page comes back by itself when it does.",
+		}
+	default:
+		return &problem{Status: http.StatusInternalServerError, Title: "Something went wrong", Text: err.Error()}
+	}
+}

@@ -1,0 +1,78 @@
+package ui
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+)
+
+// view is what a page's template sees.
+type view struct {
+	// Title is the page's, and Section which part of the navigation it belongs to:
+	// "overview" or "resources".
+	Title, Section string
+	// Here is the path and the query of the page.
+	Here string
+	// Flash is what came of what was asked for before; "" for nothing.
+	Flash   string
+	Version string
+	// Live is where changes are told; "" for a page that stays as it is.
+	Live string
+	// Data is the page's own.
+	Data any
+}
+
+// page is what a handler says about its page.
+type page struct {
+	// Name is that of its template, without ".html".
+	Name string
+	// Title and Section as in view.
+	Title, Section string
+	// Watch has the page told of changes of this resource too, such as "pods" or
+	// "guitars.kool.karmalabs.local", and of those in Namespace alone if that is set.
+	Watch, Namespace string
+	// Still pages stay as they are: what is being typed there is not to move.
+	Still bool
+	// Status is that of HTTP; 200 if zero.
+	Status int
+	Data   any
+}
+
+// render answers with a page. It is made in full before anything is sent, so that
+// what goes wrong with it becomes a page of its own. A browser that has the page
+// already (htmx) gets what is in its frame alone.
+func (v *visit) render(p page) error {
+	shown := view{
+		Title: p.Title, Section: p.Section, Here: v.here(),
+		Version: v.options.Version, Data: p.Data,
+	}
+	if !p.Still {
+		shown.Live = liveURL(p.Watch, p.Namespace)
+	}
+	block := "content"
+	if v.r.Header.Get("HX-Request") == "" {
+		block, shown.Flash = "layout", v.takeFlash()
+	}
+	return v.send(p, block, shown)
+}
+
+func (v *visit) send(p page, block string, shown view) error {
+	template := v.pages[p.Name]
+	if template == nil {
+		return fmt.Errorf("there is no page %q", p.Name)
+	}
+	var out bytes.Buffer
+	if err := template.ExecuteTemplate(&out, block, shown); err != nil {
+		return fmt.Errorf("show the page %q: %w", p.Name, err)
+	}
+	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	v.w.WriteHeader(max(p.Status, http.StatusOK))
+	// Who went away meanwhile reads no error.
+	_, _ = out.WriteTo(v.w)
+	return nil
+}
+
+// fragment answers with one block of a page's template alone, which sees data.
+func (v *visit) fragment(name, block string, data any) error {
+	return v.send(page{Name: name}, block, view{Here: v.here(), Version: v.options.Version, Data: data})
+}

@@ -1,0 +1,48 @@
+package ui
+
+import (
+	"net/http"
+)
+
+// route is one thing that can be asked for. The functions are in files named after
+// their pages.
+type route struct {
+	// pattern is that of http.ServeMux, with the method.
+	pattern string
+	handle  func(*visit) error
+	// public routes are open to who has not signed in.
+	public bool
+}
+
+// routes are all there are.
+func routes() []route {
+	return []route{
+		{pattern: "GET /{$}", handle: showOverview},
+		{pattern: "GET /live", handle: followChanges},
+		{pattern: "GET /assets/{hash}/{file...}", handle: serveAsset, public: true},
+		{pattern: "GET /favicon.ico", handle: serveFavicon, public: true},
+		{pattern: "GET /", handle: lost},
+	}
+}
+
+// mux leads each request to its route.
+func (s *Server) mux() http.Handler {
+	mux := http.NewServeMux()
+	for _, each := range routes() {
+		mux.HandleFunc(each.pattern, func(w http.ResponseWriter, r *http.Request) { s.visit(each, w, r) })
+	}
+	return mux
+}
+
+// visit answers one request: with what the route makes of it, or with a page that
+// says why not.
+func (s *Server) visit(to route, w http.ResponseWriter, r *http.Request) {
+	v := &visit{Server: s, w: w, r: r}
+	if err := v.enter(to); err != nil {
+		v.fail(err)
+		return
+	}
+	if err := to.handle(v); err != nil {
+		v.fail(err)
+	}
+}

@@ -1,0 +1,69 @@
+package ui
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"strings"
+)
+
+// visit is one request and its answer.
+type visit struct {
+	*Server
+	w http.ResponseWriter
+	r *http.Request
+}
+
+func (v *visit) context() context.Context { return v.r.Context() }
+
+// path is the value of a part of the route's pattern, such as "name".
+func (v *visit) path(name string) string { return v.r.PathValue(name) }
+
+// query is a parameter of the URL, without spaces around it.
+func (v *visit) query(name string) string { return strings.TrimSpace(v.r.URL.Query().Get(name)) }
+
+// field is a value of a form that was sent.
+func (v *visit) field(name string) string { return v.r.PostFormValue(name) }
+
+// here is the path and the query of this page.
+func (v *visit) here() string { return v.r.URL.RequestURI() }
+
+// enter finds out who visits. An error says why they may not.
+func (v *visit) enter(to route) error {
+	return nil
+}
+
+// redirect leads on to another page, after a form was sent.
+func (v *visit) redirect(to string) error {
+	http.Redirect(v.w, v.r, to, http.StatusSeeOther)
+	return nil
+}
+
+// flashCookie holds what the next page says.
+const flashCookie = "setpoint-flash"
+
+// flash has the next page say something, once: what came of what was asked for.
+func (v *visit) flash(text string) {
+	v.setFlash(base64.RawURLEncoding.EncodeToString([]byte(text)), 60)
+}
+
+func (v *visit) setFlash(value string, seconds int) {
+	http.SetCookie(v.w, &http.Cookie{
+		Name: flashCookie, Value: value, Path: "/", MaxAge: seconds,
+		HttpOnly: true, Secure: v.r.TLS != nil, SameSite: http.SameSiteStrictMode,
+	})
+}
+
+// takeFlash is what the page before wants said; "" for nothing.
+func (v *visit) takeFlash() string {
+	cookie, err := v.r.Cookie(flashCookie)
+	if err != nil || cookie.Value == "" {
+		return ""
+	}
+	v.setFlash("", -1)
+	text, err := base64.RawURLEncoding.DecodeString(cookie.Value)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
