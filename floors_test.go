@@ -20,7 +20,7 @@ var floors = [][]string{
 	{"internal/trace"},
 	{"internal/engine", "internal/react"},
 	{"internal/compile", "internal/inspect"},
-	{"internal/inspect/wire", "internal/ui/access", "internal/ui/cluster", "internal/ui/form"},
+	{"internal/inspect/wire", "internal/ui/access", "internal/ui/cluster", "internal/ui/diff", "internal/ui/form"},
 	{"internal/reach", "internal/ui"},
 	{"internal/host"},
 	{"internal/preview"},
@@ -97,6 +97,7 @@ var libraries = []struct {
 	{"k8s.io/utils", []string{"..."}},
 	{"sigs.k8s.io/controller-runtime", []string{"test/bench/..."}},
 	{"sigs.k8s.io/kwok", []string{"controlplane/..."}},
+	{"sigs.k8s.io/structured-merge-diff/v6", []string{"internal/ui/diff"}},
 	{"sigs.k8s.io/yaml", []string{"..."}},
 }
 

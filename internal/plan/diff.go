@@ -195,7 +195,7 @@ func (v value) text() json.RawMessage {
 
 // lists compares items that have one identity, or else one place.
 func (c *changes) lists(path string, before, after []any) {
-	for _, key := range childKeys {
+	for _, key := range tellingKeys {
 		left, fits := key.index(before)
 		right, fitsToo := key.index(after)
 		if fits && fitsToo {

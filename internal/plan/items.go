@@ -1,5 +1,7 @@
 package plan
 
+import "slices"
+
 // itemKey is what may tell the items of a list apart: the value of a field and,
 // where protocols is set, the protocol it is said for. The API keys ports so,
 // and takes one without a protocol to be TCP's.
@@ -18,6 +20,9 @@ var childKeys = []itemKey{
 // statusKeys tell apart the items of lists in a status that has many writers:
 // conditions, and whatever else can be told apart.
 var statusKeys = append([]itemKey{{field: "type"}}, childKeys...)
+
+// tellingKeys are all that may tell items apart in what is shown to people.
+var tellingKeys = append(slices.Clip(childKeys), itemKey{field: "type"}, itemKey{field: "key"})
 
 // ownerKeys tell apart owner references. Two owners of different kinds may have
 // one name.

@@ -1,0 +1,292 @@
+package diff
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+func TestObjects(t *testing.T) {
+	for _, c := range []struct{ name, before, after, want string }{
+		{
+			"the spec before metadata, the status last",
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"x":"1"}},"spec":{"containers":[{"name":"web","image":"nginx:1.27"}]},"status":{"phase":"Pending"}}`,
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"x":"2"},"resourceVersion":"7"},"spec":{"containers":[{"name":"web","image":"nginx:1.28"}]},"status":{"phase":"Running"}}`,
+			"spec.containers[name=web].image nginx:1.27 -> nginx:1.28\nmetadata.labels.x \"1\" -> \"2\"\nstatus.phase Pending -> Running\n",
+		},
+		{
+			"conditions by their type",
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"status":{"conditions":[{"type":"A","status":"True"},{"type":"Ready","status":"False"}]}}`,
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"status":{"conditions":[{"type":"Ready","status":"True"},{"type":"A","status":"True"}]}}`,
+			"status.conditions[type=Ready].status False -> True\n",
+		},
+		{
+			"items by their key",
+			`{"apiVersion":"v1","kind":"X","metadata":{"name":"a"},"spec":{"rules":[{"key":"a","to":"1s"},{"key":"b"}]}}`,
+			`{"apiVersion":"v1","kind":"X","metadata":{"name":"a"},"spec":{"rules":[{"key":"a","to":"2s"},{"key":"b"}]}}`,
+			"spec.rules[key=a].to 1s -> 2s\n",
+		},
+		{
+			"values of a Secret are masked",
+			`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"p":"YQ=="}}`,
+			`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"p":"Yg=="}}`,
+			"data.p *** (before) -> *** (after)\n",
+		},
+		{"nothing", `{"apiVersion":"v1","kind":"X","metadata":{"name":"a","resourceVersion":"1"}}`, `{"apiVersion":"v1","kind":"X","metadata":{"name":"a","resourceVersion":"2"}}`, ""},
+		{"no object before", ``, `{"apiVersion":"v1","kind":"X"}`, "apiVersion  -> v1\nkind  -> X\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			changes, err := Objects(json.RawMessage(c.before), json.RawMessage(c.after))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := words(changes); got != c.want {
+				t.Errorf("got\n%swant\n%s", got, c.want)
+			}
+		})
+	}
+	if _, err := Objects(nil, json.RawMessage(strings.Repeat(" ", 8)+`{"a":"`+strings.Repeat("x", MaxBytes)+`"}`)); err == nil {
+		t.Error("an object over the limit was compared")
+	}
+}
+
+func words(changes []inspect.Change) string {
+	var text strings.Builder
+	for _, c := range changes {
+		fmt.Fprintf(&text, "%s %s -> %s\n", c.Path, Value(c.From), Value(c.To))
+	}
+	return text.String()
+}
+
+func TestRequests(t *testing.T) {
+	pod := func(name, uid, rest string) string {
+		return `"` + name + `":{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":"` + name + `","uid":"` + uid + `"` + rest + `}`
+	}
+	controller := `{"apiVersion":"v1","kind":"C","metadata":{"name":"c"}}`
+	request := func(image string, pods ...string) json.RawMessage {
+		return json.RawMessage(`{"controller":` + controller + `,"parent":{"apiVersion":"x.io/v1","kind":"Web","metadata":{"name":"w","namespace":"default"},"spec":{"image":"` + image +
+			`"}},"children":{"Pod.v1":{` + strings.Join(pods, ",") + `}},"related":{},"finalizing":false}`)
+	}
+	for _, c := range []struct {
+		name          string
+		before, after json.RawMessage
+		want          string
+	}{
+		{"nothing", request("a"), request("a"), ""},
+		{"the object", request("nginx:1.27"), request("nginx:1.28"), "object Web default/w changed: spec.image nginx:1.27 -> nginx:1.28\n"},
+		{"a child's status", request("a", pod("a", "1", `},"status":{"phase":"Pending"}`)), request("a", pod("a", "1", `},"status":{"phase":"Running"}`)),
+			"child Pod default/a changed: status.phase Pending -> Running\n"},
+		{"children come and go", request("a", pod("a", "1", "}")), request("a", pod("b", "2", "}")), "child Pod default/a is gone\nchild Pod default/b appeared\n"},
+		{"another of that name", request("a", pod("a", "1", "}")), request("a", pod("a", "2", "}")), "child Pod default/a was replaced by another of its name\n"},
+		{"a child that goes", request("a", pod("a", "1", "}")), request("a", pod("a", "1", `,"deletionTimestamp":"2026-01-01T00:00:00Z"}`)), "child Pod default/a is being deleted\n"},
+		{"versions alone", request("a", pod("a", "1", `,"resourceVersion":"1"}`)), request("a", pod("a", "1", `,"resourceVersion":"2"}`)), ""},
+		{"a decorator's", json.RawMessage(`{"object":{"apiVersion":"v1","kind":"X","metadata":{"name":"a"}},"attachments":{}}`),
+			json.RawMessage(`{"object":{"apiVersion":"v1","kind":"X","metadata":{"name":"a","labels":{"b":"c"}}},"attachments":{"X.v1":{"b":{"apiVersion":"v1","kind":"X","metadata":{"name":"b"}}}}}`),
+			"object X a changed: metadata.labels.b  -> c\nchild X b appeared\n"},
+		{"what is no object", json.RawMessage(`{"parent":"a","children":{"Pod.v1":{"a":5}}}`), json.RawMessage(`{"parent":["b"],"children":{"Pod.v1":{"a":6}}}`), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			parts, err := Requests(c.before, c.after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text strings.Builder
+			for _, p := range parts {
+				name := p.Object.Name
+				if p.Object.Namespace != "" {
+					name = p.Object.Namespace + "/" + name
+				}
+				fmt.Fprintf(&text, "%s %s %s %s", p.Role, p.Object.Kind.Kind, name, p.Fate)
+				if len(p.Changes) > 0 {
+					text.WriteString(": " + words(p.Changes))
+					continue
+				}
+				text.WriteString("\n")
+			}
+			if got := text.String(); got != c.want {
+				t.Errorf("got\n%swant\n%s", got, c.want)
+			}
+		})
+	}
+	if _, err := Requests(json.RawMessage(`{`), json.RawMessage(`{}`)); err == nil {
+		t.Error("half a request was read")
+	}
+}
+
+func TestAuthors(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	entry := func(manager string, ago time.Duration, fields string) string {
+		return `{"manager":"` + manager + `","operation":"Update","time":"` + now.Add(-ago).Format(time.RFC3339) + `","fieldsType":"FieldsV1","fieldsV1":` + fields + `}`
+	}
+	const (
+		spec    = `{"f:spec":{"f:image":{}}}`
+		replica = `{"f:spec":{"f:replicas":{}}}`
+		keyed   = `{"f:spec":{"f:ports":{"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},"f:name":{}}}}}`
+	)
+	for _, c := range []struct {
+		name, managed, before, after, want string
+	}{
+		{"who owns the field", "[" + entry("kubectl-edit", 3*time.Second, spec) + "," + entry("hpa", 2*time.Second, replica) + "]",
+			`{"spec":{"image":"a","replicas":1}}`, `{"spec":{"image":"b","replicas":1}}`, "kubectl-edit true"},
+		{"too long ago", "[" + entry("kubectl-edit", time.Minute, spec) + "]", `{"spec":{"image":"a"}}`, `{"spec":{"image":"b"}}`, ""},
+		{"written again since", "[" + entry("kubectl-edit", -time.Minute, spec) + "]", `{"spec":{"image":"a"}}`, `{"spec":{"image":"b"}}`, ""},
+		{"the only one, of a field that went", "[" + entry("kubectl-edit", time.Second, spec) + "]", `{"spec":{"image":"a","x":1}}`, `{"spec":{"image":"a"}}`, "kubectl-edit false"},
+		{"two, of a field that went", "[" + entry("a", time.Second, spec) + "," + entry("b", time.Second, replica) + "]", `{"spec":{"x":1}}`, `{"spec":{}}`, ""},
+		{"an item by its key, with the protocol that is the default", "[" + entry("helm", time.Second, keyed) + "," + entry("b", time.Second, replica) + "]",
+			`{"spec":{"ports":[{"containerPort":80,"name":"a"}]}}`, `{"spec":{"ports":[{"containerPort":80,"name":"b"}]}}`, "helm true"},
+		{"no time", `[{"manager":"x","fieldsV1":{}}]`, `{"spec":1}`, `{"spec":2}`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			authors, err := Authors(json.RawMessage(c.managed), json.RawMessage(c.before), json.RawMessage(c.after), now.Add(-10*time.Second), now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, a := range authors {
+				got = append(got, fmt.Sprint(a.Manager, " ", a.Sure))
+			}
+			if text := strings.Join(got, ", "); text != c.want {
+				t.Errorf("got %q, want %q", text, c.want)
+			}
+		})
+	}
+	for _, broken := range []string{`{`, `[{"manager":"x","time":"2026-01-02T03:04:05Z","fieldsV1":{"nonsense":{}}}]`} {
+		if _, err := Authors(json.RawMessage(broken), nil, nil, now.Add(-time.Minute), now); err == nil {
+			t.Errorf("%s: read", broken)
+		}
+	}
+}
+
+func TestValue(t *testing.T) {
+	for value, want := range map[string]string{
+		`"nginx:1.27"`:       "nginx:1.27",
+		`"5"`:                `"5"`,
+		`"true"`:             `"true"`,
+		`""`:                 `""`,
+		`" a"`:               `" a"`,
+		`5`:                  "5",
+		`{"a": [1, 2]}`:      `{"a":[1,2]}`,
+		`"a\u202eb"`:         `a\u202eb`,
+		"\"a\u202eb\u0007\"": "\"a\\u202eb\\u0007\"",
+		``:                   "",
+		`{`:                  `{`,
+	} {
+		if got := Value(json.RawMessage(value)); got != want {
+			t.Errorf("%s: got %s, want %s", value, got, want)
+		}
+	}
+	if got := Value(json.RawMessage(`"` + strings.Repeat("ä", 1<<20) + `"`)); len([]rune(got)) != maxValue+1 {
+		t.Errorf("a long value has %d characters", len([]rune(got)))
+	}
+}
+
+func TestPretty(t *testing.T) {
+	if got, cut := Pretty(json.RawMessage(`{"a":1,"b":"<script>"}`), 1000); got != "{\n  \"a\": 1,\n  \"b\": \"<script>\"\n}" || cut {
+		t.Errorf("got %s, %v", got, cut)
+	}
+	if got, cut := Pretty(json.RawMessage(`not JSON`), 1000); got != "not JSON" || cut {
+		t.Errorf("got %s, %v", got, cut)
+	}
+	if got, cut := Pretty(json.RawMessage(`{"a":"`+strings.Repeat("x", 2000)+`"}`), 1000); len(got) > 1000 || !cut {
+		t.Errorf("got %d bytes, %v", len(got), cut)
+	}
+}
+
+func TestTexts(t *testing.T) {
+	for _, c := range []struct{ name, before, after, want string }{
+		{"nothing", "a\nb\n", "a\nb\n", "@2"},
+		{"a line", "a\nb\nc", "a\nx\nc", " a-b+x c"},
+		{"from nothing", "", "a\nb", "+a+b"},
+		{"to nothing", "a\nb", "", "-a-b"},
+		{"far away", "1\n2\n3\n4\n5\n6\n7", "1\n2\n3\n4\n5\n6\nx", "@3 4 5 6-7+x"},
+		{"moved", "a\nb\nc\nd", "b\nc\na\nd", "-a b c+a d"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := signed(Texts(c.before, c.after)); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func signed(text Text) string {
+	var got strings.Builder
+	for _, line := range text.Lines {
+		got.WriteString(string(line.Sign) + line.Text)
+		if line.Sign == '@' {
+			fmt.Fprint(&got, line.Skipped)
+		}
+	}
+	return got.String()
+}
+
+// Whatever differs: what stays and goes is the one text, what stays and comes the
+// other, and no shorter way is known.
+func TestEditsLeadFromOneToTheOther(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	some := func() []string {
+		lines := make([]string, random.IntN(12))
+		for i := range lines {
+			lines[i] = string(rune('a' + random.IntN(3)))
+		}
+		return lines
+	}
+	for range 2000 {
+		a, b := some(), some()
+		signs, found := edits(a, b)
+		if !found {
+			t.Fatal("not found")
+		}
+		var left, right []string
+		for _, line := range numbered(signs, a, b) {
+			if line.Sign != '+' {
+				left = append(left, line.Text)
+			}
+			if line.Sign != '-' {
+				right = append(right, line.Text)
+			}
+		}
+		if fmt.Sprint(left) != fmt.Sprint(a) || fmt.Sprint(right) != fmt.Sprint(b) {
+			t.Fatalf("%v to %v: %s", a, b, signs)
+		}
+		if want := len(a) + len(b) - 2*common(a, b); len(signs)-strings.Count(signs, " ") != want {
+			t.Fatalf("%v to %v: %s, want %d edits", a, b, signs, want)
+		}
+	}
+}
+
+// common is how many lines two texts can have in common.
+func common(a, b []string) int {
+	if len(a) == 0 || len(b) == 0 {
+		return 0
+	}
+	if a[0] == b[0] {
+		return 1 + common(a[1:], b[1:])
+	}
+	return max(common(a[1:], b), common(a, b[1:]))
+}
+
+// What differs in everything is shown all the same, and no more of it than a page
+// can hold.
+func TestTextsAreBounded(t *testing.T) {
+	long := func(prefix string) string {
+		var text strings.Builder
+		for i := range 50_000 {
+			fmt.Fprintln(&text, prefix, i)
+		}
+		return text.String()
+	}
+	began := time.Now()
+	got := Texts(long("a"), long("b"))
+	if !got.Coarse || !got.Cut || len(got.Lines) != maxLines || got.Added != 50_000 {
+		t.Errorf("coarse %v, cut %v, %d lines, %d added", got.Coarse, got.Cut, len(got.Lines), got.Added)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("took %s", took)
+	}
+}
