@@ -26,7 +26,7 @@ const patience = 20
 // conclude is the last step: it draws the conclusion from how the run ended,
 // for the queue, for the memory and for whoever looks on.
 func (r *run) conclude(ctx context.Context, err error) (Outcome, queue.Outcome) {
-	r.memories.rest(r.item.Key, r.unrest(err))
+	r.memories.rest(r.item.Key, r.memory, r.unrest(err), r.tools.Now())
 	delay, later := hook.Postponed(err)
 	switch {
 	case err == nil:

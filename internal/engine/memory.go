@@ -38,6 +38,9 @@ type memory struct {
 	flapping plan.Flapping
 	// paused says that the user knows that the parent is left alone.
 	paused bool
+	// ran is when the parent was last run, failed how many runs in a row did.
+	ran    time.Time
+	failed int
 }
 
 // trouble is the present failure of a parent, if any.
@@ -106,6 +109,10 @@ func (m *memories) trouble(of *memory, now trouble) {
 	m.failing += count(now.failing) - count(of.trouble.failing)
 	m.ofHook += count(now.ofHook) - count(of.trouble.ofHook)
 	of.trouble = now
+	of.failed++
+	if !now.failing {
+		of.failed = 0
+	}
 }
 
 // pause notes whether a parent is left alone.
@@ -123,10 +130,11 @@ func count(b bool) int {
 	return 0
 }
 
-// rest notes what of a parent does not settle, "" for nothing.
-func (m *memories) rest(key queue.Key, unrest string) {
+// rest notes what of a parent does not settle, "" for nothing, at the end of a run.
+func (m *memories) rest(key queue.Key, of *memory, unrest string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	of.ran = now
 	if unrest == "" {
 		delete(m.unrest, key)
 		return

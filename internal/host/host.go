@@ -27,6 +27,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/store"
 )
@@ -46,6 +47,8 @@ type Host struct {
 	neighbours  *neighbours
 	office      *office
 	lock        *lock
+	book        *inspect.Book
+	started     time.Time
 	ready       chan struct{}
 	// lacking says that it stands by for a leader that is to install CRDs.
 	lacking atomic.Bool
@@ -66,7 +69,8 @@ func New(o Options) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
-	h := &Host{options: o, log: o.Log, client: client, definitions: installs, office: newOffice(), ready: make(chan struct{})}
+	h := &Host{options: o, log: o.Log, client: client, definitions: installs, office: newOffice(), started: time.Now(), ready: make(chan struct{})}
+	h.book = inspect.NewBook(inspect.BookOptions(o.History))
 	if h.lock, err = newLock(o); err != nil {
 		return nil, err
 	}

@@ -238,6 +238,7 @@ func (h *Host) lead(ctx context.Context) error {
 // hailed is told who leads now.
 func (h *Host) hailed(leader string) {
 	e := h.options.LeaderElection
+	h.office.hear(leader)
 	switch leader {
 	case "":
 	case e.Identity:

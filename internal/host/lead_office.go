@@ -18,6 +18,8 @@ type office struct {
 	mu sync.Mutex
 	// term is the present one, or the next.
 	term *term
+	// known is who leads, as far as that is known.
+	known string
 }
 
 // term is a time of leading.
@@ -52,6 +54,20 @@ func (o *office) end() (quiet <-chan struct{}) {
 		close(idle)
 	}()
 	return idle
+}
+
+// hear notes who leads.
+func (o *office) hear(leader string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.known = leader
+}
+
+// leader is who leads, as far as that is known.
+func (o *office) leader() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.known
 }
 
 func (o *office) current() *term {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
@@ -80,6 +81,11 @@ type Options struct {
 	Profiling bool
 	// Dial is how hooks are reached; nil for the network.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// History says how much is kept of what controllers did, for Inspect.
+	History History
+	// Plan, if set, says what a controller would do about an object now: the room that
+	// plans is above this one.
+	Plan func(ctx context.Context, h *Host, controller string, ref inspect.Ref) (inspect.Plan, error)
 	// Name is that of the program whose controllers these are, for events and the user
 	// agent; Setpoint's own if empty.
 	Name string

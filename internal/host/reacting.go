@@ -28,7 +28,7 @@ func (r reacting) Health() engine.Health {
 		Queue:       h.Queue,
 	}
 	if h.Unsettled > 0 {
-		all.Unrest = "handlers are told of what they have written themselves again and again"
+		all.Unrest = react.Restless
 	}
 	return all
 }

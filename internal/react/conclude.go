@@ -132,7 +132,7 @@ func (r *run) noteTrouble() {
 	case r.ofHandler && complaint != "":
 		last = r.lastError(complaint)
 	}
-	r.memories.note(r.memory, now, last)
+	r.memories.note(r.memory, now, last, r.tools.Now())
 }
 
 func (r *run) lastError(message string) LastError {

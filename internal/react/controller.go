@@ -33,6 +33,8 @@ type Controller struct {
 	daemons sync.WaitGroup
 	// pruned says that the API server did not keep the record in a status.
 	pruned atomic.Bool
+	// working says that Run does.
+	working atomic.Bool
 }
 
 // kind is one kind of owned objects and the watches of them.
@@ -72,6 +74,8 @@ func (c *Controller) Run(ctx context.Context) {
 	c.began = c.tools.Now()
 	c.begin()
 	c.log.Info("controller started", "objects", c.countObjects(), "workers", c.program.Workers)
+	c.working.Store(true)
+	defer c.working.Store(false)
 	var workers sync.WaitGroup
 	for range c.program.Workers {
 		workers.Go(func() { c.queue.Work(ctx, c.reconcile) })

@@ -8,6 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // memory is what is remembered of one object between runs. Losing it costs the
@@ -39,6 +40,8 @@ type memory struct {
 	// kept are the revisions of the object.
 	kept    kept
 	trouble trouble
+	// shown is what of all this others may read: see Cares.
+	shown trace.Care
 }
 
 // recall is what is remembered of one handler of an object.
@@ -178,9 +181,10 @@ func (m *memories) replace(of *memory, now trouble) {
 }
 
 // note records how a run went for its object.
-func (m *memories) note(of *memory, now trouble, last LastError) {
+func (m *memories) note(of *memory, now trouble, last LastError, ran time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	of.show(now, last.Message, ran)
 	if last.Message != "" {
 		m.last = last
 		if now.ofHandler && (m.ofHandler == 0 || last.Time.Sub(m.handler.Time) > sameComplaint) {
@@ -188,6 +192,19 @@ func (m *memories) note(of *memory, now trouble, last LastError) {
 		}
 	}
 	m.replace(of, now)
+}
+
+// show has others read how a run went.
+func (of *memory) show(now trouble, message string, ran time.Time) {
+	of.shown.Ran, of.shown.Failing = ran, now.failing
+	switch {
+	case !now.failing:
+		of.shown.Error, of.shown.Attempts = "", 0
+	case message != "":
+		// A run that only waited says nothing new.
+		of.shown.Error = message
+		of.shown.Attempts++
+	}
 }
 
 // sameComplaint is how long one message stands for what the handlers fail with.

@@ -1,0 +1,31 @@
+package trace
+
+import (
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Care is how one object is doing in the care of a program, as far as the program
+// remembers. Standing by, it remembers little.
+type Care struct {
+	Object *object.Object
+	// Error is what the latest run failed with, Attempts how many did in a row.
+	Error    string
+	Attempts int
+	// Failing says that the latest run failed; Paused that a user wants the object
+	// left alone; Unrest what of it does not settle.
+	Failing, Paused bool
+	Unrest          string
+	// Waiting says that it is queued or being run, or was never run.
+	Waiting bool
+	// Next is when it comes again although nothing happens, Ran when it was last run.
+	Next, Ran time.Time
+	Children  int
+}
+
+// Child is an object that another one has made, or is responsible for.
+type Child struct {
+	Resource object.Resource
+	Object   *object.Object
+}
