@@ -37,6 +37,7 @@ var neighbours = []struct{ from, to, why string }{
 	{"controlplane/...", "controlplane/...", "a nested module orders its own rooms"},
 	{"examples/...", "examples/...", "the types of an example's API and its program"},
 	{"internal/dev/...", "internal/dev/...", "the dev loop is one room with a seam between its parts"},
+	{"internal/ui/access", "internal/ui/cluster", "a visitor is a user of the cluster"},
 	{"test/...", "test/...", "a harness and the tests that use it"},
 	{"tools/...", "tools/...", "a nested module orders its own rooms"},
 }

@@ -1,0 +1,122 @@
+// Package access knows who a visitor of the window is.
+//
+// Here live sign-in by a token, the headers of an authenticating proxy, sessions and
+// their end, and what keeps another site from using them: the origin of writes, CSRF
+// tokens and security headers. What must not: pages, and what a user may do, which the
+// cluster decides (ui/cluster). Package ui calls.
+package access
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+)
+
+// Options say how visitors are known. The zero value has them sign in by a token.
+type Options struct {
+	// Open lets everybody in who can reach the process, as the process itself: for
+	// development, on loopback only.
+	Open bool
+	// Headers are those of a proxy that has authenticated the visitor.
+	Headers Headers
+	// Idle and Lifetime are how long a session lasts unused, and at all; 30 minutes and
+	// 12 hours if zero.
+	Idle, Lifetime time.Duration
+	// Secure says that visitors come by HTTPS, also if a proxy ends it.
+	Secure bool
+	// Now is the clock; time.Now if nil.
+	Now func() time.Time
+}
+
+// Headers name what an authenticating proxy says of a visitor. Without a User header
+// none is believed.
+type Headers struct {
+	// User is such as "X-Forwarded-User", Groups such as "X-Forwarded-Groups"; Extra is
+	// a prefix, such as "X-Forwarded-Extra-".
+	User, Groups, Extra string
+	// Trusted are the addresses of proxies; loopback if empty.
+	Trusted []netip.Prefix
+}
+
+// Errors of visitors that are not known.
+var (
+	// ErrSignedOut says that the visitor has to sign in.
+	ErrSignedOut = errors.New("you are not signed in")
+	// ErrExpired says that the visitor has to sign in again.
+	ErrExpired = errors.New("your session has ended")
+	// ErrHost is about a request for a host that this is not.
+	ErrHost = errors.New("this address is not one of the window: use localhost or 127.0.0.1")
+	// ErrForged is about a write that may come from another site.
+	ErrForged = errors.New("the request does not come from a page of this window, or the page is too old: load it again")
+)
+
+// Verify says whose token this is; its error wraps cluster.ErrBadToken for nobody's.
+type Verify func(ctx context.Context, token string) (cluster.User, error)
+
+// Visitor is who makes a request.
+type Visitor struct {
+	User cluster.User
+	// CSRF is what forms carry in a field "csrf", or requests in the header
+	// X-CSRF-Token.
+	CSRF string
+}
+
+// Gate lets visitors in.
+type Gate struct {
+	options  Options
+	verify   Verify
+	sessions *sessions
+	attempts *attempts
+	origin   *http.CrossOriginProtection
+	// open is the CSRF token of visitors without a session; key makes those of
+	// visitors that a proxy names.
+	key []byte
+}
+
+// New makes a Gate.
+func New(o Options, verify Verify) *Gate {
+	if o.Idle <= 0 {
+		o.Idle = 30 * time.Minute
+	}
+	if o.Lifetime <= 0 {
+		o.Lifetime = 12 * time.Hour
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if len(o.Headers.Trusted) == 0 {
+		o.Headers.Trusted = loopback()
+	}
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // It never returns an error.
+	return &Gate{
+		options: o, verify: verify, key: key, origin: http.NewCrossOriginProtection(),
+		sessions: newSessions(), attempts: newAttempts(),
+	}
+}
+
+// Visitor says who makes a request. The error is, or wraps, ErrSignedOut, ErrExpired or
+// ErrHost; another says that the API server could not be asked.
+func (g *Gate) Visitor(r *http.Request) (*Visitor, error) {
+	switch {
+	case g.options.Open:
+		return g.anybody(r)
+	case g.proxied(r):
+		return g.forwarded(r)
+	}
+	return g.remembered(r)
+}
+
+// anybody is a visitor of a window that is open. A page of another site that has its
+// name resolved to loopback is told apart by the host that the browser asks for.
+func (g *Gate) anybody(r *http.Request) (*Visitor, error) {
+	if !isLoopback(r.Host) {
+		return nil, ErrHost
+	}
+	return &Visitor{User: cluster.User{Name: "dev", Own: true}, CSRF: g.csrf("dev")}, nil
+}

@@ -1,0 +1,52 @@
+package access
+
+import (
+	"crypto/subtle"
+	"net/http"
+	"strings"
+)
+
+// policy is what pages may do: nothing is loaded from another host, no script or style
+// is part of a page, and no other site shows one.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// CheckWrite refuses a write that may come from another site, with ErrForged: it has
+// to have the origin of the window and the CSRF token of the visitor.
+func (g *Gate) CheckWrite(r *http.Request, v *Visitor) error {
+	if g.origin.Check(r) != nil {
+		return ErrForged
+	}
+	given := r.Header.Get("X-CSRF-Token")
+	if given == "" {
+		given = r.PostFormValue("csrf")
+	}
+	if v.CSRF == "" || subtle.ConstantTimeCompare([]byte(given), []byte(v.CSRF)) != 1 {
+		return ErrForged
+	}
+	return nil
+}
+
+// Assets is the path below which nothing is private.
+const Assets = "/assets/"
+
+// Protect adds what browsers have to know about all answers.
+func (g *Gate) Protect(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
+		if !strings.HasPrefix(r.URL.Path, Assets) {
+			h.Set("Cache-Control", "no-store")
+		}
+		if g.options.Secure {
+			h.Set("Strict-Transport-Security", "max-age=31536000")
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,107 @@
+package access
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+)
+
+// proxied reports whether a proxy that is believed speaks for a visitor.
+func (g *Gate) proxied(r *http.Request) bool {
+	if g.options.Headers.User == "" || !g.trusts(r) {
+		return false
+	}
+	return r.Header.Get(g.options.Headers.User) != "" || bearer(r) != ""
+}
+
+// bearer is the token that a proxy passes on.
+func bearer(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// forwarded is who a proxy says that the visitor is. A token says more than a name:
+// then requests carry it, and nobody is impersonated.
+func (g *Gate) forwarded(r *http.Request) (*Visitor, error) {
+	if token := bearer(r); token != "" {
+		return g.bearing(r, token)
+	}
+	headers := g.options.Headers
+	u := cluster.User{Name: r.Header.Get(headers.User)}
+	if strings.HasPrefix(u.Name, "system:") {
+		return nil, fmt.Errorf("%w: a proxy may not speak for %q", ErrSignedOut, u.Name)
+	}
+	if headers.Groups != "" {
+		u.Groups = groups(r.Header.Values(headers.Groups))
+	}
+	if headers.Extra != "" {
+		u.Extra = extra(r.Header, headers.Extra)
+	}
+	return &Visitor{User: u, CSRF: g.csrf(u.Name)}, nil
+}
+
+// groups are those of a header, which may be there several times, or list several.
+// Those of the cluster itself are dropped: that anybody who can add a group to a proxy's
+// directory could be the cluster's master is wanted by nobody.
+func groups(values []string) []string {
+	var all []string
+	for _, value := range values {
+		for group := range strings.SplitSeq(value, ",") {
+			if group = strings.TrimSpace(group); group != "" {
+				all = append(all, group)
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(group string) bool {
+		return strings.HasPrefix(group, "system:") && group != "system:authenticated"
+	})
+}
+
+// extra are the values of headers of a prefix, by what follows it.
+func extra(header http.Header, prefix string) map[string][]string {
+	var all map[string][]string
+	prefix = http.CanonicalHeaderKey(prefix)
+	for name, values := range header {
+		if key, ok := strings.CutPrefix(name, prefix); ok && key != "" {
+			if all == nil {
+				all = map[string][]string{}
+			}
+			all[strings.ToLower(key)] = values
+		}
+	}
+	return all
+}
+
+// bearing is the visitor of a token that a proxy passes on, known by a session that no
+// cookie names.
+func (g *Gate) bearing(r *http.Request, token string) (*Visitor, error) {
+	id := "bearer:" + g.digest(token)
+	now := g.options.Now()
+	s := g.sessions.get(id)
+	if s == nil || now.Sub(s.checked()) > recheck {
+		u, err := g.verify(r.Context(), token)
+		if err != nil {
+			g.sessions.drop(id)
+			return nil, cmp.Or(refused(err), err)
+		}
+		s = newSession(u, now)
+		g.sessions.put(id, s)
+	}
+	return &Visitor{User: s.user, CSRF: g.csrf(s.user.Name)}, nil
+}
+
+// refused is ErrExpired for a token that is not accepted, and nil for another error.
+func refused(err error) error {
+	if errors.Is(err, cluster.ErrBadToken) {
+		return fmt.Errorf("%w: %w", ErrExpired, err)
+	}
+	return nil
+}

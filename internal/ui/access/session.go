@@ -1,0 +1,180 @@
+package access
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+)
+
+const (
+	// maxSessions is how many are kept; the one unused for longest goes first.
+	maxSessions = 1000
+	// recheck is how long it is believed that a token is accepted.
+	recheck = 3 * time.Minute
+)
+
+// session is a visitor that has signed in.
+type session struct {
+	user  cluster.User
+	csrf  string
+	began time.Time
+
+	mu       sync.Mutex
+	used     time.Time
+	verified time.Time
+}
+
+func newSession(u cluster.User, now time.Time) *session {
+	return &session{user: u, csrf: random(), began: now, used: now, verified: now}
+}
+
+func (s *session) checked() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.verified
+}
+
+// use notes that the session is used, unless it has ended by time.
+func (s *session) use(now time.Time, o *Options) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.used) > o.Idle || now.Sub(s.began) > o.Lifetime {
+		return false
+	}
+	s.used = now
+	return true
+}
+
+// claimCheck reports whether it is time to verify the token again, to one caller only.
+func (s *session) claimCheck(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.verified) <= recheck {
+		return false
+	}
+	s.verified = now
+	return true
+}
+
+// unclaim has the token verified by the next request.
+func (s *session) unclaim() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.verified = time.Time{}
+}
+
+func (s *session) lastUsed() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used
+}
+
+// sessions are those of all visitors, by the digest of what their cookies say.
+type sessions struct {
+	mu   sync.Mutex
+	byID map[string]*session
+}
+
+func newSessions() *sessions { return &sessions{byID: map[string]*session{}} }
+
+func (s *sessions) get(id string) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byID[id]
+}
+
+func (s *sessions) drop(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byID, id)
+}
+
+func (s *sessions) put(id string, added *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, there := s.byID[id]; !there && len(s.byID) >= maxSessions {
+		s.dropOldest()
+	}
+	s.byID[id] = added
+}
+
+func (s *sessions) dropOldest() {
+	oldest, at := "", time.Time{}
+	for id, each := range s.byID {
+		if used := each.lastUsed(); oldest == "" || used.Before(at) {
+			oldest, at = id, used
+		}
+	}
+	delete(s.byID, oldest)
+}
+
+// random is 256 bits that nobody can guess, as text.
+func random() string {
+	bits := make([]byte, 32)
+	_, _ = rand.Read(bits) // It never returns an error.
+	return base64.RawURLEncoding.EncodeToString(bits)
+}
+
+// digest stands for a secret that should not be found in memory dumps of maps.
+func (g *Gate) digest(secret string) string {
+	mac := hmac.New(sha256.New, g.key)
+	mac.Write([]byte(secret))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// csrf is the CSRF token of a visitor that has no session.
+func (g *Gate) csrf(user string) string { return g.digest("csrf " + user) }
+
+// cookie is the name of the cookie that names a session. A browser takes one of the
+// prefix only from this very host, and by HTTPS.
+func (g *Gate) cookie() string {
+	if g.options.Secure {
+		return "__Host-setpoint"
+	}
+	return "setpoint"
+}
+
+// remembered is the visitor whose session a cookie names.
+func (g *Gate) remembered(r *http.Request) (*Visitor, error) {
+	cookie, err := r.Cookie(g.cookie())
+	if err != nil || cookie.Value == "" {
+		return nil, ErrSignedOut
+	}
+	id, now := g.digest(cookie.Value), g.options.Now()
+	s := g.sessions.get(id)
+	if s == nil || !s.use(now, &g.options) {
+		g.sessions.drop(id)
+		return nil, ErrExpired
+	}
+	if err := g.verifyAgain(r, id, s); err != nil {
+		return nil, err
+	}
+	return &Visitor{User: s.user, CSRF: s.csrf}, nil
+}
+
+// verifyAgain asks from time to time whether the token of a session is still accepted.
+// An API server that cannot be reached ends no session: it accepts no token either.
+func (g *Gate) verifyAgain(r *http.Request, id string, s *session) error {
+	if !s.claimCheck(g.options.Now()) {
+		return nil
+	}
+	u, err := g.verify(r.Context(), s.user.Token)
+	switch ended := refused(err); {
+	case ended != nil:
+		g.sessions.drop(id)
+		return ended
+	case err != nil:
+		s.unclaim()
+	case u.Name != s.user.Name:
+		g.sessions.drop(id)
+		return fmt.Errorf("%w: the token is now that of another user", ErrExpired)
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+// Package cluster is the API server as one user of the window sees it.
+//
+// Here live all requests that pages make: which kinds there are, objects and tables
+// of them, writes, events, dependents, watches, rights and schemas, and what a refusal
+// means in words. Each request is made as the user that asks, by the user's own token
+// or by impersonation, so that the cluster's RBAC decides. What must not: pages and
+// sessions (ui, ui/access), and decisions about who may do what. Package ui calls.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	authentication "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// User is who asks, and by what right.
+type User struct {
+	Name   string
+	UID    string
+	Groups []string
+	Extra  map[string][]string
+	// Token is the user's own; requests carry it.
+	Token string
+	// Own says that requests are those of the process itself. A user that is neither
+	// Own nor has a Token is impersonated.
+	Own bool
+}
+
+// Cluster makes a Client for each user.
+type Cluster struct {
+	config  *rest.Config
+	kinds   *kinds
+	schemas *schemas
+	clients *clients
+	// OnWrite, if set, is told of each write once it is answered: that of which user,
+	// the verb of RBAC, the object, what it was refused with, and how long it took.
+	// Dry runs are not told. It is set before the first use.
+	OnWrite func(user, verb string, ref inspect.Ref, err error, took time.Duration)
+}
+
+// New makes a Cluster of the API server that a configuration names; its credentials
+// are those of the process.
+func New(config *rest.Config) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // The API server's priority and fairness is the limit.
+	config.WarningHandler = rest.NoWarnings{}
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	config.Timeout = 0 // Each request has a limit of its own, and watches have none.
+	own, err := rest.UnversionedRESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	process := requester{rest: own}
+	return &Cluster{config: config, kinds: newKinds(process), schemas: newSchemas(process), clients: newClients()}, nil
+}
+
+// As is the Client of a user. It is kept for the next time.
+func (c *Cluster) As(u User) (*Client, error) {
+	key := u.key()
+	if client := c.clients.get(key); client != nil {
+		return client, nil
+	}
+	client, err := rest.UnversionedRESTClientFor(c.configOf(u))
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server as %s: %w", u.Name, err)
+	}
+	return c.clients.put(key, newClient(c, u, client)), nil
+}
+
+// configOf is the configuration by which requests are those of a user.
+func (c *Cluster) configOf(u User) *rest.Config {
+	switch {
+	case u.Own:
+		return c.config
+	case u.Token != "":
+		config := rest.AnonymousClientConfig(c.config)
+		config.QPS, config.WarningHandler = c.config.QPS, c.config.WarningHandler
+		config.BearerToken = u.Token
+		return config
+	}
+	config := rest.CopyConfig(c.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: u.Name, UID: u.UID, Groups: u.Groups, Extra: u.Extra}
+	return config
+}
+
+// ErrBadToken is wrapped by errors about a token that the API server does not accept.
+var ErrBadToken = errors.New("the API server does not accept this token")
+
+// Verify asks the API server whose token this is.
+func (c *Cluster) Verify(ctx context.Context, token string) (User, error) {
+	if token == "" {
+		return User{}, ErrBadToken
+	}
+	client, err := rest.UnversionedRESTClientFor(c.configOf(User{Token: token}))
+	if err != nil {
+		return User{}, fmt.Errorf("connect to the API server: %w", err)
+	}
+	var review authentication.SelfSubjectReview
+	const path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+	err = requester{rest: client}.post(ctx, path, &authentication.SelfSubjectReview{}, &review)
+	found := review.Status.UserInfo
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return User{}, fmt.Errorf("%w: %w", ErrBadToken, err)
+	case err != nil:
+		return User{}, fmt.Errorf("ask who a token belongs to: %w", err)
+	case found.Username == "" || found.Username == anonymous:
+		return User{}, ErrBadToken
+	}
+	u := User{Name: found.Username, UID: found.UID, Groups: found.Groups, Token: token}
+	for name, values := range found.Extra {
+		if u.Extra == nil {
+			u.Extra = map[string][]string{}
+		}
+		u.Extra[name] = values
+	}
+	return u, nil
+}
+
+// anonymous is who the API server takes requests without credentials for.
+const anonymous = "system:anonymous"

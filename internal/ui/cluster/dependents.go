@@ -1,0 +1,147 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// Dependent is an object that names another as an owner.
+type Dependent struct {
+	inspect.Ref
+	// Controller says that the owner manages it, BlockOwnerDeletion that the owner
+	// stays, when deleted in the foreground, until it is gone.
+	Controller         bool
+	BlockOwnerDeletion bool
+	Created            time.Time
+	Deleting           bool
+	// Object is all of it, of workloads and pods only; nil where it may not be read.
+	Object json.RawMessage
+	// Dependents are its own, of workloads only.
+	Dependents []Dependent
+}
+
+// below are the kinds whose objects are made by those of built-in workloads.
+var below = map[string]inspect.Kind{
+	"Deployment.apps": {Group: "apps", Version: "v1", Plural: "replicasets", Kind: "ReplicaSet", Namespaced: true},
+	"ReplicaSet.apps": podKind, "StatefulSet.apps": podKind, "DaemonSet.apps": podKind, "Job.batch": podKind,
+	"CronJob.batch": {Group: "batch", Version: "v1", Plural: "jobs", Kind: "Job", Namespaced: true},
+}
+
+var podKind = inspect.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
+
+// maxRead is how many objects are read whole for one answer.
+const maxRead = 200
+
+// Dependents are the objects of some kinds that name an object as an owner, and what
+// those of them that are workloads made in turn. Kinds that the user may not list are
+// left out, and named by the error; the others are returned with it.
+func (c *Client) Dependents(ctx context.Context, ref inspect.Ref, kinds []inspect.Kind) ([]Dependent, error) {
+	if ref.UID == "" {
+		return nil, fmt.Errorf("dependents of %s: its UID is not known: %w", words(ref.Kind, ref.Namespace, ref.Name), inspect.ErrNotFound)
+	}
+	f := &family{client: c, namespace: ref.Namespace, lists: map[inspect.Kind][]metav1.PartialObjectMetadata{}}
+	if made, ok := below[ref.Kind.Kind+"."+ref.Group]; ok {
+		kinds = append(slices.Clone(kinds), made)
+	}
+	for _, kind := range kinds {
+		f.list(ctx, kind)
+	}
+	found := f.of(ctx, types.UID(ref.UID))
+	f.readAll(ctx, found)
+	return found, f.err
+}
+
+// family is what was listed so far, each kind once.
+type family struct {
+	client    *Client
+	namespace string
+	lists     map[inspect.Kind][]metav1.PartialObjectMetadata
+	err       error
+}
+
+// list lists a kind once. Objects without a namespace own such in any.
+func (f *family) list(ctx context.Context, kind inspect.Kind) {
+	if _, done := f.lists[kind]; done || f.namespace != "" && !kind.Namespaced {
+		return
+	}
+	f.lists[kind] = nil
+	err := f.client.eachMeta(ctx, kind, f.namespace, func(o *metav1.PartialObjectMetadata) {
+		if len(o.OwnerReferences) > 0 {
+			f.lists[kind] = append(f.lists[kind], *o)
+		}
+	})
+	f.err = cmp.Or(f.err, err)
+}
+
+// of are the dependents of an owner, and theirs.
+func (f *family) of(ctx context.Context, owner types.UID) []Dependent {
+	var found []Dependent
+	for kind, list := range f.lists {
+		for i := range list {
+			if d, ok := dependent(kind, &list[i], owner); ok {
+				found = append(found, d)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b Dependent) int {
+		return cmp.Or(cmp.Compare(a.Kind.Kind, b.Kind.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for i := range found {
+		if kind, ok := below[found[i].Kind.Kind+"."+found[i].Group]; ok {
+			f.list(ctx, kind)
+			found[i].Dependents = f.of(ctx, types.UID(found[i].UID))
+		}
+	}
+	return found
+}
+
+func dependent(kind inspect.Kind, o *metav1.PartialObjectMetadata, owner types.UID) (Dependent, bool) {
+	i := slices.IndexFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == owner })
+	if i < 0 {
+		return Dependent{}, false
+	}
+	by := o.OwnerReferences[i]
+	return Dependent{
+		Ref:        inspect.Ref{Kind: kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
+		Controller: by.Controller != nil && *by.Controller, BlockOwnerDeletion: by.BlockOwnerDeletion != nil && *by.BlockOwnerDeletion,
+		Created: o.CreationTimestamp.Time, Deleting: o.DeletionTimestamp != nil,
+	}, true
+}
+
+// readAll reads those whole whose health is told by more than that they are there.
+func (f *family) readAll(ctx context.Context, found []Dependent) {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	left := maxRead
+	f.readEach(found, func(d *Dependent) {
+		if left--; left < 0 {
+			return
+		}
+		group.Go(func() error {
+			// One that is gone by now, or may not be read, is shown without its health.
+			d.Object, _ = f.client.Get(ctx, d.Kind, d.Namespace, d.Name)
+			return nil
+		})
+	})
+	_ = group.Wait() // None of them fails.
+}
+
+func (f *family) readEach(found []Dependent, read func(d *Dependent)) {
+	for i := range found {
+		d := &found[i]
+		if _, workload := below[d.Kind.Kind+"."+d.Group]; workload || d.Kind == podKind {
+			read(d)
+		}
+		f.readEach(d.Dependents, read)
+	}
+}

@@ -1,0 +1,81 @@
+package cluster
+
+import (
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// FieldProblem is what is wrong with one field.
+type FieldProblem struct {
+	// Field is a path such as "spec.strings[0].gauge"; empty for the object as a whole.
+	Field   string
+	Message string
+}
+
+// Code is the HTTP status code that says best what an error is: that of the API
+// server where it answered, 503 where it did not.
+func Code(err error) int {
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest:
+		return int(status.Status().Code)
+	case errors.Is(err, ErrUnreachable):
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// Explain says why a request was refused: a title in one sentence, and what is wrong
+// with which fields, as far as that is known.
+func Explain(err error) (title string, fields []FieldProblem) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return err.Error(), nil
+	}
+	s := status.Status()
+	if s.Details != nil {
+		for _, cause := range s.Details.Causes {
+			if cause.Type != metav1.CauseTypeUnexpectedServerResponse {
+				fields = append(fields, FieldProblem{fieldOf(cause.Field), cause.Message})
+			}
+		}
+	}
+	if len(fields) == 0 {
+		fields = fieldsOf(s.Message)
+	}
+	return s.Message, fields
+}
+
+// fieldOf is the path of a cause; that of the whole object is written in two ways.
+func fieldOf(field string) string {
+	if field == "<nil>" {
+		return ""
+	}
+	return strings.TrimPrefix(field, ".")
+}
+
+var (
+	strictProblem = regexp.MustCompile(`(unknown|duplicate) field "([^"]+)"`)
+	typeProblem   = regexp.MustCompile(`cannot unmarshal (\S+) into Go struct field [^.\s]+\.(\S+) of type (\S+)`)
+)
+
+// fieldsOf reads the problems of fields from a message that lists them in words only.
+func fieldsOf(message string) []FieldProblem {
+	var found []FieldProblem
+	for _, m := range strictProblem.FindAllStringSubmatch(message, -1) {
+		text := "this field is not known"
+		if m[1] == "duplicate" {
+			text = "this field is there twice"
+		}
+		found = append(found, FieldProblem{m[2], text})
+	}
+	for _, m := range typeProblem.FindAllStringSubmatch(message, -1) {
+		found = append(found, FieldProblem{m[2], "this should be of type " + m[3] + ", not " + m[1]})
+	}
+	return found
+}

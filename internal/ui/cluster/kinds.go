@@ -1,0 +1,140 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	discovery "k8s.io/api/apidiscovery/v2"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// asDiscovery asks for all kinds in one answer.
+const asDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
+	"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+
+// kindsLimit is how long it is believed which kinds there are; missLimit is how soon
+// they are asked for again when one of them is not known.
+const (
+	kindsLimit = 5 * time.Minute
+	missLimit  = 2 * time.Second
+)
+
+// kinds are those that are served. They are the same for all users: the API server
+// tells them to everybody whom it knows.
+type kinds struct {
+	requester
+	mu    sync.Mutex
+	asked time.Time
+	all   []served
+}
+
+// served is one kind, and by what it may be called.
+type served struct {
+	inspect.Kind
+	singular string
+	short    []string
+	verbs    []string
+}
+
+func newKinds(r requester) *kinds { return &kinds{requester: r} }
+
+// Kind finds a kind by its name: "pods", "deployments.apps", "deployments.v1.apps",
+// and also by its kind, its singular or a short name. Of several, the API server's
+// preferred version and its earlier group are meant. The error of one that is not
+// served wraps inspect.ErrNotFound.
+func (c *Client) Kind(ctx context.Context, name string) (inspect.Kind, error) {
+	return c.cluster.kinds.find(ctx, name)
+}
+
+// Kinds are all kinds whose objects can be listed, in the order of the API server.
+func (c *Client) Kinds(ctx context.Context) ([]inspect.Kind, error) {
+	all, err := c.cluster.kinds.list(ctx, kindsLimit)
+	var found []inspect.Kind
+	for _, s := range all {
+		if slices.Contains(s.verbs, "list") {
+			found = append(found, s.Kind)
+		}
+	}
+	return found, err
+}
+
+func (k *kinds) find(ctx context.Context, name string) (inspect.Kind, error) {
+	for _, limit := range []time.Duration{kindsLimit, missLimit} {
+		all, err := k.list(ctx, limit)
+		if err != nil {
+			return inspect.Kind{}, fmt.Errorf("look for the kind %s: %w", name, err)
+		}
+		if found, ok := choose(all, name); ok {
+			return found, nil
+		}
+	}
+	return inspect.Kind{}, fmt.Errorf("the API server serves no kind %q: %w", name, inspect.ErrNotFound)
+}
+
+// list are all kinds as they were at most so long ago. What is known is kept while the
+// API server does not answer, but whoever wants to know is told that it does not.
+func (k *kinds) list(ctx context.Context, limit time.Duration) ([]served, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.all != nil && time.Since(k.asked) < limit {
+		return k.all, nil
+	}
+	var all []served
+	for _, path := range []string{"/api", "/apis"} {
+		var groups discovery.APIGroupDiscoveryList
+		if err := k.get(ctx, asDiscovery, k.rest.Get().AbsPath(path), &groups); err != nil {
+			return k.all, fmt.Errorf("ask which kinds there are: %w", err)
+		}
+		for i := range groups.Items {
+			all = append(all, kindsOf(&groups.Items[i])...)
+		}
+	}
+	k.all, k.asked = all, time.Now()
+	return all, nil
+}
+
+func kindsOf(group *discovery.APIGroupDiscovery) []served {
+	var all []served
+	for _, version := range group.Versions {
+		for _, r := range version.Resources {
+			s := served{singular: r.SingularResource, short: r.ShortNames, verbs: r.Verbs}
+			s.Group, s.Version, s.Plural = group.Name, version.Version, r.Resource
+			s.Namespaced = r.Scope == discovery.ScopeNamespace
+			if r.ResponseKind != nil {
+				s.Kind.Kind = r.ResponseKind.Kind
+			}
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// choose finds what a name means. A plural counts more than what is short for others.
+func choose(all []served, name string) (inspect.Kind, bool) {
+	first, rest, _ := strings.Cut(name, ".")
+	ways := []func(s *served) bool{
+		func(s *served) bool { return s.Plural == first },
+		func(s *served) bool {
+			return strings.EqualFold(s.Kind.Kind, first) || strings.EqualFold(s.singular, first)
+		},
+		func(s *served) bool { return slices.Contains(s.short, strings.ToLower(first)) },
+	}
+	for _, named := range ways {
+		for i := range all {
+			if named(&all[i]) && all[i].in(rest) {
+				return all[i].Kind, true
+			}
+		}
+	}
+	return inspect.Kind{}, false
+}
+
+// in reports whether a kind is in the group, or the version and group, of a name.
+func (s *served) in(rest string) bool {
+	return rest == "" || rest == s.Group || rest == strings.TrimSuffix(s.Version+"."+s.Group, ".")
+}

@@ -1,0 +1,49 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+
+	validation "k8s.io/apimachinery/pkg/api/validation/path"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// pathOf is where objects of a kind are, or one of them. A name comes from an address
+// that anybody may have written: one that would lead to another place is refused.
+func pathOf(kind inspect.Kind, namespace, name string) ([]string, error) {
+	segments := []string{"/api", kind.Version}
+	if kind.Group != "" {
+		segments = []string{"/apis", kind.Group, kind.Version}
+	}
+	if kind.Namespaced && namespace != "" {
+		segments = append(segments, "namespaces", namespace)
+	}
+	segments = append(segments, kind.Plural)
+	if name != "" {
+		segments = append(segments, name)
+	}
+	for _, segment := range segments[1:] {
+		if problems := validation.IsValidPathSegmentName(segment); segment == "" || len(problems) > 0 {
+			return nil, fmt.Errorf("%q is not a name: %s: %w", segment, strings.Join(problems, ", "), inspect.ErrNotFound)
+		}
+	}
+	return segments, nil
+}
+
+// words name an object, or all of a kind, for messages: "guitars shop/a".
+func words(kind inspect.Kind, namespace, name string) string {
+	text := kind.Plural
+	if kind.Group != "" {
+		text += "." + kind.Group
+	}
+	switch {
+	case name != "" && kind.Namespaced:
+		return text + " " + namespace + "/" + name
+	case name != "":
+		return text + " " + name
+	case namespace != "":
+		return text + " in " + namespace
+	}
+	return text
+}

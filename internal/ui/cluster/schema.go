@@ -1,0 +1,128 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// schemas are those of kinds, by their group and version. They are the same for all
+// users.
+type schemas struct {
+	requester
+	mu    sync.Mutex
+	asked time.Time
+	index map[string]string // where each group and version is described, a hash in it
+	known map[string]*definitions
+}
+
+// definitions are the schemas of one group and version.
+type definitions struct {
+	address string
+	byName  map[string]*spec.Schema
+	byKind  map[string]*spec.Schema
+}
+
+func newSchemas(r requester) *schemas {
+	return &schemas{requester: r, known: map[string]*definitions{}}
+}
+
+// Schema is the schema of a kind, and all definitions that it refers to, by the names
+// that follow "#/components/schemas/" in a $ref. Both are shared: they must not be
+// changed. The error of a kind that has none wraps inspect.ErrNotFound.
+func (c *Client) Schema(ctx context.Context, kind inspect.Kind) (*spec.Schema, map[string]*spec.Schema, error) {
+	found, err := c.cluster.schemas.of(ctx, kind)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the schema of %s: %w", words(kind, "", ""), err)
+	}
+	schema := found.byKind[kind.Kind]
+	if schema == nil {
+		return nil, nil, fmt.Errorf("%s has no schema: %w", words(kind, "", ""), inspect.ErrNotFound)
+	}
+	return schema, found.byName, nil
+}
+
+// of are the definitions of the group and version of a kind, read again only if their
+// hash is another.
+func (s *schemas) of(ctx context.Context, kind inspect.Kind) (*definitions, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.look(ctx); err != nil {
+		return nil, err
+	}
+	version := strings.TrimPrefix(kind.Group+"/"+kind.Version, "/")
+	at := "apis/" + version
+	if kind.Group == "" {
+		at = "api/" + version
+	}
+	address := s.index[at]
+	if address == "" {
+		return nil, fmt.Errorf("the API server describes no %s: %w", version, inspect.ErrNotFound)
+	}
+	if known := s.known[at]; known != nil && known.address == address {
+		return known, nil
+	}
+	var document spec3.OpenAPI
+	if err := s.get(ctx, asJSON, s.rest.Get().RequestURI(address), &document); err != nil {
+		return nil, err
+	}
+	s.known[at] = define(kind, address, &document)
+	return s.known[at], nil
+}
+
+// indexLimit is how long it is believed that no schema changed.
+const indexLimit = 2 * time.Second
+
+// look reads where each group and version is described.
+func (s *schemas) look(ctx context.Context) error {
+	if s.index != nil && time.Since(s.asked) < indexLimit {
+		return nil
+	}
+	var index struct {
+		Paths map[string]struct {
+			ServerRelativeURL string `json:"serverRelativeURL"`
+		} `json:"paths"`
+	}
+	if err := s.get(ctx, asJSON, s.rest.Get().AbsPath("/openapi/v3"), &index); err != nil {
+		return err
+	}
+	s.index, s.asked = map[string]string{}, time.Now()
+	for path, described := range index.Paths {
+		s.index[path] = described.ServerRelativeURL
+	}
+	return nil
+}
+
+func define(kind inspect.Kind, address string, document *spec3.OpenAPI) *definitions {
+	d := &definitions{address: address, byKind: map[string]*spec.Schema{}}
+	if document.Components == nil {
+		return d
+	}
+	d.byName = document.Components.Schemas
+	for _, schema := range d.byName {
+		for _, described := range kindsDescribed(schema) {
+			if described.Group == kind.Group && described.Version == kind.Version {
+				d.byKind[described.Kind] = schema
+			}
+		}
+	}
+	return d
+}
+
+// kindsDescribed are the kinds that a schema is that of.
+func kindsDescribed(schema *spec.Schema) []inspect.Kind {
+	var all []inspect.Kind
+	text, err := json.Marshal(schema.Extensions["x-kubernetes-group-version-kind"])
+	if err != nil || json.Unmarshal(text, &all) != nil {
+		return nil
+	}
+	return all
+}

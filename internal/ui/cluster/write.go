@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// manager is under which name fields are written.
+const manager = "setpoint-window"
+
+// Create makes an object of a body in JSON. Nothing is stored by a dry run, but
+// everything is checked, also by webhooks. What was, or would be, stored is returned.
+func (c *Client) Create(ctx context.Context, kind inspect.Kind, namespace string, body []byte, dryRun bool) (json.RawMessage, error) {
+	return c.write(ctx, write{
+		verb: "create", kind: kind, namespace: namespace, dryRun: dryRun,
+		request: c.rest.Post().SetHeader("Content-Type", asJSON).Body(body),
+	})
+}
+
+// Replace stores a body in the place of an object. Where the body has a resource
+// version, the object must still have it.
+func (c *Client) Replace(ctx context.Context, at inspect.Ref, body []byte, dryRun bool) (json.RawMessage, error) {
+	return c.write(ctx, write{
+		verb: "update", kind: at.Kind, namespace: at.Namespace, name: at.Name, dryRun: dryRun,
+		request: c.rest.Put().SetHeader("Content-Type", asJSON).Body(body),
+	})
+}
+
+// Patch changes an object.
+func (c *Client) Patch(ctx context.Context, at inspect.Ref, kind types.PatchType, body []byte, dryRun bool) (json.RawMessage, error) {
+	return c.write(ctx, write{
+		verb: "patch", kind: at.Kind, namespace: at.Namespace, name: at.Name, dryRun: dryRun,
+		request: c.rest.Patch(kind).Body(body),
+	})
+}
+
+// write is one write and what it is about.
+type write struct {
+	verb      string
+	kind      inspect.Kind
+	namespace string
+	name      string
+	dryRun    bool
+	request   *rest.Request
+}
+
+func (w *write) ref() inspect.Ref {
+	return inspect.Ref{Kind: w.kind, Namespace: w.namespace, Name: w.name}
+}
+
+// write makes a write whose fields are checked strictly.
+func (c *Client) write(ctx context.Context, w write) (json.RawMessage, error) {
+	w.request.Param("fieldManager", manager).Param("fieldValidation", metav1.FieldValidationStrict)
+	if w.dryRun {
+		w.request.Param("dryRun", metav1.DryRunAll)
+	}
+	return c.perform(ctx, w)
+}
+
+// perform makes a write and tells of it.
+func (c *Client) perform(ctx context.Context, w write) (json.RawMessage, error) {
+	path, err := pathOf(w.kind, w.namespace, w.name)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
+	began := time.Now()
+	data, err := answer(ctx, w.request.AbsPath(path...).SetHeader("Accept", asJSON))
+	if c.cluster.OnWrite != nil && !w.dryRun {
+		c.cluster.OnWrite(c.user.Name, w.verb, named(w.ref(), data), err, time.Since(began))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", w.verb, words(w.kind, w.namespace, w.name), err)
+	}
+	return data, nil
+}
+
+// named gives a reference the name that the API server generated.
+func named(ref inspect.Ref, stored []byte) inspect.Ref {
+	if ref.Name != "" {
+		return ref
+	}
+	var o metav1.PartialObjectMetadata
+	if json.Unmarshal(stored, &o) == nil {
+		ref.Name, ref.UID = o.Name, string(o.UID)
+	}
+	return ref
+}
+
+// DeleteOptions say what is deleted, and how.
+type DeleteOptions struct {
+	// UID, if set, is that of the object; another of the same name is left alone.
+	UID string
+	// Propagation is what becomes of dependents: "Background", "Foreground" or
+	// "Orphan"; the kind's own if empty.
+	Propagation metav1.DeletionPropagation
+	DryRun      bool
+}
+
+// Delete deletes an object.
+func (c *Client) Delete(ctx context.Context, kind inspect.Kind, namespace, name string, o DeleteOptions) error {
+	options := metav1.DeleteOptions{}
+	options.APIVersion, options.Kind = "v1", "DeleteOptions"
+	if o.UID != "" {
+		options.Preconditions = metav1.NewUIDPreconditions(o.UID)
+	}
+	if o.Propagation != "" {
+		options.PropagationPolicy = &o.Propagation
+	}
+	if o.DryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	body, err := json.Marshal(options)
+	if err != nil {
+		return fmt.Errorf("write the options of a deletion: %w", err)
+	}
+	_, err = c.perform(ctx, write{
+		verb: "delete", kind: kind, namespace: namespace, name: name, dryRun: o.DryRun,
+		request: c.rest.Delete().SetHeader("Content-Type", asJSON).Body(body),
+	})
+	return err
+}
