@@ -33,6 +33,7 @@ func (s *Server) functions() template.FuncMap {
 		"resourceURL":   resourceURL,
 		"objectURL":     objectURL,
 		"sparkline":     sparkline,
+		"icon":          icon,
 	}
 }
 
