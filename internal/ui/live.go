@@ -34,6 +34,9 @@ func followChanges(v *visit) error {
 	for _, source := range v.options.Sources(ctx) {
 		go await(ctx, source, changed)
 	}
+	if watched := v.query("watch"); watched != "" {
+		go v.watch(ctx, watched, changed)
+	}
 	return v.tell(out, changed)
 }
 
@@ -53,12 +56,28 @@ func (v *visit) tell(out *http.ResponseController, changed <-chan struct{}) erro
 		case <-v.context().Done():
 			return nil
 		case <-pulse.C:
+			if _, err := v.gate.Visitor(v.r); err != nil {
+				send("event: expired\ndata:\n\n")
+				return nil
+			}
 			alive = send(": here\n\n")
 		case <-changed:
-			alive = send("event: change\ndata:\n\n") && rest(v.context(), liveEvery)
+			alive = send("event: change\ndata:\n\n") && pause(v.context(), liveEvery)
 		}
 	}
 	return nil
+}
+
+// watch notes each change of the objects of a kind, as far as the visitor may see
+// them, until ctx ends.
+func (v *visit) watch(ctx context.Context, resource string, changed chan<- struct{}) {
+	kind, err := v.api.Kind(ctx, resource)
+	if err == nil {
+		err = v.api.Watch(ctx, kind, v.query("namespace"), func() { note(changed) })
+	}
+	if err != nil && ctx.Err() == nil {
+		v.log.Debug("a page is not told of changes", "resource", resource, "error", err.Error())
+	}
 }
 
 // await notes each change of a source until ctx ends.
@@ -69,7 +88,7 @@ func await(ctx context.Context, source inspect.Source, changed chan<- struct{}) 
 		next, err := source.Await(ctx, revision)
 		switch {
 		case err != nil:
-			if !rest(ctx, sourceRest) {
+			if !pause(ctx, sourceRest) {
 				return
 			}
 		case !first && next != revision:
@@ -87,8 +106,8 @@ func note(changed chan<- struct{}) {
 	}
 }
 
-// rest waits, and says whether there is still a reason to go on.
-func rest(ctx context.Context, d time.Duration) bool {
+// pause waits, and says whether there is still a reason to go on.
+func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

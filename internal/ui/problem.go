@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/access"
 )
 
 // problem is why there is no page, in words for who wanted it.
@@ -36,8 +37,13 @@ func invalid(format string, args ...any) error {
 // lost answers for pages that do not exist.
 func lost(v *visit) error { return missing("There is no page %s.", v.r.URL.Path) }
 
-// fail answers with the page of a problem.
+// fail answers with the page of a problem; who has to sign in is led to where that
+// is done, and from there back.
 func (v *visit) fail(err error) {
+	if errors.Is(err, access.ErrSignedOut) || errors.Is(err, access.ErrExpired) {
+		v.sendToSignIn(errors.Is(err, access.ErrExpired))
+		return
+	}
 	p := problemOf(err)
 	if p.Status >= http.StatusInternalServerError {
 		v.log.Error("a page cannot be shown", "path", v.r.URL.Path, "error", err.Error())
@@ -54,6 +60,8 @@ func problemOf(err error) *problem {
 		return known
 	}
 	switch {
+	case errors.Is(err, access.ErrHost), errors.Is(err, access.ErrForged):
+		return &problem{Status: http.StatusForbidden, Title: "Not like that", Text: title(err.Error()) + "."}
 	case errors.Is(err, inspect.ErrNotFound), apierrors.IsNotFound(err), apierrors.IsGone(err):
 		return &problem{
 			Status: http.StatusNotFound, Title: "Not here", Text: err.Error(),

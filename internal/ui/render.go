@@ -13,6 +13,10 @@ type view struct {
 	Title, Section string
 	// Here is the path and the query of the page.
 	Here string
+	// User is the name of the visitor who has signed in; "" where nobody has to.
+	User string
+	// CSRF is what each form that changes something carries, in a field "csrf".
+	CSRF string
 	// Flash is what came of what was asked for before; "" for nothing.
 	Flash   string
 	Version string
@@ -46,7 +50,8 @@ func (v *visit) render(p page) error {
 		Title: p.Title, Section: p.Section, Here: v.here(),
 		Version: v.options.Version, Data: p.Data,
 	}
-	if !p.Still {
+	v.introduce(&shown)
+	if !p.Still && v.visitor != nil {
 		shown.Live = liveURL(p.Watch, p.Namespace)
 	}
 	block := "content"
@@ -74,5 +79,18 @@ func (v *visit) send(p page, block string, shown view) error {
 
 // fragment answers with one block of a page's template alone, which sees data.
 func (v *visit) fragment(name, block string, data any) error {
-	return v.send(page{Name: name}, block, view{Here: v.here(), Version: v.options.Version, Data: data})
+	shown := view{Here: v.here(), Version: v.options.Version, Data: data}
+	v.introduce(&shown)
+	return v.send(page{Name: name}, block, shown)
+}
+
+// introduce says who visits.
+func (v *visit) introduce(to *view) {
+	if v.visitor == nil {
+		return
+	}
+	to.CSRF = v.visitor.CSRF
+	if !v.own() {
+		to.User = v.visitor.User.Name
+	}
 }

@@ -1,8 +1,6 @@
 package ui
 
-import (
-	"net/http"
-)
+import "net/http"
 
 // route is one thing that can be asked for. The functions are in files named after
 // their pages.
@@ -10,7 +8,8 @@ type route struct {
 	// pattern is that of http.ServeMux, with the method.
 	pattern string
 	handle  func(*visit) error
-	// public routes are open to who has not signed in.
+	// public routes are open to who has not signed in. They see to it themselves that
+	// what is sent to them comes from here.
 	public bool
 }
 
@@ -19,6 +18,9 @@ func routes() []route {
 	return []route{
 		{pattern: "GET /{$}", handle: showOverview},
 		{pattern: "GET /live", handle: followChanges},
+		{pattern: "GET /signin", handle: askToSignIn, public: true},
+		{pattern: "POST /signin", handle: signIn, public: true},
+		{pattern: "POST /signout", handle: signOut},
 		{pattern: "GET /assets/{hash}/{file...}", handle: serveAsset, public: true},
 		{pattern: "GET /favicon.ico", handle: serveFavicon, public: true},
 		{pattern: "GET /", handle: lost},

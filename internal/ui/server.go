@@ -10,13 +10,19 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/access"
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
-// Options say what a Server shows. Sources is needed.
+// Options say what a Server shows. Sources and Cluster are needed.
 type Options struct {
 	// Sources are the processes that are shown. It is called for each page, and
 	// returns at once.
 	Sources func(context.Context) []inspect.Source
+	// Cluster is what the visitors' requests are made to.
+	Cluster *cluster.Cluster
+	// Access says who visitors are.
+	Access access.Options
 	// Version is Setpoint's.
 	Version string
 	// Log is slog.Default if nil.
@@ -30,6 +36,7 @@ type Server struct {
 	options Options
 	log     *slog.Logger
 	now     func() time.Time
+	gate    *access.Gate
 	pages   pages
 	assets  assets
 	handler http.Handler
@@ -37,10 +44,10 @@ type Server struct {
 
 // New makes a Server. What it needs of the API server it asks for when somebody does.
 func New(o Options) (*Server, error) {
-	if o.Sources == nil {
-		return nil, errors.New("the window needs sources to show")
+	if o.Sources == nil || o.Cluster == nil {
+		return nil, errors.New("the window needs sources to show, and a cluster")
 	}
-	s := &Server{options: o, log: cmp.Or(o.Log, slog.Default()), now: o.Now}
+	s := &Server{options: o, log: cmp.Or(o.Log, slog.Default()), now: o.Now, gate: access.New(o.Access, o.Cluster.Verify)}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -51,26 +58,9 @@ func New(o Options) (*Server, error) {
 	if s.pages, err = parsePages(s.functions()); err != nil {
 		return nil, fmt.Errorf("parse pages: %w", err)
 	}
-	s.handler = s.mux()
+	s.handler = s.gate.Protect(s.mux())
 	return s, nil
 }
 
 // ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	header := w.Header()
-	for name, value := range securityHeaders {
-		header.Set(name, value)
-	}
-	s.handler.ServeHTTP(w, r)
-}
-
-// securityHeaders go with every answer. A page runs no script but our own files, has
-// no style but them, and is in no frame; private as it is, nobody keeps it.
-var securityHeaders = map[string]string{
-	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
-		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-	"X-Content-Type-Options":     "nosniff",
-	"Referrer-Policy":            "same-origin",
-	"Cross-Origin-Opener-Policy": "same-origin",
-	"Cache-Control":              "no-store",
-}
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }

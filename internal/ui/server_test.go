@@ -8,7 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/access"
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // still is a process of which all is known beforehand.
@@ -74,7 +78,12 @@ func teams() inspect.Controller {
 
 func serve(t *testing.T, sources ...inspect.Source) *Server {
 	t.Helper()
+	api, err := cluster.New(&rest.Config{Host: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	s, err := New(Options{
+		Cluster: api, Access: access.Options{Open: true},
 		Sources: func(context.Context) []inspect.Source { return sources },
 		Now:     func() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) },
 	})
@@ -87,7 +96,7 @@ func serve(t *testing.T, sources ...inspect.Source) *Server {
 func get(t *testing.T, s *Server, path string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+	s.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost"+path, nil))
 	return w
 }
 

@@ -3,8 +3,13 @@ package ui
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/access"
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // visit is one request and its answer.
@@ -12,7 +17,14 @@ type visit struct {
 	*Server
 	w http.ResponseWriter
 	r *http.Request
+	// visitor is who it is; nil for who has not signed in, on a public page.
+	visitor *access.Visitor
+	// api is the API server as the visitor sees it; nil without a visitor.
+	api *cluster.Client
 }
+
+// maxForm is how much may be sent, in bytes: more than the API server takes.
+const maxForm = 4 << 20
 
 func (v *visit) context() context.Context { return v.r.Context() }
 
@@ -30,7 +42,31 @@ func (v *visit) here() string { return v.r.URL.RequestURI() }
 
 // enter finds out who visits. An error says why they may not.
 func (v *visit) enter(to route) error {
-	return nil
+	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
+	visitor, err := v.gate.Visitor(v.r)
+	if err != nil {
+		if to.public && !errors.Is(err, access.ErrHost) {
+			return nil
+		}
+		return err
+	}
+	v.visitor = visitor
+	if !to.public && v.r.Method != http.MethodGet && v.r.Method != http.MethodHead {
+		if err := v.gate.CheckWrite(v.r, visitor); err != nil {
+			return err
+		}
+	}
+	v.api, err = v.options.Cluster.As(visitor.User)
+	return err
+}
+
+// own says that requests are made as the process itself: nobody has to sign in.
+func (v *visit) own() bool { return v.visitor != nil && v.visitor.User.Own }
+
+// may asks whether the visitor has a right, as cluster.Client.May does. Nobody is
+// asked about the rights of the process itself.
+func (v *visit) may(verb string, kind inspect.Kind, namespace, name string) bool {
+	return v.own() || v.api.May(v.context(), verb, kind, namespace, name)
 }
 
 // redirect leads on to another page, after a form was sent.
