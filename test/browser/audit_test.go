@@ -1,0 +1,82 @@
+package browser
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+//go:embed testdata/audit.js
+var auditScript string
+
+// audit looks at how usable the page is for those who hear it, use keys, or see badly,
+// in light and in dark.
+func (p *page) audit() {
+	p.t.Helper()
+	for _, scheme := range []string{"light", "dark"} {
+		p.scheme(scheme)
+		p.until("be usable in "+scheme, func() error {
+			found, err := evaluate[[]string](p, auditScript)
+			if err == nil && len(found) > 0 {
+				err = errors.New("\n" + cut(strings.Join(found, "\n")))
+			}
+			return err
+		})
+	}
+	p.scheme("light")
+	p.fits()
+}
+
+// fits says that nothing has to be scrolled to the side.
+func (p *page) fits() {
+	p.t.Helper()
+	p.until("fit into the window", func() error {
+		wide, err := evaluate[[]string](p, `(() => {
+			const room = document.documentElement.clientWidth;
+			if (document.scrollingElement.scrollWidth <= room) return [];
+			return [...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > room + 1)
+				.slice(0, 5).map(e => e.cloneNode(false).outerHTML.slice(0, 200)).concat("the page itself");
+		})()`)
+		if err == nil && len(wide) > 0 {
+			err = fmt.Errorf("too wide:\n%s", strings.Join(wide, "\n"))
+		}
+		return err
+	})
+}
+
+// tabTo presses the Tab key until what is focused has a name, and sees to it that one
+// can always see where that is.
+func (p *page) tabTo(name string) {
+	p.t.Helper()
+	var walked []string
+	const most = 120
+	for range most {
+		p.press(kb.Tab)
+		focused := must[struct {
+			Name  string
+			Shown bool
+			What  string
+		}](p, focusScript)
+		if !focused.Shown {
+			p.t.Errorf("the focus cannot be seen on %s", focused.What)
+		}
+		if strings.EqualFold(focused.Name, name) {
+			return
+		}
+		walked = append(walked, focused.Name)
+	}
+	p.t.Fatalf("the Tab key does not lead to %q in %d steps, but to %q", name, most, slices.Compact(walked))
+}
+
+// focusScript is where the focus is, and whether that is marked.
+const focusScript = `(() => {
+	const e = document.activeElement, style = getComputedStyle(e);
+	const ring = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0 || style.boxShadow !== "none";
+	const labels = [...(e.labels ?? [])].map(l => l.textContent).join(" ").trim();
+	const name = e.getAttribute("aria-label") || labels || e.textContent || "";
+	return {name: name.trim().replace(/\s+/g, " ").slice(0, 80), shown: e === document.body || ring, what: e.cloneNode(false).outerHTML.slice(0, 200)};
+})()`

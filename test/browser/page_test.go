@@ -1,0 +1,288 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+const (
+	desktopWidth, desktopHeight = 1280, 800
+	phoneWidth, phoneHeight     = 390, 844
+)
+
+const (
+	// patience is how long a page may take to become what it should: long, since a
+	// machine may be busy with everything else.
+	patience     = 30 * time.Second
+	pollInterval = 50 * time.Millisecond
+)
+
+// page is a browser window, in which one page is open at a time. It fails its test
+// for whatever goes wrong in it that nobody asked about.
+type page struct {
+	t      *testing.T
+	ctx    context.Context //nolint:containedctx // A window is a context to chromedp.
+	base   string
+	faults *faults
+}
+
+// sharedUI is where the control plane of all tests has its UI.
+func sharedUI() string { return os.Getenv(uiVariable) }
+
+// newPage opens a window, as one who has never been there.
+func newPage(t *testing.T, base string) *page {
+	t.Helper()
+	address, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &page{t: t, base: base, faults: newFaults(address.Host)}
+	ctx, closeWindow := chromedp.NewContext(chromium,
+		chromedp.WithNewBrowserContext(), chromedp.WithListener(p.faults.listen))
+	p.ctx = ctx
+	t.Cleanup(func() {
+		for _, fault := range p.faults.unexpected() {
+			t.Errorf("%s", fault)
+		}
+		if t.Failed() {
+			p.keepWhatIsSeen()
+		}
+		closeWindow()
+	})
+	// A window lives as long as the context of its first action: no limit here.
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("open a window: %v", err)
+	}
+	p.do("watch a window", call(network.Enable, network.EnableParams{}), call(cdppage.Enable, cdppage.EnableParams{}))
+	p.resize(desktopWidth, desktopHeight)
+	p.scheme("light")
+	return p
+}
+
+// call makes an action of a command of the protocol whose result nobody needs.
+func call[P, R any](command cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, command, params)
+		return err
+	})
+}
+
+func (p *page) do(what string, actions ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		p.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// until repeats a check until it finds nothing wrong.
+func (p *page) until(what string, check func() error) {
+	p.t.Helper()
+	until(p.t, what, patience, check)
+}
+
+func until(t *testing.T, what string, limit time.Duration, check func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-time.After(pollInterval):
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %v: %v", what, limit, err)
+		}
+	}
+}
+
+// evaluate asks the page for a value. A page may be gone in the midst of it: that is
+// an error to ask again after.
+func evaluate[T any](p *page, expression string) (T, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+}
+
+// must is evaluate where nothing may go wrong.
+func must[T any](p *page, expression string) T {
+	p.t.Helper()
+	value, err := evaluate[T](p, expression)
+	if err != nil {
+		p.t.Fatalf("evaluate %s: %v", expression, err)
+	}
+	return value
+}
+
+// quote makes a literal of JavaScript.
+func quote(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // strings and their like always have a JSON form
+	}
+	return string(text)
+}
+
+// open goes to a path, as one who types it.
+func (p *page) open(path string) {
+	p.t.Helper()
+	p.do("open "+path, chromedp.Navigate(p.base+path))
+}
+
+func (p *page) reload() {
+	p.t.Helper()
+	p.do("reload", chromedp.Reload())
+}
+
+func (p *page) back() {
+	p.t.Helper()
+	_ = must[any](p, "void history.back()")
+}
+
+// at waits until the address is a path, with its query if one is named.
+func (p *page) at(path string) {
+	p.t.Helper()
+	want := "location.pathname"
+	if strings.Contains(path, "?") {
+		want += " + location.search"
+	}
+	p.until("be at "+path, func() error {
+		at, err := evaluate[string](p, want)
+		if err == nil && at != path {
+			err = fmt.Errorf("at %s", at)
+		}
+		return err
+	})
+}
+
+// text is what a reader sees, with single spaces, in small letters: how letters are
+// shown is a matter of style.
+func (p *page) text() (string, error) { return p.textOf("body") }
+
+// textOf is the text of all elements that a selector finds.
+func (p *page) textOf(selector string) (string, error) {
+	text, err := evaluate[string](p, "[...document.querySelectorAll("+quote(selector)+")].map(e => e.innerText).join(' ')")
+	return flat(text), err
+}
+
+func flat(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
+
+// see waits until texts are to be read, all of them at once.
+func (p *page) see(texts ...string) {
+	p.t.Helper()
+	p.seeIn("body", texts...)
+}
+
+// seeIn waits until texts are to be read in what a selector finds.
+func (p *page) seeIn(selector string, texts ...string) {
+	p.t.Helper()
+	p.until(fmt.Sprintf("see %q in %s", texts, selector), func() error {
+		seen, err := p.textOf(selector)
+		if err != nil {
+			return err
+		}
+		for _, text := range texts {
+			if !strings.Contains(seen, flat(text)) {
+				return fmt.Errorf("%q is missing in: %s", text, cut(seen))
+			}
+		}
+		return nil
+	})
+}
+
+// miss waits until texts are not to be read (any more).
+func (p *page) miss(texts ...string) {
+	p.t.Helper()
+	p.missIn("body", texts...)
+}
+
+// missIn waits until texts are not to be read in what a selector finds.
+func (p *page) missIn(selector string, texts ...string) {
+	p.t.Helper()
+	p.until(fmt.Sprintf("not see %q in %s", texts, selector), func() error {
+		seen, err := p.textOf(selector)
+		if err != nil {
+			return err
+		}
+		for _, text := range texts {
+			if strings.Contains(seen, flat(text)) {
+				return fmt.Errorf("%q is still there: %s", text, cut(seen))
+			}
+		}
+		return nil
+	})
+}
+
+// cut keeps what fits a message.
+func cut(text string) string {
+	const most = 3000
+	if len(text) > most {
+		return text[:most] + "…"
+	}
+	return text
+}
+
+// resize makes the window as large as a screen.
+func (p *page) resize(width, height int64) {
+	p.t.Helper()
+	p.do("resize", call(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+		Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < desktopWidth/2,
+	}))
+}
+
+// scheme prefers light or dark, and no movement: what is measured stands still.
+func (p *page) scheme(preferred string) {
+	p.t.Helper()
+	p.do("prefer "+preferred, call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: preferred},
+			{Name: "prefers-reduced-motion", Value: "reduce"},
+		},
+	}))
+}
+
+// shoot takes a picture of the window.
+func (p *page) shoot() []byte {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		p.t.Fatalf("take a picture: %v", err)
+	}
+	return picture
+}
+
+// keepWhatIsSeen leaves a picture and the text of a page on which a test failed. `go
+// test -artifacts` keeps them for longer than the test.
+func (p *page) keepWhatIsSeen() {
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	at, _ := evaluate[string](p, "location.href")
+	text, _ := evaluate[string](p, "document.body.innerText")
+	p.t.Logf("the page at %s:\n%s", at, cut(text))
+	picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		return // the window is gone: the text has to do
+	}
+	file := filepath.Join(p.t.ArtifactDir(), "page.png")
+	if err := os.WriteFile(file, picture, 0o600); err == nil {
+		p.t.Logf("what was seen: %s", file)
+	}
+}

@@ -1,0 +1,258 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// What a user does is said by roles and accessible names, which Chromium computes as
+// it does for a screen reader: what has no name cannot be tested, and not be used.
+
+// clickable and fillable are the roles of what can be.
+var (
+	clickable = []string{"button", "link", "checkbox", "radio", "tab", "menuitem", "switch", "DisclosureTriangle", "summary"}
+	fillable  = []string{"textbox", "searchbox", "spinbutton", "combobox", "listbox", "Date", "DateTime", "InputTime"}
+)
+
+// click clicks what has a name, with the mouse.
+func (p *page) click(name string) {
+	p.t.Helper()
+	p.clickIn("body", name)
+}
+
+// clickIn clicks what has a name within what a selector finds.
+func (p *page) clickIn(selector, name string) {
+	p.t.Helper()
+	p.until("click "+name, func() error {
+		return p.with(func(ctx context.Context, target *chromedp.Target) error {
+			node, err := find(ctx, target, selector, name, clickable)
+			if err != nil {
+				return err
+			}
+			return clickOn(ctx, target, node)
+		})
+	})
+}
+
+// fill writes into the field with a label, instead of what it held; of a field with
+// options it chooses one.
+func (p *page) fill(label, value string) {
+	p.t.Helper()
+	p.fillIn("body", label, value)
+}
+
+// fillIn fills a field within what a selector finds.
+func (p *page) fillIn(selector, label, value string) {
+	p.t.Helper()
+	p.until("fill in "+label, func() error {
+		return p.with(func(ctx context.Context, target *chromedp.Target) error {
+			node, err := find(ctx, target, selector, label, fillable)
+			if err != nil {
+				return err
+			}
+			return write(ctx, target, node, value)
+		})
+	})
+}
+
+// valueOf is what the field with a label holds.
+func (p *page) valueOf(label string) (value string) {
+	p.t.Helper()
+	p.until("read "+label, func() error {
+		return p.with(func(ctx context.Context, target *chromedp.Target) error {
+			node, err := find(ctx, target, "body", label, fillable)
+			if err != nil {
+				return err
+			}
+			value, err = callOn[string](ctx, target, node, "function() { return this.value }")
+			return err
+		})
+	})
+	return value
+}
+
+// has waits until there is something of a role with a name.
+func (p *page) has(role, name string) {
+	p.t.Helper()
+	p.until(fmt.Sprintf("find the %s %q", role, name), func() error {
+		return p.with(func(ctx context.Context, target *chromedp.Target) error {
+			_, err := find(ctx, target, "body", name, []string{role})
+			return err
+		})
+	})
+}
+
+// disabled waits until what has a name is there, and cannot be used.
+func (p *page) disabled(name string) {
+	p.t.Helper()
+	p.until(name+" is disabled", func() error {
+		return p.with(func(ctx context.Context, target *chromedp.Target) error {
+			node, err := find(ctx, target, "body", name, clickable)
+			if err != nil {
+				return err
+			}
+			is, err := callOn[bool](ctx, target, node, "function() { return this.disabled === true || this.getAttribute('aria-disabled') === 'true' }")
+			if err == nil && !is {
+				err = errors.New("it can be used")
+			}
+			return err
+		})
+	})
+}
+
+// with runs what needs several commands of the protocol.
+func (p *page) with(do func(context.Context, *chromedp.Target) error) error {
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	return chromedp.Do(ctx, chromedp.Func(do))
+}
+
+// find is the element that has a name and one of some roles, and can be seen.
+func find(ctx context.Context, target *chromedp.Target, selector, name string, roles []string) (cdp.BackendNodeID, error) {
+	region, err := cdp.Call(ctx, target, runtime.Evaluate, runtime.EvaluateParams{
+		Expression: "document.querySelector(" + quote(selector) + ")",
+	})
+	if err != nil {
+		return 0, err
+	}
+	if region.Result == nil || region.Result.ObjectID == "" {
+		return 0, fmt.Errorf("nothing is %s", selector)
+	}
+	found, err := cdp.Call(ctx, target, accessibility.QueryAXTree, accessibility.QueryAXTreeParams{
+		ObjectID: region.Result.ObjectID, AccessibleName: name,
+	})
+	if err != nil {
+		return 0, err
+	}
+	var others []string
+	for _, node := range found.Nodes {
+		role := roleOf(node)
+		if !node.Ignored && slices.Contains(roles, role) {
+			return node.BackendDOMNodeID, nil
+		}
+		others = append(others, role)
+	}
+	return 0, fmt.Errorf("nothing that is one of %s is called %q; of that name are: %s", strings.Join(roles, ", "), name, others)
+}
+
+func roleOf(node *accessibility.Node) (role string) {
+	if node.Role != nil {
+		_ = json.Unmarshal(node.Role.Value, &role) // a role that is no text is none of ours
+	}
+	return role
+}
+
+// clickOn moves the mouse to the middle of an element and presses its button, unless
+// something else is in the way or it cannot be used.
+func clickOn(ctx context.Context, target *chromedp.Target, node cdp.BackendNodeID) error {
+	spot, err := callOn[[]float64](ctx, target, node, spotFunction)
+	if err != nil {
+		return err
+	}
+	if len(spot) != 2 {
+		return errors.New("it cannot be clicked: it is disabled, covered, or has no size")
+	}
+	for _, kind := range []input.DispatchMouseEventType{"mouseMoved", "mousePressed", "mouseReleased"} {
+		event := input.DispatchMouseEventParams{Type: kind, X: spot[0], Y: spot[1]}
+		if kind != "mouseMoved" {
+			event.Button, event.ClickCount = "left", 1
+		}
+		if _, err := cdp.Call(ctx, target, input.DispatchMouseEvent, event); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spotFunction is where an element can be hit by the mouse, if it can.
+const spotFunction = `function() {
+	this.scrollIntoView({block: "center", inline: "nearest", behavior: "instant"});
+	const targets = [this, ...(this.labels ?? [])];
+	for (const target of targets) {
+		for (const box of target.getClientRects()) {
+			const x = box.left + box.width / 2, y = box.top + box.height / 2;
+			const hit = document.elementFromPoint(x, y);
+			if (!this.disabled && hit && (target.contains(hit) || hit.contains(target) && hit.closest("a, button, label, summary") === target)) return [x, y];
+		}
+	}
+	return [];
+}`
+
+// write fills a field as a user would: by keys where there is text.
+func write(ctx context.Context, target *chromedp.Target, node cdp.BackendNodeID, value string) error {
+	done, err := callOn[string](ctx, target, node, "function() { const value = "+quote(value)+"; "+chooseBody+"}")
+	if err != nil || done == "done" {
+		return err
+	}
+	if done != "" {
+		return errors.New(done)
+	}
+	if value == "" {
+		_, err = callOn[any](ctx, target, node, `function() { document.execCommand("delete") }`)
+	} else {
+		_, err = cdp.Call(ctx, target, input.InsertText, input.InsertTextParams{Text: value})
+	}
+	if err != nil {
+		return err
+	}
+	_, err = callOn[any](ctx, target, node, `function() { this.dispatchEvent(new Event("change", {bubbles: true})) }`)
+	return err
+}
+
+// chooseBody chooses an option, sets a moment, or marks the text that is to be
+// overwritten.
+const chooseBody = `
+	if (this.disabled || this.readOnly) return "it cannot be changed";
+	const tell = () => { for (const kind of ["input", "change"]) this.dispatchEvent(new Event(kind, {bubbles: true})); return "done" };
+	if (this instanceof HTMLSelectElement) {
+		const option = [...this.options].find(o => o.label.trim() === value || o.value === value);
+		if (!option) return "there is no option " + value + " among " + [...this.options].map(o => o.label).join(", ");
+		this.value = option.value;
+		return tell();
+	}
+	this.scrollIntoView({block: "center", behavior: "instant"});
+	this.focus();
+	if (this.type?.match(/^(date|time|datetime-local|month|week|color|range)$/)) { this.value = value; return tell() }
+	this.select?.();
+	return "";
+`
+
+// callOn calls a function with an element as its this.
+func callOn[T any](ctx context.Context, target *chromedp.Target, node cdp.BackendNodeID, function string) (value T, err error) {
+	resolved, err := cdp.Call(ctx, target, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: node})
+	if err != nil {
+		return value, err
+	}
+	byValue := true
+	result, err := cdp.Call(ctx, target, runtime.CallFunctionOn, runtime.CallFunctionOnParams{
+		FunctionDeclaration: function, ObjectID: resolved.Object.ObjectID, ReturnByValue: &byValue,
+	})
+	switch {
+	case err != nil:
+		return value, err
+	case result.ExceptionDetails != nil:
+		return value, errors.New(describeException(result.ExceptionDetails))
+	case len(result.Result.Value) == 0:
+		return value, nil
+	}
+	return value, json.Unmarshal(result.Result.Value, &value)
+}
+
+// press presses keys, one after the other: runes of the package kb.
+func (p *page) press(keys ...string) {
+	p.t.Helper()
+	for _, key := range keys {
+		p.do("press a key", chromedp.KeyEvent(key))
+	}
+}
