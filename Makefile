@@ -55,11 +55,23 @@ JAVASCRIPT = $(patsubst %/main.mjs,%,$(wildcard examples/*/main.mjs))
 check: fmt-check vet lint unit cross gen-check deps-check ## What is quick: format, vet, lint, floors, sizes, unit tests, generated code
 
 .PHONY: test
-test: check bin/setpoint controlplane-test e2e soak-short bench-smoke ## Everything: check, the control plane, the scripts, a short soak, a tiny bench
+test: check bin/setpoint controlplane-test e2e browser soak-short bench-smoke ## Everything: check, the control plane, the scripts, the UI, a short soak, a tiny bench
 
 .PHONY: e2e
 e2e: bin/setpoint | need-python need-node ## Run the scripts of test/e2e and of the examples on a real control plane
 	go test -count=1 -timeout 20m -parallel 4 ./test/e2e
+
+# A browser that is missing is installed where it can be: tools/find-chromium.sh.
+BROWSER := go -C test/browser test -count=1 -timeout 15m -parallel 4
+BROWSERFLAGS :=
+
+.PHONY: browser
+browser: bin/setpoint | need-python need-node ## Use the UI in a Chromium, against a real control plane
+	SETPOINT=$(CURDIR)/bin/setpoint $(BROWSER) $(BROWSERFLAGS) .
+
+.PHONY: screenshots
+screenshots: bin/setpoint | need-python need-node ## Take the pictures of docs/pictures anew
+	SETPOINT=$(CURDIR)/bin/setpoint $(BROWSER) -run '^TestPictures$$' . -pictures $(CURDIR)/docs/pictures
 
 SOAK      := 10m
 SOAKFLAGS :=
@@ -145,6 +157,7 @@ fmt-check: | need-go
 vet: | need-go
 	go vet ./...
 	go -C test/bench vet ./...
+	go -C test/browser vet ./...
 
 # The floors and the sizes are tests of the root package.
 .PHONY: unit

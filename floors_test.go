@@ -66,6 +66,7 @@ var libraries = []struct {
 	path  string
 	rooms []string
 }{
+	{"github.com/chromedp", nil},
 	{"github.com/fsnotify/fsnotify", []string{"internal/dev/..."}},
 	{"github.com/go-json-experiment/json", []string{"hook", "internal/object"}},
 	{"github.com/go-logr/logr", []string{"internal/host", "internal/cli", "test/bench/..."}},

@@ -34,7 +34,7 @@ const (
 // for whatever goes wrong in it that nobody asked about.
 type page struct {
 	t      *testing.T
-	ctx    context.Context //nolint:containedctx // A window is a context to chromedp.
+	ctx    context.Context // a window is a context to chromedp
 	base   string
 	faults *faults
 }
