@@ -16,6 +16,7 @@ import (
 type runFlags struct {
 	o                              Options
 	namespaces, elect, level, form string
+	history                        string
 	qps                            float64
 }
 
@@ -73,6 +74,8 @@ func (f *runFlags) register(a *App, set *flag.FlagSet) {
 	})
 	set.StringVar(&o.Admission.URL, "admission-url", "", "`URL` by which the API server comes there otherwise, such as https://dev.example.com:9443")
 	set.DurationVar(&o.Admission.CertificateLifetime, "admission-certificate-lifetime", 0, "how long the certificate for that is valid, which is renewed at two thirds of it; 90 days if 0. A CA is for eight times as long")
+	set.StringVar(&o.InspectAddress, "inspect-address", host.InspectAuto, "`address` of loopback where setpoint get and the like read; auto is 127.0.0.1:8082 inside a cluster, else a free port where the kubeconfig is one of setpoint dev; empty for nowhere")
+	set.StringVar(&f.history, "history-size", "32Mi", "`bytes` that may be kept of what was done lately, and why; 0 keeps nothing")
 	set.BoolVar(&o.Profiling, "profiling", false, "serve Go's profiles at --address too, under /debug/pprof")
 	set.StringVar(&f.form, "log-format", "text", "how log lines are written, text or json")
 	set.StringVar(&f.level, "log-level", "info", "the least that is logged: debug, info, warn or error")
@@ -101,7 +104,13 @@ func (f *runFlags) options(stderr io.Writer) (Options, error) {
 	case f.qps < 0 || o.ClientBurst < 0:
 		return o, usage(errors.New("--kube-api-qps and --kube-api-burst must not be negative"))
 	}
-	var err error
+	kept, err := host.ParseHistory(f.history)
+	if err != nil {
+		return o, usage(fmt.Errorf("--history-size %w", err))
+	}
+	if o.HistorySize = kept.MaxBytes; kept.Off {
+		o.HistorySize = -1
+	}
 	if o.Log, err = newLog(stderr, f.form, f.level); err != nil {
 		return o, err
 	}

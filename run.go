@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/preview"
 )
 
 // Options say how an app is run. The zero value runs it against the cluster that
@@ -50,6 +51,14 @@ type Options struct {
 	// Address is where /healthz, /readyz and /metrics are served, such as ":8080";
 	// "" serves none. HealthAddress is one more for the first two.
 	Address, HealthAddress string
+	// InspectAddress is where setpoint get, setpoint why and the like read what this
+	// program knows of its controllers: an address of loopback, such as
+	// "127.0.0.1:8082", or "auto", which is that one inside a cluster, and a free port
+	// under setpoint dev; "" for nowhere.
+	InspectAddress string
+	// HistorySize is how many bytes may be kept of what was done lately, and why: 32 MiB
+	// if zero; nothing is kept if it is less.
+	HistorySize int
 	// Version is the program's, which the API server is told with the app's name; as
 	// the go command has stamped it if empty.
 	Version string
@@ -119,6 +128,7 @@ func (a *App) Run(ctx context.Context, o Options) error {
 	}
 	hosted := a.hosted(o, cluster.Inside)
 	hosted.Config = cluster.Config
+	hosted.InspectAddress, hosted.InspectFolder = cluster.InspectAddress(o.InspectAddress), cluster.Processes
 	h, err := host.New(hosted)
 	if err != nil {
 		return err
@@ -161,6 +171,7 @@ func (a *App) hosted(o Options, inside bool) host.Options {
 		Admission:       host.Admission(o.Admission).Inside(inside, a.name),
 		ShutdownTimeout: o.ShutdownTimeout, Underway: a.underway.names,
 		Address: o.Address, HealthAddress: o.HealthAddress, Profiling: o.Profiling, Log: o.Log,
+		History: host.History{Off: o.HistorySize < 0, MaxBytes: max(0, o.HistorySize)}, Plan: preview.Of,
 	}
 	for _, p := range a.parts {
 		hosted.Own = append(hosted.Own, p.own())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/host"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/preview"
 )
 
 // runFlags are what `setpoint run` can be told.
@@ -32,6 +33,7 @@ type runFlags struct {
 	address       string
 	healthAddress string
 	admission     host.Admission
+	inspect       inspectFlags
 	profiling     bool
 	logFormat     *choice
 	logLevel      *choice
@@ -118,6 +120,7 @@ func (f *runFlags) registerServing(c *cobra.Command) {
 	f.set.Int32Var(&f.admission.Port, "admission-service-port", 0, "`port` of that Service; 443 if 0")
 	f.set.StringVar(&f.admission.URL, "admission-url", "", "`URL` by which the API server comes there otherwise, such as https://dev.example.com:9443")
 	f.set.DurationVar(&f.admission.CertificateLifetime, "admission-certificate-lifetime", 0, "how long the certificate for that is valid, which is renewed at two thirds of it; 90 days if 0. A CA is for eight times as long")
+	f.inspect.register(f.set)
 	f.set.BoolVar(&f.profiling, "profiling", false, "serve Go's profiles at --address too, under /debug/pprof")
 	f.logFormat.flag(c, "log-format", "", "how log lines are written")
 	f.logLevel.flag(c, "log-level", "", "the least that is logged")
@@ -130,6 +133,9 @@ func (f *runFlags) check() error {
 	}
 	if _, err := labels.Parse(f.selector); err != nil {
 		return fmt.Errorf("--selector: %w", err)
+	}
+	if err := f.inspect.check(); err != nil {
+		return err
 	}
 	for _, negative := range []struct {
 		flag string
@@ -159,6 +165,8 @@ func (f *runFlags) options(cluster host.Cluster) host.Options {
 		Workers:        f.workers, Resync: f.resync, ApplyStrategy: strategies()[f.apply.value], FieldManager: f.manager,
 		EventsQPS: f.eventsQPS, EventsBurst: f.eventsBurst,
 		Address: f.address, HealthAddress: f.healthAddress, Profiling: f.profiling,
+		InspectAddress: cluster.InspectAddress(f.inspect.address), InspectFolder: cluster.Processes,
+		History: f.inspect.history(), Plan: preview.Of,
 		Version: readVersion().Version,
 	}
 	o.Admission = f.admission.Inside(cluster.Inside, "setpoint")

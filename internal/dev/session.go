@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/process"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/preview"
+	"github.com/setpoint-dev/setpoint/internal/reach"
 )
 
 const (
@@ -39,6 +42,8 @@ type session struct {
 	cluster Cluster
 	config  *rest.Config
 	engine  Engine
+	// inspected is the folder in which processes say where they can be inspected.
+	inspected string
 
 	background   sync.WaitGroup // what ends when the context does
 	terminalLent atomic.Bool
@@ -54,7 +59,7 @@ type workspace struct {
 // run goes through the steps of a session, then waits for its end.
 func (s *session) run(ctx context.Context) (int, error) {
 	steps := []func(context.Context) error{
-		s.boot, s.prepare, s.startEngine, s.startProcesses, s.awaitEngine, s.awaitProcesses, s.applyAll, s.watchFiles,
+		s.boot, s.gather, s.prepare, s.startEngine, s.startProcesses, s.awaitEngine, s.awaitProcesses, s.applyAll, s.watchFiles,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -125,6 +130,7 @@ func (s *session) connect() error {
 func (s *session) startEngine(ctx context.Context) error {
 	engine, err := s.NewEngine(host.Options{
 		Config: s.config, Dial: s.dial, Version: s.Version, Log: s.Log,
+		InspectAddress: "127.0.0.1:0", InspectFolder: s.inspected, Plan: preview.Of,
 	})
 	if err != nil {
 		return fmt.Errorf("start the engine: %w", err)
@@ -167,7 +173,7 @@ func (s *session) runCommand(ctx context.Context) (int, error) {
 
 // environment is what our processes and commands know beyond their own.
 func (s *session) environment() []string {
-	return []string{"KUBECONFIG=" + s.cluster.Kubeconfig(), "SETPOINT=" + s.Executable}
+	return []string{"KUBECONFIG=" + s.cluster.Kubeconfig(), "SETPOINT=" + s.Executable, reach.FolderVariable + "=" + s.inspected}
 }
 
 // stop ends everything, all at once: the parts need not outlive each other.
@@ -186,6 +192,9 @@ func (s *session) stop() {
 	}
 	parts.Go(func() { s.stopBackground(ctx) })
 	parts.Wait()
+	if s.inspected != "" {
+		_ = os.RemoveAll(s.inspected) // Nobody looks there any more.
+	}
 }
 
 // stopBackground waits for our own goroutines, which stop the processes, and

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/setpoint-dev/setpoint/internal/reach"
 )
 
 // Cluster is a cluster and how it was found.
@@ -17,6 +20,9 @@ type Cluster struct {
 	Inside bool
 	// Namespace is the one of the kubeconfig's context, or the pod's.
 	Namespace string
+	// Processes is the folder in which those of this machine that run controllers of
+	// the cluster publish where they are; "" for none.
+	Processes string
 }
 
 // ErrNoCluster says that nothing names a cluster.
@@ -34,6 +40,7 @@ func FindCluster(kubeconfig, context string) (Cluster, error) {
 	if err != nil {
 		return Cluster{}, fmt.Errorf("read kubeconfig: %w", err)
 	}
+	found.Processes = cmp.Or(os.Getenv(reach.FolderVariable), found.Processes)
 	found.QPS = -1 // The API server's priority and fairness is the limit.
 	return found, nil
 }
@@ -52,8 +59,12 @@ func loadCluster(kubeconfig, context string) (Cluster, error) {
 	if err != nil {
 		return Cluster{}, err
 	}
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return Cluster{}, err
+	}
 	namespace, _, err := loader.Namespace()
-	return Cluster{Config: config, Namespace: namespace}, err
+	return Cluster{Config: config, Namespace: namespace, Processes: reach.FolderOf(&raw, context)}, err
 }
 
 // namespaceFile is where a pod finds the name of its namespace.

@@ -138,8 +138,16 @@ func (h *Host) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	inspected, withdraw, err := h.openInspection(ctx)
+	if err != nil {
+		for _, open := range listeners {
+			_ = open.Close()
+		}
+		return err
+	}
+	defer withdraw()
 	group, ctx := errgroup.WithContext(ctx)
-	for _, listener := range listeners {
+	for _, listener := range append(listeners, inspected...) {
 		group.Go(func() error { return h.serve(ctx, listener) })
 	}
 	group.Go(func() error { return h.gate.run(ctx) })

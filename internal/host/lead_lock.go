@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +23,8 @@ import (
 type lock struct {
 	resourcelock.LeaseLock
 	log *slog.Logger
+	// place is where its holder can be inspected, once that is known.
+	place *atomic.Pointer[string]
 
 	mu sync.Mutex
 	// owned says that the lease was ours in this candidacy.
@@ -47,9 +50,10 @@ func newLock(o Options) (*lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the lease: %w", err)
 	}
-	return &lock{log: o.Log, problems: map[string]error{}, LeaseLock: resourcelock.LeaseLock{
+	place := &atomic.Pointer[string]{}
+	return &lock{log: o.Log, place: place, problems: map[string]error{}, LeaseLock: resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Name: e.Name, Namespace: e.Namespace},
-		Client:     client,
+		Client:     placed{client, e.Identity, place},
 		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
 	}}, nil
 }

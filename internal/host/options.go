@@ -77,6 +77,13 @@ type Options struct {
 	Address string
 	// HealthAddress is one more address that serves health alone; "" for none.
 	HealthAddress string
+	// InspectAddress is where other processes of this machine may read what this one
+	// knows (inspect/wire): an address of loopback; "" for nowhere. InspectAuto is
+	// whatever suits the place.
+	InspectAddress string
+	// InspectFolder is where it publishes that address, with the token that is then
+	// needed there; "" for neither.
+	InspectFolder string
 	// Profiling adds Go's profiles to Address, under /debug/pprof.
 	Profiling bool
 	// Dial is how hooks are reached; nil for the network.
@@ -132,6 +139,9 @@ func (o Options) check() error {
 	}
 	if _, err := labels.Parse(o.Selector); err != nil {
 		return fmt.Errorf("the selector of controllers: %w", err)
+	}
+	if err := checkInspectAddress(o.InspectAddress); err != nil {
+		return err
 	}
 	switch plan.Strategy(o.ApplyStrategy) {
 	case plan.Merge, plan.ServerSide:

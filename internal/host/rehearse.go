@@ -1,12 +1,14 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -54,10 +57,45 @@ func (h *Host) Rehearse(ctx context.Context, declared *object.Object, namespace 
 		compiled.Release()
 		return nil, fmt.Errorf("%s/%s answers what is asked of it and has nothing to plan; `kubectl apply --dry-run=server` asks it", declared.Kind(), declared.Name())
 	}
+	return h.rehearse(compiled, namespace)
+}
+
+// RehearseNamed opens a rehearsal of a controller by its name, as it is in this
+// process: one of a Go program, or of a stored object. It looks where the controller
+// itself does, so that what that has cached serves both.
+func (h *Host) RehearseNamed(ctx context.Context, name string) (*Rehearsal, error) {
+	if i := h.fleet.ownIndex(ownKey(name)); i >= 0 {
+		compiled, err := h.options.Own[i].Compile(ctx, h.environment())
+		if err != nil {
+			return nil, err
+		}
+		if compiled.Release == nil {
+			compiled.Release = func() {}
+		}
+		return h.rehearse(compiled, "")
+	}
+	kindName, object, _ := strings.Cut(name, "/")
+	kinds := compile.Kinds()
+	i := slices.IndexFunc(kinds, func(k compile.Kind) bool { return k.Name == kindName })
+	if i < 0 {
+		return nil, fmt.Errorf("the controller %s: %w", name, inspect.ErrNotFound)
+	}
+	declared, err := h.Find(ctx, kinds[i].Resource, "", object)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	case declared == nil:
+		return nil, fmt.Errorf("the controller %s: %w", name, inspect.ErrNotFound)
+	}
+	return h.Rehearse(ctx, declared, "")
+}
+
+// rehearse opens a rehearsal of what is compiled.
+func (h *Host) rehearse(compiled *compile.Compiled, namespace string) (*Rehearsal, error) {
 	r := &Rehearsal{Compiled: compiled, host: h, writer: h.dryWriter()}
 	tools := engine.Tools{Store: h.store, Writer: r.writer, Observer: silent{}, Log: h.log, Resolve: h.resolve}
 	for _, program := range compiled.Programs {
-		program.Namespace = namespace
+		program.Namespace = cmp.Or(namespace, program.Namespace)
 		r.controllers = append(r.controllers, engine.New(program, tools))
 	}
 	if err := r.rehearseHandlers(namespace); err != nil {
@@ -141,6 +179,16 @@ func (r *Rehearsal) Parents() []*object.Object {
 		all = append(all, controller.Objects()...)
 	}
 	return all
+}
+
+// Covers says whether the i-th program looks at objects of a namespace.
+func (r *Rehearsal) Covers(i int, namespace string) bool {
+	if !r.Handles(i) {
+		only := r.Programs[i].Namespace
+		return namespace == "" || only == "" || only == namespace
+	}
+	limits := r.Reactions[i-len(r.controllers)].Namespaces
+	return namespace == "" || len(limits) == 0 || slices.Contains(limits, namespace)
 }
 
 // Kinds are those of the objects in the care of the controller, one for each program.

@@ -4,7 +4,7 @@
 // Here live choosing the objects, asking for each what would be done, having the
 // API server try that, and the two forms of the answer: text and JSON. What would
 // be done is decided where it is decided for good, in the rooms engine and plan;
-// the wiring is the host's. The command line calls.
+// the wiring is the host's. The command line calls, and who inspects a process.
 package preview
 
 import (
@@ -96,7 +96,7 @@ func (o Options) rehearse(ctx context.Context, declared *object.Object, into *Co
 		return fmt.Errorf("--calls-only is for handlers: a %s has a hook that is asked what should be, and nothing else is known of it", declared.Kind())
 	}
 	if r.Suspended {
-		into.Notes = append(into.Notes, "suspended: nothing of this is done before it is no longer")
+		into.Notes = append(into.Notes, suspended)
 	}
 	if err := await(ctx, r, o.Timeout); err != nil {
 		return err
@@ -120,6 +120,9 @@ func (o Options) rehearse(ctx context.Context, declared *object.Object, into *Co
 	_ = group.Wait() // The errors are in the objects.
 	return nil
 }
+
+// suspended is the note at a controller that is.
+const suspended = "suspended: nothing of this is done before it is no longer"
 
 func await(ctx context.Context, r *host.Rehearsal, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)

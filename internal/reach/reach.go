@@ -18,6 +18,13 @@ import (
 // folder to publish where it is.
 const FolderVariable = "SETPOINT_INSPECT_DIR"
 
+// LeaseAnnotation is what a Lease says of the pod that holds it, as
+// "namespace/name:port".
+const LeaseAnnotation = "setpoint.dev/inspect"
+
+// DefaultPort is where pods can be inspected that say nothing else.
+const DefaultPort = 8082
+
 // extension is the name of that which a cluster's entry in a kubeconfig has, to say
 // the same.
 const extension = "setpoint.dev/inspect"

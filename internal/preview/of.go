@@ -1,0 +1,57 @@
+package preview
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// Of is what a controller of a process would do about an object now: the same as Run
+// says of one that is named. It is the Plan of host.Options.
+func Of(ctx context.Context, h *host.Host, controller string, ref inspect.Ref) (inspect.Plan, error) {
+	r, err := h.RehearseNamed(ctx, controller)
+	if err != nil {
+		return inspect.Plan{}, err
+	}
+	defer r.Close()
+	if err := await(ctx, r, time.Minute); err != nil {
+		return inspect.Plan{}, err
+	}
+	i := programFor(r, ref)
+	if i < 0 {
+		return inspect.Plan{}, fmt.Errorf("%s does not care for a %s of that place: %w", controller, ref.Kind.Kind, inspect.ErrNotFound)
+	}
+	s := subject{program: i, key: keyIn(r.Kinds()[i], ref.Namespace, ref.Name)}
+	c := Controller{Name: controller, Notes: r.Notes, Objects: []Object{s.look(ctx, r)}}
+	if r.Suspended {
+		c.Notes = append(c.Notes, suspended)
+	}
+	report := Report{Controllers: []Controller{c}}
+	report.sum()
+	return report.inspected()
+}
+
+// programFor finds the program that an object is for; less than 0 for none.
+func programFor(r *host.Rehearsal, ref inspect.Ref) int {
+	for i, resource := range r.Kinds() {
+		if resource.Group == ref.Group && resource.Kind == ref.Kind.Kind && r.Covers(i, ref.Namespace) {
+			return i
+		}
+	}
+	return -1
+}
+
+// inspected is a report in its two forms.
+func (r Report) inspected() (inspect.Plan, error) {
+	var text bytes.Buffer
+	if err := r.WriteText(&text, Style{Idle: true}); err != nil {
+		return inspect.Plan{}, err
+	}
+	data, err := json.Marshal(r)
+	return inspect.Plan{Text: text.String(), Report: data}, err
+}
