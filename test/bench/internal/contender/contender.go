@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,10 @@ const (
 	// GoSync is a Go program that says what there should be.
 	GoSync = "go-sync"
 )
+
+// unrecorded ends the names of contenders that keep no account of what they do, which
+// is otherwise there for whoever asks why.
+const unrecorded = "-unrecorded"
 
 // Contender does the reference work, or has it done.
 type Contender interface {
@@ -125,25 +130,35 @@ type Config struct {
 
 // New makes a contender.
 func New(name string, config Config) (Contender, error) {
-	switch name {
+	if !slices.Contains(Names(), name) {
+		return nil, fmt.Errorf("no contender %q; there are %s", name, strings.Join(Names(), ", "))
+	}
+	blind := Plain(name) != name
+	switch Plain(name) {
 	case Writes:
 		return &writes{workers: config.Workers, kubeconfig: config.Kubeconfig}, nil
-	case Handwritten:
-		return &handwritten{config: config}, nil
 	case Setpoint:
-		return &setpoint{config: config, name: name, group: "setpoint.dev"}, nil
+		return &setpoint{config: config, name: name, group: "setpoint.dev", unrecorded: blind}, nil
 	case SetpointMC:
 		return &setpoint{config: config, name: name, group: "metacontroller.k8s.io"}, nil
 	case GoHandler:
-		return &inprocess{config: config, name: name, form: "handler"}, nil
+		return &inprocess{config: config, name: name, form: "handler", unrecorded: blind}, nil
 	case GoSync:
-		return &inprocess{config: config, name: name, form: "sync", reads: true}, nil
+		return &inprocess{config: config, name: name, form: "sync", reads: true, unrecorded: blind}, nil
 	}
-	return nil, fmt.Errorf("no contender %q; there are %s", name, strings.Join(Names(), ", "))
+	return &handwritten{config: config}, nil
 }
 
+// Plain is the name of the contender that does keep accounts.
+func Plain(name string) string { return strings.TrimSuffix(name, unrecorded) }
+
 // Names lists the contenders.
-func Names() []string { return []string{Writes, Handwritten, Setpoint, SetpointMC, GoHandler, GoSync} }
+func Names() []string {
+	return []string{
+		Writes, Handwritten, Setpoint, SetpointMC, GoHandler, GoSync,
+		Setpoint + unrecorded, GoHandler + unrecorded, GoSync + unrecorded,
+	}
+}
 
 // startProbed starts a program that says where its probe is, and waits until
 // it is ready.

@@ -17,7 +17,10 @@ type inprocess struct {
 	// form is how the program is told which of its forms to be.
 	form string
 	// reads says that parents may read other objects.
-	reads   bool
+	reads bool
+	// unrecorded keeps no account of what is done.
+	unrecorded bool
+
 	process *child.Process
 	probe   *probe.Client
 }
@@ -31,6 +34,7 @@ func (c *inprocess) Start(ctx context.Context, settings Settings) (time.Duration
 		"-kubeconfig", c.config.Kubeconfig,
 		"-workers", strconv.Itoa(c.config.Workers),
 		"-related="+strconv.FormatBool(settings.Related),
+		"-unrecorded="+strconv.FormatBool(c.unrecorded),
 		"-resync", settings.Resync.String())
 	return time.Since(since), err
 }

@@ -26,6 +26,8 @@ type setpoint struct {
 	hookAddress string
 	probe       *probe.Client
 	process     *child.Process
+	// unrecorded keeps no account of what is done.
+	unrecorded bool
 	// installed says that Setpoint has run and left its CRDs.
 	installed bool
 }
@@ -61,8 +63,11 @@ func (c *setpoint) startSetpoint(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	since := time.Now()
-	c.process, err = child.Start(c.config.Dir, c.name, c.config.SetpointBinary,
-		"run", "--kubeconfig", c.config.Kubeconfig, "--address", address, "--workers", strconv.Itoa(c.config.Workers))
+	arguments := []string{"run", "--kubeconfig", c.config.Kubeconfig, "--address", address, "--workers", strconv.Itoa(c.config.Workers)}
+	if c.unrecorded {
+		arguments = append(arguments, "--history-size=0")
+	}
+	c.process, err = child.Start(c.config.Dir, c.name, c.config.SetpointBinary, arguments...)
 	if err != nil {
 		return 0, err
 	}

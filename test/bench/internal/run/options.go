@@ -26,6 +26,7 @@ type options struct {
 	inprocess       string
 	kubeconfig      string
 	contenders      []string
+	baseline        string
 	rounds          int
 	output          string
 	keep            bool
@@ -51,6 +52,7 @@ func parse(args []string) (options, error) {
 		flags.PrintDefaults()
 	}
 	contenders := flags.String("contenders", "writes,handwritten,setpoint,go-handler,go-sync", "who, in this `order`: "+strings.Join(contender.Names(), ", "))
+	flags.StringVar(&o.baseline, "baseline", contender.Handwritten, "the `contender` that ratios compare with")
 	scenarios := flags.String("scenarios", strings.Join(scenario.Names(), ","), "which `scenarios`")
 	flags.BoolVar(&o.smoke, "smoke", false, "tiny sizes, to see that everything works: the numbers mean nothing")
 	o.bindPlaces(flags)
@@ -130,7 +132,7 @@ func (o *options) check(rest []string) error {
 			return fmt.Errorf("no scenario %q; there are %s", name, strings.Join(scenario.Names(), ", "))
 		}
 	}
-	for _, name := range o.contenders {
+	for _, name := range append([]string{o.baseline}, o.contenders...) {
 		if _, err := contender.New(name, contender.Config{}); err != nil {
 			return err
 		}
@@ -177,7 +179,7 @@ func (o *options) findMeasured() error {
 		{o.light, "-light", "build", []string{contender.Setpoint, contender.SetpointMC}},
 		{o.inprocess, "-inprocess", "bin/bench-inprocess", []string{contender.GoHandler, contender.GoSync}},
 	} {
-		measured := slices.ContainsFunc(binary.of, func(name string) bool { return slices.Contains(o.contenders, name) })
+		measured := slices.ContainsFunc(o.contenders, func(name string) bool { return slices.Contains(binary.of, contender.Plain(name)) })
 		if !measured {
 			continue
 		}

@@ -76,7 +76,7 @@ type runner struct {
 }
 
 func (o options) newRunner(ctx context.Context, dir string, since time.Time) (*runner, error) {
-	r := &runner{options: o, since: since, report: &report.Report{Baseline: contender.Handwritten}}
+	r := &runner{options: o, since: since, report: &report.Report{Baseline: o.baseline}}
 	var err error
 	if r.admin, err = cluster.Connect(o.kubeconfig); err != nil {
 		return nil, err
@@ -181,7 +181,8 @@ func (r *runner) bystanders() (map[string]time.Duration, error) {
 func (r *runner) conclude(ctx context.Context) error {
 	scenario.CompareUnrelated(r.report, r.options.Sizes[0])
 	r.report.Fold(r.options.contenders)
-	if !r.options.smoke {
+	// Goals are ratios to the hand-written controller, and mean nothing beside others.
+	if !r.options.smoke && r.options.baseline == contender.Handwritten {
 		r.judge(scenario.Goals(r.options.Options), contender.Setpoint, contender.SetpointMC)
 		r.judge(scenario.InProcessGoals(r.options.Options), contender.GoHandler, contender.GoSync)
 	}
