@@ -50,6 +50,8 @@ type options struct {
 	resync time.Duration
 	// related has parents looked at when what they read changes.
 	related bool
+	// unrecorded keeps no account of what is done.
+	unrecorded bool
 }
 
 func run(ctx context.Context, args []string) error {
@@ -92,10 +94,14 @@ func (o *options) parse(form string, args []string) error {
 	flags.IntVar(&o.run.Workers, "workers", 32, "parents worked on at once")
 	flags.StringVar(&o.run.Address, "profile", "", "`address` of metrics and profiles")
 	flags.DurationVar(&o.resync, "resync", 0, "look at each parent again after this time; 0 does not")
+	flags.BoolVar(&o.unrecorded, "unrecorded", false, "keep no account of what is done")
 	flags.BoolVar(&o.related, "related", false, "look at parents when what they read changes")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	o.run.Profiling = o.run.Address != ""
+	if o.unrecorded {
+		o.run.HistorySize = -1
+	}
 	return nil
 }
