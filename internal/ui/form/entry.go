@@ -1,0 +1,160 @@
+package form
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+)
+
+// The bounds of what may be entered. Beyond them an object is for the YAML editor.
+const (
+	MaxEntries = 10_000
+	MaxBytes   = 1 << 20
+	MaxRow     = 99_999
+	MaxRows    = 500
+	MaxFields  = 20_000
+	maxSteps   = 40
+)
+
+// ErrTooLarge is wrapped by what is said of more than fits a form.
+var ErrTooLarge = errors.New("too large for a form; enter it as YAML")
+
+// entry is what was entered at a name, and below it.
+type entry struct {
+	texts      []string
+	marks      map[string]string
+	properties map[string]*entry
+	rows       map[int]*entry
+}
+
+// entered makes a tree of what was entered. Names that begin otherwise than with a
+// dot or a bracket are not the form's.
+func entered(values url.Values) (*entry, error) {
+	root, size := &entry{}, 0
+	if len(values) > MaxEntries {
+		return nil, fmt.Errorf("%d entries, of at most %d: %w", len(values), MaxEntries, ErrTooLarge)
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		for _, text := range values[name] {
+			size += len(text) + len(name)
+		}
+		if size > MaxBytes {
+			return nil, fmt.Errorf("more than %d bytes: %w", MaxBytes, ErrTooLarge)
+		}
+		if name == "" || name[0] != '.' && name[0] != '[' {
+			continue
+		}
+		if err := root.enter(name, values[name]); err != nil {
+			return nil, fmt.Errorf("the entry %q: %w", cut(name, 100), err)
+		}
+	}
+	return root, nil
+}
+
+func (e *entry) enter(name string, texts []string) error {
+	steps, mark, err := split(name)
+	switch {
+	case err != nil:
+		return err
+	case len(steps) > maxSteps:
+		return fmt.Errorf("deeper than %d levels: %w", maxSteps, ErrTooLarge)
+	case len(texts) > 1 && !isCheckbox(texts):
+		return fmt.Errorf("it was entered %d times", len(texts))
+	}
+	at := e
+	for _, s := range steps {
+		if at, err = at.below(s); err != nil {
+			return err
+		}
+	}
+	switch {
+	case mark == "":
+		at.texts = texts
+	case slices.Contains([]string{rowMark, keyMark, setMark, nullMark}, mark):
+		at.mark(mark, texts[len(texts)-1])
+	default:
+		return fmt.Errorf("there is no mark %q", cut(mark, 20))
+	}
+	return nil
+}
+
+// isCheckbox knows a checkbox by its companion, which says false whatever it says
+// itself.
+func isCheckbox(texts []string) bool { return slices.Equal(texts, []string{"false", "true"}) }
+
+func (e *entry) mark(mark, text string) {
+	if e.marks == nil {
+		e.marks = map[string]string{}
+	}
+	e.marks[mark] = text
+}
+
+func (e *entry) below(s step) (*entry, error) {
+	if !s.isRow {
+		if e.properties == nil {
+			e.properties = map[string]*entry{}
+		}
+		if e.properties[s.property] == nil {
+			e.properties[s.property] = &entry{}
+		}
+		return e.properties[s.property], nil
+	}
+	if e.rows == nil {
+		e.rows = map[int]*entry{}
+	}
+	if e.rows[s.row] == nil {
+		if len(e.rows) >= MaxRows {
+			return nil, fmt.Errorf("more than %d rows: %w", MaxRows, ErrTooLarge)
+		}
+		e.rows[s.row] = &entry{}
+	}
+	return e.rows[s.row], nil
+}
+
+// The methods below are for entries that may be missing.
+
+func (e *entry) text() string {
+	if e == nil || len(e.texts) == 0 {
+		return ""
+	}
+	return e.texts[len(e.texts)-1]
+}
+
+// said says that something was entered at this very name, be it nothing.
+func (e *entry) said() bool { return e != nil && len(e.texts) > 0 }
+
+func (e *entry) marked(mark string) (text string, is bool) {
+	if e == nil {
+		return "", false
+	}
+	text, is = e.marks[mark]
+	return text, is
+}
+
+func (e *entry) at(property string) *entry {
+	if e == nil {
+		return nil
+	}
+	return e.properties[property]
+}
+
+func (e *entry) numbers() []int {
+	if e == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(e.rows))
+}
+
+// empty says that nothing at all was entered.
+func (e *entry) empty() bool {
+	return e == nil || len(e.texts) == 0 && len(e.marks) == 0 && len(e.properties) == 0 && len(e.rows) == 0
+}
+
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "…"
+}
