@@ -1,5 +1,7 @@
 package form
 
+import "slices"
+
 // Field is a field with what was entered into it, or a part of a form with the fields
 // of it.
 type Field struct {
@@ -101,14 +103,7 @@ func (f *Field) Troubled() bool {
 }
 
 // MoreOpen says that one of the fields that come later is worth a look.
-func (f *Field) MoreOpen() bool {
-	for _, each := range f.More {
-		if each.Troubled() {
-			return true
-		}
-	}
-	return false
-}
+func (f *Field) MoreOpen() bool { return slices.ContainsFunc(f.More, (*Field).Troubled) }
 
 // Composed says that it has parts, and no input of its own.
 func (f *Field) Composed() bool { return !f.YAML && f.Input.Widget == "" }
@@ -119,10 +114,8 @@ func (f *Field) Described() bool { return f.Help != "" || f.Default != "" }
 // anyOf asks the parts of a field.
 func anyOf(f *Field, is func(*Field) bool) bool {
 	for _, parts := range [][]*Field{f.Fields, f.More, f.Rows} {
-		for _, part := range parts {
-			if is(part) {
-				return true
-			}
+		if slices.ContainsFunc(parts, is) {
+			return true
 		}
 	}
 	return false

@@ -34,8 +34,8 @@ func printed(value any, kind Type) string {
 }
 
 var (
-	wholeNumber = regexp.MustCompile(`^[+-]?[0-9]+$`)
-	realNumber  = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+	wholeNumber = regexp.MustCompile(`^[+-]?\d+$`)
+	realNumber  = regexp.MustCompile(`^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$`)
 )
 
 // scalar is the value of a text, or what is wrong with it.
@@ -73,7 +73,7 @@ func integer(text string) (value any, problem string) {
 	case !wholeNumber.MatchString(text) || !isNumber:
 		return nil, fmt.Sprintf("%q is no whole number, such as 3.", cut(text, 40))
 	case !n.IsInt64():
-		return nil, fmt.Sprintf("%s is too large; the largest whole number is 9223372036854775807.", cut(text, 40))
+		return nil, cut(text, 40) + " is too large; the largest whole number is 9223372036854775807."
 	}
 	return json.Number(n.String()), ""
 }

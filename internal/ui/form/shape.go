@@ -1,6 +1,7 @@
 package form
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -160,12 +161,8 @@ func foldMaps(s, from *spec.Schema) {
 	properties := map[string]spec.Schema{}
 	extensions := spec.Extensions{}
 	for _, each := range []*spec.Schema{from, s} {
-		for name, property := range each.Properties {
-			properties[name] = property
-		}
-		for name, value := range each.Extensions {
-			extensions[name] = value
-		}
+		maps.Copy(properties, each.Properties)
+		maps.Copy(extensions, each.Extensions)
 	}
 	s.Properties, s.Extensions = properties, extensions
 }
