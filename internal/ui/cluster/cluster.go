@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	authentication "k8s.io/api/authentication/v1"
@@ -96,8 +97,8 @@ var ErrBadToken = errors.New("the API server does not accept this token")
 
 // Verify asks the API server whose token this is.
 func (c *Cluster) Verify(ctx context.Context, token string) (User, error) {
-	if token == "" {
-		return User{}, ErrBadToken
+	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return User{}, ErrBadToken // No header could carry it.
 	}
 	client, err := rest.UnversionedRESTClientFor(c.configOf(User{Token: token}))
 	if err != nil {

@@ -38,18 +38,34 @@ func Explain(err error) (title string, fields []FieldProblem) {
 		return err.Error(), nil
 	}
 	s := status.Status()
-	if s.Details != nil {
-		for _, cause := range s.Details.Causes {
-			if cause.Type != metav1.CauseTypeUnexpectedServerResponse {
-				fields = append(fields, FieldProblem{fieldOf(cause.Field), cause.Message})
-			}
-		}
-	}
+	fields = causes(s.Details)
 	if len(fields) == 0 {
 		fields = fieldsOf(s.Message)
 	}
+	if title, _, cut := strings.Cut(s.Message, ": "); cut && len(fields) > 0 {
+		return title, fields // What follows says the same of the fields.
+	}
 	return s.Message, fields
 }
+
+// causes are the problems of fields that the API server lists.
+func causes(details *metav1.StatusDetails) []FieldProblem {
+	if details == nil {
+		return nil
+	}
+	var found []FieldProblem
+	for _, cause := range details.Causes {
+		if cause.Type == metav1.CauseTypeUnexpectedServerResponse || strings.Contains(cause.Message, unchecked) {
+			continue
+		}
+		field := fieldOf(cause.Field)
+		found = append(found, FieldProblem{field, plain(cause.Message, field)})
+	}
+	return found
+}
+
+// unchecked is a cause that only says that there may be others.
+const unchecked = "some validation rules were not checked because the object was invalid"
 
 // fieldOf is the path of a cause; that of the whole object is written in two ways.
 func fieldOf(field string) string {
@@ -57,6 +73,16 @@ func fieldOf(field string) string {
 		return ""
 	}
 	return strings.TrimPrefix(field, ".")
+}
+
+// invalidValue is what stands before a problem: that there is one, and the value, which
+// whoever gave it sees anyway.
+var invalidValue = regexp.MustCompile(`^Invalid value: (?:(?:"(?:[^"\\]|\\.)*"|[-+.0-9e]+|null|true|false|\{.*\}|\[.*\]): )?`)
+
+// plain is the message of a cause without what is said of it elsewhere.
+func plain(message, field string) string {
+	message = invalidValue.ReplaceAllString(message, "")
+	return strings.TrimPrefix(message, field+" in body ")
 }
 
 var (
@@ -75,7 +101,7 @@ func fieldsOf(message string) []FieldProblem {
 		found = append(found, FieldProblem{m[2], text})
 	}
 	for _, m := range typeProblem.FindAllStringSubmatch(message, -1) {
-		found = append(found, FieldProblem{m[2], "this should be of type " + m[3] + ", not " + m[1]})
+		found = append(found, FieldProblem{m[2], "must be of type " + m[3] + ": \"" + m[1] + "\""})
 	}
 	return found
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,22 +21,22 @@ const (
 
 // Watch calls changed whenever an object of a kind changed, came or went, or may have
 // while nobody could see, until ctx ends. Only metadata is sent. It returns early only
-// with a refusal: of a user without the right, or of a kind that is not served.
+// if it is refused at once: to a user without the right, or of a kind that is not
+// served. Later refusals may be those of an API server that has just started.
 func (c *Client) Watch(ctx context.Context, kind inspect.Kind, namespace string, changed func()) error {
-	backoff := minBackoff
-	for first := true; ; first = false {
+	backoff, begun := minBackoff, false
+	for attempt := 0; ; attempt++ {
 		began := time.Now()
 		err := c.watchOnce(ctx, kind, namespace, func(fresh bool) {
-			if !fresh || !first {
+			if begun || !fresh {
 				changed()
 			}
+			begun = true
 		})
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
+		if ctx.Err() == nil && attempt == 0 && final(err) {
 			return fmt.Errorf("watch %s: %w", words(kind, namespace, ""), err)
-		case time.Since(began) > maxBackoff:
+		}
+		if time.Since(began) > maxBackoff {
 			backoff = minBackoff
 		}
 		select {
@@ -45,6 +46,12 @@ func (c *Client) Watch(ctx context.Context, kind inspect.Kind, namespace string,
 		}
 		backoff = min(2*backoff, maxBackoff)
 	}
+}
+
+// final reports whether an error is not overcome by trying again.
+func final(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) ||
+		apierrors.IsMethodNotSupported(err) || errors.Is(err, inspect.ErrNotFound)
 }
 
 // watchOnce watches until the connection ends. It tells of each change, and before

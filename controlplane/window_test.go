@@ -1,0 +1,585 @@
+package controlplane_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/setpoint-dev/setpoint/controlplane"
+	"github.com/setpoint-dev/setpoint/controlplane/internal/proctest"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	asuser "github.com/setpoint-dev/setpoint/internal/ui/cluster"
+)
+
+// What the window asks of an API server is asked of a real one here: what a table, a
+// refusal or a right looks like is for the server to say.
+func TestWindow(t *testing.T) {
+	c := start(t, controlplane.Options{})
+	c.apply(windowManifest)
+	c.await("condition=Established", "crd/guitars.kool.example.org")
+	c.await("condition=Established", "crd/amps.kool.example.org")
+	w := newWindow(c)
+	for _, test := range []struct {
+		name string
+		run  func(*window)
+	}{
+		{"tells whose a token is", tellsWhoseTokens},
+		{"finds kinds", findsKinds},
+		{"finds kinds that come later", findsLaterKinds},
+		{"prints tables", printsTables},
+		{"writes", writes},
+		{"explains refusals", explainsRefusals},
+		{"lets the cluster decide", letsTheClusterDecide},
+		{"reads schemas", readsSchemas},
+		{"shows events", showsEvents},
+		{"shows dependents", showsDependents},
+		{"notices changes", noticesChanges},
+		{"survives the API server", survivesTheServer},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(w.on(t)) })
+	}
+	c.stop()
+}
+
+const windowManifest = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: guitars.kool.example.org}
+spec:
+  group: kool.example.org
+  scope: Namespaced
+  names: {kind: Guitar, plural: guitars, singular: guitar, shortNames: [guit]}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    additionalPrinterColumns:
+    - {name: Brand, type: string, jsonPath: .spec.brand, description: Who built it.}
+    - {name: Strings, type: integer, jsonPath: .spec.strings}
+    - {name: Wood, type: string, jsonPath: .spec.wood, priority: 1}
+    schema:
+      openAPIV3Schema:
+        description: A Guitar is an instrument.
+        type: object
+        required: [spec]
+        properties:
+          spec:
+            type: object
+            required: [brand]
+            properties:
+              brand: {type: string, enum: [fender, gibson]}
+              strings: {type: integer, minimum: 4, maximum: 12, default: 6}
+              wood: {type: string}
+            x-kubernetes-validations:
+            - {rule: "self.strings != 5", message: five strings are a bass}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: amps.kool.example.org}
+spec:
+  group: kool.example.org
+  scope: Cluster
+  names: {kind: Amp, plural: amps}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: reader, namespace: default}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: reader, namespace: default}
+rules:
+- {apiGroups: [kool.example.org], resources: [guitars], verbs: [get, list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: reader, namespace: default}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}
+subjects:
+- {kind: ServiceAccount, name: reader, namespace: default}
+- {apiGroup: rbac.authorization.k8s.io, kind: User, name: rita}
+- {apiGroup: rbac.authorization.k8s.io, kind: Group, name: readers}
+`
+
+// window is the API server as users of the window see it.
+type window struct {
+	cluster
+	api   *asuser.Cluster
+	wrote *[]string
+}
+
+func newWindow(c cluster) *window {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	w := &window{cluster: c, wrote: new([]string)}
+	if w.api, err = asuser.New(config); err != nil {
+		c.t.Fatal(err)
+	}
+	w.api.OnWrite = func(user, verb string, ref inspect.Ref, err error, took time.Duration) {
+		*w.wrote = append(*w.wrote, fmt.Sprintf("%s %s %s/%s %v", user, verb, ref.Plural, ref.Name, err == nil && took > 0))
+	}
+	return w
+}
+
+func (w *window) on(t *testing.T) *window {
+	return &window{cluster: w.cluster.on(t), api: w.api, wrote: w.wrote}
+}
+
+func (w *window) ctx() context.Context { return w.t.Context() }
+
+func (w *window) as(u asuser.User) *asuser.Client {
+	w.t.Helper()
+	client, err := w.api.As(u)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return client
+}
+
+// admin may do everything.
+func (w *window) admin() *asuser.Client { return w.as(asuser.User{Name: "dev", Own: true}) }
+
+func (w *window) kind(name string) inspect.Kind {
+	w.t.Helper()
+	kind, err := w.admin().Kind(w.ctx(), name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return kind
+}
+
+func guitar(name, spec string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"kool.example.org/v1","kind":"Guitar","metadata":{"name":%q},"spec":%s}`, name, spec)
+}
+
+func (w *window) makeGuitar(name, spec string) inspect.Ref {
+	w.t.Helper()
+	kind := w.kind("guitars")
+	stored, err := w.admin().Create(w.ctx(), kind, "default", guitar(name, spec), false)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ref := inspect.Ref{Kind: kind, Namespace: "default", Name: name, UID: w.meta(stored).UID}
+	w.t.Cleanup(func() {
+		_ = w.admin().Delete(context.Background(), kind, "default", name, asuser.DeleteOptions{UID: ref.UID})
+	})
+	return ref
+}
+
+type meta struct{ Name, UID, ResourceVersion string }
+
+func (w *window) meta(object json.RawMessage) meta {
+	w.t.Helper()
+	var o struct{ Metadata meta }
+	if err := json.Unmarshal(object, &o); err != nil {
+		w.t.Fatal(err)
+	}
+	return o.Metadata
+}
+
+func (w *window) equal(what string, got, want any) {
+	w.t.Helper()
+	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+		w.t.Errorf("%s: got  %+v\n\twant %+v", what, got, want)
+	}
+}
+
+func tellsWhoseTokens(w *window) {
+	token := w.kubectl("create", "token", "reader")
+	u, err := w.api.Verify(w.ctx(), token)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.equal("name", u.Name, "system:serviceaccount:default:reader")
+	w.equal("token is kept", u.Token == token, true)
+	w.equal("groups", u.Groups, []string{"system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"})
+	for _, bad := range []string{"", "nonsense", token + "x", "a\r\nb: c"} {
+		if u, err := w.api.Verify(w.ctx(), bad); !errors.Is(err, asuser.ErrBadToken) {
+			w.t.Errorf("the token %q is that of %+v: %v", bad, u, err)
+		}
+	}
+}
+
+func findsKinds(w *window) {
+	for name, want := range map[string]string{
+		"guitars": "kool.example.org/v1/guitars/Guitar/true", "guitars.kool.example.org": "kool.example.org/v1/guitars/Guitar/true",
+		"guitars.v1.kool.example.org": "kool.example.org/v1/guitars/Guitar/true", "guit": "kool.example.org/v1/guitars/Guitar/true",
+		"Guitar": "kool.example.org/v1/guitars/Guitar/true", "amps": "kool.example.org/v1/amps/Amp/false",
+		"pods": "/v1/pods/Pod/true", "pods.v1": "/v1/pods/Pod/true", "po": "/v1/pods/Pod/true", "namespace": "/v1/namespaces/Namespace/false",
+		"deployments.v1.apps": "apps/v1/deployments/Deployment/true", "deploy": "apps/v1/deployments/Deployment/true",
+		"events": "/v1/events/Event/true", "events.events.k8s.io": "events.k8s.io/v1/events/Event/true",
+		"guitars.v2.kool.example.org": "", "pods.apps": "", "nothing": "", "": "", ".": "", "../pods": "",
+	} {
+		kind, err := w.admin().Kind(w.ctx(), name)
+		if want == "" {
+			w.equal(name+" is not served", errors.Is(err, inspect.ErrNotFound), true)
+			continue
+		}
+		w.equal(name, fmt.Sprintf("%s/%s/%s/%s/%v %v", kind.Group, kind.Version, kind.Plural, kind.Kind, kind.Namespaced, err), want+" <nil>")
+	}
+	kinds, err := w.admin().Kinds(w.ctx())
+	if err != nil || !slices.Contains(kinds, w.kind("guitars")) || slices.ContainsFunc(kinds, func(k inspect.Kind) bool { return strings.HasSuffix(k.Plural, "reviews") }) {
+		w.t.Errorf("kinds that can be listed: %v, %v", kinds, err)
+	}
+	namespaces, err := w.admin().Namespaces(w.ctx())
+	w.equal("namespaces", fmt.Sprint(slices.Contains(namespaces, "kube-system"), err), "true <nil>")
+}
+
+func findsLaterKinds(w *window) {
+	if _, err := w.admin().Kind(w.ctx(), "basses"); !errors.Is(err, inspect.ErrNotFound) {
+		w.t.Errorf("there are basses already: %v", err)
+	}
+	w.apply(strings.NewReplacer("guitar", "bass", "Guitar", "Bass", "shortNames: [guit]", "").Replace(
+		strings.ReplaceAll(strings.SplitN(windowManifest, "---", 2)[0], "guitars", "basses")))
+	proctest.Eventually(w.t, patience, func() error {
+		_, err := w.admin().Kind(w.ctx(), "basses")
+		return err
+	})
+}
+
+func printsTables(w *window) {
+	for _, name := range []string{"a", "b", "c"} {
+		w.makeGuitar(name, `{"brand":"fender","strings":12,"wood":"alder"}`)
+	}
+	table, err := w.admin().Table(w.ctx(), w.kind("guitars"), asuser.TableQuery{Namespace: "default", Limit: 2})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var columns []string
+	for _, column := range table.Columns {
+		columns = append(columns, fmt.Sprint(column.Name, " ", column.Type, " ", column.Priority))
+	}
+	w.equal("columns", columns, []string{"Name string 0", "Brand string 0", "Strings integer 0", "Wood string 1"})
+	w.equal("description", table.Columns[1].Description, "Who built it.")
+	w.equal("rows", len(table.Rows), 2)
+	w.equal("cells", table.Rows[0].Cells, []string{"a", "fender", "12", "alder"})
+	w.equal("row", fmt.Sprint(table.Rows[1].Namespace, "/", table.Rows[1].Name, table.Rows[1].UID != "", table.Rows[1].Created.IsZero()), "default/btrue false")
+	w.equal("remaining", table.Remaining, 1)
+	table, err = w.admin().Table(w.ctx(), w.kind("guitars"), asuser.TableQuery{Namespace: "default", Limit: 2, Continue: table.Continue})
+	w.equal("second page", fmt.Sprint(len(table.Rows), table.Continue == "", err), "1 true <nil>")
+	table, err = w.admin().Table(w.ctx(), w.kind("guitars"), asuser.TableQuery{Fields: "metadata.name=b"})
+	w.equal("by a field", fmt.Sprint(len(table.Rows), err), "1 <nil>")
+	table, err = w.admin().Table(w.ctx(), w.kind("guitars"), asuser.TableQuery{Labels: "a=b"})
+	w.equal("by a label", fmt.Sprint(len(table.Rows), err), "0 <nil>")
+	_, err = w.admin().Table(w.ctx(), w.kind("guitars"), asuser.TableQuery{Labels: "a=b=c=!"})
+	w.equal("by nonsense", asuser.Code(err), http.StatusBadRequest)
+}
+
+func writes(w *window) {
+	guitars := w.kind("guitars")
+	*w.wrote = nil
+	if _, err := w.admin().Create(w.ctx(), guitars, "default", guitar("tele", `{"brand":"fender"}`), true); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.admin().Get(w.ctx(), guitars, "default", "tele"); !errors.Is(err, inspect.ErrNotFound) {
+		w.t.Errorf("a dry run stored something: %v", err)
+	}
+	w.equal("told of a dry run", len(*w.wrote), 0)
+	ref := w.makeGuitar("tele", `{"brand":"fender"}`)
+	stored, err := w.admin().Get(w.ctx(), guitars, "default", "tele")
+	w.equal("default is stored", fmt.Sprint(strings.Contains(string(stored), `"strings":6`), err), "true <nil>")
+	w.equal("manager", strings.Contains(string(stored), `"manager":"setpoint-window"`), true)
+
+	stale := strings.Replace(string(stored), `"strings":6`, `"strings":7`, 1)
+	if _, err = w.admin().Replace(w.ctx(), ref, []byte(stale), false); err != nil {
+		w.t.Fatal(err)
+	}
+	_, err = w.admin().Replace(w.ctx(), ref, []byte(stale), false)
+	w.equal("replace what changed", asuser.Code(err), http.StatusConflict)
+	patched, err := w.admin().Patch(w.ctx(), ref, types.MergePatchType, []byte(`{"spec":{"wood":"ash"}}`), false)
+	w.equal("patch", fmt.Sprint(strings.Contains(string(patched), `"wood":"ash"`), err), "true <nil>")
+
+	err = w.admin().Delete(w.ctx(), guitars, "default", "tele", asuser.DeleteOptions{UID: "another"})
+	w.equal("delete another", asuser.Code(err), http.StatusConflict)
+	err = w.admin().Delete(w.ctx(), guitars, "default", "tele", asuser.DeleteOptions{UID: ref.UID, Propagation: metav1.DeletePropagationForeground, DryRun: true})
+	w.equal("delete dry", err, nil)
+	err = w.admin().Delete(w.ctx(), guitars, "default", "tele", asuser.DeleteOptions{UID: ref.UID, Propagation: metav1.DeletePropagationBackground})
+	w.equal("delete", err, nil)
+	_, err = w.admin().Get(w.ctx(), guitars, "default", "tele")
+	w.equal("deleted", asuser.Code(err), http.StatusNotFound)
+	w.equal("told", *w.wrote, []string{
+		"dev create guitars/tele true", "dev update guitars/tele true", "dev update guitars/tele false", "dev patch guitars/tele true",
+		"dev delete guitars/tele false", "dev delete guitars/tele true",
+	})
+	for _, name := range []string{"..", "a/b", "a%2fb"} {
+		_, err = w.admin().Get(w.ctx(), guitars, "default", name)
+		w.equal("get "+name, errors.Is(err, inspect.ErrNotFound), true)
+	}
+}
+
+func explainsRefusals(w *window) {
+	for _, test := range []struct{ kind, body, want string }{
+		{"guitars", string(guitar("x", `{"brnad":"fender"}`)), `400 Guitar in version "v1" cannot be handled as a Guitar [{spec.brnad this field is not known}]`},
+		{"guitars", string(guitar("x", `{"strings":6}`)), `422 Guitar.kool.example.org "x" is invalid [{spec.brand Required value}]`},
+		{"guitars", string(guitar("x", `{"brand":"fender","strings":"six"}`)), `422 Guitar.kool.example.org "x" is invalid [{spec.strings must be of type integer: "string"}]`},
+		{"guitars", string(guitar("x", `{"brand":"suhr","strings":99}`)), `422 Guitar.kool.example.org "x" is invalid [{spec.brand Unsupported value: "suhr": supported values: "fender", "gibson"} {spec.strings should be less than or equal to 12}]`},
+		{"guitars", string(guitar("x", `{"brand":"fender","strings":5}`)), `422 Guitar.kool.example.org "x" is invalid [{spec five strings are a bass}]`},
+		{"guitars", string(guitar("X y", `{"brand":"fender"}`)), `422 Guitar.kool.example.org "X y" is invalid [{metadata.name a lowercase RFC 1123 subdomain`},
+		{"guitars", `{"kind":"Guitar","apiVersion":"kool.example.org/v1","metadata":{"name":"x"}}`, `422 Guitar.kool.example.org "x" is invalid [{spec Required value}]`},
+		{"guitars", `{`, `400 the object provided is unrecognized (must be of type Guitar): couldn't get version/kind; json parse error: unexpected end of JSON input ({) []`},
+		{"deployments", deployment(`{"replicas":"many"}`), `400 Deployment in version "v1" cannot be handled as a Deployment [{spec.replicas must be of type int32: "string"}]`},
+		{"deployments", deployment(`{"selectr":{},"replicas":1,"replicas":2}`), `400 Deployment in version "v1" cannot be handled as a Deployment [{spec.selectr this field is not known} {spec.replicas this field is there twice}]`},
+	} {
+		_, err := w.admin().Create(w.ctx(), w.kind(test.kind), "default", []byte(test.body), true)
+		if err == nil {
+			w.t.Errorf("%s is accepted", test.body)
+			continue
+		}
+		title, fields := asuser.Explain(err)
+		if got := fmt.Sprintf("%d %s %v", asuser.Code(err), title, fields); !strings.HasPrefix(got, test.want) {
+			w.t.Errorf("%s\n\tgot  %s\n\twant %s", test.body, got, test.want)
+		}
+	}
+}
+
+func deployment(spec string) string {
+	return `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"x"},"spec":` + spec + `}`
+}
+
+func letsTheClusterDecide(w *window) {
+	w.makeGuitar("seen", `{"brand":"gibson"}`)
+	guitars := w.kind("guitars")
+	token, err := w.api.Verify(w.ctx(), w.kubectl("create", "token", "reader"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name  string
+		user  asuser.User
+		reads bool
+	}{
+		{"reader by token", token, true},
+		{"reader impersonated", asuser.User{Name: "rita"}, true},
+		{"reader by a group", asuser.User{Name: "bob", Groups: []string{"readers"}}, true},
+		{"nobody", asuser.User{Name: "bob"}, false},
+		{"nobody, of another group", asuser.User{Name: "bob", Groups: []string{"writers"}}, false},
+	} {
+		client := w.as(test.user)
+		want := http.StatusForbidden
+		if test.reads {
+			want = 0
+		}
+		_, err := client.Get(w.ctx(), guitars, "default", "seen")
+		w.equal(test.name+" gets", codeOf(err), want)
+		_, err = client.Table(w.ctx(), guitars, asuser.TableQuery{Namespace: "default"})
+		w.equal(test.name+" lists", codeOf(err), want)
+		_, err = client.Table(w.ctx(), guitars, asuser.TableQuery{})
+		w.equal(test.name+" lists everywhere", codeOf(err), http.StatusForbidden)
+		_, err = client.Create(w.ctx(), guitars, "default", guitar("x", `{"brand":"fender"}`), false)
+		w.equal(test.name+" creates", codeOf(err), http.StatusForbidden)
+		err = client.Delete(w.ctx(), guitars, "default", "seen", asuser.DeleteOptions{})
+		w.equal(test.name+" deletes", codeOf(err), http.StatusForbidden)
+		w.equal(test.name+" may list", client.May(w.ctx(), "list", guitars, "default", ""), test.reads)
+		w.equal(test.name+" may list everywhere", client.May(w.ctx(), "list", guitars, "", ""), false)
+		w.equal(test.name+" may delete", client.May(w.ctx(), "delete", guitars, "default", "seen"), false)
+		w.equal(test.name+" watches", codeOf(client.Watch(w.watching(test.reads), guitars, "default", func() {})), want)
+		_, _, err = client.Schema(w.ctx(), guitars)
+		w.equal(test.name+" reads a schema", err, nil)
+	}
+	w.equal("dev may", w.admin().May(w.ctx(), "delete", guitars, "default", "seen"), true)
+}
+
+// watching is a context that ends soon for who may watch, who would watch forever.
+func (w *window) watching(may bool) context.Context {
+	limit := patience
+	if may {
+		limit = 100 * time.Millisecond
+	}
+	ctx, cancel := context.WithTimeout(w.ctx(), limit)
+	w.t.Cleanup(cancel)
+	return ctx
+}
+
+func codeOf(err error) int {
+	if err == nil || errors.Is(err, context.DeadlineExceeded) {
+		return 0
+	}
+	return asuser.Code(err)
+}
+
+func readsSchemas(w *window) {
+	schema, definitions, err := w.admin().Schema(w.ctx(), w.kind("guitars"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	spec := schema.Properties["spec"]
+	brand := spec.Properties["brand"]
+	w.equal("enum", brand.Enum, "[fender gibson]")
+	w.equal("required", spec.Required, "[brand]")
+	w.equal("description", schema.Description, "A Guitar is an instrument.")
+	if schema, definitions, err = w.admin().Schema(w.ctx(), w.kind("deployments")); err != nil {
+		w.t.Fatal(err)
+	}
+	of := schema.Properties["spec"]
+	for _, part := range of.AllOf {
+		of = part
+	}
+	name := strings.TrimPrefix(of.Ref.String(), "#/components/schemas/")
+	w.equal(name+" is defined", definitions[name] != nil, true)
+	_, _, err = w.admin().Schema(w.ctx(), inspect.Kind{Group: "kool.example.org", Version: "v1", Plural: "x", Kind: "X"})
+	w.equal("no schema", errors.Is(err, inspect.ErrNotFound), true)
+
+	w.kubectl("patch", "crd", "guitars.kool.example.org", "--type=json", "-p",
+		`[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/colour","value":{"type":"string"}}]`)
+	proctest.Eventually(w.t, patience, func() error {
+		schema, _, err := w.admin().Schema(w.ctx(), w.kind("guitars"))
+		if err == nil && schema.Properties["spec"].Properties["colour"].Type == nil {
+			err = errors.New("the schema has no colour yet")
+		}
+		return err
+	})
+}
+
+func showsEvents(w *window) {
+	ref := w.makeGuitar("played", `{"brand":"gibson"}`)
+	for i, text := range []string{"tuned", "broken"} {
+		w.apply(fmt.Sprintf(`
+apiVersion: v1
+kind: Event
+metadata: {name: event-%d, namespace: default}
+involvedObject: {apiVersion: kool.example.org/v1, kind: Guitar, namespace: default, name: played, uid: %s}
+reason: Played
+message: %s
+type: Normal
+count: %d
+firstTimestamp: "2026-01-0%dT00:00:00Z"
+lastTimestamp: "2026-01-0%dT12:00:00Z"
+source: {component: band}
+`, i, ref.UID, text, i+2, i+1, i+1))
+	}
+	events, err := w.admin().Events(w.ctx(), ref)
+	if err != nil || len(events) != 2 {
+		w.t.Fatal(events, err)
+	}
+	w.equal("newest", fmt.Sprint(events[0].Message, events[0].Count, events[0].Source, events[0].Last.Sub(events[0].First)), "broken3band12h0m0s")
+	amp, err := w.admin().Create(w.ctx(), w.kind("amps"), "", []byte(`{"apiVersion":"kool.example.org/v1","kind":"Amp","metadata":{"name":"loud"}}`), false)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	events, err = w.admin().Events(w.ctx(), inspect.Ref{Kind: w.kind("amps"), Name: "loud", UID: w.meta(amp).UID})
+	w.equal("none", fmt.Sprint(len(events), err), "0 <nil>")
+}
+
+func showsDependents(w *window) {
+	ref := w.makeGuitar("owner", `{"brand":"gibson"}`)
+	owner := fmt.Sprintf("[{apiVersion: kool.example.org/v1, kind: Guitar, name: owner, uid: %s, controller: true, blockOwnerDeletion: true}]", ref.UID)
+	w.apply(fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: band, ownerReferences: %s}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: band}}
+  template:
+    metadata: {labels: {app: band}}
+    spec: {containers: [{name: main, image: example.com/main}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: songs, ownerReferences: %s}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: alien}
+`, owner, owner))
+	w.await("condition=Available", "deployment/band")
+	kinds := []inspect.Kind{w.kind("configmaps"), w.kind("deployments")}
+	found, err := w.admin().Dependents(w.ctx(), ref, kinds)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.equal("names", fmt.Sprint(len(found), found[0].Name, found[0].Object == nil, found[1].Name, found[1].Object != nil), "2songstruebandtrue")
+	w.equal("owned", fmt.Sprint(found[1].Controller, found[1].BlockOwnerDeletion), "true true")
+	sets := found[1].Dependents
+	w.equal("replica sets", len(sets), 1)
+	w.equal("pods", fmt.Sprint(len(sets[0].Dependents), sets[0].Dependents[0].Plural, sets[0].Dependents[0].Object != nil), "2podstrue")
+	_, err = w.as(asuser.User{Name: "rita"}).Dependents(w.ctx(), ref, kinds)
+	w.equal("who may not", codeOf(err), http.StatusForbidden)
+}
+
+func noticesChanges(w *window) {
+	watched := w.watch(w.as(asuser.User{Name: "rita"}))
+	watched.cancel()
+	if err := <-watched.done; !errors.Is(err, context.Canceled) {
+		w.t.Errorf("the watch ended with %v", err)
+	}
+}
+
+// watched is a watch that works.
+type watched struct {
+	changes atomic.Int32
+	cancel  func()
+	done    chan error
+}
+
+// watch has somebody watch guitars, until something was noticed.
+func (w *window) watch(client *asuser.Client) *watched {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.ctx())
+	watched := &watched{cancel: cancel, done: make(chan error, 1)}
+	ref := w.makeGuitar("watched", `{"brand":"gibson"}`)
+	go func() {
+		watched.done <- client.Watch(ctx, ref.Kind, "default", func() { watched.changes.Add(1) })
+	}()
+	proctest.Eventually(w.t, patience, func() error {
+		if watched.changes.Load() > 0 {
+			return nil
+		}
+		_, err := w.admin().Patch(w.ctx(), ref, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"wood":"%d"}}`, time.Now().UnixNano()), false)
+		return cmp.Or(err, errors.New("nothing noticed"))
+	})
+	return watched
+}
+
+func survivesTheServer(w *window) {
+	watched := w.watch(w.admin())
+	watched.changes.Store(0)
+	guitars := w.kind("guitars")
+	w.kill("kube-apiserver")
+	proctest.Eventually(w.t, patience, func() error {
+		_, err := w.admin().Table(w.ctx(), guitars, asuser.TableQuery{})
+		if err != nil && !errors.Is(err, asuser.ErrUnreachable) {
+			w.t.Errorf("meanwhile: %v", err)
+		}
+		return err
+	})
+	_, err := w.admin().Kind(w.ctx(), "guitars")
+	w.equal("kinds are known", err, nil)
+	proctest.Eventually(w.t, patience, func() error {
+		if watched.changes.Load() == 0 {
+			return errors.New("the watch has not come back")
+		}
+		return nil
+	})
+	watched.cancel()
+}
+
+// kill kills a component without a warning; it is started again.
+func (w *window) kill(name string) {
+	w.t.Helper()
+	all := w.Components()
+	victim := all[slices.IndexFunc(all, func(each controlplane.Component) bool { return each.Name == name })]
+	if err := syscall.Kill(victim.PID, syscall.SIGKILL); err != nil {
+		w.t.Fatal(err)
+	}
+}
