@@ -16,6 +16,12 @@ for folder; do
 	sh "$folder/demo.sh"
 done
 
+if [ -n "${SETPOINT_WINDOW:-}" ]; then
+	heading 'All of it in a browser' \
+		"While this ran, $SETPOINT_WINDOW showed it: what each controller did," \
+		'and why. It is there whenever `setpoint dev` runs, as it does below.'
+fi
+
 heading 'And now you' \
 	'That was a real etcd, API server, controller manager and scheduler. Run one of the' \
 	'examples, and take the walk in its README.md in a second terminal:'

@@ -15,6 +15,7 @@ import (
 type devFlags struct {
 	dataDir    string
 	kubeconfig string
+	uiAddress  string
 	logLevel   *choice
 	// clusterOnly runs no controllers.
 	clusterOnly bool
@@ -57,6 +58,7 @@ is the command's. Ctrl-C stops everything; a second one does so by force.`,
 	}
 	c.Flags().StringVar(&f.dataDir, "data-dir", "", "`folder` that keeps the cluster between runs; a throw-away one if empty")
 	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "`file` to write the kubeconfig to; in the data directory if empty")
+	c.Flags().StringVar(&f.uiAddress, "ui-address", dev.AnyWindow, "loopback `address` of the window, the pages in which one sees what controllers do; 127.0.0.1:0 is port 7400, or another if that is taken; empty for nowhere")
 	c.Flags().BoolVar(&f.clusterOnly, "cluster-only", false, "run no controllers in the cluster; 'setpoint run' or another program does")
 	f.logLevel.flag(c, "log-level", "", "the least that is logged of the controllers' work")
 	return c
@@ -71,10 +73,10 @@ func (p *program) dev(ctx context.Context, f *devFlags, dirs, command []string) 
 	}
 	o := dev.Options{
 		Dirs: dirs, Command: command, DataDir: f.dataDir, Kubeconfig: f.kubeconfig,
-		Boot: p.Boot, Program: programName(), Version: readVersion().Version, Abort: abort,
+		UIAddress: f.uiAddress, Boot: p.Boot, Program: programName(), Version: readVersion().Version, Abort: abort,
 	}
 	if f.clusterOnly {
-		o.NewEngine = dev.NewIdle
+		o.NewEngine, o.UIAddress = dev.NewIdle, ""
 	}
 	var err error
 	if o.Executable, err = os.Executable(); err != nil {

@@ -73,6 +73,9 @@ type Options struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
+	// UIAddress is where the window is, on loopback; AnyWindow for the usual place, or
+	// another if that is taken, and "" for nowhere.
+	UIAddress string
 	// DataDir and Kubeconfig are passed on to Boot.
 	DataDir, Kubeconfig string
 	Boot                Boot
@@ -92,6 +95,9 @@ type Options struct {
 	Signals <-chan os.Signal
 	Abort   func()
 }
+
+// AnyWindow is any free port of loopback.
+const AnyWindow = "127.0.0.1:0"
 
 // exitFailure is the exit code of a session that went wrong.
 const exitFailure = 1

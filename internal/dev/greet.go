@@ -21,6 +21,9 @@ func (s *session) greet() {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-12s %s\n", name, fmt.Sprintf(format, args...))
 	}
+	if s.window != "" {
+		row("window", "%s", s.window)
+	}
 	row("API server", "%s", s.cluster.Address())
 	row("kubeconfig", "%s", s.cluster.Kubeconfig())
 	s.describeRunning(row)
@@ -30,6 +33,13 @@ func (s *session) greet() {
 	}
 	b.WriteString("\nCtrl-C stops everything.\n")
 	s.Reporter.Line("%s", b.String())
+}
+
+// sayWindow says where to look while a command runs.
+func (s *session) sayWindow() {
+	if s.window != "" {
+		s.Reporter.Line("window: %s", s.window)
+	}
 }
 
 func (s *session) describeRunning(row func(name, format string, args ...any)) {

@@ -44,6 +44,8 @@ type session struct {
 	engine  Engine
 	// inspected is the folder in which processes say where they can be inspected.
 	inspected string
+	// window is the URL of the window; "" without one.
+	window string
 
 	background   sync.WaitGroup // what ends when the context does
 	terminalLent atomic.Bool
@@ -67,6 +69,7 @@ func (s *session) run(ctx context.Context) (int, error) {
 		}
 	}
 	if len(s.Command) > 0 {
+		s.sayWindow()
 		return s.runCommand(ctx)
 	}
 	s.greet()
@@ -128,8 +131,12 @@ func (s *session) connect() error {
 }
 
 func (s *session) startEngine(ctx context.Context) error {
+	window, err := s.openWindow(ctx)
+	if err != nil {
+		return err
+	}
 	engine, err := s.NewEngine(host.Options{
-		Config: s.config, Dial: s.dial, Version: s.Version, Log: s.Log,
+		Config: s.config, Dial: s.dial, Version: s.Version, Log: s.Log, Window: window,
 		InspectAddress: "127.0.0.1:0", InspectFolder: s.inspected, Plan: preview.Of,
 	})
 	if err != nil {
@@ -173,7 +180,7 @@ func (s *session) runCommand(ctx context.Context) (int, error) {
 
 // environment is what our processes and commands know beyond their own.
 func (s *session) environment() []string {
-	return []string{"KUBECONFIG=" + s.cluster.Kubeconfig(), "SETPOINT=" + s.Executable, reach.FolderVariable + "=" + s.inspected}
+	return []string{"KUBECONFIG=" + s.cluster.Kubeconfig(), "SETPOINT=" + s.Executable, reach.FolderVariable + "=" + s.inspected, "SETPOINT_WINDOW=" + s.window}
 }
 
 // stop ends everything, all at once: the parts need not outlive each other.

@@ -84,6 +84,8 @@ type Options struct {
 	// InspectFolder is where it publishes that address, with the token that is then
 	// needed there; "" for neither.
 	InspectFolder string
+	// Window says where its pages are, if anywhere.
+	Window Window
 	// Profiling adds Go's profiles to Address, under /debug/pprof.
 	Profiling bool
 	// Dial is how hooks are reached; nil for the network.
@@ -135,6 +137,9 @@ func (o Options) userAgent() string {
 // check refuses what could only fail later, and less clearly.
 func (o Options) check() error {
 	if err := checkOwn(o.Own); err != nil {
+		return err
+	}
+	if err := o.Window.check(); err != nil {
 		return err
 	}
 	if _, err := labels.Parse(o.Selector); err != nil {

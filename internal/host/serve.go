@@ -34,16 +34,28 @@ func (h *Host) listen(ctx context.Context) ([]door, error) {
 		var config net.ListenConfig
 		listener, err := config.Listen(ctx, "tcp", each.address)
 		if err != nil {
-			for _, open := range doors {
-				_ = open.Close()
-			}
+			closeAll(doors)
 			return nil, fmt.Errorf("serve %s: %w", each.what, err)
 		}
 		//nolint:sloglint // One message for each door, of which there are two.
 		h.log.Info("serving "+each.what, "address", listener.Addr().String())
 		doors = append(doors, door{listener, each.handler})
 	}
+	window, err := h.openWindow(ctx)
+	if err != nil {
+		closeAll(doors)
+		return nil, err
+	}
+	if window.Listener != nil {
+		doors = append(doors, window)
+	}
 	return doors, nil
+}
+
+func closeAll(doors []door) {
+	for _, open := range doors {
+		_ = open.Close()
+	}
 }
 
 // serve answers until the context ends.
