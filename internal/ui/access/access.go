@@ -51,6 +51,8 @@ var (
 	ErrExpired = errors.New("your session has ended")
 	// ErrHost is about a request for a host that this is not.
 	ErrHost = errors.New("this address is not one of the window: use localhost or 127.0.0.1")
+	// ErrSpeaker is about a visitor whom no proxy may speak for.
+	ErrSpeaker = errors.New("a proxy may not speak for this user")
 	// ErrForged is about a write that may come from another site.
 	ErrForged = errors.New("the request does not come from a page of this window, or the page is too old: load it again")
 )
@@ -73,8 +75,8 @@ type Gate struct {
 	sessions *sessions
 	attempts *attempts
 	origin   *http.CrossOriginProtection
-	// open is the CSRF token of visitors without a session; key makes those of
-	// visitors that a proxy names.
+	// key makes digests: of what cookies say, and the CSRF tokens of visitors who have
+	// no session.
 	key []byte
 }
 
@@ -100,8 +102,11 @@ func New(o Options, verify Verify) *Gate {
 	}
 }
 
-// Visitor says who makes a request. The error is, or wraps, ErrSignedOut, ErrExpired or
-// ErrHost; another says that the API server could not be asked.
+// Visitor says who makes a request. The error is, or wraps, ErrSignedOut, ErrExpired,
+// ErrHost or ErrSpeaker; another says that the API server could not be asked.
+//
+// A session ends when it is not used. What a page asks for by itself is no use of it:
+// streams of events, and what is sent with the header X-Live.
 func (g *Gate) Visitor(r *http.Request) (*Visitor, error) {
 	switch {
 	case g.options.Open:
@@ -110,6 +115,14 @@ func (g *Gate) Visitor(r *http.Request) (*Visitor, error) {
 		return g.forwarded(r)
 	}
 	return g.remembered(r)
+}
+
+// Signs reports whether the visitor of a request signs in, and out, here.
+func (g *Gate) Signs(r *http.Request) bool { return !g.options.Open && !g.proxied(r) }
+
+// byItself reports whether a page makes a request without its reader.
+func byItself(r *http.Request) bool {
+	return r.Header.Get("X-Live") != "" || r.Header.Get("Accept") == "text/event-stream"
 }
 
 // anybody is a visitor of a window that is open. A page of another site that has its

@@ -30,7 +30,8 @@ func (g *Gate) CheckWrite(r *http.Request, v *Visitor) error {
 // Assets is the path below which nothing is private.
 const Assets = "/assets/"
 
-// Protect adds what browsers have to know about all answers.
+// Protect adds what browsers have to know about all answers. A window that is open
+// answers nobody who does not ask for loopback.
 func (g *Gate) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -44,8 +45,9 @@ func (g *Gate) Protect(next http.Handler) http.Handler {
 		if !strings.HasPrefix(r.URL.Path, Assets) {
 			h.Set("Cache-Control", "no-store")
 		}
-		if g.options.Secure {
-			h.Set("Strict-Transport-Security", "max-age=31536000")
+		if g.options.Open && !isLoopback(r.Host) {
+			http.Error(w, ErrHost.Error(), http.StatusForbidden)
+			return
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -37,7 +36,7 @@ func (g *Gate) forwarded(r *http.Request) (*Visitor, error) {
 	headers := g.options.Headers
 	u := cluster.User{Name: r.Header.Get(headers.User)}
 	if strings.HasPrefix(u.Name, "system:") {
-		return nil, fmt.Errorf("%w: a proxy may not speak for %q", ErrSignedOut, u.Name)
+		return nil, fmt.Errorf("%w: %s", ErrSpeaker, u.Name)
 	}
 	if headers.Groups != "" {
 		u.Groups = groups(r.Header.Values(headers.Groups))
@@ -49,8 +48,8 @@ func (g *Gate) forwarded(r *http.Request) (*Visitor, error) {
 }
 
 // groups are those of a header, which may be there several times, or list several.
-// Those of the cluster itself are dropped: that anybody who can add a group to a proxy's
-// directory could be the cluster's master is wanted by nobody.
+// Those of the cluster itself do not count: who may name groups in a directory is not to
+// become the cluster's master by it.
 func groups(values []string) []string {
 	var all []string
 	for _, value := range values {
@@ -86,11 +85,14 @@ func (g *Gate) bearing(r *http.Request, token string) (*Visitor, error) {
 	id := "bearer:" + g.digest(token)
 	now := g.options.Now()
 	s := g.sessions.get(id)
-	if s == nil || now.Sub(s.checked()) > recheck {
+	if s == nil || s.claimCheck(now) {
 		u, err := g.verify(r.Context(), token)
-		if err != nil {
+		if ended := refused(err); ended != nil {
 			g.sessions.drop(id)
-			return nil, cmp.Or(refused(err), err)
+			return nil, ended
+		}
+		if err != nil {
+			return nil, err
 		}
 		s = newSession(u, now)
 		g.sessions.put(id, s)

@@ -16,8 +16,10 @@ import (
 const (
 	// maxSessions is how many are kept; the one unused for longest goes first.
 	maxSessions = 1000
-	// recheck is how long it is believed that a token is accepted.
-	recheck = 3 * time.Minute
+	// recheck is how long it is believed that a token is accepted, retryCheck how soon
+	// it is asked again when nobody answered.
+	recheck    = 3 * time.Minute
+	retryCheck = 10 * time.Second
 )
 
 // session is a visitor that has signed in.
@@ -35,20 +37,17 @@ func newSession(u cluster.User, now time.Time) *session {
 	return &session{user: u, csrf: random(), began: now, used: now, verified: now}
 }
 
-func (s *session) checked() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.verified
-}
-
-// use notes that the session is used, unless it has ended by time.
-func (s *session) use(now time.Time, o *Options) bool {
+// use says whether the session has not ended by time, and notes that it is used unless
+// that is the page's own doing.
+func (s *session) use(now time.Time, o *Options, byItself bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now.Sub(s.used) > o.Idle || now.Sub(s.began) > o.Lifetime {
 		return false
 	}
-	s.used = now
+	if !byItself {
+		s.used = now
+	}
 	return true
 }
 
@@ -63,11 +62,11 @@ func (s *session) claimCheck(now time.Time) bool {
 	return true
 }
 
-// unclaim has the token verified by the next request.
-func (s *session) unclaim() {
+// checkSoon has the token verified a little later, as nobody answered.
+func (s *session) checkSoon(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.verified = time.Time{}
+	s.verified = now.Add(retryCheck - recheck)
 }
 
 func (s *session) lastUsed() time.Time {
@@ -122,7 +121,7 @@ func random() string {
 	return base64.RawURLEncoding.EncodeToString(bits)
 }
 
-// digest stands for a secret that should not be found in memory dumps of maps.
+// digest stands for a secret: a look-up by it takes as long whatever is guessed.
 func (g *Gate) digest(secret string) string {
 	mac := hmac.New(sha256.New, g.key)
 	mac.Write([]byte(secret))
@@ -149,7 +148,7 @@ func (g *Gate) remembered(r *http.Request) (*Visitor, error) {
 	}
 	id, now := g.digest(cookie.Value), g.options.Now()
 	s := g.sessions.get(id)
-	if s == nil || !s.use(now, &g.options) {
+	if s == nil || !s.use(now, &g.options, byItself(r)) {
 		g.sessions.drop(id)
 		return nil, ErrExpired
 	}
@@ -162,7 +161,8 @@ func (g *Gate) remembered(r *http.Request) (*Visitor, error) {
 // verifyAgain asks from time to time whether the token of a session is still accepted.
 // An API server that cannot be reached ends no session: it accepts no token either.
 func (g *Gate) verifyAgain(r *http.Request, id string, s *session) error {
-	if !s.claimCheck(g.options.Now()) {
+	now := g.options.Now()
+	if !s.claimCheck(now) {
 		return nil
 	}
 	u, err := g.verify(r.Context(), s.user.Token)
@@ -171,7 +171,7 @@ func (g *Gate) verifyAgain(r *http.Request, id string, s *session) error {
 		g.sessions.drop(id)
 		return ended
 	case err != nil:
-		s.unclaim()
+		s.checkSoon(now)
 	case u.Name != s.user.Name:
 		g.sessions.drop(id)
 		return fmt.Errorf("%w: the token is now that of another user", ErrExpired)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // maxToken is how long a token may be; those of clusters have 2 KiB at most.
@@ -21,7 +23,7 @@ func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) (*Vi
 	}
 	token = strings.TrimPrefix(strings.TrimSpace(token), "Bearer ")
 	if len(token) > maxToken {
-		return nil, fmt.Errorf("sign in: a token has at most %d bytes", maxToken)
+		return nil, fmt.Errorf("sign in: %w: a token has at most %d bytes", cluster.ErrBadToken, maxToken)
 	}
 	u, err := g.verify(r.Context(), token)
 	if err != nil {
@@ -34,7 +36,8 @@ func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) (*Vi
 	return &Visitor{User: u, CSRF: s.csrf}, nil
 }
 
-// SignOut ends the session of a visitor, if there is one.
+// SignOut ends the session of a visitor, if there is one. Whoever has a page of it open
+// is told at the next request.
 func (g *Gate) SignOut(w http.ResponseWriter, r *http.Request) {
 	g.forget(r)
 	http.SetCookie(w, g.cookieOf("", -1))

@@ -1,0 +1,450 @@
+package access_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/ui/access"
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+)
+
+// world is an API server that knows some tokens, and a clock.
+type world struct {
+	t      *testing.T
+	now    time.Time
+	tokens map[string]string
+	down   bool
+	asked  int
+}
+
+func newWorld(t *testing.T) *world {
+	return &world{
+		t: t, now: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC),
+		tokens: map[string]string{"token-of-ann": "ann", "token-of-bob": "bob"},
+	}
+}
+
+func (w *world) verify(_ context.Context, token string) (cluster.User, error) {
+	w.asked++
+	if w.down {
+		return cluster.User{}, cluster.ErrUnreachable
+	}
+	if name := w.tokens[token]; name != "" {
+		return cluster.User{Name: name, Token: token}, nil
+	}
+	return cluster.User{}, fmt.Errorf("ask whose token this is: %w", cluster.ErrBadToken)
+}
+
+func (w *world) gate(o access.Options) *access.Gate {
+	o.Now = func() time.Time { return w.now }
+	return access.New(o, w.verify)
+}
+
+// browser keeps the cookies of a gate.
+type browser struct {
+	*world
+	gate    *access.Gate
+	peer    string
+	cookies map[string]*http.Cookie
+}
+
+func (w *world) browser(gate *access.Gate) *browser {
+	return &browser{world: w, gate: gate, peer: "203.0.113.7:4711", cookies: map[string]*http.Cookie{}}
+}
+
+func (b *browser) request(method, path string, headers ...string) *http.Request {
+	r := httptest.NewRequest(method, "http://window.example.org"+path, nil)
+	r.RemoteAddr = b.peer
+	for _, c := range b.cookies {
+		r.AddCookie(c)
+	}
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		if name == "Host" {
+			r.Host = value
+		}
+		r.Header.Add(name, value)
+	}
+	return r
+}
+
+func (b *browser) keep(w *httptest.ResponseRecorder) {
+	for _, c := range w.Result().Cookies() {
+		b.cookies[c.Name] = c
+		if c.MaxAge < 0 {
+			delete(b.cookies, c.Name)
+		}
+	}
+}
+
+func (b *browser) signIn(token string) (*access.Visitor, error) {
+	w := httptest.NewRecorder()
+	v, err := b.gate.SignIn(w, b.request("POST", "/signin"), token)
+	b.keep(w)
+	return v, err
+}
+
+func (b *browser) visit(headers ...string) string {
+	v, err := b.gate.Visitor(b.request("GET", "/", headers...))
+	for name, known := range map[string]error{
+		"signed out": access.ErrSignedOut, "expired": access.ErrExpired, "unreachable": cluster.ErrUnreachable,
+		"wrong host": access.ErrHost, "wrong speaker": access.ErrSpeaker,
+	} {
+		if errors.Is(err, known) {
+			return name
+		}
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return v.User.Name
+}
+
+func (b *browser) sees(want, when string, headers ...string) {
+	b.t.Helper()
+	if got := b.visit(headers...); got != want {
+		b.t.Errorf("%s: the visitor is %s, not %s", when, got, want)
+	}
+}
+
+func TestSessions(t *testing.T) {
+	w := newWorld(t)
+	gate := w.gate(access.Options{})
+	ann, bob := w.browser(gate), w.browser(gate)
+	ann.sees("signed out", "at first")
+	if _, err := ann.signIn("nonsense"); !errors.Is(err, cluster.ErrBadToken) {
+		t.Errorf("nonsense is accepted: %v", err)
+	}
+	if _, err := ann.signIn(strings.Repeat("x", 1<<20)); !errors.Is(err, cluster.ErrBadToken) {
+		t.Errorf("a very long token is accepted: %v", err)
+	}
+	ann.sees("signed out", "after a bad token")
+	v, err := ann.signIn(" Bearer token-of-ann\n")
+	if err != nil || v.User.Name != "ann" || v.User.Token != "token-of-ann" || len(v.CSRF) < 40 {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	if _, err := bob.signIn("token-of-bob"); err != nil {
+		t.Fatal(err)
+	}
+	ann.sees("ann", "signed in")
+	bob.sees("bob", "signed in")
+	before := *ann.cookies["setpoint"]
+	if _, err := ann.signIn("token-of-ann"); err != nil {
+		t.Fatal(err)
+	}
+	ann.sees("ann", "signed in again")
+	old := w.browser(gate)
+	old.cookies["setpoint"] = &before
+	old.sees("expired", "with the session before")
+	out := httptest.NewRecorder()
+	used := *ann.cookies["setpoint"]
+	gate.SignOut(out, ann.request("POST", "/signout"))
+	ann.keep(out)
+	ann.sees("signed out", "signed out")
+	old.cookies["setpoint"] = &used
+	old.sees("expired", "with the session that was signed out")
+	bob.sees("bob", "still signed in")
+}
+
+func TestCookies(t *testing.T) {
+	w := newWorld(t)
+	for _, test := range []struct {
+		secure bool
+		want   string
+	}{
+		{false, "setpoint=X; Path=/; Max-Age=3600; HttpOnly; SameSite=Strict"},
+		{true, "__Host-setpoint=X; Path=/; Max-Age=3600; HttpOnly; Secure; SameSite=Strict"},
+	} {
+		rec := httptest.NewRecorder()
+		gate := w.gate(access.Options{Secure: test.secure, Lifetime: time.Hour})
+		if _, err := gate.SignIn(rec, w.browser(gate).request("POST", "/signin"), "token-of-ann"); err != nil {
+			t.Fatal(err)
+		}
+		value := rec.Result().Cookies()[0].Value
+		if got := strings.Replace(rec.Header().Get("Set-Cookie"), value, "X", 1); got != test.want || len(value) != 43 {
+			t.Errorf("got  %s\n\twant %s", got, test.want)
+		}
+		if strings.Contains(value, "ann") {
+			t.Error("the cookie says more than it should")
+		}
+	}
+}
+
+func TestSessionsEnd(t *testing.T) {
+	signedIn := func(t *testing.T) *browser {
+		w := newWorld(t)
+		b := w.browser(w.gate(access.Options{Idle: 30 * time.Minute, Lifetime: 2 * time.Hour}))
+		if _, err := b.signIn("token-of-ann"); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	t.Run("unused", func(t *testing.T) {
+		b := signedIn(t)
+		b.now = b.now.Add(29 * time.Minute)
+		b.sees("ann", "before")
+		b.now = b.now.Add(31 * time.Minute)
+		b.sees("expired", "unused")
+		b.now = b.now.Add(-31 * time.Minute)
+		b.sees("expired", "once ended")
+	})
+	t.Run("open on a screen alone", func(t *testing.T) {
+		b := signedIn(t)
+		b.now = b.now.Add(29 * time.Minute)
+		b.sees("ann", "an update", "X-Live: yes")
+		b.sees("ann", "a stream", "Accept: text/event-stream")
+		b.now = b.now.Add(2 * time.Minute)
+		b.sees("expired", "nobody has done anything")
+	})
+	t.Run("in use", func(t *testing.T) {
+		b := signedIn(t)
+		for range 12 {
+			b.sees("ann", "in use")
+			b.now = b.now.Add(10 * time.Minute)
+		}
+		b.now = b.now.Add(time.Second)
+		b.sees("expired", "at the end of its lifetime")
+	})
+	t.Run("with the token", func(t *testing.T) {
+		b := signedIn(t)
+		delete(b.tokens, "token-of-ann")
+		b.sees("ann", "just verified")
+		b.now = b.now.Add(4 * time.Minute)
+		b.sees("expired", "revoked")
+		b.tokens["token-of-ann"] = "ann"
+		b.sees("expired", "once ended")
+	})
+	t.Run("with another user of the token", func(t *testing.T) {
+		b := signedIn(t)
+		b.tokens["token-of-ann"] = "mallory"
+		b.now = b.now.Add(4 * time.Minute)
+		b.sees("expired", "of somebody else")
+	})
+	t.Run("not with the API server", func(t *testing.T) {
+		b := signedIn(t)
+		b.down, b.asked = true, 0
+		b.now = b.now.Add(4 * time.Minute)
+		b.sees("ann", "nobody answers")
+		b.sees("ann", "nobody answers still")
+		if b.asked != 1 {
+			t.Errorf("asked %d times in a moment", b.asked)
+		}
+		b.down = false
+		delete(b.tokens, "token-of-ann")
+		b.now = b.now.Add(11 * time.Second)
+		b.sees("expired", "it answers again")
+	})
+}
+
+func TestSessionsAreBounded(t *testing.T) {
+	w := newWorld(t)
+	gate := w.gate(access.Options{})
+	first := w.browser(gate)
+	for i := range 1001 {
+		b := w.browser(gate)
+		if i == 0 {
+			b = first
+		}
+		b.peer = fmt.Sprintf("10.0.%d.%d:1", i/250, i%250)
+		if _, err := b.signIn("token-of-bob"); err != nil {
+			t.Fatal(err)
+		}
+		w.now = w.now.Add(time.Second)
+	}
+	first.sees("expired", "the oldest of too many")
+}
+
+func TestAttemptsAreCounted(t *testing.T) {
+	w := newWorld(t)
+	gate := w.gate(access.Options{})
+	b := w.browser(gate)
+	for range 10 {
+		if _, err := b.signIn("guess"); !errors.Is(err, cluster.ErrBadToken) {
+			t.Fatal(err)
+		}
+	}
+	w.now, w.asked = w.now.Add(20*time.Second), 0
+	_, err := b.signIn("token-of-ann")
+	often, ok := errors.AsType[access.TooManyError](err)
+	if !ok || often.Retry != 40*time.Second || w.asked != 0 || !strings.Contains(err.Error(), "try again in 40s") {
+		t.Errorf("the eleventh attempt: %v, %d asked", err, w.asked)
+	}
+	other := w.browser(gate)
+	other.peer = "203.0.113.8:1"
+	if _, err := other.signIn("token-of-ann"); err != nil {
+		t.Errorf("somebody else: %v", err)
+	}
+	w.now = w.now.Add(41 * time.Second)
+	if _, err := b.signIn("token-of-ann"); err != nil {
+		t.Errorf("a minute later: %v", err)
+	}
+	for i := range 11 {
+		b.peer = fmt.Sprintf("[2001:db8::%d]:1", i+1)
+		_, err = b.signIn("guess")
+	}
+	if _, ok := errors.AsType[access.TooManyError](err); !ok {
+		t.Errorf("one household has many addresses: %v", err)
+	}
+}
+
+func TestOpen(t *testing.T) {
+	w := newWorld(t)
+	gate := w.gate(access.Options{Open: true})
+	b := w.browser(gate)
+	for host, want := range map[string]string{
+		"localhost": "dev", "localhost:8080": "dev", "127.0.0.1:8080": "dev", "[::1]:8080": "dev", "LOCALHOST:1": "dev", "127.1.2.3": "dev",
+		"evil.example.org": "wrong host", "localhost.evil.example.org": "wrong host", "10.0.0.1:8080": "wrong host", "": "wrong host",
+		"127.0.0.1.nip.io:8080": "wrong host", "0.0.0.0:8080": "wrong host",
+	} {
+		b.sees(want, "for "+host, "Host: "+host)
+		rec := httptest.NewRecorder()
+		gate.Protect(http.NotFoundHandler()).ServeHTTP(rec, b.request("GET", "/", "Host: "+host))
+		if (rec.Code == http.StatusForbidden) != (want == "wrong host") {
+			t.Errorf("for %s: answered with %d", host, rec.Code)
+		}
+	}
+	v, err := gate.Visitor(b.request("GET", "/", "Host: localhost"))
+	if err != nil || !v.User.Own || v.CSRF == "" {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+func TestProxies(t *testing.T) {
+	headers := access.Headers{User: "X-Forwarded-User", Groups: "X-Forwarded-Groups", Extra: "X-Forwarded-Extra-"}
+	far := headers
+	far.Trusted = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}
+	for _, test := range []struct {
+		name    string
+		headers access.Headers
+		peer    string
+		sent    []string
+		want    string
+	}{
+		{"no header is believed", access.Headers{}, "127.0.0.1:1", []string{"X-Forwarded-User: ann"}, "signed out"},
+		{"from loopback", headers, "127.0.0.1:1", []string{"X-Forwarded-User: ann"}, "ann [] map[]"},
+		{"from loopback, IPv6", headers, "[::1]:1", []string{"X-Forwarded-User: ann"}, "ann [] map[]"},
+		{"from elsewhere", headers, "203.0.113.9:1", []string{"X-Forwarded-User: ann"}, "signed out"},
+		{"from elsewhere, saying otherwise", headers, "203.0.113.9:1", []string{"X-Forwarded-User: ann", "X-Forwarded-For: 127.0.0.1"}, "signed out"},
+		{"from who is trusted", far, "203.0.113.9:1", []string{"X-Forwarded-User: ann"}, "ann [] map[]"},
+		{"from who is trusted, mapped", far, "[::ffff:203.0.113.9]:1", []string{"X-Forwarded-User: ann"}, "ann [] map[]"},
+		{"loopback is not trusted then", far, "127.0.0.1:1", []string{"X-Forwarded-User: ann"}, "signed out"},
+		{"groups", headers, "127.0.0.1:1", []string{"X-Forwarded-User: ann", "X-Forwarded-Groups: a, b,", "X-Forwarded-Groups: c"}, "ann [a b c] map[]"},
+		{"groups of the cluster", headers, "127.0.0.1:1", []string{"X-Forwarded-User: ann", "X-Forwarded-Groups: system:masters,a,system:authenticated,system:nodes"}, "ann [a system:authenticated] map[]"},
+		{"extra", headers, "127.0.0.1:1", []string{"X-Forwarded-User: ann", "X-Forwarded-Extra-Scopes: x", "X-Forwarded-Extra-: y"}, "ann [] map[scopes:[x]]"},
+		{"a user of the cluster", headers, "127.0.0.1:1", []string{"X-Forwarded-User: system:admin"}, "wrong speaker"},
+		{"nobody", headers, "127.0.0.1:1", []string{"X-Forwarded-Groups: a"}, "signed out"},
+		{"a token", headers, "127.0.0.1:1", []string{"Authorization: Bearer token-of-bob"}, "bob [] map[] with token-of-bob"},
+		{"a token counts more than a name", headers, "127.0.0.1:1", []string{"Authorization: bearer token-of-bob", "X-Forwarded-User: ann"}, "bob [] map[] with token-of-bob"},
+		{"a bad token", headers, "127.0.0.1:1", []string{"Authorization: Bearer x", "X-Forwarded-User: ann"}, "expired"},
+		{"a token from elsewhere", headers, "203.0.113.9:1", []string{"Authorization: Bearer token-of-bob"}, "signed out"},
+		{"a password", headers, "127.0.0.1:1", []string{"Authorization: Basic token-of-bob"}, "signed out"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			b := w.browser(w.gate(access.Options{Headers: test.headers}))
+			b.peer = test.peer
+			got := b.visit(test.sent...)
+			if v, err := b.gate.Visitor(b.request("GET", "/", test.sent...)); err == nil {
+				if got = fmt.Sprint(v.User.Name, v.User.Groups, v.User.Extra); v.User.Token != "" {
+					got += " with " + v.User.Token
+				}
+				got = strings.Replace(got, v.User.Name+"[", v.User.Name+" [", 1)
+				if v.User.Own || v.CSRF == "" {
+					t.Errorf("%+v", v)
+				}
+			}
+			if got = strings.Replace(got, "]map", "] map", 1); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+			if w.asked > 1 && test.want != "expired" {
+				t.Errorf("a token was verified %d times", w.asked)
+			}
+		})
+	}
+}
+
+func TestPassedTokensAreVerifiedAgain(t *testing.T) {
+	w := newWorld(t)
+	b := w.browser(w.gate(access.Options{Headers: access.Headers{User: "X-Forwarded-User"}}))
+	b.peer = "127.0.0.1:1"
+	const header = "Authorization: Bearer token-of-bob"
+	b.sees("bob", "at first", header)
+	delete(w.tokens, "token-of-bob")
+	b.sees("bob", "just verified", header)
+	w.now = w.now.Add(4 * time.Minute)
+	b.sees("expired", "later", header)
+}
+
+func TestWrites(t *testing.T) {
+	w := newWorld(t)
+	gate := w.gate(access.Options{})
+	b := w.browser(gate)
+	v, err := b.signIn("token-of-ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := w.browser(gate).signIn("token-of-ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name    string
+		form    string
+		headers []string
+		ok      bool
+	}{
+		{"a form", v.CSRF, nil, true},
+		{"a header", "", []string{"X-CSRF-Token: " + v.CSRF}, true},
+		{"a form of this origin", v.CSRF, []string{"Origin: http://window.example.org"}, true},
+		{"a form of this site", v.CSRF, []string{"Sec-Fetch-Site: same-origin"}, true},
+		{"nothing", "", nil, false},
+		{"a guess", "guess", nil, false},
+		{"that of another session", other.CSRF, nil, false},
+		{"a header that counts first", v.CSRF, []string{"X-CSRF-Token: guess"}, false},
+		{"another origin", v.CSRF, []string{"Origin: http://evil.example.org"}, false},
+		{"another site", v.CSRF, []string{"Sec-Fetch-Site: cross-site"}, false},
+		{"a neighbour", v.CSRF, []string{"Sec-Fetch-Site: same-site"}, false},
+	} {
+		r := b.request("POST", "/", test.headers...)
+		r.PostForm = url.Values{"csrf": {test.form}}
+		if err := gate.CheckWrite(r, v); (err == nil) != test.ok || err != nil && !errors.Is(err, access.ErrForged) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+	r := b.request("POST", "/")
+	if err := gate.CheckWrite(r, &access.Visitor{}); err == nil {
+		t.Error("a visitor without a token may write without one")
+	}
+}
+
+func TestProtect(t *testing.T) {
+	w := newWorld(t)
+	gate := w.gate(access.Options{})
+	handler := gate.Protect(http.NotFoundHandler())
+	for path, caching := range map[string]string{"/": "no-store", "/assets/x/app.css": "", "/assetsx": "no-store"} {
+		rec := httptest.NewRecorder()
+		handler.ServeHTTP(rec, w.browser(gate).request("GET", path))
+		h := rec.Header()
+		if got := h.Get("Cache-Control"); got != caching {
+			t.Errorf("%s: Cache-Control is %q", path, got)
+		}
+		policy := h.Get("Content-Security-Policy")
+		for _, part := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
+			if !strings.Contains(policy, part) {
+				t.Errorf("%s: the policy has no %s", path, part)
+			}
+		}
+		if strings.Contains(policy, "unsafe") || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "same-origin" ||
+			h.Get("Cross-Origin-Opener-Policy") != "same-origin" || h.Get("Permissions-Policy") == "" {
+			t.Errorf("%s: %v", path, h)
+		}
+	}
+}
