@@ -1,0 +1,270 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// getFlags are what `setpoint get` can be told.
+type getFlags struct {
+	readFlags
+	everywhere bool
+	state      *choice
+	sort       *choice
+	text       string
+}
+
+func (p *program) getCommand() *cobra.Command {
+	f := &getFlags{readFlags: readFlags{output: oneOf(asTable, wide, asJSON, asYAML)}}
+	f.state = oneOf("any", "failing", "unsettled", "waiting", "paused", "well")
+	f.sort = oneOf("state", "name", "created", "run", "children")
+	c := &cobra.Command{
+		Use:   "get [CONTROLLER] [NAME]",
+		Short: "Show how controllers and their objects are doing",
+		Long: `Show the controllers that run, and how they are doing; or the objects in the
+care of one of them, those first that need somebody.
+
+A controller is named as in the first column, or by what is behind the slash of
+that where no other one ends so.
+
+` + reachHelp,
+		Example: `  setpoint get                               # the controllers
+  setpoint get teams                         # the objects of one, in this namespace
+  setpoint get teams -A --state failing      # those that fail, in all namespaces
+  setpoint get teams red -n shop -o yaml     # one of them
+  setpoint get -w                            # go on, and show what changes`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 2 {
+				return usageError{fmt.Errorf("unexpected argument %q", args[2])}
+			}
+			return nil
+		},
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return p.completeGet(c.Context(), f, args), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error { return p.get(c.Context(), f, args) },
+	}
+	f.register(c)
+	c.Flags().BoolVarP(&f.everywhere, "all-namespaces", "A", false, "objects of all namespaces")
+	f.state.flag(c, "state", "", "only objects of that state")
+	f.sort.flag(c, "sort", "", "in what order")
+	c.Flags().StringVar(&f.text, "containing", "", "only objects with that `text` in the name, the namespace or the error")
+	return c
+}
+
+func (p *program) get(ctx context.Context, f *getFlags, args []string) error {
+	r, err := f.open(ctx, p)
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		return r.getControllers(ctx)
+	}
+	c, source, err := r.controller(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	g := getting{reading: r, getFlags: f, source: source, of: c}
+	if len(args) == 2 {
+		g.name = args[1]
+	}
+	return g.run(ctx)
+}
+
+// controllers are those of all processes.
+func (r *reading) controllers(ctx context.Context) ([]inspect.Controller, error) {
+	all := []inspect.Controller{}
+	err := r.each(func(s inspect.Source) error {
+		found, err := s.Controllers(ctx)
+		all = append(all, found...)
+		return err
+	})
+	return all, err
+}
+
+// controller finds the one that is named, and who runs it.
+func (r *reading) controller(ctx context.Context, name string) (inspect.Controller, inspect.Source, error) {
+	var found []inspect.Controller
+	var by []inspect.Source
+	var known []string
+	err := r.each(func(s inspect.Source) error {
+		controllers, err := s.Controllers(ctx)
+		for _, c := range controllers {
+			known = append(known, c.Name)
+			if means(name, c) {
+				found, by = append(found, c), append(by, s)
+			}
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return inspect.Controller{}, nil, err
+	case len(found) == 1:
+		return found[0], by[0], nil
+	case len(found) == 0:
+		return inspect.Controller{}, nil, hinted{fmt.Errorf("no process runs a controller %q", name), "there " + listed(known)}
+	}
+	var names []string
+	for i, c := range found {
+		names = append(names, c.Name+" of "+by[i].Name())
+	}
+	return inspect.Controller{}, nil, hinted{fmt.Errorf("%q may be several", name), "write one of " + clean(strings.Join(names, ", ")) + "; --process says of which process"}
+}
+
+// listed is a list in a sentence.
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "are none"
+	}
+	return "are " + clean(strings.Join(names, ", "))
+}
+
+// means says whether a controller is meant by a word: its name, the end of it behind
+// the slash, or that with the kind as users write it.
+func means(word string, c inspect.Controller) bool {
+	kind, last, split := strings.Cut(c.Name, "/")
+	if word == c.Name || split && word == last {
+		return true
+	}
+	before, name, _ := strings.Cut(word, "/")
+	if name != last {
+		return false
+	}
+	for _, meant := range kindsMeant(before) {
+		if meant.Name == kind {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *reading) getControllers(ctx context.Context) error {
+	t := &table{head: r.controllerHead()}
+	return r.follow(ctx, func(ctx context.Context) error {
+		all, err := r.controllers(ctx)
+		if err != nil {
+			return err
+		}
+		var rows []row
+		for _, c := range all {
+			rows = append(rows, r.controllerRow(c, time.Now()))
+		}
+		if len(all) == 0 && r.output.value != asJSON && r.output.value != asYAML {
+			fmt.Fprintln(r.stderr, "No controllers run.")
+			return nil
+		}
+		return r.show(t, rows, all)
+	})
+}
+
+// show writes rows as it was asked for: all at first, then those that have changed.
+func (r *reading) show(t *table, rows []row, all any) error {
+	if r.output.value == asTable || r.output.value == wide {
+		return t.write(r.stdout, rows)
+	}
+	first := !t.begun
+	t.begun = true
+	changed := t.news(rows)
+	if first {
+		return encode(r.stdout, r.output.value, map[string]any{"items": all})
+	}
+	for _, each := range changed {
+		if err := encode(r.stdout, r.output.value, each.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reading) controllerHead() []string {
+	head := []string{"NAME", "READY", "OBJECTS", "FAILING", "SUSPENDED", "QUEUE", "LAST ERROR"}
+	if r.output.value == wide {
+		head = []string{"NAME", "PROCESS", "READY", "KINDS", "CHILDREN", "OBJECTS", "FAILING", "UNSETTLED", "PAUSED", "SUSPENDED", "QUEUE", "RETRYING", "LAST ERROR"}
+	}
+	return head
+}
+
+func (r *reading) controllerRow(c inspect.Controller, now time.Time) row {
+	last := ""
+	if f := c.Last; f != nil {
+		last = fmt.Sprintf("%s ago, %s: %s", ago(f.Time, now), f.Object, f.Message)
+	}
+	ready := c.Ready().Status
+	if ready == "" {
+		ready = "Unknown"
+	}
+	if ready != "True" && c.Ready().Reason != "" {
+		ready += " (" + c.Ready().Reason + ")"
+	}
+	suspended := fmt.Sprint(c.Suspended)
+	number := func(n int) string { return fmt.Sprint(n) }
+	cells := []string{c.Name, ready, number(c.Objects), number(c.Failing), suspended, number(c.Queue.Queued), last}
+	if r.output.value == wide {
+		cells = []string{
+			c.Name, c.Process, ready, kindNames(c.Kinds), number(c.Owned), number(c.Objects), number(c.Failing), number(c.Unsettled),
+			number(c.Paused), suspended, number(c.Queue.Queued), number(c.Queue.Retrying), last,
+		}
+	} else {
+		cells[6] = short(last, 100)
+	}
+	same := strings.Join(cells[:len(cells)-1], "\t")
+	if c.Last != nil {
+		same += c.Last.Object + c.Last.Message
+	}
+	return row{cells: cells, same: same, key: c.Process + "\t" + c.Name, value: c}
+}
+
+// kindNames are kinds as arguments name them.
+func kindNames(kinds []inspect.Kind) string {
+	var names []string
+	for _, k := range kinds {
+		name := k.Plural
+		if k.Group != "" {
+			name += "." + k.Group
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ",")
+}
+
+// completeLimit is how long a shell waits for what a word may be.
+const completeLimit = 2 * time.Second
+
+// completeGet are the controllers, or the objects of one.
+func (p *program) completeGet(ctx context.Context, f *getFlags, args []string) []string {
+	ctx, cancel := context.WithTimeout(ctx, completeLimit)
+	defer cancel()
+	r, err := f.open(ctx, &program{stderr: noWriter{}})
+	if err != nil || len(args) > 1 {
+		return nil
+	}
+	var words []string
+	if len(args) == 0 {
+		all, _ := r.controllers(ctx) // A shell shows no error.
+		for _, c := range all {
+			words = append(words, c.Name)
+		}
+		return words
+	}
+	c, source, err := r.controller(ctx, args[0])
+	if err != nil {
+		return nil
+	}
+	page, _ := source.Objects(ctx, c.Name, inspect.Query{Namespace: r.found.Namespace, Limit: 100})
+	for _, o := range page.Objects {
+		words = append(words, o.Name)
+	}
+	return words
+}
+
+// noWriter takes what nobody is to read.
+type noWriter struct{}
+
+func (noWriter) Write(text []byte) (int, error) { return len(text), nil }

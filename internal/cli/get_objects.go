@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// getting shows the objects of a controller.
+type getting struct {
+	*reading
+	*getFlags
+	source inspect.Source
+	of     inspect.Controller
+	// name is that of one object; all if empty.
+	name string
+}
+
+// pageSize is how many objects are asked for at once.
+const pageSize = 1000
+
+func (g *getting) run(ctx context.Context) error {
+	t := &table{head: g.head()}
+	return g.follow(ctx, func(ctx context.Context) error {
+		objects, total, err := g.objects(ctx)
+		if err != nil {
+			return err
+		}
+		var rows []row
+		for _, o := range objects {
+			rows = append(rows, g.row(o, time.Now()))
+		}
+		if isTable := g.reading.output.value == asTable || g.reading.output.value == wide; len(objects) == 0 && isTable {
+			g.tellNone(total)
+			return nil
+		}
+		if g.name != "" {
+			return g.showOne(t, rows, objects)
+		}
+		return g.show(t, rows, objects)
+	})
+}
+
+// showOne shows the objects of one name: as themselves where there is one.
+func (g *getting) showOne(t *table, rows []row, objects []inspect.Care) error {
+	if !t.begun && len(objects) == 1 && (g.reading.output.value == asJSON || g.reading.output.value == asYAML) {
+		t.begun = true
+		t.news(rows)
+		return encode(g.stdout, g.reading.output.value, objects[0])
+	}
+	return g.show(t, rows, objects)
+}
+
+// tellNone says that nothing is to be shown, and where there may be something.
+func (g *getting) tellNone(total int) {
+	where := "in all namespaces"
+	if namespace := g.query().Namespace; namespace != "" {
+		where = "in namespace " + namespace
+	}
+	more := ""
+	if total > 0 {
+		more = fmt.Sprintf(" It cares for %s in all; -A shows those of all namespaces.", plural(total, "object", "objects"))
+	}
+	fmt.Fprintf(g.stderr, "%s has no such objects %s.%s\n", clean(g.of.Name), clean(where), more)
+}
+
+// query is which objects are wanted.
+func (g *getting) query() inspect.Query {
+	q := inspect.Query{Text: strings.ToLower(g.text), Sort: g.sort.value, Limit: pageSize}
+	for _, state := range inspect.States() {
+		if strings.EqualFold(string(state), g.state.value) {
+			q.State = state
+		}
+	}
+	anyNamespaced := slices.ContainsFunc(g.of.Kinds, func(k inspect.Kind) bool { return k.Namespaced })
+	if !g.everywhere && anyNamespaced {
+		q.Namespace = g.found.Namespace
+	}
+	return q
+}
+
+// objects are those that are wanted, and how many there are in all.
+func (g *getting) objects(ctx context.Context) ([]inspect.Care, int, error) {
+	if g.name != "" {
+		return g.named(ctx)
+	}
+	q := g.query()
+	all := []inspect.Care{}
+	for {
+		q.Offset = len(all)
+		page, err := g.source.Objects(ctx, g.of.Name, q)
+		if err != nil {
+			return nil, 0, err
+		}
+		all = append(all, page.Objects...)
+		if len(page.Objects) == 0 || len(all) >= page.Matching {
+			return all, page.Total, nil
+		}
+	}
+}
+
+// named are the objects of the controller with that name, of whichever kind, or of the
+// one that is said before a slash.
+func (g *getting) named(ctx context.Context) ([]inspect.Care, int, error) {
+	kind, name, found := strings.Cut(g.name, "/")
+	if !found {
+		kind, name = "", g.name
+	}
+	all := []inspect.Care{}
+	for _, k := range g.of.Kinds {
+		if kind != "" && !strings.EqualFold(kind, k.Kind) && !strings.EqualFold(kind, k.Plural) {
+			continue
+		}
+		ref := inspect.Ref{Kind: k, Name: name}
+		if k.Namespaced {
+			ref.Namespace = g.found.Namespace
+		}
+		cares, err := g.source.About(ctx, ref)
+		if err != nil {
+			return nil, 0, err
+		}
+		all = append(all, slices.DeleteFunc(cares, func(c inspect.Care) bool { return c.Controller != g.of.Name })...)
+	}
+	if len(all) == 0 {
+		return nil, 0, hinted{fmt.Errorf("%s does not care for %q in namespace %s", g.of.Name, g.name, g.found.Namespace), "-n names another namespace; `setpoint get " + clean(g.of.Name) + " -A` shows all"}
+	}
+	return all, len(all), nil
+}
+
+func (g *getting) head() []string {
+	var head []string
+	if g.everywhere {
+		head = append(head, "NAMESPACE")
+	}
+	head = append(head, "NAME", "STATE", "CHILDREN", "RETRY", "AGE", "ERROR")
+	if g.reading.output.value == wide {
+		head = slices.Insert(head, len(head)-1, "RAN", "ATTEMPTS", "DELETING", "UID")
+	}
+	return head
+}
+
+func (g *getting) row(c inspect.Care, now time.Time) row {
+	name := c.Name
+	if len(g.of.Kinds) > 1 {
+		name = strings.ToLower(c.Kind.Kind) + "/" + name
+	}
+	var cells []string
+	if g.everywhere {
+		cells = append(cells, c.Namespace)
+	}
+	state := string(c.State)
+	if c.Deleting {
+		state += ",Deleting"
+	}
+	cells = append(cells, name, state, fmt.Sprint(c.Children), in(c.Next, now), ago(c.Created, now), short(c.Error, 120))
+	if g.reading.output.value == wide {
+		cells[len(cells)-1] = c.Error
+		cells = slices.Insert(cells, len(cells)-1, ago(c.Ran, now), fmt.Sprint(c.Attempts), fmt.Sprint(c.Deleting), c.UID)
+	}
+	return row{
+		cells: cells, value: c,
+		key:  cmp.Or(c.UID, c.Kind.Kind+"/"+c.Namespace+"/"+c.Name),
+		same: fmt.Sprint(state, c.Error, c.Children, c.Deleting, c.Name),
+	}
+}

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/ui/diff"
+)
+
+// clean is a text of somebody else in a line of a terminal: nothing in it moves the
+// cursor, or hides.
+func clean(text string) string {
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(diff.Visible(strings.ToValidUTF8(text, "�")))
+}
+
+// row is one line of a table.
+type row struct {
+	cells []string
+	// same tells whether the row has changed: what passes with time does not count.
+	same string
+	// key identifies what the row is about, and value is all of it.
+	key   string
+	value any
+}
+
+// table writes rows below a head, those that were not written so before.
+type table struct {
+	head    []string
+	written map[string]string
+	begun   bool
+}
+
+// write writes what is new.
+func (t *table) write(out io.Writer, rows []row) error {
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	if !t.begun {
+		fmt.Fprintln(w, strings.Join(t.head, "\t"))
+	}
+	t.begun = true
+	for _, r := range t.news(rows) {
+		line := make([]string, len(r.cells))
+		for i, cell := range r.cells {
+			line[i] = clean(cell)
+		}
+		fmt.Fprintln(w, strings.TrimRight(strings.Join(line, "\t"), "\t"))
+	}
+	return w.Flush()
+}
+
+// news are the rows that were not written so before.
+func (t *table) news(rows []row) []row {
+	if t.written == nil {
+		t.written = map[string]string{}
+	}
+	var changed []row
+	for _, r := range rows {
+		if before, known := t.written[r.key]; !known || before != r.same {
+			changed = append(changed, r)
+		}
+		t.written[r.key] = r.same
+	}
+	return changed
+}
+
+// encode writes a value as JSON or YAML, in which no character hides either.
+func encode(out io.Writer, as string, value any) error {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(value); err != nil {
+		return err
+	}
+	// Of what is not ASCII, all is inside of strings.
+	plain := []byte(escapeHidden(text.String()))
+	if as == asYAML {
+		var err error
+		if plain, err = yaml.JSONToYAML(plain); err != nil {
+			return err
+		}
+		plain = append([]byte("---\n"), plain...)
+	}
+	_, err := out.Write(plain)
+	return err
+}
+
+func escapeHidden(text string) string {
+	var out strings.Builder
+	for _, r := range text {
+		if r > unicode.MaxASCII && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) && r <= 0xffff || r == 0x7f {
+			fmt.Fprintf(&out, `\u%04x`, r)
+			continue
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
+// moments of a day, by which durations are said.
+const day = 24 * time.Hour
+
+// span is a duration as people say it: 12s, 5m, 3h, 2d.
+func span(d time.Duration) string {
+	switch d = max(0, d); {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 2*day:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d/day))
+}
+
+// took is how long something took.
+func took(d time.Duration) string {
+	if d < 10*time.Millisecond {
+		return d.Round(100 * time.Microsecond).String()
+	}
+	return d.Round(time.Millisecond).String()
+}
+
+// ago is how long ago something was; "" for never.
+func ago(at, now time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return span(now.Sub(at))
+}
+
+// in is in what time something will be; "" for never.
+func in(at, now time.Time) string {
+	switch {
+	case at.IsZero():
+		return ""
+	case at.Before(now):
+		return "now"
+	}
+	return "in " + span(at.Sub(now))
+}
+
+// short cuts a text that would fill a table.
+func short(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
+}
+
+// plural is a number of things: "1 child", "2 children".
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

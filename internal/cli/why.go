@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// whyFlags are what `setpoint why` can be told.
+type whyFlags struct {
+	readFlags
+	runs int
+	full bool
+}
+
+func (p *program) whyCommand() *cobra.Command {
+	f := &whyFlags{readFlags: readFlags{output: oneOf(asText, asJSON, asYAML)}}
+	c := &cobra.Command{
+		Use:   "why KIND/NAME",
+		Short: "Explain what was done about an object, and why",
+		Long: `Tell how an object is doing, and what controllers did about it lately: what
+brought each run about, what was asked and what has changed since it was asked
+before, what the answer was, what was decided and written, what went wrong, and
+when it is tried again. The latest comes last.
+
+The kind is written as kubectl takes it: team, teams, teams.example.com, or a
+short name.
+
+` + reachHelp,
+		Example: `  setpoint why team/red -n shop
+  setpoint why team/red --runs 1 --full     # with all that was asked and answered
+  setpoint why team/red -w                  # go on, and tell what happens
+  setpoint why team/red -o json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError{fmt.Errorf("no object is named; write KIND/NAME")}
+			}
+			_, _, err := parseObject(args)
+			return err
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(c *cobra.Command, args []string) error { return p.why(c.Context(), f, args) },
+	}
+	f.register(c)
+	c.Flags().IntVar(&f.runs, "runs", 10, "how many runs to tell of, the latest ones")
+	c.Flags().BoolVar(&f.full, "full", false, "tell all of it: requests and replies, and every change")
+	return c
+}
+
+func (p *program) why(ctx context.Context, f *whyFlags, args []string) error {
+	if f.runs < 1 {
+		return usageError{fmt.Errorf("--runs must be at least 1, not %d", f.runs)}
+	}
+	r, err := f.open(ctx, p)
+	if err != nil {
+		return err
+	}
+	reader, err := newReader(r.found)
+	if err != nil {
+		return err
+	}
+	kind, name, err := parseObject(args)
+	if err != nil {
+		return err
+	}
+	ref, err := reader.find(kind, name, r.found.Namespace)
+	if err != nil {
+		return err
+	}
+	w := &asking{reading: r, reader: reader, ref: ref, runs: f.runs, full: f.full}
+	return r.follow(ctx, w.show)
+}
+
+// asking explains one object.
+type asking struct {
+	*reading
+	*reader
+	ref  inspect.Ref
+	runs int
+	full bool
+	// told are the runs that were told of already.
+	told map[string]bool
+	last string
+}
+
+// account is what is known of an object.
+type account struct {
+	Object inspect.Ref    `json:"object"`
+	Cares  []inspect.Care `json:"cares"`
+	// Runs are the latest ones, the latest last.
+	Runs []runAccount `json:"runs"`
+	// stored is the object; nil where it is gone.
+	stored *object.Object
+}
+
+// runAccount is a run and what was asked before.
+type runAccount struct {
+	inspect.Run
+	// before are the runs in which the same was asked before, by their ids.
+	before map[uint64]inspect.Run
+}
+
+// key tells runs of all processes apart.
+func (r *runAccount) key() string {
+	return fmt.Sprint(r.Process, " ", r.ID, " ", r.Began.UnixNano())
+}
+
+// learn asks the API server whether the user may see the object, and then the
+// processes.
+func (w *asking) learn(ctx context.Context) (account, error) {
+	stored, err := w.read(ctx, w.ref)
+	if err != nil {
+		return account{}, err
+	}
+	a := account{Object: w.ref, Cares: []inspect.Care{}, Runs: []runAccount{}, stored: stored}
+	if stored != nil {
+		a.Object.UID = stored.UID()
+	}
+	err = w.each(func(s inspect.Source) error {
+		cares, err := s.About(ctx, w.ref)
+		if err != nil {
+			return err
+		}
+		a.Cares = append(a.Cares, cares...)
+		runs, err := s.Runs(ctx, w.ref, w.runs)
+		if err != nil {
+			return err
+		}
+		for _, run := range runs {
+			a.Runs = append(a.Runs, whole(ctx, s, run))
+		}
+		return nil
+	})
+	slices.SortStableFunc(a.Runs, func(a, b runAccount) int {
+		return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.ID, b.ID))
+	})
+	a.Runs = a.Runs[max(0, len(a.Runs)-w.runs):]
+	return a, err
+}
+
+// whole is a run with all that is kept of it, as far as it is still kept.
+func whole(ctx context.Context, s inspect.Source, run inspect.Run) runAccount {
+	a := runAccount{Run: run, before: map[uint64]inspect.Run{}}
+	if full, err := s.Run(ctx, run.ID); err == nil {
+		a.Run = full
+	}
+	for _, step := range a.Steps {
+		if step.Ask == nil || step.Ask.Previous == 0 {
+			continue
+		}
+		if before, err := s.Run(ctx, step.Ask.Previous); err == nil {
+			a.before[step.Ask.Previous] = before
+		}
+	}
+	return a
+}
+
+// show tells what is known, and what was not told before.
+func (w *asking) show(ctx context.Context) error {
+	a, err := w.learn(ctx)
+	if err != nil {
+		return err
+	}
+	first := w.told == nil
+	if first {
+		w.told = map[string]bool{}
+	}
+	a.Runs = slices.DeleteFunc(a.Runs, func(r runAccount) bool { return w.told[r.key()] })
+	for _, r := range a.Runs {
+		w.told[r.key()] = true
+	}
+	if w.output.value == asJSON || w.output.value == asYAML {
+		if !first && len(a.Runs) == 0 {
+			return nil
+		}
+		return encode(w.stdout, w.output.value, a)
+	}
+	t := teller{out: w.stdout, full: w.full, now: time.Now()}
+	if first && len(a.Cares)+len(a.Runs) == 0 {
+		return w.nobody(ctx, a)
+	}
+	t.tell(a, first)
+	return nil
+}
+
+// nobody says that no controller cares, and who does something about the object.
+func (w *asking) nobody(ctx context.Context, a account) error {
+	controllers, err := w.controllers(ctx)
+	if err != nil {
+		return err
+	}
+	if declared := declaredBy(controllers, w.ref); declared != nil {
+		teller{out: w.stdout, full: w.full, now: time.Now()}.tellController(*declared)
+		return nil
+	}
+	if a.stored == nil {
+		return fmt.Errorf("%s is not there, and nothing is kept of what was done about it", nameOf(w.ref))
+	}
+	return hinted{fmt.Errorf("%s: %w, and nothing is kept that was done about it", nameOf(w.ref), errNobodyCares), whoCares(controllers, w.ref, a.stored)}
+}
+
+// declaredBy is the controller that an object declares; nil for none.
+func declaredBy(all []inspect.Controller, ref inspect.Ref) *inspect.Controller {
+	for _, c := range all {
+		if d := c.Declared; d != nil && d.Group == ref.Group && d.Kind.Kind == ref.Kind.Kind && d.Name == ref.Name {
+			return &c
+		}
+	}
+	return nil
+}
+
+// whoCares says what to ask instead.
+func whoCares(all []inspect.Controller, ref inspect.Ref, stored *object.Object) string {
+	is := func(k inspect.Kind) bool { return k.Group == ref.Group && k.Kind == ref.Kind.Kind }
+	for _, c := range all {
+		if slices.ContainsFunc(c.Kinds, is) {
+			return fmt.Sprintf("%s cares for some of its kind; `setpoint get %[1]s -A` shows which", clean(c.Name))
+		}
+	}
+	if owner, owned := stored.Controller(); owned {
+		above := inspect.Ref{Kind: inspect.Kind{Group: object.GroupOf(owner.APIVersion), Kind: owner.Kind}, Namespace: ref.Namespace, Name: owner.Name}
+		return fmt.Sprintf("it belongs to %s; `setpoint why %s` tells of that", nameOf(above), argOf(above))
+	}
+	return "`setpoint get` shows the controllers that run"
+}

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// teller puts what is known of an object into words.
+type teller struct {
+	out  io.Writer
+	full bool
+	now  time.Time
+}
+
+// line writes one, of which what others have written is clean.
+func (t teller) line(depth int, format string, args ...any) {
+	for i, arg := range args {
+		if text, is := arg.(string); is {
+			args[i] = clean(text)
+		}
+	}
+	fmt.Fprintf(t.out, "%s%s\n", strings.Repeat("  ", depth), fmt.Sprintf(format, args...))
+}
+
+// tell tells how an object is doing, if that is to be told, and of its runs.
+func (t teller) tell(a account, state bool) {
+	if state {
+		if a.stored == nil {
+			t.line(0, "%s is not there any more.", nameOf(a.Object))
+		}
+		for _, care := range a.Cares {
+			t.tellCare(care)
+		}
+		if len(a.Runs) == 0 {
+			t.line(0, "")
+			t.line(0, "Nothing is kept of what was done about it: it is too long ago, or the process keeps no history.")
+			return
+		}
+		t.line(0, "")
+		t.line(0, "What was done, the latest last:")
+	}
+	for i := range a.Runs {
+		t.line(0, "")
+		t.tellRun(&a.Runs[i])
+	}
+	if state {
+		t.advise(a)
+	}
+}
+
+// tellCare says how an object is doing in the care of one controller.
+func (t teller) tellCare(c inspect.Care) {
+	doing := map[inspect.State]string{
+		inspect.Failing: "is failing", inspect.Unsettled: "does not settle: it is written again and again",
+		inspect.Waiting: "waits for its turn", inspect.Paused: "is left alone, because its annotation setpoint.dev/paused says so",
+		inspect.Well: "is well",
+	}[c.State]
+	if c.Attempts > 1 && c.State == inspect.Failing {
+		doing += fmt.Sprintf(", %d times in a row", c.Attempts)
+	}
+	t.line(0, "%s %s.", nameOf(c.Ref), doing)
+	if c.Error != "" {
+		t.line(1, "%s", c.Error)
+	}
+	if !c.Next.IsZero() {
+		verb := "looked at again"
+		if c.State == inspect.Failing {
+			verb = "tried again"
+		}
+		t.line(1, "It is %s %s, at %s.", verb, in(c.Next, t.now), t.clock(c.Next))
+	}
+	if c.Deleting {
+		t.line(1, "It is being deleted.")
+	}
+	t.line(1, "In the care of %s, of the process %s%s.", c.Controller, c.Process, t.family(c))
+	for _, child := range c.Family {
+		t.line(2, "%s", childLine(child))
+	}
+}
+
+// family counts the children.
+func (t teller) family(c inspect.Care) string {
+	if len(c.Family) == 0 {
+		return ""
+	}
+	return ", which made " + plural(len(c.Family), "child", "children")
+}
+
+func childLine(c inspect.Child) string {
+	text := nameOf(c.Ref) + "  " + c.Health
+	if c.Message != "" {
+		text += ": " + c.Message
+	}
+	return text
+}
+
+// tellController says how a controller is doing, of which the object asked about is the
+// declaration.
+func (t teller) tellController(c inspect.Controller) {
+	t.line(0, "%s is a controller of the process %s, with %s in its care, %d failing.", c.Name, c.Process, plural(c.Objects, "object", "objects"), c.Failing)
+	for _, words := range c.Words {
+		t.line(1, "%s", words)
+	}
+	for _, condition := range c.Conditions {
+		t.line(1, "%s is %s (%s): %s", condition.Type, condition.Status, condition.Reason, condition.Message)
+	}
+	for _, note := range c.Notes {
+		t.line(1, "Note: %s", note)
+	}
+	if c.Last != nil {
+		t.line(1, "It failed last %s ago, with %s: %s", ago(c.Last.Time, t.now), c.Last.Object, c.Last.Message)
+	}
+	t.line(0, "")
+	t.line(0, "`setpoint get %s -A` shows its objects.", c.Name)
+}
+
+// clock is a time of day, with the day where it is not today.
+func (t teller) clock(at time.Time) string {
+	at = at.In(t.now.Location())
+	if at.YearDay() != t.now.YearDay() || at.Year() != t.now.Year() {
+		return at.Format("2006-01-02 15:04:05")
+	}
+	return at.Format("15:04:05")
+}
+
+// advise says what to do about what goes wrong.
+func (t teller) advise(a account) {
+	said := map[string]bool{}
+	for _, c := range a.Cares {
+		for _, idea := range ideas(c) {
+			if said[idea] {
+				continue
+			}
+			if len(said) == 0 {
+				t.line(0, "")
+				t.line(0, "What to do:")
+			}
+			said[idea] = true
+			t.line(1, "- %s", idea)
+		}
+	}
+}
+
+// ideas are what to do about an object that is not well. An error has come from
+// another process, so that its words are all there is to go by.
+func ideas(c inspect.Care) []string {
+	var all []string
+	switch c.State {
+	case inspect.Paused:
+		return []string{"`kubectl annotate " + argOf(c.Ref) + " setpoint.dev/paused-` has it taken care of again"}
+	case inspect.Unsettled:
+		return []string{"look which fields change from run to run, with `setpoint why " + argOf(c.Ref) + " --full`: two write what the other does not want, or an answer is never twice the same"}
+	case inspect.Failing:
+	default:
+		return nil
+	}
+	for _, known := range remedies() {
+		if strings.Contains(strings.ToLower(c.Error), known.words) {
+			all = append(all, known.idea)
+			break
+		}
+	}
+	all = append(all, "once it is mended, `kubectl annotate --overwrite "+argOf(c.Ref)+" setpoint.dev/reconcile-at=now` has it tried at once")
+	return all
+}
+
+// remedy is what helps against errors with certain words in them.
+type remedy struct{ words, idea string }
+
+// remedies are the usual ones; the first that fits counts.
+func remedies() []remedy {
+	return []remedy{
+		{"connection refused", "nothing listens where the hook should be: see whether it runs, and at that port"},
+		{"no such host", "the name of the hook's Service leads nowhere: see whether the Service is there, and spelt so"},
+		{"deadline exceeded", "the hook took longer than it may: make it faster, or give it more time in the controller's spec"},
+		{"timeout", "the hook took longer than it may: make it faster, or give it more time in the controller's spec"},
+		{"is forbidden", "the process lacks a permission, or a quota is used up: the error names it; grant it to the account of the process"},
+		{"is invalid", "the API server refuses what was to be written: correct the field that it names, where the answer is made"},
+		{"not a json", "correct the reply of the hook; nothing of such a reply is acted upon"},
+		{"reply", "correct the reply of the hook; nothing of such a reply is acted upon"},
+		{"status 5", "the hook has failed by itself: its log says more"},
+		{"answered 5", "the hook has failed by itself: its log says more"},
+	}
+}
