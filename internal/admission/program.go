@@ -103,6 +103,11 @@ type Occasion struct {
 	Took      time.Duration
 	// Err is why there was no verdict; nil if there was.
 	Err error
+	// Began is when, Review what was asked and Verdict what was said; nil where it
+	// could not be read, or there was none.
+	Began   time.Time
+	Review  *hook.Review
+	Verdict *hook.Verdict
 }
 
 // Result is what came of a review.

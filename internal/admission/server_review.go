@@ -39,11 +39,14 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 	if s.options.Observer == nil {
 		return
 	}
-	var operation hook.Operation
-	if j.review != nil {
-		operation = j.review.Operation
+	occasion := Occasion{
+		Program: to.program.Name, Webhook: to.webhook.Name, Result: j.result, Err: err,
+		Began: began, Took: s.options.Now().Sub(began), Review: j.review, Verdict: j.verdict,
 	}
-	s.options.Observer.Admitted(Occasion{to.program.Name, to.webhook.Name, operation, j.result, s.options.Now().Sub(began), err})
+	if j.review != nil {
+		occasion.Operation = j.review.Operation
+	}
+	s.options.Observer.Admitted(occasion)
 	if err == nil && !j.review.DryRun {
 		s.tell(j.verdict.Events)
 	}

@@ -73,7 +73,7 @@ func (r *run) ask(ctx context.Context) error {
 		return err
 	}
 	wait := r.askFormer(ctx, asked)
-	reply, err := asked.Call(ctx, r.request(r.parent))
+	reply, err := r.call(ctx, asked, r.request(r.parent))
 	wait()
 	if err != nil {
 		return hookFailure(r.asks(), err)

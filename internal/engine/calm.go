@@ -30,7 +30,7 @@ func (r *run) watchFits(action plan.Action) {
 	}
 	for _, fit := range r.memory.flapping.Fits(r.tools.Now()) {
 		if fit.Ref == action.Ref {
-			r.tools.Observer.Tell(r.stored, hook.Event{Type: warning, Reason: ReasonFlapping, Message: flaps(fit) +
+			r.say(hook.Event{Type: warning, Reason: ReasonFlapping, Message: flaps(fit) +
 				"; it is left alone until " + fit.Until.UTC().Format(time.TimeOnly)})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/store"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // carry is the step that has the plan carried out. The input is answered when
@@ -21,11 +22,12 @@ func (r *run) carry(ctx context.Context, todo plan.Plan) error {
 		return err
 	}
 	todo = r.calm(todo)
+	r.account.Planned(todo)
 	if !todo.Empty() {
 		if !r.still() {
 			return errMoved
 		}
-		if err := r.absorb(ctx, r.tools.Writer.Carry(ctx, todo)); err != nil {
+		if err := r.absorb(ctx, r.carried(ctx, todo)); err != nil {
 			return err
 		}
 	}
@@ -167,7 +169,9 @@ func (r *run) relabel(ctx context.Context, resource object.Resource, child *obje
 	if err != nil {
 		return failure.New(ReasonWriteFailed, err)
 	}
+	began := r.account.Now()
 	stored, err := r.tools.Writer.Update(ctx, resource, labelled)
+	r.account.Wrote(began, trace.Write{Resource: resource, Part: "metadata", Before: child, After: stored, Err: err})
 	if apply.Conflict(err) || apply.Gone(err) {
 		return errMoved
 	}

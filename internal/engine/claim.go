@@ -81,7 +81,9 @@ func (r *run) settleClaims(ctx context.Context, changes []plan.Action) error {
 	if live.UID() != r.stored.UID() || live.Deleting() {
 		return errMoved
 	}
-	return r.absorb(ctx, r.tools.Writer.Carry(ctx, plan.Plan{Stages: [][]plan.Action{changes}}))
+	claims := plan.Plan{Stages: [][]plan.Action{changes}}
+	r.account.Planned(claims)
+	return r.absorb(ctx, r.carried(ctx, claims))
 }
 
 // observed are the children of all kinds in one list.

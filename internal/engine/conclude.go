@@ -8,6 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // tellAgain is how soon an unchanged failure is told again. With the longest
@@ -25,37 +26,38 @@ const patience = 20
 
 // conclude is the last step: it draws the conclusion from how the run ended,
 // for the queue, for the memory and for whoever looks on.
-func (r *run) conclude(ctx context.Context, err error) (Outcome, queue.Outcome) {
+func (r *run) conclude(ctx context.Context, err error) (trace.Outcome, queue.Outcome) {
 	r.memories.rest(r.item.Key, r.memory, r.unrest(err), r.tools.Now())
+	r.account.Failed(err)
 	delay, later := hook.Postponed(err)
 	switch {
 	case err == nil:
 		return r.succeeded(), queue.Settled()
 	case ctx.Err() != nil:
 		// Stopped in the middle: nothing is known to have failed.
-		return Postponed, queue.Retry()
+		return trace.Postponed, queue.Retry()
 	case later:
 		r.remember(err, r.tell(err))
-		return Postponed, queue.RetryAfter(delay)
+		return trace.Postponed, queue.RetryAfter(delay)
 	case errors.Is(err, errWaiting):
-		return Postponed, queue.Settled()
+		return trace.Postponed, queue.Settled()
 	case hook.Terminal(err):
 		r.remember(err, r.tell(err))
-		return Failed, queue.Settled()
+		return trace.Failed, queue.Settled()
 	case hook.Unreachable(err) && r.scout.is(r.item.Key):
 		r.remember(err, r.tell(err))
-		return Failed, queue.RetryAfter(scoutEvery)
+		return trace.Failed, queue.RetryAfter(scoutEvery)
 	case errors.Is(err, errMore):
-		return Postponed, queue.RetryAfter(time.Millisecond)
+		return trace.Postponed, queue.RetryAfter(time.Millisecond)
 	case errors.Is(err, errMoved) && r.memory.moved < patience:
 		r.memory.moved++
-		return Postponed, queue.RetryAfter(lookAgain)
+		return trace.Postponed, queue.RetryAfter(lookAgain)
 	}
 	r.remember(err, r.tell(err))
-	return Failed, queue.Retry()
+	return trace.Failed, queue.RetryIn(r.queue.Backoff(r.item))
 }
 
-func (r *run) succeeded() Outcome {
+func (r *run) succeeded() trace.Outcome {
 	r.prune()
 	r.memory.moved = 0
 	if r.memory.trouble.ofHook {
@@ -70,9 +72,9 @@ func (r *run) succeeded() Outcome {
 	}
 	r.scheduleResync(r.item.Key)
 	if r.asked == 0 {
-		return Skipped
+		return trace.Skipped
 	}
-	return Synced
+	return trace.Synced
 }
 
 // remember notes a failure. told is when it was last told as an event.
@@ -94,7 +96,7 @@ func (r *run) tell(err error) time.Time {
 		return last.told
 	}
 	log.Warn("run failed")
-	r.tools.Observer.Tell(r.stored, hook.Event{Type: warning, Reason: reasonOf(err), Message: message})
+	r.say(hook.Event{Type: warning, Reason: reasonOf(err), Message: message})
 	return r.tools.Now()
 }
 

@@ -8,13 +8,14 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // warnings counts what users are told.
 type warnings int
 
-func (*warnings) Ran(string, Outcome, time.Duration, time.Duration) {}
-func (w *warnings) Tell(*object.Object, hook.Event)                 { *w++ }
+func (*warnings) Ran(trace.Run)                     {}
+func (w *warnings) Tell(*object.Object, hook.Event) { *w++ }
 
 // A run that meets changed objects is repeated without a word, but not for
 // ever: what lasts is a failure, and is told.
@@ -31,14 +32,14 @@ func TestPatienceWithMovingObjectsEnds(t *testing.T) {
 	}
 	r := &run{Controller: c, item: queue.Item{Key: key}, memory: c.memories.of(key, "u"), stored: parent}
 	for range patience {
-		if outcome, _ := r.conclude(t.Context(), errMoved); outcome != Postponed || told != 0 {
+		if outcome, _ := r.conclude(t.Context(), errMoved); outcome != trace.Postponed || told != 0 {
 			t.Fatalf("%s, told %d times", outcome, told)
 		}
 	}
-	if outcome, _ := r.conclude(t.Context(), errMoved); outcome != Failed || told != 1 {
+	if outcome, _ := r.conclude(t.Context(), errMoved); outcome != trace.Failed || told != 1 {
 		t.Errorf("%s, told %d times", outcome, told)
 	}
-	if outcome, _ := r.conclude(t.Context(), nil); outcome != Skipped || r.memory.moved != 0 {
+	if outcome, _ := r.conclude(t.Context(), nil); outcome != trace.Skipped || r.memory.moved != 0 {
 		t.Errorf("%s, still %d", outcome, r.memory.moved)
 	}
 }

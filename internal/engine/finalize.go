@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // hold is the step that puts the finalizer on a parent before the hook first
@@ -51,7 +52,9 @@ func withFinalizers(o *object.Object, names []string) (*object.Object, error) {
 // storeParent writes the parent but for its status, and goes on with what the
 // server made of it.
 func (r *run) storeParent(ctx context.Context, what string, edited *object.Object) error {
+	began := r.account.Now()
 	stored, err := r.tools.Writer.Update(ctx, r.program.Parent, edited)
+	r.account.Wrote(began, trace.Write{Resource: r.program.Parent, Part: "metadata", Before: r.stored, After: stored, Err: err})
 	switch {
 	case apply.Conflict(err), apply.Gone(err):
 		r.memory.answered = 0

@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/related"
 	"github.com/setpoint-dev/setpoint/internal/store"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Program is what a controller does about the objects of one kind, compiled:
@@ -126,28 +127,11 @@ type Tools struct {
 
 // Observer is told how runs went. Its methods must be quick.
 type Observer interface {
-	// Ran is told of each run: its outcome, how long its key had waited and
-	// how long it took.
-	Ran(program string, outcome Outcome, waited, took time.Duration)
+	// Ran is given the account of each run.
+	Ran(run trace.Run)
 	// Tell is told what a parent's user should know.
 	Tell(parent *object.Object, event hook.Event)
 }
-
-// Outcome is how a run ended, for metrics.
-type Outcome string
-
-// The outcomes of a run.
-const (
-	// Skipped runs found nothing that the hook had not answered already.
-	Skipped Outcome = "skipped"
-	// Synced runs did all there was to do.
-	Synced Outcome = "synced"
-	// Postponed runs come again: something moved meanwhile, or the hook asked
-	// for more time.
-	Postponed Outcome = "postponed"
-	// Failed runs come again after a backoff.
-	Failed Outcome = "failed"
-)
 
 // Types of events.
 const (

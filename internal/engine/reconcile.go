@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/related"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // maxRounds bounds how often one run asks the hook: once for what is there, once
@@ -22,9 +23,11 @@ const maxRounds = 6
 // run is one turn of one parent.
 type run struct {
 	*Controller
-	item   queue.Item
-	memory *memory
-	stance stance
+	item queue.Item
+	// account says what the run did; nil in a rehearsal.
+	account *trace.Account
+	memory  *memory
+	stance  stance
 	// stored is the parent as the cache has it; parent is the same with the
 	// status of the latest reply laid over.
 	stored, parent *object.Object
@@ -50,12 +53,12 @@ type run struct {
 
 // reconcile gives one parent its turn.
 func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outcome {
-	started := c.tools.Now()
 	r, open := c.open(item)
 	if !open {
 		return queue.Settled()
 	}
-	outcome, verdict := Skipped, queue.Settled()
+	r.takeAccount()
+	outcome, verdict := trace.Skipped, queue.Settled()
 	r.tellPause()
 	if r.stance != pausing {
 		outcome, verdict = r.conclude(ctx, r.contained(ctx))
@@ -63,7 +66,7 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 	if c.program.stanceOn(r.stored) == indifferent {
 		c.forget(item.Key)
 	}
-	c.tools.Observer.Ran(c.program.Name, outcome, min(item.Waited, started.Sub(c.began)), c.tools.Now().Sub(started))
+	r.handIn(outcome, verdict)
 	return verdict
 }
 

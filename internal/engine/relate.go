@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/related"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // errWaiting ends a run that has to wait for watches which have been opened for
@@ -51,7 +52,11 @@ func (r *run) listed() error {
 
 func (r *run) customize(ctx context.Context) error {
 	r.memory.customized = 0
-	reply, err := r.program.Customize.Customize(ctx, &hook.CustomizeRequest{Controller: r.program.Object, Parent: r.parent.JSON()})
+	request, began := &hook.CustomizeRequest{Controller: r.program.Object, Parent: r.parent.JSON()}, r.account.Now()
+	reply, err := r.program.Customize.Customize(ctx, request)
+	r.account.Asked(began, trace.Ask{
+		What: "customize", Question: trace.Question{Customize: request}, Answer: trace.Answer{Customize: reply}, Err: err,
+	})
 	if err != nil {
 		return hookFailure("customize", err)
 	}

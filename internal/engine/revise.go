@@ -84,7 +84,7 @@ func (r *run) askAt(ctx context.Context, asked hook.Hook, former plan.Revision) 
 	if err != nil {
 		return nil, failure.New(ReasonRolloutFailed, err)
 	}
-	reply, err := asked.Call(ctx, r.request(then))
+	reply, err := r.call(ctx, asked, r.request(then))
 	if err != nil {
 		return nil, r.failedAt(former, err)
 	}
@@ -181,7 +181,7 @@ func (r *run) report(progress plan.Progress) error {
 		r.reply.Status = status
 	}
 	named := func(c hook.Condition) bool { return c.Type == conditionUpdated }
-	r.reply.Conditions = append(slices.DeleteFunc(r.reply.Conditions, named), updated)
+	r.reply.Conditions = append(slices.DeleteFunc(slices.Clone(r.reply.Conditions), named), updated)
 	return nil
 }
 

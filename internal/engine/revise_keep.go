@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/store"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // watchRevisions starts the watch of revisions, if any child may have to wait for
@@ -46,9 +47,10 @@ func (r *run) keep(ctx context.Context) (bool, error) {
 	if !r.still() {
 		return false, errMoved
 	}
+	r.account.Planned(r.rollout.writes)
 	for _, stage := range r.rollout.writes.Stages {
 		// One stage stands on the other: the results of one decide on the next.
-		for _, result := range r.tools.Writer.Carry(ctx, plan.Plan{Stages: [][]plan.Action{stage}}) {
+		for _, result := range r.carried(ctx, plan.Plan{Stages: [][]plan.Action{stage}}) {
 			if err := r.absorbRevision(ctx, result); err != nil {
 				return true, err
 			}
@@ -108,7 +110,9 @@ func (r *run) relabelRevision(ctx context.Context, live *object.Object) error {
 	if err != nil {
 		return failure.New(ReasonRolloutFailed, err)
 	}
+	began := r.account.Now()
 	stored, err := r.tools.Writer.Update(ctx, plan.ControllerRevisions, labelled)
+	r.account.Wrote(began, trace.Write{Resource: plan.ControllerRevisions, Part: "metadata", Before: live, After: stored, Err: err})
 	if err != nil && !apply.Conflict(err) && !apply.Gone(err) {
 		return failure.New(ReasonRolloutFailed, fmt.Errorf("label %s: %w", live.Ref(), err))
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // storeStatus is the step that writes what the latest reply says of the parent,
@@ -23,7 +24,9 @@ func (r *run) storeStatus(ctx context.Context) error {
 	if r.parent == r.stored || r.statusIsKnown() || !r.program.Parent.Status {
 		return nil
 	}
+	began := r.account.Now()
 	stored, err := r.tools.Writer.UpdateStatus(ctx, r.program.Parent, r.parent)
+	r.account.Wrote(began, trace.Write{Resource: r.program.Parent, Part: "status", Before: r.stored, After: stored, Err: err})
 	switch {
 	case apply.Conflict(err), apply.Gone(err):
 		r.memory.answered = 0

@@ -17,7 +17,7 @@ func (r *run) tellReply() {
 	for _, event := range r.reply.Events {
 		digest := maphash.Comparable(inputSeed, event)
 		if !slices.Contains(r.memory.told, digest) && !slices.Contains(told, digest) {
-			r.tools.Observer.Tell(r.stored, event)
+			r.say(event)
 		}
 		told = append(told, digest)
 	}
@@ -36,14 +36,14 @@ func (r *run) tellPause() {
 		event.Reason = ReasonPaused
 		event.Message = "left alone by " + r.program.Name + " while the annotation " + setpoint.AnnotationPaused + " is \"true\""
 	}
-	r.tools.Observer.Tell(r.stored, event)
+	r.say(event)
 	r.memories.pause(r.memory, paused)
 }
 
 // tellRequest says that a sync which a user asked for was done.
 func (r *run) tellRequest() {
 	if r.item.Causes.Has(queue.UserAsked) {
-		r.tools.Observer.Tell(r.stored, hook.Event{Type: normal, Reason: ReasonRequested,
+		r.say(hook.Event{Type: normal, Reason: ReasonRequested,
 			Message: "synced by " + r.program.Name + ", as was asked for"})
 	}
 }

@@ -24,6 +24,8 @@ type failures struct {
 // Admitted counts a review, and remembers whether there was a verdict.
 func (g *gate) Admitted(o admission.Occasion) {
 	g.host.metrics.admitted(o)
+	g.host.book.Called(o.Program, o.Webhook, string(o.Result), o.Took)
+	g.host.book.Note(reviewed(o))
 	message := ""
 	if o.Err != nil {
 		message = strings.Join(strings.Fields(o.Err.Error()), " ")

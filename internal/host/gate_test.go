@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -42,7 +43,7 @@ func answerOfGate(t *testing.T, g *gate, path string) (code int, allowed bool) {
 // While the API server still asks for what is gone, all is allowed; what an edit
 // has spoiled stays in force, and what nobody ever knew is no verdict.
 func TestGateWithdraws(t *testing.T) {
-	h := &Host{log: slog.New(slog.DiscardHandler), metrics: newMetrics()}
+	h := &Host{log: slog.New(slog.DiscardHandler), metrics: newMetrics(), book: inspect.NewBook(inspect.BookOptions{}, time.Now())}
 	fleetOf(h)
 	g := h.gate
 	g.server = admission.NewServer(admission.ServerOptions{Observer: g})

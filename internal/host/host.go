@@ -70,7 +70,7 @@ func New(o Options) (*Host, error) {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
 	h := &Host{options: o, log: o.Log, client: client, definitions: installs, office: newOffice(), started: time.Now(), ready: make(chan struct{})}
-	h.book = inspect.NewBook(inspect.BookOptions(o.History))
+	h.book = inspect.NewBook(inspect.BookOptions(o.History), h.started)
 	if h.lock, err = newLock(o); err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (h *Host) environment() compile.Environment {
 		FieldManager:  h.options.FieldManager,
 		Store:         h.store,
 		Renewed:       h.fleet.credentialsRenewed,
-		Called:        h.metrics.called,
+		Called:        h.called,
 	}
 }
 
@@ -189,7 +189,7 @@ func (h *Host) tools() engine.Tools {
 	return engine.Tools{
 		Store:    h.store,
 		Writer:   h.writer(),
-		Observer: observer{h.metrics, h.events},
+		Observer: h.observer(),
 		Log:      h.log,
 		Resolve:  h.resolve,
 	}
@@ -197,10 +197,4 @@ func (h *Host) tools() engine.Tools {
 
 func (h *Host) writer() *apply.Writer {
 	return apply.New(h.client, apply.Options{Observe: h.metrics.wrote})
-}
-
-// observer hands the engine's news to metrics and events.
-type observer struct {
-	*metrics
-	*events
 }

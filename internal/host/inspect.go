@@ -8,6 +8,7 @@ import (
 	"runtime"
 	runtimemetrics "runtime/metrics"
 	"slices"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -42,7 +43,7 @@ func (s *source) Process(context.Context) (inspect.Process, error) {
 		Name: h.name(), Version: h.options.Version, Instance: instance(), Started: h.started,
 		Elects: h.options.LeaderElection.Enabled, Leads: h.office.leads(), Leader: h.office.leader(),
 		HeapBytes: heapBytes(), Goroutines: runtime.NumGoroutine(),
-		Watches: h.watchesNow(), Book: h.book.Stats(), Series: h.book.Series(""),
+		Watches: h.watchesNow(), Book: h.book.Stats(), Series: h.book.Series("", time.Now()),
 	}
 	for _, health := range h.fleet.health() {
 		addQueue(&p.Queue, health.Queue)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -67,7 +68,7 @@ func (s *source) controller(one *subject) inspect.Controller {
 	c := inspect.Controller{
 		Name: one.name, Process: s.Name(), Kinds: []inspect.Kind{}, Words: []string{},
 		Notes: one.notes, Suspended: one.suspended,
-		Calls: s.host.book.Calls(one.name), Series: s.host.book.Series(one.name),
+		Calls: s.host.book.Calls(one.name), Series: s.host.book.Series(one.name, time.Now()),
 	}
 	if one.object != nil {
 		declared := inspect.RefOf(one.resource, one.object)

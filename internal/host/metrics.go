@@ -12,10 +12,10 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
-	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/store"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // metrics are the figures of the host and of all its controllers. No label
@@ -65,15 +65,18 @@ func newMetrics() *metrics {
 	return m
 }
 
-// Ran counts a sync.
-func (m *metrics) Ran(program string, outcome engine.Outcome, waited, took time.Duration) {
-	m.runs.WithLabelValues(program, string(outcome)).Inc()
-	m.runTime.WithLabelValues(program).Observe(took.Seconds())
-	m.queueWait.WithLabelValues(program).Observe(waited.Seconds())
+// ran counts a sync. What was done beside the queue is none.
+func (m *metrics) ran(run *trace.Run) {
+	if run.By != "" {
+		return
+	}
+	m.runs.WithLabelValues(run.Program, string(run.Outcome)).Inc()
+	m.runTime.WithLabelValues(run.Program).Observe(run.Took.Seconds())
+	m.queueWait.WithLabelValues(run.Program).Observe(run.Waited.Seconds())
 }
 
-// Handled counts a call of a handler.
-func (m *metrics) Handled(program, handler string, reason hook.Reason, took time.Duration, err error) {
+// handled counts a call of a handler.
+func (m *metrics) handled(program, handler string, reason hook.Reason, took time.Duration, err error) {
 	m.handlerCalls.WithLabelValues(program, handler, string(reason), handledOutcome(err)).Inc()
 	m.handlerTime.WithLabelValues(program, handler).Observe(took.Seconds())
 }

@@ -1,8 +1,6 @@
 package host
 
 import (
-	"time"
-
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/react"
 )
@@ -35,16 +33,5 @@ func (r reacting) Health() engine.Health {
 
 // reactTools are what programs of handlers work with.
 func (h *Host) reactTools() react.Tools {
-	return react.Tools{Store: h.store, Writer: h.writer(), Observer: handlerObserver{h.metrics, h.events}, Log: h.log}
-}
-
-// handlerObserver hands the news of handlers to metrics and events.
-type handlerObserver struct {
-	*metrics
-	*events
-}
-
-// Ran counts a run among those of hooks.
-func (o handlerObserver) Ran(program string, outcome react.Outcome, waited, took time.Duration) {
-	o.metrics.Ran(program, engine.Outcome(outcome), waited, took)
+	return react.Tools{Store: h.store, Writer: h.writer(), Observer: h.observer(), Log: h.log}
 }

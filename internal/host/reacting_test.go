@@ -13,8 +13,10 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/react"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // clerk is keeper, with a handler of shops beside its hook.
@@ -57,8 +59,8 @@ func TestHooksAndHandlersAreOneMember(t *testing.T) {
 // controller goes.
 func TestMetricsOfHandlers(t *testing.T) {
 	m := newMetrics()
-	o := handlerObserver{metrics: m}
-	o.Ran("clerk", react.Postponed, time.Second, time.Second)
+	o := observer{metrics: m, book: inspect.NewBook(inspect.BookOptions{}, time.Now())}
+	o.Ran(trace.Run{Program: "clerk", Outcome: trace.Postponed, Waited: time.Second, Took: time.Second})
 	for _, err := range []error{
 		nil, errors.New("no"), fmt.Errorf("handle: %w", &hook.RetryAfterError{Err: errors.New("later")}),
 		&hook.TerminalError{Err: errors.New("never")}, fmt.Errorf("handle: %w", context.DeadlineExceeded),

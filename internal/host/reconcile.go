@@ -165,6 +165,7 @@ func (f *fleet) remove(key queue.Key, going *object.Object) {
 		f.host.metrics.forget(m.running.Name())
 		f.host.gate.forget(m.running.Name())
 	}
+	f.host.book.Forget(key.String())
 	f.host.gate.drop(key)
 	if m != nil && m.leaving == "" {
 		f.wakeRivals(key)

@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/react"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Rehearsal is a controller that watches and is asked what it would do, and does
@@ -38,8 +39,8 @@ type Rehearsal struct {
 // silent is told of everything and passes on nothing.
 type silent struct{}
 
-func (silent) Ran(string, engine.Outcome, time.Duration, time.Duration) {}
-func (silent) Tell(*object.Object, hook.Event)                          {}
+func (silent) Ran(trace.Run)                   {}
+func (silent) Tell(*object.Object, hook.Event) {}
 
 // Rehearse opens a rehearsal of a controller object, which need not be stored. Of
 // namespaced parents those of one namespace are looked at; all if it is empty. A

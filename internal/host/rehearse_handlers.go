@@ -11,12 +11,13 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/react"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // unheard is told of all that handlers do and passes on nothing.
 type unheard struct{}
 
-func (unheard) Ran(string, react.Outcome, time.Duration, time.Duration)   {}
+func (unheard) Ran(trace.Run)                                             {}
 func (unheard) Handled(string, string, hook.Reason, time.Duration, error) {}
 func (unheard) Tell(*object.Object, hook.Event)                           {}
 

@@ -296,7 +296,7 @@ type Run struct {
 	Waited  time.Duration `json:"waitedNanoseconds"`
 	Took    time.Duration `json:"tookNanoseconds"`
 	// Outcome is "synced", "postponed", "failed" or "skipped"; for a review "allowed",
-	// "mutated" or "denied".
+	// "mutated" or "denied", or "error" where there was no verdict.
 	Outcome string `json:"outcome"`
 	Error   string `json:"error,omitempty"`
 	// Next is when it comes again; zero where something new has to happen.
@@ -370,6 +370,9 @@ type Write struct {
 	Unchanged bool   `json:"unchanged,omitempty"`
 	// Error is what the API server refused it with.
 	Error string `json:"error,omitempty"`
+	// Changes are the fields that it made another, where no Action says them; only of
+	// Source.Run.
+	Changes []Change `json:"changes,omitempty"`
 }
 
 // Event is what was told at the object.

@@ -70,7 +70,10 @@ func (q *Queue) conclude(e *entry, outcome Outcome, now time.Duration) {
 		e.soonest = after(now, outcome.after)
 		q.delays.set(&e.retry, e.soonest)
 	default:
-		delay := q.options.backoff(e.attempts)
+		delay := outcome.backoff
+		if delay <= 0 {
+			delay = q.options.backoff(e.attempts)
+		}
 		e.attempts++
 		e.soonest = now + min(delay, q.options.EventDelay)
 		q.delays.set(&e.retry, after(now, delay))

@@ -7,6 +7,7 @@ import "time"
 type Outcome struct {
 	settled bool
 	after   time.Duration
+	backoff time.Duration
 }
 
 // Settled says that the key needs nothing more; its failures are forgotten.
@@ -15,6 +16,12 @@ func Settled() Outcome { return Outcome{settled: true} }
 // Retry says that the attempt failed; the key comes back after a delay that
 // doubles with each failure.
 func Retry() Outcome { return Outcome{} }
+
+// RetryIn is Retry after a delay that is known beforehand: see [Queue.Backoff].
+func RetryIn(backoff time.Duration) Outcome { return Outcome{backoff: backoff} }
+
+// Delay is when the key comes back, as far as that is known; zero if not.
+func (o Outcome) Delay() time.Duration { return max(o.after, o.backoff) }
 
 // RetryAfter says that whoever was asked named the time to come back. Only an
 // edit or another hook runs the key before that time, and the number of failures

@@ -117,6 +117,9 @@ func (q *Queue) Done(key Key, outcome Outcome) time.Duration {
 	return delay
 }
 
+// Backoff is a delay after one more failure of an item.
+func (q *Queue) Backoff(item Item) time.Duration { return q.options.backoff(item.Attempt) }
+
 // Work gives each key that comes to a function, one after the other, and back with
 // what it returns, until the context ends or the queue is closed.
 func (q *Queue) Work(ctx context.Context, do func(context.Context, Item) Outcome) {

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // budgetDelay is how soon a pod that could not be evicted is tried again. That a
@@ -31,7 +32,7 @@ func (r *run) carry(ctx context.Context, o *owed) bool {
 	if !o.carried && !o.fresh && o.attempt.next.After(now) && !r.pressed() {
 		return false
 	}
-	h := hands{Controller: r.Controller, object: r.stored, landed: r.landed, lies: r.lies, left: r.left}
+	h := hands{Controller: r.Controller, account: r.account, object: r.stored, landed: r.landed, lies: r.lies, left: r.left}
 	err := h.carry(ctx, o)
 	switch {
 	case err == nil:
@@ -70,7 +71,7 @@ func (r *run) tellRefusal(f *keptBack, err error) {
 		f.told = true
 		message := failure.OneLine(err)
 		r.log.Warn("eviction refused", "object", r.stored.Ref().String(), "error", message)
-		r.tools.Observer.Tell(r.stored, hook.Event{Type: warning, Reason: ReasonEvictionRefused, Message: message})
+		r.say(hook.Event{Type: warning, Reason: ReasonEvictionRefused, Message: message})
 	}
 }
 
@@ -91,7 +92,8 @@ func (r *run) landed(ref object.Ref, stored *object.Object) {
 // hands carry out what an answer says beside the handled object itself.
 type hands struct {
 	*Controller
-	object *object.Object
+	account *trace.Account
+	object  *object.Object
 	// landed is told of each write to a kind that the program owns.
 	landed func(object.Ref, *object.Object)
 	// lies, if set, says whether there is nothing to apply, and left is told what

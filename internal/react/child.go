@@ -10,6 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // foreign are members of metadata that are the system's: who hands back what was
@@ -27,7 +29,10 @@ func (h *hands) apply(ctx context.Context, a hook.Applied) error {
 	if h.lies != nil && h.lies(wanted) {
 		return nil
 	}
+	began, write := h.account.Now(), h.written(resource, wanted)
 	stored, err := h.bring(ctx, resource, wanted)
+	write.After, write.Err = stored, err
+	h.account.Wrote(began, write)
 	if tolerable(err) {
 		h.log.Debug("not applied, for its namespace is going away", "applied", wanted.Ref().String())
 		return nil
@@ -41,6 +46,16 @@ func (h *hands) apply(ctx context.Context, a hook.Applied) error {
 	}
 	h.log.Debug("applied", "applied", wanted.Ref().String(), "object", h.object.Ref().String())
 	return nil
+}
+
+// written is the write of an object, as far as it is known before.
+func (h *hands) written(resource object.Resource, wanted *object.Object) trace.Write {
+	known, watched := h.known(resource, wanted)
+	w := trace.Write{Verb: plan.Apply, Resource: resource, Ref: wanted.Ref(), Before: known}
+	if watched && known == nil {
+		w.Verb = plan.Create
+	}
+	return w
 }
 
 // bring brings an object in line. What is to belong to the handled object, and is of

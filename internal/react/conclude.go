@@ -8,6 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // tellAgain is how soon an unchanged failure is told again.
@@ -31,10 +32,10 @@ const (
 
 // conclude is the last step: it draws the conclusions, for the memory, for whoever
 // looks on, and for when to look again.
-func (r *run) conclude(ctx context.Context) Outcome {
+func (r *run) conclude(ctx context.Context) trace.Outcome {
 	if ctx.Err() != nil {
 		// Stopped in the middle: nothing is known to have failed.
-		return Postponed
+		return trace.Postponed
 	}
 	next := r.nextLook()
 	if !next.IsZero() {
@@ -44,13 +45,13 @@ func (r *run) conclude(ctx context.Context) Outcome {
 	r.noteTrouble()
 	switch {
 	case r.failure != nil || r.ofHandler:
-		return Failed
+		return trace.Failed
 	case r.moved || len(r.memory.owed) > 0:
-		return Postponed
+		return trace.Postponed
 	case r.told > 0 || r.written:
-		return Synced
+		return trace.Synced
 	}
-	return Skipped
+	return trace.Skipped
 }
 
 // nextLook is when the object is to be looked at again; zero if not before
@@ -150,7 +151,7 @@ func (r *run) tellFailure(err error) {
 		return
 	}
 	log.Warn("handling failed")
-	r.tools.Observer.Tell(r.stored, hook.Event{Type: warning, Reason: reasonOf(err), Message: message})
+	r.say(hook.Event{Type: warning, Reason: reasonOf(err), Message: message})
 	last.message, last.told = message, r.tools.Now()
 }
 
@@ -166,14 +167,14 @@ func (r *run) tellPause() {
 		event.Reason = ReasonPaused
 		event.Message = "left alone by " + r.program.Name + " while the annotation setpoint.dev/paused is \"true\""
 	}
-	r.tools.Observer.Tell(r.stored, event)
+	r.say(event)
 	r.memories.pause(r.memory, paused)
 }
 
 // tellRequest says that a look which a user asked for was taken.
 func (r *run) tellRequest() {
 	if r.item.Causes.Has(queue.UserAsked) && r.stance == handling {
-		r.tools.Observer.Tell(r.stored, hook.Event{Type: normal, Reason: ReasonRequested,
+		r.say(hook.Event{Type: normal, Reason: ReasonRequested,
 			Message: "looked at by " + r.program.Name + ", as was asked for"})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // working is a daemon at work for one object.
@@ -131,13 +132,25 @@ func (c *Controller) writeFor(ctx context.Context, n *hook.Notice, uid string, a
 		return err
 	}
 	key := queue.Key{Namespace: n.Namespace, Name: n.Name}
-	o := &owed{answer: a}
+	now := c.get(key)
+	if now == nil || now.UID() != uid {
+		return fmt.Errorf("write %s: the object is gone", key)
+	}
+	account := c.aside(now, "daemon "+n.Handler+" wrote")
+	err := c.writePatiently(ctx, account, now, &owed{answer: a})
+	c.handIn(account, err)
+	return err
+}
+
+// writePatiently writes on the object as it is, however often it changes meanwhile.
+func (c *Controller) writePatiently(ctx context.Context, account *trace.Account, former *object.Object, o *owed) error {
+	key := keyOf(former)
 	for range patience {
 		now := c.get(key)
-		if now == nil || now.UID() != uid {
+		if now == nil || now.UID() != former.UID() {
 			return fmt.Errorf("write %s: the object is gone", key)
 		}
-		err := c.writeOnce(ctx, now, o)
+		err := c.writeOnce(ctx, account, now, o)
 		if !errors.Is(err, errMoved) {
 			return err
 		}
@@ -148,17 +161,17 @@ func (c *Controller) writeFor(ctx context.Context, n *hook.Notice, uid string, a
 	return fmt.Errorf("write %s: %w", key, errChanging)
 }
 
-func (c *Controller) writeOnce(ctx context.Context, now *object.Object, o *owed) error {
-	h := hands{Controller: c, object: now, landed: func(object.Ref, *object.Object) {}}
+func (c *Controller) writeOnce(ctx context.Context, account *trace.Account, now *object.Object, o *owed) error {
+	h := hands{Controller: c, account: account, object: now, landed: func(object.Ref, *object.Object) {}}
 	if err := h.carry(ctx, o); err != nil {
 		return err
 	}
-	r := &run{Controller: c, stored: now, aside: true}
+	r := &run{Controller: c, account: account, stored: now, aside: true}
 	if err := r.storeAside(ctx, o); err != nil {
 		return err
 	}
 	for _, event := range o.answer.Events {
-		c.tools.Observer.Tell(now, event)
+		r.say(event)
 	}
 	if r.written {
 		// It may be news to handlers.

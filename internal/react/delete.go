@@ -10,6 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // target is one object to delete.
@@ -144,7 +146,9 @@ func (h *hands) delete(ctx context.Context, t target) error {
 	if t.evict {
 		return h.evict(ctx, t)
 	}
+	began := h.account.Now()
 	stored, err := h.tools.Writer.Delete(ctx, t.resource, t.object)
+	h.account.Wrote(began, trace.Write{Verb: plan.Delete, Resource: t.resource, Before: t.object, After: stored, Err: err})
 	switch {
 	case apply.Conflict(err):
 		// There is another one of its name by now, which nobody wants deleted.
@@ -160,7 +164,9 @@ func (h *hands) delete(ctx context.Context, t target) error {
 }
 
 func (h *hands) evict(ctx context.Context, t target) error {
+	began := h.account.Now()
 	err := h.tools.Writer.Evict(ctx, t.resource, t.object)
+	h.account.Wrote(began, trace.Write{Verb: trace.Evict, Resource: t.resource, Ref: t.object.Ref(), Err: err})
 	switch {
 	case apply.Refused(err):
 		return fmt.Errorf("evict %s: %w", t.object.Ref(), errBudget)

@@ -85,20 +85,22 @@ func (c *Controller) tellEnd(ctx context.Context, made call) {
 	n := c.noticeOf(h, made.object)
 	n.Reason, n.Gone = made.reason, true
 	n.Owned = c.program.shown(c.ownedBy(made.object))
-	answer, err := c.call(ctx, n, h)
+	account := c.aside(made.object, "it is gone")
+	answer, err := c.call(ctx, account, n, h)
 	if err == nil {
-		all := hands{Controller: c, object: made.object, landed: func(object.Ref, *object.Object) {}}
+		all := hands{Controller: c, account: account, object: made.object, landed: func(object.Ref, *object.Object) {}}
 		err = all.carry(ctx, &owed{call: made, answer: answer})
 	}
-	if err != nil && ctx.Err() == nil {
+	r := &run{Controller: c, account: account, stored: made.object, aside: true}
+	switch {
+	case err == nil:
+		for _, event := range answer.Events {
+			r.say(event)
+		}
+	case ctx.Err() == nil:
 		err = fmt.Errorf("handler %s: %w", h.Name, err)
 		c.log.Warn("handling failed", "object", made.object.Ref().String(), "error", failure.OneLine(err))
-		c.tools.Observer.Tell(made.object, hook.Event{Type: warning, Reason: kindOf(err), Message: failure.OneLine(err)})
-		return
+		r.say(hook.Event{Type: warning, Reason: kindOf(err), Message: failure.OneLine(err)})
 	}
-	if err == nil {
-		for _, event := range answer.Events {
-			c.tools.Observer.Tell(made.object, event)
-		}
-	}
+	c.handIn(account, err)
 }

@@ -64,6 +64,7 @@ func (r *run) giveUp(c call, err error) {
 	h, m := &r.program.Handlers[c.handler], &r.memory.handlers[c.handler]
 	if c.reason == hook.ReasonEvent {
 		r.ofHandler = true
+		r.account.Failed(err)
 		r.tellFailure(failure.New(kindOf(err), err))
 		return
 	}
@@ -93,6 +94,7 @@ func (r *run) giveUp(c call, err error) {
 func (r *run) complain(handler int, err error) {
 	m := &r.memory.handlers[handler]
 	m.complaint, m.reason = failure.OneLine(err), reasonOf(err)
+	r.account.Failed(err)
 	r.ofHandler = true
 	r.tellFailure(err)
 }
@@ -103,8 +105,10 @@ func (r *run) fail(err error) {
 	switch {
 	case errors.Is(err, errMoved):
 		r.moved = true
+		r.account.Failed(err)
 	case err != nil:
 		r.failure = err
+		r.account.Failed(err)
 		r.memory.writing.failed(r.tools.Now())
 		r.tellFailure(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // kept are the revisions of an object that are known to be there.
@@ -92,10 +93,12 @@ func (r *run) keepState(ctx context.Context, seen string, part map[string]any) e
 	if len(revision.JSON()) > maxKept {
 		return errTooLarge
 	}
+	began := r.account.Now()
 	stored, err := r.tools.Writer.Create(ctx, plan.ControllerRevisions, revision)
 	if apply.Exists(err) {
 		stored, err = r.meet(ctx, revision, seen)
 	}
+	r.account.Wrote(began, trace.Write{Verb: plan.Create, Resource: plan.ControllerRevisions, Ref: revision.Ref(), After: stored, Err: err})
 	if err != nil {
 		return fmt.Errorf("create %s: %w", revision.Ref(), err)
 	}
@@ -139,7 +142,9 @@ func (r *run) tidy(ctx context.Context) {
 		if named[revision.Name()] {
 			return false
 		}
+		began := r.account.Now()
 		_, err := r.tools.Writer.Delete(ctx, plan.ControllerRevisions, revision)
+		r.account.Wrote(began, trace.Write{Verb: plan.Delete, Resource: plan.ControllerRevisions, Ref: revision.Ref(), Err: err})
 		if err != nil && !apply.Conflict(err) {
 			r.log.Info("revision not deleted; tried again after the next write", "revision", revision.Ref().String(), "error", failure.OneLine(err))
 			return false
@@ -183,5 +188,5 @@ func (k *kept) add(revision *object.Object) error {
 // failure: nothing waits for it.
 func (r *run) tellOld(reason string, err error) {
 	r.log.Warn("old object not known", "object", r.stored.Ref().String(), "reason", reason, "error", failure.OneLine(err))
-	r.tools.Observer.Tell(r.stored, hook.Event{Type: warning, Reason: reason, Message: failure.OneLine(err)})
+	r.say(hook.Event{Type: warning, Reason: reason, Message: failure.OneLine(err)})
 }

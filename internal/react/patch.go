@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // draft is the object as it is to be.
@@ -69,12 +70,22 @@ func (r *run) send(ctx context.Context, patch map[string]any) error {
 	if err != nil {
 		return err
 	}
+	began := r.account.Now()
 	stored, err := r.tools.Writer.Patch(ctx, r.program.Resource, r.stored, body)
+	r.account.Wrote(began, trace.Write{Verb: trace.Patch, Resource: r.program.Resource, Part: partOf(patch), Before: r.stored, After: stored, Err: err})
 	if err != nil {
 		return r.refused("patch", err)
 	}
 	r.goOnWith(stored)
 	return nil
+}
+
+// partOf says that a patch is about the metadata alone.
+func partOf(patch map[string]any) string {
+	if _, metadata := patch["metadata"]; metadata && len(patch) == 1 {
+		return "metadata"
+	}
+	return ""
 }
 
 // contentPatch is what answers change in the object, if it makes a difference;

@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/store"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Program is one controller made of handlers, ready to run.
@@ -147,27 +148,10 @@ type Tools struct {
 
 // Observer is told what a controller does.
 type Observer interface {
-	// Ran is told of each run: its outcome, how long its key had waited and how
-	// long it took.
-	Ran(program string, outcome Outcome, waited, took time.Duration)
+	// Ran is given the account of each run.
+	Ran(run trace.Run)
 	// Handled is told of each call of a handler; err is nil if it was well.
 	Handled(program, handler string, reason hook.Reason, took time.Duration, err error)
 	// Tell is told what an object's user should know.
 	Tell(o *object.Object, event hook.Event)
 }
-
-// Outcome is what came of a run.
-type Outcome string
-
-// The outcomes, as metrics name them.
-const (
-	// Skipped runs found no handler to tell.
-	Skipped Outcome = "skipped"
-	// Synced runs did all there was to do.
-	Synced Outcome = "synced"
-	// Postponed runs come again: something moved meanwhile, or a handler asked
-	// for more time.
-	Postponed Outcome = "postponed"
-	// Failed runs come again after a backoff.
-	Failed Outcome = "failed"
-)

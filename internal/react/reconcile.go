@@ -12,14 +12,17 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/store"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // run is one turn of one object.
 type run struct {
 	*Controller
-	item   queue.Item
-	memory *memory
-	stance stance
+	item queue.Item
+	// account says what the run did; nil in a rehearsal.
+	account *trace.Account
+	memory  *memory
+	stance  stance
 	// stored is the object as it is known to be stored.
 	stored *object.Object
 	// news are the changes that nobody was told of yet.
@@ -55,20 +58,21 @@ type run struct {
 // reconcile gives one object its turn. Whatever is to be tried again is on an
 // agenda: each handler of an object fails by itself.
 func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outcome {
-	started := c.tools.Now()
 	news := c.news.take(item.Key)
 	c.end(ctx, news)
 	r, open := c.open(item, news)
 	if !open {
 		return queue.Settled()
 	}
+	r.account = c.account(r.stored, item)
+	r.account.Was(r.memory.shown.Attempts)
 	r.tellPause()
 	r.fail(r.contained(ctx))
 	outcome := r.conclude(ctx)
 	if c.program.stanceOn(r.stored) == indifferent {
 		c.memories.drop(item.Key)
 	}
-	c.tools.Observer.Ran(c.program.Name, outcome, min(item.Waited, started.Sub(c.began)), c.tools.Now().Sub(started))
+	c.tools.Observer.Ran(r.account.Close(outcome, c.queue.Pending(item.Key).Next))
 	return queue.Settled()
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // storeStatus patches the status, if that makes another one of it. With exact,
@@ -28,7 +29,9 @@ func (r *run) storeStatus(ctx context.Context, patch map[string]any, exact bool)
 	if err != nil {
 		return nil, err
 	}
+	began := r.account.Now()
 	stored, err := r.tools.Writer.PatchStatus(ctx, r.program.Resource, r.stored, body)
+	r.account.Wrote(began, trace.Write{Verb: trace.Patch, Resource: r.program.Resource, Part: "status", Before: r.stored, After: stored, Err: err})
 	if err != nil {
 		return nil, r.refused("store the status of", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // stage is a server with a controller at work, and what its handlers were told.
@@ -24,6 +25,7 @@ type stage struct {
 	lock   sync.Mutex
 	heard  []string
 	events []string
+	runs   []trace.Run
 	stop   func()
 }
 
@@ -45,7 +47,11 @@ func program(handlers ...Handler) Program {
 	return p
 }
 
-func (s *stage) Ran(string, Outcome, time.Duration, time.Duration) {}
+func (s *stage) Ran(run trace.Run) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.runs = append(s.runs, run)
+}
 
 func (s *stage) Handled(string, string, hook.Reason, time.Duration, error) {}
 

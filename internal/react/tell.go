@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // tell is the step that calls the handlers.
@@ -60,7 +61,7 @@ func (r *run) tellOne(ctx context.Context, c call) (*hook.Answer, error) {
 	}
 	r.told++
 	r.supersede(c)
-	answer, err := r.call(ctx, r.notice(c), &r.program.Handlers[c.handler])
+	answer, err := r.call(ctx, r.account, r.notice(c), &r.program.Handlers[c.handler])
 	switch {
 	case err != nil && ctx.Err() != nil:
 	case err != nil:
@@ -72,7 +73,7 @@ func (r *run) tellOne(ctx context.Context, c call) (*hook.Answer, error) {
 }
 
 // call calls a handler, for no longer than it may take.
-func (c *Controller) call(ctx context.Context, n *hook.Notice, h *Handler) (*hook.Answer, error) {
+func (c *Controller) call(ctx context.Context, account *trace.Account, n *hook.Notice, h *Handler) (*hook.Answer, error) {
 	if h.Timeout > 0 {
 		limited, cancel := context.WithTimeout(ctx, h.Timeout)
 		defer cancel()
@@ -83,6 +84,7 @@ func (c *Controller) call(ctx context.Context, n *hook.Notice, h *Handler) (*hoo
 	if err == nil {
 		err = c.program.check(n, answer)
 	}
+	account.Asked(started, trace.Ask{What: h.Name, Reason: n.Reason, Question: asked(n), Answer: trace.Answer{Notice: answer}, Err: err})
 	c.tools.Observer.Handled(c.program.Name, h.Name, n.Reason, c.since(started), err)
 	if err == nil {
 		c.log.Debug("handled", "handler", h.Name, "reason", string(n.Reason), "namespace", n.Namespace, "name", n.Name)
@@ -93,6 +95,13 @@ func (c *Controller) call(ctx context.Context, n *hook.Notice, h *Handler) (*hoo
 		c.RetryNow()
 	}
 	return answer, err
+}
+
+// asked is a notice as it is kept: who keeps it need not keep the controller.
+func asked(n *hook.Notice) trace.Question {
+	kept := *n
+	kept.Reader = nil
+	return trace.Question{Notice: &kept}
 }
 
 // contain has a panic of the handler be its error.

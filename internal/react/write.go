@@ -85,7 +85,7 @@ func (r *run) store(ctx context.Context, carried []*owed) error {
 func (r *run) land(carried []*owed) {
 	for _, o := range carried {
 		for _, event := range o.answer.Events {
-			r.tools.Observer.Tell(r.stored, event)
+			r.say(event)
 		}
 	}
 	r.memory.owed = slices.DeleteFunc(r.memory.owed, func(o *owed) bool { return slices.Contains(carried, o) })

@@ -1,18 +1,18 @@
 // Package trace says what one run of a controller did: what brought it about, whom
 // it asked, what was planned, what was written and how all of that ended.
 //
-// Here live the account of a run and of its steps, and nothing that makes, keeps or
-// shows one: engine and react make accounts, and hand each to whoever observes them;
-// the room inspect keeps some and puts them into words. An account shares what the
-// run had in its hands (objects of the cache, requests, replies) and copies none of
-// it, so that making one costs next to nothing.
+// Here live the account of a run, how it is taken while the run goes on, and how an
+// object is doing. What must not: keeping accounts and showing them. Engine and react
+// take an account of each run and hand it to whoever observes them; the room inspect
+// keeps some and puts them into words. An account shares what the run had in its hands
+// (objects of the cache, requests, replies) and copies none of it, so that taking one
+// costs next to nothing.
 package trace
 
 import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -36,12 +36,18 @@ const (
 
 // Run is the account of one run. Whoever gets one may keep it, and changes nothing.
 type Run struct {
-	// Program is the name of the controller, Object what the run was about.
-	Program  string
+	// Program is the name of the controller.
+	Program string
+	// Resource and Key say what the run was about. UID is a view of the object:
+	// whoever keeps it keeps all of that.
 	Resource object.Resource
-	Object   *object.Object
-	// Causes are what brought it about, Attempt how many runs had failed before.
-	Causes  queue.Causes
+	Key      queue.Key
+	UID      string
+	// Causes are what brought it about. By says so where nothing was queued, such as
+	// "daemon watch wrote".
+	Causes queue.Causes
+	By     string
+	// Attempt is how many runs had failed in a row before.
 	Attempt int
 	// Began is when, Waited how long the object had waited for it, Took how long
 	// it took.
@@ -56,36 +62,76 @@ type Run struct {
 	Steps []Step
 }
 
+// Quiet says that nothing was done, and nothing is worth keeping.
+func (r *Run) Quiet() bool { return r.Outcome == Skipped && len(r.Steps) == 0 }
+
 // Step is one thing that a run did. Exactly one of its parts is set.
 type Step struct {
 	// At is how far into the run it began, Took how long it took.
 	At, Took time.Duration
 	Ask      *Ask
-	Plan     *plan.Plan
+	Plan     *Planned
 	Write    *Write
 	Event    *hook.Event
 }
 
-// Ask is a question to a hook or to a handler.
+// Ask is a question to a hook, to a handler, or of the API server.
 type Ask struct {
-	// What is "sync", "finalize" or "customize", or the name of a handler; Reason is
-	// what a handler was told of.
+	// What is "sync", "finalize" or "customize", or the name of a handler or of a
+	// review; Reason is what a handler was told of.
 	What   string
 	Reason hook.Reason
-	// What was asked and answered: a Request and a Response, or a Notice and an
-	// Answer, or those of customize. Answers are nil after an error.
-	Request          *hook.Request
-	Response         *hook.Response
-	Notice           *hook.Notice
-	Answer           *hook.Answer
-	CustomizeRequest *hook.CustomizeRequest
-	Customized       *hook.CustomizeResponse
-	Err              error
+	// What was asked and answered. Answers are nil after an error.
+	Question Question
+	Answer   Answer
+	Err      error
 }
 
-// Write is a request to the API server that was to change something.
-type Write struct {
-	apply.Result
-	// Part is "status" where the status alone was written.
-	Part string
+// Question is what was asked: one of its parts is set, or none.
+type Question struct {
+	// Form says how Sync is written down.
+	Form      hook.Form
+	Sync      *hook.Request
+	Customize *hook.CustomizeRequest
+	Notice    *hook.Notice
+	Review    *hook.Review
 }
+
+// Answer is what was answered: one of its parts is set, or none.
+type Answer struct {
+	Sync      *hook.Response
+	Customize *hook.CustomizeResponse
+	Notice    *hook.Answer
+	Review    *hook.Verdict
+}
+
+// Planned is what was decided: the writes, in stages, and how many children were as
+// they should be.
+type Planned struct {
+	Stages [][]plan.Action
+	Equal  int
+}
+
+// Write is a request to the API server that was to change something, and its answer.
+type Write struct {
+	// Verb is that of a plan, or "evict" or "patch".
+	Verb     plan.Verb
+	Resource object.Resource
+	Ref      object.Ref
+	// Part is "status" where the status alone was written, "metadata" for finalizers,
+	// labels and annotations; empty for an object as a whole.
+	Part string
+	// Version is what the object has become, 0 if it is gone or nothing was written.
+	// Unchanged says that the server stored nothing, for it was there already.
+	Version   uint64
+	Unchanged bool
+	Err       error
+	// Before and After are the object where no plan has them.
+	Before, After *object.Object
+}
+
+// The verbs of writes that no plan has.
+const (
+	Patch plan.Verb = "patch"
+	Evict plan.Verb = "evict"
+)

@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/trace"
+)
+
+// takeAccount begins the account of the run.
+func (r *run) takeAccount() {
+	now := r.tools.Now()
+	r.account = trace.Open(trace.Run{
+		Program: r.program.Name, Resource: r.program.Parent, Key: r.item.Key, UID: r.stored.UID(),
+		Causes: r.item.Causes, Attempt: r.item.Attempt, Began: now, Waited: min(r.item.Waited, now.Sub(r.Controller.began)),
+	}, r.tools.Now)
+}
+
+// handIn ends the account and gives it to whoever observes.
+func (r *run) handIn(outcome trace.Outcome, verdict queue.Outcome) {
+	r.tools.Observer.Ran(r.account.Close(outcome, r.next(verdict)))
+}
+
+// next is when the parent comes again, as far as that is known.
+func (r *run) next(verdict queue.Outcome) time.Time {
+	next := r.queue.Pending(r.item.Key).Next
+	if delay := verdict.Delay(); delay > 0 {
+		if back := r.tools.Now().Add(delay); next.IsZero() || back.Before(next) {
+			return back
+		}
+	}
+	return next
+}
+
+// call asks a hook.
+func (r *run) call(ctx context.Context, asked hook.Hook, request *hook.Request) (*hook.Response, error) {
+	began := r.account.Now()
+	reply, err := asked.Call(ctx, request)
+	ask := trace.Ask{What: r.asks(), Question: trace.Question{Form: r.form(), Sync: request}, Err: err}
+	if err == nil {
+		// The reply is worked on from here on; what the hook said stays.
+		said := *reply
+		ask.Answer.Sync = &said
+	}
+	r.account.Asked(began, ask)
+	return reply, err
+}
+
+func (r *run) form() hook.Form {
+	if r.program.decorates() {
+		return hook.Decorator
+	}
+	return hook.Composite
+}
+
+// carried has a plan carried out.
+func (r *run) carried(ctx context.Context, todo plan.Plan) []apply.Result {
+	began := r.account.Now()
+	results := r.tools.Writer.Carry(ctx, todo)
+	r.account.Carried(began, results)
+	return results
+}
+
+// say tells the parent's user something.
+func (r *run) say(event hook.Event) {
+	r.tools.Observer.Tell(r.stored, event)
+	r.account.Told(event)
+}

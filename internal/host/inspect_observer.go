@@ -1,0 +1,41 @@
+package host
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/trace"
+)
+
+// observer hands what controllers tell of themselves to metrics, events and the Book.
+type observer struct {
+	*metrics
+	*events
+	book *inspect.Book
+}
+
+func (h *Host) observer() observer { return observer{h.metrics, h.events, h.book} }
+
+// Ran takes the account of a run.
+func (o observer) Ran(run trace.Run) {
+	o.ran(&run)
+	o.book.Note(run)
+}
+
+// Handled counts a call of a handler.
+func (o observer) Handled(program, handler string, reason hook.Reason, took time.Duration, err error) {
+	o.handled(program, handler, reason, took, err)
+	o.book.Called(program, handler, handledOutcome(err), took)
+}
+
+// called counts a call of a webhook. Those of handlers and reviews are counted by the
+// names of these.
+func (h *Host) called(program string, e webhook.Exchange) {
+	h.metrics.called(program, e)
+	if e.Question != webhook.Handle && e.Question != webhook.Admit {
+		h.book.Called(program, string(e.Question), strconv.Itoa(e.Code), e.Duration)
+	}
+}

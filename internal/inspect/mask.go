@@ -1,0 +1,172 @@
+package inspect
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// mask stands for a value that nobody is to read here.
+const mask = `"••••••"`
+
+// isSecret says whether objects of a kind hold what is not shown.
+func isSecret(apiVersion, kind string) bool { return apiVersion == "v1" && kind == "Secret" }
+
+// keeping are the annotations in which tools keep copies of objects.
+var keeping = [...]string{
+	"kubectl.kubernetes.io/last-applied-configuration", "metacontroller.k8s.io/last-applied-configuration",
+	"setpoint.dev/applied", "setpoint.dev/applied-fields", "setpoint.dev/last-applied-configuration",
+}
+
+// keepsCopy says whether an annotation may have a copy of its object.
+func keepsCopy(annotation string) bool {
+	return slices.Contains(keeping[:], annotation) || strings.Contains(annotation, "last-applied")
+}
+
+// hides says whether a field of a Secret is one that is not shown.
+func hides(path string) bool {
+	field, rest, _ := strings.Cut(path, ".")
+	field, _, _ = strings.Cut(field, "[")
+	switch field {
+	case "data", "stringData":
+		return true
+	case "metadata":
+		return strings.HasPrefix(rest, "annotations") && (rest == "annotations" || slices.ContainsFunc(keeping[:], func(key string) bool {
+			return strings.Contains(rest, key)
+		}) || strings.Contains(rest, "last-applied"))
+	}
+	return false
+}
+
+// hidden stands for the value of a field; one that is missing stays so.
+func hidden(value json.RawMessage) json.RawMessage {
+	if value == nil {
+		return nil
+	}
+	return json.RawMessage(mask)
+}
+
+// masked hides what Secrets hold in JSON that is about an object of a kind.
+func masked(text json.RawMessage, about object.Resource) json.RawMessage {
+	ofSecret := isSecret(about.APIVersion(), about.Kind)
+	if text == nil || !ofSecret && !bytes.Contains(text, []byte(`"Secret"`)) {
+		return text
+	}
+	return edited(text, func(value any) any {
+		members, is := value.(map[string]any)
+		if !is {
+			return value
+		}
+		if apiVersion, kind := typeOf(members); isSecret(apiVersion, kind) {
+			maskSecret(members)
+		}
+		if ofSecret {
+			maskParts(members)
+		}
+		return members
+	})
+}
+
+// maskSecret hides what one Secret holds.
+func maskSecret(secret map[string]any) {
+	for _, name := range [...]string{"data", "stringData"} {
+		maskValues(secret, name)
+	}
+	metadata, _ := secret["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	for key := range annotations {
+		if keepsCopy(key) {
+			annotations[key] = masking
+		}
+	}
+}
+
+// masking is mask as it is in a tree.
+const masking = "••••••"
+
+// maskValues hides the values of a field; what is no object is hidden whole.
+func maskValues(members map[string]any, name string) {
+	value, given := members[name]
+	if !given || value == nil {
+		return
+	}
+	values, is := value.(map[string]any)
+	if !is {
+		members[name] = masking
+		return
+	}
+	for key, each := range values {
+		if each != nil {
+			values[key] = masking
+		}
+	}
+}
+
+// maskParts hides, in what is asked and answered about a Secret, what is said of it
+// without its kind: patches, and the fields that have changed.
+func maskParts(members map[string]any) {
+	if patch, is := members["patch"].(map[string]any); is {
+		maskSecret(patch)
+	}
+	for _, name := range [...]string{"changes", "jsonPatch"} {
+		items, _ := members[name].([]any)
+		for _, item := range items {
+			if change, is := item.(map[string]any); is {
+				maskChange(change)
+			}
+		}
+	}
+}
+
+// maskChange hides the values of one field, by a path of either form.
+func maskChange(change map[string]any) {
+	path, _ := change["path"].(string)
+	if strings.HasPrefix(path, "/") || path == "" {
+		path = strings.ReplaceAll(strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "."), "~1", "/")
+	}
+	if path != "" && path != "metadata" && !hides(path) {
+		return
+	}
+	for _, side := range [...]string{"old", "new", "value"} {
+		if change[side] != nil {
+			change[side] = masking
+		}
+	}
+}
+
+// typeOf is the apiVersion and kind of what may be an object.
+func typeOf(members map[string]any) (apiVersion, kind string) {
+	apiVersion, _ = members["apiVersion"].(string)
+	kind, _ = members["kind"].(string)
+	return apiVersion, kind
+}
+
+// edited is JSON of which every value went through a function, the outer ones first.
+// What cannot be read is not shown.
+func edited(text json.RawMessage, edit func(any) any) json.RawMessage {
+	reader := json.NewDecoder(bytes.NewReader(text))
+	reader.UseNumber()
+	var value any
+	if reader.Decode(&value) != nil {
+		return json.RawMessage(mask)
+	}
+	return textOf(walked(value, edit))
+}
+
+func walked(value any, edit func(any) any) any {
+	value = edit(value)
+	switch inner := value.(type) {
+	case map[string]any:
+		for name, each := range inner {
+			inner[name] = walked(each, edit)
+		}
+	case []any:
+		for i, each := range inner {
+			inner[i] = walked(each, edit)
+		}
+	}
+	return value
+}

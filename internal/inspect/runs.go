@@ -1,0 +1,159 @@
+package inspect
+
+import (
+	"fmt"
+
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/trace"
+)
+
+// wordsOf puts a run into words: whole with what was asked and answered and every
+// field that was to change, or without.
+func wordsOf(e *entry, whole bool) Run {
+	run := &e.run
+	words := Run{
+		ID: e.id, Controller: run.Program,
+		Object:  Ref{Kind: KindOf(run.Resource), Namespace: run.Key.Namespace, Name: run.Key.Name, UID: string([]byte(run.UID))},
+		Causes:  causesOf(run),
+		Attempt: run.Attempt, Began: run.Began, Waited: run.Waited, Took: run.Took,
+		Outcome: string(run.Outcome), Error: lineOf(run.Err), Next: run.Next, Quiet: e.quiet,
+		Steps: make([]Step, 0, len(run.Steps)),
+	}
+	write := writer{of: run, whole: whole}
+	for i := range run.Steps {
+		words.Steps = append(words.Steps, write.step(&run.Steps[i]))
+	}
+	return words
+}
+
+// lineOf is an error in a line; "" for none.
+func lineOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return failure.OneLine(err)
+}
+
+// causesOf are what brought a run about, a sentence each.
+func causesOf(run *trace.Run) []string {
+	if run.By != "" {
+		return []string{run.By}
+	}
+	causes := []string{}
+	for _, cause := range run.Causes.List() {
+		causes = append(causes, causeOf(cause))
+	}
+	if more := run.Causes.More(); more > 0 {
+		causes = append(causes, fmt.Sprintf("and %d more", more))
+	}
+	return causes
+}
+
+// causeOf says one cause as somebody wants it who does not know queues.
+func causeOf(cause queue.Cause) string {
+	switch cause.Kind {
+	case queue.Start:
+		return "first sight"
+	case queue.UserAsked:
+		return "a user asked for it"
+	case queue.Resync:
+		return "regular look"
+	case queue.Recheck:
+		return "look again, as planned"
+	case queue.ParentChanged:
+		return "the object changed"
+	case queue.StatusChanged:
+		return "the object's status changed"
+	case queue.Retrying:
+		if cause.Detail != "" {
+			return "retry " + cause.Detail
+		}
+	}
+	return cause.String()
+}
+
+// writer puts the steps of one run into words.
+type writer struct {
+	of    *trace.Run
+	whole bool
+}
+
+func (w *writer) step(s *trace.Step) Step {
+	step := Step{At: s.At, Took: s.Took}
+	switch {
+	case s.Ask != nil:
+		step.Ask = w.ask(s.Ask)
+	case s.Plan != nil:
+		step.Plan = w.plan(s.Plan)
+	case s.Write != nil:
+		step.Write = w.write(s.Write)
+	case s.Event != nil:
+		step.Event = &Event{Type: s.Event.Type, Reason: s.Event.Reason, Message: s.Event.Message}
+	}
+	return step
+}
+
+func (w *writer) ask(a *trace.Ask) *Ask {
+	ask := &Ask{What: a.What, Reason: string(a.Reason), Error: lineOf(a.Err)}
+	if w.whole {
+		ask.Request = masked(questionJSON(&a.Question), w.of.Resource)
+		ask.Reply = masked(answerJSON(&a.Answer, a.Question.Form), w.of.Resource)
+	}
+	return ask
+}
+
+func (w *writer) plan(p *trace.Planned) *Planned {
+	planned := &Planned{Equal: p.Equal}
+	for _, stage := range p.Stages {
+		for i := range stage {
+			planned.Actions = append(planned.Actions, w.action(&stage[i]))
+		}
+	}
+	return planned
+}
+
+func (w *writer) action(a *plan.Action) Action {
+	action := Action{Verb: string(a.Verb), Object: refOf(a.Resource, a.Ref), Reason: a.Reason}
+	if !w.whole {
+		return action
+	}
+	if changes, err := plan.Diff(*a); err == nil {
+		action.Changes = changesOf(changes, a.Resource)
+	}
+	return action
+}
+
+func (w *writer) write(t *trace.Write) *Write {
+	write := &Write{Verb: string(t.Verb), Object: refOf(t.Resource, t.Ref), Part: t.Part, Unchanged: t.Unchanged, Error: lineOf(t.Err)}
+	if t.Version != 0 {
+		write.Version = fmt.Sprint(t.Version)
+	}
+	if !w.whole || t.After == nil || t.Unchanged {
+		return write
+	}
+	if changes, err := plan.Compare(t.Before, t.After); err == nil {
+		write.Changes = changesOf(changes, t.Resource)
+	}
+	return write
+}
+
+// refOf names an object of a kind.
+func refOf(r object.Resource, ref object.Ref) Ref {
+	return Ref{Kind: KindOf(r), Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// changesOf puts changes into words. What a Secret holds is not among them.
+func changesOf(changes []plan.Change, resource object.Resource) []Change {
+	all := make([]Change, 0, len(changes))
+	for _, c := range changes {
+		change := Change{Path: c.Path, From: c.Before, To: c.After}
+		if isSecret(resource.APIVersion(), resource.Kind) && hides(c.Path) {
+			change.From, change.To = hidden(change.From), hidden(change.To)
+		}
+		all = append(all, change)
+	}
+	return all
+}
