@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/diff"
 )
 
 // functions are what templates can call.
@@ -19,6 +20,10 @@ func (s *Server) functions() template.FuncMap {
 		"until":         func(t time.Time) string { return span(t.Sub(s.now())) },
 		"past":          func(t time.Time) bool { return t.Before(s.now()) },
 		"stamp":         stamp,
+		"clock":         clock,
+		"long":          long,
+		"shorten":       shorten,
+		"value":         diff.Value,
 		"duration":      took,
 		"bytes":         size,
 		"count":         count,
@@ -44,7 +49,7 @@ func live(id, here string) template.HTMLAttr {
 	escape := template.HTMLEscapeString
 	//nolint:gosec // Both are escaped.
 	return template.HTMLAttr(fmt.Sprintf(
-		`id="%[1]s" hx-get="%[2]s" hx-select="#%[1]s" hx-trigger="live" hx-swap="morph:outerHTML" hx-sync="this:drop"`,
+		`id="%[1]s" hx-get="%[2]s" hx-select="#%[1]s" hx-trigger="live" hx-swap="morph:outerHTML" hx-sync="this:drop" hx-disinherit="*"`,
 		escape(id), escape(here)))
 }
 
@@ -87,6 +92,26 @@ func stamp(t time.Time) string {
 	}
 	return t.UTC().Format(time.RFC3339)
 }
+
+// clock is the time of day of a moment. Where it was, the whole of it says.
+func clock(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("15:04:05Z")
+}
+
+// maxShort is how many characters are shown of what should be short, and may be not.
+const maxShort = 400
+
+// shorten is a text of others that is not too long, and in which nothing hides.
+func shorten(text any) string { return diff.Shorten(fmt.Sprint(text), maxShort) }
+
+// maxLong is how many characters are shown of what may be long.
+const maxLong = 8000
+
+// long is a text of others that may have several lines, and in which nothing hides.
+func long(text any) string { return diff.Shorten(fmt.Sprint(text), maxLong) }
 
 // took is how long something took, with three figures at most: "850µs", "12.3ms".
 func took(d time.Duration) string {

@@ -10,6 +10,11 @@
   Idiomorph.defaults.ignoreActiveValue = true;
   Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) =>
     !(name === "open" && node.tagName === "DETAILS");
+  // What was loaded on demand stays, too: [data-keep] never changes on the server.
+  Idiomorph.defaults.callbacks.beforeNodeMorphed = (node) => !node.dataset?.keep;
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if ("keep" in event.target.dataset) event.target.dataset.keep = "loaded";
+  });
 
   // A page that is away asks for nothing. What failed is tried again at the next
   // change, or as soon as the connection is back.

@@ -1,0 +1,183 @@
+package ui
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+)
+
+// subject is the object that a page is about, as its visitor may see it.
+type subject struct {
+	inspect.Ref
+	// Gone says that it is there no more: what is known of it is the past.
+	Gone bool
+	Meta metav1.ObjectMeta
+	// Conditions are those of its status.
+	Conditions []metav1.Condition
+	// raw is all of it; nil if it is Gone.
+	raw json.RawMessage
+}
+
+// URL is its page, or one below it.
+func (s *subject) URL(below ...string) string { return objectURL(s.Ref, below...) }
+
+// objectPage is what the page of an object shows.
+type objectPage struct {
+	*subject
+	Owners  []owner
+	Cares   []careView
+	Actions []action
+	Tree    tree
+	Entries []entry
+	// Older is where more of the timeline is; "" if this is all.
+	Older  string
+	Events []cluster.Event
+	// Apology is why there are no events, or not all that is known of its controllers.
+	Apology []string
+	// Tab is "timeline" or "yaml".
+	Tab string
+}
+
+// How many runs a page shows, and how many are all that are asked for.
+const (
+	someRuns = 20
+	allRuns  = 200
+)
+
+func showObject(v *visit) error { return v.object(someRuns) }
+
+func showTimeline(v *visit) error { return v.object(allRuns) }
+
+func (v *visit) object(limit int) error {
+	s, err := v.subject()
+	if err != nil {
+		return err
+	}
+	p := objectPage{subject: s, Tab: "timeline"}
+	runs, err := v.runsOf(s, limit+1)
+	p.apologize(err)
+	if len(runs) > limit {
+		runs, p.Older = runs[:limit], s.URL("timeline")
+	}
+	if limit == allRuns {
+		p.Older = ""
+	}
+	p.Entries = v.entries(s, runs)
+	if err := v.surround(&p); err != nil {
+		return err
+	}
+	return v.render(page{
+		Name: "object", Title: s.Kind.Kind + " " + s.Name, Section: "resources",
+		Watch: resourceName(s.Kind), Namespace: s.Namespace, Data: p,
+	})
+}
+
+// surround adds what is about the object now.
+func (v *visit) surround(p *objectPage) error {
+	s := p.subject
+	cares, err := v.about(s.Ref)
+	p.apologize(err)
+	if s.Gone && len(cares) == 0 && len(p.Entries) == 0 {
+		return missing("%s %s is not there, and nothing is known of it.", s.Kind.Kind, s.Name)
+	}
+	p.Cares = careViews(cares, v.declared(cares), p.Entries)
+	p.Owners = v.owners(s)
+	p.Actions = v.actions(s, cares)
+	p.Tree = v.tree(s, cares)
+	p.Events, err = v.api.Events(v.context(), s.Ref)
+	p.apologize(err)
+	return nil
+}
+
+// apologize notes why something is not shown.
+func (p *objectPage) apologize(err error) {
+	if err != nil && !slices.Contains(p.Apology, err.Error()) {
+		p.Apology = append(p.Apology, err.Error())
+	}
+}
+
+// subject is the object of the address. One that is gone is known by its past, to who
+// might read it if it were there.
+func (v *visit) subject() (*subject, error) {
+	kind, err := v.api.Kind(v.context(), v.path("resource"))
+	if err != nil {
+		return nil, err
+	}
+	s := &subject{Ref: inspect.Ref{Kind: kind, Namespace: v.path("namespace"), Name: v.path("name")}}
+	if s.Namespace == noNamespace {
+		s.Namespace = ""
+	}
+	if kind.Namespaced == (s.Namespace == "") {
+		return nil, missing("%s are %s.", kind.Plural, map[bool]string{true: "in namespaces", false: "in no namespace"}[kind.Namespaced])
+	}
+	raw, err := v.api.Get(v.context(), kind, s.Namespace, s.Name)
+	switch {
+	case errors.Is(err, inspect.ErrNotFound) && v.may("get", kind, s.Namespace, s.Name):
+		s.Gone = true
+		return s, nil
+	case err != nil:
+		return nil, err
+	}
+	return s, s.read(raw)
+}
+
+// read takes from an object what its page shows in words.
+func (s *subject) read(raw json.RawMessage) error {
+	var o struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+	}
+	if err := json.Unmarshal(raw, &o); err != nil {
+		return fmt.Errorf("understand %s %s: %w", s.Kind.Kind, s.Name, err)
+	}
+	s.raw, s.Meta, s.UID = raw, o.Metadata, string(o.Metadata.UID)
+	var status struct {
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	// Conditions of a kind of its own may be something else.
+	if json.Unmarshal(raw, &status) == nil {
+		s.Conditions = status.Status.Conditions
+	}
+	return nil
+}
+
+// owner is an object that another is a part of.
+type owner struct {
+	inspect.Ref
+	Controller bool
+}
+
+// owners are those whose kinds are served.
+func (v *visit) owners(s *subject) []owner {
+	var found []owner
+	for _, o := range s.Meta.OwnerReferences {
+		group, _, grouped := strings.Cut(o.APIVersion, "/")
+		name := strings.ToLower(o.Kind)
+		if grouped {
+			name += "." + group
+		}
+		kind, err := v.api.Kind(v.context(), name)
+		if err != nil {
+			continue
+		}
+		ref := inspect.Ref{Kind: kind, Name: o.Name, UID: string(o.UID)}
+		if kind.Namespaced {
+			ref.Namespace = s.Namespace
+		}
+		found = append(found, owner{Ref: ref, Controller: o.Controller != nil && *o.Controller})
+	}
+	return found
+}
+
+// reads says whether the visitor may read objects of a kind.
+func (v *visit) reads(kind inspect.Kind, namespace string) bool {
+	return v.may("get", kind, namespace, "")
+}

@@ -1,0 +1,249 @@
+package ui
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+)
+
+// hostile is what names, labels and replies of others may be.
+const hostile = "<script>alert(1)</script>\" onmouseover=\"x\u202e\u0007"
+
+var noon = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func webKind() inspect.Kind {
+	return inspect.Kind{Group: "example.org", Version: "v1", Plural: "webs", Kind: "Web", Namespaced: true}
+}
+
+func podRef(name string) inspect.Ref {
+	return inspect.Ref{Kind: inspect.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: name}
+}
+
+func webSubject(name, label string) *subject {
+	return &subject{
+		Ref: inspect.Ref{Kind: webKind(), Namespace: "shop", Name: name, UID: "u1"},
+		Meta: metav1.ObjectMeta{
+			Labels: map[string]string{"app": label}, CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour)), Generation: 3,
+			Finalizers: []string{label},
+		},
+		Conditions: []metav1.Condition{{Type: "Ready", Status: "False", Reason: label, Message: label, LastTransitionTime: metav1.NewTime(noon.Add(-time.Minute))}},
+	}
+}
+
+func ranRun(id uint64, said string) inspect.Run {
+	return inspect.Run{
+		ID: id, Controller: "compositecontroller.setpoint.dev/webs", Process: "setpoint", Object: webSubject("a", "").Ref,
+		Causes: []string{"child Pod shop/" + said + " changed"}, Began: noon.Add(-time.Duration(100-id) * time.Second),
+		Waited: 2 * time.Millisecond, Took: 20 * time.Millisecond, Outcome: "synced", Quiet: 2,
+		Steps: []inspect.Step{
+			{Took: 5 * time.Millisecond, Ask: &inspect.Ask{What: "sync", Request: json.RawMessage(`{"parent":{}}`), Reply: json.RawMessage(`{"a":"` + "</pre><script>" + `"}`), Previous: id - 1}},
+			{At: 5 * time.Millisecond, Plan: &inspect.Planned{Actions: []inspect.Action{{
+				Verb: "update", Object: podRef(said), Reason: said,
+				Changes: []inspect.Change{{Path: "spec." + said, From: json.RawMessage(`"a"`), To: json.RawMessage(`"<script>"`)}},
+			}}}},
+			{At: 6 * time.Millisecond, Took: 9 * time.Millisecond, Write: &inspect.Write{Verb: "update", Object: podRef(said), Version: "7"}},
+			{At: 15 * time.Millisecond, Event: &inspect.Event{Type: "Warning", Reason: "Told", Message: said}},
+		},
+	}
+}
+
+func failedRun(id uint64, text string) inspect.Run {
+	run := ranRun(id, "a")
+	run.Outcome, run.Error, run.Next, run.Attempt = "failed", text, noon.Add(5*time.Second), int(id)
+	run.Steps = []inspect.Step{{Took: time.Millisecond, Ask: &inspect.Ask{What: "sync", Error: text, Request: json.RawMessage(`{}`)}}}
+	return run
+}
+
+// show renders a page as a browser would get it.
+func show(t *testing.T, name string, data any) string {
+	t.Helper()
+	s := serve(t)
+	var out bytes.Buffer
+	if err := s.pages[name].ExecuteTemplate(&out, "layout", view{Title: "T", Here: "/x", CSRF: "c", Data: data}); err != nil {
+		t.Fatal(err)
+	}
+	checkInert(t, out.String())
+	return out.String()
+}
+
+// checkInert finds whatever of a page a strict policy would block, or somebody else
+// could have written into it.
+func checkInert(t *testing.T, html string) {
+	t.Helper()
+	lower := strings.ToLower(html)
+	for _, bad := range []string{" style=", "<style", "<script>", "onmouseover=\"x", "href=\"javascript:", " onclick=", "\u202e", "#zgotmplz", "<no value>"} {
+		if at := strings.Index(lower, strings.ToLower(bad)); at >= 0 {
+			t.Errorf("the page has %q: …%s…", bad, html[max(0, at-80):min(len(html), at+80)])
+		}
+	}
+}
+
+func wants(t *testing.T, html string, texts ...string) {
+	t.Helper()
+	plain := strings.Join(strings.Fields(html), " ")
+	for _, text := range texts {
+		if !strings.Contains(plain, text) {
+			t.Errorf("the page lacks %q", text)
+		}
+	}
+	if t.Failed() {
+		t.Log(plain)
+	}
+}
+
+func objectPageOf(name, said string, runs ...inspect.Run) objectPage {
+	s := webSubject(name, said)
+	p := objectPage{subject: s, Tab: "timeline"}
+	for i := range runs {
+		p.Entries = append(p.Entries, newEntry(s, runs[i]))
+	}
+	p.Entries = gather(p.Entries)
+	care := inspect.Care{
+		Ref: s.Ref, Controller: "compositecontroller.setpoint.dev/webs", Process: "setpoint", State: inspect.Well, Ran: noon,
+		Family: []inspect.Child{{Ref: podRef(said), Health: "Failed", Message: said}, {Ref: podRef("b"), Health: "Current"}},
+	}
+	if len(runs) > 0 && runs[0].Error != "" {
+		care.State, care.Error, care.Attempts, care.Next = inspect.Failing, runs[0].Error, 3, noon.Add(5*time.Second)
+	}
+	declared := inspect.Ref{Kind: inspect.Kind{Group: "setpoint.dev", Version: "v1alpha1", Plural: "compositecontrollers", Kind: "CompositeController"}, Name: "webs"}
+	controllers := map[controllerKey]inspect.Controller{{"setpoint", care.Controller}: {Declared: &declared}}
+	p.Cares = careViews([]inspect.Care{care}, controllers, p.Entries)
+	p.Tree = growTree([]inspect.Care{care}, func(inspect.Kind, string) bool { return true })
+	p.Events = []cluster.Event{{Type: "Warning", Reason: said, Message: said, Source: said, Count: 3, Last: noon}}
+	p.Actions = []action{
+		{Label: "Pause", Icon: "pause", Post: true, URL: s.URL("ask"), Fields: map[string]string{"do": "pause"}},
+		{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true, Lacking: "You may not: that takes the right to delete webs.example.org in the namespace shop."},
+	}
+	return p
+}
+
+func TestObjectPage(t *testing.T) {
+	html := show(t, "object", objectPageOf("a", "p", ranRun(9, "p"), ranRun(8, "q")))
+	wants(t, html,
+		"Wrote 1 object", "child Pod shop/p changed", `href="/resources/pods/shop/p"`, "waited 2.0ms", "asked 5.0ms", "wrote 9.0ms",
+		"2 runs before that found nothing new", "1 of 2 current", "Told: p", "You may not: that takes the right to delete",
+		`action="/resources/webs.example.org/shop/a/ask"`, `name="csrf" value="c"`, `id="run-setpoint-9"`)
+}
+
+func TestObjectPageOfOthersWords(t *testing.T) {
+	html := show(t, "object", objectPageOf("javascript:alert(1)", hostile, failedRun(3, "sync hook: answered 500: "+hostile), ranRun(2, hostile)))
+	if !strings.Contains(html, `\u202e`) {
+		t.Error("what turns the direction is not shown")
+	}
+	if long := show(t, "object", objectPageOf("a", strings.Repeat("x", 1<<20), ranRun(2, strings.Repeat("y", 1<<20)))); len(long) > 1<<20 {
+		t.Errorf("a page has %d bytes", len(long))
+	}
+}
+
+func TestObjectPageOfAFailure(t *testing.T) {
+	const text = "sync hook: POST http://webs.shop/sync: answered 500 Internal Server Error: no more strings"
+	html := show(t, "object", objectPageOf("a", "p", failedRun(5, text), failedRun(4, text), failedRun(3, text), ranRun(2, "p")))
+	wants(t, html,
+		"The hook failed (500 Internal Server Error)", "no more strings", "Failed 3 times in a row, since", "It is tried again in 5s",
+		"3 times, since 03:02:28Z", "The same, 2 times before", `href="/resources/compositecontrollers.setpoint.dev/-/webs/edit"`, "What helps:")
+}
+
+func TestObjectPageOfWhatIsGone(t *testing.T) {
+	p := objectPageOf("a", "p", ranRun(2, "p"))
+	p.subject = &subject{Ref: p.Ref, Gone: true}
+	p.Actions = nil
+	wants(t, show(t, "object", p), "It is not there any more", "Wrote 1 object")
+	empty := objectPage{subject: webSubject("a", "b"), Tab: "timeline"}
+	wants(t, show(t, "object", empty), "No controller cares for it")
+}
+
+func TestRunPage(t *testing.T) {
+	s := webSubject("a", hostile)
+	run := ranRun(9, hostile)
+	p := runPage{subject: s, Entry: newEntry(s, run), Tab: "timeline"}
+	p.Steps = stepsOf(s, &p.Entry)
+	p.Body = &body{ID: bodyID(run, 0, "reply"), Text: "{\"a\":\"</pre><script>\"}"}
+	p.open()
+	wants(t, show(t, "object_run", p), "asked sync", "decided", "1 write", "resource version 7",
+		"/runs/9?in=setpoint&amp;show=request-diff&amp;step=0", "&lt;/pre&gt;&lt;script&gt;", "/runs/8?in=setpoint")
+}
+
+func TestPlanPage(t *testing.T) {
+	p := planPage{subject: webSubject("a", "b"), Controller: "webs", At: noon, Report: "{}",
+		Lines: planLines("webs\n\nWeb shop/a\n  + Pod shop/p  create\n      + spec.x: \"<script>\"\n  - Pod shop/q  delete\n  error: no\n\n1 object: 1 to create. Nothing was written.\n")}
+	wants(t, show(t, "object_plan", p), `plan-add"> &#43; Pod shop/p create`, `plan-del"> - Pod shop/q`, `plan-bad"> error: no`, "Nothing was written.")
+	p.Fault = explain("sync hook: POST http://x: connection refused")
+	wants(t, show(t, "object_plan", p), "Nobody listens at the hook&#39;s address")
+}
+
+func TestYAMLPage(t *testing.T) {
+	s := webSubject("a", "b")
+	s.Ref.Kind = inspect.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
+	s.raw = json.RawMessage(`{"kind":"Secret","metadata":{"name":"a","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"czNjcmV0"},"managedFields":[{"manager":"kubectl"}]},"data":{"p":"czNjcmV0"}}`)
+	p := yamlPage{subject: s, Tab: "yaml"}
+	if err := p.write(s); err != nil {
+		t.Fatal(err)
+	}
+	html := show(t, "object_yaml", p)
+	wants(t, html, "*** (hidden)", "manager: kubectl", "The values of a Secret are hidden")
+	if strings.Contains(html, "czNjcmV0") {
+		t.Error("a secret is shown")
+	}
+}
+
+func TestExplain(t *testing.T) {
+	for text, want := range map[string]fault{
+		"sync hook: POST http://h/sync: answered 500 Internal Server Error: boom":             {Title: "The hook failed (500 Internal Server Error)", Said: "boom", Hook: true},
+		"sync hook: POST http://h/sync: answered 404 Not Found":                               {Title: "The hook's address leads nowhere (404 Not Found)", Hook: true},
+		"sync hook: POST http://h/sync: malformed reply: children[2].metadata.name: required": {Title: "The hook's reply makes no sense", Path: "children[2].metadata.name", Hook: true},
+		"sync hook: POST http://h/sync: malformed reply: not JSON":                            {Title: "The hook's reply makes no sense", Hook: true},
+		"sync hook: POST http://h/sync: dial tcp 127.0.0.1:1: connect: connection refused":    {Title: "Nobody listens at the hook's address", Hook: true},
+		"sync hook: POST http://h/sync: no answer within 10s":                                 {Title: "The hook does not answer in time", Hook: true},
+		`create Pod a/b: Pod "b" is invalid: spec.containers[0].image: Required value`:        {Title: "The API server refuses what is desired", Path: "spec.containers[0].image"},
+		`create Pod a/b: pods is forbidden: User "x" cannot create resource "pods"`:           {Title: "Setpoint lacks a right"},
+		"handler review: no": {Title: "The handler failed"},
+		"something":          {Title: "The last run failed"},
+	} {
+		got := explain(text)
+		if got.Title != want.Title || got.Said != want.Said || got.Path != want.Path || got.Hook != want.Hook || got.Text != text {
+			t.Errorf("%s:\ngot  %+v\nwant %+v", text, *got, want)
+		}
+	}
+}
+
+func TestBar(t *testing.T) {
+	run := ranRun(1, "a")
+	got := barOf(&run)
+	at := 0
+	for _, part := range got.Parts {
+		if part.From != at || part.Width < 1 {
+			t.Errorf("%+v does not begin at %d", part, at)
+		}
+		at += part.Width
+	}
+	if got.Total != 22*time.Millisecond || len(got.Parts) != 4 || at > barWhole {
+		t.Errorf("%+v", got)
+	}
+	// What is written at once takes longer in sum than the run.
+	run.Steps = []inspect.Step{{Took: time.Second, Ask: &inspect.Ask{}}, {Took: time.Second, Write: &inspect.Write{}}}
+	for _, part := range barOf(&run).Parts {
+		if part.Took > run.Took {
+			t.Errorf("%+v takes longer than the run", part)
+		}
+	}
+	if got := barOf(&inspect.Run{}); len(got.Parts) != 0 {
+		t.Errorf("nothing took %+v", got)
+	}
+}
+
+func TestTreeLeavesOutWhatMayNotBeRead(t *testing.T) {
+	secret := podRef("s")
+	secret.Kind = inspect.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
+	care := inspect.Care{Family: []inspect.Child{{Ref: podRef("a"), Health: "Current"}, {Ref: secret}, {Ref: podRef("b"), Health: "Failed"}}}
+	got := growTree([]inspect.Care{care, care}, func(k inspect.Kind, _ string) bool { return k.Kind == "Pod" })
+	if len(got.Nodes) != 2 || got.Nodes[0].Name != "b" || got.Hidden != 1 || got.Well != 1 || got.Total != 2 {
+		t.Errorf("%+v", got)
+	}
+}

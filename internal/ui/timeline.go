@@ -1,0 +1,227 @@
+package ui
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// entry is one run in the timeline of an object.
+type entry struct {
+	inspect.Run
+	// ID is the entry's own on the page, the same each time it is shown.
+	ID string
+	// URL is where all of the run is.
+	URL string
+	// Whys are what changed before it, and Deeds what it did.
+	Whys  []why
+	Deeds []deed
+	// Headline says what came of it.
+	Headline string
+	Fault    *fault
+	Bar      bar
+	// Earlier are runs right before that failed in the same way; More is how many of
+	// them are not shown.
+	Earlier []entry
+	More    int
+	// Another says that the object was another one of the same name.
+	Another bool
+}
+
+// runsOf are the runs of an object in all processes, the latest first.
+func (v *visit) runsOf(s *subject, limit int) (all []inspect.Run, err error) {
+	ref := s.Ref
+	ref.UID = "" // One of the same name that was there before is part of the story.
+	for _, source := range v.options.Sources(v.context()) {
+		runs, failed := source.Runs(v.context(), ref, limit)
+		err = cmp.Or(err, failed)
+		for i := range runs {
+			all = append(all, v.redact(runs[i]))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b inspect.Run) int { return b.Began.Compare(a.Began) })
+	return all, err
+}
+
+// entries are the timeline.
+func (v *visit) entries(s *subject, runs []inspect.Run) []entry {
+	all := make([]entry, 0, len(runs))
+	for i := range runs {
+		all = append(all, newEntry(s, runs[i]))
+	}
+	all = gather(all)
+	look := &lookup{visit: v, runs: map[runKey]inspect.Run{}}
+	for i := range all[:min(len(all), someRuns)] {
+		all[i].Whys = look.whys(s, all[i].Run)
+	}
+	return all
+}
+
+func newEntry(s *subject, run inspect.Run) entry {
+	e := entry{
+		Run: run, ID: "run-" + run.Process + "-" + strconv.FormatUint(run.ID, 10), URL: runURL(s, run.Process, run.ID),
+		Deeds: deedsOf(run.Steps), Bar: barOf(&run),
+		Another: s.UID != "" && run.Object.UID != "" && run.Object.UID != s.UID,
+	}
+	if run.Error != "" {
+		e.Fault = explain(run.Error)
+	}
+	e.Headline = headline(&e)
+	return e
+}
+
+func runURL(s *subject, process string, id uint64) string {
+	return s.URL("runs", strconv.FormatUint(id, 10)) + "?" + url.Values{"in": {process}}.Encode()
+}
+
+// maxEarlier is how many runs that failed alike are listed below the last.
+const maxEarlier = 50
+
+// gather puts runs that failed one after the other in the same way together: what
+// there is to know of them is the last, how many there were, and since when.
+func gather(all []entry) []entry {
+	var gathered []entry
+	for _, e := range all {
+		last := len(gathered) - 1
+		if last < 0 || !alike(&gathered[last], &e) {
+			gathered = append(gathered, e)
+			continue
+		}
+		head := &gathered[last]
+		if len(head.Earlier) == maxEarlier {
+			head.More++
+			head.Earlier[maxEarlier-1] = e
+			continue
+		}
+		head.Earlier = append(head.Earlier, e)
+	}
+	return gathered
+}
+
+func alike(a, b *entry) bool {
+	return a.Outcome == "failed" && b.Outcome == "failed" && a.Error == b.Error &&
+		a.Controller == b.Controller && a.Process == b.Process && a.Another == b.Another && len(a.Deeds)+len(b.Deeds) == 0
+}
+
+// since is when the first of runs that failed alike began.
+func (e *entry) since() time.Time {
+	if len(e.Earlier) > 0 {
+		return e.Earlier[len(e.Earlier)-1].Began
+	}
+	return e.Began
+}
+
+// Since is when the first of runs that failed alike began.
+func (e entry) Since() time.Time { return e.since() }
+
+// Times is how often it failed so.
+func (e entry) Times() int { return 1 + len(e.Earlier) + e.More }
+
+// ControllerName is the last part of the controller's name, which is its own.
+func (e entry) ControllerName() string { return shortController(e.Controller) }
+
+// deed is something that a run wrote or told.
+type deed struct {
+	// Sign is "+", "~", "−" or "!", and Tone as for badges.
+	Sign, Tone string
+	Verb       string
+	Object     inspect.Ref
+	// Text says more: why, or what was told.
+	Text, Error string
+}
+
+// deedsOf are what was written, with the reason for which it was planned, and events.
+func deedsOf(steps []inspect.Step) []deed {
+	var deeds []deed
+	reasons := map[inspect.Ref]string{}
+	for _, step := range steps {
+		switch {
+		case step.Plan != nil:
+			for _, a := range step.Plan.Actions {
+				reasons[bare(a.Object)] = a.Reason
+			}
+		case step.Write != nil:
+			deeds = append(deeds, wrote(step.Write, reasons[bare(step.Write.Object)]))
+		case step.Event != nil:
+			deeds = append(deeds, deed{
+				Sign: "!", Tone: tone(step.Event.Type), Verb: "told", Text: step.Event.Reason + ": " + step.Event.Message,
+			})
+		}
+	}
+	return deeds
+}
+
+// bare is a reference by what any two that mean one object have in common.
+func bare(ref inspect.Ref) inspect.Ref {
+	return inspect.Ref{Kind: inspect.Kind{Group: ref.Group, Kind: ref.Kind.Kind}, Namespace: ref.Namespace, Name: ref.Name}
+}
+
+func wrote(w *inspect.Write, reason string) deed {
+	d := deed{Sign: signOf(w.Verb), Tone: "wait", Verb: w.Verb, Object: w.Object, Error: w.Error, Text: reason}
+	switch {
+	case w.Part != "":
+		d.Verb, d.Text = w.Verb+" the "+w.Part+" of", ""
+	case w.Unchanged:
+		d.Tone, d.Text = "calm", "it made no difference"
+	}
+	if d.Sign == "−" {
+		d.Tone = "warn"
+	}
+	if w.Error != "" {
+		d.Tone = "bad"
+	}
+	return d
+}
+
+func signOf(verb string) string {
+	switch verb {
+	case "create":
+		return "+"
+	case "delete", "evict":
+		return "−"
+	}
+	return "~"
+}
+
+// headline says what came of a run in a few words.
+func headline(e *entry) string {
+	switch e.Outcome {
+	case "failed":
+		if e.Fault != nil {
+			return e.Fault.Title
+		}
+		return "Failed"
+	case "postponed":
+		return "To be continued"
+	case "allowed":
+		return "Allowed as it was"
+	case "mutated":
+		return "Allowed with changes"
+	case "denied":
+		return "Denied"
+	}
+	return done(e)
+}
+
+// done counts what a run that went well wrote.
+func done(e *entry) string {
+	writes, asked := 0, false
+	for _, step := range e.Steps {
+		if step.Write != nil && !step.Write.Unchanged && step.Write.Error == "" {
+			writes++
+		}
+		asked = asked || step.Ask != nil
+	}
+	switch {
+	case writes > 0:
+		return fmt.Sprintf("Wrote %s", plural(writes, "object", "objects"))
+	case asked:
+		return "Asked, and all was as it should be"
+	}
+	return "All was as it should be"
+}

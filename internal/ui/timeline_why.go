@@ -1,0 +1,156 @@
+package ui
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/diff"
+)
+
+// why is an object that was another when a run asked than when it was asked before.
+type why struct {
+	diff.Part
+	// Fields are the changes that are shown; More is how many are not.
+	Fields []inspect.Change
+	More   int
+	// By is who changed it, as far as that is known.
+	By []diff.Author
+	// Others counts further objects, of which nothing is shown.
+	Others int
+}
+
+// How many objects are shown of what changed before a run, and fields of each.
+const (
+	maxWhys   = 6
+	maxFields = 6
+)
+
+type runKey struct {
+	process string
+	id      uint64
+}
+
+// lookup reads runs in full, each once.
+type lookup struct {
+	*visit
+	runs map[runKey]inspect.Run
+}
+
+// run is a run in full, without what the visitor may not read.
+func (l *lookup) run(process string, id uint64) (inspect.Run, error) {
+	key := runKey{process, id}
+	if known, ok := l.runs[key]; ok {
+		return known, nil
+	}
+	source, err := l.source(process)
+	if err != nil {
+		return inspect.Run{}, err
+	}
+	run, err := source.Run(l.context(), id)
+	if err != nil {
+		return inspect.Run{}, err
+	}
+	l.runs[key] = l.redact(run)
+	return l.runs[key], nil
+}
+
+// whys are what changed since the same was asked before. What is not kept any more
+// explains nothing.
+func (l *lookup) whys(s *subject, of inspect.Run) []why {
+	if mainAsk(of.Steps) == nil {
+		return nil
+	}
+	full, err := l.run(of.Process, of.ID)
+	if err != nil {
+		return nil
+	}
+	ask := mainAsk(full.Steps)
+	if ask == nil || len(ask.Request) == 0 {
+		return nil
+	}
+	if ask.Previous == 0 {
+		return first(s, ask, full.Began)
+	}
+	before, err := l.run(of.Process, ask.Previous)
+	if err != nil {
+		return nil
+	}
+	earlier := sameAsk(before.Steps, ask)
+	if earlier == nil || len(earlier.Request) == 0 {
+		return nil
+	}
+	parts, err := diff.Requests(earlier.Request, ask.Request)
+	if err != nil {
+		return nil
+	}
+	return whysOf(s, parts, before.Began, full.Began)
+}
+
+// mainAsk is the question that says most about why: the last that is not about what
+// else to look at.
+func mainAsk(steps []inspect.Step) *inspect.Ask {
+	for i := len(steps) - 1; i >= 0; i-- {
+		if ask := steps[i].Ask; ask != nil && ask.What != "customize" {
+			return ask
+		}
+	}
+	return nil
+}
+
+// sameAsk is the question in other steps that asks the same.
+func sameAsk(steps []inspect.Step, as *inspect.Ask) *inspect.Ask {
+	for _, step := range steps {
+		if step.Ask != nil && step.Ask.What == as.What {
+			return step.Ask
+		}
+	}
+	return nil
+}
+
+// first is who made an object, for the first run that asked about it.
+func first(s *subject, ask *inspect.Ask, began time.Time) []why {
+	created := s.Meta.CreationTimestamp.Time
+	if s.Gone || began.Sub(created) > time.Minute {
+		return nil
+	}
+	parts, err := diff.Requests(json.RawMessage("{}"), ask.Request)
+	if err != nil || len(parts) == 0 || parts[0].Role != "object" || parts[0].Object.UID != s.UID {
+		return nil
+	}
+	made := why{Part: parts[0], By: s.authors(parts[0], created, began)}
+	made.Fate = "was created"
+	return []why{made}
+}
+
+func whysOf(s *subject, parts []diff.Part, since, until time.Time) []why {
+	var whys []why
+	for _, part := range parts {
+		if len(whys) == maxWhys {
+			whys[maxWhys-1].Others++
+			continue
+		}
+		w := why{Part: part, Fields: part.Changes}
+		if len(w.Fields) > maxFields {
+			w.Fields, w.More = w.Fields[:maxFields], len(w.Fields)-maxFields
+		}
+		if part.Role == "object" && part.Object.UID == s.UID {
+			w.By = s.authors(part, since, until)
+		}
+		whys = append(whys, w)
+	}
+	return whys
+}
+
+// authors are who changed the object, by what the API server notes in it.
+func (s *subject) authors(part diff.Part, since, until time.Time) []diff.Author {
+	managed, err := json.Marshal(s.Meta.ManagedFields)
+	if err != nil {
+		return nil
+	}
+	authors, err := diff.Authors(managed, part.Before, part.After, since, until)
+	if err != nil {
+		return nil
+	}
+	return authors
+}
