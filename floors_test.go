@@ -22,7 +22,7 @@ var floors = [][]string{
 	{"internal/compile", "internal/inspect"},
 	{"internal/inspect/wire", "internal/ui/access", "internal/ui/cluster", "internal/ui/diff", "internal/ui/form"},
 	{"internal/reach", "internal/ui"},
-	{"internal/host"},
+	{"internal/host", "internal/reach/pods"},
 	{"internal/preview"},
 	{"."},
 	{"controllers/...", "setpointtest"},
@@ -88,7 +88,7 @@ var libraries = []struct {
 	{"k8s.io/apimachinery", []string{"..."}},
 	{"k8s.io/client-go", []string{
 		"internal/store", "internal/apply", "internal/admission", "internal/host",
-		"internal/dev/...", "internal/cli", "internal/reach", "internal/ui/cluster", "internal/ui/access",
+		"internal/dev/...", "internal/cli", "internal/reach/...", "internal/ui/cluster", "internal/ui/access",
 		"controlplane/...", "test/bench/...",
 	}},
 	{"k8s.io/component-base", []string{"controlplane/..."}},

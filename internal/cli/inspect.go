@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/host"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/reach"
+	"github.com/setpoint-dev/setpoint/internal/reach/pods"
 )
 
 // readFlags are what the commands can be told that read running processes.
@@ -20,6 +22,9 @@ type readFlags struct {
 	cluster   clusterFlags
 	namespace string
 	process   string
+	// pod is where to look instead of where processes are found; home is where the
+	// Leases are by which they are.
+	pod, home string
 	watch     bool
 	output    *choice
 }
@@ -35,7 +40,9 @@ const (
 
 // reachHelp is what the commands say of how they find processes.
 const reachHelp = `It is read from the processes that run controllers: those that 'setpoint dev' has
-started, by the kubeconfig that it wrote. What is read of an object takes your own
+started, by the kubeconfig that it wrote, or those in the pods of a cluster, by
+the Leases that they hold. A pod is reached by port-forward, for which you need the
+right to create pods/portforward in its namespace. What is read of an object takes your own
 right to get that object.
 
 Exit codes: 0 shown, 1 failed, 2 wrong usage.`
@@ -46,6 +53,8 @@ func (f *readFlags) register(c *cobra.Command) {
 	f.cluster.register(c)
 	set.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` of the objects; that of the context if empty")
 	set.StringVar(&f.process, "process", "", "`name` of the process to ask; all if empty")
+	set.StringVar(&f.pod, "pod", "", "`[NAMESPACE/]POD[:PORT]` of the process to ask, for one that holds no Lease")
+	set.StringVarP(&f.home, "setpoint-namespace", "N", "setpoint-system", "`namespace` of the Leases by which processes are found, for who may not list those of all")
 	set.BoolVarP(&f.watch, "watch", "w", false, "go on, and show what changes")
 	f.output.flag(c, "output", "o", "how to write it")
 }
@@ -76,11 +85,13 @@ var errNoProcess = errors.New("no process that runs controllers is found")
 
 // look finds the processes that are meant.
 func (r *reading) look(ctx context.Context) error {
-	if r.found.Processes != "" {
+	if r.found.Processes != "" && r.pod == "" {
 		r.sources = reach.Folder(r.found.Processes)(ctx)
 	}
 	if len(r.sources) == 0 {
-		return hinted{errNoProcess, "start one with `setpoint dev`, and use the kubeconfig that it writes"}
+		if err := r.lookInPods(ctx); err != nil {
+			return err
+		}
 	}
 	if r.process == "" {
 		return nil
@@ -94,6 +105,46 @@ func (r *reading) look(ctx context.Context) error {
 		return fmt.Errorf("there is no process %q, but %s", r.process, strings.Join(names, ", "))
 	}
 	return nil
+}
+
+// lookInPods finds the processes in pods of the cluster.
+func (r *reading) lookInPods(ctx context.Context) error {
+	config := rest.CopyConfig(r.found.Config)
+	config.UserAgent = r.found.UserAgent
+	places, err := r.places(ctx, config)
+	if err != nil {
+		return err
+	}
+	for _, place := range places {
+		source, err := pods.Reach(ctx, config, place)
+		if err != nil {
+			return err
+		}
+		r.sources = append(r.sources, source)
+	}
+	if len(r.sources) == 0 {
+		return hinted{errNoProcess, "no Lease leads to one: those that elect a leader are found by theirs; --pod NAMESPACE/POD names another one"}
+	}
+	return nil
+}
+
+// places are the pods to ask.
+func (r *reading) places(ctx context.Context, config *rest.Config) ([]pods.Place, error) {
+	if r.pod != "" {
+		place, err := pods.Parse(r.pod, r.found.Namespace)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--pod: %w", err)}
+		}
+		return []pods.Place{place}, nil
+	}
+	places, notes, err := pods.Find(ctx, config, r.home)
+	for _, note := range notes {
+		fmt.Fprintln(r.stderr, "warning:", clean(note))
+	}
+	if err != nil {
+		return nil, hinted{err, "-N names the namespace of the Leases, --pod the pod itself"}
+	}
+	return places, nil
 }
 
 // each asks all processes. One that does not answer is reported; it is an error if none

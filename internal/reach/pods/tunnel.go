@@ -1,0 +1,248 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	core "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
+)
+
+// Reach makes a Source of what can be inspected at a place. It is reached when it is
+// first asked, by one connection to the API server, which ends with the context.
+func Reach(ctx context.Context, config *rest.Config, at Place) (inspect.Source, error) {
+	dialer, err := dialerFor(config, at)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the cluster: %w", err)
+	}
+	t := &tunnel{place: at, dialer: dialer}
+	transport := &http.Transport{DialContext: t.dial, MaxIdleConnsPerHost: 4}
+	context.AfterFunc(ctx, func() {
+		transport.CloseIdleConnections()
+		t.close()
+	})
+	// The name by which a process is asked is that of its own machine: see wire.
+	base := &url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(int(at.Port)))}
+	return wire.NewClient(at.Name, base, transport, ""), nil
+}
+
+// dialerFor speaks to the API server as kubectl does: by a WebSocket, or by SPDY with
+// servers and proxies that know of no other way.
+func dialerFor(config *rest.Config, at Place) (httpstream.Dialer, error) {
+	client, err := core.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	target := client.RESTClient().Post().Resource("pods").Namespace(at.Namespace).Name(at.Pod).SubResource("portforward").URL()
+	webSocket, err := portforward.NewSPDYOverWebsocketDialer(target, config)
+	if err != nil {
+		return nil, err
+	}
+	transport, upgrader, err := spdy.RoundTripperFor(config)
+	if err != nil {
+		return nil, err
+	}
+	plain := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target)
+	return portforward.NewFallbackDialer(webSocket, plain, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	}), nil
+}
+
+// tunnel is a connection to the API server, through which there are many to the pod.
+// Nothing listens on this machine for it, where others could use it too.
+type tunnel struct {
+	place  Place
+	dialer httpstream.Dialer
+
+	mu         sync.Mutex
+	connection httpstream.Connection
+	requests   int
+	closed     bool
+}
+
+// dial makes a connection to the pod, whatever the address.
+func (t *tunnel) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	type dialled struct {
+		stream *stream
+		err    error
+	}
+	done := make(chan dialled, 1)
+	go func() {
+		s, err := t.open()
+		done <- dialled{s, err}
+	}()
+	select {
+	case d := <-done:
+		if d.err != nil {
+			return nil, d.err
+		}
+		return d.stream, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// open opens the two streams that make up a connection to the pod.
+func (t *tunnel) open() (*stream, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.connect(); err != nil {
+		return nil, t.explained(err)
+	}
+	t.requests++
+	header := http.Header{}
+	header.Set(corev1.PortHeader, strconv.Itoa(int(t.place.Port)))
+	header.Set(corev1.PortForwardRequestIDHeader, strconv.Itoa(t.requests))
+	header.Set(corev1.StreamType, corev1.StreamTypeError)
+	problems, err := t.connection.CreateStream(header)
+	if err != nil {
+		return nil, t.explained(err)
+	}
+	_ = problems.Close() // Nothing is said from here.
+	header.Set(corev1.StreamType, corev1.StreamTypeData)
+	data, err := t.connection.CreateStream(header)
+	if err != nil {
+		t.connection.RemoveStreams(problems)
+		return nil, t.explained(err)
+	}
+	s := &stream{Stream: data, place: t.place, told: make(chan struct{})}
+	connection := t.connection
+	s.drop = sync.OnceFunc(func() { connection.RemoveStreams(problems, data) })
+	go s.heed(problems)
+	return s, nil
+}
+
+// connect connects to the API server, if that is not so.
+func (t *tunnel) connect() error {
+	if t.closed {
+		return net.ErrClosed
+	}
+	if t.connection != nil {
+		select {
+		case <-t.connection.CloseChan():
+		default:
+			return nil
+		}
+	}
+	connection, protocol, err := t.dialer.Dial(portforward.PortForwardProtocolV1Name)
+	if err != nil {
+		return err
+	}
+	if protocol != portforward.PortForwardProtocolV1Name {
+		_ = connection.Close()
+		return fmt.Errorf("the API server speaks %q, not %q", protocol, portforward.PortForwardProtocolV1Name)
+	}
+	t.connection = connection
+	return nil
+}
+
+func (t *tunnel) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed = true; t.connection != nil {
+		_ = t.connection.Close()
+	}
+}
+
+// explained says what is lacking.
+func (t *tunnel) explained(err error) error {
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("reach the pod %s: you lack the right to create pods/portforward in namespace %s: %w", t.place, t.place.Namespace, err)
+	}
+	return fmt.Errorf("reach the pod %s by port-forward: %w", t.place, err)
+}
+
+// stream is a connection to the pod.
+type stream struct {
+	httpstream.Stream
+	place Place
+	drop  func()
+	// told is closed when the other end has said all there is to say of problems.
+	told    chan struct{}
+	problem error
+}
+
+// maxProblem is how much of a problem is read, in bytes.
+const maxProblem = 4 << 10
+
+// heed reads what went wrong at the other end, if something did.
+func (s *stream) heed(problems io.Reader) {
+	text, err := io.ReadAll(io.LimitReader(problems, maxProblem))
+	switch {
+	case len(text) > 0:
+		s.problem = fmt.Errorf("reach the pod %s by port-forward: %s", s.place, text)
+	case err != nil && !errors.Is(err, io.EOF):
+		s.problem = fmt.Errorf("reach the pod %s by port-forward: %w", s.place, err)
+	}
+	close(s.told)
+	if s.problem != nil {
+		_ = s.Reset() // Who reads gets to know.
+	}
+}
+
+// Read reads what the pod sends. Where it ends early, the reason is what was told.
+func (s *stream) Read(into []byte) (int, error) {
+	n, err := s.Stream.Read(into)
+	if n > 0 || err == nil {
+		return n, err
+	}
+	select {
+	case <-s.told:
+		if s.problem != nil {
+			return 0, s.problem
+		}
+	case <-time.After(reasonLimit):
+	}
+	return 0, err
+}
+
+// reasonLimit is how long an end waits for its reason, which comes by another way.
+const reasonLimit = time.Second
+
+// Close ends the connection to the pod.
+func (s *stream) Close() error {
+	err := s.Reset()
+	s.drop()
+	return err
+}
+
+// LocalAddr, RemoteAddr and the deadlines are what a net.Conn has. Requests have
+// contexts instead.
+func (s *stream) LocalAddr() net.Addr { return address(s.place) }
+
+// RemoteAddr is the pod.
+func (s *stream) RemoteAddr() net.Addr { return address(s.place) }
+
+// SetDeadline does nothing.
+func (*stream) SetDeadline(time.Time) error { return nil }
+
+// SetReadDeadline does nothing.
+func (*stream) SetReadDeadline(time.Time) error { return nil }
+
+// SetWriteDeadline does nothing.
+func (*stream) SetWriteDeadline(time.Time) error { return nil }
+
+// address is a place as an address.
+type address Place
+
+// Network is how it is reached.
+func (address) Network() string { return "port-forward" }
+
+// String names the pod.
+func (a address) String() string { return Place(a).String() }
