@@ -32,6 +32,7 @@ func (s *Server) functions() template.FuncMap {
 		"list":          func(values ...any) []any { return values },
 		"live":          live,
 		"tone":          tone,
+		"answer":        answer,
 		"title":         title,
 		"join":          strings.Join,
 		"controllerURL": controllerURL,
@@ -189,4 +190,17 @@ func tone(state any) string {
 	default:
 		return "calm"
 	}
+}
+
+// answer is the tone of how a call ended: an HTTP status code, or a word.
+func answer(outcome string) string {
+	switch {
+	case strings.HasPrefix(outcome, "2"), strings.HasPrefix(outcome, "3"):
+		return "good"
+	case outcome == "429":
+		return "warn"
+	case len(outcome) > 0 && outcome[0] >= '0' && outcome[0] <= '9':
+		return "bad"
+	}
+	return tone(outcome)
 }

@@ -1,10 +1,95 @@
 package ui
 
-// overview is what the page of all controllers shows.
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// overview is what the first page shows: all processes and all their controllers.
 type overview struct {
-	Told []told
+	Processes   []processCard
+	Controllers []controllerRow
+	// Hidden is how many controllers there are that the visitor may not see.
+	Hidden int
+	// Sums over all that is seen.
+	Objects, Failing, Suspended, Unwell int
+	// Several says that there is more than one process.
+	Several bool
+}
+
+// processCard is one process, or why nothing is known of it.
+type processCard struct {
+	told
+	Up     time.Duration
+	Cached cached
+	Plots  []plot
+}
+
+// cached is what the watches of a process hold.
+type cached struct {
+	Objects, Bytes int
+	Broken         []inspect.Watch
 }
 
 func showOverview(v *visit) error {
-	return v.render(page{Name: "overview", Title: "Overview", Section: "overview", Data: overview{Told: v.ask()}})
+	return v.render(page{Name: "overview", Title: "Overview", Section: "overview", Data: v.overview()})
+}
+
+func (v *visit) overview() overview {
+	var o overview
+	for _, t := range v.ask() {
+		o.Processes = append(o.Processes, v.card(t))
+		for _, c := range t.Controllers {
+			if !v.maySee(&c) {
+				o.Hidden++
+				continue
+			}
+			o.add(&c)
+		}
+	}
+	o.Several = len(o.Processes) > 1
+	slices.SortStableFunc(o.Controllers, func(a, b controllerRow) int {
+		return cmp.Or(cmp.Compare(a.Health.Rank, b.Health.Rank), cmp.Compare(a.Short, b.Short), cmp.Compare(a.Name, b.Name))
+	})
+	return o
+}
+
+func (o *overview) add(c *inspect.Controller) {
+	row := rowOf(c)
+	o.Controllers = append(o.Controllers, row)
+	o.Objects += c.Objects
+	o.Failing += c.Failing
+	if c.Suspended {
+		o.Suspended++
+	}
+	if row.Health.Tone == "bad" {
+		o.Unwell++
+	}
+}
+
+// maySee says whether a visitor may know of a controller: who may read the object that
+// declares it, or one of the kinds it handles.
+func (v *visit) maySee(c *inspect.Controller) bool {
+	if c.Declared != nil {
+		return v.may("get", c.Declared.Kind, c.Declared.Namespace, c.Declared.Name)
+	}
+	return len(c.Kinds) == 0 || slices.ContainsFunc(c.Kinds, func(k inspect.Kind) bool { return v.may("list", k, "", "") })
+}
+
+func (v *visit) card(t told) processCard {
+	card := processCard{told: t, Plots: plotsOf(t.Process.Series)}
+	if !t.Process.Started.IsZero() {
+		card.Up = v.now().Sub(t.Process.Started)
+	}
+	for _, w := range t.Process.Watches {
+		card.Cached.Objects += w.Objects
+		card.Cached.Bytes += w.Bytes
+		if w.Error != "" {
+			card.Cached.Broken = append(card.Cached.Broken, w)
+		}
+	}
+	return card
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -48,6 +49,8 @@ func (v *visit) fail(err error) {
 	if p.Status >= http.StatusInternalServerError {
 		v.log.Error("a page cannot be shown", "path", v.r.URL.Path, "error", err.Error())
 	}
+	// Who asked by a script gets it in a line.
+	v.w.Header().Set("X-Problem", url.PathEscape(p.Text))
 	shown := page{Name: "problem", Title: p.Title, Status: p.Status, Data: p}
 	if failed := v.render(shown); failed != nil {
 		http.Error(v.w, p.Text, p.Status)

@@ -17,6 +17,10 @@ type route struct {
 func routes() []route {
 	return []route{
 		{pattern: "GET /{$}", handle: showOverview},
+		{pattern: "GET /controllers/{process}/{controller}", handle: showController},
+		{pattern: "POST /controllers/{process}/{controller}/suspend", handle: suspendController},
+		{pattern: "POST /controllers/{process}/{controller}/resume", handle: resumeController},
+		{pattern: "POST /controllers/{process}/{controller}/reconcile", handle: reconcileAll},
 		{pattern: "GET /live", handle: followChanges},
 		{pattern: "GET /signin", handle: askToSignIn, public: true},
 		{pattern: "POST /signin", handle: signIn, public: true},

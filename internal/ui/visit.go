@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -69,8 +70,15 @@ func (v *visit) may(verb string, kind inspect.Kind, namespace, name string) bool
 	return v.own() || v.api.May(v.context(), verb, kind, namespace, name)
 }
 
+// stays says that a form was sent by a script whose page is to stay as it is.
+func (v *visit) stays() bool { return v.r.Header.Get("HX-Request") != "" && v.field("stay") != "" }
+
 // redirect leads on to another page, after a form was sent.
 func (v *visit) redirect(to string) error {
+	if v.stays() {
+		v.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
 	http.Redirect(v.w, v.r, to, http.StatusSeeOther)
 	return nil
 }
@@ -78,8 +86,14 @@ func (v *visit) redirect(to string) error {
 // flashCookie holds what the next page says.
 const flashCookie = "setpoint-flash"
 
-// flash has the next page say something, once: what came of what was asked for.
+// flash has the next page say something, once: what came of what was asked for. A page
+// that stays says it itself.
 func (v *visit) flash(text string) {
+	if v.stays() {
+		said, _ := json.Marshal(map[string]string{"said": text}) // Text can always be written.
+		v.w.Header().Set("HX-Trigger", string(said))
+		return
+	}
 	v.setFlash(base64.RawURLEncoding.EncodeToString([]byte(text)), 60)
 }
 

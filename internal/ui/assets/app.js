@@ -90,13 +90,32 @@
     pause = setTimeout(() => form.requestSubmit(), 250);
   });
 
+  // What is not asked for is not in the address; what came of a form is said.
+  document.addEventListener("htmx:configRequest", (event) => {
+    if (event.detail.verb !== "get") return;
+    for (const [name, value] of [...event.detail.formData.entries()]) if (value === "") event.detail.formData.delete(name);
+  });
+  const saying = document.querySelector("[data-said]");
+  let hush = 0;
+  function tell(text) {
+    saying.textContent = text;
+    saying.hidden = false;
+    clearTimeout(hush);
+    hush = setTimeout(() => (saying.hidden = true), 5000);
+  }
+  document.addEventListener("said", (event) => tell(event.detail.value));
+  document.addEventListener("htmx:responseError", (event) => {
+    const problem = event.detail.xhr.getResponseHeader("X-Problem");
+    if (event.detail.requestConfig.verb !== "get") tell(problem ? decodeURIComponent(problem) : "That did not work.");
+  });
+
   // Keys: "/" to the filter, "?" for what there is, "g" and a letter to a page.
   const help = document.querySelector("[data-keys]");
   let lead = 0;
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape" && typing(event.target)) return event.target.blur();
-    if (typing(event.target) || help?.open) return;
+    if (typing(event.target) || help.open) return;
     if (event.key === "/") {
       const filter = document.querySelector("[data-filter] input[type=search]");
       if (!filter) return;
@@ -104,7 +123,7 @@
       filter.focus();
       filter.select();
     } else if (event.key === "?") {
-      help?.showModal();
+      help.showModal();
     } else if (event.key === "g") {
       lead = Date.now();
     } else if (Date.now() - lead < 1500) {
@@ -113,7 +132,9 @@
       if (link) location.assign(link.href);
     }
   });
-  document.querySelector("[data-keys-open]")?.addEventListener("click", () => help?.showModal());
+  const keys = document.querySelector("[data-keys-open]");
+  keys.hidden = false;
+  keys.addEventListener("click", () => help.showModal());
 
   // What is destroyed is confirmed; what is copied says so.
   document.addEventListener("click", (event) => {
