@@ -146,7 +146,11 @@ func in(at, now time.Time) string {
 	case at.Before(now):
 		return "now"
 	}
-	return "in " + span(at.Sub(now))
+	left := at.Sub(now)
+	if left < time.Minute {
+		left = (left + time.Second - 1).Truncate(time.Second)
+	}
+	return "in " + span(left)
 }
 
 // short cuts a text that would fill a table.

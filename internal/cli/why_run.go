@@ -16,11 +16,11 @@ const fewLines = 8
 
 // tellRun tells what one run did, and why.
 func (t teller) tellRun(r *runAccount) {
-	because := strings.Join(r.Causes, ", and ")
-	if because == "" {
-		because = "for a reason that is not kept"
+	by := ""
+	if t.several {
+		by = " (by " + r.Controller + ")"
 	}
-	t.line(0, "%s  %s", t.clock(r.Began), because)
+	t.line(0, "%s  %s%s", t.moment(r.Began), because(r.Causes), by)
 	if r.Quiet > 0 {
 		t.line(1, "(%s before it found nothing new.)", plural(r.Quiet, "run", "runs"))
 	}
@@ -31,20 +31,31 @@ func (t teller) tellRun(r *runAccount) {
 	t.tellEnd(r)
 }
 
-// tellSteps tells what a run did, like things together.
+// because is what brought a run about.
+func because(causes []string) string {
+	if len(causes) == 0 {
+		return "for a reason that is not kept"
+	}
+	text := strings.Join(causes, ", and ")
+	return strings.ReplaceAll(text, "first sight", "it was seen for the first time")
+}
+
+// tellSteps tells what a run did. What was decided is told with the write that came of
+// it.
 func (t teller) tellSteps(r *runAccount) {
 	writes := 0
-	for _, step := range r.Steps {
+	decided := decisions(r)
+	for i, step := range r.Steps {
 		switch {
 		case step.Ask != nil:
-			t.tellAsk(r, step)
+			t.tellAsk(r, i)
 		case step.Plan != nil:
-			t.tellPlan(step.Plan)
+			t.tellPlan(r, step.Plan)
 		case step.Event != nil:
-			t.line(1, "told at the object: %s %s: %s", step.Event.Type, step.Event.Reason, step.Event.Message)
+			t.tellEvent(r, step.Event)
 		case step.Write != nil:
 			if writes++; t.full || writes <= fewLines || step.Write.Error != "" {
-				t.tellWrite(step)
+				t.tellWrite(step, decided[place(step.Write.Verb, step.Write.Object)])
 			}
 		}
 	}
@@ -53,12 +64,22 @@ func (t teller) tellSteps(r *runAccount) {
 	}
 }
 
+// tellEvent tells of an event; one that only repeats what went wrong has no more to say.
+func (t teller) tellEvent(r *runAccount, e *inspect.Event) {
+	if e.Message == r.Error {
+		t.line(1, "said so at the object, as a %s %s", e.Type, e.Reason)
+		return
+	}
+	t.line(1, "said at the object, as a %s %s: %s", e.Type, e.Reason, e.Message)
+}
+
 // tellAsk tells what was asked, what had changed since, and what the answer was.
-func (t teller) tellAsk(r *runAccount, step inspect.Step) {
+func (t teller) tellAsk(r *runAccount, i int) {
+	step := r.Steps[i]
 	ask := step.Ask
 	t.line(1, "%s", asked(ask))
-	before := previous(r, ask)
-	t.tellNews(r, ask, before)
+	before, since := t.previous(r, i)
+	t.tellNews(ask, before, since)
 	switch {
 	case ask.Error != "":
 		t.line(2, "that failed after %s: %s", took(step.Took), ask.Error)
@@ -88,14 +109,23 @@ func asked(ask *inspect.Ask) string {
 	return "asked " + ask.What
 }
 
-// previous is the same question in the run in which it was asked before; nil where that
-// is not kept.
-func previous(r *runAccount, ask *inspect.Ask) *inspect.Ask {
-	run, known := r.before[ask.Previous]
-	if !known {
-		return nil
+// previous is the same question as it was asked before, in this run or in one that is
+// kept, and when that was; nil where there is none.
+func (t teller) previous(r *runAccount, i int) (before *inspect.Ask, since string) {
+	ask := r.Steps[i].Ask
+	if before = lastAsked(r.Steps[:i], ask); before != nil {
+		return before, "a moment before"
 	}
-	for _, step := range run.Steps {
+	run, known := r.before[ask.Previous]
+	if !known || run.ID == r.ID {
+		return nil, ""
+	}
+	return lastAsked(run.Steps, ask), "at " + t.moment(run.Began)
+}
+
+// lastAsked is the last question of some steps that is the same.
+func lastAsked(steps []inspect.Step, ask *inspect.Ask) *inspect.Ask {
+	for _, step := range slices.Backward(steps) {
 		if step.Ask != nil && step.Ask.What == ask.What && step.Ask.Reason == ask.Reason {
 			return step.Ask
 		}
@@ -104,7 +134,7 @@ func previous(r *runAccount, ask *inspect.Ask) *inspect.Ask {
 }
 
 // tellNews tells what was different from the time before in what was asked.
-func (t teller) tellNews(r *runAccount, ask, before *inspect.Ask) {
+func (t teller) tellNews(ask, before *inspect.Ask, since string) {
 	if before == nil || len(before.Request) == 0 || len(ask.Request) == 0 {
 		return
 	}
@@ -112,12 +142,11 @@ func (t teller) tellNews(r *runAccount, ask, before *inspect.Ask) {
 	if err != nil {
 		return // Too large: there is nothing to be told of it.
 	}
-	since := t.clock(r.before[ask.Previous].Began)
 	if len(parts) == 0 {
-		t.line(2, "nothing of what it is shown had changed since it was asked at %s", since)
+		t.line(2, "nothing of what it is shown had changed since it was asked %s", since)
 		return
 	}
-	t.line(2, "since it was asked at %s:", since)
+	t.line(2, "since it was asked %s:", since)
 	for i, part := range parts {
 		if i == fewLines && !t.full {
 			t.line(3, "… and %s more", plural(len(parts)-i, "object", "objects"))
@@ -150,6 +179,9 @@ func (t teller) tellReply(ask, before *inspect.Ask, after string) {
 
 // changes tells of fields.
 func (t teller) changes(depth int, all []inspect.Change) {
+	if telling := slices.DeleteFunc(slices.Clone(all), dull); !t.full && len(telling) > 0 {
+		all = telling
+	}
 	for i, c := range all {
 		if i == fewLines && !t.full {
 			t.line(depth, "… and %s more", plural(len(all)-i, "field", "fields"))
@@ -157,6 +189,18 @@ func (t teller) changes(depth int, all []inspect.Change) {
 		}
 		t.line(depth, "%s", changed(c))
 	}
+}
+
+// dull says that a change tells nobody anything: times beside what they are of, names
+// that are in the path already, and what is new and empty.
+func dull(c inspect.Change) bool {
+	for _, end := range []string{"Time", "observedGeneration", ".type", ".name", "ID"} {
+		if strings.HasSuffix(c.Path, end) && strings.Contains(c.Path, ".") {
+			return true
+		}
+	}
+	empty := []string{"null", `""`, "{}", "[]", "0", "false"}
+	return c.From == nil && slices.Contains(empty, string(c.To))
 }
 
 // changed is what became of a field.
@@ -170,33 +214,52 @@ func changed(c inspect.Change) string {
 	return c.Path + ": " + diff.Value(c.From) + " → " + diff.Value(c.To)
 }
 
-// tellPlan tells what was decided.
-func (t teller) tellPlan(p *inspect.Planned) {
-	switch {
-	case len(p.Actions) == 0 && p.Equal == 0:
-		t.line(1, "there was nothing to do")
-		return
-	case len(p.Actions) == 0:
+// place is a write, to find the decision that it came of.
+func place(verb string, of inspect.Ref) string {
+	return verb + " " + nameOf(of)
+}
+
+// decisions are what was decided in a run, by place.
+func decisions(r *runAccount) map[string]inspect.Action {
+	all := map[string]inspect.Action{}
+	for _, step := range r.Steps {
+		if step.Plan == nil {
+			continue
+		}
+		for _, action := range step.Plan.Actions {
+			all[place(action.Verb, action.Object)] = action
+		}
+	}
+	return all
+}
+
+// tellPlan tells what was decided and came to nothing, and that there was nothing to do.
+func (t teller) tellPlan(r *runAccount, p *inspect.Planned) {
+	done := map[string]bool{}
+	for _, step := range r.Steps {
+		if w := step.Write; w != nil {
+			done[place(w.Verb, w.Object)] = true
+		}
+	}
+	if p.Equal > 0 && len(p.Actions) == 0 {
 		t.line(1, "%s as it should be", counted(p.Equal))
-		return
 	}
-	also := ""
-	if p.Equal > 0 {
-		also = "; " + counted(p.Equal) + " as it should be"
-	}
-	t.line(1, "decided%s:", also)
-	for i, action := range p.Actions {
+	left := slices.DeleteFunc(slices.Clone(p.Actions), func(a inspect.Action) bool { return done[place(a.Verb, a.Object)] })
+	for i, action := range left {
 		if i == fewLines && !t.full {
-			t.line(2, "… and %s more", plural(len(p.Actions)-i, "write", "writes"))
+			t.line(1, "… and decided %s more", plural(len(left)-i, "write", "writes"))
 			return
 		}
-		reason := ""
-		if action.Reason != "" {
-			reason = ": " + action.Reason
-		}
-		t.line(2, "%s %s%s", action.Verb, nameOf(action.Object), reason)
-		t.changes(3, action.Changes)
+		t.line(1, "decided to %s %s%s, which was not done in this run", action.Verb, nameOf(action.Object), reason(action))
 	}
+}
+
+// reason is why something was decided.
+func reason(a inspect.Action) string {
+	if a.Reason == "" {
+		return ""
+	}
+	return " (" + a.Reason + ")"
 }
 
 func counted(n int) string {
@@ -206,20 +269,24 @@ func counted(n int) string {
 	return fmt.Sprintf("%d children are each", n)
 }
 
-// tellWrite tells what was written, and what the API server said.
-func (t teller) tellWrite(step inspect.Step) {
+// tellWrite tells what was written and why, and what the API server said.
+func (t teller) tellWrite(step inspect.Step, decided inspect.Action) {
 	w := step.Write
 	what := nameOf(w.Object)
 	if w.Part != "" {
 		what = "the " + w.Part + " of " + what
 	}
+	what += reason(decided)
 	switch {
 	case w.Error != "":
 		t.line(1, "the API server refused to %s %s: %s", w.Verb, what, w.Error)
 	case w.Unchanged:
 		t.line(1, "%s %s, which made no difference", past(w.Verb), what)
 	default:
-		t.line(1, "%s %s (%s)", past(w.Verb), what, took(step.Took))
+		t.line(1, "%s %s in %s", past(w.Verb), what, took(step.Took))
+	}
+	if decided.Verb != "create" || t.full {
+		t.changes(2, decided.Changes)
 	}
 }
 

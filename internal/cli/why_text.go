@@ -14,6 +14,8 @@ type teller struct {
 	out  io.Writer
 	full bool
 	now  time.Time
+	// several says that more than one controller did something.
+	several bool
 }
 
 // line writes one, of which what others have written is clean.
@@ -42,6 +44,9 @@ func (t teller) tell(a account, state bool) {
 		}
 		t.line(0, "")
 		t.line(0, "What was done, the latest last:")
+	}
+	for i := range a.Runs {
+		t.several = t.several || a.Runs[i].Controller != a.Runs[0].Controller
 	}
 	for i := range a.Runs {
 		t.line(0, "")
@@ -127,6 +132,11 @@ func (t teller) clock(at time.Time) string {
 	return at.Format("15:04:05")
 }
 
+// moment is a clock that tells runs apart which follow each other at once.
+func (t teller) moment(at time.Time) string {
+	return t.clock(at) + at.Format(".000")
+}
+
 // advise says what to do about what goes wrong.
 func (t teller) advise(a account) {
 	said := map[string]bool{}
@@ -174,6 +184,7 @@ type remedy struct{ words, idea string }
 // remedies are the usual ones; the first that fits counts.
 func remedies() []remedy {
 	return []remedy{
+		{"which stands in for", "the process that stands in for the hook does not answer: what it writes, in the terminal of `setpoint dev`, says why"},
 		{"connection refused", "nothing listens where the hook should be: see whether it runs, and at that port"},
 		{"no such host", "the name of the hook's Service leads nowhere: see whether the Service is there, and spelt so"},
 		{"deadline exceeded", "the hook took longer than it may: make it faster, or give it more time in the controller's spec"},
