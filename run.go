@@ -59,6 +59,9 @@ type Options struct {
 	// HistorySize is how many bytes may be kept of what was done lately, and why: 32 MiB
 	// if zero; nothing is kept if it is less.
 	HistorySize int
+	// Window says where the window is, the pages in which one sees what this program
+	// does; nowhere, if it is zero.
+	Window Window
 	// Version is the program's, which the API server is told with the app's name; as
 	// the go command has stamped it if empty.
 	Version string
@@ -69,6 +72,26 @@ type Options struct {
 	// Ready, if set, is called once, when the program's controllers are at work, or
 	// stand by.
 	Ready func()
+}
+
+// Window says where the window is, the pages in which one sees what a program does and
+// works with its objects, and how visitors are known: by a token with which they sign
+// in, or by the headers of a proxy. What they see and do, they may by the roles that
+// they have in the cluster.
+type Window struct {
+	// Address is where it is served, such as ":8443"; "" for nowhere.
+	Address string
+	// CertFile and KeyFile are of TLS, in PEM. They are read again when they change.
+	CertFile, KeyFile string
+	// UserHeader and GroupsHeader are those in which a proxy says who it has signed in,
+	// such as "X-Forwarded-User"; nobody is believed without. Requests are made as that
+	// user by impersonation, which the program needs the right for.
+	UserHeader, GroupsHeader string
+	// TrustedProxies are the addresses of such proxies, or the networks, such as
+	// "10.0.0.0/8"; loopback if there is none.
+	TrustedProxies []string
+	// SessionLifetime is how long one who has signed in stays so; 12 hours if zero.
+	SessionLifetime time.Duration
 }
 
 // LeaderElection says which of several replicas of a program works. The others
@@ -168,6 +191,7 @@ func (a *App) hosted(o Options, inside bool) host.Options {
 		Name: a.name, Version: cmp.Or(o.Version, stamped()), ClientQPS: o.ClientQPS, ClientBurst: o.ClientBurst,
 		Definitions: a.definitions.texts, BreakingDefinitions: o.BreakingDefinitions,
 		Namespace: cmp.Or(o.Namespace, host.PodNamespace()), LeaderElection: election, Workers: o.Workers,
+		Window:          host.Window(o.Window),
 		Admission:       host.Admission(o.Admission).Inside(inside, a.name),
 		ShutdownTimeout: o.ShutdownTimeout, Underway: a.underway.names,
 		Address: o.Address, HealthAddress: o.HealthAddress, Profiling: o.Profiling, Log: o.Log,

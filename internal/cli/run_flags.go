@@ -34,6 +34,7 @@ type runFlags struct {
 	healthAddress string
 	admission     host.Admission
 	inspect       inspectFlags
+	window        host.Window
 	profiling     bool
 	logFormat     *choice
 	logLevel      *choice
@@ -121,6 +122,7 @@ func (f *runFlags) registerServing(c *cobra.Command) {
 	f.set.StringVar(&f.admission.URL, "admission-url", "", "`URL` by which the API server comes there otherwise, such as https://dev.example.com:9443")
 	f.set.DurationVar(&f.admission.CertificateLifetime, "admission-certificate-lifetime", 0, "how long the certificate for that is valid, which is renewed at two thirds of it; 90 days if 0. A CA is for eight times as long")
 	f.inspect.register(f.set)
+	registerWindow(f.set, &f.window)
 	f.set.BoolVar(&f.profiling, "profiling", false, "serve Go's profiles at --address too, under /debug/pprof")
 	f.logFormat.flag(c, "log-format", "", "how log lines are written")
 	f.logLevel.flag(c, "log-level", "", "the least that is logged")
@@ -147,6 +149,7 @@ func (f *runFlags) check() error {
 		{"events-burst", f.eventsBurst < 0},
 		{"resync-period", f.resync < 0},
 		{"admission-service-port", f.admission.Port < 0},
+		{"ui-session-lifetime", f.window.SessionLifetime < 0},
 		{"admission-certificate-lifetime", f.admission.CertificateLifetime < 0},
 	} {
 		if negative.is {
@@ -167,6 +170,7 @@ func (f *runFlags) options(cluster host.Cluster) host.Options {
 		Address: f.address, HealthAddress: f.healthAddress, Profiling: f.profiling,
 		InspectAddress: cluster.InspectAddress(f.inspect.address), InspectFolder: cluster.Processes,
 		History: f.inspect.history(), Plan: preview.Of,
+		Window:  f.window,
 		Version: readVersion().Version,
 	}
 	o.Admission = f.admission.Inside(cluster.Inside, "setpoint")

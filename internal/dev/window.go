@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"syscall"
 
 	"github.com/setpoint-dev/setpoint/internal/host"
 	"github.com/setpoint-dev/setpoint/internal/reach"
-	"github.com/setpoint-dev/setpoint/internal/ui/access"
 )
 
 // usualWindow is where the window is if nothing else is there, so that a page stays
@@ -17,16 +17,19 @@ import (
 const usualWindow = "127.0.0.1:7400"
 
 // openWindow opens the address of the window; without one there is none.
-func (s *session) openWindow(ctx context.Context) (host.Window, error) {
+func (s *session) openWindow(ctx context.Context) (host.DevWindow, error) {
 	if s.UIAddress == "" {
-		return host.Window{}, nil
+		return host.DevWindow{}, nil
+	}
+	if at, err := netip.ParseAddrPort(s.UIAddress); err != nil || !at.Addr().IsLoopback() {
+		return host.DevWindow{}, fmt.Errorf("--ui-address must be an address of loopback, such as 127.0.0.1:7400, and not %q: whoever comes there may do everything", s.UIAddress)
 	}
 	listener, err := listenNear(ctx, s.UIAddress)
 	if err != nil {
-		return host.Window{}, fmt.Errorf("serve the window (--ui-address): %w", err)
+		return host.DevWindow{}, fmt.Errorf("serve the window (--ui-address): %w", err)
 	}
 	s.window = "http://" + listener.Addr().String() + "/"
-	return host.Window{Listener: listener, Access: access.Options{Open: true}, Others: reach.Folder(s.inspected)}, nil
+	return host.DevWindow{Listener: listener, Others: reach.Folder(s.inspected)}, nil
 }
 
 // listenNear listens at an address; where any port will do, at the usual one first.

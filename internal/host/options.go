@@ -84,8 +84,9 @@ type Options struct {
 	// InspectFolder is where it publishes that address, with the token that is then
 	// needed there; "" for neither.
 	InspectFolder string
-	// Window says where its pages are, if anywhere.
-	Window Window
+	// Window says where the window is, and DevWindow is one for development.
+	Window    Window
+	DevWindow DevWindow
 	// Profiling adds Go's profiles to Address, under /debug/pprof.
 	Profiling bool
 	// Dial is how hooks are reached; nil for the network.

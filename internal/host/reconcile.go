@@ -7,6 +7,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -82,6 +83,14 @@ func (f *fleet) settle(ctx context.Context, key queue.Key, now state, compiled *
 		compiled.Release()
 		return
 	}
+	if m.running != nil && refusal == nil && !compiled.Suspended && asked(now.object, m.object) && m.running.same(compiled) {
+		compiled.Release()
+		f.mu.Lock()
+		m.object = now.object
+		f.mu.Unlock()
+		m.running.syncAll(queue.UserAsked)
+		return
+	}
 	former, said := m.running, m.String()
 	if refusal == nil {
 		now.notes, now.suspended = compiled.Notes, compiled.Suspended
@@ -104,6 +113,17 @@ func (f *fleet) settle(ctx context.Context, key queue.Key, now state, compiled *
 	if declares := now.object != nil; declares && (now.running != nil || now.String() != said) {
 		f.host.log.Info("controller declared", "controller", key.String(), "accepted", refusal == nil, "suspended", now.suspended, "refusal", textOf(refusal))
 	}
+}
+
+// asked says that a user has asked for a run about all objects, by the annotation that
+// asks for it at one of them, and has edited nothing else that counts.
+func asked(declared, before *object.Object) bool {
+	if declared == nil || before == nil || declared.UID() != before.UID() || declared.Generation() != before.Generation() {
+		return false
+	}
+	at := plan.Annotation(declared, setpoint.AnnotationReconcileAt)
+	return at != "" && at != plan.Annotation(before, setpoint.AnnotationReconcileAt) &&
+		plan.Annotation(declared, setpoint.AnnotationPaused) == plan.Annotation(before, setpoint.AnnotationPaused)
 }
 
 // admit has the API server ask a controller before it stores objects, if the

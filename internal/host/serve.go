@@ -42,12 +42,10 @@ func (h *Host) listen(ctx context.Context) ([]door, error) {
 		doors = append(doors, door{listener, each.handler})
 	}
 	window, err := h.openWindow(ctx)
+	doors = append(doors, window...)
 	if err != nil {
 		closeAll(doors)
 		return nil, err
-	}
-	if window.Listener != nil {
-		doors = append(doors, window)
 	}
 	return doors, nil
 }

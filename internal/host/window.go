@@ -1,11 +1,12 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -15,16 +16,28 @@ import (
 )
 
 // Window says where the window is, the pages in which one sees what controllers do,
-// and who may see it. The zero value has none.
+// and how its visitors are known: by a token with which they sign in, or by the headers
+// of a proxy. The zero value has none.
 type Window struct {
-	// Address is where it is served, such as ":8443"; "" for nowhere. Listener, if
-	// set, is open already, and used in its place.
-	Address  string
-	Listener net.Listener
+	// Address is where it is served, such as ":8443"; "" for nowhere.
+	Address string
 	// CertFile and KeyFile are of TLS, in PEM. They are read again when they change.
 	CertFile, KeyFile string
-	// Access says how visitors are known.
-	Access access.Options
+	// UserHeader and GroupsHeader are those in which a proxy says who it has signed in,
+	// such as "X-Forwarded-User"; nobody is believed without. Requests are made as that
+	// user by impersonation.
+	UserHeader, GroupsHeader string
+	// TrustedProxies are the addresses of such proxies, or the networks, such as
+	// "10.0.0.0/8"; loopback if there is none.
+	TrustedProxies []string
+	// SessionLifetime is how long one who has signed in stays so; 12 hours if zero.
+	SessionLifetime time.Duration
+}
+
+// DevWindow is a window without sign-in, on loopback, for development.
+type DevWindow struct {
+	// Listener is where it is served; nil for nowhere.
+	Listener net.Listener
 	// Others are processes that are shown beside this one; none if nil.
 	Others func(context.Context) []inspect.Source
 }
@@ -32,26 +45,42 @@ type Window struct {
 // check refuses what could only fail later.
 func (w *Window) check() error {
 	if (w.CertFile == "") != (w.KeyFile == "") {
-		return fmt.Errorf("TLS of the window takes a certificate and a key: both files, or none")
+		return errors.New("TLS of the window takes a certificate and a key: name both files, or none")
 	}
-	if w.Access.Open && !loopbackAddress(w.address()) {
-		return fmt.Errorf("the window at %s would be open to everybody: that is for loopback alone", w.address())
-	}
-	return nil
+	_, err := w.proxies()
+	return err
 }
 
-func (w *Window) wanted() bool { return w.address() != "" }
-
-func (w *Window) address() string {
-	if w.Listener != nil {
-		return w.Listener.Addr().String()
+// proxies are the networks of those that are trusted.
+func (w *Window) proxies() ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	for _, text := range w.TrustedProxies {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			var address netip.Addr
+			if address, err = netip.ParseAddr(text); err != nil {
+				return nil, fmt.Errorf("the trusted proxy %q is neither an address, such as 10.0.0.7, nor a network, such as 10.0.0.0/8", text)
+			}
+			prefix = netip.PrefixFrom(address, address.BitLen())
+		}
+		all = append(all, prefix.Masked())
 	}
-	return w.Address
+	return all, nil
+}
+
+// access says how visitors are known.
+func (w *Window) access() (access.Options, error) {
+	proxies, err := w.proxies()
+	return access.Options{
+		Headers:  access.Headers{User: w.UserHeader, Groups: w.GroupsHeader, Trusted: proxies},
+		Lifetime: w.SessionLifetime,
+		Secure:   w.CertFile != "" || len(proxies) > 0,
+	}, err
 }
 
 // exposed says that tokens of visitors would be readable on their way.
 func (w *Window) exposed() bool {
-	return w.CertFile == "" && !loopbackAddress(w.address()) && len(w.Access.Headers.Trusted) == 0
+	return w.CertFile == "" && !loopbackAddress(w.Address) && len(w.TrustedProxies) == 0
 }
 
 func loopbackAddress(address string) bool {
@@ -60,70 +89,86 @@ func loopbackAddress(address string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// openWindow makes the door at which the window is; its listener is nil without one.
-func (h *Host) openWindow(ctx context.Context) (door, error) {
+// openWindow opens the doors at which the window is, of which there may be none.
+func (h *Host) openWindow(ctx context.Context) ([]door, error) {
+	var doors []door
+	if at := h.options.DevWindow.Listener; at != nil {
+		pages, err := h.window(access.Options{Open: true})
+		if err != nil {
+			return nil, err
+		}
+		doors = append(doors, door{at, pages})
+	}
 	w := h.options.Window
-	if !w.wanted() {
-		return door{}, nil
+	if w.Address == "" {
+		return doors, nil
 	}
-	pages, err := h.window(w)
+	by, err := w.access()
 	if err != nil {
-		return door{}, fmt.Errorf("make the window: %w", err)
+		return doors, err
 	}
-	listener := w.Listener
-	if listener == nil {
-		var config net.ListenConfig
-		if listener, err = config.Listen(ctx, "tcp", w.Address); err != nil {
-			return door{}, fmt.Errorf("serve the window: %w", err)
-		}
+	pages, err := h.window(by)
+	if err != nil {
+		return doors, err
 	}
-	scheme := "http"
-	if w.CertFile != "" {
-		certificate := &certificateFiles{cert: w.CertFile, key: w.KeyFile, now: time.Now}
-		if _, err := certificate.current(nil); err != nil {
-			return door{}, err
-		}
-		listener = tls.NewListener(listener, &tls.Config{
-			MinVersion: tls.VersionTLS12, GetCertificate: certificate.current, NextProtos: []string{"h2", "http/1.1"},
-		})
-		scheme = "https"
+	listener, err := w.listen(ctx)
+	if err != nil {
+		return doors, fmt.Errorf("serve the window: %w", err)
 	}
-	h.log.Info("serving the window", "url", scheme+"://"+listener.Addr().String()+"/")
+	h.log.Info("serving the window", "address", listener.Addr().String(), "tls", w.CertFile != "")
 	if w.exposed() {
-		h.log.Warn("whoever is on the way to the window can read the tokens that visitors sign in with: " +
-			"give it a certificate (--ui-tls-cert-file, --ui-tls-key-file), or a proxy in front of it that has one (--ui-trusted-proxies)")
+		h.log.Warn("tokens with which visitors of the window sign in can be read on their way: " +
+			"give it a certificate (--ui-tls-cert-file), or a proxy that has one (--ui-trusted-proxies)")
 	}
-	return door{listener, pages}, nil
+	return append(doors, door{listener, pages}), nil
 }
 
-// window makes its pages.
-func (h *Host) window(w Window) (*ui.Server, error) {
+// listen opens the address.
+func (w *Window) listen(ctx context.Context) (net.Listener, error) {
+	certificate := &certificateFiles{cert: w.CertFile, key: w.KeyFile, now: time.Now}
+	if w.CertFile != "" {
+		if _, err := certificate.current(nil); err != nil {
+			return nil, err
+		}
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", w.Address)
+	if err != nil || w.CertFile == "" {
+		return listener, err
+	}
+	return tls.NewListener(listener, &tls.Config{
+		MinVersion: tls.VersionTLS12, GetCertificate: certificate.current, NextProtos: []string{"h2", "http/1.1"},
+	}), nil
+}
+
+// window makes its pages, for visitors that are known in a way.
+func (h *Host) window(by access.Options) (*ui.Server, error) {
 	api, err := cluster.New(h.options.Config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("make the window: %w", err)
 	}
-	api.OnWrite = func(user, verb string, ref inspect.Ref, err error, took time.Duration) {
-		h.log.Info("written in the window", "user", user, "verb", verb, "kind", ref.Kind.Kind,
-			"namespace", ref.Namespace, "name", ref.Name, "took", took.String(), "refusal", textOf(err))
-	}
+	api.OnWrite = h.written
+	return ui.New(ui.Options{Cluster: api, Access: by, Sources: h.shown, Version: h.options.Version, Log: h.log})
+}
+
+// written logs what a visitor has changed, or was refused.
+func (h *Host) written(user, verb string, ref inspect.Ref, err error, took time.Duration) {
+	h.log.Info("written by a visitor of the window", "user", user, "verb", verb, "kind", ref.Kind.Kind,
+		"namespace", ref.Namespace, "name", ref.Name, "took", took.String(), "refusal", textOf(err))
+}
+
+// shown are the processes that the window shows: this one, and others.
+func (h *Host) shown(ctx context.Context) []inspect.Source {
 	own := h.Inspect()
-	options := ui.Options{
-		Cluster: api, Access: w.Access, Version: h.options.Version, Log: h.log,
-		Sources: func(ctx context.Context) []inspect.Source {
-			all := []inspect.Source{own}
-			if w.Others == nil {
-				return all
-			}
-			for _, other := range w.Others(ctx) {
-				// What publishes where it is, is found by itself too.
-				if other.Name() != own.Name() {
-					all = append(all, other)
-				}
-			}
-			return all
-		},
+	all := []inspect.Source{own}
+	if h.options.DevWindow.Others == nil {
+		return all
 	}
-	options.Access.Secure = options.Access.Secure || w.CertFile != ""
-	options.Version = cmp.Or(options.Version, "dev")
-	return ui.New(options)
+	for _, other := range h.options.DevWindow.Others(ctx) {
+		// What publishes where it is, is found by itself too.
+		if other.Name() != own.Name() {
+			all = append(all, other)
+		}
+	}
+	return all
 }

@@ -1,0 +1,18 @@
+package cli
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/setpoint-dev/setpoint/internal/host"
+)
+
+// registerWindow adds the flags of the window.
+func registerWindow(set *pflag.FlagSet, w *host.Window) {
+	set.StringVar(&w.Address, "ui-address", "", "`address` of the window, the pages in which one sees what controllers do; empty for nowhere")
+	set.StringVar(&w.CertFile, "ui-tls-cert-file", "", "`file` of its certificate, in PEM; HTTP without one")
+	set.StringVar(&w.KeyFile, "ui-tls-key-file", "", "`file` of the key of that certificate, in PEM")
+	set.StringVar(&w.UserHeader, "ui-user-header", "", "`header` in which a proxy says who visits, such as X-Forwarded-User; visitors sign in by a token without one")
+	set.StringVar(&w.GroupsHeader, "ui-groups-header", "", "`header` in which it says what groups they are in, such as X-Forwarded-Groups")
+	set.StringSliceVar(&w.TrustedProxies, "ui-trusted-proxies", nil, "`addresses` of such proxies, or networks, with commas between; loopback if empty")
+	set.DurationVar(&w.SessionLifetime, "ui-session-lifetime", 0, "how long one who has signed in stays so; 12 hours if 0")
+}
