@@ -177,7 +177,18 @@ func (v *visit) owners(s *subject) []owner {
 	return found
 }
 
-// reads says whether the visitor may read objects of a kind.
+// reads says whether the visitor may read objects of a kind, whose plural need not be
+// known.
 func (v *visit) reads(kind inspect.Kind, namespace string) bool {
+	if v.own() {
+		return true
+	}
+	if kind.Plural == "" {
+		served, err := v.api.Kind(v.context(), strings.TrimSuffix(strings.ToLower(kind.Kind)+"."+kind.Group, "."))
+		if err != nil {
+			return false
+		}
+		kind = served
+	}
 	return v.may("get", kind, namespace, "")
 }

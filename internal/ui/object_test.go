@@ -127,7 +127,7 @@ func objectPageOf(name, said string, runs ...inspect.Run) objectPage {
 func TestObjectPage(t *testing.T) {
 	html := show(t, "object", objectPageOf("a", "p", ranRun(9, "p"), ranRun(8, "q")))
 	wants(t, html,
-		"Wrote 1 object", "child Pod shop/p changed", `href="/resources/pods/shop/p"`, "waited 2.0ms", "asked 5.0ms", "wrote 9.0ms",
+		"Updated Pod p", "child Pod shop/p changed", `href="/resources/pods/shop/p"`, "waited 2.0ms", "asked 5.0ms", "wrote 9.0ms",
 		"2 runs before that found nothing new", "1 of 2 current", "Told: p", "You may not: that takes the right to delete",
 		`action="/resources/webs.example.org/shop/a/ask"`, `name="csrf" value="c"`, `id="run-setpoint-9"`)
 }
@@ -154,7 +154,7 @@ func TestObjectPageOfWhatIsGone(t *testing.T) {
 	p := objectPageOf("a", "p", ranRun(2, "p"))
 	p.subject = &subject{Ref: p.Ref, Gone: true}
 	p.Actions = nil
-	wants(t, show(t, "object", p), "It is not there any more", "Wrote 1 object")
+	wants(t, show(t, "object", p), "It is not there any more", "Updated Pod p")
 	empty := objectPage{subject: webSubject("a", "b"), Tab: "timeline"}
 	wants(t, show(t, "object", empty), "No controller cares for it")
 }

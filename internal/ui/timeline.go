@@ -2,10 +2,10 @@ package ui
 
 import (
 	"cmp"
-	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -29,6 +29,8 @@ type entry struct {
 	// them are not shown.
 	Earlier []entry
 	More    int
+	// Trigger is why the first of them was run, where that is not the last.
+	Trigger *trigger
 	// Another says that the object was another one of the same name.
 	Another bool
 }
@@ -57,7 +59,7 @@ func (v *visit) entries(s *subject, runs []inspect.Run) []entry {
 	all = gather(all)
 	look := &lookup{visit: v, runs: map[runKey]inspect.Run{}}
 	for i := range all[:min(len(all), someRuns)] {
-		all[i].Whys = look.whys(s, all[i].Run)
+		look.explain(s, &all[i])
 	}
 	return all
 }
@@ -77,6 +79,12 @@ func newEntry(s *subject, run inspect.Run) entry {
 
 func runURL(s *subject, process string, id uint64) string {
 	return s.URL("runs", strconv.FormatUint(id, 10)) + "?" + url.Values{"in": {process}}.Encode()
+}
+
+// trigger is why the first of runs that failed alike was run.
+type trigger struct {
+	Causes []string
+	Whys   []why
 }
 
 // maxEarlier is how many runs that failed alike are listed below the last.
@@ -208,20 +216,64 @@ func headline(e *entry) string {
 	return done(e)
 }
 
-// done counts what a run that went well wrote.
+// done says what a run that went well wrote.
 func done(e *entry) string {
-	writes, asked := 0, false
-	for _, step := range e.Steps {
-		if step.Write != nil && !step.Write.Unchanged && step.Write.Error == "" {
-			writes++
+	var writes []*inspect.Write
+	asked := false
+	for i := range e.Steps {
+		if w := e.Steps[i].Write; w != nil && !w.Unchanged && w.Error == "" {
+			writes = append(writes, w)
 		}
-		asked = asked || step.Ask != nil
+		asked = asked || e.Steps[i].Ask != nil
 	}
 	switch {
-	case writes > 0:
-		return fmt.Sprintf("Wrote %s", plural(writes, "object", "objects"))
+	case len(writes) == 1:
+		return title(past(writes[0].Verb)) + " " + what(writes[0], &e.Object)
+	case len(writes) > 1:
+		return title(tally(writes))
 	case asked:
 		return "Asked, and all was as it should be"
 	}
 	return "All was as it should be"
+}
+
+// what is the object of a write in a few words.
+func what(w *inspect.Write, self *inspect.Ref) string {
+	switch itself := bare(w.Object) == bare(*self); {
+	case itself && w.Part != "":
+		return "its " + w.Part
+	case itself:
+		return "the object itself"
+	case w.Part != "":
+		return "the " + w.Part + " of " + w.Object.Kind.Kind + " " + shorten(w.Object.Name)
+	}
+	return w.Object.Kind.Kind + " " + shorten(w.Object.Name)
+}
+
+// tally counts writes by what they did: "deleted 1, created 2".
+func tally(writes []*inspect.Write) string {
+	var order []string
+	counts := map[string]int{}
+	for _, w := range writes {
+		did := past(w.Verb)
+		if w.Part != "" {
+			did += " the " + w.Part + " of"
+		}
+		if counts[did] == 0 {
+			order = append(order, did)
+		}
+		counts[did]++
+	}
+	for i, did := range order {
+		order[i] = did + " " + strconv.Itoa(counts[did])
+	}
+	return strings.Join(order, ", ")
+}
+
+// past is a verb of a write as it is told afterwards.
+func past(verb string) string {
+	if verb == "apply" {
+		return "applied"
+	}
+	return strings.TrimSuffix(verb, "e") + "ed"
 }

@@ -84,7 +84,7 @@ func showRun(v *visit) error {
 			return v.fragment("object_run", "run-body", p.Body)
 		}
 	}
-	p.Entry.Whys = look.whys(s, run)
+	look.explain(s, &p.Entry)
 	p.Steps = stepsOf(s, &p.Entry)
 	p.open()
 	if v.r.Header.Get("HX-Request") != "" {

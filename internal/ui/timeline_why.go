@@ -2,6 +2,8 @@ package ui
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -53,6 +55,45 @@ func (l *lookup) run(process string, id uint64) (inspect.Run, error) {
 	}
 	l.runs[key] = l.redact(run)
 	return l.runs[key], nil
+}
+
+// explain says why an entry was run: what changed before it, and before the first that
+// failed like it. Causes that say no more than that are left out.
+func (l *lookup) explain(s *subject, e *entry) {
+	e.Whys = l.whys(s, e.Run)
+	e.Causes = unexplained(e.Causes, e.Whys)
+	if len(e.Earlier) == 0 {
+		return
+	}
+	first := e.Earlier[len(e.Earlier)-1].Run
+	whys := l.whys(s, first)
+	e.Trigger = &trigger{Causes: unexplained(first.Causes, whys), Whys: whys}
+}
+
+// unexplained are the causes about which nothing more is known.
+func unexplained(causes []string, whys []why) []string {
+	var left []string
+	for _, cause := range causes {
+		if !slices.ContainsFunc(whys, func(w why) bool { return w.tells(cause) }) {
+			left = append(left, cause)
+		}
+	}
+	return left
+}
+
+// tells says that a cause is no more than that this object changed.
+func (w *why) tells(cause string) bool {
+	switch w.Role {
+	case "object":
+		return cause == "parent changed" || cause == "parent status changed"
+	case "controller":
+		return false
+	}
+	name := w.Object.Name
+	if w.Object.Namespace != "" {
+		name = w.Object.Namespace + "/" + name
+	}
+	return strings.HasSuffix(cause, " "+w.Object.Kind.Kind+" "+name+" changed")
 }
 
 // whys are what changed since the same was asked before. What is not kept any more
