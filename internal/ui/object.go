@@ -125,7 +125,10 @@ func (v *visit) subject() (*subject, error) {
 	case err != nil:
 		return nil, err
 	}
-	return s, s.read(raw)
+	if err := s.read(raw); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // read takes from an object what its page shows in words.

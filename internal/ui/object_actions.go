@@ -169,7 +169,7 @@ func showPlan(v *visit) error {
 	if err := v.plan(&p, source); err != nil {
 		return err
 	}
-	if v.r.Header.Get("HX-Request") != "" {
+	if v.inside() {
 		return v.fragment("object_plan", "plan", p)
 	}
 	return v.render(page{Name: "object_plan", Title: "Plan for " + s.Kind.Kind + " " + s.Name, Section: "resources", Still: true, Data: p})

@@ -3,6 +3,8 @@ package ui
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/access"
 	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
@@ -180,7 +183,7 @@ func TestPlanPage(t *testing.T) {
 
 func TestYAMLPage(t *testing.T) {
 	s := webSubject("a", "b")
-	s.Ref.Kind = inspect.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
+	s.Kind = inspect.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
 	s.raw = json.RawMessage(`{"kind":"Secret","metadata":{"name":"a","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"czNjcmV0"},"managedFields":[{"manager":"kubectl"}]},"data":{"p":"czNjcmV0"}}`)
 	p := yamlPage{subject: s, Tab: "yaml"}
 	if err := p.write(s); err != nil {
@@ -245,5 +248,82 @@ func TestTreeLeavesOutWhatMayNotBeRead(t *testing.T) {
 	got := growTree([]inspect.Care{care, care}, func(k inspect.Kind, _ string) bool { return k.Kind == "Pod" })
 	if len(got.Nodes) != 2 || got.Nodes[0].Name != "b" || got.Hidden != 1 || got.Well != 1 || got.Total != 2 {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestGather(t *testing.T) {
+	s := webSubject("a", "b")
+	var all []entry
+	for i := range 60 {
+		all = append(all, newEntry(s, failedRun(uint64(90-i), "no")))
+	}
+	all = append(all, newEntry(s, failedRun(20, "other")), newEntry(s, ranRun(19, "p")), newEntry(s, failedRun(18, "no")))
+	got := gather(all)
+	if len(got) != 4 || got[0].Times() != 60 || len(got[0].Earlier) != maxEarlier || got[0].Since() != all[59].Began || got[1].Times() != 1 || got[3].Times() != 1 {
+		t.Errorf("%d entries, the first %d times since %s", len(got), got[0].Times(), got[0].Since())
+	}
+}
+
+func TestHeadlines(t *testing.T) {
+	self := webSubject("a", "b").Ref
+	write := func(verb, part string, of inspect.Ref) inspect.Step {
+		return inspect.Step{Write: &inspect.Write{Verb: verb, Part: part, Object: of}}
+	}
+	for _, c := range []struct {
+		outcome, want string
+		steps         []inspect.Step
+	}{
+		{"synced", "Deleted Pod p", []inspect.Step{write("delete", "", podRef("p"))}},
+		{"synced", "Updated its status", []inspect.Step{write("update", "status", self)}},
+		{"synced", "Created 2, deleted 1, updated the status of 1", []inspect.Step{
+			write("create", "", podRef("p")), write("create", "", podRef("q")), write("delete", "", podRef("r")), write("update", "status", self),
+		}},
+		{"synced", "All was as it should be", []inspect.Step{{Write: &inspect.Write{Verb: "update", Unchanged: true}}}},
+		{"synced", "Asked, and all was as it should be", []inspect.Step{{Ask: &inspect.Ask{}}}},
+		{"postponed", "To be continued", nil},
+		{"denied", "Denied", nil},
+	} {
+		run := inspect.Run{Object: self, Outcome: c.outcome, Steps: c.steps}
+		if got := newEntry(webSubject("a", "b"), run).Headline; got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// What changed, and who changed it, is found by the requests of two runs and the
+// managed fields of the object that is there.
+func TestWhys(t *testing.T) {
+	s := webSubject("a", "b")
+	s.Meta.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: "kubectl-edit", Operation: "Update", Time: &metav1.Time{Time: noon.Add(-92 * time.Second)},
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:image":{}}}`),
+	}}
+	request := func(image, phase string) json.RawMessage {
+		return json.RawMessage(`{"parent":{"apiVersion":"example.org/v1","kind":"Web","metadata":{"namespace":"shop","name":"a","uid":"u1"},"spec":{"image":"` + image +
+			`"}},"children":{"Pod.v1":{"p":{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"shop","name":"p"},"status":{"phase":"` + phase + `"}}}}}`)
+	}
+	before, after := ranRun(7, "p"), ranRun(9, "p")
+	before.Steps[0].Ask.Request, after.Steps[0].Ask.Request = request("a", "Pending"), request("b", "Running")
+	after.Steps[0].Ask.Previous = 7
+	after.Causes = []string{"parent changed", "child Pod shop/p changed", "recheck"}
+	server := serve(t, &still{name: "setpoint", runs: []inspect.Run{after, before}})
+	r := httptest.NewRequest("GET", "http://localhost/", http.NoBody)
+	v := &visit{Server: server, r: r, visitor: &access.Visitor{User: cluster.User{Own: true}}}
+	entries := v.entries(s, []inspect.Run{after})
+	if len(entries) != 1 || len(entries[0].Whys) != 2 || strings.Join(entries[0].Causes, ",") != "recheck" {
+		t.Fatalf("%+v", entries)
+	}
+	whys := entries[0].Whys
+	if whys[0].Fields[0].Path != "spec.image" || len(whys[0].By) != 1 || whys[0].By[0].Manager != "kubectl-edit" || whys[1].Object.Name != "p" {
+		t.Errorf("%+v", whys)
+	}
+	html := show(t, "object", objectPage{subject: s, Tab: "timeline", Entries: entries})
+	wants(t, html, `the object itself</span> changed <span class="by">by <strong dir="auto">kubectl-edit</strong>`, "<del dir=\"ltr\">a</del>", "Running")
+}
+
+func TestPlanLinesAreBounded(t *testing.T) {
+	lines := planLines(strings.Repeat("+ x\n", 1<<20))
+	if last := lines[len(lines)-1].Text; len(lines) > maxPlan || last != "… and more" {
+		t.Errorf("%d lines, the last %q", len(lines), last)
 	}
 }

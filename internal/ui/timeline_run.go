@@ -80,14 +80,14 @@ func showRun(v *visit) error {
 		if p.Body, err = look.body(run, v.query("step"), shown); err != nil {
 			return err
 		}
-		if v.r.Header.Get("HX-Request") != "" {
+		if v.inside() {
 			return v.fragment("object_run", "run-body", p.Body)
 		}
 	}
 	look.explain(s, &p.Entry)
 	p.Steps = stepsOf(s, &p.Entry)
 	p.open()
-	if v.r.Header.Get("HX-Request") != "" {
+	if v.inside() {
 		return v.fragment("object_run", "run-detail", p)
 	}
 	return v.render(page{
@@ -238,4 +238,9 @@ func (l *lookup) compare(b *body, run inspect.Run, ask *inspect.Ask, part func(*
 	if text.Added+text.Removed == 0 {
 		b.Diff, b.None = nil, "Nothing differs."
 	}
+}
+
+// inside says that the page is there already, and wants a part of it.
+func (v *visit) inside() bool {
+	return v.r.Header.Get("Hx-Request") != "" && v.r.Header.Get("Hx-History-Restore-Request") == ""
 }

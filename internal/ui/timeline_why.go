@@ -131,8 +131,8 @@ func (l *lookup) whys(s *subject, of inspect.Run) []why {
 // mainAsk is the question that says most about why: the last that is not about what
 // else to look at.
 func mainAsk(steps []inspect.Step) *inspect.Ask {
-	for i := len(steps) - 1; i >= 0; i-- {
-		if ask := steps[i].Ask; ask != nil && ask.What != "customize" {
+	for _, step := range slices.Backward(steps) {
+		if ask := step.Ask; ask != nil && ask.What != "customize" {
 			return ask
 		}
 	}

@@ -13,7 +13,8 @@
   // What was loaded on demand stays, too: [data-keep] never changes on the server.
   Idiomorph.defaults.callbacks.beforeNodeMorphed = (node) => !node.dataset?.keep;
   document.addEventListener("htmx:afterSwap", (event) => {
-    if ("keep" in event.target.dataset) event.target.dataset.keep = "loaded";
+    const kept = event.detail.target?.dataset;
+    if (kept && "keep" in kept) kept.keep = "loaded";
   });
 
   // A page that is away asks for nothing. What failed is tried again at the next
