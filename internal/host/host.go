@@ -49,6 +49,7 @@ type Host struct {
 	lock        *lock
 	book        *inspect.Book
 	started     time.Time
+	look        look
 	ready       chan struct{}
 	// lacking says that it stands by for a leader that is to install CRDs.
 	lacking atomic.Bool

@@ -164,11 +164,6 @@ func (s *source) Plan(ctx context.Context, controller string, ref inspect.Ref) (
 	return s.host.options.Plan(ctx, s.host, controller, ref)
 }
 
-// Await implements inspect.Source.
-func (s *source) Await(ctx context.Context, since uint64) (uint64, error) {
-	return s.host.book.Await(ctx, since)
-}
-
 // carer is a worker that cares for objects.
 type carer interface {
 	worker

@@ -1,0 +1,157 @@
+package inspect
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// unreadable is what is said in place of what the reader may not read.
+const unreadable = "you may not read these"
+
+// Redact is a run without what its reader may not read: whole objects in requests and
+// replies are replaced by what they are called, and the fields that change in them are
+// left out. Of a run about an object that may not be read itself, no more is left than
+// when it was, and how it ended.
+//
+// may says whether objects of a kind in a namespace may be read; the plural of the kind
+// is empty where the run does not know it.
+func Redact(run Run, may func(kind Kind, namespace string) bool) Run {
+	r := redactor{may: may, plurals: pluralsOf(&run), asked: map[place]bool{}}
+	own := r.mayRead(run.Object.Kind, run.Object.Namespace)
+	if !own && run.Error != "" {
+		run.Error = unreadable
+	}
+	steps := make([]Step, len(run.Steps))
+	for i, step := range run.Steps {
+		steps[i] = r.step(step, own)
+	}
+	run.Steps = steps
+	return run
+}
+
+// redactor knows what one reader may read.
+type redactor struct {
+	may     func(Kind, string) bool
+	plurals map[groupKind]Kind
+	// asked are the answers so far: the same few kinds come again and again.
+	asked map[place]bool
+}
+
+type groupKind struct{ group, kind string }
+
+type place struct {
+	groupKind
+	namespace string
+}
+
+func (r *redactor) mayRead(kind Kind, namespace string) bool {
+	at := place{groupKind{kind.Group, kind.Kind}, namespace}
+	known, is := r.asked[at]
+	if !is {
+		known = r.may(kind, namespace)
+		r.asked[at] = known
+	}
+	return known
+}
+
+// pluralsOf are the kinds that a run names with their plurals.
+func pluralsOf(run *Run) map[groupKind]Kind {
+	known := map[groupKind]Kind{}
+	note := func(ref *Ref) { known[groupKind{ref.Group, ref.Kind.Kind}] = ref.Kind }
+	note(&run.Object)
+	for i := range run.Steps {
+		if w := run.Steps[i].Write; w != nil {
+			note(&w.Object)
+		}
+		if p := run.Steps[i].Plan; p != nil {
+			for j := range p.Actions {
+				note(&p.Actions[j].Object)
+			}
+		}
+	}
+	return known
+}
+
+// step is a step as far as it may be read; own says whether the object of the run may.
+func (r *redactor) step(step Step, own bool) Step {
+	switch {
+	case step.Ask != nil:
+		ask := *step.Ask
+		ask.Request, ask.Reply = r.text(ask.Request, own), r.text(ask.Reply, own)
+		if !own && ask.Error != "" {
+			ask.Error = unreadable
+		}
+		step.Ask = &ask
+	case step.Plan != nil:
+		step.Plan = r.plan(step.Plan)
+	case step.Write != nil:
+		write := *step.Write
+		if !r.mayRead(write.Object.Kind, write.Object.Namespace) {
+			write.Changes = nil
+		}
+		step.Write = &write
+	case step.Event != nil && !own:
+		event := *step.Event
+		event.Message = unreadable
+		step.Event = &event
+	}
+	return step
+}
+
+func (r *redactor) plan(p *Planned) *Planned {
+	planned := Planned{Equal: p.Equal}
+	for _, action := range p.Actions {
+		if !r.mayRead(action.Object.Kind, action.Object.Namespace) {
+			action.Reason, action.Changes = unreadable, nil
+		}
+		planned.Actions = append(planned.Actions, action)
+	}
+	return &planned
+}
+
+// text is what was asked or answered, as far as it may be read.
+func (r *redactor) text(text json.RawMessage, own bool) json.RawMessage {
+	switch {
+	case text == nil:
+		return nil
+	case !own:
+		return textOf(map[string]any{"hidden": unreadable})
+	}
+	return edited(text, r.object)
+}
+
+// object is a value of JSON as it may be read: objects stand for themselves, or for
+// what they are called.
+func (r *redactor) object(value any) any {
+	members, is := value.(map[string]any)
+	if !is {
+		return value
+	}
+	apiVersion, kind := typeOf(members)
+	metadata, has := members["metadata"].(map[string]any)
+	if apiVersion == "" || kind == "" || !has {
+		return value
+	}
+	namespace, _ := metadata["namespace"].(string)
+	if r.mayRead(r.kindOf(apiVersion, kind), namespace) {
+		return value
+	}
+	called := map[string]any{}
+	for _, name := range [...]string{"name", "namespace"} {
+		if metadata[name] != nil {
+			called[name] = metadata[name]
+		}
+	}
+	return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": called, "hidden": unreadable}
+}
+
+func (r *redactor) kindOf(apiVersion, kind string) Kind {
+	group, version, named := strings.Cut(apiVersion, "/")
+	if !named {
+		group, version = "", apiVersion
+	}
+	if known, is := r.plurals[groupKind{group, kind}]; is {
+		return known
+	}
+	return Kind{Group: group, Version: version, Kind: kind}
+}
