@@ -28,7 +28,7 @@ func (o observer) Ran(run trace.Run) {
 // Handled counts a call of a handler.
 func (o observer) Handled(program, handler string, reason hook.Reason, took time.Duration, err error) {
 	o.handled(program, handler, reason, took, err)
-	o.book.Called(program, handler, handledOutcome(err), took)
+	o.book.Called(program, handler, inspect.Ended(err), took)
 }
 
 // called counts a call of a webhook. Those of handlers and reviews are counted by the
@@ -36,6 +36,6 @@ func (o observer) Handled(program, handler string, reason hook.Reason, took time
 func (h *Host) called(program string, e webhook.Exchange) {
 	h.metrics.called(program, e)
 	if e.Question != webhook.Handle && e.Question != webhook.Admit {
-		h.book.Called(program, string(e.Question), strconv.Itoa(e.Code), e.Duration)
+		h.book.Exchanged(program, string(e.Question), strconv.Itoa(e.Code), e.Duration)
 	}
 }

@@ -1,8 +1,6 @@
 package host
 
 import (
-	"context"
-	"errors"
 	"strconv"
 	"time"
 
@@ -12,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/store"
@@ -77,25 +76,8 @@ func (m *metrics) ran(run *trace.Run) {
 
 // handled counts a call of a handler.
 func (m *metrics) handled(program, handler string, reason hook.Reason, took time.Duration, err error) {
-	m.handlerCalls.WithLabelValues(program, handler, string(reason), handledOutcome(err)).Inc()
+	m.handlerCalls.WithLabelValues(program, handler, string(reason), inspect.Ended(err)).Inc()
 	m.handlerTime.WithLabelValues(program, handler).Observe(took.Seconds())
-}
-
-// handledOutcome is how a call went, in a word.
-func handledOutcome(err error) string {
-	if err == nil {
-		return "ok"
-	}
-	if _, later := hook.Postponed(err); later {
-		return "retry"
-	}
-	if hook.Terminal(err) {
-		return "terminal"
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return "timeout"
-	}
-	return "error"
 }
 
 // admitted counts a review.

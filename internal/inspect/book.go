@@ -54,7 +54,8 @@ func NewBook(o BookOptions, now time.Time) *Book {
 	return &Book{options: o, shelves: map[string]*shelf{}, last: uint64(max(now.Unix(), 0)) << 20, revision: 1}
 }
 
-// Note keeps the account of a run. Of one that found nothing to do, that there was one.
+// Note keeps the account of a run, which is the Book's own from then on. Of one that
+// found nothing to do, it keeps that there was one.
 func (b *Book) Note(run trace.Run) {
 	if b.options.Off {
 		return
@@ -67,6 +68,7 @@ func (b *Book) Note(run trace.Run) {
 		s.quiet(drawerOf(&run))
 		return
 	}
+	s.asked(&run)
 	counts := countOf(&run)
 	s.series.add(counts)
 	b.all.add(counts)
@@ -160,7 +162,7 @@ func (b *Book) Run(id uint64) (Run, error) {
 	if e == nil {
 		return Run{}, fmt.Errorf("run %d is not kept (any more): %w", id, ErrNotFound)
 	}
-	run := e.whole()
+	run := wordsOf(e, true)
 	for i := range run.Steps {
 		if ask := run.Steps[i].Ask; ask != nil {
 			ask.Previous = previous[ask.What]
@@ -176,8 +178,7 @@ func (b *Book) find(id uint64) (*entry, map[string]uint64) {
 	for _, s := range b.shelves {
 		for e := s.newest; e != nil && e.id >= id; e = e.older {
 			if e.id == id {
-				found := *e
-				return &found, s.drawers[drawerOf(&e.run)].asked(id)
+				return e.copied(), s.drawers[drawerOf(&e.run)].asked(id)
 			}
 		}
 	}
@@ -199,6 +200,19 @@ func (b *Book) Called(controller, what, outcome string, took time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.shelf(controller).called(what, outcome, took)
+}
+
+// Exchanged counts a call of a hook that is somewhere else. The code says how it ended
+// better than the error that a run gets to see.
+func (b *Book) Exchanged(controller, what, code string, took time.Duration) {
+	if b.options.Off {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.shelf(controller)
+	s.remote = true
+	s.called(what, code, took)
 }
 
 // Calls are how those of a controller ended.

@@ -3,74 +3,81 @@ package inspect
 import (
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
-// entry is one run that is kept.
+// entry is one run that is kept. The account is the Book's own: nobody else has use for
+// it once the run is over.
 type entry struct {
 	id           uint64
 	older, newer *entry
 	quiet        int
 	size         int
-	// run is the account. Once words is set, which is all that is left of it, it has
-	// no more than the names by which it is found.
-	run   trace.Run
-	words *Run
+	run          trace.Run
+	// stripped says that what the run had in its hands is dropped.
+	stripped bool
 }
 
 // brief is the run without what was asked and answered.
-func (e *entry) brief() Run {
-	if e.words != nil {
-		run := *e.words
-		run.Steps = slices.Clone(run.Steps)
-		for i := range run.Steps {
-			if ask := run.Steps[i].Ask; ask != nil {
-				own := *ask
-				run.Steps[i].Ask = &own
+func (e *entry) brief() Run { return wordsOf(e, false) }
+
+// copied is the entry for who reads it while the Book goes on.
+func (e *entry) copied() *entry {
+	found := *e
+	found.run.Steps = slices.Clone(e.run.Steps)
+	for i := range found.run.Steps {
+		s := &found.run.Steps[i]
+		s.Ask, s.Write = own(s.Ask), own(s.Write)
+		if s.Plan != nil {
+			planned := trace.Planned{Equal: s.Plan.Equal}
+			for _, stage := range s.Plan.Stages {
+				planned.Stages = append(planned.Stages, slices.Clone(stage))
+			}
+			s.Plan = &planned
+		}
+	}
+	return &found
+}
+
+// own is a copy of what a pointer leads to.
+func own[T any](of *T) *T {
+	if of == nil {
+		return nil
+	}
+	copied := *of
+	return &copied
+}
+
+// strip drops what the run had in its hands, and all that keeps objects in memory.
+func (e *entry) strip() {
+	e.stripped = true
+	e.run.UID = strings.Clone(e.run.UID)
+	for i := range e.run.Steps {
+		switch s := &e.run.Steps[i]; {
+		case s.Ask != nil:
+			s.Ask.Question, s.Ask.Answer = trace.Question{}, trace.Answer{}
+		case s.Write != nil:
+			s.Write.Before, s.Write.After = nil, nil
+		case s.Plan != nil:
+			for _, stage := range s.Plan.Stages {
+				for j := range stage {
+					stage[j].Before, stage[j].After, stage[j].TakeOver = nil, nil, nil
+				}
 			}
 		}
-		return run
 	}
-	return wordsOf(e, false)
-}
-
-// whole is all that is kept of the run.
-func (e *entry) whole() Run {
-	if e.words != nil {
-		return e.brief()
-	}
-	return wordsOf(e, true)
-}
-
-// strip keeps of the run no more than words.
-func (e *entry) strip() {
-	words := wordsOf(e, false)
-	for i := range words.Steps {
-		if ask := words.Steps[i].Ask; ask != nil {
-			ask.Dropped = true
-		}
-	}
-	e.words = &words
-	e.run = trace.Run{Program: e.run.Program, Resource: e.run.Resource, Key: e.run.Key}
-	e.size = sizeOfWords(&words)
+	e.size = sizeOf(&e.run)
 }
 
 // asks are what was asked in the run.
 func (e *entry) asks() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		if e.words == nil {
-			for i := range e.run.Steps {
-				if ask := e.run.Steps[i].Ask; ask != nil && !yield(ask.What) {
-					return
-				}
-			}
-			return
-		}
-		for i := range e.words.Steps {
-			if ask := e.words.Steps[i].Ask; ask != nil && !yield(ask.What) {
+		for i := range e.run.Steps {
+			if ask := e.run.Steps[i].Ask; ask != nil && !yield(ask.What) {
 				return
 			}
 		}
@@ -79,7 +86,7 @@ func (e *entry) asks() iter.Seq[string] {
 
 // What keeping things takes beside the JSON of objects, roughly.
 const (
-	runSize    = 500
+	runSize    = 700
 	stepSize   = 250
 	actionSize = 300
 	entrySize  = 80
@@ -170,25 +177,6 @@ func sizeOfAnswer(a *trace.Answer) int {
 		return len(a.Review.Object) + len(a.Review.Patch) + len(a.Review.JSONPatch)
 	}
 	return 0
-}
-
-// sizeOfWords is what a run takes of which words alone are kept.
-func sizeOfWords(run *Run) int {
-	size := runSize + len(run.Error)
-	for _, cause := range run.Causes {
-		size += len(cause) + entrySize/4
-	}
-	for i := range run.Steps {
-		s := &run.Steps[i]
-		size += stepSize
-		if s.Plan != nil {
-			size += len(s.Plan.Actions) * actionSize
-		}
-		if s.Event != nil {
-			size += len(s.Event.Message)
-		}
-	}
-	return size
 }
 
 // countOf is what a run adds to a series.

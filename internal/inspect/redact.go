@@ -16,7 +16,7 @@ const unreadable = "you may not read these"
 // may says whether objects of a kind in a namespace may be read; the plural of the kind
 // is empty where the run does not know it.
 func Redact(run Run, may func(kind Kind, namespace string) bool) Run {
-	r := redactor{may: may, plurals: pluralsOf(&run), asked: map[place]bool{}}
+	r := redactor{may: may, plurals: pluralsOf(&run), home: run.Object.Namespace, asked: map[place]bool{}}
 	own := r.mayRead(run.Object.Kind, run.Object.Namespace)
 	if !own && run.Error != "" {
 		run.Error = unreadable
@@ -33,6 +33,8 @@ func Redact(run Run, may func(kind Kind, namespace string) bool) Run {
 type redactor struct {
 	may     func(Kind, string) bool
 	plurals map[groupKind]Kind
+	// home is the namespace of the run's object.
+	home string
 	// asked are the answers so far: the same few kinds come again and again.
 	asked map[place]bool
 }
@@ -132,17 +134,23 @@ func (r *redactor) object(value any) any {
 	if apiVersion == "" || kind == "" || !has {
 		return value
 	}
-	namespace, _ := metadata["namespace"].(string)
-	if r.mayRead(r.kindOf(apiVersion, kind), namespace) {
+	called, namespace := r.kindOf(apiVersion, kind), ""
+	if said, is := metadata["namespace"].(string); is {
+		namespace = said
+	} else if called.Namespaced {
+		// A reply need not say what goes without saying.
+		namespace = r.home
+	}
+	if r.mayRead(called, namespace) {
 		return value
 	}
-	called := map[string]any{}
+	names := map[string]any{}
 	for _, name := range [...]string{"name", "namespace"} {
 		if metadata[name] != nil {
-			called[name] = metadata[name]
+			names[name] = metadata[name]
 		}
 	}
-	return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": called, "hidden": unreadable}
+	return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": names, "hidden": unreadable}
 }
 
 func (r *redactor) kindOf(apiVersion, kind string) Kind {

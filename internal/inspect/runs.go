@@ -22,7 +22,7 @@ func wordsOf(e *entry, whole bool) Run {
 		Outcome: string(run.Outcome), Error: lineOf(run.Err), Next: run.Next, Quiet: e.quiet,
 		Steps: make([]Step, 0, len(run.Steps)),
 	}
-	write := writer{of: run, whole: whole}
+	write := writer{of: run, whole: whole, dropped: e.stripped}
 	for i := range run.Steps {
 		words.Steps = append(words.Steps, write.step(&run.Steps[i]))
 	}
@@ -79,6 +79,8 @@ func causeOf(cause queue.Cause) string {
 type writer struct {
 	of    *trace.Run
 	whole bool
+	// dropped says that what was asked and answered is not kept any more.
+	dropped bool
 }
 
 func (w *writer) step(s *trace.Step) Step {
@@ -97,7 +99,7 @@ func (w *writer) step(s *trace.Step) Step {
 }
 
 func (w *writer) ask(a *trace.Ask) *Ask {
-	ask := &Ask{What: a.What, Reason: string(a.Reason), Error: lineOf(a.Err)}
+	ask := &Ask{What: a.What, Reason: string(a.Reason), Error: lineOf(a.Err), Dropped: w.dropped}
 	if w.whole {
 		ask.Request = masked(questionJSON(&a.Question), w.of.Resource)
 		ask.Reply = masked(answerJSON(&a.Answer, a.Question.Form), w.of.Resource)

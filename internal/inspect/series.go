@@ -2,9 +2,14 @@ package inspect
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // A series has so many points, each of so long: ten minutes in all.
@@ -125,6 +130,36 @@ func (s *shelf) called(what, outcome string, took time.Duration) {
 		t.took[t.count%remembered] = took
 	}
 	t.count++
+}
+
+// asked counts the calls of hooks that are functions of this process.
+func (s *shelf) asked(run *trace.Run) {
+	if s.remote {
+		return
+	}
+	for i := range run.Steps {
+		ask := run.Steps[i].Ask
+		if ask != nil && (ask.Question.Sync != nil || ask.Question.Customize != nil) {
+			s.called(ask.What, Ended(ask.Err), run.Steps[i].Took)
+		}
+	}
+}
+
+// Ended is how a call of a function went, in a word.
+func Ended(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	if _, later := hook.Postponed(err); later {
+		return "retry"
+	}
+	if hook.Terminal(err) {
+		return "terminal"
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "timeout"
+	}
+	return "error"
 }
 
 // callsInWords are the calls, by what was called and how that ended.

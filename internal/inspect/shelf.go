@@ -16,6 +16,8 @@ type shelf struct {
 	drawers     map[drawerName]*drawer
 	series      series
 	calls       map[callName]*tally
+	// remote says that the calls of hooks are counted where they are made.
+	remote bool
 }
 
 func newShelf() *shelf {
@@ -128,9 +130,9 @@ func (s *shelf) shrink() bool {
 	return true
 }
 
-// strip keeps of a run no more than words.
+// strip drops what a run had in its hands.
 func (s *shelf) strip(e *entry) {
-	if e.words == nil {
+	if !e.stripped {
 		s.bytes -= e.size
 		e.strip()
 		s.bytes += e.size

@@ -34,7 +34,8 @@ const (
 	Failed Outcome = "failed"
 )
 
-// Run is the account of one run. Whoever gets one may keep it, and changes nothing.
+// Run is the account of one run. Whoever observes gets it for good, steps and all; the
+// objects, questions and answers that those lead to are shared.
 type Run struct {
 	// Program is the name of the controller.
 	Program string

@@ -1,0 +1,321 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/trace"
+)
+
+var (
+	rates   = object.Resource{Group: "example.org", Version: "v1", Plural: "rates", Kind: "Rate", Namespaced: true}
+	secrets = object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
+	noon    = time.Date(2026, 4, 1, 12, 0, 0, 0, time.UTC)
+)
+
+// ranAt is a run in which a hook was asked about an object with so much in it.
+func ranAt(controller, name string, bytes int) trace.Run {
+	parent := json.RawMessage(`{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":"` + name + `"},"spec":{"text":"` + strings.Repeat("x", bytes) + `"}}`)
+	return trace.Run{
+		Program: controller, Resource: rates, Key: queue.Key{Namespace: "town", Name: name},
+		Causes: queue.NewCauses(queue.Cause{Kind: queue.ParentChanged}), Began: noon, Took: time.Millisecond, Outcome: trace.Synced,
+		Steps: []trace.Step{{Took: time.Millisecond, Ask: &trace.Ask{
+			What: "sync", Question: trace.Question{Sync: &hook.Request{Parent: parent}}, Answer: trace.Answer{Sync: &hook.Response{}},
+		}}},
+	}
+}
+
+func rateRef(name string) Ref {
+	return Ref{Kind: Kind{Group: "example.org", Kind: "Rate"}, Namespace: "town", Name: name}
+}
+
+func TestBookKeepsRuns(t *testing.T) {
+	b := NewBook(BookOptions{}, noon)
+	b.Note(ranAt("a", "eur", 10))
+	quiet := trace.Run{Program: "a", Resource: rates, Key: queue.Key{Namespace: "town", Name: "eur"}, Outcome: trace.Skipped}
+	b.Note(quiet)
+	b.Note(quiet)
+	b.Note(ranAt("b", "eur", 10))
+	b.Note(ranAt("a", "usd", 10))
+	b.Note(ranAt("a", "eur", 10))
+	runs := b.Runs(rateRef("eur"), 0)
+	if len(runs) != 3 || runs[0].Controller != "a" || runs[1].Controller != "b" || runs[0].Quiet != 2 || runs[2].Quiet != 0 {
+		t.Fatalf("got %+v", runs)
+	}
+	if runs[0].Steps[0].Ask.Request != nil {
+		t.Error("a list has requests")
+	}
+	whole, err := b.Run(runs[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := whole.Steps[0].Ask
+	if ask.Request == nil || ask.Reply == nil || ask.Dropped || ask.Previous != runs[2].ID {
+		t.Errorf("asked %+v", ask)
+	}
+	if some := b.Runs(rateRef("eur"), 1); len(some) != 1 || some[0].ID != runs[0].ID {
+		t.Errorf("the latest is %+v", some)
+	}
+	b.Forget("a")
+	if left := b.Runs(rateRef("eur"), 0); len(left) != 1 || left[0].Controller != "b" {
+		t.Errorf("left are %+v", left)
+	}
+	if _, err := b.Run(runs[0].ID); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a run that is forgotten: %v", err)
+	}
+	if stats := b.Stats(); stats.Runs != 1 {
+		t.Errorf("%+v", stats)
+	}
+}
+
+func TestBookOff(t *testing.T) {
+	b := NewBook(BookOptions{Off: true}, noon)
+	b.Note(ranAt("a", "eur", 10))
+	b.Called("a", "sync", "200", time.Second)
+	if stats := b.Stats(); stats.Runs != 0 || len(b.Calls("a")) != 0 {
+		t.Errorf("noted %+v", stats)
+	}
+}
+
+// checkSums compares what a Book says of itself with what it has.
+func checkSums(t *testing.T, b *Book) {
+	t.Helper()
+	bytes, runs := 0, 0
+	for name, s := range b.shelves {
+		var older *entry
+		ofShelf, entries, inDrawers := 0, 0, 0
+		for e := s.oldest; e != nil; e = e.newer {
+			if e.older != older {
+				t.Fatalf("%s: run %d does not follow the one before", name, e.id)
+			}
+			older = e
+			ofShelf += e.size
+			entries++
+		}
+		for _, d := range s.drawers {
+			inDrawers += len(d.entries)
+			if len(d.entries) == 0 || len(d.entries) > drawerRuns {
+				t.Errorf("%s: an object with %d runs", name, len(d.entries))
+			}
+		}
+		if s.newest != older || ofShelf != s.bytes || entries != s.runs || inDrawers != entries {
+			t.Fatalf("%s says %d runs and %d bytes, has %d, %d by object, and %d bytes", name, s.runs, s.bytes, entries, inDrawers, ofShelf)
+		}
+		if s.bytes > shelfBytes || s.runs > shelfRuns {
+			t.Errorf("%s has %d runs of %d bytes", name, s.runs, s.bytes)
+		}
+		bytes, runs = bytes+s.bytes, runs+s.runs
+	}
+	if b.bytes != bytes || b.runs != runs || bytes > b.options.MaxBytes {
+		t.Errorf("says %d runs and %d bytes, has %d and %d of %d", b.runs, b.bytes, runs, bytes, b.options.MaxBytes)
+	}
+}
+
+func TestBookIsBounded(t *testing.T) {
+	for _, c := range []struct {
+		name                string
+		max, controllers    int
+		objects, runs, size int
+	}{
+		{"by the runs of an object", 0, 1, 1, 100, 10},
+		{"by the runs of a controller", 0, 1, 500, 3000, 10},
+		{"by the bytes of a controller", 0, 1, 500, 1000, 50_000},
+		{"by the bytes of all", 1 << 20, 5, 100, 1000, 5000},
+		{"by less than one run", 2000, 2, 10, 100, 50_000},
+		{"by next to nothing", 1, 2, 10, 100, 100},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := NewBook(BookOptions{MaxBytes: c.max}, noon)
+			for i := range c.runs {
+				b.Note(ranAt(fmt.Sprint("c", i%c.controllers), fmt.Sprint("o", i%c.objects), c.size))
+				if i%97 == 0 {
+					checkSums(t, b)
+				}
+			}
+			checkSums(t, b)
+		})
+	}
+}
+
+// What old runs had in their hands goes before they do, and one that is too large
+// pushes out nobody.
+func TestBookDropsBodiesFirst(t *testing.T) {
+	b := NewBook(BookOptions{}, noon)
+	for i := range 10 {
+		b.Note(ranAt("a", fmt.Sprint("o", i), 1<<20))
+	}
+	dropped := 0
+	for i := range 10 {
+		runs := b.Runs(rateRef(fmt.Sprint("o", i)), 0)
+		if len(runs) != 1 {
+			t.Fatalf("o%d has %d runs", i, len(runs))
+		}
+		if runs[0].Steps[0].Ask.Dropped {
+			dropped++
+		}
+	}
+	if dropped < 6 || dropped > 8 {
+		t.Errorf("dropped %d of 10", dropped)
+	}
+	b.Note(ranAt("a", "huge", 3<<20))
+	if huge := b.Runs(rateRef("huge"), 0); len(huge) != 1 || !huge[0].Steps[0].Ask.Dropped {
+		t.Errorf("the huge one: %+v", huge)
+	}
+	if last := b.Runs(rateRef("o9"), 0); last[0].Steps[0].Ask.Dropped {
+		t.Error("the huge one pushed out another")
+	}
+	checkSums(t, b)
+}
+
+// A busy object leaves the others what they have.
+func TestBookIsFair(t *testing.T) {
+	b := NewBook(BookOptions{}, noon)
+	b.Note(ranAt("a", "calm", 1000))
+	for range 5000 {
+		b.Note(ranAt("a", "busy", 1000))
+	}
+	if calm := b.Runs(rateRef("calm"), 0); len(calm) != 1 || calm[0].Steps[0].Ask.Dropped {
+		t.Errorf("the calm one has %+v", calm)
+	}
+	if busy := b.Runs(rateRef("busy"), 0); len(busy) != drawerRuns {
+		t.Errorf("the busy one has %d", len(busy))
+	}
+}
+
+// heap is what live objects take.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+// A hundred thousand runs of many controllers take no more than the bound, by its own
+// count and by the runtime's, roughly.
+func TestBookInMemory(t *testing.T) {
+	before := heap()
+	b := NewBook(BookOptions{}, noon)
+	for i := range 100_000 {
+		b.Note(ranAt(fmt.Sprint("c", i%20), fmt.Sprint("o", i%5000), 2000))
+	}
+	checkSums(t, b)
+	stats, took := b.Stats(), int(heap()-before)
+	t.Logf("%d runs, %d bytes by its own count, %d by the runtime's", stats.Runs, stats.Bytes, took)
+	if stats.Bytes > stats.MaxBytes || took > stats.MaxBytes*3/2 {
+		t.Errorf("%d bytes by its own count, %d by the runtime's; no more than %d", stats.Bytes, took, stats.MaxBytes)
+	}
+	runtime.KeepAlive(b)
+}
+
+func TestBookAwait(t *testing.T) {
+	b := NewBook(BookOptions{}, noon)
+	now, err := b.Await(t.Context(), 0)
+	if err != nil || now == 0 {
+		t.Fatal(now, err)
+	}
+	next := make(chan uint64)
+	go func() {
+		revision, _ := b.Await(context.Background(), now)
+		next <- revision
+	}()
+	b.Note(ranAt("a", "eur", 1))
+	if revision := <-next; revision == now {
+		t.Error("nothing changed")
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	current, _ := b.Revision()
+	if _, err := b.Await(ended, current); !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+func TestCalls(t *testing.T) {
+	b := NewBook(BookOptions{}, noon)
+	for i := range 300 {
+		b.Called("a", "greet", "ok", time.Duration(i)*time.Millisecond)
+	}
+	b.Called("a", "greet", "error", time.Second)
+	b.Note(ranAt("a", "eur", 1))
+	b.Exchanged("b", "sync", "200", time.Second)
+	b.Note(ranAt("b", "eur", 1))
+	got := fmt.Sprint(b.Calls("a"), b.Calls("b"))
+	want := "[{greet error 1 1s 1s} {greet ok 300 172ms 297ms} {sync ok 1 1ms 1ms}] [{sync 200 1 1s 1s}]"
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestSeries(t *testing.T) {
+	b := NewBook(BookOptions{}, noon)
+	at := func(after time.Duration, took time.Duration, outcome trace.Outcome) {
+		run := ranAt("a", "eur", 1)
+		run.Began, run.Took, run.Outcome = noon.Add(after), took, outcome
+		b.Note(run)
+	}
+	at(0, time.Millisecond, trace.Synced)
+	at(time.Second, 3*time.Millisecond, trace.Failed)
+	at(2*time.Second, 2*time.Millisecond, trace.Synced)
+	at(12*time.Second, time.Second, trace.Synced)
+	s := b.Series("a", noon.Add(20*time.Second))
+	if s.Every != 5*time.Second || len(s.Points) != points {
+		t.Fatalf("%v, %d points", s.Every, len(s.Points))
+	}
+	want := []Point{
+		{Runs: 3, Failed: 1, Calls: 3, Median: 2 * time.Millisecond, Longest: 3 * time.Millisecond}, {},
+		{Runs: 1, Calls: 1, Median: time.Second, Longest: time.Second}, {}, {},
+	}
+	if got := s.Points[points-5:]; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
+	if old := b.Series("", noon.Add(time.Hour)); fmt.Sprint(old.Points) != fmt.Sprint(make([]Point, points)) {
+		t.Errorf("an hour later %v", old.Points)
+	}
+}
+
+// planned is a run like those of controllers at work: two questions, a plan, a write
+// and the status.
+func planned(name string) trace.Run {
+	run := ranAt("a", name, 1000)
+	child, err := object.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"town","uid":"u"},"data":{"a":"b"}}`))
+	if err != nil {
+		panic(err)
+	}
+	run.Steps = append(run.Steps, trace.Step{Plan: &trace.Planned{Stages: [][]plan.Action{{{Verb: plan.Create, Ref: child.Ref(), After: child, Reason: "missing"}}}}},
+		trace.Step{Write: &trace.Write{Verb: plan.Create, Ref: child.Ref(), Version: 7}}, run.Steps[0],
+		trace.Step{Write: &trace.Write{Verb: plan.Update, Part: "status", Before: child, After: child}})
+	return run
+}
+
+func BenchmarkNote(b *testing.B) {
+	runs := make([]trace.Run, 1000)
+	for i := range runs {
+		runs[i] = planned(fmt.Sprint("o", i))
+	}
+	book := NewBook(BookOptions{}, noon)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		book.Note(runs[i%len(runs)])
+	}
+}
+
+func BenchmarkNoteQuiet(b *testing.B) {
+	book := NewBook(BookOptions{}, noon)
+	book.Note(ranAt("a", "eur", 100))
+	run := trace.Run{Program: "a", Resource: rates, Key: queue.Key{Namespace: "town", Name: "eur"}, Outcome: trace.Skipped}
+	b.ReportAllocs()
+	for b.Loop() {
+		book.Note(run)
+	}
+}
