@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	discovery "k8s.io/api/apidiscovery/v2"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -28,6 +29,8 @@ const (
 // tells them to everybody whom it knows.
 type kinds struct {
 	requester
+	asking singleflight.Group
+
 	mu    sync.Mutex
 	asked time.Time
 	all   []served
@@ -53,7 +56,7 @@ func (c *Client) Kind(ctx context.Context, name string) (inspect.Kind, error) {
 
 // Kinds are all kinds whose objects can be listed, in the order of the API server.
 func (c *Client) Kinds(ctx context.Context) ([]inspect.Kind, error) {
-	all, err := c.cluster.kinds.list(ctx, kindsLimit)
+	all, err := c.cluster.kinds.list(ctx, missLimit)
 	var found []inspect.Kind
 	for _, s := range all {
 		if slices.Contains(s.verbs, "list") {
@@ -66,36 +69,50 @@ func (c *Client) Kinds(ctx context.Context) ([]inspect.Kind, error) {
 func (k *kinds) find(ctx context.Context, name string) (inspect.Kind, error) {
 	for _, limit := range []time.Duration{kindsLimit, missLimit} {
 		all, err := k.list(ctx, limit)
-		if err != nil {
-			return inspect.Kind{}, fmt.Errorf("look for the kind %s: %w", name, err)
-		}
 		if found, ok := choose(all, name); ok {
 			return found, nil
+		}
+		if err != nil {
+			return inspect.Kind{}, fmt.Errorf("look for the kind %s: %w", name, err)
 		}
 	}
 	return inspect.Kind{}, fmt.Errorf("the API server serves no kind %q: %w", name, inspect.ErrNotFound)
 }
 
-// list are all kinds as they were at most so long ago. What is known is kept while the
-// API server does not answer, but whoever wants to know is told that it does not.
+// list are all kinds as they were at most so long ago. Where the API server does not
+// answer, those known before are returned with the error. All who wait at the same time
+// wait for the same answer.
 func (k *kinds) list(ctx context.Context, limit time.Duration) ([]served, error) {
+	if all, fresh := k.known(limit); fresh {
+		return all, nil
+	}
+	err := together(ctx, &k.asking, "kinds", k.ask)
+	all, _ := k.known(0)
+	return all, err
+}
+
+func (k *kinds) known(limit time.Duration) (all []served, fresh bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.all != nil && time.Since(k.asked) < limit {
-		return k.all, nil
-	}
+	return k.all, k.all != nil && time.Since(k.asked) < limit
+}
+
+func (k *kinds) ask(ctx context.Context) error {
+	began := time.Now()
 	var all []served
 	for _, path := range []string{"/api", "/apis"} {
 		var groups discovery.APIGroupDiscoveryList
 		if err := k.get(ctx, asDiscovery, k.rest.Get().AbsPath(path), &groups); err != nil {
-			return k.all, fmt.Errorf("ask which kinds there are: %w", err)
+			return fmt.Errorf("ask which kinds there are: %w", err)
 		}
 		for i := range groups.Items {
 			all = append(all, kindsOf(&groups.Items[i])...)
 		}
 	}
-	k.all, k.asked = all, time.Now()
-	return all, nil
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.all, k.asked = all, began
+	return nil
 }
 
 func kindsOf(group *discovery.APIGroupDiscovery) []served {

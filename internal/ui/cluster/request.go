@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
@@ -72,6 +73,18 @@ func answer(ctx context.Context, request *rest.Request) ([]byte, error) {
 		return nil, classify(ctx, err)
 	}
 	return result.Raw()
+}
+
+// together does once what several want at the same time. Who waits no longer gives up
+// alone.
+func together(ctx context.Context, group *singleflight.Group, what string, do func(ctx context.Context) error) error {
+	done := group.DoChan(what, func() (any, error) { return nil, do(context.WithoutCancel(ctx)) })
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case result := <-done:
+		return result.Err
+	}
 }
 
 // refusal is an error and the one of ours that it is a case of.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
@@ -18,10 +19,12 @@ import (
 // users.
 type schemas struct {
 	requester
+	asking singleflight.Group
+
 	mu    sync.Mutex
 	asked time.Time
 	index map[string]string // where each group and version is described, a hash in it
-	known map[string]*definitions
+	read  map[string]*definitions
 }
 
 // definitions are the schemas of one group and version.
@@ -32,7 +35,7 @@ type definitions struct {
 }
 
 func newSchemas(r requester) *schemas {
-	return &schemas{requester: r, known: map[string]*definitions{}}
+	return &schemas{requester: r, read: map[string]*definitions{}}
 }
 
 // Schema is the schema of a kind, and all definitions that it refers to, by the names
@@ -53,51 +56,76 @@ func (c *Client) Schema(ctx context.Context, kind inspect.Kind) (*spec.Schema, m
 // of are the definitions of the group and version of a kind, read again only if their
 // hash is another.
 func (s *schemas) of(ctx context.Context, kind inspect.Kind) (*definitions, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.look(ctx); err != nil {
-		return nil, err
-	}
 	version := strings.TrimPrefix(kind.Group+"/"+kind.Version, "/")
 	at := "apis/" + version
 	if kind.Group == "" {
 		at = "api/" + version
 	}
-	address := s.index[at]
-	if address == "" {
-		return nil, fmt.Errorf("the API server describes no %s: %w", version, inspect.ErrNotFound)
+	if !s.fresh() {
+		if err := together(ctx, &s.asking, "index", s.askIndex); err != nil {
+			return nil, err
+		}
 	}
-	if known := s.known[at]; known != nil && known.address == address {
+	address, known := s.known(at)
+	switch {
+	case address == "":
+		return nil, fmt.Errorf("the API server describes no %s: %w", version, inspect.ErrNotFound)
+	case known != nil && known.address == address:
 		return known, nil
 	}
-	var document spec3.OpenAPI
-	if err := s.get(ctx, asJSON, s.rest.Get().RequestURI(address), &document); err != nil {
+	err := together(ctx, &s.asking, address, func(ctx context.Context) error { return s.ask(ctx, kind, at, address) })
+	if err != nil {
 		return nil, err
 	}
-	s.known[at] = define(kind, address, &document)
-	return s.known[at], nil
+	_, known = s.known(at)
+	return known, nil
 }
 
 // indexLimit is how long it is believed that no schema changed.
 const indexLimit = 2 * time.Second
 
-// look reads where each group and version is described.
-func (s *schemas) look(ctx context.Context) error {
-	if s.index != nil && time.Since(s.asked) < indexLimit {
-		return nil
-	}
-	var index struct {
+func (s *schemas) fresh() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index != nil && time.Since(s.asked) < indexLimit
+}
+
+func (s *schemas) known(at string) (address string, known *definitions) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index[at], s.read[at]
+}
+
+// askIndex reads where each group and version is described.
+func (s *schemas) askIndex(ctx context.Context) error {
+	var answer struct {
 		Paths map[string]struct {
 			ServerRelativeURL string `json:"serverRelativeURL"`
 		} `json:"paths"`
 	}
-	if err := s.get(ctx, asJSON, s.rest.Get().AbsPath("/openapi/v3"), &index); err != nil {
+	began := time.Now()
+	if err := s.get(ctx, asJSON, s.rest.Get().AbsPath("/openapi/v3"), &answer); err != nil {
 		return err
 	}
-	s.index, s.asked = map[string]string{}, time.Now()
-	for path, described := range index.Paths {
-		s.index[path] = described.ServerRelativeURL
+	index := make(map[string]string, len(answer.Paths))
+	for path, described := range answer.Paths {
+		index[path] = described.ServerRelativeURL
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.index, s.asked = index, began
+	return nil
+}
+
+// ask reads the definitions of a group and version.
+func (s *schemas) ask(ctx context.Context, kind inspect.Kind, at, address string) error {
+	var document spec3.OpenAPI
+	if err := s.get(ctx, asJSON, s.rest.Get().RequestURI(address), &document); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.read[at] = define(kind, address, &document)
 	return nil
 }
 

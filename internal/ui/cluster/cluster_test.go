@@ -1,0 +1,331 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+)
+
+// What a real API server answers is tested on a real one, with the control plane. Here
+// is what one cannot be asked for: that it is away, slow, or of two minds.
+
+var guitars = inspect.Kind{Group: "kool.example.org", Version: "v1", Plural: "guitars", Kind: "Guitar", Namespaced: true}
+
+// fake answers as it is told to, and notes what it was asked.
+type fake struct {
+	*httptest.Server
+	mu      sync.Mutex
+	asked   []string
+	answers map[string]string
+	code    int
+}
+
+func newFake(t *testing.T) *fake {
+	f := &fake{answers: map[string]string{
+		"/api":  `{"items":[{"metadata":{"name":""},"versions":[{"version":"v1","resources":[{"resource":"pods","responseKind":{"kind":"Pod"},"scope":"Namespaced","verbs":["list"],"shortNames":["po"]}]}]}]}`,
+		"/apis": `{"items":[]}`,
+	}}
+	f.Server = httptest.NewServer(f)
+	t.Cleanup(f.Close)
+	return f
+}
+
+func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, strings.TrimSpace(fmt.Sprintf("%s %s as %s %s", r.Method, r.URL.Path, r.Header.Get("Impersonate-User"), r.Header.Get("Authorization"))))
+	w.Header().Set("Content-Type", "application/json")
+	answer, known := f.answers[r.URL.Path]
+	if f.code != 0 || !known {
+		w.WriteHeader(max(f.code, http.StatusNotFound))
+	}
+	_, _ = w.Write([]byte(answer))
+}
+
+func (f *fake) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+func (f *fake) requests() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.asked)
+}
+
+func connect(t *testing.T, config *rest.Config) *cluster.Cluster {
+	t.Helper()
+	c, err := cluster.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func as(t *testing.T, c *cluster.Cluster, u cluster.User) *cluster.Client {
+	t.Helper()
+	client, err := c.As(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func TestRequestsAreThoseOfTheUser(t *testing.T) {
+	f := newFake(t)
+	c := connect(t, &rest.Config{Host: f.URL, BearerToken: "own"})
+	f.answers["/apis/kool.example.org/v1/namespaces/shop/guitars/a"] = `{}`
+	for _, test := range []struct {
+		user cluster.User
+		want string
+	}{
+		{cluster.User{Name: "dev", Own: true}, "as  Bearer own"},
+		{cluster.User{Name: "ann", Token: "anns"}, "as  Bearer anns"},
+		{cluster.User{Name: "ann"}, "as ann Bearer own"},
+	} {
+		f.set(func() { f.asked = nil })
+		if _, err := as(t, c, test.user).Get(t.Context(), guitars, "shop", "a"); err != nil {
+			t.Fatal(err)
+		}
+		if want := "GET /apis/kool.example.org/v1/namespaces/shop/guitars/a " + test.want; f.asked[0] != want {
+			t.Errorf("%+v: asked %s, not %s", test.user, f.asked[0], want)
+		}
+	}
+}
+
+func TestClientsAreKept(t *testing.T) {
+	c := connect(t, &rest.Config{Host: "http://127.0.0.1:1"})
+	ann := as(t, c, cluster.User{Name: "ann", Groups: []string{"a"}})
+	if as(t, c, cluster.User{Name: "ann", Groups: []string{"a"}}) != ann {
+		t.Error("the client of a user is made twice")
+	}
+	for _, other := range []cluster.User{
+		{Name: "ann"}, {Name: "ann", Groups: []string{"a", "b"}}, {Name: "ann", Groups: []string{"a"}, Token: "x"},
+		{Name: "ann", Groups: []string{"a"}, Own: true}, {Name: "ann", Groups: []string{"a"}, Extra: map[string][]string{"a": {"b"}}},
+	} {
+		if as(t, c, other) == ann {
+			t.Errorf("%+v has the client of another", other)
+		}
+	}
+	for i := range 300 {
+		as(t, c, cluster.User{Name: fmt.Sprint(i)})
+	}
+	if as(t, c, cluster.User{Name: "ann", Groups: []string{"a"}}) == ann {
+		t.Error("clients are kept for ever")
+	}
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	c := connect(t, &rest.Config{Host: "http://127.0.0.1:1"})
+	client := as(t, c, cluster.User{Name: "dev", Own: true})
+	ctx := t.Context()
+	_, kind := client.Kind(ctx, "pods")
+	_, get := client.Get(ctx, guitars, "shop", "a")
+	_, table := client.Table(ctx, guitars, cluster.TableQuery{})
+	_, create := client.Create(ctx, guitars, "shop", []byte(`{}`), false)
+	_, verify := c.Verify(ctx, "token")
+	_, _, schema := client.Schema(ctx, guitars)
+	for what, err := range map[string]error{"kind": kind, "get": get, "table": table, "create": create, "verify": verify, "schema": schema} {
+		if !errors.Is(err, cluster.ErrUnreachable) || errors.Is(err, inspect.ErrNotFound) || cluster.Code(err) != http.StatusServiceUnavailable {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if client.May(ctx, "get", guitars, "shop", "a") {
+		t.Error("what nobody allows is allowed")
+	}
+}
+
+func TestSomebodyIsSlow(t *testing.T) {
+	stop := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-stop:
+		case <-r.Context().Done():
+		}
+	}))
+	defer server.Close()
+	defer close(stop)
+	client := as(t, connect(t, &rest.Config{Host: server.URL}), cluster.User{Own: true})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := client.Get(ctx, guitars, "shop", "a"); !errors.Is(err, cluster.ErrUnreachable) {
+		t.Errorf("get: %v", err)
+	}
+	// Who has gone away is not told that the API server has.
+	ctx, cancel = context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	if _, err := client.Get(ctx, guitars, "shop", "a"); !errors.Is(err, context.Canceled) || errors.Is(err, cluster.ErrUnreachable) {
+		t.Errorf("get: %v", err)
+	}
+	// Nor does who waits for the same answer wait for one who has.
+	if _, err := client.Kind(ctx, "pods"); !errors.Is(err, context.Canceled) {
+		t.Errorf("kind: %v", err)
+	}
+}
+
+func TestKindsOutliveTheServer(t *testing.T) {
+	f := newFake(t)
+	client := as(t, connect(t, &rest.Config{Host: f.URL}), cluster.User{Own: true})
+	f.set(func() { f.code = http.StatusServiceUnavailable })
+	if _, err := client.Kind(t.Context(), "pods"); !errors.Is(err, cluster.ErrUnreachable) {
+		t.Errorf("at first: %v", err)
+	}
+	f.set(func() { f.code = 0 })
+	if _, err := client.Kind(t.Context(), "po"); err != nil {
+		t.Errorf("it is back: %v", err)
+	}
+	asked := f.requests()
+	for range 100 {
+		if _, err := client.Kind(t.Context(), "pods"); err != nil {
+			t.Error(err)
+		}
+	}
+	if f.requests() != asked {
+		t.Error("kinds that are known are asked for")
+	}
+	f.set(func() { f.code = http.StatusServiceUnavailable })
+	if _, err := client.Kind(t.Context(), "pods"); err != nil {
+		t.Errorf("a known kind is forgotten: %v", err)
+	}
+}
+
+func TestOneAnswerServesAll(t *testing.T) {
+	f := newFake(t)
+	client := as(t, connect(t, &rest.Config{Host: f.URL}), cluster.User{Own: true})
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			if _, err := client.Kind(t.Context(), "pods"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	// A second question may have begun before the first was answered, but no more.
+	if n := f.requests(); n > 6 {
+		t.Errorf("%d requests for one answer", n)
+	}
+}
+
+func TestRightsAreAskedForOnce(t *testing.T) {
+	f := newFake(t)
+	const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+	client := as(t, connect(t, &rest.Config{Host: f.URL}), cluster.User{Name: "ann"})
+	if client.May(t.Context(), "get", guitars, "shop", "a") {
+		t.Error("an error allows it")
+	}
+	f.set(func() { f.answers[path] = `{"status":{"allowed":true}}` })
+	for range 3 {
+		if !client.May(t.Context(), "get", guitars, "shop", "a") {
+			t.Error("it is not allowed")
+		}
+	}
+	if f.requests() != 2 {
+		t.Errorf("asked %d times", f.requests())
+	}
+	f.set(func() { f.answers[path] = `{"status":{"allowed":false}}` })
+	if client.May(t.Context(), "get", guitars, "shop", "b") {
+		t.Error("what is allowed of one is allowed of another")
+	}
+}
+
+func TestNamesLeadNowhereElse(t *testing.T) {
+	f := newFake(t)
+	client := as(t, connect(t, &rest.Config{Host: f.URL}), cluster.User{Own: true})
+	for _, at := range []struct {
+		kind            inspect.Kind
+		namespace, name string
+	}{
+		{guitars, "shop", "../../pods"}, {guitars, "..", "a"}, {guitars, "a/b", "c"}, {guitars, "shop", "."},
+		{inspect.Kind{Version: "v1", Plural: "pods/../secrets", Namespaced: true}, "shop", "a"},
+		{inspect.Kind{Group: "..", Version: "v1", Plural: "pods"}, "", "a"}, {inspect.Kind{}, "", ""},
+	} {
+		if _, err := client.Get(t.Context(), at.kind, at.namespace, at.name); !errors.Is(err, inspect.ErrNotFound) {
+			t.Errorf("%+v: %v", at, err)
+		}
+	}
+	if f.requests() != 0 {
+		t.Errorf("asked %v", f.asked)
+	}
+}
+
+func TestWatchesComeBack(t *testing.T) {
+	var lists, watches atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("watch") == "" {
+			if lists.Add(1) == 2 { // It has just started, and knows nothing yet.
+				w.WriteHeader(http.StatusForbidden)
+			}
+			_, _ = w.Write([]byte(`{"metadata":{"resourceVersion":"7"}}`))
+			return
+		}
+		if watches.Add(1) == 1 {
+			return
+		}
+		_, _ = w.Write([]byte(`{"type":"BOOKMARK","object":{}}{"type":"MODIFIED","object":{}}{"type":"ERROR","object":{"code":410}}`))
+	}))
+	defer server.Close()
+	client := as(t, connect(t, &rest.Config{Host: server.URL}), cluster.User{Own: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	changes := 0
+	err := client.Watch(ctx, guitars, "", func() {
+		if changes++; changes == 2 {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+	nothing := httptest.NewServer(http.NotFoundHandler())
+	defer nothing.Close()
+	client = as(t, connect(t, &rest.Config{Host: nothing.URL}), cluster.User{Own: true})
+	if err := client.Watch(t.Context(), guitars, "", func() {}); !errors.Is(err, inspect.ErrNotFound) {
+		t.Errorf("a kind that is not served: %v", err)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("no"))
+	denied.ErrStatus.Message = `admission webhook "policy.example.org" denied the request: images come from example.com`
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{errors.New("something else"), "500 something else []"},
+		{fmt.Errorf("create: %w", denied), `403 admission webhook "policy.example.org" denied the request: images come from example.com []`},
+		{statusOf(`{"message":"x is invalid: lots","code":422,"details":{"causes":[{"field":"<nil>","message":"Invalid value: {\"a\":\"b: c\"}: a and b do not agree"},{"field":".spec","message":"Required value"}]}}`),
+			"422 x is invalid [{ a and b do not agree} {spec Required value}]"},
+		{statusOf(`{"message":"x is invalid: y","code":422,"details":{"causes":[{"field":"spec.a","message":"Invalid value: \"a: \\\"b\\\": c\": spec.a in body should match '^x$'"}]}}`),
+			"422 x is invalid [{spec.a should match '^x$'}]"},
+	} {
+		title, fields := cluster.Explain(test.err)
+		if got := fmt.Sprintf("%d %s %v", cluster.Code(test.err), title, fields); got != test.want {
+			t.Errorf("got  %s\n\twant %s", got, test.want)
+		}
+	}
+}
+
+func statusOf(text string) error {
+	var err apierrors.StatusError
+	if json.Unmarshal([]byte(text), &err.ErrStatus) != nil {
+		return errors.New("the test is wrong")
+	}
+	return &err
+}
