@@ -1,6 +1,9 @@
 package form
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Field is a field with what was entered into it, or a part of a form with the fields
 // of it.
@@ -8,7 +11,7 @@ type Field struct {
 	// Name is that of the input, ID that of its element, Path what users know it by:
 	// ".spec.size", "f-spec-size" and "spec.size".
 	Name, ID, Path string
-	// Label is the property's name, or the number of a row.
+	// Label is the property's name; that of a row ends in its number.
 	Label string
 	// Help is the beginning of the description.
 	Help string
@@ -39,6 +42,8 @@ type Field struct {
 	Next string
 	// Problems are what is wrong with it, for people.
 	Problems []string
+	// Focus says that typing goes on here.
+	Focus bool
 
 	// at is where a row went in the list that was made; -1 if it was left out.
 	at int
@@ -123,13 +128,26 @@ func anyOf(f *Field, is func(*Field) bool) bool {
 
 // Each calls for a field and all of its parts.
 func (f *Field) Each(visit func(*Field)) {
-	visit(f)
 	if f.Key != nil {
 		visit(f.Key)
 	}
+	visit(f)
 	for _, parts := range [][]*Field{f.Fields, f.More, f.Rows} {
 		for _, part := range parts {
 			part.Each(visit)
 		}
+	}
+}
+
+// FocusOn has typing go on in the first input at or below a name.
+func (f *Field) FocusOn(name string) {
+	var found *Field
+	f.Each(func(each *Field) {
+		if found == nil && name != "" && strings.HasPrefix(each.Name, name) && (each.Input.Widget != "" || each.YAML) {
+			found = each
+		}
+	})
+	if found != nil {
+		found.Focus = true
 	}
 }

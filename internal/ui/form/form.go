@@ -80,3 +80,9 @@ func (f *Form) metadata() spec.Schema {
 func named(description string) *spec.Schema {
 	return spec.StringProperty().WithDescription(description).WithMaxLength(253)
 }
+
+// Has says that objects have a field of that name at their top.
+func (f *Form) Has(name string) bool {
+	_, has := f.root.Properties[name]
+	return has
+}

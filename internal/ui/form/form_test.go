@@ -289,6 +289,9 @@ func TestPatch(t *testing.T) {
 		if got := form.Patch(from, to); !form.Equal(got, want) {
 			t.Errorf("from %s to %s: %v", test.from, test.to, got)
 		}
+		if got := form.Apply(from, want); !form.Equal(got, to) {
+			t.Errorf("%s with %s: %v", test.from, test.patch, got)
+		}
 	}
 }
 

@@ -84,6 +84,9 @@ func (l *layout) field(s *spec.Schema, at place, e *entry) *Field {
 		l.parts(f, &shape, at, e)
 	default:
 		f.Input = inputOf(f, &shape.schema)
+		if at.name == ".metadata.namespace" {
+			f.Input.Suggestions = l.form.options.Namespaces
+		}
 		if f.Input.Widget == "check" && !e.said() {
 			f.Text = f.untouched()
 		}
@@ -113,7 +116,7 @@ func (l *layout) rows(f *Field, of *spec.Schema, at place, chain []string, e *en
 	next := 0
 	for _, n := range e.numbers() {
 		below := place{
-			name: row(at.name, n), label: strconv.Itoa(len(f.Rows) + 1),
+			name: row(at.name, n), label: strings.TrimSpace(at.label + " " + strconv.Itoa(len(f.Rows)+1)),
 			depth: at.depth + 1, chain: chain, row: true,
 		}
 		f.Rows = append(f.Rows, l.field(of, below, e.rows[n]))

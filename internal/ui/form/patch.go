@@ -1,5 +1,7 @@
 package form
 
+import "maps"
+
 // Patch is the JSON merge patch that makes one object of another: what was changed,
 // with null for what was taken away. Lists are changed as a whole.
 func Patch(from, to map[string]any) map[string]any {
@@ -23,4 +25,25 @@ func Patch(from, to map[string]any) map[string]any {
 		patch[name] = after
 	}
 	return patch
+}
+
+// Apply makes what a merge patch makes of an object, which stays as it is.
+func Apply(object, patch map[string]any) map[string]any {
+	made := maps.Clone(object)
+	if made == nil {
+		made = map[string]any{}
+	}
+	for name, after := range patch {
+		inner, isObject := after.(map[string]any)
+		before, _ := made[name].(map[string]any)
+		switch {
+		case after == nil:
+			delete(made, name)
+		case isObject:
+			made[name] = Apply(before, inner)
+		default:
+			made[name] = after
+		}
+	}
+	return made
 }

@@ -1,0 +1,280 @@
+package ui
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+)
+
+// kindPage is what the page of one kind shows.
+type kindPage struct {
+	inspect.Kind
+	Resource string
+	// Namespace, Name and Labels are what the list is narrowed to.
+	Namespace, Name, Labels string
+	Namespaces              []string
+	Columns                 []cluster.Column
+	Rows                    []objectRow
+	// By are the controllers that care for it.
+	By []inspect.Controller
+	// New is where one is created. Missing is the right that the visitor lacks for
+	// that, and MayDelete says that there is a right to delete some.
+	New       string
+	Missing   string
+	MayDelete bool
+	// Next and First are pages of the list; Note says what happened to it.
+	Next, First, Note string
+	Left              int64
+	// Problem is why there is no list.
+	Problem *problem
+}
+
+// objectRow is one object.
+type objectRow struct {
+	cluster.Row
+	Ref inspect.Ref
+	// Cells are those of the columns that are shown.
+	Cells []string
+	Cares []inspect.Care
+}
+
+// Narrowed says that the list is not of all there are.
+func (p *kindPage) Narrowed() bool { return p.Name != "" || p.Labels != "" }
+
+func showKind(v *visit) error {
+	kind, err := v.api.Kind(v.context(), v.path("resource"))
+	if err != nil {
+		return err
+	}
+	data := &kindPage{
+		Kind: kind, Resource: resourceName(kind),
+		Namespace: v.query("namespace"), Name: strings.ToLower(v.query("name")), Labels: v.query("labels"),
+	}
+	if kind.Namespaced {
+		// Who may not list namespaces types the name of one.
+		data.Namespaces, _ = v.api.Namespaces(v.context())
+	} else {
+		data.Namespace = ""
+	}
+	told := v.ask()
+	data.By = caring(told, kind)
+	v.offer(data)
+	if err := v.list(data); err != nil {
+		data.Problem = problemOf(err)
+	}
+	v.addCares(data, told)
+	shown := page{
+		Name: "resource_kind", Title: title(kind.Plural), Section: "resources",
+		Watch: data.Resource, Namespace: data.Namespace, Data: data,
+	}
+	if data.Problem != nil && v.r.Header.Get("HX-Request") == "" {
+		shown.Status = data.Problem.Status
+	}
+	return v.render(shown)
+}
+
+// offer finds out what the visitor may do here.
+func (v *visit) offer(data *kindPage) {
+	data.MayDelete = v.may("delete", data.Kind, data.Namespace, "")
+	if !v.may("create", data.Kind, data.Namespace, "") {
+		data.Missing = right("create", data.Kind, data.Namespace)
+		return
+	}
+	data.New = resourceURL(data.Kind) + "/new"
+	if data.Namespace != "" {
+		data.New += "?" + url.Values{"namespace": {data.Namespace}}.Encode()
+	}
+}
+
+// right names one for who could grant it.
+func right(verb string, kind inspect.Kind, namespace string) string {
+	text := verb + " " + resourceName(kind)
+	if namespace != "" {
+		text += " in " + namespace
+	}
+	return text
+}
+
+const (
+	// pageRows is how many rows a page has.
+	pageRows = 100
+	// searchRows is how many are looked through for a name.
+	searchRows = 10_000
+)
+
+// list asks for the rows of the page.
+func (v *visit) list(data *kindPage) error {
+	query := cluster.TableQuery{
+		Namespace: data.Namespace, Labels: data.Labels, Limit: pageRows, Continue: v.query("continue"),
+	}
+	if data.Name != "" {
+		return v.search(data, query)
+	}
+	table, err := v.api.Table(v.context(), data.Kind, query)
+	if query.Continue != "" && (apierrors.IsResourceExpired(err) || apierrors.IsGone(err)) {
+		data.Note = "The list has changed too much to go on where you were. This is its beginning."
+		query.Continue = ""
+		table, err = v.api.Table(v.context(), data.Kind, query)
+	}
+	if err != nil {
+		return err
+	}
+	data.add(table.Columns, table.Rows)
+	data.Left = table.Remaining
+	if table.Continue != "" {
+		data.Next = v.pageAt(table.Continue)
+	}
+	if query.Continue != "" {
+		data.First = v.pageAt("")
+	}
+	return nil
+}
+
+// search goes through the list until a page of names that fit is full.
+func (v *visit) search(data *kindPage, query cluster.TableQuery) error {
+	query.Limit, query.Continue = 500, ""
+	seen := 0
+	for {
+		table, err := v.api.Table(v.context(), data.Kind, query)
+		if err != nil {
+			return err
+		}
+		seen += len(table.Rows)
+		table.Rows = slices.DeleteFunc(table.Rows, func(r cluster.Row) bool { return !strings.Contains(r.Name, data.Name) })
+		data.add(table.Columns, table.Rows)
+		query.Continue = table.Continue
+		switch {
+		case len(data.Rows) > pageRows:
+			data.Rows = data.Rows[:pageRows]
+			data.Note = "There are more with such a name. Type more of it."
+			return nil
+		case query.Continue == "":
+			return nil
+		case seen >= searchRows:
+			data.Note = "Only the first " + count(seen) + " were looked through. Choose a namespace or labels to narrow it."
+			return nil
+		}
+	}
+}
+
+// add adds rows. Columns of a priority are for wide screens elsewhere; here they are
+// left out.
+func (p *kindPage) add(columns []cluster.Column, rows []cluster.Row) {
+	var shown []int
+	p.Columns = nil
+	for i, column := range columns {
+		if column.Priority == 0 && !strings.EqualFold(column.Name, "name") {
+			shown, p.Columns = append(shown, i), append(p.Columns, column)
+		}
+	}
+	for _, row := range rows {
+		each := objectRow{Row: row, Ref: inspect.Ref{Kind: p.Kind, Namespace: row.Namespace, Name: row.Name, UID: row.UID}}
+		for _, i := range shown {
+			each.Cells = append(each.Cells, row.Cells[i])
+		}
+		p.Rows = append(p.Rows, each)
+	}
+}
+
+// pageAt is this page at another place of the list.
+func (v *visit) pageAt(next string) string {
+	query := maps.Clone(v.r.URL.Query())
+	query.Del("continue")
+	if next != "" {
+		query.Set("continue", next)
+	}
+	at := url.URL{Path: v.r.URL.Path, RawPath: v.r.URL.RawPath, RawQuery: query.Encode()}
+	return at.RequestURI()
+}
+
+// caring are the controllers that care for a kind.
+func caring(all []told, kind inspect.Kind) []inspect.Controller {
+	var found []inspect.Controller
+	for _, t := range all {
+		for _, c := range t.Controllers {
+			if slices.ContainsFunc(c.Kinds, func(k inspect.Kind) bool { return sameKind(k, kind) }) {
+				found = append(found, c)
+			}
+		}
+	}
+	return found
+}
+
+// manyCares is how many objects of a controller are asked for at once to find those of
+// a page among them; where it has more, it is asked for each.
+const manyCares = 1000
+
+// addCares adds to each row how its object is doing.
+func (v *visit) addCares(data *kindPage, all []told) {
+	ctx, cancel := context.WithTimeout(v.context(), sourceTime)
+	defer cancel()
+	for _, t := range all {
+		for _, c := range caring([]told{t}, data.Kind) {
+			cares, err := t.Source.Objects(ctx, c.Name, inspect.Query{
+				Kind: data.Kind.Kind, Namespace: data.Namespace, Sort: "name", Limit: manyCares,
+			})
+			if err != nil {
+				v.log.Debug("states are not known", "controller", c.Name, "error", err.Error())
+				continue
+			}
+			if cares.Matching > manyCares {
+				cares.Objects = askEach(ctx, t.Source, c.Name, data.Rows)
+			}
+			data.join(cares.Objects)
+		}
+	}
+}
+
+func askEach(ctx context.Context, source inspect.Source, controller string, rows []objectRow) []inspect.Care {
+	var found []inspect.Care
+	for i := range rows {
+		cares, err := source.About(ctx, rows[i].Ref)
+		if err != nil {
+			return found
+		}
+		for _, care := range cares {
+			if care.Controller == controller {
+				found = append(found, care)
+			}
+		}
+	}
+	return found
+}
+
+func (p *kindPage) join(cares []inspect.Care) {
+	type key struct{ namespace, name string }
+	by := map[key]inspect.Care{}
+	for _, care := range cares {
+		by[key{care.Namespace, care.Name}] = care
+	}
+	for i := range p.Rows {
+		row := &p.Rows[i]
+		if care, ok := by[key{row.Namespace, row.Name}]; ok {
+			row.Cares = append(row.Cares, care)
+		}
+	}
+}
+
+// addressed is the object that a URL is about.
+func (v *visit) addressed() (inspect.Ref, error) {
+	kind, err := v.api.Kind(v.context(), v.path("resource"))
+	if err != nil {
+		return inspect.Ref{}, err
+	}
+	ref := inspect.Ref{Kind: kind, Namespace: v.path("namespace"), Name: v.path("name")}
+	if ref.Namespace == noNamespace {
+		ref.Namespace = ""
+	}
+	if kind.Namespaced != (ref.Namespace != "") {
+		return ref, &problem{Status: http.StatusNotFound, Title: "Not here", Text: "There is no such object: " + kind.Kind + " " + ref.Name + "."}
+	}
+	return ref, nil
+}
