@@ -27,8 +27,12 @@ func showCreate(v *visit) error {
 		d.values.Set(".metadata.namespace", v.likelyNamespace())
 	}
 	d.Text = form.PrintYAML(d.skeleton(v.likelyNamespace()))
-	if v.query("as") == asYAML {
-		d.As = asYAML
+	if v.query("as") == entersYAML {
+		d.As = entersYAML
+	}
+	d.show()
+	if d.Root != nil {
+		d.Root.FocusOn(".metadata.name")
 	}
 	return v.renderDraft(d, 0)
 }
@@ -114,7 +118,7 @@ func (v *visit) goesOn(d *draft) bool {
 		}
 	case remove != "":
 		form.Remove(d.values, remove)
-	case to == asForm || to == asYAML:
+	case to == entersForm || to == entersYAML:
 		d.turn(to)
 	default:
 		return false
@@ -131,7 +135,7 @@ func (v *visit) refuse(d *draft, err error) error {
 		return v.renderDraft(d, p.Status)
 	}
 	d.refused(err)
-	if apierrors.IsAlreadyExists(err) && d.As == asForm {
+	if apierrors.IsAlreadyExists(err) && d.As == entersForm {
 		d.Problem, d.Hint = "There is one with this name already.", "Choose another name."
 		d.place([]form.Problem{{Field: "metadata.name", Message: "This name is taken."}})
 	}

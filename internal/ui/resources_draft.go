@@ -14,8 +14,8 @@ import (
 
 // The two ways of entering an object.
 const (
-	asForm = "form"
-	asYAML = "yaml"
+	entersForm = "form"
+	entersYAML = "yaml"
 )
 
 // draft is an object while it is entered. It travels with its page: what was loaded,
@@ -73,10 +73,10 @@ func compact(object map[string]any) string {
 
 // newDraft is a draft of a kind, by its form if it has a schema.
 func (v *visit) newDraft(kind inspect.Kind, ref inspect.Ref) *draft {
-	d := &draft{Kind: kind, Ref: ref, As: asForm, values: url.Values{}, Cancel: resourceURL(kind)}
+	d := &draft{Kind: kind, Ref: ref, As: entersForm, values: url.Values{}, Cancel: resourceURL(kind)}
 	schema, known, err := v.api.Schema(v.context(), kind)
 	if err != nil {
-		d.As, d.NoForm = asYAML, "There is no form for this kind: "+err.Error()+"."
+		d.As, d.NoForm = entersYAML, "There is no form for this kind: "+err.Error()+"."
 		return d
 	}
 	options := form.Options{
@@ -118,7 +118,7 @@ func enterable(object map[string]any) map[string]any {
 		}
 	}
 	made["metadata"] = kept
-	return masked(made)
+	return withoutSecrets(made)
 }
 
 // lay fills the page with an object.
@@ -134,8 +134,8 @@ func (d *draft) lay(object map[string]any) {
 func (d *draft) receive(v *visit) error {
 	d.values, d.Version = v.r.PostForm, v.field("version")
 	d.Text = strings.ReplaceAll(v.field("text"), "\r\n", "\n")
-	if v.field("as") == asYAML || d.form == nil {
-		d.As = asYAML
+	if v.field("as") == entersYAML || d.form == nil {
+		d.As = entersYAML
 	}
 	for name, into := range map[string]*map[string]any{"base": &d.base, "before": &d.before} {
 		text := v.field(name)
@@ -159,7 +159,7 @@ var errEntered = errors.New("what was entered cannot be read")
 
 // object is what is entered.
 func (d *draft) object() (map[string]any, error) {
-	if d.As == asYAML {
+	if d.As == entersYAML {
 		return d.ofText()
 	}
 	var err error
@@ -253,7 +253,7 @@ func (d *draft) checked(object map[string]any) (map[string]any, error) {
 
 // place puts problems at their fields, where there are such.
 func (d *draft) place(problems []form.Problem) {
-	if d.As == asForm && d.Root != nil {
+	if d.As == entersForm && d.Root != nil {
 		problems = d.Root.Explain(problems)
 	}
 	d.Problems = append(d.Problems, problems...)
@@ -279,7 +279,7 @@ func (d *draft) refused(err error) {
 // turn goes on with the other way of entering, with what is entered so far. What
 // cannot be read has to be mended first.
 func (d *draft) turn(to string) {
-	if to == d.As || to == asForm && d.form == nil {
+	if to == d.As || to == entersForm && d.form == nil {
 		return
 	}
 	object, err := d.object()
@@ -292,12 +292,12 @@ func (d *draft) turn(to string) {
 
 // show makes the fields, if that was not done yet.
 func (d *draft) show() {
-	if d.As != asForm || d.Root != nil {
+	if d.As != entersForm || d.Root != nil {
 		return
 	}
 	root, err := d.form.Read(d.values)
 	if err != nil {
-		d.As, d.Problem = asYAML, title(err.Error())+"."
+		d.As, d.Problem = entersYAML, title(err.Error())+"."
 		if d.before != nil {
 			d.Text = form.PrintYAML(d.before)
 		}

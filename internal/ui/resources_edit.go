@@ -29,8 +29,8 @@ func showEdit(v *visit) error {
 	if err := d.load(stored); err != nil {
 		return err
 	}
-	if v.query("as") == asYAML {
-		d.As = asYAML
+	if v.query("as") == entersYAML {
+		d.As = entersYAML
 	}
 	return v.renderDraft(d, 0)
 }

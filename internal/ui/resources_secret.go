@@ -21,8 +21,8 @@ func isSecret(object map[string]any) bool {
 	return object["kind"] == "Secret" && object["apiVersion"] == "v1"
 }
 
-// masked is an object without the values of a Secret.
-func masked(object map[string]any) map[string]any {
+// withoutSecrets is an object without the values of a Secret.
+func withoutSecrets(object map[string]any) map[string]any {
 	if !isSecret(object) {
 		return object
 	}

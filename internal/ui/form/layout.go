@@ -105,7 +105,7 @@ func (l *layout) parts(f *Field, shape *shape, at place, e *entry) {
 			l.key(f.Rows[i], e.rows[n])
 		}
 	default:
-		f.Settable = (!at.required || at.row) && at.depth > 0 && len(shape.schema.Required) == 0
+		f.Settable = (!at.required || at.row) && at.depth > 1 && len(shape.schema.Required) == 0
 		_, f.Set = e.marked(setMark)
 		f.Set = f.Set && f.Settable
 		l.properties(f, shape, at, e)

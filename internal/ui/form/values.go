@@ -67,7 +67,7 @@ func (w *writer) object(shape *shape, at place, members map[string]any) {
 			}, members[name])
 		}
 	}
-	if len(members) == 0 && at.depth > 0 && (!at.required || at.row) {
+	if len(members) == 0 && at.depth > 1 && (!at.required || at.row) {
 		w.values.Set(at.name+"~"+setMark, "on")
 	}
 }
