@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui/diff"
 )
@@ -104,9 +105,28 @@ func asked(ask *inspect.Ask) string {
 	case ask.What == "customize":
 		return "asked customize what else to look at"
 	case ask.Reason != "":
-		return "told the handler " + ask.What + ": " + ask.Reason
+		return "told the handler " + ask.What + " " + told(ask.Reason)
 	}
 	return "asked " + ask.What
+}
+
+// told is what a handler is told for a reason.
+func told(reason string) string {
+	switch hook.Reason(reason) {
+	case hook.ReasonCreate:
+		return "that it was created"
+	case hook.ReasonUpdate:
+		return "that it was changed"
+	case hook.ReasonDelete:
+		return "that it is being deleted"
+	case hook.ReasonResume:
+		return "that it was there at the start"
+	case hook.ReasonTimer:
+		return "that it is time"
+	case hook.ReasonDrift:
+		return "that somebody changed what it had written"
+	}
+	return "of it: " + reason
 }
 
 // previous is the same question as it was asked before, in this run or in one that is
