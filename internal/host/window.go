@@ -148,7 +148,7 @@ func (h *Host) window(by access.Options) (*ui.Server, error) {
 		return nil, fmt.Errorf("make the window: %w", err)
 	}
 	api.OnWrite = h.written
-	return ui.New(ui.Options{Cluster: api, Access: by, Sources: h.shown, Version: h.options.Version, Log: h.log})
+	return ui.New(ui.Options{Cluster: api, Access: by, Sources: h.shown(), Version: h.options.Version, Log: h.log})
 }
 
 // written logs what a visitor has changed, or was refused.
@@ -157,18 +157,21 @@ func (h *Host) written(user, verb string, ref inspect.Ref, err error, took time.
 		"namespace", ref.Namespace, "name", ref.Name, "took", took.String(), "refusal", textOf(err))
 }
 
-// shown are the processes that the window shows: this one, and others.
-func (h *Host) shown(ctx context.Context) []inspect.Source {
+// shown are the processes that the window shows: this one, and others. It is the same
+// Source from one time to the next, as pages await the changes of each.
+func (h *Host) shown() func(context.Context) []inspect.Source {
 	own := h.Inspect()
-	all := []inspect.Source{own}
-	if h.options.DevWindow.Others == nil {
+	return func(ctx context.Context) []inspect.Source {
+		all := []inspect.Source{own}
+		if h.options.DevWindow.Others == nil {
+			return all
+		}
+		for _, other := range h.options.DevWindow.Others(ctx) {
+			// What publishes where it is, is found by itself too.
+			if other.Name() != own.Name() {
+				all = append(all, other)
+			}
+		}
 		return all
 	}
-	for _, other := range h.options.DevWindow.Others(ctx) {
-		// What publishes where it is, is found by itself too.
-		if other.Name() != own.Name() {
-			all = append(all, other)
-		}
-	}
-	return all
 }

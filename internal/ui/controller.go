@@ -31,7 +31,7 @@ func showController(v *visit) error {
 		return err
 	}
 	row := rowOf(c)
-	data := controllerPage{controllerRow: row, Suspend: v.suspending(c), Reconcile: v.reconciling(c), Since: c.Ready().Since}
+	data := &controllerPage{controllerRow: row, Suspend: v.suspending(c), Reconcile: v.reconciling(c), Since: c.Ready().Since}
 	if data.Objects, err = v.objects(source, c); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -17,7 +18,7 @@ func (v *visit) suspending(c *inspect.Controller) ability {
 		a.At, a.Label = controllerURL(c.Process, c.Name)+"/resume", "Resume"
 	}
 	if c.Declared == nil {
-		a.Why = "It is part of a Go program: stop the program, or put " + v1alpha1.AnnotationPaused + `: "true" on single objects.`
+		a.Why = "A part of a Go program cannot be suspended; single objects can be paused on their pages."
 		return a
 	}
 	return v.permitted(a, *c.Declared)
@@ -28,7 +29,7 @@ func (v *visit) reconciling(c *inspect.Controller) ability {
 	a := ability{At: controllerURL(c.Process, c.Name) + "/reconcile", Label: "Reconcile all"}
 	switch {
 	case c.Declared == nil:
-		a.Why = "It is part of a Go program: its objects can be reconciled one by one."
+		a.Why = "The objects of a Go program are reconciled one by one, below."
 		return a
 	case c.Suspended:
 		a.Why = "It is suspended."
@@ -43,6 +44,17 @@ func (v *visit) permitted(a ability, ref inspect.Ref) ability {
 		a.Why = "You lack the right to patch " + resourceName(ref.Kind) + "."
 	}
 	return a
+}
+
+// Cannot are the reasons why something cannot be done, each once.
+func (p *controllerPage) Cannot() []string {
+	switch {
+	case p.Suspend.Why == "" || p.Suspend.Why == p.Reconcile.Why:
+		return slices.DeleteFunc([]string{p.Reconcile.Why}, func(why string) bool { return why == "" })
+	case p.Reconcile.Why == "":
+		return []string{p.Suspend.Why}
+	}
+	return []string{p.Reconcile.Label + ": " + p.Reconcile.Why, p.Suspend.Label + ": " + p.Suspend.Why}
 }
 
 func suspendController(v *visit) error {

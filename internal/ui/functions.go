@@ -30,7 +30,7 @@ func (s *Server) functions() template.FuncMap {
 		"plural":        plural,
 		"dict":          dict,
 		"list":          func(values ...any) []any { return values },
-		"live":          live,
+		"live":          refreshing,
 		"tone":          tone,
 		"answer":        answer,
 		"title":         title,
@@ -43,10 +43,10 @@ func (s *Server) functions() template.FuncMap {
 	}
 }
 
-// live are the attributes of an element that refreshes itself: it asks for its page
+// refreshing are the attributes of an element that refreshes itself: it asks for its page
 // again when there was a change, and takes what has its id there. The attributes of
 // open parts, the focus and what is typed stay.
-func live(id, here string) template.HTMLAttr {
+func refreshing(id, here string) template.HTMLAttr {
 	escape := template.HTMLEscapeString
 	//nolint:gosec // Both are escaped.
 	return template.HTMLAttr(fmt.Sprintf(

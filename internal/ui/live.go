@@ -10,19 +10,36 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
-// How often a page is told of changes at most, how often it hears that the
-// connection stands, and how soon a source that does not answer is asked again.
+// How often a page is told of changes at most, how often it hears that the connection
+// stands, how often it is looked whether processes and the API server are there, and how
+// soon a process that does not answer is asked again.
 const (
 	liveEvery  = 500 * time.Millisecond
 	livePulse  = 15 * time.Second
+	liveLook   = 2 * time.Second
 	sourceRest = 3 * time.Second
 )
 
-// followChanges tells a page that something has changed, in server-sent events, for
-// as long as it stays open. What has changed the page asks for itself.
+// live tells one page of changes, in server-sent events: "change" says that something
+// has changed, which the page asks for itself then; "api" that the API server is "gone"
+// or "back"; "expired" that the visitor has to sign in again.
+type live struct {
+	*visit
+	out     *http.ResponseController
+	changed chan struct{}
+	// followed are the processes whose changes are awaited.
+	followed map[inspect.Source]context.CancelFunc
+	// gone says that the page knows that the API server does not answer.
+	gone bool
+}
+
+// followChanges tells a page of changes for as long as it stays open.
 func followChanges(v *visit) error {
-	out := http.NewResponseController(v.w)
-	if err := out.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	l := &live{
+		visit: v, out: http.NewResponseController(v.w),
+		changed: make(chan struct{}, 1), followed: map[inspect.Source]context.CancelFunc{},
+	}
+	if err := l.out.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
 	v.w.Header().Set("Content-Type", "text/event-stream")
@@ -30,42 +47,79 @@ func followChanges(v *visit) error {
 	v.w.Header().Set("X-Accel-Buffering", "no")
 	ctx, cancel := context.WithCancel(v.context())
 	defer cancel()
-	changed := make(chan struct{}, 1)
-	for _, source := range v.options.Sources(ctx) {
-		go await(ctx, source, changed)
-	}
 	if watched := v.query("watch"); watched != "" {
-		go v.watch(ctx, watched, changed)
+		go v.watch(ctx, watched, l.changed)
 	}
-	return v.tell(out, changed)
+	l.follow(ctx)
+	l.tell(ctx)
+	return nil
 }
 
-// tell writes events until the page is closed.
-func (v *visit) tell(out *http.ResponseController, changed <-chan struct{}) error {
-	send := func(text string) bool {
-		if _, err := fmt.Fprint(v.w, text); err != nil {
-			return false
-		}
-		return out.Flush() == nil
-	}
-	pulse := time.NewTicker(livePulse)
+// tell writes events until the page is closed, or the session ends.
+func (l *live) tell(ctx context.Context) {
+	pulse, look := time.NewTicker(livePulse), time.NewTicker(liveLook)
 	defer pulse.Stop()
-	alive := send(": open\n\n")
+	defer look.Stop()
+	alive := l.send(": open\n\n") && l.lookAtAPI(ctx)
 	for alive {
 		select {
-		case <-v.context().Done():
-			return nil
-		case <-pulse.C:
-			if _, err := v.gate.Visitor(v.r); err != nil {
-				send("event: expired\ndata:\n\n")
-				return nil
+		case <-ctx.Done():
+			return
+		case <-look.C:
+			if l.follow(ctx) {
+				note(l.changed)
 			}
-			alive = send(": here\n\n")
-		case <-changed:
-			alive = send("event: change\ndata:\n\n") && pause(v.context(), liveEvery)
+			alive = l.lookAtAPI(ctx)
+		case <-pulse.C:
+			if _, err := l.gate.Visitor(l.r); err != nil {
+				l.send("event: expired\ndata:\n\n")
+				return
+			}
+			alive = l.send(": here\n\n")
+		case <-l.changed:
+			alive = l.send("event: change\ndata:\n\n") && pause(ctx, liveEvery)
 		}
 	}
-	return nil
+}
+
+// send writes to the page, and says whether that is still there.
+func (l *live) send(text string) bool {
+	if _, err := fmt.Fprint(l.w, text); err != nil {
+		return false
+	}
+	return l.out.Flush() == nil
+}
+
+// lookAtAPI tells the page when the API server goes, and when it is back.
+func (l *live) lookAtAPI(ctx context.Context) (alive bool) {
+	gone := l.probe.gone(ctx)
+	if gone == l.gone {
+		return true
+	}
+	l.gone = gone
+	return l.send("event: api\ndata: " + map[bool]string{true: "gone", false: "back"}[gone] + "\n\n")
+}
+
+// follow awaits the changes of the processes that there are now, and says whether these
+// are others than before.
+func (l *live) follow(ctx context.Context) (others bool) {
+	present := map[inspect.Source]bool{}
+	for _, source := range l.options.Sources(ctx) {
+		present[source] = true
+		if l.followed[source] == nil {
+			awaiting, stop := context.WithCancel(ctx)
+			l.followed[source], others = stop, true
+			go await(awaiting, source, l.changed)
+		}
+	}
+	for source, stop := range l.followed {
+		if !present[source] {
+			stop()
+			delete(l.followed, source)
+			others = true
+		}
+	}
+	return others
 }
 
 // watch notes each change of the objects of a kind, as far as the visitor may see

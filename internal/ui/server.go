@@ -17,7 +17,7 @@ import (
 // Options say what a Server shows. Sources and Cluster are needed.
 type Options struct {
 	// Sources are the processes that are shown. It is called for each page, and
-	// returns at once.
+	// returns at once, the same Source for a process from one time to the next.
 	Sources func(context.Context) []inspect.Source
 	// Cluster is what the visitors' requests are made to.
 	Cluster *cluster.Cluster
@@ -37,6 +37,7 @@ type Server struct {
 	log     *slog.Logger
 	now     func() time.Time
 	gate    *access.Gate
+	probe   *probe
 	pages   pages
 	assets  assets
 	handler http.Handler
@@ -51,6 +52,7 @@ func New(o Options) (*Server, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
+	s.probe = &probe{cluster: o.Cluster, now: s.now}
 	var err error
 	if s.assets, err = loadAssets(); err != nil {
 		return nil, fmt.Errorf("read assets: %w", err)
