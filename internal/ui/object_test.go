@@ -275,11 +275,12 @@ func TestHeadlines(t *testing.T) {
 	}{
 		{"synced", "Deleted Pod p", []inspect.Step{write("delete", "", podRef("p"))}},
 		{"synced", "Updated its status", []inspect.Step{write("update", "status", self)}},
+		{"synced", "Deleted Pod p, updated its status", []inspect.Step{write("delete", "", podRef("p")), write("update", "status", self)}},
 		{"synced", "Created 2, deleted 1, updated the status of 1", []inspect.Step{
 			write("create", "", podRef("p")), write("create", "", podRef("q")), write("delete", "", podRef("r")), write("update", "status", self),
 		}},
-		{"synced", "All was as it should be", []inspect.Step{{Write: &inspect.Write{Verb: "update", Unchanged: true}}}},
-		{"synced", "Asked, and all was as it should be", []inspect.Step{{Ask: &inspect.Ask{}}}},
+		{"synced", "Nothing to do", []inspect.Step{{Write: &inspect.Write{Verb: "update", Unchanged: true}}}},
+		{"synced", "Asked: nothing to do", []inspect.Step{{Ask: &inspect.Ask{}}}},
 		{"postponed", "To be continued", nil},
 		{"denied", "Denied", nil},
 	} {
@@ -305,7 +306,7 @@ func TestWhys(t *testing.T) {
 	before, after := ranRun(7, "p"), ranRun(9, "p")
 	before.Steps[0].Ask.Request, after.Steps[0].Ask.Request = request("a", "Pending"), request("b", "Running")
 	after.Steps[0].Ask.Previous = 7
-	after.Causes = []string{"parent changed", "child Pod shop/p changed", "recheck"}
+	after.Causes = []string{"the object changed", "child Pod shop/p changed", "recheck"}
 	server := serve(t, &still{name: "setpoint", runs: []inspect.Run{after, before}})
 	r := httptest.NewRequest("GET", "http://localhost/", http.NoBody)
 	v := &visit{Server: server, r: r, visitor: &access.Visitor{User: cluster.User{Own: true}}}

@@ -21,10 +21,11 @@ type entry struct {
 	// Whys are what changed before it, and Deeds what it did.
 	Whys  []why
 	Deeds []deed
-	// Headline says what came of it.
-	Headline string
-	Fault    *fault
-	Bar      bar
+	// Headline says what came of it, and Tone in what colour: a run that went well and
+	// wrote nothing is no news.
+	Headline, Tone string
+	Fault          *fault
+	Bar            bar
 	// Earlier are runs right before that failed in the same way; More is how many of
 	// them are not shown.
 	Earlier []entry
@@ -73,7 +74,10 @@ func newEntry(s *subject, run inspect.Run) entry {
 	if run.Error != "" {
 		e.Fault = explain(run.Error)
 	}
-	e.Headline = headline(&e)
+	e.Headline, e.Tone = headline(&e), tone(run.Outcome)
+	if run.Outcome == "synced" && len(e.Deeds) == 0 {
+		e.Tone = "calm"
+	}
 	return e
 }
 
@@ -227,14 +231,18 @@ func done(e *entry) string {
 		asked = asked || e.Steps[i].Ask != nil
 	}
 	switch {
-	case len(writes) == 1:
-		return title(past(writes[0].Verb)) + " " + what(writes[0], &e.Object)
-	case len(writes) > 1:
+	case len(writes) > 2:
 		return title(tally(writes))
+	case len(writes) > 0:
+		var parts []string
+		for _, w := range writes {
+			parts = append(parts, past(w.Verb)+" "+what(w, &e.Object))
+		}
+		return title(strings.Join(parts, ", "))
 	case asked:
-		return "Asked, and all was as it should be"
+		return "Asked: nothing to do"
 	}
-	return "All was as it should be"
+	return "Nothing to do"
 }
 
 // what is the object of a write in a few words.

@@ -85,7 +85,7 @@ func unexplained(causes []string, whys []why) []string {
 func (w *why) tells(cause string) bool {
 	switch w.Role {
 	case "object":
-		return cause == "parent changed" || cause == "parent status changed"
+		return cause == "the object changed" || cause == "the object's status changed"
 	case "controller":
 		return false
 	}
@@ -171,9 +171,14 @@ func whysOf(s *subject, parts []diff.Part, since, until time.Time) []why {
 			whys[maxWhys-1].Others++
 			continue
 		}
-		w := why{Part: part, Fields: part.Changes}
-		if len(w.Fields) > maxFields {
-			w.Fields, w.More = w.Fields[:maxFields], len(w.Fields)-maxFields
+		w := why{Part: part}
+		switch part.Fate {
+		case diff.Replaced:
+			// Most of what differs is what makes it another: what was meant is told.
+			w.Fields, _ = diff.Telling(meant(part.Changes), maxFields)
+		case diff.Going:
+		default:
+			w.Fields, w.More = diff.Telling(part.Changes, maxFields)
 		}
 		if part.Role == "object" && part.Object.UID == s.UID {
 			w.By = s.authors(part, since, until)
@@ -181,6 +186,14 @@ func whysOf(s *subject, parts []diff.Part, since, until time.Time) []why {
 		whys = append(whys, w)
 	}
 	return whys
+}
+
+// meant are the changes of fields outside of metadata and status that have a value on
+// both sides.
+func meant(changes []inspect.Change) []inspect.Change {
+	return slices.DeleteFunc(slices.Clone(changes), func(c inspect.Change) bool {
+		return c.From == nil || c.To == nil || strings.HasPrefix(c.Path, "status") || strings.HasPrefix(c.Path, "metadata")
+	})
 }
 
 // authors are who changed the object, by what the API server notes in it.

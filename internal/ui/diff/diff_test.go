@@ -290,3 +290,42 @@ func TestTextsAreBounded(t *testing.T) {
 		t.Errorf("took %s", took)
 	}
 }
+
+func TestTelling(t *testing.T) {
+	one, two := json.RawMessage(`"1"`), json.RawMessage(`"2"`)
+	change := func(path string, from, to json.RawMessage) inspect.Change {
+		return inspect.Change{Path: path, From: from, To: to}
+	}
+	changes := []inspect.Change{
+		change("status.conditions[type=Ready].lastProbeTime", nil, json.RawMessage("null")),
+		change("status.conditions[type=Ready].lastTransitionTime", nil, one),
+		change("status.conditions[type=Ready].status", nil, one),
+		change("status.conditions[type=Ready].type", nil, one),
+		change("status.containerStatuses[name=a].image", nil, one),
+		change("status.observedGeneration", one, two),
+		change("status.phase", one, two),
+		change("spec.nodeName", one, nil),
+		change("spec.containers[name=a].image", one, two),
+		change("spec.volumes[name=kube-api-access-x].name", one, nil),
+	}
+	for _, c := range []struct {
+		most int
+		want string
+	}{
+		{3, "spec.containers[name=a].image status.conditions[type=Ready].status status.phase and 7"},
+		{100, "spec.containers[name=a].image status.conditions[type=Ready].status status.phase spec.nodeName status.containerStatuses[name=a].image and 5"},
+	} {
+		telling, rest := Telling(changes, c.most)
+		var got []string
+		for _, t := range telling {
+			got = append(got, t.Path)
+		}
+		if text := fmt.Sprintf("%s and %d", strings.Join(got, " "), rest); text != c.want {
+			t.Errorf("got  %s\nwant %s", text, c.want)
+		}
+	}
+	// Where there is nothing else, it is told.
+	if telling, rest := Telling(changes[5:6], 3); len(telling) != 1 || rest != 0 {
+		t.Errorf("%v and %d", telling, rest)
+	}
+}
