@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // problem is why there is no page, in words for who wanted it.
@@ -18,6 +19,10 @@ type problem struct {
 	Title  string
 	// Text says what happened, and Hint what to do about it.
 	Text, Hint string
+	// Commands are what somebody could type who may do something about it.
+	Commands []string
+	// Retries says that the page asks again by itself.
+	Retries bool
 }
 
 func (p *problem) Error() string { return p.Text }
@@ -41,13 +46,16 @@ func lost(v *visit) error { return missing("There is no page %s.", v.r.URL.Path)
 // fail answers with the page of a problem; who has to sign in is led to where that
 // is done, and from there back.
 func (v *visit) fail(err error) {
-	if errors.Is(err, access.ErrSignedOut) || errors.Is(err, access.ErrExpired) {
-		v.sendToSignIn(errors.Is(err, access.ErrExpired))
+	if v.hasToSignIn(err) {
 		return
 	}
 	p := problemOf(err)
 	if p.Status >= http.StatusInternalServerError {
 		v.log.Error("a page cannot be shown", "path", v.r.URL.Path, "error", err.Error())
+	}
+	if p.Retries && v.r.Method == http.MethodGet {
+		v.w.Header().Set("Retry-After", retryPage)
+		v.w.Header().Set("Refresh", retryPage) // Browsers load the page again, without a script.
 	}
 	// Who asked by a script gets it in a line.
 	v.w.Header().Set("X-Problem", url.PathEscape(p.Text))
@@ -57,13 +65,16 @@ func (v *visit) fail(err error) {
 	}
 }
 
+// retryPage is after how many seconds a page comes again for which nobody answered.
+const retryPage = "3"
+
 // problemOf finds the words for an error: the one place where errors become pages.
 func problemOf(err error) *problem {
 	if known, ok := errors.AsType[*problem](err); ok {
 		return known
 	}
 	switch {
-	case errors.Is(err, access.ErrHost), errors.Is(err, access.ErrForged):
+	case errors.Is(err, access.ErrHost), errors.Is(err, access.ErrForged), errors.Is(err, access.ErrSpeaker):
 		return &problem{Status: http.StatusForbidden, Title: "Not like that", Text: title(err.Error()) + "."}
 	case errors.Is(err, inspect.ErrNotFound), apierrors.IsNotFound(err), apierrors.IsGone(err):
 		return &problem{
@@ -76,18 +87,34 @@ func problemOf(err error) *problem {
 			Hint: "Sign in again.",
 		}
 	case apierrors.IsForbidden(err):
-		return &problem{
-			Status: http.StatusForbidden, Title: "You may not", Text: err.Error(),
-			Hint: "Ask whoever looks after this cluster for the right that is named above.",
-		}
+		return forbidden(err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return &problem{Status: http.StatusUnprocessableEntity, Title: "The API server refuses that", Text: err.Error()}
 	case unreachable(err):
 		return &problem{
-			Status: http.StatusBadGateway, Title: "No answer", Text: err.Error(),
+			Status: http.StatusServiceUnavailable, Title: "No answer", Text: title(err.Error()) + ".", Retries: true,
 			Hint: "The API server, or the process, does not answer. This page comes back by itself when it does.",
 		}
 	default:
 		return &problem{Status: http.StatusInternalServerError, Title: "Something went wrong", Text: err.Error()}
+	}
+}
+
+// forbidden is the problem that somebody decided against it: most often that a right is
+// missing, which can be named.
+func forbidden(err error) *problem {
+	right, missing := cluster.Missing(err)
+	if !missing {
+		text, _ := cluster.Explain(err)
+		return &problem{
+			Status: http.StatusForbidden, Title: "Not allowed", Text: text,
+			Hint: "A policy of the cluster decided so: what it asks for is above.",
+		}
+	}
+	return &problem{
+		Status: http.StatusForbidden, Title: "You may not",
+		Text:     fmt.Sprintf("%s has no right to %s.", right.User, right),
+		Hint:     "Somebody who looks after this cluster can give it with:",
+		Commands: right.Commands(),
 	}
 }

@@ -1,10 +1,14 @@
 package ui
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
 	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
@@ -14,10 +18,42 @@ import (
 type signingIn struct {
 	// Return is the page to go to then.
 	Return string
-	// Expired says that there was a session, which has ended.
-	Expired bool
+	// Expired says that there was a session, which has ended, and Lost that something
+	// was sent since, which was not done.
+	Expired, Lost bool
 	// Problem is why it did not work; "" at first.
 	Problem string
+}
+
+// hasToSignIn leads who has to sign in to where that is done. A session whose token the
+// API server does not accept any more is over.
+func (v *visit) hasToSignIn(err error) bool {
+	expired := errors.Is(err, access.ErrExpired)
+	if apierrors.IsUnauthorized(err) && v.visitor != nil && v.gate.Signs(v.r) {
+		v.gate.SignOut(v.w, v.r)
+		expired = true
+	}
+	if !expired && !errors.Is(err, access.ErrSignedOut) {
+		return false
+	}
+	if !expired && v.comesFromElsewhere() {
+		v.comeAgain()
+		return true
+	}
+	v.sendToSignIn(expired)
+	return true
+}
+
+// comesFromElsewhere reports whether a link of another site was followed. Browsers keep
+// the session to themselves then, as if there were none.
+func (v *visit) comesFromElsewhere() bool {
+	return v.r.Method == http.MethodGet && v.r.Header.Get("Sec-Fetch-Site") == "cross-site" && v.r.Header.Get("Sec-Fetch-Mode") == "navigate"
+}
+
+// comeAgain has the browser load the page again, coming from here.
+func (v *visit) comeAgain() {
+	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = v.w.Write([]byte("<!doctype html><html lang=\"en\"><meta http-equiv=\"refresh\" content=\"0\"><title>Setpoint</title></html>"))
 }
 
 // sendToSignIn leads to the page of signing in. A script is told so in its own way.
@@ -25,6 +61,9 @@ func (v *visit) sendToSignIn(expired bool) {
 	query := url.Values{"return": {v.page()}}
 	if expired {
 		query.Set("expired", "yes")
+	}
+	if v.r.Method != http.MethodGet && v.r.URL.Path != "/signout" {
+		query.Set("lost", "yes")
 	}
 	to := "/signin?" + query.Encode()
 	if v.r.Header.Get("HX-Request") != "" {
@@ -41,12 +80,16 @@ func (v *visit) sendToSignIn(expired bool) {
 }
 
 // page is where the visitor is to be afterwards: the page itself, or for what is sent
-// from a page, the overview.
+// or loaded by a page, that one.
 func (v *visit) page() string {
-	if v.r.Method == http.MethodGet {
+	from, err := url.Parse(cmp.Or(v.r.Header.Get("HX-Current-URL"), v.r.Referer()))
+	switch {
+	case v.r.Method == http.MethodGet && v.r.Header.Get("HX-Request") == "":
 		return v.here()
+	case err != nil || from.Host != v.r.Host:
+		return "/"
 	}
-	return "/"
+	return local(from.RequestURI())
 }
 
 func askToSignIn(v *visit) error {
@@ -54,7 +97,7 @@ func askToSignIn(v *visit) error {
 	if v.visitor != nil {
 		return v.redirect(back)
 	}
-	return v.showSignIn(http.StatusOK, signingIn{Return: back, Expired: v.query("expired") != ""})
+	return v.showSignIn(http.StatusOK, signingIn{Return: back, Expired: v.query("expired") != "", Lost: v.query("lost") != ""})
 }
 
 func (v *visit) showSignIn(status int, data signingIn) error {
@@ -75,10 +118,11 @@ func signIn(v *visit) error {
 		data.Problem = "The API server does not accept this token. It may have expired, or be of another cluster."
 		return v.showSignIn(http.StatusUnauthorized, data)
 	}
-	if _, often := errors.AsType[access.TooManyError](err); often {
+	if often, ok := errors.AsType[access.TooManyError](err); ok {
+		v.w.Header().Set("Retry-After", strconv.Itoa(int(often.Retry.Seconds())+1))
 		return v.showSignIn(http.StatusTooManyRequests, data)
 	}
-	return v.showSignIn(http.StatusBadGateway, data)
+	return v.showSignIn(http.StatusServiceUnavailable, data)
 }
 
 func signOut(v *visit) error {

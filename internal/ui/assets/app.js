@@ -92,7 +92,9 @@
   });
 
   // What is not asked for is not in the address; what came of a form is said.
+  // What a page asks for by itself keeps no session alive.
   document.addEventListener("htmx:configRequest", (event) => {
+    if (event.detail.triggeringEvent?.type === "live") event.detail.headers["X-Live"] = "yes";
     if (event.detail.verb !== "get") return;
     for (const [name, value] of [...event.detail.formData.entries()]) if (value === "") event.detail.formData.delete(name);
   });

@@ -1,0 +1,207 @@
+package ui
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	authentication "k8s.io/api/authentication/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+)
+
+// tokens is an API server that accepts one token, for as long as it is not revoked, and
+// allows nothing.
+type tokens struct {
+	*httptest.Server
+	revoked atomic.Bool
+}
+
+const secretToken = "token-of-ann"
+
+func newTokens(t *testing.T) *tokens {
+	s := &tokens{}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *tokens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case r.Header.Get("Authorization") != "Bearer "+secretToken || s.revoked.Load():
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","code":401,"message":"Unauthorized"}`)
+	case strings.HasSuffix(r.URL.Path, "selfsubjectreviews"):
+		var review authentication.SelfSubjectReview
+		review.Status.UserInfo.Username = "ann"
+		_ = json.NewEncoder(w).Encode(review)
+	default:
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,`+
+			`"message":"teams is forbidden: User \"ann\" cannot get resource \"teams\" in API group \"example.org\" in the namespace \"shop\""}`)
+	}
+}
+
+// browser keeps cookies, and follows nothing.
+type browser struct {
+	t       *testing.T
+	server  *Server
+	cookies map[string]string
+}
+
+func newBrowser(t *testing.T, host string) *browser {
+	t.Helper()
+	api, err := cluster.New(&rest.Config{Host: host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{
+		Cluster: api, Log: slog.New(slog.DiscardHandler),
+		Sources: func(context.Context) []inspect.Source { return []inspect.Source{&still{name: "setpoint"}} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &browser{t: t, server: s, cookies: map[string]string{}}
+}
+
+func (b *browser) send(method, path string, form url.Values, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "http://window.example.org"+path, strings.NewReader(form.Encode()))
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	for name, value := range b.cookies {
+		r.AddCookie(&http.Cookie{Name: name, Value: value})
+	}
+	w := httptest.NewRecorder()
+	b.server.ServeHTTP(w, r)
+	for _, c := range w.Result().Cookies() {
+		b.cookies[c.Name] = c.Value
+		if c.MaxAge < 0 {
+			delete(b.cookies, c.Name)
+		}
+	}
+	return w
+}
+
+// answered checks a code, where it leads to, and what the page says.
+func (b *browser) answered(w *httptest.ResponseRecorder, code int, location, says string) {
+	b.t.Helper()
+	if w.Code != code || w.Header().Get("Location") != location || !strings.Contains(w.Body.String(), says) {
+		b.t.Errorf("answered %d to %q, not %d to %q with %q:\n%s", w.Code, w.Header().Get("Location"), code, location, says, w.Body)
+	}
+	if strings.Contains(w.Body.String(), secretToken) {
+		b.t.Error("the page shows the token")
+	}
+}
+
+func TestSigningIn(t *testing.T) {
+	api := newTokens(t)
+	b := newBrowser(t, api.URL)
+	b.answered(b.send("GET", "/controllers/a/b?state=Failing", nil), 303, "/signin?return=%2Fcontrollers%2Fa%2Fb%3Fstate%3DFailing", "")
+	b.answered(b.send("GET", "/signin?return=/resources", nil), 200, "", `name="return" value="/resources"`)
+	b.answered(b.send("POST", "/signin", url.Values{"token": {"nonsense"}}), 401, "", "does not accept this token")
+	b.answered(b.send("POST", "/signin", url.Values{"token": {secretToken}}, "Origin", "http://evil.example.org"), 403, "", "")
+	b.answered(b.send("POST", "/signin", url.Values{"token": {secretToken}, "return": {"//evil.example.org"}}), 303, "/", "")
+	b.answered(b.send("POST", "/signin", url.Values{"token": {secretToken}, "return": {"/?a=b"}}), 303, "/?a=b", "")
+	home := b.send("GET", "/", nil)
+	b.answered(home, 200, "", "Sign out")
+	b.answered(b.send("GET", "/signin?return=/resources", nil), 303, "/resources", "")
+	b.answered(b.send("POST", "/signout", url.Values{"csrf": {"guess"}}), 403, "", "load it again")
+	csrf := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(home.Body.String())
+	b.answered(b.send("POST", "/signout", url.Values{"csrf": {csrf[1]}}), 303, "/signin", "")
+	b.answered(b.send("GET", "/", nil), 303, "/signin?return=%2F", "")
+}
+
+func TestTooManyAttempts(t *testing.T) {
+	b := newBrowser(t, newTokens(t).URL)
+	for range 10 {
+		b.answered(b.send("POST", "/signin", url.Values{"token": {"guess"}}), 401, "", "")
+	}
+	w := b.send("POST", "/signin", url.Values{"token": {secretToken}})
+	b.answered(w, 429, "", "Too many attempts")
+	if w.Header().Get("Retry-After") == "" {
+		t.Error("nobody says when to come again")
+	}
+}
+
+func TestSessionEnds(t *testing.T) {
+	b := newBrowser(t, newTokens(t).URL)
+	b.cookies["setpoint"] = "of-a-process-before"
+	b.answered(b.send("GET", "/resources?a=b", nil), 303, "/signin?expired=yes&return=%2Fresources%3Fa%3Db", "")
+	b.answered(b.send("POST", "/signout", url.Values{}), 303, "/signin?expired=yes&return=%2F", "")
+	b.answered(b.send("POST", "/controllers/a/b/suspend", url.Values{}, "Referer", "http://window.example.org/x?y"), 303, "/signin?expired=yes&lost=yes&return=%2Fx%3Fy", "")
+	b.answered(b.send("GET", "/signin?expired=yes&lost=yes", nil), 200, "", "What you sent last was not done")
+	b.answered(b.send("GET", "/live", nil, "Accept", "text/event-stream"), 200, "", "event: expired")
+	w := b.send("GET", "/", nil, "HX-Request", "true", "HX-Current-URL", "http://window.example.org/?a=b")
+	if to := w.Header().Get("HX-Redirect"); w.Code != 401 || to != "/signin?expired=yes&return=%2F%3Fa%3Db" {
+		t.Errorf("a script is told %d, %q", w.Code, to)
+	}
+}
+
+func TestLinksFromElsewhere(t *testing.T) {
+	b := newBrowser(t, newTokens(t).URL)
+	b.answered(b.send("GET", "/resources", nil, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"), 200, "", `http-equiv="refresh"`)
+	b.answered(b.send("GET", "/resources", nil, "Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "navigate"), 303, "/signin?return=%2Fresources", "")
+}
+
+func TestRefusals(t *testing.T) {
+	api := newTokens(t)
+	b := newBrowser(t, api.URL)
+	b.send("POST", "/signin", url.Values{"token": {secretToken}})
+	const object = "/objects/teams.example.org/shop/a"
+	w := b.refuse(object)
+	b.answered(w, 403, "", "ann has no right to get teams.example.org in the namespace shop.")
+	b.answered(w, 403, "", "kubectl create role teams-get --verb=get --resource=teams.example.org -n shop")
+	api.revoked.Store(true)
+	b.answered(b.refuse(object), 303, "/signin?expired=yes&return="+url.QueryEscape(object), "")
+	b.answered(b.send("GET", "/", nil), 303, "/signin?return=%2F", "")
+}
+
+// refuse answers a visit with what the API server says to reading a team.
+func (b *browser) refuse(path string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("GET", "http://window.example.org"+path, nil)
+	for name, value := range b.cookies {
+		r.AddCookie(&http.Cookie{Name: name, Value: value})
+	}
+	w := httptest.NewRecorder()
+	b.server.visit(route{handle: func(v *visit) error {
+		_, err := v.api.Get(v.context(), inspect.Kind{Group: "example.org", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}, "shop", "a")
+		return err
+	}}, w, r)
+	for _, c := range w.Result().Cookies() {
+		if c.MaxAge < 0 {
+			delete(b.cookies, c.Name)
+		}
+	}
+	return w
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	api := newTokens(t)
+	b := newBrowser(t, api.URL)
+	b.send("POST", "/signin", url.Values{"token": {secretToken}})
+	api.Close()
+	w := b.refuse("/x")
+	b.answered(w, 503, "", "Try again now")
+	if w.Header().Get("Refresh") == "" || w.Header().Get("Retry-After") == "" {
+		t.Error("the page does not come back by itself")
+	}
+	b.answered(b.send("GET", "/signin", nil), 303, "/", "")
+	delete(b.cookies, "setpoint")
+	b.answered(b.send("POST", "/signin", url.Values{"token": {secretToken}}), 503, "", "cannot be reached")
+}
