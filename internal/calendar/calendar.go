@@ -16,7 +16,10 @@ import (
 )
 
 // Calendar is the moments that an expression means.
-type Calendar struct{ schedule cron.Schedule }
+type Calendar struct {
+	schedule cron.Schedule
+	text     string
+}
 
 // Parse reads an expression of five fields, such as "30 4 * * mon-fri", or one of
 // @yearly, @monthly, @weekly, @daily and @hourly. It is in UTC unless it begins
@@ -40,8 +43,11 @@ func Parse(expression string) (Calendar, error) {
 	if err != nil {
 		return Calendar{}, fmt.Errorf("the cron expression %q: %w", expression, err)
 	}
-	return Calendar{schedule}, nil
+	return Calendar{schedule, strings.TrimSpace(expression)}, nil
 }
+
+// String is the expression.
+func (c Calendar) String() string { return c.text }
 
 // Next is the first moment after t.
 func (c Calendar) Next(t time.Time) time.Time { return c.schedule.Next(t) }

@@ -1,8 +1,8 @@
 package inspect
 
 import (
+	"bytes"
 	"cmp"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +15,10 @@ import (
 type Subject struct {
 	Resource object.Resource
 	trace.Care
-	state   State
-	created time.Time
+	state State
+	rank  int
+	// created is as the object says, in JSON: the order of such texts is that of times.
+	created []byte
 }
 
 // KindOf is a kind as it is served.
@@ -47,20 +49,28 @@ func StateOf(c *trace.Care) State {
 // defaultLimit is how many objects a page has that does not say so.
 const defaultLimit = 100
 
-// PageOf is the part of subjects that a query is about, in its order. It reorders
-// them.
+// PageOf is the part of subjects that a query is about, in its order.
 func PageOf(subjects []Subject, q Query) Page {
 	page := Page{Total: len(subjects), States: map[State]int{}, Objects: []Care{}}
+	matching := make([]*Subject, 0, len(subjects))
+	counts := [5]int{}
 	for i := range subjects {
 		s := &subjects[i]
 		s.state = StateOf(&s.Care)
-		page.States[s.state]++
+		s.rank = rank(s.state)
+		counts[s.rank]++
+		if q.matches(s) {
+			matching = append(matching, s)
+		}
 	}
-	matching := slices.DeleteFunc(subjects, func(s Subject) bool { return !q.matches(&s) })
+	for i, state := range States() {
+		if counts[i] > 0 {
+			page.States[state] = counts[i]
+		}
+	}
 	page.Matching = len(matching)
-	q.sort(matching)
 	from := min(max(q.Offset, 0), len(matching))
-	for _, s := range matching[from:min(from+q.limit(), len(matching))] {
+	for _, s := range q.sort(matching, min(from+q.limit(), len(matching)))[from:] {
 		page.Objects = append(page.Objects, s.Words())
 	}
 	return page
@@ -86,16 +96,19 @@ func (q *Query) matches(s *Subject) bool {
 // contains says whether a text contains another one, which is in lower case.
 func contains(text, part string) bool { return strings.Contains(strings.ToLower(text), part) }
 
-// sort puts subjects in order. What is equal is in that of names.
-func (q *Query) sort(all []Subject) {
+// sort are the first so many subjects in order. What is equal is in that of names.
+func (q *Query) sort(all []*Subject, first int) []*Subject {
 	if q.Sort == "created" {
-		for i := range all {
-			all[i].created = createdAt(all[i].Object)
+		for _, s := range all {
+			s.created = s.Object.Field("metadata", "creationTimestamp")
 		}
 	}
-	first := q.order()
-	slices.SortFunc(all, func(a, b Subject) int {
-		by := cmp.Or(first(&a, &b), compareNames(&a, &b))
+	before := q.order()
+	return least(all, first, func(a, b *Subject) int {
+		by := before(a, b)
+		if by == 0 {
+			by = compareNames(a, b)
+		}
 		if q.Reverse {
 			return -by
 		}
@@ -103,9 +116,33 @@ func (q *Query) sort(all []Subject) {
 	})
 }
 
+// least are the first so many of all in order: who shows a page of ten thousand need
+// not sort them all.
+func least(all []*Subject, first int, compare func(a, b *Subject) int) []*Subject {
+	if first > len(all)/4 {
+		slices.SortFunc(all, compare)
+		return all[:min(first, len(all))]
+	}
+	found := make([]*Subject, 0, first+1)
+	for _, s := range all {
+		if len(found) == first && compare(s, found[first-1]) >= 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(found, s, compare)
+		found = slices.Insert(found, at, s)
+		found = found[:min(len(found), first)]
+	}
+	return found
+}
+
 func compareNames(a, b *Subject) int {
-	return cmp.Or(cmp.Compare(a.Object.Namespace(), b.Object.Namespace()),
-		cmp.Compare(a.Object.Name(), b.Object.Name()), cmp.Compare(a.Resource.Kind, b.Resource.Kind))
+	if by := strings.Compare(a.Object.Namespace(), b.Object.Namespace()); by != 0 {
+		return by
+	}
+	if by := strings.Compare(a.Object.Name(), b.Object.Name()); by != 0 {
+		return by
+	}
+	return strings.Compare(a.Resource.Kind, b.Resource.Kind)
 }
 
 // order is what comes before names.
@@ -114,16 +151,29 @@ func (q *Query) order() func(a, b *Subject) int {
 	case "name":
 		return func(*Subject, *Subject) int { return 0 }
 	case "created":
-		return func(a, b *Subject) int { return b.created.Compare(a.created) }
+		return func(a, b *Subject) int { return bytes.Compare(b.created, a.created) }
 	case "run":
 		return func(a, b *Subject) int { return b.Ran.Compare(a.Ran) }
 	case "children":
 		return func(a, b *Subject) int { return cmp.Compare(b.Children, a.Children) }
 	}
-	return func(a, b *Subject) int { return cmp.Compare(rank(a.state), rank(b.state)) }
+	return func(a, b *Subject) int { return cmp.Compare(a.rank, b.rank) }
 }
 
-func rank(s State) int { return slices.Index(States(), s) }
+// rank is where a state stands among States.
+func rank(s State) int {
+	switch s {
+	case Failing:
+		return 0
+	case Unsettled:
+		return 1
+	case Waiting:
+		return 2
+	case Paused:
+		return 3
+	}
+	return 4
+}
 
 // Words are what can be said of a subject.
 func (s *Subject) Words() Care {
@@ -146,8 +196,9 @@ func (s *Subject) Words() Care {
 
 // createdAt is when an object was created; zero if it does not say so.
 func createdAt(o *object.Object) time.Time {
-	var created time.Time
-	if field := o.Field("metadata", "creationTimestamp"); field == nil || json.Unmarshal(field, &created) != nil {
+	text := strings.Trim(string(o.Field("metadata", "creationTimestamp")), `"`)
+	created, err := time.Parse(time.RFC3339, text)
+	if err != nil {
 		return time.Time{}
 	}
 	return created

@@ -1,0 +1,138 @@
+package inspect
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/trace"
+)
+
+func subject(t testing.TB, namespace, name string, care trace.Care) Subject {
+	t.Helper()
+	o, err := object.Parse(fmt.Appendf(nil,
+		`{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":%q,"namespace":%q,"uid":"u-%s","creationTimestamp":"2026-04-01T12:00:%02dZ"}}`, name, namespace, name, len(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	care.Object = o
+	return Subject{Resource: rates, Care: care}
+}
+
+func TestStates(t *testing.T) {
+	for _, c := range []struct {
+		care trace.Care
+		want State
+	}{
+		{trace.Care{}, Well},
+		{trace.Care{Waiting: true}, Waiting},
+		{trace.Care{Waiting: true, Unrest: "x"}, Unsettled},
+		{trace.Care{Waiting: true, Unrest: "x", Failing: true}, Failing},
+		{trace.Care{Waiting: true, Unrest: "x", Failing: true, Paused: true}, Paused},
+	} {
+		if got := StateOf(&c.care); got != c.want {
+			t.Errorf("%+v is %s, not %s", c.care, got, c.want)
+		}
+	}
+}
+
+func TestPageOf(t *testing.T) {
+	all := func() []Subject {
+		return []Subject{
+			subject(t, "b", "wellx", trace.Care{Children: 3, Ran: noon}),
+			subject(t, "a", "well", trace.Care{Children: 3, Ran: noon.Add(time.Minute)}),
+			subject(t, "b", "paused", trace.Care{Paused: true, Children: 1}),
+			subject(t, "a", "failing", trace.Care{Failing: true, Error: "no Money", Attempts: 3, Next: noon}),
+			subject(t, "c", "odd", trace.Care{Unrest: "it is written again and again"}),
+		}
+	}
+	for _, c := range []struct {
+		name     string
+		q        Query
+		want     string
+		matching int
+	}{
+		{"failing first", Query{}, "failing odd paused well wellx", 5},
+		{"by name", Query{Sort: "name"}, "failing well paused wellx odd", 5},
+		{"turned round", Query{Sort: "name", Reverse: true}, "odd wellx paused well failing", 5},
+		{"the latest first", Query{Sort: "created"}, "failing paused wellx well odd", 5},
+		{"by the latest run", Query{Sort: "run"}, "well wellx failing paused odd", 5},
+		{"by children", Query{Sort: "children"}, "well wellx paused failing odd", 5},
+		{"of a namespace", Query{Namespace: "b"}, "paused wellx", 2},
+		{"of a state", Query{State: Failing}, "failing", 1},
+		{"of another kind", Query{Kind: "Pod"}, "", 0},
+		{"by a part of the name", Query{Text: "well"}, "well wellx", 2},
+		{"by a part of the error", Query{Text: "money"}, "failing", 1},
+		{"a page", Query{Sort: "name", Offset: 1, Limit: 2}, "well paused", 5},
+		{"beyond the end", Query{Offset: 9}, "", 5},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			page := PageOf(all(), c.q)
+			var names []string
+			for _, care := range page.Objects {
+				names = append(names, care.Name)
+			}
+			if got := strings.Join(names, " "); got != c.want || page.Matching != c.matching || page.Total != 5 {
+				t.Errorf("got %q of %d of %d, want %q of %d", got, page.Matching, page.Total, c.want, c.matching)
+			}
+			if fmt.Sprint(page.States) != "map[Failing:1 Paused:1 Unsettled:1 Well:2]" {
+				t.Errorf("states %v", page.States)
+			}
+		})
+	}
+	first := PageOf(all(), Query{Limit: 1}).Objects[0]
+	if first.Error != "no Money" || first.Attempts != 3 || !first.Next.Equal(noon) || first.UID != "u-failing" || first.Created.IsZero() || first.Plural != "rates" {
+		t.Errorf("got %+v", first)
+	}
+}
+
+// BenchmarkPageOf is a page of ten thousand objects.
+func BenchmarkPageOf(b *testing.B) {
+	var all []Subject
+	for i := range 10_000 {
+		all = append(all, subject(b, fmt.Sprint("n", i%50), fmt.Sprint("name", i), trace.Care{Failing: i%100 == 0, Error: "it failed"}))
+	}
+	for _, sort := range []string{"", "created"} {
+		b.Run("by "+sort, func(b *testing.B) {
+			for b.Loop() {
+				PageOf(all, Query{Sort: sort, Text: "name"})
+			}
+		})
+	}
+}
+
+func TestHealth(t *testing.T) {
+	for _, c := range []struct{ name, object, want, message string }{
+		{"no status", `{"apiVersion":"v1","kind":"ConfigMap"}`, Current, ""},
+		{"going", `{"apiVersion":"v1","kind":"Pod","metadata":{"deletionTimestamp":"2026-04-01T12:00:00Z"}}`, Terminating, "it is being deleted"},
+		{"not looked at", `{"apiVersion":"x/v1","kind":"X","metadata":{"generation":2},"status":{"observedGeneration":1,"conditions":[{"type":"Ready","status":"True"}]}}`, InProgress, "what is wanted now has not been looked at yet"},
+		{"ready", `{"apiVersion":"x/v1","kind":"X","status":{"conditions":[{"type":"Ready","status":"True"}]}}`, Current, ""},
+		{"not ready", `{"apiVersion":"x/v1","kind":"X","status":{"conditions":[{"type":"Ready","status":"False","message":"soon"}]}}`, InProgress, "soon"},
+		{"stalled", `{"apiVersion":"x/v1","kind":"X","status":{"conditions":[{"type":"Ready","status":"True"},{"type":"Stalled","status":"True","reason":"Broken"}]}}`, FailedState, "Broken"},
+		{"a status of its own", `{"apiVersion":"x/v1","kind":"X","status":{"conditions":"fine","phase":7,"replicas":"many"}}`, Current, ""},
+		{"no status at all", `{"apiVersion":"x/v1","kind":"X","status":"fine"}`, Unknown, "its status is not as that of other objects"},
+		{"deployment", `{"apiVersion":"apps/v1","kind":"Deployment","spec":{"replicas":2},"status":{"replicas":2,"updatedReplicas":2,"availableReplicas":2}}`, Current, ""},
+		{"deployment rolls", `{"apiVersion":"apps/v1","kind":"Deployment","spec":{"replicas":2},"status":{"replicas":3,"updatedReplicas":2,"availableReplicas":2}}`, InProgress, "1 old replicas are still to go"},
+		{"deployment waits", `{"apiVersion":"apps/v1","kind":"Deployment","status":{"replicas":1,"updatedReplicas":1}}`, InProgress, "0 of 1 replicas available"},
+		{"deployment gives up", `{"apiVersion":"apps/v1","kind":"Deployment","status":{"conditions":[{"type":"Progressing","status":"False","reason":"ProgressDeadlineExceeded","message":"too long"}]}}`, FailedState, "too long"},
+		{"stateful set", `{"apiVersion":"apps/v1","kind":"StatefulSet","spec":{"replicas":2},"status":{"readyReplicas":2,"updatedReplicas":1,"currentRevision":"a","updateRevision":"b"}}`, InProgress, "1 of 2 replicas updated"},
+		{"daemon set", `{"apiVersion":"apps/v1","kind":"DaemonSet","status":{"desiredNumberScheduled":3,"updatedNumberScheduled":3,"numberAvailable":2}}`, InProgress, "2 of 3 pods available"},
+		{"replica set", `{"apiVersion":"apps/v1","kind":"ReplicaSet","spec":{"replicas":0}}`, Current, ""},
+		{"job at work", `{"apiVersion":"batch/v1","kind":"Job","spec":{"completions":3},"status":{"active":1,"succeeded":1}}`, InProgress, "1 of 3 done, 1 at work"},
+		{"job failed", `{"apiVersion":"batch/v1","kind":"Job","status":{"conditions":[{"type":"Failed","status":"True","message":"too often"}]}}`, FailedState, "too often"},
+		{"pod", `{"apiVersion":"v1","kind":"Pod","status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`, Current, ""},
+		{"pod in a loop", `{"apiVersion":"v1","kind":"Pod","status":{"phase":"Running","containerStatuses":[{"name":"c","state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}}`, FailedState, "container c: CrashLoopBackOff"},
+		{"pod without a place", `{"apiVersion":"v1","kind":"Pod","status":{"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","message":"no node"}]}}`, InProgress, "no node"},
+		{"pod done", `{"apiVersion":"v1","kind":"Pod","status":{"phase":"Succeeded"}}`, Current, "it has done its work"},
+		{"claim", `{"apiVersion":"v1","kind":"PersistentVolumeClaim","status":{"phase":"Pending"}}`, InProgress, "Pending"},
+		{"service", `{"apiVersion":"v1","kind":"Service","spec":{"type":"LoadBalancer"}}`, InProgress, "the load balancer has no address yet"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if health, message := HealthOf(parsed(t, c.object)); health != c.want || message != c.message {
+				t.Errorf("%s, %q; want %s, %q", health, message, c.want, c.message)
+			}
+		})
+	}
+}
