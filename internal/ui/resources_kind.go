@@ -172,6 +172,10 @@ func (p *kindPage) add(columns []cluster.Column, rows []cluster.Row) {
 	p.Columns = nil
 	for i, column := range columns {
 		if column.Priority == 0 && !strings.EqualFold(column.Name, "name") {
+			if len(column.Description) > 160 {
+				// What is as long as that is no title.
+				column.Description = ""
+			}
 			shown, p.Columns = append(shown, i), append(p.Columns, column)
 		}
 	}

@@ -154,6 +154,10 @@ func (l *layout) properties(f *Field, shape *shape, at place, e *entry) {
 			first = late
 		}
 	}
+	// A few simple ones are no burden.
+	for first < min(few-2, len(all)) && all[first].Input.Widget != "" {
+		first++
+	}
 	if first == 0 {
 		// A part without anything to begin with begins with its simple fields.
 		first = min(few/2, len(all))

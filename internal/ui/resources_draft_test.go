@@ -1,0 +1,133 @@
+package ui
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/form"
+)
+
+// shopDraft is a draft of a kind with a few fields, of an object if one is stored.
+func shopDraft(t *testing.T, stored string) *draft {
+	t.Helper()
+	schema := &spec.Schema{}
+	const text = `{type: object, properties: {spec: {type: object, properties: {
+		size: {type: integer}, name: {type: string}, tags: {type: array, items: {type: string}}}}}}`
+	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(text, "\t", "")), schema); err != nil {
+		t.Fatal(err)
+	}
+	d := &draft{Kind: inspect.Kind{Group: "example.org", Version: "v1", Kind: "Shop", Plural: "shops"}, As: entersForm, values: url.Values{}}
+	options := form.Options{APIVersion: "example.org/v1", Kind: "Shop", Existing: stored != ""}
+	d.form = form.New(schema, nil, options)
+	if stored != "" {
+		data, err := yaml.YAMLToJSON([]byte(stored))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.load(data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return d
+}
+
+const storedShop = `{apiVersion: example.org/v1, kind: Shop, metadata: {name: a, resourceVersion: "7", uid: u, finalizers: [x/y]},
+  spec: {size: 1, name: old, tags: [a], unknown: {deep: true}}, status: {phase: Ready}}`
+
+func TestADraftKeepsWhatItsFormDoesNotShow(t *testing.T) {
+	d := shopDraft(t, storedShop)
+	d.values.Set(".spec.size", "2")
+	form.Remove(d.values, ".spec.tags[0]")
+	object, err := d.object()
+	if err != nil {
+		t.Fatal(d.Problem, d.Problems)
+	}
+	if got := compact(form.Patch(d.base, object)); got != `{"spec":{"size":2,"tags":null}}` {
+		t.Errorf("the patch is %s", got)
+	}
+	if d.Version != "7" {
+		t.Errorf("the version is %q", d.Version)
+	}
+}
+
+func TestTurningKeepsWhatIsEntered(t *testing.T) {
+	d := shopDraft(t, storedShop)
+	d.values.Set(".spec.size", "2")
+	d.turn(entersYAML)
+	if d.As != entersYAML || !strings.Contains(d.Text, "size: 2") || !strings.Contains(d.Text, "x/y") {
+		t.Fatalf("as YAML it is\n%s", d.Text)
+	}
+	d.Text = strings.ReplaceAll(d.Text, "x/y", "z/y")
+	d.turn(entersForm)
+	d.values.Set(".spec.name", "new")
+	object, err := d.object()
+	if err != nil {
+		t.Fatal(d.Problem, d.Problems)
+	}
+	want := `{"metadata":{"finalizers":["z/y"]},"spec":{"name":"new","size":2}}`
+	if got := compact(form.Patch(d.base, object)); got != want {
+		t.Errorf("the patch is %s, want %s", got, want)
+	}
+	if d.Before() == "" {
+		t.Error("what the form is laid over does not travel with the page")
+	}
+}
+
+func TestTurningWaitsForWhatCannotBeRead(t *testing.T) {
+	d := shopDraft(t, "")
+	d.values = url.Values{".metadata.name": {"a"}, ".spec.size": {"two"}}
+	d.turn(entersYAML)
+	d.show()
+	if d.As != entersForm || d.Problem == "" || !d.Root.Troubled() {
+		t.Errorf("as %s, problem %q", d.As, d.Problem)
+	}
+}
+
+func TestWhatIsWrongWithTheYAMLIsSaid(t *testing.T) {
+	for text, says := range map[string]string{
+		"a: [":                       "line 1",
+		"- a":                        "no object",
+		"kind: Other":                "kind is Other; on this page it has to be Shop.",
+		"apiVersion: v2":             "apiVersion is v2",
+		"spec: {a: 1}\nspec: {b: 1}": "already set",
+	} {
+		d := shopDraft(t, "")
+		d.As, d.Text = entersYAML, text
+		if _, err := d.object(); !errors.Is(err, errEntered) || !strings.Contains(d.Problem, says) {
+			t.Errorf("%q: %v, %q", text, err, d.Problem)
+		}
+	}
+}
+
+func TestValuesOfSecretsStayWhereTheyAre(t *testing.T) {
+	stored := `{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {kubectl.kubernetes.io/last-applied-configuration: "{data: c2VjcmV0}"}}, data: {a: c2VjcmV0}}`
+	d := shopDraft(t, stored)
+	d.Kind = inspect.Kind{Version: "v1", Kind: "Secret"}
+	if shown := d.Text + d.Base() + d.values.Encode(); strings.Contains(shown, "c2VjcmV0") {
+		t.Errorf("the page has %s", shown)
+	}
+	d.As = entersYAML
+	for text, want := range map[string]string{
+		d.Text: "{}",
+		strings.Replace(d.Text, "a: (unchanged)", "a: bmV3", 1): `{"data":{"a":"bmV3"}}`,
+	} {
+		d.Text = text
+		object, err := d.object()
+		if err != nil {
+			t.Fatal(d.Problem)
+		}
+		if got := compact(form.Patch(d.base, object)); got != want {
+			t.Errorf("the patch is %s, want %s", got, want)
+		}
+	}
+	d.Text = "metadata: {name: a}\ndata: {b: (unchanged)}"
+	if _, err := d.object(); !errors.Is(err, errEntered) || len(d.Problems) != 1 || d.Problems[0].Field != "data[b]" {
+		t.Errorf("a value that is not there is kept: %v, %v", err, d.Problems)
+	}
+}
