@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -159,12 +158,4 @@ func (v *visit) renderDraft(d *draft, status int) error {
 	return v.render(page{
 		Name: "resource_draft", Title: shown.Title, Section: "resources", Still: true, Status: status, Data: shown,
 	})
-}
-
-// listURL is the page of a kind, in a namespace if there is one.
-func listURL(kind inspect.Kind, namespace string) string {
-	if namespace == "" {
-		return resourceURL(kind)
-	}
-	return resourceURL(kind) + "?" + url.Values{"namespace": {namespace}}.Encode()
 }

@@ -2,14 +2,14 @@ package ui
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"encoding/json"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
@@ -37,7 +37,7 @@ type deletion struct {
 	Back        string
 }
 
-// goner is an object that goes with another, and how deep below it it is.
+// goner is an object that goes with another, and how many owners are between them.
 type goner struct {
 	inspect.Ref
 	Depth int
@@ -158,7 +158,7 @@ func deleteObject(v *visit) error {
 		text = data.Kind.Kind + " " + data.Name + " is being deleted. It goes as soon as nothing holds it any more."
 	}
 	v.flash(text)
-	return v.redirect(resourceURL(data.Kind))
+	return v.redirect(v.listURL(data.Ref))
 }
 
 func (v *visit) goneAlready() error {
@@ -167,5 +167,14 @@ func (v *visit) goneAlready() error {
 		return err
 	}
 	v.flash(ref.Kind.Kind + " " + ref.Name + " was gone already.")
-	return v.redirect(resourceURL(ref.Kind))
+	return v.redirect(v.listURL(ref))
+}
+
+// listURL is the list that an object is, or was, in: of all namespaces if the visitor
+// may list those.
+func (v *visit) listURL(ref inspect.Ref) string {
+	if ref.Namespace == "" || v.may("list", ref.Kind, "", "") {
+		return resourceURL(ref.Kind)
+	}
+	return resourceURL(ref.Kind) + "?" + url.Values{"namespace": {ref.Namespace}}.Encode()
 }

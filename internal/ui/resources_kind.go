@@ -75,7 +75,7 @@ func showKind(v *visit) error {
 		Name: "resource_kind", Title: title(kind.Plural), Section: "resources",
 		Watch: data.Resource, Namespace: data.Namespace, Data: data,
 	}
-	if data.Problem != nil && v.r.Header.Get("HX-Request") == "" {
+	if data.Problem != nil && v.r.Header.Get("Hx-Request") == "" {
 		shown.Status = data.Problem.Status
 	}
 	return v.render(shown)
