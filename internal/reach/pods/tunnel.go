@@ -12,13 +12,15 @@ import (
 	"sync"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/httpstream"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authorization "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	core "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
@@ -31,7 +33,7 @@ func Reach(ctx context.Context, config *rest.Config, at Place) (inspect.Source, 
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
-	t := &tunnel{place: at, dialer: dialer}
+	t := &tunnel{place: at, dialer: dialer, config: config}
 	transport := &http.Transport{DialContext: t.dial, MaxIdleConnsPerHost: 4}
 	context.AfterFunc(ctx, func() {
 		transport.CloseIdleConnections()
@@ -50,7 +52,7 @@ func dialerFor(config *rest.Config, at Place) (httpstream.Dialer, error) {
 		return nil, err
 	}
 	target := client.RESTClient().Post().Resource("pods").Namespace(at.Namespace).Name(at.Pod).SubResource("portforward").URL()
-	webSocket, err := portforward.NewSPDYOverWebsocketDialer(target, config)
+	webSocket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(target, config)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +60,8 @@ func dialerFor(config *rest.Config, at Place) (httpstream.Dialer, error) {
 	if err != nil {
 		return nil, err
 	}
-	plain := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target)
-	return portforward.NewFallbackDialer(webSocket, plain, func(err error) bool {
+	plain := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, target)
+	return portforward.NewFallbackDialerForStreaming(webSocket, plain, func(err error) bool {
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	}), nil
 }
@@ -69,6 +71,7 @@ func dialerFor(config *rest.Config, at Place) (httpstream.Dialer, error) {
 type tunnel struct {
 	place  Place
 	dialer httpstream.Dialer
+	config *rest.Config
 
 	mu         sync.Mutex
 	connection httpstream.Connection
@@ -160,12 +163,34 @@ func (t *tunnel) close() {
 	}
 }
 
-// explained says what is lacking.
+// explained says what is lacking. What the API server says of an upgrade that it refuses
+// comes as a text, so that it is asked for the right itself.
 func (t *tunnel) explained(err error) error {
-	if apierrors.IsForbidden(err) {
+	if t.forbidden() {
 		return fmt.Errorf("reach the pod %s: you lack the right to create pods/portforward in namespace %s: %w", t.place, t.place.Namespace, err)
 	}
 	return fmt.Errorf("reach the pod %s by port-forward: %w", t.place, err)
+}
+
+// reviewLimit is how long a user waits to hear what is lacking.
+const reviewLimit = 5 * time.Second
+
+// forbidden says whether the user lacks the right. Where that is not known, the error
+// has to speak for itself.
+func (t *tunnel) forbidden() bool {
+	client, err := authorization.NewForConfig(t.config)
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), reviewLimit)
+	defer cancel()
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "create", Resource: "pods", Subresource: "portforward", Namespace: t.place.Namespace, Name: t.place.Pod,
+		},
+	}}
+	answer, err := client.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	return err == nil && !answer.Status.Allowed
 }
 
 // stream is a connection to the pod.
