@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 	"github.com/setpoint-dev/setpoint/internal/ui/diff"
 )
 
@@ -48,9 +49,8 @@ func (p *yamlPage) write(s *subject) error {
 	metadata, _ := o["metadata"].(map[string]any)
 	managers := metadata["managedFields"]
 	delete(metadata, "managedFields")
-	if s.Kind.Kind == "Secret" && s.Group == "" {
-		p.Masked = mask(o)
-	}
+	o, hidden := cluster.Masked(o, masked)
+	p.Masked = hidden > 0
 	var err error
 	if p.Text, p.Cut, err = asYAML(o); err != nil {
 		return err
@@ -74,20 +74,3 @@ func asYAML(value any) (text string, cut bool, err error) {
 
 // masked stands for a value that nobody should read.
 const masked = "*** (hidden)"
-
-// mask hides what a Secret holds, and the copies of it that kubectl keeps.
-func mask(secret map[string]any) (found bool) {
-	for _, field := range []string{"data", "stringData"} {
-		found = maskAll(secret[field]) || found
-	}
-	metadata, _ := secret["metadata"].(map[string]any)
-	return maskAll(metadata["annotations"]) || found
-}
-
-func maskAll(values any) bool {
-	members, _ := values.(map[string]any)
-	for name := range members {
-		members[name] = masked
-	}
-	return len(members) > 0
-}
