@@ -45,13 +45,13 @@ type objectPage struct {
 	Tab string
 }
 
-// How many runs a page shows, and how many are all that are asked for.
+// How many entries a page shows at first, and how many runs are all that are asked for.
 const (
-	someRuns = 20
-	allRuns  = 200
+	someEntries = 20
+	allRuns     = 500
 )
 
-func showObject(v *visit) error { return v.object(someRuns) }
+func showObject(v *visit) error { return v.object(someEntries) }
 
 func showTimeline(v *visit) error { return v.object(allRuns) }
 
@@ -61,15 +61,12 @@ func (v *visit) object(limit int) error {
 		return err
 	}
 	p := objectPage{subject: s, Tab: "timeline"}
-	runs, err := v.runsOf(s, limit+1)
+	runs, err := v.runsOf(s, allRuns)
 	p.apologize(err)
-	if len(runs) > limit {
-		runs, p.Older = runs[:limit], s.URL("timeline")
+	p.Entries = v.entries(s, runs, limit+1)
+	if len(p.Entries) > limit {
+		p.Entries, p.Older = p.Entries[:limit], s.URL("timeline")
 	}
-	if limit == allRuns {
-		p.Older = ""
-	}
-	p.Entries = v.entries(s, runs)
 	if err := v.surround(&p); err != nil {
 		return err
 	}

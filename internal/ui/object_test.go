@@ -257,9 +257,11 @@ func TestGather(t *testing.T) {
 	for i := range 60 {
 		all = append(all, newEntry(s, failedRun(uint64(90-i), "no")))
 	}
-	all = append(all, newEntry(s, failedRun(20, "other")), newEntry(s, ranRun(19, "p")), newEntry(s, failedRun(18, "no")))
+	told := failedRun(28, "no")
+	told.Steps = append(told.Steps, inspect.Step{Event: &inspect.Event{Type: "Warning", Reason: "HookFailed", Message: "no"}})
+	all = append(all, newEntry(s, told), newEntry(s, failedRun(20, "other")), newEntry(s, ranRun(19, "p")), newEntry(s, failedRun(18, "no")))
 	got := gather(all)
-	if len(got) != 4 || got[0].Times() != 60 || len(got[0].Earlier) != maxEarlier || got[0].Since() != all[59].Began || got[1].Times() != 1 || got[3].Times() != 1 {
+	if len(got) != 4 || got[0].Times() != 61 || len(got[0].Earlier) != maxEarlier || got[0].Since() != all[60].Began || got[1].Times() != 1 || got[3].Times() != 1 {
 		t.Errorf("%d entries, the first %d times since %s", len(got), got[0].Times(), got[0].Since())
 	}
 }
@@ -310,7 +312,7 @@ func TestWhys(t *testing.T) {
 	server := serve(t, &still{name: "setpoint", runs: []inspect.Run{after, before}})
 	r := httptest.NewRequest("GET", "http://localhost/", http.NoBody)
 	v := &visit{Server: server, r: r, visitor: &access.Visitor{User: cluster.User{Own: true}}}
-	entries := v.entries(s, []inspect.Run{after})
+	entries := v.entries(s, []inspect.Run{after}, 10)
 	if len(entries) != 1 || len(entries[0].Whys) != 2 || strings.Join(entries[0].Causes, ",") != "recheck" {
 		t.Fatalf("%+v", entries)
 	}

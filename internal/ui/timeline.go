@@ -51,15 +51,17 @@ func (v *visit) runsOf(s *subject, limit int) (all []inspect.Run, err error) {
 	return all, err
 }
 
-// entries are the timeline.
-func (v *visit) entries(s *subject, runs []inspect.Run) []entry {
+// entries are the timeline, down to so many. What changed before is looked for in the
+// latest of them alone.
+func (v *visit) entries(s *subject, runs []inspect.Run, limit int) []entry {
 	all := make([]entry, 0, len(runs))
 	for i := range runs {
 		all = append(all, newEntry(s, runs[i]))
 	}
 	all = gather(all)
+	all = all[:min(len(all), limit)]
 	look := &lookup{visit: v, runs: map[runKey]inspect.Run{}}
-	for i := range all[:min(len(all), someRuns)] {
+	for i := range all[:min(len(all), someEntries)] {
 		look.explain(s, &all[i])
 	}
 	return all
@@ -68,7 +70,7 @@ func (v *visit) entries(s *subject, runs []inspect.Run) []entry {
 func newEntry(s *subject, run inspect.Run) entry {
 	e := entry{
 		Run: run, ID: "run-" + run.Process + "-" + strconv.FormatUint(run.ID, 10), URL: runURL(s, run.Process, run.ID),
-		Deeds: deedsOf(run.Steps), Bar: barOf(&run),
+		Deeds: news(deedsOf(run.Steps), run.Error), Bar: barOf(&run),
 		Another: s.UID != "" && run.Object.UID != "" && run.Object.UID != s.UID,
 	}
 	if run.Error != "" {
@@ -166,6 +168,13 @@ func deedsOf(steps []inspect.Step) []deed {
 		}
 	}
 	return deeds
+}
+
+// news are the deeds that do more than tell again what the run failed with.
+func news(deeds []deed, failure string) []deed {
+	return slices.DeleteFunc(deeds, func(d deed) bool {
+		return d.Sign == "!" && failure != "" && strings.Contains(d.Text, failure[:min(len(failure), 200)])
+	})
 }
 
 // bare is a reference by what any two that mean one object have in common.

@@ -3,6 +3,7 @@ package ui
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -61,13 +62,13 @@ func (l *lookup) run(process string, id uint64) (inspect.Run, error) {
 // failed like it. Causes that say no more than that are left out.
 func (l *lookup) explain(s *subject, e *entry) {
 	e.Whys = l.whys(s, e.Run)
-	e.Causes = unexplained(e.Causes, e.Whys)
+	e.Causes = retold(unexplained(e.Causes, e.Whys))
 	if len(e.Earlier) == 0 {
 		return
 	}
 	first := e.Earlier[len(e.Earlier)-1].Run
 	whys := l.whys(s, first)
-	e.Trigger = &trigger{Causes: unexplained(first.Causes, whys), Whys: whys}
+	e.Trigger = &trigger{Causes: retold(unexplained(first.Causes, whys)), Whys: whys}
 }
 
 // unexplained are the causes about which nothing more is known.
@@ -79,6 +80,18 @@ func unexplained(causes []string, whys []why) []string {
 		}
 	}
 	return left
+}
+
+// retold are causes in which a retry is said in words.
+func retold(causes []string) []string {
+	for i, cause := range causes {
+		if failures, is := strings.CutPrefix(cause, "retry "); is {
+			if n, err := strconv.Atoi(failures); err == nil {
+				causes[i] = "tried again after " + plural(n, "failure", "failures")
+			}
+		}
+	}
+	return causes
 }
 
 // tells says that a cause is no more than that this object changed.
