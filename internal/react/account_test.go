@@ -1,0 +1,188 @@
+package react
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/trace"
+)
+
+// accounts are the runs that did something, a line each.
+func (s *stage) accounts() []string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	var all []string
+	for i := range s.runs {
+		if run := &s.runs[i]; !run.Quiet() {
+			all = append(all, line(run))
+		}
+	}
+	return all
+}
+
+// line is a run in short: how it ended, how many failed before, and its steps.
+func line(run *trace.Run) string {
+	words := []string{string(run.Outcome)}
+	if run.Attempt > 0 {
+		words = append(words, fmt.Sprint("after ", run.Attempt))
+	}
+	if run.By != "" {
+		words = append(words, "("+run.By+")")
+	}
+	for _, s := range run.Steps {
+		switch {
+		case s.Ask != nil && s.Ask.Err != nil:
+			words = append(words, s.Ask.What+"!"+s.Ask.Err.Error())
+		case s.Ask != nil:
+			words = append(words, s.Ask.What+"?"+string(s.Ask.Reason))
+		case s.Write != nil && s.Write.Err != nil:
+			words = append(words, "refused "+string(s.Write.Verb)+" "+s.Write.Ref.String())
+		case s.Write != nil:
+			words = append(words, strings.TrimSpace(string(s.Write.Verb)+" "+s.Write.Ref.Kind+" "+s.Write.Part))
+		case s.Event != nil:
+			words = append(words, "told "+s.Event.Reason)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// The account of a creation says who was asked what, and what was written; those of a
+// failing handler how often it failed and when it comes again; that of a conflict that
+// an object had changed.
+func TestAccounts(t *testing.T) {
+	s, e := newServer(t), newEar()
+	e.answers("h", func(*hook.Notice) (*hook.Answer, error) {
+		return &hook.Answer{
+			Status: json.RawMessage(`{"rate":1}`), Events: []hook.Event{{Type: "Normal", Reason: "Published", Message: "done"}},
+			Apply: []hook.Applied{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"eur"},"data":{"rate":"1"}}`)}},
+		}, nil
+	})
+	st := e.play(t, s, program(Handler{
+		Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Backoff: time.Millisecond, MaxBackoff: time.Millisecond, Do: e,
+	}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.quiet(t)
+	created := "synced, h?create, create ConfigMap, patch Rate status, patch Rate metadata, told Published"
+	if st.program.StatusRecord != "" {
+		created = "synced, h?create, create ConfigMap, patch Rate status, told Published"
+	}
+	st.expectAccounts(t, created)
+	ask := st.ran(0).Steps[0].Ask
+	if string(ask.Question.Notice.Object) == "" || ask.Question.Notice.Reader != nil || len(ask.Answer.Notice.Apply) != 1 {
+		t.Errorf("asked %+v", ask)
+	}
+	if run := st.ran(0); run.Key.Name != "eur" || run.Resource != rates || run.UID == "" || run.Program != "test" || run.Took <= 0 || run.Began.IsZero() {
+		t.Errorf("ran %+v", run)
+	}
+
+	failed := 0
+	e.answers("h", func(*hook.Notice) (*hook.Answer, error) {
+		if failed++; failed <= 2 {
+			return nil, errors.New("no money")
+		}
+		return &hook.Answer{}, nil
+	})
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	eventually(t, "three calls", func() bool { return len(st.accounts()) > 3 })
+	st.quiet(t)
+	last := len(st.accounts()) - 1
+	failing := st.ran(1)
+	if failing.Err == nil || !strings.Contains(failing.Err.Error(), "no money") || failing.Next.IsZero() {
+		t.Errorf("failed with %v, next %v", failing.Err, failing.Next)
+	}
+	got := st.accounts()[1:]
+	if !strings.HasPrefix(got[0], "failed, h!no money") || !strings.HasPrefix(got[1], "failed, after 1, h!no money") || !strings.HasPrefix(got[len(got)-1], "synced, after 2, h?update, patch Rate") {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+
+	refused := false
+	s.refuse = func(method, path string, _ map[string]any) int {
+		if method == "PATCH" && strings.HasSuffix(path, "rates/eur") && !refused {
+			refused = true
+			return 409
+		}
+		return 0
+	}
+	e.answers("h", func(*hook.Notice) (*hook.Answer, error) { return &hook.Answer{Patch: json.RawMessage(`{"spec":{"comment":"x"}}`)}, nil })
+	s.edit(rates, "eur", `{"spec":{"n":3}}`)
+	eventually(t, "written", func() bool { return field(s.get(rates, "eur"), "spec", "comment") == "x" })
+	st.quiet(t)
+	conflict := st.ran(last + 1)
+	if conflict.Outcome != trace.Postponed || !errors.Is(conflict.Err, errMoved) || !strings.Contains(line(&conflict), "refused patch Rate town/eur") {
+		t.Errorf("a conflict: %s, %v", line(&conflict), conflict.Err)
+	}
+}
+
+func (s *stage) expectAccounts(t *testing.T, want ...string) {
+	t.Helper()
+	if got := s.accounts(); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// ran is the i-th run that did something.
+func (s *stage) ran(i int) trace.Run {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for _, run := range s.runs {
+		if run.Quiet() {
+			continue
+		}
+		if i == 0 {
+			return run
+		}
+		i--
+	}
+	return trace.Run{}
+}
+
+// What a daemon writes, and what is told of an object that is gone, has an account of
+// its own.
+func TestAccountsAside(t *testing.T) {
+	s, e := newServer(t), newEar()
+	st := e.play(t, s, program(Handler{Name: "end", On: []hook.Reason{hook.ReasonDelete}, Optional: true, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.quiet(t)
+	s.drop(rates, "eur")
+	eventually(t, "told of the end", func() bool { return slices.Contains(st.accounts(), "synced, (it is gone), end?delete") })
+}
+
+// How an object is doing can be read at any time.
+func TestCares(t *testing.T) {
+	s, e := newServer(t), newEar()
+	e.answers("h", func(n *hook.Notice) (*hook.Answer, error) {
+		if n.Name == "bad" {
+			return nil, errors.New("no money")
+		}
+		return &hook.Answer{Apply: []hook.Applied{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + n.Name + `"}}`)}}}, nil
+	})
+	st := e.play(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Hour, MaxBackoff: time.Hour, Do: e}))
+	s.create(rates, "good", `{}`)
+	s.create(rates, "bad", `{}`)
+	s.create(rates, "paused", `{"metadata":{"annotations":{"setpoint.dev/paused":"true"}}}`)
+	st.quiet(t)
+	said := map[string]string{}
+	for _, c := range st.Cares() {
+		said[c.Object.Name()] = fmt.Sprintf("failing %t %d %q, paused %t, waiting %t, ran %t, next %t, %d owned",
+			c.Failing, c.Attempts, c.Error, c.Paused, c.Waiting, !c.Ran.IsZero(), !c.Next.IsZero(), c.Children)
+	}
+	for name, want := range map[string]string{
+		"good":   `failing false 0 "", paused false, waiting false, ran true, next false, 1 owned`,
+		"bad":    `failing true 1 "handler h: no money", paused false, waiting false, ran true, next true, 0 owned`,
+		"paused": `failing false 0 "", paused true, waiting false, ran true, next false, 0 owned`,
+	} {
+		if said[name] != want {
+			t.Errorf("%s: %s\nwant %s", name, said[name], want)
+		}
+	}
+	good, is := st.Care(keyOf(st.Objects()[1]))
+	if !is || len(st.Family(good.Object)) != 1 {
+		t.Errorf("the family of %v is %v", good.Object, st.Family(good.Object))
+	}
+}
