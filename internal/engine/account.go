@@ -65,6 +65,19 @@ func (r *run) carried(ctx context.Context, todo plan.Plan) []apply.Result {
 	return results
 }
 
+// untouchedBy is how many children a plan leaves as they are.
+func (r *run) untouchedBy(todo plan.Plan) int {
+	left := r.countChildren()
+	for _, stage := range todo.Stages {
+		for i := range stage {
+			if stage[i].Before != nil {
+				left--
+			}
+		}
+	}
+	return max(left, 0)
+}
+
 // say tells the parent's user something.
 func (r *run) say(event hook.Event) {
 	r.tools.Observer.Tell(r.stored, event)

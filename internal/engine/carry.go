@@ -22,7 +22,7 @@ func (r *run) carry(ctx context.Context, todo plan.Plan) error {
 		return err
 	}
 	todo = r.calm(todo)
-	r.account.Planned(todo)
+	r.account.Planned(todo, r.untouchedBy(todo))
 	if !todo.Empty() {
 		if !r.still() {
 			return errMoved

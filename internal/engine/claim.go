@@ -82,7 +82,7 @@ func (r *run) settleClaims(ctx context.Context, changes []plan.Action) error {
 		return errMoved
 	}
 	claims := plan.Plan{Stages: [][]plan.Action{changes}}
-	r.account.Planned(claims)
+	r.account.Planned(claims, 0)
 	return r.absorb(ctx, r.carried(ctx, claims))
 }
 

@@ -47,7 +47,7 @@ func (r *run) keep(ctx context.Context) (bool, error) {
 	if !r.still() {
 		return false, errMoved
 	}
-	r.account.Planned(r.rollout.writes)
+	r.account.Planned(r.rollout.writes, 0)
 	for _, stage := range r.rollout.writes.Stages {
 		// One stage stands on the other: the results of one decide on the next.
 		for _, result := range r.carried(ctx, plan.Plan{Stages: [][]plan.Action{stage}}) {

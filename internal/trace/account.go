@@ -52,10 +52,11 @@ func (a *Account) Asked(began time.Time, ask Ask) {
 	}
 }
 
-// Planned notes what was decided. Nothing about nothing is not worth a step.
-func (a *Account) Planned(p plan.Plan) {
-	if a != nil && (!p.Empty() || len(p.Equal) > 0) {
-		a.add(a.now(), Step{Plan: &Planned{Stages: p.Stages, Equal: len(p.Equal)}})
+// Planned notes what was decided, and how many children were as they should be.
+// Nothing about nothing is not worth a step.
+func (a *Account) Planned(p plan.Plan, equal int) {
+	if a != nil && (!p.Empty() || equal > 0) {
+		a.add(a.now(), Step{Plan: &Planned{Stages: p.Stages, Equal: equal}})
 	}
 }
 
