@@ -11,6 +11,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
+// inProgram is why some things can be done to objects alone.
+const inProgram = "No object of the cluster declares this controller: its objects can be reconciled, or paused, one by one."
+
 // suspending says whether a controller can be suspended, or resumed, by the visitor.
 func (v *visit) suspending(c *inspect.Controller) ability {
 	a := ability{At: controllerURL(c.Process, c.Name) + "/suspend", Label: "Suspend"}
@@ -18,7 +21,7 @@ func (v *visit) suspending(c *inspect.Controller) ability {
 		a.At, a.Label = controllerURL(c.Process, c.Name)+"/resume", "Resume"
 	}
 	if c.Declared == nil {
-		a.Why = "A part of a Go program cannot be suspended; single objects can be paused on their pages."
+		a.Why = inProgram
 		return a
 	}
 	return v.permitted(a, *c.Declared)
@@ -29,7 +32,7 @@ func (v *visit) reconciling(c *inspect.Controller) ability {
 	a := ability{At: controllerURL(c.Process, c.Name) + "/reconcile", Label: "Reconcile all"}
 	switch {
 	case c.Declared == nil:
-		a.Why = "The objects of a Go program are reconciled one by one, below."
+		a.Why = inProgram
 		return a
 	case c.Suspended:
 		a.Why = "It is suspended."

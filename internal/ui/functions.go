@@ -18,7 +18,7 @@ func (s *Server) functions() template.FuncMap {
 		"asset":         s.assets.url,
 		"ago":           func(t time.Time) string { return span(s.now().Sub(t)) },
 		"until":         func(t time.Time) string { return span(t.Sub(s.now())) },
-		"past":          func(t time.Time) bool { return t.Before(s.now()) },
+		"past":          func(t time.Time) bool { return t.Before(s.now().Add(time.Second)) },
 		"stamp":         stamp,
 		"clock":         clock,
 		"long":          long,
@@ -179,9 +179,9 @@ func title(text string) string {
 // condition: "good", "bad", "warn", "wait" or "calm".
 func tone(state any) string {
 	switch fmt.Sprint(state) {
-	case string(inspect.Well), "Current", "True", "synced", "allowed", "mutated", "Normal", "ready":
+	case string(inspect.Well), "Current", "True", "synced", "allowed", "mutated", "Normal", "ready", "ok":
 		return "good"
-	case string(inspect.Failing), "Failed", "False", "failed", "denied", "gone":
+	case string(inspect.Failing), "Failed", "False", "failed", "denied", "gone", "error", "panic":
 		return "bad"
 	case string(inspect.Unsettled), "Warning", "Terminating", "delete", "evict":
 		return "warn"
