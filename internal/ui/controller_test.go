@@ -99,8 +99,8 @@ func TestPagesHearOfChanges(t *testing.T) {
 func TestWhatIsSaidOnce(t *testing.T) {
 	s := serve(t, &still{name: "setpoint"})
 	w := httptest.NewRecorder()
-	(&visit{Server: s, w: w, r: httptest.NewRequest(http.MethodPost, "/", nil)}).flash("It is done.")
-	r := httptest.NewRequest(http.MethodGet, "http://localhost/", nil)
+	(&visit{Server: s, w: w, r: httptest.NewRequest(http.MethodPost, "/", http.NoBody)}).flash("It is done.")
+	r := httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)
 	for _, cookie := range w.Result().Cookies() {
 		r.AddCookie(cookie)
 	}

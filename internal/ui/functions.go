@@ -199,7 +199,7 @@ func answer(outcome string) string {
 		return "good"
 	case outcome == "429":
 		return "warn"
-	case len(outcome) > 0 && outcome[0] >= '0' && outcome[0] <= '9':
+	case outcome != "" && outcome[0] >= '0' && outcome[0] <= '9':
 		return "bad"
 	}
 	return tone(outcome)

@@ -36,11 +36,11 @@ func resourceURL(k inspect.Kind) string { return "/resources/" + url.PathEscape(
 
 // objectURL is the page of an object, or the one below it that is named.
 func objectURL(ref inspect.Ref, below ...string) string {
-	at := resourceURL(ref.Kind) + "/" + url.PathEscape(cmp.Or(ref.Namespace, noNamespace)) + "/" + url.PathEscape(ref.Name)
-	for _, part := range below {
-		at += "/" + url.PathEscape(part)
+	parts := []string{resourceURL(ref.Kind)}
+	for _, part := range append([]string{cmp.Or(ref.Namespace, noNamespace), ref.Name}, below...) {
+		parts = append(parts, url.PathEscape(part))
 	}
-	return at
+	return strings.Join(parts, "/")
 }
 
 // liveURL is where changes are told, of a resource too if there is one.

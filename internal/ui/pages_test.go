@@ -134,11 +134,11 @@ func TestWhoIsNotSignedInIsLedThere(t *testing.T) {
 	if w := get(t, s, "/live"); !strings.Contains(w.Body.String(), "event: expired") {
 		t.Errorf("/live: %s", w.Body)
 	}
-	r := httptest.NewRequest(http.MethodGet, "http://localhost/", nil)
-	r.Header.Set("HX-Request", "true")
+	r := httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)
+	r.Header.Set("Hx-Request", "true")
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
-	if w.Code != http.StatusUnauthorized || w.Header().Get("HX-Redirect") == "" {
+	if w.Code != http.StatusUnauthorized || w.Header().Get("Hx-Redirect") == "" {
 		t.Errorf("a script: %d %v", w.Code, w.Header())
 	}
 }
@@ -162,7 +162,7 @@ func TestWritesTakeAToken(t *testing.T) {
 		}
 		path = strings.NewReplacer("{", "", "}", "").Replace(path)
 		w := httptest.NewRecorder()
-		s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost"+path, nil))
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost"+path, http.NoBody))
 		if w.Code != http.StatusForbidden {
 			t.Errorf("%s without a token: %d", path, w.Code)
 		}
@@ -172,7 +172,7 @@ func TestWritesTakeAToken(t *testing.T) {
 func TestOtherHostsAreRefused(t *testing.T) {
 	s := serve(t, besieged())
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://evil.test/", nil))
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://evil.test/", http.NoBody))
 	if w.Code != http.StatusForbidden {
 		t.Errorf("a name that leads here: %d", w.Code)
 	}

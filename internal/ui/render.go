@@ -55,7 +55,7 @@ func (v *visit) render(p page) error {
 		shown.Live = liveURL(p.Watch, p.Namespace)
 	}
 	block := "content"
-	if v.r.Header.Get("HX-Request") == "" || v.r.Header.Get("HX-History-Restore-Request") != "" {
+	if v.r.Header.Get("Hx-Request") == "" || v.r.Header.Get("Hx-History-Restore-Request") != "" {
 		block, shown.Flash = "layout", v.takeFlash()
 	}
 	return v.send(p, block, shown)

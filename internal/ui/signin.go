@@ -66,8 +66,8 @@ func (v *visit) sendToSignIn(expired bool) {
 		query.Set("lost", "yes")
 	}
 	to := "/signin?" + query.Encode()
-	if v.r.Header.Get("HX-Request") != "" {
-		v.w.Header().Set("HX-Redirect", to)
+	if v.r.Header.Get("Hx-Request") != "" {
+		v.w.Header().Set("Hx-Redirect", to)
 		v.w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
@@ -82,9 +82,9 @@ func (v *visit) sendToSignIn(expired bool) {
 // page is where the visitor is to be afterwards: the page itself, or for what is sent
 // or loaded by a page, that one.
 func (v *visit) page() string {
-	from, err := url.Parse(cmp.Or(v.r.Header.Get("HX-Current-URL"), v.r.Referer()))
+	from, err := url.Parse(cmp.Or(v.r.Header.Get("Hx-Current-URL"), v.r.Referer()))
 	switch {
-	case v.r.Method == http.MethodGet && v.r.Header.Get("HX-Request") == "":
+	case v.r.Method == http.MethodGet && v.r.Header.Get("Hx-Request") == "":
 		return v.here()
 	case err != nil || from.Host != v.r.Host:
 		return "/"

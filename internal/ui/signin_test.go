@@ -147,8 +147,8 @@ func TestSessionEnds(t *testing.T) {
 	b.answered(b.send("POST", "/controllers/a/b/suspend", url.Values{}, "Referer", "http://window.example.org/x?y"), 303, "/signin?expired=yes&lost=yes&return=%2Fx%3Fy", "")
 	b.answered(b.send("GET", "/signin?expired=yes&lost=yes", nil), 200, "", "What you sent last was not done")
 	b.answered(b.send("GET", "/live", nil, "Accept", "text/event-stream"), 200, "", "event: expired")
-	w := b.send("GET", "/", nil, "HX-Request", "true", "HX-Current-URL", "http://window.example.org/?a=b")
-	if to := w.Header().Get("HX-Redirect"); w.Code != 401 || to != "/signin?expired=yes&return=%2F%3Fa%3Db" {
+	w := b.send("GET", "/", nil, "Hx-Request", "true", "Hx-Current-URL", "http://window.example.org/?a=b")
+	if to := w.Header().Get("Hx-Redirect"); w.Code != 401 || to != "/signin?expired=yes&return=%2F%3Fa%3Db" {
 		t.Errorf("a script is told %d, %q", w.Code, to)
 	}
 }

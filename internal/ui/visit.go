@@ -71,7 +71,7 @@ func (v *visit) may(verb string, kind inspect.Kind, namespace, name string) bool
 }
 
 // stays says that a form was sent by a script whose page is to stay as it is.
-func (v *visit) stays() bool { return v.r.Header.Get("HX-Request") != "" && v.field("stay") != "" }
+func (v *visit) stays() bool { return v.r.Header.Get("Hx-Request") != "" && v.field("stay") != "" }
 
 // redirect leads on to another page, after a form was sent.
 func (v *visit) redirect(to string) error {
@@ -91,13 +91,14 @@ const flashCookie = "setpoint-flash"
 func (v *visit) flash(text string) {
 	if v.stays() {
 		said, _ := json.Marshal(map[string]string{"said": text}) // Text can always be written.
-		v.w.Header().Set("HX-Trigger", string(said))
+		v.w.Header().Set("Hx-Trigger", string(said))
 		return
 	}
 	v.setFlash(base64.RawURLEncoding.EncodeToString([]byte(text)), 60)
 }
 
 func (v *visit) setFlash(value string, seconds int) {
+	//nolint:gosec // It is for HTTPS alone where there is HTTPS, and says nothing secret.
 	http.SetCookie(v.w, &http.Cookie{
 		Name: flashCookie, Value: value, Path: "/", MaxAge: seconds,
 		HttpOnly: true, Secure: v.r.TLS != nil, SameSite: http.SameSiteStrictMode,
