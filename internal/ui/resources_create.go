@@ -146,6 +146,8 @@ type draftPage struct {
 	*draft
 	// Title is what the page does, Submit what its button does.
 	Title, Submit string
+	// Marked are the fields that have problems.
+	Marked []*form.Field
 }
 
 func (v *visit) renderDraft(d *draft, status int) error {
@@ -153,6 +155,13 @@ func (v *visit) renderDraft(d *draft, status int) error {
 	shown := draftPage{draft: d, Title: "New " + d.Kind.Kind, Submit: "Create"}
 	if d.Existing() {
 		shown.Title, shown.Submit = "Edit "+d.Ref.Name, "Save"
+	}
+	if d.As == entersForm {
+		d.Root.Each(func(f *form.Field) {
+			if len(f.Problems) > 0 {
+				shown.Marked = append(shown.Marked, f)
+			}
+		})
 	}
 	d.Problems = slices.CompactFunc(d.Problems, func(a, b form.Problem) bool { return a.Field == b.Field && a.Message == b.Message })
 	return v.render(page{

@@ -179,7 +179,7 @@ func (d *draft) object() (map[string]any, error) {
 	}
 	if len(problems) > 0 {
 		d.Problems = append(d.Problems, d.Root.Explain(problems)...)
-		d.Problem, d.Hint = "Something is missing, or cannot be read.", "See at the fields that are marked."
+		d.Problem = "Something is missing, or cannot be read."
 		return nil, errEntered
 	}
 	return d.checked(object)
@@ -269,10 +269,7 @@ func (d *draft) refused(err error) {
 	}
 	d.place(problems)
 	if len(problems) > 0 {
-		d.Problem, d.Hint = "The API server does not accept this "+d.Kind.Kind+".", ""
-		if len(d.Problems) < len(problems) {
-			d.Hint = "See at the fields that are marked."
-		}
+		d.Problem = "The API server does not accept this " + d.Kind.Kind + "."
 	}
 }
 
