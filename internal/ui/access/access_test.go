@@ -61,7 +61,7 @@ func (w *world) browser(gate *access.Gate) *browser {
 }
 
 func (b *browser) request(method, path string, headers ...string) *http.Request {
-	r := httptest.NewRequest(method, "http://window.example.org"+path, nil)
+	r := httptest.NewRequest(method, "http://window.example.org"+path, http.NoBody)
 	r.RemoteAddr = b.peer
 	for _, c := range b.cookies {
 		r.AddCookie(c)

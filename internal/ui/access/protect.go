@@ -17,7 +17,7 @@ func (g *Gate) CheckWrite(r *http.Request, v *Visitor) error {
 	if g.origin.Check(r) != nil {
 		return ErrForged
 	}
-	given := r.Header.Get("X-CSRF-Token")
+	given := r.Header.Get("X-Csrf-Token")
 	if given == "" {
 		given = r.PostFormValue("csrf")
 	}

@@ -50,6 +50,7 @@ func (g *Gate) forget(r *http.Request) {
 }
 
 func (g *Gate) cookieOf(value string, seconds int) *http.Cookie {
+	//nolint:gosec // Where the window is served by HTTP, a Secure cookie would be none.
 	return &http.Cookie{
 		Name: g.cookie(), Value: value, Path: "/", MaxAge: seconds,
 		Secure: g.options.Secure, HttpOnly: true, SameSite: http.SameSiteStrictMode,

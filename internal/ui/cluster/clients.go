@@ -2,7 +2,7 @@ package cluster
 
 import (
 	"crypto/sha256"
-	"encoding/json"
+	"fmt"
 	"sync"
 
 	"k8s.io/client-go/rest"
@@ -15,8 +15,7 @@ const maxClients = 256
 type clientKey [sha256.Size]byte
 
 func (u User) key() clientKey {
-	text, _ := json.Marshal(u) // Strings, lists and maps of them can always be written.
-	return sha256.Sum256(text)
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %v", u.Name, u.UID, u.Groups, u.Extra, u.Token, u.Own))
 }
 
 // clients are those of users, the latest used last to go.

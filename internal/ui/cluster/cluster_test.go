@@ -286,7 +286,8 @@ func TestWatchesComeBack(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	changes := 0
 	err := client.Watch(ctx, guitars, "", func() {
-		if changes++; changes == 2 {
+		changes++
+		if changes == 2 {
 			cancel()
 		}
 	})

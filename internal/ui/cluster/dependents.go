@@ -124,7 +124,8 @@ func (f *family) readAll(ctx context.Context, found []Dependent) {
 	group.SetLimit(8)
 	left := maxRead
 	f.readEach(found, func(d *Dependent) {
-		if left--; left < 0 {
+		left--
+		if left < 0 {
 			return
 		}
 		group.Go(func() error {

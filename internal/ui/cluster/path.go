@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	validation "k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
@@ -24,7 +24,7 @@ func pathOf(kind inspect.Kind, namespace, name string) ([]string, error) {
 		segments = append(segments, name)
 	}
 	for _, segment := range segments[1:] {
-		if problems := validation.IsValidPathSegmentName(segment); segment == "" || len(problems) > 0 {
+		if problems := content.IsPathSegmentName(segment); segment == "" || len(problems) > 0 {
 			return nil, fmt.Errorf("%q is not a name: %s: %w", segment, strings.Join(problems, ", "), inspect.ErrNotFound)
 		}
 	}

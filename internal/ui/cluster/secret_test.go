@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -42,7 +43,7 @@ func TestMasked(t *testing.T) {
 		if test.hidden > 0 && strings.Contains(string(shown), "hunter2") {
 			t.Errorf("%s: the value is shown", test.name)
 		}
-		if after, _ := json.Marshal(object); string(after) != string(before) {
+		if after, _ := json.Marshal(object); !bytes.Equal(after, before) {
 			t.Errorf("%s: the object itself was changed", test.name)
 		}
 	}
