@@ -86,7 +86,8 @@ func encode(out io.Writer, as string, value any) error {
 		if plain, err = yaml.JSONToYAML(plain); err != nil {
 			return err
 		}
-		plain = append([]byte("---\n"), plain...)
+		// YAML takes characters that hide for printable ones.
+		plain = []byte("---\n" + escapeHidden(string(plain)))
 	}
 	_, err := out.Write(plain)
 	return err

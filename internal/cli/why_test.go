@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func team() inspect.Ref {
+	return inspect.Ref{Kind: inspect.Kind{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}, Namespace: "shop", Name: "red"}
+}
+
+func pod(name string) inspect.Ref {
+	return inspect.Ref{Kind: inspect.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: name}
+}
+
+// request is what a hook is asked, with a pod in a phase.
+func request(phase string) json.RawMessage {
+	return json.RawMessage(`{"parent": {"apiVersion": "example.com/v1", "kind": "Team", "metadata": {"name": "red", "namespace": "shop"}},
+		"children": {"Pod.v1": {"a": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "shop"}, "status": {"phase": "` + phase + `"}}}}}`)
+}
+
+const wantTold = `Team shop/red is failing, 2 times in a row.
+  write Pod shop/b: pods "b" is forbidden: quota\u001b[31m
+  It is tried again in 8s, at 12:00:08.
+  In the care of x/teams, of the process setpoint, which made 1 child.
+    Pod shop/a  Current
+
+What was done, the latest last:
+
+11:59:58.000  child Pod shop/a changed, and the object changed
+  (3 runs before it found nothing new.)
+  asked sync what should be
+    since it was asked at 11:59:50.000:
+      Pod shop/a changed
+        status.phase: Pending → Running
+    it answered after 20ms; of the answer is new:
+      status.ready: 0 → 1
+  decided to delete Pod shop/c (not desired any more), which was not done in this run
+  updated Pod shop/a (spec.image differs) in 5ms
+    spec.image: old → new
+  the API server refused to create Pod shop/b (missing): pods "b" is forbidden
+  said so at the object, as a Warning SyncFailed
+  failed after 30ms, for the 2nd time in a row; it comes again at 12:00:08
+
+What to do:
+  - the process lacks a permission, or a quota is used up: the error names it; grant it to the account of the process
+  - once it is mended, ` + "`kubectl annotate --overwrite team.example.com/red -n shop setpoint.dev/reconcile-at=now`" + ` has it tried at once
+`
+
+func TestWhyInWords(t *testing.T) {
+	refused := `pods "b" is forbidden`
+	before := inspect.Run{ID: 1, Began: noon.Add(-10 * time.Second), Steps: []inspect.Step{
+		{Ask: &inspect.Ask{What: "sync", Request: request("Pending"), Reply: json.RawMessage(`{"status": {"ready": 0}}`)}},
+	}}
+	run := inspect.Run{
+		ID: 2, Controller: "x/teams", Causes: []string{"child Pod shop/a changed", "the object changed"}, Quiet: 3, Attempt: 1,
+		Began: noon.Add(-2 * time.Second), Took: 30 * time.Millisecond, Outcome: "failed", Error: "write Pod shop/b: " + refused, Next: noon.Add(8 * time.Second),
+		Steps: []inspect.Step{
+			{Took: 20 * time.Millisecond, Ask: &inspect.Ask{What: "sync", Previous: 1, Request: request("Running"), Reply: json.RawMessage(`{"status": {"ready": 1}}`)}},
+			{Plan: &inspect.Planned{Equal: 1, Actions: []inspect.Action{
+				{Verb: "update", Object: pod("a"), Reason: "spec.image differs", Changes: []inspect.Change{{Path: "spec.image", From: json.RawMessage(`"old"`), To: json.RawMessage(`"new"`)}}},
+				{Verb: "create", Object: pod("b"), Reason: "missing"},
+				{Verb: "delete", Object: pod("c"), Reason: "not desired any more"},
+			}}},
+			{Took: 5 * time.Millisecond, Write: &inspect.Write{Verb: "update", Object: pod("a")}},
+			{Write: &inspect.Write{Verb: "create", Object: pod("b"), Error: refused}},
+			{Event: &inspect.Event{Type: "Warning", Reason: "SyncFailed", Message: "write Pod shop/b: " + refused}},
+		},
+	}
+	a := account{
+		Object: team(),
+		Cares: []inspect.Care{{
+			Ref: team(), Controller: "x/teams", Process: "setpoint", State: inspect.Failing, Attempts: 2, Next: noon.Add(8 * time.Second),
+			Error: "write Pod shop/b: " + refused + ": quota\x1b[31m", Family: []inspect.Child{{Ref: pod("a"), Health: "Current"}},
+		}},
+		Runs: []runAccount{{Run: run, before: map[uint64]inspect.Run{1: before}}},
+	}
+	var out bytes.Buffer
+	teller{out: &out, now: noon}.tellCare(a.Cares[0])
+	out.WriteString("\nWhat was done, the latest last:\n\n")
+	teller{out: &out, now: noon}.tellRun(&a.Runs[0])
+	teller{out: &out, now: noon}.advise(a)
+	if diff := cmp.Diff(wantTold, out.String()); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
+func TestNothingOfOthersMovesTheTerminal(t *testing.T) {
+	hostile := "a\x1b[2J\u009b31m\u202e\nb\tc\x7f"
+	var tableText, yamlText, jsonText bytes.Buffer
+	rows := []row{{cells: []string{hostile}, key: "a"}}
+	for _, write := range []error{
+		(&table{head: []string{"NAME"}}).write(&tableText, rows),
+		encode(&yamlText, asYAML, map[string]string{"name": hostile}),
+		encode(&jsonText, asJSON, map[string]string{"name": hostile}),
+	} {
+		if write != nil {
+			t.Fatal(write)
+		}
+	}
+	for _, text := range []string{tableText.String(), yamlText.String(), jsonText.String(), clean(hostile)} {
+		if strings.ContainsAny(text, "\x1b\u009b\u202e\x7f") {
+			t.Errorf("%q", text)
+		}
+	}
+	var read map[string]string
+	if err := json.Unmarshal(jsonText.Bytes(), &read); err != nil || read["name"] != hostile {
+		t.Errorf("JSON says %q, %v", read["name"], err)
+	}
+}
+
+func TestTablesWriteWhatIsNew(t *testing.T) {
+	var out bytes.Buffer
+	watched := &table{head: []string{"NAME", "STATE"}}
+	for _, rows := range [][]row{
+		{{key: "a", same: "Well", cells: []string{"a", "Well"}}, {key: "b", same: "Well", cells: []string{"b", "Well"}}},
+		{{key: "a", same: "Well", cells: []string{"a", "Well"}}, {key: "b", same: "Failing", cells: []string{"b", "Failing"}}},
+	} {
+		if err := watched.write(&out, rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "NAME   STATE\na      Well\nb      Well\nb   Failing\n"
+	if out.String() != want {
+		t.Errorf("written:\n%s\nwant:\n%s", out.String(), want)
+	}
+}
+
+func TestWhichControllerIsMeant(t *testing.T) {
+	composite := inspect.Controller{Name: "compositecontroller.setpoint.dev/teams"}
+	program := inspect.Controller{Name: "shop/team"}
+	for _, test := range []struct {
+		word string
+		of   inspect.Controller
+		want bool
+	}{
+		{"compositecontroller.setpoint.dev/teams", composite, true},
+		{"teams", composite, true},
+		{"cc/teams", composite, true},
+		{"compositecontroller/teams", composite, true},
+		{"decoratorcontroller/teams", composite, false},
+		{"compositecontroller/other", composite, false},
+		{"team", composite, false},
+		{"shop/team", program, true},
+		{"team", program, true},
+		{"cc/team", program, false},
+	} {
+		if got := means(test.word, test.of); got != test.want {
+			t.Errorf("%q means %s: %v", test.word, test.of.Name, got)
+		}
+	}
+}
+
+func TestSpans(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0s", 300 * time.Millisecond: "300ms", 90 * time.Second: "90s", 5 * time.Minute: "5m", 3 * time.Hour: "3h", 72 * time.Hour: "3d",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("%v is %q, want %q", d, got, want)
+		}
+	}
+	if got := in(noon.Add(200*time.Millisecond), noon); got != "in 1s" {
+		t.Errorf("%q, want in 1s", got)
+	}
+	for n, want := range map[int]string{1: "1st", 2: "2nd", 3: "3rd", 11: "11th", 12: "12th", 22: "22nd", 113: "113th"} {
+		if got := ordinal(n); got != want {
+			t.Errorf("%d is %q", n, got)
+		}
+	}
+}
