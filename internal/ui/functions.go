@@ -18,6 +18,7 @@ func (s *Server) functions() template.FuncMap {
 		"asset":         s.assets.url,
 		"ago":           func(t time.Time) string { return span(s.now().Sub(t)) },
 		"until":         func(t time.Time) string { return span(t.Sub(s.now())) },
+		"in":            func(t time.Time) string { return in(t.Sub(s.now())) },
 		"past":          func(t time.Time) bool { return t.Before(s.now().Add(time.Second)) },
 		"stamp":         stamp,
 		"clock":         clock,
@@ -92,6 +93,14 @@ func stamp(t time.Time) string {
 		return ""
 	}
 	return t.UTC().Format(time.RFC3339)
+}
+
+// in is how soon something will be: "in 5s".
+func in(d time.Duration) string {
+	if d < time.Second {
+		return "in a moment"
+	}
+	return "in " + span(d)
 }
 
 // clock is the time of day of a moment. Where it was, the whole of it says.

@@ -308,9 +308,12 @@ func TestWhys(t *testing.T) {
 	before, after := ranRun(7, "p"), ranRun(9, "p")
 	before.Steps[0].Ask.Request, after.Steps[0].Ask.Request = request("a", "Pending"), request("b", "Running")
 	after.Steps[0].Ask.Previous = 7
+	// What the run sees of its own doing is no reason for it.
+	own := inspect.Ask{What: "sync", Request: request("c", "Failed"), Previous: 7}
+	after.Steps = append(after.Steps, inspect.Step{Ask: &own})
 	after.Causes = []string{"the object changed", "child Pod shop/p changed", "recheck"}
 	server := serve(t, &still{name: "setpoint", runs: []inspect.Run{after, before}})
-	r := httptest.NewRequest("GET", "http://localhost/", http.NoBody)
+	r := httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)
 	v := &visit{Server: server, r: r, visitor: &access.Visitor{User: cluster.User{Own: true}}}
 	entries := v.entries(s, []inspect.Run{after}, 10)
 	if len(entries) != 1 || len(entries[0].Whys) != 2 || strings.Join(entries[0].Causes, ",") != "recheck" {

@@ -27,6 +27,8 @@ type stepView struct {
 	ID string
 	// Bodies are what can be opened of a question.
 	Bodies []bodyLink
+	// Again says that the same was asked before in this run.
+	Again bool
 	// Earlier is the run in which the same was asked before; "" for none.
 	Earlier string
 	Fault   *fault
@@ -134,11 +136,12 @@ func stepsOf(s *subject, e *entry) []stepView {
 		view := stepView{Step: step, ID: e.ID + "-" + strconv.Itoa(i)}
 		switch {
 		case step.Ask != nil:
-			view.Bodies = bodiesOf(e, i, step.Ask)
+			view.Again = lastAsk(e.Steps[:i], step.Ask) != nil
+			view.Bodies = bodiesOf(e, i, view.Again || step.Ask.Previous != 0)
 			if step.Ask.Error != "" {
 				view.Fault = explain(step.Ask.Error)
 			}
-			if step.Ask.Previous != 0 {
+			if step.Ask.Previous != 0 && !view.Again {
 				view.Earlier = runURL(s, e.Process, step.Ask.Previous)
 			}
 		case step.Plan != nil:
@@ -168,7 +171,8 @@ func bodyID(run inspect.Run, step int, show string) string {
 	return "run-" + run.Process + "-" + strconv.FormatUint(run.ID, 10) + "-" + strconv.Itoa(step) + "-" + show
 }
 
-func bodiesOf(e *entry, step int, ask *inspect.Ask) []bodyLink {
+func bodiesOf(e *entry, step int, compared bool) []bodyLink {
+	ask := e.Steps[step].Ask
 	if ask.Dropped {
 		return nil
 	}
@@ -180,13 +184,13 @@ func bodiesOf(e *entry, step int, ask *inspect.Ask) []bodyLink {
 	}
 	if len(ask.Request) > 0 {
 		add("Request", "request", len(ask.Request))
-		if ask.Previous != 0 {
+		if compared {
 			add("Request, compared with the one before", "request-diff", 0)
 		}
 	}
 	if len(ask.Reply) > 0 {
 		add("Reply", "reply", len(ask.Reply))
-		if ask.Previous != 0 {
+		if compared {
 			add("Reply, compared with the one before", "reply-diff", 0)
 		}
 	}
@@ -207,9 +211,9 @@ func (l *lookup) body(run inspect.Run, step, show string) (*body, error) {
 	case "reply":
 		b.Text, b.Cut = diff.Pretty(ask.Reply, maxBody)
 	case "request-diff":
-		l.compare(b, run, ask, func(a *inspect.Ask) json.RawMessage { return a.Request })
+		l.compare(b, &run, i, func(a *inspect.Ask) json.RawMessage { return a.Request })
 	case "reply-diff":
-		l.compare(b, run, ask, func(a *inspect.Ask) json.RawMessage { return a.Reply })
+		l.compare(b, &run, i, func(a *inspect.Ask) json.RawMessage { return a.Reply })
 	default:
 		return nil, missing("A question has no %q.", show)
 	}
@@ -220,13 +224,9 @@ func (l *lookup) body(run inspect.Run, step, show string) (*body, error) {
 }
 
 // compare says how a part of a question differs from that of the one before.
-func (l *lookup) compare(b *body, run inspect.Run, ask *inspect.Ask, part func(*inspect.Ask) json.RawMessage) {
-	before, err := l.run(run.Process, ask.Previous)
-	if err != nil {
-		b.None = "The run before is not kept any more."
-		return
-	}
-	earlier := sameAsk(before.Steps, ask)
+func (l *lookup) compare(b *body, run *inspect.Run, step int, part func(*inspect.Ask) json.RawMessage) {
+	ask := run.Steps[step].Ask
+	earlier, _ := l.before(run, step)
 	if earlier == nil || len(part(earlier)) == 0 {
 		b.None = "What was there before is not kept any more."
 		return

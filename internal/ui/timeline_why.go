@@ -112,25 +112,21 @@ func (w *why) tells(cause string) bool {
 // whys are what changed since the same was asked before. What is not kept any more
 // explains nothing.
 func (l *lookup) whys(s *subject, of inspect.Run) []why {
-	if mainAsk(of.Steps) == nil {
+	if ask, _ := mainAsk(of.Steps); ask == nil {
 		return nil
 	}
 	full, err := l.run(of.Process, of.ID)
 	if err != nil {
 		return nil
 	}
-	ask := mainAsk(full.Steps)
+	ask, at := mainAsk(full.Steps)
 	if ask == nil || len(ask.Request) == 0 {
 		return nil
 	}
 	if ask.Previous == 0 {
 		return first(s, ask, full.Began)
 	}
-	before, err := l.run(of.Process, ask.Previous)
-	if err != nil {
-		return nil
-	}
-	earlier := sameAsk(before.Steps, ask)
+	earlier, since := l.before(&full, at)
 	if earlier == nil || len(earlier.Request) == 0 {
 		return nil
 	}
@@ -138,28 +134,42 @@ func (l *lookup) whys(s *subject, of inspect.Run) []why {
 	if err != nil {
 		return nil
 	}
-	return whysOf(s, parts, before.Began, full.Began)
+	return whysOf(s, parts, since, full.Began)
 }
 
-// mainAsk is the question that says most about why: the last that is not about what
-// else to look at.
-func mainAsk(steps []inspect.Step) *inspect.Ask {
-	for _, step := range slices.Backward(steps) {
-		if ask := step.Ask; ask != nil && ask.What != "customize" {
-			return ask
+// mainAsk is the question that says most about why: the first that is not about what
+// else to look at. Those after it see what the run itself has done.
+func mainAsk(steps []inspect.Step) (ask *inspect.Ask, at int) {
+	for i, step := range steps {
+		if step.Ask != nil && step.Ask.What != "customize" {
+			return step.Ask, i
 		}
 	}
-	return nil
+	return nil, 0
 }
 
-// sameAsk is the question in other steps that asks the same.
-func sameAsk(steps []inspect.Step, as *inspect.Ask) *inspect.Ask {
-	for _, step := range steps {
+// lastAsk is the last question that asks the same; nil for none.
+func lastAsk(steps []inspect.Step, as *inspect.Ask) *inspect.Ask {
+	for _, step := range slices.Backward(steps) {
 		if step.Ask != nil && step.Ask.What == as.What {
 			return step.Ask
 		}
 	}
 	return nil
+}
+
+// before is when the same was asked before a step of a run: in the run itself, or in an
+// earlier one. It is nil if that is not kept any more.
+func (l *lookup) before(run *inspect.Run, step int) (ask *inspect.Ask, began time.Time) {
+	as := run.Steps[step].Ask
+	if ask := lastAsk(run.Steps[:step], as); ask != nil {
+		return ask, run.Began
+	}
+	earlier, err := l.run(run.Process, as.Previous)
+	if err != nil {
+		return nil, time.Time{}
+	}
+	return lastAsk(earlier.Steps, as), earlier.Began
 }
 
 // first is who made an object, for the first run that asked about it.

@@ -313,7 +313,7 @@ func TestTelling(t *testing.T) {
 		want string
 	}{
 		{3, "spec.containers[name=a].image status.conditions[type=Ready].status status.phase and 7"},
-		{100, "spec.containers[name=a].image status.conditions[type=Ready].status status.phase spec.nodeName status.containerStatuses[name=a].image and 5"},
+		{100, "spec.containers[name=a].image status.conditions[type=Ready].status status.phase spec.nodeName and 6"},
 	} {
 		telling, rest := Telling(changes, c.most)
 		var got []string

@@ -11,13 +11,15 @@ import (
 
 // Telling are the changes that tell most, and how many there are beside them. Times
 // and counters that move whenever something else does are told only where there is
-// nothing else.
+// nothing else, and what appeared in a status only where no word in it says the same.
 func Telling(changes []inspect.Change, most int) (telling []inspect.Change, rest int) {
 	telling = slices.Clone(changes)
 	slices.SortStableFunc(telling, func(a, b inspect.Change) int { return cmp.Compare(rank(a), rank(b)) })
-	quiet := slices.IndexFunc(telling, func(c inspect.Change) bool { return rank(c) == quietest })
-	if quiet > 0 {
-		telling = telling[:quiet]
+	if len(telling) > 0 {
+		loudest := rank(telling[0])
+		telling = slices.DeleteFunc(telling, func(c inspect.Change) bool {
+			return rank(c) == quietest && loudest < quietest || rank(c) == appeared && loudest <= verdict
+		})
 	}
 	telling = telling[:min(len(telling), most)]
 	return telling, len(changes) - len(telling)
