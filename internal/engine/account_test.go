@@ -61,7 +61,8 @@ func (m *market) write(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if strings.HasSuffix(r.URL.Path, "/status") {
-		if m.statuses++; m.statuses == 1 {
+		m.statuses++
+		if m.statuses == 1 {
 			w.WriteHeader(http.StatusConflict)
 			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,"message":"it has changed"}`)
 			return
@@ -143,7 +144,8 @@ func TestAccountsOfRuns(t *testing.T) {
 	c := New(Program{
 		Name: "test", Parent: stalls, Children: plan.Rules{{Resource: signs, Method: plan.InPlace}}, GenerateSelector: true, Workers: 1, LastApplied: "example.org/last",
 		Sync: hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) {
-			if calls++; calls == 1 {
+			calls++
+			if calls == 1 {
 				return nil, errors.New("no money")
 			}
 			return &hook.Response{

@@ -63,14 +63,18 @@ func (e *entry) strip() {
 		case s.Write != nil:
 			s.Write.Before, s.Write.After = nil, nil
 		case s.Plan != nil:
-			for _, stage := range s.Plan.Stages {
-				for j := range stage {
-					stage[j].Before, stage[j].After, stage[j].TakeOver = nil, nil, nil
-				}
-			}
+			stripPlan(s.Plan)
 		}
 	}
 	e.size = sizeOf(&e.run)
+}
+
+func stripPlan(p *trace.Planned) {
+	for _, stage := range p.Stages {
+		for i := range stage {
+			stage[i].Before, stage[i].After, stage[i].TakeOver = nil, nil, nil
+		}
+	}
 }
 
 // asks are what was asked in the run.

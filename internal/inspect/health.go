@@ -31,7 +31,7 @@ func HealthOf(o *object.Object) (health, message string) {
 	}
 	var s shape
 	if err := json.Unmarshal(o.JSON(), &s); err != nil {
-		return Unknown, "its status is not as that of other objects"
+		return Unknown, "its status is not as that of other objects" //nolint:nilerr // That is all there is to say.
 	}
 	if observed := s.Status.ObservedGeneration; observed.given && observed.of < s.Metadata.Generation {
 		return InProgress, "what is wanted now has not been looked at yet"

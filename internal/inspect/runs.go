@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -131,7 +132,7 @@ func (w *writer) action(a *plan.Action) Action {
 func (w *writer) write(t *trace.Write) *Write {
 	write := &Write{Verb: string(t.Verb), Object: refOf(t.Resource, t.Ref), Part: t.Part, Unchanged: t.Unchanged, Error: lineOf(t.Err)}
 	if t.Version != 0 {
-		write.Version = fmt.Sprint(t.Version)
+		write.Version = strconv.FormatUint(t.Version, 10)
 	}
 	if !w.whole || t.After == nil || t.Unchanged {
 		return write

@@ -98,7 +98,7 @@ func TestDoes(t *testing.T) {
 func TestCauses(t *testing.T) {
 	child := queue.Cause{Kind: queue.ChildChanged, Detail: "Pod", Object: queue.Key{Namespace: "shop", Name: "a"}}
 	many := []queue.Cause{}
-	for _, name := range strings.Fields("a b c d e f g h i j") {
+	for name := range strings.FieldsSeq("a b c d e f g h i j") {
 		many = append(many, queue.Cause{Kind: queue.ChildChanged, Detail: "Pod", Object: queue.Key{Name: name}})
 	}
 	for _, c := range []struct {

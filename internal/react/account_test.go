@@ -83,7 +83,8 @@ func TestAccounts(t *testing.T) {
 
 	failed := 0
 	e.answers("h", func(*hook.Notice) (*hook.Answer, error) {
-		if failed++; failed <= 2 {
+		failed++
+		if failed <= 2 {
 			return nil, errors.New("no money")
 		}
 		return &hook.Answer{}, nil
@@ -109,7 +110,9 @@ func TestAccounts(t *testing.T) {
 		}
 		return 0
 	}
-	e.answers("h", func(*hook.Notice) (*hook.Answer, error) { return &hook.Answer{Patch: json.RawMessage(`{"spec":{"comment":"x"}}`)}, nil })
+	e.answers("h", func(*hook.Notice) (*hook.Answer, error) {
+		return &hook.Answer{Patch: json.RawMessage(`{"spec":{"comment":"x"}}`)}, nil
+	})
 	s.edit(rates, "eur", `{"spec":{"n":3}}`)
 	eventually(t, "written", func() bool { return field(s.get(rates, "eur"), "spec", "comment") == "x" })
 	st.quiet(t)

@@ -195,15 +195,15 @@ func (m *memories) note(of *memory, now trouble, last LastError, ran time.Time) 
 }
 
 // show has others read how a run went.
-func (of *memory) show(now trouble, message string, ran time.Time) {
-	of.shown.Ran, of.shown.Failing = ran, now.failing
+func (m *memory) show(now trouble, message string, ran time.Time) {
+	m.shown.Ran, m.shown.Failing = ran, now.failing
 	switch {
 	case !now.failing:
-		of.shown.Error, of.shown.Attempts = "", 0
+		m.shown.Error, m.shown.Attempts = "", 0
 	case message != "":
 		// A run that only waited says nothing new.
-		of.shown.Error = message
-		of.shown.Attempts++
+		m.shown.Error = message
+		m.shown.Attempts++
 	}
 }
 

@@ -28,7 +28,7 @@ const (
 	// Synced runs did all there was to do.
 	Synced Outcome = "synced"
 	// Postponed runs come again: something moved meanwhile, or whoever was asked
-	// asked for more time.
+	// wants more time.
 	Postponed Outcome = "postponed"
 	// Failed runs come again after a backoff, or when their input changes.
 	Failed Outcome = "failed"

@@ -1,0 +1,96 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/trace"
+)
+
+// What a process knows can be read, and whoever waits is told of changes.
+func TestInspect(t *testing.T) {
+	h := opened(t, &town{}, Options{Own: []Own{clerk("clerk")}, Name: "shopkeeper", Version: "v7", Definitions: [][]byte{[]byte(shopsDefinition)}})
+	s := h.Inspect()
+	until(t, "ready", func() bool { return readyz(h) == "ok" })
+	process, err := s.Process(t.Context())
+	if err != nil || process.Name != "shopkeeper" || process.Version != "v7" || !process.Leads || process.Elects || process.HeapBytes == 0 || len(process.Watches) == 0 {
+		t.Errorf("process %+v, %v", process, err)
+	}
+	controllers, err := s.Controllers(t.Context())
+	if err != nil || len(controllers) != 1 {
+		t.Fatalf("%v, %v", controllers, err)
+	}
+	c := &controllers[0]
+	if c.Name != "clerk" || c.Process != "shopkeeper" || c.Declared != nil || len(c.Kinds) != 1 || c.Kinds[0].Plural != "shops" || c.Ready().Status != "True" || len(c.Words) == 0 {
+		t.Errorf("controller %+v", c)
+	}
+	if page, err := s.Objects(t.Context(), "clerk", inspect.Query{}); err != nil || page.Total != 0 || page.Objects == nil {
+		t.Errorf("objects %+v, %v", page, err)
+	}
+	if _, err := s.Objects(t.Context(), "nobody", inspect.Query{}); !errors.Is(err, inspect.ErrNotFound) {
+		t.Errorf("nobody's objects: %v", err)
+	}
+	shop := inspect.Ref{Kind: inspect.Kind{Group: "example.org", Kind: "Shop"}, Namespace: "town", Name: "a"}
+	if about, err := s.About(t.Context(), shop); err != nil || len(about) != 0 {
+		t.Errorf("about nothing: %v, %v", about, err)
+	}
+	if _, err := s.Plan(t.Context(), "clerk", shop); !errors.Is(err, errNoPlans) {
+		t.Errorf("planned: %v", err)
+	}
+	h.book.Note(trace.Run{
+		Program: "clerk", Resource: object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop"}, Key: queue.Key{Namespace: "town", Name: "a"},
+		Began: time.Now(), Outcome: trace.Synced,
+	})
+	runs, err := s.Runs(t.Context(), shop, 0)
+	if err != nil || len(runs) != 1 || runs[0].Process != "shopkeeper" {
+		t.Errorf("runs %+v, %v", runs, err)
+	}
+	if run, err := s.Run(t.Context(), runs[0].ID); err != nil || run.ID != runs[0].ID {
+		t.Errorf("run %+v, %v", run, err)
+	}
+	now, err := s.Await(t.Context(), 0)
+	if err != nil || now == 0 {
+		t.Errorf("revision %d, %v", now, err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer stop()
+	if same, err := s.Await(ctx, now); same == now && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("revision %d, %v", same, err)
+	}
+}
+
+// A review is a run with one question.
+func TestReviewed(t *testing.T) {
+	for _, c := range []struct {
+		occasion admission.Occasion
+		want     string
+	}{
+		{admission.Occasion{Program: "p", Webhook: "w", Result: admission.Errored, Err: errors.New("no")}, "error of : a review, asked w, no"},
+		{admission.Occasion{Program: "p", Webhook: "w", Result: admission.Denied, Review: &hook.Review{
+			Operation: hook.OperationCreate, APIVersion: "apps/v1", Kind: "Deployment", Resource: "deployments", Namespace: "town", User: hook.User{Name: "anna"}, DryRun: true,
+		}}, "denied apps Deployment of town/: create by anna, as a dry run, asked w, <nil>"},
+		{admission.Occasion{Program: "p", Webhook: "w", Result: admission.Allowed, Review: &hook.Review{
+			Operation: hook.OperationDelete, APIVersion: "v1", Kind: "Namespace", Resource: "namespaces", Name: "town", User: hook.User{Name: "anna"},
+		}}, "allowed Namespace of town: delete by anna, asked w, <nil>"},
+	} {
+		run := reviewed(c.occasion)
+		kind := run.Resource.Kind
+		if run.Resource.Group != "" {
+			kind = run.Resource.Group + " " + kind
+		}
+		if kind != "" {
+			kind = " " + kind
+		}
+		if got := fmt.Sprintf("%s%s of %s: %s, asked %s, %v", run.Outcome, kind, run.Key, run.By, run.Steps[0].Ask.What, run.Err); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}
