@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -60,11 +61,37 @@ func saveObject(v *visit) error {
 	return v.store(d, form.Patch(d.base, object))
 }
 
+// maxRaces is how often an object may be stored by somebody else before ours is, with
+// nothing changed that a visitor could have: what controllers note in a status.
+const maxRaces = 5
+
 func (v *visit) store(d *draft, patch map[string]any) error {
 	if len(patch) == 0 {
 		v.flash("Nothing was changed.")
 		return v.redirect(d.Cancel)
 	}
+	for race := 1; ; race++ {
+		err := v.change(d, patch)
+		switch {
+		case apierrors.IsConflict(err):
+			same, err := v.meet(d, patch)
+			if err != nil {
+				return v.refuse(d, err)
+			}
+			if !same || race == maxRaces {
+				return v.renderDraft(d, http.StatusConflict)
+			}
+		case err != nil:
+			return v.refuse(d, err)
+		default:
+			v.flash(d.Kind.Kind + " " + d.Ref.Name + " is saved.")
+			return v.redirect(d.Cancel)
+		}
+	}
+}
+
+// change stores a difference to what was loaded, unless that is out of date.
+func (v *visit) change(d *draft, patch map[string]any) error {
 	metadata, _ := patch["metadata"].(map[string]any)
 	versioned, meta := maps.Clone(patch), map[string]any{"resourceVersion": d.Version}
 	maps.Copy(meta, metadata)
@@ -74,33 +101,27 @@ func (v *visit) store(d *draft, patch map[string]any) error {
 		return err
 	}
 	_, err = v.api.Patch(v.context(), d.Ref, types.MergePatchType, body, false)
-	switch {
-	case apierrors.IsConflict(err):
-		return v.meet(d, patch)
-	case err != nil:
-		return v.refuse(d, err)
-	}
-	v.flash(d.Kind.Kind + " " + d.Ref.Name + " is saved.")
-	return v.redirect(d.Cancel)
+	return err
 }
 
 // meet lays what the visitor changed over what others stored meanwhile, and says what
-// that was: to save it then is for the visitor to decide.
-func (v *visit) meet(d *draft, patch map[string]any) error {
+// that was: to save it then is for the visitor to decide. It is the same if nothing
+// changed of what people enter.
+func (v *visit) meet(d *draft, patch map[string]any) (same bool, err error) {
 	stored, err := v.api.Get(v.context(), d.Ref.Kind, d.Ref.Namespace, d.Ref.Name)
 	if err != nil {
-		return v.refuse(d, err)
+		return false, err
 	}
 	loaded := d.base
 	if err := d.load(stored); err != nil {
-		return err
+		return false, err
 	}
 	d.Changes = changesOf(loaded, d.base)
 	d.lay(form.Apply(d.base, patch))
 	d.Root = nil
 	d.Problem = "Somebody changed this " + d.Kind.Kind + " while you did."
 	d.Hint = "Your changes are laid over theirs below. Look at it, and save again."
-	return v.renderDraft(d, http.StatusConflict)
+	return reflect.DeepEqual(loaded, d.base), nil
 }
 
 func changesOf(before, after map[string]any) []inspect.Change {
