@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/chromedp/chromedp/kb"
 )
 
 //go:embed testdata/audit.js
@@ -55,7 +53,7 @@ func (p *page) tabTo(name string) {
 	var walked []string
 	const most = 120
 	for range most {
-		p.press(kb.Tab)
+		p.press("Tab")
 		focused := must[struct {
 			Name  string
 			Shown bool

@@ -45,6 +45,38 @@ func (p *page) clickIn(selector, name string) {
 	})
 }
 
+// follow clicks a link by where it leads to.
+func (p *page) follow(path string) {
+	p.t.Helper()
+	p.until("follow a link to "+path, func() error {
+		return p.with(func(ctx context.Context, target *chromedp.Target) error {
+			node, err := query(ctx, target, "a[href="+quote(path)+"]")
+			if err != nil {
+				return err
+			}
+			return clickOn(ctx, target, node)
+		})
+	})
+}
+
+// query is the first visible element that a selector finds.
+func query(ctx context.Context, target *chromedp.Target, selector string) (cdp.BackendNodeID, error) {
+	found, err := cdp.Call(ctx, target, runtime.Evaluate, runtime.EvaluateParams{
+		Expression: "[...document.querySelectorAll(" + quote(selector) + ")].find(e => e.checkVisibility())",
+	})
+	if err != nil {
+		return 0, err
+	}
+	if found.Result == nil || found.Result.ObjectID == "" {
+		return 0, fmt.Errorf("nothing that can be seen is %s", selector)
+	}
+	described, err := cdp.Call(ctx, target, dom.DescribeNode, dom.DescribeNodeParams{ObjectID: found.Result.ObjectID})
+	if err != nil {
+		return 0, err
+	}
+	return described.Node.BackendNodeID, nil
+}
+
 // fill writes into the field with a label, instead of what it held; of a field with
 // options it chooses one.
 func (p *page) fill(label, value string) {
@@ -58,6 +90,21 @@ func (p *page) fillIn(selector, label, value string) {
 	p.until("fill in "+label, func() error {
 		return p.with(func(ctx context.Context, target *chromedp.Target) error {
 			node, err := find(ctx, target, selector, label, fillable)
+			if err != nil {
+				return err
+			}
+			return write(ctx, target, node, value)
+		})
+	})
+}
+
+// fillAt fills the field that a selector finds: one whose label many share, such as
+// those of rows.
+func (p *page) fillAt(selector, value string) {
+	p.t.Helper()
+	p.until("fill in "+selector, func() error {
+		return p.with(func(ctx context.Context, target *chromedp.Target) error {
+			node, err := query(ctx, target, selector)
 			if err != nil {
 				return err
 			}
@@ -118,7 +165,9 @@ func (p *page) with(do func(context.Context, *chromedp.Target) error) error {
 	return chromedp.Do(ctx, chromedp.Func(do))
 }
 
-// find is the element that has a name and one of some roles, and can be seen.
+// find is the element that has a name and one of some roles, and can be seen. What has
+// the very name comes first; else it may go on after it: the label of a field says its
+// type too.
 func find(ctx context.Context, target *chromedp.Target, selector, name string, roles []string) (cdp.BackendNodeID, error) {
 	region, err := cdp.Call(ctx, target, runtime.Evaluate, runtime.EvaluateParams{
 		Expression: "document.querySelector(" + quote(selector) + ")",
@@ -129,28 +178,49 @@ func find(ctx context.Context, target *chromedp.Target, selector, name string, r
 	if region.Result == nil || region.Result.ObjectID == "" {
 		return 0, fmt.Errorf("nothing is %s", selector)
 	}
-	found, err := cdp.Call(ctx, target, accessibility.QueryAXTree, accessibility.QueryAXTreeParams{
-		ObjectID: region.Result.ObjectID, AccessibleName: name,
-	})
-	if err != nil {
-		return 0, err
+	exact, err := named(ctx, target, accessibility.QueryAXTreeParams{ObjectID: region.Result.ObjectID, AccessibleName: name}, roles)
+	if err != nil || len(exact) > 0 {
+		return first(exact), err
 	}
-	var others []string
-	for _, node := range found.Nodes {
-		role := roleOf(node)
-		if !node.Ignored && slices.Contains(roles, role) {
-			return node.BackendDOMNodeID, nil
+	var names []string
+	for _, role := range roles {
+		some, err := named(ctx, target, accessibility.QueryAXTreeParams{ObjectID: region.Result.ObjectID, Role: role}, roles)
+		if err != nil {
+			return 0, err
 		}
-		others = append(others, role)
+		for _, node := range some {
+			if strings.HasPrefix(textOf(node.Name), name+" ") {
+				return node.BackendDOMNodeID, nil
+			}
+			names = append(names, textOf(node.Name))
+		}
 	}
-	return 0, fmt.Errorf("nothing that is one of %s is called %q; of that name are: %s", strings.Join(roles, ", "), name, others)
+	return 0, fmt.Errorf("nothing is called %q; there are %q", name, names)
 }
 
-func roleOf(node *accessibility.Node) (role string) {
-	if node.Role != nil {
-		_ = json.Unmarshal(node.Role.Value, &role) // a role that is no text is none of ours
+// named are the nodes that are asked for, have one of some roles, and can be perceived.
+func named(ctx context.Context, target *chromedp.Target, what accessibility.QueryAXTreeParams, roles []string) ([]*accessibility.Node, error) {
+	found, err := cdp.Call(ctx, target, accessibility.QueryAXTree, what)
+	if err != nil {
+		return nil, err
 	}
-	return role
+	return slices.DeleteFunc(found.Nodes, func(n *accessibility.Node) bool {
+		return n.Ignored || !slices.Contains(roles, textOf(n.Role))
+	}), nil
+}
+
+func first(nodes []*accessibility.Node) cdp.BackendNodeID {
+	if len(nodes) == 0 {
+		return 0
+	}
+	return nodes[0].BackendDOMNodeID
+}
+
+func textOf(value *accessibility.Value) (text string) {
+	if value != nil {
+		_ = json.Unmarshal(value.Value, &text) // what is no text is none of ours
+	}
+	return text
 }
 
 // clickOn moves the mouse to the middle of an element and presses its button, unless
@@ -249,10 +319,31 @@ func callOn[T any](ctx context.Context, target *chromedp.Target, node cdp.Backen
 	return value, json.Unmarshal(result.Result.Value, &value)
 }
 
-// press presses keys, one after the other: runes of the package kb.
-func (p *page) press(keys ...string) {
+// keys are those that tests press, as a keyboard sends them.
+var keys = map[string]input.DispatchKeyEventParams{
+	"Tab":    {Key: "Tab", Code: "Tab", WindowsVirtualKeyCode: 9},
+	"Enter":  {Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13, Text: "\r"},
+	"/":      {Key: "/", Code: "Slash", WindowsVirtualKeyCode: 191, Text: "/"},
+	"?":      {Key: "?", Code: "Slash", WindowsVirtualKeyCode: 191, Text: "?", Modifiers: 8},
+	"Escape": {Key: "Escape", Code: "Escape", WindowsVirtualKeyCode: 27},
+}
+
+// press presses a key.
+func (p *page) press(name string) {
 	p.t.Helper()
-	for _, key := range keys {
-		p.do("press a key", chromedp.KeyEvent(key))
+	key, known := keys[name]
+	if !known {
+		p.t.Fatalf("there is no key %q", name)
 	}
+	down, up := key, key
+	down.Type, up.Type, up.Text = "keyDown", "keyUp", ""
+	if down.Text == "" {
+		down.Type = "rawKeyDown"
+	}
+	p.do("press "+name, call(input.DispatchKeyEvent, down), call(input.DispatchKeyEvent, up))
+}
+
+// insert types a text where the focus is.
+func insert(text string) chromedp.Action[chromedp.Void] {
+	return call(input.InsertText, input.InsertTextParams{Text: text})
 }

@@ -1,0 +1,231 @@
+package browser
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// cluster is a control plane, as who administers it sees it.
+type cluster struct {
+	t          *testing.T
+	binary     string
+	kubeconfig string
+	// data is where a control plane of a test's own keeps everything.
+	data string
+	runs int
+}
+
+// sharedCluster is the control plane of all tests.
+func sharedCluster(t *testing.T) *cluster {
+	return &cluster{t: t, binary: os.Getenv("SETPOINT"), kubeconfig: os.Getenv("KUBECONFIG")}
+}
+
+// bootCluster boots one of the test's own; flags and folders are those of `setpoint
+// dev`.
+func bootCluster(t *testing.T, args ...string) *cluster {
+	t.Helper()
+	dir := t.TempDir()
+	c := &cluster{t: t, binary: os.Getenv("SETPOINT"), data: filepath.Join(dir, "data"), kubeconfig: filepath.Join(dir, "kubeconfig")}
+	start(t, filepath.Join(dir, "dev.log"), c.binary, append([]string{"dev", "--data-dir", c.data, "--kubeconfig", c.kubeconfig}, args...)...)
+	until(t, "boot a control plane", 2*time.Minute, func() error {
+		_, err := c.try("", "get", "--raw", "/readyz")
+		return err
+	})
+	return c
+}
+
+// run runs Setpoint as in a cluster, with a UI, and says where that is.
+func (c *cluster) run(flags ...string) (ui string) {
+	c.t.Helper()
+	address, err := freeAddress()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.runs++
+	log := filepath.Join(filepath.Dir(c.data), fmt.Sprintf("run-%d.log", c.runs))
+	start(c.t, log, c.binary, append([]string{"run", "--kubeconfig", c.kubeconfig, "--address", "", "--ui-address", address}, flags...)...)
+	ui = "http://" + address
+	answers(c.t, ui)
+	return ui
+}
+
+// answers waits until a UI is served.
+func answers(t *testing.T, ui string) {
+	t.Helper()
+	until(t, "be answered by "+ui, time.Minute, func() error {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, ui+"/signin", nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err == nil {
+			response.Body.Close()
+		}
+		return err
+	})
+}
+
+// kubectl is run as who administers the cluster; what it prints is the result.
+func (c *cluster) kubectl(args ...string) string {
+	c.t.Helper()
+	out, err := c.try("", args...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return out
+}
+
+func (c *cluster) apply(text string) {
+	c.t.Helper()
+	if _, err := c.try(text, "apply", "-f", "-"); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// established waits until a kind is served.
+func (c *cluster) established(crd string) {
+	c.t.Helper()
+	until(c.t, "serve "+crd, patience, func() error {
+		_, err := c.try("", "wait", "--for=condition=Established", "crd/"+crd, "--timeout=10s")
+		return err
+	})
+}
+
+// get reads an object, or what a path of it leads to.
+func (c *cluster) get(into any, args ...string) error {
+	out, err := c.try("", append(append([]string{"get"}, args...), "-o", "json")...)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(out), into)
+}
+
+func (c *cluster) try(stdin string, args ...string) (string, error) {
+	cmd := exec.Command(c.binary, append([]string{"kubectl", "--kubeconfig", c.kubeconfig}, args...)...)
+	var out, complaints bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &complaints
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, &complaints)
+	}
+	return out.String(), nil
+}
+
+// namespace makes one for a test.
+func (c *cluster) namespace() string {
+	c.t.Helper()
+	name := fmt.Sprintf("%s-%05x", strings.ToLower(strings.TrimPrefix(strings.NewReplacer("/", "-", "_", "-").Replace(c.t.Name()), "Test")), rand.N(1<<20))
+	c.kubectl("create", "namespace", name)
+	return name
+}
+
+// component is the process of a part of a control plane that a test booted.
+func (c *cluster) component(name string) *os.Process {
+	c.t.Helper()
+	list, err := exec.Command("ps", "-axww", "-o", "pid=,args=").Output()
+	if err != nil {
+		c.t.Fatalf("list processes: %v", err)
+	}
+	for line := range strings.Lines(string(list)) {
+		pid, args, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if c.data == "" || !strings.Contains(args, "_component "+name+" ") || !strings.Contains(args, c.data) {
+			continue
+		}
+		number, err := strconv.Atoi(pid)
+		if err != nil {
+			c.t.Fatalf("process %q: %v", pid, err)
+		}
+		process, err := os.FindProcess(number)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		return process
+	}
+	c.t.Fatalf("no process of %s found", name)
+	return nil
+}
+
+// client speaks with the API server without kubectl: for what is done thousands of
+// times.
+type client struct {
+	http   *http.Client
+	server string
+}
+
+func (c *cluster) client() *client {
+	c.t.Helper()
+	var config struct {
+		Clusters []struct {
+			Cluster struct {
+				Server string
+				CA     string `json:"certificate-authority-data"`
+			}
+		}
+		Users []struct {
+			User struct {
+				Certificate string `json:"client-certificate-data"`
+				Key         string `json:"client-key-data"`
+				Token       string
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(c.kubectl("config", "view", "--raw", "-o", "json")), &config); err != nil {
+		c.t.Fatal(err)
+	}
+	decode := func(text string) []byte {
+		raw, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		return raw
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(decode(config.Clusters[0].Cluster.CA))
+	pair, err := tls.X509KeyPair(decode(config.Users[0].User.Certificate), decode(config.Users[0].User.Key))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	transport := &http.Transport{
+		TLSClientConfig:   &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2: true,
+	}
+	c.t.Cleanup(transport.CloseIdleConnections)
+	return &client{http: &http.Client{Transport: transport}, server: config.Clusters[0].Cluster.Server}
+}
+
+// create sends an object to the path of its collection.
+func (c *client) create(ctx context.Context, path string, object any) error {
+	body, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.server+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := c.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	said, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusCreated {
+		err = fmt.Errorf("create at %s: %s: %s", path, response.Status, said)
+	}
+	return err
+}

@@ -1,0 +1,126 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// crowdSize is how many objects there are of one kind, crowdWorkers how many at a time
+// are made.
+const (
+	crowdSize    = 10_000
+	crowdWorkers = 32
+)
+
+// TestCrowd shows ten thousand objects, a few of which are failing: nobody has to look
+// for those, and every page answers.
+func TestCrowd(t *testing.T) {
+	t.Parallel()
+	c := sharedCluster(t)
+	ns := c.namespace()
+	group := ns + ".test"
+	url := hook(t, func(r hookRequest) (int, any) {
+		if r.Parent.Spec["bad"] == true {
+			return http.StatusInternalServerError, "nobody sits here"
+		}
+		return http.StatusOK, map[string]any{}
+	})
+	c.kind(group, "Seat", url)
+	began := time.Now()
+	fillCrowd(t, c.client(), ns, group)
+	t.Logf("%d objects were made within %v", crowdSize, time.Since(began).Round(time.Millisecond))
+
+	p := newPage(t, sharedUI())
+	timed := func(what string, do func()) {
+		began := time.Now()
+		do()
+		t.Logf("%s: %v", what, time.Since(began).Round(time.Millisecond))
+	}
+	controller := "/controllers/setpoint/compositecontroller.setpoint.dev~" + group
+	timed("all are looked at", func() {
+		until(t, "look at all", 3*time.Minute, func() error {
+			p.open(controller)
+			text, err := p.text()
+			if err == nil && !strings.Contains(strings.ReplaceAll(text, ",", ""), "10000") {
+				err = fmt.Errorf("it says: %s", cut(text))
+			}
+			return err
+		})
+	})
+	timed("controller page, the failing first", func() {
+		p.open(controller)
+		p.see("seat-04999", "nobody sits here")
+	})
+	p.audit()
+	timed("filter by name", func() {
+		p.fill("Filter by name or error", "seat-07777")
+		p.see("seat-07777")
+		p.missIn("main table", "seat-04999")
+	})
+	timed("sort by name, second page", func() {
+		p.open(controller)
+		p.click("Object")
+		p.seeIn("main table", "seat-00050")
+		p.click("Next")
+		p.seeIn("main table", "seat-00150")
+		p.missIn("main table", "seat-00050")
+	})
+
+	resources := "/resources/seats." + group
+	timed("resources page", func() {
+		p.open(resources)
+		p.see("seat-00000")
+	})
+	p.audit()
+	timed("filter of resources", func() {
+		p.fill("Name", "seat-06543")
+		p.see("seat-06543")
+		p.missIn("main table", "seat-00000")
+	})
+	p.follow(resources + "/" + ns + "/seat-06543")
+	p.at(resources + "/" + ns + "/seat-06543")
+	p.see("seat-06543")
+}
+
+// fillCrowd makes the objects, in no order.
+func fillCrowd(t *testing.T, api *client, namespace, group string) {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	numbers := make(chan int)
+	var workers sync.WaitGroup
+	for range crowdWorkers {
+		workers.Go(func() {
+			for n := range numbers {
+				if err := api.create(ctx, "/apis/"+group+"/v1/namespaces/"+namespace+"/seats", seat(group, n)); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for n := range crowdSize {
+		select {
+		case numbers <- n:
+		case <-ctx.Done():
+		}
+	}
+	close(numbers)
+	workers.Wait()
+	if err := context.Cause(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func seat(group string, n int) map[string]any {
+	return map[string]any{
+		"apiVersion": group + "/v1", "kind": "Seat",
+		"metadata": map[string]any{"name": fmt.Sprintf("seat-%05d", n)},
+		"spec":     map[string]any{"size": n % 7, "bad": slices.Contains([]int{1234, 4999, 9876}, n)},
+	}
+}

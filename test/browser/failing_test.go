@@ -1,0 +1,78 @@
+package browser
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestFailing is a bad day of somebody who looks after controllers: the overview says
+// that one of them fails, the object says why, and both are mended where they are seen.
+func TestFailing(t *testing.T) {
+	t.Parallel()
+	c := sharedCluster(t)
+	ns := c.namespace()
+	group := ns + ".test"
+	url := hook(t, func(r hookRequest) (int, any) {
+		if r.Parent.Spec["size"] == float64(13) {
+			return http.StatusUnprocessableEntity, `{"error": "13 is not a size"}`
+		}
+		child := map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{"name": r.Parent.Metadata.Name}, "data": map[string]string{"size": fmt.Sprint(r.Parent.Spec["size"])},
+		}
+		return http.StatusOK, map[string]any{"children": []any{child}}
+	})
+	// Its manifest names a port on which nobody listens.
+	wrong := "http://127.0.0.1:9"
+	c.kind(group, "Cabinet", wrong)
+	c.apply(fmt.Sprintf("{apiVersion: %[1]s/v1, kind: Cabinet, metadata: {name: oak, namespace: %[2]s}, spec: {size: 3}}", group, ns))
+	c.apply(fmt.Sprintf("{apiVersion: %[1]s/v1, kind: Cabinet, metadata: {name: pine, namespace: %[2]s}, spec: {size: 13}}", group, ns))
+
+	p := newPage(t, sharedUI())
+	p.open("/")
+	p.see(group, "failing")
+	controller := "/controllers/setpoint/compositecontroller.setpoint.dev~" + group
+	p.follow(controller)
+	p.at(controller)
+	p.see("oak", "pine", "connection refused")
+	p.audit()
+	cabinets := "/resources/cabinets." + group + "/" + ns
+	p.follow(cabinets + "/oak")
+	p.at(cabinets + "/oak")
+	p.see("127.0.0.1:9", "connection refused", "Failing")
+	p.audit()
+
+	// The address is the controller's: its object is edited as YAML.
+	declared := "/resources/compositecontrollers.setpoint.dev/-/" + group
+	p.click("Edit the controller’s hook")
+	p.at(declared + "/edit")
+	p.click("YAML")
+	manifest := p.valueOf("YAML")
+	if !strings.Contains(manifest, wrong) {
+		t.Fatalf("the YAML does not hold the address: %s", manifest)
+	}
+	p.fill("YAML", strings.ReplaceAll(manifest, wrong, url))
+	p.click("Save")
+	p.at(declared)
+	p.open(controller)
+	p.see("oak", "Well")
+	p.see("13 is not a size")
+
+	// The other one has itself to blame.
+	p.follow(cabinets + "/pine")
+	p.see("13 is not a size", "422")
+	p.follow(cabinets + "/pine/edit")
+	p.click("YAML")
+	p.fill("YAML", strings.ReplaceAll(p.valueOf("YAML"), "size: 13", "size: 14"))
+	p.click("Save")
+	p.at(cabinets + "/pine")
+	p.seeIn("section[aria-label^='In the care of']", "Well")
+	p.open("/")
+	p.see(group)
+	until(t, "have the child", patience, func() error {
+		_, err := c.try("", "get", "configmap", "pine", "-n", ns)
+		return err
+	})
+}

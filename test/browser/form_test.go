@@ -1,0 +1,84 @@
+package browser
+
+import (
+	_ "embed"
+	"encoding/json"
+	"testing"
+)
+
+//go:embed testdata/features.yaml
+var featuresManifest string
+
+const featuresPath = "/resources/features.forms.test"
+
+// TestForm fills in one field for everything that a schema can say, badly at first.
+func TestForm(t *testing.T) {
+	t.Parallel()
+	c := sharedCluster(t)
+	ns := c.namespace()
+	c.apply(featuresManifest)
+	c.established("features.forms.test")
+	p := newPage(t, sharedUI())
+	p.faults.allow("status 422|status of 422")
+
+	p.open(featuresPath + "/new?namespace=" + ns)
+	p.opened()
+	p.see("What it is called.", "One of a few.", "Where it is.", "Default: carry on")
+	p.audit()
+	p.fill("name", "everything")
+	p.fill("title", "Everything")
+	p.fill("size", "1")
+	p.fill("ratio", "0.75")
+	p.fill("color", "blue")
+	p.clickIn("#f-spec-loud", "true")
+	p.fill("due", "2031-05-06T07:08")
+	p.fill("port", "http")
+	p.clickIn("#f-spec", "null, whatever is entered here")
+	p.fill("city", "Ghent")
+	p.fill("street", "Korenmarkt")
+	p.fill("extra", "deep:\n  list: [1, two]\n")
+	p.click("Add to tags")
+	p.fillAt("#f-spec-tags-0", "first")
+	p.click("Add to tags")
+	p.fillAt("#f-spec-tags-1", "dropped")
+	p.click("Add to tags")
+	p.fillAt("#f-spec-tags-2", "last")
+	p.click("Remove tags 2")
+	p.click("Add to limits")
+	p.fillIn("#f-spec-limits", "key", "memory")
+	p.fillAt("#f-spec-limits-0", "1Gi")
+	p.click("Add to parts")
+	p.fillIn("#f-spec-parts", "name", "leg")
+	p.fillIn("#f-spec-parts", "count", "4")
+	p.audit()
+	p.click("Create")
+
+	// What the API server finds wrong is said at the field, and nothing is lost.
+	p.seeIn(".notice", "what is loud has at least size 2")
+	p.seeIn("#f-spec-size-error", "what is loud has at least size 2")
+	p.opened()
+	for label, want := range map[string]string{"title": "Everything", "ratio": "0.75", "city": "Ghent", "port": "http", "color": "blue"} {
+		if got := p.valueOf(label); got != want {
+			t.Errorf("after an error, %s holds %q, not %q", label, got, want)
+		}
+	}
+	p.audit()
+	p.fill("size", "2")
+	p.click("Create")
+	p.at(featuresPath + "/" + ns + "/everything")
+
+	var stored struct{ Spec map[string]any }
+	if err := c.get(&stored, "features.forms.test", "everything", "-n", ns); err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.Marshal(stored.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"address":{"city":"Ghent","street":"Korenmarkt"},"color":"blue","due":"2031-05-06T07:08:00Z","extra":{"deep":{"list":[1,"two"]}},` +
+		`"limits":{"memory":"1Gi"},"loud":true,"motto":"carry on","nickname":null,"parts":[{"count":4,"name":"leg"}],"port":"http","ratio":0.75,"size":2,` +
+		`"tags":["first","last"],"title":"Everything"}`
+	if string(got) != want {
+		t.Errorf("stored is\n%s, not\n%s", got, want)
+	}
+}

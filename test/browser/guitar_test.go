@@ -1,0 +1,79 @@
+package browser
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const guitarsPath = "/resources/guitars.kool.karmalabs.local"
+
+// TestGuitar is what the UI of the Guitar system is for: see the guitars, add one,
+// see its review appear, think better of the brand, sell it.
+func TestGuitar(t *testing.T) {
+	t.Parallel()
+	c := sharedCluster(t)
+	ns := c.namespace()
+	p := newPage(t, sharedUI())
+
+	p.open("/")
+	p.click("Resources")
+	p.at("/resources")
+	p.audit()
+	p.follow(guitarsPath)
+	p.at(guitarsPath)
+	p.see("stratocaster", "Fender", "this is a great instrument")
+	p.audit()
+
+	p.follow(guitarsPath + "/new")
+	p.at(guitarsPath + "/new")
+	p.see("Who built it.")
+	p.audit()
+	p.fill("name", "tele")
+	p.fill("namespace", ns)
+	p.fill("brand", "Fender")
+	p.click("Create")
+
+	// Its review arrives without anybody loading the page again.
+	object := guitarsPath + "/" + ns + "/tele"
+	p.at(object)
+	p.see("tele", "this is a great instrument")
+	p.audit()
+	p.open(guitarsPath + "?namespace=" + ns)
+	p.see("tele", "this is a great instrument")
+	p.follow(object)
+
+	// Another brand, not reviewed: it is reviewed again.
+	p.follow(object + "/edit")
+	p.at(object + "/edit")
+	p.audit()
+	p.fill("brand", "Epiphone")
+	p.clickIn("#f-spec-review", "false")
+	p.click("Save")
+	p.at(object)
+	p.see("this one is decent, but there are better ones")
+	var stored struct {
+		Spec struct{ Brand, Comment string }
+	}
+	until(t, "store the change", patience, func() error {
+		err := c.get(&stored, "guitars.kool.karmalabs.local", "tele", "-n", ns)
+		if err == nil && (stored.Spec.Brand != "Epiphone" || !strings.Contains(stored.Spec.Comment, "decent")) {
+			err = fmt.Errorf("it is %+v", stored)
+		}
+		return err
+	})
+
+	p.follow(object + "/delete")
+	p.at(object + "/delete")
+	p.audit()
+	p.click("Delete tele")
+	p.at(guitarsPath)
+	p.see("tele is deleted")
+	p.missIn("main table", "tele")
+	until(t, "be gone", patience, func() error {
+		if out, err := c.try("", "get", "guitars.kool.karmalabs.local", "-n", ns, "-o", "name"); err != nil || out != "" {
+			return fmt.Errorf("there is %q (%w)", out, err)
+		}
+		return nil
+	})
+}

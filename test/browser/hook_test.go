@@ -1,0 +1,86 @@
+package browser
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// hook serves a function as the hook of a controller, and says where.
+func hook(t *testing.T, answer func(request hookRequest) (status int, reply any)) (url string) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var request hookRequest
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		status, reply := answer(request)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		if text, ok := reply.(string); ok {
+			fmt.Fprint(w, text)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(reply)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// hookRequest is what of a request these tests look at.
+type hookRequest struct {
+	Parent struct {
+		Metadata struct{ Name, Namespace string }
+		Spec     map[string]any
+	}
+}
+
+// kind declares a kind of a test's own: group NAME.test, version v1, any spec and
+// status; and a controller for it that asks a hook. The controller goes with the test, as
+// its hook does; objects stay, since the control plane is thrown away.
+func (c *cluster) kind(group, kind, hook string) {
+	c.t.Helper()
+	plural := strings.ToLower(kind) + "s"
+	c.apply(fmt.Sprintf(crdManifest, plural, group, kind))
+	c.established(plural + "." + group)
+	c.apply(fmt.Sprintf(controllerManifest, group, plural, hook))
+	c.t.Cleanup(func() {
+		_, _ = c.try("", "delete", "compositecontroller.setpoint.dev", group, "--wait=false")
+	})
+}
+
+const crdManifest = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[1]s.%[2]s}
+spec:
+  group: %[2]s
+  scope: Namespaced
+  names: {kind: %[3]s, plural: %[1]s}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    additionalPrinterColumns:
+    - {name: Size, type: integer, jsonPath: .spec.size}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+`
+
+const controllerManifest = `apiVersion: setpoint.dev/v1alpha1
+kind: CompositeController
+metadata: {name: %[1]s}
+spec:
+  parentResource: {apiVersion: %[1]s/v1, resource: %[2]s}
+  childResources:
+  - {apiVersion: v1, resource: configmaps, updateStrategy: {method: InPlace}}
+  generateSelector: true
+  hooks: {sync: {webhook: {url: "%[3]s"}}}
+`

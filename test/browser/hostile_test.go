@@ -1,0 +1,110 @@
+package browser
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+)
+
+// hostile is what somebody writes who wants scripts of theirs to run in the browsers of
+// others.
+const hostile = `"'><img src=x onerror=window.__pwned=1><script>window.__pwned=1</script><svg onload=window.__pwned=1>{{.}}</textarea></title></script><a href="javascript:window.__pwned=1">x</a><iframe src="http://evil.example/"></iframe>`
+
+// TestHostile shows what hostile people write in every place where they can: nothing
+// of it runs, nothing of it is fetched, and it is to be read as it was written.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	c := sharedCluster(t)
+	ns := c.namespace()
+	group := ns + ".test"
+	url := hook(t, func(r hookRequest) (int, any) {
+		if r.Parent.Spec["bad"] == true {
+			return http.StatusInternalServerError, hostile
+		}
+		child := map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{"name": r.Parent.Metadata.Name, "annotations": map[string]string{"said": hostile}},
+			"data":     map[string]string{"script": hostile},
+		}
+		return http.StatusOK, map[string]any{
+			"status": map[string]any{"said": hostile}, "children": []any{child},
+			"conditions": []any{map[string]any{"type": "Said", "status": "True", "reason": "Said", "message": hostile}},
+			"events":     []any{map[string]any{"type": "Normal", "reason": "Said", "message": hostile}},
+		}
+	})
+	c.kind(group, "Trap", url)
+	c.kubectl("patch", "crd", "traps."+group, "--type=json", "-p", quote([]any{
+		map[string]any{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/description", "value": hostile},
+		map[string]any{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties", "value": map[string]any{
+			"lure": map[string]any{"type": "string", "description": hostile, "enum": []string{"plain", hostile}},
+		}},
+		map[string]any{"op": "replace", "path": "/spec/versions/0/additionalPrinterColumns", "value": []any{
+			map[string]any{"name": hostile, "type": "string", "jsonPath": ".spec.text", "description": hostile},
+		}},
+	}))
+	for _, name := range []string{"good", "bad"} {
+		trap, err := json.Marshal(map[string]any{
+			"apiVersion": group + "/v1", "kind": "Trap",
+			"metadata": map[string]any{
+				"name": name, "namespace": ns, "annotations": map[string]string{"said": hostile},
+			},
+			"spec": map[string]any{"text": hostile, "bad": name == "bad"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.apply(string(trap))
+	}
+
+	p := newPage(t, sharedUI())
+	controller := "/controllers/setpoint/compositecontroller.setpoint.dev~" + group
+	resources := "/resources/traps." + group
+	for _, path := range []string{
+		"/", controller, "/resources", resources, resources + "/new", resources + "/" + ns + "/good", resources + "/" + ns + "/bad",
+		resources + "/" + ns + "/good/timeline", resources + "/" + ns + "/good/yaml", resources + "/" + ns + "/good/edit",
+		resources + "/" + ns + "/good/plan", resources + "/" + ns + "/bad/plan", resources + "/" + ns + "/good/delete",
+		"/resources/configmaps/" + ns + "/good",
+	} {
+		p.open(path)
+		p.opened()
+		p.intact(path)
+	}
+	p.open(resources + "/" + ns + "/bad")
+	p.see("<script>window.__pwned=1</script>")
+	p.open(resources)
+	p.see("<script>window.__pwned=1</script>")
+
+	// Nor does it by the way of an address.
+	p.faults.allow("status 4|status of 4")
+	for _, path := range []string{
+		"/resources?text=%22%3E%3Cscript%3Ewindow.__pwned=1%3C/script%3E", "/%3Cscript%3Ewindow.__pwned=1%3C/script%3E",
+		resources + "/" + ns + "/%3Cimg%20src=x%20onerror=window.__pwned=1%3E", "/signin?return=//evil.example/", "/signin?return=javascript:window.__pwned=1",
+	} {
+		p.open(path)
+		p.intact(path)
+	}
+}
+
+// opened unfolds all that is folded.
+func (p *page) opened() {
+	p.t.Helper()
+	_ = must[any](p, "void document.querySelectorAll('details').forEach(d => d.open = true)")
+}
+
+// intact says that no script of others ran, and that the page is the page.
+func (p *page) intact(path string) {
+	p.t.Helper()
+	state := must[struct {
+		Pwned  bool
+		Frames int
+		Links  int
+		Main   int
+		At     string
+	}](p, `({pwned: "__pwned" in window, frames: document.querySelectorAll("iframe, img[src=x], svg[onload]").length,
+		links: document.querySelectorAll("a[href^='javascript:']").length,
+		main: document.querySelectorAll("main").length, at: location.origin})`)
+	if want := fmt.Sprintf("{Pwned:false Frames:0 Links:0 Main:1 At:%s}", p.base); fmt.Sprintf("%+v", state) != want {
+		p.t.Errorf("%s: %+v, not %s", path, state, want)
+	}
+}

@@ -1,0 +1,51 @@
+package browser
+
+import (
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestOutage takes the API server away under the eyes of somebody, and what they are
+// about to save. The page says so, comes back by itself, and nothing is lost.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	address, err := freeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := bootCluster(t, "--ui-address", address, "../../examples/immortalcontainer")
+	ui := "http://" + address
+	answers(t, ui)
+	list := "/resources/immortalcontainers.immortalcontainers.flugel.it"
+	object := list + "/default/example"
+	p, editor := newPage(t, ui), newPage(t, ui)
+	for _, each := range []*page{p, editor} {
+		each.faults.allow("status 5|status of 5|request failed|ERR_")
+	}
+	p.open(object)
+	p.see("nginx:1.27")
+	editor.open(object + "/edit")
+	editor.fill("image", "nginx:1.28")
+
+	// It hangs at first, as one does that runs out of memory; then it is dead, and dev
+	// starts another.
+	server := c.component("kube-apiserver")
+	_ = server.Signal(syscall.SIGSTOP)
+	p.until("notice", func() error { return nil })
+	p.see("API server does not answer")
+	_ = server.Kill()
+	until(t, "be back", time.Minute, func() error {
+		_, err := c.try("", "get", "--raw", "/readyz")
+		return err
+	})
+	p.miss("does not answer")
+	p.see("nginx:1.27")
+
+	if got := editor.valueOf("image"); got != "nginx:1.28" {
+		t.Errorf("the form holds %q, not what was entered", got)
+	}
+	editor.click("Save")
+	editor.at(object)
+	p.see("nginx:1.28")
+}

@@ -1,0 +1,46 @@
+package browser
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+)
+
+// process is a program that runs beside a test. It ends with the test.
+type process struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+// start starts a program. Its output is shown when the test fails.
+func start(t *testing.T, log, program string, args ...string) *process {
+	t.Helper()
+	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close() // the program has its own copy
+	p := &process{cmd: exec.Command(program, args...), ended: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = output, output
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait() // how it ended is in its log
+	}()
+	t.Cleanup(func() {
+		p.stop()
+		if said, err := os.ReadFile(log); err == nil && t.Failed() {
+			t.Logf("%s %s:\n%s", program, args[0], cut(string(said)))
+		}
+	})
+	return p
+}
+
+// stop asks it to end.
+func (p *process) stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	<-p.ended
+}

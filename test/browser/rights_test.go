@@ -1,0 +1,245 @@
+package browser
+
+import (
+	_ "embed"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/network"
+)
+
+//go:embed testdata/people.yaml
+var peopleManifest string
+
+// TestRights has a cluster's own RBAC decide what people see and do in the UI of a
+// Setpoint that runs as it does in a cluster.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	c := bootCluster(t, "--cluster-only")
+	c.apply(peopleManifest)
+	// The first run installs the kinds of controllers. The others have none of them:
+	// they are about who visits alone.
+	nobody := []string{"--selector", "team=nobody"}
+	ui := c.run()
+	c.established("compositecontrollers.setpoint.dev")
+	c.kind("people.test", "Widget", hook(t, func(hookRequest) (int, any) { return http.StatusOK, map[string]any{} }))
+	for _, namespace := range []string{"people", "elsewhere"} {
+		c.apply(fmt.Sprintf("{apiVersion: people.test/v1, kind: Widget, metadata: {name: in-%[1]s, namespace: %[1]s}, spec: {size: 3}}", namespace))
+	}
+
+	t.Run("who may write", func(t *testing.T) { mayWrite(t, c.on(t), ui) })
+	t.Run("who may only read", func(t *testing.T) { mayOnlyRead(t, c.on(t), ui) })
+	t.Run("who may see one namespace", func(t *testing.T) { maySeeOne(t, c.on(t), ui) })
+	t.Run("who has no token", func(t *testing.T) { mayNothing(t, ui) })
+	t.Run("who comes by a proxy", func(t *testing.T) {
+		comesByProxy(t, c.run(append(nobody, "--ui-user-header", "X-Forwarded-User", "--ui-groups-header", "X-Forwarded-Groups")...))
+	})
+	t.Run("who pretends to be a proxy", func(t *testing.T) {
+		pretends(t, c.run(append(nobody, "--ui-user-header", "X-Forwarded-User", "--ui-trusted-proxies", "192.0.2.0/24")...))
+	})
+	t.Run("whose session ends", func(t *testing.T) {
+		sessionEnds(t, c.on(t), c.run(append(nobody, "--ui-session-lifetime", "8s")...))
+	})
+}
+
+const widgetsPath = "/resources/widgets.people.test"
+
+// on is the same cluster, for a part of a test.
+func (c *cluster) on(t *testing.T) *cluster {
+	part := *c
+	part.t = t
+	return &part
+}
+
+// tokenOf is one of a person.
+func (c *cluster) tokenOf(person string) string {
+	c.t.Helper()
+	return strings.TrimSpace(c.kubectl("create", "token", person, "-n", "people"))
+}
+
+// signIn signs in where the UI asks for it.
+func (p *page) signIn(token string) {
+	p.t.Helper()
+	p.see("Sign in")
+	p.fill("Token", token)
+	p.click("Sign in")
+	p.miss("Sign in to")
+}
+
+func mayWrite(t *testing.T, c *cluster, ui string) {
+	p := newPage(t, ui)
+	p.open(widgetsPath + "/people/in-people")
+	p.audit()
+	p.signIn(c.tokenOf("ada"))
+	p.at(widgetsPath + "/people/in-people")
+	p.follow(widgetsPath + "/people/in-people/edit")
+	p.see("YAML")
+	p.open(widgetsPath + "/new")
+	p.see("Create")
+}
+
+func mayOnlyRead(t *testing.T, c *cluster, ui string) {
+	p := newPage(t, ui)
+	p.open(widgetsPath)
+	p.signIn(c.tokenOf("rita"))
+	p.at(widgetsPath)
+	p.see("in-people", "in-elsewhere")
+	p.audit()
+
+	// What she may not do is there, and says why it cannot be done.
+	object := widgetsPath + "/people/in-people"
+	p.follow(object)
+	p.at(object)
+	p.disabled("Edit")
+	p.disabled("Delete")
+	p.audit()
+
+	// Who gets round the page does not get round the cluster.
+	status, said := forge(t, ui, c.tokenOf("rita"), object+"/delete", url.Values{})
+	if status != http.StatusForbidden || !strings.Contains(said, "delete") {
+		t.Errorf("a delete that was forged: %d, %s", status, cut(said))
+	}
+	status, _ = forge(t, ui, c.tokenOf("rita"), widgetsPath+"/new", url.Values{"yaml": {"apiVersion: people.test/v1\nkind: Widget\nmetadata: {name: forged, namespace: people}"}})
+	if status != http.StatusForbidden {
+		t.Errorf("a create that was forged: %d", status)
+	}
+	if out := c.kubectl("get", "widgets.people.test", "-n", "people", "-o", "name"); strings.TrimSpace(out) != "widget.people.test/in-people" {
+		t.Errorf("there are now: %s", out)
+	}
+}
+
+// forge posts what a page would, with all that its form carries.
+func forge(t *testing.T, ui, token, path string, values url.Values) (status int, said string) {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Jar: jar}
+	post := func(path string, values url.Values) (int, string) {
+		t.Helper()
+		response, err := client.PostForm(ui+path, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, string(body)
+	}
+	if status, said := post("/signin", url.Values{"token": {token}, "return": {"/resources"}}); status != http.StatusOK {
+		t.Fatalf("sign in: %d: %s", status, cut(said))
+	}
+	values.Set("csrf", csrfOf(t, client, ui))
+	return post(path, values)
+}
+
+// csrfOf is what forms of a visitor carry: there is one on every page, to sign out.
+func csrfOf(t *testing.T, client *http.Client, ui string) string {
+	t.Helper()
+	response, err := client.Get(ui + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindSubmatch(body)
+	if found == nil {
+		t.Fatalf("no CSRF token on the page: %s", cut(string(body)))
+	}
+	return string(found[1])
+}
+
+func maySeeOne(t *testing.T, c *cluster, ui string) {
+	p := newPage(t, ui)
+	p.open(widgetsPath + "?namespace=people")
+	p.signIn(c.tokenOf("ned"))
+	p.see("in-people")
+	p.miss("in-elsewhere")
+	p.open("/controllers/setpoint/compositecontroller.setpoint.dev~people.test")
+	p.miss("in-elsewhere")
+	// What he may not see is refused with the right that is missing, and says nothing
+	// of what is there.
+	p.faults.allow("status 403|status of 403")
+	p.open(widgetsPath + "/elsewhere/in-elsewhere")
+	p.see("elsewhere", "cannot get")
+	p.miss("size")
+	p.audit()
+	p.open(widgetsPath + "/elsewhere/not-there")
+	p.see("cannot get")
+}
+
+func mayNothing(t *testing.T, ui string) {
+	p := newPage(t, ui)
+	p.faults.allow("status 4|status of 4")
+	p.open("/resources")
+	p.fill("Token", "made-up")
+	p.click("Sign in")
+	p.see("does not accept")
+	p.audit()
+	p.open("/")
+	p.see("Sign in")
+	p.miss("people.test")
+}
+
+// as has a window send the headers of a proxy.
+func (p *page) as(headers map[string]any) {
+	p.t.Helper()
+	sent := network.Headers{}
+	for name, value := range headers {
+		sent[name] = value
+	}
+	p.do("send headers", call(network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: sent}))
+}
+
+func comesByProxy(t *testing.T, ui string) {
+	p := newPage(t, ui)
+	p.as(map[string]any{"X-Forwarded-User": "olga"})
+	p.open(widgetsPath)
+	p.see("in-people", "olga")
+	p.open(widgetsPath + "/new")
+	p.see("Create")
+
+	// A proxy that is told to may not make anybody the master of the cluster.
+	p = newPage(t, ui)
+	p.faults.allow("status 403|status of 403")
+	p.as(map[string]any{"X-Forwarded-User": "paul", "X-Forwarded-Groups": "system:masters"})
+	p.open(widgetsPath)
+	p.see("cannot list")
+	p.miss("in-people")
+}
+
+func pretends(t *testing.T, ui string) {
+	p := newPage(t, ui)
+	p.as(map[string]any{"X-Forwarded-User": "olga"})
+	p.open(widgetsPath)
+	p.see("Sign in")
+	p.miss("olga")
+}
+
+// sessionEnds lets a session run out on an open page: the page says so, and signing in
+// leads back to where one was.
+func sessionEnds(t *testing.T, c *cluster, ui string) {
+	p := newPage(t, ui)
+	p.faults.allow("status 401|status of 401")
+	path := widgetsPath + "/people/in-people"
+	p.open(path)
+	p.signIn(c.tokenOf("rita"))
+	p.at(path)
+	p.see("in-people")
+	p.see("session has ended")
+	p.signIn(c.tokenOf("rita"))
+	p.at(path)
+	p.see("in-people")
+}
