@@ -13,8 +13,6 @@ type controllerPage struct {
 	Suspend, Reconcile ability
 	// Since is when it became as it is; zero where nobody knows.
 	Since time.Time
-	// Last is the latest failure; nil for who may not see the object it is about.
-	Last *inspect.Failure
 }
 
 // ability is something that can be done on a page, or the reason why it cannot.
@@ -30,13 +28,11 @@ func showController(v *visit) error {
 	if err != nil {
 		return err
 	}
+	v.discreet(c)
 	row := rowOf(c)
 	data := &controllerPage{controllerRow: row, Suspend: v.suspending(c), Reconcile: v.reconciling(c), Since: c.Ready().Since}
 	if data.Objects, err = v.objects(source, c); err != nil {
 		return err
-	}
-	if data.Objects.Missing == "" && data.Objects.Query.Namespace == "" {
-		data.Last = c.Last
 	}
 	return v.render(page{Name: "controller", Title: row.Short, Section: "overview", Data: data})
 }

@@ -47,6 +47,7 @@ func (v *visit) overview() overview {
 				o.Hidden++
 				continue
 			}
+			v.discreet(&c)
 			o.add(&c)
 		}
 	}
@@ -77,6 +78,14 @@ func (v *visit) maySee(c *inspect.Controller) bool {
 		return v.may("get", c.Declared.Kind, c.Declared.Namespace, c.Declared.Name)
 	}
 	return len(c.Kinds) == 0 || slices.ContainsFunc(c.Kinds, func(k inspect.Kind) bool { return v.may("list", k, "", "") })
+}
+
+// discreet leaves out the latest failure where the visitor may not see the objects that
+// it can be about. Where an object declares the controller, its status says it too.
+func (v *visit) discreet(c *inspect.Controller) {
+	if c.Declared == nil && slices.ContainsFunc(c.Kinds, func(k inspect.Kind) bool { return !v.may("list", k, "", "") }) {
+		c.Last = nil
+	}
 }
 
 func (v *visit) card(t told) processCard {

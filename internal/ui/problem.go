@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -58,7 +59,7 @@ func (v *visit) fail(err error) {
 		v.w.Header().Set("Refresh", retryPage) // Browsers load the page again, without a script.
 	}
 	// Who asked by a script gets it in a line.
-	v.w.Header().Set("X-Problem", url.PathEscape(p.Text))
+	v.w.Header().Set("X-Problem", url.PathEscape(strings.ToValidUTF8(p.Text[:min(len(p.Text), 1000)], "")))
 	shown := page{Name: "problem", Title: p.Title, Status: p.Status, Data: p}
 	if failed := v.render(shown); failed != nil {
 		http.Error(v.w, p.Text, p.Status)
