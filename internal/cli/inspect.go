@@ -77,7 +77,8 @@ func (f *readFlags) open(ctx context.Context, p *program) (*reading, error) {
 		cluster.Namespace = f.namespace
 	}
 	r := &reading{program: p, readFlags: f, found: cluster}
-	return r, r.look(ctx)
+	err = r.look(ctx)
+	return r, err
 }
 
 // errNoProcess is said where nobody answers.

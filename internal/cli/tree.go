@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ as the ReplicaSets and Pods of a Deployment.
   setpoint tree team/red -w`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{fmt.Errorf("no object is named; write KIND/NAME")}
+				return usageError{errors.New("no object is named; write KIND/NAME")}
 			}
 			_, _, err := parseObject(args)
 			return err

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -40,7 +41,7 @@ short name.
   setpoint why team/red -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{fmt.Errorf("no object is named; write KIND/NAME")}
+				return usageError{errors.New("no object is named; write KIND/NAME")}
 			}
 			_, _, err := parseObject(args)
 			return err
@@ -87,7 +88,6 @@ type asking struct {
 	full bool
 	// told are the runs that were told of already.
 	told map[string]bool
-	last string
 }
 
 // account is what is known of an object.

@@ -133,8 +133,8 @@ func told(reason string) string {
 // kept, and when that was; nil where there is none.
 func (t teller) previous(r *runAccount, i int) (before *inspect.Ask, since string) {
 	ask := r.Steps[i].Ask
-	if before = lastAsked(r.Steps[:i], ask); before != nil {
-		return before, "a moment before"
+	if earlier := lastAsked(r.Steps[:i], ask); earlier != nil {
+		return earlier, "a moment before"
 	}
 	run, known := r.before[ask.Previous]
 	if !known || run.ID == r.ID {

@@ -39,12 +39,14 @@ func (c *client) Name() string { return c.name }
 
 // Process asks for it.
 func (c *client) Process(ctx context.Context) (found inspect.Process, err error) {
-	return found, c.get(ctx, pathProcess, nil, &found)
+	err = c.get(ctx, pathProcess, nil, &found)
+	return found, err
 }
 
 // Controllers asks for them.
 func (c *client) Controllers(ctx context.Context) (found []inspect.Controller, err error) {
-	return found, c.get(ctx, pathControllers, nil, &found)
+	err = c.get(ctx, pathControllers, nil, &found)
+	return found, err
 }
 
 // Objects asks for them.
@@ -53,7 +55,8 @@ func (c *client) Objects(ctx context.Context, controller string, q inspect.Query
 	if err != nil {
 		return found, err
 	}
-	return found, c.get(ctx, pathObjects, named(paramController, controller, paramQuery, query), &found)
+	err = c.get(ctx, pathObjects, named(paramController, controller, paramQuery, query), &found)
+	return found, err
 }
 
 // About asks for the states of an object.
@@ -62,7 +65,8 @@ func (c *client) About(ctx context.Context, ref inspect.Ref) (found []inspect.Ca
 	if err != nil {
 		return nil, err
 	}
-	return found, c.get(ctx, pathAbout, named(paramRef, wanted), &found)
+	err = c.get(ctx, pathAbout, named(paramRef, wanted), &found)
+	return found, err
 }
 
 // Runs asks for those of an object.
@@ -71,12 +75,14 @@ func (c *client) Runs(ctx context.Context, ref inspect.Ref, limit int) (found []
 	if err != nil {
 		return nil, err
 	}
-	return found, c.get(ctx, pathRuns, named(paramRef, wanted, paramLimit, strconv.Itoa(limit)), &found)
+	err = c.get(ctx, pathRuns, named(paramRef, wanted, paramLimit, strconv.Itoa(limit)), &found)
+	return found, err
 }
 
 // Run asks for one, whole.
 func (c *client) Run(ctx context.Context, id uint64) (found inspect.Run, err error) {
-	return found, c.get(ctx, pathRuns+"/"+strconv.FormatUint(id, 10), nil, &found)
+	err = c.get(ctx, pathRuns+"/"+strconv.FormatUint(id, 10), nil, &found)
+	return found, err
 }
 
 // Plan has the process make one.
@@ -85,7 +91,8 @@ func (c *client) Plan(ctx context.Context, controller string, ref inspect.Ref) (
 	if err != nil {
 		return found, err
 	}
-	return found, c.ask(ctx, http.MethodPost, pathPlan, named(paramController, controller, paramRef, wanted), &found)
+	err = c.ask(ctx, http.MethodPost, pathPlan, named(paramController, controller, paramRef, wanted), &found)
+	return found, err
 }
 
 // Await asks again for as long as nothing is new.
