@@ -31,7 +31,7 @@ func HealthOf(o *object.Object) (health, message string) {
 	}
 	var s shape
 	if err := json.Unmarshal(o.JSON(), &s); err != nil {
-		return Unknown, "its status is not as that of other objects" //nolint:nilerr // That is all there is to say.
+		return Unknown, "its status is not as that of other objects"
 	}
 	if observed := s.Status.ObservedGeneration; observed.given && observed.of < s.Metadata.Generation {
 		return InProgress, "what is wanted now has not been looked at yet"
@@ -119,7 +119,7 @@ func (l *lenient[T]) UnmarshalJSON(data []byte) error {
 	if json.Unmarshal(data, &l.of) != nil {
 		var none T
 		l.of = none
-		return nil
+		return nil //nolint:nilerr // A field of another type is one that is missing.
 	}
 	l.given = string(data) != "null"
 	return nil
