@@ -160,8 +160,8 @@ func TestCookies(t *testing.T) {
 		secure bool
 		want   string
 	}{
-		{false, "setpoint=X; Path=/; Max-Age=3600; HttpOnly; SameSite=Strict"},
-		{true, "__Host-setpoint=X; Path=/; Max-Age=3600; HttpOnly; Secure; SameSite=Strict"},
+		{false, "setpoint=X; Path=/; Max-Age=90000; HttpOnly; SameSite=Strict"},
+		{true, "__Host-setpoint=X; Path=/; Max-Age=90000; HttpOnly; Secure; SameSite=Strict"},
 	} {
 		rec := httptest.NewRecorder()
 		gate := w.gate(access.Options{Secure: test.secure, Lifetime: time.Hour})

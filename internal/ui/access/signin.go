@@ -11,6 +11,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
+// outlives is how long a cookie is kept after its session has ended: so long a visitor is
+// told that it has ended, and not only to sign in.
+const outlives = 24 * time.Hour
+
 // maxToken is how long a token may be; those of clusters have 2 KiB at most.
 const maxToken = 16 << 10
 
@@ -32,7 +36,7 @@ func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) (*Vi
 	g.forget(r)
 	id, s := random(), newSession(u, now)
 	g.sessions.put(g.digest(id), s)
-	http.SetCookie(w, g.cookieOf(id, int(g.options.Lifetime/time.Second)))
+	http.SetCookie(w, g.cookieOf(id, int((g.options.Lifetime+outlives)/time.Second)))
 	return &Visitor{User: u, CSRF: s.csrf}, nil
 }
 
