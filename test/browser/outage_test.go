@@ -19,12 +19,16 @@ func TestOutage(t *testing.T) {
 	answers(t, ui)
 	list := "/resources/immortalcontainers.immortalcontainers.flugel.it"
 	object := list + "/default/example"
+	until(t, "have the example", time.Minute, func() error {
+		_, err := c.try("", "get", "immortalcontainers.immortalcontainers.flugel.it", "example")
+		return err
+	})
 	p, editor := newPage(t, ui), newPage(t, ui)
 	for _, each := range []*page{p, editor} {
-		each.faults.allow("status 5|status of 5|request failed|ERR_")
+		each.faults.allow("status 5|status of 5|Error Code 5|request failed|ERR_")
 	}
 	p.open(object)
-	p.see("nginx:1.27")
+	p.see("example-immortalpod")
 	editor.open(object + "/edit")
 	editor.fill("image", "nginx:1.28")
 
@@ -32,7 +36,6 @@ func TestOutage(t *testing.T) {
 	// starts another.
 	server := c.component("kube-apiserver")
 	_ = server.Signal(syscall.SIGSTOP)
-	p.until("notice", func() error { return nil })
 	p.see("API server does not answer")
 	_ = server.Kill()
 	until(t, "be back", time.Minute, func() error {
@@ -40,7 +43,7 @@ func TestOutage(t *testing.T) {
 		return err
 	})
 	p.miss("does not answer")
-	p.see("nginx:1.27")
+	p.see("example-immortalpod")
 
 	if got := editor.valueOf("image"); got != "nginx:1.28" {
 		t.Errorf("the form holds %q, not what was entered", got)
