@@ -27,7 +27,7 @@ func TestPictures(t *testing.T) {
 		{"overview-dark", "/", "dark", "guitar"},
 		{"controller-light", controller, "light", "example"},
 		{"controller-dark", controller, "dark", "example"},
-		{"object", container, "light", "nginx"},
+		{"object", container, "light", "example-immortalpod"},
 		{"guitars", guitarsPath, "light", "stratocaster"},
 		{"form", "/resources/immortalcontainers.immortalcontainers.flugel.it/new", "light", "image"},
 	} {
