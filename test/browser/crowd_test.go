@@ -29,7 +29,7 @@ func TestCrowd(t *testing.T) {
 		if r.Parent.Spec["bad"] == true {
 			return http.StatusInternalServerError, "nobody sits here"
 		}
-		return http.StatusOK, map[string]any{}
+		return http.StatusOK, map[string]any{"children": []any{}}
 	})
 	c.kind(group, "Seat", url)
 	began := time.Now()

@@ -28,7 +28,7 @@ func TestRights(t *testing.T) {
 	nobody := []string{"--selector", "team=nobody"}
 	ui := c.run()
 	c.established("compositecontrollers.setpoint.dev")
-	c.kind("people.test", "Widget", hook(t, func(hookRequest) (int, any) { return http.StatusOK, map[string]any{} }))
+	c.kind("people.test", "Widget", hook(t, func(hookRequest) (int, any) { return http.StatusOK, map[string]any{"children": []any{}} }))
 	for _, namespace := range []string{"people", "elsewhere"} {
 		c.apply(fmt.Sprintf("{apiVersion: people.test/v1, kind: Widget, metadata: {name: in-%[1]s, namespace: %[1]s}, spec: {size: 3}}", namespace))
 	}
