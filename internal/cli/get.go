@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -203,8 +204,8 @@ func (r *reading) controllerRow(c inspect.Controller, now time.Time) row {
 	if ready != "True" && c.Ready().Reason != "" {
 		ready += " (" + c.Ready().Reason + ")"
 	}
-	suspended := fmt.Sprint(c.Suspended)
-	number := func(n int) string { return fmt.Sprint(n) }
+	suspended := strconv.FormatBool(c.Suspended)
+	number := strconv.Itoa
 	cells := []string{c.Name, ready, number(c.Objects), number(c.Failing), suspended, number(c.Queue.Queued), last}
 	if r.output.value == wide {
 		cells = []string{

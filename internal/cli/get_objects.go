@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -157,10 +158,10 @@ func (g *getting) row(c inspect.Care, now time.Time) row {
 	if c.Deleting {
 		state += ",Deleting"
 	}
-	cells = append(cells, name, state, fmt.Sprint(c.Children), in(c.Next, now), ago(c.Created, now), short(c.Error, 120))
+	cells = append(cells, name, state, strconv.Itoa(c.Children), in(c.Next, now), ago(c.Created, now), short(c.Error, 120))
 	if g.reading.output.value == wide {
 		cells[len(cells)-1] = c.Error
-		cells = slices.Insert(cells, len(cells)-1, ago(c.Ran, now), fmt.Sprint(c.Attempts), fmt.Sprint(c.Deleting), c.UID)
+		cells = slices.Insert(cells, len(cells)-1, ago(c.Ran, now), strconv.Itoa(c.Attempts), strconv.FormatBool(c.Deleting), c.UID)
 	}
 	return row{
 		cells: cells, value: c,

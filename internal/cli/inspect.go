@@ -195,7 +195,7 @@ func (r *reading) follow(ctx context.Context, show func(context.Context) error) 
 // ended is no error where the user has ended it.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // What failed did because the user has ended it.
 	}
 	return err
 }

@@ -55,7 +55,8 @@ func (t teller) tellSteps(r *runAccount) {
 		case step.Event != nil:
 			t.tellEvent(r, step.Event)
 		case step.Write != nil:
-			if writes++; t.full || writes <= fewLines || step.Write.Error != "" {
+			writes++
+			if t.full || writes <= fewLines || step.Write.Error != "" {
 				t.tellWrite(step, decided[place(step.Write.Verb, step.Write.Object)])
 			}
 		}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
@@ -113,5 +112,5 @@ func (h *Host) publish(e reach.Entry) (withdraw func()) {
 // no use, and does no harm.
 func podName(namespace string) string {
 	machine, _ := os.Hostname() // Without it, there is no name to publish.
-	return strings.Join([]string{cmp.Or(os.Getenv("POD_NAMESPACE"), namespace), cmp.Or(os.Getenv("POD_NAME"), machine)}, "/")
+	return cmp.Or(os.Getenv("POD_NAMESPACE"), namespace) + "/" + cmp.Or(os.Getenv("POD_NAME"), machine)
 }

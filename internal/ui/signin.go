@@ -82,7 +82,7 @@ func (v *visit) sendToSignIn(expired bool) {
 // page is where the visitor is to be afterwards: the page itself, or for what is sent
 // or loaded by a page, that one.
 func (v *visit) page() string {
-	from, err := url.Parse(cmp.Or(v.r.Header.Get("Hx-Current-URL"), v.r.Referer()))
+	from, err := url.Parse(cmp.Or(v.r.Header.Get("Hx-Current-Url"), v.r.Referer()))
 	switch {
 	case v.r.Method == http.MethodGet && v.r.Header.Get("Hx-Request") == "":
 		return v.here()

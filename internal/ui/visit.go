@@ -90,7 +90,7 @@ const flashCookie = "setpoint-flash"
 // that stays says it itself.
 func (v *visit) flash(text string) {
 	if v.stays() {
-		said, _ := json.Marshal(map[string]string{"said": text}) // Text can always be written.
+		said, _ := json.Marshal(map[string]string{"said": text}) //nolint:errchkjson // Text can always be encoded.
 		v.w.Header().Set("Hx-Trigger", string(said))
 		return
 	}

@@ -114,6 +114,7 @@ func (c *client) get(ctx context.Context, path string, parameters url.Values, in
 func (c *client) ask(ctx context.Context, method, path string, parameters url.Values, into any) error {
 	at := c.base.JoinPath(Prefix, path)
 	at.RawQuery = parameters.Encode()
+	//nolint:gosec // The address is one of a process that has published itself, to its own user or in its Lease.
 	request, err := http.NewRequestWithContext(ctx, method, at.String(), http.NoBody)
 	if err != nil {
 		return fmt.Errorf("ask the process %s: %w", c.name, err)
@@ -121,7 +122,7 @@ func (c *client) ask(ctx context.Context, method, path string, parameters url.Va
 	if c.token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	response, err := c.http.Do(request)
+	response, err := c.http.Do(request) //nolint:gosec // As above.
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()

@@ -162,7 +162,7 @@ func reply(w http.ResponseWriter, answer any, err error) {
 	w.WriteHeader(status)
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(answer) // Who asked has gone away.
+	_ = encoder.Encode(answer) //nolint:errchkjson // All answers can be encoded; an error says that who asked has gone away.
 }
 
 // told is how an error is told.

@@ -118,7 +118,7 @@ func ask(t *testing.T, source inspect.Source, method string, args []any) (answer
 		in = append(in, reflect.ValueOf(arg))
 	}
 	for _, out := range m.Call(in) {
-		if problem, is := out.Interface().(error); is {
+		if problem, is := reflect.TypeAssert[error](out); is {
 			err = problem
 			continue
 		}
