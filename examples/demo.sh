@@ -7,7 +7,8 @@
 
 heading "$# controllers on one control plane" \
 	'Most are a manifest, of our API group or of the one of Metacontroller, and a function' \
-	'that answers HTTP. The others are programs in Go, which need no manifest.'
+	'that answers HTTP. The others are programs in Go, which need no manifest.' \
+	"${SETPOINT_WINDOW:+In a browser: $SETPOINT_WINDOW}"
 await --for=condition=Ready --all setpoint,compositecontrollers.metacontroller.k8s.io,decoratorcontrollers.metacontroller.k8s.io
 show "kubectl get setpoint,cc.metacontroller.k8s.io,dec.metacontroller.k8s.io \\
     -o 'custom-columns=API:.apiVersion,KIND:.kind,NAME:.metadata.name,READY:.status.conditions[?(@.type==\"Ready\")].status'"
@@ -15,12 +16,6 @@ show "kubectl get setpoint,cc.metacontroller.k8s.io,dec.metacontroller.k8s.io \\
 for folder; do
 	sh "$folder/demo.sh"
 done
-
-if [ -n "${SETPOINT_WINDOW:-}" ]; then
-	heading 'All of it in a browser' \
-		"While this ran, $SETPOINT_WINDOW showed it: what each controller did," \
-		'and why. It is there whenever `setpoint dev` runs, as it does below.'
-fi
 
 heading 'And now you' \
 	'That was a real etcd, API server, controller manager and scheduler. Run one of the' \
@@ -37,4 +32,12 @@ END_OF_TEXT
 if ! command -v node >/dev/null; then
 	say 'No node command was found, so the examples in JavaScript were left out: install' \
 		'Node.js 20 or newer (https://nodejs.org), and `make demo` shows them too.'
+fi
+
+# Somebody who looks on can go on looking: all of it runs until they have had enough.
+if [ -t 0 ] && [ -n "${SETPOINT_WINDOW:-}" ]; then
+	heading 'All of it in a browser' \
+		"Open $SETPOINT_WINDOW to see what each controller did, and why; to edit what it" \
+		'cares for, add a guitar, break something. Press Enter to end all of it.'
+	read -r _
 fi

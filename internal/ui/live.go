@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/access"
 )
 
 // How often a page is told of changes at most, how often it hears that the connection
@@ -71,7 +72,7 @@ func (l *live) tell(ctx context.Context) {
 			}
 			alive = l.lookAtAPI(ctx)
 		case <-pulse.C:
-			if _, err := l.gate.Visitor(l.r); err != nil {
+			if l.ended() {
 				l.send("event: expired\ndata:\n\n")
 				return
 			}
@@ -80,6 +81,13 @@ func (l *live) tell(ctx context.Context) {
 			alive = l.send("event: change\ndata:\n\n") && pause(ctx, liveEvery)
 		}
 	}
+}
+
+// ended says that the visitor has to sign in again. That nobody can say, because the API
+// server does not answer, is no end.
+func (l *live) ended() bool {
+	_, err := l.gate.Visitor(l.r)
+	return errors.Is(err, access.ErrExpired) || errors.Is(err, access.ErrSignedOut)
 }
 
 // send writes to the page, and says whether that is still there.
