@@ -135,7 +135,8 @@ func inspected(all []metav1.Condition) []inspect.Condition {
 	return conditions
 }
 
-// kindsInspected are the kinds of a controller's objects and of what it makes of them.
+// kindsInspected are the kinds of a controller's objects, and of what it makes of them or
+// may write beside.
 func kindsInspected(r *running) (kinds, children []inspect.Kind) {
 	kinds = []inspect.Kind{}
 	for _, p := range r.Programs {
@@ -148,6 +149,9 @@ func kindsInspected(r *running) (kinds, children []inspect.Kind) {
 		kinds = append(kinds, inspect.KindOf(p.Resource))
 		for _, owned := range p.Owns {
 			children = append(children, inspect.KindOf(owned))
+		}
+		for _, w := range p.Writes {
+			children = append(children, inspect.KindOf(w.Resource))
 		}
 	}
 	for _, asked := range r.Asked {

@@ -120,7 +120,8 @@ type Controller struct {
 	Process string `json:"process"`
 	// Declared is the object that declares it; nil for one of a Go program.
 	Declared *Ref `json:"declared,omitempty"`
-	// Kinds are those of its objects, Children those of what it makes of them.
+	// Kinds are those of its objects, Children those of what it makes of them, and of
+	// what else it may write. Of one that does not run, neither is known.
 	Kinds    []Kind `json:"kinds"`
 	Children []Kind `json:"children,omitempty"`
 	// Words say what it does, a sentence each.
@@ -387,4 +388,8 @@ type Plan struct {
 	// Text is for people, as `setpoint plan` prints it, Report the same as its JSON.
 	Text   string          `json:"text"`
 	Report json.RawMessage `json:"report"`
+	// Refs are all objects that these are about, the one itself among them: who may not
+	// read one of them is not to see either form. Plurals may be missing. A process of
+	// another version may say none.
+	Refs []Ref `json:"objects"`
 }

@@ -5,10 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/host"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Of is what a controller of a process would do about an object now: the same as Run
@@ -53,5 +56,44 @@ func (r Report) inspected() (inspect.Plan, error) {
 		return inspect.Plan{}, err
 	}
 	data, err := json.Marshal(r)
-	return inspect.Plan{Text: text.String(), Report: data}, err
+	return inspect.Plan{Text: text.String(), Report: data, Refs: r.refs()}, err
+}
+
+// refs are all objects that a report says something of, each once.
+func (r Report) refs() []inspect.Ref {
+	var all []inspect.Ref
+	seen := map[Ref]bool{}
+	note := func(ref Ref) {
+		if !seen[ref] {
+			seen[ref] = true
+			all = append(all, ref.inspected())
+		}
+	}
+	for _, c := range r.Controllers {
+		for i := range c.Objects {
+			c.Objects[i].each(note)
+		}
+	}
+	return all
+}
+
+// each names the object, and all that is said of others beside it.
+func (o *Object) each(note func(Ref)) {
+	note(o.Ref)
+	changes := o.Changes
+	for _, call := range o.Calls {
+		changes = slices.Concat(changes, call.Changes)
+		for _, same := range call.Same {
+			note(same)
+		}
+	}
+	for i := range changes {
+		note(changes[i].Ref)
+	}
+}
+
+func (r Ref) inspected() inspect.Ref {
+	group := object.GroupOf(r.APIVersion)
+	kind := inspect.Kind{Group: group, Version: strings.TrimPrefix(r.APIVersion, group+"/"), Kind: r.Kind, Namespaced: r.Namespace != ""}
+	return inspect.Ref{Kind: kind, Namespace: r.Namespace, Name: r.Name}
 }

@@ -175,14 +175,16 @@ func showPlan(v *visit) error {
 	return v.render(page{Name: "object_plan", Title: "Plan for " + s.Kind.Kind + " " + s.Name, Section: "resources", Still: true, Data: p})
 }
 
-// plan asks for it, if the visitor may read all that it may be about.
+// plan asks for it, if the visitor may read all that it may be about, and shows it if
+// they may read all that it is about: of a controller that does not run, nobody knows
+// that before.
 func (v *visit) plan(p *planPage, source inspect.Source) error {
 	controllers, err := source.Controllers(v.context())
 	if err != nil {
 		return err
 	}
 	for _, c := range controllers {
-		if c.Name != p.Controller {
+		if c.Name != p.Controller || !v.maySee(&c) {
 			continue
 		}
 		if p.Lacking = v.unreadable(c.Children, p.Namespace); p.Lacking != "" {
@@ -193,11 +195,38 @@ func (v *visit) plan(p *planPage, source inspect.Source) error {
 			p.Fault = explain(err.Error())
 			return nil
 		}
-		p.Lines = planLines(plan.Text)
-		p.Report, _ = diff.Pretty(plan.Report, maxPlan)
+		p.show(&plan, v.own(), v.reads)
 		return nil
 	}
 	return missing("There is no controller %s in %s.", p.Controller, source.Name())
+}
+
+// show takes a plan over, if all that it is about may be read. Who is the process itself
+// may read all.
+func (p *planPage) show(plan *inspect.Plan, own bool, reads func(inspect.Kind, string) bool) {
+	if !own {
+		p.Lacking = unreadOf(plan.Refs, p.Ref, reads)
+	}
+	if p.Lacking != "" {
+		return
+	}
+	p.Lines = planLines(plan.Text)
+	p.Report, _ = diff.Pretty(plan.Report, maxPlan)
+}
+
+// unreadOf names the right that is missing to read what a plan is about. The object
+// itself was read before.
+func unreadOf(refs []inspect.Ref, itself inspect.Ref, reads func(inspect.Kind, string) bool) string {
+	if len(refs) == 0 {
+		return "This process, of another version, does not say what its plan is about: it is not shown to who may not read everything."
+	}
+	for _, ref := range refs {
+		same := sameKind(ref.Kind, itself.Kind) && ref.Namespace == itself.Namespace && ref.Name == itself.Name
+		if !same && !reads(ref.Kind, ref.Namespace) {
+			return "This plan is about objects that you may not read: that takes the right to " + right("get", ref.Kind, ref.Namespace) + "."
+		}
+	}
+	return ""
 }
 
 // unreadable names the first kind that the visitor may not read everywhere where an
