@@ -39,8 +39,11 @@ var below = map[string]inspect.Kind{
 
 var podKind = inspect.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
 
-// maxRead is how many objects are read whole for one answer.
-const maxRead = 200
+// How many objects are read whole for one answer, and how many generations are shown.
+const (
+	maxRead        = 200
+	maxGenerations = 8
+)
 
 // Dependents are the objects of some kinds that name an object as an owner, and what
 // those of them that are workloads made in turn. Kinds that the user may not list are
@@ -49,14 +52,18 @@ func (c *Client) Dependents(ctx context.Context, ref inspect.Ref, kinds []inspec
 	if ref.UID == "" {
 		return nil, fmt.Errorf("dependents of %s: its UID is not known: %w", words(ref.Kind, ref.Namespace, ref.Name), inspect.ErrNotFound)
 	}
-	f := &family{client: c, namespace: ref.Namespace, lists: map[inspect.Kind][]metav1.PartialObjectMetadata{}}
+	root := types.UID(ref.UID)
+	f := &family{
+		client: c, namespace: ref.Namespace, lists: map[inspect.Kind][]metav1.PartialObjectMetadata{},
+		shown: map[types.UID]bool{root: true},
+	}
 	if made, ok := below[ref.Kind.Kind+"."+ref.Group]; ok {
 		kinds = append(slices.Clone(kinds), made)
 	}
 	for _, kind := range kinds {
 		f.list(ctx, kind)
 	}
-	found := f.of(ctx, types.UID(ref.UID))
+	found := f.of(ctx, root, maxGenerations)
 	f.readAll(ctx, found)
 	return found, f.err
 }
@@ -66,7 +73,10 @@ type family struct {
 	client    *Client
 	namespace string
 	lists     map[inspect.Kind][]metav1.PartialObjectMetadata
-	err       error
+	// shown are those that are part of the answer. Nothing keeps objects from owning each
+	// other in a circle: none is followed twice.
+	shown map[types.UID]bool
+	err   error
 }
 
 // list lists a kind once. Objects without a namespace own such in any.
@@ -76,19 +86,40 @@ func (f *family) list(ctx context.Context, kind inspect.Kind) {
 	}
 	f.lists[kind] = nil
 	err := f.client.eachMeta(ctx, kind, f.namespace, func(o *metav1.PartialObjectMetadata) {
-		if len(o.OwnerReferences) > 0 {
-			f.lists[kind] = append(f.lists[kind], *o)
+		if len(o.OwnerReferences) == 0 {
+			return
 		}
+		// Most of what an object says of itself is not shown here, and there may be many.
+		o.ManagedFields, o.Annotations, o.Labels = nil, nil, nil
+		f.lists[kind] = append(f.lists[kind], *o)
 	})
 	f.err = cmp.Or(f.err, err)
 }
 
-// of are the dependents of an owner, and theirs.
-func (f *family) of(ctx context.Context, owner types.UID) []Dependent {
+// of are the dependents of an owner, and theirs, for some generations.
+func (f *family) of(ctx context.Context, owner types.UID, generations int) []Dependent {
+	if generations == 0 || ctx.Err() != nil {
+		f.err = cmp.Or(f.err, ctx.Err())
+		return nil
+	}
+	found := f.children(owner)
+	for i := range found {
+		if kind, ok := below[found[i].Kind.Kind+"."+found[i].Group]; ok {
+			f.list(ctx, kind)
+			found[i].Dependents = f.of(ctx, types.UID(found[i].UID), generations-1)
+		}
+	}
+	return found
+}
+
+// children are those of an owner that are not shown yet, in their order.
+func (f *family) children(owner types.UID) []Dependent {
 	var found []Dependent
 	for kind, list := range f.lists {
 		for i := range list {
-			if d, ok := dependent(kind, &list[i], owner); ok {
+			d, ok := dependent(kind, &list[i], owner)
+			if uid := types.UID(d.UID); ok && !f.shown[uid] {
+				f.shown[uid] = true
 				found = append(found, d)
 			}
 		}
@@ -96,12 +127,6 @@ func (f *family) of(ctx context.Context, owner types.UID) []Dependent {
 	slices.SortFunc(found, func(a, b Dependent) int {
 		return cmp.Or(cmp.Compare(a.Kind.Kind, b.Kind.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	for i := range found {
-		if kind, ok := below[found[i].Kind.Kind+"."+found[i].Group]; ok {
-			f.list(ctx, kind)
-			found[i].Dependents = f.of(ctx, types.UID(found[i].UID))
-		}
-	}
 	return found
 }
 

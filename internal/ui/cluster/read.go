@@ -39,7 +39,7 @@ func (c *Client) eachMeta(ctx context.Context, kind inspect.Kind, namespace stri
 	if err != nil {
 		return err
 	}
-	for next := ""; ; {
+	for next, left := "", maxListed; ; {
 		var list metav1.PartialObjectMetadataList
 		request := c.rest.Get().AbsPath(path...).Param("limit", strconv.Itoa(pageSize))
 		if next != "" {
@@ -47,6 +47,9 @@ func (c *Client) eachMeta(ctx context.Context, kind inspect.Kind, namespace stri
 		}
 		if err := c.get(ctx, asList, request, &list); err != nil {
 			return fmt.Errorf("list %s: %w", words(kind, namespace, ""), err)
+		}
+		if left -= len(list.Items); left < 0 {
+			return fmt.Errorf("list %s: there are more than %d, and no more are looked at", words(kind, namespace, ""), maxListed)
 		}
 		for i := range list.Items {
 			show(&list.Items[i])
@@ -57,8 +60,11 @@ func (c *Client) eachMeta(ctx context.Context, kind inspect.Kind, namespace stri
 	}
 }
 
-// pageSize is how many objects are asked for at a time.
-const pageSize = 500
+// How many objects are asked for at a time, and how many are looked at in all.
+const (
+	pageSize  = 500
+	maxListed = 20000
+)
 
 // TableQuery says which objects are wanted.
 type TableQuery struct {
