@@ -53,9 +53,13 @@ func maskAll(values any, text string, chosen func(name string, value any) bool) 
 	return members, hidden
 }
 
+// maxPlain is how long an annotation may be of which nobody thinks that it is a copy of
+// a key or a certificate.
+const maxPlain = 64
+
 // mayHold reports whether an annotation may hold values of other fields: by its name, or
-// because it is structured.
+// because it is long, or structured.
 func mayHold(name string, value any) bool {
-	text, _ := value.(string)
-	return strings.HasSuffix(name, "last-applied-configuration") || strings.ContainsAny(text, "{\n")
+	text, ok := value.(string)
+	return !ok || strings.HasSuffix(name, "last-applied-configuration") || len(text) > maxPlain || strings.ContainsAny(text, "{\n")
 }

@@ -25,6 +25,10 @@ func TestMasked(t *testing.T) {
 			"copies in annotations", `{"apiVersion":"v1","kind":"Secret","metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"hunter2","x.org/copy":"{\"a\":\"hunter2\"}","x.org/lines":"a\nhunter2","x.org/plain":"yes"}}}`,
 			`{"apiVersion":"v1","kind":"Secret","metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"***","x.org/copy":"***","x.org/lines":"***","x.org/plain":"yes"}}}`, 3,
 		},
+		{
+			"long annotations", `{"apiVersion":"v1","kind":"Secret","metadata":{"annotations":{"x.org/copy":"` + strings.Repeat("aHVudGVyMg", 7) + `","x.org/list":["hunter2"],"x.org/short":"` + strings.Repeat("a", 64) + `"}}}`,
+			`{"apiVersion":"v1","kind":"Secret","metadata":{"annotations":{"x.org/copy":"***","x.org/list":"***","x.org/short":"` + strings.Repeat("a", 64) + `"}}}`, 2,
+		},
 		{"of no version", `{"kind":"Secret","data":{"a":"hunter2"}}`, `{"data":{"a":"***"},"kind":"Secret"}`, 1},
 		{"malformed values", `{"apiVersion":"v1","kind":"Secret","data":"hunter2"}`, `{"apiVersion":"v1","data":"***","kind":"Secret"}`, 1},
 		{"values that are no text", `{"apiVersion":"v1","kind":"Secret","data":{"a":["hunter2"]}}`, `{"apiVersion":"v1","data":{"a":"***"},"kind":"Secret"}`, 1},
