@@ -356,3 +356,15 @@ func statusOf(text string) error {
 	}
 	return &err
 }
+
+func TestSchemasOfNothing(t *testing.T) {
+	api := newFake(t)
+	api.set(func() {
+		api.answers["/openapi/v3"] = `{"paths":{"apis/kool.example.org/v1":{"serverRelativeURL":"/openapi/v3/guitars"}}}`
+		api.answers["/openapi/v3/guitars"] = `{"openapi":"3.0.0","components":{"schemas":{"a":null}}}`
+	})
+	c := as(t, connect(t, &rest.Config{Host: api.URL}), cluster.User{Own: true})
+	if _, _, err := c.Schema(t.Context(), guitars); !errors.Is(err, inspect.ErrNotFound) {
+		t.Errorf("a schema that is null: %v", err)
+	}
+}

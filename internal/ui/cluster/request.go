@@ -78,13 +78,24 @@ func answer(ctx context.Context, request *rest.Request) ([]byte, error) {
 // together does once what several want at the same time. Who waits no longer gives up
 // alone.
 func together(ctx context.Context, group *singleflight.Group, what string, do func(ctx context.Context) error) error {
-	done := group.DoChan(what, func() (any, error) { return nil, do(context.WithoutCancel(ctx)) })
+	done := group.DoChan(what, func() (any, error) { return nil, guarded(context.WithoutCancel(ctx), do) })
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case result := <-done:
 		return result.Err
 	}
+}
+
+// guarded turns a panic into an error: what several wait for runs apart from all of
+// them, where it would end the process. Some of what it reads others have written.
+func guarded(ctx context.Context, do func(ctx context.Context) error) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("understand what the API server says: %v", reason)
+		}
+	}()
+	return do(ctx)
 }
 
 // refusal is an error and the one of ours that it is a case of.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -135,6 +136,8 @@ func define(kind inspect.Kind, address string, document *spec3.OpenAPI) *definit
 		return d
 	}
 	d.byName = document.Components.Schemas
+	// An aggregated API server may describe a kind by null.
+	maps.DeleteFunc(d.byName, func(_ string, schema *spec.Schema) bool { return schema == nil })
 	for _, schema := range d.byName {
 		for _, described := range kindsDescribed(schema) {
 			if described.Group == kind.Group && described.Version == kind.Version {
