@@ -20,10 +20,12 @@ func (q *Queue) Pending(key Key) Pending {
 		return Pending{}
 	}
 	p := Pending{Queued: e.lane != nil, Held: e.held, Attempts: e.attempts}
-	for _, t := range [...]*timer{&e.retry, &e.later} {
-		if at := q.epoch.Add(t.at); t.set() && (p.Next.IsZero() || at.Before(p.Next)) {
-			p.Next = at
-		}
+	switch {
+	case e.retry.set():
+		// What AddAfter adds meanwhile waits for the retry, and joins it.
+		p.Next = q.epoch.Add(e.retry.at)
+	case e.later.set():
+		p.Next = q.epoch.Add(e.later.at)
 	}
 	return p
 }

@@ -32,3 +32,22 @@ func TestPending(t *testing.T) {
 		t.Errorf("the retry comes before the resync, in about a minute; not in %v", wait)
 	}
 }
+
+// What is to be added later does not bring a key back that waits for a retry.
+func TestPendingRetry(t *testing.T) {
+	q := New(Options{})
+	defer q.Close()
+	key := Key{Name: "a"}
+	q.Add(key, Cause{Kind: Start})
+	if _, ok := q.Next(t.Context()); !ok {
+		t.Fatal("nothing came")
+	}
+	q.AddAfter(key, Cause{Kind: Resync}, time.Minute)
+	if wait := time.Until(q.Pending(key).Next); wait > time.Minute {
+		t.Errorf("without a retry it comes with the resync, not in %v", wait)
+	}
+	q.Done(key, RetryAfter(time.Hour))
+	if wait := time.Until(q.Pending(key).Next); wait < 50*time.Minute {
+		t.Errorf("it comes in an hour, not in %v", wait)
+	}
+}
