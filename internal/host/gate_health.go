@@ -24,34 +24,51 @@ type failures struct {
 // Admitted counts a review, and remembers whether there was a verdict.
 func (g *gate) Admitted(o admission.Occasion) {
 	g.host.metrics.admitted(o)
-	g.host.book.Called(o.Program, o.Webhook, string(o.Result), o.Took)
-	g.host.book.Note(reviewed(o))
 	message := ""
 	if o.Err != nil {
 		message = strings.Join(strings.Fields(o.Err.Error()), " ")
 	}
-	if key, known := g.note(o.Program, o.Webhook, message); known && message != "" {
+	if key, known := g.note(o, message); known && message != "" {
 		g.host.fleet.tellController(key, hook.Event{Type: "Warning", Reason: setpoint.ReasonHookFailing, Message: message})
 	}
 }
 
-// note remembers why there was no verdict, or that there was one, and says which
-// controller that concerns.
-func (g *gate) note(program, webhook, message string) (key queue.Key, known bool) {
+// record keeps the account of a review, where any are kept. It is called with the lock
+// held.
+func (g *gate) record(o admission.Occasion) {
+	if g.host.options.History.Off {
+		return
+	}
+	g.host.book.Called(o.Program, o.Webhook, string(o.Result), o.Took)
+	g.host.book.Note(reviewed(o))
+}
+
+// note remembers a review and why there was no verdict, and says which controller that
+// concerns. Of one that is gone nothing is remembered any more: all was forgotten.
+func (g *gate) note(o admission.Occasion, message string) (key queue.Key, known bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	failed := g.failures[program]
+	if key, known = g.controllerOf(o.Program); !known {
+		return key, false
+	}
+	g.record(o)
+	failed := g.failures[o.Program]
 	switch {
 	case message != "":
 		if failed == nil {
 			failed = &failures{now: map[string]string{}}
-			g.failures[program] = failed
+			g.failures[o.Program] = failed
 		}
-		failed.now[webhook] = message
+		failed.now[o.Webhook] = message
 		failed.last = engine.LastError{Message: message, Time: time.Now()}
 	case failed != nil:
-		delete(failed.now, webhook)
+		delete(failed.now, o.Webhook)
 	}
+	return key, true
+}
+
+// controllerOf is the one that has a program. It is called with the lock held.
+func (g *gate) controllerOf(program string) (key queue.Key, known bool) {
 	for key, p := range g.programs {
 		if p.Name == program {
 			return key, true

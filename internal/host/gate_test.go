@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -65,6 +66,25 @@ func TestGateWithdraws(t *testing.T) {
 	expect("gone", http.StatusOK, true)
 	g.put(key, denying("policy"))
 	expect("declared again", http.StatusOK, false)
+}
+
+// A review that was in flight while its controller went keeps nothing alive of it.
+func TestGateForgets(t *testing.T) {
+	h := &Host{log: slog.New(slog.DiscardHandler), metrics: newMetrics(), book: inspect.NewBook(inspect.BookOptions{}, time.Now())}
+	fleetOf(h)
+	key, review := queue.Key{Namespace: "kind", Name: "policy"}, admission.Occasion{Program: "policy", Webhook: "no", Result: admission.Denied}
+	h.gate.put(key, denying("policy"))
+	h.gate.Admitted(review)
+	if runs := h.book.Stats().Runs; runs != 1 {
+		t.Errorf("%d reviews are kept", runs)
+	}
+	h.gate.drop(key)
+	h.book.Forget("policy")
+	review.Err = errors.New("too late")
+	h.gate.Admitted(review)
+	if runs, calls := h.book.Stats().Runs, h.book.Calls("policy"); runs != 0 || len(calls) != 0 || len(h.gate.failures) != 0 {
+		t.Errorf("%d runs, calls %v, failures %v of a controller that is gone", runs, calls, h.gate.failures)
+	}
 }
 
 // The way by which the API server comes is said, or can be seen.

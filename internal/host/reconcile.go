@@ -182,11 +182,13 @@ func (f *fleet) remove(key queue.Key, going *object.Object) {
 	f.mu.Unlock()
 	if m != nil && m.running != nil {
 		m.running.end()
+	}
+	f.host.gate.drop(key)
+	if m != nil && m.running != nil {
 		f.host.metrics.forget(m.running.Name())
 		f.host.gate.forget(m.running.Name())
 	}
 	f.host.book.Forget(key.String())
-	f.host.gate.drop(key)
 	if m != nil && m.leaving == "" {
 		f.wakeRivals(key)
 		f.host.log.Info("controller removed", "controller", key.String())
