@@ -14,7 +14,11 @@ import (
 // takeAccount begins the account of the run.
 func (r *run) takeAccount() {
 	now := r.tools.Now()
-	r.account = trace.Open(trace.Run{
+	begin := trace.Open
+	if r.tools.Unrecorded {
+		begin = trace.Brief
+	}
+	r.account = begin(trace.Run{
 		Program: r.program.Name, Resource: r.program.Parent, Key: r.item.Key, UID: r.stored.UID(),
 		Causes: r.item.Causes, Attempt: r.item.Attempt, Began: now, Waited: min(r.item.Waited, now.Sub(r.Controller.began)),
 	}, r.tools.Now)
@@ -22,24 +26,29 @@ func (r *run) takeAccount() {
 
 // handIn ends the account and gives it to whoever observes.
 func (r *run) handIn(outcome trace.Outcome, verdict queue.Outcome) {
-	r.tools.Observer.Ran(r.account.Close(outcome, r.next(verdict)))
+	ran := r.account.Close(outcome)
+	if r.account.Whole() && !ran.Quiet() {
+		ran.Next = r.next(verdict)
+	}
+	r.tools.Observer.Ran(ran)
 }
 
-// next is when the parent comes again, as far as that is known.
+// next is when the parent comes again, as far as that is known. What else waits for it
+// to do so does not bring it back before a delay of the verdict has passed.
 func (r *run) next(verdict queue.Outcome) time.Time {
-	next := r.queue.Pending(r.item.Key).Next
 	if delay := verdict.Delay(); delay > 0 {
-		if back := r.tools.Now().Add(delay); next.IsZero() || back.Before(next) {
-			return back
-		}
+		return r.tools.Now().Add(delay)
 	}
-	return next
+	return r.queue.Pending(r.item.Key).Next
 }
 
 // call asks a hook.
 func (r *run) call(ctx context.Context, asked hook.Hook, request *hook.Request) (*hook.Response, error) {
 	began := r.account.Now()
 	reply, err := asked.Call(ctx, request)
+	if !r.account.Whole() {
+		return reply, err
+	}
 	ask := trace.Ask{What: r.asks(), Question: trace.Question{Form: r.form(), Sync: request}, Err: err}
 	if err == nil {
 		// The reply is worked on from here on; what the hook said stays.

@@ -120,7 +120,10 @@ type Tools struct {
 	Resolve  func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
 	Writer   *apply.Writer
 	Observer Observer
-	Log      *slog.Logger
+	// Unrecorded says that nobody keeps accounts of runs: the Observer is told what
+	// they were about, how long they took and how they ended, and no more.
+	Unrecorded bool
+	Log        *slog.Logger
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }

@@ -141,9 +141,7 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 	inspected, withdraw, err := h.openInspection(ctx)
 	if err != nil {
-		for _, open := range listeners {
-			_ = open.Close()
-		}
+		closeAll(listeners)
 		return err
 	}
 	defer withdraw()
@@ -190,9 +188,9 @@ func (h *Host) tools() engine.Tools {
 	return engine.Tools{
 		Store:    h.store,
 		Writer:   h.writer(),
-		Observer: h.observer(),
-		Log:      h.log,
-		Resolve:  h.resolve,
+		Observer: h.observer(), Unrecorded: h.options.History.Off,
+		Log:     h.log,
+		Resolve: h.resolve,
 	}
 }
 

@@ -33,5 +33,5 @@ func (r reacting) Health() engine.Health {
 
 // reactTools are what programs of handlers work with.
 func (h *Host) reactTools() react.Tools {
-	return react.Tools{Store: h.store, Writer: h.writer(), Observer: h.observer(), Log: h.log}
+	return react.Tools{Store: h.store, Writer: h.writer(), Observer: h.observer(), Unrecorded: h.options.History.Off, Log: h.log}
 }

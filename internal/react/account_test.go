@@ -1,6 +1,7 @@
 package react
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -154,6 +155,40 @@ func TestAccountsAside(t *testing.T) {
 	st.quiet(t)
 	s.drop(rates, "eur")
 	eventually(t, "told of the end", func() bool { return slices.Contains(st.accounts(), "synced, (it is gone), end?delete") })
+}
+
+// A daemon that has nothing new to write has done nothing, and one that was stopped in
+// the middle has not failed.
+func TestAccountsOfDaemons(t *testing.T) {
+	s, e := newServer(t), newEar()
+	st := e.play(t, s, program(Handler{Name: "end", On: []hook.Reason{hook.ReasonDelete}, Optional: true, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.quiet(t)
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for _, c := range []struct {
+		ctx   context.Context //nolint:containedctx // Of a case.
+		err   error
+		steps bool
+		want  trace.Outcome
+	}{
+		{t.Context(), nil, false, trace.Skipped},
+		{t.Context(), nil, true, trace.Synced},
+		{t.Context(), errors.New("no"), false, trace.Failed},
+		{stopped, context.Canceled, false, trace.Postponed},
+	} {
+		account := st.aside(st.Objects()[0], "a test")
+		if c.steps {
+			account.Told(hook.Event{})
+		}
+		st.handInAside(c.ctx, account, c.err)
+		st.lock.Lock()
+		run := st.runs[len(st.runs)-1]
+		st.lock.Unlock()
+		if run.Outcome != c.want || run.Quiet() != (c.want == trace.Skipped || c.want == trace.Postponed) {
+			t.Errorf("%v, steps %v: %s", c.err, c.steps, run.Outcome)
+		}
+	}
 }
 
 // How an object is doing can be read at any time.

@@ -138,7 +138,7 @@ func (c *Controller) writeFor(ctx context.Context, n *hook.Notice, uid string, a
 	}
 	account := c.aside(now, "daemon "+n.Handler+" wrote")
 	err := c.writePatiently(ctx, account, now, &owed{answer: a})
-	c.handIn(account, err)
+	c.handInAside(ctx, account, err)
 	return err
 }
 

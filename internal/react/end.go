@@ -102,5 +102,5 @@ func (c *Controller) tellEnd(ctx context.Context, made call) {
 		c.log.Warn("handling failed", "object", made.object.Ref().String(), "error", failure.OneLine(err))
 		r.say(hook.Event{Type: warning, Reason: kindOf(err), Message: failure.OneLine(err)})
 	}
-	c.handIn(account, err)
+	c.handInAside(ctx, account, err)
 }

@@ -72,7 +72,7 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 	if c.program.stanceOn(r.stored) == indifferent {
 		c.memories.drop(item.Key)
 	}
-	c.tools.Observer.Ran(r.account.Close(outcome, c.queue.Pending(item.Key).Next))
+	r.handIn(outcome)
 	return queue.Settled()
 }
 

@@ -84,7 +84,9 @@ func (c *Controller) call(ctx context.Context, account *trace.Account, n *hook.N
 	if err == nil {
 		err = c.program.check(n, answer)
 	}
-	account.Asked(started, trace.Ask{What: h.Name, Reason: n.Reason, Question: asked(n), Answer: trace.Answer{Notice: answer}, Err: err})
+	if account.Whole() {
+		account.Asked(started, trace.Ask{What: h.Name, Reason: n.Reason, Question: asked(n), Answer: trace.Answer{Notice: answer}, Err: err})
+	}
 	c.tools.Observer.Handled(c.program.Name, h.Name, n.Reason, c.since(started), err)
 	if err == nil {
 		c.log.Debug("handled", "handler", h.Name, "reason", string(n.Reason), "namespace", n.Namespace, "name", n.Name)

@@ -14,6 +14,8 @@ import (
 // has none. Its methods may be called by several goroutines.
 type Account struct {
 	now func() time.Time
+	// brief says that nobody keeps more than how long the run took and how it ended.
+	brief bool
 
 	mu  sync.Mutex
 	run Run
@@ -27,9 +29,20 @@ func Open(run Run, now func() time.Time) *Account {
 	return &Account{run: run, now: now}
 }
 
+// Brief is Open where accounts are not kept: it takes note of no step, so that it costs
+// nothing but the time it began.
+func Brief(run Run, now func() time.Time) *Account {
+	a := Open(run, now)
+	a.brief = true
+	return a
+}
+
+// Whole says that it takes note of everything.
+func (a *Account) Whole() bool { return a != nil && !a.brief }
+
 // Was says how many runs had failed in a row before.
 func (a *Account) Was(failed int) {
-	if a == nil {
+	if !a.Whole() {
 		return
 	}
 	a.mu.Lock()
@@ -39,7 +52,7 @@ func (a *Account) Was(failed int) {
 
 // Now is when a step begins.
 func (a *Account) Now() time.Time {
-	if a == nil {
+	if !a.Whole() {
 		return time.Time{}
 	}
 	return a.now()
@@ -47,46 +60,42 @@ func (a *Account) Now() time.Time {
 
 // Asked notes a question and its answer.
 func (a *Account) Asked(began time.Time, ask Ask) {
-	if a != nil {
-		a.add(began, Step{Ask: &ask})
+	if a.Whole() {
+		a.add(began, Step{Ask: own(ask)})
 	}
 }
 
 // Planned notes what was decided, and how many children were as they should be.
 // Nothing about nothing is not worth a step.
 func (a *Account) Planned(p plan.Plan, equal int) {
-	if a != nil && (!p.Empty() || equal > 0) {
+	if a.Whole() && (!p.Empty() || equal > 0) {
 		a.add(a.now(), Step{Plan: &Planned{Stages: p.Stages, Equal: equal}})
 	}
 }
 
 // Carried notes what became of the actions of a plan.
 func (a *Account) Carried(began time.Time, results []apply.Result) {
-	if a == nil {
+	if !a.Whole() || len(results) == 0 {
 		return
 	}
+	writes, steps := make([]Write, len(results)), make([]Step, len(results))
 	for i := range results {
-		w := WriteOf(results[i].Stored, results[i].Err)
-		w.Verb, w.Resource, w.Ref = results[i].Action.Verb, results[i].Action.Resource, results[i].Action.Ref
-		w.Unchanged = results[i].Err == nil && !results[i].Changed()
-		a.add(began, Step{Write: &w})
+		r, w := &results[i], &writes[i]
+		w.Verb, w.Resource, w.Ref, w.Err = r.Action.Verb, r.Action.Resource, r.Action.Ref, r.Err
+		w.Unchanged = r.Err == nil && !r.Changed()
+		if r.Stored != nil {
+			w.Version = r.Stored.Version()
+		}
+		steps[i].Write = w
 	}
-}
-
-// WriteOf is a write as far as the API server's answer says.
-func WriteOf(stored *object.Object, err error) Write {
-	w := Write{Err: err}
-	if stored != nil {
-		w.Version = stored.Version()
-	}
-	return w
+	a.add(began, steps...)
 }
 
 // Wrote notes a write that no plan has: of an object as it was, and as it is stored
 // now, nil if it is gone or the write failed. Without a verb it is an update, without
 // a Ref it is about Before.
 func (a *Account) Wrote(began time.Time, w Write) {
-	if a == nil {
+	if !a.Whole() {
 		return
 	}
 	if w.Verb == "" {
@@ -99,19 +108,19 @@ func (a *Account) Wrote(began time.Time, w Write) {
 		w.Version = w.After.Version()
 		w.Unchanged = w.Before != nil && w.Before.Version() == w.Version
 	}
-	a.add(began, Step{Write: &w})
+	a.add(began, Step{Write: own(w)})
 }
 
 // Told notes an event.
 func (a *Account) Told(event hook.Event) {
-	if a != nil {
-		a.add(a.now(), Step{Event: &event})
+	if a.Whole() {
+		a.add(a.now(), Step{Event: own(event)})
 	}
 }
 
 // Failed notes what a run failed with; of several errors the first.
 func (a *Account) Failed(err error) {
-	if a == nil {
+	if !a.Whole() || err == nil {
 		return
 	}
 	a.mu.Lock()
@@ -121,19 +130,31 @@ func (a *Account) Failed(err error) {
 	}
 }
 
-func (a *Account) add(began time.Time, s Step) {
-	s.Took = a.now().Sub(began)
+// usualSteps is how many most runs have that do something.
+const usualSteps = 8
+
+func (a *Account) add(began time.Time, steps ...Step) {
+	took := a.now().Sub(began)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s.At = began.Sub(a.run.Began)
-	a.run.Steps = append(a.run.Steps, s)
+	at := began.Sub(a.run.Began)
+	for i := range steps {
+		steps[i].At, steps[i].Took = at, took
+	}
+	if a.run.Steps == nil {
+		a.run.Steps = make([]Step, 0, max(usualSteps, len(steps)))
+	}
+	a.run.Steps = append(a.run.Steps, steps...)
 }
 
-// Close ends the account. next is when the run is known to come again.
-func (a *Account) Close(outcome Outcome, next time.Time) Run {
+// own is the account's own copy. Taken here, it costs nothing where no note is taken.
+func own[T any](of T) *T { return &of }
+
+// Close ends the account.
+func (a *Account) Close(outcome Outcome) Run {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.run.Outcome, a.run.Next = outcome, next
+	a.run.Outcome = outcome
 	a.run.Took = a.now().Sub(a.run.Began)
 	return a.run
 }

@@ -64,7 +64,9 @@ type Run struct {
 }
 
 // Quiet says that nothing was done, and nothing is worth keeping.
-func (r *Run) Quiet() bool { return r.Outcome == Skipped && len(r.Steps) == 0 }
+func (r *Run) Quiet() bool {
+	return len(r.Steps) == 0 && (r.Outcome == Skipped || r.Outcome == Postponed && r.Err == nil)
+}
 
 // Step is one thing that a run did. Exactly one of its parts is set.
 type Step struct {
