@@ -41,6 +41,33 @@ func hides(path string) bool {
 	return false
 }
 
+// quoting are words of the API server, and of those whom it asks, after which they may
+// quote what a Secret holds.
+var quoting = [...]string{
+	": Invalid value", ": Unsupported value", ": Duplicate value", "cannot be handled as a Secret",
+	"denied the request", "denied request", ": expected", ", got",
+}
+
+// unquoted is an error about a Secret up to where it may quote: of a field that is not
+// valid, its path is left.
+func unquoted(text string) string {
+	end := len(text)
+	for _, words := range quoting {
+		if at := strings.Index(text, words); at >= 0 {
+			end = min(end, at+len(words))
+		}
+	}
+	const invalid = " is invalid: "
+	if at := strings.Index(text, invalid); at >= 0 {
+		path, _, _ := strings.Cut(text[at+len(invalid):], ": ")
+		end = min(end, at+len(invalid)+len(path))
+	}
+	if end == len(text) {
+		return text
+	}
+	return text[:end] + ": " + masking
+}
+
 // hidden stands for the value of a field; one that is missing stays so.
 func hidden(value json.RawMessage) json.RawMessage {
 	if value == nil {

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -10,15 +11,22 @@ const unreadable = "you may not read these"
 
 // Redact is a run without what its reader may not read: whole objects in requests and
 // replies are replaced by what they are called, and the fields that change in them are
-// left out. Of a run about an object that may not be read itself, no more is left than
-// when it was, and how it ended.
+// left out, and so is what the API server said of a write to them. Of a run about an
+// object that may not be read itself, neither causes nor errors are left, nor anything
+// that was asked, answered or told; what was written to others stays as far as those may
+// be read. The names of objects stay in steps.
 //
 // may says whether objects of a kind in a namespace may be read; the plural of the kind
 // is empty where the run does not know it.
 func Redact(run Run, may func(kind Kind, namespace string) bool) Run {
 	r := redactor{may: may, plurals: pluralsOf(&run), home: run.Object.Namespace, asked: map[place]bool{}}
 	own := r.mayRead(run.Object.Kind, run.Object.Namespace)
-	if !own && run.Error != "" {
+	if !own && len(run.Causes) > 0 {
+		run.Causes = []string{unreadable}
+	}
+	r.refusals = r.unreadRefusals(run.Steps, own)
+	if run.Error != "" && (!own || len(r.refusals) > 0) {
+		r.refusals = append(r.refusals, run.Error)
 		run.Error = unreadable
 	}
 	steps := make([]Step, len(run.Steps))
@@ -37,6 +45,29 @@ type redactor struct {
 	home string
 	// asked are the answers so far: the same few kinds come again and again.
 	asked map[place]bool
+	// refusals are errors that must not be told again elsewhere.
+	refusals []string
+}
+
+// unreadRefusals are the errors of writes that the reader may not know of.
+func (r *redactor) unreadRefusals(steps []Step, own bool) []string {
+	var all []string
+	for i := range steps {
+		if w := steps[i].Write; w != nil && w.Error != "" && !(own && r.mayRead(w.Object.Kind, w.Object.Namespace)) {
+			all = append(all, w.Error)
+		}
+	}
+	return all
+}
+
+// telling is how much of an error is enough to know it again: its end may be cut off.
+const telling = 40
+
+// retells says whether a text has one of the errors in it.
+func (r *redactor) retells(text string) bool {
+	return slices.ContainsFunc(r.refusals, func(refusal string) bool {
+		return strings.Contains(text, refusal[:min(len(refusal), telling)])
+	})
 }
 
 type groupKind struct{ group, kind string }
@@ -87,17 +118,24 @@ func (r *redactor) step(step Step, own bool) Step {
 	case step.Plan != nil:
 		step.Plan = r.plan(step.Plan)
 	case step.Write != nil:
-		write := *step.Write
-		if !r.mayRead(write.Object.Kind, write.Object.Namespace) {
-			write.Changes = nil
-		}
-		step.Write = &write
-	case step.Event != nil && !own:
+		step.Write = r.write(*step.Write, own)
+	case step.Event != nil && (!own || r.retells(step.Event.Message)):
 		event := *step.Event
 		event.Message = unreadable
 		step.Event = &event
 	}
 	return step
+}
+
+func (r *redactor) write(write Write, own bool) *Write {
+	readable := r.mayRead(write.Object.Kind, write.Object.Namespace)
+	if !readable {
+		write.Changes = nil
+	}
+	if write.Error != "" && !(own && readable) {
+		write.Error = unreadable
+	}
+	return &write
 }
 
 func (r *redactor) plan(p *Planned) *Planned {

@@ -87,3 +87,39 @@ func TestRedactWithoutNamespace(t *testing.T) {
 		t.Errorf("asked %q", asked)
 	}
 }
+
+// What the API server says of a write can quote the object: it is for who may read that,
+// wherever the run tells it.
+func TestRedactRefusals(t *testing.T) {
+	const refusal = `Pod "p" is invalid: spec.containers[0].image: Invalid value: "hidden"`
+	run := Run{
+		Object: Ref{Kind: Kind{Group: "example.org", Version: "v1", Kind: "Rate", Namespaced: true}, Namespace: "town", Name: "eur"},
+		Causes: []string{"child Pod town/p changed"},
+		Error:  "apply Pod town/p: " + refusal,
+		Steps: []Step{
+			{Write: &Write{Object: Ref{Kind: Kind{Version: "v1", Kind: "Pod"}, Namespace: "town", Name: "p"}, Error: refusal}},
+			{Event: &Event{Message: "failed: " + refusal[:len(refusal)-10] + "…"}},
+			{Event: &Event{Message: "another"}},
+		},
+	}
+	for _, c := range []struct {
+		name                               string
+		hidden                             string
+		cause, err, write, retold, another string
+	}{
+		{"all may be read", "", run.Causes[0], run.Error, refusal, run.Steps[1].Event.Message, "another"},
+		{"not what was written", "Pod", run.Causes[0], unreadable, unreadable, unreadable, "another"},
+		{"not the object", "Rate", unreadable, unreadable, unreadable, unreadable, unreadable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := Redact(run, func(k Kind, _ string) bool { return k.Kind != c.hidden })
+			said := [...]string{got.Causes[0], got.Error, got.Steps[0].Write.Error, got.Steps[1].Event.Message, got.Steps[2].Event.Message}
+			if want := [...]string{c.cause, c.err, c.write, c.retold, c.another}; said != want {
+				t.Errorf("got  %q\nwant %q", said, want)
+			}
+			if run.Steps[0].Write.Error != refusal {
+				t.Error("the run itself was changed")
+			}
+		})
+	}
+}

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -27,7 +28,30 @@ func wordsOf(e *entry, whole bool) Run {
 	for i := range run.Steps {
 		words.Steps = append(words.Steps, write.step(&run.Steps[i]))
 	}
+	if refusesSecret(run) {
+		words.unquote()
+	}
 	return words
+}
+
+// refusesSecret says whether a write to a Secret failed.
+func refusesSecret(run *trace.Run) bool {
+	return slices.ContainsFunc(run.Steps, func(s trace.Step) bool {
+		return s.Write != nil && s.Write.Err != nil && isSecret(s.Write.Resource.APIVersion(), s.Write.Resource.Kind)
+	})
+}
+
+// unquote cuts errors before what they may quote of a Secret, wherever they are told.
+func (r *Run) unquote() {
+	r.Error = unquoted(r.Error)
+	for i := range r.Steps {
+		switch s := &r.Steps[i]; {
+		case s.Write != nil:
+			s.Write.Error = unquoted(s.Write.Error)
+		case s.Event != nil:
+			s.Event.Message = unquoted(s.Event.Message)
+		}
+	}
 }
 
 // lineOf is an error in a line; "" for none.
