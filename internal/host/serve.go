@@ -58,13 +58,23 @@ func closeAll(doors []door) {
 
 // serve answers until the context ends.
 func (h *Host) serve(ctx context.Context, at door) error {
-	server := &http.Server{Handler: at.handler, ReadHeaderTimeout: 10 * time.Second}
+	server := newServer(at.handler)
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.Serve(at); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve at %s: %w", at.Addr(), err)
 	}
 	return nil
+}
+
+// newServer bounds what somebody who only keeps connections can take of the process.
+// How long a body may take is up to who reads it: some answers last for as long as a page
+// is open.
+func newServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	}
 }
 
 // health answers whether the host lives, and whether it is ready.

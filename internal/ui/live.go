@@ -12,13 +12,14 @@ import (
 )
 
 // How often a page is told of changes at most, how often it hears that the connection
-// stands, how often it is looked whether processes and the API server are there, and how
-// soon a process that does not answer is asked again.
+// stands, how often it is looked whether processes and the API server are there, how
+// soon a process that does not answer is asked again, and how long sending may take.
 const (
 	liveEvery  = 500 * time.Millisecond
 	livePulse  = 15 * time.Second
 	liveLook   = 2 * time.Second
 	sourceRest = 3 * time.Second
+	liveSend   = 10 * time.Second
 )
 
 // live tells one page of changes, in server-sent events: "change" says that something
@@ -40,7 +41,14 @@ func followChanges(v *visit) error {
 		visit: v, out: http.NewResponseController(v.w),
 		changed: make(chan struct{}, 1), followed: map[inspect.Source]context.CancelFunc{},
 	}
-	if err := l.out.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if !v.streams.open(v.visitor.User.Name) {
+		return &problem{
+			Status: http.StatusTooManyRequests, Title: "Too many pages",
+			Text: fmt.Sprintf("You have %d pages open that are told of changes.", maxStreams), Hint: "Close some of them.",
+		}
+	}
+	defer v.streams.close(v.visitor.User.Name)
+	if err := readUntil(v.w, time.Time{}); err != nil {
 		return err
 	}
 	v.w.Header().Set("Content-Type", "text/event-stream")
@@ -90,12 +98,21 @@ func (l *live) ended() bool {
 	return errors.Is(err, access.ErrExpired) || errors.Is(err, access.ErrSignedOut)
 }
 
-// send writes to the page, and says whether that is still there.
+// send writes to the page, and says whether that is still there. A page that does not
+// read is not; between two sends there is no deadline, whose end would end an HTTP/2 stream.
 func (l *live) send(text string) bool {
+	if !l.writeUntil(time.Now().Add(liveSend)) {
+		return false
+	}
 	if _, err := fmt.Fprint(l.w, text); err != nil {
 		return false
 	}
-	return l.out.Flush() == nil
+	return l.out.Flush() == nil && l.writeUntil(time.Time{})
+}
+
+func (l *live) writeUntil(end time.Time) bool {
+	err := l.out.SetWriteDeadline(end)
+	return err == nil || errors.Is(err, http.ErrNotSupported)
 }
 
 // lookAtAPI tells the page when the API server goes, and when it is back.

@@ -38,6 +38,7 @@ type Server struct {
 	now     func() time.Time
 	gate    *access.Gate
 	probe   *probe
+	streams streams
 	pages   pages
 	assets  assets
 	handler http.Handler
@@ -65,4 +66,22 @@ func New(o Options) (*Server, error) {
 }
 
 // ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// The end of this time ends the request too: one without a body may take longer.
+	if r.Body != nil && r.Body != http.NoBody {
+		_ = readUntil(w, time.Now().Add(bodyLimit)) // It fails on a connection that is gone.
+	}
+	s.handler.ServeHTTP(w, r)
+}
+
+// bodyLimit is how long the body of a request may take to arrive.
+const bodyLimit = 30 * time.Second
+
+// readUntil says by when a body has to have been read; the zero Time for whenever.
+func readUntil(w http.ResponseWriter, end time.Time) error {
+	err := http.NewResponseController(w).SetReadDeadline(end)
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	return err
+}

@@ -105,10 +105,10 @@ func (v *visit) showSignIn(status int, data signingIn) error {
 }
 
 func signIn(v *visit) error {
-	back := local(v.field("return"))
 	if http.NewCrossOriginProtection().Check(v.r) != nil {
 		return access.ErrForged
 	}
+	back := local(v.field("return"))
 	_, err := v.gate.SignIn(v.w, v.r, v.field("token"))
 	if err == nil {
 		return v.redirect(back)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
@@ -24,8 +25,12 @@ type visit struct {
 	api *cluster.Client
 }
 
-// maxForm is how much may be sent, in bytes: more than the API server takes.
-const maxForm = 4 << 20
+// How much may be sent, in bytes: more than the API server takes; by who has not signed
+// in, enough for a token.
+const (
+	maxForm       = 4 << 20
+	maxPublicForm = 32 << 10
+)
 
 func (v *visit) context() context.Context { return v.r.Context() }
 
@@ -43,7 +48,11 @@ func (v *visit) here() string { return v.r.URL.RequestURI() }
 
 // enter finds out who visits. An error says why they may not.
 func (v *visit) enter(to route) error {
-	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
+	limit := int64(maxForm)
+	if to.public {
+		limit = maxPublicForm
+	}
+	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, limit)
 	visitor, err := v.gate.Visitor(v.r)
 	if err != nil {
 		if to.public && !errors.Is(err, access.ErrHost) {
@@ -53,12 +62,22 @@ func (v *visit) enter(to route) error {
 	}
 	v.visitor = visitor
 	if !to.public && v.r.Method != http.MethodGet && v.r.Method != http.MethodHead {
-		if err := v.gate.CheckWrite(v.r, visitor); err != nil {
+		if err := v.checkWrite(); err != nil {
 			return err
 		}
 	}
 	v.api, err = v.options.Cluster.As(visitor.User)
 	return err
+}
+
+// checkWrite refuses what may come from elsewhere. Then the form has been read, and what
+// is done with it may take longer.
+func (v *visit) checkWrite() error {
+	if err := v.gate.CheckWrite(v.r, v.visitor); err != nil {
+		return err
+	}
+	v.field("csrf")
+	return readUntil(v.w, time.Time{})
 }
 
 // own says that requests are made as the process itself: nobody has to sign in.
