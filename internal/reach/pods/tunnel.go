@@ -81,22 +81,36 @@ type tunnel struct {
 
 // dial makes a connection to the pod, whatever the address.
 func (t *tunnel) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	type dialled struct {
-		stream *stream
-		err    error
-	}
-	done := make(chan dialled, 1)
-	go func() {
+	return unlessEnded(ctx, func() (net.Conn, error) {
 		s, err := t.open()
-		done <- dialled{s, err}
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	})
+}
+
+// unlessEnded opens a connection, and waits for it as long as the context lasts. One
+// that comes later is closed: nobody else knows of it.
+func unlessEnded(ctx context.Context, open func() (net.Conn, error)) (net.Conn, error) {
+	type opened struct {
+		net.Conn
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		c, err := open()
+		done <- opened{c, err}
 	}()
 	select {
-	case d := <-done:
-		if d.err != nil {
-			return nil, d.err
-		}
-		return d.stream, nil
+	case o := <-done:
+		return o.Conn, o.err
 	case <-ctx.Done():
+		go func() {
+			if o := <-done; o.err == nil {
+				_ = o.Close()
+			}
+		}()
 		return nil, ctx.Err()
 	}
 }
