@@ -154,7 +154,9 @@ func (r *reading) getControllers(ctx context.Context) error {
 			return err
 		}
 		var rows []row
-		for _, c := range all {
+		for i, c := range all {
+			c = r.rights.controller(ctx, c)
+			all[i] = c
 			rows = append(rows, r.controllerRow(c, time.Now()))
 		}
 		if len(all) == 0 && r.output.value != asJSON && r.output.value != asYAML {
@@ -258,9 +260,15 @@ func (p *program) completeGet(ctx context.Context, f *getFlags, args []string) [
 	if err != nil {
 		return nil
 	}
+	kinds, err := r.rights.listable(ctx, c.Kinds, r.found.Namespace)
+	if err != nil {
+		return nil
+	}
 	page, _ := source.Objects(ctx, c.Name, inspect.Query{Namespace: r.found.Namespace, Limit: 100})
 	for _, o := range page.Objects {
-		words = append(words, o.Name)
+		if isAmong(kinds, o.Kind) {
+			words = append(words, o.Name)
+		}
 	}
 	return words
 }

@@ -20,6 +20,8 @@ type getting struct {
 	of     inspect.Controller
 	// name is that of one object; all if empty.
 	name string
+	// warned says that the user knows which objects are left out.
+	warned bool
 }
 
 // pageSize is how many objects are asked for at once.
@@ -48,7 +50,7 @@ func (g *getting) run(ctx context.Context) error {
 }
 
 // showOne shows the objects of one name: as themselves where there is one.
-func (g *getting) showOne(t *table, rows []row, objects []inspect.Care) error {
+func (g *getting) showOne(t *table, rows []row, objects []readable) error {
 	if !t.begun && len(objects) == 1 && (g.reading.output.value == asJSON || g.reading.output.value == asYAML) {
 		t.begun = true
 		t.news(rows)
@@ -85,34 +87,78 @@ func (g *getting) query() inspect.Query {
 	return q
 }
 
-// objects are those that are wanted, and how many there are in all.
-func (g *getting) objects(ctx context.Context) ([]inspect.Care, int, error) {
+// objects are those that are wanted and may be listed, and how many there are in all.
+func (g *getting) objects(ctx context.Context) ([]readable, int, error) {
 	if g.name != "" {
 		return g.named(ctx)
 	}
 	q := g.query()
-	all := []inspect.Care{}
+	kinds, err := g.rights.listable(ctx, g.of.Kinds, q.Namespace)
+	if err != nil {
+		return nil, 0, err
+	}
+	g.warn(kinds)
+	all := []readable{}
 	for {
-		q.Offset = len(all)
 		page, err := g.source.Objects(ctx, g.of.Name, q)
 		if err != nil {
 			return nil, 0, err
 		}
-		all = append(all, page.Objects...)
-		if len(page.Objects) == 0 || len(all) >= page.Matching {
+		for _, care := range page.Objects {
+			if isAmong(kinds, care.Kind) {
+				all = append(all, g.rights.care(ctx, care))
+			}
+		}
+		q.Offset += len(page.Objects)
+		if len(page.Objects) == 0 || q.Offset >= page.Matching {
 			return all, page.Total, nil
 		}
 	}
 }
 
+// warn says once which objects are left out.
+func (g *getting) warn(listable []inspect.Kind) {
+	left := slices.DeleteFunc(slices.Clone(g.of.Kinds), func(k inspect.Kind) bool { return isAmong(listable, k) })
+	if len(left) == 0 || g.warned {
+		return
+	}
+	g.warned = true
+	fmt.Fprintf(g.stderr, "warning: you may not list %s, which are left out\n", clean(kindNames(left)))
+}
+
 // named are the objects of the controller with that name, of whichever kind, or of the
 // one that is said before a slash.
-func (g *getting) named(ctx context.Context) ([]inspect.Care, int, error) {
+func (g *getting) named(ctx context.Context) ([]readable, int, error) {
+	all := []readable{}
+	var refused error
+	for _, ref := range g.refs() {
+		if !g.rights.may(ctx, "get", ref.Kind, ref.Namespace, ref.Name) {
+			refused = hinted{fmt.Errorf("you may not see %s", nameOf(ref)), "it takes the right to get " + clean(kindNames([]inspect.Kind{ref.Kind}))}
+			continue
+		}
+		cares, err := g.source.About(ctx, ref)
+		if err != nil {
+			return nil, 0, err
+		}
+		cares = slices.DeleteFunc(cares, func(c inspect.Care) bool { return c.Controller != g.of.Name })
+		all = append(all, g.rights.cares(ctx, cares)...)
+	}
+	switch {
+	case len(all) > 0:
+		return all, len(all), nil
+	case refused != nil:
+		return nil, 0, refused
+	}
+	return nil, 0, hinted{fmt.Errorf("%s does not care for %q in namespace %s", g.of.Name, g.name, g.found.Namespace), "-n names another namespace; `setpoint get " + clean(g.of.Name) + " -A` shows all"}
+}
+
+// refs are what may be meant by the name.
+func (g *getting) refs() []inspect.Ref {
 	kind, name, found := strings.Cut(g.name, "/")
 	if !found {
 		kind, name = "", g.name
 	}
-	all := []inspect.Care{}
+	var all []inspect.Ref
 	for _, k := range g.of.Kinds {
 		if kind != "" && !strings.EqualFold(kind, k.Kind) && !strings.EqualFold(kind, k.Plural) {
 			continue
@@ -121,16 +167,9 @@ func (g *getting) named(ctx context.Context) ([]inspect.Care, int, error) {
 		if k.Namespaced {
 			ref.Namespace = g.found.Namespace
 		}
-		cares, err := g.source.About(ctx, ref)
-		if err != nil {
-			return nil, 0, err
-		}
-		all = append(all, slices.DeleteFunc(cares, func(c inspect.Care) bool { return c.Controller != g.of.Name })...)
+		all = append(all, ref)
 	}
-	if len(all) == 0 {
-		return nil, 0, hinted{fmt.Errorf("%s does not care for %q in namespace %s", g.of.Name, g.name, g.found.Namespace), "-n names another namespace; `setpoint get " + clean(g.of.Name) + " -A` shows all"}
-	}
-	return all, len(all), nil
+	return all
 }
 
 func (g *getting) head() []string {
@@ -145,7 +184,7 @@ func (g *getting) head() []string {
 	return head
 }
 
-func (g *getting) row(c inspect.Care, now time.Time) row {
+func (g *getting) row(c readable, now time.Time) row {
 	name := c.Name
 	if len(g.of.Kinds) > 1 {
 		name = strings.ToLower(c.Kind.Kind) + "/" + name

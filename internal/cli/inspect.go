@@ -42,8 +42,15 @@ const (
 const reachHelp = `It is read from the processes that run controllers: those that 'setpoint dev' has
 started, by the kubeconfig that it wrote, or those in the pods of a cluster, by
 the Leases that they hold. A pod is reached by port-forward, for which you need the
-right to create pods/portforward in its namespace. What is read of an object takes your own
-right to get that object.
+right to create pods/portforward in its namespace. That is a right for
+administrators: who has it could read with another client all that the process
+sees, of whatever kind, but the values of Secrets.
+
+The commands themselves show only what you may read. What was done about an object
+takes your right to get it; what objects hold, in requests, replies and changes,
+and children, the right to get those of their kind in the namespace; a list of objects the right to list
+them; and the last error of a controller the right to get the object that
+declares it, or else to list all objects it handles. What is left out is said.
 
 Exit codes: 0 shown, 1 failed, 2 wrong usage.`
 
@@ -65,6 +72,8 @@ type reading struct {
 	*readFlags
 	found   host.Cluster
 	sources []inspect.Source
+	// rights decide what of all that is found is shown.
+	rights *rights
 }
 
 // open finds the cluster and the processes.
@@ -76,7 +85,11 @@ func (f *readFlags) open(ctx context.Context, p *program) (*reading, error) {
 	if f.namespace != "" {
 		cluster.Namespace = f.namespace
 	}
-	r := &reading{program: p, readFlags: f, found: cluster}
+	mine, err := newRights(cluster)
+	if err != nil {
+		return nil, err
+	}
+	r := &reading{program: p, readFlags: f, found: cluster, rights: mine}
 	err = r.look(ctx)
 	return r, err
 }

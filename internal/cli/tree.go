@@ -56,6 +56,8 @@ type node struct {
 	Error       string        `json:"error,omitempty"`
 	Controllers []string      `json:"controllers,omitempty"`
 	Children    []*node       `json:"children,omitempty"`
+	// Hidden is how many children the user may not see, and Children leaves out.
+	Hidden int `json:"hidden,omitempty"`
 }
 
 func (p *program) tree(ctx context.Context, f *readFlags, args []string) error {
@@ -149,11 +151,12 @@ func (g *growing) grow(ctx context.Context, n *node, depth int) error {
 	}
 	err := g.each(func(s inspect.Source) error {
 		cares, err := s.About(ctx, n.Ref)
-		for _, c := range cares {
+		for _, c := range g.rights.cares(ctx, cares) {
 			n.Controllers = append(n.Controllers, c.Controller)
 			if n.State == "" || n.State == inspect.Well {
 				n.State, n.Error = c.State, c.Error
 			}
+			n.Hidden += c.Hidden
 			for _, child := range c.Family {
 				g.add(n, &node{Child: child})
 			}

@@ -29,11 +29,14 @@ func (g *growing) draw(out io.Writer, root *node, now time.Time) error {
 		}
 		rows = append(rows, r)
 		for i, child := range n.Children {
-			if i == len(n.Children)-1 {
+			if i == len(n.Children)-1 && n.Hidden == 0 {
 				visit(child, below+"└─ ", below+"   ")
 				continue
 			}
 			visit(child, below+"├─ ", below+"│  ")
+		}
+		if n.Hidden > 0 {
+			rows = append(rows, row{key: "hidden " + r.key, cells: []string{below + "└─ " + hiddenChildren(n.Hidden)}})
 		}
 	}
 	visit(root, "", "")

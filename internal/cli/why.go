@@ -92,8 +92,8 @@ type asking struct {
 
 // account is what is known of an object.
 type account struct {
-	Object inspect.Ref    `json:"object"`
-	Cares  []inspect.Care `json:"cares"`
+	Object inspect.Ref `json:"object"`
+	Cares  []readable  `json:"cares"`
 	// Runs are the latest ones, the latest last.
 	Runs []runAccount `json:"runs"`
 	// stored is the object; nil where it is gone.
@@ -119,7 +119,7 @@ func (w *asking) learn(ctx context.Context) (account, error) {
 	if err != nil {
 		return account{}, err
 	}
-	a := account{Object: w.ref, Cares: []inspect.Care{}, Runs: []runAccount{}, stored: stored}
+	a := account{Object: w.ref, Cares: []readable{}, Runs: []runAccount{}, stored: stored}
 	if stored != nil {
 		a.Object.UID = stored.UID()
 	}
@@ -128,13 +128,13 @@ func (w *asking) learn(ctx context.Context) (account, error) {
 		if err != nil {
 			return err
 		}
-		a.Cares = append(a.Cares, cares...)
+		a.Cares = append(a.Cares, w.rights.cares(ctx, cares)...)
 		runs, err := s.Runs(ctx, w.ref, w.runs)
 		if err != nil {
 			return err
 		}
 		for _, run := range runs {
-			a.Runs = append(a.Runs, whole(ctx, s, run))
+			a.Runs = append(a.Runs, w.rights.account(ctx, whole(ctx, s, run)))
 		}
 		return nil
 	})
@@ -158,6 +158,15 @@ func whole(ctx context.Context, s inspect.Source, run inspect.Run) runAccount {
 		if before, err := s.Run(ctx, step.Ask.Previous); err == nil {
 			a.before[step.Ask.Previous] = before
 		}
+	}
+	return a
+}
+
+// account is a run as far as the user may read it, and what was asked before too.
+func (r *rights) account(ctx context.Context, a runAccount) runAccount {
+	a.Run = r.run(ctx, a.Run)
+	for id, before := range a.before {
+		a.before[id] = r.run(ctx, before)
 	}
 	return a
 }

@@ -78,10 +78,10 @@ func TestWhyInWords(t *testing.T) {
 	}
 	a := account{
 		Object: team(),
-		Cares: []inspect.Care{{
+		Cares: []readable{{Care: inspect.Care{
 			Ref: team(), Controller: "x/teams", Process: "setpoint", State: inspect.Failing, Attempts: 2, Next: noon.Add(8 * time.Second),
 			Error: "write Pod shop/b: " + refused + ": quota\x1b[31m", Family: []inspect.Child{{Ref: pod("a"), Health: "Current"}},
-		}},
+		}}},
 		Runs: []runAccount{{Run: run, before: map[uint64]inspect.Run{1: before}}},
 	}
 	var out bytes.Buffer

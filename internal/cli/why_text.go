@@ -58,7 +58,7 @@ func (t teller) tell(a account, state bool) {
 }
 
 // tellCare says how an object is doing in the care of one controller.
-func (t teller) tellCare(c inspect.Care) {
+func (t teller) tellCare(c readable) {
 	doing := map[inspect.State]string{
 		inspect.Failing: "is failing", inspect.Unsettled: "does not settle: it is written again and again",
 		inspect.Waiting: "waits for its turn", inspect.Paused: "is left alone, because its annotation setpoint.dev/paused says so",
@@ -85,14 +85,18 @@ func (t teller) tellCare(c inspect.Care) {
 	for _, child := range c.Family {
 		t.line(2, "%s", childLine(child))
 	}
+	if c.Hidden > 0 {
+		t.line(2, "%s", hiddenChildren(c.Hidden))
+	}
 }
 
 // family counts the children.
-func (t teller) family(c inspect.Care) string {
-	if len(c.Family) == 0 {
+func (t teller) family(c readable) string {
+	made := len(c.Family) + c.Hidden
+	if made == 0 {
 		return ""
 	}
-	return ", which made " + plural(len(c.Family), "child", "children")
+	return ", which made " + plural(made, "child", "children")
 }
 
 func childLine(c inspect.Child) string {
@@ -141,7 +145,7 @@ func (t teller) moment(at time.Time) string {
 func (t teller) advise(a account) {
 	said := map[string]bool{}
 	for _, c := range a.Cares {
-		for _, idea := range ideas(c) {
+		for _, idea := range ideas(c.Care) {
 			if said[idea] {
 				continue
 			}

@@ -4,7 +4,8 @@
 // of them, writes, events, dependents, watches, rights and schemas, and what a refusal
 // means in words. Each request is made as the user that asks, by the user's own token
 // or by impersonation, so that the cluster's RBAC decides. What must not: pages and
-// sessions (ui, ui/access), and decisions about who may do what. Package ui calls.
+// sessions (ui, ui/access), and decisions about who may do what. Package ui calls,
+// and package cli, to ask what its user may see.
 package cluster
 
 import (

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+)
+
+// asker answers what the user may do, and what kinds are called where a process does
+// not say it: a cluster.Client.
+type asker interface {
+	May(ctx context.Context, verb string, kind inspect.Kind, namespace, name string) bool
+	Kind(ctx context.Context, name string) (inspect.Kind, error)
+}
+
+// rights are those of the user, as the API server has them. A process tells all that it
+// sees to whoever reaches it, so that it is here that what the user may not read is
+// left out.
+type rights struct{ asker }
+
+func newRights(of host.Cluster) (*rights, error) {
+	config := *of.Config
+	config.UserAgent = of.UserAgent
+	api, err := cluster.New(&config)
+	if err != nil {
+		return nil, err
+	}
+	client, err := api.As(cluster.User{Own: true})
+	if err != nil {
+		return nil, err
+	}
+	return &rights{client}, nil
+}
+
+// may asks for a right. What is of no known kind nobody may.
+func (r *rights) may(ctx context.Context, verb string, kind inspect.Kind, namespace, name string) bool {
+	if kind.Plural == "" {
+		word := strings.TrimSuffix(strings.ToLower(kind.Kind)+"."+kind.Group, ".")
+		served, err := r.Kind(ctx, word)
+		if err != nil {
+			return false
+		}
+		kind = served
+	}
+	return r.May(ctx, verb, kind, namespace, name)
+}
+
+// run is a run as far as the user may read it.
+func (r *rights) run(ctx context.Context, run inspect.Run) inspect.Run {
+	return inspect.Redact(run, func(kind inspect.Kind, namespace string) bool {
+		return r.may(ctx, "get", kind, namespace, "")
+	})
+}
+
+// care leaves out the children that the user may not read, and counts them.
+func (r *rights) care(ctx context.Context, care inspect.Care) readable {
+	all := len(care.Family)
+	care.Family = slices.DeleteFunc(slices.Clone(care.Family), func(c inspect.Child) bool {
+		return !r.may(ctx, "get", c.Kind, c.Namespace, "")
+	})
+	return readable{Care: care, Hidden: all - len(care.Family)}
+}
+
+// cares are all of them as far as the user may read them.
+func (r *rights) cares(ctx context.Context, all []inspect.Care) []readable {
+	found := []readable{}
+	for _, care := range all {
+		found = append(found, r.care(ctx, care))
+	}
+	return found
+}
+
+// readable is how an object is doing, as far as the user may read that.
+type readable struct {
+	inspect.Care
+	// Hidden is how many of the children are not among the Family.
+	Hidden int `json:"hidden,omitempty"`
+}
+
+// hiddenChildren says of children that they are left out.
+func hiddenChildren(n int) string { return fmt.Sprintf("and %d that you may not see", n) }
+
+// controller leaves out what a controller fails with, if the user may read neither the
+// object that declares it, the status of which says that too, nor all of its objects.
+func (r *rights) controller(ctx context.Context, c inspect.Controller) inspect.Controller {
+	if r.mayHear(ctx, &c) {
+		return c
+	}
+	c.Last = nil
+	c.Conditions = slices.Clone(c.Conditions)
+	for i := range c.Conditions {
+		c.Conditions[i].Message = ""
+	}
+	return c
+}
+
+func (r *rights) mayHear(ctx context.Context, c *inspect.Controller) bool {
+	if d := c.Declared; d != nil && r.may(ctx, "get", d.Kind, d.Namespace, d.Name) {
+		return true
+	}
+	return len(c.Kinds) > 0 && !slices.ContainsFunc(c.Kinds, func(k inspect.Kind) bool {
+		return !r.may(ctx, "list", k, "", "")
+	})
+}
+
+// listable are those of some kinds whose objects the user may list in a namespace, or
+// in all without one. It is an error if there are none.
+func (r *rights) listable(ctx context.Context, kinds []inspect.Kind, namespace string) (found []inspect.Kind, err error) {
+	var lacking []string
+	for _, kind := range kinds {
+		where := ""
+		if kind.Namespaced {
+			where = namespace
+		}
+		if r.may(ctx, "list", kind, where, "") {
+			found = append(found, kind)
+			continue
+		}
+		lacking = append(lacking, cluster.Right{Verb: "list", Resource: kind.Plural, Group: kind.Group, Namespace: where}.String())
+	}
+	if len(found) > 0 || len(lacking) == 0 {
+		return found, nil
+	}
+	err = fmt.Errorf("you lack the right to %s", clean(strings.Join(lacking, ", or to ")))
+	return nil, hinted{err, "objects are shown to those who may list them; -n names a namespace where you may"}
+}
+
+// isAmong says whether an object is of one of some kinds.
+func isAmong(kinds []inspect.Kind, of inspect.Kind) bool {
+	return slices.ContainsFunc(kinds, func(k inspect.Kind) bool { return k.Group == of.Group && k.Kind == of.Kind })
+}

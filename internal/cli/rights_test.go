@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// allowed are rights, such as "get teams in shop"; of all namespaces "list teams in ".
+type allowed []string
+
+func (a allowed) May(_ context.Context, verb string, kind inspect.Kind, namespace, _ string) bool {
+	return slices.Contains(a, verb+" "+kind.Plural+" in "+namespace)
+}
+
+func (allowed) Kind(_ context.Context, name string) (inspect.Kind, error) {
+	if name == "pod" {
+		return pod("").Kind, nil
+	}
+	return inspect.Kind{}, inspect.ErrNotFound
+}
+
+func TestOnlyWhatTheUserMayReadIsShown(t *testing.T) {
+	run := inspect.Run{Object: team(), Steps: []inspect.Step{{Ask: &inspect.Ask{What: "sync", Request: request("Pending")}}}}
+	care := inspect.Care{Ref: team(), Family: []inspect.Child{{Ref: pod("a")}, {Ref: pod("b")}}}
+	for _, test := range []struct {
+		name         string
+		of           allowed
+		phase, owner bool
+		family       int
+	}{
+		{"all", allowed{"get teams in shop", "get pods in shop"}, true, true, 2},
+		{"no pods", allowed{"get teams in shop", "get pods in other"}, false, true, 0},
+		{"nothing", nil, false, false, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			mine := &rights{test.of}
+			kept := runAccount{Run: run, before: map[uint64]inspect.Run{1: run}}
+			shown := mine.account(t.Context(), kept)
+			for _, each := range []inspect.Run{shown.Run, shown.before[1]} {
+				text := string(each.Steps[0].Ask.Request)
+				if strings.Contains(text, "Pending") != test.phase || strings.Contains(text, `"Team"`) != test.owner {
+					t.Errorf("shown: %s", text)
+				}
+			}
+			got := mine.care(t.Context(), care)
+			if len(got.Family) != test.family || got.Hidden != 2-test.family {
+				t.Errorf("%d children, %d hidden", len(got.Family), got.Hidden)
+			}
+		})
+	}
+}
+
+func TestLastErrorIsForWhoMayReadWhatItIsAbout(t *testing.T) {
+	declared := inspect.Ref{Kind: inspect.Kind{Plural: "compositecontrollers"}, Name: "teams"}
+	said := inspect.Controller{
+		Declared: &declared, Kinds: []inspect.Kind{team().Kind}, Last: &inspect.Failure{Message: "no"},
+		Conditions: []inspect.Condition{{Type: "Ready", Reason: "HookFailing", Message: "no"}},
+	}
+	for right, want := range map[string]bool{
+		"get compositecontrollers in ": true, "list teams in ": true, "list teams in shop": false, "list pods in ": false,
+	} {
+		got := (&rights{allowed{right}}).controller(t.Context(), said)
+		text, err := json.Marshal(got)
+		if err != nil || strings.Contains(string(text), `"no"`) != want || got.Ready().Reason != "HookFailing" {
+			t.Errorf("with %q: %s, %v", right, text, err)
+		}
+	}
+	if said.Last == nil || said.Ready().Message == "" {
+		t.Error("what was read was changed")
+	}
+}
+
+func TestListsTakeTheirRight(t *testing.T) {
+	both := []inspect.Kind{team().Kind, pod("").Kind}
+	for _, test := range []struct {
+		of        allowed
+		namespace string
+		want      int
+		lacking   string
+	}{
+		{allowed{"list teams in shop", "list pods in shop"}, "shop", 2, ""},
+		{allowed{"list teams in shop"}, "shop", 1, ""},
+		{allowed{"list teams in shop"}, "", 0, "list teams.example.com in all of the cluster"},
+		{allowed{"get teams in shop"}, "shop", 0, "list teams.example.com in the namespace shop, or to list pods in the namespace shop"},
+	} {
+		got, err := (&rights{test.of}).listable(t.Context(), both, test.namespace)
+		if len(got) != test.want || (err != nil) != (test.lacking != "") {
+			t.Errorf("%v in %q: %v, %v", test.of, test.namespace, got, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), test.lacking) {
+			t.Errorf("%v: %v, want it to say %q", test.of, err, test.lacking)
+		}
+	}
+}
+
+func TestPluralsAreFound(t *testing.T) {
+	mine := &rights{allowed{"get pods in shop"}}
+	for kind, want := range map[string]bool{"Pod": true, "Other": false} {
+		if got := mine.may(t.Context(), "get", inspect.Kind{Version: "v1", Kind: kind}, "shop", ""); got != want {
+			t.Errorf("%s: %v", kind, got)
+		}
+	}
+}
