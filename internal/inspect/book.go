@@ -2,9 +2,9 @@ package inspect
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -60,25 +60,35 @@ func (b *Book) Note(run trace.Run) {
 	if b.options.Off {
 		return
 	}
-	size := sizeOf(&run)
+	if run.Quiet() {
+		b.quiet(&run)
+		return
+	}
+	// It is a view of the object, of which all would be kept with it.
+	run.UID = strings.Clone(run.UID)
+	frame := frameOf(&run)
+	size := frame + loadOf(&run)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.shelf(run.Program)
-	if run.Quiet() {
-		s.quiet(drawerOf(&run))
-		return
-	}
 	s.asked(&run)
 	counts := countOf(&run)
 	s.series.add(counts)
 	b.all.add(counts)
 	b.last++
 	bytes, runs := s.bytes, s.runs
-	s.put(&entry{id: b.last, run: run, size: size})
+	s.put(&entry{id: b.last, run: run, size: size, frame: frame})
 	s.trim(min(shelfBytes, b.options.MaxBytes))
 	b.bytes, b.runs = b.bytes+s.bytes-bytes, b.runs+s.runs-runs
 	b.trim()
 	b.bump()
+}
+
+// quiet counts a run that found nothing to do.
+func (b *Book) quiet(run *trace.Run) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shelf(run.Program).quiet(drawerOf(run))
 }
 
 // shelf is that of a controller.
@@ -139,19 +149,6 @@ func (b *Book) Runs(ref Ref, limit int) []Run {
 	runs := make([]Run, 0, len(found))
 	for _, e := range found {
 		runs = append(runs, e.brief())
-	}
-	return runs
-}
-
-// Latest are the runs of a controller, the latest first.
-func (b *Book) Latest(controller string, limit int) []Run {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	runs := []Run{}
-	if s := b.shelves[controller]; s != nil {
-		for e := s.newest; e != nil && (limit <= 0 || len(runs) < limit); e = e.older {
-			runs = append(runs, e.brief())
-		}
 	}
 	return runs
 }
@@ -262,19 +259,4 @@ func (b *Book) Revision() (revision uint64, changed <-chan struct{}) {
 		b.changed = make(chan struct{})
 	}
 	return b.revision, b.changed
-}
-
-// Await waits until the revision is another one.
-func (b *Book) Await(ctx context.Context, since uint64) (uint64, error) {
-	for {
-		revision, changed := b.Revision()
-		if revision != since {
-			return revision, nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return revision, ctx.Err()
-		}
-	}
 }

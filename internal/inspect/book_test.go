@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -218,26 +218,74 @@ func TestBookInMemory(t *testing.T) {
 	runtime.KeepAlive(b)
 }
 
-func TestBookAwait(t *testing.T) {
+func TestBookRevision(t *testing.T) {
 	b := NewBook(BookOptions{}, noon)
-	now, err := b.Await(t.Context(), 0)
-	if err != nil || now == 0 {
-		t.Fatal(now, err)
+	first, changed := b.Revision()
+	if first == 0 {
+		t.Error("nobody has seen revision 0, and all ask for what follows it")
 	}
-	next := make(chan uint64)
-	go func() {
-		revision, _ := b.Await(context.Background(), now)
-		next <- revision
-	}()
+	select {
+	case <-changed:
+		t.Error("nothing has changed yet")
+	default:
+	}
 	b.Note(ranAt("a", "eur", 1))
-	if revision := <-next; revision == now {
+	<-changed
+	if next, _ := b.Revision(); next == first {
 		t.Error("nothing changed")
 	}
-	ended, end := context.WithCancel(t.Context())
-	end()
-	current, _ := b.Revision()
-	if _, err := b.Await(ended, current); !errors.Is(err, context.Canceled) {
-		t.Errorf("ended with %v", err)
+}
+
+// A run without a step keeps nothing of the object that it was about.
+func TestBookLetsGoOfObjects(t *testing.T) {
+	o := parsed(t, `{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":"eur","uid":"u-1"},"spec":{"text":"`+strings.Repeat("x", 1<<16)+`"}}`)
+	b := NewBook(BookOptions{}, noon)
+	b.Note(trace.Run{Program: "a", Resource: rates, Key: queue.Key{Name: "eur"}, UID: o.UID(), Outcome: trace.Failed, Err: errors.New("no")})
+	kept := b.shelves["a"].newest.run.UID
+	if kept != "u-1" || unsafe.StringData(kept) == unsafe.StringData(o.UID()) {
+		t.Errorf("%q is a view of the object", kept)
+	}
+}
+
+// What is kept is counted, whatever it is in.
+func TestSizes(t *testing.T) {
+	long := strings.Repeat("x", 10_000)
+	text, err := json.RawMessage(long), errors.New(long)
+	names := make([]string, 1000)
+	for i := range names {
+		names[i] = "0123456789"
+	}
+	events := []hook.Event{{Message: long}}
+	for name, c := range map[string]struct {
+		of    trace.Run
+		stays bool
+	}{
+		"error of a run":     {trace.Run{Err: err}, true},
+		"error of a call":    {ofStep(trace.Step{Ask: &trace.Ask{Err: err}}), true},
+		"error of a write":   {ofStep(trace.Step{Write: &trace.Write{Err: err}}), true},
+		"event":              {ofStep(trace.Step{Event: &events[0]}), true},
+		"events of a reply":  {ofStep(trace.Step{Ask: &trace.Ask{Answer: trace.Answer{Sync: &hook.Response{Events: events}}}}), false},
+		"events of handlers": {ofStep(trace.Step{Ask: &trace.Ask{Answer: trace.Answer{Notice: &hook.Answer{Events: events}}}}), false},
+		"changes":            {ofStep(trace.Step{Ask: &trace.Ask{Question: trace.Question{Notice: &hook.Notice{Changes: []hook.FieldChange{{New: text}}}}}}), false},
+		"rules":              {ofStep(trace.Step{Ask: &trace.Ask{Answer: trace.Answer{Customize: &hook.CustomizeResponse{Related: []hook.RelatedRule{{Names: names}}}}}}), false},
+	} {
+		frame, load := frameOf(&c.of), loadOf(&c.of)
+		if c.stays != (frame > len(long)) || c.stays == (load > len(long)) {
+			t.Errorf("%s: %d bytes stay, %d go", name, frame, load)
+		}
+	}
+}
+
+func ofStep(s trace.Step) trace.Run { return trace.Run{Steps: []trace.Step{s}} }
+
+// What was applied out of sight may have been there: nobody knows what was changed.
+func TestApplyOutOfSight(t *testing.T) {
+	after := parsed(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"town"},"data":{"a":"b"}}`)
+	for verb, want := range map[plan.Verb]bool{plan.Apply: false, plan.Create: true} {
+		e := entry{run: ofStep(trace.Step{Write: &trace.Write{Verb: verb, Ref: after.Ref(), After: after}})}
+		if write := wordsOf(&e, true).Steps[0].Write; write.Unchanged || want != (len(write.Changes) > 0) {
+			t.Errorf("%s: %+v", verb, write)
+		}
 	}
 }
 
@@ -318,4 +366,23 @@ func BenchmarkNoteQuiet(b *testing.B) {
 	for b.Loop() {
 		book.Note(run)
 	}
+}
+
+// A full Book strips a run for each that it takes.
+func BenchmarkNoteFull(b *testing.B) {
+	book := NewBook(BookOptions{}, noon)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		b.StopTimer()
+		runs := make([]trace.Run, 500)
+		for j := range runs {
+			runs[j] = planned(fmt.Sprint("o", (i*len(runs)+j)%2000))
+			runs[j].UID = "8a2d1c1e-0c55-4a0e-9d8c-1f1f4a4b4c4d"
+		}
+		b.StartTimer()
+		for _, run := range runs {
+			book.Note(run)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*500), "ns/note")
 }

@@ -3,7 +3,6 @@ package inspect
 import (
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -16,8 +15,9 @@ type entry struct {
 	id           uint64
 	older, newer *entry
 	quiet        int
-	size         int
-	run          trace.Run
+	// size is what it takes, frame what of that is left when it is stripped.
+	size, frame int
+	run         trace.Run
 	// stripped says that what the run had in its hands is dropped.
 	stripped bool
 }
@@ -55,7 +55,6 @@ func own[T any](of *T) *T {
 // strip drops what the run had in its hands, and all that keeps objects in memory.
 func (e *entry) strip() {
 	e.stripped = true
-	e.run.UID = strings.Clone(e.run.UID)
 	for i := range e.run.Steps {
 		switch s := &e.run.Steps[i]; {
 		case s.Ask != nil:
@@ -66,7 +65,7 @@ func (e *entry) strip() {
 			stripPlan(s.Plan)
 		}
 	}
-	e.size = sizeOf(&e.run)
+	e.size = e.frame
 }
 
 func stripPlan(p *trace.Planned) {
@@ -96,27 +95,56 @@ const (
 	entrySize  = 80
 )
 
-// sizeOf is what an account keeps from being forgotten.
-func sizeOf(run *trace.Run) int {
-	size := runSize + len(run.Causes.List())*entrySize + len(run.By)
+// frameOf is what an account keeps from being forgotten when it is stripped.
+func frameOf(run *trace.Run) int {
+	size := runSize + len(run.Causes.List())*entrySize + len(run.By) + len(run.UID) + sizeOfError(run.Err)
 	for i := range run.Steps {
-		size += stepSize + sizeOfStep(&run.Steps[i])
+		size += stepSize + sizeOfFrame(&run.Steps[i])
 	}
 	return size
 }
 
-func sizeOfStep(s *trace.Step) int {
+// sizeOfFrame is what is left of a step.
+func sizeOfFrame(s *trace.Step) int {
 	switch {
 	case s.Ask != nil:
-		return sizeOfQuestion(&s.Ask.Question) + sizeOfAnswer(&s.Ask.Answer)
+		return sizeOfError(s.Ask.Err)
 	case s.Plan != nil:
-		return sizeOfPlan(s.Plan)
+		size := 0
+		for _, stage := range s.Plan.Stages {
+			size += len(stage) * actionSize
+		}
+		return size
 	case s.Write != nil:
-		return sizeOfObject(s.Write.Before) + sizeOfObject(s.Write.After)
+		return sizeOfError(s.Write.Err)
 	case s.Event != nil:
-		return len(s.Event.Message)
+		return len(s.Event.Reason) + len(s.Event.Message)
 	}
 	return 0
+}
+
+// sizeOfError is a guess where errors are made of others: all of them have their texts.
+func sizeOfError(err error) int {
+	if err == nil {
+		return 0
+	}
+	return entrySize + len(err.Error())
+}
+
+// loadOf is what a run had in its hands, and what goes when it is stripped.
+func loadOf(run *trace.Run) int {
+	size := 0
+	for i := range run.Steps {
+		switch s := &run.Steps[i]; {
+		case s.Ask != nil:
+			size += sizeOfQuestion(&s.Ask.Question) + sizeOfAnswer(&s.Ask.Answer)
+		case s.Plan != nil:
+			size += sizeOfPlan(s.Plan)
+		case s.Write != nil:
+			size += sizeOfObject(s.Write.Before) + sizeOfObject(s.Write.After)
+		}
+	}
+	return size
 }
 
 func sizeOfObject(o *object.Object) int {
@@ -130,7 +158,7 @@ func sizeOfPlan(p *trace.Planned) int {
 	size := 0
 	for _, stage := range p.Stages {
 		for i := range stage {
-			size += actionSize + sizeOfObject(stage[i].Before) + sizeOfObject(stage[i].After)
+			size += sizeOfObject(stage[i].Before) + sizeOfObject(stage[i].After)
 		}
 	}
 	return size
@@ -144,11 +172,19 @@ func sizeOfQuestion(q *trace.Question) int {
 	case q.Customize != nil:
 		return len(q.Customize.Parent)
 	case q.Notice != nil:
-		return len(q.Notice.Object) + len(q.Notice.Old) + sizeOfGroups(q.Notice.Owned)
+		return len(q.Notice.Object) + len(q.Notice.Old) + sizeOfGroups(q.Notice.Owned) + sizeOfChanges(q.Notice.Changes)
 	case q.Review != nil:
 		return len(q.Review.Object) + len(q.Review.Old) + runSize
 	}
 	return 0
+}
+
+func sizeOfChanges(changes []hook.FieldChange) int {
+	size := 0
+	for i := range changes {
+		size += entrySize + len(changes[i].Path) + len(changes[i].Old) + len(changes[i].New)
+	}
+	return size
 }
 
 func sizeOfGroups(groups []hook.Group) int {
@@ -164,15 +200,15 @@ func sizeOfGroups(groups []hook.Group) int {
 func sizeOfAnswer(a *trace.Answer) int {
 	switch {
 	case a.Sync != nil:
-		size := len(a.Sync.Status)
+		size := len(a.Sync.Status) + sizeOfEvents(a.Sync.Events)
 		for _, child := range a.Sync.Children {
 			size += len(child) + entrySize
 		}
 		return size
 	case a.Customize != nil:
-		return len(a.Customize.Related) * entrySize
+		return sizeOfRules(a.Customize.Related)
 	case a.Notice != nil:
-		size := len(a.Notice.Patch) + len(a.Notice.Status)
+		size := len(a.Notice.Patch) + len(a.Notice.Status) + sizeOfEvents(a.Notice.Events)
 		for _, applied := range a.Notice.Apply {
 			size += len(applied.Object) + entrySize
 		}
@@ -181,6 +217,28 @@ func sizeOfAnswer(a *trace.Answer) int {
 		return len(a.Review.Object) + len(a.Review.Patch) + len(a.Review.JSONPatch)
 	}
 	return 0
+}
+
+func sizeOfEvents(events []hook.Event) int {
+	size := 0
+	for i := range events {
+		size += entrySize + len(events[i].Reason) + len(events[i].Message)
+	}
+	return size
+}
+
+// selectorSize is that of a rule that selects by labels, roughly.
+const selectorSize = 300
+
+func sizeOfRules(rules []hook.RelatedRule) int {
+	size := 0
+	for i := range rules {
+		size += 2*entrySize + selectorSize
+		for _, name := range rules[i].Names {
+			size += entrySize/2 + len(name)
+		}
+	}
+	return size
 }
 
 // countOf is what a run adds to a series.

@@ -89,6 +89,7 @@ type status struct {
 	NumberAvailable        lenient[int64]  `json:"numberAvailable"`
 	Succeeded              lenient[int64]  `json:"succeeded"`
 	Active                 lenient[int64]  `json:"active"`
+	StartTime              lenient[string] `json:"startTime"`
 
 	Conditions        lenient[[]Condition]       `json:"conditions"`
 	ContainerStatuses lenient[[]containerStatus] `json:"containerStatuses"`
@@ -237,7 +238,8 @@ func (s *shape) replicaSet() (health, message string) {
 	return counts(s.Status.AvailableReplicas.of, s.Spec.Replicas.or(1), "replicas available")
 }
 
-// job is well once it has begun: kstatus, too, takes one at work for what it is to be.
+// job is well once it has begun, until it fails: kstatus, too, takes one at work for
+// what it is to be.
 func (s *shape) job() (health, message string) {
 	for _, kind := range [...]string{"Failed", "FailureTarget"} {
 		if c, is := s.condition(kind); is && c.Status == "True" {
@@ -250,7 +252,10 @@ func (s *shape) job() (health, message string) {
 	if s.Spec.Suspend.of {
 		return Current, "suspended"
 	}
-	return InProgress, fmt.Sprintf("%d of %d done, %d at work", s.Status.Succeeded.of, s.Spec.Completions.or(1), s.Status.Active.of)
+	if s.Status.StartTime.of == "" {
+		return InProgress, "not begun"
+	}
+	return Current, fmt.Sprintf("%d of %d done, %d at work", s.Status.Succeeded.of, s.Spec.Completions.or(1), s.Status.Active.of)
 }
 
 // stuck are the reasons for which a container waits that do not go by themselves.

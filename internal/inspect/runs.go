@@ -158,7 +158,7 @@ func (w *writer) write(t *trace.Write) *Write {
 	if t.Version != 0 {
 		write.Version = strconv.FormatUint(t.Version, 10)
 	}
-	if !w.whole || t.After == nil || t.Unchanged {
+	if !w.whole || t.After == nil || t.Unchanged || ofUnknown(t) {
 		return write
 	}
 	if changes, err := plan.Compare(t.Before, t.After); err == nil {
@@ -166,6 +166,10 @@ func (w *writer) write(t *trace.Write) *Write {
 	}
 	return write
 }
+
+// ofUnknown says that nobody knows what a write has changed: what is applied may have
+// been there, and not have been in sight.
+func ofUnknown(t *trace.Write) bool { return t.Verb == plan.Apply && t.Before == nil }
 
 // refOf names an object of a kind.
 func refOf(r object.Resource, ref object.Ref) Ref {
