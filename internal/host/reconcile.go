@@ -2,7 +2,9 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"maps"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
@@ -79,16 +81,8 @@ func (f *fleet) runnable(ctx context.Context, key queue.Key, declared *object.Ob
 // settle replaces what runs for a controller.
 func (f *fleet) settle(ctx context.Context, key queue.Key, now state, compiled *compile.Compiled) {
 	m, refusal := f.member(key), now.refusal
-	if m.running != nil && refusal == nil && !compiled.Suspended && unchanged(now.object, m.object) && m.running.same(compiled) {
+	if m.running != nil && refusal == nil && !compiled.Suspended && m.running.same(compiled) && f.goesOn(m, now.object) {
 		compiled.Release()
-		return
-	}
-	if m.running != nil && refusal == nil && !compiled.Suspended && asked(now.object, m.object) && m.running.same(compiled) {
-		compiled.Release()
-		f.mu.Lock()
-		m.object = now.object
-		f.mu.Unlock()
-		m.running.syncAll(queue.UserAsked)
 		return
 	}
 	former, said := m.running, m.String()
@@ -115,15 +109,49 @@ func (f *fleet) settle(ctx context.Context, key queue.Key, now state, compiled *
 	}
 }
 
+// goesOn says that what runs for an object goes on as it does, after the run about all
+// objects that a user may have asked for.
+func (f *fleet) goesOn(m *member, declared *object.Object) bool {
+	if unchanged(declared, m.object) {
+		return true
+	}
+	if !asked(declared, m.object) {
+		return false
+	}
+	f.mu.Lock()
+	m.object = declared
+	f.mu.Unlock()
+	m.running.syncAll(queue.UserAsked)
+	return true
+}
+
 // asked says that a user has asked for a run about all objects, by the annotation that
-// asks for it at one of them, and has edited nothing else that counts.
+// asks for it at one of them, and has edited nothing else: hooks see all of it.
 func asked(declared, before *object.Object) bool {
 	if declared == nil || before == nil || declared.UID() != before.UID() || declared.Generation() != before.Generation() {
 		return false
 	}
 	at := plan.Annotation(declared, setpoint.AnnotationReconcileAt)
 	return at != "" && at != plan.Annotation(before, setpoint.AnnotationReconcileAt) &&
-		plan.Annotation(declared, setpoint.AnnotationPaused) == plan.Annotation(before, setpoint.AnnotationPaused)
+		maps.Equal(labelsOf(declared), labelsOf(before)) && maps.Equal(otherAnnotations(declared), otherAnnotations(before))
+}
+
+func labelsOf(o *object.Object) map[string]string {
+	labels := map[string]string{}
+	for label := range o.Labels().All() {
+		labels[label.Key] = label.Value
+	}
+	return labels
+}
+
+// otherAnnotations are those but the one that asks for a run.
+func otherAnnotations(o *object.Object) map[string]string {
+	var all map[string]string
+	if field := o.Field("metadata", "annotations"); field == nil || json.Unmarshal(field, &all) != nil {
+		return nil
+	}
+	delete(all, setpoint.AnnotationReconcileAt)
+	return all
 }
 
 // admit has the API server ask a controller before it stores objects, if the

@@ -13,10 +13,13 @@ func TestAsked(t *testing.T) {
 		want bool
 	}{
 		"nothing new":      {before, false},
-		"asked":            {`{"metadata":{"name":"a","uid":"u","generation":3,"annotations":{"setpoint.dev/reconcile-at":"now"}}}`, true},
-		"asked and edited": {`{"metadata":{"name":"a","uid":"u","generation":4,"annotations":{"setpoint.dev/reconcile-at":"now"}}}`, false},
-		"asked and paused": {`{"metadata":{"name":"a","uid":"u","generation":3,"annotations":{"setpoint.dev/reconcile-at":"now","setpoint.dev/paused":"true"}}}`, false},
-		"made anew":        {`{"metadata":{"name":"a","uid":"v","generation":3,"annotations":{"setpoint.dev/reconcile-at":"now"}}}`, false},
+		"asked":            {`{"metadata":{"name":"a","uid":"u","generation":3,"annotations":{"x":"y","setpoint.dev/reconcile-at":"now"}}}`, true},
+		"asked and noted":  {`{"metadata":{"name":"a","uid":"u","generation":3,"annotations":{"x":"z","setpoint.dev/reconcile-at":"now"}}}`, false},
+		"asked and forgot": {`{"metadata":{"name":"a","uid":"u","generation":3,"annotations":{"setpoint.dev/reconcile-at":"now"}}}`, false},
+		"asked and tagged": {`{"metadata":{"name":"a","uid":"u","generation":3,"labels":{"x":"y"},"annotations":{"x":"y","setpoint.dev/reconcile-at":"now"}}}`, false},
+		"asked and edited": {`{"metadata":{"name":"a","uid":"u","generation":4,"annotations":{"x":"y","setpoint.dev/reconcile-at":"now"}}}`, false},
+		"asked and paused": {`{"metadata":{"name":"a","uid":"u","generation":3,"annotations":{"x":"y","setpoint.dev/reconcile-at":"now","setpoint.dev/paused":"true"}}}`, false},
+		"made anew":        {`{"metadata":{"name":"a","uid":"v","generation":3,"annotations":{"x":"y","setpoint.dev/reconcile-at":"now"}}}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := asked(parsed(t, c.now), parsed(t, before)); got != c.want {
