@@ -16,7 +16,7 @@ import (
 type runFlags struct {
 	o                              Options
 	namespaces, elect, level, form string
-	proxies                        string
+	proxies, hosts                 string
 	history                        string
 	qps                            float64
 }
@@ -92,6 +92,7 @@ func (f *runFlags) registerWindow(set *flag.FlagSet) {
 	set.StringVar(&w.UserHeader, "ui-user-header", "", "`header` in which a proxy says who visits, such as X-Forwarded-User; visitors sign in by a token without one")
 	set.StringVar(&w.GroupsHeader, "ui-groups-header", "", "`header` in which it says what groups they are in, such as X-Forwarded-Groups")
 	set.StringVar(&f.proxies, "ui-trusted-proxies", "", "`addresses` of such proxies, or networks, with commas between; loopback if empty")
+	set.StringVar(&f.hosts, "ui-hosts", "", "`names` under which the window is visited through such a proxy, with commas between; localhost and addresses alone if empty")
 	set.DurationVar(&w.SessionLifetime, "ui-session-lifetime", 0, "how long one who has signed in stays so; 12 hours if 0")
 }
 
@@ -108,7 +109,7 @@ func (f *runFlags) registerElection(a *App, set *flag.FlagSet) {
 // options are what the flags say.
 func (f *runFlags) options(stderr io.Writer) (Options, error) {
 	o := f.o
-	o.Window.TrustedProxies = list(f.proxies)
+	o.Window.TrustedProxies, o.Window.Hosts = list(f.proxies), list(f.hosts)
 	o.Namespaces, o.ClientQPS = list(f.namespaces), float32(f.qps)
 	switch {
 	case o.Workers < 1:

@@ -14,5 +14,6 @@ func registerWindow(set *pflag.FlagSet, w *host.Window) {
 	set.StringVar(&w.UserHeader, "ui-user-header", "", "`header` in which a proxy says who visits, such as X-Forwarded-User; visitors sign in by a token without one")
 	set.StringVar(&w.GroupsHeader, "ui-groups-header", "", "`header` in which it says what groups they are in, such as X-Forwarded-Groups")
 	set.StringSliceVar(&w.TrustedProxies, "ui-trusted-proxies", nil, "`addresses` of such proxies, or networks, with commas between; loopback if empty")
+	set.StringSliceVar(&w.Hosts, "ui-hosts", nil, "`names` under which the window is visited through such a proxy, with commas between; localhost and addresses alone if empty")
 	set.DurationVar(&w.SessionLifetime, "ui-session-lifetime", 0, "how long one who has signed in stays so; 12 hours if 0")
 }

@@ -30,6 +30,10 @@ type Window struct {
 	// TrustedProxies are the addresses of such proxies, or the networks, such as
 	// "10.0.0.0/8"; loopback if there is none.
 	TrustedProxies []string
+	// Hosts are the names under which the window is visited through such a proxy, such as
+	// "setpoint.example.com". Under another nobody is believed; if there is none, under any
+	// that is not localhost or an address.
+	Hosts []string
 	// SessionLifetime is how long one who has signed in stays so; 12 hours if zero.
 	SessionLifetime time.Duration
 }
@@ -73,6 +77,7 @@ func (w *Window) access() (access.Options, error) {
 	proxies, err := w.proxies()
 	return access.Options{
 		Headers:  access.Headers{User: w.UserHeader, Groups: w.GroupsHeader, Trusted: proxies},
+		Hosts:    w.Hosts,
 		Lifetime: w.SessionLifetime,
 		Secure:   w.CertFile != "" || len(proxies) > 0,
 	}, err

@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"time"
@@ -23,7 +24,16 @@ type Options struct {
 	// development, on loopback only.
 	Open bool
 	// Headers are those of a proxy that has authenticated the visitor.
+	//
+	// Whoever reaches the process from a trusted address may be anybody, with these:
+	// also who may forward a port to its pod, as that comes from loopback. So the proxy
+	// should be in the same pod, and the right to forward ports there be guarded.
 	Headers Headers
+	// Hosts are the names under which the window is visited through that proxy, such as
+	// "setpoint.example.com". A name that is not one of them may be that of another site,
+	// which has it resolved to a trusted address: then no header is believed. If empty,
+	// the host is localhost or the literal of an address.
+	Hosts []string
 	// Idle and Lifetime are how long a session lasts unused, and at all; 30 minutes and
 	// 12 hours if zero.
 	Idle, Lifetime time.Duration
@@ -50,7 +60,8 @@ var (
 	// ErrExpired says that the visitor has to sign in again.
 	ErrExpired = errors.New("your session has ended")
 	// ErrHost is about a request for a host that this is not.
-	ErrHost = errors.New("this address is not one of the window: use localhost or 127.0.0.1")
+	ErrHost        = errors.New("this address is not one of the window")
+	errNotLoopback = fmt.Errorf("%w: use localhost or 127.0.0.1", ErrHost)
 	// ErrSpeaker is about a visitor whom no proxy may speak for.
 	ErrSpeaker = errors.New("a proxy may not speak for this user")
 	// ErrForged is about a write that may come from another site.
@@ -75,6 +86,9 @@ type Gate struct {
 	sessions *sessions
 	attempts *attempts
 	origin   *http.CrossOriginProtection
+	// behind says that somebody has listed the proxies: visitors have the addresses that these
+	// tell, not their own.
+	behind bool
 	// key makes digests: of what cookies say, and the CSRF tokens of visitors who have
 	// no session.
 	key []byte
@@ -91,14 +105,15 @@ func New(o Options, verify Verify) *Gate {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if len(o.Headers.Trusted) == 0 {
+	behind := len(o.Headers.Trusted) > 0
+	if !behind {
 		o.Headers.Trusted = loopback()
 	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // It never returns an error.
 	return &Gate{
 		options: o, verify: verify, key: key, origin: http.NewCrossOriginProtection(),
-		sessions: newSessions(), attempts: newAttempts(),
+		sessions: newSessions(), attempts: newAttempts(), behind: behind,
 	}
 }
 
@@ -129,7 +144,7 @@ func byItself(r *http.Request) bool {
 // name resolved to loopback is told apart by the host that the browser asks for.
 func (g *Gate) anybody(r *http.Request) (*Visitor, error) {
 	if !isLoopback(r.Host) {
-		return nil, ErrHost
+		return nil, errNotLoopback
 	}
 	return &Visitor{User: cluster.User{Name: "dev", Own: true}, CSRF: g.csrf("dev")}, nil
 }

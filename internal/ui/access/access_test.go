@@ -295,6 +295,45 @@ func TestAttemptsAreCounted(t *testing.T) {
 	}
 }
 
+func TestSuccessIsNoAttempt(t *testing.T) {
+	w := newWorld(t)
+	b := w.browser(w.gate(access.Options{}))
+	for range 20 {
+		if _, err := b.signIn("token-of-ann"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAttemptsBehindProxies(t *testing.T) {
+	w := newWorld(t)
+	trusted := access.Headers{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+	for _, test := range []struct {
+		name    string
+		headers access.Headers
+		peer    string
+		told    func(i int) string
+		refused bool
+	}{
+		{"visitors of one proxy", trusted, "10.0.0.1:1", func(i int) string { return fmt.Sprintf("203.0.113.%d", i) }, false},
+		{"visitors of two", trusted, "10.0.0.1:1", func(i int) string { return fmt.Sprintf("203.0.113.%d, 10.0.0.2", i) }, false},
+		{"one who writes what others say", trusted, "10.0.0.1:1", func(i int) string { return fmt.Sprintf("203.0.113.%d, 198.51.100.1", i) }, true},
+		{"a proxy that is not trusted", trusted, "198.51.100.1:1", func(i int) string { return fmt.Sprintf("203.0.113.%d", i) }, true},
+		{"nonsense", trusted, "10.0.0.1:1", func(i int) string { return fmt.Sprintf("203.0.113.%d, nonsense", i) }, true},
+		{"loopback by default", access.Headers{}, "127.0.0.1:1", func(i int) string { return fmt.Sprintf("203.0.113.%d", i) }, true},
+	} {
+		b := w.browser(w.gate(access.Options{Headers: test.headers}))
+		b.peer = test.peer
+		var err error
+		for i := range 11 {
+			_, err = b.gate.SignIn(httptest.NewRecorder(), b.request("POST", "/signin", "X-Forwarded-For: "+test.told(i)), "guess")
+		}
+		if _, refused := errors.AsType[access.TooManyError](err); refused != test.refused {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
 func TestOpen(t *testing.T) {
 	w := newWorld(t)
 	gate := w.gate(access.Options{Open: true})
@@ -349,7 +388,7 @@ func TestProxies(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)
-			b := w.browser(w.gate(access.Options{Headers: test.headers}))
+			b := w.browser(w.gate(access.Options{Headers: test.headers, Hosts: []string{"window.example.org"}}))
 			b.peer = test.peer
 			got := b.visit(test.sent...)
 			if v, err := b.gate.Visitor(b.request("GET", "/", test.sent...)); err == nil {
@@ -368,6 +407,33 @@ func TestProxies(t *testing.T) {
 				t.Errorf("a token was verified %d times", w.asked)
 			}
 		})
+	}
+}
+
+// A page of another site that has its name resolved to loopback may send any header.
+func TestHostsOfProxies(t *testing.T) {
+	for _, test := range []struct {
+		hosts      []string
+		host, want string
+	}{
+		{nil, "127.0.0.1:8080", "ann"},
+		{nil, "[::1]:8080", "ann"},
+		{nil, "10.0.0.7", "ann"},
+		{nil, "LOCALHOST", "ann"},
+		{nil, "evil.example.org", "wrong host"},
+		{nil, "evil.example.org:8080", "wrong host"},
+		{nil, "127.0.0.1.nip.io", "wrong host"},
+		{nil, "", "wrong host"},
+		{[]string{"setpoint.example.org", "other"}, "Setpoint.example.org:443", "ann"},
+		{[]string{"setpoint.example.org:443"}, "setpoint.example.org", "ann"},
+		{[]string{"setpoint.example.org"}, "evil.setpoint.example.org", "wrong host"},
+		{[]string{"setpoint.example.org"}, "127.0.0.1", "wrong host"},
+	} {
+		w := newWorld(t)
+		b := w.browser(w.gate(access.Options{Headers: access.Headers{User: "X-Forwarded-User"}, Hosts: test.hosts}))
+		b.peer = "127.0.0.1:1"
+		b.sees(test.want, fmt.Sprintf("%q of %v", test.host, test.hosts), "Host: "+test.host, "X-Forwarded-User: ann")
+		b.sees("signed out", "who says nothing", "Host: "+test.host)
 	}
 }
 

@@ -13,17 +13,30 @@ func loopback() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 }
 
-// isLoopback reports whether a Host header names the machine itself.
-func isLoopback(host string) bool {
+// nameOf is what a Host header names, without the port.
+func nameOf(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	host = strings.Trim(host, "[]")
-	if strings.EqualFold(host, "localhost") {
-		return true
+	return strings.ToLower(strings.Trim(host, "[]"))
+}
+
+// isLoopback reports whether a Host header names the machine itself.
+func isLoopback(host string) bool {
+	name := nameOf(host)
+	address, err := netip.ParseAddr(name)
+	return name == "localhost" || err == nil && address.Unmap().IsLoopback()
+}
+
+// isHost reports whether a Host header names the window that a proxy leads to. Without
+// a list it has to be what no other site can have as its name.
+func (g *Gate) isHost(host string) bool {
+	name := nameOf(host)
+	if len(g.options.Hosts) > 0 {
+		return slices.ContainsFunc(g.options.Hosts, func(known string) bool { return nameOf(known) == name })
 	}
-	address, err := netip.ParseAddr(host)
-	return err == nil && address.Unmap().IsLoopback()
+	_, err := netip.ParseAddr(name)
+	return name == "localhost" || err == nil
 }
 
 // peer is the address that a connection comes from; the zero Addr if it is not known.
@@ -36,7 +49,30 @@ func peer(r *http.Request) netip.Addr {
 }
 
 // trusts reports whether a request comes from a proxy that is believed.
-func (g *Gate) trusts(r *http.Request) bool {
-	from := peer(r)
+func (g *Gate) trusts(r *http.Request) bool { return g.isTrusted(peer(r)) }
+
+func (g *Gate) isTrusted(from netip.Addr) bool {
 	return slices.ContainsFunc(g.options.Headers.Trusted, func(p netip.Prefix) bool { return p.Contains(from) })
+}
+
+// client is the address that a visitor comes from: that of the connection, or behind
+// proxies the last that one of them has told of another. What comes before that the
+// visitor may have written.
+func (g *Gate) client(r *http.Request) netip.Addr {
+	from := peer(r)
+	if !g.behind {
+		return from
+	}
+	told := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, text := range slices.Backward(told) {
+		if !g.isTrusted(from) {
+			break
+		}
+		before, err := netip.ParseAddr(nameOf(strings.TrimSpace(text)))
+		if err != nil {
+			break
+		}
+		from = before.Unmap().WithZone("")
+	}
+	return from
 }

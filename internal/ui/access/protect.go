@@ -46,7 +46,7 @@ func (g *Gate) Protect(next http.Handler) http.Handler {
 			h.Set("Cache-Control", "no-store")
 		}
 		if g.options.Open && !isLoopback(r.Host) {
-			http.Error(w, ErrHost.Error(), http.StatusForbidden)
+			http.Error(w, errNotLoopback.Error(), http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

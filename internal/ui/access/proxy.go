@@ -33,6 +33,9 @@ func (g *Gate) forwarded(r *http.Request) (*Visitor, error) {
 	if token := bearer(r); token != "" {
 		return g.bearing(r, token)
 	}
+	if !g.isHost(r.Host) {
+		return nil, fmt.Errorf("%w: %q is none of the names that --ui-hosts lists", ErrHost, r.Host)
+	}
 	headers := g.options.Headers
 	u := cluster.User{Name: r.Header.Get(headers.User)}
 	if strings.HasPrefix(u.Name, "system:") {

@@ -22,7 +22,8 @@ const maxToken = 16 << 10
 // the visitor had. The error wraps cluster.ErrBadToken, or is a TooManyError.
 func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) (*Visitor, error) {
 	now := g.options.Now()
-	if wait := g.attempts.take(peer(r), now); wait > 0 {
+	from := g.client(r)
+	if wait := g.attempts.take(from, now); wait > 0 {
 		return nil, TooManyError{Retry: wait}
 	}
 	token = strings.TrimPrefix(strings.TrimSpace(token), "Bearer ")
@@ -33,6 +34,7 @@ func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) (*Vi
 	if err != nil {
 		return nil, fmt.Errorf("sign in: %w", err)
 	}
+	g.attempts.giveBack(from)
 	g.forget(r)
 	id, s := random(), newSession(u, now)
 	g.sessions.put(g.digest(id), s)
@@ -104,6 +106,15 @@ func (a *attempts) take(from netip.Addr, now time.Time) time.Duration {
 	}
 	at.count++
 	return 0
+}
+
+// giveBack takes back what was counted of an attempt that was none at guessing.
+func (a *attempts) giveBack(from netip.Addr) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if at := a.peers[network(from)]; at != nil && at.count > 0 {
+		at.count--
+	}
 }
 
 // network is an address, or what of it one household of IPv6 has in common.
