@@ -54,7 +54,7 @@ func TestWhatIsReadMayTakeLonger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("X-CSRF-Token", v.CSRF)
+	r.Header.Set("X-Csrf-Token", v.CSRF)
 	w := &slow{ResponseRecorder: httptest.NewRecorder()}
 	s.ServeHTTP(w, r)
 	if len(w.ends) != 2 || !w.ends[1].IsZero() {

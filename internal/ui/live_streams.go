@@ -29,7 +29,8 @@ func (s *streams) open(name string) bool {
 func (s *streams) close(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.byName[name]--; s.byName[name] == 0 {
+	s.byName[name]--
+	if s.byName[name] == 0 {
 		delete(s.byName, name)
 	}
 }

@@ -174,7 +174,7 @@ func TestRefusals(t *testing.T) {
 
 // refuse answers a visit with what the API server says to reading a team.
 func (b *browser) refuse(path string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest("GET", "http://window.example.org"+path, http.NoBody)
+	r := httptest.NewRequest(http.MethodGet, "http://window.example.org"+path, http.NoBody)
 	for name, value := range b.cookies {
 		r.AddCookie(&http.Cookie{Name: name, Value: value})
 	}
