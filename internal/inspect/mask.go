@@ -26,6 +26,16 @@ func keepsCopy(annotation string) bool {
 	return slices.Contains(keeping[:], annotation) || strings.Contains(annotation, "last-applied")
 }
 
+// longestMark is how long the value of an annotation of a Secret may be to be shown.
+const longestMark = 64
+
+// mayCopy says whether the value of an annotation is one that can have a copy of an
+// object in it, whatever tool keeps it there.
+func mayCopy(value any) bool {
+	text, is := value.(string)
+	return value != nil && (!is || len(text) > longestMark || strings.ContainsAny(text, "{\n"))
+}
+
 // hides says whether a field of a Secret is one that is not shown.
 func hides(path string) bool {
 	field, rest, _ := strings.Cut(path, ".")
@@ -79,7 +89,7 @@ func hidden(value json.RawMessage) json.RawMessage {
 // masked hides what Secrets hold in JSON that is about an object of a kind.
 func masked(text json.RawMessage, about object.Resource) json.RawMessage {
 	ofSecret := isSecret(about.APIVersion(), about.Kind)
-	if text == nil || !ofSecret && !bytes.Contains(text, []byte(`"Secret"`)) {
+	if text == nil || !ofSecret && !mayHaveSecret(text) {
 		return text
 	}
 	return edited(text, func(value any) any {
@@ -97,6 +107,12 @@ func masked(text json.RawMessage, about object.Resource) json.RawMessage {
 	})
 }
 
+// mayHaveSecret says whether JSON must be read to know that no Secret is in it: its kind
+// may be spelt with escapes.
+func mayHaveSecret(text json.RawMessage) bool {
+	return bytes.Contains(text, []byte(`"Secret"`)) || bytes.Contains(text, []byte(`\u`))
+}
+
 // maskSecret hides what one Secret holds.
 func maskSecret(secret map[string]any) {
 	for _, name := range [...]string{"data", "stringData"} {
@@ -104,8 +120,8 @@ func maskSecret(secret map[string]any) {
 	}
 	metadata, _ := secret["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	for key := range annotations {
-		if keepsCopy(key) {
+	for key, value := range annotations {
+		if keepsCopy(key) || mayCopy(value) {
 			annotations[key] = masking
 		}
 	}
@@ -154,11 +170,10 @@ func maskChange(change map[string]any) {
 	if strings.HasPrefix(path, "/") || path == "" {
 		path = strings.ReplaceAll(strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "."), "~1", "/")
 	}
-	if path != "" && path != "metadata" && !hides(path) {
-		return
-	}
+	whole := path == "" || path == "metadata" || hides(path)
+	annotation := strings.HasPrefix(path, "metadata.annotations")
 	for _, side := range [...]string{"old", "new", "value"} {
-		if change[side] != nil {
+		if change[side] != nil && (whole || annotation && mayCopy(change[side])) {
 			change[side] = masking
 		}
 	}
