@@ -86,7 +86,7 @@ func (q *Query) limit() int {
 func (q *Query) matches(s *Subject) bool {
 	switch {
 	case q.State != "" && q.State != s.state,
-		q.Kind != "" && q.Kind != s.Resource.Kind,
+		q.Kind != "" && (q.Kind != s.Resource.Kind || q.Group != s.Resource.Group),
 		q.Namespace != "" && q.Namespace != s.Object.Namespace():
 		return false
 	}

@@ -63,6 +63,7 @@ func TestPageOf(t *testing.T) {
 		{"of a namespace", Query{Namespace: "b"}, "paused wellx", 2},
 		{"of a state", Query{State: Failing}, "failing", 1},
 		{"of another kind", Query{Kind: "Pod"}, "", 0},
+		{"of another group", Query{Group: "apps", Kind: rates.Kind}, "", 0},
 		{"by a part of the name", Query{Text: "well"}, "well wellx", 2},
 		{"by a part of the error", Query{Text: "money"}, "failing", 1},
 		{"a page", Query{Sort: "name", Offset: 1, Limit: 2}, "well paused", 5},

@@ -229,7 +229,9 @@ func States() []State { return []State{Failing, Unsettled, Waiting, Paused, Well
 type Query struct {
 	// Text is contained in the name or the namespace, or in the error; in lower case.
 	Text string `json:"text,omitempty"`
-	// Kind and Namespace, State: all if empty.
+	// Kind with its Group, Namespace, State: all if empty. A Kind without a Group is one
+	// of the core group.
+	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	State     State  `json:"state,omitempty"`

@@ -30,7 +30,7 @@ type objectList struct {
 }
 
 // objects are those of a controller that the URL asks for, as far as the visitor may
-// list them.
+// list them. Of one whose kinds are not known, they may list none.
 func (v *visit) objects(source inspect.Source, c *inspect.Controller) (*objectList, error) {
 	list := &objectList{Query: v.objectQuery(), at: controllerURL(c.Process, c.Name)}
 	for _, kind := range c.Kinds {
@@ -40,18 +40,55 @@ func (v *visit) objects(source inspect.Source, c *inspect.Controller) (*objectLi
 	}
 	list.Partial = len(list.Kinds) < len(c.Kinds)
 	switch {
-	case len(c.Kinds) > 0 && len(list.Kinds) == 0:
+	case len(c.Kinds) == 0:
+		return list, nil
+	case len(list.Kinds) == 0:
 		list.Missing = missingRight("list", c.Kinds[0], list.Query.Namespace)
 		return list, nil
-	case list.Partial && !slices.ContainsFunc(list.Kinds, func(k inspect.Kind) bool { return k.Kind == list.Query.Kind }):
-		list.Query.Kind = list.Kinds[0].Kind
+	case list.Partial && !list.has(inspect.Kind{Group: list.Query.Group, Kind: list.Query.Kind}):
+		list.Query.Group, list.Query.Kind = list.Kinds[0].Group, list.Kinds[0].Kind
 	}
 	var err error
 	if list.Page, err = source.Objects(v.context(), c.Name, list.Query); err != nil {
 		return list, err
 	}
+	// A process of another version does not know groups.
+	list.Objects = slices.DeleteFunc(list.Objects, func(c inspect.Care) bool { return !list.has(c.Kind) })
 	list.MayReconcile = slices.ContainsFunc(list.Kinds, func(k inspect.Kind) bool { return v.may("patch", k, list.Query.Namespace, "") })
 	return list, nil
+}
+
+// has says whether a kind is among those to choose from.
+func (l *objectList) has(kind inspect.Kind) bool {
+	return slices.ContainsFunc(l.Kinds, func(k inspect.Kind) bool { return sameKind(k, kind) })
+}
+
+// kindChoice is one kind to choose, and by what value of the URL.
+type kindChoice struct {
+	Name, Value string
+	Current     bool
+}
+
+// KindChoices are the kinds, with their groups where two have one name.
+func (l *objectList) KindChoices() []kindChoice {
+	var choices []kindChoice
+	for _, kind := range l.Kinds {
+		choice := kindChoice{Name: kind.Kind, Value: kindValue(kind.Group, kind.Kind)}
+		choice.Current = sameKind(kind, inspect.Kind{Group: l.Query.Group, Kind: l.Query.Kind})
+		if slices.ContainsFunc(l.Kinds, func(k inspect.Kind) bool { return k.Kind == kind.Kind && k.Group != kind.Group }) {
+			choice.Name = choice.Value
+		}
+		choices = append(choices, choice)
+	}
+	return choices
+}
+
+// kindValue is how URLs say a kind, such as "Pod" or "Deployment.apps".
+func kindValue(group, kind string) string {
+	if group == "" || kind == "" {
+		return kind
+	}
+	return kind + "." + group
 }
 
 // missingRight names a right as one would ask for it.
@@ -69,9 +106,10 @@ func missingRight(verb string, kind inspect.Kind, namespace string) string {
 // objectQuery is what the URL asks for.
 func (v *visit) objectQuery() inspect.Query {
 	q := inspect.Query{
-		Text: strings.ToLower(v.query("q")), Namespace: v.query("ns"), Kind: v.query("kind"),
+		Text: strings.ToLower(v.query("q")), Namespace: v.query("ns"),
 		Sort: v.query("sort"), Reverse: v.query("reverse") != "", Limit: pageSize,
 	}
+	q.Kind, q.Group, _ = strings.Cut(v.query("kind"), ".")
 	if state := inspect.State(v.query("state")); slices.Contains(inspect.States(), state) {
 		q.State = state
 	}
@@ -94,7 +132,7 @@ func (l *objectList) with(q inspect.Query) string {
 	}
 	set("q", q.Text)
 	set("ns", q.Namespace)
-	set("kind", q.Kind)
+	set("kind", kindValue(q.Group, q.Kind))
 	set("state", string(q.State))
 	set("sort", q.Sort)
 	if q.Reverse {

@@ -38,7 +38,7 @@ func showResources(v *visit) error {
 		return v.redirect(resourceURL(kind))
 	}
 	data := resources{}
-	for _, t := range v.ask() {
+	for _, t := range seen(v.ask(), v.maySee) {
 		for _, c := range t.Controllers {
 			data.Cared = attribute(data.Cared, c, c.Kinds)
 			data.Made = attribute(data.Made, c, c.Children)
@@ -49,6 +49,17 @@ func showResources(v *visit) error {
 	v.countAll(slices.Concat(data.Cared, data.Made))
 	data.Others = v.others(&data)
 	return v.render(page{Name: "resources", Title: "Resources", Section: "resources", Data: data})
+}
+
+// seen is what processes tell, without the controllers of which a visitor may not know.
+func seen(all []told, maySee func(*inspect.Controller) bool) []told {
+	var found []told
+	for _, t := range all {
+		hidden := func(c inspect.Controller) bool { return !maySee(&c) }
+		t.Controllers = slices.DeleteFunc(slices.Clone(t.Controllers), hidden)
+		found = append(found, t)
+	}
+	return found
 }
 
 // attribute notes that a controller has to do with kinds.

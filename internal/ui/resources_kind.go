@@ -64,7 +64,7 @@ func showKind(v *visit) error {
 	} else {
 		data.Namespace = ""
 	}
-	told := v.ask()
+	told := seen(v.ask(), v.maySee)
 	data.By = caring(told, kind)
 	v.offer(data)
 	if err := v.list(data); err != nil {
@@ -223,7 +223,7 @@ func (v *visit) addCares(data *kindPage, all []told) {
 	for _, t := range all {
 		for _, c := range caring([]told{t}, data.Kind) {
 			cares, err := t.Source.Objects(ctx, c.Name, inspect.Query{
-				Kind: data.Kind.Kind, Namespace: data.Namespace, Sort: "name", Limit: manyCares,
+				Group: data.Group, Kind: data.Kind.Kind, Namespace: data.Namespace, Sort: "name", Limit: manyCares,
 			})
 			if err != nil {
 				v.log.Debug("states are not known", "controller", c.Name, "error", err.Error())
@@ -257,6 +257,9 @@ func (p *kindPage) join(cares []inspect.Care) {
 	type key struct{ namespace, name string }
 	by := map[key]inspect.Care{}
 	for _, care := range cares {
+		if !sameKind(care.Kind, p.Kind) {
+			continue
+		}
 		by[key{care.Namespace, care.Name}] = care
 	}
 	for i := range p.Rows {
