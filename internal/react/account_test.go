@@ -167,7 +167,7 @@ func TestAccountsOfDaemons(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	for _, c := range []struct {
-		ctx   context.Context //nolint:containedctx // Of a case.
+		ctx   context.Context
 		err   error
 		steps bool
 		want  trace.Outcome

@@ -61,7 +61,7 @@ func (a *Account) Now() time.Time {
 // Asked notes a question and its answer.
 func (a *Account) Asked(began time.Time, ask Ask) {
 	if a.Whole() {
-		a.add(began, Step{Ask: own(ask)})
+		a.add(began, Step{Ask: new(ask)})
 	}
 }
 
@@ -108,13 +108,13 @@ func (a *Account) Wrote(began time.Time, w Write) {
 		w.Version = w.After.Version()
 		w.Unchanged = w.Before != nil && w.Before.Version() == w.Version
 	}
-	a.add(began, Step{Write: own(w)})
+	a.add(began, Step{Write: new(w)})
 }
 
 // Told notes an event.
 func (a *Account) Told(event hook.Event) {
 	if a.Whole() {
-		a.add(a.now(), Step{Event: own(event)})
+		a.add(a.now(), Step{Event: new(event)})
 	}
 }
 
@@ -146,9 +146,6 @@ func (a *Account) add(began time.Time, steps ...Step) {
 	}
 	a.run.Steps = append(a.run.Steps, steps...)
 }
-
-// own is the account's own copy. Taken here, it costs nothing where no note is taken.
-func own[T any](of T) *T { return &of }
 
 // Close ends the account.
 func (a *Account) Close(outcome Outcome) Run {
