@@ -53,7 +53,7 @@ type redactor struct {
 func (r *redactor) unreadRefusals(steps []Step, own bool) []string {
 	var all []string
 	for i := range steps {
-		if w := steps[i].Write; w != nil && w.Error != "" && !(own && r.mayRead(w.Object.Kind, w.Object.Namespace)) {
+		if w := steps[i].Write; w != nil && w.Error != "" && (!own || !r.mayRead(w.Object.Kind, w.Object.Namespace)) {
 			all = append(all, w.Error)
 		}
 	}
@@ -132,7 +132,7 @@ func (r *redactor) write(write Write, own bool) *Write {
 	if !readable {
 		write.Changes = nil
 	}
-	if write.Error != "" && !(own && readable) {
+	if write.Error != "" && (!own || !readable) {
 		write.Error = unreadable
 	}
 	return &write
