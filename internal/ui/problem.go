@@ -50,6 +50,9 @@ func (v *visit) fail(err error) {
 	if v.hasToSignIn(err) {
 		return
 	}
+	if v.context().Err() != nil {
+		return // Who wanted the page has left it.
+	}
 	p := problemOf(err)
 	if p.Status >= http.StatusInternalServerError {
 		v.log.Error("a page cannot be shown", "path", v.r.URL.Path, "error", err.Error())

@@ -77,6 +77,9 @@ func (v *visit) newDraft(kind inspect.Kind, ref inspect.Ref) *draft {
 	schema, known, err := v.api.Schema(v.context(), kind)
 	if err != nil {
 		d.As, d.NoForm = entersYAML, "There is no form for this kind: "+err.Error()+"."
+		if errors.Is(err, inspect.ErrNotFound) {
+			d.NoForm += " A kind that is new is described a moment later: load the page again."
+		}
 		return d
 	}
 	options := form.Options{

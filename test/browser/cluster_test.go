@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -97,11 +98,20 @@ func (c *cluster) apply(text string) {
 	}
 }
 
-// established waits until a kind is served.
+// established waits until a kind is served, and described, of which forms are made: the
+// API server does that a while later.
 func (c *cluster) established(crd string) {
 	c.t.Helper()
 	until(c.t, "serve "+crd, patience, func() error {
 		_, err := c.try("", "wait", "--for=condition=Established", "crd/"+crd, "--timeout=10s")
+		return err
+	})
+	path := c.kubectl("get", "crd", crd, "-o", "jsonpath=/openapi/v3/apis/{.spec.group}/{.spec.versions[0].name}")
+	until(c.t, "describe "+crd, patience, func() error {
+		text, err := c.try("", "get", "--raw", path)
+		if kind := `"` + c.kubectl("get", "crd", crd, "-o", "jsonpath={.spec.names.kind}") + `"`; err == nil && !strings.Contains(text, kind) {
+			return errors.New("it is not described yet")
+		}
 		return err
 	})
 }
