@@ -94,7 +94,11 @@
   // What is not asked for is not in the address; what came of a form is said.
   // What a page asks for by itself keeps no session alive.
   document.addEventListener("htmx:configRequest", (event) => {
-    if (event.detail.triggeringEvent?.type === "live") event.detail.headers["X-Live"] = "yes";
+    if (event.detail.triggeringEvent?.type === "live") {
+      event.detail.headers["X-Live"] = "yes";
+      // A page that a filter has led elsewhere is refreshed as it is addressed now.
+      if (new URL(event.detail.path, location.href).pathname === location.pathname) event.detail.path = location.pathname + location.search;
+    }
     if (event.detail.verb !== "get") return;
     for (const [name, value] of [...event.detail.formData.entries()]) if (value === "") event.detail.formData.delete(name);
   });
