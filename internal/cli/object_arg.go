@@ -43,6 +43,24 @@ func newReader(cluster host.Cluster) (*reader, error) {
 	return &reader{mapper: mapper, dynamic: client}, nil
 }
 
+// openObject is open for a command about one object, which its argument names.
+func (f *readFlags) openObject(ctx context.Context, p *program, args []string) (*reading, *reader, inspect.Ref, error) {
+	r, err := f.open(ctx, p)
+	if err != nil {
+		return nil, nil, inspect.Ref{}, err
+	}
+	reader, err := newReader(r.found)
+	if err != nil {
+		return nil, nil, inspect.Ref{}, err
+	}
+	kind, name, err := parseObject(args)
+	if err != nil {
+		return nil, nil, inspect.Ref{}, err
+	}
+	ref, err := reader.find(kind, name, r.found.Namespace)
+	return r, reader, ref, err
+}
+
 // parseObject splits KIND/NAME, which may be two words too.
 func parseObject(args []string) (kind, name string, err error) {
 	kind, name, found := strings.Cut(args[0], "/")

@@ -61,19 +61,7 @@ type node struct {
 }
 
 func (p *program) tree(ctx context.Context, f *readFlags, args []string) error {
-	r, err := f.open(ctx, p)
-	if err != nil {
-		return err
-	}
-	reader, err := newReader(r.found)
-	if err != nil {
-		return err
-	}
-	kind, name, err := parseObject(args)
-	if err != nil {
-		return err
-	}
-	ref, err := reader.find(kind, name, r.found.Namespace)
+	r, reader, ref, err := f.openObject(ctx, p, args)
 	if err != nil {
 		return err
 	}

@@ -59,19 +59,7 @@ func (p *program) why(ctx context.Context, f *whyFlags, args []string) error {
 	if f.runs < 1 {
 		return usageError{fmt.Errorf("--runs must be at least 1, not %d", f.runs)}
 	}
-	r, err := f.open(ctx, p)
-	if err != nil {
-		return err
-	}
-	reader, err := newReader(r.found)
-	if err != nil {
-		return err
-	}
-	kind, name, err := parseObject(args)
-	if err != nil {
-		return err
-	}
-	ref, err := reader.find(kind, name, r.found.Namespace)
+	r, reader, ref, err := f.openObject(ctx, p, args)
 	if err != nil {
 		return err
 	}
