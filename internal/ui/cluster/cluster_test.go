@@ -315,6 +315,8 @@ func TestExplain(t *testing.T) {
 			"422 x is invalid [{ a and b do not agree} {spec Required value}]"},
 		{statusOf(`{"message":"x is invalid: y","code":422,"details":{"causes":[{"field":"spec.a","message":"Invalid value: \"a: \\\"b\\\": c\": spec.a in body should match '^x$'"}]}}`),
 			"422 x is invalid [{spec.a should match '^x$'}]"},
+		{statusOf(`{"message":"x is invalid: y","code":422,"details":{"causes":[{"field":"spec.b","message":"one"},{"field":"spec.a","message":"two"},{"field":"spec.b","message":"three"}]}}`),
+			"422 x is invalid [{spec.a two} {spec.b one} {spec.b three}]"},
 	} {
 		title, fields := cluster.Explain(test.err)
 		if got := fmt.Sprintf("%d %s %v", cluster.Code(test.err), title, fields); got != test.want {

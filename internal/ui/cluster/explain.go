@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,7 +50,8 @@ func Explain(err error) (title string, fields []FieldProblem) {
 	return s.Message, fields
 }
 
-// causes are the problems of fields that the API server lists.
+// causes are the problems of fields that the API server lists, by field: it checks the
+// fields of a schema in an order that differs from one request to the next.
 func causes(details *metav1.StatusDetails) []FieldProblem {
 	if details == nil {
 		return nil
@@ -61,6 +64,7 @@ func causes(details *metav1.StatusDetails) []FieldProblem {
 		field := fieldOf(cause.Field)
 		found = append(found, FieldProblem{field, plain(cause.Message, field)})
 	}
+	slices.SortStableFunc(found, func(a, b FieldProblem) int { return cmp.Compare(a.Field, b.Field) })
 	return found
 }
 
