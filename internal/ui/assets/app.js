@@ -71,6 +71,9 @@
   window.addEventListener("pageshow", follow);
   follow();
 
+  // Ages, rates and what is due move on while nothing changes.
+  setInterval(() => source && refresh(), 10000);
+
   // Light or dark, by choice.
   const toggle = document.querySelector("[data-theme-toggle]");
   toggle.hidden = false;
