@@ -24,6 +24,8 @@ type problem struct {
 	Commands []string
 	// Retries says that the page asks again by itself.
 	Retries bool
+	// Sent is a form that can be sent again, as it was.
+	Sent url.Values
 }
 
 func (p *problem) Error() string { return p.Text }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -78,7 +80,7 @@ func (v *visit) newDraft(kind inspect.Kind, ref inspect.Ref) *draft {
 	if err != nil {
 		d.As, d.NoForm = entersYAML, "There is no form for this kind: "+err.Error()+"."
 		if errors.Is(err, inspect.ErrNotFound) {
-			d.NoForm += " A kind that is new is described a moment later: load the page again."
+			d.NoForm += whenNew
 		}
 		return d
 	}
@@ -92,6 +94,8 @@ func (v *visit) newDraft(kind inspect.Kind, ref inspect.Ref) *draft {
 	d.form = form.New(schema, known, options)
 	return d
 }
+
+const whenNew = " A kind that is new is described a moment later: load the page again."
 
 func apiVersion(kind inspect.Kind) string {
 	return strings.TrimPrefix(kind.Group+"/"+kind.Version, "/")
@@ -137,7 +141,10 @@ func (d *draft) lay(object map[string]any) {
 func (d *draft) receive(v *visit) error {
 	d.values, d.Version = v.r.PostForm, v.field("version")
 	d.Text = strings.ReplaceAll(v.field("text"), "\r\n", "\n")
-	if v.field("as") == entersYAML || d.form == nil {
+	switch as := v.field("as"); {
+	case as == entersForm && d.form == nil:
+		return d.keep()
+	case as == entersYAML:
 		d.As = entersYAML
 	}
 	for name, into := range map[string]*map[string]any{"base": &d.base, "before": &d.before} {
@@ -155,6 +162,16 @@ func (d *draft) receive(v *visit) error {
 		d.before = d.base
 	}
 	return nil
+}
+
+// keep gives back a form that cannot be read for now, to be sent again as it is.
+func (d *draft) keep() error {
+	sent := maps.Clone(d.values)
+	delete(sent, "csrf") // The page has its own.
+	return &problem{
+		Status: http.StatusServiceUnavailable, Title: "Not yet", Text: strings.TrimSuffix(d.NoForm, whenNew),
+		Hint: "Nothing is lost: send it again in a moment.", Sent: sent,
+	}
 }
 
 // errEntered is returned where what is wrong is said on the page already.

@@ -1,15 +1,24 @@
 package ui
 
 import (
+	"context"
 	"errors"
+	"html"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/access"
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 	"github.com/setpoint-dev/setpoint/internal/ui/form"
 )
 
@@ -76,6 +85,55 @@ func TestTurningKeepsWhatIsEntered(t *testing.T) {
 	}
 	if d.Before() == "" {
 		t.Error("what the form is laid over does not travel with the page")
+	}
+}
+
+// A form that comes while the API server does not describe its kind can be sent again, as
+// it is: it is not taken for YAML.
+func TestAFormWithoutASchemaIsKept(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/api", "/openapi/v3":
+			_, _ = w.Write([]byte(`{"items":[],"paths":{}}`))
+		case "/apis":
+			_, _ = w.Write([]byte(`{"items":[{"metadata":{"name":"example.org"},"versions":[{"version":"v1",
+				"resources":[{"resource":"shops","responseKind":{"kind":"Shop"},"scope":"Cluster","verbs":["list"]}]}]}]}`))
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer api.Close()
+	known, err := cluster.New(&rest.Config{Host: api.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{
+		Cluster: known, Access: access.Options{Open: true}, Now: time.Now,
+		Sources: func(context.Context) []inspect.Source { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(get(t, s, "/resources/shops.example.org/new").Body.String())
+	if token == nil {
+		t.Fatal("the page has no token")
+	}
+	sent := url.Values{"csrf": {token[1]}, "as": {entersForm}, "do": {"save"}, ".spec.name": {`"old" & new`}}
+	for _, path := range []string{"/resources/shops.example.org/new", "/resources/shops.example.org/-/a/edit"} {
+		r := httptest.NewRequest(http.MethodPost, "http://localhost"+path, strings.NewReader(sent.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		page := html.UnescapeString(w.Body.String())
+		for _, want := range []string{`name="as" value="form"`, `name="do" value="save"`, `name=".spec.name" value=""old" & new"`, "Send it again"} {
+			if w.Code != http.StatusServiceUnavailable || !strings.Contains(page, want) {
+				t.Errorf("%s answers %d without %s:\n%s", path, w.Code, want, page)
+			}
+		}
+		if strings.Count(page, `name="csrf" value="`+token[1]) < 1 || strings.Contains(page, "load the page again") {
+			t.Errorf("%s answers:\n%s", path, page)
+		}
 	}
 }
 

@@ -62,19 +62,22 @@ func (s *schemas) of(ctx context.Context, kind inspect.Kind) (*definitions, erro
 	if kind.Group == "" {
 		at = "api/" + version
 	}
+	var err error
 	if !s.fresh() {
-		if err := together(ctx, &s.asking, "index", s.askIndex); err != nil {
-			return nil, err
-		}
+		err = together(ctx, &s.asking, "index", s.askIndex)
 	}
 	address, known := s.known(at)
 	switch {
+	// Of an API server that does not answer, or that has just started and does not describe
+	// custom resources yet, it is believed what it said before.
+	case known != nil && (address == "" || address == known.address):
+		return known, nil
+	case err != nil:
+		return nil, err
 	case address == "":
 		return nil, fmt.Errorf("the API server describes no %s: %w", version, inspect.ErrNotFound)
-	case known != nil && known.address == address:
-		return known, nil
 	}
-	err := together(ctx, &s.asking, address, func(ctx context.Context) error { return s.ask(ctx, kind, at, address) })
+	err = together(ctx, &s.asking, address, func(ctx context.Context) error { return s.ask(ctx, kind, at, address) })
 	if err != nil {
 		return nil, err
 	}
