@@ -231,7 +231,7 @@ func (s *stream) heed(problems io.Reader) {
 	}
 	close(s.told)
 	if s.problem != nil {
-		_ = s.Reset() // Who reads gets to know.
+		_ = s.Reset() // Who reads or writes gets to know.
 	}
 }
 
@@ -241,14 +241,28 @@ func (s *stream) Read(into []byte) (int, error) {
 	if n > 0 || err == nil {
 		return n, err
 	}
+	return 0, s.reason(err)
+}
+
+// Write sends to the pod. Where that fails, the reason is what was told.
+func (s *stream) Write(from []byte) (int, error) {
+	n, err := s.Stream.Write(from)
+	if err != nil {
+		err = s.reason(err)
+	}
+	return n, err
+}
+
+// reason is what was told of the end of a stream; the end itself, if nothing was.
+func (s *stream) reason(end error) error {
 	select {
 	case <-s.told:
 		if s.problem != nil {
-			return 0, s.problem
+			return s.problem
 		}
 	case <-time.After(reasonLimit):
 	}
-	return 0, err
+	return end
 }
 
 // reasonLimit is how long an end waits for its reason, which comes by another way.

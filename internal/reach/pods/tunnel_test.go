@@ -4,8 +4,35 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
+	"strings"
 	"testing"
 )
+
+// ending is a stream that was reset.
+type ending struct{}
+
+func (ending) Read([]byte) (int, error)  { return 0, errReset }
+func (ending) Write([]byte) (int, error) { return 0, errReset }
+func (ending) Close() error              { return nil }
+func (ending) Reset() error              { return nil }
+func (ending) Headers() http.Header      { return nil }
+func (ending) Identifier() uint32        { return 0 }
+
+var errReset = errors.New("stream reset")
+
+// Who reads and who writes get to know why a connection ended, whoever comes first.
+func TestEndsHaveReasons(t *testing.T) {
+	for said, want := range map[string]string{"connection refused by 1": "connection refused by 1", "": errReset.Error()} {
+		s := &stream{Stream: ending{}, told: make(chan struct{})}
+		go s.heed(strings.NewReader(said))
+		for what, do := range map[string]func([]byte) (int, error){"read": s.Read, "write": s.Write} {
+			if _, err := do(make([]byte, 1)); err == nil || !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("%s, %q was told: %v", what, said, err)
+			}
+		}
+	}
+}
 
 // A connection that comes when nobody waits for it any more is closed.
 func TestLateConnectionsAreClosed(t *testing.T) {
