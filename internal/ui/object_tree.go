@@ -32,10 +32,8 @@ const (
 	maxLooks = 20
 )
 
-// workloads make objects of their own.
-var workloads = []string{"Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps", "DaemonSet.apps", "Job.batch", "CronJob.batch"}
-
-func isWorkload(k inspect.Kind) bool { return slices.Contains(workloads, k.Kind+"."+k.Group) }
+// isWorkload says that objects of a kind make objects of their own.
+func isWorkload(k inspect.Kind) bool { return len(cluster.MadeOf(k)) > 0 }
 
 // tree is made of what controllers say that they made, and of what workloads own.
 func (v *visit) tree(s *subject, cares []inspect.Care) tree {

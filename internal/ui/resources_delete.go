@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -26,6 +27,12 @@ type deletion struct {
 	// Family is what goes with it, Cares who cares for it.
 	Family []goner
 	Cares  []inspect.Care
+	// Contents are what is inside of it, of a namespace or a definition of a kind, and
+	// goes in any case. Looked are the kinds that were looked through for what else it
+	// owns, in words.
+	Contents []cluster.Tally
+	Holds    bool
+	Looked   []string
 	// Unknown is why there may be more of it.
 	Unknown string
 	// Type has the name typed, since much goes with it.
@@ -84,8 +91,73 @@ func (v *visit) deletion() (*deletion, error) {
 		data.Missing = right("delete", ref.Kind, ref.Namespace)
 	}
 	v.addFamily(data)
-	data.Type = len(data.Family) > manyGo || slices.Contains([]string{"Namespace", "CustomResourceDefinition"}, ref.Kind.Kind)
+	if err := v.addContents(data, stored); err != nil {
+		return nil, err
+	}
+	data.Type = len(data.Family) > manyGo || data.Holds
 	return data, nil
+}
+
+// addContents counts what is in a namespace, or of a kind that would not be served any
+// more: that goes with it, without naming it as an owner.
+func (v *visit) addContents(data *deletion, stored json.RawMessage) (err error) {
+	switch data.Kind.Kind + "." + data.Group {
+	case "Namespace.":
+		data.Holds = true
+		data.Contents, err = v.api.Contents(v.context(), data.Name)
+	case "CustomResourceDefinition.apiextensions.k8s.io":
+		data.Holds = true
+		var kind inspect.Kind
+		if kind, err = v.defined(stored); err == nil {
+			data.Contents = []cluster.Tally{v.api.Count(v.context(), kind, "")}
+		}
+	}
+	return err
+}
+
+// defined is the kind that a definition defines.
+func (v *visit) defined(stored json.RawMessage) (inspect.Kind, error) {
+	var o struct {
+		Spec struct {
+			Group    string
+			Scope    string
+			Names    struct{ Kind, Plural string }
+			Versions []struct {
+				Name   string
+				Served bool
+			}
+		}
+	}
+	if err := json.Unmarshal(stored, &o); err != nil {
+		return inspect.Kind{}, fmt.Errorf("understand the definition of a kind: %w", err)
+	}
+	kind := inspect.Kind{Group: o.Spec.Group, Kind: o.Spec.Names.Kind, Plural: o.Spec.Names.Plural, Namespaced: o.Spec.Scope == "Namespaced"}
+	for _, version := range o.Spec.Versions {
+		if version.Served {
+			kind.Version = version.Name
+		}
+	}
+	return kind, nil
+}
+
+// Counted are those of the contents that there are some of, the most first.
+func (data *deletion) Counted() []cluster.Tally {
+	counted := slices.DeleteFunc(slices.Clone(data.Contents), func(t cluster.Tally) bool { return t.Count == 0 })
+	slices.SortStableFunc(counted, func(a, b cluster.Tally) int { return cmp.Compare(b.Count, a.Count) })
+	return counted
+}
+
+// Uncounted are those of the contents of which nobody said how many there are.
+func (data *deletion) Uncounted() []cluster.Tally {
+	return slices.DeleteFunc(slices.Clone(data.Contents), func(t cluster.Tally) bool { return t.Err == nil })
+}
+
+// ContentsURL is where the objects of a kind are that are inside.
+func (data *deletion) ContentsURL(kind inspect.Kind) string {
+	if data.Kind.Kind != "Namespace" {
+		return resourceURL(kind)
+	}
+	return resourceURL(kind) + "?" + url.Values{"namespace": {data.Name}}.Encode()
 }
 
 // addFamily asks those who care for the object which children it has, and the API
@@ -103,6 +175,11 @@ func (v *visit) addFamily(data *deletion) {
 	found, err := v.api.Dependents(v.context(), data.Ref, kinds)
 	if err != nil {
 		data.Unknown = err.Error()
+	}
+	for _, kind := range slices.Concat(kinds, cluster.MadeOf(data.Kind)) {
+		if !slices.Contains(data.Looked, kind.Plural) {
+			data.Looked = append(data.Looked, kind.Plural)
+		}
 	}
 	data.add(found, 0)
 	for _, care := range data.Cares {

@@ -30,11 +30,17 @@ type Dependent struct {
 	Dependents []Dependent
 }
 
-// below are the kinds whose objects are made by those of built-in workloads.
-var below = map[string]inspect.Kind{
-	"Deployment.apps": {Group: "apps", Version: "v1", Plural: "replicasets", Kind: "ReplicaSet", Namespaced: true},
-	"ReplicaSet.apps": podKind, "StatefulSet.apps": podKind, "DaemonSet.apps": podKind, "Job.batch": podKind,
-	"CronJob.batch": {Group: "batch", Version: "v1", Plural: "jobs", Kind: "Job", Namespaced: true},
+// MadeOf are the kinds that the controllers of Kubernetes make of objects of another.
+func MadeOf(kind inspect.Kind) []inspect.Kind {
+	switch kind.Kind + "." + kind.Group {
+	case "Deployment.apps":
+		return []inspect.Kind{{Group: "apps", Version: "v1", Plural: "replicasets", Kind: "ReplicaSet", Namespaced: true}}
+	case "CronJob.batch":
+		return []inspect.Kind{{Group: "batch", Version: "v1", Plural: "jobs", Kind: "Job", Namespaced: true}}
+	case "ReplicaSet.apps", "StatefulSet.apps", "DaemonSet.apps", "Job.batch", "ReplicationController.":
+		return []inspect.Kind{podKind}
+	}
+	return nil
 }
 
 var podKind = inspect.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
@@ -57,10 +63,7 @@ func (c *Client) Dependents(ctx context.Context, ref inspect.Ref, kinds []inspec
 		client: c, namespace: ref.Namespace, lists: map[inspect.Kind][]metav1.PartialObjectMetadata{},
 		shown: map[types.UID]bool{root: true},
 	}
-	if made, ok := below[ref.Kind.Kind+"."+ref.Group]; ok {
-		kinds = append(slices.Clone(kinds), made)
-	}
-	for _, kind := range kinds {
+	for _, kind := range slices.Concat(kinds, MadeOf(ref.Kind)) {
 		f.list(ctx, kind)
 	}
 	found := f.of(ctx, root, maxGenerations)
@@ -104,8 +107,11 @@ func (f *family) of(ctx context.Context, owner types.UID, generations int) []Dep
 	}
 	found := f.children(owner)
 	for i := range found {
-		if kind, ok := below[found[i].Kind.Kind+"."+found[i].Group]; ok {
+		made := MadeOf(found[i].Kind)
+		for _, kind := range made {
 			f.list(ctx, kind)
+		}
+		if len(made) > 0 {
 			found[i].Dependents = f.of(ctx, types.UID(found[i].UID), generations-1)
 		}
 	}
@@ -165,7 +171,7 @@ func (f *family) readAll(ctx context.Context, found []Dependent) {
 func (f *family) readEach(found []Dependent, read func(d *Dependent)) {
 	for i := range found {
 		d := &found[i]
-		if _, workload := below[d.Kind.Kind+"."+d.Group]; workload || d.Kind == podKind {
+		if len(MadeOf(d.Kind)) > 0 || d.Kind == podKind {
 			read(d)
 		}
 		f.readEach(d.Dependents, read)
