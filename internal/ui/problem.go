@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -80,6 +81,8 @@ func problemOf(err error) *problem {
 		return known
 	}
 	switch {
+	case errors.Is(err, access.ErrUnread):
+		return unread(err)
 	case errors.Is(err, access.ErrHost), errors.Is(err, access.ErrForged), errors.Is(err, access.ErrSpeaker):
 		return &problem{Status: http.StatusForbidden, Title: "Not like that", Text: title(err.Error()) + "."}
 	case errors.Is(err, inspect.ErrNotFound), apierrors.IsNotFound(err), apierrors.IsGone(err):
@@ -103,6 +106,27 @@ func problemOf(err error) *problem {
 		}
 	default:
 		return &problem{Status: http.StatusInternalServerError, Title: "Something went wrong", Text: err.Error()}
+	}
+}
+
+// unread is the problem that a form did not arrive as a whole. Nothing was done then.
+func unread(err error) *problem {
+	if large, is := errors.AsType[*http.MaxBytesError](err); is {
+		return &problem{
+			Status: http.StatusRequestEntityTooLarge, Title: "Too much at once",
+			Text: "What was sent has more than " + size(int(large.Limit)) + ", which is the most that the window takes. Nothing was changed.",
+			Hint: "Make it smaller, or send it with kubectl.",
+		}
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &problem{
+			Status: http.StatusRequestTimeout, Title: "Too slow", Text: "What was sent took too long to arrive. Nothing was changed.",
+			Hint: "Send it again, with a better connection, or with kubectl.",
+		}
+	}
+	return &problem{
+		Status: http.StatusBadRequest, Title: "That does not work", Text: title(err.Error()) + ". Nothing was changed.",
+		Hint: "Load the page again, and send it anew.",
 	}
 }
 

@@ -52,25 +52,14 @@ type draft struct {
 func (d *draft) Existing() bool { return d.Ref.Name != "" }
 
 // Base and Before are hidden fields of the page.
-func (d *draft) Base() string { return compact(d.base) }
+func (d *draft) Base() string { return packed(d.base) }
 
 // Before is empty if it is the Base.
 func (d *draft) Before() string {
 	if form.Equal(d.before, d.base) {
 		return ""
 	}
-	return compact(d.before)
-}
-
-func compact(object map[string]any) string {
-	if object == nil {
-		return ""
-	}
-	data, err := json.Marshal(object)
-	if err != nil {
-		return ""
-	}
-	return string(data)
+	return packed(d.before)
 }
 
 // newDraft is a draft of a kind, by its form if it has a schema.
@@ -148,11 +137,7 @@ func (d *draft) receive(v *visit) error {
 		d.As = entersYAML
 	}
 	for name, into := range map[string]*map[string]any{"base": &d.base, "before": &d.before} {
-		text := v.field(name)
-		if text == "" {
-			continue
-		}
-		object, err := form.DecodeJSON([]byte(text))
+		object, err := unpacked(v.field(name))
 		if err != nil {
 			return invalid("The page sent something unreadable: %v. Open it anew.", err)
 		}

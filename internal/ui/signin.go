@@ -3,6 +3,7 @@ package ui
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -107,6 +108,9 @@ func (v *visit) showSignIn(status int, data signingIn) error {
 func signIn(v *visit) error {
 	if http.NewCrossOriginProtection().Check(v.r) != nil {
 		return access.ErrForged
+	}
+	if err := v.r.ParseForm(); err != nil {
+		return fmt.Errorf("%w: %w", access.ErrUnread, err)
 	}
 	back := local(v.field("return"))
 	_, err := v.gate.SignIn(v.w, v.r, v.field("token"))

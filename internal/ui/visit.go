@@ -25,11 +25,13 @@ type visit struct {
 	api *cluster.Client
 }
 
-// How much may be sent, in bytes: more than the API server takes; by who has not signed
-// in, enough for a token.
+// How much may be sent, in bytes, and how long that may take: the largest object that
+// the API server takes, with each byte written as three; by who has not signed in, enough
+// for a token.
 const (
-	maxForm       = 4 << 20
+	maxForm       = 16 << 20
 	maxPublicForm = 32 << 10
+	formLimit     = 2 * time.Minute
 )
 
 func (v *visit) context() context.Context { return v.r.Context() }
@@ -73,10 +75,12 @@ func (v *visit) enter(to route) error {
 // checkWrite refuses what may come from elsewhere. Then the form has been read, and what
 // is done with it may take longer.
 func (v *visit) checkWrite() error {
+	if err := readUntil(v.w, time.Now().Add(formLimit)); err != nil {
+		return err
+	}
 	if err := v.gate.CheckWrite(v.r, v.visitor); err != nil {
 		return err
 	}
-	v.field("csrf")
 	return readUntil(v.w, time.Time{})
 }
 

@@ -64,6 +64,8 @@ var (
 	errNotLoopback = fmt.Errorf("%w: use localhost or 127.0.0.1", ErrHost)
 	// ErrSpeaker is about a visitor whom no proxy may speak for.
 	ErrSpeaker = errors.New("a proxy may not speak for this user")
+	// ErrUnread is about a form that did not arrive, or that makes no sense; it wraps why.
+	ErrUnread = errors.New("the form that was sent cannot be read")
 	// ErrForged is about a write that may come from another site.
 	ErrForged = errors.New("the request does not come from a page of this window, or the page is too old: load it again")
 )

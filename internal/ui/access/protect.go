@@ -2,6 +2,7 @@ package access
 
 import (
 	"crypto/subtle"
+	"fmt"
 	"net/http"
 	"strings"
 )
@@ -12,14 +13,18 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // CheckWrite refuses a write that may come from another site, with ErrForged: it has
-// to have the origin of the window and the CSRF token of the visitor.
+// to have the origin of the window and the CSRF token of the visitor. One of which the
+// form cannot be read is refused with ErrUnread.
 func (g *Gate) CheckWrite(r *http.Request, v *Visitor) error {
 	if g.origin.Check(r) != nil {
 		return ErrForged
 	}
+	if err := r.ParseForm(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnread, err)
+	}
 	given := r.Header.Get("X-Csrf-Token")
 	if given == "" {
-		given = r.PostFormValue("csrf")
+		given = r.PostForm.Get("csrf")
 	}
 	if v.CSRF == "" || subtle.ConstantTimeCompare([]byte(given), []byte(v.CSRF)) != 1 {
 		return ErrForged

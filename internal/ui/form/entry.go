@@ -11,7 +11,7 @@ import (
 // The bounds of what may be entered. Beyond them an object is for the YAML editor.
 const (
 	MaxEntries = 10_000
-	MaxBytes   = 1 << 20
+	MaxBytes   = 4 << 20 // The API server takes objects of 3 MiB at the most.
 	MaxRow     = 99_999
 	MaxRows    = 500
 	MaxFields  = 20_000
@@ -37,14 +37,14 @@ func entered(values url.Values) (*entry, error) {
 		return nil, fmt.Errorf("%d entries, of at most %d: %w", len(values), MaxEntries, ErrTooLarge)
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if name == "" || name[0] != '.' && name[0] != '[' {
+			continue
+		}
 		for _, text := range values[name] {
 			size += len(text) + len(name)
 		}
 		if size > MaxBytes {
 			return nil, fmt.Errorf("more than %d bytes: %w", MaxBytes, ErrTooLarge)
-		}
-		if name == "" || name[0] != '.' && name[0] != '[' {
-			continue
 		}
 		if err := root.enter(name, values[name]); err != nil {
 			return nil, fmt.Errorf("the entry %q: %w", cut(name, 100), err)

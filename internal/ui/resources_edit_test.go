@@ -1,0 +1,233 @@
+package ui
+
+import (
+	"context"
+	"encoding/json"
+	"html"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/access"
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+	"github.com/setpoint-dev/setpoint/internal/ui/form"
+)
+
+// shelf is an API server that has one object of v1, in the namespace shop, which is
+// changed by merge patches.
+type shelf struct {
+	t *testing.T
+
+	mu      sync.Mutex
+	version int
+	object  map[string]any
+	patches []string
+	// meanwhile, if set, is what somebody else does before the next patch.
+	meanwhile map[string]any
+}
+
+// shelve makes a window over a shelf with an object.
+func shelve(t *testing.T, object map[string]any) (*shelf, *Server) {
+	t.Helper()
+	k := &shelf{t: t, version: 1, object: object}
+	server := httptest.NewServer(k)
+	t.Cleanup(server.Close)
+	api, err := cluster.New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{
+		Cluster: api, Access: access.Options{Open: true}, Log: slog.New(slog.DiscardHandler),
+		Sources: func(context.Context) []inspect.Source { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k, s
+}
+
+const shelfKinds = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{},"versions":[{"version":"v1","resources":[
+	{"resource":"configmaps","responseKind":{"kind":"ConfigMap","version":"v1"},"scope":"Namespaced","verbs":["get"]},
+	{"resource":"secrets","responseKind":{"kind":"Secret","version":"v1"},"scope":"Namespaced","verbs":["get"]}]}]}]}`
+
+const shelfSchema = `{"components":{"schemas":{"ConfigMap":{"type":"object","properties":{"data":{"type":"object","additionalProperties":{"type":"string"}}},
+	"x-kubernetes-group-version-kind":[{"group":"","kind":"ConfigMap","version":"v1"}]}}}}`
+
+func (k *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	switch r.URL.Path {
+	case "/api":
+		_, _ = io.WriteString(w, shelfKinds)
+	case "/apis":
+		_, _ = io.WriteString(w, `{"items":[]}`)
+	case "/openapi/v3":
+		_, _ = io.WriteString(w, `{"paths":{"api/v1":{"serverRelativeURL":"/openapi/v3/api/v1"}}}`)
+	case "/openapi/v3/api/v1":
+		_, _ = io.WriteString(w, shelfSchema)
+	default:
+		if r.Method == http.MethodPatch && !k.patch(w, r) {
+			return
+		}
+		_ = json.NewEncoder(w).Encode(k.stored())
+	}
+}
+
+func (k *shelf) stored() map[string]any {
+	return form.Apply(k.object, map[string]any{"metadata": map[string]any{"resourceVersion": strconv.Itoa(k.version)}})
+}
+
+func (k *shelf) patch(w http.ResponseWriter, r *http.Request) bool {
+	if k.meanwhile != nil {
+		k.object, k.meanwhile = form.Apply(k.object, k.meanwhile), nil
+		k.version++
+	}
+	body, _ := io.ReadAll(r.Body)
+	var patch map[string]any
+	if err := json.Unmarshal(body, &patch); err != nil {
+		k.t.Error(err)
+	}
+	metadata, _ := patch["metadata"].(map[string]any)
+	if metadata["resourceVersion"] != strconv.Itoa(k.version) {
+		refusal := apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, "a", os.ErrExist).Status()
+		w.WriteHeader(http.StatusConflict)
+		_ = json.NewEncoder(w).Encode(refusal)
+		return false
+	}
+	k.object = form.Apply(k.object, patch)
+	k.version++
+	k.patches = append(k.patches, string(body))
+	return true
+}
+
+// fieldsOf are what a browser would send of the form of a draft.
+func fieldsOf(page string) url.Values {
+	_, page, _ = strings.Cut(page, `id="draft"`)
+	fields := url.Values{"do": {"save"}}
+	for part := range strings.SplitSeq(page, "<") {
+		_, name, named := strings.Cut(part, ` name="`)
+		name, _, _ = strings.Cut(name, `"`)
+		switch {
+		case !named:
+		case strings.HasPrefix(part, "textarea "):
+			_, text, _ := strings.Cut(part, ">\n")
+			fields.Set(html.UnescapeString(name), html.UnescapeString(text))
+		case strings.HasPrefix(part, "input "):
+			_, value, _ := strings.Cut(part, ` value="`)
+			value, _, _ = strings.Cut(value, `"`)
+			fields.Set(html.UnescapeString(name), html.UnescapeString(value))
+		}
+	}
+	return fields
+}
+
+func post(t *testing.T, s *Server, path string, fields url.Values) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "http://localhost"+path, strings.NewReader(fields.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+func v1Object(kind string, data map[string]any) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "a", "namespace": "shop", "uid": "u"}, "data": data}
+}
+
+// The largest values that a ConfigMap may have, of the kinds of text that grow most on
+// their way through a form.
+func TestLargeObjectsAreEdited(t *testing.T) {
+	random := make([]byte, 1<<20)
+	for i := range random {
+		random[i] = byte('!' + rand.IntN(90))
+	}
+	for name, value := range map[string]string{
+		"JSON": strings.Repeat(`{"a":"b\\"},`, 80_000), "lines": strings.Repeat("a: <b>\n", 140_000), "random": string(random),
+	} {
+		for _, as := range []string{entersForm, entersYAML} {
+			k, s := shelve(t, v1Object("ConfigMap", map[string]any{"large": value, "small": "old"}))
+			page := get(t, s, "/resources/configmaps/shop/a/edit?as="+as).Body.String()
+			fields := fieldsOf(page)
+			if as == entersYAML {
+				fields.Set("text", strings.Replace(fields.Get("text"), "small: old", "small: new", 1))
+			} else {
+				for field, values := range fields {
+					if values[0] == "old" {
+						fields.Set(field, "new")
+					}
+				}
+			}
+			w := post(t, s, "/resources/configmaps/shop/a/edit", fields)
+			if w.Code != http.StatusSeeOther || len(k.patches) != 1 || len(k.patches[0]) > 100 {
+				t.Errorf("%s as %s: answered %d, patches %.300q: %.300s", name, as, w.Code, k.patches, w.Body)
+			}
+		}
+	}
+}
+
+func TestTooMuchIsSaid(t *testing.T) {
+	_, s := shelve(t, v1Object("ConfigMap", map[string]any{"a": "b"}))
+	fields := fieldsOf(get(t, s, "/resources/configmaps/shop/a/edit?as=yaml").Body.String())
+	// Of the size that a form may have, but more than an object: what was entered stays.
+	fields.Set("text", strings.Repeat("x", form.MaxBytes+1))
+	if w := post(t, s, "/resources/configmaps/shop/a/edit", fields); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "xxxxx") {
+		t.Errorf("a large text is answered with %d", w.Code)
+	}
+	fields.Set("text", strings.Repeat("x", maxForm))
+	w := post(t, s, "/resources/configmaps/shop/a/edit", fields)
+	if w.Code != http.StatusRequestEntityTooLarge || !strings.Contains(w.Body.String(), "Make it smaller") {
+		t.Errorf("one too large is answered with %d: %s", w.Code, w.Body)
+	}
+}
+
+// stalled is a body that does not arrive in time.
+type stalled struct{ io.Reader }
+
+func (stalled) Read([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
+
+func TestWhatDoesNotArriveIsSaid(t *testing.T) {
+	_, s := shelve(t, v1Object("ConfigMap", nil))
+	for want, body := range map[int]io.Reader{http.StatusRequestTimeout: stalled{}, http.StatusBadRequest: strings.NewReader("csrf=%zz")} {
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/resources/configmaps/shop/a/edit", io.NopCloser(body))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != want || !strings.Contains(w.Body.String(), "Nothing was changed") {
+			t.Errorf("answered %d, not %d: %s", w.Code, want, w.Body)
+		}
+	}
+}
+
+func TestPacking(t *testing.T) {
+	object := map[string]any{"a": json.Number("9007199254740993"), "b": `<"&` + "\u2028"}
+	again, err := unpacked(packed(object))
+	if err != nil || !form.Equal(object, again) {
+		t.Errorf("%v, %v", again, err)
+	}
+	if text := packed(object); url.QueryEscape(text) != text || packed(nil) != "" {
+		t.Errorf("a form sends %s otherwise", text)
+	}
+	bomb := packed(map[string]any{"a": strings.Repeat("x", maxUnpacked)})
+	if _, err := unpacked(bomb); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("much that was small: %v", err)
+	}
+	for _, text := range []string{"x", "{}", bomb[:40]} {
+		if _, err := unpacked(text); err == nil {
+			t.Errorf("%q is unpacked", text)
+		}
+	}
+}
