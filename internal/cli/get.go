@@ -159,6 +159,9 @@ func (r *reading) getControllers(ctx context.Context) error {
 			all[i] = c
 			rows = append(rows, r.controllerRow(c, time.Now()))
 		}
+		if err := r.rights.sure(); err != nil {
+			return err
+		}
 		if len(all) == 0 && r.output.value != asJSON && r.output.value != asYAML {
 			fmt.Fprintln(r.stderr, "No controllers run.")
 			return nil

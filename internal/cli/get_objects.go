@@ -111,7 +111,7 @@ func (g *getting) objects(ctx context.Context) ([]readable, int, error) {
 		}
 		q.Offset += len(page.Objects)
 		if len(page.Objects) == 0 || q.Offset >= page.Matching {
-			return all, page.Total, nil
+			return all, page.Total, g.rights.sure()
 		}
 	}
 }
@@ -142,6 +142,9 @@ func (g *getting) named(ctx context.Context) ([]readable, int, error) {
 		}
 		cares = slices.DeleteFunc(cares, func(c inspect.Care) bool { return c.Controller != g.of.Name })
 		all = append(all, g.rights.cares(ctx, cares)...)
+	}
+	if err := g.rights.sure(); err != nil {
+		return nil, 0, err
 	}
 	switch {
 	case len(all) > 0:

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/setpoint-dev/setpoint/internal/host"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -14,14 +16,20 @@ import (
 // asker answers what the user may do, and what kinds are called where a process does
 // not say it: a cluster.Client.
 type asker interface {
-	May(ctx context.Context, verb string, kind inspect.Kind, namespace, name string) bool
+	May(ctx context.Context, verb string, kind inspect.Kind, namespace, name string) (bool, error)
 	Kind(ctx context.Context, name string) (inspect.Kind, error)
 }
 
 // rights are those of the user, as the API server has them. A process tells all that it
 // sees to whoever reaches it, so that it is here that what the user may not read is
 // left out.
-type rights struct{ asker }
+type rights struct {
+	asker
+
+	mu sync.Mutex
+	// doubt is why it is not known whether something may be shown.
+	doubt error
+}
 
 func newRights(of host.Cluster) (*rights, error) {
 	config := *of.Config
@@ -34,20 +42,52 @@ func newRights(of host.Cluster) (*rights, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &rights{client}, nil
+	return &rights{asker: client}, nil
 }
 
-// may asks for a right. What is of no known kind nobody may.
+// may asks for a right. What is of no known kind nobody may. Where nobody answers, it is
+// no for now, and sure says so.
 func (r *rights) may(ctx context.Context, verb string, kind inspect.Kind, namespace, name string) bool {
 	if kind.Plural == "" {
 		word := strings.TrimSuffix(strings.ToLower(kind.Kind)+"."+kind.Group, ".")
 		served, err := r.Kind(ctx, word)
 		if err != nil {
+			r.note(err)
 			return false
 		}
 		kind = served
 	}
-	return r.May(ctx, verb, kind, namespace, name)
+	if r.doubted() {
+		return false // One answer that does not come is enough to wait for.
+	}
+	allowed, err := r.May(ctx, verb, kind, namespace, name)
+	r.note(err)
+	return allowed
+}
+
+// note notes that nobody answers. Any other error is a no.
+func (r *rights) note(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.doubt == nil && errors.Is(err, cluster.ErrUnreachable) {
+		r.doubt = fmt.Errorf("ask what you may see: %w", err)
+	}
+}
+
+func (r *rights) doubted() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.doubt != nil
+}
+
+// sure says that what was left out since it was asked before is not the user's to see.
+// It is an error that nobody could say so.
+func (r *rights) sure() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	doubt := r.doubt
+	r.doubt = nil
+	return doubt
 }
 
 // run is a run as far as the user may read it.
@@ -122,6 +162,9 @@ func (r *rights) listable(ctx context.Context, kinds []inspect.Kind, namespace s
 			continue
 		}
 		lacking = append(lacking, cluster.Right{Verb: "list", Resource: kind.Plural, Group: kind.Group, Namespace: where}.String())
+	}
+	if err := r.sure(); err != nil {
+		return nil, err
 	}
 	if len(found) > 0 || len(lacking) == 0 {
 		return found, nil

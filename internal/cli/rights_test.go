@@ -13,8 +13,8 @@ import (
 // allowed are rights, such as "get teams in shop"; of all namespaces "list teams in ".
 type allowed []string
 
-func (a allowed) May(_ context.Context, verb string, kind inspect.Kind, namespace, _ string) bool {
-	return slices.Contains(a, verb+" "+kind.Plural+" in "+namespace)
+func (a allowed) May(_ context.Context, verb string, kind inspect.Kind, namespace, _ string) (bool, error) {
+	return slices.Contains(a, verb+" "+kind.Plural+" in "+namespace), nil
 }
 
 func (allowed) Kind(_ context.Context, name string) (inspect.Kind, error) {
@@ -38,7 +38,7 @@ func TestOnlyWhatTheUserMayReadIsShown(t *testing.T) {
 		{"nothing", nil, false, false, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			mine := &rights{test.of}
+			mine := &rights{asker: test.of}
 			kept := runAccount{Run: run, before: map[uint64]inspect.Run{1: run}}
 			shown := mine.account(t.Context(), kept)
 			for _, each := range []inspect.Run{shown.Run, shown.before[1]} {
@@ -64,7 +64,7 @@ func TestLastErrorIsForWhoMayReadWhatItIsAbout(t *testing.T) {
 	for right, want := range map[string]bool{
 		"get compositecontrollers in ": true, "list teams in ": true, "list teams in shop": false, "list pods in ": false,
 	} {
-		got := (&rights{allowed{right}}).controller(t.Context(), said)
+		got := (&rights{asker: allowed{right}}).controller(t.Context(), said)
 		text, err := json.Marshal(got)
 		if err != nil || strings.Contains(string(text), `"no"`) != want || got.Ready().Reason != "HookFailing" {
 			t.Errorf("with %q: %s, %v", right, text, err)
@@ -88,7 +88,7 @@ func TestListsTakeTheirRight(t *testing.T) {
 		{allowed{"list teams in shop"}, "", 0, "list teams.example.com in all of the cluster"},
 		{allowed{"get teams in shop"}, "shop", 0, "list teams.example.com in the namespace shop, or to list pods in the namespace shop"},
 	} {
-		got, err := (&rights{test.of}).listable(t.Context(), both, test.namespace)
+		got, err := (&rights{asker: test.of}).listable(t.Context(), both, test.namespace)
 		if len(got) != test.want || (err != nil) != (test.lacking != "") {
 			t.Errorf("%v in %q: %v, %v", test.of, test.namespace, got, err)
 		}
@@ -99,7 +99,7 @@ func TestListsTakeTheirRight(t *testing.T) {
 }
 
 func TestPluralsAreFound(t *testing.T) {
-	mine := &rights{allowed{"get pods in shop"}}
+	mine := &rights{asker: allowed{"get pods in shop"}}
 	for kind, want := range map[string]bool{"Pod": true, "Other": false} {
 		if got := mine.may(t.Context(), "get", inspect.Kind{Version: "v1", Kind: kind}, "shop", ""); got != want {
 			t.Errorf("%s: %v", kind, got)

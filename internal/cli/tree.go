@@ -110,7 +110,8 @@ func (g *growing) root(ctx context.Context, ref inspect.Ref) (*node, error) {
 		return nil, fmt.Errorf("there is no %s", nameOf(ref))
 	}
 	n := nodeOf(ref, stored)
-	return n, g.grow(ctx, n, 0)
+	err = g.grow(ctx, n, 0)
+	return n, cmp.Or(err, g.rights.sure())
 }
 
 func nodeOf(ref inspect.Ref, stored *object.Object) *node {

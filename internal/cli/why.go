@@ -130,7 +130,7 @@ func (w *asking) learn(ctx context.Context) (account, error) {
 		return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.ID, b.ID))
 	})
 	a.Runs = a.Runs[max(0, len(a.Runs)-w.runs):]
-	return a, err
+	return a, cmp.Or(err, w.rights.sure())
 }
 
 // whole is a run with all that is kept of it, as far as it is still kept.

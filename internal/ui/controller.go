@@ -53,5 +53,8 @@ func (v *visit) controller() (inspect.Source, *inspect.Controller, error) {
 			return source, &all[i], nil
 		}
 	}
+	if err := v.doubt.reason(); err != nil {
+		return nil, nil, err
+	}
 	return nil, nil, missing("The process %s runs no controller %s that you may see.", process, name)
 }

@@ -73,10 +73,13 @@ func TestJoinCares(t *testing.T) {
 	}
 }
 
-func TestSeen(t *testing.T) {
-	all := []told{{Controllers: []inspect.Controller{{Name: "a"}, {Name: "b"}}}}
-	got := seen(all, func(c *inspect.Controller) bool { return c.Name == "b" })
-	if len(got) != 1 || len(got[0].Controllers) != 1 || got[0].Controllers[0].Name != "b" || all[0].Controllers[0].Name != "a" {
-		t.Errorf("seen %+v of %+v", got, all)
+func TestAllowed(t *testing.T) {
+	all := []inspect.Controller{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+	got := allowed(all, func(c *inspect.Controller) bool {
+		c.Process = "changed"
+		return c.Name != "b"
+	})
+	if len(got) != 2 || got[0].Name != "a" || got[1].Name != "c" || got[0].Process != "changed" || all[0].Process != "" {
+		t.Errorf("allowed %+v of %+v", got, all)
 	}
 }

@@ -119,6 +119,8 @@ func (v *visit) subject() (*subject, error) {
 	case errors.Is(err, inspect.ErrNotFound) && v.may("get", kind, s.Namespace, s.Name):
 		s.Gone = true
 		return s, nil
+	case v.doubt.reason() != nil:
+		return nil, v.doubt.reason()
 	case err != nil:
 		return nil, err
 	}
@@ -186,6 +188,9 @@ func (v *visit) reads(kind inspect.Kind, namespace string) bool {
 	if kind.Plural == "" {
 		served, err := v.api.Kind(v.context(), strings.TrimSuffix(strings.ToLower(kind.Kind)+"."+kind.Group, "."))
 		if err != nil {
+			if errors.Is(err, cluster.ErrUnreachable) {
+				v.doubt.note(err)
+			}
 			return false
 		}
 		kind = served

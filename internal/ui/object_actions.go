@@ -198,6 +198,9 @@ func (v *visit) plan(p *planPage, source inspect.Source) error {
 		p.show(&plan, v.own(), v.reads)
 		return nil
 	}
+	if err := v.doubt.reason(); err != nil {
+		return err
+	}
 	return missing("There is no controller %s in %s.", p.Controller, source.Name())
 }
 

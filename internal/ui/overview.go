@@ -40,14 +40,11 @@ func showOverview(v *visit) error {
 
 func (v *visit) overview() overview {
 	var o overview
-	for _, t := range v.ask() {
+	told := v.ask()
+	for i, t := range v.seen(told) {
 		o.Processes = append(o.Processes, v.card(t))
+		o.Hidden += len(told[i].Controllers) - len(t.Controllers)
 		for _, c := range t.Controllers {
-			if !v.maySee(&c) {
-				o.Hidden++
-				continue
-			}
-			v.discreet(&c)
 			o.add(&c)
 		}
 	}
@@ -86,6 +83,23 @@ func (v *visit) discreet(c *inspect.Controller) {
 	if c.Declared == nil && slices.ContainsFunc(c.Kinds, func(k inspect.Kind) bool { return !v.may("list", k, "", "") }) {
 		c.Last = nil
 	}
+}
+
+// seen is what processes tell, without the controllers of which the visitor may not
+// know, and of the others without what they may not hear.
+func (v *visit) seen(all []told) []told {
+	found := make([]told, len(all))
+	for i, t := range all {
+		found[i] = t
+		found[i].Controllers = allowed(t.Controllers, func(c *inspect.Controller) bool {
+			if !v.maySee(c) {
+				return false
+			}
+			v.discreet(c)
+			return true
+		})
+	}
+	return found
 }
 
 func (v *visit) card(t told) processCard {

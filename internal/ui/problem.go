@@ -47,6 +47,9 @@ func invalid(format string, args ...any) error {
 // lost answers for pages that do not exist.
 func lost(v *visit) error { return missing("There is no page %s.", v.r.URL.Path) }
 
+// pageOfProblem is the name of the page of a problem.
+const pageOfProblem = "problem"
+
 // fail answers with the page of a problem; who has to sign in is led to where that
 // is done, and from there back.
 func (v *visit) fail(err error) {
@@ -66,7 +69,7 @@ func (v *visit) fail(err error) {
 	}
 	// Who asked by a script gets it in a line.
 	v.w.Header().Set("X-Problem", url.PathEscape(strings.ToValidUTF8(p.Text[:min(len(p.Text), 1000)], "")))
-	shown := page{Name: "problem", Title: p.Title, Status: p.Status, Data: p}
+	shown := page{Name: pageOfProblem, Title: p.Title, Status: p.Status, Data: p}
 	if failed := v.render(shown); failed != nil {
 		http.Error(v.w, p.Text, p.Status)
 	}

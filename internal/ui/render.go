@@ -62,6 +62,9 @@ func (v *visit) render(p page) error {
 }
 
 func (v *visit) send(p page, block string, shown view) error {
+	if err := v.doubt.reason(); err != nil && p.Name != pageOfProblem {
+		return err
+	}
 	template := v.pages[p.Name]
 	if template == nil {
 		return fmt.Errorf("there is no page %q", p.Name)

@@ -38,7 +38,7 @@ func showResources(v *visit) error {
 		return v.redirect(resourceURL(kind))
 	}
 	data := resources{}
-	for _, t := range seen(v.ask(), v.maySee) {
+	for _, t := range v.seen(v.ask()) {
 		for _, c := range t.Controllers {
 			data.Cared = attribute(data.Cared, c, c.Kinds)
 			data.Made = attribute(data.Made, c, c.Children)
@@ -46,20 +46,11 @@ func showResources(v *visit) error {
 	}
 	sortKinds(data.Cared)
 	sortKinds(data.Made)
-	v.countAll(slices.Concat(data.Cared, data.Made))
+	if err := v.countAll(slices.Concat(data.Cared, data.Made)); err != nil {
+		return err
+	}
 	data.Others = v.others(&data)
 	return v.render(page{Name: "resources", Title: "Resources", Section: "resources", Data: data})
-}
-
-// seen is what processes tell, without the controllers of which a visitor may not know.
-func seen(all []told, maySee func(*inspect.Controller) bool) []told {
-	var found []told
-	for _, t := range all {
-		hidden := func(c inspect.Controller) bool { return !maySee(&c) }
-		t.Controllers = slices.DeleteFunc(slices.Clone(t.Controllers), hidden)
-		found = append(found, t)
-	}
-	return found
 }
 
 // attribute notes that a controller has to do with kinds.
@@ -83,26 +74,33 @@ func sortKinds(all []*handled) {
 	})
 }
 
-// countAll counts the objects of kinds by asking for one of each.
-func (v *visit) countAll(all []*handled) {
-	group, ctx := errgroup.WithContext(v.context())
+// countAll counts the objects of kinds by asking for one of each. It is an error if
+// nobody answers for any of them.
+func (v *visit) countAll(all []*handled) error {
+	failures := make([]error, len(all))
+	var group errgroup.Group
 	group.SetLimit(6)
-	for _, each := range all {
+	for i, each := range all {
 		group.Go(func() error {
-			each.count(ctx, v.api)
+			failures[i] = each.count(v.context(), v.api)
 			return nil
 		})
 	}
 	_ = group.Wait() // None of them fails.
+	if len(all) > 0 && !slices.ContainsFunc(failures, func(err error) bool { return err == nil || !unreachable(err) }) {
+		return failures[0]
+	}
+	return nil
 }
 
-func (h *handled) count(ctx context.Context, api *cluster.Client) {
+func (h *handled) count(ctx context.Context, api *cluster.Client) error {
 	table, err := api.Table(ctx, h.Kind, cluster.TableQuery{Limit: 1})
 	if err != nil {
 		h.Problem = problemOf(err).Title
-		return
+		return err
 	}
 	h.Count = int64(len(table.Rows)) + table.Remaining
+	return nil
 }
 
 // others are the kinds that no controller has to do with. Without an answer there are

@@ -64,10 +64,13 @@ func showKind(v *visit) error {
 	} else {
 		data.Namespace = ""
 	}
-	told := seen(v.ask(), v.maySee)
+	told := v.seen(v.ask())
 	data.By = caring(told, kind)
 	v.offer(data)
 	if err := v.list(data); err != nil {
+		if unreachable(err) && v.r.Header.Get("Hx-Request") != "" {
+			return err // The page that has the list already keeps it.
+		}
 		data.Problem = problemOf(err)
 	}
 	v.addCares(data, told)

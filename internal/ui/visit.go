@@ -23,6 +23,8 @@ type visit struct {
 	visitor *access.Visitor
 	// api is the API server as the visitor sees it; nil without a visitor.
 	api *cluster.Client
+	// doubt is what keeps us from knowing what the visitor may see.
+	doubt doubt
 }
 
 // How much may be sent, in bytes, and how long that may take: the largest object that
@@ -88,9 +90,18 @@ func (v *visit) checkWrite() error {
 func (v *visit) own() bool { return v.visitor != nil && v.visitor.User.Own }
 
 // may asks whether the visitor has a right, as cluster.Client.May does. Nobody is
-// asked about the rights of the process itself.
+// asked about the rights of the process itself. Where nobody can say, it is no for now,
+// and in doubt: no page is shown that was made so.
 func (v *visit) may(verb string, kind inspect.Kind, namespace, name string) bool {
-	return v.own() || v.api.May(v.context(), verb, kind, namespace, name)
+	if v.own() {
+		return true
+	}
+	if v.doubt.reason() != nil {
+		return false // One answer that does not come is enough to wait for.
+	}
+	allowed, err := v.api.May(v.context(), verb, kind, namespace, name)
+	v.doubt.note(err)
+	return allowed
 }
 
 // stays says that a form was sent by a script whose page is to stay as it is.

@@ -146,8 +146,8 @@ func TestNobodyAnswers(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if client.May(ctx, "get", guitars, "shop", "a") {
-		t.Error("what nobody allows is allowed")
+	if allowed, err := client.May(ctx, "get", guitars, "shop", "a"); allowed || !errors.Is(err, cluster.ErrUnreachable) {
+		t.Errorf("of a right nobody says: %v, %v", allowed, err)
 	}
 }
 
@@ -227,21 +227,21 @@ func TestRightsAreAskedForOnce(t *testing.T) {
 	f := newFake(t)
 	const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 	client := as(t, connect(t, &rest.Config{Host: f.URL}), cluster.User{Name: "ann"})
-	if client.May(t.Context(), "get", guitars, "shop", "a") {
-		t.Error("an error allows it")
+	if allowed, err := client.May(t.Context(), "get", guitars, "shop", "a"); allowed || err == nil {
+		t.Errorf("an error says: %v, %v", allowed, err)
 	}
 	f.set(func() { f.answers[path] = `{"status":{"allowed":true}}` })
 	for range 3 {
-		if !client.May(t.Context(), "get", guitars, "shop", "a") {
-			t.Error("it is not allowed")
+		if allowed, err := client.May(t.Context(), "get", guitars, "shop", "a"); !allowed || err != nil {
+			t.Errorf("it is not allowed: %v", err)
 		}
 	}
 	if f.requests() != 2 {
 		t.Errorf("asked %d times", f.requests())
 	}
 	f.set(func() { f.answers[path] = `{"status":{"allowed":false}}` })
-	if client.May(t.Context(), "get", guitars, "shop", "b") {
-		t.Error("what is allowed of one is allowed of another")
+	if allowed, err := client.May(t.Context(), "get", guitars, "shop", "b"); allowed || err != nil {
+		t.Errorf("what is allowed of one is allowed of another: %v", err)
 	}
 }
 

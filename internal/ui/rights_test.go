@@ -1,0 +1,101 @@
+package ui
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/access"
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+)
+
+// guarded is a server whose visitors are those that a proxy names, and ann's visit there.
+func guarded(t *testing.T, api string, sources ...inspect.Source) func(path string) *httptest.ResponseRecorder {
+	t.Helper()
+	c, err := cluster.New(&rest.Config{Host: api})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{
+		Cluster: c, Access: access.Options{Headers: access.Headers{User: "X-User"}},
+		Sources: func(context.Context) []inspect.Source { return sources },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(path string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody)
+		r.RemoteAddr = "127.0.0.1:1234"
+		r.Header.Set("X-User", "ann")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w
+	}
+}
+
+// many is a process of many controllers, each of a kind of its own.
+func many() *still {
+	process := &still{name: "setpoint"}
+	for i := range 30 {
+		c := teams()
+		c.Name += fmt.Sprint(i)
+		c.Kinds[0].Plural += fmt.Sprint(i)
+		process.controllers = append(process.controllers, c)
+	}
+	return process
+}
+
+// That nobody answers is not told as if the visitor lacked rights, or as if something
+// were not there: the page comes again by itself.
+func TestAnOutageIsNoLackOfRights(t *testing.T) {
+	visit := guarded(t, "http://127.0.0.1:1", &still{name: "setpoint", controllers: []inspect.Controller{teams()}})
+	for _, path := range []string{"/", "/resources", teamsPage, "/resources/pods/shop/a"} {
+		w := visit(path)
+		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Refresh") == "" || !strings.Contains(w.Body.String(), "No answer") {
+			t.Errorf("%s: %d %v\n%s", path, w.Code, w.Header(), w.Body)
+		}
+	}
+}
+
+func TestAnOutageIsWaitedForOnce(t *testing.T) {
+	var asked atomic.Int32
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer api.Close()
+	if w := guarded(t, api.URL, many())("/"); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("%d:\n%s", w.Code, w.Body)
+	}
+	if n := asked.Load(); n > manyRights {
+		t.Errorf("asked %d times of who does not answer", n)
+	}
+}
+
+func TestRightsAreAskedForAtTheSameTime(t *testing.T) {
+	var waiting atomic.Int32
+	several := make(chan struct{})
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if waiting.Add(1) == 2 {
+			close(several)
+		}
+		select {
+		case <-several:
+		case <-r.Context().Done():
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
+	}))
+	defer api.Close()
+	if w := guarded(t, api.URL, many())("/"); w.Code != http.StatusOK || strings.Count(w.Body.String(), `<a class="strong"`) != 30 {
+		t.Errorf("%d:\n%s", w.Code, w.Body)
+	}
+}
