@@ -3,6 +3,7 @@ package ui
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -81,5 +82,27 @@ func TestAllowed(t *testing.T) {
 	})
 	if len(got) != 2 || got[0].Name != "a" || got[1].Name != "c" || got[0].Process != "changed" || all[0].Process != "" {
 		t.Errorf("allowed %+v of %+v", got, all)
+	}
+}
+
+func TestFiltersKeepTheOrderAndOfferWhatThereIs(t *testing.T) {
+	kinds := []inspect.Kind{webKind(), podRef("a").Kind}
+	for _, test := range []struct {
+		list     objectList
+		has, not string
+	}{
+		{objectList{Query: inspect.Query{Sort: "name", Reverse: true}, Kinds: kinds}, `<option value="">All kinds`, "left out"},
+		{objectList{Query: inspect.Query{Sort: "name", Reverse: true}, Kinds: kinds, Partial: true}, "Some kinds of this controller are left out", "All kinds"},
+	} {
+		test.list.Total = 1
+		var out strings.Builder
+		data := map[string]any{"Objects": &test.list, "Suspended": false, "Kinds": kinds}
+		if err := serve(t).pages["controller"].ExecuteTemplate(&out, "objects", view{Data: data}); err != nil {
+			t.Fatal(err)
+		}
+		wants(t, out.String(), `name="reverse" value="yes"`, test.has)
+		if strings.Contains(out.String(), test.not) {
+			t.Errorf("it says %q", test.not)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 )
 
@@ -169,6 +170,17 @@ func maySeeOne(t *testing.T, c *cluster, ui string) {
 	p.signIn(c.tokenOf("ned"))
 	p.see("in-people")
 	p.miss("in-elsewhere")
+	// A namespace is gone to once it is typed in full, and what narrows the list goes along.
+	p.fill("Name", "in")
+	p.at(widgetsPath + "?namespace=people&name=in")
+	_ = must[any](p, `void document.querySelector("#namespace").select()`)
+	p.do("begin to type", call(input.InsertText, input.InsertTextParams{Text: "peo"}))
+	p.audit()
+	p.at(widgetsPath + "?namespace=people&name=in")
+	p.do("type the rest", call(input.InsertText, input.InsertTextParams{Text: "ple"}))
+	p.press("Enter")
+	p.at(widgetsPath + "?name=in&namespace=people")
+	p.see("in-people")
 	// What he may not see is refused with the right that is missing, and says nothing
 	// of what is there.
 	p.faults.allow("status 403|status of 403")

@@ -85,14 +85,16 @@
     } catch { /* Kept for this page alone, then. */ }
   });
 
-  // Filters answer as they are typed into, and are links to what they show.
+  // Filters answer as they are typed into, and are links to what they show. One that
+  // leads to another page waits until somebody is done with it.
   let pause = 0;
   document.addEventListener("input", (event) => {
-    const form = event.target.closest("form[data-filter]");
+    const form = event.target.closest("form[data-filter][hx-get]");
     if (!form) return;
     clearTimeout(pause);
     pause = setTimeout(() => form.requestSubmit(), 250);
   });
+  document.addEventListener("change", (event) => event.target.closest("form[data-filter]:not([hx-get])")?.requestSubmit());
 
   // What is not asked for is not in the address; what came of a form is said.
   // What a page asks for by itself keeps no session alive.
