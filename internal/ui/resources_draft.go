@@ -45,7 +45,10 @@ type draft struct {
 	// base is what was loaded, and before what the form's fields are laid over: the
 	// same, unless it was edited as YAML.
 	base, before map[string]any
-	values       url.Values
+	// sealed stands for the values of what was loaded that are not shown.
+	sealed seals
+	sealer *sealer
+	values url.Values
 }
 
 // Existing says that the object is there already.
@@ -53,6 +56,9 @@ func (d *draft) Existing() bool { return d.Ref.Name != "" }
 
 // Base and Before are hidden fields of the page.
 func (d *draft) Base() string { return packed(d.base) }
+
+// Sealed is one too.
+func (d *draft) Sealed() string { return d.sealed.String() }
 
 // Before is empty if it is the Base.
 func (d *draft) Before() string {
@@ -64,7 +70,7 @@ func (d *draft) Before() string {
 
 // newDraft is a draft of a kind, by its form if it has a schema.
 func (v *visit) newDraft(kind inspect.Kind, ref inspect.Ref) *draft {
-	d := &draft{Kind: kind, Ref: ref, As: entersForm, values: url.Values{}, Cancel: resourceURL(kind)}
+	d := &draft{Kind: kind, Ref: ref, As: entersForm, sealer: v.sealer, values: url.Values{}, Cancel: resourceURL(kind)}
 	schema, known, err := v.api.Schema(v.context(), kind)
 	if err != nil {
 		d.As, d.NoForm = entersYAML, "There is no form for this kind: "+err.Error()+"."
@@ -98,12 +104,15 @@ func (d *draft) load(stored json.RawMessage) error {
 	}
 	metadata, _ := object["metadata"].(map[string]any)
 	d.Version, _ = metadata["resourceVersion"].(string)
-	d.base = enterable(object)
+	entered := enterable(object)
+	d.base = withoutSecrets(entered)
+	uid, _ := metadata["uid"].(string)
+	d.sealed = d.sealer.seal(uid, entered, d.base)
 	d.lay(d.base)
 	return nil
 }
 
-// enterable is of an object what people enter. The values of Secrets are left out.
+// enterable is of an object what people enter.
 func enterable(object map[string]any) map[string]any {
 	made := form.Apply(object, map[string]any{"status": nil})
 	metadata, _ := object["metadata"].(map[string]any)
@@ -114,7 +123,7 @@ func enterable(object map[string]any) map[string]any {
 		}
 	}
 	made["metadata"] = kept
-	return withoutSecrets(made)
+	return made
 }
 
 // lay fills the page with an object.
@@ -145,6 +154,10 @@ func (d *draft) receive(v *visit) error {
 	}
 	if d.before == nil {
 		d.before = d.base
+	}
+	var err error
+	if d.sealed, err = readSeals(v.field("sealed")); err != nil {
+		return invalid("The page sent something unreadable: %v. Open it anew.", err)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func shopDraft(t *testing.T, stored string) *draft {
 	}
 	d := &draft{Kind: inspect.Kind{Group: "example.org", Version: "v1", Kind: "Shop", Plural: "shops"}, As: entersForm, values: url.Values{}}
 	options := form.Options{APIVersion: "example.org/v1", Kind: "Shop", Existing: stored != ""}
-	d.form = form.New(schema, nil, options)
+	d.form, d.sealer = form.New(schema, nil, options), newSealer()
 	if stored != "" {
 		data, err := yaml.YAMLToJSON([]byte(stored))
 		if err != nil {

@@ -106,22 +106,23 @@ func (v *visit) change(d *draft, patch map[string]any) error {
 
 // meet lays what the visitor changed over what others stored meanwhile, and says what
 // that was: to save it then is for the visitor to decide. It is the same if nothing
-// changed of what people enter.
+// changed of what people enter, whether the page shows it or not.
 func (v *visit) meet(d *draft, patch map[string]any) (same bool, err error) {
 	stored, err := v.api.Get(v.context(), d.Ref.Kind, d.Ref.Namespace, d.Ref.Name)
 	if err != nil {
 		return false, err
 	}
-	loaded := d.base
+	loaded, sealed := d.base, d.sealed
 	if err := d.load(stored); err != nil {
 		return false, err
 	}
-	d.Changes = changesOf(loaded, d.base)
+	unseen := sealed.changes(d.sealed)
+	d.Changes = append(changesOf(loaded, d.base), unseen...)
 	d.lay(form.Apply(d.base, patch))
 	d.Root = nil
 	d.Problem = "Somebody changed this " + d.Kind.Kind + " while you did."
 	d.Hint = "Your changes are laid over theirs below. Look at it, and save again."
-	return reflect.DeepEqual(loaded, d.base), nil
+	return reflect.DeepEqual(loaded, d.base) && len(unseen) == 0, nil
 }
 
 func changesOf(before, after map[string]any) []inspect.Change {

@@ -231,3 +231,57 @@ func TestPacking(t *testing.T) {
 		}
 	}
 }
+
+func TestSomebodyElseChangesASecret(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile map[string]any
+		code      int
+		says      string
+	}{
+		"a value":    {map[string]any{"data": map[string]any{"pass": "dGhlaXJz"}}, http.StatusConflict, "data[pass]"},
+		"the values": {map[string]any{"data": map[string]any{"pass": "dGhlaXJz", "user": "dGhlaXJz"}}, http.StatusConflict, "data[user]"},
+		"a copy": {map[string]any{"metadata": map[string]any{"annotations": map[string]any{"kubectl.kubernetes.io/last-applied-configuration": "dGhlaXJz"}}},
+			http.StatusConflict, "last-applied-configuration"},
+		"one more": {map[string]any{"data": map[string]any{"more": "dGhlaXJz"}}, http.StatusConflict, "data.more"},
+		"nothing":  {map[string]any{"status": map[string]any{"seen": true}}, http.StatusSeeOther, ""},
+	} {
+		object := v1Object("Secret", map[string]any{"user": "c2VjcmV0", "pass": "c2VjcmV0"})
+		object["metadata"].(map[string]any)["annotations"] = map[string]any{"kubectl.kubernetes.io/last-applied-configuration": "c2VjcmV0"}
+		k, s := shelve(t, object)
+		page := get(t, s, "/resources/secrets/shop/a/edit").Body.String()
+		k.meanwhile = c.meanwhile
+		fields := fieldsOf(page)
+		fields.Set("text", strings.Replace(fields.Get("text"), "pass: (unchanged)", "pass: b3Vycw==", 1))
+		w := post(t, s, "/resources/secrets/shop/a/edit", fields)
+		if w.Code != c.code || !strings.Contains(w.Body.String(), c.says) {
+			t.Errorf("%s: answered %d to %s", name, w.Code, w.Body)
+		}
+		if shown := page + w.Body.String(); strings.Contains(shown, "c2VjcmV0") || strings.Contains(shown, "dGhlaXJz") {
+			t.Errorf("%s: a page shows a value", name)
+		}
+		if c.code != http.StatusConflict {
+			continue
+		}
+		// Who has seen that may save all the same.
+		w = post(t, s, "/resources/secrets/shop/a/edit", fieldsOf(w.Body.String()))
+		if w.Code != http.StatusSeeOther || k.object["data"].(map[string]any)["pass"] != "b3Vycw==" {
+			t.Errorf("%s: saved again, answered %d: %v", name, w.Code, k.object)
+		}
+	}
+}
+
+func TestSeals(t *testing.T) {
+	s := newSealer()
+	shown := map[string]any{"data": map[string]any{"a": unchanged, "b": unchanged}, "kind": "Secret"}
+	object := map[string]any{"data": map[string]any{"a": "x", "b": "x"}, "kind": "Secret"}
+	made := s.seal("u", object, shown)
+	if len(made) != 2 || made["data[a]"] == made["data[b]"] || made["data[a]"] == s.seal("v", object, shown)["data[a]"] {
+		t.Errorf("equal values can be told: %v", made)
+	}
+	if again := s.seal("u", object, shown); len(made.changes(again)) != 0 {
+		t.Errorf("%v is not %v", again, made)
+	}
+	if other := newSealer().seal("u", object, shown); len(made.changes(other)) != 2 {
+		t.Error("another process has the same key")
+	}
+}

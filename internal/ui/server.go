@@ -38,6 +38,7 @@ type Server struct {
 	now     func() time.Time
 	gate    *access.Gate
 	probe   *probe
+	sealer  *sealer
 	streams streams
 	pages   pages
 	assets  assets
@@ -53,7 +54,7 @@ func New(o Options) (*Server, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
-	s.probe = &probe{cluster: o.Cluster, now: s.now}
+	s.probe, s.sealer = &probe{cluster: o.Cluster, now: s.now}, newSealer()
 	var err error
 	if s.assets, err = loadAssets(); err != nil {
 		return nil, fmt.Errorf("read assets: %w", err)

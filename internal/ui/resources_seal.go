@@ -1,0 +1,91 @@
+package ui
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// sealer makes seals, with a key that no page tells and that ends with the process.
+type sealer struct{ key []byte }
+
+func newSealer() *sealer {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // It never returns an error.
+	return &sealer{key}
+}
+
+// seals stand for values that no page shows, by their paths. They travel with a page in
+// the values' place: what has another seal is another value. They say nothing else.
+type seals map[string]string
+
+// seal makes the seals of what an object holds otherwise than it is shown. The same value
+// has another seal in another object, and at another path.
+func (s *sealer) seal(uid string, object, shown map[string]any) seals {
+	made := seals{}
+	s.add(made, uid, "", object, shown)
+	return made
+}
+
+func (s *sealer) add(to seals, uid, path string, value, shown any) {
+	if reflect.DeepEqual(value, shown) {
+		return
+	}
+	members, are := value.(map[string]any)
+	showing, too := shown.(map[string]any)
+	if !are || !too {
+		mac := hmac.New(sha256.New, s.key)
+		_ = json.NewEncoder(mac).Encode([]any{uid, path, value}) //nolint:errchkjson // It was JSON before.
+		to[path] = base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
+		return
+	}
+	for name, member := range members {
+		at := name
+		if path != "" {
+			at = path + "[" + name + "]"
+		}
+		s.add(to, uid, at, member, showing[name])
+	}
+}
+
+// String is what travels; "" for none.
+func (s seals) String() string {
+	if len(s) == 0 {
+		return ""
+	}
+	data, _ := json.Marshal(s) //nolint:errchkjson // Text can always be encoded.
+	return string(data)
+}
+
+func readSeals(text string) (seals, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var read seals
+	if err := json.Unmarshal([]byte(text), &read); err != nil {
+		return nil, fmt.Errorf("read what stands for values: %w", err)
+	}
+	return read, nil
+}
+
+// changes are the values that were others before. Those that came, or went, are seen
+// without seals.
+func (s seals) changes(after seals) []inspect.Change {
+	var found []inspect.Change
+	for _, path := range slices.Sorted(maps.Keys(after)) {
+		if before := s[path]; before != "" && before != after[path] {
+			found = append(found, inspect.Change{
+				Path: path, From: json.RawMessage(`"(not shown)"`), To: json.RawMessage(`"(another value, not shown)"`),
+			})
+		}
+	}
+	return found
+}
