@@ -50,6 +50,7 @@ func New(o Options) (*Server, error) {
 	if o.Sources == nil || o.Cluster == nil {
 		return nil, errors.New("the window needs sources to show, and a cluster")
 	}
+	o.Access.Ended = o.Cluster.Forget
 	s := &Server{options: o, log: cmp.Or(o.Log, slog.Default()), now: o.Now, gate: access.New(o.Access, o.Cluster.Verify)}
 	if s.now == nil {
 		s.now = time.Now

@@ -19,9 +19,9 @@ import (
 type signingIn struct {
 	// Return is the page to go to then.
 	Return string
-	// Expired says that there was a session, which has ended, and Lost that something
-	// was sent since, which was not done.
-	Expired, Lost bool
+	// Expired says that there was a session, which has ended, Unknown that it may also be
+	// one of another process, and Lost that something was sent since, which was not done.
+	Expired, Unknown, Lost bool
 	// Problem is why it did not work; "" at first.
 	Problem string
 }
@@ -41,7 +41,7 @@ func (v *visit) hasToSignIn(err error) bool {
 		v.comeAgain()
 		return true
 	}
-	v.sendToSignIn(expired)
+	v.sendToSignIn(expired, errors.Is(err, access.ErrUnknown))
 	return true
 }
 
@@ -58,9 +58,12 @@ func (v *visit) comeAgain() {
 }
 
 // sendToSignIn leads to the page of signing in. A script is told so in its own way.
-func (v *visit) sendToSignIn(expired bool) {
+func (v *visit) sendToSignIn(expired, unknown bool) {
 	query := url.Values{"return": {v.page()}}
-	if expired {
+	switch {
+	case unknown:
+		query.Set("expired", "unknown")
+	case expired:
 		query.Set("expired", "yes")
 	}
 	if v.r.Method != http.MethodGet && v.r.URL.Path != "/signout" {
@@ -98,7 +101,9 @@ func askToSignIn(v *visit) error {
 	if v.visitor != nil {
 		return v.redirect(back)
 	}
-	return v.showSignIn(http.StatusOK, signingIn{Return: back, Expired: v.query("expired") != "", Lost: v.query("lost") != ""})
+	return v.showSignIn(http.StatusOK, signingIn{
+		Return: back, Expired: v.query("expired") != "", Unknown: v.query("expired") == "unknown", Lost: v.query("lost") != "",
+	})
 }
 
 func (v *visit) showSignIn(status int, data signingIn) error {

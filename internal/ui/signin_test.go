@@ -205,3 +205,29 @@ func TestNobodyAnswers(t *testing.T) {
 	delete(b.cookies, "setpoint")
 	b.answered(b.send("POST", "/signin", url.Values{"token": {secretToken}}), 503, "", "cannot be reached")
 }
+
+func TestSessionIsUnknown(t *testing.T) {
+	b := newBrowser(t, newTokens(t).URL)
+	b.cookies["setpoint"] = strings.Repeat("a", 43)
+	b.answered(b.send("GET", "/", nil), 303, "/signin?expired=unknown&return=%2F", "")
+	b.answered(b.send("GET", "/signin?expired=unknown", nil), 200, "", "has ended, or was opened at another replica of Setpoint. Sign in")
+}
+
+func TestNothingIsKeptOfWhoSignsOut(t *testing.T) {
+	api := newTokens(t)
+	b := newBrowser(t, api.URL)
+	b.send("POST", "/signin", url.Values{"token": {secretToken}})
+	csrf := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(b.send("GET", "/", nil).Body.String())
+	user := cluster.User{Name: "ann", Token: secretToken}
+	before, err := b.server.options.Cluster.As(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := b.server.options.Cluster.As(user); again != before {
+		t.Fatal("a user is connected for each page")
+	}
+	b.answered(b.send("POST", "/signout", url.Values{"csrf": {csrf[1]}}), 303, "/signin", "")
+	if after, _ := b.server.options.Cluster.As(user); after == before {
+		t.Error("the token of who has signed out is kept")
+	}
+}

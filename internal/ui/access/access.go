@@ -34,11 +34,13 @@ type Options struct {
 	// which has it resolved to a trusted address: then no header is believed. If empty,
 	// the host is localhost or the literal of an address.
 	Hosts []string
-	// Idle and Lifetime are how long a session lasts unused, and at all; 30 minutes and
-	// 12 hours if zero.
-	Idle, Lifetime time.Duration
+	// Lifetime is how long a session lasts at most; 12 hours if zero.
+	Lifetime time.Duration
 	// Secure says that visitors come by HTTPS, also if a proxy ends it.
 	Secure bool
+	// Ended, if set, is told whose session has ended: what is kept of the user can go. It
+	// returns at once.
+	Ended func(cluster.User)
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }
@@ -46,9 +48,8 @@ type Options struct {
 // Headers name what an authenticating proxy says of a visitor. Without a User header
 // none is believed.
 type Headers struct {
-	// User is such as "X-Forwarded-User", Groups such as "X-Forwarded-Groups"; Extra is
-	// a prefix, such as "X-Forwarded-Extra-".
-	User, Groups, Extra string
+	// User is such as "X-Forwarded-User", Groups such as "X-Forwarded-Groups".
+	User, Groups string
 	// Trusted are the addresses of proxies; loopback if empty.
 	Trusted []netip.Prefix
 }
@@ -59,6 +60,9 @@ var (
 	ErrSignedOut = errors.New("you are not signed in")
 	// ErrExpired says that the visitor has to sign in again.
 	ErrExpired = errors.New("your session has ended")
+	// ErrUnknown is the ErrExpired of a session that nobody here remembers: it may also be
+	// one of another process.
+	ErrUnknown = fmt.Errorf("%w, or was opened at another replica", ErrExpired)
 	// ErrHost is about a request for a host that this is not.
 	ErrHost        = errors.New("this address is not one of the window")
 	errNotLoopback = fmt.Errorf("%w: use localhost or 127.0.0.1", ErrHost)
@@ -98,11 +102,11 @@ type Gate struct {
 
 // New makes a Gate.
 func New(o Options, verify Verify) *Gate {
-	if o.Idle <= 0 {
-		o.Idle = 30 * time.Minute
-	}
 	if o.Lifetime <= 0 {
 		o.Lifetime = 12 * time.Hour
+	}
+	if o.Ended == nil {
+		o.Ended = func(cluster.User) {}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -115,7 +119,7 @@ func New(o Options, verify Verify) *Gate {
 	_, _ = rand.Read(key) // It never returns an error.
 	return &Gate{
 		options: o, verify: verify, key: key, origin: http.NewCrossOriginProtection(),
-		sessions: newSessions(), attempts: newAttempts(), behind: behind,
+		sessions: newSessions(&o), attempts: newAttempts(), behind: behind,
 	}
 }
 

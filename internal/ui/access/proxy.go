@@ -44,9 +44,6 @@ func (g *Gate) forwarded(r *http.Request) (*Visitor, error) {
 	if headers.Groups != "" {
 		u.Groups = groups(r.Header.Values(headers.Groups))
 	}
-	if headers.Extra != "" {
-		u.Extra = extra(r.Header, headers.Extra)
-	}
 	return &Visitor{User: u, CSRF: g.csrf(u.Name)}, nil
 }
 
@@ -65,21 +62,6 @@ func groups(values []string) []string {
 	return slices.DeleteFunc(all, func(group string) bool {
 		return strings.HasPrefix(group, "system:") && group != "system:authenticated"
 	})
-}
-
-// extra are the values of headers of a prefix, by what follows it.
-func extra(header http.Header, prefix string) map[string][]string {
-	var all map[string][]string
-	prefix = http.CanonicalHeaderKey(prefix)
-	for name, values := range header {
-		if key, ok := strings.CutPrefix(name, prefix); ok && key != "" {
-			if all == nil {
-				all = map[string][]string{}
-			}
-			all[strings.ToLower(key)] = values
-		}
-	}
-	return all
 }
 
 // bearing is the visitor of a token that a proxy passes on, known by a session that no

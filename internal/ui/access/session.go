@@ -14,8 +14,14 @@ import (
 )
 
 const (
-	// maxSessions is how many are kept; the one unused for longest goes first.
+	// maxSessions is how many are kept, and maxOfUser how many of one user; the one unused
+	// for longest goes first.
 	maxSessions = 1000
+	maxOfUser   = 20
+	// idle is how long a session lasts unused, and sweepEvery how soon what has ended is
+	// forgotten, also if nobody comes.
+	idle       = 30 * time.Minute
+	sweepEvery = time.Minute
 	// recheck is how long it is believed that a token is accepted, retryCheck how soon
 	// it is asked again when nobody answered.
 	recheck    = 3 * time.Minute
@@ -39,10 +45,10 @@ func newSession(u cluster.User, now time.Time) *session {
 
 // use says whether the session has not ended by time, and notes that it is used unless
 // that is the page's own doing.
-func (s *session) use(now time.Time, o *Options, byItself bool) bool {
+func (s *session) use(now time.Time, lifetime time.Duration, byItself bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now.Sub(s.used) > o.Idle || now.Sub(s.began) > o.Lifetime {
+	if now.Sub(s.used) > idle || now.Sub(s.began) > lifetime {
 		return false
 	}
 	if !byItself {
@@ -75,44 +81,8 @@ func (s *session) lastUsed() time.Time {
 	return s.used
 }
 
-// sessions are those of all visitors, by the digest of what their cookies say.
-type sessions struct {
-	mu   sync.Mutex
-	byID map[string]*session
-}
-
-func newSessions() *sessions { return &sessions{byID: map[string]*session{}} }
-
-func (s *sessions) get(id string) *session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.byID[id]
-}
-
-func (s *sessions) drop(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.byID, id)
-}
-
-func (s *sessions) put(id string, added *session) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, there := s.byID[id]; !there && len(s.byID) >= maxSessions {
-		s.dropOldest()
-	}
-	s.byID[id] = added
-}
-
-func (s *sessions) dropOldest() {
-	oldest, at := "", time.Time{}
-	for id, each := range s.byID {
-		if used := each.lastUsed(); oldest == "" || used.Before(at) {
-			oldest, at = id, used
-		}
-	}
-	delete(s.byID, oldest)
-}
+// cookieLetters is how long the text of random is.
+const cookieLetters = 43
 
 // random is 256 bits that nobody can guess, as text.
 func random() string {
@@ -148,7 +118,12 @@ func (g *Gate) remembered(r *http.Request) (*Visitor, error) {
 	}
 	id, now := g.digest(cookie.Value), g.options.Now()
 	s := g.sessions.get(id)
-	if s == nil || !s.use(now, &g.options, byItself(r)) {
+	switch {
+	case s == nil && len(cookie.Value) == cookieLetters:
+		return nil, ErrUnknown
+	case s == nil:
+		return nil, ErrExpired
+	case !s.use(now, g.options.Lifetime, byItself(r)):
 		g.sessions.drop(id)
 		return nil, ErrExpired
 	}

@@ -70,6 +70,12 @@ func (c *clients) dropOldest() {
 	delete(c.byKey, oldest)
 }
 
+func (c *clients) drop(key clientKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.byKey, key)
+}
+
 // Client is the API server as one user sees it.
 type Client struct {
 	requester

@@ -77,6 +77,10 @@ func (c *Cluster) As(u User) (*Client, error) {
 	return c.clients.put(key, newClient(c, u, client)), nil
 }
 
+// Forget drops what is kept of a user, whose token is part of it. Who comes again is
+// connected anew.
+func (c *Cluster) Forget(u User) { c.clients.drop(u.key()) }
+
 // configOf is the configuration by which requests are those of a user.
 func (c *Cluster) configOf(u User) *rest.Config {
 	switch {

@@ -1,0 +1,123 @@
+package access_test
+
+import (
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/ui/access"
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+)
+
+// Whose session has ended, however it did, is told: what is kept of the user has a token.
+func TestEndedSessionsAreToldOf(t *testing.T) {
+	var gone []string
+	tell := func(u cluster.User) { gone = append(gone, u.Token) }
+	told := func(t *testing.T, when string, want ...string) {
+		t.Helper()
+		if !slices.Equal(gone, want) {
+			t.Errorf("%s: of %v is told", when, gone)
+		}
+		gone = nil
+	}
+	t.Run("signed out", func(t *testing.T) {
+		w := newWorld(t)
+		b := w.browser(w.gate(access.Options{Ended: tell}))
+		if _, err := b.signIn("token-of-ann"); err != nil {
+			t.Fatal(err)
+		}
+		told(t, "signed in")
+		if _, err := b.signIn("token-of-bob"); err != nil {
+			t.Fatal(err)
+		}
+		told(t, "signed in as somebody else", "token-of-ann")
+		b.gate.SignOut(httptest.NewRecorder(), b.request("POST", "/signout"))
+		told(t, "signed out", "token-of-bob")
+	})
+	t.Run("with the token", func(t *testing.T) {
+		w := newWorld(t)
+		gate := w.gate(access.Options{Ended: tell, Headers: access.Headers{User: "X-Forwarded-User"}})
+		b, proxied := w.browser(gate), w.browser(gate)
+		proxied.peer = "127.0.0.1:1"
+		if _, err := b.signIn("token-of-ann"); err != nil {
+			t.Fatal(err)
+		}
+		proxied.sees("bob", "by a proxy", "Authorization: Bearer token-of-bob")
+		w.tokens = nil
+		w.now = w.now.Add(4 * time.Minute)
+		b.sees("expired", "revoked")
+		told(t, "revoked", "token-of-ann")
+		proxied.sees("expired", "revoked", "Authorization: Bearer token-of-bob")
+		told(t, "revoked", "token-of-bob")
+	})
+	t.Run("with the user of the token", func(t *testing.T) {
+		w := newWorld(t)
+		b := w.browser(w.gate(access.Options{Ended: tell, Headers: access.Headers{User: "X-Forwarded-User"}}))
+		b.peer = "127.0.0.1:1"
+		b.sees("bob", "at first", "Authorization: Bearer token-of-bob")
+		w.tokens["token-of-bob"] = "mallory"
+		w.now = w.now.Add(4 * time.Minute)
+		b.sees("mallory", "later", "Authorization: Bearer token-of-bob")
+		told(t, "another user", "token-of-bob")
+	})
+	t.Run("when nobody comes", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			b := w.browser(access.New(access.Options{Ended: tell}, w.verify))
+			if _, err := b.signIn("token-of-ann"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(29 * time.Minute)
+			synctest.Wait()
+			told(t, "before")
+			time.Sleep(3 * time.Minute)
+			synctest.Wait()
+			told(t, "unused", "token-of-ann")
+			b.sees("expired", "unused")
+		})
+	})
+}
+
+func TestNobodyTakesTheSessionsOfOthers(t *testing.T) {
+	w := newWorld(t)
+	gate := w.gate(access.Options{})
+	ann, first := w.browser(gate), w.browser(gate)
+	if _, err := ann.signIn("token-of-ann"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1200 {
+		bob := w.browser(gate)
+		if i == 0 {
+			bob = first
+		}
+		w.now = w.now.Add(time.Second)
+		if _, err := bob.signIn("token-of-bob"); err != nil {
+			t.Fatal(err)
+		}
+		if i == 19 {
+			first.sees("bob", "one of a few")
+		}
+	}
+	ann.sees("ann", "while somebody else signs in")
+	first.sees("expired", "the oldest of too many of one user")
+}
+
+func TestSessionsOfOtherReplicas(t *testing.T) {
+	w := newWorld(t)
+	here, there := w.browser(w.gate(access.Options{})), w.browser(w.gate(access.Options{}))
+	if _, err := there.signIn("token-of-ann"); err != nil {
+		t.Fatal(err)
+	}
+	here.cookies = there.cookies
+	_, err := here.gate.Visitor(here.request("GET", "/"))
+	if err == nil || !strings.Contains(err.Error(), "another replica") {
+		t.Errorf("a session of another process: %v", err)
+	}
+	here.cookies["setpoint"].Value = "nonsense"
+	if _, err = here.gate.Visitor(here.request("GET", "/")); err == nil || strings.Contains(err.Error(), "replica") {
+		t.Errorf("nonsense: %v", err)
+	}
+}
