@@ -153,17 +153,22 @@ func (r *reading) getControllers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		all, hidden := r.rights.controllers(ctx, all)
 		var rows []row
-		for i, c := range all {
-			c = r.rights.controller(ctx, c)
-			all[i] = c
+		for _, c := range all {
 			rows = append(rows, r.controllerRow(c, time.Now()))
 		}
 		if err := r.rights.sure(); err != nil {
 			return err
 		}
+		if hidden > 0 && !t.begun {
+			fmt.Fprintf(r.stderr, "warning: %s that you may not see: it takes the right to get the object that declares one, or to list what it handles\n",
+				plural(hidden, "controller runs", "controllers run"))
+		}
 		if len(all) == 0 && r.output.value != asJSON && r.output.value != asYAML {
-			fmt.Fprintln(r.stderr, "No controllers run.")
+			if hidden == 0 {
+				fmt.Fprintln(r.stderr, "No controllers run.")
+			}
 			return nil
 		}
 		return r.show(t, rows, all)
@@ -200,7 +205,7 @@ func (r *reading) controllerHead() []string {
 func (r *reading) controllerRow(c inspect.Controller, now time.Time) row {
 	last := ""
 	if f := c.Last; f != nil {
-		last = fmt.Sprintf("%s ago, %s: %s", ago(f.Time, now), f.Object, f.Message)
+		last = fmt.Sprintf("%s ago, %s", ago(f.Time, now), failureLine(f))
 	}
 	ready := c.Ready().Status
 	if ready == "" {
@@ -225,6 +230,14 @@ func (r *reading) controllerRow(c inspect.Controller, now time.Time) row {
 		same += c.Last.Object + c.Last.Message
 	}
 	return row{cells: cells, same: same, key: c.Process + "\t" + c.Name, value: c}
+}
+
+// failureLine is what went wrong, and with which object where that may be said.
+func failureLine(f *inspect.Failure) string {
+	if f.Object == "" {
+		return f.Message
+	}
+	return f.Object + ": " + f.Message
 }
 
 // kindNames are kinds as arguments name them.

@@ -98,6 +98,7 @@ func (g *getting) objects(ctx context.Context) ([]readable, int, error) {
 		return nil, 0, err
 	}
 	g.warn(kinds)
+	q.Reads = inspect.Readable(g.of.Children, q.Namespace, g.rights.reads(ctx))
 	all := []readable{}
 	for {
 		page, err := g.source.Objects(ctx, g.of.Name, q)
@@ -200,14 +201,14 @@ func (g *getting) row(c readable, now time.Time) row {
 	if c.Deleting {
 		state += ",Deleting"
 	}
-	cells = append(cells, name, state, strconv.Itoa(c.Children), in(c.Next, now), ago(c.Created, now), short(c.Error, 120))
+	cells = append(cells, name, state, strconv.Itoa(c.Children), in(c.Next, now), ago(c.Created, now), short(troubleOf(c.Care), 120))
 	if g.reading.output.value == wide {
-		cells[len(cells)-1] = c.Error
+		cells[len(cells)-1] = troubleOf(c.Care)
 		cells = slices.Insert(cells, len(cells)-1, ago(c.Ran, now), strconv.Itoa(c.Attempts), strconv.FormatBool(c.Deleting), c.UID)
 	}
 	return row{
 		cells: cells, value: c,
 		key:  cmp.Or(c.UID, c.Kind.Kind+"/"+c.Namespace+"/"+c.Name),
-		same: fmt.Sprint(state, c.Error, c.Children, c.Deleting, c.Name),
+		same: fmt.Sprint(state, c.Error, c.Unrest, c.Children, c.Deleting, c.Name),
 	}
 }

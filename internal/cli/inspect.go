@@ -49,8 +49,9 @@ sees, of whatever kind, but the values of Secrets.
 The commands themselves show only what you may read. What was done about an object
 takes your right to get it; what objects hold, in requests, replies and changes,
 and children, the right to get those of their kind in the namespace; a list of objects the right to list
-them; and the last error of a controller the right to get the object that
-declares it, or else to list all objects it handles. What is left out is said.
+them; and what a controller fails with the right to get the object that
+declares it, or else to list all objects it handles and writes. What is left out
+is said.
 
 Exit codes: 0 shown, 1 failed, 2 wrong usage.`
 

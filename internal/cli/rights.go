@@ -92,13 +92,24 @@ func (r *rights) sure() error {
 
 // run is a run as far as the user may read it.
 func (r *rights) run(ctx context.Context, run inspect.Run) inspect.Run {
-	return inspect.Redact(run, func(kind inspect.Kind, namespace string) bool {
-		return r.may(ctx, "get", kind, namespace, "")
-	})
+	return inspect.Redact(run, r.reads(ctx))
 }
 
-// care leaves out the children that the user may not read, and counts them.
+// reads says whether the user may read objects of a kind in a namespace.
+func (r *rights) reads(ctx context.Context) func(inspect.Kind, string) bool {
+	return func(kind inspect.Kind, namespace string) bool { return r.may(ctx, "get", kind, namespace, "") }
+}
+
+// asks are questions for the rights of the user.
+func (r *rights) asks(ctx context.Context) inspect.Asking {
+	return func(verb string, kind inspect.Kind, namespace, name string) bool {
+		return r.may(ctx, verb, kind, namespace, name)
+	}
+}
+
+// care leaves out errors and children that the user may not read, and counts those.
 func (r *rights) care(ctx context.Context, care inspect.Care) readable {
+	care = inspect.RedactCare(care, r.reads(ctx))
 	all := len(care.Family)
 	care.Family = slices.DeleteFunc(slices.Clone(care.Family), func(c inspect.Child) bool {
 		return !r.may(ctx, "get", c.Kind, c.Namespace, "")
@@ -125,27 +136,16 @@ type readable struct {
 // hiddenChildren says of children that they are left out.
 func hiddenChildren(n int) string { return fmt.Sprintf("and %d that you may not see", n) }
 
-// controller leaves out what a controller fails with, if the user may read neither the
-// object that declares it, the status of which says that too, nor all of its objects.
-func (r *rights) controller(ctx context.Context, c inspect.Controller) inspect.Controller {
-	if r.mayHear(ctx, &c) {
-		return c
+// controllers are those that the user may know of, as far as they may read them, and how
+// many others there are.
+func (r *rights) controllers(ctx context.Context, all []inspect.Controller) (seen []inspect.Controller, hidden int) {
+	seen = []inspect.Controller{}
+	for i := range all {
+		if inspect.MaySee(&all[i], r.asks(ctx)) {
+			seen = append(seen, inspect.RedactController(all[i], r.asks(ctx)))
+		}
 	}
-	c.Last = nil
-	c.Conditions = slices.Clone(c.Conditions)
-	for i := range c.Conditions {
-		c.Conditions[i].Message = ""
-	}
-	return c
-}
-
-func (r *rights) mayHear(ctx context.Context, c *inspect.Controller) bool {
-	if d := c.Declared; d != nil && r.may(ctx, "get", d.Kind, d.Namespace, d.Name) {
-		return true
-	}
-	return len(c.Kinds) > 0 && !slices.ContainsFunc(c.Kinds, func(k inspect.Kind) bool {
-		return !r.may(ctx, "list", k, "", "")
-	})
+	return seen, len(all) - len(seen)
 }
 
 // listable are those of some kinds whose objects the user may list in a namespace, or

@@ -61,17 +61,28 @@ func TestLastErrorIsForWhoMayReadWhatItIsAbout(t *testing.T) {
 		Declared: &declared, Kinds: []inspect.Kind{team().Kind}, Last: &inspect.Failure{Message: "no"},
 		Conditions: []inspect.Condition{{Type: "Ready", Reason: "HookFailing", Message: "no"}},
 	}
-	for right, want := range map[string]bool{
-		"get compositecontrollers in ": true, "list teams in ": true, "list teams in shop": false, "list pods in ": false,
+	for right, want := range map[string][2]bool{
+		"get compositecontrollers in ": {true, true}, "list teams in ": {true, true}, "list teams in shop": {}, "list pods in ": {},
 	} {
-		got := (&rights{asker: allowed{right}}).controller(t.Context(), said)
+		got, hidden := (&rights{asker: allowed{right}}).controllers(t.Context(), []inspect.Controller{said})
 		text, err := json.Marshal(got)
-		if err != nil || strings.Contains(string(text), `"no"`) != want || got.Ready().Reason != "HookFailing" {
-			t.Errorf("with %q: %s, %v", right, text, err)
+		if err != nil || len(got) == 1 != want[0] || len(got)+hidden != 1 || strings.Contains(string(text), `"no"`) != want[1] {
+			t.Errorf("with %q: %s, %d hidden, %v", right, text, hidden, err)
 		}
 	}
 	if said.Last == nil || said.Ready().Message == "" {
 		t.Error("what was read was changed")
+	}
+}
+
+// What a write was refused with may quote what was to be written.
+func TestRefusalsAreForWhoMayReadWhatIsWritten(t *testing.T) {
+	care := inspect.Care{Ref: team(), Error: "it says open sesame", Among: []inspect.Place{{Kind: pod("a").Kind, Namespace: "shop"}}}
+	for right, want := range map[string]bool{"get pods in shop": true, "get pods in other": false} {
+		mine := &rights{asker: allowed{right, "get teams in shop"}}
+		if got := mine.care(t.Context(), care); strings.Contains(got.Error, "sesame") != want || got.Error == "" {
+			t.Errorf("with %q: %q", right, got.Error)
+		}
 	}
 }
 

@@ -143,7 +143,7 @@ func (g *growing) grow(ctx context.Context, n *node, depth int) error {
 		for _, c := range g.rights.cares(ctx, cares) {
 			n.Controllers = append(n.Controllers, c.Controller)
 			if n.State == "" || n.State == inspect.Well {
-				n.State, n.Error = c.State, c.Error
+				n.State, n.Error = c.State, troubleOf(c.Care)
 			}
 			n.Hidden += c.Hidden
 			for _, child := range c.Family {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -68,8 +69,8 @@ func (t teller) tellCare(c readable) {
 		doing += fmt.Sprintf(", %d times in a row", c.Attempts)
 	}
 	t.line(0, "%s %s.", nameOf(c.Ref), doing)
-	if c.Error != "" {
-		t.line(1, "%s", c.Error)
+	if said := troubleOf(c.Care); said != "" {
+		t.line(1, "%s", said)
 	}
 	if !c.Next.IsZero() {
 		verb := "looked at again"
@@ -89,6 +90,9 @@ func (t teller) tellCare(c readable) {
 		t.line(2, "%s", hiddenChildren(c.Hidden))
 	}
 }
+
+// troubleOf is what an object fails with, or what of it does not settle.
+func troubleOf(c inspect.Care) string { return cmp.Or(c.Error, c.Unrest) }
 
 // family counts the children.
 func (t teller) family(c readable) string {
@@ -121,7 +125,7 @@ func (t teller) tellController(c inspect.Controller) {
 		t.line(1, "Note: %s", note)
 	}
 	if c.Last != nil {
-		t.line(1, "It failed last %s ago, with %s: %s", ago(c.Last.Time, t.now), c.Last.Object, c.Last.Message)
+		t.line(1, "It failed last %s ago: %s", ago(c.Last.Time, t.now), failureLine(c.Last))
 	}
 	t.line(0, "")
 	t.line(0, "`setpoint get %s -A` shows its objects.", c.Name)

@@ -2,12 +2,15 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // calm takes out of a plan what would be written to children that are to be
@@ -19,6 +22,7 @@ func (r *run) calm(todo plan.Plan) plan.Plan {
 	}
 	if first, there := calm.First(); there {
 		r.latest = first.Ref.String() + ": " + first.Reason
+		r.latestAt = []trace.Place{{Resource: first.Resource, Namespace: strings.Clone(first.Ref.Namespace)}}
 	}
 	return calm
 }
@@ -40,16 +44,26 @@ func flaps(fit plan.Fit) string {
 	return fmt.Sprintf("%s: %s again and again, although the wish for it has not changed: somebody else writes it, or the server does", fit.Ref, fit.Reason)
 }
 
-// unrest is what of a parent does not settle, in words; "" if all does.
-func (r *run) unrest(err error) string {
-	if reasonOf(err) == ReasonUnsettled && err != nil {
-		return failure.OneLine(err)
+// unrest is what of a parent does not settle; without words if all does.
+func (r *run) unrest(err error) unrest {
+	if err != nil && reasonOf(err) == ReasonUnsettled {
+		return unrest{failure.OneLine(err), r.latestAt}
 	}
 	fits := r.memory.flapping.Fits(r.tools.Now())
 	if len(fits) == 0 {
-		return ""
+		return unrest{}
 	}
 	// Nothing else may happen that shows that it is over.
 	r.queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.Recheck}, fits[0].Over.Sub(r.tools.Now()))
-	return flaps(fits[0])
+	return unrest{flaps(fits[0]), r.placesOf(fits[0].Ref)}
+}
+
+// placesOf is where a child may be: two of its kinds may have one name.
+func (r *run) placesOf(child object.Ref) (all []trace.Place) {
+	for _, kind := range r.Controller.children {
+		if kind.rule.Resource.Kind == child.Kind {
+			all = append(all, trace.Place{Resource: kind.rule.Resource, Namespace: strings.Clone(child.Namespace)})
+		}
+	}
+	return all
 }

@@ -79,9 +79,12 @@ func (r *run) succeeded() trace.Outcome {
 
 // remember notes a failure. told is when it was last told as an event.
 func (r *run) remember(err error, told time.Time) {
-	now := trouble{failing: true, ofHook: ofHook(err), message: failure.OneLine(err), told: told}
+	now := trouble{failing: true, ofHook: ofHook(err), message: failure.OneLine(err), told: told, among: r.account.Refused()}
+	if reasonOf(err) == ReasonUnsettled {
+		now.among = trace.With(now.among, r.latestAt...)
+	}
 	r.memories.note(r.memory, r.countChildren(), now, &LastError{
-		Message: now.message, Object: r.item.Key.String(), Time: r.tools.Now(),
+		Message: now.message, Object: r.item.Key.String(), Time: r.tools.Now(), Among: now.among,
 	})
 }
 

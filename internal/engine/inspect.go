@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/trace"
@@ -52,9 +54,11 @@ func (m *memories) care(key queue.Key, uid string) trace.Care {
 	if known == nil || known.uid != uid {
 		return trace.Care{}
 	}
-	care := trace.Care{Ran: known.ran, Children: known.children, Unrest: m.unrest[key]}
+	restless := m.unrest[key]
+	care := trace.Care{Ran: known.ran, Children: known.children, Unrest: restless.words, Among: restless.among}
 	if known.trouble.failing {
 		care.Failing, care.Error, care.Attempts = true, known.trouble.message, known.failed
+		care.Among = trace.With(slices.Clone(care.Among), known.trouble.among...)
 	}
 	return care
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // memory is what is remembered of one parent between runs: digests, never
@@ -49,6 +50,14 @@ type trouble struct {
 	ofHook  bool
 	message string
 	told    time.Time
+	// among says where writes were refused, which the message may quote.
+	among []trace.Place
+}
+
+// unrest is what of a parent does not settle, and among which objects.
+type unrest struct {
+	words string
+	among []trace.Place
 }
 
 // memories are the memories of all parents of a controller, with the sums that
@@ -59,7 +68,7 @@ type memories struct {
 	children int
 	paused   int
 	// unrest is what does not settle, by parent.
-	unrest  map[queue.Key]string
+	unrest  map[queue.Key]unrest
 	failing int
 	ofHook  int
 	last    LastError
@@ -68,7 +77,7 @@ type memories struct {
 }
 
 func newMemories() *memories {
-	return &memories{byKey: map[queue.Key]*memory{}, unrest: map[queue.Key]string{}}
+	return &memories{byKey: map[queue.Key]*memory{}, unrest: map[queue.Key]unrest{}}
 }
 
 // of returns the memory of a parent, a fresh one for another object of its name.
@@ -130,12 +139,13 @@ func count(b bool) int {
 	return 0
 }
 
-// rest notes what of a parent does not settle, "" for nothing, at the end of a run.
-func (m *memories) rest(key queue.Key, of *memory, unrest string, now time.Time) {
+// rest notes what of a parent does not settle, without words nothing, at the end of a
+// run.
+func (m *memories) rest(key queue.Key, of *memory, unrest unrest, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of.ran = now
-	if unrest == "" {
+	if unrest.words == "" {
 		delete(m.unrest, key)
 		return
 	}
@@ -149,7 +159,7 @@ func (m *memories) firstUnrest() string {
 	if len(keys) == 0 {
 		return ""
 	}
-	return m.unrest[keys[0]]
+	return m.unrest[keys[0]].words
 }
 
 // note records how a run went for its parent.

@@ -45,6 +45,8 @@ type run struct {
 	asked int
 	// latest is the first write of the latest plan, in words.
 	latest string
+	// latestAt is where that was to be.
+	latestAt []trace.Place
 	// began is how many children there were when the run began.
 	began int
 	// advanced is how many children were moved to the latest revision.

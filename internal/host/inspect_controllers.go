@@ -83,9 +83,7 @@ func (s *source) controller(one *subject) inspect.Controller {
 	c.Objects, c.Owned, c.Failing = health.Parents, health.Children, health.InError
 	c.Paused, c.Unsettled = health.Paused, health.Unsettled
 	addQueue(&c.Queue, health.Queue)
-	if last := health.Last; !last.Time.IsZero() {
-		c.Last = &inspect.Failure{Message: last.Message, Object: last.Object, Time: last.Time}
-	}
+	c.Last = inspect.FailureOf(health.Last)
 	c.Conditions = s.conditions(one, health)
 	if s.standsBy(one) {
 		asTold(&c, one)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
@@ -90,7 +91,20 @@ func (q *Query) matches(s *Subject) bool {
 		q.Namespace != "" && q.Namespace != s.Object.Namespace():
 		return false
 	}
-	return q.Text == "" || contains(s.Object.Name(), q.Text) || contains(s.Object.Namespace(), q.Text) || contains(s.Error, q.Text)
+	return q.Text == "" || contains(s.Object.Name(), q.Text) || contains(s.Object.Namespace(), q.Text) ||
+		s.Error != "" && q.hears(s) && contains(s.Words().Error, q.Text)
+}
+
+// hears says whether the reader may know what the error of a subject says: who could
+// only look for parts of it could find out all of it.
+func (q *Query) hears(s *Subject) bool {
+	return !slices.ContainsFunc(s.Among, func(p trace.Place) bool {
+		if p.Resource.GroupKind() == s.Resource.GroupKind() && p.Namespace == s.Object.Namespace() {
+			return false
+		}
+		elsewhere := q.Namespace != "" && p.Resource.Namespaced && p.Namespace != q.Namespace
+		return elsewhere || !slices.ContainsFunc(q.Reads, func(k Kind) bool { return k.Group == p.Resource.Group && k.Kind == p.Resource.Kind })
+	})
 }
 
 // contains says whether a text contains another one, which is in lower case.
@@ -182,16 +196,48 @@ func (s *Subject) Words() Care {
 		State:    StateOf(&s.Care),
 		Created:  createdAt(s.Object),
 		Deleting: s.Object.Deleting(),
-		Error:    s.Error,
-		Attempts: s.Attempts,
-		Next:     s.Next,
 		Ran:      s.Ran,
 		Children: s.Children,
 	}
-	if care.Error == "" {
-		care.Error = s.Unrest
+	if care.State == Paused {
+		// Nothing is tried again, and what it failed with is the past.
+		return care
+	}
+	care.Next, care.Unrest = s.Next, s.Unrest
+	if s.Failing {
+		care.Error, care.Attempts = s.Error, s.Attempts
+	}
+	if amongSecrets(s.Among) {
+		care.Error, care.Unrest = unquoted(care.Error), unquoted(care.Unrest)
+	}
+	if care.Error+care.Unrest != "" {
+		care.Among = placesOf(s.Among)
 	}
 	return care
+}
+
+// amongSecrets says whether one of some places is one of Secrets.
+func amongSecrets(places []trace.Place) bool {
+	return slices.ContainsFunc(places, func(p trace.Place) bool { return isSecret(p.Resource.APIVersion(), p.Resource.Kind) })
+}
+
+func placesOf(places []trace.Place) (all []Place) {
+	for _, p := range places {
+		all = append(all, Place{KindOf(p.Resource), p.Namespace})
+	}
+	return all
+}
+
+// FailureOf puts the latest failure of a controller into words; nil for none.
+func FailureOf(last engine.LastError) *Failure {
+	if last.Time.IsZero() {
+		return nil
+	}
+	f := &Failure{Message: last.Message, Object: last.Object, Time: last.Time, Among: placesOf(last.Among)}
+	if amongSecrets(last.Among) {
+		f.Message = unquoted(f.Message)
+	}
+	return f
 }
 
 // createdAt is when an object was created; zero if it does not say so.

@@ -138,3 +138,20 @@ func TestHealth(t *testing.T) {
 		})
 	}
 }
+
+// An error is that of one that fails: what does not settle is said as such, and of one
+// that is paused neither, nor that it is tried again.
+func TestWordsByState(t *testing.T) {
+	for state, care := range map[State]trace.Care{
+		Unsettled: {Unrest: "again and again", Next: noon}, Failing: {Failing: true, Error: "no", Attempts: 2, Next: noon},
+		Paused: {Paused: true, Failing: true, Error: "no", Attempts: 2, Unrest: "again and again", Next: noon},
+	} {
+		one := subject(t, "a", "eur", care)
+		words := one.Words()
+		failing := state == Failing
+		if words.State != state || (words.Error != "") != failing || (words.Attempts > 0) != failing ||
+			(words.Unrest != "") != (state == Unsettled) || words.Next.IsZero() != (state == Paused) {
+			t.Errorf("%s: %+v", state, words)
+		}
+	}
+}

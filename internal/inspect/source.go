@@ -173,6 +173,14 @@ type Failure struct {
 	Message string    `json:"message"`
 	Object  string    `json:"object"`
 	Time    time.Time `json:"time"`
+	// Among is what Message may quote.
+	Among []Place `json:"among,omitempty"`
+}
+
+// Place is all objects of a kind in a namespace.
+type Place struct {
+	Kind
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // Calls are the calls of one hook, handler or review that ended alike.
@@ -229,6 +237,9 @@ func States() []State { return []State{Failing, Unsettled, Waiting, Paused, Well
 type Query struct {
 	// Text is contained in the name or the namespace, or in the error; in lower case.
 	Text string `json:"text,omitempty"`
+	// Reads are the kinds, among those that the controller writes, which the reader may
+	// read where this is about: errors that may quote others are not looked into.
+	Reads []Kind `json:"reads,omitempty"`
 	// Kind with its Group, Namespace, State: all if empty. A Kind without a Group is one
 	// of the core group.
 	Group     string `json:"group,omitempty"`
@@ -263,9 +274,13 @@ type Care struct {
 	Created    time.Time `json:"created,omitzero"`
 	// Deleting says that it is going away.
 	Deleting bool `json:"deleting,omitempty"`
-	// Error is what the latest run failed with, Attempts how many did in a row.
+	// Error is what the latest run failed with, Attempts how many did in a row; only of
+	// one that is Failing. Unrest is what does not settle.
 	Error    string `json:"error,omitempty"`
 	Attempts int    `json:"attempts,omitempty"`
+	Unrest   string `json:"unrest,omitempty"`
+	// Among is what Error and Unrest may quote, beside the object itself.
+	Among []Place `json:"among,omitempty"`
 	// Next is when it is looked at again although nothing happens; zero for never.
 	Next time.Time `json:"next,omitzero"`
 	// Ran is when it was last run; zero if that is not known any more.

@@ -224,3 +224,40 @@ func TestCares(t *testing.T) {
 		t.Errorf("the family of %v is %v", good.Object, st.Family(good.Object))
 	}
 }
+
+// What a write was refused with may quote what was to be written, whoever wrote it: a
+// run, or a daemon beside the runs.
+func TestCareSaysWhatItsErrorMayQuote(t *testing.T) {
+	sign := &hook.Answer{Apply: []hook.Applied{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"sign"}}`)}}}
+	daemon := func(_ context.Context, _ *hook.Notice, write func(*hook.Answer) error) error { return write(sign) }
+	for name, h := range map[string]func(*ear) Handler{
+		"a run":    func(e *ear) Handler { return Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e} },
+		"a daemon": func(*ear) Handler { return Handler{Name: "h", Daemon: daemon, Backoff: time.Hour} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, e := newServer(t), newEar()
+			e.answers("h", func(*hook.Notice) (*hook.Answer, error) { return sign, nil })
+			s.refuse = func(_, path string, _ map[string]any) int {
+				if strings.Contains(path, "configmaps") {
+					return 403
+				}
+				return 0
+			}
+			st := e.play(t, s, program(h(e)))
+			s.create(rates, "eur", `{}`)
+			var care trace.Care
+			eventually(t, "failed", func() bool {
+				if all := st.Cares(); len(all) == 1 {
+					care = all[0]
+				}
+				return care.Failing
+			})
+			if len(care.Among) != 1 || care.Among[0].Resource.Kind != "ConfigMap" || care.Among[0].Namespace != "town" {
+				t.Errorf("%q among %v", care.Error, care.Among)
+			}
+			if last := st.Health().Last; len(last.Among) != 1 {
+				t.Errorf("last %+v", last)
+			}
+		})
+	}
+}

@@ -137,7 +137,13 @@ func (r *run) noteTrouble() {
 }
 
 func (r *run) lastError(message string) LastError {
-	return LastError{Message: message, Object: r.item.Key.String(), Time: r.tools.Now()}
+	among := r.account.Refused()
+	for i := range r.memory.handlers {
+		if m := &r.memory.handlers[i]; m.complaint != "" {
+			among = trace.With(among, m.among...)
+		}
+	}
+	return LastError{Message: message, Object: r.item.Key.String(), Time: r.tools.Now(), Among: among}
 }
 
 // tellFailure warns the object's user and whoever reads the log, unless the same

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
+	"sync"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -21,6 +23,24 @@ type working struct {
 	err   error
 	// stopped says that it was told to end.
 	stopped bool
+
+	mu sync.Mutex
+	// refused is where writes of it were refused.
+	refused []trace.Place
+}
+
+// refuse notes where writes were refused.
+func (w *working) refuse(at []trace.Place) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refused = trace.With(w.refused, at...)
+}
+
+// refusals is where writes were refused so far.
+func (w *working) refusals() []trace.Place {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.refused)
 }
 
 // attend is the step that starts the daemons of an object, and stops those that
@@ -54,7 +74,7 @@ func (r *run) look(i int) {
 	default:
 		return
 	}
-	err, stopped := m.working.err, m.working.stopped
+	err, stopped, refused := m.working.err, m.working.stopped, m.working.refusals()
 	m.working = nil
 	switch {
 	case stopped:
@@ -63,6 +83,7 @@ func (r *run) look(i int) {
 		m.finished, m.attempt, m.complaint = true, attempt{}, ""
 	default:
 		r.daemonFailed(i, err)
+		m.among = trace.With(m.among, refused...)
 	}
 }
 
@@ -102,7 +123,7 @@ func (r *run) start(ctx context.Context, i int) *working {
 	n := r.noticeOf(h, r.stored)
 	n.Owned, n.Attempt = r.program.shown(r.owned), r.memory.handlers[i].attempt.count
 	c, key, uid := r.Controller, r.item.Key, r.stored.UID()
-	write := func(a *hook.Answer) error { return c.writeFor(ctx, n, uid, a) }
+	write := func(a *hook.Answer) error { return c.writeFor(ctx, w, n, uid, a) }
 	c.daemons.Go(func() {
 		defer stop()
 		w.err = c.daemon(ctx, h, n, write)
@@ -124,7 +145,7 @@ func (c *Controller) daemon(ctx context.Context, h *Handler, n *hook.Notice, wri
 }
 
 // writeFor writes what a daemon hands over, on the object as it is now.
-func (c *Controller) writeFor(ctx context.Context, n *hook.Notice, uid string, a *hook.Answer) error {
+func (c *Controller) writeFor(ctx context.Context, w *working, n *hook.Notice, uid string, a *hook.Answer) error {
 	if a == nil {
 		return nil
 	}
@@ -139,6 +160,7 @@ func (c *Controller) writeFor(ctx context.Context, n *hook.Notice, uid string, a
 	account := c.aside(now, "daemon "+n.Handler+" wrote")
 	err := c.writePatiently(ctx, account, now, &owed{answer: a})
 	c.handInAside(ctx, account, err)
+	w.refuse(account.Refused())
 	return err
 }
 

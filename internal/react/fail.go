@@ -93,7 +93,7 @@ func (r *run) giveUp(c call, err error) {
 // complain notes what a handler failed with, and tells it.
 func (r *run) complain(handler int, err error) {
 	m := &r.memory.handlers[handler]
-	m.complaint, m.reason = failure.OneLine(err), reasonOf(err)
+	m.complaint, m.reason, m.among = failure.OneLine(err), reasonOf(err), r.account.Refused()
 	r.account.Failed(err)
 	r.ofHandler = true
 	r.tellFailure(err)

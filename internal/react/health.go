@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Health is how a controller is doing, at one moment.
@@ -36,6 +37,8 @@ type LastError struct {
 	Message string
 	Object  string
 	Time    time.Time
+	// Among says where writes were refused, the answers to which Message may quote.
+	Among []trace.Place
 }
 
 // Health looks at the controller.

@@ -61,6 +61,8 @@ type recall struct {
 	// complaint is what the handler last failed with, and reason its kind; empty if
 	// it is well.
 	complaint, reason string
+	// among says where writes were refused, which the complaint may quote.
+	among []trace.Place
 	// kept is what budgets keep of the pods that are to be evicted.
 	kept keptBack
 	// resumed says that there is nothing to resume any more.
@@ -184,7 +186,7 @@ func (m *memories) replace(of *memory, now trouble) {
 func (m *memories) note(of *memory, now trouble, last LastError, ran time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	of.show(now, last.Message, ran)
+	of.show(now, last, ran)
 	if last.Message != "" {
 		m.last = last
 		if now.ofHandler && (m.ofHandler == 0 || last.Time.Sub(m.handler.Time) > sameComplaint) {
@@ -195,14 +197,14 @@ func (m *memories) note(of *memory, now trouble, last LastError, ran time.Time) 
 }
 
 // show has others read how a run went.
-func (m *memory) show(now trouble, message string, ran time.Time) {
+func (m *memory) show(now trouble, last LastError, ran time.Time) {
 	m.shown.Ran, m.shown.Failing = ran, now.failing
 	switch {
 	case !now.failing:
-		m.shown.Error, m.shown.Attempts = "", 0
-	case message != "":
+		m.shown.Error, m.shown.Attempts, m.shown.Among = "", 0, nil
+	case last.Message != "":
 		// A run that only waited says nothing new.
-		m.shown.Error = message
+		m.shown.Error, m.shown.Among = last.Message, last.Among
 		m.shown.Attempts++
 	}
 }

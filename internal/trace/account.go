@@ -1,6 +1,8 @@
 package trace
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +21,8 @@ type Account struct {
 
 	mu  sync.Mutex
 	run Run
+	// refused is where writes were.
+	refused []Place
 }
 
 // Open begins the account of a run, as far as that is known at the start.
@@ -75,6 +79,11 @@ func (a *Account) Planned(p plan.Plan, equal int) {
 
 // Carried notes what became of the actions of a plan.
 func (a *Account) Carried(began time.Time, results []apply.Result) {
+	for i := range results {
+		if r := &results[i]; r.Err != nil {
+			a.refuse(r.Action.Resource, r.Action.Ref.Namespace)
+		}
+	}
 	if !a.Whole() || len(results) == 0 {
 		return
 	}
@@ -95,14 +104,17 @@ func (a *Account) Carried(began time.Time, results []apply.Result) {
 // now, nil if it is gone or the write failed. Without a verb it is an update, without
 // a Ref it is about Before.
 func (a *Account) Wrote(began time.Time, w Write) {
+	if w.Ref == (object.Ref{}) && w.Before != nil {
+		w.Ref = w.Before.Ref()
+	}
+	if w.Err != nil {
+		a.refuse(w.Resource, w.Ref.Namespace)
+	}
 	if !a.Whole() {
 		return
 	}
 	if w.Verb == "" {
 		w.Verb = plan.Update
-	}
-	if w.Ref == (object.Ref{}) && w.Before != nil {
-		w.Ref = w.Before.Ref()
 	}
 	if w.After != nil {
 		w.Version = w.After.Version()
@@ -128,6 +140,37 @@ func (a *Account) Failed(err error) {
 	if a.run.Err == nil {
 		a.run.Err = err
 	}
+}
+
+// refuse notes where a write was refused, of which a brief account takes note too: what
+// is remembered of the object may quote the answer.
+func (a *Account) refuse(resource object.Resource, namespace string) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refused = With(a.refused, Place{resource, strings.Clone(namespace)})
+}
+
+// Refused is where writes were refused so far, each place once.
+func (a *Account) Refused() []Place {
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.refused)
+}
+
+// With are places with some more, each once.
+func With(places []Place, more ...Place) []Place {
+	for _, place := range more {
+		if !slices.Contains(places, place) {
+			places = append(places, place)
+		}
+	}
+	return places
 }
 
 // usualSteps is how many most runs have that do something.

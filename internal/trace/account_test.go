@@ -7,6 +7,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
@@ -49,12 +50,29 @@ func TestBrief(t *testing.T) {
 	}
 }
 
+// Where writes were refused is noted in brief too, each place once, and not what the
+// server accepted.
+func TestRefused(t *testing.T) {
+	pods, no := object.Resource{Version: "v1", Kind: "Pod"}, errors.New("no")
+	refused := plan.Action{Resource: pods, Ref: object.Ref{Kind: "Pod", Namespace: "a", Name: "p"}}
+	for name, begin := range map[string]func(Run, func() time.Time) *Account{"whole": Open, "brief": Brief} {
+		account := begin(Run{}, time.Now)
+		account.Carried(time.Time{}, []apply.Result{{Action: refused, Err: no}, {Action: plan.Action{Resource: object.Resource{Kind: "Node"}}}})
+		account.Wrote(time.Time{}, Write{Resource: pods, Ref: refused.Ref, Err: no})
+		account.Wrote(time.Time{}, Write{Resource: pods, Ref: object.Ref{Namespace: "b"}, Err: no})
+		if got := account.Refused(); len(got) != 2 || got[0] != (Place{pods, "a"}) || got[1] != (Place{pods, "b"}) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // A rehearsal has no account.
 func TestNoAccount(t *testing.T) {
 	var a *Account
 	a.Asked(a.Now(), Ask{})
 	a.Failed(errors.New("no"))
-	if a.Whole() || a.Steps() != 0 {
+	a.Wrote(a.Now(), Write{Err: errors.New("no")})
+	if a.Whole() || a.Steps() != 0 || a.Refused() != nil {
 		t.Error("nothing is something")
 	}
 }

@@ -17,11 +17,21 @@ type Care struct {
 	// left alone; Unrest what of it does not settle.
 	Failing, Paused bool
 	Unrest          string
+	// Among says what else Error and Unrest may tell of: where writes were refused, the
+	// answers to which quote objects, and what is written again and again.
+	Among []Place
 	// Waiting says that it is queued or being run, or was never run.
 	Waiting bool
 	// Next is when it comes again although nothing happens, Ran when it was last run.
 	Next, Ran time.Time
 	Children  int
+}
+
+// Place is all objects of a kind in a namespace: who may not read them is not to be told
+// of one.
+type Place struct {
+	Resource  object.Resource
+	Namespace string
 }
 
 // Child is an object that another one has made, or is responsible for.

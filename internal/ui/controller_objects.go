@@ -48,12 +48,14 @@ func (v *visit) objects(source inspect.Source, c *inspect.Controller) (*objectLi
 	case list.Partial && !list.has(inspect.Kind{Group: list.Query.Group, Kind: list.Query.Kind}):
 		list.Query.Group, list.Query.Kind = list.Kinds[0].Group, list.Kinds[0].Kind
 	}
+	list.Query.Reads = inspect.Readable(c.Children, list.Query.Namespace, v.reads)
 	var err error
 	if list.Page, err = source.Objects(v.context(), c.Name, list.Query); err != nil {
 		return list, err
 	}
 	// A process of another version does not know groups.
 	list.Objects = slices.DeleteFunc(list.Objects, func(c inspect.Care) bool { return !list.has(c.Kind) })
+	list.Objects = v.discreetly(list.Objects)
 	list.MayReconcile = slices.ContainsFunc(list.Kinds, func(k inspect.Kind) bool { return v.may("patch", k, list.Query.Namespace, "") })
 	return list, nil
 }

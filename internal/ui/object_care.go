@@ -41,7 +41,7 @@ func careViews(cares []inspect.Care, controllers map[controllerKey]inspect.Contr
 	for _, care := range cares {
 		view := careView{Care: care}
 		view.Declared = controllers[controllerKey{care.Process, care.Controller}].Declared
-		if care.Error != "" {
+		if care.State == inspect.Failing && care.Error != "" {
 			view.Fault = explain(care.Error)
 			view.Last = lastFailure(entries, care)
 		}

@@ -333,3 +333,25 @@ func TestPlanLinesAreBounded(t *testing.T) {
 		t.Errorf("%d lines, the last %q", len(lines), last)
 	}
 }
+
+// What does not settle has not failed, and what is paused is not tried again, whatever it
+// failed with before.
+func TestOnlyWhatFailsIsFaulty(t *testing.T) {
+	for state, want := range map[inspect.State]string{
+		inspect.Unsettled: "It is written again and again", inspect.Paused: "A user wants it left alone",
+	} {
+		p := objectPageOf("a", "p", ranRun(2, "p"))
+		care := p.Cares[0].Care
+		care.State, care.Unrest = state, "Pod shop/p: spec.x differs again and again"
+		p.Cares = careViews([]inspect.Care{care}, nil, p.Entries)
+		html := show(t, "object", p)
+		wants(t, html, want)
+		if strings.Contains(html, "The last run failed") || strings.Contains(html, "tried again") {
+			t.Errorf("%s is shown as a failure: %s", state, html)
+		}
+		care.Error = "as a process of before said it"
+		if views := careViews([]inspect.Care{care}, nil, nil); views[0].Fault != nil {
+			t.Errorf("%s has a fault", state)
+		}
+	}
+}

@@ -68,22 +68,11 @@ func (o *overview) add(c *inspect.Controller) {
 	}
 }
 
-// maySee says whether a visitor may know of a controller: who may read the object that
-// declares it, or one of the kinds it handles.
-func (v *visit) maySee(c *inspect.Controller) bool {
-	if c.Declared != nil {
-		return v.may("get", c.Declared.Kind, c.Declared.Namespace, c.Declared.Name)
-	}
-	return len(c.Kinds) == 0 || slices.ContainsFunc(c.Kinds, func(k inspect.Kind) bool { return v.may("list", k, "", "") })
-}
+// maySee says whether a visitor may know of a controller.
+func (v *visit) maySee(c *inspect.Controller) bool { return inspect.MaySee(c, v.may) }
 
-// discreet leaves out the latest failure where the visitor may not see the objects that
-// it can be about. Where an object declares the controller, its status says it too.
-func (v *visit) discreet(c *inspect.Controller) {
-	if c.Declared == nil && slices.ContainsFunc(c.Kinds, func(k inspect.Kind) bool { return !v.may("list", k, "", "") }) {
-		c.Last = nil
-	}
-}
+// discreet leaves out what the controller says of objects that the visitor may not see.
+func (v *visit) discreet(c *inspect.Controller) { *c = inspect.RedactController(*c, v.may) }
 
 // seen is what processes tell, without the controllers of which the visitor may not
 // know, and of the others without what they may not hear.

@@ -235,9 +235,17 @@ func (v *visit) addCares(data *kindPage, all []told) {
 			if cares.Matching > manyCares {
 				cares.Objects = askEach(ctx, t.Source, c.Name, data.Rows)
 			}
-			data.join(cares.Objects)
+			data.join(v.discreetly(cares.Objects))
 		}
 	}
+}
+
+// discreetly are states without what the visitor may not read.
+func (v *visit) discreetly(cares []inspect.Care) []inspect.Care {
+	for i := range cares {
+		cares[i] = inspect.RedactCare(cares[i], v.reads)
+	}
+	return cares
 }
 
 func askEach(ctx context.Context, source inspect.Source, controller string, rows []objectRow) []inspect.Care {

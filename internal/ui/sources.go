@@ -55,14 +55,16 @@ func (v *visit) source(process string) (inspect.Source, error) {
 }
 
 // about are all who care for an object, and how it is doing in the care of each.
-// Processes that do not answer are left out, and err says why of the first.
+// What of that the visitor may not read is left out. Processes that do not answer are left out, and err says why of the first.
 func (v *visit) about(ref inspect.Ref) (cares []inspect.Care, err error) {
 	for _, source := range v.options.Sources(v.context()) {
 		found, failed := source.About(v.context(), ref)
 		if failed != nil && err == nil {
 			err = failed
 		}
-		cares = append(cares, found...)
+		for _, care := range found {
+			cares = append(cares, inspect.RedactCare(care, v.reads))
+		}
 	}
 	return cares, err
 }

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/store"
+	"github.com/setpoint-dev/setpoint/internal/trace"
+)
+
+// strict is a market that lets nobody put up a sign, and quotes it.
+type strict struct{ market }
+
+func (s *strict) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		s.market.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"not \"open sesame\""}`))
+}
+
+// opened is a controller that puts up a sign for the shop of a market.
+func opened(t *testing.T, at http.Handler, tools Tools) *Controller {
+	t.Helper()
+	server := httptest.NewServer(at)
+	t.Cleanup(server.Close)
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{
+		Host: server.URL, QPS: -1, ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools.Log = slog.New(slog.DiscardHandler)
+	cached := store.New(client, store.Options{Log: tools.Log})
+	t.Cleanup(cached.Close)
+	tools.Store, tools.Writer = cached, apply.New(client, apply.Options{})
+	c := New(Program{
+		Name: "test", Parent: stalls, Children: plan.Rules{{Resource: signs, Method: plan.InPlace}}, GenerateSelector: true, Workers: 1, LastApplied: "example.org/last",
+		Sync: hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) {
+			return &hook.Response{Children: []json.RawMessage{json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"sign"},"data":{"a":"open sesame"}}`)}}, nil
+		}),
+	}, tools)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// What a write was refused with may quote what was to be written: it is known of which
+// kind that is, also where no accounts are kept.
+func TestCareSaysWhatItsErrorMayQuote(t *testing.T) {
+	for _, unrecorded := range []bool{false, true} {
+		c := opened(t, &strict{}, Tools{Observer: &listener{}, Unrecorded: unrecorded})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); c.Run(ctx) }()
+		var care trace.Care
+		for deadline := time.Now().Add(10 * time.Second); !care.Failing && time.Now().Before(deadline); {
+			<-time.After(5 * time.Millisecond)
+			care, _ = c.Care(queue.Key{Namespace: "town", Name: "a"})
+		}
+		stop()
+		<-ended
+		want := trace.Place{Resource: signs, Namespace: "town"}
+		if !strings.Contains(care.Error, "sesame") || len(care.Among) != 1 || care.Among[0] != want {
+			t.Errorf("unrecorded %t: %q among %v", unrecorded, care.Error, care.Among)
+		}
+		if last := c.Health().Last; len(last.Among) != 1 || last.Among[0] != want {
+			t.Errorf("unrecorded %t: last %+v", unrecorded, last)
+		}
+	}
+}
