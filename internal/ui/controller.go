@@ -44,7 +44,7 @@ func (v *visit) controller() (inspect.Source, *inspect.Controller, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := source.Controllers(v.context())
+	all, err := v.controllersOf(source)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"cmp"
+	"context"
 	"net/url"
 	"slices"
 	"strconv"
@@ -50,7 +51,10 @@ func (v *visit) objects(source inspect.Source, c *inspect.Controller) (*objectLi
 	}
 	list.Query.Reads = inspect.Readable(c.Children, list.Query.Namespace, v.reads)
 	var err error
-	if list.Page, err = source.Objects(v.context(), c.Name, list.Query); err != nil {
+	list.Page, err = inspect.AskOne(v.context(), v.patience, source, func(ctx context.Context, s inspect.Source) (inspect.Page, error) {
+		return s.Objects(ctx, c.Name, list.Query)
+	})
+	if err != nil {
 		return list, err
 	}
 	// A process of another version does not know groups.

@@ -61,8 +61,8 @@ func (v *visit) object(limit int) error {
 		return err
 	}
 	p := objectPage{subject: s, Tab: "timeline"}
-	runs, err := v.runsOf(s, allRuns)
-	p.apologize(err)
+	runs, missing := v.runsOf(s, allRuns)
+	p.apologize(missing...)
 	p.Entries = v.entries(s, runs, limit+1)
 	if len(p.Entries) > limit {
 		p.Entries, p.Older = p.Entries[:limit], s.URL("timeline")
@@ -79,24 +79,28 @@ func (v *visit) object(limit int) error {
 // surround adds what is about the object now.
 func (v *visit) surround(p *objectPage) error {
 	s := p.subject
-	cares, err := v.about(s.Ref)
-	p.apologize(err)
-	if s.Gone && len(cares) == 0 && len(p.Entries) == 0 {
+	cares, silent := v.about(s.Ref)
+	p.apologize(silent...)
+	if s.Gone && len(cares)+len(p.Entries)+len(silent) == 0 {
 		return missing("%s %s is not there, and nothing is known of it.", s.Kind.Kind, s.Name)
 	}
 	p.Cares = careViews(cares, v.declared(cares), p.Entries)
 	p.Owners = v.owners(s)
 	p.Actions = v.actions(s, cares)
 	p.Tree = v.tree(s, cares)
-	p.Events, err = v.api.Events(v.context(), s.Ref)
-	p.apologize(err)
+	var err error
+	if p.Events, err = v.api.Events(v.context(), s.Ref); err != nil {
+		p.apologize(err.Error())
+	}
 	return nil
 }
 
 // apologize notes why something is not shown.
-func (p *objectPage) apologize(err error) {
-	if err != nil && !slices.Contains(p.Apology, err.Error()) {
-		p.Apology = append(p.Apology, err.Error())
+func (p *objectPage) apologize(why ...string) {
+	for _, text := range why {
+		if !slices.Contains(p.Apology, text) {
+			p.Apology = append(p.Apology, text)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -179,7 +180,7 @@ func showPlan(v *visit) error {
 // they may read all that it is about: of a controller that does not run, nobody knows
 // that before.
 func (v *visit) plan(p *planPage, source inspect.Source) error {
-	controllers, err := source.Controllers(v.context())
+	controllers, err := v.controllersOf(source)
 	if err != nil {
 		return err
 	}
@@ -190,7 +191,9 @@ func (v *visit) plan(p *planPage, source inspect.Source) error {
 		if p.Lacking = v.unreadable(c.Children, p.Namespace); p.Lacking != "" {
 			return nil
 		}
-		plan, err := source.Plan(v.context(), p.Controller, p.Ref)
+		ctx, cancel := context.WithTimeout(v.context(), planTime)
+		defer cancel()
+		plan, err := source.Plan(ctx, p.Controller, p.Ref)
 		if err != nil {
 			p.Fault = explain(err.Error())
 			return nil

@@ -38,11 +38,13 @@ type Server struct {
 	now     func() time.Time
 	gate    *access.Gate
 	probe   *probe
-	sealer  *sealer
-	streams streams
-	pages   pages
-	assets  assets
-	handler http.Handler
+	// patience is how long processes are waited for.
+	patience *inspect.Patience
+	sealer   *sealer
+	streams  streams
+	pages    pages
+	assets   assets
+	handler  http.Handler
 }
 
 // New makes a Server. What it needs of the API server it asks for when somebody does.
@@ -55,6 +57,7 @@ func New(o Options) (*Server, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
+	s.patience = inspect.NewPatience(sourceTime)
 	s.probe, s.sealer = &probe{cluster: o.Cluster, now: s.now}, newSealer()
 	var err error
 	if s.assets, err = loadAssets(); err != nil {

@@ -2,15 +2,19 @@ package ui
 
 import (
 	"context"
-	"sync"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
-// sourceTime is how long a process may take to say how it is doing; the others are
-// shown without it then.
-const sourceTime = 5 * time.Second
+// How long a process may take to say what it knows; the others are shown without it
+// then. A plan may take longer, since others are asked for it.
+const (
+	sourceTime = 5 * time.Second
+	planTime   = 70 * time.Second
+)
 
 // told is what one process said.
 type told struct {
@@ -21,27 +25,35 @@ type told struct {
 	Err error
 }
 
+// Silence says that nothing is known of the process.
+func (t told) Silence() string { return silence(t.Source, t.Err) }
+
+// silence says that a process did not answer, and what that means for a page.
+func silence(of inspect.Source, err error) string {
+	text := "The process " + of.Name() + " does not answer in time."
+	if !errors.Is(err, context.DeadlineExceeded) {
+		text = "The process " + of.Name() + " does not answer: " + err.Error() + "."
+	}
+	return text + " What it does is not shown. See whether it runs, and what it logs."
+}
+
 // ask asks all processes how they are doing, all at once.
 func (v *visit) ask() []told {
-	sources := v.options.Sources(v.context())
-	all := make([]told, len(sources))
-	var asking sync.WaitGroup
-	for i, source := range sources {
-		asking.Go(func() { all[i] = askOne(v.context(), source) })
+	answers := inspect.AskAll(v.context(), v.patience, v.options.Sources(v.context()), askOne)
+	all := make([]told, len(answers))
+	for i, a := range answers {
+		all[i] = a.Value
+		all[i].Source, all[i].Err = a.Source, a.Err
 	}
-	asking.Wait()
 	return all
 }
 
-func askOne(ctx context.Context, source inspect.Source) told {
-	ctx, cancel := context.WithTimeout(ctx, sourceTime)
-	defer cancel()
-	t := told{Source: source}
-	if t.Process, t.Err = source.Process(ctx); t.Err != nil {
-		return t
+func askOne(ctx context.Context, source inspect.Source) (t told, err error) {
+	if t.Process, err = source.Process(ctx); err != nil {
+		return t, err
 	}
-	t.Controllers, t.Err = source.Controllers(ctx)
-	return t
+	t.Controllers, err = source.Controllers(ctx)
+	return t, err
 }
 
 // source is the process of a name.
@@ -54,17 +66,33 @@ func (v *visit) source(process string) (inspect.Source, error) {
 	return nil, missing("The process %s is not known here, or has ended.", process)
 }
 
-// about are all who care for an object, and how it is doing in the care of each.
-// What of that the visitor may not read is left out. Processes that do not answer are left out, and err says why of the first.
-func (v *visit) about(ref inspect.Ref) (cares []inspect.Care, err error) {
-	for _, source := range v.options.Sources(v.context()) {
-		found, failed := source.About(v.context(), ref)
-		if failed != nil && err == nil {
-			err = failed
-		}
-		for _, care := range found {
-			cares = append(cares, inspect.RedactCare(care, v.reads))
+// each asks all processes for what they know, all at once, and says why something of it
+// may be missing.
+func each[T any](v *visit, ask func(context.Context, inspect.Source) (T, error)) (found []T, missing []string) {
+	for _, a := range inspect.AskAll(v.context(), v.patience, v.options.Sources(v.context()), ask) {
+		switch {
+		case a.Err == nil:
+			found = append(found, a.Value)
+		case !errors.Is(a.Err, inspect.ErrNotFound):
+			missing = append(missing, silence(a.Source, a.Err))
 		}
 	}
-	return cares, err
+	return found, missing
+}
+
+// controllersOf are all controllers of a process.
+func (v *visit) controllersOf(source inspect.Source) ([]inspect.Controller, error) {
+	return inspect.AskOne(v.context(), v.patience, source, func(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) {
+		return s.Controllers(ctx)
+	})
+}
+
+// about are all who care for an object, and how it is doing in the care of each, as far
+// as the visitor may read it, and why some of that may be missing.
+func (v *visit) about(ref inspect.Ref) (cares []inspect.Care, missing []string) {
+	found, missing := each(v, func(ctx context.Context, s inspect.Source) ([]inspect.Care, error) { return s.About(ctx, ref) })
+	for _, care := range slices.Concat(found...) {
+		cares = append(cares, inspect.RedactCare(care, v.reads))
+	}
+	return cares, missing
 }

@@ -1,7 +1,7 @@
 package ui
 
 import (
-	"cmp"
+	"context"
 	"net/url"
 	"slices"
 	"strconv"
@@ -36,19 +36,17 @@ type entry struct {
 	Another bool
 }
 
-// runsOf are the runs of an object in all processes, the latest first.
-func (v *visit) runsOf(s *subject, limit int) (all []inspect.Run, err error) {
+// runsOf are the runs of an object in all processes, the latest first, and why some may
+// be missing.
+func (v *visit) runsOf(s *subject, limit int) (all []inspect.Run, missing []string) {
 	ref := s.Ref
 	ref.UID = "" // One of the same name that was there before is part of the story.
-	for _, source := range v.options.Sources(v.context()) {
-		runs, failed := source.Runs(v.context(), ref, limit)
-		err = cmp.Or(err, failed)
-		for i := range runs {
-			all = append(all, v.redact(runs[i]))
-		}
+	found, missing := each(v, func(ctx context.Context, s inspect.Source) ([]inspect.Run, error) { return s.Runs(ctx, ref, limit) })
+	for _, run := range slices.Concat(found...) {
+		all = append(all, v.redact(run))
 	}
 	slices.SortStableFunc(all, func(a, b inspect.Run) int { return b.Began.Compare(a.Began) })
-	return all, err
+	return all, missing
 }
 
 // entries are the timeline, down to so many. What changed before is looked for in the

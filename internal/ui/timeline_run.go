@@ -2,6 +2,7 @@ package ui
 
 import (
 	"encoding/json"
+	"errors"
 	"net/url"
 	"strconv"
 	"strings"
@@ -104,6 +105,7 @@ func (v *visit) runAt(look *lookup, s *subject) (inspect.Run, error) {
 	if err != nil {
 		return inspect.Run{}, missing("There is no run %q.", v.path("id"))
 	}
+	var silent error
 	for _, source := range v.options.Sources(v.context()) {
 		if wanted := v.query("in"); wanted != "" && wanted != source.Name() {
 			continue
@@ -112,6 +114,12 @@ func (v *visit) runAt(look *lookup, s *subject) (inspect.Run, error) {
 		if err == nil && bare(run.Object) == bare(s.Ref) {
 			return run, nil
 		}
+		if err != nil && !errors.Is(err, inspect.ErrNotFound) {
+			silent = err
+		}
+	}
+	if silent != nil {
+		return inspect.Run{}, silent
 	}
 	return inspect.Run{}, missing("Run %d of %s %s is not kept any more.", id, s.Kind.Kind, s.Name)
 }

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -50,7 +51,9 @@ func (l *lookup) run(process string, id uint64) (inspect.Run, error) {
 	if err != nil {
 		return inspect.Run{}, err
 	}
-	run, err := source.Run(l.context(), id)
+	run, err := inspect.AskOne(l.context(), l.patience, source, func(ctx context.Context, s inspect.Source) (inspect.Run, error) {
+		return s.Run(ctx, id)
+	})
 	if err != nil {
 		return inspect.Run{}, err
 	}

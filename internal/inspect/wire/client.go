@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
@@ -19,6 +20,8 @@ type client struct {
 	base  *url.URL
 	token string
 	http  *http.Client
+	// wait is how long an answer may take that is not held back on purpose.
+	wait time.Duration
 }
 
 var _ inspect.Source = (*client)(nil)
@@ -27,7 +30,7 @@ var _ inspect.Source = (*client)(nil)
 // http://127.0.0.1:8082. A nil transport is http.DefaultTransport; no token is sent if
 // it is empty.
 func NewClient(name string, base *url.URL, transport http.RoundTripper, token string) inspect.Source {
-	return &client{name: name, base: base, token: token, http: &http.Client{
+	return &client{name: name, base: base, token: token, wait: maxWait, http: &http.Client{
 		Transport: transport,
 		// Whoever would lead us elsewhere is not who we look for.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -91,7 +94,9 @@ func (c *client) Plan(ctx context.Context, controller string, ref inspect.Ref) (
 	if err != nil {
 		return found, err
 	}
-	err = c.ask(ctx, http.MethodPost, pathPlan, named(paramController, controller, paramRef, wanted), &found)
+	err = c.within(ctx, maxPlan+c.wait, func(ctx context.Context) error {
+		return c.ask(ctx, http.MethodPost, pathPlan, named(paramController, controller, paramRef, wanted), &found)
+	})
 	return found, err
 }
 
@@ -99,7 +104,9 @@ func (c *client) Plan(ctx context.Context, controller string, ref inspect.Ref) (
 func (c *client) Await(ctx context.Context, since uint64) (uint64, error) {
 	for {
 		var found revision
-		err := c.get(ctx, pathRevision, named(paramSince, strconv.FormatUint(since, 10)), &found)
+		err := c.within(ctx, maxPoll+c.wait, func(ctx context.Context) error {
+			return c.ask(ctx, http.MethodGet, pathRevision, named(paramSince, strconv.FormatUint(since, 10)), &found)
+		})
 		if err != nil || found.Revision != since {
 			return found.Revision, err
 		}
@@ -107,7 +114,21 @@ func (c *client) Await(ctx context.Context, since uint64) (uint64, error) {
 }
 
 func (c *client) get(ctx context.Context, path string, parameters url.Values, into any) error {
-	return c.ask(ctx, http.MethodGet, path, parameters, into)
+	return c.within(ctx, c.wait, func(ctx context.Context) error {
+		return c.ask(ctx, http.MethodGet, path, parameters, into)
+	})
+}
+
+// within does an exchange that may take only so long: a process that was stopped still
+// takes questions.
+func (c *client) within(ctx context.Context, limit time.Duration, exchange func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := exchange(limited)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return fmt.Errorf("ask the process %s: no answer within %s: %w", c.name, limit, err)
+	}
+	return err
 }
 
 // ask does one exchange.

@@ -48,6 +48,8 @@ const (
 	// maxPoll is how long an answer is held back while nothing changes: less than
 	// what proxies commonly bear.
 	maxPoll = 30 * time.Second
+	// maxWait is how long a client waits for any other answer, of whatever length.
+	maxWait = 30 * time.Second
 	// maxPlan is how long a plan may take: hooks are asked for it.
 	maxPlan = time.Minute
 )
