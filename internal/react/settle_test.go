@@ -17,7 +17,7 @@ func updating(do hook.Handler) Handler {
 func TestEditsSettle(t *testing.T) {
 	s, e := newServer(t), newEar()
 	h := updating(e)
-	h.Settle = 150 * time.Millisecond
+	h.Settle = 1500 * time.Millisecond
 	st := e.play(t, s, program(h))
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	s.create(rates, "usd", `{"spec":{"n":1}}`)

@@ -224,7 +224,7 @@ const requests = 1000
 func (s *reviewed) rotated(t *testing.T) {
 	s.load.during(t, 8, func() {
 		first, serials := s.kept(), map[string]bool{}
-		s.until(time.Minute, func() error {
+		s.until(3*time.Minute, func() error {
 			serials[s.kept().serving.SerialNumber.String()] = true
 			if len(serials) < 3 {
 				return fmt.Errorf("there were %d serving certificates", len(serials))
@@ -235,13 +235,13 @@ func (s *reviewed) rotated(t *testing.T) {
 			t.Error("another CA signs already")
 		}
 		s.kubectl("delete", "secret", "setpoint-admission", "-n", "setpoint-system")
-		s.until(time.Minute, func() error {
+		s.until(3*time.Minute, func() error {
 			if now := s.kept(); now.signer() == nil || now.signer().Equal(first.signer()) {
 				return fmt.Errorf("no other CA signs, of %d", len(now.authorities))
 			}
 			return nil
 		})
-		s.until(time.Minute, func() error {
+		s.until(3*time.Minute, func() error {
 			if done := s.load.done(); done < requests {
 				return fmt.Errorf("%d requests were made", done)
 			}
@@ -309,7 +309,7 @@ func (s *reviewed) bad(t *testing.T) error {
 
 // allKilled leaves nobody to answer, and no certificates: a review that validates is not
 // got round by that. Those that are started next make others, which last so shortly that
-// they are renewed every few seconds.
+// they are renewed every twenty seconds.
 func (s *reviewed) allKilled(t *testing.T) {
 	for _, p := range s.replicas {
 		p.kill()
@@ -322,7 +322,7 @@ func (s *reviewed) allKilled(t *testing.T) {
 	s.kubectl("delete", "secret", "setpoint-admission", "-n", "setpoint-system")
 	s.replicas = nil
 	for range 2 {
-		s.replicas = append(s.replicas, s.replica("--admission-certificate-lifetime", "9s"))
+		s.replicas = append(s.replicas, s.replica("--admission-certificate-lifetime", "30s"))
 	}
 	s.serving()
 	s.until(30*time.Second, func() error { return s.load.create(t.Context(), "good") })

@@ -28,7 +28,7 @@ func bootOwn(t *testing.T) *ownCluster {
 	c := &ownCluster{t: t, dir: filepath.Join(dir, "data"), kubeconfig: filepath.Join(dir, "kubeconfig")}
 	start(t, filepath.Join(dir, "cluster.log"), os.Getenv("SETPOINT"),
 		"dev", "--cluster-only", "--data-dir", c.dir, "--kubeconfig", c.kubeconfig)
-	c.until(time.Minute, func() error {
+	c.until(3*time.Minute, func() error {
 		_, err := c.try("", "get", "--raw", "/readyz")
 		return err
 	})
