@@ -160,7 +160,15 @@ func kubectlIsReal(c cluster) {
 }
 
 func killedComponentsComeBack(c cluster) {
-	for i, victim := range c.Components() {
+	for i := range c.Components() {
+		var victim controlplane.Component
+		proctest.Eventually(c.t, patience, func() error {
+			// It may have ended because another had.
+			if victim = c.Components()[i]; victim.PID == 0 {
+				return fmt.Errorf("%s does not run", victim.Name)
+			}
+			return nil
+		})
 		if err := syscall.Kill(victim.PID, syscall.SIGKILL); err != nil {
 			c.t.Fatal(err)
 		}

@@ -89,7 +89,7 @@ func (c cluster) stop() {
 	if err := c.Stop(c.t.Context()); err != nil {
 		c.t.Fatal(err)
 	}
-	if took := time.Since(since); took > 3*time.Second {
+	if took := time.Since(since); took > 10*time.Second {
 		c.t.Errorf("stopping took %v", took)
 	}
 	select {

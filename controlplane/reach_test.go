@@ -31,6 +31,8 @@ func TestAProcessInAPodIsReadThroughTheAPIServer(t *testing.T) {
 	t.Parallel()
 	c := start(t, controlplane.Options{})
 	kubelet := serveKubelet(t)
+	c.kubectl("create", "namespace", "shop")
+	c.await("create", "serviceaccount/default", "-n", "shop") // No pod is let in before.
 	c.apply(podOfSetpoint)
 	c.kubectl("patch", "node", "here", "--subresource=status", "-p", fmt.Sprintf(
 		`{"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}], "daemonEndpoints": {"kubeletEndpoint": {"Port": %d}}}}`, kubelet.port))
@@ -72,11 +74,7 @@ func TestAProcessInAPodIsReadThroughTheAPIServer(t *testing.T) {
 
 // podOfSetpoint is a pod on a node that kwok leaves alone.
 const podOfSetpoint = `
-{apiVersion: v1, kind: Namespace, metadata: {name: shop}}
----
 {apiVersion: v1, kind: Node, metadata: {name: here}}
----
-{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: shop}}
 ---
 apiVersion: v1
 kind: Pod

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -32,6 +34,7 @@ func TestWindow(t *testing.T) {
 	c.await("condition=Established", "crd/guitars.kool.example.org")
 	c.await("condition=Established", "crd/amps.kool.example.org")
 	w := newWindow(c)
+	w.served("guitars", "amps")
 	for _, test := range []struct {
 		name string
 		run  func(*window)
@@ -166,6 +169,20 @@ func (w *window) kind(name string) inspect.Kind {
 		w.t.Fatal(err)
 	}
 	return kind
+}
+
+// served waits until the API server tells of kinds: it does so a moment after they are
+// established.
+func (w *window) served(names ...string) {
+	w.t.Helper()
+	proctest.Eventually(w.t, patience, func() error {
+		for _, name := range names {
+			if _, err := w.admin().Kind(w.ctx(), name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func guitar(name, spec string) []byte {
@@ -392,7 +409,7 @@ func letsTheClusterDecide(w *window) {
 		w.may(test.name, client, right{"list", "default", ""}, test.reads)
 		w.may(test.name, client, right{"list", "", ""}, false)
 		w.may(test.name, client, right{"delete", "default", "seen"}, false)
-		w.equal(test.name+" watches", codeOf(client.Watch(w.watching(test.reads), guitars, "default", func() {})), want)
+		w.equal(test.name+" watches", codeOf(w.watches(client)), want)
 		_, _, err = client.Schema(w.ctx(), guitars)
 		w.equal(test.name+" reads a schema", err, nil)
 	}
@@ -410,19 +427,48 @@ func (w *window) may(who string, client *asuser.Client, r right, want bool) {
 	}
 }
 
-// watching is a context that ends soon for who may watch, who would watch forever.
-func (w *window) watching(may bool) context.Context {
-	limit := patience
-	if may {
-		limit = 100 * time.Millisecond
+// watches is how a watch ends for somebody: by what is refused, or with nil when a change
+// has been noticed.
+func (w *window) watches(client *asuser.Client) error {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.ctx(), patience)
+	defer cancel()
+	ended, noticed := make(chan error, 1), make(chan struct{})
+	var once sync.Once
+	ref := w.makeGuitar("tuned-"+strconv.FormatInt(time.Now().UnixNano(), 36), `{"brand":"gibson"}`)
+	go func() {
+		ended <- client.Watch(ctx, ref.Kind, "default", func() { once.Do(func() { close(noticed) }) })
+	}()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-noticed:
+			return nil
+		case <-time.After(pollInterval):
+			w.touch(ref)
+		}
 	}
-	ctx, cancel := context.WithTimeout(w.ctx(), limit)
-	w.t.Cleanup(cancel)
-	return ctx
+}
+
+// pollInterval is how often something is changed for somebody to notice.
+const pollInterval = 100 * time.Millisecond
+
+// touch changes an object.
+func (w *window) touch(ref inspect.Ref) {
+	w.t.Helper()
+	if err := w.tryToTouch(ref); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *window) tryToTouch(ref inspect.Ref) error {
+	_, err := w.admin().Patch(w.ctx(), ref, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"wood":"%d"}}`, time.Now().UnixNano()), false)
+	return err
 }
 
 func codeOf(err error) int {
-	if err == nil || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil {
 		return 0
 	}
 	return asuser.Code(err)
@@ -538,6 +584,7 @@ func noticesChanges(w *window) {
 
 // watched is a watch that works.
 type watched struct {
+	ref     inspect.Ref
 	changes atomic.Int32
 	cancel  func()
 	done    chan error
@@ -547,24 +594,28 @@ type watched struct {
 func (w *window) watch(client *asuser.Client) *watched {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.ctx())
-	watched := &watched{cancel: cancel, done: make(chan error, 1)}
-	ref := w.makeGuitar("watched", `{"brand":"gibson"}`)
+	watched := &watched{ref: w.makeGuitar("watched", `{"brand":"gibson"}`), cancel: cancel, done: make(chan error, 1)}
 	go func() {
-		watched.done <- client.Watch(ctx, ref.Kind, "default", func() { watched.changes.Add(1) })
+		watched.done <- client.Watch(ctx, watched.ref.Kind, "default", func() { watched.changes.Add(1) })
 	}()
+	w.notices(watched)
+	return watched
+}
+
+// notices waits until a change that is made now is noticed.
+func (w *window) notices(watched *watched) {
+	w.t.Helper()
+	watched.changes.Store(0)
 	proctest.Eventually(w.t, patience, func() error {
 		if watched.changes.Load() > 0 {
 			return nil
 		}
-		_, err := w.admin().Patch(w.ctx(), ref, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"wood":"%d"}}`, time.Now().UnixNano()), false)
-		return cmp.Or(err, errors.New("nothing noticed"))
+		return cmp.Or(w.tryToTouch(watched.ref), errors.New("nothing noticed"))
 	})
-	return watched
 }
 
 func survivesTheServer(w *window) {
 	watched := w.watch(w.admin())
-	watched.changes.Store(0)
 	guitars := w.kind("guitars")
 	w.kill("kube-apiserver")
 	proctest.Eventually(w.t, patience, func() error {
@@ -576,12 +627,7 @@ func survivesTheServer(w *window) {
 	})
 	_, err := w.admin().Kind(w.ctx(), "guitars")
 	w.equal("kinds are known", err, nil)
-	proctest.Eventually(w.t, patience, func() error {
-		if watched.changes.Load() == 0 {
-			return errors.New("the watch has not come back")
-		}
-		return nil
-	})
+	w.notices(watched)
 	watched.cancel()
 }
 

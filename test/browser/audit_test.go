@@ -72,7 +72,9 @@ func (p *page) tabTo(name string) {
 
 // focusScript is where the focus is, and whether that is marked.
 const focusScript = `(() => {
-	const e = document.activeElement, style = getComputedStyle(e);
+	const e = document.activeElement ?? document.body; // none while a page is being loaded
+	if (!e) return {name: "", shown: true, what: "nothing"};
+	const style = getComputedStyle(e);
 	const ring = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0 || style.boxShadow !== "none";
 	const labels = [...(e.labels ?? [])].map(l => l.textContent).join(" ").trim();
 	const name = e.getAttribute("aria-label") || labels || e.textContent || "";

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -27,6 +28,9 @@ func startChromium(ctx context.Context) (stop func(), err error) {
 		chromedp.ExecPath(strings.TrimSpace(string(found))),
 		chromedp.WindowSize(desktopWidth, desktopHeight),
 		chromedp.Flag("hide-scrollbars", true),
+		// Else what is done before the first frame is drawn is dropped.
+		chromedp.Flag("allow-pre-commit-input", true),
+		chromedp.WSURLReadTimeout(2*time.Minute),
 	)
 	if os.Geteuid() == 0 {
 		// Chromium's sandbox refuses to be made by root.

@@ -43,7 +43,7 @@ func bootCluster(t *testing.T, args ...string) *cluster {
 	dir := t.TempDir()
 	c := &cluster{t: t, binary: os.Getenv("SETPOINT"), data: filepath.Join(dir, "data"), kubeconfig: filepath.Join(dir, "kubeconfig")}
 	start(t, filepath.Join(dir, "dev.log"), c.binary, append([]string{"dev", "--data-dir", c.data, "--kubeconfig", c.kubeconfig}, args...)...)
-	until(t, "boot a control plane", 2*time.Minute, func() error {
+	until(t, "boot a control plane", 3*time.Minute, func() error {
 		_, err := c.try("", "get", "--raw", "/readyz")
 		return err
 	})
@@ -68,7 +68,7 @@ func (c *cluster) run(flags ...string) (ui string) {
 // answers waits until a UI is served.
 func answers(t *testing.T, ui string) {
 	t.Helper()
-	until(t, "be answered by "+ui, time.Minute, func() error {
+	until(t, "be answered by "+ui, 3*time.Minute, func() error {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, ui+"/signin", nil)
 		if err != nil {
 			return err
@@ -217,25 +217,49 @@ func (c *cluster) client() *client {
 	return &client{http: &http.Client{Transport: transport}, server: config.Clusters[0].Cluster.Server}
 }
 
-// create sends an object to the path of its collection.
+// create sends an object to the path of its collection, again while the API server is
+// too busy to take it.
 func (c *client) create(ctx context.Context, path string, object any) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	body, err := json.Marshal(object)
 	if err != nil {
 		return err
 	}
+	for first := true; ; first = false {
+		status, err := c.post(ctx, path, body)
+		switch busy := status == 0 || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError; {
+		case err == nil, status == http.StatusConflict && !first: // It has arrived, and the answer got lost.
+			return nil
+		case !busy:
+			return err
+		}
+		select {
+		case <-time.After(pollInterval):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// post sends a body; the status is 0 if no answer came.
+func (c *client) post(ctx context.Context, path string, body []byte) (status int, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.server+path, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := c.http.Do(request)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer response.Body.Close()
 	said, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusCreated {
-		err = fmt.Errorf("create at %s: %s: %s", path, response.Status, said)
+	switch {
+	case err != nil:
+		return 0, err
+	case response.StatusCode != http.StatusCreated:
+		return response.StatusCode, fmt.Errorf("create at %s: %s: %s", path, response.Status, said)
 	}
-	return err
+	return response.StatusCode, nil
 }

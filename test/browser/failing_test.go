@@ -57,13 +57,14 @@ func TestFailing(t *testing.T) {
 	p.click("Save")
 	p.at(declared)
 	p.open(controller)
-	p.see("oak", "Well")
+	p.seeIn("#row-Cabinet-"+ns+"-oak", "Well")
 	p.see("13 is not a size")
 
 	// The other one has itself to blame.
 	p.follow(cabinets + "/pine")
 	p.see("13 is not a size", "422")
 	p.follow(cabinets + "/pine/edit")
+	p.at(cabinets + "/pine/edit") // the page of the object has a link that is called YAML, too
 	p.click("YAML")
 	p.fill("YAML", strings.ReplaceAll(p.valueOf("YAML"), "size: 13", "size: 14"))
 	p.click("Save")

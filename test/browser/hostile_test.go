@@ -2,6 +2,7 @@ package browser
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -57,6 +58,11 @@ func TestHostile(t *testing.T) {
 		c.apply(string(trap))
 	}
 
+	until(t, "have the child", patience, func() error {
+		_, err := c.try("", "get", "configmap", "good", "-n", ns)
+		return err
+	})
+
 	p := newPage(t, sharedUI())
 	controller := "/controllers/setpoint/compositecontroller.setpoint.dev~" + group
 	resources := "/resources/traps." + group
@@ -89,6 +95,13 @@ func TestHostile(t *testing.T) {
 // opened unfolds all that is folded.
 func (p *page) opened() {
 	p.t.Helper()
+	p.until("be parsed", func() error {
+		state, err := evaluate[string](p, "document.readyState")
+		if err == nil && state != "complete" {
+			err = errors.New(state)
+		}
+		return err
+	})
 	_ = must[any](p, "void document.querySelectorAll('details').forEach(d => d.open = true)")
 }
 

@@ -19,7 +19,7 @@ func TestOutage(t *testing.T) {
 	answers(t, ui)
 	list := "/resources/immortalcontainers.immortalcontainers.flugel.it"
 	object := list + "/default/example"
-	until(t, "have the example", time.Minute, func() error {
+	until(t, "have the example", 3*time.Minute, func() error {
 		_, err := c.try("", "get", "immortalcontainers.immortalcontainers.flugel.it", "example")
 		return err
 	})
@@ -38,7 +38,7 @@ func TestOutage(t *testing.T) {
 	_ = server.Signal(syscall.SIGSTOP)
 	p.see("API server does not answer")
 	_ = server.Kill()
-	until(t, "be back", time.Minute, func() error {
+	until(t, "be back", 3*time.Minute, func() error {
 		_, err := c.try("", "get", "--raw", "/readyz")
 		return err
 	})

@@ -26,7 +26,7 @@ const (
 const (
 	// patience is how long a page may take to become what it should: long, since a
 	// machine may be busy with everything else.
-	patience     = 30 * time.Second
+	patience     = 2 * time.Minute
 	pollInterval = 50 * time.Millisecond
 )
 

@@ -80,9 +80,11 @@ func mayWrite(t *testing.T, c *cluster, ui string) {
 	p.signIn(c.tokenOf("ada"))
 	p.at(widgetsPath + "/people/in-people")
 	p.follow(widgetsPath + "/people/in-people/edit")
-	p.see("YAML")
+	p.at(widgetsPath + "/people/in-people/edit")
+	p.has("button", "YAML")
+	p.has("button", "Save")
 	p.open(widgetsPath + "/new")
-	p.see("Create")
+	p.has("button", "Create")
 }
 
 func mayOnlyRead(t *testing.T, c *cluster, ui string) {

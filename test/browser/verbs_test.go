@@ -224,7 +224,8 @@ func textOf(value *accessibility.Value) (text string) {
 }
 
 // clickOn moves the mouse to the middle of an element and presses its button, unless
-// something else is in the way or it cannot be used.
+// something else is in the way or it cannot be used. It says so if the click did not
+// arrive: the page may have moved under the mouse.
 func clickOn(ctx context.Context, target *chromedp.Target, node cdp.BackendNodeID) error {
 	spot, err := callOn[[]float64](ctx, target, node, spotFunction)
 	if err != nil {
@@ -242,10 +243,18 @@ func clickOn(ctx context.Context, target *chromedp.Target, node cdp.BackendNodeI
 			return err
 		}
 	}
-	return nil
+	hit, err := callOn[bool](ctx, target, node, "function() { return this.wasHit }")
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil && !hit:
+		return errors.New("the click did not arrive")
+	}
+	return nil // An element that is gone by now was on a page that the click has left.
 }
 
-// spotFunction is where an element can be hit by the mouse, if it can.
+// spotFunction is where an element can be hit by the mouse, if it can. From then on the
+// element notes whether it was.
 const spotFunction = `function() {
 	this.scrollIntoView({block: "center", inline: "nearest", behavior: "instant"});
 	const targets = [this, ...(this.labels ?? [])];
@@ -253,7 +262,11 @@ const spotFunction = `function() {
 		for (const box of target.getClientRects()) {
 			const x = box.left + box.width / 2, y = box.top + box.height / 2;
 			const hit = document.elementFromPoint(x, y);
-			if (!this.disabled && hit && (target.contains(hit) || hit.contains(target) && hit.closest("a, button, label, summary") === target)) return [x, y];
+			if (!this.disabled && hit && (target.contains(hit) || hit.contains(target) && hit.closest("a, button, label, summary") === target)) {
+				this.wasHit = false;
+				addEventListener("click", e => this.wasHit = e.composedPath().includes(target), {capture: true, once: true});
+				return [x, y];
+			}
 		}
 	}
 	return [];
