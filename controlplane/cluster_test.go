@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/controlplane"
@@ -160,18 +159,8 @@ func kubectlIsReal(c cluster) {
 }
 
 func killedComponentsComeBack(c cluster) {
-	for i := range c.Components() {
-		var victim controlplane.Component
-		proctest.Eventually(c.t, patience, func() error {
-			// It may have ended because another had.
-			if victim = c.Components()[i]; victim.PID == 0 {
-				return fmt.Errorf("%s does not run", victim.Name)
-			}
-			return nil
-		})
-		if err := syscall.Kill(victim.PID, syscall.SIGKILL); err != nil {
-			c.t.Fatal(err)
-		}
+	for i, component := range c.Components() {
+		victim := c.kill(component.Name)
 		proctest.Eventually(c.t, patience, func() error { return cameBack(c, victim) })
 		name := fmt.Sprint("survivor-", i)
 		proctest.Eventually(c.t, patience, func() error {
@@ -184,11 +173,7 @@ func killedComponentsComeBack(c cluster) {
 
 // Pods may reach their nodes at whatever moment of kwok's start.
 func podsRunThatCameWhileKwokStarted(c cluster) {
-	all := c.Components()
-	kwok := all[slices.IndexFunc(all, func(each controlplane.Component) bool { return each.Name == "kwok" })]
-	if err := syscall.Kill(kwok.PID, syscall.SIGKILL); err != nil {
-		c.t.Fatal(err)
-	}
+	c.kill("kwok")
 	c.kubectl("create", "deployment", "trickle", "--image=example.com/x")
 	for replicas := 1; replicas <= 25; replicas++ {
 		c.kubectl("scale", "deployment", "trickle", "--replicas="+strconv.Itoa(replicas))

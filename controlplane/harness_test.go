@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -101,6 +103,21 @@ func (c cluster) stop() {
 		c.t.Errorf("stopped, but failed: %v", c.Err())
 	}
 	expectGone(c.t, pids)
+}
+
+// kill kills a component without a warning; it is started again. Which process it is may
+// have changed since it was looked at last: one may end because another has.
+func (c cluster) kill(name string) (victim controlplane.Component) {
+	c.t.Helper()
+	proctest.Eventually(c.t, patience, func() error {
+		all := c.Components()
+		victim = all[slices.IndexFunc(all, func(each controlplane.Component) bool { return each.Name == name })]
+		if victim.PID == 0 {
+			return fmt.Errorf("%s does not run", name)
+		}
+		return syscall.Kill(victim.PID, syscall.SIGKILL)
+	})
+	return victim
 }
 
 func expectGone(t *testing.T, pids []int) {

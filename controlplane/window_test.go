@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -629,14 +628,4 @@ func survivesTheServer(w *window) {
 	w.equal("kinds are known", err, nil)
 	w.notices(watched)
 	watched.cancel()
-}
-
-// kill kills a component without a warning; it is started again.
-func (w *window) kill(name string) {
-	w.t.Helper()
-	all := w.Components()
-	victim := all[slices.IndexFunc(all, func(each controlplane.Component) bool { return each.Name == name })]
-	if err := syscall.Kill(victim.PID, syscall.SIGKILL); err != nil {
-		w.t.Fatal(err)
-	}
 }
