@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 // judgement is what is known of a review in the end.
@@ -90,7 +91,7 @@ func (s *Server) ask(ctx context.Context, to *route, r *hook.Review) (v *hook.Ve
 		if p := recover(); p != nil {
 			s.options.Log.Error("webhook panicked", "program", to.program.Name, "webhook", to.webhook.Name,
 				"panic", p, "stack", string(debug.Stack()))
-			v, err = nil, fmt.Errorf("it panicked: %v", p)
+			v, err = nil, failure.Panicked("it panicked", p)
 		}
 	}()
 	v, err = to.webhook.Do.Admit(ctx, r)
@@ -100,7 +101,7 @@ func (s *Server) ask(ctx context.Context, to *route, r *hook.Review) (v *hook.Ve
 	case err != nil && isLate:
 		return nil, fmt.Errorf("%w: %w", over, err)
 	case err != nil:
-		return nil, err
+		return nil, failure.By(failure.Handler, err)
 	case isLate:
 		return nil, over
 	case over != nil:

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -52,7 +53,7 @@ What was done, the latest last:
   failed after 30ms, for the 2nd time in a row; it comes again at 12:00:08
 
 What to do:
-  - the process lacks a permission, or a quota is used up: the error names it; grant it to the account of the process
+  - Where a right is named that is lacking, give it to the service account of this process. Where a quota or a policy is named, make room in it, or keep to it.
   - once it is mended, ` + "`kubectl annotate --overwrite team.example.com/red -n shop setpoint.dev/reconcile-at=now`" + ` has it tried at once
 `
 
@@ -80,7 +81,7 @@ func TestWhyInWords(t *testing.T) {
 		Object: team(),
 		Cares: []readable{{Care: inspect.Care{
 			Ref: team(), Controller: "x/teams", Process: "setpoint", State: inspect.Failing, Attempts: 2, Next: noon.Add(8 * time.Second),
-			Error: "write Pod shop/b: " + refused + ": quota\x1b[31m", Family: []inspect.Child{{Ref: pod("a"), Health: "Current"}},
+			Error: "write Pod shop/b: " + refused + ": quota\x1b[31m", Fault: &inspect.Fault{What: trace.Forbidden}, Family: []inspect.Child{{Ref: pod("a"), Health: "Current"}},
 		}}},
 		Runs: []runAccount{{Run: run, before: map[uint64]inspect.Run{1: before}}},
 	}

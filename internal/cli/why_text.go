@@ -163,8 +163,7 @@ func (t teller) advise(a account) {
 	}
 }
 
-// ideas are what to do about an object that is not well. An error has come from
-// another process, so that its words are all there is to go by.
+// ideas are what to do about an object that is not well.
 func ideas(c inspect.Care) []string {
 	var all []string
 	switch c.State {
@@ -176,32 +175,9 @@ func ideas(c inspect.Care) []string {
 	default:
 		return nil
 	}
-	for _, known := range remedies() {
-		if strings.Contains(strings.ToLower(c.Error), known.words) {
-			all = append(all, known.idea)
-			break
-		}
+	if help := inspect.AdviceOn(c.Fault).Help; help != "" {
+		all = append(all, help)
 	}
 	all = append(all, "once it is mended, `kubectl annotate --overwrite "+argOf(c.Ref)+" setpoint.dev/reconcile-at=now` has it tried at once")
 	return all
-}
-
-// remedy is what helps against errors with certain words in them.
-type remedy struct{ words, idea string }
-
-// remedies are the usual ones; the first that fits counts.
-func remedies() []remedy {
-	return []remedy{
-		{"which stands in for", "the process that stands in for the hook does not answer: what it writes, in the terminal of `setpoint dev`, says why"},
-		{"connection refused", "nothing listens where the hook should be: see whether it runs, and at that port"},
-		{"no such host", "the name of the hook's Service leads nowhere: see whether the Service is there, and spelt so"},
-		{"deadline exceeded", "the hook took longer than it may: make it faster, or give it more time in the controller's spec"},
-		{"timeout", "the hook took longer than it may: make it faster, or give it more time in the controller's spec"},
-		{"is forbidden", "the process lacks a permission, or a quota is used up: the error names it; grant it to the account of the process"},
-		{"is invalid", "the API server refuses what was to be written: correct the field that it names, where the answer is made"},
-		{"not a json", "correct the reply of the hook; nothing of such a reply is acted upon"},
-		{"reply", "correct the reply of the hook; nothing of such a reply is acted upon"},
-		{"status 5", "the hook has failed by itself: its log says more"},
-		{"answered 5", "the hook has failed by itself: its log says more"},
-	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/trace"
@@ -46,6 +47,7 @@ func (r *run) next(verdict queue.Outcome) time.Time {
 func (r *run) call(ctx context.Context, asked hook.Hook, request *hook.Request) (*hook.Response, error) {
 	began := r.account.Now()
 	reply, err := asked.Call(ctx, request)
+	err = failure.By(failure.Hook, err)
 	if !r.account.Whole() {
 		return reply, err
 	}

@@ -177,6 +177,9 @@ func TestAccountsOfRuns(t *testing.T) {
 	if first.Resource != stalls || first.Key.Name != "a" || first.UID != "u-a" || first.Causes.String() != "start" || second.Causes.String() != "retry 1" {
 		t.Errorf("about %v %v, because of %s, then %s", first.Resource, first.Key, first.Causes, second.Causes)
 	}
+	if of, asked := trace.FaultOf(first.Err), trace.FaultOf(first.Steps[0].Ask.Err); of == nil || of.What != trace.HookFailed || asked == nil || *asked != *of {
+		t.Errorf("the first failed with %+v, asked %+v", of, asked)
+	}
 	if ask := second.Steps[0].Ask; len(ask.Question.Sync.Parent) == 0 || len(ask.Answer.Sync.Children) != 1 {
 		t.Errorf("asked %+v", ask)
 	}

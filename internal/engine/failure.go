@@ -22,13 +22,13 @@ func reasonOf(err error) string { return failure.Reason(err, ReasonWriteFailed) 
 
 // hookFailure gives a hook's error its reason.
 func hookFailure(asked string, err error) error {
+	reason := ReasonHookFailed
 	if hook.Malformed(err) {
-		return failure.New(ReasonInvalidReply, fmt.Errorf("%s hook: %w", asked, err))
+		reason = ReasonInvalidReply
+	} else if delay, later := hook.Postponed(err); later {
+		err = fmt.Errorf("%w; it is left alone for %v, as it asks", err, delay.Round(time.Second))
 	}
-	if delay, later := hook.Postponed(err); later {
-		return failure.New(ReasonHookFailed, fmt.Errorf("%s hook: %w; it is left alone for %v, as it asks", asked, err, delay.Round(time.Second)))
-	}
-	return failure.New(ReasonHookFailed, fmt.Errorf("%s hook: %w", asked, err))
+	return failure.New(reason, fmt.Errorf("%s hook: %w", asked, err))
 }
 
 // ofHook says that the failure lies with the hook, not with a write.

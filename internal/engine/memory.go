@@ -49,6 +49,7 @@ type trouble struct {
 	failing bool
 	ofHook  bool
 	message string
+	fault   *trace.Fault
 	told    time.Time
 	// among says where writes were refused, which the message may quote.
 	among []trace.Place

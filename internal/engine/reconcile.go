@@ -78,7 +78,7 @@ func (r *run) contained(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("run panicked", "parent", r.item.Key.String(), "panic", p, "stack", string(debug.Stack()))
-			err = failure.New(ReasonPanicked, fmt.Errorf("setpoint met a defect of its own: %v", p))
+			err = failure.New(ReasonPanicked, failure.Panicked("setpoint met a defect of its own", p))
 		}
 	}()
 	return r.converge(ctx)

@@ -54,6 +54,7 @@ func (r *run) customize(ctx context.Context) error {
 	r.memory.customized = 0
 	request, began := &hook.CustomizeRequest{Controller: r.program.Object, Parent: r.parent.JSON()}, r.account.Now()
 	reply, err := r.program.Customize.Customize(ctx, request)
+	err = failure.By(failure.Hook, err)
 	r.account.Asked(began, trace.Ask{
 		What: "customize", Question: trace.Question{Customize: request}, Answer: trace.Answer{Customize: reply}, Err: err,
 	})

@@ -1,5 +1,5 @@
 // Package failure is how an error is told to those who use Kubernetes: with the
-// reason that an event or a condition carries, and in one line.
+// reason that an event or a condition carries, with who is to blame, and in one line.
 //
 // What an error means for the next attempt is no business of it: package hook says
 // so of what hooks and handlers answer. All rooms that tell failures may import it.
@@ -7,6 +7,7 @@ package failure
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -29,6 +30,58 @@ func Reason(err error, otherwise string) string {
 		return r.reason
 	}
 	return otherwise
+}
+
+// Party is who may be to blame for an error beside ourselves.
+type Party string
+
+// Those who are asked.
+const (
+	Hook    Party = "hook"
+	Handler Party = "handler"
+)
+
+// blamed is an error of one who was asked.
+type blamed struct {
+	party Party
+	err   error
+}
+
+func (b *blamed) Error() string { return b.err.Error() }
+func (b *blamed) Unwrap() error { return b.err }
+
+// By makes an error that of one who was asked: whatever it wraps happened there. None
+// stays none.
+func By(party Party, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &blamed{party: party, err: err}
+}
+
+// Blamed is whose error it is; "" if it is nobody's who was asked.
+func Blamed(err error) Party {
+	if b, ok := errors.AsType[*blamed](err); ok {
+		return b.party
+	}
+	return ""
+}
+
+// panicked is a panic that was made an error.
+type panicked struct {
+	text string
+	met  any
+}
+
+func (p *panicked) Error() string { return fmt.Sprintf("%s: %v", p.text, p.met) }
+
+// Panicked makes an error of what a panic was met with.
+func Panicked(text string, met any) error { return &panicked{text, met} }
+
+// OfPanic says that an error was a panic.
+func OfPanic(err error) bool {
+	_, is := errors.AsType[*panicked](err)
+	return is
 }
 
 // longest is how many bytes of a message are told: a reply or an answer of the API

@@ -27,7 +27,7 @@ func Redact(run Run, may func(kind Kind, namespace string) bool) Run {
 	r.refusals = r.unreadRefusals(run.Steps, own)
 	if run.Error != "" && (!own || len(r.refusals) > 0) {
 		r.refusals = append(r.refusals, run.Error)
-		run.Error = unreadable
+		run.Error, run.Fault = unreadable, nil
 	}
 	steps := make([]Step, len(run.Steps))
 	for i, step := range run.Steps {
@@ -112,7 +112,7 @@ func (r *redactor) step(step Step, own bool) Step {
 		ask := *step.Ask
 		ask.Request, ask.Reply = r.text(ask.Request, own), r.text(ask.Reply, own)
 		if !own && ask.Error != "" {
-			ask.Error = unreadable
+			ask.Error, ask.Fault = unreadable, nil
 		}
 		step.Ask = &ask
 	case step.Plan != nil:
@@ -133,7 +133,7 @@ func (r *redactor) write(write Write, own bool) *Write {
 		write.Changes = nil
 	}
 	if write.Error != "" && (!own || !readable) {
-		write.Error = unreadable
+		write.Error, write.Fault = unreadable, nil
 	}
 	return &write
 }

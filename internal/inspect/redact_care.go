@@ -17,6 +17,7 @@ func RedactCare(care Care, may func(kind Kind, namespace string) bool) Care {
 	if hidden == "" {
 		return care
 	}
+	care.Fault = nil
 	for _, text := range [...]*string{&care.Error, &care.Unrest} {
 		if *text != "" {
 			*text = withheld + hidden

@@ -14,6 +14,7 @@ func refusedCare() trace.Care {
 	return trace.Care{
 		Failing: true, Attempts: 2, Error: `create Secret a/s: admission webhook "w" denied the request: b3BlbiBzZXNhbWU=`,
 		Among: []trace.Place{{Resource: secrets, Namespace: "a"}},
+		Fault: &trace.Fault{What: trace.Invalid, Path: "data[b3Bl]"},
 	}
 }
 
@@ -38,11 +39,11 @@ func TestRedactCare(t *testing.T) {
 	one.Unrest = "Secret a/s: data.x differs"
 	words := one.Words()
 	all := RedactCare(words, func(Kind, string) bool { return true })
-	if all.Error != words.Error || all.Unrest != words.Unrest {
+	if all.Error != words.Error || all.Fault != words.Fault || words.Fault == nil || all.Unrest != words.Unrest {
 		t.Errorf("got %q, %q", all.Error, all.Unrest)
 	}
 	none := RedactCare(words, func(k Kind, namespace string) bool { return k.Plural != "secrets" || namespace != "a" })
-	if want := "you may not read what it says, for that is about Secret"; none.Error != want || none.Unrest != want {
+	if want := "you may not read what it says, for that is about Secret"; none.Error != want || none.Fault != nil || none.Unrest != want {
 		t.Errorf("got %q, %q", none.Error, none.Unrest)
 	}
 	well := subject(t, "a", "eur", trace.Care{Among: one.Among})

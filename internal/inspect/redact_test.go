@@ -3,15 +3,18 @@ package inspect
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 func TestRedact(t *testing.T) {
 	run := Run{
 		Object: Ref{Kind: Kind{Group: "example.org", Version: "v1", Plural: "rates", Kind: "Rate", Namespaced: true}, Namespace: "town", Name: "eur"},
 		Error:  "it failed with spec.secret",
+		Fault:  &Fault{What: trace.Invalid, Path: "spec.secret"},
 		Steps: []Step{
 			{Ask: &Ask{
-				What: "sync", Error: "no: because",
+				What: "sync", Error: "no: because", Fault: &Fault{Said: "because"},
 				Request: json.RawMessage(`{"parent":{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":"eur","namespace":"town"},"spec":1},` +
 					`"children":{"Pod.v1":{"town/p":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"town","labels":{"a":"b"}},"spec":{}}}}}`),
 				Reply: json.RawMessage(`{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{}},{"apiVersion":"v1","kind":"Node"}]}`),
@@ -61,6 +64,9 @@ func TestRedact(t *testing.T) {
 			text := string(textOf([]shown{{
 				got.Steps[0].Ask.Request, got.Steps[0].Ask.Reply, action.Reason, action.Changes, got.Steps[2].Write.Changes, got.Steps[3].Event.Message, got.Error,
 			}}))
+			if hidden := got.Error == unreadable; hidden != (got.Fault == nil) || hidden != (got.Steps[0].Ask.Fault == nil) {
+				t.Errorf("an error that is not to be read is told: %+v, %+v", got.Fault, got.Steps[0].Ask.Fault)
+			}
 			if text != c.want {
 				t.Errorf("got  %s\nwant %s", text, c.want)
 			}
@@ -97,7 +103,7 @@ func TestRedactRefusals(t *testing.T) {
 		Causes: []string{"child Pod town/p changed"},
 		Error:  "apply Pod town/p: " + refusal,
 		Steps: []Step{
-			{Write: &Write{Object: Ref{Kind: Kind{Version: "v1", Kind: "Pod"}, Namespace: "town", Name: "p"}, Error: refusal}},
+			{Write: &Write{Object: Ref{Kind: Kind{Version: "v1", Kind: "Pod"}, Namespace: "town", Name: "p"}, Error: refusal, Fault: &Fault{What: trace.Invalid, Path: "spec.secret"}}},
 			{Event: &Event{Message: "failed: " + refusal[:len(refusal)-10] + "…"}},
 			{Event: &Event{Message: "another"}},
 		},
@@ -116,6 +122,9 @@ func TestRedactRefusals(t *testing.T) {
 			said := [...]string{got.Causes[0], got.Error, got.Steps[0].Write.Error, got.Steps[1].Event.Message, got.Steps[2].Event.Message}
 			if want := [...]string{c.cause, c.err, c.write, c.retold, c.another}; said != want {
 				t.Errorf("got  %q\nwant %q", said, want)
+			}
+			if w := got.Steps[0].Write; (w.Error == unreadable) != (w.Fault == nil) {
+				t.Errorf("a refusal that is not to be read is told: %+v", w.Fault)
 			}
 			if run.Steps[0].Write.Error != refusal {
 				t.Error("the run itself was changed")

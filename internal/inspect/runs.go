@@ -21,7 +21,7 @@ func wordsOf(e *entry, whole bool) Run {
 		Object:  Ref{Kind: KindOf(run.Resource), Namespace: run.Key.Namespace, Name: run.Key.Name, UID: string([]byte(run.UID))},
 		Causes:  causesOf(run),
 		Attempt: run.Attempt, Began: run.Began, Waited: run.Waited, Took: run.Took,
-		Outcome: string(run.Outcome), Error: lineOf(run.Err), Next: run.Next, Quiet: e.quiet,
+		Outcome: string(run.Outcome), Error: lineOf(run.Err), Fault: trace.FaultOf(run.Err), Next: run.Next, Quiet: e.quiet,
 		Steps: make([]Step, 0, len(run.Steps)),
 	}
 	write := writer{of: run, whole: whole, dropped: e.stripped}
@@ -124,7 +124,7 @@ func (w *writer) step(s *trace.Step) Step {
 }
 
 func (w *writer) ask(a *trace.Ask) *Ask {
-	ask := &Ask{What: a.What, Reason: string(a.Reason), Error: lineOf(a.Err), Dropped: w.dropped}
+	ask := &Ask{What: a.What, Reason: string(a.Reason), Error: lineOf(a.Err), Fault: trace.FaultOf(a.Err), Dropped: w.dropped}
 	if w.whole {
 		ask.Request = masked(questionJSON(&a.Question), w.of.Resource)
 		ask.Reply = masked(answerJSON(&a.Answer, a.Question.Form), w.of.Resource)
@@ -154,7 +154,8 @@ func (w *writer) action(a *plan.Action) Action {
 }
 
 func (w *writer) write(t *trace.Write) *Write {
-	write := &Write{Verb: string(t.Verb), Object: refOf(t.Resource, t.Ref), Part: t.Part, Unchanged: t.Unchanged, Error: lineOf(t.Err)}
+	write := &Write{Verb: string(t.Verb), Object: refOf(t.Resource, t.Ref), Part: t.Part, Unchanged: t.Unchanged}
+	write.Error, write.Fault = lineOf(t.Err), trace.FaultOf(t.Err)
 	if t.Version != 0 {
 		write.Version = strconv.FormatUint(t.Version, 10)
 	}

@@ -278,7 +278,9 @@ type Care struct {
 	// one that is Failing. Unrest is what does not settle.
 	Error    string `json:"error,omitempty"`
 	Attempts int    `json:"attempts,omitempty"`
-	Unrest   string `json:"unrest,omitempty"`
+	// Fault is what of that failed; nil where no more is known than the Error.
+	Fault  *Fault `json:"fault,omitempty"`
+	Unrest string `json:"unrest,omitempty"`
 	// Among is what Error and Unrest may quote, beside the object itself.
 	Among []Place `json:"among,omitempty"`
 	// Next is when it is looked at again although nothing happens; zero for never.
@@ -317,6 +319,7 @@ type Run struct {
 	// "mutated" or "denied", or "error" where there was no verdict.
 	Outcome string `json:"outcome"`
 	Error   string `json:"error,omitempty"`
+	Fault   *Fault `json:"fault,omitempty"`
 	// Next is when it comes again; zero where something new has to happen.
 	Next time.Time `json:"next,omitzero"`
 	// Quiet is how many runs came before, since the run below, that found nothing new.
@@ -341,6 +344,7 @@ type Ask struct {
 	What   string `json:"what"`
 	Reason string `json:"reason,omitempty"`
 	Error  string `json:"error,omitempty"`
+	Fault  *Fault `json:"fault,omitempty"`
 	// Request and Reply are JSON as hooks see it; only of Source.Run. The values of
 	// Secrets are masked. Where there is too much to keep, Dropped says so.
 	Request json.RawMessage `json:"request,omitempty"`
@@ -388,6 +392,7 @@ type Write struct {
 	Unchanged bool   `json:"unchanged,omitempty"`
 	// Error is what the API server refused it with.
 	Error string `json:"error,omitempty"`
+	Fault *Fault `json:"fault,omitempty"`
 	// Changes are the fields that it made another, where no Action says them; only of
 	// Source.Run.
 	Changes []Change `json:"changes,omitempty"`

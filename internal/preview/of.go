@@ -36,6 +36,7 @@ func Of(ctx context.Context, h *host.Host, controller string, ref inspect.Ref) (
 	}
 	report := Report{Controllers: []Controller{c}}
 	report.sum()
+	report.hint(running)
 	return report.inspected()
 }
 

@@ -56,6 +56,7 @@ func Run(ctx context.Context, o Options) Report {
 		report.Controllers = append(report.Controllers, c)
 	}
 	report.sum()
+	report.hint(asking)
 	return report
 }
 

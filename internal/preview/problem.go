@@ -1,24 +1,24 @@
 package preview
 
 import (
-	"context"
+	"cmp"
 	"errors"
-	"net"
-	"syscall"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
-// problem puts an error into the report, with what to do about it.
+// problem puts an error into the report. What to do about it follows when it is known
+// who asks: see hint.
 func problem(err error) *Problem {
-	p := &Problem{Message: err.Error(), Hint: hint(err)}
+	p := &Problem{Message: err.Error(), fault: inspect.FaultOf(err)}
 	if reply, ok := errors.AsType[*hook.MalformedError](err); ok {
 		p.Path = reply.Path
+	}
+	if _, ok := errors.AsType[*compile.Refusal](err); ok {
+		p.Hint = "the controller is not accepted as it is, and would do nothing"
 	}
 	return p
 }
@@ -30,27 +30,35 @@ func delayOf(err error) time.Duration {
 	return after
 }
 
-// hint is what to do about an error; empty where it says so itself.
-func hint(err error) string {
-	if unknown, ok := errors.AsType[*net.DNSError](err); ok && unknown.IsNotFound {
-		return "the hook is behind a Service of the cluster, which cannot be reached from here; run " +
-			"`kubectl port-forward` to it, or the hook itself on this machine, and say where with --hook HOST:PORT"
+// asking is what to do about a fault for a user who asks with a machine of their own,
+// running what helps for a process.
+func asking(a inspect.Advice) string { return cmp.Or(a.Asking, a.Help) }
+
+func running(a inspect.Advice) string { return a.Help }
+
+// hint has each problem of the report say what to do about it.
+func (r *Report) hint(words func(inspect.Advice) string) {
+	for _, c := range r.Controllers {
+		c.Error.hint(words)
+		for _, o := range c.Objects {
+			o.Error.hint(words)
+			hintChanges(o.Changes, words)
+			for _, call := range o.Calls {
+				call.Error.hint(words)
+				hintChanges(call.Changes, words)
+			}
+		}
 	}
-	if hook.Malformed(err) {
-		return "correct the reply of the hook; nothing of such a reply is acted upon"
+}
+
+func hintChanges(changes []Change, words func(inspect.Advice) string) {
+	for _, c := range changes {
+		c.Error.hint(words)
 	}
-	if _, ok := errors.AsType[*compile.Refusal](err); ok {
-		return "the controller is not accepted as it is, and would do nothing"
+}
+
+func (p *Problem) hint(words func(inspect.Advice) string) {
+	if p != nil && p.Hint == "" {
+		p.Hint = words(inspect.AdviceOn(p.fault))
 	}
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "nothing listens there; is the hook running? --hook HOST:PORT names another place"
-	case errors.Is(err, context.DeadlineExceeded):
-		return "--timeout gives more time"
-	case apply.Conflict(err):
-		return "the object has changed meanwhile; run the command again"
-	case apierrors.IsForbidden(err):
-		return "the API server's dry run takes the same permissions as the write itself"
-	}
-	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -118,6 +119,8 @@ type Problem struct {
 	// Path is the field of the hook's reply that is wrong, if that is it.
 	Path string `json:"path,omitempty"`
 	Hint string `json:"hint,omitempty"`
+	// fault is what the hint is about.
+	fault *inspect.Fault
 }
 
 // Summary counts.

@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/host"
@@ -133,14 +135,15 @@ func TestNamespacesThatArePlanned(t *testing.T) {
 
 func TestHints(t *testing.T) {
 	for want, err := range map[string]error{
-		"behind a Service of the cluster": &net.DNSError{IsNotFound: true, Name: "hook.shop"},
+		"behind a Service of the cluster": &webhook.Error{Err: &net.DNSError{IsNotFound: true, Name: "hook.shop"}},
 		"correct the reply":               &hook.MalformedError{Path: "children", Err: errors.New("required")},
 		"not accepted as it is":           &compile.Refusal{Err: errors.New("no")},
-		"nothing listens there":           syscall.ECONNREFUSED,
+		"nothing listens there":           &webhook.Error{Err: syscall.ECONNREFUSED},
 		"same permissions":                apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New("no")),
 		"run the command again":           apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "p", errors.New("no")),
 	} {
 		p := problem(fmt.Errorf("sync hook: %w", err))
+		p.hint(asking)
 		if !strings.Contains(p.Hint, want) || !strings.HasPrefix(p.Message, "sync hook: ") {
 			t.Errorf("%v: %+v, want %q", err, p, want)
 		}
@@ -148,8 +151,22 @@ func TestHints(t *testing.T) {
 	if p := problem(&hook.MalformedError{Path: "children[0]", Err: errors.New("required")}); p.Path != "children[0]" {
 		t.Errorf("%+v", p)
 	}
-	if p := problem(errors.New("whatever")); p.Hint != "" {
-		t.Errorf("%+v", p)
+	whatever := problem(errors.New("whatever"))
+	whatever.hint(asking)
+	if whatever.Hint != "" {
+		t.Errorf("%+v", whatever)
+	}
+	// Who looks at a page has no command line to say it at.
+	for _, err := range []error{&net.DNSError{}, syscall.ECONNREFUSED, context.DeadlineExceeded} {
+		report := Report{Controllers: []Controller{{Objects: []Object{{
+			Error: problem(&webhook.Error{Err: err}), Calls: []Call{{Changes: []Change{{Error: problem(&webhook.Error{Err: err})}}}},
+		}}}}}
+		report.hint(running)
+		for _, p := range []*Problem{report.Controllers[0].Objects[0].Error, report.Controllers[0].Objects[0].Calls[0].Changes[0].Error} {
+			if p.Hint == "" || strings.Contains(p.Hint, "--") {
+				t.Errorf("%v: %q", err, p.Hint)
+			}
+		}
 	}
 }
 

@@ -207,13 +207,13 @@ func TestCares(t *testing.T) {
 	st.quiet(t)
 	said := map[string]string{}
 	for _, c := range st.Cares() {
-		said[c.Object.Name()] = fmt.Sprintf("failing %t %d %q, paused %t, waiting %t, ran %t, next %t, %d owned",
-			c.Failing, c.Attempts, c.Error, c.Paused, c.Waiting, !c.Ran.IsZero(), !c.Next.IsZero(), c.Children)
+		said[c.Object.Name()] = fmt.Sprintf("failing %t %d %q %s, paused %t, waiting %t, ran %t, next %t, %d owned",
+			c.Failing, c.Attempts, c.Error, whatOf(c.Fault), c.Paused, c.Waiting, !c.Ran.IsZero(), !c.Next.IsZero(), c.Children)
 	}
 	for name, want := range map[string]string{
-		"good":   `failing false 0 "", paused false, waiting false, ran true, next false, 1 owned`,
-		"bad":    `failing true 1 "handler h: no money", paused false, waiting false, ran true, next true, 0 owned`,
-		"paused": `failing false 0 "", paused true, waiting false, ran true, next false, 0 owned`,
+		"good":   `failing false 0 "" , paused false, waiting false, ran true, next false, 1 owned`,
+		"bad":    `failing true 1 "handler h: no money" handler, paused false, waiting false, ran true, next true, 0 owned`,
+		"paused": `failing false 0 "" , paused true, waiting false, ran true, next false, 0 owned`,
 	} {
 		if said[name] != want {
 			t.Errorf("%s: %s\nwant %s", name, said[name], want)
@@ -260,4 +260,11 @@ func TestCareSaysWhatItsErrorMayQuote(t *testing.T) {
 			}
 		})
 	}
+}
+
+func whatOf(f *trace.Fault) trace.What {
+	if f == nil {
+		return ""
+	}
+	return f.What
 }

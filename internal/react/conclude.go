@@ -123,15 +123,15 @@ func (r *run) nextWrite(now time.Time) time.Time {
 // noteTrouble notes how the object is doing.
 func (r *run) noteTrouble() {
 	now := trouble{told: r.memory.trouble.told, message: r.memory.trouble.message, restless: r.memory.restless > patient}
-	_, complaint := r.complaint()
+	_, complaint, fault := r.complaint()
 	now.ofHandler = complaint != ""
 	now.failing = now.ofHandler || r.failure != nil || r.memory.writing.count > 0
 	var last LastError
 	switch {
 	case r.failure != nil:
-		last = r.lastError(failure.OneLine(r.failure))
+		last, now.fault = r.lastError(failure.OneLine(r.failure)), trace.FaultOf(r.failure)
 	case r.ofHandler && complaint != "":
-		last = r.lastError(complaint)
+		last, now.fault = r.lastError(complaint), fault
 	}
 	r.memories.note(r.memory, now, last, r.tools.Now())
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Handled is the type of the condition that says whether all handlers are well.
@@ -21,7 +22,7 @@ func (r *run) condition() (hook.Condition, bool) {
 		return hook.Condition{}, false
 	}
 	now := hook.Condition{Type: Handled, Status: "True", Reason: "Handled", Message: "all handlers are well"}
-	if reason, message := r.complaint(); message != "" {
+	if reason, message, _ := r.complaint(); message != "" {
 		now.Status, now.Reason, now.Message = "False", reason, message
 	} else if former.Type == "" || r.unknown() {
 		return hook.Condition{}, false
@@ -41,13 +42,13 @@ func (r *run) unknown() bool {
 }
 
 // complaint is what the first handler that is not well failed with.
-func (r *run) complaint() (reason, message string) {
+func (r *run) complaint() (reason, message string, fault *trace.Fault) {
 	for i := range r.memory.handlers {
 		if m := &r.memory.handlers[i]; m.complaint != "" {
-			return m.reason, m.complaint
+			return m.reason, m.complaint, m.fault
 		}
 	}
-	return "", ""
+	return "", "", nil
 }
 
 // formerCondition is the one that is there, and whether there is a place for one:

@@ -138,10 +138,10 @@ func (c *Controller) daemon(ctx context.Context, h *Handler, n *hook.Notice, wri
 	defer func() {
 		if p := recover(); p != nil {
 			c.log.Error("daemon panicked", "handler", h.Name, "panic", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("the daemon panicked: %v", p)
+			err = failure.Panicked("the daemon panicked", p)
 		}
 	}()
-	return h.Daemon(ctx, n, write)
+	return failure.By(failure.Handler, h.Daemon(ctx, n, write))
 }
 
 // writeFor writes what a daemon hands over, on the object as it is now.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // handlerFailed notes a failed call, and when it comes again, if it does.
@@ -93,7 +94,8 @@ func (r *run) giveUp(c call, err error) {
 // complain notes what a handler failed with, and tells it.
 func (r *run) complain(handler int, err error) {
 	m := &r.memory.handlers[handler]
-	m.complaint, m.reason, m.among = failure.OneLine(err), reasonOf(err), r.account.Refused()
+	m.complaint, m.reason = failure.OneLine(err), reasonOf(err)
+	m.fault, m.among = trace.FaultOf(err), r.account.Refused()
 	r.account.Failed(err)
 	r.ofHandler = true
 	r.tellFailure(err)

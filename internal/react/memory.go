@@ -58,9 +58,10 @@ type recall struct {
 	stored struct{ recorded, actual string }
 	// attempt is the notice that has to come again.
 	attempt attempt
-	// complaint is what the handler last failed with, and reason its kind; empty if
-	// it is well.
+	// complaint is what the handler last failed with, reason its kind and fault what of
+	// it failed; empty if it is well.
 	complaint, reason string
+	fault             *trace.Fault
 	// among says where writes were refused, which the complaint may quote.
 	among []trace.Place
 	// kept is what budgets keep of the pods that are to be evicted.
@@ -110,6 +111,8 @@ type trouble struct {
 	failing, ofHandler, restless bool
 	message                      string
 	told                         time.Time
+	// fault is what failed in the latest run, if one did.
+	fault *trace.Fault
 }
 
 // memories are the memories of all objects of a controller, with the sums that
@@ -201,10 +204,10 @@ func (m *memory) show(now trouble, last LastError, ran time.Time) {
 	m.shown.Ran, m.shown.Failing = ran, now.failing
 	switch {
 	case !now.failing:
-		m.shown.Error, m.shown.Attempts, m.shown.Among = "", 0, nil
+		m.shown.Error, m.shown.Fault, m.shown.Attempts, m.shown.Among = "", nil, 0, nil
 	case last.Message != "":
 		// A run that only waited says nothing new.
-		m.shown.Error, m.shown.Among = last.Message, last.Among
+		m.shown.Error, m.shown.Fault, m.shown.Among = last.Message, now.fault, last.Among
 		m.shown.Attempts++
 	}
 }

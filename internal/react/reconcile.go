@@ -2,7 +2,6 @@ package react
 
 import (
 	"context"
-	"fmt"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -82,7 +81,7 @@ func (r *run) contained(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("run panicked", "object", r.item.Key.String(), "panic", p, "stack", string(debug.Stack()))
-			err = failure.New(ReasonPanicked, fmt.Errorf("setpoint met a defect of its own: %v", p))
+			err = failure.New(ReasonPanicked, failure.Panicked("setpoint met a defect of its own", p))
 		}
 	}()
 	return r.converge(ctx)

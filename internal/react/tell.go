@@ -2,11 +2,11 @@ package react
 
 import (
 	"context"
-	"fmt"
 	"runtime/debug"
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
@@ -111,12 +111,12 @@ func (c *Controller) contain(ctx context.Context, n *hook.Notice, h *Handler) (a
 	defer func() {
 		if p := recover(); p != nil {
 			c.log.Error("handler panicked", "handler", h.Name, "panic", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("the handler panicked: %v", p)
+			err = failure.Panicked("the handler panicked", p)
 		}
 	}()
 	answer, err = h.Do.Handle(ctx, n)
 	if err == nil && answer == nil {
 		answer = &hook.Answer{}
 	}
-	return answer, err
+	return answer, failure.By(failure.Handler, err)
 }

@@ -195,7 +195,7 @@ func (v *visit) plan(p *planPage, source inspect.Source) error {
 		defer cancel()
 		plan, err := source.Plan(ctx, p.Controller, p.Ref)
 		if err != nil {
-			p.Fault = explain(err.Error())
+			p.Fault = explain(err.Error(), inspect.FaultOf(err), "There is no plan")
 			return nil
 		}
 		p.show(&plan, v.own(), v.reads)

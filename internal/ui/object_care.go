@@ -42,7 +42,7 @@ func careViews(cares []inspect.Care, controllers map[controllerKey]inspect.Contr
 		view := careView{Care: care}
 		view.Declared = controllers[controllerKey{care.Process, care.Controller}].Declared
 		if care.State == inspect.Failing && care.Error != "" {
-			view.Fault = explain(care.Error)
+			view.Fault = explain(care.Error, care.Fault, runFailed)
 			view.Last = lastFailure(entries, care)
 		}
 		if view.Last != nil {

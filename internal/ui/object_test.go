@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
 	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
@@ -60,6 +61,7 @@ func ranRun(id uint64, said string) inspect.Run {
 func failedRun(id uint64, text string) inspect.Run {
 	run := ranRun(id, "a")
 	run.Outcome, run.Error, run.Next, run.Attempt = "failed", text, noon.Add(5*time.Second), int(id)
+	run.Fault = &inspect.Fault{What: trace.HookStatus, Code: 500, Said: text[strings.LastIndex(text, ": ")+2:]}
 	run.Steps = []inspect.Step{{Took: time.Millisecond, Ask: &inspect.Ask{What: "sync", Error: text, Request: json.RawMessage(`{}`)}}}
 	return run
 }
@@ -114,6 +116,7 @@ func objectPageOf(name, said string, runs ...inspect.Run) objectPage {
 	}
 	if len(runs) > 0 && runs[0].Error != "" {
 		care.State, care.Error, care.Attempts, care.Next = inspect.Failing, runs[0].Error, 3, noon.Add(5*time.Second)
+		care.Fault = runs[0].Fault
 	}
 	declared := inspect.Ref{Kind: inspect.Kind{Group: "setpoint.dev", Version: "v1alpha1", Plural: "compositecontrollers", Kind: "CompositeController"}, Name: "webs"}
 	controllers := map[controllerKey]inspect.Controller{{"setpoint", care.Controller}: {Declared: &declared}}
@@ -177,7 +180,7 @@ func TestPlanPage(t *testing.T) {
 	p := planPage{subject: webSubject("a", "b"), Controller: "webs", At: noon, Report: "{}",
 		Lines: planLines("webs\n\nWeb shop/a\n  + Pod shop/p  create\n      + spec.x: \"<script>\"\n  - Pod shop/q  delete\n  error: no\n\n1 object: 1 to create. Nothing was written.\n")}
 	wants(t, show(t, "object_plan", p), `plan-add"> &#43; Pod shop/p create`, `plan-del"> - Pod shop/q`, `plan-bad"> error: no`, "Nothing was written.")
-	p.Fault = explain("sync hook: POST http://x: connection refused")
+	p.Fault = explain("sync hook: POST http://x: connection refused", &inspect.Fault{What: trace.HookAbsent}, runFailed)
 	wants(t, show(t, "object_plan", p), "Nobody listens at the hook&#39;s address")
 }
 
@@ -197,21 +200,15 @@ func TestYAMLPage(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	for text, want := range map[string]fault{
-		"sync hook: POST http://h/sync: answered 500 Internal Server Error: boom":             {Title: "The hook failed (500 Internal Server Error)", Said: "boom", Hook: true},
-		"sync hook: POST http://h/sync: answered 404 Not Found":                               {Title: "The hook's address leads nowhere (404 Not Found)", Hook: true},
-		"sync hook: POST http://h/sync: malformed reply: children[2].metadata.name: required": {Title: "The hook's reply makes no sense", Path: "children[2].metadata.name", Hook: true},
-		"sync hook: POST http://h/sync: malformed reply: not JSON":                            {Title: "The hook's reply makes no sense", Hook: true},
-		"sync hook: POST http://h/sync: dial tcp 127.0.0.1:1: connect: connection refused":    {Title: "Nobody listens at the hook's address", Hook: true},
-		"sync hook: POST http://h/sync: no answer within 10s":                                 {Title: "The hook does not answer in time", Hook: true},
-		`create Pod a/b: Pod "b" is invalid: spec.containers[0].image: Required value`:        {Title: "The API server refuses what is desired", Path: "spec.containers[0].image"},
-		`create Pod a/b: pods is forbidden: User "x" cannot create resource "pods"`:           {Title: "Setpoint lacks a right"},
-		"handler review: no": {Title: "The handler failed"},
-		"something":          {Title: "The last run failed"},
-	} {
-		got := explain(text)
-		if got.Title != want.Title || got.Said != want.Said || got.Path != want.Path || got.Hook != want.Hook || got.Text != text {
-			t.Errorf("%s:\ngot  %+v\nwant %+v", text, *got, want)
+	const text = "sync hook: POST http://h/sync: answered 500 Internal Server Error: lookup x: tls: no"
+	got := explain(text, &inspect.Fault{What: trace.HookStatus, Code: 500, Said: "lookup x: tls: no", Path: "a.b"}, runFailed)
+	if got.Title != "The hook failed (500 Internal Server Error)" || got.Said != "lookup x: tls: no" || got.Path != "a.b" || !got.Hook || got.Text != text {
+		t.Errorf("%+v", got)
+	}
+	// Of what only words are known, these are not read.
+	for _, of := range []*inspect.Fault{nil, {What: "of a later version"}} {
+		if got := explain(text, of, runFailed); got.Title != runFailed || got.Help != "" || got.Hook || got.Text != text {
+			t.Errorf("%+v", got)
 		}
 	}
 }

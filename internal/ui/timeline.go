@@ -72,7 +72,7 @@ func newEntry(s *subject, run inspect.Run) entry {
 		Another: s.UID != "" && run.Object.UID != "" && run.Object.UID != s.UID,
 	}
 	if run.Error != "" {
-		e.Fault = explain(run.Error)
+		e.Fault = explain(run.Error, run.Fault, "The run failed")
 	}
 	e.Headline, e.Tone = headline(&e), tone(run.Outcome)
 	if run.Outcome == "synced" && len(e.Deeds) == 0 {

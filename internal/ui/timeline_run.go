@@ -147,7 +147,7 @@ func stepsOf(s *subject, e *entry) []stepView {
 			view.Again = lastAsk(e.Steps[:i], step.Ask) != nil
 			view.Bodies = bodiesOf(e, i, view.Again || step.Ask.Previous != 0)
 			if step.Ask.Error != "" {
-				view.Fault = explain(step.Ask.Error)
+				view.Fault = explain(step.Ask.Error, step.Ask.Fault, runFailed)
 			}
 			if step.Ask.Previous != 0 && !view.Again {
 				view.Earlier = runURL(s, e.Process, step.Ask.Previous)
@@ -155,7 +155,7 @@ func stepsOf(s *subject, e *entry) []stepView {
 		case step.Plan != nil:
 			view.Changes = actionViews(step.Plan.Actions)
 		case step.Write != nil && step.Write.Error != "":
-			view.Fault = explain(step.Write.Error)
+			view.Fault = explain(step.Write.Error, step.Write.Fault, runFailed)
 		}
 		views = append(views, view)
 	}

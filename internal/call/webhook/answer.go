@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -80,15 +79,10 @@ func size(bytes int64) string {
 
 // refusal is what an answer other than 200 means.
 func (w *Webhook) refusal(answer *http.Response, ex *Exchange) error {
-	head := drain(answer, ex)
-	text := "answered " + strings.TrimSpace(strconv.Itoa(answer.StatusCode)+" "+http.StatusText(answer.StatusCode))
-	if to := answer.Header.Get("Location"); to != "" && answer.StatusCode/100 == 3 {
-		return fmt.Errorf("%s, pointing to %s; redirects are not followed: ask there", text, quote(to))
+	err := &StatusError{Code: answer.StatusCode, Said: quote(string(drain(answer, ex)))}
+	if answer.StatusCode/100 == 3 {
+		err.To = quote(answer.Header.Get("Location"))
 	}
-	if said := quote(string(head)); said != "" {
-		text += ": " + said
-	}
-	err := errors.New(text)
 	switch answer.StatusCode {
 	case http.StatusTooManyRequests:
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:

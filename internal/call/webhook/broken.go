@@ -52,9 +52,9 @@ func (w *Webhook) late(err error) error {
 	// connections: the next calls had better dial anew.
 	w.links.hangUp()
 	if p, ok := errors.AsType[*partial](err); ok {
-		return fmt.Errorf("no complete answer within %v, only %d bytes", w.timeout, p.got)
+		return &LateError{fmt.Sprintf("no complete answer within %v, only %d bytes", w.timeout, p.got)}
 	}
-	return fmt.Errorf("no answer within %v", w.timeout)
+	return &LateError{fmt.Sprintf("no answer within %v", w.timeout)}
 }
 
 func reword(err error) error {

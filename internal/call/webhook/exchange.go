@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 )
@@ -71,7 +70,7 @@ func (w *Webhook) unprepared(asked context.Context, err error) error {
 	if asked.Err() != nil {
 		return asked.Err()
 	}
-	return fmt.Errorf("credentials: %w", err)
+	return &CredentialsError{err}
 }
 
 func (w *Webhook) post(body []byte, header http.Header) *http.Request {

@@ -209,7 +209,7 @@ func (w *Webhook) ask(ctx context.Context, q question) error {
 	began := time.Now()
 	err := w.exchange(ctx, q, &ex)
 	if err != nil {
-		err = fmt.Errorf("POST %s: %w", w.shown, err)
+		err = &Error{At: w.shown, Err: err}
 	}
 	if w.observe != nil {
 		ex.Duration, ex.Err = time.Since(began), err
