@@ -436,7 +436,7 @@ func (w *window) watches(client *asuser.Client) error {
 	var once sync.Once
 	ref := w.makeGuitar("tuned-"+strconv.FormatInt(time.Now().UnixNano(), 36), `{"brand":"gibson"}`)
 	go func() {
-		ended <- client.Watch(ctx, ref.Kind, "default", func() { once.Do(func() { close(noticed) }) })
+		ended <- client.Watch(ctx, ref.Kind, "default", "", func() { once.Do(func() { close(noticed) }) })
 	}()
 	for {
 		select {
@@ -595,7 +595,7 @@ func (w *window) watch(client *asuser.Client) *watched {
 	ctx, cancel := context.WithCancel(w.ctx())
 	watched := &watched{ref: w.makeGuitar("watched", `{"brand":"gibson"}`), cancel: cancel, done: make(chan error, 1)}
 	go func() {
-		watched.done <- client.Watch(ctx, watched.ref.Kind, "default", func() { watched.changes.Add(1) })
+		watched.done <- client.Watch(ctx, watched.ref.Kind, "default", "", func() { watched.changes.Add(1) })
 	}()
 	w.notices(watched)
 	return watched

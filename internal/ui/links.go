@@ -43,14 +43,14 @@ func objectURL(ref inspect.Ref, below ...string) string {
 	return strings.Join(parts, "/")
 }
 
-// liveURL is where changes are told, of a resource too if there is one.
-func liveURL(watch, namespace string) string {
-	if watch == "" {
-		return "/live"
-	}
-	query := url.Values{"watch": {watch}}
-	if namespace != "" {
-		query.Set("namespace", namespace)
+// liveURL is where a page is told of changes: also of objects of the resource that it
+// watches, in all namespaces or in one; of that of a name alone if there is a name.
+func liveURL(path string, p *page) string {
+	query := url.Values{"page": {path}}
+	for name, value := range map[string]string{"watch": p.Watch, "namespace": p.Namespace, "name": p.Object} {
+		if value != "" && p.Watch != "" {
+			query.Set(name, value)
+		}
 	}
 	return "/live?" + query.Encode()
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
 )
 
-// How often a page is told of changes at most, how often it hears that the connection
+// How often a page is told of changes at most, if it takes no time to make; how often it hears that the connection
 // stands, how often it is looked whether processes and the API server are there, how
 // soon a process that does not answer is asked again, and how long sending may take.
 const (
@@ -66,29 +66,51 @@ func followChanges(v *visit) error {
 
 // tell writes events until the page is closed, or the session ends.
 func (l *live) tell(ctx context.Context) {
-	pulse, look := time.NewTicker(livePulse), time.NewTicker(liveLook)
+	pulse, look, rest := time.NewTicker(livePulse), time.NewTicker(liveLook), time.NewTimer(liveEvery)
 	defer pulse.Stop()
 	defer look.Stop()
+	defer rest.Stop()
+	// Of changes the page hears once it has rested.
+	changes, told := l.changed, time.Now()
 	alive := l.send(": open\n\n") && l.lookAtAPI(ctx)
 	for alive {
 		select {
 		case <-ctx.Done():
 			return
 		case <-look.C:
-			if l.follow(ctx) {
-				note(l.changed)
-			}
-			alive = l.lookAtAPI(ctx)
+			alive = l.look(ctx)
 		case <-pulse.C:
-			if l.ended() {
-				l.send("event: expired\ndata:\n\n")
-				return
+			alive = l.pulse()
+		case <-rest.C:
+			left := l.paces.rest(l.visitor.User.Name, l.query("page")) - time.Since(told)
+			if left <= 0 {
+				changes = l.changed
+				continue
 			}
-			alive = l.send(": here\n\n")
-		case <-l.changed:
-			alive = l.send("event: change\ndata:\n\n") && pause(ctx, liveEvery)
+			rest.Reset(min(left, liveLook)) // It may take longer than was thought.
+		case <-changes:
+			alive = l.send("event: change\ndata:\n\n")
+			changes, told = nil, time.Now()
+			rest.Reset(liveEvery)
 		}
 	}
+}
+
+// look finds out whether processes have come or gone, and whether the API server answers.
+func (l *live) look(ctx context.Context) (alive bool) {
+	if l.follow(ctx) {
+		note(l.changed)
+	}
+	return l.lookAtAPI(ctx)
+}
+
+// pulse tells the page that the connection stands, unless its visitor has to sign in.
+func (l *live) pulse() (alive bool) {
+	if l.ended() {
+		l.send("event: expired\ndata:\n\n")
+		return false
+	}
+	return l.send(": here\n\n")
 }
 
 // ended says that the visitor has to sign in again. That nobody can say, because the API
@@ -147,12 +169,12 @@ func (l *live) follow(ctx context.Context) (others bool) {
 	return others
 }
 
-// watch notes each change of the objects of a kind, as far as the visitor may see
-// them, until ctx ends.
+// watch notes each change of the objects of a kind, or of one of them, as far as the
+// visitor may see them, until ctx ends.
 func (v *visit) watch(ctx context.Context, resource string, changed chan<- struct{}) {
 	kind, err := v.api.Kind(ctx, resource)
 	if err == nil {
-		err = v.api.Watch(ctx, kind, v.query("namespace"), func() { note(changed) })
+		err = v.api.Watch(ctx, kind, v.query("namespace"), v.query("name"), func() { note(changed) })
 	}
 	if err != nil && ctx.Err() == nil {
 		v.log.Debug("a page is not told of changes", "resource", resource, "error", err.Error())

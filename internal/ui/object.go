@@ -72,7 +72,7 @@ func (v *visit) object(limit int) error {
 	}
 	return v.render(page{
 		Name: "object", Title: s.Kind.Kind + " " + s.Name, Section: "resources",
-		Watch: resourceName(s.Kind), Namespace: s.Namespace, Data: p,
+		Watch: resourceName(s.Kind), Namespace: s.Namespace, Object: s.Name, Data: p,
 	})
 }
 

@@ -33,8 +33,9 @@ type page struct {
 	// Title and Section as in view.
 	Title, Section string
 	// Watch has the page told of changes of this resource too, such as "pods" or
-	// "guitars.kool.karmalabs.local", and of those in Namespace alone if that is set.
-	Watch, Namespace string
+	// "guitars.kool.karmalabs.local", of those in Namespace alone if that is set, and of
+	// the Object of a name alone.
+	Watch, Namespace, Object string
 	// Still pages stay as they are: what is being typed there is not to move.
 	Still bool
 	// Status is that of HTTP; 200 if zero.
@@ -52,7 +53,7 @@ func (v *visit) render(p page) error {
 	}
 	v.introduce(&shown)
 	if !p.Still && v.visitor != nil {
-		shown.Live = liveURL(p.Watch, p.Namespace)
+		shown.Live = liveURL(v.r.URL.Path, &p)
 	}
 	block := "content"
 	if v.r.Header.Get("Hx-Request") == "" || v.r.Header.Get("Hx-History-Restore-Request") != "" {

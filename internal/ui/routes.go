@@ -62,6 +62,9 @@ func (s *Server) visit(to route, w http.ResponseWriter, r *http.Request) {
 		v.fail(err)
 		return
 	}
+	if v.live() && v.visitor != nil {
+		defer s.paces.begin(v.visitor.User.Name, r.URL.Path)()
+	}
 	if err := to.handle(v); err != nil {
 		v.fail(err)
 	}

@@ -42,6 +42,8 @@ type Server struct {
 	patience *inspect.Patience
 	sealer   *sealer
 	streams  streams
+	paces    paces
+	kept     keptWhys
 	pages    pages
 	assets   assets
 	handler  http.Handler

@@ -112,32 +112,32 @@ func (w *why) tells(cause string) bool {
 	return strings.HasSuffix(cause, " "+w.Object.Kind.Kind+" "+name+" changed")
 }
 
-// whys are what changed since the same was asked before. What is not kept any more
-// explains nothing.
-func (l *lookup) whys(s *subject, of inspect.Run) []why {
+// find finds what changed since the same was asked before. What is not kept any more
+// explains nothing. It is not known if the run cannot be read, which may come to pass.
+func (l *lookup) find(s *subject, of inspect.Run) (found []why, known bool) {
 	if ask, _ := mainAsk(of.Steps); ask == nil {
-		return nil
+		return nil, true
 	}
 	full, err := l.run(of.Process, of.ID)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	ask, at := mainAsk(full.Steps)
 	if ask == nil || len(ask.Request) == 0 {
-		return nil
+		return nil, true
 	}
 	if ask.Previous == 0 {
-		return first(s, ask, full.Began)
+		return first(s, ask, full.Began), true
 	}
 	earlier, since := l.before(&full, at)
 	if earlier == nil || len(earlier.Request) == 0 {
-		return nil
+		return nil, false
 	}
 	parts, err := diff.Requests(earlier.Request, ask.Request)
 	if err != nil {
-		return nil
+		return nil, true
 	}
-	return whysOf(s, parts, since, full.Began)
+	return whysOf(s, parts, since, full.Began), true
 }
 
 // mainAsk is the question that says most about why: the first that is not about what

@@ -104,6 +104,9 @@ func (v *visit) may(verb string, kind inspect.Kind, namespace, name string) bool
 	return allowed
 }
 
+// live says that a page asks for itself, since something has changed.
+func (v *visit) live() bool { return v.r.Header.Get("X-Live") != "" }
+
 // stays says that a form was sent by a script whose page is to stay as it is.
 func (v *visit) stays() bool { return v.r.Header.Get("Hx-Request") != "" && v.field("stay") != "" }
 

@@ -285,7 +285,7 @@ func TestWatchesComeBack(t *testing.T) {
 	client := as(t, connect(t, &rest.Config{Host: server.URL}), cluster.User{Own: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	changes := 0
-	err := client.Watch(ctx, guitars, "", func() {
+	err := client.Watch(ctx, guitars, "", "", func() {
 		changes++
 		if changes == 2 {
 			cancel()
@@ -297,7 +297,7 @@ func TestWatchesComeBack(t *testing.T) {
 	nothing := httptest.NewServer(http.NotFoundHandler())
 	defer nothing.Close()
 	client = as(t, connect(t, &rest.Config{Host: nothing.URL}), cluster.User{Own: true})
-	if err := client.Watch(t.Context(), guitars, "", func() {}); !errors.Is(err, inspect.ErrNotFound) {
+	if err := client.Watch(t.Context(), guitars, "", "", func() {}); !errors.Is(err, inspect.ErrNotFound) {
 		t.Errorf("a kind that is not served: %v", err)
 	}
 }

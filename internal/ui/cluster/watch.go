@@ -9,6 +9,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
@@ -20,21 +22,26 @@ const (
 )
 
 // Watch calls changed whenever an object of a kind changed, came or went, or may have
-// while nobody could see, until ctx ends. Only metadata is sent. It returns early only
-// if it is refused at once: to a user without the right, or of a kind that is not
-// served. Later refusals may be those of an API server that has just started.
-func (c *Client) Watch(ctx context.Context, kind inspect.Kind, namespace string, changed func()) error {
+// while nobody could see, until ctx ends: any of them, or the one of a name. Only
+// metadata is sent. It returns early only if it is refused at once: to a user without
+// the right, or of a kind that is not served. Later refusals may be those of an API
+// server that has just started.
+func (c *Client) Watch(ctx context.Context, kind inspect.Kind, namespace, name string, changed func()) error {
+	watch, err := c.watching(kind, namespace, name)
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", words(kind, namespace, name), err)
+	}
 	backoff, begun := minBackoff, false
 	for attempt := 0; ; attempt++ {
 		began := time.Now()
-		err := c.watchOnce(ctx, kind, namespace, func(fresh bool) {
+		err := c.watchOnce(ctx, watch, func(fresh bool) {
 			if begun || !fresh {
 				changed()
 			}
 			begun = true
 		})
 		if ctx.Err() == nil && attempt == 0 && final(err) {
-			return fmt.Errorf("watch %s: %w", words(kind, namespace, ""), err)
+			return fmt.Errorf("watch %s: %w", words(kind, namespace, name), err)
 		}
 		if time.Since(began) > maxBackoff {
 			backoff = minBackoff
@@ -48,6 +55,21 @@ func (c *Client) Watch(ctx context.Context, kind inspect.Kind, namespace string,
 	}
 }
 
+// watching makes requests about what is watched.
+func (c *Client) watching(kind inspect.Kind, namespace, name string) (func() *rest.Request, error) {
+	path, err := pathOf(kind, namespace, "")
+	if err != nil {
+		return nil, err
+	}
+	return func() *rest.Request {
+		request := c.rest.Get().AbsPath(path...)
+		if name != "" {
+			request.Param("fieldSelector", fields.OneTermEqualSelector("metadata.name", name).String())
+		}
+		return request
+	}, nil
+}
+
 // final reports whether an error is not overcome by trying again.
 func final(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) ||
@@ -56,17 +78,13 @@ func final(err error) bool {
 
 // watchOnce watches until the connection ends. It tells of each change, and before
 // them, by fresh, that it has begun.
-func (c *Client) watchOnce(ctx context.Context, kind inspect.Kind, namespace string, tell func(fresh bool)) error {
-	path, err := pathOf(kind, namespace, "")
-	if err != nil {
-		return err
-	}
+func (c *Client) watchOnce(ctx context.Context, watch func() *rest.Request, tell func(fresh bool)) error {
 	var list metav1.PartialObjectMetadataList
-	if err := c.get(ctx, asList, c.rest.Get().AbsPath(path...).Param("limit", "1"), &list); err != nil {
+	if err := c.get(ctx, asList, watch().Param("limit", "1"), &list); err != nil {
 		return err
 	}
 	tell(true)
-	stream, err := c.rest.Get().AbsPath(path...).SetHeader("Accept", asMetadata).
+	stream, err := watch().SetHeader("Accept", asMetadata).
 		Param("watch", "true").Param("allowWatchBookmarks", "true").Param("resourceVersion", list.ResourceVersion).Stream(ctx)
 	if err != nil {
 		return classify(ctx, err)

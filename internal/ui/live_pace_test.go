@@ -1,0 +1,141 @@
+package ui
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/access"
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+)
+
+func TestPagesRestForAsLongAsTheyTake(t *testing.T) {
+	var p paces
+	if got := p.rest("ann", "/a"); got != liveEvery {
+		t.Errorf("a page of which nothing is known rests for %s", got)
+	}
+	for took, want := range map[time.Duration]time.Duration{
+		time.Millisecond: liveEvery, 3 * time.Second: 15 * time.Second, time.Hour: maxRest,
+	} {
+		p.put(paceKey{"ann", "/a"}, pace{took: took})
+		if got := p.rest("ann", "/a"); got != want {
+			t.Errorf("what took %s rests for %s, not %s", took, got, want)
+		}
+	}
+	p.put(paceKey{"ann", "/a"}, pace{since: time.Now().Add(-2 * time.Second)})
+	if got := p.rest("ann", "/a"); got < 10*time.Second {
+		t.Errorf("what is being made for 2s rests for %s", got)
+	}
+	if got := p.rest("bob", "/a"); got != liveEvery {
+		t.Errorf("another's page rests for %s", got)
+	}
+	for range 3 * maxPaces {
+		p.begin("ann", time.Now().String())()
+	}
+	if len(p.byPage) > maxPaces {
+		t.Errorf("%d are kept", len(p.byPage))
+	}
+}
+
+// slowly answers after a while.
+type slowly struct{ *still }
+
+func (s slowly) Process(ctx context.Context) (inspect.Process, error) {
+	pause(ctx, 300*time.Millisecond)
+	return s.still.Process(ctx)
+}
+
+func TestWhatAPageTakesIsKnown(t *testing.T) {
+	s := serve(t, slowly{&still{name: "setpoint"}})
+	r := httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)
+	r.Header.Set("X-Live", "yes")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	if !strings.Contains(get(t, s, "/").Body.String(), `data-live="/live?page=%2F"`) {
+		t.Error("the page does not say which it is")
+	}
+	v, err := s.gate.Visitor(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.paces.rest(v.User.Name, "/"); got < liveRests*300*time.Millisecond {
+		t.Errorf("it rests for %s", got)
+	}
+}
+
+func TestAPageWatchesWhatItIsAbout(t *testing.T) {
+	p := page{Watch: "pods", Namespace: "shop", Object: "a"}
+	if got, want := liveURL("/x y", &p), "/live?"+(url.Values{"page": {"/x y"}, "watch": {"pods"}, "namespace": {"shop"}, "name": {"a"}}).Encode(); got != want {
+		t.Errorf("%s, not %s", got, want)
+	}
+	a := newAnswers(t, someKinds())
+	a.byPath["/api/v1/namespaces/shop/pods"] = "forbidden"
+	server := httptest.NewServer(a.window(t))
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+liveURL("/x", &p), http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	for a.times("/pods?") == 0 && pause(ctx, 10*time.Millisecond) {
+	}
+	if a.times("/pods?fieldSelector=metadata.name%3Da&limit=1") != 1 {
+		t.Errorf("asked %q", a.asked)
+	}
+}
+
+// counted counts how often runs are read in full.
+type counted struct {
+	*still
+	reads int
+}
+
+func (c *counted) Run(ctx context.Context, id uint64) (inspect.Run, error) {
+	c.reads++
+	return c.still.Run(ctx, id)
+}
+
+func TestRunsAreExplainedOnce(t *testing.T) {
+	before, after := ranRun(7, "p"), ranRun(9, "p")
+	before.Steps[0].Ask.Request, after.Steps[0].Ask.Request = []byte(`{"parent":{"kind":"Web","metadata":{"name":"a","uid":"u1"},"spec":{"a":1}}}`), []byte(`{"parent":{"kind":"Web","metadata":{"name":"a","uid":"u1"},"spec":{"a":2}}}`)
+	after.Steps[0].Ask.Previous = 7
+	source := &counted{still: &still{name: "setpoint", runs: []inspect.Run{after, before}}}
+	server := serve(t, source)
+	look := func(reader string, run inspect.Run) int {
+		source.reads = 0
+		api, err := server.options.Cluster.As(cluster.User{Name: reader})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := &visit{
+			Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: api,
+			visitor: &access.Visitor{User: cluster.User{Name: reader, Own: true}},
+		}
+		entries := v.entries(webSubject("a", ""), []inspect.Run{run}, 10)
+		if len(entries[0].Whys) != 1 || entries[0].Whys[0].Fields[0].Path != "spec.a" {
+			t.Errorf("%s sees %+v", reader, entries[0].Whys)
+		}
+		return source.reads
+	}
+	first, again, another := look("ann", after), look("ann", after), look("bob", after)
+	if first != 2 || again != 0 || another != 2 {
+		t.Errorf("read %d, then %d, for another %d", first, again, another)
+	}
+	recent := after
+	recent.Began = noon.Add(-time.Second)
+	source.runs[0] = recent
+	if look("ann", recent); look("ann", recent) != 2 {
+		t.Error("what may have been before the object was read is kept")
+	}
+}
