@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -191,15 +190,7 @@ func (v *visit) plan(p *planPage, source inspect.Source) error {
 		if p.Lacking = v.unreadable(c.Children, p.Namespace); p.Lacking != "" {
 			return nil
 		}
-		ctx, cancel := context.WithTimeout(v.context(), planTime)
-		defer cancel()
-		plan, err := source.Plan(ctx, p.Controller, p.Ref)
-		if err != nil {
-			p.Fault = explain(err.Error(), inspect.FaultOf(err), "There is no plan")
-			return nil
-		}
-		p.show(&plan, v.own(), v.reads)
-		return nil
+		return v.makePlan(p, source)
 	}
 	if err := v.doubt.reason(); err != nil {
 		return err

@@ -41,7 +41,8 @@ type Server struct {
 	// patience is how long processes are waited for.
 	patience *inspect.Patience
 	sealer   *sealer
-	streams  streams
+	streams  turns
+	plans    turns
 	paces    paces
 	kept     keptWhys
 	pages    pages
@@ -56,6 +57,7 @@ func New(o Options) (*Server, error) {
 	}
 	o.Access.Ended = o.Cluster.Forget
 	s := &Server{options: o, log: cmp.Or(o.Log, slog.Default()), now: o.Now, gate: access.New(o.Access, o.Cluster.Verify)}
+	s.streams.most, s.plans.most, s.plans.inAll = maxStreams, maxPlans, maxAllPlans
 	if s.now == nil {
 		s.now = time.Now
 	}

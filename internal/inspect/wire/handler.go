@@ -39,7 +39,7 @@ func Handler(source inspect.Source, token string) http.Handler {
 	serve("GET "+Prefix+pathAbout, about)
 	serve("GET "+Prefix+pathRuns, runs)
 	serve("GET "+Prefix+pathRuns+"/{id}", run)
-	serve("POST "+Prefix+pathPlan, plan)
+	serve("POST "+Prefix+pathPlan, planner())
 	serve("GET "+Prefix+pathRevision, await)
 	serve("/", unknown)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -98,14 +98,24 @@ func run(source inspect.Source, r *http.Request) (any, error) {
 	return source.Run(r.Context(), id)
 }
 
-func plan(source inspect.Source, r *http.Request) (any, error) {
-	var ref inspect.Ref
-	if err := read(r, paramRef, &ref); err != nil {
-		return nil, err
+// planner has plans made, some at a time: each asks hooks.
+func planner() answerer {
+	turns := make(chan struct{}, maxPlans)
+	return func(source inspect.Source, r *http.Request) (any, error) {
+		var ref inspect.Ref
+		if err := read(r, paramRef, &ref); err != nil {
+			return nil, err
+		}
+		select {
+		case turns <- struct{}{}:
+			defer func() { <-turns }()
+		default:
+			return nil, refusal{http.StatusTooManyRequests, reasonBusy, fmt.Errorf("%d plans are being made: try again in a moment", maxPlans)}
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), maxPlan)
+		defer cancel()
+		return source.Plan(ctx, r.FormValue(paramController), ref)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), maxPlan)
-	defer cancel()
-	return source.Plan(ctx, r.FormValue(paramController), ref)
 }
 
 // await answers when there is something new, or after a while that there is not.

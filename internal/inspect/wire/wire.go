@@ -52,6 +52,8 @@ const (
 	maxWait = 30 * time.Second
 	// maxPlan is how long a plan may take: hooks are asked for it.
 	maxPlan = time.Minute
+	// maxPlans is how many are made at a time.
+	maxPlans = 8
 )
 
 // Why a request is refused, in a word for programs.
@@ -61,6 +63,7 @@ const (
 	reasonForbidden    = "Forbidden"
 	reasonUnauthorized = "Unauthorized"
 	reasonVersion      = "UnknownVersion"
+	reasonBusy         = "Busy"
 	reasonFailed       = "Failed"
 )
 

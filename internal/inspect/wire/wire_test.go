@@ -242,3 +242,39 @@ func TestAnotherServerIsNamed(t *testing.T) {
 		})
 	}
 }
+
+// slow is a Source whose plans take until they are let go on.
+type slow struct {
+	canned
+	begun, goOn chan struct{}
+}
+
+func (s *slow) Plan(context.Context, string, inspect.Ref) (inspect.Plan, error) {
+	s.begun <- struct{}{}
+	<-s.goOn
+	return inspect.Plan{}, nil
+}
+
+func TestPlansAreBounded(t *testing.T) {
+	source := &slow{begun: make(chan struct{}), goOn: make(chan struct{})}
+	handler := Handler(source, "")
+	plan := func() int {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://127.0.0.1"+Prefix+pathPlan, http.NoBody))
+		return w.Code
+	}
+	answers := make(chan int)
+	for range maxPlans {
+		go func() { answers <- plan() }()
+		<-source.begun
+	}
+	if code := plan(); code != http.StatusTooManyRequests {
+		t.Errorf("one too many is answered with %d", code)
+	}
+	close(source.goOn)
+	for range maxPlans {
+		if code := <-answers; code != http.StatusOK {
+			t.Errorf("a plan is answered with %d", code)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,10 +15,17 @@ import (
 
 // Whose session has ended, however it did, is told: what is kept of the user has a token.
 func TestEndedSessionsAreToldOf(t *testing.T) {
+	var mu sync.Mutex
 	var gone []string
-	tell := func(u cluster.User) { gone = append(gone, u.Token) }
+	tell := func(u cluster.User) {
+		mu.Lock()
+		defer mu.Unlock()
+		gone = append(gone, u.Token)
+	}
 	told := func(t *testing.T, when string, want ...string) {
 		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
 		if !slices.Equal(gone, want) {
 			t.Errorf("%s: of %v is told", when, gone)
 		}
