@@ -23,7 +23,7 @@ type getFlags struct {
 
 func (p *program) getCommand() *cobra.Command {
 	f := &getFlags{readFlags: readFlags{output: oneOf(asTable, wide, asJSON, asYAML)}}
-	f.state = oneOf("any", "failing", "unsettled", "waiting", "paused", "well")
+	f.state = oneOf("any", "failing", "unsettled", "waiting", "unknown", "paused", "well")
 	f.sort = oneOf("state", "name", "created", "run", "children")
 	c := &cobra.Command{
 		Use:   "get [CONTROLLER] [NAME]",
@@ -64,6 +64,7 @@ func (p *program) get(ctx context.Context, f *getFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	r.warnOfStandby(ctx)
 	if len(args) == 0 {
 		return r.getControllers(ctx)
 	}
@@ -76,6 +77,15 @@ func (p *program) get(ctx context.Context, f *getFlags, args []string) error {
 		g.name = args[1]
 	}
 	return g.run(ctx)
+}
+
+// warnOfStandby says which processes do not do the work, and who does.
+func (r *reading) warnOfStandby(ctx context.Context) {
+	for _, s := range r.sources {
+		if process, err := s.Process(ctx); err == nil && process.StandsBy() {
+			fmt.Fprintln(r.stderr, "warning:", clean(process.Caveat()))
+		}
+	}
 }
 
 // controllers are those of all processes.

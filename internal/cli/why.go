@@ -84,6 +84,8 @@ type account struct {
 	Cares  []readable  `json:"cares"`
 	// Runs are the latest ones, the latest last.
 	Runs []runAccount `json:"runs"`
+	// Caveats say what processes that care cannot tell of it.
+	Caveats []string `json:"caveats,omitempty"`
 	// stored is the object; nil where it is gone.
 	stored *object.Object
 }
@@ -117,6 +119,9 @@ func (w *asking) learn(ctx context.Context) (account, error) {
 			return err
 		}
 		a.Cares = append(a.Cares, w.rights.cares(ctx, cares)...)
+		if caveat := caveatOf(ctx, s); caveat != "" && len(cares) > 0 {
+			a.Caveats = append(a.Caveats, caveat)
+		}
 		runs, err := s.Runs(ctx, w.ref, w.runs)
 		if err != nil {
 			return err
@@ -131,6 +136,15 @@ func (w *asking) learn(ctx context.Context) (account, error) {
 	})
 	a.Runs = a.Runs[max(0, len(a.Runs)-w.runs):]
 	return a, cmp.Or(err, w.rights.sure())
+}
+
+// caveatOf is what a process cannot tell; "" for nothing, or where it does not answer.
+func caveatOf(ctx context.Context, s inspect.Source) string {
+	process, err := s.Process(ctx)
+	if err != nil {
+		return ""
+	}
+	return process.Caveat()
 }
 
 // whole is a run with all that is kept of it, as far as it is still kept.

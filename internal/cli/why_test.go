@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -92,6 +93,19 @@ func TestWhyInWords(t *testing.T) {
 	teller{out: &out, now: noon}.advise(a)
 	if diff := cmp.Diff(wantTold, out.String()); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
+// Where the timeline is not, it is said why, and who has it.
+func TestWhyOfWhoStandsBy(t *testing.T) {
+	const caveat = "The process setpoint stands by: setpoint-1 does the work, and has the timeline."
+	var out bytes.Buffer
+	teller{out: &out, now: noon}.tell(account{
+		Object: team(), stored: &object.Object{}, Caveats: []string{caveat},
+		Cares: []readable{{Care: inspect.Care{Ref: team(), Controller: "x/teams", Process: "setpoint", State: inspect.NotKnown}}},
+	}, true)
+	if got := out.String(); !strings.Contains(got, "how it is doing is not known here") || !strings.HasSuffix(got, caveat+"\n") {
+		t.Errorf("told %s", got)
 	}
 }
 

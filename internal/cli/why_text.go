@@ -40,10 +40,12 @@ func (t teller) tell(a account, state bool) {
 		}
 		if len(a.Runs) == 0 {
 			t.line(0, "")
-			t.line(0, "Nothing is kept of what was done about it: it is too long ago, or the process keeps no history.")
+			t.line(0, "Nothing is kept here of what was done about it.")
+			t.tellCaveats(a)
 			return
 		}
 		t.line(0, "")
+		t.tellCaveats(a)
 		t.line(0, "What was done, the latest last:")
 	}
 	for i := range a.Runs {
@@ -58,12 +60,19 @@ func (t teller) tell(a account, state bool) {
 	}
 }
 
+// tellCaveats says what processes cannot tell.
+func (t teller) tellCaveats(a account) {
+	for _, caveat := range a.Caveats {
+		t.line(0, "%s", caveat)
+	}
+}
+
 // tellCare says how an object is doing in the care of one controller.
 func (t teller) tellCare(c readable) {
 	doing := map[inspect.State]string{
 		inspect.Failing: "is failing", inspect.Unsettled: "does not settle: it is written again and again",
 		inspect.Waiting: "waits for its turn", inspect.Paused: "is left alone, because its annotation setpoint.dev/paused says so",
-		inspect.Well: "is well",
+		inspect.Well: "is well", inspect.NotKnown: "is cared for elsewhere: how it is doing is not known here",
 	}[c.State]
 	if c.Attempts > 1 && c.State == inspect.Failing {
 		doing += fmt.Sprintf(", %d times in a row", c.Attempts)

@@ -38,7 +38,8 @@ func (c *Controller) care(parent *object.Object) (trace.Care, bool) {
 	care.Object, care.Paused = parent, stance == pausing
 	pending := c.queue.Pending(key)
 	// Who stands by has everything queued, and runs nothing.
-	care.Waiting = c.working.Load() && (pending.Queued || pending.Held || care.Ran.IsZero() && !care.Paused)
+	care.Idle = !c.working.Load()
+	care.Waiting = !care.Idle && (pending.Queued || pending.Held || care.Ran.IsZero() && !care.Paused)
 	care.Next = pending.Next
 	if care.Ran.IsZero() {
 		care.Children = c.countOwned(parent)

@@ -83,3 +83,12 @@ func TestCareSaysWhatItsErrorMayQuote(t *testing.T) {
 		}
 	}
 }
+
+// Who stands by knows what there is, and not how it is doing.
+func TestCareOfWhoStandsBy(t *testing.T) {
+	c := opened(t, &market{}, Tools{Observer: &listener{}})
+	<-c.parents.Ready()
+	if all := c.Cares(); len(all) != 1 || !all[0].Idle || all[0].Waiting {
+		t.Errorf("in care: %+v", all)
+	}
+}

@@ -186,7 +186,7 @@ func (b *Book) find(id uint64) (*entry, map[string]uint64) {
 func (b *Book) Stats() BookStats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return BookStats{Runs: b.runs, Bytes: b.bytes, MaxBytes: b.options.MaxBytes}
+	return BookStats{Runs: b.runs, Bytes: b.bytes, MaxBytes: b.options.MaxBytes, Off: b.options.Off}
 }
 
 // Called counts a call that ended in some way.
@@ -222,8 +222,12 @@ func (b *Book) Calls(controller string) []Calls {
 	return nil
 }
 
-// Series is what a controller did lately; that of all of them together for "".
+// Series is what a controller did lately; that of all of them together for "". There are
+// no points where nothing is noted.
 func (b *Book) Series(controller string, now time.Time) Series {
+	if b.options.Off {
+		return Series{}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if controller == "" {

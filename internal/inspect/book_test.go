@@ -82,7 +82,10 @@ func TestBookOff(t *testing.T) {
 	b := NewBook(BookOptions{Off: true}, noon)
 	b.Note(ranAt("a", "eur", 10))
 	b.Called("a", "sync", "200", time.Second)
-	if stats := b.Stats(); stats.Runs != 0 || len(b.Calls("a")) != 0 {
+	if len(b.Series("a", noon).Points)+len(b.Series("", noon).Points) != 0 {
+		t.Error("runs that were not counted are shown as none")
+	}
+	if stats := b.Stats(); !stats.Off || stats.Runs != 0 || len(b.Calls("a")) != 0 {
 		t.Errorf("noted %+v", stats)
 	}
 }

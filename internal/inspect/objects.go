@@ -37,6 +37,8 @@ func StateOf(c *trace.Care) State {
 	switch {
 	case c.Paused:
 		return Paused
+	case c.Idle:
+		return NotKnown
 	case c.Failing:
 		return Failing
 	case c.Unrest != "":
@@ -54,7 +56,7 @@ const defaultLimit = 100
 func PageOf(subjects []Subject, q Query) Page {
 	page := Page{Total: len(subjects), States: map[State]int{}, Objects: []Care{}}
 	matching := make([]*Subject, 0, len(subjects))
-	counts := [5]int{}
+	counts := [6]int{}
 	for i := range subjects {
 		s := &subjects[i]
 		s.state = StateOf(&s.Care)
@@ -183,10 +185,12 @@ func rank(s State) int {
 		return 1
 	case Waiting:
 		return 2
-	case Paused:
+	case NotKnown:
 		return 3
+	case Paused:
+		return 4
 	}
-	return 4
+	return 5
 }
 
 // Words are what can be said of a subject.
@@ -199,8 +203,8 @@ func (s *Subject) Words() Care {
 		Ran:      s.Ran,
 		Children: s.Children,
 	}
-	if care.State == Paused {
-		// Nothing is tried again, and what it failed with is the past.
+	if care.State == Paused || care.State == NotKnown {
+		// Nothing is tried again here, and what it failed with is the past.
 		return care
 	}
 	care.Next, care.Unrest = s.Next, s.Unrest

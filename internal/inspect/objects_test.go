@@ -28,6 +28,8 @@ func TestStates(t *testing.T) {
 	}{
 		{trace.Care{}, Well},
 		{trace.Care{Waiting: true}, Waiting},
+		{trace.Care{Idle: true, Failing: true}, NotKnown},
+		{trace.Care{Idle: true, Paused: true}, Paused},
 		{trace.Care{Waiting: true, Unrest: "x"}, Unsettled},
 		{trace.Care{Waiting: true, Unrest: "x", Failing: true}, Failing},
 		{trace.Care{Waiting: true, Unrest: "x", Failing: true, Paused: true}, Paused},
@@ -47,6 +49,9 @@ func TestPageOf(t *testing.T) {
 			subject(t, "a", "failing", trace.Care{Failing: true, Error: "no Money", Attempts: 3, Next: noon}),
 			subject(t, "c", "odd", trace.Care{Unrest: "it is written again and again"}),
 		}
+	}
+	if page := PageOf([]Subject{subject(t, "a", "eur", trace.Care{Idle: true})}, Query{State: NotKnown}); page.Matching != 1 || page.States[NotKnown] != 1 {
+		t.Errorf("of a process that does not work: %+v", page)
 	}
 	for _, c := range []struct {
 		name     string
@@ -144,14 +149,33 @@ func TestHealth(t *testing.T) {
 func TestWordsByState(t *testing.T) {
 	for state, care := range map[State]trace.Care{
 		Unsettled: {Unrest: "again and again", Next: noon}, Failing: {Failing: true, Error: "no", Attempts: 2, Next: noon},
-		Paused: {Paused: true, Failing: true, Error: "no", Attempts: 2, Unrest: "again and again", Next: noon},
+		Paused:   {Paused: true, Failing: true, Error: "no", Attempts: 2, Unrest: "again and again", Next: noon},
+		NotKnown: {Idle: true, Failing: true, Error: "no", Attempts: 2, Next: noon},
 	} {
 		one := subject(t, "a", "eur", care)
 		words := one.Words()
 		failing := state == Failing
 		if words.State != state || (words.Error != "") != failing || (words.Attempts > 0) != failing ||
-			(words.Unrest != "") != (state == Unsettled) || words.Next.IsZero() != (state == Paused) {
+			(words.Unrest != "") != (state == Unsettled) || words.Next.IsZero() != (state == Paused || state == NotKnown) {
 			t.Errorf("%s: %+v", state, words)
+		}
+	}
+}
+
+// A process says what it cannot tell, and who can.
+func TestCaveat(t *testing.T) {
+	for _, c := range []struct {
+		process Process
+		want    string
+	}{
+		{Process{Name: "p", Leads: true}, ""},
+		{Process{Name: "p", Elects: true, Leads: true}, ""},
+		{Process{Name: "p", Elects: true, Leader: "p-1"}, "The process p stands by: p-1 does the work, and has the timeline."},
+		{Process{Name: "p", Elects: true}, "The process p stands by: the one that leads does the work, and has the timeline."},
+		{Process{Name: "p", Leads: true, Book: BookStats{Off: true}}, "The process p keeps no history (--history-size)."},
+	} {
+		if got := c.process.Caveat(); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
 }

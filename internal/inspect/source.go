@@ -85,6 +85,23 @@ type Process struct {
 	Series Series `json:"series"`
 }
 
+// Caveat says in a sentence what of its objects this process cannot tell, and who can; ""
+// for nothing.
+func (p *Process) Caveat() string {
+	switch {
+	case p.StandsBy() && p.Leader != "":
+		return "The process " + p.Name + " stands by: " + p.Leader + " does the work, and has the timeline."
+	case p.StandsBy():
+		return "The process " + p.Name + " stands by: the one that leads does the work, and has the timeline."
+	case p.Book.Off:
+		return "The process " + p.Name + " keeps no history (--history-size)."
+	}
+	return ""
+}
+
+// StandsBy says that another process does the work of this one.
+func (p *Process) StandsBy() bool { return p.Elects && !p.Leads }
+
 // Watch is one watch of the cache.
 type Watch struct {
 	// Selection is such as "pods.v1" with what narrows it.
@@ -111,6 +128,8 @@ type BookStats struct {
 	Runs     int `json:"runs"`
 	Bytes    int `json:"bytes"`
 	MaxBytes int `json:"maxBytes"`
+	// Off says that it takes note of nothing.
+	Off bool `json:"off,omitempty"`
 }
 
 // Controller is one controller and how it is doing.
@@ -224,6 +243,8 @@ const (
 	Unsettled State = "Unsettled"
 	// Waiting objects are queued, or have not been looked at yet.
 	Waiting State = "Waiting"
+	// NotKnown is how objects are that another process works on, or none.
+	NotKnown State = "Unknown"
 	// Paused objects are left alone because a user wants it.
 	Paused State = "Paused"
 	// Well objects are as they should be.
@@ -231,7 +252,7 @@ const (
 )
 
 // States are all of them, in their order.
-func States() []State { return []State{Failing, Unsettled, Waiting, Paused, Well} }
+func States() []State { return []State{Failing, Unsettled, Waiting, NotKnown, Paused, Well} }
 
 // Query says which objects are wanted, and in what order.
 type Query struct {

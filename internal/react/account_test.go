@@ -223,6 +223,10 @@ func TestCares(t *testing.T) {
 	if !is || len(st.Family(good.Object)) != 1 {
 		t.Errorf("the family of %v is %v", good.Object, st.Family(good.Object))
 	}
+	st.stop()
+	if good, is = st.Care(keyOf(good.Object)); !is || !good.Idle || good.Waiting {
+		t.Errorf("of who does not work: %+v", good)
+	}
 }
 
 // What a write was refused with may quote what was to be written, whoever wrote it: a

@@ -37,7 +37,9 @@ func (c *Controller) care(o *object.Object) (trace.Care, bool) {
 	care := c.memories.care(key, o.UID())
 	care.Object, care.Paused = o, stance == pausing
 	pending := c.queue.Pending(key)
-	care.Waiting = c.working.Load() && (pending.Queued || pending.Held || care.Ran.IsZero() && !care.Paused)
+	// Who stands by has everything queued, and runs nothing.
+	care.Idle = !c.working.Load()
+	care.Waiting = !care.Idle && (pending.Queued || pending.Held || care.Ran.IsZero() && !care.Paused)
 	care.Next = pending.Next
 	care.Children = c.countOwned(o.UID())
 	return care, true

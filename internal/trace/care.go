@@ -22,6 +22,9 @@ type Care struct {
 	// Among says what else Error and Unrest may tell of: where writes were refused, the
 	// answers to which quote objects, and what is written again and again.
 	Among []Place
+	// Idle says that the program does not work here: how the object is doing, whoever
+	// does work for it knows.
+	Idle bool
 	// Waiting says that it is queued or being run, or was never run.
 	Waiting bool
 	// Next is when it comes again although nothing happens, Ran when it was last run.

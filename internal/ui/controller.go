@@ -11,6 +11,8 @@ type controllerPage struct {
 	controllerRow
 	Objects            *objectList
 	Suspend, Reconcile ability
+	// Caveat says what its process cannot tell of it.
+	Caveat string
 	// Since is when it became as it is; zero where nobody knows.
 	Since time.Time
 }
@@ -29,8 +31,12 @@ func showController(v *visit) error {
 		return err
 	}
 	v.discreet(c)
-	row := rowOf(c)
-	data := &controllerPage{controllerRow: row, Suspend: v.suspending(c), Reconcile: v.reconciling(c), Since: c.Ready().Since}
+	process, err := source.Process(v.context())
+	if err != nil {
+		return err
+	}
+	row := rowOf(c, &process)
+	data := &controllerPage{controllerRow: row, Caveat: process.Caveat(), Suspend: v.suspending(c), Reconcile: v.reconciling(c), Since: c.Ready().Since}
 	if data.Objects, err = v.objects(source, c); err != nil {
 		return err
 	}

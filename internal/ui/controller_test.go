@@ -136,3 +136,21 @@ func TestSpans(t *testing.T) {
 		t.Errorf("count: %q", got)
 	}
 }
+
+// A Go program that stands by is not said to be well: only the one that leads knows. That
+// no history is kept is said, too.
+func TestWhoStandsBySaysSo(t *testing.T) {
+	source := &still{name: "setpoint", controllers: []inspect.Controller{teams()}, process: inspect.Process{Name: "setpoint", Elects: true, Leader: "setpoint-1"}}
+	for _, path := range []string{"/", teamsPage} {
+		body := get(t, serve(t, source), path).Body.String()
+		if !strings.Contains(body, "Standby") || path == teamsPage && !strings.Contains(body, "setpoint-1 does the work") {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+	source.process = inspect.Process{Name: "setpoint", Leads: true, Book: inspect.BookStats{Off: true}}
+	for _, path := range []string{"/", teamsPage} {
+		if body := get(t, serve(t, source), path).Body.String(); !strings.Contains(body, "(--history-size)") || strings.Contains(body, "Runs") {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+}

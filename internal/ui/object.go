@@ -41,6 +41,8 @@ type objectPage struct {
 	Events []cluster.Event
 	// Apology is why there are no events, or not all that is known of its controllers.
 	Apology []string
+	// Caveats say what is not known here of what was done.
+	Caveats []string
 	// Tab is "timeline" or "yaml".
 	Tab string
 }
@@ -84,7 +86,8 @@ func (v *visit) surround(p *objectPage) error {
 	if s.Gone && len(cares)+len(p.Entries)+len(silent) == 0 {
 		return missing("%s %s is not there, and nothing is known of it.", s.Kind.Kind, s.Name)
 	}
-	p.Cares = careViews(cares, v.declared(cares), p.Entries)
+	told := v.carers(cares)
+	p.Cares, p.Caveats = careViews(cares, declared(told), p.Entries), caveats(told)
 	p.Owners = v.owners(s)
 	p.Actions = v.actions(s, cares)
 	p.Tree = v.tree(s, cares)

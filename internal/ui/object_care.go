@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -22,15 +23,32 @@ type careView struct {
 // controllerKey tells controllers of all processes apart.
 type controllerKey struct{ process, name string }
 
-// declared are the controllers that care for something.
-func (v *visit) declared(cares []inspect.Care) map[controllerKey]inspect.Controller {
-	found := map[controllerKey]inspect.Controller{}
+// carers are what the processes say that care for something.
+func (v *visit) carers(cares []inspect.Care) []told {
 	if len(cares) == 0 {
-		return found
+		return nil
 	}
-	for _, each := range v.ask() {
+	return slices.DeleteFunc(v.ask(), func(t told) bool {
+		return !slices.ContainsFunc(cares, func(c inspect.Care) bool { return c.Process == t.Source.Name() })
+	})
+}
+
+// declared are the controllers of processes.
+func declared(all []told) map[controllerKey]inspect.Controller {
+	found := map[controllerKey]inspect.Controller{}
+	for _, each := range all {
 		for _, c := range each.Controllers {
 			found[controllerKey{c.Process, c.Name}] = c
+		}
+	}
+	return found
+}
+
+// caveats say what processes cannot tell.
+func caveats(all []told) (found []string) {
+	for i := range all {
+		if caveat := all[i].Process.Caveat(); caveat != "" {
+			found = append(found, caveat)
 		}
 	}
 	return found

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -350,5 +351,37 @@ func TestOnlyWhatFailsIsFaulty(t *testing.T) {
 		if views := careViews([]inspect.Care{care}, nil, nil); views[0].Fault != nil {
 			t.Errorf("%s has a fault", state)
 		}
+	}
+}
+
+// A page of who stands by says who does the work, and not that nothing was done.
+func TestObjectPageOfWhoStandsBy(t *testing.T) {
+	p := objectPageOf("a", "p")
+	care := p.Cares[0].Care
+	care.State = inspect.NotKnown
+	source := &still{name: "setpoint", process: inspect.Process{Name: "setpoint", Elects: true, Leader: "setpoint-1"}}
+	v := visiting(t, "/")
+	v.options.Sources = func(context.Context) []inspect.Source {
+		return []inspect.Source{source, &still{name: "another", process: source.process}}
+	}
+	told := v.carers([]inspect.Care{care})
+	p.Cares, p.Caveats = careViews([]inspect.Care{care}, declared(told), nil), caveats(told)
+	html := show(t, "object", p)
+	wants(t, html, "Unknown", "stands by: setpoint-1 does the work, and has the timeline", "is not known here")
+	if len(p.Caveats) != 1 || strings.Contains(html, "appears here by itself") || strings.Contains(html, "Well") {
+		t.Errorf("caveats %q: %s", p.Caveats, html)
+	}
+}
+
+// What was a moment ago was not "now ago".
+func TestMomentsAgo(t *testing.T) {
+	run := ranRun(9, "p")
+	run.Began = noon
+	p := objectPageOf("a", "p", run)
+	p.Cares[0].Ran, p.Meta.CreationTimestamp = noon, metav1.NewTime(noon)
+	p.Meta.DeletionTimestamp = &p.Meta.CreationTimestamp
+	html := show(t, "object", p)
+	if strings.Contains(html, "now</time> ago") || strings.Contains(html, "now ago") || strings.Count(html, "just now") != 4 {
+		t.Errorf("%d times just now: %s", strings.Count(html, "just now"), html)
 	}
 }

@@ -45,7 +45,7 @@ func (v *visit) overview() overview {
 		o.Processes = append(o.Processes, v.card(t))
 		o.Hidden += len(told[i].Controllers) - len(t.Controllers)
 		for _, c := range t.Controllers {
-			o.add(&c)
+			o.add(&c, &t.Process)
 		}
 	}
 	o.Several = len(o.Processes) > 1
@@ -55,8 +55,8 @@ func (v *visit) overview() overview {
 	return o
 }
 
-func (o *overview) add(c *inspect.Controller) {
-	row := rowOf(c)
+func (o *overview) add(c *inspect.Controller, of *inspect.Process) {
+	row := rowOf(c, of)
 	o.Controllers = append(o.Controllers, row)
 	o.Objects += c.Objects
 	o.Failing += c.Failing
