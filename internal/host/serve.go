@@ -56,15 +56,43 @@ func closeAll(doors []door) {
 	}
 }
 
-// serve answers until the context ends.
+// finishing is how long what is being written for somebody may take when the context has
+// ended.
+const finishing = 3 * time.Second
+
+// serve answers until the context ends. What only reads ends with it, such as what a page
+// is told for as long as it is open; what writes may finish.
 func (h *Host) serve(ctx context.Context, at door) error {
-	server := newServer(at.handler)
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stop()
-	if err := server.Serve(at); !errors.Is(err, http.ErrServerClosed) {
+	server := newServer(readingUntil(ctx, at.handler))
+	finished := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(finished)
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishing)
+		defer cancel()
+		_ = server.Shutdown(late) // It fails where something takes longer, which is ended then.
+		_ = server.Close()
+	})
+	err := server.Serve(at)
+	if !stop() {
+		<-finished
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve at %s: %w", at.Addr(), err)
 	}
 	return nil
+}
+
+// readingUntil ends requests that only read when a context does.
+func readingUntil(ctx context.Context, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			reading, cancel := context.WithCancel(r.Context())
+			defer cancel()
+			defer context.AfterFunc(ctx, cancel)()
+			r = r.WithContext(reading)
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // newServer bounds what somebody who only keeps connections can take of the process.
