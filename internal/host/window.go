@@ -5,9 +5,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
+	"regexp"
+	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui"
@@ -116,7 +121,7 @@ func (h *Host) openWindow(ctx context.Context) ([]door, error) {
 	if err != nil {
 		return doors, err
 	}
-	listener, err := w.listen(ctx)
+	listener, err := w.listen(ctx, h.log)
 	if err != nil {
 		return doors, fmt.Errorf("serve the window: %w", err)
 	}
@@ -129,8 +134,8 @@ func (h *Host) openWindow(ctx context.Context) ([]door, error) {
 }
 
 // listen opens the address.
-func (w *Window) listen(ctx context.Context) (net.Listener, error) {
-	certificate := &certificateFiles{cert: w.CertFile, key: w.KeyFile, now: time.Now}
+func (w *Window) listen(ctx context.Context, log *slog.Logger) (net.Listener, error) {
+	certificate := &certificateFiles{cert: w.CertFile, key: w.KeyFile, log: log, now: time.Now}
 	if w.CertFile != "" {
 		if _, err := certificate.current(nil); err != nil {
 			return nil, err
@@ -158,8 +163,27 @@ func (h *Host) window(by access.Options) (*ui.Server, error) {
 
 // written logs what a visitor has changed, or was refused.
 func (h *Host) written(user, verb string, ref inspect.Ref, err error, took time.Duration) {
-	h.log.Info("written by a visitor of the window", "user", user, "verb", verb, "kind", ref.Kind.Kind,
-		"namespace", ref.Namespace, "name", ref.Name, "took", took.String(), "refusal", textOf(err))
+	resource := schema.GroupResource{Group: ref.Group, Resource: ref.Plural}
+	h.log.Info("written by a visitor of the window", "user", user, "verb", verb, "resource", resource.String(),
+		"namespace", ref.Namespace, "name", ref.Name, "took", took.String(), "refusal", refusalOf(resource, err))
+}
+
+// maxRefusal is how much of a refusal is logged, in bytes: it may quote all that was sent.
+const maxRefusal = 500
+
+// quoted is what a refusal repeats of an object, as far as it can be told.
+var quoted = regexp.MustCompile(`(?s)"(\\.|[^"\\])*"?|` + "`[^`]*`?")
+
+// refusalOf is a refusal as it is logged. That of a Secret may quote its values.
+func refusalOf(resource schema.GroupResource, err error) string {
+	text := textOf(err)
+	if resource == (schema.GroupResource{Resource: "secrets"}) {
+		text = quoted.ReplaceAllString(text, `"…"`)
+	}
+	if len(text) > maxRefusal {
+		text = strings.ToValidUTF8(text[:maxRefusal], "") + "…"
+	}
+	return text
 }
 
 // shown are the processes that the window shows: this one, and others. It is the same

@@ -3,6 +3,7 @@ package host
 import (
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -11,19 +12,22 @@ import (
 // certificateFiles are a certificate and a key that somebody else renews.
 type certificateFiles struct {
 	cert, key string
+	log       *slog.Logger
 	now       func() time.Time
 
 	mu      sync.Mutex
 	looked  time.Time
 	changed time.Time
 	loaded  *tls.Certificate
+	// told is the error that the log has.
+	told string
 }
 
 // relook is how soon it is looked again whether a file has changed.
 const relook = 10 * time.Second
 
-// current is the certificate as it is now. One that cannot be read keeps the one
-// before.
+// current is the certificate as it is now. One that cannot be read keeps the one before,
+// which is said once: it will expire.
 func (c *certificateFiles) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,5 +49,23 @@ func (c *certificateFiles) current(*tls.ClientHelloInfo) (*tls.Certificate, erro
 	if c.loaded == nil {
 		return nil, fmt.Errorf("read the certificate of the window: %w", err)
 	}
+	c.tell(err)
 	return c.loaded, nil
+}
+
+// tell logs an error that is not the one before.
+func (c *certificateFiles) tell(err error) {
+	text := textOf(err)
+	if text != "" && text != c.told {
+		c.log.Warn("the window keeps the certificate that it has: the files cannot be read", "error", text, "expires", c.expiry())
+	}
+	c.told = text
+}
+
+// expiry is when the certificate that is loaded ends.
+func (c *certificateFiles) expiry() string {
+	if c.loaded.Leaf == nil {
+		return ""
+	}
+	return c.loaded.Leaf.NotAfter.Format(time.RFC3339)
 }
