@@ -118,6 +118,6 @@ func (v *visit) patch(ref inspect.Ref, change map[string]any) error {
 			return err
 		}
 	}
-	_, err = v.api.Patch(v.context(), ref, types.MergePatchType, body, false)
+	_, err = v.api.Patch(v.context(), ref, types.MergePatchType, body)
 	return err
 }

@@ -115,7 +115,7 @@ func askController(v *visit) error {
 	if err != nil {
 		return fmt.Errorf("write a patch: %w", err)
 	}
-	if _, err := v.api.Patch(v.context(), s.Ref, types.MergePatchType, patch, false); err != nil {
+	if _, err := v.api.Patch(v.context(), s.Ref, types.MergePatchType, patch); err != nil {
 		return err
 	}
 	v.flash(said)

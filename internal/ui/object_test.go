@@ -318,7 +318,7 @@ func TestWhys(t *testing.T) {
 		t.Fatalf("%+v", entries)
 	}
 	whys := entries[0].Whys
-	if whys[0].Fields[0].Path != "spec.image" || len(whys[0].By) != 1 || whys[0].By[0].Manager != "kubectl-edit" || whys[1].Object.Name != "p" {
+	if whys[0].Fields[0].Path != "spec.image" || len(whys[0].By) != 1 || whys[0].By[0] != "kubectl-edit" || whys[1].Object.Name != "p" {
 		t.Errorf("%+v", whys)
 	}
 	html := show(t, "object", objectPage{subject: s, Tab: "timeline", Entries: entries})

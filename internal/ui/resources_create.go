@@ -101,7 +101,7 @@ func (v *visit) createIn(kind inspect.Kind, object map[string]any) (json.RawMess
 	if err != nil {
 		return nil, err
 	}
-	return v.api.Create(v.context(), kind, namespace, body, false)
+	return v.api.Create(v.context(), kind, namespace, body)
 }
 
 // goesOn does what a button wants that only changes the page: a row more or less, or

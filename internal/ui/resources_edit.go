@@ -100,7 +100,7 @@ func (v *visit) change(d *draft, patch map[string]any) error {
 	if err != nil {
 		return err
 	}
-	_, err = v.api.Patch(v.context(), d.Ref, types.MergePatchType, body, false)
+	_, err = v.api.Patch(v.context(), d.Ref, types.MergePatchType, body)
 	return err
 }
 

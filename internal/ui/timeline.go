@@ -49,6 +49,9 @@ func (v *visit) runsOf(s *subject, limit int) (all []inspect.Run, missing []stri
 	return all, missing
 }
 
+// redact leaves out of a run what the visitor may not read.
+func (v *visit) redact(run inspect.Run) inspect.Run { return inspect.Redact(run, v.reads) }
+
 // entries are the timeline, down to so many. What changed before is looked for in the
 // latest of them alone.
 func (v *visit) entries(s *subject, runs []inspect.Run, limit int) []entry {

@@ -19,7 +19,7 @@ type why struct {
 	Fields []inspect.Change
 	More   int
 	// By is who changed it, as far as that is known.
-	By []diff.Author
+	By []string
 	// Others counts further objects, of which nothing is shown.
 	Others int
 }
@@ -223,7 +223,7 @@ func meant(changes []inspect.Change) []inspect.Change {
 }
 
 // authors are who changed the object, by what the API server notes in it.
-func (s *subject) authors(part diff.Part, since, until time.Time) []diff.Author {
+func (s *subject) authors(part diff.Part, since, until time.Time) []string {
 	managed, err := json.Marshal(s.Meta.ManagedFields)
 	if err != nil {
 		return nil

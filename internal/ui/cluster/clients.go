@@ -87,6 +87,3 @@ type Client struct {
 func newClient(c *Cluster, u User, client rest.Interface) *Client {
 	return &Client{requester: requester{rest: client}, cluster: c, user: u, rights: newRights()}
 }
-
-// User is whose client this is.
-func (c *Client) User() User { return c.user }

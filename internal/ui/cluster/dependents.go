@@ -18,12 +18,8 @@ import (
 // Dependent is an object that names another as an owner.
 type Dependent struct {
 	inspect.Ref
-	// Controller says that the owner manages it, BlockOwnerDeletion that the owner
-	// stays, when deleted in the foreground, until it is gone.
-	Controller         bool
-	BlockOwnerDeletion bool
-	Created            time.Time
-	Deleting           bool
+	Created  time.Time
+	Deleting bool
 	// Object is all of it, of workloads and pods only; nil where it may not be read.
 	Object json.RawMessage
 	// Dependents are its own, of workloads only.
@@ -137,14 +133,11 @@ func (f *family) children(owner types.UID) []Dependent {
 }
 
 func dependent(kind inspect.Kind, o *metav1.PartialObjectMetadata, owner types.UID) (Dependent, bool) {
-	i := slices.IndexFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == owner })
-	if i < 0 {
+	if !slices.ContainsFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == owner }) {
 		return Dependent{}, false
 	}
-	by := o.OwnerReferences[i]
 	return Dependent{
-		Ref:        inspect.Ref{Kind: kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
-		Controller: by.Controller != nil && *by.Controller, BlockOwnerDeletion: by.BlockOwnerDeletion != nil && *by.BlockOwnerDeletion,
+		Ref:     inspect.Ref{Kind: kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
 		Created: o.CreationTimestamp.Time, Deleting: o.DeletionTimestamp != nil,
 	}, true
 }

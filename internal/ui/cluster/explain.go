@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"errors"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,19 +16,6 @@ type FieldProblem struct {
 	// Field is a path such as "spec.strings[0].gauge"; empty for the object as a whole.
 	Field   string
 	Message string
-}
-
-// Code is the HTTP status code that says best what an error is: that of the API
-// server where it answered, 503 where it did not.
-func Code(err error) int {
-	var status apierrors.APIStatus
-	switch {
-	case errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest:
-		return int(status.Status().Code)
-	case errors.Is(err, ErrUnreachable):
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
 }
 
 // Explain says why a request was refused: a title in one sentence, and what is wrong

@@ -104,7 +104,6 @@ type Row struct {
 	Namespace string
 	Name      string
 	UID       string
-	Labels    map[string]string
 	Created   time.Time
 	Deleting  bool
 }
@@ -155,7 +154,7 @@ func readRow(printed *metav1.TableRow, columns int) (Row, error) {
 		return Row{}, fmt.Errorf("understand a row of a table: %w", err)
 	}
 	row := Row{
-		Cells: make([]string, columns), Namespace: o.Namespace, Name: o.Name, UID: string(o.UID), Labels: o.Labels,
+		Cells: make([]string, columns), Namespace: o.Namespace, Name: o.Name, UID: string(o.UID),
 		Created: o.CreationTimestamp.Time, Deleting: o.DeletionTimestamp != nil,
 	}
 	for i := range min(columns, len(printed.Cells)) {

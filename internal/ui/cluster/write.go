@@ -16,28 +16,18 @@ import (
 // manager is under which name fields are written.
 const manager = "setpoint-window"
 
-// Create makes an object of a body in JSON. Nothing is stored by a dry run, but
-// everything is checked, also by webhooks. What was, or would be, stored is returned.
-func (c *Client) Create(ctx context.Context, kind inspect.Kind, namespace string, body []byte, dryRun bool) (json.RawMessage, error) {
+// Create makes an object of a body in JSON, and returns what was stored.
+func (c *Client) Create(ctx context.Context, kind inspect.Kind, namespace string, body []byte) (json.RawMessage, error) {
 	return c.write(ctx, write{
-		verb: "create", kind: kind, namespace: namespace, dryRun: dryRun,
+		verb: "create", kind: kind, namespace: namespace,
 		request: c.rest.Post().SetHeader("Content-Type", asJSON).Body(body),
 	})
 }
 
-// Replace stores a body in the place of an object. Where the body has a resource
-// version, the object must still have it.
-func (c *Client) Replace(ctx context.Context, at inspect.Ref, body []byte, dryRun bool) (json.RawMessage, error) {
+// Patch changes an object, and returns what was stored.
+func (c *Client) Patch(ctx context.Context, at inspect.Ref, kind types.PatchType, body []byte) (json.RawMessage, error) {
 	return c.write(ctx, write{
-		verb: "update", kind: at.Kind, namespace: at.Namespace, name: at.Name, dryRun: dryRun,
-		request: c.rest.Put().SetHeader("Content-Type", asJSON).Body(body),
-	})
-}
-
-// Patch changes an object.
-func (c *Client) Patch(ctx context.Context, at inspect.Ref, kind types.PatchType, body []byte, dryRun bool) (json.RawMessage, error) {
-	return c.write(ctx, write{
-		verb: "patch", kind: at.Kind, namespace: at.Namespace, name: at.Name, dryRun: dryRun,
+		verb: "patch", kind: at.Kind, namespace: at.Namespace, name: at.Name,
 		request: c.rest.Patch(kind).Body(body),
 	})
 }
@@ -48,7 +38,6 @@ type write struct {
 	kind      inspect.Kind
 	namespace string
 	name      string
-	dryRun    bool
 	request   *rest.Request
 }
 
@@ -59,9 +48,6 @@ func (w *write) ref() inspect.Ref {
 // write makes a write whose fields are checked strictly.
 func (c *Client) write(ctx context.Context, w write) (json.RawMessage, error) {
 	w.request.Param("fieldManager", manager).Param("fieldValidation", metav1.FieldValidationStrict)
-	if w.dryRun {
-		w.request.Param("dryRun", metav1.DryRunAll)
-	}
 	return c.perform(ctx, w)
 }
 
@@ -75,7 +61,7 @@ func (c *Client) perform(ctx context.Context, w write) (json.RawMessage, error) 
 	defer cancel()
 	began := time.Now()
 	data, err := answer(ctx, w.request.AbsPath(path...).SetHeader("Accept", asJSON))
-	if c.cluster.OnWrite != nil && !w.dryRun {
+	if c.cluster.OnWrite != nil {
 		c.cluster.OnWrite(c.user.Name, w.verb, named(w.ref(), data), err, time.Since(began))
 	}
 	if err != nil {
@@ -103,7 +89,6 @@ type DeleteOptions struct {
 	// Propagation is what becomes of dependents: "Background", "Foreground" or
 	// "Orphan"; the kind's own if empty.
 	Propagation metav1.DeletionPropagation
-	DryRun      bool
 }
 
 // Delete deletes an object.
@@ -116,15 +101,12 @@ func (c *Client) Delete(ctx context.Context, kind inspect.Kind, namespace, name 
 	if o.Propagation != "" {
 		options.PropagationPolicy = &o.Propagation
 	}
-	if o.DryRun {
-		options.DryRun = []string{metav1.DryRunAll}
-	}
 	body, err := json.Marshal(options)
 	if err != nil {
 		return fmt.Errorf("write the options of a deletion: %w", err)
 	}
 	_, err = c.perform(ctx, write{
-		verb: "delete", kind: kind, namespace: namespace, name: name, dryRun: o.DryRun,
+		verb: "delete", kind: kind, namespace: namespace, name: name,
 		request: c.rest.Delete().SetHeader("Content-Type", asJSON).Body(body),
 	})
 	return err

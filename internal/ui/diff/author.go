@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -11,22 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Author is who changed an object, by the name under which the API server notes it.
-type Author struct {
-	Manager     string
-	Operation   string
-	Subresource string
-	Time        time.Time
-	// Sure says that a field that changed is noted as the author's. Otherwise it is
-	// the only one who wrote the object in that time.
-	Sure bool
-}
-
-// Authors says who changed an object from what it was to what it is, by the
-// metadata.managedFields of the object as it is now. Between since and until is when
+// Authors says who changed an object from what it was to what it is, by the names under
+// which the API server notes that in metadata.managedFields, as it is now. Between since and until is when
 // that must have been: what was written later says nothing about this change, and
-// nobody is named rather than somebody else.
-func Authors(managed, before, after json.RawMessage, since, until time.Time) ([]Author, error) {
+// nobody is named rather than somebody else. Where no field that changed is noted as
+// anybody's, it was the only one who wrote the object in that time.
+func Authors(managed, before, after json.RawMessage, since, until time.Time) ([]string, error) {
 	var entries []metav1.ManagedFieldsEntry
 	if err := json.Unmarshal(managed, &entries); err != nil {
 		return nil, fmt.Errorf("read metadata.managedFields: %w", err)
@@ -35,26 +26,32 @@ func Authors(managed, before, after json.RawMessage, since, until time.Time) ([]
 	if err != nil {
 		return nil, err
 	}
-	var sure, perhaps []Author
+	var sure, perhaps []string
 	for _, entry := range entries {
 		if !within(entry.Time, since, until) || entry.FieldsV1 == nil {
 			continue
 		}
-		author := Author{Manager: entry.Manager, Operation: string(entry.Operation), Subresource: entry.Subresource, Time: entry.Time.Time}
-		perhaps = append(perhaps, author)
+		perhaps = with(perhaps, entry.Manager)
 		var owned fieldpath.Set
 		if err := owned.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 			return nil, fmt.Errorf("read what %s manages: %w", entry.Manager, err)
 		}
 		if touches(&owned, left, right) {
-			author.Sure = true
-			sure = append(sure, author)
+			sure = with(sure, entry.Manager)
 		}
 	}
 	if len(sure) == 0 && len(perhaps) == 1 {
 		return perhaps, nil
 	}
 	return sure, nil
+}
+
+// with has each name once: who writes a status has an entry of its own for that.
+func with(names []string, name string) []string {
+	if slices.Contains(names, name) {
+		return names
+	}
+	return append(names, name)
 }
 
 // grain is how exactly the API server notes times.

@@ -132,13 +132,15 @@ func TestAuthors(t *testing.T) {
 		name, managed, before, after, want string
 	}{
 		{"who owns the field", "[" + entry("kubectl-edit", 3*time.Second, spec) + "," + entry("hpa", 2*time.Second, replica) + "]",
-			`{"spec":{"image":"a","replicas":1}}`, `{"spec":{"image":"b","replicas":1}}`, "kubectl-edit true"},
+			`{"spec":{"image":"a","replicas":1}}`, `{"spec":{"image":"b","replicas":1}}`, "kubectl-edit"},
 		{"too long ago", "[" + entry("kubectl-edit", time.Minute, spec) + "]", `{"spec":{"image":"a"}}`, `{"spec":{"image":"b"}}`, ""},
 		{"written again since", "[" + entry("kubectl-edit", -time.Minute, spec) + "]", `{"spec":{"image":"a"}}`, `{"spec":{"image":"b"}}`, ""},
-		{"the only one, of a field that went", "[" + entry("kubectl-edit", time.Second, spec) + "]", `{"spec":{"image":"a","x":1}}`, `{"spec":{"image":"a"}}`, "kubectl-edit false"},
+		{"the only one, of a field that went", "[" + entry("kubectl-edit", time.Second, spec) + "]", `{"spec":{"image":"a","x":1}}`, `{"spec":{"image":"a"}}`, "kubectl-edit"},
 		{"two, of a field that went", "[" + entry("a", time.Second, spec) + "," + entry("b", time.Second, replica) + "]", `{"spec":{"x":1}}`, `{"spec":{}}`, ""},
 		{"an item by its key, with the protocol that is the default", "[" + entry("helm", time.Second, keyed) + "," + entry("b", time.Second, replica) + "]",
-			`{"spec":{"ports":[{"containerPort":80,"name":"a"}]}}`, `{"spec":{"ports":[{"containerPort":80,"name":"b"}]}}`, "helm true"},
+			`{"spec":{"ports":[{"containerPort":80,"name":"a"}]}}`, `{"spec":{"ports":[{"containerPort":80,"name":"b"}]}}`, "helm"},
+		{"once, with the status too", "[" + entry("k", time.Second, spec) + "," + entry("k", time.Second, replica) + "]",
+			`{"spec":{"image":"a","replicas":1}}`, `{"spec":{"image":"b","replicas":2}}`, "k"},
 		{"no time", `[{"manager":"x","fieldsV1":{}}]`, `{"spec":1}`, `{"spec":2}`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -146,11 +148,7 @@ func TestAuthors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got []string
-			for _, a := range authors {
-				got = append(got, fmt.Sprint(a.Manager, " ", a.Sure))
-			}
-			if text := strings.Join(got, ", "); text != c.want {
+			if text := strings.Join(authors, ", "); text != c.want {
 				t.Errorf("got %q, want %q", text, c.want)
 			}
 		})
@@ -243,7 +241,7 @@ func TestEditsLeadFromOneToTheOther(t *testing.T) {
 			t.Fatal("not found")
 		}
 		var left, right []string
-		for _, line := range numbered(signs, a, b) {
+		for _, line := range lined(signs, a, b) {
 			if line.Sign != '+' {
 				left = append(left, line.Text)
 			}

@@ -12,8 +12,6 @@ type Line struct {
 	Sign    rune
 	Text    string
 	Skipped int
-	// Old and New are the numbers of the line in either text; 0 where it has none.
-	Old, New int
 }
 
 // Text is what two texts differ in.
@@ -52,7 +50,7 @@ func Texts(before, after string) Text {
 	signs, found := edits(a[head:len(a)-tail], b[head:len(b)-tail])
 	all := strings.Repeat(" ", head) + signs + strings.Repeat(" ", tail)
 	text := Text{Coarse: !found, Added: strings.Count(all, "+"), Removed: strings.Count(all, "-")}
-	text.Lines, text.Cut = shown(numbered(all, a, b))
+	text.Lines, text.Cut = shown(lined(all, a, b))
 	return text
 }
 
@@ -63,18 +61,18 @@ func split(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// numbered gives each sign its line.
-func numbered(signs string, a, b []string) []Line {
+// lined gives each sign its line.
+func lined(signs string, a, b []string) []Line {
 	lines := make([]Line, 0, len(signs))
 	i, j := 0, 0
 	for _, sign := range signs {
 		line := Line{Sign: sign}
 		if sign != '+' {
-			line.Text, line.Old = a[i], i+1
+			line.Text = a[i]
 			i++
 		}
 		if sign != '-' {
-			line.Text, line.New = b[j], j+1
+			line.Text = b[j]
 			j++
 		}
 		lines = append(lines, line)
