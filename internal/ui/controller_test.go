@@ -74,7 +74,6 @@ func TestUnknownControllers(t *testing.T) {
 
 func TestPagesHearOfChanges(t *testing.T) {
 	source := &still{name: "setpoint", revisions: make(chan uint64, 2)}
-	source.revisions <- 1 // As it is at first.
 	server := httptest.NewServer(serve(t, source))
 	defer server.Close()
 	response, err := http.Get(server.URL + "/live")
@@ -82,18 +81,21 @@ func TestPagesHearOfChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	lines := bufio.NewScanner(response.Body)
+	lines, heard := bufio.NewScanner(response.Body), 0
 	timeout := time.AfterFunc(20*time.Second, server.CloseClientConnections)
 	defer timeout.Stop()
 	for lines.Scan() {
 		switch lines.Text() {
-		case ": open":
-			source.revisions <- 2
+		case ": open": // What has changed meanwhile.
+			source.revisions <- 1
 		case "event: change":
-			return
+			if heard++; heard == 2 {
+				return
+			}
+			source.revisions <- 2
 		}
 	}
-	t.Error("the page was told of nothing")
+	t.Errorf("the page was told of %d changes", heard)
 }
 
 func TestWhatIsSaidOnce(t *testing.T) {

@@ -181,10 +181,10 @@ func (v *visit) watch(ctx context.Context, resource string, changed chan<- struc
 	}
 }
 
-// await notes each change of a source until ctx ends.
+// await notes each change of a source until ctx ends. The first is what has changed since
+// the page was made, if anything has.
 func await(ctx context.Context, source inspect.Source, changed chan<- struct{}) {
 	var revision uint64
-	first := true
 	for ctx.Err() == nil {
 		next, err := source.Await(ctx, revision)
 		switch {
@@ -192,10 +192,10 @@ func await(ctx context.Context, source inspect.Source, changed chan<- struct{}) 
 			if !pause(ctx, sourceRest) {
 				return
 			}
-		case !first && next != revision:
+		case next != revision:
 			note(changed)
 		}
-		revision, first = next, false
+		revision = next
 	}
 }
 

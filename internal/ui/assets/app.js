@@ -30,6 +30,21 @@
   function refresh() {
     for (const element of document.querySelectorAll('[hx-trigger~="live"]')) htmx.trigger(element, "live");
   }
+  // What changes while an update is under way is asked for when that has ended.
+  const owed = new Set();
+  let asked = false;
+  document.addEventListener("live", (event) => {
+    if (!asked) owed.add(event.target.id);
+    asked = false;
+  });
+  document.addEventListener("htmx:afterRequest", (event) => {
+    const id = event.detail.target?.id;
+    if (!owed.delete(id)) return;
+    setTimeout(() => {
+      const element = document.getElementById(id);
+      if (element) htmx.trigger(element, "live");
+    });
+  });
 
   let source = null;
   let missed = false;
@@ -100,6 +115,7 @@
   // What a page asks for by itself keeps no session alive.
   document.addEventListener("htmx:configRequest", (event) => {
     if (event.detail.triggeringEvent?.type === "live") {
+      asked = true;
       event.detail.headers["X-Live"] = "yes";
       // A page that a filter has led elsewhere is refreshed as it is addressed now.
       if (new URL(event.detail.path, location.href).pathname === location.pathname) event.detail.path = location.pathname + location.search;
