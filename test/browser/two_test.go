@@ -37,3 +37,25 @@ func TestTwoBrowsers(t *testing.T) {
 	ann.open(list)
 	ann.miss("jazzmaster")
 }
+
+// TestOwedUpdate has something change again and again while a page is brought up to date:
+// when that has ended, the page asks once more.
+func TestOwedUpdate(t *testing.T) {
+	t.Parallel()
+	p := newPage(t, sharedUI())
+	p.open(guitarsPath)
+	p.see("stratocaster")
+	asked := must[int](p, `(async () => {
+		while (document.querySelector(".htmx-request")) await new Promise(done => setTimeout(done, 20));
+		const {id} = document.querySelector('[hx-trigger~="live"]');
+		let asked = 0;
+		document.addEventListener("htmx:beforeRequest", e => { if (e.detail.target.id === id) asked++ });
+		const ended = new Promise(done => document.addEventListener("htmx:afterRequest", e => { if (e.detail.target.id === id) setTimeout(done) }));
+		for (let change = 0; change < 3; change++) htmx.trigger(document.getElementById(id), "live");
+		await ended;
+		return asked;
+	})()`)
+	if asked != 2 {
+		t.Errorf("the page asked %d times, not 2", asked)
+	}
+}

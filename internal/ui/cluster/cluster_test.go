@@ -287,7 +287,7 @@ func TestWatchesComeBack(t *testing.T) {
 	changes := 0
 	err := client.Watch(ctx, guitars, "", "", func() {
 		changes++
-		if changes == 2 {
+		if changes == 3 { // It began, began anew, and was told.
 			cancel()
 		}
 	})

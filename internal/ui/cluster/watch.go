@@ -22,7 +22,7 @@ const (
 )
 
 // Watch calls changed whenever an object of a kind changed, came or went, or may have
-// while nobody could see, until ctx ends: any of them, or the one of a name. Only
+// while nobody could see, which it begins with, until ctx ends: any of them, or the one of a name. Only
 // metadata is sent. It returns early only if it is refused at once: to a user without
 // the right, or of a kind that is not served. Later refusals may be those of an API
 // server that has just started.
@@ -31,15 +31,10 @@ func (c *Client) Watch(ctx context.Context, kind inspect.Kind, namespace, name s
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", words(kind, namespace, name), err)
 	}
-	backoff, begun := minBackoff, false
+	backoff := minBackoff
 	for attempt := 0; ; attempt++ {
 		began := time.Now()
-		err := c.watchOnce(ctx, watch, func(fresh bool) {
-			if begun || !fresh {
-				changed()
-			}
-			begun = true
-		})
+		err := c.watchOnce(ctx, watch, changed)
 		if ctx.Err() == nil && attempt == 0 && final(err) {
 			return fmt.Errorf("watch %s: %w", words(kind, namespace, name), err)
 		}
@@ -76,14 +71,14 @@ func final(err error) bool {
 		apierrors.IsMethodNotSupported(err) || errors.Is(err, inspect.ErrNotFound)
 }
 
-// watchOnce watches until the connection ends. It tells of each change, and before
-// them, by fresh, that it has begun.
-func (c *Client) watchOnce(ctx context.Context, watch func() *rest.Request, tell func(fresh bool)) error {
+// watchOnce watches until the connection ends. It tells of each change, and before them
+// of what may have changed until it began.
+func (c *Client) watchOnce(ctx context.Context, watch func() *rest.Request, tell func()) error {
 	var list metav1.PartialObjectMetadataList
 	if err := c.get(ctx, asList, watch().Param("limit", "1"), &list); err != nil {
 		return err
 	}
-	tell(true)
+	tell()
 	stream, err := watch().SetHeader("Accept", asMetadata).
 		Param("watch", "true").Param("allowWatchBookmarks", "true").Param("resourceVersion", list.ResourceVersion).Stream(ctx)
 	if err != nil {
@@ -100,7 +95,7 @@ func (c *Client) watchOnce(ctx context.Context, watch func() *rest.Request, tell
 		case "ERROR":
 			return fmt.Errorf("the API server ended the watch: %s", event.Object.Raw)
 		default:
-			tell(false)
+			tell()
 		}
 	}
 }
