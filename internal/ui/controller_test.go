@@ -89,7 +89,8 @@ func TestPagesHearOfChanges(t *testing.T) {
 		case ": open": // What has changed meanwhile.
 			source.revisions <- 1
 		case "event: change":
-			if heard++; heard == 2 {
+			heard++
+			if heard == 2 {
 				return
 			}
 			source.revisions <- 2
