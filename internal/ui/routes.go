@@ -33,6 +33,7 @@ func routes() []route {
 		{pattern: "GET /signin", handle: askToSignIn, public: true},
 		{pattern: "POST /signin", handle: signIn, public: true},
 		{pattern: "POST /signout", handle: signOut},
+		{pattern: "GET /here", handle: stay},
 		{pattern: "GET /resources/{resource}/{namespace}/{name}", handle: showObject},
 		{pattern: "GET /resources/{resource}/{namespace}/{name}/timeline", handle: showTimeline},
 		{pattern: "GET /resources/{resource}/{namespace}/{name}/runs/{id}", handle: showRun},

@@ -139,6 +139,12 @@ func signOut(v *visit) error {
 	return v.redirect("/signin")
 }
 
+// stay answers a page in which somebody types: that is a use of the session, too.
+func stay(v *visit) error {
+	v.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
 // local is a path of this window; the overview for what would lead elsewhere.
 func local(path string) string {
 	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {

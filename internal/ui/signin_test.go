@@ -12,11 +12,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	authentication "k8s.io/api/authentication/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui/access"
 	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
@@ -229,5 +231,20 @@ func TestNothingIsKeptOfWhoSignsOut(t *testing.T) {
 	b.answered(b.send("POST", "/signout", url.Values{"csrf": {csrf[1]}}), 303, "/signin", "")
 	if after, _ := b.server.options.Cluster.As(user); after == before {
 		t.Error("the token of who has signed out is kept")
+	}
+}
+
+func TestWhoTypesStays(t *testing.T) {
+	b := newBrowser(t, newTokens(t).URL)
+	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	b.server.gate = access.New(access.Options{Now: func() time.Time { return now }}, b.server.options.Cluster.Verify)
+	b.send("POST", "/signin", url.Values{"token": {secretToken}})
+	for range 4 {
+		now = now.Add(20 * time.Minute)
+		b.answered(b.send("GET", "/here", nil, "Hx-Request", "true"), 204, "", "")
+	}
+	now = now.Add(31 * time.Minute)
+	if w := b.send("GET", "/here", nil, "Hx-Request", "true"); w.Code != 401 {
+		t.Errorf("whose session has ended is told %d", w.Code)
 	}
 }

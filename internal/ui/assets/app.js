@@ -111,6 +111,15 @@
   });
   document.addEventListener("change", (event) => event.target.closest("form[data-filter]:not([hx-get])")?.requestSubmit());
 
+  // Who types uses the session, and hears in time that it has ended.
+  let typed = Date.now();
+  document.addEventListener("input", async (event) => {
+    if (!event.target.closest("#draft") || Date.now() - typed < 60000) return;
+    typed = Date.now();
+    const answer = await fetch("/here", { headers: { "HX-Request": "true" } }).catch(() => null);
+    if (answer?.status === 401) say("Your session has ended. Copy what you have entered, sign in again in another tab, and enter it there.");
+  });
+
   // What is not asked for is not in the address; what came of a form is said.
   // What a page asks for by itself keeps no session alive.
   document.addEventListener("htmx:configRequest", (event) => {
