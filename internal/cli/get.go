@@ -68,11 +68,7 @@ func (p *program) get(ctx context.Context, f *getFlags, args []string) error {
 	if len(args) == 0 {
 		return r.getControllers(ctx)
 	}
-	c, source, err := r.controller(ctx, args[0])
-	if err != nil {
-		return err
-	}
-	g := getting{reading: r, getFlags: f, source: source, of: c}
+	g := getting{reading: r, getFlags: f, word: args[0]}
 	if len(args) == 2 {
 		g.name = args[1]
 	}
@@ -91,12 +87,15 @@ func (r *reading) warnOfStandby(ctx context.Context) {
 // controllers are those of all processes.
 func (r *reading) controllers(ctx context.Context) ([]inspect.Controller, error) {
 	all := []inspect.Controller{}
-	err := r.each(func(s inspect.Source) error {
-		found, err := s.Controllers(ctx)
-		all = append(all, found...)
-		return err
-	})
+	answers, err := each(ctx, r, controllersOf)
+	for _, a := range answers {
+		all = append(all, a.Value...)
+	}
 	return all, err
+}
+
+func controllersOf(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) {
+	return s.Controllers(ctx)
 }
 
 // controller finds the one that is named, and who runs it.
@@ -104,16 +103,15 @@ func (r *reading) controller(ctx context.Context, name string) (inspect.Controll
 	var found []inspect.Controller
 	var by []inspect.Source
 	var known []string
-	err := r.each(func(s inspect.Source) error {
-		controllers, err := s.Controllers(ctx)
-		for _, c := range controllers {
+	answers, err := each(ctx, r, controllersOf)
+	for _, a := range answers {
+		for _, c := range a.Value {
 			known = append(known, c.Name)
 			if means(name, c) {
-				found, by = append(found, c), append(by, s)
+				found, by = append(found, c), append(by, a.Source)
 			}
 		}
-		return err
-	})
+	}
 	switch {
 	case err != nil:
 		return inspect.Controller{}, nil, err

@@ -16,6 +16,8 @@ import (
 type getting struct {
 	*reading
 	*getFlags
+	// word names the controller, of is what it means, and source who runs that.
+	word   string
 	source inspect.Source
 	of     inspect.Controller
 	// name is that of one object; all if empty.
@@ -30,6 +32,11 @@ const pageSize = 1000
 func (g *getting) run(ctx context.Context) error {
 	t := &table{head: g.head()}
 	return g.follow(ctx, func(ctx context.Context) error {
+		var err error
+		// While it is watched, it may come to be run by another process.
+		if g.of, g.source, err = g.controller(ctx, g.word); err != nil {
+			return err
+		}
 		objects, total, err := g.objects(ctx)
 		if err != nil {
 			return err

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/host"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -73,9 +72,20 @@ type reading struct {
 	*readFlags
 	found   host.Cluster
 	sources []inspect.Source
+	// folder finds the processes of this machine, if the kubeconfig leads there; pods
+	// are those in pods, as they were found before.
+	folder func(context.Context) []inspect.Source
+	pods   map[pods.Place]reached
+	// patience is how long processes are waited for.
+	patience *inspect.Patience
 	// rights decide what of all that is found is shown.
 	rights *rights
+	// silent are warnings about processes, as they were given last.
+	silent complaints
 }
+
+// patience is how long a process may take for an answer, through the API server too.
+const patience = 10 * time.Second
 
 // open finds the cluster and the processes.
 func (f *readFlags) open(ctx context.Context, p *program) (*reading, error) {
@@ -90,150 +100,46 @@ func (f *readFlags) open(ctx context.Context, p *program) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reading{program: p, readFlags: f, found: cluster, rights: mine}
+	r := &reading{program: p, readFlags: f, found: cluster, rights: mine, patience: inspect.NewPatience(patience)}
+	if cluster.Processes != "" && f.pod == "" {
+		r.folder = reach.Folder(cluster.Processes)
+	}
 	err = r.look(ctx)
 	return r, err
 }
 
-// errNoProcess is said where nobody answers.
-var errNoProcess = errors.New("no process that runs controllers is found")
-
-// look finds the processes that are meant.
-func (r *reading) look(ctx context.Context) error {
-	if r.found.Processes != "" && r.pod == "" {
-		r.sources = reach.Folder(r.found.Processes)(ctx)
-	}
-	if len(r.sources) == 0 {
-		if err := r.lookInPods(ctx); err != nil {
-			return err
-		}
-	}
-	if r.process == "" {
-		return nil
-	}
-	var names []string
-	for _, s := range r.sources {
-		names = append(names, s.Name())
-	}
-	r.sources = slices.DeleteFunc(r.sources, func(s inspect.Source) bool { return s.Name() != r.process })
-	if len(r.sources) == 0 {
-		return fmt.Errorf("there is no process %q, but %s", r.process, strings.Join(names, ", "))
-	}
-	return nil
-}
-
-// lookInPods finds the processes in pods of the cluster.
-func (r *reading) lookInPods(ctx context.Context) error {
-	config := rest.CopyConfig(r.found.Config)
-	config.UserAgent = r.found.UserAgent
-	places, err := r.places(ctx, config)
-	if err != nil {
-		return err
-	}
-	for _, place := range places {
-		source, err := pods.Reach(ctx, config, place)
-		if err != nil {
-			return err
-		}
-		r.sources = append(r.sources, source)
-	}
-	if len(r.sources) == 0 {
-		return hinted{errNoProcess, "no Lease leads to one: those that elect a leader are found by theirs; --pod NAMESPACE/POD names another one"}
-	}
-	return nil
-}
-
-// places are the pods to ask.
-func (r *reading) places(ctx context.Context, config *rest.Config) ([]pods.Place, error) {
-	if r.pod != "" {
-		place, err := pods.Parse(r.pod, r.found.Namespace)
-		if err != nil {
-			return nil, usageError{fmt.Errorf("--pod: %w", err)}
-		}
-		return []pods.Place{place}, nil
-	}
-	places, notes, err := pods.Find(ctx, config, r.home)
-	for _, note := range notes {
-		fmt.Fprintln(r.stderr, "warning:", clean(note))
-	}
-	if err != nil {
-		return nil, hinted{err, "-N names the namespace of the Leases, --pod the pod itself"}
-	}
-	return places, nil
-}
-
-// each asks all processes. One that does not answer is reported; it is an error if none
-// does. That something is not known to one of them is none.
-func (r *reading) each(ask func(inspect.Source) error) error {
+// each asks all processes at the same time, and returns the answers there are. One that
+// does not answer is reported; it is an error if none does. That something is not known
+// to one of them is none.
+func each[T any](ctx context.Context, r *reading, ask func(context.Context, inspect.Source) (T, error)) ([]inspect.Answer[T], error) {
+	var found []inspect.Answer[T]
 	var problems []error
-	for _, s := range r.sources {
-		if err := ask(s); err != nil && !errors.Is(err, inspect.ErrNotFound) {
-			problems = append(problems, err)
+	for _, a := range inspect.AskAll(ctx, r.patience, r.sources, ask) {
+		switch {
+		case a.Err == nil:
+			found = append(found, a)
+		case !errors.Is(a.Err, inspect.ErrNotFound):
+			problems = append(problems, a.Err)
 		}
 	}
 	if len(problems) == len(r.sources) {
-		return errors.Join(problems...)
+		return nil, errors.Join(problems...)
 	}
+	r.silent.tell(r.stderr, problems...)
+	return found, nil
+}
+
+// complaints are warnings as they were given last.
+type complaints []string
+
+// tell warns of problems that were not there before.
+func (c *complaints) tell(out io.Writer, problems ...error) {
+	var now complaints
 	for _, err := range problems {
-		fmt.Fprintln(r.stderr, "warning:", clean(err.Error()))
-	}
-	return nil
-}
-
-// lull is how long there is at least between two looks of --watch.
-const lull = 500 * time.Millisecond
-
-// follow shows what there is, and again when something has changed, if it is to.
-func (r *reading) follow(ctx context.Context, show func(context.Context) error) error {
-	ctx, stop := untilSignal(ctx)
-	defer stop()
-	if err := show(ctx); err != nil || !r.watch {
-		return err
-	}
-	revisions := make([]uint64, len(r.sources))
-	for {
-		if err := r.await(ctx, revisions); err != nil {
-			return ended(ctx, err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(lull):
-		}
-		if err := show(ctx); err != nil {
-			return ended(ctx, err)
+		now = append(now, err.Error())
+		if !slices.Contains(*c, err.Error()) {
+			fmt.Fprintln(out, "warning:", clean(err.Error()))
 		}
 	}
-}
-
-// ended is no error where the user has ended it.
-func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil //nolint:nilerr // What failed did because the user has ended it.
-	}
-	return err
-}
-
-// await waits until a process has something new.
-func (r *reading) await(ctx context.Context, revisions []uint64) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	type news struct {
-		from     int
-		revision uint64
-		err      error
-	}
-	all := make(chan news, len(r.sources))
-	for i, s := range r.sources {
-		go func() {
-			revision, err := s.Await(ctx, revisions[i])
-			all <- news{i, revision, err}
-		}()
-	}
-	first := <-all
-	if first.err != nil {
-		return first.err
-	}
-	revisions[first.from] = first.revision
-	return nil
+	*c = now
 }

@@ -138,22 +138,14 @@ func (g *growing) grow(ctx context.Context, n *node, depth int) error {
 	if depth == maxDepth {
 		return nil
 	}
-	err := g.each(func(s inspect.Source) error {
-		cares, err := s.About(ctx, n.Ref)
-		for _, c := range g.rights.cares(ctx, cares) {
-			n.Controllers = append(n.Controllers, c.Controller)
-			if n.State == "" || n.State == inspect.Well {
-				n.State, n.Error = c.State, troubleOf(c.Care)
-			}
-			n.Hidden += c.Hidden
-			for _, child := range c.Family {
-				g.add(n, &node{Child: child})
-			}
-		}
-		return err
-	})
+	answers, err := each(ctx, g.reading, func(ctx context.Context, s inspect.Source) ([]inspect.Care, error) { return s.About(ctx, n.Ref) })
 	if err != nil {
 		return err
+	}
+	for _, a := range answers {
+		for _, c := range g.rights.cares(ctx, a.Value) {
+			g.care(n, c)
+		}
 	}
 	if err := g.addOwned(ctx, n); err != nil {
 		return err
@@ -167,6 +159,18 @@ func (g *growing) grow(ctx context.Context, n *node, depth int) error {
 		}
 	}
 	return nil
+}
+
+// care adds what a controller says of an object.
+func (g *growing) care(n *node, c readable) {
+	n.Controllers = append(n.Controllers, c.Controller)
+	if n.State == "" || n.State == inspect.Well {
+		n.State, n.Error = c.State, troubleOf(c.Care)
+	}
+	n.Hidden += c.Hidden
+	for _, child := range c.Family {
+		g.add(n, &node{Child: child})
+	}
 }
 
 func (g *growing) add(to, child *node) {

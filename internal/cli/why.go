@@ -113,24 +113,16 @@ func (w *asking) learn(ctx context.Context) (account, error) {
 	if stored != nil {
 		a.Object.UID = stored.UID()
 	}
-	err = w.each(func(s inspect.Source) error {
-		cares, err := s.About(ctx, w.ref)
-		if err != nil {
-			return err
+	answers, err := each(ctx, w.reading, w.ask)
+	for _, known := range answers {
+		a.Cares = append(a.Cares, w.rights.cares(ctx, known.Value.cares)...)
+		if known.Value.caveat != "" {
+			a.Caveats = append(a.Caveats, known.Value.caveat)
 		}
-		a.Cares = append(a.Cares, w.rights.cares(ctx, cares)...)
-		if caveat := caveatOf(ctx, s); caveat != "" && len(cares) > 0 {
-			a.Caveats = append(a.Caveats, caveat)
+		for _, run := range known.Value.runs {
+			a.Runs = append(a.Runs, w.rights.account(ctx, w.whole(ctx, known.Source, run)))
 		}
-		runs, err := s.Runs(ctx, w.ref, w.runs)
-		if err != nil {
-			return err
-		}
-		for _, run := range runs {
-			a.Runs = append(a.Runs, w.rights.account(ctx, whole(ctx, s, run)))
-		}
-		return nil
-	})
+	}
 	slices.SortStableFunc(a.Runs, func(a, b runAccount) int {
 		return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.ID, b.ID))
 	})
@@ -138,26 +130,43 @@ func (w *asking) learn(ctx context.Context) (account, error) {
 	return a, cmp.Or(err, w.rights.sure())
 }
 
-// caveatOf is what a process cannot tell; "" for nothing, or where it does not answer.
-func caveatOf(ctx context.Context, s inspect.Source) string {
-	process, err := s.Process(ctx)
-	if err != nil {
-		return ""
+// knowledge is what one process knows of an object.
+type knowledge struct {
+	cares []inspect.Care
+	runs  []inspect.Run
+	// caveat is what the process cannot tell; "" for nothing.
+	caveat string
+}
+
+func (w *asking) ask(ctx context.Context, s inspect.Source) (k knowledge, err error) {
+	if k.cares, err = s.About(ctx, w.ref); err != nil {
+		return k, err
 	}
-	return process.Caveat()
+	if len(k.cares) > 0 {
+		process, err := s.Process(ctx)
+		if err != nil {
+			return k, err
+		}
+		k.caveat = process.Caveat()
+	}
+	k.runs, err = s.Runs(ctx, w.ref, w.runs)
+	return k, err
 }
 
 // whole is a run with all that is kept of it, as far as it is still kept.
-func whole(ctx context.Context, s inspect.Source, run inspect.Run) runAccount {
+func (w *asking) whole(ctx context.Context, s inspect.Source, run inspect.Run) runAccount {
 	a := runAccount{Run: run, before: map[uint64]inspect.Run{}}
-	if full, err := s.Run(ctx, run.ID); err == nil {
-		a.Run = full
+	full := func(id uint64) (inspect.Run, error) {
+		return inspect.AskOne(ctx, w.patience, s, func(ctx context.Context, s inspect.Source) (inspect.Run, error) { return s.Run(ctx, id) })
+	}
+	if found, err := full(run.ID); err == nil {
+		a.Run = found
 	}
 	for _, step := range a.Steps {
 		if step.Ask == nil || step.Ask.Previous == 0 {
 			continue
 		}
-		if before, err := s.Run(ctx, step.Ask.Previous); err == nil {
+		if before, err := full(step.Ask.Previous); err == nil {
 			a.before[step.Ask.Previous] = before
 		}
 	}
