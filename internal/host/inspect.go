@@ -64,7 +64,10 @@ func heapBytes() uint64 {
 func (h *Host) watchesNow() []inspect.Watch {
 	all := []inspect.Watch{}
 	for _, w := range h.store.Stats() {
-		all = append(all, inspect.Watch{Selection: w.Selection.String(), Objects: w.Objects, Bytes: w.Bytes, Synced: w.Synced, Error: textOf(w.Err)})
+		all = append(all, inspect.Watch{
+			Selection: w.Selection.String(), Kind: inspect.KindOf(w.Selection.Resource), Namespace: w.Selection.Namespace,
+			Objects: w.Objects, Bytes: w.Bytes, Synced: w.Synced, Error: textOf(w.Err),
+		})
 	}
 	return all
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +24,11 @@ func TestInspect(t *testing.T) {
 	process, err := s.Process(t.Context())
 	if err != nil || process.Name != "shopkeeper" || process.Version != "v7" || !process.Leads || process.Elects || process.HeapBytes == 0 || len(process.Watches) == 0 {
 		t.Errorf("process %+v, %v", process, err)
+	}
+	for _, w := range process.Watches {
+		if w.Kind.Plural == "" || !strings.Contains(w.Selection, w.Kind.Plural) {
+			t.Errorf("watch %+v", w)
+		}
 	}
 	controllers, err := s.Controllers(t.Context())
 	if err != nil || len(controllers) != 1 {

@@ -106,6 +106,9 @@ func (p *Process) StandsBy() bool { return p.Elects && !p.Leads }
 type Watch struct {
 	// Selection is such as "pods.v1" with what narrows it.
 	Selection string `json:"selection"`
+	// Kind and Namespace are what is watched; without a namespace all of them are.
+	Kind      Kind   `json:"kind,omitzero"`
+	Namespace string `json:"namespace,omitempty"`
 	Objects   int    `json:"objects"`
 	Bytes     int    `json:"bytes"`
 	Synced    bool   `json:"synced"`

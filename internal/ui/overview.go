@@ -28,10 +28,12 @@ type processCard struct {
 	Plots  []plot
 }
 
-// cached is what the watches of a process hold.
+// cached is what the watches of a process hold, as far as the visitor may see it; Hidden
+// is how many watches they may not.
 type cached struct {
 	Objects, Bytes int
 	Broken         []inspect.Watch
+	Hidden         int
 }
 
 func showOverview(v *visit) error {
@@ -91,8 +93,16 @@ func (v *visit) seen(all []told) []told {
 	return found
 }
 
+// maySeeWatch says whether a visitor may know of a watch: who may list what it holds. A
+// process of another version does not say what that is.
+func (v *visit) maySeeWatch(w *inspect.Watch) bool {
+	return v.own() || w.Kind.Plural != "" && v.may("list", w.Kind, w.Namespace, "")
+}
+
 func (v *visit) card(t told) processCard {
-	card := processCard{told: t, Plots: plotsOf(t.Process.Series)}
+	all := t.Process.Watches
+	t.Process.Watches = allowed(all, v.maySeeWatch)
+	card := processCard{told: t, Plots: plotsOf(t.Process.Series), Cached: cached{Hidden: len(all) - len(t.Process.Watches)}}
 	if !t.Process.Started.IsZero() {
 		card.Up = v.now().Sub(t.Process.Started)
 	}
