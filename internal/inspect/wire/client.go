@@ -148,6 +148,9 @@ func (c *client) ask(ctx context.Context, method, path string, parameters url.Va
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if failed, is := errors.AsType[*url.Error](err); is {
+			err = failed.Err // What was asked for in detail is of no help.
+		}
 		return fmt.Errorf("ask the process %s: %w", c.name, err)
 	}
 	defer func() { _ = response.Body.Close() }()
