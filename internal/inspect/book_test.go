@@ -259,6 +259,7 @@ func TestSizes(t *testing.T) {
 		names[i] = "0123456789"
 	}
 	events := []hook.Event{{Message: long}}
+	takenOver := &plan.TakeOver{Applied: map[string]any{"annotations": map[string]any{"a": long}, "finalizers": []any{"b"}}}
 	for name, c := range map[string]struct {
 		of    trace.Run
 		stays bool
@@ -270,6 +271,14 @@ func TestSizes(t *testing.T) {
 		"events of a reply":  {ofStep(trace.Step{Ask: &trace.Ask{Answer: trace.Answer{Sync: &hook.Response{Events: events}}}}), false},
 		"events of handlers": {ofStep(trace.Step{Ask: &trace.Ask{Answer: trace.Answer{Notice: &hook.Answer{Events: events}}}}), false},
 		"changes":            {ofStep(trace.Step{Ask: &trace.Ask{Question: trace.Question{Notice: &hook.Notice{Changes: []hook.FieldChange{{New: text}}}}}}), false},
+		"labels of a reply":  {replied(&hook.Response{Labels: map[string]*string{"a": &long}}), false},
+		"notes of a reply":   {replied(&hook.Response{Annotations: map[string]*string{"a": &long}}), false},
+		"conditions":         {replied(&hook.Response{Conditions: []hook.Condition{{Message: long}}}), false},
+		"message":            {replied(&hook.Response{Message: long + "."}), false},
+		"deletions":          {ofStep(trace.Step{Ask: &trace.Ask{Answer: trace.Answer{Notice: &hook.Answer{Delete: []hook.Deletion{{Name: long}}}}}}), false},
+		"warnings":           {ofStep(trace.Step{Ask: &trace.Ask{Answer: trace.Answer{Review: &hook.Verdict{Warnings: []string{long}}}}}), false},
+		"denial":             {ofStep(trace.Step{Ask: &trace.Ask{Answer: trace.Answer{Review: &hook.Verdict{Denial: &hook.Denial{Message: long}}}}}), false},
+		"taken over":         {ofStep(trace.Step{Plan: &trace.Planned{Stages: [][]plan.Action{{{TakeOver: takenOver}}}}}), false},
 		"rules":              {ofStep(trace.Step{Ask: &trace.Ask{Answer: trace.Answer{Customize: &hook.CustomizeResponse{Related: []hook.RelatedRule{{Names: names}}}}}}), false},
 	} {
 		frame, load := frameOf(&c.of), loadOf(&c.of)
@@ -277,6 +286,10 @@ func TestSizes(t *testing.T) {
 			t.Errorf("%s: %d bytes stay, %d go", name, frame, load)
 		}
 	}
+}
+
+func replied(r *hook.Response) trace.Run {
+	return ofStep(trace.Step{Ask: &trace.Ask{Answer: trace.Answer{Sync: r}}})
 }
 
 func ofStep(s trace.Step) trace.Run { return trace.Run{Steps: []trace.Step{s}} }
