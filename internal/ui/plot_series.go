@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -10,6 +11,8 @@ import (
 // plot is a sparkline with its name and what it comes to.
 type plot struct {
 	Name, Latest, Label string
+	// Rate is what it comes to in a minute, in words.
+	Rate string
 	// Class is its colour: "" or that of a tone.
 	Class  string
 	Values []float64
@@ -23,25 +26,53 @@ func plotsOf(s inspect.Series) []plot {
 	}
 	var runs, failed, took []float64
 	var allRuns, allFailed int
-	var latest time.Duration
-	for _, p := range s.Points {
+	var latest, since time.Duration
+	for i, p := range s.Points {
 		runs, failed = append(runs, float64(p.Runs)), append(failed, float64(p.Failed))
 		took = append(took, p.Median.Seconds())
 		allRuns, allFailed = allRuns+int(p.Runs), allFailed+int(p.Failed)
 		if p.Median > 0 {
 			latest = p.Median
 		}
+		if since == 0 && p.Runs > 0 {
+			since = s.Every * time.Duration(len(s.Points)-i)
+		}
 	}
 	over := span(s.Every * time.Duration(len(s.Points)))
-	errors := plot{Name: "Errors", Latest: count(allFailed), Class: "calm", Values: failed, Label: plural(allFailed, "error", "errors") + " in " + over}
+	errors := rated("error", allFailed, since, over)
+	errors.Class, errors.Values = "calm", failed
 	if allFailed > 0 {
 		errors.Class = "bad"
 	}
+	ran := rated("run", allRuns, since, over)
+	ran.Values = runs
 	return []plot{
-		{Name: "Runs", Latest: count(allRuns), Values: runs, Label: plural(allRuns, "run", "runs") + " in " + over},
-		errors,
+		ran, errors,
 		{Name: "Latency", Latest: took0(latest), Class: "wait", Values: took, Label: fmt.Sprintf("the median run took %s lately", took0(latest))},
 	}
+}
+
+// rated is a plot of things that were counted since the first of them.
+func rated(one string, n int, since time.Duration, over string) plot {
+	p := plot{Name: title(one) + "s", Label: plural(n, one, one+"s") + " in " + over, Latest: "0", Rate: "no " + one + "s in " + over}
+	if n > 0 {
+		rate := perMinute(n, since)
+		p.Latest, p.Rate = rate+"/min", rate+" "+one+"s a minute"
+		p.Label += ", " + rate + " a minute"
+	}
+	return p
+}
+
+// perMinute is a rate. What has only begun is not taken for a minute's worth of more.
+func perMinute(n int, over time.Duration) string {
+	rate := float64(n) / max(over, time.Minute).Minutes()
+	switch {
+	case rate >= 10:
+		return count(int(rate + 0.5))
+	case rate < 0.1:
+		return "under 0.1"
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", rate), ".0")
 }
 
 // took0 is how long something took, or a dash for what did not happen.
