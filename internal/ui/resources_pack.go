@@ -30,6 +30,7 @@ func packed(object map[string]any) string {
 	}
 	encoder := json.NewEncoder(small)
 	encoder.SetEscapeHTML(false)
+	//nolint:errchkjson // It is checked here.
 	if encoder.Encode(object) != nil || small.Close() != nil || letters.Close() != nil {
 		return ""
 	}

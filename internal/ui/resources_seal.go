@@ -67,7 +67,7 @@ func (s seals) String() string {
 
 func readSeals(text string) (seals, error) {
 	if text == "" {
-		return nil, nil
+		return seals{}, nil
 	}
 	var read seals
 	if err := json.Unmarshal([]byte(text), &read); err != nil {

@@ -78,10 +78,10 @@ func TestEndedSessionsAreToldOf(t *testing.T) {
 			if _, err := b.signIn("token-of-ann"); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(29 * time.Minute)
+			time.Sleep(29 * time.Minute) //nolint:forbidigo // The clock is that of a bubble.
 			synctest.Wait()
 			told(t, "before")
-			time.Sleep(3 * time.Minute)
+			time.Sleep(3 * time.Minute) //nolint:forbidigo // As above.
 			synctest.Wait()
 			told(t, "unused", "token-of-ann")
 			b.sees("expired", "unused")
