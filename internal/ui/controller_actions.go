@@ -11,8 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
-// inProgram is why some things can be done to objects alone.
-const inProgram = "No object of the cluster declares this controller: its objects can be reconciled, or paused, one by one."
+// inProgram says how a controller is suspended that no object declares.
+const inProgram = "This controller is part of a Go program: to have it rest, stop the program, or pause its objects one by one."
 
 // suspending says whether a controller can be suspended, or resumed, by the visitor.
 func (v *visit) suspending(c *inspect.Controller) ability {
@@ -31,8 +31,13 @@ func (v *visit) suspending(c *inspect.Controller) ability {
 func (v *visit) reconciling(c *inspect.Controller) ability {
 	a := ability{At: controllerURL(c.Process, c.Name) + "/reconcile", Label: "Reconcile all"}
 	switch {
+	case c.Declared == nil && len(c.Kinds) == 0:
+		a.Why = "It is not known here which objects it handles."
+		return a
 	case c.Declared == nil:
-		a.Why = inProgram
+		if a.Can = len(v.askable(c)) > 0; !a.Can {
+			a.Why = "You lack the right to " + missingRight("list and patch", c.Kinds[0], "") + "."
+		}
 		return a
 	case c.Suspended:
 		a.Why = "It is suspended."
@@ -81,6 +86,16 @@ func resumeController(v *visit) error {
 }
 
 func reconcileAll(v *visit) error {
+	source, c, err := v.controller()
+	if err != nil {
+		return err
+	}
+	if c.Declared == nil {
+		if able := v.reconciling(c); !able.Can {
+			return invalid("%s", able.Why)
+		}
+		return v.reconcileEach(source, c)
+	}
 	return v.changeController("All of its objects are being looked at.", func(*inspect.Controller) map[string]any {
 		return annotated(v1alpha1.AnnotationReconcileAt, v.now().UTC().Format(time.RFC3339Nano))
 	})
