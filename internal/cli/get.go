@@ -77,9 +77,10 @@ func (p *program) get(ctx context.Context, f *getFlags, args []string) error {
 
 // warnOfStandby says which processes do not do the work, and who does.
 func (r *reading) warnOfStandby(ctx context.Context) {
-	for _, s := range r.sources {
-		if process, err := s.Process(ctx); err == nil && process.StandsBy() {
-			fmt.Fprintln(r.stderr, "warning:", clean(process.Caveat()))
+	ask := func(ctx context.Context, s inspect.Source) (inspect.Process, error) { return s.Process(ctx) }
+	for _, a := range inspect.AskAll(ctx, r.patience, r.sources, ask) {
+		if a.Err == nil && a.Value.StandsBy() {
+			fmt.Fprintln(r.stderr, "warning:", clean(a.Value.Caveat()))
 		}
 	}
 }

@@ -31,7 +31,7 @@ func showController(v *visit) error {
 		return err
 	}
 	v.discreet(c)
-	process, err := source.Process(v.context())
+	process, err := v.processOf(source)
 	if err != nil {
 		return err
 	}

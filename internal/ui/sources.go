@@ -80,6 +80,13 @@ func each[T any](v *visit, ask func(context.Context, inspect.Source) (T, error))
 	return found, missing
 }
 
+// processOf is what a process says of itself.
+func (v *visit) processOf(source inspect.Source) (inspect.Process, error) {
+	return inspect.AskOne(v.context(), v.patience, source, func(ctx context.Context, s inspect.Source) (inspect.Process, error) {
+		return s.Process(ctx)
+	})
+}
+
 // controllersOf are all controllers of a process.
 func (v *visit) controllersOf(source inspect.Source) ([]inspect.Controller, error) {
 	return inspect.AskOne(v.context(), v.patience, source, func(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) {
