@@ -37,7 +37,7 @@ func (r *reading) follow(ctx context.Context, show func(context.Context) error) 
 		w.complain(&w.failed, err)
 	}
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // What failed did because the user has ended it.
+		return nil // What failed did because the user has ended it.
 	}
 	return err
 }
