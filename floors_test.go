@@ -20,7 +20,7 @@ var floors = [][]string{
 	{"internal/trace"},
 	{"internal/engine", "internal/react"},
 	{"internal/compile", "internal/inspect"},
-	{"internal/inspect/wire", "internal/ui/access", "internal/ui/cluster", "internal/ui/diff", "internal/ui/form"},
+	{"internal/inspect/wire", "internal/ui/access", "internal/ui/cluster", "internal/ui/diff", "internal/ui/form", "internal/ui/lineage"},
 	{"internal/reach", "internal/ui"},
 	{"internal/host", "internal/reach/pods"},
 	{"internal/preview"},
@@ -38,6 +38,7 @@ var neighbours = []struct{ from, to, why string }{
 	{"examples/...", "examples/...", "the types of an example's API and its program"},
 	{"internal/dev/...", "internal/dev/...", "the dev loop is one room with a seam between its parts"},
 	{"internal/ui/access", "internal/ui/cluster", "a visitor is a user of the cluster"},
+	{"internal/ui/lineage", "internal/ui/cluster", "a tree is read from the API server, as its reader"},
 	{"test/...", "test/...", "a harness and the tests that use it"},
 	{"tools/...", "tools/...", "a nested module orders its own rooms"},
 }

@@ -25,6 +25,8 @@ type asker interface {
 // left out.
 type rights struct {
 	asker
+	// api is the API server as the user sees it.
+	api *cluster.Client
 
 	mu sync.Mutex
 	// doubt is why it is not known whether something may be shown.
@@ -42,7 +44,7 @@ func newRights(of host.Cluster) (*rights, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &rights{asker: client}, nil
+	return &rights{asker: client, api: client}, nil
 }
 
 // may asks for a right. What is of no known kind nobody may. Where nobody answers, it is

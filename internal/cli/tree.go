@@ -6,17 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+	"github.com/setpoint-dev/setpoint/internal/ui/lineage"
 )
 
 func (p *program) treeCommand() *cobra.Command {
@@ -47,19 +46,6 @@ as the ReplicaSets and Pods of a Deployment.
 	return c
 }
 
-// node is an object of a tree.
-type node struct {
-	inspect.Child
-	// State and Error are how it is doing in the care of controllers, Controllers which
-	// those are.
-	State       inspect.State `json:"state,omitempty"`
-	Error       string        `json:"error,omitempty"`
-	Controllers []string      `json:"controllers,omitempty"`
-	Children    []*node       `json:"children,omitempty"`
-	// Hidden is how many children the user may not see, and Children leaves out.
-	Hidden int `json:"hidden,omitempty"`
-}
-
 func (p *program) tree(ctx context.Context, f *readFlags, args []string) error {
 	r, reader, ref, err := f.openObject(ctx, p, args)
 	if err != nil {
@@ -67,8 +53,7 @@ func (p *program) tree(ctx context.Context, f *readFlags, args []string) error {
 	}
 	last := ""
 	return r.follow(ctx, func(ctx context.Context) error {
-		g := &growing{reading: r, reader: reader, seen: map[string]bool{}, listed: map[inspect.Ref][]unstructured.Unstructured{}}
-		root, err := g.root(ctx, ref)
+		root, err := r.grow(ctx, reader, ref)
 		if err != nil {
 			return err
 		}
@@ -76,7 +61,7 @@ func (p *program) tree(ctx context.Context, f *readFlags, args []string) error {
 		if f.output.value == asJSON || f.output.value == asYAML {
 			err = encode(&text, f.output.value, root)
 		} else {
-			err = g.draw(&text, root, time.Now())
+			err = r.draw(&text, root, time.Now())
 		}
 		if err != nil || text.String() == last {
 			return err
@@ -90,33 +75,41 @@ func (p *program) tree(ctx context.Context, f *readFlags, args []string) error {
 	})
 }
 
-// growing makes one tree.
-type growing struct {
-	*reading
-	*reader
-	// seen are the objects that are in the tree, by their UID.
-	seen map[string]bool
-	// listed are lists that were asked for already, by kind and namespace.
-	listed map[inspect.Ref][]unstructured.Unstructured
-}
+// How large a tree may be, and how much is asked for it.
+const (
+	maxNodes = 10000
+	maxAsks  = 2000
+	maxReads = 2000
+)
 
-// root is the tree of an object.
-func (g *growing) root(ctx context.Context, ref inspect.Ref) (*node, error) {
-	stored, err := g.read(ctx, ref)
+// grow is the tree of an object.
+func (r *reading) grow(ctx context.Context, reader *reader, ref inspect.Ref) (*lineage.Node, error) {
+	stored, err := reader.read(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	if stored == nil {
 		return nil, fmt.Errorf("there is no %s", nameOf(ref))
 	}
-	n := nodeOf(ref, stored)
-	err = g.grow(ctx, n, 0)
-	return n, cmp.Or(err, g.rights.sure())
+	root := rootOf(ref, stored)
+	cares, err := r.about(ctx, root.Ref)
+	if err != nil {
+		return nil, err
+	}
+	g := lineage.Grower{
+		API: r.rights.api, About: r.about, May: r.rights.reads(ctx), Cared: r.cared(ctx),
+		Nodes: maxNodes, Asks: maxAsks, Reads: maxReads,
+	}
+	missing, err := g.Grow(ctx, root, cares)
+	if err = cmp.Or(err, r.rights.sure()); err != nil {
+		return nil, err
+	}
+	return root, r.warnMissing(missing)
 }
 
-func nodeOf(ref inspect.Ref, stored *object.Object) *node {
+func rootOf(ref inspect.Ref, stored *object.Object) *lineage.Node {
 	ref.UID = stored.UID()
-	n := &node{Child: inspect.Child{Ref: ref, Created: createdAt(stored)}}
+	n := &lineage.Node{Child: inspect.Child{Ref: ref, Created: createdAt(stored)}}
 	n.Health, n.Message = inspect.HealthOf(stored)
 	return n
 }
@@ -129,110 +122,45 @@ func createdAt(o *object.Object) time.Time {
 	return at
 }
 
-// maxDepth is how deep a tree may be: owners could go round in circles.
-const maxDepth = 8
+// about are all who care for an object, as far as the user may know.
+func (r *reading) about(ctx context.Context, ref inspect.Ref) (all []inspect.Care, err error) {
+	answers, err := each(ctx, r, func(ctx context.Context, s inspect.Source) ([]inspect.Care, error) { return s.About(ctx, ref) })
+	for _, a := range answers {
+		for _, care := range a.Value {
+			all = append(all, inspect.RedactCare(care, r.rights.reads(ctx)))
+		}
+	}
+	return all, err
+}
 
-// grow adds what was made of an object.
-func (g *growing) grow(ctx context.Context, n *node, depth int) error {
-	g.seen[n.UID] = true
-	if depth == maxDepth {
+// cared says for which kinds anybody cares. Who is silent about that is so about objects.
+func (r *reading) cared(ctx context.Context) func(inspect.Kind) bool {
+	answers, err := each(ctx, r, func(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) { return s.Controllers(ctx) })
+	if err != nil {
 		return nil
 	}
-	answers, err := each(ctx, g.reading, func(ctx context.Context, s inspect.Source) ([]inspect.Care, error) { return s.About(ctx, n.Ref) })
-	if err != nil {
-		return err
-	}
+	var kinds []inspect.Kind
 	for _, a := range answers {
-		for _, c := range g.rights.cares(ctx, a.Value) {
-			g.care(n, c)
+		for i := range a.Value {
+			kinds = append(kinds, a.Value[i].Kinds...)
 		}
 	}
-	if err := g.addOwned(ctx, n); err != nil {
-		return err
-	}
-	slices.SortStableFunc(n.Children, func(a, b *node) int {
-		return cmp.Or(strings.Compare(a.Kind.Kind, b.Kind.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
-	for _, child := range n.Children {
-		if err := g.grow(ctx, child, depth+1); err != nil {
-			return err
-		}
-	}
-	return nil
+	return func(kind inspect.Kind) bool { return isAmong(kinds, kind) }
 }
 
-// care adds what a controller says of an object.
-func (g *growing) care(n *node, c readable) {
-	n.Controllers = append(n.Controllers, c.Controller)
-	if n.State == "" || n.State == inspect.Well {
-		n.State, n.Error = c.State, troubleOf(c.Care)
-	}
-	n.Hidden += c.Hidden
-	for _, child := range c.Family {
-		g.add(n, &node{Child: child})
-	}
-}
-
-func (g *growing) add(to, child *node) {
-	if child.UID != "" && g.seen[child.UID] {
-		return
-	}
-	g.seen[child.UID] = true
-	to.Children = append(to.Children, child)
-}
-
-// madeOf are the kinds that the controllers of Kubernetes make of others.
-func madeOf(k inspect.Kind) []inspect.Kind {
-	pods := inspect.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
-	jobs := inspect.Kind{Group: "batch", Version: "v1", Plural: "jobs", Kind: "Job", Namespaced: true}
-	sets := inspect.Kind{Group: "apps", Version: "v1", Plural: "replicasets", Kind: "ReplicaSet", Namespaced: true}
-	return map[string][]inspect.Kind{
-		"apps/Deployment": {sets}, "apps/ReplicaSet": {pods}, "apps/StatefulSet": {pods}, "apps/DaemonSet": {pods},
-		"batch/CronJob": {jobs}, "batch/Job": {pods}, "/ReplicationController": {pods},
-	}[k.Group+"/"+k.Kind]
-}
-
-// addOwned adds what the controllers of Kubernetes made of an object, as far as the
-// user may see it.
-func (g *growing) addOwned(ctx context.Context, n *node) error {
-	for _, kind := range madeOf(n.Kind) {
-		items, err := g.list(ctx, inspect.Ref{Kind: kind, Namespace: n.Namespace})
-		if err != nil {
-			return err
-		}
-		for i := range items {
-			if !ownedBy(&items[i], n.UID) {
-				continue
-			}
-			text, err := items[i].MarshalJSON()
-			stored, err := objectOf(text, err)
-			if err != nil {
-				return err
-			}
-			g.add(n, nodeOf(inspect.Ref{Kind: kind, Namespace: n.Namespace, Name: items[i].GetName()}, stored))
+// warnMissing says what may be missing from a tree. That the API server does not answer
+// is an error.
+func (r *reading) warnMissing(missing []error) error {
+	for _, why := range missing {
+		var list *cluster.Unlisted
+		switch {
+		case errors.Is(why, cluster.ErrUnreachable):
+			return why
+		case apierrors.IsForbidden(why) && errors.As(why, &list):
+			fmt.Fprintf(r.stderr, "warning: you may not list %s in namespace %s, which are left out\n", list.Plural, clean(list.Namespace))
+		default:
+			fmt.Fprintln(r.stderr, "warning:", clean(why.Error()))
 		}
 	}
 	return nil
-}
-
-func ownedBy(o *unstructured.Unstructured, uid string) bool {
-	return slices.ContainsFunc(o.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return string(owner.UID) == uid })
-}
-
-// list lists the objects of a kind, once.
-func (g *growing) list(ctx context.Context, of inspect.Ref) ([]unstructured.Unstructured, error) {
-	if items, known := g.listed[of]; known {
-		return items, nil
-	}
-	g.listed[of] = nil
-	list, err := g.at(of).List(ctx, metav1.ListOptions{})
-	if apierrors.IsForbidden(err) {
-		fmt.Fprintf(g.stderr, "warning: you may not list %s in namespace %s, which are left out\n", of.Plural, clean(of.Namespace))
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list %s in namespace %s: %w", of.Plural, of.Namespace, err)
-	}
-	g.listed[of] = list.Items
-	return list.Items, nil
 }

@@ -90,8 +90,10 @@ func (v *visit) surround(p *objectPage) error {
 	p.Cares, p.Caveats = careViews(cares, declared(told), p.Entries), caveats(told)
 	p.Owners = v.owners(s)
 	p.Actions = v.actions(s, cares)
-	p.Tree = v.tree(s, cares)
 	var err error
+	if p.Tree, err = v.tree(s, cares); err != nil {
+		return err
+	}
 	if p.Events, err = v.api.Events(v.context(), s.Ref); err != nil {
 		p.apologize(err.Error())
 	}

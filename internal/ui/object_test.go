@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/trace"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
 	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+	"github.com/setpoint-dev/setpoint/internal/ui/lineage"
 )
 
 // hostile is what names, labels and replies of others may be.
@@ -122,7 +123,7 @@ func objectPageOf(name, said string, runs ...inspect.Run) objectPage {
 	declared := inspect.Ref{Kind: inspect.Kind{Group: "setpoint.dev", Version: "v1alpha1", Plural: "compositecontrollers", Kind: "CompositeController"}, Name: "webs"}
 	controllers := map[controllerKey]inspect.Controller{{"setpoint", care.Controller}: {Declared: &declared}}
 	p.Cares = careViews([]inspect.Care{care}, controllers, p.Entries)
-	p.Tree = growTree([]inspect.Care{care}, func(inspect.Kind, string) bool { return true })
+	p.Tree, _ = growTree(context.Background(), s.Ref, []inspect.Care{care}, &lineage.Grower{May: func(inspect.Kind, string) bool { return true }})
 	p.Events = []cluster.Event{{Type: "Warning", Reason: said, Message: said, Source: said, Count: 3, Last: noon}}
 	p.Actions = []action{
 		{Label: "Pause", Icon: "pause", Post: true, URL: s.URL("ask"), Fields: map[string]string{"do": "pause"}},
@@ -243,8 +244,8 @@ func TestTreeLeavesOutWhatMayNotBeRead(t *testing.T) {
 	secret := podRef("s")
 	secret.Kind = inspect.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
 	care := inspect.Care{Family: []inspect.Child{{Ref: podRef("a"), Health: "Current"}, {Ref: secret}, {Ref: podRef("b"), Health: "Failed"}}}
-	got := growTree([]inspect.Care{care, care}, func(k inspect.Kind, _ string) bool { return k.Kind == "Pod" })
-	if len(got.Nodes) != 2 || got.Nodes[0].Name != "b" || got.Hidden != 1 || got.Well != 1 || got.Total != 2 {
+	got, err := growTree(t.Context(), webSubject("a", "").Ref, []inspect.Care{care, care}, &lineage.Grower{May: func(k inspect.Kind, _ string) bool { return k.Kind == "Pod" }})
+	if err != nil || len(got.Children) != 2 || got.Children[0].Name != "b" || got.Hidden != 1 || got.Well != 1 || got.Total != 2 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -2,114 +2,72 @@ package ui
 
 import (
 	"cmp"
+	"context"
 	"slices"
+	"sync"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+	"github.com/setpoint-dev/setpoint/internal/ui/lineage"
 )
 
 // tree is what was made of an object.
 type tree struct {
-	Nodes []node
-	// Hidden is how many there are that the visitor may not see, and More how many
-	// are left out for their number.
-	Hidden, More int
-	// Well is how many are as they should be, of Total.
+	*lineage.Node
+	// Well is how many children are as they should be, of Total.
 	Well, Total int
+	// Missing says what may be missing, and why.
+	Missing []string
 }
 
-// node is one of them, and what was made of it in turn.
-type node struct {
-	inspect.Child
-	Nodes []node
-}
-
-// maxNodes is how many children a page shows, and maxLooks of how many of them it asks
-// what was made of them.
+// How much a page shows of a tree, and asks for it.
 const (
-	maxNodes = 300
-	maxLooks = 20
+	maxNodes = 500
+	maxAsks  = 100
+	maxReads = 200
 )
 
-// isWorkload says that objects of a kind make objects of their own.
-func isWorkload(k inspect.Kind) bool { return len(cluster.MadeOf(k)) > 0 }
-
 // tree is made of what controllers say that they made, and of what workloads own.
-func (v *visit) tree(s *subject, cares []inspect.Care) tree {
-	t := growTree(cares, v.reads)
-	looks := 0
-	for i := range t.Nodes {
-		if n := &t.Nodes[i]; isWorkload(n.Kind) && looks < maxLooks {
-			looks++
-			n.Nodes = v.below(n.Ref)
-		}
-	}
-	if len(cares) == 0 && !s.Gone && isWorkload(s.Kind) {
-		t.Nodes = v.below(s.Ref)
-		t.count()
-	}
-	return t
-}
-
-// below are what a workload owns. What may not be listed is left out.
-func (v *visit) below(ref inspect.Ref) []node {
-	found, _ := v.api.Dependents(v.context(), ref, nil)
-	return nodesOf(found)
-}
-
-func nodesOf(found []cluster.Dependent) []node {
-	nodes := make([]node, 0, len(found))
-	for _, d := range found {
-		n := node{Child: inspect.Child{Ref: d.Ref, Health: "Unknown", Created: d.Created}}
-		if o, err := object.Parse(d.Object); err == nil {
-			n.Health, n.Message = inspect.HealthOf(o)
-		} else if d.Deleting {
-			n.Health = "Terminating"
-		}
-		n.Nodes = nodesOf(d.Dependents)
-		nodes = append(nodes, n)
-	}
-	return nodes
-}
-
-// growTree takes the families of all who care for an object, each child once, those
-// that are not well first.
-func growTree(cares []inspect.Care, may func(kind inspect.Kind, namespace string) bool) tree {
-	var t tree
-	seen := map[inspect.Ref]bool{}
-	for _, care := range cares {
-		for _, child := range care.Family {
-			id := inspect.Ref{Kind: inspect.Kind{Group: child.Group, Kind: child.Kind.Kind}, Namespace: child.Namespace, Name: child.Name}
-			if seen[id] {
-				continue
-			}
-			seen[id] = true
-			if !may(child.Kind, child.Namespace) {
-				t.Hidden++
-				continue
-			}
-			t.Nodes = append(t.Nodes, node{Child: child})
-		}
-	}
-	slices.SortStableFunc(t.Nodes, func(a, b node) int {
-		return cmp.Or(cmp.Compare(urgency(a.Health), urgency(b.Health)), cmp.Compare(a.Kind.Kind, b.Kind.Kind),
-			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+func (v *visit) tree(s *subject, cares []inspect.Care) (tree, error) {
+	return growTree(v.context(), s.Ref, cares, &lineage.Grower{
+		API: v.api, May: v.reads, Cared: v.cared(),
+		About: func(_ context.Context, ref inspect.Ref) ([]inspect.Care, error) {
+			found, _ := v.about(ref) // Who is silent was, about the object itself.
+			return found, nil
+		},
 	})
-	t.count()
-	if len(t.Nodes) > maxNodes {
-		t.Nodes, t.More = t.Nodes[:maxNodes], len(t.Nodes)-maxNodes
-	}
-	return t
 }
 
-func (t *tree) count() {
-	t.Total, t.Well = len(t.Nodes), 0
-	for i := range t.Nodes {
-		if t.Nodes[i].Health == "Current" {
+// cared says for which kinds anybody cares. The processes are asked once, if at all.
+func (v *visit) cared() func(inspect.Kind) bool {
+	told := sync.OnceValue(v.ask)
+	return func(kind inspect.Kind) bool { return len(caring(told(), kind)) > 0 }
+}
+
+// growTree puts children first that are not well.
+func growTree(ctx context.Context, ref inspect.Ref, cares []inspect.Care, g *lineage.Grower) (tree, error) {
+	g.Nodes, g.Asks, g.Reads = maxNodes, maxAsks, maxReads
+	g.Order = func(a, b *lineage.Node) int { return cmp.Compare(urgency(a.Health), urgency(b.Health)) }
+	t := tree{Node: &lineage.Node{Child: inspect.Child{Ref: ref}}}
+	missing, err := g.Grow(ctx, t.Node, cares)
+	for _, why := range missing {
+		t.Missing = append(t.Missing, missingWords(why))
+	}
+	t.Total = len(t.Children) + t.More
+	for _, child := range t.Children {
+		if child.Health == "Current" {
 			t.Well++
 		}
 	}
+	return t, err
+}
+
+// missingWords say why something is not in a tree.
+func missingWords(err error) string {
+	if right, is := cluster.Missing(err); is {
+		return "Not all is shown: you lack the right to " + right.String() + "."
+	}
+	return "Not all is shown: " + err.Error() + "."
 }
 
 // urgency is how soon a child is shown: those first that need somebody.

@@ -1,16 +1,12 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
-
-	"golang.org/x/sync/errgroup"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
@@ -54,119 +50,55 @@ func (c *Client) Dependents(ctx context.Context, ref inspect.Ref, kinds []inspec
 	if ref.UID == "" {
 		return nil, fmt.Errorf("dependents of %s: its UID is not known: %w", words(ref.Kind, ref.Namespace, ref.Name), inspect.ErrNotFound)
 	}
-	root := types.UID(ref.UID)
-	f := &family{
-		client: c, namespace: ref.Namespace, lists: map[inspect.Kind][]metav1.PartialObjectMetadata{},
-		shown: map[types.UID]bool{root: true},
-	}
+	d := &descent{Family: c.Family(maxRead), namespace: ref.Namespace, shown: map[string]bool{ref.UID: true}}
 	for _, kind := range slices.Concat(kinds, MadeOf(ref.Kind)) {
-		f.list(ctx, kind)
+		d.list(ctx, kind, ref.Namespace)
 	}
-	found := f.of(ctx, root, maxGenerations)
-	f.readAll(ctx, found)
-	return found, f.err
+	found := d.of(ctx, ref.UID, maxGenerations)
+	d.Read(ctx, all(found, nil))
+	errs := []error{ctx.Err()}
+	for _, u := range d.Unlisted() {
+		errs = append(errs, u)
+	}
+	return found, errors.Join(errs...)
 }
 
-// family is what was listed so far, each kind once.
-type family struct {
-	client    *Client
+// descent is a Family in the order of its generations.
+type descent struct {
+	*Family
 	namespace string
-	lists     map[inspect.Kind][]metav1.PartialObjectMetadata
 	// shown are those that are part of the answer. Nothing keeps objects from owning each
 	// other in a circle: none is followed twice.
-	shown map[types.UID]bool
-	err   error
+	shown map[string]bool
 }
 
-// list lists a kind once. Objects without a namespace own such in any.
-func (f *family) list(ctx context.Context, kind inspect.Kind) {
-	if _, done := f.lists[kind]; done || f.namespace != "" && !kind.Namespaced {
-		return
-	}
-	f.lists[kind] = nil
-	err := f.client.eachMeta(ctx, kind, f.namespace, func(o *metav1.PartialObjectMetadata) {
-		if len(o.OwnerReferences) == 0 {
-			return
-		}
-		// Most of what an object says of itself is not shown here, and there may be many.
-		o.ManagedFields, o.Annotations, o.Labels = nil, nil, nil
-		f.lists[kind] = append(f.lists[kind], *o)
-	})
-	f.err = cmp.Or(f.err, err)
-}
-
-// of are the dependents of an owner, and theirs, for some generations.
-func (f *family) of(ctx context.Context, owner types.UID, generations int) []Dependent {
+// of are the dependents of an owner that are not shown yet, and theirs, for some
+// generations.
+func (d *descent) of(ctx context.Context, owner string, generations int) []Dependent {
 	if generations == 0 || ctx.Err() != nil {
-		f.err = cmp.Or(f.err, ctx.Err())
 		return nil
 	}
-	found := f.children(owner)
+	found := slices.DeleteFunc(d.owned(owner), func(o Dependent) bool {
+		was := d.shown[o.UID]
+		d.shown[o.UID] = true
+		return was
+	})
 	for i := range found {
 		made := MadeOf(found[i].Kind)
 		for _, kind := range made {
-			f.list(ctx, kind)
+			d.list(ctx, kind, d.namespace)
 		}
 		if len(made) > 0 {
-			found[i].Dependents = f.of(ctx, types.UID(found[i].UID), generations-1)
+			found[i].Dependents = d.of(ctx, found[i].UID, generations-1)
 		}
 	}
 	return found
 }
 
-// children are those of an owner that are not shown yet, in their order.
-func (f *family) children(owner types.UID) []Dependent {
-	var found []Dependent
-	for kind, list := range f.lists {
-		for i := range list {
-			d, ok := dependent(kind, &list[i], owner)
-			if uid := types.UID(d.UID); ok && !f.shown[uid] {
-				f.shown[uid] = true
-				found = append(found, d)
-			}
-		}
-	}
-	slices.SortFunc(found, func(a, b Dependent) int {
-		return cmp.Or(cmp.Compare(a.Kind.Kind, b.Kind.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	return found
-}
-
-func dependent(kind inspect.Kind, o *metav1.PartialObjectMetadata, owner types.UID) (Dependent, bool) {
-	if !slices.ContainsFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == owner }) {
-		return Dependent{}, false
-	}
-	return Dependent{
-		Ref:     inspect.Ref{Kind: kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
-		Created: o.CreationTimestamp.Time, Deleting: o.DeletionTimestamp != nil,
-	}, true
-}
-
-// readAll reads those whole whose health is told by more than that they are there.
-func (f *family) readAll(ctx context.Context, found []Dependent) {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(8)
-	left := maxRead
-	f.readEach(found, func(d *Dependent) {
-		left--
-		if left < 0 {
-			return
-		}
-		group.Go(func() error {
-			// One that is gone by now, or may not be read, is shown without its health.
-			d.Object, _ = f.client.Get(ctx, d.Kind, d.Namespace, d.Name)
-			return nil
-		})
-	})
-	_ = group.Wait() // None of them fails.
-}
-
-func (f *family) readEach(found []Dependent, read func(d *Dependent)) {
+// all are dependents of all generations, added to others.
+func all(found []Dependent, to []*Dependent) []*Dependent {
 	for i := range found {
-		d := &found[i]
-		if len(MadeOf(d.Kind)) > 0 || d.Kind == podKind {
-			read(d)
-		}
-		f.readEach(d.Dependents, read)
+		to = all(found[i].Dependents, append(to, &found[i]))
 	}
+	return to
 }

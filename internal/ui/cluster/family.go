@@ -1,0 +1,117 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// Family finds what objects own, for one answer: a kind is listed once in a namespace,
+// however many objects are asked about. It is for one goroutine.
+type Family struct {
+	client  *Client
+	listed  map[place]bool
+	byOwner map[string][]Dependent
+	// unlisted is what could not be listed.
+	unlisted []*Unlisted
+	// reads is how many objects may still be read whole.
+	reads int
+}
+
+// place is where a kind is listed.
+type place struct {
+	inspect.Kind
+	namespace string
+}
+
+// Unlisted is a list that there is not, and why.
+type Unlisted struct {
+	inspect.Kind
+	Namespace string
+	Err       error
+}
+
+// Error is that of the request, which names what was asked for.
+func (u *Unlisted) Error() string { return u.Err.Error() }
+
+// Unwrap is the error of the request.
+func (u *Unlisted) Unwrap() error { return u.Err }
+
+// Family begins an answer, for which so many objects may be read whole.
+func (c *Client) Family(reads int) *Family {
+	return &Family{client: c, listed: map[place]bool{}, byOwner: map[string][]Dependent{}, reads: reads}
+}
+
+// Unlisted is what could not be listed so far.
+func (f *Family) Unlisted() []*Unlisted { return f.unlisted }
+
+// Made are the objects that an object owns, of kinds that the controllers of Kubernetes
+// make of its kind, in the order of their names.
+func (f *Family) Made(ctx context.Context, owner inspect.Ref) []Dependent {
+	for _, kind := range MadeOf(owner.Kind) {
+		f.list(ctx, kind, owner.Namespace)
+	}
+	return f.owned(owner.UID)
+}
+
+// owned are the objects listed so far that name an owner.
+func (f *Family) owned(owner string) []Dependent {
+	found := slices.Clone(f.byOwner[owner])
+	slices.SortFunc(found, func(a, b Dependent) int {
+		return cmp.Or(cmp.Compare(a.Kind.Kind, b.Kind.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return found
+}
+
+// list lists a kind once in a namespace, or in all without one. Objects in a namespace
+// own none outside of it.
+func (f *Family) list(ctx context.Context, kind inspect.Kind, namespace string) {
+	at := place{kind, namespace}
+	if f.listed[at] || namespace != "" && !kind.Namespaced {
+		return
+	}
+	f.listed[at] = true
+	err := f.client.eachMeta(ctx, kind, namespace, func(o *metav1.PartialObjectMetadata) { f.add(kind, o) })
+	if err != nil {
+		f.unlisted = append(f.unlisted, &Unlisted{kind, namespace, err})
+	}
+}
+
+func (f *Family) add(kind inspect.Kind, o *metav1.PartialObjectMetadata) {
+	for i := range o.OwnerReferences {
+		by := &o.OwnerReferences[i]
+		f.byOwner[string(by.UID)] = append(f.byOwner[string(by.UID)], Dependent{
+			Ref:     inspect.Ref{Kind: kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
+			Created: o.CreationTimestamp.Time, Deleting: o.DeletionTimestamp != nil,
+		})
+	}
+}
+
+// Read reads objects whole whose health is told by more than that they are there:
+// workloads and pods. One that is gone by now, or may not be read, stays as it is. It
+// says how many were not read for their number.
+func (f *Family) Read(ctx context.Context, all []*Dependent) (left int) {
+	var wanted []*Dependent
+	for _, d := range all {
+		if len(MadeOf(d.Kind)) > 0 || d.Kind == podKind {
+			wanted = append(wanted, d)
+		}
+	}
+	now := wanted[:min(len(wanted), f.reads)]
+	f.reads -= len(now)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for _, d := range now {
+		group.Go(func() error {
+			d.Object, _ = f.client.Get(ctx, d.Kind, d.Namespace, d.Name)
+			return nil
+		})
+	}
+	_ = group.Wait() // None of them fails.
+	return len(wanted) - len(now)
+}
