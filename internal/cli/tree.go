@@ -101,7 +101,7 @@ func (r *reading) grow(ctx context.Context, reader *reader, ref inspect.Ref) (*l
 		Nodes: maxNodes, Asks: maxAsks, Reads: maxReads,
 	}
 	missing, err := g.Grow(ctx, root, cares)
-	if err = cmp.Or(err, r.rights.sure()); err != nil {
+	if err := cmp.Or(err, r.rights.sure()); err != nil {
 		return nil, err
 	}
 	return root, r.warnMissing(missing)

@@ -135,7 +135,8 @@ func TestRunsAreExplainedOnce(t *testing.T) {
 	recent := after
 	recent.Began = noon.Add(-time.Second)
 	source.runs[0] = recent
-	if look("ann", recent); look("ann", recent) != 2 {
+	look("ann", recent)
+	if look("ann", recent) != 2 {
 		t.Error("what may have been before the object was read is kept")
 	}
 }

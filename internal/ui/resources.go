@@ -49,7 +49,9 @@ func showResources(v *visit) error {
 	if err := v.countAll(slices.Concat(data.Cared, data.Made)); err != nil {
 		return err
 	}
-	data.Others = v.others(&data)
+	if !v.within("resources") {
+		data.Others = v.others(&data)
+	}
 	return v.render(page{Name: "resources", Title: "Resources", Section: "resources", Data: data})
 }
 
@@ -94,13 +96,12 @@ func (v *visit) countAll(all []*handled) error {
 }
 
 func (h *handled) count(ctx context.Context, api *cluster.Client) error {
-	table, err := api.Table(ctx, h.Kind, cluster.TableQuery{Limit: 1})
-	if err != nil {
-		h.Problem = problemOf(err).Title
-		return err
+	tally := api.Count(ctx, h.Kind, "")
+	if tally.Err != nil {
+		h.Problem = problemOf(tally.Err).Title
 	}
-	h.Count = int64(len(table.Rows)) + table.Remaining
-	return nil
+	h.Count = tally.Count
+	return tally.Err
 }
 
 // others are the kinds that no controller has to do with. Without an answer there are

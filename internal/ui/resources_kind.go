@@ -58,16 +58,18 @@ func showKind(v *visit) error {
 		Kind: kind, Resource: resourceName(kind),
 		Namespace: v.query("namespace"), Name: strings.ToLower(v.query("name")), Labels: v.query("labels"),
 	}
-	if kind.Namespaced {
+	switch {
+	case !kind.Namespaced:
+		data.Namespace = ""
+	case v.within("objects"): // The others are not shown again.
+	default:
 		// Who may not list namespaces types the name of one.
 		data.Namespaces, _ = v.api.Namespaces(v.context())
-	} else {
-		data.Namespace = ""
 	}
 	told := v.seen(v.ask())
 	data.By = caring(told, kind)
 	v.offer(data)
-	if err := v.list(data); err != nil {
+	if err := v.list(data, told); err != nil {
 		if unreachable(err) && v.r.Header.Get("Hx-Request") != "" {
 			return err // The page that has the list already keeps it.
 		}
@@ -106,20 +108,16 @@ func right(verb string, kind inspect.Kind, namespace string) string {
 	return text
 }
 
-const (
-	// pageRows is how many rows a page has.
-	pageRows = 100
-	// searchRows is how many are looked through for a name.
-	searchRows = 10_000
-)
+// pageRows is how many rows a page has.
+const pageRows = 100
 
 // list asks for the rows of the page.
-func (v *visit) list(data *kindPage) error {
+func (v *visit) list(data *kindPage, all []told) error {
 	query := cluster.TableQuery{
 		Namespace: data.Namespace, Labels: data.Labels, Limit: pageRows, Continue: v.query("continue"),
 	}
 	if data.Name != "" {
-		return v.search(data, query)
+		return v.search(data, query, all)
 	}
 	table, err := v.api.Table(v.context(), data.Kind, query)
 	if query.Continue != "" && (apierrors.IsResourceExpired(err) || apierrors.IsGone(err)) {
@@ -139,33 +137,6 @@ func (v *visit) list(data *kindPage) error {
 		data.First = v.pageAt("")
 	}
 	return nil
-}
-
-// search goes through the list until a page of names that fit is full.
-func (v *visit) search(data *kindPage, query cluster.TableQuery) error {
-	query.Limit, query.Continue = 500, ""
-	seen := 0
-	for {
-		table, err := v.api.Table(v.context(), data.Kind, query)
-		if err != nil {
-			return err
-		}
-		seen += len(table.Rows)
-		table.Rows = slices.DeleteFunc(table.Rows, func(r cluster.Row) bool { return !strings.Contains(r.Name, data.Name) })
-		data.add(table.Columns, table.Rows)
-		query.Continue = table.Continue
-		switch {
-		case len(data.Rows) > pageRows:
-			data.Rows = data.Rows[:pageRows]
-			data.Note = "There are more with such a name. Type more of it."
-			return nil
-		case query.Continue == "":
-			return nil
-		case seen >= searchRows:
-			data.Note = "Only the first " + count(seen) + " were looked through. Choose a namespace or labels to narrow it."
-			return nil
-		}
-	}
 }
 
 // add adds rows. Columns of a priority are for wide screens elsewhere; here they are
@@ -225,19 +196,36 @@ func (v *visit) addCares(data *kindPage, all []told) {
 	defer cancel()
 	for _, t := range all {
 		for _, c := range caring([]told{t}, data.Kind) {
-			cares, err := t.Source.Objects(ctx, c.Name, inspect.Query{
-				Group: data.Group, Kind: data.Kind.Kind, Namespace: data.Namespace, Sort: "name", Limit: manyCares,
-			})
+			cares, err := data.cares(ctx, t.Source, c.Name)
 			if err != nil {
 				v.log.Debug("states are not known", "controller", c.Name, "error", err.Error())
 				continue
 			}
-			if cares.Matching > manyCares {
-				cares.Objects = askEach(ctx, t.Source, c.Name, data.Rows)
-			}
-			data.join(v.discreetly(cares.Objects))
+			data.join(v.discreetly(cares))
 		}
 	}
+}
+
+// query asks for the objects of the kind, where the page looks for them.
+func (p *kindPage) query(limit int) inspect.Query {
+	return inspect.Query{Group: p.Group, Kind: p.Kind.Kind, Namespace: p.Namespace, Sort: "name", Limit: limit}
+}
+
+// cares are the states of objects of a controller, those of the page among them. How
+// many there are is asked first.
+func (p *kindPage) cares(ctx context.Context, source inspect.Source, controller string) ([]inspect.Care, error) {
+	if len(p.Rows) == 0 {
+		return nil, nil
+	}
+	first, err := source.Objects(ctx, controller, p.query(1))
+	if err != nil || first.Matching <= len(first.Objects) {
+		return first.Objects, err
+	}
+	if first.Matching > manyCares {
+		return askEach(ctx, source, controller, p.Rows), nil
+	}
+	all, err := source.Objects(ctx, controller, p.query(manyCares))
+	return all.Objects, err
 }
 
 // discreetly are states without what the visitor may not read.

@@ -89,7 +89,7 @@ func alone(whys []why) []why {
 	whys = slices.Clone(whys)
 	for i := range whys {
 		w := &whys[i]
-		w.Part.Changes, w.Before, w.After = nil, nil, nil
+		w.Changes, w.Before, w.After = nil, nil, nil
 		w.Fields = slices.Clone(w.Fields)
 		for k := range w.Fields {
 			f := &w.Fields[k]

@@ -104,6 +104,12 @@ func (v *visit) may(verb string, kind inspect.Kind, namespace, name string) bool
 	return allowed
 }
 
+// within says that a page has all of this one already, and takes no more of it than what
+// has an id.
+func (v *visit) within(id string) bool {
+	return v.r.Header.Get("Hx-Request") != "" && v.r.Header.Get("Hx-Target") == id && v.r.Header.Get("Hx-History-Restore-Request") == ""
+}
+
 // live says that a page asks for itself, since something has changed.
 func (v *visit) live() bool { return v.r.Header.Get("X-Live") != "" }
 

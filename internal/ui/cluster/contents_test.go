@@ -41,9 +41,9 @@ func TestContents(t *testing.T) {
 	}
 	var got []string
 	for _, tally := range tallies {
-		got = append(got, fmt.Sprintf("%s %d %v %v", tally.Plural, tally.Count, tally.More, tally.Err != nil))
+		got = append(got, fmt.Sprintf("%s %d more=%v failed=%v", tally.Plural, tally.Count, tally.More, tally.Err != nil))
 	}
-	want := []string{"pods 42 false false", "events 1 true false", "secrets 0 false true"}
+	want := []string{"pods 42 more=false failed=false", "events 1 more=true failed=false", "secrets 0 more=false failed=true"}
 	if strings.Join(got, ", ") != strings.Join(want, ", ") {
 		t.Errorf("got  %q\n\twant %q", got, want)
 	}
