@@ -31,12 +31,12 @@ func (v *visit) askable(c *inspect.Controller) []inspect.Kind {
 	return kinds
 }
 
-// reconcileEach asks for a run of each object of a controller, as the visitor, those
-// first that need it.
+// reconcileEach asks for a run of each object of a controller, as the visitor. Those come
+// first whose last run is the longest ago, so that whoever asks again reaches the others.
 func (v *visit) reconcileEach(source inspect.Source, c *inspect.Controller) error {
 	done := &askedFor{}
 	for _, kind := range v.askable(c) {
-		query := inspect.Query{Group: kind.Group, Kind: kind.Kind, Limit: maxAsked}
+		query := inspect.Query{Group: kind.Group, Kind: kind.Kind, Sort: "run", Reverse: true, Limit: maxAsked}
 		page, err := inspect.AskOne(v.context(), v.patience, source, func(ctx context.Context, s inspect.Source) (inspect.Page, error) {
 			return s.Objects(ctx, c.Name, query)
 		})
@@ -100,7 +100,7 @@ func (a *askedFor) String() string {
 		text += " Of " + strconv.Itoa(a.refused) + " more, the API server refused that: their pages say why."
 	}
 	if left := a.all - a.asked - a.refused; left > 0 {
-		text += " " + plural(left, "other was", "others were") + " left out, which is too many at a time: those came first that need it."
+		text += " " + plural(left, "other was", "others were") + " left out, which is too many at a time: ask again for these."
 	}
 	return text
 }

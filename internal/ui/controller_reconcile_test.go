@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -56,7 +57,21 @@ func TestReconcileAllOfAProgram(t *testing.T) {
 	}
 }
 
-// Of very many, as many are asked for as is right at a time, and the others are told of.
+// longest is a program that is to be asked for the objects it looked at the longest ago.
+type longest struct {
+	*still
+	t *testing.T
+}
+
+func (l *longest) Objects(ctx context.Context, name string, q inspect.Query) (inspect.Page, error) {
+	if q.Limit == maxAsked && (q.Sort != "run" || !q.Reverse) {
+		l.t.Errorf("asked for %+v", q)
+	}
+	return l.still.Objects(ctx, name, q)
+}
+
+// Of very many, as many are asked for as is right at a time, and the others are told of:
+// who asks again reaches these.
 func TestReconcileAllIsBounded(t *testing.T) {
 	a := newAnswers(t, someKinds())
 	names := make([]string, maxAsked+20)
@@ -64,7 +79,8 @@ func TestReconcileAllIsBounded(t *testing.T) {
 		names[i] = fmt.Sprint("t", i)
 		a.byPath["/apis/example.org/v1/namespaces/town/teams/"+names[i]] = `{}`
 	}
-	s := a.window(t, goProgram(names...))
+	source := &longest{still: goProgram(names...), t: t}
+	s := a.window(t, source)
 	w := reconciles(t, s, get(t, s, programPage).Body.String())
 	if said := w.Header().Get("Hx-Trigger"); !strings.Contains(said, "500 objects are being looked at. 20 others were left out") {
 		t.Errorf("%d: said %s", w.Code, said)

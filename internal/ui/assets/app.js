@@ -33,8 +33,9 @@
   // What changes while an update is under way is asked for when that has ended.
   const owed = new Set();
   let asked = false;
+  let ticking = false;
   document.addEventListener("live", (event) => {
-    if (!asked) owed.add(event.target.id);
+    if (!asked && !ticking) owed.add(event.target.id);
     asked = false;
   });
   document.addEventListener("htmx:afterRequest", (event) => {
@@ -87,7 +88,11 @@
   follow();
 
   // Ages, rates and what is due move on while nothing changes.
-  setInterval(() => source && refresh(), 10000);
+  setInterval(() => {
+    ticking = true;
+    if (source) refresh();
+    ticking = false;
+  }, 10000);
 
   // Light or dark, by choice.
   const toggle = document.querySelector("[data-theme-toggle]");
