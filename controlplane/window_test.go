@@ -21,8 +21,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/controlplane"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/proctest"
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	asuser "github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // What the window asks of an API server is asked of a real one here: what a table, a

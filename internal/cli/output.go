@@ -12,7 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/setpoint-dev/setpoint/internal/ui/diff"
+	"github.com/setpoint-dev/setpoint/internal/diff"
 )
 
 // clean is a text of somebody else in a line of a terminal: nothing in it moves the

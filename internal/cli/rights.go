@@ -8,13 +8,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/host"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // asker answers what the user may do, and what kinds are called where a process does
-// not say it: a cluster.Client.
+// not say it: an asuser.Client.
 type asker interface {
 	May(ctx context.Context, verb string, kind inspect.Kind, namespace, name string) (bool, error)
 	Kind(ctx context.Context, name string) (inspect.Kind, error)
@@ -26,7 +26,7 @@ type asker interface {
 type rights struct {
 	asker
 	// api is the API server as the user sees it.
-	api *cluster.Client
+	api *asuser.Client
 
 	mu sync.Mutex
 	// doubt is why it is not known whether something may be shown.
@@ -36,11 +36,11 @@ type rights struct {
 func newRights(of host.Cluster) (*rights, error) {
 	config := *of.Config
 	config.UserAgent = of.UserAgent
-	api, err := cluster.New(&config)
+	api, err := asuser.New(&config)
 	if err != nil {
 		return nil, err
 	}
-	client, err := api.As(cluster.User{Own: true})
+	client, err := api.As(asuser.User{Own: true})
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (r *rights) may(ctx context.Context, verb string, kind inspect.Kind, namesp
 func (r *rights) note(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.doubt == nil && errors.Is(err, cluster.ErrUnreachable) {
+	if r.doubt == nil && errors.Is(err, asuser.ErrUnreachable) {
 		r.doubt = fmt.Errorf("ask what you may see: %w", err)
 	}
 }
@@ -163,7 +163,7 @@ func (r *rights) listable(ctx context.Context, kinds []inspect.Kind, namespace s
 			found = append(found, kind)
 			continue
 		}
-		lacking = append(lacking, cluster.Right{Verb: "list", Resource: kind.Plural, Group: kind.Group, Namespace: where}.String())
+		lacking = append(lacking, asuser.Right{Verb: "list", Resource: kind.Plural, Group: kind.Group, Namespace: where}.String())
 	}
 	if err := r.sure(); err != nil {
 		return nil, err

@@ -5,19 +5,19 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // away is an API server that does not answer.
 type away struct{}
 
 func (away) May(context.Context, string, inspect.Kind, string, string) (bool, error) {
-	return false, cluster.ErrUnreachable
+	return false, asuser.ErrUnreachable
 }
 
 func (away) Kind(context.Context, string) (inspect.Kind, error) {
-	return inspect.Kind{}, cluster.ErrUnreachable
+	return inspect.Kind{}, asuser.ErrUnreachable
 }
 
 // What is left out because nobody says what the user may see is not left out in silence.
@@ -27,13 +27,13 @@ func TestAnOutageIsNoLackOfRights(t *testing.T) {
 	if got, _ := mine.controllers(t.Context(), []inspect.Controller{said}); len(got) != 0 {
 		t.Error("shown although nobody allows it")
 	}
-	if err := mine.sure(); !errors.Is(err, cluster.ErrUnreachable) {
+	if err := mine.sure(); !errors.Is(err, asuser.ErrUnreachable) {
 		t.Errorf("sure: %v", err)
 	}
 	if err := mine.sure(); err != nil {
 		t.Errorf("once it was said: %v", err)
 	}
-	if _, err := mine.listable(t.Context(), said.Kinds, "shop"); !errors.Is(err, cluster.ErrUnreachable) {
+	if _, err := mine.listable(t.Context(), said.Kinds, "shop"); !errors.Is(err, asuser.ErrUnreachable) {
 		t.Errorf("a list: %v", err)
 	}
 	mine.may(t.Context(), "get", inspect.Kind{Version: "v1", Kind: "Pod"}, "shop", "")

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lineage"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
-	"github.com/setpoint-dev/setpoint/internal/ui/lineage"
 )
 
 func (p *program) treeCommand() *cobra.Command {
@@ -152,9 +152,9 @@ func (r *reading) cared(ctx context.Context) func(inspect.Kind) bool {
 // is an error.
 func (r *reading) warnMissing(missing []error) error {
 	for _, why := range missing {
-		var list *cluster.Unlisted
+		var list *asuser.Unlisted
 		switch {
-		case errors.Is(why, cluster.ErrUnreachable):
+		case errors.Is(why, asuser.ErrUnreachable):
 			return why
 		case apierrors.IsForbidden(why) && errors.As(why, &list):
 			fmt.Fprintf(r.stderr, "warning: you may not list %s in namespace %s, which are left out\n", list.Plural, clean(list.Namespace))

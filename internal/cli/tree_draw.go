@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/ui/lineage"
+	"github.com/setpoint-dev/setpoint/internal/lineage"
 )
 
 // draw draws a tree, as a table whose first column is the branches.

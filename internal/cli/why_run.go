@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/ui/diff"
 )
 
 // fewLines is how much of one kind is told of a run that is not told in full.

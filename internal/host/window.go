@@ -14,10 +14,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // Window says where the window is, the pages in which one sees what controllers do,
@@ -153,7 +153,7 @@ func (w *Window) listen(ctx context.Context, log *slog.Logger) (net.Listener, er
 
 // window makes its pages, for visitors that are known in a way.
 func (h *Host) window(by access.Options) (*ui.Server, error) {
-	api, err := cluster.New(h.options.Config)
+	api, err := asuser.New(h.options.Config)
 	if err != nil {
 		return nil, fmt.Errorf("make the window: %w", err)
 	}

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 func visiting(t *testing.T, path string) *visit {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody)
-	return &visit{Server: serve(t), r: r, visitor: &access.Visitor{User: cluster.User{Own: true}}}
+	return &visit{Server: serve(t), r: r, visitor: &access.Visitor{User: asuser.User{Own: true}}}
 }
 
 func deployment(group string) inspect.Kind {
@@ -63,7 +63,7 @@ func TestKindValue(t *testing.T) {
 
 // A row tells of its own object, not of one of another group with its name.
 func TestJoinCares(t *testing.T) {
-	page := kindPage{Kind: deployment("apps"), Rows: []objectRow{{Row: cluster.Row{Namespace: "shop", Name: "a"}}}}
+	page := kindPage{Kind: deployment("apps"), Rows: []objectRow{{Row: asuser.Row{Namespace: "shop", Name: "a"}}}}
 	page.join([]inspect.Care{cared(deployment("test"))})
 	if len(page.Rows[0].Cares) != 0 {
 		t.Errorf("joined %+v", page.Rows[0].Cares)

@@ -8,8 +8,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/ui/diff"
 )
 
 // functions are what templates can call.

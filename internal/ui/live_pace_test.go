@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 func TestPagesRestForAsLongAsTheyTake(t *testing.T) {
@@ -114,13 +114,13 @@ func TestRunsAreExplainedOnce(t *testing.T) {
 	server := serve(t, source)
 	look := func(reader string, run inspect.Run) int {
 		source.reads = 0
-		api, err := server.options.Cluster.As(cluster.User{Name: reader})
+		api, err := server.options.Cluster.As(asuser.User{Name: reader})
 		if err != nil {
 			t.Fatal(err)
 		}
 		v := &visit{
 			Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: api,
-			visitor: &access.Visitor{User: cluster.User{Name: reader, Own: true}},
+			visitor: &access.Visitor{User: asuser.User{Name: reader, Own: true}},
 		}
 		entries := v.entries(webSubject("a", ""), []inspect.Run{run}, 10)
 		if len(entries[0].Whys) != 1 || entries[0].Whys[0].Fields[0].Path != "spec.a" {

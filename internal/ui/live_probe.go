@@ -6,13 +6,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 )
 
 // probe knows whether the API server answers. However many pages want to know, it is
 // asked once in a while.
 type probe struct {
-	cluster *cluster.Cluster
+	cluster *asuser.Cluster
 	now     func() time.Time
 
 	mu    sync.Mutex
@@ -29,5 +29,5 @@ func (p *probe) gone(ctx context.Context) bool {
 		p.err = p.cluster.Ping(context.WithoutCancel(ctx))
 		p.asked = p.now()
 	}
-	return errors.Is(p.err, cluster.ErrUnreachable)
+	return errors.Is(p.err, asuser.ErrUnreachable)
 }

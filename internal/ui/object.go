@@ -9,8 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // subject is the object that a page is about, as its visitor may see it.
@@ -38,7 +38,7 @@ type objectPage struct {
 	Entries []entry
 	// Older is where more of the timeline is; "" if this is all.
 	Older  string
-	Events []cluster.Event
+	Events []asuser.Event
 	// Apology is why there are no events, or not all that is known of its controllers.
 	Apology []string
 	// Caveats say what is not known here of what was done.
@@ -197,7 +197,7 @@ func (v *visit) reads(kind inspect.Kind, namespace string) bool {
 	if kind.Plural == "" {
 		served, err := v.api.Kind(v.context(), strings.TrimSuffix(strings.ToLower(kind.Kind)+"."+kind.Group, "."))
 		if err != nil {
-			if errors.Is(err, cluster.ErrUnreachable) {
+			if errors.Is(err, asuser.ErrUnreachable) {
 				v.doubt.note(err)
 			}
 			return false

@@ -12,11 +12,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lineage"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
-	"github.com/setpoint-dev/setpoint/internal/ui/lineage"
 )
 
 // hostile is what names, labels and replies of others may be.
@@ -124,7 +124,7 @@ func objectPageOf(name, said string, runs ...inspect.Run) objectPage {
 	controllers := map[controllerKey]inspect.Controller{{"setpoint", care.Controller}: {Declared: &declared}}
 	p.Cares = careViews([]inspect.Care{care}, controllers, p.Entries)
 	p.Tree, _ = growTree(context.Background(), s.Ref, []inspect.Care{care}, &lineage.Grower{May: func(inspect.Kind, string) bool { return true }})
-	p.Events = []cluster.Event{{Type: "Warning", Reason: said, Message: said, Source: said, Count: 3, Last: noon}}
+	p.Events = []asuser.Event{{Type: "Warning", Reason: said, Message: said, Source: said, Count: 3, Last: noon}}
 	p.Actions = []action{
 		{Label: "Pause", Icon: "pause", Post: true, URL: s.URL("ask"), Fields: map[string]string{"do": "pause"}},
 		{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true, Lacking: "You may not: that takes the right to delete webs.example.org in the namespace shop."},
@@ -313,7 +313,7 @@ func TestWhys(t *testing.T) {
 	after.Causes = []string{"the object changed", "child Pod shop/p changed", "recheck"}
 	server := serve(t, &still{name: "setpoint", runs: []inspect.Run{after, before}})
 	r := httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)
-	v := &visit{Server: server, r: r, visitor: &access.Visitor{User: cluster.User{Own: true}}}
+	v := &visit{Server: server, r: r, visitor: &access.Visitor{User: asuser.User{Own: true}}}
 	entries := v.entries(s, []inspect.Run{after}, 10)
 	if len(entries) != 1 || len(entries[0].Whys) != 2 || strings.Join(entries[0].Causes, ",") != "recheck" {
 		t.Fatalf("%+v", entries)

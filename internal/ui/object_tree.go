@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
-	"github.com/setpoint-dev/setpoint/internal/ui/lineage"
+	"github.com/setpoint-dev/setpoint/internal/lineage"
 )
 
 // tree is what was made of an object.
@@ -64,7 +64,7 @@ func growTree(ctx context.Context, ref inspect.Ref, cares []inspect.Care, g *lin
 
 // missingWords say why something is not in a tree.
 func missingWords(err error) string {
-	if right, is := cluster.Missing(err); is {
+	if right, is := asuser.Missing(err); is {
 		return "Not all is shown: you lack the right to " + right.String() + "."
 	}
 	return "Not all is shown: " + err.Error() + "."

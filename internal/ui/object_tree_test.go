@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/ui/lineage"
+	"github.com/setpoint-dev/setpoint/internal/lineage"
 )
 
 // clan is a process that cares for objects by their names.

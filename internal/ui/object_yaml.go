@@ -6,8 +6,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
-	"github.com/setpoint-dev/setpoint/internal/ui/diff"
+	"github.com/setpoint-dev/setpoint/internal/asuser"
+	"github.com/setpoint-dev/setpoint/internal/diff"
 )
 
 // yamlPage is an object as it is stored.
@@ -49,7 +49,7 @@ func (p *yamlPage) write(s *subject) error {
 	metadata, _ := o["metadata"].(map[string]any)
 	managers := metadata["managedFields"]
 	delete(metadata, "managedFields")
-	o, hidden := cluster.Masked(o, masked)
+	o, hidden := asuser.Masked(o, masked)
 	p.Masked = hidden > 0
 	var err error
 	if p.Text, p.Cut, err = asYAML(o); err != nil {

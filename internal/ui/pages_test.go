@@ -12,9 +12,9 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // intruder is text that somebody would like to have run as a script.
@@ -110,7 +110,7 @@ func TestAssetsAreKeptForGood(t *testing.T) {
 func signedOut(t *testing.T) *Server {
 	t.Helper()
 	s := serve(t, &still{name: "setpoint"})
-	api, err := cluster.New(&rest.Config{Host: "http://127.0.0.1:1"})
+	api, err := asuser.New(&rest.Config{Host: "http://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // problem is why there is no page, in words for who wanted it.
@@ -136,9 +136,9 @@ func unread(err error) *problem {
 // forbidden is the problem that somebody decided against it: most often that a right is
 // missing, which can be named.
 func forbidden(err error) *problem {
-	right, missing := cluster.Missing(err)
+	right, missing := asuser.Missing(err)
 	if !missing {
-		text, _ := cluster.Explain(err)
+		text, _ := asuser.Explain(err)
 		return &problem{
 			Status: http.StatusForbidden, Title: "Not allowed", Text: text,
 			Hint: "A policy of the cluster decided so: what it asks for is above.",

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // resources is what the page of all kinds shows: those that controllers care for, and
@@ -95,7 +95,7 @@ func (v *visit) countAll(all []*handled) error {
 	return nil
 }
 
-func (h *handled) count(ctx context.Context, api *cluster.Client) error {
+func (h *handled) count(ctx context.Context, api *asuser.Client) error {
 	tally := api.Count(ctx, h.Kind, "")
 	if tally.Err != nil {
 		h.Problem = problemOf(tally.Err).Title

@@ -12,8 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // deletion is what the page on which an object is deleted shows.
@@ -30,7 +30,7 @@ type deletion struct {
 	// Contents are what is inside of it, of a namespace or a definition of a kind, and
 	// goes in any case. Looked are the kinds that were looked through for what else it
 	// owns, in words.
-	Contents []cluster.Tally
+	Contents []asuser.Tally
 	Holds    bool
 	Looked   []string
 	// Unknown is why there may be more of it.
@@ -109,7 +109,7 @@ func (v *visit) addContents(data *deletion, stored json.RawMessage) (err error) 
 		data.Holds = true
 		var kind inspect.Kind
 		if kind, err = v.defined(stored); err == nil {
-			data.Contents = []cluster.Tally{v.api.Count(v.context(), kind, "")}
+			data.Contents = []asuser.Tally{v.api.Count(v.context(), kind, "")}
 		}
 	}
 	return err
@@ -141,15 +141,15 @@ func (v *visit) defined(stored json.RawMessage) (inspect.Kind, error) {
 }
 
 // Counted are those of the contents that there are some of, the most first.
-func (data *deletion) Counted() []cluster.Tally {
-	counted := slices.DeleteFunc(slices.Clone(data.Contents), func(t cluster.Tally) bool { return t.Count == 0 })
-	slices.SortStableFunc(counted, func(a, b cluster.Tally) int { return cmp.Compare(b.Count, a.Count) })
+func (data *deletion) Counted() []asuser.Tally {
+	counted := slices.DeleteFunc(slices.Clone(data.Contents), func(t asuser.Tally) bool { return t.Count == 0 })
+	slices.SortStableFunc(counted, func(a, b asuser.Tally) int { return cmp.Compare(b.Count, a.Count) })
 	return counted
 }
 
 // Uncounted are those of the contents of which nobody said how many there are.
-func (data *deletion) Uncounted() []cluster.Tally {
-	return slices.DeleteFunc(slices.Clone(data.Contents), func(t cluster.Tally) bool { return t.Err == nil })
+func (data *deletion) Uncounted() []asuser.Tally {
+	return slices.DeleteFunc(slices.Clone(data.Contents), func(t asuser.Tally) bool { return t.Err == nil })
 }
 
 // ContentsURL is where the objects of a kind are that are inside.
@@ -176,7 +176,7 @@ func (v *visit) addFamily(data *deletion) {
 	if err != nil {
 		data.Unknown = err.Error()
 	}
-	for _, kind := range slices.Concat(kinds, cluster.MadeOf(data.Kind)) {
+	for _, kind := range slices.Concat(kinds, asuser.MadeOf(data.Kind)) {
 		if !slices.Contains(data.Looked, kind.Plural) {
 			data.Looked = append(data.Looked, kind.Plural)
 		}
@@ -195,7 +195,7 @@ func (v *visit) addFamily(data *deletion) {
 	}
 }
 
-func (data *deletion) add(found []cluster.Dependent, depth int) {
+func (data *deletion) add(found []asuser.Dependent, depth int) {
 	for i := range found {
 		data.Family = append(data.Family, goner{found[i].Ref, depth})
 		data.add(found[i].Dependents, depth+1)
@@ -216,7 +216,7 @@ func deleteObject(v *visit) error {
 		data.Problem = "Type the name " + data.Name + " to delete it with all that goes with it."
 		return v.renderDeletion(data, http.StatusUnprocessableEntity)
 	}
-	err = v.api.Delete(v.context(), data.Kind, data.Namespace, data.Name, cluster.DeleteOptions{
+	err = v.api.Delete(v.context(), data.Kind, data.Namespace, data.Name, asuser.DeleteOptions{
 		UID: v.field("uid"), Propagation: metav1.DeletionPropagation(data.Propagation),
 	})
 	switch {

@@ -12,9 +12,9 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // answers is an API server that answers by path, and notes what it was asked. What it
@@ -67,7 +67,7 @@ func (a *answers) times(text string) (n int) {
 // window is a Server of that API server.
 func (a *answers) window(t *testing.T, sources ...inspect.Source) *Server {
 	t.Helper()
-	api, err := cluster.New(&rest.Config{Host: a.URL})
+	api, err := asuser.New(&rest.Config{Host: a.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 	"github.com/setpoint-dev/setpoint/internal/ui/form"
 )
 
@@ -279,7 +279,7 @@ func (d *draft) place(problems []form.Problem) {
 
 // refused says on the page why the API server refuses what was entered.
 func (d *draft) refused(err error) {
-	text, fields := cluster.Explain(err)
+	text, fields := asuser.Explain(err)
 	d.Problem, d.Hint = text, problemOf(err).Hint
 	var problems []form.Problem
 	for _, each := range fields {

@@ -16,9 +16,9 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 	"github.com/setpoint-dev/setpoint/internal/ui/form"
 )
 
@@ -104,7 +104,7 @@ func TestAFormWithoutASchemaIsKept(t *testing.T) {
 		}
 	}))
 	defer api.Close()
-	known, err := cluster.New(&rest.Config{Host: api.URL})
+	known, err := asuser.New(&rest.Config{Host: api.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,9 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 	"github.com/setpoint-dev/setpoint/internal/ui/form"
 )
 
@@ -45,7 +45,7 @@ func shelve(t *testing.T, object map[string]any) (*shelf, *Server) {
 	k := &shelf{t: t, version: 1, object: object}
 	server := httptest.NewServer(k)
 	t.Cleanup(server.Close)
-	api, err := cluster.New(&rest.Config{Host: server.URL})
+	api, err := asuser.New(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // kindPage is what the page of one kind shows.
@@ -21,7 +21,7 @@ type kindPage struct {
 	// Namespace, Name and Labels are what the list is narrowed to.
 	Namespace, Name, Labels string
 	Namespaces              []string
-	Columns                 []cluster.Column
+	Columns                 []asuser.Column
 	Rows                    []objectRow
 	// By are the controllers that care for it.
 	By []inspect.Controller
@@ -39,7 +39,7 @@ type kindPage struct {
 
 // objectRow is one object.
 type objectRow struct {
-	cluster.Row
+	asuser.Row
 	Ref inspect.Ref
 	// Cells are those of the columns that are shown.
 	Cells []string
@@ -113,7 +113,7 @@ const pageRows = 100
 
 // list asks for the rows of the page.
 func (v *visit) list(data *kindPage, all []told) error {
-	query := cluster.TableQuery{
+	query := asuser.TableQuery{
 		Namespace: data.Namespace, Labels: data.Labels, Limit: pageRows, Continue: v.query("continue"),
 	}
 	if data.Name != "" {
@@ -141,7 +141,7 @@ func (v *visit) list(data *kindPage, all []told) error {
 
 // add adds rows. Columns of a priority are for wide screens elsewhere; here they are
 // left out.
-func (p *kindPage) add(columns []cluster.Column, rows []cluster.Row) {
+func (p *kindPage) add(columns []asuser.Column, rows []asuser.Row) {
 	var shown []int
 	p.Columns = nil
 	for i, column := range columns {

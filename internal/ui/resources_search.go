@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // How many objects are looked through for a name, and how many at a time; and how many
@@ -20,7 +20,7 @@ const (
 
 // search goes through the list until a page of names that fit is full. Where it is long,
 // but a controller has all of it in its care, that knows the names.
-func (v *visit) search(data *kindPage, query cluster.TableQuery, all []told) error {
+func (v *visit) search(data *kindPage, query asuser.TableQuery, all []told) error {
 	query.Limit, query.Continue = searchAhead, ""
 	seen := 0
 	for {
@@ -34,7 +34,7 @@ func (v *visit) search(data *kindPage, query cluster.TableQuery, all []told) err
 			}
 		}
 		seen += len(table.Rows)
-		table.Rows = slices.DeleteFunc(table.Rows, func(r cluster.Row) bool { return !strings.Contains(r.Name, data.Name) })
+		table.Rows = slices.DeleteFunc(table.Rows, func(r asuser.Row) bool { return !strings.Contains(r.Name, data.Name) })
 		data.add(table.Columns, table.Rows)
 		query.Continue = table.Continue
 		if data.full(seen) || query.Continue == "" {
@@ -82,13 +82,13 @@ func (v *visit) named(data *kindPage, all []told, there int64) (found []inspect.
 }
 
 // addNamed asks for objects by their names.
-func (v *visit) addNamed(data *kindPage, columns []cluster.Column, found []inspect.Care) error {
-	tables := make([]cluster.Table, len(found))
+func (v *visit) addNamed(data *kindPage, columns []asuser.Column, found []inspect.Care) error {
+	tables := make([]asuser.Table, len(found))
 	group, ctx := errgroup.WithContext(v.context())
 	group.SetLimit(6)
 	for i := range found {
 		group.Go(func() (err error) {
-			tables[i], err = v.api.Table(ctx, data.Kind, cluster.TableQuery{
+			tables[i], err = v.api.Table(ctx, data.Kind, asuser.TableQuery{
 				Namespace: found[i].Namespace, Fields: "metadata.name=" + found[i].Name, Limit: 1,
 			})
 			return err

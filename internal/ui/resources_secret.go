@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 )
 
 // unchanged stands for a value of a Secret, which no page shows. It is no base64, so
@@ -13,13 +13,13 @@ const unchanged = "(unchanged)"
 
 // withoutSecrets is an object without the values of a Secret.
 func withoutSecrets(object map[string]any) map[string]any {
-	made, _ := cluster.Masked(object, unchanged)
+	made, _ := asuser.Masked(object, unchanged)
 	return made
 }
 
 // unmasked are the places where an object wants a value kept that was not there.
 func unmasked(before, object map[string]any) []string {
-	if !cluster.IsSecret(object) {
+	if !asuser.IsSecret(object) {
 		return nil
 	}
 	var found []string

@@ -12,15 +12,15 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // guarded is a server whose visitors are those that a proxy names, and ann's visit there.
 func guarded(t *testing.T, api string, sources ...inspect.Source) func(path string) *httptest.ResponseRecorder {
 	t.Helper()
-	c, err := cluster.New(&rest.Config{Host: api})
+	c, err := asuser.New(&rest.Config{Host: api})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // Options say what a Server shows. Sources and Cluster are needed.
@@ -20,7 +20,7 @@ type Options struct {
 	// returns at once, the same Source for a process from one time to the next.
 	Sources func(context.Context) []inspect.Source
 	// Cluster is what the visitors' requests are made to.
-	Cluster *cluster.Cluster
+	Cluster *asuser.Cluster
 	// Access says who visitors are.
 	Access access.Options
 	// Version is Setpoint's.

@@ -11,9 +11,9 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // still is a process of which all is known beforehand.
@@ -79,7 +79,7 @@ func teams() inspect.Controller {
 
 func serve(t *testing.T, sources ...inspect.Source) *Server {
 	t.Helper()
-	api, err := cluster.New(&rest.Config{Host: "http://127.0.0.1:1"})
+	api, err := asuser.New(&rest.Config{Host: "http://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}

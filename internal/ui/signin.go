@@ -11,8 +11,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // signingIn is what the page of signing in shows.
@@ -123,7 +123,7 @@ func signIn(v *visit) error {
 		return v.redirect(back)
 	}
 	data := signingIn{Return: back, Problem: title(err.Error()) + "."}
-	if errors.Is(err, cluster.ErrBadToken) {
+	if errors.Is(err, asuser.ErrBadToken) {
 		data.Problem = "The API server does not accept this token. It may have expired, or be of another cluster."
 		return v.showSignIn(http.StatusUnauthorized, data)
 	}

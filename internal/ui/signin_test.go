@@ -17,9 +17,9 @@ import (
 	authentication "k8s.io/api/authentication/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // tokens is an API server that accepts one token, for as long as it is not revoked, and
@@ -64,7 +64,7 @@ type browser struct {
 
 func newBrowser(t *testing.T, host string) *browser {
 	t.Helper()
-	api, err := cluster.New(&rest.Config{Host: host})
+	api, err := asuser.New(&rest.Config{Host: host})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestNothingIsKeptOfWhoSignsOut(t *testing.T) {
 	b := newBrowser(t, api.URL)
 	b.send("POST", "/signin", url.Values{"token": {secretToken}})
 	csrf := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(b.send("GET", "/", nil).Body.String())
-	user := cluster.User{Name: "ann", Token: secretToken}
+	user := asuser.User{Name: "ann", Token: secretToken}
 	before, err := b.server.options.Cluster.As(user)
 	if err != nil {
 		t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // stopped is a process that takes questions, and answers none.
@@ -43,7 +43,7 @@ func (*stopped) Run(ctx context.Context, _ uint64) (inspect.Run, error) {
 }
 
 // podServer is an API server in which there is the Pod shop/a.
-func podServer(t *testing.T) *cluster.Cluster {
+func podServer(t *testing.T) *asuser.Cluster {
 	t.Helper()
 	answers := map[string]string{
 		"/api":                           `{"items":[{"metadata":{"name":""},"versions":[{"version":"v1","resources":[{"resource":"pods","responseKind":{"kind":"Pod"},"scope":"Namespaced","verbs":["list"]}]}]}]}`,
@@ -59,7 +59,7 @@ func podServer(t *testing.T) *cluster.Cluster {
 		_, _ = io.WriteString(w, answer)
 	}))
 	t.Cleanup(server.Close)
-	c, err := cluster.New(&rest.Config{Host: server.URL})
+	c, err := asuser.New(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

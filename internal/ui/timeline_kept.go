@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // A run never changes, and to find out what brought it about takes reading two of them
@@ -36,7 +36,7 @@ type keptWhys struct {
 // whysKey names what was found: for whom, about which object, and of which run. Ids
 // begin anew with a process.
 type whysKey struct {
-	reader     *cluster.Client
+	reader     *asuser.Client
 	process    string
 	id         uint64
 	began      int64

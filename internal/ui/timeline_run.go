@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/ui/diff"
 )
 
 // runPage is one run in full.

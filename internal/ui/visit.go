@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // visit is one request and its answer.
@@ -22,7 +22,7 @@ type visit struct {
 	// visitor is who it is; nil for who has not signed in, on a public page.
 	visitor *access.Visitor
 	// api is the API server as the visitor sees it; nil without a visitor.
-	api *cluster.Client
+	api *asuser.Client
 	// doubt is what keeps us from knowing what the visitor may see.
 	doubt doubt
 }
@@ -89,7 +89,7 @@ func (v *visit) checkWrite() error {
 // own says that requests are made as the process itself: nobody has to sign in.
 func (v *visit) own() bool { return v.visitor != nil && v.visitor.User.Own }
 
-// may asks whether the visitor has a right, as cluster.Client.May does. Nobody is
+// may asks whether the visitor has a right, as asuser.Client.May does. Nobody is
 // asked about the rights of the process itself. Where nobody can say, it is no for now,
 // and in doubt: no page is shown that was made so.
 func (v *visit) may(verb string, kind inspect.Kind, namespace, name string) bool {

@@ -3,7 +3,7 @@
 // Here live sign-in by a token, the headers of an authenticating proxy, sessions and
 // their end, and what keeps another site from using them: the origin of writes, CSRF
 // tokens and security headers. What must not: pages, and what a user may do, which the
-// cluster decides (ui/cluster). Package ui calls.
+// cluster decides (asuser). Package ui calls.
 package access
 
 import (
@@ -15,7 +15,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 )
 
 // Options say how visitors are known. The zero value has them sign in by a token.
@@ -40,7 +40,7 @@ type Options struct {
 	Secure bool
 	// Ended, if set, is told whose session has ended: what is kept of the user can go. It
 	// returns at once.
-	Ended func(cluster.User)
+	Ended func(asuser.User)
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }
@@ -74,12 +74,12 @@ var (
 	ErrForged = errors.New("the request does not come from a page of this window, or the page is too old: load it again")
 )
 
-// Verify says whose token this is; its error wraps cluster.ErrBadToken for nobody's.
-type Verify func(ctx context.Context, token string) (cluster.User, error)
+// Verify says whose token this is; its error wraps asuser.ErrBadToken for nobody's.
+type Verify func(ctx context.Context, token string) (asuser.User, error)
 
 // Visitor is who makes a request.
 type Visitor struct {
-	User cluster.User
+	User asuser.User
 	// CSRF is what forms carry in a field "csrf", or requests in the header
 	// X-CSRF-Token.
 	CSRF string
@@ -106,7 +106,7 @@ func New(o Options, verify Verify) *Gate {
 		o.Lifetime = 12 * time.Hour
 	}
 	if o.Ended == nil {
-		o.Ended = func(cluster.User) {}
+		o.Ended = func(asuser.User) {}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -152,5 +152,5 @@ func (g *Gate) anybody(r *http.Request) (*Visitor, error) {
 	if !isLoopback(r.Host) {
 		return nil, errNotLoopback
 	}
-	return &Visitor{User: cluster.User{Name: "dev", Own: true}, CSRF: g.csrf("dev")}, nil
+	return &Visitor{User: asuser.User{Name: "dev", Own: true}, CSRF: g.csrf("dev")}, nil
 }

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // world is an API server that knows some tokens, and a clock.
@@ -32,15 +32,15 @@ func newWorld(t *testing.T) *world {
 	}
 }
 
-func (w *world) verify(_ context.Context, token string) (cluster.User, error) {
+func (w *world) verify(_ context.Context, token string) (asuser.User, error) {
 	w.asked++
 	if w.down {
-		return cluster.User{}, cluster.ErrUnreachable
+		return asuser.User{}, asuser.ErrUnreachable
 	}
 	if name := w.tokens[token]; name != "" {
-		return cluster.User{Name: name, Token: token}, nil
+		return asuser.User{Name: name, Token: token}, nil
 	}
-	return cluster.User{}, fmt.Errorf("ask whose token this is: %w", cluster.ErrBadToken)
+	return asuser.User{}, fmt.Errorf("ask whose token this is: %w", asuser.ErrBadToken)
 }
 
 func (w *world) gate(o access.Options) *access.Gate {
@@ -95,7 +95,7 @@ func (b *browser) signIn(token string) (*access.Visitor, error) {
 func (b *browser) visit(headers ...string) string {
 	v, err := b.gate.Visitor(b.request("GET", "/", headers...))
 	for name, known := range map[string]error{
-		"signed out": access.ErrSignedOut, "expired": access.ErrExpired, "unreachable": cluster.ErrUnreachable,
+		"signed out": access.ErrSignedOut, "expired": access.ErrExpired, "unreachable": asuser.ErrUnreachable,
 		"wrong host": access.ErrHost, "wrong speaker": access.ErrSpeaker,
 	} {
 		if errors.Is(err, known) {
@@ -120,10 +120,10 @@ func TestSessions(t *testing.T) {
 	gate := w.gate(access.Options{})
 	ann, bob := w.browser(gate), w.browser(gate)
 	ann.sees("signed out", "at first")
-	if _, err := ann.signIn("nonsense"); !errors.Is(err, cluster.ErrBadToken) {
+	if _, err := ann.signIn("nonsense"); !errors.Is(err, asuser.ErrBadToken) {
 		t.Errorf("nonsense is accepted: %v", err)
 	}
-	if _, err := ann.signIn(strings.Repeat("x", 1<<20)); !errors.Is(err, cluster.ErrBadToken) {
+	if _, err := ann.signIn(strings.Repeat("x", 1<<20)); !errors.Is(err, asuser.ErrBadToken) {
 		t.Errorf("a very long token is accepted: %v", err)
 	}
 	ann.sees("signed out", "after a bad token")
@@ -269,7 +269,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 	gate := w.gate(access.Options{})
 	b := w.browser(gate)
 	for range 10 {
-		if _, err := b.signIn("guess"); !errors.Is(err, cluster.ErrBadToken) {
+		if _, err := b.signIn("guess"); !errors.Is(err, asuser.ErrBadToken) {
 			t.Fatal(err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 )
 
 // proxied reports whether a proxy that is believed speaks for a visitor.
@@ -37,7 +37,7 @@ func (g *Gate) forwarded(r *http.Request) (*Visitor, error) {
 		return nil, fmt.Errorf("%w: %q is none of the names that --ui-hosts lists", ErrHost, r.Host)
 	}
 	headers := g.options.Headers
-	u := cluster.User{Name: r.Header.Get(headers.User)}
+	u := asuser.User{Name: r.Header.Get(headers.User)}
 	if strings.HasPrefix(u.Name, "system:") {
 		return nil, fmt.Errorf("%w: %s", ErrSpeaker, u.Name)
 	}
@@ -87,7 +87,7 @@ func (g *Gate) bearing(r *http.Request, token string) (*Visitor, error) {
 
 // refused is ErrExpired for a token that is not accepted, and nil for another error.
 func refused(err error) error {
-	if errors.Is(err, cluster.ErrBadToken) {
+	if errors.Is(err, asuser.ErrBadToken) {
 		return fmt.Errorf("%w: %w", ErrExpired, err)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 
 // session is a visitor that has signed in.
 type session struct {
-	user  cluster.User
+	user  asuser.User
 	csrf  string
 	began time.Time
 
@@ -39,7 +39,7 @@ type session struct {
 	verified time.Time
 }
 
-func newSession(u cluster.User, now time.Time) *session {
+func newSession(u asuser.User, now time.Time) *session {
 	return &session{user: u, csrf: random(), began: now, used: now, verified: now}
 }
 

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 )
 
 // sessions are those of all visitors, by the digest of what their cookies say. None is
@@ -14,7 +14,7 @@ type sessions struct {
 	now      func() time.Time
 	lifetime time.Duration
 	// ended is told of each that goes.
-	ended func(cluster.User)
+	ended func(asuser.User)
 
 	mu   sync.Mutex
 	byID map[string]*session

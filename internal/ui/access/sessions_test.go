@@ -9,15 +9,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // Whose session has ended, however it did, is told: what is kept of the user has a token.
 func TestEndedSessionsAreToldOf(t *testing.T) {
 	var mu sync.Mutex
 	var gone []string
-	tell := func(u cluster.User) {
+	tell := func(u asuser.User) {
 		mu.Lock()
 		defer mu.Unlock()
 		gone = append(gone, u.Token)

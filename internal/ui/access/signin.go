@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 )
 
 // outlives is how long a cookie is kept after its session has ended: so long a visitor is
@@ -19,7 +19,7 @@ const outlives = 24 * time.Hour
 const maxToken = 16 << 10
 
 // SignIn begins a session of the user that a token belongs to, and ends the one that
-// the visitor had. The error wraps cluster.ErrBadToken, or is a TooManyError.
+// the visitor had. The error wraps asuser.ErrBadToken, or is a TooManyError.
 func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) (*Visitor, error) {
 	now := g.options.Now()
 	from := g.client(r)
@@ -28,7 +28,7 @@ func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) (*Vi
 	}
 	token = strings.TrimPrefix(strings.TrimSpace(token), "Bearer ")
 	if len(token) > maxToken {
-		return nil, fmt.Errorf("sign in: %w: a token has at most %d bytes", cluster.ErrBadToken, maxToken)
+		return nil, fmt.Errorf("sign in: %w: a token has at most %d bytes", asuser.ErrBadToken, maxToken)
 	}
 	u, err := g.verify(r.Context(), token)
 	if err != nil {

@@ -1,4 +1,4 @@
-package cluster_test
+package asuser_test
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // What a real API server answers is tested on a real one, with the control plane. Here
@@ -69,16 +69,16 @@ func (f *fake) requests() int {
 	return len(f.asked)
 }
 
-func connect(t *testing.T, config *rest.Config) *cluster.Cluster {
+func connect(t *testing.T, config *rest.Config) *asuser.Cluster {
 	t.Helper()
-	c, err := cluster.New(config)
+	c, err := asuser.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func as(t *testing.T, c *cluster.Cluster, u cluster.User) *cluster.Client {
+func as(t *testing.T, c *asuser.Cluster, u asuser.User) *asuser.Client {
 	t.Helper()
 	client, err := c.As(u)
 	if err != nil {
@@ -92,12 +92,12 @@ func TestRequestsAreThoseOfTheUser(t *testing.T) {
 	c := connect(t, &rest.Config{Host: f.URL, BearerToken: "own"})
 	f.answers["/apis/kool.example.org/v1/namespaces/shop/guitars/a"] = `{}`
 	for _, test := range []struct {
-		user cluster.User
+		user asuser.User
 		want string
 	}{
-		{cluster.User{Name: "dev", Own: true}, "as  Bearer own"},
-		{cluster.User{Name: "ann", Token: "anns"}, "as  Bearer anns"},
-		{cluster.User{Name: "ann"}, "as ann Bearer own"},
+		{asuser.User{Name: "dev", Own: true}, "as  Bearer own"},
+		{asuser.User{Name: "ann", Token: "anns"}, "as  Bearer anns"},
+		{asuser.User{Name: "ann"}, "as ann Bearer own"},
 	} {
 		f.set(func() { f.asked = nil })
 		if _, err := as(t, c, test.user).Get(t.Context(), guitars, "shop", "a"); err != nil {
@@ -111,11 +111,11 @@ func TestRequestsAreThoseOfTheUser(t *testing.T) {
 
 func TestClientsAreKept(t *testing.T) {
 	c := connect(t, &rest.Config{Host: "http://127.0.0.1:1"})
-	ann := as(t, c, cluster.User{Name: "ann", Groups: []string{"a"}})
-	if as(t, c, cluster.User{Name: "ann", Groups: []string{"a"}}) != ann {
+	ann := as(t, c, asuser.User{Name: "ann", Groups: []string{"a"}})
+	if as(t, c, asuser.User{Name: "ann", Groups: []string{"a"}}) != ann {
 		t.Error("the client of a user is made twice")
 	}
-	for _, other := range []cluster.User{
+	for _, other := range []asuser.User{
 		{Name: "ann"}, {Name: "ann", Groups: []string{"a", "b"}}, {Name: "ann", Groups: []string{"a"}, Token: "x"},
 		{Name: "ann", Groups: []string{"a"}, Own: true}, {Name: "ann", Groups: []string{"a"}, Extra: map[string][]string{"a": {"b"}}},
 	} {
@@ -124,29 +124,29 @@ func TestClientsAreKept(t *testing.T) {
 		}
 	}
 	for i := range 300 {
-		as(t, c, cluster.User{Name: fmt.Sprint(i)})
+		as(t, c, asuser.User{Name: fmt.Sprint(i)})
 	}
-	if as(t, c, cluster.User{Name: "ann", Groups: []string{"a"}}) == ann {
+	if as(t, c, asuser.User{Name: "ann", Groups: []string{"a"}}) == ann {
 		t.Error("clients are kept for ever")
 	}
 }
 
 func TestNobodyAnswers(t *testing.T) {
 	c := connect(t, &rest.Config{Host: "http://127.0.0.1:1"})
-	client := as(t, c, cluster.User{Name: "dev", Own: true})
+	client := as(t, c, asuser.User{Name: "dev", Own: true})
 	ctx := t.Context()
 	_, kind := client.Kind(ctx, "pods")
 	_, get := client.Get(ctx, guitars, "shop", "a")
-	_, table := client.Table(ctx, guitars, cluster.TableQuery{})
+	_, table := client.Table(ctx, guitars, asuser.TableQuery{})
 	_, create := client.Create(ctx, guitars, "shop", []byte(`{}`))
 	_, verify := c.Verify(ctx, "token")
 	_, _, schema := client.Schema(ctx, guitars)
 	for what, err := range map[string]error{"kind": kind, "get": get, "table": table, "create": create, "verify": verify, "schema": schema} {
-		if !errors.Is(err, cluster.ErrUnreachable) || errors.Is(err, inspect.ErrNotFound) {
+		if !errors.Is(err, asuser.ErrUnreachable) || errors.Is(err, inspect.ErrNotFound) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if allowed, err := client.May(ctx, "get", guitars, "shop", "a"); allowed || !errors.Is(err, cluster.ErrUnreachable) {
+	if allowed, err := client.May(ctx, "get", guitars, "shop", "a"); allowed || !errors.Is(err, asuser.ErrUnreachable) {
 		t.Errorf("of a right nobody says: %v, %v", allowed, err)
 	}
 }
@@ -161,16 +161,16 @@ func TestSomebodyIsSlow(t *testing.T) {
 	}))
 	defer server.Close()
 	defer close(stop)
-	client := as(t, connect(t, &rest.Config{Host: server.URL}), cluster.User{Own: true})
+	client := as(t, connect(t, &rest.Config{Host: server.URL}), asuser.User{Own: true})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := client.Get(ctx, guitars, "shop", "a"); !errors.Is(err, cluster.ErrUnreachable) {
+	if _, err := client.Get(ctx, guitars, "shop", "a"); !errors.Is(err, asuser.ErrUnreachable) {
 		t.Errorf("get: %v", err)
 	}
 	// Who has gone away is not told that the API server has.
 	ctx, cancel = context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
-	if _, err := client.Get(ctx, guitars, "shop", "a"); !errors.Is(err, context.Canceled) || errors.Is(err, cluster.ErrUnreachable) {
+	if _, err := client.Get(ctx, guitars, "shop", "a"); !errors.Is(err, context.Canceled) || errors.Is(err, asuser.ErrUnreachable) {
 		t.Errorf("get: %v", err)
 	}
 	// Nor does who waits for the same answer wait for one who has.
@@ -181,9 +181,9 @@ func TestSomebodyIsSlow(t *testing.T) {
 
 func TestKindsOutliveTheServer(t *testing.T) {
 	f := newFake(t)
-	client := as(t, connect(t, &rest.Config{Host: f.URL}), cluster.User{Own: true})
+	client := as(t, connect(t, &rest.Config{Host: f.URL}), asuser.User{Own: true})
 	f.set(func() { f.code = http.StatusServiceUnavailable })
-	if _, err := client.Kind(t.Context(), "pods"); !errors.Is(err, cluster.ErrUnreachable) {
+	if _, err := client.Kind(t.Context(), "pods"); !errors.Is(err, asuser.ErrUnreachable) {
 		t.Errorf("at first: %v", err)
 	}
 	f.set(func() { f.code = 0 })
@@ -207,7 +207,7 @@ func TestKindsOutliveTheServer(t *testing.T) {
 
 func TestOneAnswerServesAll(t *testing.T) {
 	f := newFake(t)
-	client := as(t, connect(t, &rest.Config{Host: f.URL}), cluster.User{Own: true})
+	client := as(t, connect(t, &rest.Config{Host: f.URL}), asuser.User{Own: true})
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
@@ -226,7 +226,7 @@ func TestOneAnswerServesAll(t *testing.T) {
 func TestRightsAreAskedForOnce(t *testing.T) {
 	f := newFake(t)
 	const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-	client := as(t, connect(t, &rest.Config{Host: f.URL}), cluster.User{Name: "ann"})
+	client := as(t, connect(t, &rest.Config{Host: f.URL}), asuser.User{Name: "ann"})
 	if allowed, err := client.May(t.Context(), "get", guitars, "shop", "a"); allowed || err == nil {
 		t.Errorf("an error says: %v, %v", allowed, err)
 	}
@@ -247,7 +247,7 @@ func TestRightsAreAskedForOnce(t *testing.T) {
 
 func TestNamesLeadNowhereElse(t *testing.T) {
 	f := newFake(t)
-	client := as(t, connect(t, &rest.Config{Host: f.URL}), cluster.User{Own: true})
+	client := as(t, connect(t, &rest.Config{Host: f.URL}), asuser.User{Own: true})
 	for _, at := range []struct {
 		kind            inspect.Kind
 		namespace, name string
@@ -282,7 +282,7 @@ func TestWatchesComeBack(t *testing.T) {
 		_, _ = w.Write([]byte(`{"type":"BOOKMARK","object":{}}{"type":"MODIFIED","object":{}}{"type":"ERROR","object":{"code":410}}`))
 	}))
 	defer server.Close()
-	client := as(t, connect(t, &rest.Config{Host: server.URL}), cluster.User{Own: true})
+	client := as(t, connect(t, &rest.Config{Host: server.URL}), asuser.User{Own: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	changes := 0
 	err := client.Watch(ctx, guitars, "", "", func() {
@@ -296,7 +296,7 @@ func TestWatchesComeBack(t *testing.T) {
 	}
 	nothing := httptest.NewServer(http.NotFoundHandler())
 	defer nothing.Close()
-	client = as(t, connect(t, &rest.Config{Host: nothing.URL}), cluster.User{Own: true})
+	client = as(t, connect(t, &rest.Config{Host: nothing.URL}), asuser.User{Own: true})
 	if err := client.Watch(t.Context(), guitars, "", "", func() {}); !errors.Is(err, inspect.ErrNotFound) {
 		t.Errorf("a kind that is not served: %v", err)
 	}
@@ -318,7 +318,7 @@ func TestExplain(t *testing.T) {
 		{statusOf(`{"message":"x is invalid: y","code":422,"details":{"causes":[{"field":"spec.b","message":"one"},{"field":"spec.a","message":"two"},{"field":"spec.b","message":"three"}]}}`),
 			"x is invalid [{spec.a two} {spec.b one} {spec.b three}]"},
 	} {
-		title, fields := cluster.Explain(test.err)
+		title, fields := asuser.Explain(test.err)
 		if got := fmt.Sprintf("%s %v", title, fields); got != test.want {
 			t.Errorf("got  %s\n\twant %s", got, test.want)
 		}
@@ -339,14 +339,14 @@ func TestMissing(t *testing.T) {
 		`admission webhook "x" denied the request`: "nothing is missing",
 	} {
 		got := "nothing is missing"
-		if right, missing := cluster.Missing(fmt.Errorf("create: %w", apierrors.NewForbidden(schema.GroupResource{}, "", errors.New(message)))); missing {
+		if right, missing := asuser.Missing(fmt.Errorf("create: %w", apierrors.NewForbidden(schema.GroupResource{}, "", errors.New(message)))); missing {
 			got = right.String() + "\n" + strings.Join(right.Commands(), "\n")
 		}
 		if got != want {
 			t.Errorf("%s\n\tgot  %s\n\twant %s", message, got, want)
 		}
 	}
-	if _, missing := cluster.Missing(errors.New("something else")); missing {
+	if _, missing := asuser.Missing(errors.New("something else")); missing {
 		t.Error("something else is a missing right")
 	}
 }
@@ -365,7 +365,7 @@ func TestSchemasOfNothing(t *testing.T) {
 		api.answers["/openapi/v3"] = `{"paths":{"apis/kool.example.org/v1":{"serverRelativeURL":"/openapi/v3/guitars"}}}`
 		api.answers["/openapi/v3/guitars"] = `{"openapi":"3.0.0","components":{"schemas":{"a":null}}}`
 	})
-	c := as(t, connect(t, &rest.Config{Host: api.URL}), cluster.User{Own: true})
+	c := as(t, connect(t, &rest.Config{Host: api.URL}), asuser.User{Own: true})
 	if _, _, err := c.Schema(t.Context(), guitars); !errors.Is(err, inspect.ErrNotFound) {
 		t.Errorf("a schema that is null: %v", err)
 	}

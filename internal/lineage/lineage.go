@@ -14,9 +14,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 // Node is an object and what was made of it.
@@ -37,7 +37,7 @@ type Node struct {
 // Grower grows trees for one reader. It is for one goroutine.
 type Grower struct {
 	// API is the API server as the reader sees it.
-	API *cluster.Client
+	API *asuser.Client
 	// About are those who care for an object, as far as the reader may know.
 	About func(ctx context.Context, ref inspect.Ref) ([]inspect.Care, error)
 	// May says whether the reader may get objects of a kind in a namespace; it may be
@@ -63,7 +63,7 @@ func idOf(r inspect.Ref) id { return id{r.Group, r.Kind.Kind, r.Namespace, r.Nam
 // growing is one tree.
 type growing struct {
 	*Grower
-	family *cluster.Family
+	family *asuser.Family
 	// seen are those that are in the tree: owners could go round in circles.
 	seen  map[id]bool
 	nodes int
@@ -140,7 +140,7 @@ func (t *growing) first(ref inspect.Ref) bool {
 
 // addMade adds what the controllers of Kubernetes made of the nodes of a generation.
 func (t *growing) addMade(ctx context.Context, level []*Node) {
-	var all []*cluster.Dependent
+	var all []*asuser.Dependent
 	var owners []*Node
 	for _, n := range level {
 		if n.UID == "" {
@@ -159,7 +159,7 @@ func (t *growing) addMade(ctx context.Context, level []*Node) {
 	}
 }
 
-func nodeOf(d *cluster.Dependent) *Node {
+func nodeOf(d *asuser.Dependent) *Node {
 	n := &Node{Child: inspect.Child{Ref: d.Ref, Health: "Unknown", Created: d.Created}}
 	if o, err := object.Parse(d.Object); err == nil {
 		n.Health, n.Message = inspect.HealthOf(o)

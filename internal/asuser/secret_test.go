@@ -1,4 +1,4 @@
-package cluster_test
+package asuser_test
 
 import (
 	"bytes"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 )
 
 func TestMasked(t *testing.T) {
@@ -39,7 +39,7 @@ func TestMasked(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, _ := json.Marshal(object)
-		masked, hidden := cluster.Masked(object, "***")
+		masked, hidden := asuser.Masked(object, "***")
 		shown, _ := json.Marshal(masked)
 		if string(shown) != test.want || hidden != test.hidden {
 			t.Errorf("%s: %d hidden\n\tgot  %s\n\twant %s", test.name, hidden, shown, test.want)

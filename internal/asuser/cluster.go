@@ -1,12 +1,12 @@
-// Package cluster is the API server as one user of the window sees it.
+// Package asuser is the API server as one user sees it.
 //
-// Here live all requests that pages make: which kinds there are, objects and tables
+// Here live all requests that pages make, and some of the terminal: which kinds there are, objects and tables
 // of them, writes, events, dependents, watches, rights and schemas, and what a refusal
 // means in words. Each request is made as the user that asks, by the user's own token
 // or by impersonation, so that the cluster's RBAC decides. What must not: pages and
-// sessions (ui, ui/access), and decisions about who may do what. Package ui calls,
-// and package cli, to ask what its user may see.
-package cluster
+// sessions (ui, ui/access), and decisions about who may do what. Packages ui,
+// lineage and cli call.
+package asuser
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package cluster_test
+package asuser_test
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
 )
 
 var replicaSets = inspect.Kind{Group: "apps", Version: "v1", Plural: "replicasets", Kind: "ReplicaSet", Namespaced: true}
@@ -27,7 +27,7 @@ func owned(name string, owners ...string) string {
 func listed(objects ...string) string { return `{"items":[` + strings.Join(objects, ",") + `]}` }
 
 // tree is a family in words, such as "a(b c)".
-func tree(family []cluster.Dependent) string {
+func tree(family []asuser.Dependent) string {
 	var words []string
 	for i := range family {
 		word := family[i].Name
@@ -60,7 +60,7 @@ func TestDependents(t *testing.T) {
 			api.answers[replicaSetsPath] = listed(test.objects...)
 			api.answers["/api/v1/namespaces/shop/pods"] = listed()
 		})
-		c := as(t, connect(t, &rest.Config{Host: api.URL}), cluster.User{Own: true})
+		c := as(t, connect(t, &rest.Config{Host: api.URL}), asuser.User{Own: true})
 		root := inspect.Ref{Kind: guitars, Namespace: "shop", Name: "root", UID: "root"}
 		found, err := c.Dependents(t.Context(), root, []inspect.Kind{replicaSets})
 		if got := tree(found); err != nil || got != test.want {
@@ -73,7 +73,7 @@ func TestListsAreBounded(t *testing.T) {
 	api := newFake(t)
 	page := strings.Repeat(owned("a")+",", 499) + owned("a")
 	api.set(func() { api.answers["/api/v1/namespaces"] = `{"metadata":{"continue":"x"},"items":[` + page + `]}` })
-	c := as(t, connect(t, &rest.Config{Host: api.URL}), cluster.User{Own: true})
+	c := as(t, connect(t, &rest.Config{Host: api.URL}), asuser.User{Own: true})
 	names, err := c.Namespaces(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "more than 20000") || len(names) != 20000 {
 		t.Errorf("%d are listed: %v", len(names), err)

@@ -1,4 +1,4 @@
-package cluster_test
+package asuser_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/ui/cluster"
+	"github.com/setpoint-dev/setpoint/internal/asuser"
 )
 
 // discovered is what the API server says of the kinds of a group.
@@ -34,7 +34,7 @@ func TestContents(t *testing.T) {
 	f.answers["/api/v1/namespaces/shop/events"] = `{"metadata":{"continue":"x"},` + one + `}`
 	f.answers["/api/v1/namespaces/shop/configmaps"] = `{"items":[]}`
 	f.answers["/api/v1/namespaces/shop/secrets"] = `no answer of an API server`
-	client := as(t, connect(t, &rest.Config{Host: f.URL}), cluster.User{Own: true})
+	client := as(t, connect(t, &rest.Config{Host: f.URL}), asuser.User{Own: true})
 	tallies, err := client.Contents(t.Context(), "shop")
 	if err != nil {
 		t.Fatal(err)
