@@ -115,8 +115,10 @@ func (t *growing) ask(ctx context.Context, level []*Node) error {
 func (t *growing) take(n *Node, cares []inspect.Care) {
 	for i := range cares {
 		c := &cares[i]
-		n.Controllers = append(n.Controllers, c.Controller)
-		if n.State == "" || n.State == inspect.Well {
+		if !slices.Contains(n.Controllers, c.Controller) { // Each replica names it.
+			n.Controllers = append(n.Controllers, c.Controller)
+		}
+		if weight(c.State) > weight(n.State) {
 			n.State, n.Error = c.State, cmp.Or(c.Error, c.Unrest)
 		}
 		for _, child := range c.Family {
@@ -128,6 +130,19 @@ func (t *growing) take(n *Node, cares []inspect.Care) {
 				n.Hidden++
 			}
 		}
+	}
+}
+
+// weight is how much a state says: one that is known more than none, which is what a
+// replica has that stands by, and of those that are known the one that is worst most.
+func weight(s inspect.State) int {
+	switch at := slices.Index(inspect.States(), s); {
+	case s == inspect.NotKnown:
+		return 1
+	case at < 0:
+		return 0
+	default:
+		return 1 + len(inspect.States()) - at
 	}
 }
 
