@@ -96,8 +96,12 @@ func (r *reading) grow(ctx context.Context, reader *reader, ref inspect.Ref) (*l
 	if err != nil {
 		return nil, err
 	}
+	met, err := each(ctx, r, controllersOf) // Who is silent then is not asked about objects.
+	if err != nil {
+		return nil, err
+	}
 	g := lineage.Grower{
-		API: r.rights.api, About: r.about, May: r.rights.reads(ctx), Cared: r.cared(ctx),
+		API: r.rights.api, May: r.rights.reads(ctx), Panel: lineage.NewPanel(r.patience, func() []inspect.Answer[[]inspect.Controller] { return met }),
 		Nodes: maxNodes, Asks: maxAsks, Reads: maxReads,
 	}
 	missing, err := g.Grow(ctx, root, cares)
@@ -131,21 +135,6 @@ func (r *reading) about(ctx context.Context, ref inspect.Ref) (all []inspect.Car
 		}
 	}
 	return all, err
-}
-
-// cared says for which kinds anybody cares. Who is silent about that is so about objects.
-func (r *reading) cared(ctx context.Context) func(inspect.Kind) bool {
-	answers, err := each(ctx, r, func(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) { return s.Controllers(ctx) })
-	if err != nil {
-		return nil
-	}
-	var kinds []inspect.Kind
-	for _, a := range answers {
-		for i := range a.Value {
-			kinds = append(kinds, a.Value[i].Kinds...)
-		}
-	}
-	return func(kind inspect.Kind) bool { return isAmong(kinds, kind) }
 }
 
 // warnMissing says what may be missing from a tree. That the API server does not answer

@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -38,13 +40,11 @@ type Node struct {
 type Grower struct {
 	// API is the API server as the reader sees it.
 	API *asuser.Client
-	// About are those who care for an object, as far as the reader may know.
-	About func(ctx context.Context, ref inspect.Ref) ([]inspect.Care, error)
+	// Panel are the processes that are asked who cares for an object; none if nil.
+	Panel *Panel
 	// May says whether the reader may get objects of a kind in a namespace; it may be
 	// asked of a kind whose plural is not known.
 	May func(kind inspect.Kind, namespace string) bool
-	// Cared says whether anybody cares for objects of a kind; all are asked about if nil.
-	Cared func(kind inspect.Kind) bool
 	// Order is that of children; by kind and name if nil.
 	Order func(a, b *Node) int
 	// Nodes is how many there may be in all, Asks about how many it is asked who cares
@@ -52,8 +52,12 @@ type Grower struct {
 	Nodes, Asks, Reads int
 }
 
-// maxDepth is how deep a tree may be.
-const maxDepth = 8
+// maxDepth is how deep a tree may be, manyAsks about how many objects it is asked at the
+// same time who cares for them.
+const (
+	maxDepth = 8
+	manyAsks = 8
+)
 
 // id is an object by what any two references to it have in common.
 type id struct{ group, kind, namespace, name string }
@@ -91,24 +95,42 @@ func (g *Grower) Grow(ctx context.Context, root *Node, cares []inspect.Care) (mi
 	return t.missing(), ctx.Err()
 }
 
-// ask asks who cares for the nodes of a generation, and what they made.
+// ask asks who cares for the nodes of a generation, and what they made: of several at
+// the same time.
 func (t *growing) ask(ctx context.Context, level []*Node) error {
-	for _, n := range level {
-		if t.About == nil || t.Cared != nil && !t.Cared(n.Kind) {
-			continue
-		}
-		if t.asked == t.Asks {
-			t.passed++
-			continue
-		}
-		t.asked++
-		cares, err := t.About(ctx, n.Ref)
-		if err != nil {
-			return err
-		}
-		t.take(n, cares)
+	asked := t.askable(level)
+	cares := make([][]inspect.Care, len(asked))
+	var group errgroup.Group
+	group.SetLimit(manyAsks)
+	for i, n := range asked {
+		group.Go(func() error {
+			cares[i] = t.Panel.about(ctx, n.Ref)
+			return nil
+		})
 	}
-	return nil
+	_ = group.Wait() // None of them fails.
+	for i, n := range asked {
+		for j := range cares[i] {
+			cares[i][j] = inspect.RedactCare(cares[i][j], t.May)
+		}
+		t.take(n, cares[i])
+	}
+	return ctx.Err()
+}
+
+// askable are those nodes that somebody may care for, as many as are still asked about.
+func (t *growing) askable(level []*Node) (found []*Node) {
+	for _, n := range level {
+		switch {
+		case t.Panel == nil || !t.Panel.cares(n.Kind):
+		case t.asked == t.Asks:
+			t.passed++
+		default:
+			t.asked++
+			found = append(found, n)
+		}
+	}
+	return found
 }
 
 // take adds what those made who care for a node.
@@ -208,6 +230,9 @@ func (t *growing) settle(level []*Node) (next []*Node) {
 func (t *growing) missing() (all []error) {
 	for _, u := range t.family.Unlisted() {
 		all = append(all, u)
+	}
+	if t.Panel != nil {
+		all = append(all, t.Panel.silent()...)
 	}
 	if t.passed > 0 {
 		all = append(all, fmt.Errorf("what was made of %d more objects is not looked at: there are too many", t.passed))

@@ -2,8 +2,11 @@ package lineage
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
@@ -58,21 +61,73 @@ func TestTheWorstThatIsKnownIsTheState(t *testing.T) {
 	}
 }
 
+// process is one that tells of controllers for some kinds.
+type process struct {
+	inspect.Source
+	name  string
+	kinds []inspect.Kind
+	made  map[string][]inspect.Child
+	// hangs says that it answers nothing about objects.
+	hangs bool
+	asked atomic.Int32
+}
+
+func (p *process) Name() string { return p.name }
+
+func (p *process) About(ctx context.Context, ref inspect.Ref) ([]inspect.Care, error) {
+	p.asked.Add(1)
+	if p.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return []inspect.Care{{Ref: ref, Controller: p.name, State: inspect.Well, Family: p.made[ref.Name]}}, nil
+}
+
+func panelOf(all ...*process) *Panel {
+	return NewPanel(inspect.NewPatience(20*time.Millisecond), func() (met []inspect.Answer[[]inspect.Controller]) {
+		for _, p := range all {
+			met = append(met, inspect.Answer[[]inspect.Controller]{Source: p, Value: []inspect.Controller{{Name: p.name, Kinds: p.kinds}}})
+		}
+		return met
+	})
+}
+
+// A process that hangs is waited for once, and the tree says so and has what others know.
+func TestWhoHangsIsAskedNoMore(t *testing.T) {
+	kinds := []inspect.Kind{refOf("Web", "").Kind}
+	families := map[string][]inspect.Child{}
+	var first []inspect.Child
+	for i := range 50 {
+		name := fmt.Sprint("w", i)
+		first = append(first, childOf("Web", name))
+		families[name] = []inspect.Child{childOf("Web", name+"-child")}
+	}
+	hung, well := &process{name: "hung", kinds: kinds, hangs: true}, &process{name: "well", kinds: kinds, made: families}
+	other := &process{name: "other", kinds: []inspect.Kind{refOf("Page", "").Kind}}
+	g := &Grower{Panel: panelOf(hung, well, other), May: func(inspect.Kind, string) bool { return true }, Nodes: 1000, Asks: 1000}
+	root := &Node{Child: childOf("Web", "root")}
+	missing, err := g.Grow(t.Context(), root, []inspect.Care{{Controller: "well", State: inspect.Well, Family: first}})
+	if err != nil || len(missing) != 1 || missing[0].Error() != "the process hung does not answer in time" {
+		t.Errorf("says %v, %v", missing, err)
+	}
+	if hung, other, well := hung.asked.Load(), other.asked.Load(), well.asked.Load(); hung > manyAsks || other != 0 || well != 100 {
+		t.Errorf("asked %d times who hangs, %d who does not care, and %d who does", hung, other, well)
+	}
+	for _, n := range root.Children {
+		if len(n.Children) != 1 {
+			t.Errorf("%s has %d children", n.Name, len(n.Children))
+		}
+	}
+}
+
 func TestTreesGrow(t *testing.T) {
-	made := map[string][]inspect.Child{
+	web := &process{name: "web", kinds: []inspect.Kind{refOf("Web", "").Kind}, made: map[string][]inspect.Child{
 		"b": {childOf("Web", "c"), childOf("Web", "a"), childOf("Page", "z")}, // Back to the root, too.
 		"c": {childOf("Web", "d"), childOf("Vault", "v")},
-	}
+	}}
 	g := &Grower{
-		About: func(_ context.Context, ref inspect.Ref) ([]inspect.Care, error) {
-			if ref.Kind.Kind != "Web" {
-				t.Errorf("asked about %s", ref.Name)
-			}
-			return []inspect.Care{{Ref: ref, Controller: "webs", State: inspect.Well, Family: made[ref.Name]}}, nil
-		},
-		May:   func(kind inspect.Kind, _ string) bool { return kind.Kind != "Vault" },
-		Cared: func(kind inspect.Kind) bool { return kind.Kind == "Web" },
-		Nodes: 100, Asks: 100,
+		Panel: panelOf(web), Nodes: 100, Asks: 100,
+		May: func(kind inspect.Kind, _ string) bool { return kind.Kind != "Vault" },
 	}
 	root := &Node{Child: childOf("Web", "a")}
 	missing, err := g.Grow(t.Context(), root, []inspect.Care{{Controller: "webs", State: inspect.Failing, Family: []inspect.Child{childOf("Web", "b")}}})
@@ -80,6 +135,9 @@ func TestTreesGrow(t *testing.T) {
 		t.Errorf("%v, %v, %s", missing, err, root.State)
 	}
 	b := root.Children[0]
+	if got := web.asked.Load(); got != 3 {
+		t.Errorf("asked %d times, want for b, c and d only", got)
+	}
 	if got := namesOf(b.Children); !slices.Equal(got, []string{"z", "c"}) {
 		t.Errorf("made of b: %v, want by kind, and none that is in the tree", got)
 	}

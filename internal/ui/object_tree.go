@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 
 	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -30,18 +29,15 @@ const (
 // tree is made of what controllers say that they made, and of what workloads own.
 func (v *visit) tree(s *subject, cares []inspect.Care) (tree, error) {
 	return growTree(v.context(), s.Ref, cares, &lineage.Grower{
-		API: v.api, May: v.reads, Cared: v.cared(),
-		About: func(_ context.Context, ref inspect.Ref) ([]inspect.Care, error) {
-			found, _ := v.about(ref) // Who is silent was, about the object itself.
-			return found, nil
-		},
+		API: v.api, May: v.reads, Panel: lineage.NewPanel(v.patience, v.controllers),
 	})
 }
 
-// cared says for which kinds anybody cares. The processes are asked once, if at all.
-func (v *visit) cared() func(inspect.Kind) bool {
-	told := sync.OnceValue(v.ask)
-	return func(kind inspect.Kind) bool { return len(caring(told(), kind)) > 0 }
+// controllers are those of all processes.
+func (v *visit) controllers() []inspect.Answer[[]inspect.Controller] {
+	return inspect.AskAll(v.context(), v.patience, v.options.Sources(v.context()), func(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) {
+		return s.Controllers(ctx)
+	})
 }
 
 // growTree puts children first that are not well.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/lineage"
@@ -14,9 +16,12 @@ import (
 type clan struct {
 	*still
 	families map[string][]inspect.Child
+	// asked is how many times.
+	asked atomic.Int32
 }
 
 func (c *clan) About(_ context.Context, ref inspect.Ref) ([]inspect.Care, error) {
+	c.asked.Add(1)
 	family, is := c.families[ref.Name]
 	if !is {
 		return nil, nil
@@ -32,7 +37,7 @@ func childRef(group, kind, name string) inspect.Child {
 func webs(families map[string][]inspect.Child) *clan {
 	c := teams()
 	c.Kinds = []inspect.Kind{webKind()}
-	return &clan{&still{name: "setpoint", controllers: []inspect.Controller{c}}, families}
+	return &clan{still: &still{name: "setpoint", controllers: []inspect.Controller{c}}, families: families}
 }
 
 func TestTreesGrowThroughAllControllers(t *testing.T) {
@@ -62,19 +67,17 @@ func TestTreesAreBounded(t *testing.T) {
 	}
 	families["a"][3].Name, families["a"][3].Health = "loop", "Failed"
 	source := webs(families)
-	asked := 0
-	about := func(ctx context.Context, ref inspect.Ref) ([]inspect.Care, error) {
-		asked++
-		return source.About(ctx, ref)
-	}
+	panel := lineage.NewPanel(inspect.NewPatience(time.Second), func() []inspect.Answer[[]inspect.Controller] {
+		return []inspect.Answer[[]inspect.Controller]{{Source: source, Value: source.controllers}}
+	})
 	cares, _ := source.About(t.Context(), childRef("example.org", "Web", "a").Ref)
 	got, err := growTree(t.Context(), childRef("example.org", "Web", "a").Ref, cares, &lineage.Grower{
-		About: about, May: func(inspect.Kind, string) bool { return true },
+		Panel: panel, May: func(inspect.Kind, string) bool { return true },
 	})
 	if err != nil || len(got.Children) != maxNodes || got.More != 7 || got.Children[0].Name != "loop" || len(got.Children[0].Children) != 0 {
 		t.Errorf("%d children and %d more, the first %+v; %v", len(got.Children), got.More, got.Children[0], err)
 	}
-	if asked != maxAsks || len(got.Missing) != 1 || !strings.Contains(got.Missing[0], fmt.Sprint(maxNodes-maxAsks)) {
+	if asked := source.asked.Load() - 1; asked != maxAsks || len(got.Missing) != 1 || !strings.Contains(got.Missing[0], fmt.Sprint(maxNodes-maxAsks)) {
 		t.Errorf("asked about %d; it says %q", asked, got.Missing)
 	}
 }
