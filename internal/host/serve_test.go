@@ -8,6 +8,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/asuser"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/ui"
+	"github.com/setpoint-dev/setpoint/internal/ui/access"
 )
 
 func TestServersAreBounded(t *testing.T) {
@@ -35,15 +42,47 @@ func TestServersAreBounded(t *testing.T) {
 	}
 }
 
-// When the process ends, who reads is sent away at once, and who writes may finish.
+// waiting is a process that answers only when it has to, and says that it was asked.
+type waiting struct {
+	inspect.Source
+	begun chan<- string
+}
+
+func (waiting) Name() string { return "setpoint" }
+
+func (a waiting) Process(ctx context.Context) (inspect.Process, error) {
+	a.begun <- http.MethodGet
+	<-ctx.Done()
+	return inspect.Process{}, ctx.Err()
+}
+
+// onto is a window onto one process.
+func onto(t *testing.T, process inspect.Source) http.Handler {
+	t.Helper()
+	api, err := asuser.New(&rest.Config{Host: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	window, err := ui.New(ui.Options{
+		Cluster: api, Access: access.Options{Open: true}, Sources: func(context.Context) []inspect.Source { return []inspect.Source{process} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return window
+}
+
+// When the process ends, who reads is told at once to come again, and who writes may
+// finish.
 func TestWritesFinishWhenTheProcessEnds(t *testing.T) {
 	begun, goOn := make(chan string), make(chan struct{})
+	window := onto(t, waiting{begun: begun})
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		begun <- r.Method
 		if r.Method == http.MethodGet {
-			<-r.Context().Done()
+			window.ServeHTTP(w, r)
 			return
 		}
+		begun <- r.Method
 		select {
 		case <-goOn:
 			_, _ = io.WriteString(w, "written")
@@ -59,34 +98,35 @@ func TestWritesFinishWhenTheProcessEnds(t *testing.T) {
 	go func() { served <- (&Host{}).serve(ctx, door{listener, handler}) }()
 	ask := func(method string) chan string {
 		answer := make(chan string, 1)
-		go func() {
-			r, err := http.NewRequestWithContext(t.Context(), method, "http://"+listener.Addr().String(), http.NoBody)
-			if err != nil {
-				answer <- err.Error()
-				return
-			}
-			response, err := http.DefaultClient.Do(r)
-			if err != nil {
-				answer <- err.Error()
-				return
-			}
-			defer response.Body.Close()
-			text, _ := io.ReadAll(response.Body)
-			answer <- string(text)
-		}()
+		go func() { answer <- answerOf(t.Context(), method, "http://"+listener.Addr().String()) }()
 		<-begun
 		return answer
 	}
 	reading, writing := ask(http.MethodGet), ask(http.MethodPost)
 	end()
-	if got := <-reading; got != "" {
+	if got := <-reading; !strings.HasPrefix(got, "503 Service Unavailable, again in 3: ") || !strings.Contains(got, "comes back by itself") {
 		t.Errorf("who reads is told %q", got)
 	}
 	close(goOn)
-	if got := <-writing; got != "written" {
+	if got := <-writing; got != "200 OK, again in : written" {
 		t.Errorf("who writes is told %q", got)
 	}
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
+}
+
+// answerOf is what a request is answered with, in a line.
+func answerOf(ctx context.Context, method, address string) string {
+	r, err := http.NewRequestWithContext(ctx, method, address, http.NoBody)
+	if err != nil {
+		return err.Error()
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err.Error()
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(response.Body)
+	return response.Status + ", again in " + response.Header.Get("Retry-After") + ": " + string(text)
 }

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -25,6 +26,8 @@ type problem struct {
 	Commands []string
 	// Retries says that the page asks again by itself.
 	Retries bool
+	// Back is the page from which something was sent that is to be sent again.
+	Back string
 	// Sent is a form that can be sent again, as it was.
 	Sent url.Values
 }
@@ -56,14 +59,11 @@ func (v *visit) fail(err error) {
 	if v.hasToSignIn(err) {
 		return
 	}
-	if v.context().Err() != nil {
-		return // Who wanted the page has left it.
-	}
-	p := problemOf(err)
-	if p.Status >= http.StatusInternalServerError {
+	p := v.whyNot(err)
+	if p.Status >= http.StatusInternalServerError && v.context().Err() == nil {
 		v.log.Error("a page cannot be shown", "path", v.r.URL.Path, "error", err.Error())
 	}
-	if p.Retries && v.r.Method == http.MethodGet {
+	if p.Retries {
 		v.w.Header().Set("Retry-After", retryPage)
 		v.w.Header().Set("Refresh", retryPage) // Browsers load the page again, without a script.
 	}
@@ -77,6 +77,27 @@ func (v *visit) fail(err error) {
 
 // retryPage is after how many seconds a page comes again for which nobody answered.
 const retryPage = "3"
+
+// whyNot is what an error means for this visit. That something is missing, or not
+// allowed, is said only if its rights are known.
+func (v *visit) whyNot(err error) *problem {
+	if known, ok := errors.AsType[*problem](err); ok && known.Status < http.StatusInternalServerError {
+		err = cmp.Or(v.doubt.reason(), err)
+	}
+	p := *problemOf(err)
+	if v.context().Err() != nil {
+		// Whoever is still there to read this asks the process that comes next.
+		p = problem{
+			Status: http.StatusServiceUnavailable, Title: "No answer", Text: "Setpoint ended before the page was made.", Retries: true,
+			Hint: "This page comes back by itself when it runs again.",
+		}
+	}
+	if p.Retries && v.r.Method != http.MethodGet && v.r.Method != http.MethodHead {
+		p.Retries, p.Back = false, v.page()
+		p.Hint = "It is not known whether anything was changed. Go back, see whether it was, and send it again if not."
+	}
+	return &p
+}
 
 // problemOf finds the words for an error: the one place where errors become pages.
 func problemOf(err error) *problem {

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/http"
 )
@@ -63,7 +64,8 @@ func (v *visit) render(p page) error {
 }
 
 func (v *visit) send(p page, block string, shown view) error {
-	if err := v.doubt.reason(); err != nil && p.Name != pageOfProblem {
+	// What could not be asked to the end would be shown as if it were not there.
+	if err := cmp.Or(v.doubt.reason(), v.context().Err()); err != nil && p.Name != pageOfProblem {
 		return err
 	}
 	template := v.pages[p.Name]
