@@ -45,9 +45,20 @@ func TestAProcessInAPodIsReadThroughTheAPIServer(t *testing.T) {
 		}
 		return nil
 	})
-	c.apply(controllerOfNothing)
+	proctest.Eventually(t, patience, func() error { // Its kind is served a moment later.
+		_, err := c.tryWithInput(controllerOfNothing, "apply", "-f", "-")
+		return err
+	})
 
 	may, mayNot := c.user("may"), c.user("may-not")
+	proctest.Eventually(t, patience, func() error {
+		out, err := setpoint(may, "get", "-N", "shop")
+		if err != nil || !strings.Contains(out, "1 controller runs that you may not see") || strings.Contains(out, "idle") {
+			return fmt.Errorf("who may forward ports, and nothing else: %w\n%s", err, out)
+		}
+		return nil
+	})
+	c.apply(sightOfControllers)
 	proctest.Eventually(t, patience, func() error {
 		out, err := setpoint(may, "get", "-N", "shop")
 		if err != nil || !strings.Contains(out, "compositecontroller.metacontroller.k8s.io/idle") {
@@ -106,6 +117,20 @@ kind: RoleBinding
 metadata: {name: inspect, namespace: shop}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: inspect}
 subjects: [{kind: ServiceAccount, name: may}]
+`
+
+// sightOfControllers lets one who may forward ports see which controllers there are.
+const sightOfControllers = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: see-controllers}
+rules: [{apiGroups: [metacontroller.k8s.io], resources: [compositecontrollers], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: see-controllers}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: see-controllers}
+subjects: [{kind: ServiceAccount, name: may, namespace: shop}]
 `
 
 // controllerOfNothing is one that asks nobody: there are no such objects.
