@@ -12,12 +12,13 @@ import (
 )
 
 // How often a page is told of changes at most, if it takes no time to make; how often it hears that the connection
-// stands, how often it is looked whether processes and the API server are there, how
-// soon a process that does not answer is asked again, and how long sending may take.
+// stands, how often it is looked whether processes and the API server are there, after how
+// long ages, rates and what is due have moved on while nothing changed, how soon a process that does not answer is asked again, and how long sending may take.
 const (
 	liveEvery  = 500 * time.Millisecond
 	livePulse  = 15 * time.Second
 	liveLook   = 2 * time.Second
+	liveAges   = 10 * time.Second
 	sourceRest = 3 * time.Second
 	liveSend   = 10 * time.Second
 )
@@ -33,6 +34,8 @@ type live struct {
 	followed map[inspect.Source]context.CancelFunc
 	// gone says that the page knows that the API server does not answer.
 	gone bool
+	// told is when the page was told of a change last.
+	told time.Time
 }
 
 // followChanges tells a page of changes for as long as it stays open.
@@ -59,6 +62,7 @@ func followChanges(v *visit) error {
 	if watched := v.query("watch"); watched != "" {
 		go v.watch(ctx, watched, l.changed)
 	}
+	note(l.changed) // Nobody knows what happened since the page was made.
 	l.follow(ctx)
 	l.tell(ctx)
 	return nil
@@ -70,8 +74,9 @@ func (l *live) tell(ctx context.Context) {
 	defer pulse.Stop()
 	defer look.Stop()
 	defer rest.Stop()
-	// Of changes the page hears once it has rested.
-	changes, told := l.changed, time.Now()
+	// Of changes the page hears once it has rested: at first of all that are found at
+	// once, as one.
+	var changes <-chan struct{}
 	alive := l.send(": open\n\n") && l.lookAtAPI(ctx)
 	for alive {
 		select {
@@ -82,7 +87,7 @@ func (l *live) tell(ctx context.Context) {
 		case <-pulse.C:
 			alive = l.pulse()
 		case <-rest.C:
-			left := l.paces.rest(l.visitor.User.Name, l.query("page")) - time.Since(told)
+			left := l.paces.rest(l.visitor.User.Name, l.query("page")) - time.Since(l.told)
 			if left <= 0 {
 				changes = l.changed
 				continue
@@ -90,15 +95,16 @@ func (l *live) tell(ctx context.Context) {
 			rest.Reset(min(left, liveLook)) // It may take longer than was thought.
 		case <-changes:
 			alive = l.send("event: change\ndata:\n\n")
-			changes, told = nil, time.Now()
+			changes, l.told = nil, time.Now()
 			rest.Reset(liveEvery)
 		}
 	}
 }
 
-// look finds out whether processes have come or gone, and whether the API server answers.
+// look finds out whether processes have come or gone, whether what is shown has become
+// old, and whether the API server answers.
 func (l *live) look(ctx context.Context) (alive bool) {
-	if l.follow(ctx) {
+	if l.follow(ctx) || time.Since(l.told) >= liveAges {
 		note(l.changed)
 	}
 	return l.lookAtAPI(ctx)

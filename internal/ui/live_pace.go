@@ -11,47 +11,88 @@ import (
 const (
 	liveRests = 5
 	maxRest   = time.Minute
-	maxPaces  = 4096
+)
+
+// How much is remembered of that: it is visitors who say which pages there are.
+const (
+	maxPacedPath     = 1 << 10
+	maxPaces         = 2 * maxStreams
+	maxPacedVisitors = 1024
 )
 
 // paces know how long pages took that were last refreshed, by visitor and path.
 type paces struct {
-	mu     sync.Mutex
-	byPage map[paceKey]pace
+	mu        sync.Mutex
+	byVisitor map[string]map[string]*pace
 }
 
-type paceKey struct{ visitor, path string }
-
-// pace is how long a page took, and since when it is being made again; zero if it is not.
+// pace is how long a page took, in how many tabs it is being made, and since when it is
+// in the latest.
 type pace struct {
-	took  time.Duration
-	since time.Time
+	took   time.Duration
+	making int
+	since  time.Time
 }
 
 // begin notes that a page is being made, until it is told to end.
 func (p *paces) begin(visitor, path string) (end func()) {
-	key, began := paceKey{visitor, path}, time.Now()
-	p.put(key, pace{since: began})
-	return func() { p.put(key, pace{took: time.Since(began)}) }
-}
-
-func (p *paces) put(key paceKey, as pace) {
+	began := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.byPage == nil || len(p.byPage) >= maxPaces {
-		p.byPage = map[paceKey]pace{}
+	page := p.of(visitor, path)
+	page.making++
+	page.since = began
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		page.making--
+		page.took = time.Since(began)
 	}
-	p.byPage[key] = as
+}
+
+// of is the pace of a page, which is remembered unless it asks for too much.
+func (p *paces) of(visitor, path string) *pace {
+	if page := p.byVisitor[visitor][path]; page != nil {
+		return page
+	}
+	page := &pace{}
+	if len(path) > maxPacedPath {
+		return page
+	}
+	if p.byVisitor == nil {
+		p.byVisitor = map[string]map[string]*pace{}
+	}
+	if p.byVisitor[visitor] == nil {
+		makeRoom(p.byVisitor, maxPacedVisitors)
+		p.byVisitor[visitor] = map[string]*pace{}
+	}
+	makeRoom(p.byVisitor[visitor], maxPaces)
+	p.byVisitor[visitor][path] = page
+	return page
+}
+
+// makeRoom forgets one of as many as there may be; whichever, as all are soon known again.
+func makeRoom[T any](of map[string]T, most int) {
+	if len(of) < most {
+		return
+	}
+	for one := range of {
+		delete(of, one)
+		return
+	}
 }
 
 // rest is how long a page is left alone after it was told of a change.
 func (p *paces) rest(visitor, path string) time.Duration {
 	p.mu.Lock()
-	last := p.byPage[paceKey{visitor, path}]
-	p.mu.Unlock()
-	took := last.took
-	if !last.since.IsZero() {
-		took = time.Since(last.since)
+	defer p.mu.Unlock()
+	page := p.byVisitor[visitor][path]
+	if page == nil {
+		return liveEvery
+	}
+	took := page.took
+	if page.making > 0 {
+		took = max(took, time.Since(page.since))
 	}
 	return max(liveEvery, min(liveRests*took, maxRest))
 }

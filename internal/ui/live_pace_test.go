@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -22,23 +23,79 @@ func TestPagesRestForAsLongAsTheyTake(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
 		time.Millisecond: liveEvery, 3 * time.Second: 15 * time.Second, time.Hour: maxRest,
 	} {
-		p.put(paceKey{"ann", "/a"}, pace{took: took})
+		p.begin("ann", "/a")()
+		p.byVisitor["ann"]["/a"].took = took
 		if got := p.rest("ann", "/a"); got != want {
 			t.Errorf("what took %s rests for %s, not %s", took, got, want)
 		}
 	}
-	p.put(paceKey{"ann", "/a"}, pace{since: time.Now().Add(-2 * time.Second)})
+	p.byVisitor["ann"]["/a"].took = 0
+	here, there := p.begin("ann", "/a"), p.begin("ann", "/a")
+	here()
+	p.byVisitor["ann"]["/a"].since = time.Now().Add(-2 * time.Second)
 	if got := p.rest("ann", "/a"); got < 10*time.Second {
 		t.Errorf("what is being made for 2s rests for %s", got)
 	}
+	there()
 	if got := p.rest("bob", "/a"); got != liveEvery {
 		t.Errorf("another's page rests for %s", got)
 	}
-	for range 3 * maxPaces {
-		p.begin("ann", time.Now().String())()
+}
+
+// Whoever makes up pages takes little, and from nobody else.
+func TestPacesAreFew(t *testing.T) {
+	var p paces
+	p.begin("bob", "/b")()
+	p.byVisitor["bob"]["/b"].took = time.Second
+	for i := range 3 * maxPaces {
+		p.begin("ann", fmt.Sprint("/", i))()
 	}
-	if len(p.byPage) > maxPaces {
-		t.Errorf("%d are kept", len(p.byPage))
+	p.begin("ann", strings.Repeat("x", maxPacedPath+1))()
+	if n := len(p.byVisitor["ann"]); n != maxPaces || p.byVisitor["ann"][strings.Repeat("x", maxPacedPath+1)] != nil {
+		t.Errorf("%d of ann's are kept", n)
+	}
+	if got := p.rest("bob", "/b"); got != 5*time.Second {
+		t.Errorf("bob's page rests for %s", got)
+	}
+	for i := range 2 * maxPacedVisitors {
+		p.begin(fmt.Sprint(i), "/")()
+	}
+	if n := len(p.byVisitor); n != maxPacedVisitors {
+		t.Errorf("%d visitors are known", n)
+	}
+}
+
+// Ages move on under the same pace as all else.
+func TestWhatIsOldIsAChange(t *testing.T) {
+	s := serve(t, &still{name: "setpoint"})
+	r := httptest.NewRequest(http.MethodGet, "http://localhost/live", http.NoBody)
+	for since, want := range map[time.Duration]int{0: 0, liveAges: 1} {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := httptest.NewRecorder()
+		l := &live{
+			visit: &visit{Server: s, w: w, r: r}, out: http.NewResponseController(w),
+			changed: make(chan struct{}, 1), followed: map[inspect.Source]context.CancelFunc{},
+		}
+		l.follow(ctx)
+		l.told = time.Now().Add(-since)
+		if l.look(ctx); len(l.changed) != want {
+			t.Errorf("after %s the page is told of %d changes", since, len(l.changed))
+		}
+		cancel()
+	}
+}
+
+// What happened between a page and its stream is told at once, and once.
+func TestStreamsBeginWithOneChange(t *testing.T) {
+	busy := &still{name: "setpoint", revisions: make(chan uint64, 1)}
+	busy.revisions <- 7
+	s := serve(t, &still{name: "quiet"}, busy)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*liveEvery)
+	defer cancel()
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/live?page=%2F", http.NoBody))
+	if n := strings.Count(w.Body.String(), "event: change"); n != 1 {
+		t.Errorf("told %d times:\n%s", n, w.Body)
 	}
 }
 

@@ -33,9 +33,8 @@
   // What changes while an update is under way is asked for when that has ended.
   const owed = new Set();
   let asked = false;
-  let ticking = false;
   document.addEventListener("live", (event) => {
-    if (!asked && !ticking) owed.add(event.target.id);
+    if (!asked) owed.add(event.target.id);
     asked = false;
   });
   document.addEventListener("htmx:afterRequest", (event) => {
@@ -47,8 +46,8 @@
     });
   });
 
+  // What was missed while nobody listened is the first change that is told.
   let source = null;
-  let missed = false;
   let delay = 500;
   function follow() {
     if (source || !body.dataset.live || document.hidden) return;
@@ -56,8 +55,6 @@
     source.addEventListener("open", () => {
       delay = 500;
       say("");
-      if (missed) refresh();
-      missed = false;
     });
     source.addEventListener("change", refresh);
     source.addEventListener("api", (event) => {
@@ -80,19 +77,11 @@
   function leave() {
     source?.close();
     source = null;
-    missed = true;
   }
   document.addEventListener("visibilitychange", () => (document.hidden ? leave() : follow()));
   window.addEventListener("pagehide", leave);
   window.addEventListener("pageshow", follow);
   follow();
-
-  // Ages, rates and what is due move on while nothing changes.
-  setInterval(() => {
-    ticking = true;
-    if (source) refresh();
-    ticking = false;
-  }, 10000);
 
   // Light or dark, by choice.
   const toggle = document.querySelector("[data-theme-toggle]");
