@@ -157,6 +157,7 @@ func means(word string, c inspect.Controller) bool {
 
 func (r *reading) getControllers(ctx context.Context) error {
 	t := &table{head: r.controllerHead()}
+	told := false // That there are none.
 	return r.follow(ctx, func(ctx context.Context) error {
 		all, err := r.controllers(ctx)
 		if err != nil {
@@ -170,18 +171,27 @@ func (r *reading) getControllers(ctx context.Context) error {
 		if err := r.rights.sure(); err != nil {
 			return err
 		}
-		if hidden > 0 && !t.begun {
-			fmt.Fprintf(r.stderr, "warning: %s that you may not see: it takes the right to get the object that declares one, or to list what it handles\n",
-				plural(hidden, "controller runs", "controllers run"))
+		r.warnHidden(hidden)
+		isTable := r.output.value != asJSON && r.output.value != asYAML
+		none := len(all) == 0 && hidden == 0 && isTable
+		if none && !told {
+			fmt.Fprintln(r.stderr, "No controllers run.")
 		}
-		if len(all) == 0 && r.output.value != asJSON && r.output.value != asYAML {
-			if hidden == 0 {
-				fmt.Fprintln(r.stderr, "No controllers run.")
-			}
+		if told = none; len(all) == 0 && isTable {
 			return nil
 		}
 		return r.show(t, rows, all)
 	})
+}
+
+// warnHidden says how many controllers are left out, if there are others than before.
+func (r *reading) warnHidden(hidden int) {
+	if hidden == 0 {
+		r.unseen.tell(r.stderr)
+		return
+	}
+	r.unseen.tell(r.stderr, fmt.Errorf("%s that you may not see: it takes the right to get the object that declares one, or to list what it handles",
+		plural(hidden, "controller runs", "controllers run")))
 }
 
 // show writes rows as it was asked for: all at first, then those that have changed.

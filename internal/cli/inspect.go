@@ -80,8 +80,11 @@ type reading struct {
 	patience *inspect.Patience
 	// rights decide what of all that is found is shown.
 	rights *rights
-	// silent are warnings about processes, as they were given last.
-	silent complaints
+	// looked is when it was looked last which processes there are.
+	looked time.Time
+	// silent are warnings about processes, as they were given last, passed those about
+	// what leads to none, and unseen those about what is left out.
+	silent, passed, unseen complaints
 }
 
 // patience is how long a process may take for an answer, through the API server too.

@@ -12,12 +12,14 @@ import (
 
 // How long there is at least between two looks of --watch, and before what failed is
 // tried again; and how often it is looked which processes there are: in a folder, and by
-// the Leases of a cluster, of which there are many.
+// the Leases of a cluster, of which there are many: less often than a process fails that
+// has ended.
 const (
 	lull        = 500 * time.Millisecond
 	retryRest   = 2 * time.Second
 	lookFolder  = time.Second
 	lookCluster = 30 * time.Second
+	lookFailed  = 10 * time.Second
 )
 
 // follow shows what there is, and again when something has changed, if it is to. Then it
@@ -79,7 +81,9 @@ type news struct {
 // look again.
 func (w *watching) await(ctx context.Context, failed bool) bool {
 	if failed && pause(ctx, retryRest) {
-		w.lookAgain(ctx)
+		if w.mayLook() {
+			w.lookAgain(ctx)
+		}
 		return ctx.Err() == nil
 	}
 	awaiting, stop := context.WithCancel(ctx)
@@ -104,6 +108,9 @@ func (w *watching) await(ctx context.Context, failed bool) bool {
 				return true
 			}
 			delete(w.revisions, first.from) // What it says next is news.
+			if !w.mayLook() {
+				continue
+			}
 		case <-look.C:
 		}
 		if w.lookAgain(ctx) {
@@ -111,6 +118,10 @@ func (w *watching) await(ctx context.Context, failed bool) bool {
 		}
 	}
 }
+
+// mayLook says whether a failure is reason to look which processes there are: it costs
+// nothing in a folder, and in a cluster a list of Leases.
+func (w *watching) mayLook() bool { return w.folder != nil || time.Since(w.looked) >= lookFailed }
 
 // awaitOne tells of the first news of a process, and before that of each failure.
 func awaitOne(ctx context.Context, s inspect.Source, since uint64, all chan<- news) {

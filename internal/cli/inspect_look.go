@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -25,6 +26,7 @@ type reached struct {
 // look finds the processes that are meant. Those that were found before are the same
 // Sources; if it fails, they stay.
 func (r *reading) look(ctx context.Context) error {
+	r.looked = time.Now()
 	var found []inspect.Source
 	if r.folder != nil {
 		found = r.folder(ctx)
@@ -110,9 +112,11 @@ func (r *reading) places(ctx context.Context, config *rest.Config) ([]pods.Place
 		return []pods.Place{place}, nil
 	}
 	places, notes, err := pods.Find(ctx, config, r.home)
+	var problems []error
 	for _, note := range notes {
-		fmt.Fprintln(r.stderr, "warning:", clean(note))
+		problems = append(problems, errors.New(note))
 	}
+	r.passed.tell(r.stderr, problems...)
 	if err != nil {
 		return nil, hinted{err, "-N names the namespace of the Leases, --pod the pod itself"}
 	}

@@ -137,19 +137,20 @@ func (r *reading) about(ctx context.Context, ref inspect.Ref) (all []inspect.Car
 	return all, err
 }
 
-// warnMissing says what may be missing from a tree. That the API server does not answer
-// is an error.
+// warnMissing says what may be missing from a tree, once while it is watched. That the
+// API server does not answer is an error.
 func (r *reading) warnMissing(missing []error) error {
+	var problems []error
 	for _, why := range missing {
 		var list *asuser.Unlisted
 		switch {
 		case errors.Is(why, asuser.ErrUnreachable):
 			return why
 		case apierrors.IsForbidden(why) && errors.As(why, &list):
-			fmt.Fprintf(r.stderr, "warning: you may not list %s in namespace %s, which are left out\n", list.Plural, clean(list.Namespace))
-		default:
-			fmt.Fprintln(r.stderr, "warning:", clean(why.Error()))
+			why = fmt.Errorf("you may not list %s in namespace %s, which are left out", list.Plural, list.Namespace)
 		}
+		problems = append(problems, why)
 	}
+	r.unseen.tell(r.stderr, problems...)
 	return nil
 }

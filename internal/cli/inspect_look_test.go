@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// leases is an API server with one Lease that leads nowhere.
+type leases struct{ lists atomic.Int32 }
+
+func (l *leases) RoundTrip(r *http.Request) (*http.Response, error) {
+	l.lists.Add(1)
+	const list = `{"apiVersion":"coordination.k8s.io/v1","kind":"LeaseList","items":[{"metadata":{"name":"odd","namespace":"shop","annotations":{"setpoint.dev/inspect":"other/pod:1"}}}]}`
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(list)), Request: r,
+	}, nil
+}
+
+// cut is a process that cannot be reached any more.
+type cut struct{ *process }
+
+func (cut) Await(context.Context, uint64) (uint64, error) { return 0, errors.New("connection refused") }
+
+// What fails is tried again soon, but the Leases of a cluster are listed less often.
+func TestAFailingProcessListsFewLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stderr strings.Builder
+		server := &leases{}
+		r := &reading{
+			program: &program{stderr: &stderr}, readFlags: &readFlags{watch: true},
+			found:   host.Cluster{Config: &rest.Config{Host: "http://cluster", Transport: server}},
+			sources: []inspect.Source{cut{newProcess("a")}}, patience: inspect.NewPatience(time.Second),
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 25*time.Second)
+		defer stop()
+		w := &watching{reading: r, revisions: map[inspect.Source]uint64{}}
+		if w.await(ctx, false) {
+			t.Error("says that there is news")
+		}
+		if got := server.lists.Load(); got != 3 {
+			t.Errorf("listed the Leases %d times in 25 s, want at once and each 10 s", got)
+		}
+		for _, said := range []string{"lease shop/odd is passed over", errNoProcess.Error()} {
+			if strings.Count(stderr.String(), said) != 1 {
+				t.Errorf("said %q, want once %q", stderr.String(), said)
+			}
+		}
+	})
+}
+
+func TestWarningsOfAWatchAreSaidOnce(t *testing.T) {
+	var stderr strings.Builder
+	r := &reading{program: &program{stderr: &stderr}}
+	for range 2 {
+		r.warnHidden(2)
+	}
+	if got := stderr.String(); strings.Count(got, "2 controllers run that you may not see") != 1 {
+		t.Errorf("said %q", got)
+	}
+	stderr.Reset()
+	for range 2 {
+		if err := r.warnMissing([]error{errors.New("too many")}); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := stderr.String(); got != "warning: too many\n" {
+		t.Errorf("said %q", got)
+	}
+}
