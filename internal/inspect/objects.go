@@ -7,8 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -20,6 +22,7 @@ type Subject struct {
 	rank  int
 	// created is as the object says, in JSON: the order of such texts is that of times.
 	created []byte
+	asked   time.Time
 }
 
 // KindOf is a kind as it is served.
@@ -114,9 +117,12 @@ func contains(text, part string) bool { return strings.Contains(strings.ToLower(
 
 // sort are the first so many subjects in order. What is equal is in that of names.
 func (q *Query) sort(all []*Subject, first int) []*Subject {
-	if q.Sort == "created" {
-		for _, s := range all {
+	for _, s := range all {
+		switch q.Sort {
+		case "created":
 			s.created = s.Object.Field("metadata", "creationTimestamp")
+		case "asked":
+			s.asked = askedAt(s.Object)
 		}
 	}
 	before := q.order()
@@ -172,8 +178,23 @@ func (q *Query) order() func(a, b *Subject) int {
 		return func(a, b *Subject) int { return b.Ran.Compare(a.Ran) }
 	case "children":
 		return func(a, b *Subject) int { return cmp.Compare(b.Children, a.Children) }
+	case "asked":
+		return compareAsked
 	}
 	return func(a, b *Subject) int { return cmp.Compare(a.rank, b.rank) }
+}
+
+// compareAsked has those first for which nobody asked, or the longest ago. It goes by what
+// the objects say, which each replica knows, and which is so at once: when they were run,
+// only the leader knows. Who asks for them leaves out those that are paused.
+func compareAsked(a, b *Subject) int {
+	switch aside := rank(Paused); {
+	case a.rank == b.rank || a.rank != aside && b.rank != aside:
+		return a.asked.Compare(b.asked)
+	case a.rank == aside:
+		return 1
+	}
+	return -1
 }
 
 // rank is where a state stands among States.
@@ -201,6 +222,7 @@ func (s *Subject) Words() Care {
 		Created:  createdAt(s.Object),
 		Deleting: s.Object.Deleting(),
 		Ran:      s.Ran,
+		Asked:    askedAt(s.Object),
 		Children: s.Children,
 	}
 	if care.State == Paused || care.State == NotKnown {
@@ -252,6 +274,16 @@ func createdAt(o *object.Object) time.Time {
 		return time.Time{}
 	}
 	return created
+}
+
+// askedAt is when an object was asked for by its annotation; zero if never, or if that says
+// anything else than a time.
+func askedAt(o *object.Object) time.Time {
+	asked, err := time.Parse(time.RFC3339Nano, plan.Annotation(o, v1alpha1.AnnotationReconcileAt))
+	if err != nil {
+		return time.Time{}
+	}
+	return asked
 }
 
 // ChildOf puts a child into words.

@@ -109,6 +109,34 @@ func BenchmarkPageOf(b *testing.B) {
 	}
 }
 
+// Those are asked for first for which nobody asked, in words that are no time neither, and
+// those last that are left alone, whatever they were asked for.
+func TestLongestNotAskedFor(t *testing.T) {
+	of := func(name, at string, paused bool) Subject {
+		s := subject(t, "a", name, trace.Care{Paused: paused, Ran: noon})
+		asked, err := s.Object.With(fmt.Appendf(nil, `{"setpoint.dev/reconcile-at":%q}`, at), "metadata", "annotations")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Object = asked
+		return s
+	}
+	all := []Subject{
+		of("later", "2026-04-01T12:00:00.12Z", false), of("paused", "", true), of("first", "2026-04-01T12:00:00Z", false), of("next", "2026-04-01T14:00:00.1+02:00", false),
+		of("words", "now", false), subject(t, "a", "never", trace.Care{}),
+	}
+	var names []string
+	for _, care := range PageOf(all, Query{Sort: "asked"}).Objects {
+		names = append(names, care.Name)
+		if care.Asked.IsZero() != strings.Contains("never words paused", care.Name) {
+			t.Errorf("%s was asked for at %s", care.Name, care.Asked)
+		}
+	}
+	if got := strings.Join(names, " "); got != "never words first next later paused" {
+		t.Error(got)
+	}
+}
+
 func TestHealth(t *testing.T) {
 	for _, c := range []struct{ name, object, want, message string }{
 		{"no status", `{"apiVersion":"v1","kind":"ConfigMap"}`, Current, ""},

@@ -270,8 +270,9 @@ type Query struct {
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	State     State  `json:"state,omitempty"`
-	// Sort is "state" (if empty), "name", "created", "run" (the latest first) or
-	// "children" (the most first); Reverse turns it round.
+	// Sort is "state" (if empty), "name", "created", "run" (the latest first), "children"
+	// (the most first), or "asked" (those first that nobody ever asked to run, those last
+	// that are Paused); Reverse turns it round.
 	Sort    string `json:"sort,omitempty"`
 	Reverse bool   `json:"reverse,omitempty"`
 	// Offset and Limit say which page; 100 objects if there is no limit.
@@ -310,7 +311,9 @@ type Care struct {
 	// Next is when it is looked at again although nothing happens; zero for never.
 	Next time.Time `json:"next,omitzero"`
 	// Ran is when it was last run; zero if that is not known any more.
-	Ran      time.Time `json:"ran,omitzero"`
+	Ran time.Time `json:"ran,omitzero"`
+	// Asked is when a user asked for a run by an annotation, if that says a time.
+	Asked    time.Time `json:"asked,omitzero"`
 	Children int       `json:"children"`
 	// Family are the children, with how they are doing; only of About.
 	Family []Child `json:"family,omitempty"`

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -91,7 +92,11 @@ func reconcileAll(v *visit) error {
 		return err
 	}
 	if c.Declared == nil {
-		if able := v.reconciling(c); !able.Can {
+		able := v.reconciling(c)
+		if err := v.doubt.reason(); err != nil {
+			return err
+		}
+		if !able.Can {
 			return invalid("%s", able.Why)
 		}
 		return v.reconcileEach(source, c)
@@ -115,7 +120,7 @@ func (v *visit) changeController(done string, change func(*inspect.Controller) m
 	if c.Declared == nil {
 		return invalid("The controller %s is part of a Go program: no object of the cluster declares it.", c.Name)
 	}
-	if err := v.patch(*c.Declared, change(c)); err != nil {
+	if err := v.patch(v.context(), *c.Declared, change(c)); err != nil {
 		return err
 	}
 	v.flash(done)
@@ -123,16 +128,16 @@ func (v *visit) changeController(done string, change func(*inspect.Controller) m
 }
 
 // patch merges a change into an object, as the visitor.
-func (v *visit) patch(ref inspect.Ref, change map[string]any) error {
+func (v *visit) patch(ctx context.Context, ref inspect.Ref, change map[string]any) error {
 	body, err := json.Marshal(change)
 	if err != nil {
 		return err
 	}
 	if ref.Plural == "" || ref.Version == "" {
-		if ref.Kind, err = v.api.Kind(v.context(), resourceName(ref.Kind)); err != nil {
+		if ref.Kind, err = v.api.Kind(ctx, resourceName(ref.Kind)); err != nil {
 			return err
 		}
 	}
-	_, err = v.api.Patch(v.context(), ref, types.MergePatchType, body)
+	_, err = v.api.Patch(ctx, ref, types.MergePatchType, body)
 	return err
 }

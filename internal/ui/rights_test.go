@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -97,5 +98,34 @@ func TestRightsAreAskedForAtTheSameTime(t *testing.T) {
 	defer api.Close()
 	if w := guarded(t, api.URL, many())("/"); w.Code != http.StatusOK || strings.Count(w.Body.String(), `<a class="strong"`) != 30 {
 		t.Errorf("%d:\n%s", w.Code, w.Body)
+	}
+}
+
+// Nor where something is asked for: that is tried again, once somebody answers.
+func TestAnOutageIsNoLackOfRightsToReconcile(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review struct {
+			Spec struct{ ResourceAttributes struct{ Verb string } }
+		}
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Spec.ResourceAttributes.Verb == "patch" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
+	}))
+	defer api.Close()
+	window := (&answers{Server: api}).window(t, goProgram("red"))
+	ann := asuser.User{Name: "ann"}
+	client, err := window.options.Cluster.As(ann)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodPost, programPage+"/reconcile", http.NoBody)
+	r.SetPathValue("process", "shop")
+	r.SetPathValue("controller", "shop~team")
+	err = reconcileAll(&visit{Server: window, r: r, w: httptest.NewRecorder(), visitor: &access.Visitor{User: ann}, api: client})
+	if p := problemOf(err); err == nil || p.Status != http.StatusServiceUnavailable || !p.Retries {
+		t.Errorf("%v", err)
 	}
 }
