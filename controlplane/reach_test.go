@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -66,7 +67,7 @@ func TestAProcessInAPodIsReadThroughTheAPIServer(t *testing.T) {
 		}
 		return nil
 	})
-	if kubelet.forwarded() == 0 {
+	if kubelet.forwarded.Load() == 0 {
 		t.Error("nothing was forwarded")
 	}
 	out, err := setpoint(may, "get", "--pod", "shop/setpoint-0:1")
@@ -193,16 +194,13 @@ func setpoint(kubeconfig string, args ...string) (string, error) {
 
 // kubelet forwards ports of its pods, all of which are this machine.
 type kubelet struct {
-	port  int
-	count chan struct{}
+	port      int
+	forwarded atomic.Int64
 }
-
-// forwarded is how many connections there were, no more than the channel holds.
-func (k *kubelet) forwarded() int { return len(k.count) }
 
 func serveKubelet(t *testing.T) *kubelet {
 	t.Helper()
-	k := &kubelet{count: make(chan struct{}, 100)}
+	k := &kubelet{}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.URL.Path, "/portForward/shop/setpoint-0") {
 			http.NotFound(w, r)
@@ -228,7 +226,7 @@ func (k *kubelet) PortForward(ctx context.Context, _, _ string, port int32, stre
 	if err != nil {
 		return err
 	}
-	k.count <- struct{}{}
+	k.forwarded.Add(1)
 	defer func() { _ = to.Close() }()
 	ended := make(chan error, 2)
 	go func() { _, err := io.Copy(to, stream); ended <- err }()
