@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -99,33 +100,63 @@ func controllersOf(ctx context.Context, s inspect.Source) ([]inspect.Controller,
 	return s.Controllers(ctx)
 }
 
-// controller finds the one that is named, and who runs it.
-func (r *reading) controller(ctx context.Context, name string) (inspect.Controller, inspect.Source, error) {
-	var found []inspect.Controller
-	var by []inspect.Source
-	var known []string
+// lookup is a controller that is looked for by what users write, and maybe by one of its
+// objects.
+type lookup struct {
+	word, object string
+	found        []inspect.Controller
+	by           []inspect.Source
+	// known are the names of all that the user may know of, hidden how many others run.
+	known  []string
+	hidden int
+}
+
+// controller finds the one that is named, and who runs it, among those that the user may
+// know of, or some object of which they may see. It is object that is asked for, if not "".
+func (r *reading) controller(ctx context.Context, name, object string) (inspect.Controller, inspect.Source, error) {
+	l := lookup{word: name, object: object}
 	answers, err := each(ctx, r, controllersOf)
 	for _, a := range answers {
 		for _, c := range a.Value {
-			known = append(known, c.Name)
-			if means(name, c) {
-				found, by = append(found, c), append(by, a.Source)
-			}
+			r.consider(ctx, &l, c, a.Source)
 		}
 	}
-	switch {
-	case err != nil:
+	if err := cmp.Or(err, r.rights.sure()); err != nil {
 		return inspect.Controller{}, nil, err
-	case len(found) == 1:
-		return found[0], by[0], nil
-	case len(found) == 0:
-		return inspect.Controller{}, nil, hinted{fmt.Errorf("no process runs a controller %q", name), "there " + listed(known)}
 	}
-	var names []string
-	for i, c := range found {
-		names = append(names, c.Name+" of "+by[i].Name())
+	if len(l.found) == 1 {
+		return l.found[0], l.by[0], nil
 	}
-	return inspect.Controller{}, nil, hinted{fmt.Errorf("%q may be several", name), "write one of " + clean(strings.Join(names, ", ")) + "; --process says of which process"}
+	return inspect.Controller{}, nil, l.fail()
+}
+
+// consider sees whether a controller is the one.
+func (r *reading) consider(ctx context.Context, l *lookup, c inspect.Controller, by inspect.Source) {
+	seen := inspect.MaySee(&c, r.rights.asks(ctx))
+	if seen {
+		l.known = append(l.known, c.Name)
+	} else {
+		l.hidden++
+	}
+	if means(l.word, c) && (seen || r.rights.someOf(ctx, c.Kinds, r.found.Namespace, l.object)) {
+		l.found, l.by = append(l.found, c), append(l.by, by)
+	}
+}
+
+// fail says why there is no such controller, or not one.
+func (l *lookup) fail() error {
+	switch {
+	case len(l.found) > 1:
+		var names []string
+		for i, c := range l.found {
+			names = append(names, c.Name+" of "+l.by[i].Name())
+		}
+		return hinted{fmt.Errorf("%q may be several", l.word), "write one of " + clean(strings.Join(names, ", ")) + "; --process says of which process"}
+	case l.hidden > 0:
+		hint := fmt.Sprintf("there %s, and %d that you may not see; one is found by who may list its objects in the namespace that -n names", listed(l.known), l.hidden)
+		return hinted{fmt.Errorf("no process runs a controller %q that you may see", l.word), hint}
+	}
+	return hinted{fmt.Errorf("no process runs a controller %q", l.word), "there " + listed(l.known)}
 }
 
 // listed is a list in a sentence.
@@ -286,12 +317,13 @@ func (p *program) completeGet(ctx context.Context, f *getFlags, args []string) [
 	var words []string
 	if len(args) == 0 {
 		all, _ := r.controllers(ctx) // A shell shows no error.
+		all, _ = r.rights.controllers(ctx, all)
 		for _, c := range all {
 			words = append(words, c.Name)
 		}
 		return words
 	}
-	c, source, err := r.controller(ctx, args[0])
+	c, source, err := r.controller(ctx, args[0], "")
 	if err != nil {
 		return nil
 	}

@@ -34,7 +34,7 @@ func (g *getting) run(ctx context.Context) error {
 	return g.follow(ctx, func(ctx context.Context) error {
 		var err error
 		// While it is watched, it may come to be run by another process.
-		if g.of, g.source, err = g.controller(ctx, g.word); err != nil {
+		if g.of, g.source, err = g.controller(ctx, g.word, g.objectName()); err != nil {
 			return err
 		}
 		objects, total, err := g.objects(ctx)
@@ -163,12 +163,13 @@ func (g *getting) named(ctx context.Context) ([]readable, int, error) {
 	return nil, 0, hinted{fmt.Errorf("%s does not care for %q in namespace %s", g.of.Name, g.name, g.found.Namespace), "-n names another namespace; `setpoint get " + clean(g.of.Name) + " -A` shows all"}
 }
 
+// objectName is the name without the kind that may be said before a slash.
+func (g *getting) objectName() string { return g.name[strings.Index(g.name, "/")+1:] }
+
 // refs are what may be meant by the name.
 func (g *getting) refs() []inspect.Ref {
-	kind, name, found := strings.Cut(g.name, "/")
-	if !found {
-		kind, name = "", g.name
-	}
+	name := g.objectName()
+	kind := strings.TrimSuffix(strings.TrimSuffix(g.name, name), "/")
 	var all []inspect.Ref
 	for _, k := range g.of.Kinds {
 		if kind != "" && !strings.EqualFold(kind, k.Kind) && !strings.EqualFold(kind, k.Plural) {

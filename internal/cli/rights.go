@@ -150,6 +150,18 @@ func (r *rights) controllers(ctx context.Context, all []inspect.Controller) (see
 	return seen, len(all) - len(seen)
 }
 
+// someOf says whether the user may list objects of one of some kinds in a namespace, or
+// get the one of that name, if it is not "".
+func (r *rights) someOf(ctx context.Context, kinds []inspect.Kind, namespace, name string) bool {
+	return slices.ContainsFunc(kinds, func(k inspect.Kind) bool {
+		where := ""
+		if k.Namespaced {
+			where = namespace
+		}
+		return r.may(ctx, "list", k, where, "") || name != "" && r.may(ctx, "get", k, where, name)
+	})
+}
+
 // listable are those of some kinds whose objects the user may list in a namespace, or
 // in all without one. It is an error if there are none.
 func (r *rights) listable(ctx context.Context, kinds []inspect.Kind, namespace string) (found []inspect.Kind, err error) {

@@ -3,9 +3,12 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
@@ -114,6 +117,46 @@ func TestPluralsAreFound(t *testing.T) {
 	for kind, want := range map[string]bool{"Pod": true, "Other": false} {
 		if got := mine.may(t.Context(), "get", inspect.Kind{Version: "v1", Kind: kind}, "shop", ""); got != want {
 			t.Errorf("%s: %v", kind, got)
+		}
+	}
+}
+
+// crew is a process with some controllers.
+type crew struct {
+	*process
+	all []inspect.Controller
+}
+
+func (c *crew) Controllers(context.Context) ([]inspect.Controller, error) { return c.all, nil }
+
+// A controller of which the user may not know is not found by its name either.
+func TestHiddenControllersAreNotFound(t *testing.T) {
+	source := &crew{newProcess("a"), []inspect.Controller{
+		{Name: "example/teams", Kinds: []inspect.Kind{team().Kind}}, {Name: "example/secrets", Kinds: []inspect.Kind{pod("").Kind}},
+	}}
+	for _, test := range []struct {
+		of           allowed
+		word, object string
+		found        bool
+		says         string
+	}{
+		{allowed{"list teams in "}, "teams", "", true, ""},
+		{allowed{"list teams in shop"}, "teams", "", true, ""},
+		{allowed{"get teams in shop"}, "teams", "red", true, ""},
+		{allowed{"get teams in shop"}, "teams", "", false, "that you may see: there are none, and 2 that you may not see"},
+		{allowed{"list teams in other"}, "teams", "red", false, "that you may see: there are none, and 2 that you may not see"},
+		{allowed{"list teams in "}, "nonsense", "", false, "that you may see: there are example/teams, and 1 that you may not see"},
+		{allowed{"list teams in ", "list pods in "}, "nonsense", "", false, `"nonsense": there are example/teams, example/secrets`},
+	} {
+		r := &reading{program: &program{stderr: io.Discard}, sources: []inspect.Source{source}, patience: inspect.NewPatience(time.Second), rights: &rights{asker: test.of}}
+		r.found.Namespace = "shop"
+		c, _, err := r.controller(t.Context(), test.word, test.object)
+		said := ""
+		if hint, is := errors.AsType[hinted](err); is {
+			said = err.Error() + ": " + hint.hint
+		}
+		if (err == nil && c.Name == "example/teams") != test.found || !strings.Contains(said, test.says) || strings.Contains(said, "secrets") != (len(test.of) > 1) {
+			t.Errorf("with %v, %q is %q: %s", test.of, test.word, c.Name, said)
 		}
 	}
 }
