@@ -37,18 +37,19 @@ func (v *visit) search(data *kindPage, query asuser.TableQuery, all []told) erro
 		table.Rows = slices.DeleteFunc(table.Rows, func(r asuser.Row) bool { return !strings.Contains(r.Name, data.Name) })
 		data.add(table.Columns, table.Rows)
 		query.Continue = table.Continue
-		if data.full(seen) || query.Continue == "" {
+		if data.full(seen, query.Continue == "") {
 			return nil
 		}
 	}
 }
 
-// full says that no more is looked through, and notes why.
-func (p *kindPage) full(seen int) bool {
+// full says that no more is looked through, and notes why, unless all has been.
+func (p *kindPage) full(seen int, all bool) bool {
 	switch {
 	case len(p.Rows) > pageRows:
 		p.Rows = p.Rows[:pageRows]
 		p.Note = "There are more with such a name. Type more of it."
+	case all:
 	case seen >= searchRows:
 		p.Note = "Only the first " + count(seen) + " were looked through. Choose a namespace or labels to narrow it."
 	default:
