@@ -275,13 +275,24 @@ func TestSeals(t *testing.T) {
 	shown := map[string]any{"data": map[string]any{"a": unchanged, "b": unchanged}, "kind": "Secret"}
 	object := map[string]any{"data": map[string]any{"a": "x", "b": "x"}, "kind": "Secret"}
 	made := s.seal("u", object, shown)
-	if len(made) != 2 || made["data[a]"] == made["data[b]"] || made["data[a]"] == s.seal("v", object, shown)["data[a]"] {
+	if len(made) != 3 || made["data[a]"] == made["data[b]"] || made["data[a]"] == s.seal("v", object, shown)["data[a]"] {
 		t.Errorf("equal values can be told: %v", made)
 	}
 	if again := s.seal("u", object, shown); len(made.changes(again)) != 0 {
 		t.Errorf("%v is not %v", again, made)
 	}
-	if other := newSealer().seal("u", object, shown); len(made.changes(other)) != 2 {
+	other := newSealer().seal("u", object, shown)
+	if made["data[a]"] == other["data[a]"] {
 		t.Error("another process has the same key")
+	}
+	if got := made.changes(other); len(got) != 1 || !strings.Contains(string(got[0].To), "not known") {
+		t.Errorf("with the seals of another process: %v", got)
+	}
+	if none := s.seal("u", shown, shown); len(none) != 0 || len(none.changes(other)) != 0 || len(other.changes(none)) != 0 {
+		t.Errorf("%v seal nothing", none)
+	}
+	object["data"].(map[string]any)["a"] = "y"
+	if got := made.changes(s.seal("u", object, shown)); len(got) != 1 || got[0].Path != "data[a]" {
+		t.Errorf("where one value changed: %v", got)
 	}
 }

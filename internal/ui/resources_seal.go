@@ -15,23 +15,34 @@ import (
 )
 
 // sealer makes seals, with a key that no page tells and that ends with the process.
-type sealer struct{ key []byte }
+type sealer struct {
+	key []byte
+	// id tells the key from others, and nothing of it.
+	id string
+}
 
 func newSealer() *sealer {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // It never returns an error.
-	return &sealer{key}
+	return &sealer{key, rand.Text()}
 }
 
 // seals stand for values that no page shows, by their paths. They travel with a page in
-// the values' place: what has another seal is another value. They say nothing else.
+// the values' place: what has another seal of the same key is another value. They say
+// nothing else.
 type seals map[string]string
+
+// ofKey is where seals have the id of their key; no path of an object is empty.
+const ofKey = ""
 
 // seal makes the seals of what an object holds otherwise than it is shown. The same value
 // has another seal in another object, and at another path.
 func (s *sealer) seal(uid string, object, shown map[string]any) seals {
 	made := seals{}
 	s.add(made, uid, "", object, shown)
+	if len(made) > 0 {
+		made[ofKey] = s.id
+	}
 	return made
 }
 
@@ -77,9 +88,15 @@ func readSeals(text string) (seals, error) {
 }
 
 // changes are the values that were others before. Those that came, or went, are seen
-// without seals.
+// without seals. Seals of another process tell nothing, which is a change as well: it
+// may be one.
 func (s seals) changes(after seals) []inspect.Change {
 	var found []inspect.Change
+	if len(s) > 0 && len(after) > 0 && s[ofKey] != after[ofKey] {
+		return []inspect.Change{{
+			Path: "values that are not shown", From: json.RawMessage(`"(not shown)"`), To: json.RawMessage(`"(it is not known whether they changed)"`),
+		}}
+	}
 	for _, path := range slices.Sorted(maps.Keys(after)) {
 		if before := s[path]; before != "" && before != after[path] {
 			found = append(found, inspect.Change{
