@@ -82,8 +82,13 @@ type Client struct {
 	cluster *Cluster
 	user    User
 	rights  *rights
+	serial  uint64
 }
 
+// Serial tells this Client from all others of its Cluster, for as long as the process
+// runs. Who remembers something by it keeps no token alive.
+func (c *Client) Serial() uint64 { return c.serial }
+
 func newClient(c *Cluster, u User, client rest.Interface) *Client {
-	return &Client{requester: requester{rest: client}, cluster: c, user: u, rights: newRights()}
+	return &Client{requester: requester{rest: client}, cluster: c, user: u, rights: newRights(), serial: c.serials.Add(1)}
 }

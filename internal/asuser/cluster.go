@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	authentication "k8s.io/api/authentication/v1"
@@ -42,6 +43,7 @@ type Cluster struct {
 	kinds   *kinds
 	schemas *schemas
 	clients *clients
+	serials atomic.Uint64
 	// OnWrite, if set, is told of each write once it is answered: that of which user,
 	// the verb of RBAC, the object, what it was refused with, and how long it took.
 	// Dry runs are not told. It is set before the first use.

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
@@ -31,12 +30,14 @@ type keptWhys struct {
 	mu    sync.Mutex
 	bytes int
 	byRun map[whysKey]kept
+	// swept is when what is too old was forgotten last.
+	swept time.Time
 }
 
-// whysKey names what was found: for whom, about which object, and of which run. Ids
-// begin anew with a process.
+// whysKey names what was found: for whom, by the serial of a Client, about which object,
+// and of which run. Ids begin anew with a process.
 type whysKey struct {
-	reader     *asuser.Client
+	reader     uint64
 	process    string
 	id         uint64
 	began      int64
@@ -63,6 +64,7 @@ func (k *keptWhys) put(key whysKey, whys []why, now time.Time) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.sweep(now)
 	if k.byRun == nil || k.bytes+size > maxKept {
 		k.byRun, k.bytes = map[whysKey]kept{}, 0
 	}
@@ -71,6 +73,20 @@ func (k *keptWhys) put(key whysKey, whys []why, now time.Time) {
 	}
 	k.byRun[key] = kept{whys, now}
 	k.bytes += size
+}
+
+// sweep forgets, once in a while, what is too old to be shown.
+func (k *keptWhys) sweep(now time.Time) {
+	if now.Sub(k.swept) <= keepFor {
+		return
+	}
+	k.swept = now
+	for key, old := range k.byRun {
+		if now.Sub(old.at) >= keepFor {
+			k.bytes -= sizeOfWhys(old.whys)
+			delete(k.byRun, key)
+		}
+	}
 }
 
 func sizeOfWhys(whys []why) int {
@@ -101,7 +117,7 @@ func alone(whys []why) []why {
 
 // whys are what changed since the same was asked before a run, as found now or lately.
 func (l *lookup) whys(s *subject, of inspect.Run) []why {
-	key := whysKey{l.api, of.Process, of.ID, of.Began.UnixNano(), s.UID, of.Controller}
+	key := whysKey{l.api.Serial(), of.Process, of.ID, of.Began.UnixNano(), s.UID, of.Controller}
 	now := l.now()
 	if whys, known := l.kept.get(key, now); known {
 		return whys

@@ -234,8 +234,8 @@ func (l *lookup) body(run inspect.Run, step, show string) (*body, error) {
 // compare says how a part of a question differs from that of the one before.
 func (l *lookup) compare(b *body, run *inspect.Run, step int, part func(*inspect.Ask) json.RawMessage) {
 	ask := run.Steps[step].Ask
-	earlier, _ := l.before(run, step)
-	if earlier == nil || len(part(earlier)) == 0 {
+	earlier, _, err := l.before(run, step)
+	if err != nil || earlier == nil || len(part(earlier)) == 0 {
 		b.None = "What was there before is not kept any more."
 		return
 	}

@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,14 +114,14 @@ func (w *why) tells(cause string) bool {
 }
 
 // find finds what changed since the same was asked before. What is not kept any more
-// explains nothing. It is not known if the run cannot be read, which may come to pass.
+// explains nothing. It is not known if a run cannot be read for now.
 func (l *lookup) find(s *subject, of inspect.Run) (found []why, known bool) {
 	if ask, _ := mainAsk(of.Steps); ask == nil {
 		return nil, true
 	}
 	full, err := l.run(of.Process, of.ID)
 	if err != nil {
-		return nil, false
+		return nil, errors.Is(err, inspect.ErrNotFound)
 	}
 	ask, at := mainAsk(full.Steps)
 	if ask == nil || len(ask.Request) == 0 {
@@ -129,9 +130,12 @@ func (l *lookup) find(s *subject, of inspect.Run) (found []why, known bool) {
 	if ask.Previous == 0 {
 		return first(s, ask, full.Began), true
 	}
-	earlier, since := l.before(&full, at)
+	earlier, since, err := l.before(&full, at)
+	if err != nil {
+		return nil, errors.Is(err, inspect.ErrNotFound)
+	}
 	if earlier == nil || len(earlier.Request) == 0 {
-		return nil, false
+		return nil, true
 	}
 	parts, err := diff.Requests(earlier.Request, ask.Request)
 	if err != nil {
@@ -162,17 +166,17 @@ func lastAsk(steps []inspect.Step, as *inspect.Ask) *inspect.Ask {
 }
 
 // before is when the same was asked before a step of a run: in the run itself, or in an
-// earlier one. It is nil if that is not kept any more.
-func (l *lookup) before(run *inspect.Run, step int) (ask *inspect.Ask, began time.Time) {
+// earlier one. It is nil if that has no such question any more.
+func (l *lookup) before(run *inspect.Run, step int) (ask *inspect.Ask, began time.Time, err error) {
 	as := run.Steps[step].Ask
 	if ask := lastAsk(run.Steps[:step], as); ask != nil {
-		return ask, run.Began
+		return ask, run.Began, nil
 	}
 	earlier, err := l.run(run.Process, as.Previous)
 	if err != nil {
-		return nil, time.Time{}
+		return nil, time.Time{}, err
 	}
-	return lastAsk(earlier.Steps, as), earlier.Began
+	return lastAsk(earlier.Steps, as), earlier.Began, nil
 }
 
 // first is who made an object, for the first run that asked about it.
