@@ -133,6 +133,8 @@ type readable struct {
 	inspect.Care
 	// Hidden is how many of the children are not among the Family.
 	Hidden int `json:"hidden,omitempty"`
+	// Elsewhere says that another process does the work of the one that says this.
+	Elsewhere bool `json:"elsewhere,omitempty"`
 }
 
 // hiddenChildren says of children that they are left out.

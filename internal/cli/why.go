@@ -115,7 +115,10 @@ func (w *asking) learn(ctx context.Context) (account, error) {
 	}
 	answers, err := each(ctx, w.reading, w.ask)
 	for _, known := range answers {
-		a.Cares = append(a.Cares, w.rights.cares(ctx, known.Value.cares)...)
+		for _, care := range w.rights.cares(ctx, known.Value.cares) {
+			care.Elsewhere = known.Value.elsewhere
+			a.Cares = append(a.Cares, care)
+		}
 		if known.Value.caveat != "" {
 			a.Caveats = append(a.Caveats, known.Value.caveat)
 		}
@@ -134,8 +137,10 @@ func (w *asking) learn(ctx context.Context) (account, error) {
 type knowledge struct {
 	cares []inspect.Care
 	runs  []inspect.Run
-	// caveat is what the process cannot tell; "" for nothing.
-	caveat string
+	// caveat is what the process cannot tell; "" for nothing. elsewhere says that another
+	// one does its work.
+	caveat    string
+	elsewhere bool
 }
 
 func (w *asking) ask(ctx context.Context, s inspect.Source) (k knowledge, err error) {
@@ -147,7 +152,7 @@ func (w *asking) ask(ctx context.Context, s inspect.Source) (k knowledge, err er
 		if err != nil {
 			return k, err
 		}
-		k.caveat = process.Caveat()
+		k.caveat, k.elsewhere = process.Caveat(), process.StandsBy()
 	}
 	k.runs, err = s.Runs(ctx, w.ref, w.runs)
 	return k, err

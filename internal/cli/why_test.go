@@ -102,9 +102,19 @@ func TestWhyOfWhoStandsBy(t *testing.T) {
 	var out bytes.Buffer
 	teller{out: &out, now: noon}.tell(account{
 		Object: team(), stored: &object.Object{}, Caveats: []string{caveat},
-		Cares: []readable{{Care: inspect.Care{Ref: team(), Controller: "x/teams", Process: "setpoint", State: inspect.NotKnown}}},
+		Cares: []readable{{Care: inspect.Care{Ref: team(), Controller: "x/teams", Process: "setpoint", State: inspect.NotKnown}, Elsewhere: true}},
 	}, true)
 	if got := out.String(); !strings.Contains(got, "how it is doing is not known here") || !strings.HasSuffix(got, caveat+"\n") {
+		t.Errorf("told %s", got)
+	}
+}
+
+// What nobody works on, as a watch is missing, is not said to be worked on elsewhere.
+func TestWhyOfWhatNobodyWorksOn(t *testing.T) {
+	var out bytes.Buffer
+	teller{out: &out, now: noon}.tellCare(readable{Care: inspect.Care{Ref: team(), Controller: "x/teams", Process: "setpoint", State: inspect.NotKnown}})
+	const want = "Team shop/red is not worked on here yet.\n  Its controller begins once it can watch all that it needs: its condition Ready, and"
+	if got := out.String(); !strings.HasPrefix(got, want) || strings.Contains(got, "elsewhere") {
 		t.Errorf("told %s", got)
 	}
 }

@@ -67,19 +67,33 @@ func (t teller) tellCaveats(a account) {
 	}
 }
 
-// tellCare says how an object is doing in the care of one controller.
-func (t teller) tellCare(c readable) {
-	doing := map[inspect.State]string{
+// doing is how an object is doing, in words.
+func doing(c readable) string {
+	text := map[inspect.State]string{
 		inspect.Failing: "is failing", inspect.Unsettled: "does not settle: it is written again and again",
 		inspect.Waiting: "waits for its turn", inspect.Paused: "is left alone, because its annotation setpoint.dev/paused says so",
-		inspect.Well: "is well", inspect.NotKnown: "is cared for elsewhere: how it is doing is not known here",
+		inspect.Well: "is well", inspect.NotKnown: "is not worked on here yet",
 	}[c.State]
-	if c.Attempts > 1 && c.State == inspect.Failing {
-		doing += fmt.Sprintf(", %d times in a row", c.Attempts)
+	switch {
+	case c.Attempts > 1 && c.State == inspect.Failing:
+		text += fmt.Sprintf(", %d times in a row", c.Attempts)
+	case c.Elsewhere && c.State == inspect.NotKnown:
+		text = "is cared for elsewhere: how it is doing is not known here"
 	}
-	t.line(0, "%s %s.", nameOf(c.Ref), doing)
+	return text
+}
+
+// notYet says what objects wait for that nobody works on.
+const notYet = "Its controller begins once it can watch all that it needs: its condition Ready, and the watches of the process, say what is missing."
+
+// tellCare says how an object is doing in the care of one controller.
+func (t teller) tellCare(c readable) {
+	t.line(0, "%s %s.", nameOf(c.Ref), doing(c))
 	if said := troubleOf(c.Care); said != "" {
 		t.line(1, "%s", said)
+	}
+	if c.State == inspect.NotKnown && !c.Elsewhere {
+		t.line(1, notYet)
 	}
 	if !c.Next.IsZero() {
 		verb := "looked at again"

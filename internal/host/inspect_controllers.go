@@ -78,6 +78,7 @@ func (s *source) controller(one *subject) inspect.Controller {
 	if r := one.running; r != nil {
 		health = r.health()
 		c.Kinds, c.Children = kindsInspected(r)
+		c.Everywhere = len(r.Programs)+len(r.Reactions) == 0
 		c.Words = inspect.Does(inspect.Programs{Hooks: r.Programs, Handlers: r.Reactions, Reviews: r.Admission, Addresses: r.HookAddresses})
 	}
 	c.Objects, c.Owned, c.Failing = health.Parents, health.Children, health.InError

@@ -259,7 +259,7 @@ func FailureOf(last engine.LastError) *Failure {
 	if last.Time.IsZero() {
 		return nil
 	}
-	f := &Failure{Message: last.Message, Object: last.Object, Time: last.Time, Among: placesOf(last.Among)}
+	f := &Failure{Message: last.Message, Object: last.Object, Time: last.Time}
 	if amongSecrets(last.Among) {
 		f.Message = unquoted(f.Message)
 	}

@@ -206,4 +206,12 @@ func TestCaveat(t *testing.T) {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
+	reviews, standing := &Controller{Everywhere: true}, Process{Name: "p", Elects: true}
+	if got := standing.CaveatOn(reviews); got != "" || standing.CaveatOn(&Controller{}) == "" {
+		t.Errorf("of reviews, which each replica answers: %q", got)
+	}
+	standing.Book.Off = true
+	if got := standing.CaveatOn(reviews); !strings.Contains(got, "keeps no history") {
+		t.Errorf("of reviews without a history: %q", got)
+	}
 }

@@ -26,7 +26,7 @@ func TestErrorsDoNotQuoteSecrets(t *testing.T) {
 		t.Errorf("got %q", words.Error)
 	}
 	last := FailureOf(engine.LastError{Message: one.Error, Time: noon, Among: one.Among})
-	if strings.Contains(last.Message, "b3Bl") || len(last.Among) != 1 {
+	if strings.Contains(last.Message, "b3Bl") {
 		t.Errorf("got %+v", last)
 	}
 	if FailureOf(engine.LastError{}) != nil {

@@ -99,6 +99,15 @@ func (p *Process) Caveat() string {
 	return ""
 }
 
+// CaveatOn is the Caveat about a controller: of one that is at work in each replica, a
+// process that stands by can tell what it did itself.
+func (p *Process) CaveatOn(c *Controller) string {
+	if p.StandsBy() && c.Everywhere {
+		return (&Process{Name: p.Name, Book: p.Book}).Caveat()
+	}
+	return p.Caveat()
+}
+
 // StandsBy says that another process does the work of this one.
 func (p *Process) StandsBy() bool { return p.Elects && !p.Leads }
 
@@ -154,6 +163,9 @@ type Controller struct {
 	Conditions []Condition `json:"conditions"`
 	// Suspended says that its spec wants it left to rest.
 	Suspended bool `json:"suspended,omitempty"`
+	// Everywhere says that each replica does all of its work, leading or not: it reviews
+	// what others write, and has no objects in its care.
+	Everywhere bool `json:"everywhere,omitempty"`
 	// Objects is how many it cares for, and of those: Failing, Paused by a user, and
 	// Unsettled, which are written again and again. Owned is how many children.
 	Objects   int   `json:"objects"`
@@ -195,8 +207,6 @@ type Failure struct {
 	Message string    `json:"message"`
 	Object  string    `json:"object"`
 	Time    time.Time `json:"time"`
-	// Among is what Message may quote.
-	Among []Place `json:"among,omitempty"`
 }
 
 // Place is all objects of a kind in a namespace.
@@ -246,7 +256,8 @@ const (
 	Unsettled State = "Unsettled"
 	// Waiting objects are queued, or have not been looked at yet.
 	Waiting State = "Waiting"
-	// NotKnown is how objects are that another process works on, or none.
+	// NotKnown is how objects are that another process works on, or none: a process that
+	// does not stand by works on none while a watch of their controller is missing.
 	NotKnown State = "Unknown"
 	// Paused objects are left alone because a user wants it.
 	Paused State = "Paused"

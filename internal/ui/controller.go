@@ -36,7 +36,7 @@ func showController(v *visit) error {
 		return err
 	}
 	row := rowOf(c, &process)
-	data := &controllerPage{controllerRow: row, Caveat: process.Caveat(), Suspend: v.suspending(c), Reconcile: v.reconciling(c), Since: c.Ready().Since}
+	data := &controllerPage{controllerRow: row, Caveat: process.CaveatOn(c), Suspend: v.suspending(c), Reconcile: v.reconciling(c), Since: c.Ready().Since}
 	if data.Objects, err = v.objects(source, c); err != nil {
 		return err
 	}

@@ -32,6 +32,9 @@ func (v *visit) suspending(c *inspect.Controller) ability {
 func (v *visit) reconciling(c *inspect.Controller) ability {
 	a := ability{At: controllerURL(c.Process, c.Name) + "/reconcile", Label: "Reconcile all"}
 	switch {
+	case c.Everywhere:
+		a.Why = "It reviews what others write, and has no objects in its care."
+		return a
 	case c.Declared == nil && len(c.Kinds) == 0:
 		a.Why = "It is not known here which objects it handles."
 		return a

@@ -59,11 +59,11 @@ type controllerRow struct {
 }
 
 // rowOf says how a controller of a process is doing. What a program does while it stands
-// by, only the process that leads knows; where an object declares the controller, that
-// says it in its status.
+// by, only the process that leads knows, unless it is at work in each; where an object
+// declares the controller, that says it in its status.
 func rowOf(c *inspect.Controller, of *inspect.Process) controllerRow {
 	row := controllerRow{Controller: c, Short: shortName(c.Name), Sort: sortOf(c), Health: healthOf(c), Plots: plotsOf(c.Series)}
-	if of.StandsBy() && c.Declared == nil && row.Health.Tone != "bad" {
+	if of.StandsBy() && c.Declared == nil && !c.Everywhere && row.Health.Tone != "bad" {
 		row.Health = health{Tone: "calm", Word: "Standby", Rank: 4, Message: of.Caveat()}
 	}
 	return row

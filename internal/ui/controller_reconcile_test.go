@@ -198,17 +198,17 @@ func TestReconcileAllGoesOn(t *testing.T) {
 		t.Errorf("%d: %v", w.Code, w.Header())
 	}
 	for code, want := range map[int]int{http.StatusUnauthorized: http.StatusUnauthorized, http.StatusServiceUnavailable: http.StatusServiceUnavailable} {
-		source = townOf(t, 40, 0, nil)
+		source = townOf(t, maxAsked, 0, nil)
 		source.odd = map[string]int{"teams-020": code}
 		s = source.window()
 		w := reconciles(t, s, get(t, s, programPage).Body.String())
-		if said := w.Body.String(); w.Code != want || !strings.Contains(said, "objects were asked for, of 40, before this") {
+		if said := w.Body.String(); w.Code != want || !strings.Contains(said, "objects were asked for, of 500, before this") {
 			t.Errorf("%d: %s", w.Code, said)
 		}
-		if told := w.Header().Get("Hx-Trigger"); strings.Contains(told, "asked for, of 40") != (code == http.StatusUnauthorized) {
+		if told := w.Header().Get("Hx-Trigger"); strings.Contains(told, "asked for, of 500") != (code == http.StatusUnauthorized) {
 			t.Errorf("%d: told %s", code, told)
 		}
-		if n := len(source.times()); n > 20+askedSide {
+		if n := len(source.times()); n == maxAsked {
 			t.Errorf("%d: %d were asked for all the same", code, n)
 		}
 	}

@@ -157,3 +157,25 @@ func TestWhoStandsBySaysSo(t *testing.T) {
 		}
 	}
 }
+
+// What reviews objects does so in each replica: one that stands by is at work, too, and
+// there is nothing to be reconciled.
+func TestReviewsAreAtWorkInEachReplica(t *testing.T) {
+	source := goProgram()
+	source.controllers[0].Everywhere = true
+	source.process = inspect.Process{Name: "shop", Elects: true, Leader: "shop-1"}
+	for _, path := range []string{"/", programPage} {
+		body := get(t, serve(t, source), path).Body.String()
+		if strings.Contains(body, ">Standby") || path == programPage && strings.Contains(body, "does the work") {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+	s := serve(t, source)
+	page := get(t, s, programPage).Body.String()
+	wants(t, page, "It reviews what others write, and has no objects in its care.")
+	if w := reconciles(t, s, page); w.Code != http.StatusBadRequest {
+		t.Errorf("%d: %s", w.Code, w.Header())
+	}
+	source.process.Book.Off = true
+	wants(t, get(t, s, programPage).Body.String(), "(--history-size)")
+}

@@ -87,7 +87,7 @@ func (v *visit) surround(p *objectPage) error {
 		return missing("%s %s is not there, and nothing is known of it.", s.Kind.Kind, s.Name)
 	}
 	told := v.carers(cares)
-	p.Cares, p.Caveats = careViews(cares, declared(told), p.Entries), caveats(told)
+	p.Cares, p.Caveats = careViews(cares, told, p.Entries), caveats(told)
 	p.Owners = v.owners(s)
 	p.Actions = v.actions(s, cares)
 	var err error

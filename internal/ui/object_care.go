@@ -18,6 +18,8 @@ type careView struct {
 	Since time.Time
 	// Last is the run that failed last; nil if it is not known.
 	Last *entry
+	// Elsewhere says that another process does the work of the one that says this.
+	Elsewhere bool
 }
 
 // controllerKey tells controllers of all processes apart.
@@ -54,10 +56,12 @@ func caveats(all []told) (found []string) {
 	return found
 }
 
-func careViews(cares []inspect.Care, controllers map[controllerKey]inspect.Controller, entries []entry) []careView {
+func careViews(cares []inspect.Care, all []told, entries []entry) []careView {
+	controllers := declared(all)
 	views := make([]careView, 0, len(cares))
 	for _, care := range cares {
 		view := careView{Care: care}
+		view.Elsewhere = slices.ContainsFunc(all, func(t told) bool { return t.Source.Name() == care.Process && t.Process.StandsBy() })
 		view.Declared = controllers[controllerKey{care.Process, care.Controller}].Declared
 		if care.State == inspect.Failing && care.Error != "" {
 			view.Fault = explain(care.Error, care.Fault, runFailed)

@@ -121,8 +121,8 @@ func objectPageOf(name, said string, runs ...inspect.Run) objectPage {
 		care.Fault = runs[0].Fault
 	}
 	declared := inspect.Ref{Kind: inspect.Kind{Group: "setpoint.dev", Version: "v1alpha1", Plural: "compositecontrollers", Kind: "CompositeController"}, Name: "webs"}
-	controllers := map[controllerKey]inspect.Controller{{"setpoint", care.Controller}: {Declared: &declared}}
-	p.Cares = careViews([]inspect.Care{care}, controllers, p.Entries)
+	by := told{Source: &still{name: "setpoint"}, Controllers: []inspect.Controller{{Process: "setpoint", Name: care.Controller, Declared: &declared}}}
+	p.Cares = careViews([]inspect.Care{care}, []told{by}, p.Entries)
 	p.Tree, _ = growTree(context.Background(), s.Ref, []inspect.Care{care}, &lineage.Grower{May: func(inspect.Kind, string) bool { return true }})
 	p.Events = []asuser.Event{{Type: "Warning", Reason: said, Message: said, Source: said, Count: 3, Last: noon}}
 	p.Actions = []action{
@@ -366,11 +366,26 @@ func TestObjectPageOfWhoStandsBy(t *testing.T) {
 		return []inspect.Source{source, &still{name: "another", process: source.process}}
 	}
 	told := v.carers([]inspect.Care{care})
-	p.Cares, p.Caveats = careViews([]inspect.Care{care}, declared(told), nil), caveats(told)
+	p.Cares, p.Caveats = careViews([]inspect.Care{care}, told, nil), caveats(told)
 	html := show(t, "object", p)
-	wants(t, html, "Unknown", "stands by: setpoint-1 does the work, and has the timeline", "is not known here")
+	wants(t, html, "Unknown", "is known where the work is done", "stands by: setpoint-1 does the work, and has the timeline", "is not known here")
 	if len(p.Caveats) != 1 || strings.Contains(html, "appears here by itself") || strings.Contains(html, "Well") {
 		t.Errorf("caveats %q: %s", p.Caveats, html)
+	}
+}
+
+// What nobody works on, as a watch is missing, is not said to be worked on elsewhere.
+func TestObjectPageOfWhatNobodyWorksOn(t *testing.T) {
+	p := objectPageOf("a", "p")
+	care := p.Cares[0].Care
+	care.State = inspect.NotKnown
+	for _, process := range []inspect.Process{{Name: "setpoint", Leads: true}, {Name: "setpoint", Elects: true, Leads: true}} {
+		p.Cares = careViews([]inspect.Care{care}, []told{{Source: &still{name: "setpoint"}, Process: process}}, nil)
+		html := show(t, "object", p)
+		wants(t, html, "It is not worked on here yet", "its condition Ready")
+		if strings.Contains(html, "where the work is done") {
+			t.Errorf("%+v: %s", process, html)
+		}
 	}
 }
 
