@@ -78,7 +78,8 @@ func TestWhatIsOldIsAChange(t *testing.T) {
 		}
 		l.follow(ctx)
 		l.told = time.Now().Add(-since)
-		if l.look(ctx); len(l.changed) != want {
+		l.look(ctx)
+		if len(l.changed) != want {
 			t.Errorf("after %s the page is told of %d changes", since, len(l.changed))
 		}
 		cancel()

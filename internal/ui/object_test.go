@@ -313,7 +313,7 @@ func TestWhys(t *testing.T) {
 	after.Causes = []string{"the object changed", "child Pod shop/p changed", "recheck"}
 	server := serve(t, &still{name: "setpoint", runs: []inspect.Run{after, before}})
 	r := httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)
-	v := &visit{Server: server, r: r, visitor: &access.Visitor{User: asuser.User{Own: true}}}
+	v := &visit{Server: server, r: r, api: &asuser.Client{}, visitor: &access.Visitor{User: asuser.User{Own: true}}}
 	entries := v.entries(s, []inspect.Run{after}, 10)
 	if len(entries) != 1 || len(entries[0].Whys) != 2 || strings.Join(entries[0].Causes, ",") != "recheck" {
 		t.Fatalf("%+v", entries)
