@@ -221,6 +221,7 @@ func (w *asking) nobody(ctx context.Context, a account) error {
 	if err != nil {
 		return err
 	}
+	controllers, _ = w.rights.controllers(ctx, controllers)
 	if declared := declaredBy(controllers, w.ref); declared != nil {
 		teller{out: w.stdout, full: w.full, now: time.Now()}.tellController(*declared)
 		return nil
