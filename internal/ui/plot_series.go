@@ -56,8 +56,11 @@ func plotsOf(s inspect.Series) []plot {
 func rated(one string, n int, since time.Duration, over string) plot {
 	p := plot{Name: title(one) + "s", Label: plural(n, one, one+"s") + " in " + over, Latest: "0", Rate: "no " + one + "s in " + over}
 	if n > 0 {
-		rate := perMinute(n, since)
-		p.Latest, p.Rate = rate+"/min", rate+" "+one+"s a minute"
+		rate, what := perMinute(n, since), one+"s"
+		if rate == "1" {
+			what = one
+		}
+		p.Latest, p.Rate = rate+"/min", rate+" "+what+" a minute"
 		p.Label += ", " + rate + " a minute"
 	}
 	return p

@@ -25,6 +25,7 @@ func TestRates(t *testing.T) {
 		{points(), "0", "no runs in 10m", "0 runs in 10m"},
 		{points(every...), "2.6/min", "2.6 runs a minute", "26 runs in 10m, 2.6 a minute"},
 		{points(3), "3/min", "3 runs a minute", "3 runs in 10m, 3 a minute"},
+		{points(1), "1/min", "1 run a minute", "1 run in 10m, 1 a minute"},
 		{points(3, 0, 0, 0), "1.5/min", "1.5 runs a minute", "3 runs in 10m, 1.5 a minute"},
 		{points(2400), "2\u202f400/min", "2\u202f400 runs a minute", "2\u202f400 runs in 10m, 2\u202f400 a minute"},
 	} {
