@@ -74,16 +74,16 @@ func TestEndedSessionsAreToldOf(t *testing.T) {
 	t.Run("when nobody comes", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			b := w.browser(access.New(access.Options{Ended: tell}, w.verify))
+			ended := make(chan string, 1)
+			b := w.browser(access.New(access.Options{Ended: func(u asuser.User) { ended <- u.Token }}, w.verify))
 			if _, err := b.signIn("token-of-ann"); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(29 * time.Minute) //nolint:forbidigo // The clock is that of a bubble.
-			synctest.Wait()
-			told(t, "before")
-			time.Sleep(3 * time.Minute) //nolint:forbidigo // As above.
-			synctest.Wait()
-			told(t, "unused", "token-of-ann")
+			began := time.Now()
+			token := <-ended
+			if after := time.Since(began); token != "token-of-ann" || after < 30*time.Minute || after > 32*time.Minute {
+				t.Errorf("of %s is told after %s", token, after)
+			}
 			b.sees("expired", "unused")
 		})
 	})
