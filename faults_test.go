@@ -1,0 +1,37 @@
+package setpoint_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestFaultsHaveTests reads test/faults.md: each row names a fault that was seen once and
+// the tests that hold its fix. A test that is renamed takes its row along.
+func TestFaultsHaveTests(t *testing.T) {
+	page, err := os.ReadFile("test/faults.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile(`(?m)^\| ([HGDUMS]\d+) \| .* \| ([^|]*) \|$`)
+	quoted := regexp.MustCompile("`([^`:]+)(?:: (Test\\w+))?`")
+	rows := row.FindAllStringSubmatch(string(page), -1)
+	if lines := strings.Count(string(page), "\n| ") - 1; lines != len(rows) {
+		t.Errorf("%d of %d rows have the form `| H1 | what was seen | tests |`", len(rows), lines)
+	}
+	for _, r := range rows {
+		tests := quoted.FindAllStringSubmatch(r[2], -1)
+		if len(tests) == 0 {
+			t.Errorf("%s names no test: %q", r[1], r[2])
+		}
+		for _, named := range tests {
+			source, err := os.ReadFile(named[1])
+			if err != nil {
+				t.Errorf("%s: %v", r[1], err)
+			} else if named[2] != "" && !strings.Contains(string(source), "func "+named[2]+"(") {
+				t.Errorf("%s: %s has no %s", r[1], named[1], named[2])
+			}
+		}
+	}
+}
