@@ -1,0 +1,100 @@
+package object
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Fault S4: a size in bytes does not bound the tree that is made of a text.
+func TestLimitValues(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		values int
+	}{
+		{`null`, 1},
+		{`{}`, 1},
+		{` [ ] `, 1},
+		{`{"a":1}`, 2},
+		{`{"a":{"b":[]}}`, 3},
+		{`[[[]],{},""]`, 5},
+		{`[1,2,3]`, 4},
+		{`{"a":"x,{[\",{\\","b,{":"é,\u00e9,"}`, 3},
+		{`{"metadata":{"name":"x","labels":{"a":"b","c":"d"}},"spec":[true,null,{"n":1.5}]}`, 11},
+		{"[" + strings.Repeat("{},", 4999) + "{}]", 5001},
+		{strings.Repeat("[", 5000) + strings.Repeat("]", 5000), 5000},
+	} {
+		if got := valuesIn(t, c.text); got != c.values {
+			t.Fatalf("%.80s: the tree has %d values, the test expects %d", c.text, got, c.values)
+		}
+		if err := LimitValues([]byte(c.text), c.values); err != nil {
+			t.Errorf("%.80s: has %d values: %v", c.text, c.values, err)
+		}
+		err := LimitValues([]byte(c.text), c.values-1)
+		if tooMany, is := errors.AsType[*TooManyValuesError](err); !is || tooMany.Limit != c.values-1 {
+			t.Errorf("%.80s: has %d values, with a limit of %d: %v", c.text, c.values, c.values-1, err)
+		}
+	}
+}
+
+// FuzzLimitValues: the count is that of the tree, for all that is JSON.
+func FuzzLimitValues(f *testing.F) {
+	for _, text := range texts() {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		count := countValues(data, len(data)+1)
+		if len(data) > 0 && count > len(data)/2+1 && json.Valid(data) {
+			t.Errorf("%q: %d values in %d bytes", data, count, len(data))
+		}
+		// A name given twice is in the tree once.
+		if !json.Valid(data) || !NamesOnce(data) {
+			return
+		}
+		if want := valuesIn(t, string(data)); count != want {
+			t.Errorf("%q: %d values, the tree has %d", data, count, want)
+		}
+	})
+}
+
+func valuesIn(t *testing.T, text string) int {
+	t.Helper()
+	var tree any
+	if err := json.Unmarshal([]byte(text), &tree); err != nil {
+		t.Fatal(fmt.Errorf("%.80s: %w", text, err))
+	}
+	var count func(any) int
+	count = func(value any) int {
+		n := 1
+		switch value := value.(type) {
+		case map[string]any:
+			for _, member := range value {
+				n += count(member)
+			}
+		case []any:
+			for _, item := range value {
+				n += count(item)
+			}
+		}
+		return n
+	}
+	return count(tree)
+}
+
+func BenchmarkLimitValues(b *testing.B) {
+	text := []byte(`{"children":[` + strings.Repeat(string(settings())+",", 1000) + `null]}`)
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := LimitValues(text, len(text)/2); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// settings is a ConfigMap with a text.
+func settings() []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"text":%q}}`, strings.Repeat("setpoint ", 30))
+}
