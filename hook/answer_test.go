@@ -149,7 +149,7 @@ func TestDecodeAnswerMalformed(t *testing.T) {
 		{"delete by malformed selector", modes, `{"delete":[{"apiVersion":"v1","kind":"Pod","selector":"a in b"}]}`, `delete[0].selector: "a in b": must be a label selector, such as "app=web,tier!=cache"`},
 		{"delete by a selector's object", modes, `{"delete":[{"apiVersion":"v1","kind":"Pod","selector":{"matchLabels":{}}}]}`, `delete[0].selector: must be a string, is an object`},
 		{"evict no pod", modes, `{"delete":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","evict":true}]}`, `delete[0].evict: is for pods only`},
-		{"unknown field in a deletion", known, `{"delete":[{"apiVersion":"v1","kind":"Pod","labelSelector":"a=b"}]}`, `delete[0].labelSelector: unknown field`},
+		{"unknown field in a deletion", known, `{"delete":[{"apiVersion":"v1","kind":"Pod","labelSelector":"a=b"}]}`, `delete[0].labelSelector: unknown field; did you mean "selector"?`},
 
 		{"event without a reason", modes, `{"events":[{"message":"m"}]}`, `events[0].reason: required`},
 		{"condition twice", modes, `{"conditions":[{"type":"A","status":"True","reason":"B"},{"type":"A","status":"True","reason":"B"}]}`, `conditions[1].type: "A" is given twice`},

@@ -88,7 +88,7 @@ func (r *answerReader) checkWrapped(a Applied, beside string) error {
 	switch {
 	case a.Object == nil:
 		return r.fault(".object", "required")
-	case beside != "" && r.decoding != Loose:
+	case beside != "" && !r.decoding.loose():
 		return r.fault(below(beside), "unknown field beside object and unowned; what is of the object goes into the field object")
 	}
 	return nil

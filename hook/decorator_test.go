@@ -7,8 +7,8 @@ import (
 )
 
 func TestDecodeDecorator(t *testing.T) {
-	lax := []hook.Decoding{hook.StrictOptional, hook.Loose}
-	loose := []hook.Decoding{hook.Loose}
+	lax := []hook.Decoding{hook.StrictOptional, hook.Loose, hook.LooseOptional}
+	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
 	for _, c := range []struct {
 		name  string
 		modes []hook.Decoding
@@ -39,7 +39,7 @@ func TestDecodeDecorator(t *testing.T) {
 func TestDecodeDecoratorMalformed(t *testing.T) {
 	strict := []hook.Decoding{hook.Strict}
 	known := []hook.Decoding{hook.Strict, hook.StrictOptional}
-	loose := []hook.Decoding{hook.Loose}
+	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
 	for _, c := range []struct {
 		name  string
 		modes []hook.Decoding
@@ -51,7 +51,7 @@ func TestDecodeDecoratorMalformed(t *testing.T) {
 		{"attachments misspelt", loose, `{"attachment":[]}`, `attachment: unknown field, and attachments is missing; did you mean "attachments"?; answer [] for none`},
 		{"children instead", known, `{"children":[]}`, `children: unknown field; did you mean "attachments"?`},
 		{"children instead", loose, `{"children":[]}`, `children: unknown field, and attachments is missing; did you mean "attachments"?; answer [] for none`},
-		{"attachments twice", modes, `{"attachments":[],"attachments":[]}`, `attachments: given twice`},
+		{"attachments twice", known, `{"attachments":[],"attachments":[]}`, `attachments: given twice`},
 		{"attachment without name", modes, `{"attachments":[{"apiVersion":"v1","kind":"Pod"}]}`, `attachments[0].metadata.name: required`},
 		{"labels a list", modes, `{"attachments":[],"labels":["a"]}`, `labels: must be an object, is a list`},
 		{"label a number", modes, `{"attachments":[],"labels":{"a/b":1}}`, `labels["a/b"]: must be a string, is a number`},
@@ -96,5 +96,33 @@ func TestDecodeCompositeHasNoMarks(t *testing.T) {
 			checkMalformed(t, beside(hook.Composite, field), hook.Wire{Decoding: mode}, want)
 		}
 		checkReply(t, beside(hook.Composite, field), hook.Wire{Decoding: hook.Loose}, "")
+	}
+}
+
+// Fault M11: where no children are declared, a response without the list of them
+// loses nothing, whatever else it says.
+func TestDecodeChildless(t *testing.T) {
+	lax := []hook.Decoding{hook.Loose, hook.LooseOptional}
+	for _, c := range []struct {
+		name  string
+		modes []hook.Decoding
+		reply string
+		want  string
+	}{
+		{"left out", modes, `{"labels":{"a":"1"}}`, `labels=a:1`},
+		{"null", modes, `{"attachments":null}`, ``},
+		{"finalized alone", modes, `{"finalized":true}`, `finalized`},
+		{"a field of its own", lax, `{"response":"deleted"}`, ``},
+		{"fields of its own", lax, `{"msg":"deleted","finalized":true}`, `finalized`},
+		{"children of the other form", lax, `{"children":[],"finalized":true}`, `finalized`},
+	} {
+		for _, mode := range c.modes {
+			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
+				checkReply(t, c.reply, hook.Wire{Form: hook.Decorator, Decoding: mode, Childless: true}, c.want)
+			})
+		}
+	}
+	for _, mode := range []hook.Decoding{hook.Strict, hook.StrictOptional} {
+		checkMalformed(t, `{"msg":"deleted"}`, hook.Wire{Form: hook.Decorator, Decoding: mode, Childless: true}, `msg: unknown field`)
 	}
 }

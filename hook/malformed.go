@@ -128,14 +128,22 @@ func isCousin(name, field string) bool {
 }
 
 // resembles says whether a name may be a misspelling of a field: at most two
-// letters in five are wrong, missing or too many.
+// letters in five are wrong, missing or too many, or one is a part of the other.
 func resembles(name, field string) bool {
+	name, field = strings.ToLower(name), strings.ToLower(field)
+	if min(len(name), len(field)) >= tellingPart && (strings.Contains(field, name) || strings.Contains(name, field)) {
+		return true
+	}
 	allowed := len(field) * 2 / 5
 	if len(name) > len(field)+allowed || len(name)+allowed < len(field) {
 		return false
 	}
-	return slips(strings.ToLower(name), strings.ToLower(field)) <= allowed
+	return slips(name, field) <= allowed
 }
+
+// tellingPart is how many letters two names must share for one to suggest the
+// other, as "related" does "relatedResources".
+const tellingPart = 5
 
 // slips is the edit distance of two words.
 func slips(a, b string) int {

@@ -15,24 +15,29 @@ type reader struct {
 	dec      *jsontext.Decoder
 	decoding Decoding
 
-	// unknown is the first field of the reply itself that was passed over; nil
+	// unknown is the first field of the response itself that was passed over; nil
 	// if none was.
 	unknown *string
+	// instead is the first field of the response itself that was passed over and
+	// may be meant for the list it is about; nil if none was.
+	instead *string
 }
 
 func newReader(data []byte, d Decoding) reader {
 	return reader{
 		data:     data,
-		dec:      jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(d == Loose)),
+		dec:      jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(d.loose())),
 		decoding: d,
 	}
 }
 
-// list is the field that a reply is about. That it was there must be certain
-// before anything is made of its absence.
+// list is the field that a response is about. That it was left out on purpose
+// must be certain before anything is made of its absence, unless nothing depends
+// on it.
 type list struct {
-	name  string
-	given bool
+	name      string
+	given     bool
+	dependent bool
 }
 
 // whole reads the reply: an object, and nothing after it.
@@ -52,42 +57,54 @@ func (r *reader) whole(field func(name []byte) error) error {
 // complete decides what it means that the list was not there.
 func (r *reader) complete(l list, fields []string) error {
 	switch {
-	case l.given:
+	case l.given || !l.dependent:
 		return nil
 	case r.decoding == Strict:
 		return malformedAt(l.name, "required; answer [] for none")
-	case r.unknown != nil:
-		return malformedAt(pathOf(jsontext.Pointer("").AppendToken(*r.unknown)),
-			"unknown field, and %s is missing%s; answer [] for none", l.name, suggestion(*r.unknown, fields))
+	case r.instead != nil:
+		return malformedAt(pathOf(jsontext.Pointer("").AppendToken(*r.instead)),
+			"unknown field, and %s is missing%s; answer [] for none", l.name, suggestion(*r.instead, fields))
 	}
 	return nil
 }
 
-// items reads the list that the reply is about. A value that is no list, and a
-// second list, are never taken for an empty one.
+// items reads the list that the response is about. A value that is no list is
+// never taken for an empty one.
 func (r *reader) items(l *list, each func() error) error {
-	if l.given {
-		return r.fault("", "given twice")
-	}
 	l.given = true
-	if r.decoding != Strict && r.null() {
+	if (r.decoding != Strict || !l.dependent) && r.null() {
 		return r.skip()
 	}
 	return r.elements("a list ([] for none)", each)
 }
 
-// other is a field of the reply itself that is none of those known.
+// other is a field of the response itself that is none of those known.
 func (r *reader) other(name []byte, fields []string) error {
-	if r.decoding == Loose && r.unknown == nil {
+	if r.decoding.loose() && r.unknown == nil {
 		first := string(name)
 		r.unknown = &first
 	}
 	return r.stray(name, fields)
 }
 
+// beside is other, for a response that is about a list.
+func (r *reader) beside(l list, name []byte, fields []string) error {
+	if r.instead == nil && r.decoding.mayMean(string(name), l.name) {
+		first := string(name)
+		r.instead = &first
+	}
+	return r.other(name, fields)
+}
+
+// mayMean says whether an unknown field that is passed over is taken for the list
+// that a response is about, if that is missing.
+func (d Decoding) mayMean(name, list string) bool {
+	return d == Loose || d == LooseOptional && suggestion(name, []string{list}) != ""
+}
+
 // stray is a field, of whatever, that is none of those known.
 func (r *reader) stray(name []byte, fields []string) error {
-	if r.decoding != Loose {
+	if !r.decoding.loose() {
 		return r.fault("", "unknown field%s", suggestion(string(name), fields))
 	}
 	return r.skip()

@@ -10,7 +10,7 @@ func DecodeResponse(data []byte, w Wire) (*Response, error) {
 	r := responseReader{
 		reader:   newReader(data, w.Decoding),
 		form:     w.Form,
-		children: list{name: w.Form.children()},
+		children: list{name: w.Form.children(), dependent: !w.Childless},
 		out:      &Response{},
 	}
 	if err := r.reply(); err != nil {
@@ -62,6 +62,7 @@ func (r *responseReader) reply() error {
 func (r *responseReader) field(name []byte) (err error) {
 	switch string(name) {
 	case r.children.name:
+		r.out.Children = nil
 		return r.items(&r.children, r.child)
 	case fieldStatus:
 		return r.status()
@@ -83,7 +84,7 @@ func (r *responseReader) field(name []byte) (err error) {
 	if r.decoding.additions() {
 		return r.addition(name)
 	}
-	return r.other(name, r.fields())
+	return r.beside(r.children, name, r.fields())
 }
 
 func (r *responseReader) addition(name []byte) error {
@@ -98,7 +99,7 @@ func (r *responseReader) addition(name []byte) error {
 		r.out.Message = ""
 		return r.word(&r.out.Message)
 	}
-	return r.other(name, r.fields())
+	return r.beside(r.children, name, r.fields())
 }
 
 func (r *responseReader) status() (err error) {

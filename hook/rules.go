@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // rules of DecodeResponse: a missing list of rules must never pass for "none",
 // nor a misspelt selector for one that selects everything.
 func DecodeCustomizeResponse(data []byte, d Decoding) (*CustomizeResponse, error) {
-	r := rulesReader{reader: newReader(data, d), rules: list{name: fieldRelated}, out: &CustomizeResponse{}}
+	r := rulesReader{reader: newReader(data, d), rules: list{name: fieldRelated, dependent: true}, out: &CustomizeResponse{}}
 	if err := r.reply(); err != nil {
 		return nil, r.malformed(err)
 	}
@@ -32,9 +32,10 @@ func (r *rulesReader) reply() error {
 
 func (r *rulesReader) field(name []byte) error {
 	if string(name) == r.rules.name {
+		r.out.Related = nil
 		return r.items(&r.rules, r.rule)
 	}
-	return r.other(name, []string{r.rules.name})
+	return r.beside(r.rules, name, []string{r.rules.name})
 }
 
 func (r *rulesReader) rule() error {

@@ -10,8 +10,8 @@ import (
 )
 
 func TestDecodeCustomizeResponse(t *testing.T) {
-	lax := []hook.Decoding{hook.StrictOptional, hook.Loose}
-	loose := []hook.Decoding{hook.Loose}
+	lax := []hook.Decoding{hook.StrictOptional, hook.Loose, hook.LooseOptional}
+	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
 	for _, c := range []struct {
 		name  string
 		modes []hook.Decoding
@@ -35,6 +35,7 @@ func TestDecodeCustomizeResponse(t *testing.T) {
 		{"unknown fields", loose, `{"x":1,"relatedResources":[{"apiVersion":"v1","resource":"pods","comment":{}}]}`, `[{"apiVersion":"v1","resource":"pods"}]`},
 		{"misspelt but narrow", loose, `{"relatedResources":[{"apiVersion":"v1","resource":"pods","nmaes":["a"],"namespace":"b"}]}`,
 			`[{"apiVersion":"v1","resource":"pods","namespace":"b"}]`},
+		{"twice", loose, `{"relatedResources":[{"apiVersion":"v1","resource":"pods"}],"relatedResources":[{"apiVersion":"v1","resource":"nodes"}]}`, `[{"apiVersion":"v1","resource":"nodes"}]`},
 		{"field twice", loose, `{"relatedResources":[{"apiVersion":"v1","resource":"pods","names":["a"],"names":["b"],"labelSelector":{},"labelSelector":null}]}`,
 			`[{"apiVersion":"v1","resource":"pods","names":["b"]}]`},
 	} {
@@ -75,7 +76,8 @@ func TestNoNamesAreKept(t *testing.T) {
 func TestDecodeCustomizeResponseMalformed(t *testing.T) {
 	strict := []hook.Decoding{hook.Strict}
 	known := []hook.Decoding{hook.Strict, hook.StrictOptional}
-	loose := []hook.Decoding{hook.Loose}
+	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
+	ours := []hook.Decoding{hook.Loose}
 	rule := func(fields string) string {
 		return `{"relatedResources":[{"apiVersion":"v1","resource":"nodes"},{"apiVersion":"v1","resource":"pods",` + fields + `}]}`
 	}
@@ -89,9 +91,9 @@ func TestDecodeCustomizeResponseMalformed(t *testing.T) {
 		{"left out", strict, `{}`, `relatedResources: required; answer [] for none`},
 		{"null", strict, `{"relatedResources":null}`, `relatedResources: must be a list ([] for none), is null`},
 		{"misspelt", known, `{"relatedResource":[]}`, `relatedResource: unknown field; did you mean "relatedResources"?`},
-		{"misspelt", loose, `{"related":[]}`, `related: unknown field, and relatedResources is missing; answer [] for none`},
+		{"misspelt", loose, `{"related":[]}`, `related: unknown field, and relatedResources is missing; did you mean "relatedResources"?; answer [] for none`},
 		{"an object", modes, `{"relatedResources":{}}`, `relatedResources: must be a list ([] for none), is an object`},
-		{"twice", modes, `{"relatedResources":[],"relatedResources":[]}`, `relatedResources: given twice`},
+		{"twice", known, `{"relatedResources":[],"relatedResources":[]}`, `relatedResources: given twice`},
 		{"rule null", modes, `{"relatedResources":[null]}`, `relatedResources[0]: must be an object, is null`},
 		{"no apiVersion", modes, `{"relatedResources":[{"resource":"pods"}]}`, `relatedResources[0].apiVersion: required`},
 		{"no resource", modes, `{"relatedResources":[{"apiVersion":"v1"}]}`, `relatedResources[0].resource: required`},
@@ -112,7 +114,7 @@ func TestDecodeCustomizeResponseMalformed(t *testing.T) {
 		{"misspelt requirement", known, rule(`"labelSelector":{"matchExpressions":[{"key":"a","op":"In"}]}`), `relatedResources[1].labelSelector.matchExpressions[0].op: unknown field`},
 		{"field twice", known, rule(`"names":[],"names":[]`), `relatedResources[1].names: given twice`},
 		{"cut short", modes, `{"relatedResources":[{"apiVersion":"v1"`, `relatedResources[0]: cut short after 39 bytes`},
-		{"reply of another hook", loose, `{"children":[],"status":{}}`, `children: unknown field, and relatedResources is missing; answer [] for none`},
+		{"reply of another hook", ours, `{"children":[],"status":{}}`, `children: unknown field, and relatedResources is missing; answer [] for none`},
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {

@@ -1,11 +1,14 @@
 package hook
 
-// Wire is how a hook's questions and answers are written. The zero value is
+// Wire is how a hook's requests and responses are written. The zero value is
 // version v1 for a composite, read strictly.
 type Wire struct {
 	Version  Version
 	Form     Form
 	Decoding Decoding
+	// Childless says that the controller declares no children: a response
+	// without the list of them can lose none.
+	Childless bool
 }
 
 // Form is whom a hook serves. It decides what things are called.
@@ -76,9 +79,12 @@ const (
 	// conditions and message) are unknown.
 	StrictOptional
 	// Loose passes over fields that it does not know and takes the last of
-	// two, as long as that list is given once, or is left out with nothing
-	// beside that might be a misspelling of it.
+	// two, as long as that list is given, or is left out with nothing
+	// beside it that is unknown.
 	Loose
+	// LooseOptional is what Metacontroller calls loose. The list may be left
+	// out or null, unless an unknown field beside it resembles its name.
+	LooseOptional
 )
 
 // String is the name of the mode, for messages.
@@ -88,6 +94,8 @@ func (d Decoding) String() string {
 		return "strict, children optional"
 	case Loose:
 		return "loose"
+	case LooseOptional:
+		return "loose, children optional"
 	}
 	return "strict"
 }
@@ -95,3 +103,6 @@ func (d Decoding) String() string {
 // additions says whether replies may have the fields that Metacontroller does
 // not know.
 func (d Decoding) additions() bool { return d != StrictOptional }
+
+// loose says that unknown fields are passed over, and the last of two counts.
+func (d Decoding) loose() bool { return d == Loose || d == LooseOptional }

@@ -153,8 +153,9 @@ const (
 	DefaultProtocol = ProtocolHTTP
 )
 
-// Decoding says what becomes of an answer with fields that are unknown or given twice: Strict refuses
-// the answer and changes nothing, Loose passes over them, so that a misspelt "children" means none.
+// Decoding says what becomes of a response with fields that are unknown or given twice: Strict refuses
+// the response and changes nothing, Loose passes over them, and refuses a
+// response that has an unknown field in place of the children of its controller.
 //
 // +kubebuilder:validation:Enum=Strict;Loose
 type Decoding string

@@ -93,6 +93,14 @@ func TestCompile(t *testing.T) {
 // compileText compiles a manifest.
 func compileText(t *testing.T, manifest []byte) (Kind, *object.Object, *Compiled, error) {
 	t.Helper()
+	o := parsed(t, manifest)
+	kind := kindNamed(t, o)
+	c, err := kind.Compile(t.Context(), o, environment(t))
+	return kind, o, c, err
+}
+
+func parsed(t *testing.T, manifest []byte) *object.Object {
+	t.Helper()
 	text, err := yaml.YAMLToJSON(manifest)
 	if err != nil {
 		t.Fatal(err)
@@ -101,9 +109,7 @@ func compileText(t *testing.T, manifest []byte) (Kind, *object.Object, *Compiled
 	if err != nil {
 		t.Fatal(err)
 	}
-	kind := kindNamed(t, o)
-	c, err := kind.Compile(t.Context(), o, environment(t))
-	return kind, o, c, err
+	return o
 }
 
 // compiled is the program made of a manifest, as text.

@@ -11,7 +11,9 @@ import (
 type connection struct {
 	name string
 	form hook.Form
-	env  Environment
+	// childless says that the controller declares no children.
+	childless bool
+	env       Environment
 	// ends lets go of what was opened.
 	ends []func()
 }
@@ -43,7 +45,7 @@ func (c *connection) connect(h *hooks, programs []engine.Program) error {
 func (c *connection) open(h *hooked) (*webhook.Webhook, error) {
 	config := webhook.Config{
 		URL:         h.url,
-		Wire:        hook.Wire{Version: h.version, Form: c.form, Decoding: h.decoding},
+		Wire:        hook.Wire{Version: h.version, Form: c.form, Decoding: h.decoding, Childless: c.childless},
 		Timeout:     h.timeout,
 		ETag:        h.etag,
 		Concurrency: c.env.Workers,

@@ -60,7 +60,7 @@ func readMetacontrollerHooks(sync, finalize, customize *api.Hook, configs []api.
 
 func readMetacontrollerHook(field string, declared *api.Hook) (*hooked, error) {
 	w := declared.Webhook
-	h := &hooked{field: field, version: hook.V1, decoding: hook.Loose, settings: settingsOf(w.ConnectionSettings)}
+	h := &hooked{field: field, version: hook.V1, decoding: hook.LooseOptional, settings: settingsOf(w.ConnectionSettings)}
 	if declared.Version == api.HookV2 {
 		h.version, h.decoding = hook.V2, hook.StrictOptional
 	}
@@ -68,7 +68,7 @@ func readMetacontrollerHook(field string, declared *api.Hook) (*hooked, error) {
 	case api.ResponseUnMarshallStrict:
 		h.decoding = hook.StrictOptional
 	case api.ResponseUnMarshallLoose:
-		h.decoding = hook.Loose
+		h.decoding = hook.LooseOptional
 	}
 	if w.Timeout != nil {
 		h.timeout = w.Timeout.Duration

@@ -1,0 +1,69 @@
+package compile
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// Fault M11: the hooks of a controller that declares no children may respond with
+// fields of their own. Of one that declares some, a response may not hide a
+// misspelt list of them.
+func TestResponsesWithoutChildren(t *testing.T) {
+	const declared = ", childResources: [{apiVersion: v1, resource: configmaps}]"
+	const attached = ", attachments: [{apiVersion: v1, resource: configmaps}]"
+	for _, c := range []struct{ name, api, kind, spec, response, want string }{
+		{"published decorator", "metacontroller.k8s.io", "DecoratorController", "", `{"response":"deleted"}`, ""},
+		{"published decorator, finalized", "metacontroller.k8s.io", "DecoratorController", "", `{"msg":"deleted","finalized":true}`, ""},
+		{"published composite", "metacontroller.k8s.io", "CompositeController", "", `{"attachments":[],"finalized":true}`, ""},
+		{"published decorator with attachments", "metacontroller.k8s.io", "DecoratorController", attached, `{"msg":"x"}`, ""},
+		{"published decorator, misspelt", "metacontroller.k8s.io", "DecoratorController", attached, `{"attachement":[]}`, `attachement: unknown field, and attachments is missing`},
+		{"published composite, misspelt", "metacontroller.k8s.io", "CompositeController", declared, `{"childern":[]}`, `childern: unknown field, and children is missing`},
+		{"ours", "setpoint.dev", "DecoratorController", "", `{"labels":{}}`, ""},
+		{"ours with attachments", "setpoint.dev", "DecoratorController", attached, `{"labels":{}}`, `attachments: required`},
+		{"ours, unknown field", "setpoint.dev", "CompositeController", "", `{"msg":"x"}`, `msg: unknown field`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := called(t, c.api, c.kind, c.spec, c.response)
+			switch {
+			case c.want == "" && err != nil:
+				t.Error(err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+// called compiles a controller whose finalize hook always responds the same, and
+// calls that hook.
+func called(t *testing.T, group, kind, spec, response string) error {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(response)) }))
+	defer server.Close()
+	parents := "parentResource: {apiVersion: example.org/v1, resource: shops}"
+	if kind == "DecoratorController" {
+		parents = "resources: [{apiVersion: example.org/v1, resource: shops}]"
+	}
+	manifest := fmt.Sprintf(`{apiVersion: %s/v1alpha1, kind: %s, metadata: {name: a}, spec: {%s%s, hooks: {sync: {webhook: {url: "%s"}}, finalize: {webhook: {url: "%s"}}}}}`,
+		group, kind, parents, spec, server.URL, server.URL)
+	o := parsed(t, []byte(manifest))
+	env := environment(t)
+	env.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	c, err := kindNamed(t, o).Compile(t.Context(), o, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Release()
+	shop := []byte(`{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","namespace":"b"}}`)
+	_, err = c.Programs[0].Finalize.Call(t.Context(), &hook.Request{Controller: o.JSON(), Parent: shop, ParentNamespace: "b", Finalizing: true})
+	return err
+}
