@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
+	"github.com/setpoint-dev/setpoint/internal/ui/form"
 )
 
 // problem is why there is no page, in words for who wanted it.
@@ -109,6 +110,8 @@ func problemOf(err error) *problem {
 		return unread(err)
 	case errors.Is(err, access.ErrHost), errors.Is(err, access.ErrForged), errors.Is(err, access.ErrSpeaker):
 		return &problem{Status: http.StatusForbidden, Title: "Not like that", Text: title(err.Error()) + "."}
+	case errors.Is(err, form.ErrTooMuch):
+		return &problem{Status: http.StatusUnprocessableEntity, Title: "Too large", Text: title(err.Error()) + "."}
 	case errors.Is(err, inspect.ErrNotFound), apierrors.IsNotFound(err), apierrors.IsGone(err):
 		return &problem{
 			Status: http.StatusNotFound, Title: "Not here", Text: err.Error(),
@@ -165,10 +168,15 @@ func forbidden(err error) *problem {
 			Hint: "A policy of the cluster decided so: what it asks for is above.",
 		}
 	}
+	return lacks(right)
+}
+
+// lacks is the problem that a visitor has no right to something.
+func lacks(right asuser.Right) *problem {
 	return &problem{
-		Status: http.StatusForbidden, Title: "You may not",
+		Status: http.StatusForbidden, Title: "Forbidden",
 		Text:     fmt.Sprintf("%s has no right to %s.", right.User, right),
-		Hint:     "Somebody who looks after this cluster can give it with:",
+		Hint:     "A cluster admin can grant it with:",
 		Commands: right.Commands(),
 	}
 }

@@ -18,14 +18,22 @@ func showCreate(v *visit) error {
 	if err != nil {
 		return err
 	}
+	namespace := namespaceFor(kind, v.likelyNamespace())
+	lacking := v.needs("create", kind, namespace, "")
+	if lacking != nil && !kind.Namespaced {
+		return lacking
+	}
 	d := v.newDraft(kind, inspect.Ref{})
+	if lacking != nil {
+		d.warn(lacking)
+	}
 	if d.form != nil {
 		d.values = d.form.Blank()
 	}
 	if kind.Namespaced {
-		d.values.Set(".metadata.namespace", v.likelyNamespace())
+		d.values.Set(".metadata.namespace", namespace)
 	}
-	d.Text = form.PrintYAML(d.skeleton(v.likelyNamespace()))
+	d.Text = form.PrintYAML(d.skeleton(namespace))
 	if v.query("as") == entersYAML {
 		d.As = entersYAML
 	}
@@ -63,6 +71,14 @@ func createObject(v *visit) error {
 	if err != nil {
 		return err
 	}
+	done, err := v.work(v.context())
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := v.mayCreate(kind); err != nil {
+		return err
+	}
 	d := v.newDraft(kind, inspect.Ref{})
 	if err := d.receive(v); err != nil {
 		return err
@@ -91,12 +107,7 @@ func createObject(v *visit) error {
 func (v *visit) createIn(kind inspect.Kind, object map[string]any) (json.RawMessage, error) {
 	metadata, _ := object["metadata"].(map[string]any)
 	namespace, _ := metadata["namespace"].(string)
-	if namespace == "" && kind.Namespaced {
-		namespace = "default"
-	}
-	if !kind.Namespaced {
-		namespace = ""
-	}
+	namespace = namespaceFor(kind, namespace)
 	body, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
@@ -134,6 +145,7 @@ func (v *visit) refuse(d *draft, err error) error {
 		return v.renderDraft(d, p.Status)
 	}
 	d.refused(err)
+	d.Commands = p.Commands
 	if apierrors.IsAlreadyExists(err) && d.As == entersForm {
 		d.Problem, d.Hint = "There is one with this name already.", "Choose another name."
 		d.place([]form.Problem{{Field: "metadata.name", Message: "This name is taken."}})

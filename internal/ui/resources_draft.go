@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -36,6 +35,8 @@ type draft struct {
 	// on the page, and Hint what to do.
 	Problem, Hint string
 	Problems      []form.Problem
+	// Commands are what a cluster admin could type to make it work.
+	Commands []string
 	// Changes are what others changed meanwhile.
 	Changes []inspect.Change
 	// Cancel leads away.
@@ -145,7 +146,11 @@ func (d *draft) receive(v *visit) error {
 	case as == entersYAML:
 		d.As = entersYAML
 	}
-	for name, into := range map[string]*map[string]any{"base": &d.base, "before": &d.before} {
+	loaded := map[string]*map[string]any{"base": &d.base, "before": &d.before}
+	if d.As == entersYAML && !d.Existing() {
+		loaded = nil // What is entered as YAML is laid over nothing.
+	}
+	for name, into := range loaded {
 		object, err := unpacked(v.field(name))
 		if err != nil {
 			return invalid("The page sent something unreadable: %v. Open it anew.", err)
@@ -164,11 +169,9 @@ func (d *draft) receive(v *visit) error {
 
 // keep gives back a form that cannot be read for now, to be sent again as it is.
 func (d *draft) keep() error {
-	sent := maps.Clone(d.values)
-	delete(sent, "csrf") // The page has its own.
 	return &problem{
 		Status: http.StatusServiceUnavailable, Title: "Not yet", Text: strings.TrimSuffix(d.NoForm, whenNew),
-		Hint: "Nothing is lost: send it again in a moment.", Sent: sent,
+		Hint: "Nothing is lost: send it again in a moment.", Sent: resent(d.values),
 	}
 }
 
@@ -289,6 +292,14 @@ func (d *draft) refused(err error) {
 	if len(problems) > 0 {
 		d.Problem = "The API server does not accept this " + d.Kind.Kind + "."
 	}
+}
+
+// warn says that this will be refused where it is, for want of a right: another namespace
+// may be entered.
+func (d *draft) warn(lacking error) {
+	p := problemOf(lacking)
+	d.Problem, d.Commands = p.Text, p.Commands
+	d.Hint = "Choose another namespace. Or a cluster admin can grant the right with:"
 }
 
 // turn goes on with the other way of entering, with what is entered so far. What

@@ -21,6 +21,9 @@ func showEdit(v *visit) error {
 	if err != nil {
 		return err
 	}
+	if err := v.needs("patch", ref.Kind, ref.Namespace, ref.Name); err != nil {
+		return err
+	}
 	stored, err := v.api.Get(v.context(), ref.Kind, ref.Namespace, ref.Name)
 	if err != nil {
 		return err
@@ -43,6 +46,14 @@ func saveObject(v *visit) error {
 	if err != nil {
 		return err
 	}
+	if err := v.needs("patch", ref.Kind, ref.Namespace, ref.Name); err != nil {
+		return err
+	}
+	done, err := v.work(v.context())
+	if err != nil {
+		return err
+	}
+	defer done()
 	d := v.newDraft(ref.Kind, ref)
 	d.Cancel = objectURL(ref)
 	if err := d.receive(v); err != nil {

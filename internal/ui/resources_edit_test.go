@@ -187,7 +187,7 @@ func TestTooMuchIsSaid(t *testing.T) {
 	if w := post(t, s, "/resources/configmaps/shop/a/edit", fields); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "xxxxx") {
 		t.Errorf("a large text is answered with %d", w.Code)
 	}
-	fields.Set("text", strings.Repeat("x", maxForm))
+	fields.Set("text", strings.Repeat("x", maxDraft))
 	w := post(t, s, "/resources/configmaps/shop/a/edit", fields)
 	if w.Code != http.StatusRequestEntityTooLarge || !strings.Contains(w.Body.String(), "Make it smaller") {
 		t.Errorf("one too large is answered with %d: %s", w.Code, w.Body)

@@ -13,7 +13,7 @@ import (
 )
 
 // maxUnpacked is how large an object may be that a page has sent back, as JSON.
-const maxUnpacked = 16 << 20
+const maxUnpacked = form.MaxBytes
 
 // packed is an object as it travels with a page: small, and of letters that a form sends
 // as they are. JSON, each quote of which a form sends as three letters or six, would be

@@ -12,6 +12,8 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/ui/form"
 )
 
 // sealer makes seals, with a key that no page tells and that ends with the process.
@@ -79,6 +81,9 @@ func (s seals) String() string {
 func readSeals(text string) (seals, error) {
 	if text == "" {
 		return seals{}, nil
+	}
+	if err := object.LimitValues([]byte(text), form.MaxValues); err != nil {
+		return nil, fmt.Errorf("read what stands for values: %w", err)
 	}
 	var read seals
 	if err := json.Unmarshal([]byte(text), &read); err != nil {

@@ -11,6 +11,9 @@ type route struct {
 	// public routes are open to who has not signed in. They see to it themselves that
 	// what is sent to them comes from here.
 	public bool
+	// draft routes are sent an object while it is entered, which may be large: draft
+	// refuses who may not store it, before what was sent is read.
+	draft func(*visit) error
 }
 
 // routes are all there are.
@@ -25,9 +28,9 @@ func routes() []route {
 		{pattern: "GET /resources", handle: showResources},
 		{pattern: "GET /resources/{resource}", handle: showKind},
 		{pattern: "GET /resources/{resource}/new", handle: showCreate},
-		{pattern: "POST /resources/{resource}/new", handle: createObject},
+		{pattern: "POST /resources/{resource}/new", handle: createObject, draft: mayCreateSome},
 		{pattern: "GET /resources/{resource}/{namespace}/{name}/edit", handle: showEdit},
-		{pattern: "POST /resources/{resource}/{namespace}/{name}/edit", handle: saveObject},
+		{pattern: "POST /resources/{resource}/{namespace}/{name}/edit", handle: saveObject, draft: mayEdit},
 		{pattern: "GET /resources/{resource}/{namespace}/{name}/delete", handle: showDelete},
 		{pattern: "POST /resources/{resource}/{namespace}/{name}/delete", handle: deleteObject},
 		{pattern: "GET /signin", handle: askToSignIn, public: true},
@@ -63,6 +66,12 @@ func (s *Server) visit(to route, w http.ResponseWriter, r *http.Request) {
 		v.fail(err)
 		return
 	}
+	done, err := v.receive(to)
+	if err != nil {
+		v.fail(err)
+		return
+	}
+	defer done()
 	if v.live() && v.visitor != nil {
 		defer s.paces.begin(v.visitor.User.Name, r.URL.Path)()
 	}

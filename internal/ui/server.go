@@ -43,11 +43,14 @@ type Server struct {
 	sealer   *sealer
 	streams  turns
 	plans    turns
-	paces    paces
-	kept     keptWhys
-	pages    pages
-	assets   assets
-	handler  http.Handler
+	// drafts are those that are sent, and atWork has a place for each that is worked on.
+	drafts  turns
+	atWork  chan struct{}
+	paces   paces
+	kept    keptWhys
+	pages   pages
+	assets  assets
+	handler http.Handler
 }
 
 // New makes a Server. What it needs of the API server it asks for when somebody does.
@@ -58,6 +61,7 @@ func New(o Options) (*Server, error) {
 	o.Access.Ended = o.Cluster.Forget
 	s := &Server{options: o, log: cmp.Or(o.Log, slog.Default()), now: o.Now, gate: access.New(o.Access, o.Cluster.Verify)}
 	s.streams.most, s.plans.most, s.plans.inAll = maxStreams, maxPlans, maxAllPlans
+	s.drafts.most, s.atWork = maxDrafts, make(chan struct{}, maxDraftsAtWork)
 	if s.now == nil {
 		s.now = time.Now
 	}

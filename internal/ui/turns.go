@@ -13,6 +13,14 @@ const (
 	maxAllPlans = 8
 )
 
+// maxDrafts is how many objects one visitor may send at a time, in forms; and
+// maxDraftsAtWork how many are worked on at a time, for all: each takes several times the
+// memory that the object has as text.
+const (
+	maxDrafts       = 3
+	maxDraftsAtWork = 4
+)
+
 // turns counts what goes on for each visitor, by name.
 type turns struct {
 	// most is how much one may have, and inAll how much all may have; 0 for any number.

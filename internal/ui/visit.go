@@ -27,11 +27,12 @@ type visit struct {
 	doubt doubt
 }
 
-// How much may be sent, in bytes, and how long that may take: the largest object that
-// the API server takes, with each byte written as three; by who has not signed in, enough
-// for a token.
+// How much may be sent, in bytes, and how long that may take: a draft of the largest
+// object that the API server takes, with each byte written as three; what buttons send;
+// by a visitor who has not signed in, enough for a token.
 const (
-	maxForm       = 16 << 20
+	maxDraft      = 16 << 20
+	maxForm       = 64 << 10
 	maxPublicForm = 32 << 10
 	formLimit     = 2 * time.Minute
 )
@@ -53,8 +54,11 @@ func (v *visit) here() string { return v.r.URL.RequestURI() }
 // enter finds out who visits. An error says why they may not.
 func (v *visit) enter(to route) error {
 	limit := int64(maxForm)
-	if to.public {
+	switch {
+	case to.public:
 		limit = maxPublicForm
+	case to.draft != nil:
+		limit = maxDraft
 	}
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, limit)
 	visitor, err := v.gate.Visitor(v.r)
@@ -65,13 +69,35 @@ func (v *visit) enter(to route) error {
 		return err
 	}
 	v.visitor = visitor
-	if !to.public && v.r.Method != http.MethodGet && v.r.Method != http.MethodHead {
-		if err := v.checkWrite(); err != nil {
-			return err
-		}
-	}
 	v.api, err = v.options.Cluster.As(visitor.User)
 	return err
+}
+
+// receive reads what is sent to a route that changes something. What drafts may take,
+// in memory and in time, is only for visitors with the right to store them, and only for
+// some drafts at a time. The request is over when done is called.
+func (v *visit) receive(to route) (done func(), err error) {
+	done = func() {}
+	if to.public || v.r.Method == http.MethodGet || v.r.Method == http.MethodHead {
+		return done, nil
+	}
+	if to.draft != nil {
+		user := v.visitor.User.Name
+		if !v.drafts.open(user) {
+			return nil, tooManyDrafts()
+		}
+		done = func() { v.drafts.close(user) }
+		// If it is not known whether they may, it is asked again with what was sent at hand.
+		if err := to.draft(v); err != nil && !unreachable(err) && v.doubt.reason() == nil {
+			done()
+			return nil, err
+		}
+	}
+	if err := v.checkWrite(); err != nil {
+		done()
+		return nil, err
+	}
+	return done, nil
 }
 
 // checkWrite refuses what may come from elsewhere. Then the form has been read, and what

@@ -18,8 +18,12 @@ const (
 	maxSteps   = 40
 )
 
-// ErrTooLarge is wrapped by what is said of more than fits a form.
-var ErrTooLarge = errors.New("too large for a form; enter it as YAML")
+var (
+	// ErrTooLarge is wrapped by what is said of more than fits a form.
+	ErrTooLarge = errors.New("too large for a form; enter it as YAML")
+	// ErrTooMuch is wrapped by what is said of more than is read here at all.
+	ErrTooMuch = errors.New("too large for the dashboard; use kubectl")
+)
 
 // entry is what was entered at a name, and below it.
 type entry struct {

@@ -19,6 +19,8 @@ const few = 8
 type layout struct {
 	form   *Form
 	fields int
+	// values are at least those of the fields that are entered as YAML.
+	values int
 }
 
 // place is where a field stands.
@@ -45,6 +47,9 @@ func (f *Form) Read(values url.Values) (*Field, error) {
 	root := l.field(&f.root, place{required: true, mandatory: true}, entries)
 	if l.fields > MaxFields {
 		return nil, fmt.Errorf("more than %d fields: %w", MaxFields, ErrTooLarge)
+	}
+	if l.values > MaxValues {
+		return nil, fmt.Errorf("more than %d values in fields that are entered as YAML: %w", MaxValues, ErrTooMuch)
 	}
 	return root, nil
 }
@@ -80,6 +85,7 @@ func (l *layout) field(s *spec.Schema, at place, e *entry) *Field {
 	case l.fields > MaxFields:
 	case shape.kind == Any || shape.composed() && e.said():
 		f.YAML = true
+		l.values += beginnings(f.Text)
 	case shape.composed():
 		l.parts(f, &shape, at, e)
 	default:

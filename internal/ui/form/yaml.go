@@ -31,8 +31,8 @@ func (e *SyntaxError) Error() string {
 // ParseYAML reads one value, strictly: a key that is there twice is an error, and so
 // is a second document. Numbers are json.Number. An empty text is nil.
 func ParseYAML(text string) (any, error) {
-	if len(text) > MaxBytes {
-		return nil, &SyntaxError{Message: fmt.Sprintf("it has more than %d bytes", MaxBytes)}
+	if err := limitYAML(text); err != nil {
+		return nil, &SyntaxError{Message: err.Error()}
 	}
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	if line := secondDocument(text); line > 0 {
@@ -45,8 +45,12 @@ func ParseYAML(text string) (any, error) {
 	return decode(data)
 }
 
-// DecodeJSON reads an object with its numbers as json.Number.
+// DecodeJSON reads an object with its numbers as json.Number. The error of one that is
+// too large, of which no tree is made, wraps ErrTooMuch.
 func DecodeJSON(data []byte) (map[string]any, error) {
+	if err := limitJSON(data); err != nil {
+		return nil, fmt.Errorf("read an object: %w", err)
+	}
 	value, err := decode(data)
 	if err != nil {
 		return nil, fmt.Errorf("read an object: %w", err)
