@@ -55,7 +55,7 @@ What was done, the latest last:
 
 What to do:
   - Where a right is named that is lacking, give it to the service account of this process. Where a quota or a policy is named, make room in it, or keep to it.
-  - once it is mended, ` + "`kubectl annotate --overwrite team.example.com/red -n shop setpoint.dev/reconcile-at=now`" + ` has it tried at once
+  - to retry now: ` + "`kubectl annotate --overwrite team.example.com/red -n shop setpoint.dev/reconcile-at=\"$(date +%s)\"`" + `
 `
 
 func TestWhyInWords(t *testing.T) {

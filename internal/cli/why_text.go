@@ -201,6 +201,6 @@ func ideas(c inspect.Care) []string {
 	if help := inspect.AdviceOn(c.Fault).Help; help != "" {
 		all = append(all, help)
 	}
-	all = append(all, "once it is mended, `kubectl annotate --overwrite "+argOf(c.Ref)+" setpoint.dev/reconcile-at=now` has it tried at once")
+	all = append(all, "to retry now: `kubectl annotate --overwrite "+argOf(c.Ref)+" setpoint.dev/reconcile-at=\"$(date +%s)\"`")
 	return all
 }

@@ -31,7 +31,9 @@ func (c *connection) connect(h *hooks, programs []engine.Program) error {
 	}
 	for i := range programs {
 		p := &programs[i]
-		p.Sync = made[h.sync]
+		if h.sync != nil {
+			p.Sync = made[h.sync]
+		}
 		if h.finalize != nil {
 			p.Finalize = made[h.finalize]
 		}

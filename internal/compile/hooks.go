@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/credential"
 )
 
-// hooks are those of a controller. Sync is always there.
+// hooks are those of a controller. There is sync or finalize at least.
 type hooks struct{ sync, finalize, customize *hooked }
 
 // hooked is where and how one hook is asked.
@@ -51,11 +51,6 @@ func (all allHooked) addresses() []string {
 	}
 	slices.Sort(some)
 	return slices.Compact(some)
-}
-
-// required says that a controller cannot do without its sync hook.
-func required(field string) error {
-	return invalid("%s: required; it says what should be of objects that are neither being deleted nor leaving", field)
 }
 
 // settle gives each hook the settings of its endpoint, unless it has some of its

@@ -26,7 +26,7 @@ func metacontrollerManner(lower string) manner {
 }
 
 // readMetacontrollerHooks reads those of either kind. One without a webhook is
-// off.
+// off; without sync, nothing is called before the object is being deleted.
 func readMetacontrollerHooks(sync, finalize, customize *api.Hook, configs []api.EndpointConfig) (hooks, error) {
 	var h hooks
 	for _, one := range []struct {
@@ -45,8 +45,8 @@ func readMetacontrollerHooks(sync, finalize, customize *api.Hook, configs []api.
 		}
 		*one.into = read
 	}
-	if h.sync == nil {
-		return h, required("spec.hooks.sync.webhook")
+	if h.sync == nil && h.finalize == nil {
+		return h, invalid("spec.hooks.sync.webhook: required, unless there is a finalize hook")
 	}
 	endpoints := make([]endpoint, len(configs))
 	for i := range configs {

@@ -27,6 +27,30 @@ func (r *run) release(ctx context.Context) error {
 	return r.setFinalizers(ctx, "remove the finalizer from", slices.DeleteFunc(r.stored.Finalizers(), ours))
 }
 
+// finalized says that a response has said so, and has been carried out. It counts from
+// then on, whatever the hook would say to another call: it may have deleted what it
+// would look for.
+func (r *run) finalized() bool { return r.stance == finalizing && r.memory.finalized }
+
+// depart is the step that lets a finalized parent go, once the children that are being
+// deleted are gone: they wake it.
+func (r *run) depart(ctx context.Context) error {
+	if slices.ContainsFunc(r.observed(), (*object.Object).Deleting) {
+		return r.storeStatus(ctx)
+	}
+	if !r.stored.Deleting() || len(r.stored.Finalizers()) > 1 {
+		// It lives on, so its status is of use.
+		if err := r.storeStatus(ctx); err != nil {
+			return err
+		}
+	}
+	if err := r.release(ctx); err != nil {
+		return err
+	}
+	r.memory.finalized = false
+	return nil
+}
+
 func (r *run) setFinalizers(ctx context.Context, what string, names []string) error {
 	if !r.still() {
 		return errMoved

@@ -23,6 +23,8 @@ type memory struct {
 	// status is what was last wanted of the status, and what the server made
 	// of it: the two differ for ever where a schema prunes a field.
 	status struct{ wanted, stored uint64 }
+	// finalized says that a response said so, and that it was carried out.
+	finalized bool
 	// settled children need no comparing until they or what is desired change.
 	settled agreements
 	// children is how many children the parent had when last looked at.

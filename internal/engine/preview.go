@@ -69,6 +69,9 @@ func (c *Controller) Preview(ctx context.Context, key queue.Key, given *object.O
 	switch {
 	case r.stance == releasing:
 		preview.Parent, err = r.released(parent)
+	case r.silent():
+		err = r.holdInThought()
+		preview.Parent = r.parent
 	case preview.Untouched == "":
 		err = r.preview(ctx, &preview)
 	}
@@ -84,6 +87,10 @@ func (r *run) untouched() string {
 		return "paused by its annotation"
 	case releasing:
 		return "only the finalizer of this controller is to be removed"
+	case caring:
+		if r.silent() {
+			return "no sync hook: only its finalize hook is called, once it is being deleted"
+		}
 	}
 	return ""
 }

@@ -48,7 +48,7 @@ type Program struct {
 	Fields string
 	// Children are the kinds of object the parents have.
 	Children plan.Rules
-	// Sync answers what should be.
+	// Sync answers what should be; nil if nothing is called before a parent is going away.
 	Sync hook.Hook
 	// Finalize answers what should be left of a parent that is going away; nil
 	// if nobody is asked. Finalizer is the name under which a parent is kept

@@ -28,8 +28,8 @@ type run struct {
 	account *trace.Account
 	memory  *memory
 	stance  stance
-	// stored is the parent as the cache has it; parent is the same with the
-	// status of the latest reply laid over.
+	// stored is the parent as the cache has it, which is what hooks are shown; parent
+	// is the same with what the latest responses say of it laid over.
 	stored, parent *object.Object
 	family         plan.Family
 	// children are the observed children, in the order of the rules.
@@ -94,11 +94,14 @@ func (r *run) converge(ctx context.Context) error {
 			return nil
 		}
 	}
-	if err := r.hold(ctx); err != nil {
+	if err := r.hold(ctx); err != nil || r.silent() {
 		return err
 	}
 	return r.settle(ctx)
 }
+
+// silent says that there is no hook to call about the parent as it is now.
+func (r *run) silent() bool { return r.stance == caring && r.program.Sync == nil }
 
 // settle asks the hook, and does as it says, until it has nothing to add to what
 // it sees.
@@ -110,11 +113,14 @@ func (r *run) settle(ctx context.Context) error {
 		if round == 0 {
 			r.began = r.countChildren()
 		}
+		if r.finalized() {
+			return r.depart(ctx)
+		}
 		if err := r.relate(ctx); err != nil {
 			return err
 		}
 		if !r.news() {
-			return r.finish(ctx)
+			return nil
 		}
 		if err := r.ask(ctx); err != nil {
 			return worst([]error{err, r.storeStatus(ctx)})
@@ -127,6 +133,12 @@ func (r *run) settle(ctx context.Context) error {
 			return worst([]error{err, r.storeStatus(ctx)})
 		}
 		r.tellReply()
+		if r.memory.finalized = r.stance == finalizing && r.reply.Finalized; r.memory.finalized {
+			continue
+		}
+		if err := r.store(ctx); err != nil {
+			return err
+		}
 	}
 	if err := r.storeStatus(ctx); err != nil {
 		return err
@@ -134,13 +146,15 @@ func (r *run) settle(ctx context.Context) error {
 	return r.unsettled()
 }
 
-// finish stores what is left to store once the hook has nothing to add.
-func (r *run) finish(ctx context.Context) error {
-	if err := r.storeStatus(ctx); err != nil {
-		return err
+// store writes what the latest response says of the parent, so that the hook is shown
+// nothing but what is stored. The status waits until the children are done: it mostly
+// speaks of them.
+func (r *run) store(ctx context.Context) error {
+	if r.memory.answered != 0 {
+		return r.storeStatus(ctx)
 	}
-	if r.stance == finalizing && r.reply != nil && r.reply.Finalized {
-		return r.release(ctx)
+	if r.decorated() {
+		return r.decorate(ctx)
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func (r *run) askFormer(ctx context.Context, asked hook.Hook) (wait func()) {
 func asksAt(former plan.Revision) bool { return len(former.Claims) > 0 && former.Known() }
 
 func (r *run) askAt(ctx context.Context, asked hook.Hook, former plan.Revision) (*hook.Response, error) {
-	then, err := r.rollout.history.ParentAt(r.parent, former)
+	then, err := r.rollout.history.ParentAt(r.stored, former)
 	if err != nil {
 		return nil, failure.New(ReasonRolloutFailed, err)
 	}

@@ -37,11 +37,7 @@ func (r *run) storeStatus(ctx context.Context) error {
 	}
 	r.parents.Wrote(stored)
 	r.memory.status.wanted, r.memory.status.stored = statusDigest(r.parent), statusDigest(stored)
-	if r.memory.answered != 0 {
-		// The hook has answered this input already, but for what the server
-		// made of its own status.
-		r.memory.answered = r.inputOf(stored)
-	}
+	r.stored, r.parent, r.family.Parent = stored, stored, stored
 	return nil
 }
 

@@ -48,7 +48,7 @@ func (s statusOf) laid(parent *object.Object, reply *hook.Response) (*object.Obj
 	if reply.Message != "" {
 		want["message"] = reply.Message
 	}
-	if difference(have, want) == "" {
+	if difference(have, want) == "" && !s.begins(parent, reply) {
 		return parent, nil
 	}
 	text, err := json.Marshal(want)
@@ -56,6 +56,12 @@ func (s statusOf) laid(parent *object.Object, reply *hook.Response) (*object.Obj
 		return nil, err
 	}
 	return parent.With(text, "status")
+}
+
+// begins says that an object without a status is to have one, be it empty. Only a
+// decorator's can be: observedGeneration is in that of a composite's custom resource.
+func (s statusOf) begins(parent *object.Object, reply *hook.Response) bool {
+	return s.resource.Custom && reply.Status != nil && parent.Field("status") == nil
 }
 
 // silent says that the status stays as it is.
@@ -70,13 +76,13 @@ func (s statusOf) silent(reply *hook.Response) bool {
 // settled completes a reply's status. A composite's custom resource has it
 // replaced whole, and observedGeneration set in it. The status of a built-in
 // kind has other writers: it is merged member by member; a null removes. A
-// decorator that says something of the status replaces it, one that does not
-// leaves it alone.
+// decorator that says something of a custom resource's status replaces it, one that
+// does not leaves it alone.
 func (s statusOf) settled(have, want map[string]any, generation int64) map[string]any {
 	switch {
 	case s.decorates && want == nil:
 		want = maps.Clone(have)
-	case !s.decorates && !s.resource.Custom:
+	case !s.resource.Custom:
 		want = merger{keys: statusKeys}.objects(have, nil, want)
 	}
 	if want == nil {

@@ -96,14 +96,12 @@ func TestDecorated(t *testing.T) {
 			hook.Response{Labels: map[string]*string{"old": nil, "theirs": nil}},
 			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"status":{"phase":"Running"}}`,
 		},
-		"status replaced": {
+		// Fault M12: the status of a built-in kind was replaced whole.
+		"status of a built-in kind": {
 			hook.Response{Status: json.RawMessage(`{"a":1}`)},
-			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"old":"1","theirs":"2"}},"status":{"a":1}}`,
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"old":"1","theirs":"2"}},"status":{"a":1,"phase":"Running"}}`,
 		},
-		"status emptied": {
-			hook.Response{Status: json.RawMessage(`{}`)},
-			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"old":"1","theirs":"2"}},"status":{}}`,
-		},
+		"empty status of a built-in kind": {hook.Response{Status: json.RawMessage(`{}`)}, string(have.JSON())},
 		"condition and message": {
 			hook.Response{Conditions: ready, Message: "hello"},
 			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"old":"1","theirs":"2"}},"status":{"conditions":[` +
@@ -121,6 +119,35 @@ func TestDecorated(t *testing.T) {
 				t.Errorf("laid over once more, it changes: %s, %v", again.JSON(), err)
 			}
 		})
+	}
+}
+
+func TestDecoratedCustomResource(t *testing.T) {
+	resource := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop", Status: true, Custom: true}
+	for name, c := range map[string]struct{ have, reply, want string }{
+		"replaced": {`{"phase":"Open"}`, `{"a":1}`, `{"a":1}`},
+		"emptied":  {`{"phase":"Open"}`, `{}`, `{}`},
+		"silent":   {`{"phase":"Open"}`, ``, `{"phase":"Open"}`},
+		// Fault M2: an empty status counted as none.
+		"begun":    {``, `{}`, `{}`},
+		"not said": {``, ``, ``},
+	} {
+		text := `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a"}}`
+		if c.have != "" {
+			text = text[:len(text)-1] + `,"status":` + c.have + `}`
+		}
+		reply := &hook.Response{}
+		if c.reply != "" {
+			reply.Status = json.RawMessage(c.reply)
+		}
+		family := &Family{Mark: Mark{Key: DecoratorMark, Value: "d"}}
+		laid, err := family.Lay(parse(t, text), resource, reply, time.Time{})
+		if err != nil || string(laid.Field("status")) != c.want {
+			t.Errorf("%s: got %s, %v, want %s", name, laid.Field("status"), err, c.want)
+		}
+		if again, err := family.Lay(laid, resource, reply, time.Time{}); err != nil || again != laid {
+			t.Errorf("%s: laid over once more, it changes: %s, %v", name, again.JSON(), err)
+		}
 	}
 }
 
