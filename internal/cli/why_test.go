@@ -58,6 +58,7 @@ What to do:
   - to retry now: ` + "`kubectl annotate --overwrite team.example.com/red -n shop setpoint.dev/reconcile-at=\"$(date +%s)\"`" + `
 `
 
+// Fault G8: the value that the last hint gives the annotation is another one each time.
 func TestWhyInWords(t *testing.T) {
 	refused := `pods "b" is forbidden`
 	before := inspect.Run{ID: 1, Began: noon.Add(-10 * time.Second), Steps: []inspect.Step{
