@@ -122,6 +122,10 @@ const (
 	// ReasonHookFailing: the hook does not answer, or not in a way that can be used.
 	ReasonHookFailing = "HookFailing"
 
+	// ReasonCallOverdue: a call of a hook or handler has not returned although its timeout is
+	// over. It holds a worker, or a review.
+	ReasonCallOverdue = "CallOverdue"
+
 	// ReasonUnregistered: the API server does not know whom to ask, since the webhook configuration
 	// could not be stored.
 	ReasonUnregistered = "Unregistered"

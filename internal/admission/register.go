@@ -148,7 +148,7 @@ func (r Registration) question(p *Program, w *Webhook, bundle []byte) admissionv
 // asked is what all webhooks have in common.
 func asked(name string, client admissionv1.WebhookClientConfig, timeout time.Duration) admissionv1.ValidatingWebhook {
 	policy, match, effects := admissionv1.Fail, admissionv1.Equivalent, admissionv1.SideEffectClassNone
-	seconds := int32(min(max(cmp.Or(timeout, defaultTimeout), time.Second), 30*time.Second) / time.Second)
+	seconds := int32(min(max(cmp.Or(timeout, DefaultTimeout), time.Second), 30*time.Second) / time.Second)
 	return admissionv1.ValidatingWebhook{
 		Name: name, ClientConfig: client, FailurePolicy: &policy, MatchPolicy: &match, SideEffects: &effects,
 		TimeoutSeconds: &seconds, AdmissionReviewVersions: []string{"v1"},

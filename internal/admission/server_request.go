@@ -108,8 +108,8 @@ func malformed(err error) error {
 	return refuse(http.StatusBadRequest, "malformed %s: %w", reviewKind, err)
 }
 
-// defaultTimeout is that of Kubernetes.
-const defaultTimeout = 10 * time.Second
+// DefaultTimeout is that of Kubernetes for a webhook that says none.
+const DefaultTimeout = 10 * time.Second
 
 // patience is how long an answer may take: what the webhook has and what the API
 // server says that it waits, whichever is less, and a little less than that, so that
@@ -117,7 +117,7 @@ const defaultTimeout = 10 * time.Second
 func patience(r *http.Request, webhook time.Duration) time.Duration {
 	limit := webhook
 	if limit <= 0 {
-		limit = defaultTimeout
+		limit = DefaultTimeout
 	}
 	if told, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && told > 0 {
 		limit = min(limit, told)

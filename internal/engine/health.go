@@ -27,6 +27,10 @@ type Health struct {
 	// again, or a hook that is never content, and Unrest one of them, in words.
 	Unsettled int
 	Unrest    string
+	// Overdue is how many calls of hooks have not returned although their timeout is
+	// over, and OverdueMessage the oldest of them, in words. Who calls the hooks knows.
+	Overdue        int
+	OverdueMessage string
 	// Last is the latest failure, kept after it was overcome; its Time is
 	// zero if there was none.
 	Last  LastError

@@ -16,7 +16,7 @@ import (
 
 // fleetOf is the fleet of a host that has nothing else.
 func fleetOf(h *Host) *fleet {
-	h.fleet, h.gate = newFleet(h), newGate(h)
+	h.fleet, h.gate, h.inFlight = newFleet(h), newGate(h), newInFlight()
 	return h.fleet
 }
 

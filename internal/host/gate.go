@@ -66,6 +66,7 @@ func newGate(h *Host) *gate {
 func (g *gate) put(key queue.Key, program *admission.Program) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	program = g.host.inFlight.admission(program)
 	delete(g.refused, key)
 	former := g.programs[key]
 	switch {

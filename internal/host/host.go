@@ -44,6 +44,7 @@ type Host struct {
 	events      *events
 	fleet       *fleet
 	gate        *gate
+	inFlight    *inFlight
 	neighbours  *neighbours
 	office      *office
 	lock        *lock
@@ -70,7 +71,7 @@ func New(o Options) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
-	h := &Host{options: o, log: o.Log, client: client, definitions: installs, office: newOffice(), started: time.Now(), ready: make(chan struct{})}
+	h := &Host{options: o, log: o.Log, client: client, definitions: installs, office: newOffice(), inFlight: newInFlight(), started: time.Now(), ready: make(chan struct{})}
 	h.book = inspect.NewBook(inspect.BookOptions(o.History), h.started)
 	if h.lock, err = newLock(o); err != nil {
 		return nil, err

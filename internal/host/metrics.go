@@ -133,12 +133,13 @@ var (
 	parents       = describe("setpoint_parents", "Parents in the care of a controller.", "controller")
 	children      = describe("setpoint_children", "Children of those parents.", "controller")
 	readiness     = describe("setpoint_controller_ready", "1 if a controller does its work or stands by to, 0 if something is in its way.", "controller")
+	overdueCalls  = describe("setpoint_calls_overdue", "Calls of hooks, handlers and reviews that have not returned although their timeout is over.", "controller")
 	inError       = describe("setpoint_parents_in_error", "Parents whose latest sync failed.", "controller")
 )
 
 // Describe implements prometheus.Collector.
 func (s *scraped) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{cachedObjects, cachedBytes, queueDepth, queueBackoff, parents, children, inError, readiness} {
+	for _, d := range []*prometheus.Desc{cachedObjects, cachedBytes, queueDepth, queueBackoff, parents, children, inError, overdueCalls, readiness} {
 		to <- d
 	}
 }
@@ -180,5 +181,6 @@ func (s *scraped) Collect(to chan<- prometheus.Metric) {
 		gauge(parents, float64(health.Parents), name)
 		gauge(children, float64(health.Children), name)
 		gauge(inError, float64(health.InError), name)
+		gauge(overdueCalls, float64(health.Overdue), name)
 	}
 }

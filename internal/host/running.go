@@ -20,6 +20,7 @@ type running struct {
 	*compile.Compiled
 	controllers []worker
 	gate        *gate
+	inFlight    *inFlight
 	stop        context.CancelFunc
 	stopped     chan struct{}
 }
@@ -40,12 +41,12 @@ type worker interface {
 // prepare makes what a controller runs and opens its watches: before those of a
 // former one end, so that shared ones go on.
 func (f *fleet) prepare(compiled *compile.Compiled) *running {
-	r := &running{Compiled: compiled, gate: f.host.gate, stop: func() {}, stopped: make(chan struct{})}
+	r := &running{Compiled: compiled, gate: f.host.gate, inFlight: f.host.inFlight, stop: func() {}, stopped: make(chan struct{})}
 	for _, program := range compiled.Programs {
-		r.controllers = append(r.controllers, engine.New(program, f.host.tools()))
+		r.controllers = append(r.controllers, engine.New(f.host.inFlight.program(program), f.host.tools()))
 	}
 	for _, program := range compiled.Reactions {
-		r.controllers = append(r.controllers, reacting{react.New(program, f.host.reactTools())})
+		r.controllers = append(r.controllers, reacting{react.New(f.host.inFlight.reaction(program), f.host.reactTools())})
 	}
 	if p := compiled.Admission; p != nil {
 		r.controllers = append(r.controllers, admitting{f.host.gate, p.Name})
@@ -105,6 +106,9 @@ func (r *running) health() engine.Health {
 	sum := engine.Health{Synced: true, WatchErrors: map[string]error{}}
 	for _, controller := range r.controllers {
 		add(&sum, controller.Health())
+	}
+	if r.inFlight != nil {
+		sum.Overdue, sum.OverdueMessage = r.inFlight.overdue(r.Name())
 	}
 	return sum
 }

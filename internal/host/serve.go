@@ -108,7 +108,7 @@ func newServer(handler http.Handler) *http.Server {
 // health answers whether the host lives, and whether it is ready.
 func (h *Host) health() *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, nil) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.inFlight.stuck()) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.unready()) })
 	return mux
 }

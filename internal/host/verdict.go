@@ -58,6 +58,8 @@ func ready(accepted finding, s *state, health engine.Health) finding {
 		return finding{false, setpoint.ReasonWatchFailing, fmt.Sprintf("watch %s: %v", resource, health.WatchErrors[resource])}
 	case !health.Synced:
 		return finding{false, setpoint.ReasonStarting, "the caches are being filled"}
+	case health.Overdue > 0:
+		return finding{false, setpoint.ReasonCallOverdue, health.OverdueMessage}
 	case !s.asked().ok:
 		return s.asked()
 	case failsForAll(health):

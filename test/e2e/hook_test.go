@@ -247,7 +247,22 @@ func (b behaviour) body(request []byte) ([]byte, error) {
 	return append(body.Bytes(), bytes.Repeat([]byte(" "), max(0, b.size-body.Len()))...), err
 }
 
+// switchProtocols answers 101, and keeps the connection until the caller closes it.
+func switchProtocols(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	io.Copy(io.Discard, conn)
+}
+
 func (b behaviour) send(w http.ResponseWriter, body []byte) {
+	if b.status == http.StatusSwitchingProtocols {
+		switchProtocols(w)
+		return
+	}
 	maps.Copy(w.Header(), b.header)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(b.status)

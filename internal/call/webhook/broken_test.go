@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
@@ -166,6 +167,51 @@ func TestTimeout(t *testing.T) {
 }
 
 // A hook's own timeout must not look like the end of the caller's time.
+// Fault S1: a hook that switches protocols and keeps the connection kept its caller for
+// ever, whatever the call.
+func TestSwitchingProtocols(t *testing.T) {
+	const want = "POST http://hook.default/sync: answered 101 Switching Protocols"
+	for name, call := range map[string]func(context.Context, *webhook.Webhook) error{
+		"sync": func(ctx context.Context, w *webhook.Webhook) error {
+			_, err := w.Call(ctx, question())
+			return err
+		},
+		"customize": func(ctx context.Context, w *webhook.Webhook) error {
+			_, err := w.Customize(ctx, &hook.CustomizeRequest{Parent: question().Parent})
+			return err
+		},
+		"handle": func(ctx context.Context, w *webhook.Webhook) error {
+			_, err := w.Handle(ctx, &hook.Notice{Object: question().Parent})
+			return err
+		},
+		"admit": func(ctx context.Context, w *webhook.Webhook) error {
+			_, err := w.Admit(ctx, &hook.Review{UID: "1", Object: question().Parent})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hungUp := make(chan struct{})
+				keeping := sayingOnce("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
+				code := 0
+				observe := func(e webhook.Exchange) { code = e.Code }
+				w := openPipe(t, webhook.Config{Observe: observe}, func(nth int, conn net.Conn) {
+					defer close(hungUp)
+					keeping(nth, conn)
+				})
+				began := time.Now()
+				if err := call(t.Context(), w); err == nil || err.Error() != want {
+					t.Errorf("got  %v\nwant %s", err, want)
+				}
+				<-hungUp
+				if took := time.Since(began); took != 0 || code != http.StatusSwitchingProtocols {
+					t.Errorf("took %v, observed code %d", took, code)
+				}
+			})
+		})
+	}
+}
+
 func TestTimeoutIsNotTheCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := openPipe(t, webhook.Config{Timeout: time.Second}, sayingOnce(""))

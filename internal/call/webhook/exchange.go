@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
+
+	"github.com/setpoint-dev/setpoint/internal/call/roundtrip"
 )
 
 // question is one question on its way to become an answer.
@@ -35,6 +38,10 @@ func (w *Webhook) exchange(ctx context.Context, q question, ex *Exchange) error 
 	}
 	last := w.kept.find(q.about)
 	answer, err := link.roundTrip(limited, w.post(q.body, last.asked(link.header)))
+	if interim, is := errors.AsType[*roundtrip.InterimError](err); is {
+		ex.Code = interim.Code
+		return &StatusError{Code: interim.Code}
+	}
 	if err != nil {
 		return w.broken(ctx, limited, err)
 	}

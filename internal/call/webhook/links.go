@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
+
+	"github.com/setpoint-dev/setpoint/internal/call/roundtrip"
 )
 
 // Credentials are what a webhook is asked with: whom it trusts, and who it says
@@ -110,14 +112,14 @@ func (l *links) hangUp() { l.now.Load().transport.CloseIdleConnections() }
 // give up on a long one that the dead end stopped in the middle.
 func (l *link) roundTrip(ctx context.Context, req *http.Request) (*http.Response, error) {
 	var seen sighting
-	answer, err := l.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, seen.trace())))
+	answer, err := roundtrip.Do(l.transport, req.WithContext(httptrace.WithClientTrace(ctx, seen.trace())))
 	if err == nil || !seen.stale() || ctx.Err() != nil {
 		return answer, err
 	}
 	l.transport.CloseIdleConnections()
 	again := req.WithContext(ctx)
 	again.Body, _ = req.GetBody()
-	return l.transport.RoundTrip(again)
+	return roundtrip.Do(l.transport, again)
 }
 
 // sighting is what was seen of the connection that a question went over.

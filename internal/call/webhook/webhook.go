@@ -126,6 +126,9 @@ func New(c Config) (*Webhook, error) {
 // still be called.
 func (w *Webhook) Close() { w.links.hangUp() }
 
+// Timeout bounds a call from dialling to the last byte.
+func (w *Webhook) Timeout() time.Duration { return w.timeout }
+
 // Call implements hook.Hook.
 func (w *Webhook) Call(ctx context.Context, req *hook.Request) (*hook.Response, error) {
 	var resp *hook.Response

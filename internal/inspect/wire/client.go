@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/call/roundtrip"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
@@ -30,8 +31,12 @@ var _ inspect.Source = (*client)(nil)
 // http://127.0.0.1:8082. A nil transport is http.DefaultTransport; no token is sent if
 // it is empty.
 func NewClient(name string, base *url.URL, transport http.RoundTripper, token string) inspect.Source {
+	if transport == nil {
+		transport = http.DefaultTransport
+	}
 	return &client{name: name, base: base, token: token, wait: maxWait, http: &http.Client{
-		Transport: transport,
+		// Only a process says at an address what it is: any other may be there now.
+		Transport: roundtrip.Over(transport),
 		// Whoever would lead us elsewhere is not who we look for.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -10,6 +11,30 @@ import (
 	"testing"
 	"time"
 )
+
+// Fault S1: what answers at the address of a process that is gone may be anything, such
+// as a server that switches protocols and keeps the connection.
+func TestAnswerThatIsNone(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		_, _ = io.Copy(io.Discard, conn)
+	}))
+	defer server.Close()
+	base, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = NewClient("another", base, nil, "").Controllers(t.Context())
+	if err == nil || err.Error() != "ask the process another: 101 Switching Protocols in place of a response" {
+		t.Errorf("%v", err)
+	}
+}
 
 // A process that was stopped accepts connections all the same.
 func TestAStoppedProcessIsNotWaitedForForever(t *testing.T) {
