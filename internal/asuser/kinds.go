@@ -69,8 +69,8 @@ func (c *Client) Kinds(ctx context.Context) ([]inspect.Kind, error) {
 func (k *kinds) find(ctx context.Context, name string) (inspect.Kind, error) {
 	for _, limit := range []time.Duration{kindsLimit, missLimit} {
 		all, err := k.list(ctx, limit)
-		if found, ok := choose(all, name); ok {
-			return found, nil
+		if found := choose(all, name); found != nil {
+			return found.Kind, found.stored()
 		}
 		if err != nil {
 			return inspect.Kind{}, fmt.Errorf("look for the kind %s: %w", name, err)
@@ -132,7 +132,7 @@ func kindsOf(group *discovery.APIGroupDiscovery) []served {
 }
 
 // choose finds what a name means. A plural counts more than what is short for others.
-func choose(all []served, name string) (inspect.Kind, bool) {
+func choose(all []served, name string) *served {
 	first, rest, _ := strings.Cut(name, ".")
 	ways := []func(s *served) bool{
 		func(s *served) bool { return s.Plural == first },
@@ -144,11 +144,20 @@ func choose(all []served, name string) (inspect.Kind, bool) {
 	for _, named := range ways {
 		for i := range all {
 			if named(&all[i]) && all[i].in(rest) {
-				return all[i].Kind, true
+				return &all[i]
 			}
 		}
 	}
-	return inspect.Kind{}, false
+	return nil
+}
+
+// stored is an error for a kind of which no object can be read, such as a review: the API
+// server answers what is sent, and keeps nothing.
+func (s *served) stored() error {
+	if len(s.verbs) > 0 && !slices.Contains(s.verbs, "get") && !slices.Contains(s.verbs, "list") {
+		return fmt.Errorf("the API server stores no %s: it only takes %s: %w", s.Plural, strings.Join(s.verbs, ", "), inspect.ErrNotFound)
+	}
+	return nil
 }
 
 // in reports whether a kind is in the group, or the version and group, of a name.

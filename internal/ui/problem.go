@@ -117,6 +117,11 @@ func problemOf(err error) *problem {
 			Status: http.StatusNotFound, Title: "Not here", Text: err.Error(),
 			Hint: "It may have been deleted since this link was made.",
 		}
+	case apierrors.IsMethodNotSupported(err):
+		return &problem{
+			Status: http.StatusMethodNotAllowed, Title: "Not supported", Text: err.Error(),
+			Hint: "The API server does not serve this for objects of this kind.",
+		}
 	case apierrors.IsUnauthorized(err):
 		return &problem{
 			Status: http.StatusUnauthorized, Title: "Signed out", Text: "The API server does not accept your credentials any more: " + err.Error(),

@@ -61,7 +61,8 @@ func shelve(t *testing.T, object map[string]any) (*shelf, *Server) {
 
 const shelfKinds = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{},"versions":[{"version":"v1","resources":[
 	{"resource":"configmaps","responseKind":{"kind":"ConfigMap","version":"v1"},"scope":"Namespaced","verbs":["get"]},
-	{"resource":"secrets","responseKind":{"kind":"Secret","version":"v1"},"scope":"Namespaced","verbs":["get"]}]}]}]}`
+	{"resource":"secrets","responseKind":{"kind":"Secret","version":"v1"},"scope":"Namespaced","verbs":["get"]},
+	{"resource":"selfsubjectreviews","responseKind":{"kind":"SelfSubjectReview","version":"v1"},"scope":"Cluster","verbs":["create"]}]}]}]}`
 
 const shelfSchema = `{"components":{"schemas":{"ConfigMap":{"type":"object","properties":{"data":{"type":"object","additionalProperties":{"type":"string"}}},
 	"x-kubernetes-group-version-kind":[{"group":"","kind":"ConfigMap","version":"v1"}]}}}}`

@@ -97,3 +97,14 @@ func TestNamesAreAskedOfWhoKnowsThem(t *testing.T) {
 		}
 	}
 }
+
+// The API server stores no reviews: that is no fault of the dashboard. Fault S8.
+func TestReviewsAreNotListed(t *testing.T) {
+	_, s := shelve(t, v1Object("ConfigMap", nil))
+	for _, path := range []string{"", "/new", "/-/a", "/-/a/edit", "/-/a/delete", "/-/a/yaml"} {
+		w := get(t, s, "/resources/selfsubjectreviews"+path)
+		if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "stores no selfsubjectreviews: it only takes create") {
+			t.Errorf("%s: answered %d:\n%s", path, w.Code, w.Body)
+		}
+	}
+}

@@ -123,13 +123,19 @@ func signIn(v *visit) error {
 		return v.redirect(back)
 	}
 	data := signingIn{Return: back, Problem: title(err.Error()) + "."}
-	if errors.Is(err, asuser.ErrBadToken) {
+	bad := errors.Is(err, asuser.ErrBadToken)
+	if bad {
 		data.Problem = "The API server does not accept this token. It may have expired, or be of another cluster."
-		return v.showSignIn(http.StatusUnauthorized, data)
 	}
 	if often, ok := errors.AsType[access.TooManyError](err); ok {
+		if bad {
+			data.Problem += " So many were refused from your address that the next attempts are slowed down."
+		}
 		v.w.Header().Set("Retry-After", strconv.Itoa(int(often.Retry.Seconds())+1))
 		return v.showSignIn(http.StatusTooManyRequests, data)
+	}
+	if bad {
+		return v.showSignIn(http.StatusUnauthorized, data)
 	}
 	return v.showSignIn(http.StatusServiceUnavailable, data)
 }

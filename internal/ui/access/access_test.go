@@ -9,7 +9,10 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/asuser"
@@ -264,35 +267,88 @@ func TestSessionsAreBounded(t *testing.T) {
 	first.sees("expired", "the oldest of too many")
 }
 
-func TestAttemptsAreCounted(t *testing.T) {
-	w := newWorld(t)
-	gate := w.gate(access.Options{})
-	b := w.browser(gate)
-	for range 10 {
-		if _, err := b.signIn("guess"); !errors.Is(err, asuser.ErrBadToken) {
-			t.Fatal(err)
+// Bad tokens of an address slow down each other, and do not lock out a good one. Fault S8.
+func TestBadTokensLockNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		gate := access.New(access.Options{Now: time.Now}, w.verify)
+		b := w.browser(gate)
+		for range 10 {
+			if _, err := b.signIn("guess"); !errors.Is(err, asuser.ErrBadToken) || errors.As(err, new(access.TooManyError)) {
+				t.Fatal(err)
+			}
 		}
-	}
-	w.now, w.asked = w.now.Add(20*time.Second), 0
-	_, err := b.signIn("token-of-ann")
-	often, ok := errors.AsType[access.TooManyError](err)
-	if !ok || often.Retry != 40*time.Second || w.asked != 0 || !strings.Contains(err.Error(), "try again in 40s") {
-		t.Errorf("the eleventh attempt: %v, %d asked", err, w.asked)
-	}
-	other := w.browser(gate)
-	other.peer = "203.0.113.8:1"
-	if _, err := other.signIn("token-of-ann"); err != nil {
-		t.Errorf("somebody else: %v", err)
-	}
-	w.now = w.now.Add(41 * time.Second)
-	if _, err := b.signIn("token-of-ann"); err != nil {
-		t.Errorf("a minute later: %v", err)
-	}
+		began := time.Now()
+		for range 3 {
+			if _, err := b.signIn("guess"); !errors.As(err, new(access.TooManyError)) || !errors.Is(err, asuser.ErrBadToken) {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("three more were refused within %s", took)
+		}
+		if _, err := b.signIn("token-of-ann"); err != nil {
+			t.Errorf("a good token is refused after bad ones: %v", err)
+		}
+		began = time.Now()
+		for range 5 {
+			if _, err := b.signIn("token-of-bob"); err != nil || time.Since(began) > 0 {
+				t.Errorf("good tokens slow down each other: %v after %s", err, time.Since(began))
+			}
+		}
+		other := w.browser(gate)
+		other.peer = "203.0.113.8:1"
+		if _, err := other.signIn("guess"); errors.As(err, new(access.TooManyError)) {
+			t.Errorf("another address: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if _, err := b.signIn("guess"); errors.As(err, new(access.TooManyError)) {
+			t.Errorf("a minute later: %v", err)
+		}
+	})
+}
+
+// Many at a time wait for a while, are not looked at, and come again.
+func TestManyAttemptsAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		gate := access.New(access.Options{Now: time.Now}, w.verify)
+		for range 10 {
+			_, _ = w.browser(gate).signIn("guess")
+		}
+		w.asked = 0
+		var unseen atomic.Int32
+		var group sync.WaitGroup
+		for range 50 {
+			group.Go(func() {
+				_, err := w.browser(gate).signIn("guess")
+				if !errors.As(err, new(access.TooManyError)) {
+					t.Errorf("got %v", err)
+				}
+				if !errors.Is(err, asuser.ErrBadToken) {
+					unseen.Add(1)
+				}
+			})
+		}
+		group.Wait()
+		if w.asked > 6 || int(unseen.Load()) != 50-w.asked {
+			t.Errorf("%d of 50 were looked at, %d were not", w.asked, unseen.Load())
+		}
+		if _, err := w.browser(gate).signIn("token-of-ann"); err != nil {
+			t.Errorf("afterwards a good token is refused: %v", err)
+		}
+	})
+}
+
+func TestHouseholdsAreCounted(t *testing.T) {
+	w := newWorld(t)
+	b := w.browser(w.gate(access.Options{}))
+	var err error
 	for i := range 11 {
 		b.peer = fmt.Sprintf("[2001:db8::%d]:1", i+1)
 		_, err = b.signIn("guess")
 	}
-	if _, ok := errors.AsType[access.TooManyError](err); !ok {
+	if !errors.As(err, new(access.TooManyError)) {
 		t.Errorf("one household has many addresses: %v", err)
 	}
 }
