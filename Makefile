@@ -43,7 +43,7 @@ build: bin/setpoint bin/setpoint-light ## Build bin/setpoint (with a control pla
 
 .PHONY: demo
 demo: bin/setpoint | need-python ## Boot a control plane, run all examples on it, show each at work
-	bin/setpoint dev $(SHOWN) -- sh examples/demo.sh $(SHOWN)
+	bin/setpoint dev --process-logs bin/demo-logs $(SHOWN) -- sh examples/demo.sh $(SHOWN)
 
 # Without node, the examples whose hooks are JavaScript are left out.
 SHOWN = $(if $(shell command -v node),$(EXAMPLES),$(filter-out $(JAVASCRIPT),$(EXAMPLES)))

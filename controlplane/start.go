@@ -16,8 +16,9 @@ import (
 
 const (
 	pollInterval = 20 * time.Millisecond
-	// startLimit ends a start that hangs; a working one takes seconds.
-	startLimit = 90 * time.Second
+	// startLimit ends a start that hangs. One that works takes seconds, and minutes on a
+	// machine that is busy with other things.
+	startLimit = 10 * time.Minute
 	// stopLimit is for taking down what a failed start has put up.
 	stopLimit = 3 * time.Second
 )

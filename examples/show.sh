@@ -29,12 +29,12 @@ show() {
 }
 
 # await … is a `kubectl wait` that only speaks up when it was in vain.
-await() { kubectl wait --timeout=60s "$@" >/dev/null; }
+await() { kubectl wait --timeout=10m "$@" >/dev/null; }
 
 # answers WANTED COMMAND asks until WANTED is the answer. It is for what cannot be
 # waited for: an authorizer hears of a new role a moment after it was stored.
 answers() {
-	for _ in $(seq 100); do
+	for _ in $(seq 1000); do
 		answer=$(eval "$2" 2>&1) || true
 		[ "$answer" != "$1" ] || return 0
 	done

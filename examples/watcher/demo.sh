@@ -13,7 +13,7 @@ show 'kubectl get watchers'
 show 'kubectl get configmap heartbeat-config -o jsonpath="{.data}{\"\\n\"}"'
 show "tail -7 $example/hello.yaml"
 show "kubectl apply -f $example/hello.yaml"
-kubectl rollout status deployment hello --timeout=60s >/dev/null
+kubectl rollout status deployment hello --timeout=10m >/dev/null
 show "kubectl get pods -l app=hello -o 'custom-columns=NAME:.metadata.name,CONTAINERS:.spec.containers[*].name,PHASE:.status.phase'"
 say 'Whoever edits the ConfigMap edits the wrong thing:'
 show "kubectl patch configmap heartbeat-config -p '{\"data\": {\"INTERVAL\": \"9999\"}}'"

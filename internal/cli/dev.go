@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,10 +14,13 @@ import (
 
 // devFlags are what `setpoint dev` can be told.
 type devFlags struct {
-	dataDir    string
-	kubeconfig string
-	uiAddress  string
-	logLevel   *choice
+	dataDir     string
+	kubeconfig  string
+	uiAddress   string
+	processLogs string
+	// readyTimeout is how long the command waits for the processes.
+	readyTimeout time.Duration
+	logLevel     *choice
 	// clusterOnly runs no controllers.
 	clusterOnly bool
 }
@@ -36,7 +40,8 @@ and keep it in step with the files of each DIR, as its setpoint.yaml says:
     service: my-hook.my-namespace       # calls to this host go to the process
 
 A process may be told the port of another one of the file as {port:NAME}. One
-with "ready: /path" is awaited until that answers.
+with "ready: /path" is awaited until that answers. Programs are compiled first,
+which counts against no limit. docs/setpoint-yaml.md has all fields.
 
 A changed manifest is applied again; a changed hook is restarted, and what it
 decides about is looked at again at once.
@@ -59,6 +64,8 @@ is the command's. Ctrl-C stops everything; a second one does so by force.`,
 	c.Flags().StringVar(&f.dataDir, "data-dir", "", "`folder` that keeps the cluster between runs; a throw-away one if empty")
 	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "`file` to write the kubeconfig to; in the data directory if empty")
 	c.Flags().StringVar(&f.uiAddress, "ui-address", dev.AnyWindow, "loopback `address` of the window, the pages in which one sees what controllers do; 127.0.0.1:0 is port 7400, or another if that is taken; empty for nowhere")
+	c.Flags().StringVar(&f.processLogs, "process-logs", "", "`folder` for what the processes write, each to NAME.log, instead of the terminal; the last lines of one that ends by itself are shown")
+	c.Flags().DurationVar(&f.readyTimeout, "ready-timeout", 10*time.Minute, "how long COMMAND waits for the processes to answer once they are compiled; 0 for no limit")
 	c.Flags().BoolVar(&f.clusterOnly, "cluster-only", false, "run no controllers in the cluster; 'setpoint run' or another program does")
 	f.logLevel.flag(c, "log-level", "", "the least that is logged of the controllers' work")
 	return c
@@ -72,7 +79,7 @@ func (p *program) dev(ctx context.Context, f *devFlags, dirs, command []string) 
 		}
 	}
 	o := dev.Options{
-		Dirs: dirs, Command: command, DataDir: f.dataDir, Kubeconfig: f.kubeconfig,
+		Dirs: dirs, Command: command, ReadyTimeout: f.readyTimeout, ProcessLogs: f.processLogs, DataDir: f.dataDir, Kubeconfig: f.kubeconfig,
 		UIAddress: f.uiAddress, Boot: p.Boot, Program: programName(), Version: readVersion().Version, Abort: abort,
 	}
 	if f.clusterOnly {

@@ -68,6 +68,12 @@ type Options struct {
 	Dirs []string
 	// Command is run when everything is ready; the session ends with it.
 	Command []string
+	// ProcessLogs is the folder for what the processes write, each to NAME.log; the
+	// terminal if empty.
+	ProcessLogs string
+	// ReadyTimeout is how long the command waits for the processes it needs once they
+	// are compiled; without limit if 0.
+	ReadyTimeout time.Duration
 	// Interactive says that the command reads from a terminal.
 	Interactive    bool
 	Stdin          io.Reader

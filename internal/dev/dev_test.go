@@ -102,9 +102,15 @@ func (s *screen) Write(data []byte) (int, error) {
 	return s.text.Write(data)
 }
 
+func (s *screen) all() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
 func (s *screen) await(t *testing.T, want string) {
 	t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(2 * time.Minute)
 	for {
 		s.mu.Lock()
 		text, changed := s.text.String(), s.changed
@@ -312,7 +318,7 @@ processes: [{command: [sh, -c, "exit 3; {port}"], name: broken, service: hook.we
 	if conn, err := s.engine.options.Dial(t.Context(), "tcp", "other.invalid:80"); err == nil {
 		conn.Close()
 		t.Error("a host that does not exist was reached")
-	} else if !strings.Contains(err.Error(), "no process in a setpoint.yaml stands in") {
+	} else if !strings.Contains(err.Error(), "processes in setpoint.yaml stand in for hook.web") {
 		t.Error(err)
 	}
 	s.signals <- syscall.SIGTERM

@@ -18,7 +18,7 @@ func (s *session) dial(ctx context.Context, network, addr string) (net.Conn, err
 	if l == nil {
 		conn, err := dialer.DialContext(ctx, network, addr)
 		if _, unknown := errors.AsType[*net.DNSError](err); unknown {
-			return nil, fmt.Errorf("%w (and no process in a setpoint.yaml stands in for that service)", err)
+			return nil, fmt.Errorf("%w; %s", err, s.knownServices())
 		}
 		return conn, err
 	}
@@ -26,6 +26,20 @@ func (s *session) dial(ctx context.Context, network, addr string) (net.Conn, err
 		return nil, fmt.Errorf("process %s, which stands in for %s: %w", l.Name, l.Service, err)
 	}
 	return dialer.DialContext(ctx, network, net.JoinHostPort("localhost", strconv.Itoa(l.port)))
+}
+
+// knownServices says for which hosts there are processes, to whom a host is unknown.
+func (s *session) knownServices() string {
+	var known []string
+	for _, l := range s.locals {
+		if l.Service != nil {
+			known = append(known, l.Service.String())
+		}
+	}
+	if len(known) == 0 {
+		return "no process in a setpoint.yaml stands in for a Service: give one `service: NAME.NAMESPACE`"
+	}
+	return "processes in setpoint.yaml stand in for " + strings.Join(known, ", ")
 }
 
 // behind is the process that answers for an address, or nil.

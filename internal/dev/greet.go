@@ -17,12 +17,12 @@ var controllerGroups = []string{"setpoint.dev", "metacontroller.k8s.io"}
 // greet says that everything is ready, what that is, and what to do with it.
 func (s *session) greet() {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nReady after %s.\n\n", progress.Took(time.Since(s.began)))
+	b.WriteString(s.outcome(progress.Took(time.Since(s.began))))
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-12s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	if s.window != "" {
-		row("window", "%s", s.window)
+		row("dashboard", "%s", s.window)
 	}
 	row("API server", "%s", s.cluster.Address())
 	row("kubeconfig", "%s", s.cluster.Kubeconfig())
@@ -35,10 +35,32 @@ func (s *session) greet() {
 	s.Reporter.Line("%s", b.String())
 }
 
-// sayWindow says where to look while a command runs.
-func (s *session) sayWindow() {
+// outcome says that everything is ready, or what is not.
+func (s *session) outcome(took string) string {
+	var problems []string
+	for _, l := range s.locals {
+		if ready, failed := l.process.State(); failed != nil {
+			problems = append(problems, l.failure(failed).Error())
+		} else if !ready {
+			problems = append(problems, l.failure(fmt.Errorf("nothing answers on port %d yet", l.port)).Error())
+		}
+	}
+	for _, dir := range s.unapplied {
+		problems = append(problems, "the manifests of "+dir+" are not all applied")
+	}
+	if len(problems) == 0 {
+		return fmt.Sprintf("\nReady after %s.\n\n", took)
+	}
+	return fmt.Sprintf("\nStarted after %s, not everything is ready:\n  %s\n\n", took, strings.Join(problems, "\n  "))
+}
+
+// sayWhere says where to look while a command runs.
+func (s *session) sayWhere() {
 	if s.window != "" {
-		s.Reporter.Line("window: %s", s.window)
+		s.Reporter.Line("dashboard: %s", s.window)
+	}
+	if len(s.logs) > 0 {
+		s.Reporter.Line("process logs: %s", s.ProcessLogs)
 	}
 }
 
@@ -53,7 +75,7 @@ func (s *session) describeRunning(row func(name, format string, args ...any)) {
 		row("logs", "%s", filepath.Dir(components[0].Log))
 	}
 	for _, l := range s.locals {
-		row("process", "%s: %s%s", l.Name, strings.Join(l.Command, " "), l.standsIn())
+		row("process", "%s: %s%s", l.Name, strings.Join(l.Written, " "), l.standsIn())
 	}
 	for _, key := range s.controllers() {
 		row("controller", "%s", key)
@@ -100,8 +122,16 @@ func (s *session) ideas() []string {
 	if kinds = slices.Compact(kinds); len(kinds) > 0 {
 		ideas = append(ideas, s.Program+" kubectl get "+strings.Join(kinds, ","))
 	}
-	for _, w := range s.projects {
-		ideas = append(ideas, "edit a file in "+filepath.Dir(w.File)+" and save it")
+	return append(ideas, s.editIdea()...)
+}
+
+// editIdea is one line however many projects there are.
+func (s *session) editIdea() []string {
+	switch len(s.projects) {
+	case 0:
+		return nil
+	case 1:
+		return []string{"edit a file in " + filepath.Dir(s.projects[0].File) + " and save it"}
 	}
-	return ideas
+	return []string{fmt.Sprintf("edit a file in one of the %d folders and save it", len(s.projects))}
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/process"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
@@ -30,7 +31,11 @@ func (s *session) prepare(context.Context) error {
 		ports, err := s.findPorts(w)
 		problems = append(problems, err)
 		for _, wanted := range w.Processes {
-			s.locals = append(s.locals, s.newLocal(w, wanted, ports))
+			l, err := s.newLocal(w, wanted, ports)
+			if err != nil {
+				return err
+			}
+			s.locals = append(s.locals, l)
 		}
 	}
 	return errors.Join(problems...)
@@ -53,16 +58,25 @@ func (s *session) findPorts(w *workspace) (map[string]int, error) {
 	return ports, nil
 }
 
-func (s *session) newLocal(w *workspace, wanted project.Process, ports map[string]int) *local {
+func (s *session) newLocal(w *workspace, wanted project.Process, ports map[string]int) (*local, error) {
 	port := ports[wanted.Name]
-	l := &local{Process: wanted.WithPorts(port, ports), port: port, sources: sourcesOf(w.Project, wanted)}
+	l := &local{port: port, sources: sourcesOf(w.Project, wanted)}
+	var prepare func(context.Context) error
+	if c := w.compilers[wanted.Name]; c != nil {
+		wanted, prepare = c.process, c.prepare
+	}
+	l.Process = wanted.WithPorts(port, ports)
+	output, err := s.output(l.Name)
+	if err != nil {
+		return nil, err
+	}
 	l.process = process.New(process.Options{
-		Command: l.Command, Env: append(s.environment(), pairs(l.Env)...), Dir: l.Dir,
+		Prepare: prepare, Command: l.Command, Env: append(s.environment(), pairs(l.Env)...), Dir: l.Dir,
 		Port: l.port, ReadyPath: l.Ready,
-		Output: s.Reporter.Writer(l.Name), Leash: s.leash, Grace: processGrace,
-		Notify: func(e process.Event) { s.tell(l, e) },
+		Output: output, Leash: s.leash, Grace: processGrace,
+		Notify: func(e process.Event) { s.tell(l, output, e) },
 	})
-	return l
+	return l, nil
 }
 
 func pairs(env map[string]string) []string {
@@ -89,20 +103,43 @@ func (s *session) startProcesses(ctx context.Context) error {
 
 // awaitFirst waits until the process has come up or failed to.
 func (l *local) awaitFirst(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyLimit)
-	defer cancel()
 	if err := l.process.WaitReady(ctx); err != nil {
-		return fmt.Errorf("process %s (%s): %w", l.Name, strings.Join(l.Command, " "), err)
+		return l.failure(err)
 	}
 	return nil
 }
 
-// awaitProcesses waits until each has come up or failed to. One that failed
-// keeps nobody from editing it; a command, though, could only fail after it.
-func (s *session) awaitProcesses(context.Context) error {
+// failure says which process does not run.
+func (l *local) failure(err error) error {
+	return fmt.Errorf("process %s (%s): %w", l.Name, strings.Join(l.Written, " "), err)
+}
+
+// awaitProcesses waits until each has come up or failed to. One that failed can be
+// edited until it works, and one that is slow may still come; a command, though, could
+// only fail without it.
+func (s *session) awaitProcesses(ctx context.Context) error {
+	limit, late := greetLimit, error(nil)
+	if len(s.Command) > 0 {
+		limit = s.ReadyTimeout
+		late = fmt.Errorf("it does not answer after %s (--ready-timeout)", limit)
+	}
+	timeout := make(<-chan time.Time)
+	if limit > 0 {
+		timeout = time.After(limit)
+	}
 	var problems []error
 	for _, l := range s.locals {
-		problems = append(problems, <-l.came)
+		select {
+		case err := <-l.came:
+			problems = append(problems, err)
+		case <-timeout:
+			if late == nil {
+				return nil
+			}
+			return l.failure(late)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	if len(s.Command) == 0 {
 		return nil
@@ -112,14 +149,18 @@ func (s *session) awaitProcesses(context.Context) error {
 
 // tell shows what happened to a process, and has its controllers ask it again
 // when it came back.
-func (s *session) tell(l *local, e process.Event) {
+func (s *session) tell(l *local, output process.Output, e process.Event) {
 	switch {
 	case e.Died != nil:
+		if log, kept := output.(*logFile); kept {
+			log.show()
+		}
 		s.Reporter.Problem(fmt.Errorf("process %s %w; starting it again in %s, or when a file of it changes",
 			l.Name, e.Died, progress.Took(e.Retry)))
+	case e.Unprepared != nil:
+		s.Reporter.Problem(fmt.Errorf("%w; it is compiled again when a file of it changes", e.Unprepared))
 	case e.Slow:
-		s.Reporter.Problem(fmt.Errorf("process %s runs, but nothing answers on port %d after %s",
-			l.Name, l.port, progress.Took(e.Took)))
+		s.Reporter.Warning("process %s runs; nothing answers on port %d yet, after %s", l.Name, l.port, progress.Took(e.Took))
 	case e.Cause != "":
 		s.Reporter.Event(e.Took, "%s: restarted %s", e.Cause, l.Name)
 		s.askAgain(l)

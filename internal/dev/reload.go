@@ -25,6 +25,7 @@ func (s *session) applyAll(ctx context.Context) error {
 		if err != nil {
 			phase.Fail()
 			problems = append(problems, err)
+			s.unapplied = append(s.unapplied, filepath.Dir(w.File))
 			continue
 		}
 		phase.Done(fmt.Sprintf("%d objects", len(changes.Applied)))

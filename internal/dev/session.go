@@ -25,9 +25,9 @@ const (
 	stopLimit = 2500 * time.Millisecond
 	// processGrace is how long a process may take to obey; part of stopLimit.
 	processGrace = time.Second
-	// readyLimit is how long a command waits for the processes it needs, which may
-	// be compiled first.
-	readyLimit = 3 * time.Minute
+	// greetLimit is how long a session without a command waits for its processes before
+	// it goes on with those that answer.
+	greetLimit = 10 * time.Second
 )
 
 // session is one run of the development loop.
@@ -37,6 +37,9 @@ type session struct {
 	cancel   context.CancelCauseFunc
 	projects []*workspace
 	locals   []*local
+	logs     []*logFile
+	// unapplied names the projects whose manifests were not applied at first.
+	unapplied []string
 
 	leash   *process.Leash
 	cluster Cluster
@@ -54,6 +57,8 @@ type session struct {
 // workspace is a project and what became of its manifests.
 type workspace struct {
 	*project.Project
+	// compilers are those of the processes that are compiled, by name.
+	compilers map[string]*compiler
 	manifests *manifest.Set
 	applied   []manifest.Key
 }
@@ -61,7 +66,7 @@ type workspace struct {
 // run goes through the steps of a session, then waits for its end.
 func (s *session) run(ctx context.Context) (int, error) {
 	steps := []func(context.Context) error{
-		s.boot, s.gather, s.prepare, s.startEngine, s.startProcesses, s.awaitEngine, s.awaitProcesses, s.applyAll, s.watchFiles,
+		s.compileAll, s.boot, s.gather, s.prepare, s.startEngine, s.startProcesses, s.awaitEngine, s.awaitProcesses, s.applyAll, s.watchFiles,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -69,7 +74,7 @@ func (s *session) run(ctx context.Context) (int, error) {
 		}
 	}
 	if len(s.Command) > 0 {
-		s.sayWindow()
+		s.sayWhere()
 		return s.runCommand(ctx)
 	}
 	s.greet()
@@ -199,6 +204,9 @@ func (s *session) stop() {
 	}
 	parts.Go(func() { s.stopBackground(ctx) })
 	parts.Wait()
+	for _, l := range s.logs {
+		l.close()
+	}
 	if s.inspected != "" {
 		_ = os.RemoveAll(s.inspected) // Nobody looks there any more.
 	}

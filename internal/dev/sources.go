@@ -28,7 +28,7 @@ func sourcesOf(p *project.Project, process project.Process) sources {
 	if len(process.Watch) > 0 {
 		return s
 	}
-	for _, word := range process.Command {
+	for _, word := range process.Written {
 		file := word
 		if !filepath.IsAbs(file) {
 			file = filepath.Join(process.Dir, file)

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"testing"
 )
 
@@ -20,11 +21,16 @@ func TestDemo(t *testing.T) {
 	for _, project := range projects {
 		folders = append(folders, filepath.Join("examples", filepath.Base(filepath.Dir(project))))
 	}
-	args := append([]string{"dev"}, folders...)
+	args := append([]string{"dev", "--process-logs", t.TempDir()}, folders...)
 	args = append(append(args, "--", "sh", filepath.Join("examples", "demo.sh")), folders...)
 	demo := exec.Command(os.Getenv("SETPOINT"), args...)
 	demo.Dir = root
-	if out, err := demo.CombinedOutput(); err != nil {
+	out, err := demo.CombinedOutput()
+	if err != nil {
 		t.Errorf("%v: %v\n%s", demo, err, out)
+	}
+	// Fault D2: the story is not interrupted by what programs log.
+	if logged := regexp.MustCompile(`(?m)^.*level=(INFO|DEBUG).*$`).Find(out); logged != nil {
+		t.Errorf("the demo shows a line of a log: %s", logged)
 	}
 }

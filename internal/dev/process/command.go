@@ -16,7 +16,9 @@ import (
 type Command struct {
 	Args []string
 	// Env is added to the environment of this program.
-	Env            []string
+	Env []string
+	// Dir is where it runs; here if empty.
+	Dir            string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Leash          *Leash
@@ -44,7 +46,7 @@ type StopSignal interface {
 // cause, else SIGTERM. An error means that it could not be run.
 func (c Command) Run(ctx context.Context) (int, error) {
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
-	cmd.Env = append(os.Environ(), c.Env...)
+	cmd.Env, cmd.Dir = append(os.Environ(), c.Env...), c.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
 	cmd.WaitDelay = lastWords
 	target, err := c.Leash.start(cmd, !c.Interactive)

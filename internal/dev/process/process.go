@@ -29,6 +29,9 @@ type Options struct {
 	Env []string
 	// Dir is where it runs.
 	Dir string
+	// Prepare is called before each start, to compile what runs; nil for nothing. An
+	// error keeps the process from starting until Restart is called.
+	Prepare func(ctx context.Context) error
 	// Port is where it will listen; 0 for a process that is ready once started.
 	Port int
 	// ReadyPath is asked over HTTP; empty means accepting connections is enough.
@@ -60,8 +63,11 @@ type Event struct {
 	Cause string
 	Took  time.Duration
 
-	// Slow says that it runs and still does not answer after Took.
+	// Slow says that it runs and does not answer yet, after Took.
 	Slow bool
+
+	// Unprepared is why it cannot be started before Restart is called.
+	Unprepared error
 
 	// Died is why it ended by itself; it is started again after Retry.
 	Died  error
@@ -82,6 +88,9 @@ type Process struct {
 type state struct {
 	ready bool
 	down  error // why it is not even starting
+	// failed is why it ended before; nil once it has answered since. That a process
+	// without a port was started again proves nothing yet.
+	failed error
 }
 
 // New makes a Process; Run starts it.
@@ -115,6 +124,12 @@ func (p *Process) Restart(cause string) {
 func (p *Process) Run(ctx context.Context) {
 	wait, cause := p.options.Backoff, ""
 	for {
+		if err := p.prepare(ctx); err != nil {
+			if cause = p.awaitRestart(ctx, err); ctx.Err() != nil {
+				return
+			}
+			continue
+		}
 		began := time.Now()
 		next, err := p.once(ctx, cause)
 		if ctx.Err() != nil {
@@ -128,13 +143,39 @@ func (p *Process) Run(ctx context.Context) {
 		if time.Since(began) > steady {
 			wait = p.options.Backoff
 		}
-		p.set(state{down: err})
+		p.set(state{down: err, failed: err})
 		p.options.Notify(Event{Died: err, Retry: wait})
 		if next, asked := p.rest(ctx, wait); asked {
 			cause = next
 		}
 		wait = min(2*wait, p.options.MaxBackoff)
 	}
+}
+
+func (p *Process) prepare(ctx context.Context) error {
+	p.mu.Lock()
+	failed := p.state.failed
+	p.mu.Unlock()
+	p.set(state{failed: failed})
+	if p.options.Prepare == nil {
+		return nil
+	}
+	return p.options.Prepare(ctx)
+}
+
+// awaitRestart waits for a reason to prepare the process again: the same files would
+// only fail again.
+func (p *Process) awaitRestart(ctx context.Context, err error) (cause string) {
+	p.set(state{down: err, failed: err})
+	if ctx.Err() != nil {
+		return ""
+	}
+	p.options.Notify(Event{Unprepared: err})
+	select {
+	case cause = <-p.restart:
+	case <-ctx.Done():
+	}
+	return cause
 }
 
 // rest waits before a restart. Somebody who asks for one need not wait.
@@ -153,7 +194,6 @@ func (p *Process) rest(ctx context.Context, wait time.Duration) (cause string, a
 // once starts the process and sees it to its end. It returns why the next one
 // is to be started, and an error if this one ended without being told to.
 func (p *Process) once(ctx context.Context, cause string) (next string, err error) {
-	p.set(state{})
 	began := time.Now()
 	run, err := launch(launchOptions{
 		command: p.options.Command, env: p.options.Env, dir: p.options.Dir,
@@ -193,8 +233,18 @@ func (p *Process) probe(ctx context.Context, began time.Time, cause string) {
 	if !answers(ctx, p.options.Port, p.options.ReadyPath) {
 		return
 	}
-	p.set(state{ready: true})
+	p.set(state{ready: true, failed: p.unproven()})
 	p.options.Notify(Event{Ready: true, Cause: cause, Took: time.Since(began)})
+}
+
+// unproven is the former failure, if being started is all that is known of the process.
+func (p *Process) unproven() error {
+	if p.options.Port != 0 {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state.failed
 }
 
 func (p *Process) set(s state) {
@@ -203,6 +253,14 @@ func (p *Process) set(s state) {
 	p.state = s
 	close(p.changed)
 	p.changed = make(chan struct{})
+}
+
+// State says whether the process can be used, and how it failed the last time if it has
+// not answered since.
+func (p *Process) State() (ready bool, failed error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state.ready, p.state.failed
 }
 
 // WaitReady waits for a process that is starting. It returns at once when the

@@ -101,6 +101,18 @@ func (r *Reporter) Event(took time.Duration, format string, args ...any) {
 	r.Line("%s %s %s", r.good("✓"), fmt.Sprintf(format, args...), r.faint("("+Took(took)+")"))
 }
 
+// Still says that something goes on, where no moving line shows it.
+func (r *Reporter) Still(format string, args ...any) {
+	if !r.options.Live {
+		r.Line("… "+format, args...)
+	}
+}
+
+// Warning shows what is no error and may want attention.
+func (r *Reporter) Warning(format string, args ...any) {
+	r.Line("%s %s", r.paint("33", "!"), fmt.Sprintf(format, args...))
+}
+
 // Problem shows an error that does not end the program. Further lines of it
 // are indented below the first.
 func (r *Reporter) Problem(err error) {

@@ -38,14 +38,17 @@ func (p Process) WithPorts(own int, others map[string]int) Process {
 			return strconv.Itoa(own)
 		})
 	}
-	command := make([]string, len(p.Command))
-	for i, word := range p.Command {
-		command[i] = replace(word)
+	replaceAll := func(words []string) []string {
+		replaced := make([]string, len(words))
+		for i, word := range words {
+			replaced[i] = replace(word)
+		}
+		return replaced
 	}
 	env := make(map[string]string, len(p.Env))
 	for key, value := range p.Env {
 		env[key] = replace(value)
 	}
-	p.Command, p.Env = command, env
+	p.Written, p.Command, p.Env = replaceAll(p.Written), replaceAll(p.Command), env
 	return p
 }

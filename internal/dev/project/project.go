@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -34,6 +36,11 @@ type Project struct {
 type Process struct {
 	// Name stands before each line of its output.
 	Name string
+	// Written is the command as the file has it, to be shown.
+	Written []string
+	// Build compiles the program before each start; empty if there is nothing to
+	// compile. Build and Command may contain "{binary}", see Binary.
+	Build []string
 	// Command and Env may contain "{port}", and "{port:NAME}" of another process.
 	Command []string
 	Env     map[string]string
@@ -121,9 +128,10 @@ func (p *Project) checkPorts(n node) {
 }
 
 func readProcess(n node, dir string) Process {
-	n = n.object("name", "command", "env", "dir", "service", "ready", "watch")
+	n = n.object("name", "build", "command", "env", "dir", "service", "ready", "watch")
 	p := Process{
 		Name:    n.field("name").text(),
+		Build:   n.field("build").texts(),
 		Command: n.field("command").texts(),
 		Env:     n.field("env").textMap(),
 		Dir:     within(dir, n.field("dir").text()),
@@ -143,6 +151,8 @@ func readProcess(n node, dir string) Process {
 		p.Name = p.defaultName()
 	}
 	p.check(n)
+	p.Written = p.Command
+	p.compileFirst()
 	return p
 }
 
@@ -153,6 +163,9 @@ func (p *Process) check(n node) {
 	}
 	if p.Ready != "" && !p.UsesPort() {
 		n.field("ready").complain(`only a process that is told a port can be asked whether it is ready: write "{port}" in command or env`)
+	}
+	if len(p.Build) == 0 && slices.ContainsFunc(p.Command, func(word string) bool { return strings.Contains(word, Binary) }) {
+		n.field("command").complain("%s is the file that build writes: add build, such as [go, build, -o, %q, .]", Binary, Binary)
 	}
 	if p.Ready != "" && p.Ready[0] != '/' {
 		n.field("ready").complain("want an HTTP path that begins with /, found %q", p.Ready)

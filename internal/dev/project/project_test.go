@@ -62,6 +62,9 @@ processes:
 			Service: &project.Service{Name: "hook", Namespace: "web", Port: 8443},
 		}},
 	}
+	for i := range want.Processes {
+		want.Processes[i].Written = want.Processes[i].Command
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -86,6 +89,7 @@ func TestLoadSaysWhatIsWrongAndWhere(t *testing.T) {
 		"not YAML":             {"apply: [", "did not find expected node content"},
 		"twice":                {"apply: []\napply: []", `key "apply" already set`},
 		"a list":               {"[]", "want an object, found a list"},
+		"binary without build": {`processes: [{command: ["{binary}"]}]`, "processes[0].command: {binary} is the file that build writes: add build"},
 		"unknown field":        {"aply: []", "aply: unknown field; known are [apply processes]"},
 		"unknown deep":         {"processes: [{command: [a], enviroment: {}}]", "processes[0].enviroment: unknown field"},
 		"apply text":           {"apply: crd.yaml", `apply: want a list, found the text "crd.yaml"`},

@@ -1,0 +1,211 @@
+package dev
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/process"
+	"github.com/setpoint-dev/setpoint/internal/dev/progress"
+	"github.com/setpoint-dev/setpoint/internal/dev/project"
+)
+
+// Compiling is silent while it is quick. One that takes longer is shown, and where no
+// line can be kept up to date, a line says at each interval how far it has come.
+const (
+	quickCompile    = time.Second
+	compileInterval = 30 * time.Second
+)
+
+// compiler makes the program of one process from its sources.
+type compiler struct {
+	process  project.Process
+	leash    *process.Leash
+	reporter *progress.Reporter
+
+	done  bool  // the first time is over
+	first error // how it went; the process takes it at its first start
+}
+
+// newCompiler chooses the file that the program is compiled into. It stays from one
+// session to the next, so that what has not changed is not linked again.
+func (s *session) newCompiler(w *workspace, p project.Process) (*compiler, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, fmt.Errorf("process %s: find a place for what is compiled: %w", p.Name, err)
+	}
+	sum := sha256.Sum256([]byte(w.Dir))
+	folder := filepath.Join(cache, "setpoint", "dev", hex.EncodeToString(sum[:8]))
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("process %s: make a place for what is compiled: %w", p.Name, err)
+	}
+	return &compiler{process: p.WithBinary(filepath.Join(folder, p.Name)), leash: s.leash, reporter: s.Reporter}, nil
+}
+
+// compileAll compiles what is not compiled yet before anything is booted: it is the
+// machine's whole work for a while, and counts against no limit. What does not compile
+// is shown and compiled again when a file of it changes, unless a command needs it.
+func (s *session) compileAll(ctx context.Context) error {
+	var problems []error
+	for _, w := range s.projects {
+		w.compilers = map[string]*compiler{}
+		for _, p := range w.Processes {
+			if len(p.Build) == 0 {
+				continue
+			}
+			c, err := s.newCompiler(w, p)
+			if err != nil {
+				return err
+			}
+			w.compilers[p.Name] = c
+			c.first = c.run(ctx, true)
+			problems = append(problems, c.first)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		}
+	}
+	if len(s.Command) == 0 {
+		return nil
+	}
+	return errors.Join(problems...)
+}
+
+// prepare is called before each start of the process.
+func (c *compiler) prepare(ctx context.Context) error {
+	if !c.done {
+		c.done = true
+		return c.first
+	}
+	return c.run(ctx, false)
+}
+
+// run compiles. Its error says that it failed; what the compiler said of it was shown
+// as it was written.
+func (c *compiler) run(ctx context.Context, shown bool) error {
+	output := &compileOutput{problems: c.reporter.Writer(c.process.Name)}
+	watched := make(chan struct{})
+	ended := make(chan bool, 1)
+	go func() {
+		defer close(watched)
+		c.watch(output, shown, ended)
+	}()
+	code, err := process.Command{
+		Args: c.process.Build, Env: pairs(c.process.Env), Dir: c.process.Dir,
+		Stdout: output, Stderr: output, Leash: c.leash, Grace: processGrace,
+	}.Run(ctx)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("%s: exit code %d", strings.Join(c.process.Build, " "), code)
+	}
+	output.flush()
+	ended <- err == nil
+	<-watched
+	if err != nil {
+		return fmt.Errorf("process %s does not compile: %w", c.process.Name, err)
+	}
+	return nil
+}
+
+// watch shows the compiling as a phase, at once or when it is not quick.
+func (c *compiler) watch(output *compileOutput, shown bool, ended <-chan bool) {
+	began := time.Now()
+	if !shown {
+		select {
+		case good := <-ended:
+			if good {
+				return
+			}
+			c.reporter.Phase("compile " + c.process.Name).Fail()
+			return
+		case <-time.After(quickCompile):
+		}
+	}
+	phase := c.reporter.Phase("compile " + c.process.Name)
+	ticker := time.NewTicker(compileInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case good := <-ended:
+			if good {
+				phase.Done(output.progress())
+			} else {
+				phase.Fail()
+			}
+			return
+		case <-ticker.C:
+			c.reporter.Still("compiling %s: %s, %s", c.process.Name, progress.Took(time.Since(began)), output.progress())
+		}
+	}
+}
+
+// compileOutput counts what the go command says of its progress and passes on the rest.
+type compileOutput struct {
+	problems *progress.Writer
+
+	mu       sync.Mutex
+	pending  []byte
+	packages int
+	modules  int
+}
+
+// The lines in which `go build -v` names a package it compiles, and a module it fetches.
+var (
+	compiledPackage = regexp.MustCompile(`^[[:alnum:]._~/-]+$`)
+	fetchedModule   = regexp.MustCompile(`^go: downloading `)
+)
+
+func (o *compileOutput) Write(data []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.pending = append(o.pending, data...)
+	for {
+		line, rest, whole := strings.Cut(string(o.pending), "\n")
+		if !whole {
+			return len(data), nil
+		}
+		o.pending = []byte(rest)
+		o.line(line)
+	}
+}
+
+func (o *compileOutput) line(text string) {
+	switch {
+	case fetchedModule.MatchString(text):
+		o.modules++
+	case compiledPackage.MatchString(text):
+		o.packages++
+	default:
+		_, _ = o.problems.Write([]byte(text + "\n")) // Never fails.
+	}
+}
+
+// flush passes on a last line without an end.
+func (o *compileOutput) flush() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.pending) > 0 {
+		o.line(string(o.pending))
+	}
+	o.pending = nil
+}
+
+// progress says how far it has come; it is empty when there was nothing to do.
+func (o *compileOutput) progress() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.modules > 0:
+		return fmt.Sprintf("%d modules fetched, %d packages compiled", o.modules, o.packages)
+	case o.packages > 0:
+		return fmt.Sprintf("%d packages compiled", o.packages)
+	}
+	return ""
+}

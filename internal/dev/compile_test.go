@@ -1,0 +1,173 @@
+package dev_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dev"
+)
+
+// Fault D1: programs are compiled before anything boots, with progress, and without a
+// limit of time.
+func TestProgramsAreCompiledBeforeTheBoot(t *testing.T) {
+	ownCache(t)
+	s := newSession(t, `
+-- p/setpoint.yaml --
+processes:
+- name: operator
+  command: [go, run, ., hello]
+  env: {CGO_ENABLED: "0", GOWORK: "off"}
+-- p/go.mod --
+module example.com/operator
+go 1.22
+-- p/main.go --
+package main
+
+import "os"
+
+func main() {
+	os.Stdout.WriteString(os.Args[1] + " from the operator\n")
+	select {}
+}
+`)
+	boot := s.options.Boot
+	s.options.Boot = func(ctx context.Context, o dev.BootOptions) (dev.Cluster, error) {
+		s.screen.await(t, "✓ compile operator")
+		return boot(ctx, o)
+	}
+	ended := s.start(t)
+	s.screen.await(t, "operator | hello from the operator\n")
+	s.screen.await(t, "process      operator: go run . hello\n")
+	s.write(t, "p/main.go", "package main\n\nfunc main() { undefined() }\n")
+	s.screen.await(t, "operator | ./main.go:3:15: undefined: undefined\n")
+	s.screen.await(t, "it is compiled again when a file of it changes")
+	s.write(t, "p/main.go", "package main\n\nfunc main() { println(\"mended\"); select {} }\n")
+	s.screen.await(t, "operator | mended\n")
+	s.screen.await(t, "main.go changed: restarted operator")
+	s.signals <- syscall.SIGTERM
+	if got := <-ended; got.code != 0 || got.err != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Fault D1: a command that needs a program ends at once if that does not compile; nothing
+// is booted for it.
+func TestCommandNeedsWhatCompiles(t *testing.T) {
+	ownCache(t)
+	s := newSession(t, `
+-- p/setpoint.yaml --
+processes: [{name: operator, build: [sh, -c, "echo no such thing >&2; exit 2"], command: ["{binary}"]}]
+`)
+	s.options.Command = []string{"true"}
+	s.options.Boot = func(context.Context, dev.BootOptions) (dev.Cluster, error) {
+		t.Error("booted")
+		return s.cluster, nil
+	}
+	got := <-s.start(t)
+	if got.code != 1 || got.err == nil || !strings.Contains(got.err.Error(), "process operator does not compile: ") {
+		t.Errorf("%+v", got)
+	}
+	s.screen.await(t, "operator | no such thing\n")
+}
+
+// ownCache is a new folder for what sessions compile; the go command keeps its own.
+func ownCache(t *testing.T) {
+	t.Helper()
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+}
+
+// Fault D1: what is slow is not an error, and a command waits for it.
+func TestSlowProcessIsNoError(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().(*net.TCPAddr)
+	listener.Close()
+	s := newSession(t, `
+-- p/setpoint.yaml --
+processes: [{name: slow, command: [sh, -c, "sleep 1000; : {port}"]}]
+`)
+	s.options.FreePort = func() (int, error) { return address.Port, nil }
+	s.options.Command = []string{"sh", "-c", "exit 4"}
+	ended := s.start(t)
+	s.screen.await(t, "! process slow runs; nothing answers on port")
+	late, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	if got := <-ended; got.code != 4 || got.err != nil {
+		t.Errorf("%+v", got)
+	}
+	if text := s.screen.all(); strings.Contains(text, "✗") {
+		t.Errorf("an error was shown:\n%s", text)
+	}
+}
+
+func TestReadyTimeout(t *testing.T) {
+	s := newSession(t, `
+-- p/setpoint.yaml --
+processes: [{name: deaf, command: [sh, -c, "sleep 1000; : {port}"]}]
+`)
+	s.options.Command, s.options.ReadyTimeout = []string{"true"}, 50*time.Millisecond
+	got := <-s.start(t)
+	if got.code != 1 || got.err == nil || !strings.Contains(got.err.Error(), "process deaf (sh -c sleep 1000;") ||
+		!strings.Contains(got.err.Error(), "it does not answer after 50ms (--ready-timeout)") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Fault D4: "Ready" is said only if everything is.
+func TestWhatIsNotReadyIsNamed(t *testing.T) {
+	s := newSession(t, `
+-- p/setpoint.yaml --
+apply: [gone.yaml]
+processes: [{command: [sh, -c, "echo address in use; exit 3; {port}"], name: broken, service: hook.web}]
+`)
+	ended := s.start(t)
+	s.screen.await(t, "Ctrl-C stops everything")
+	text := s.screen.all()
+	for _, want := range []string{"not everything is ready:\n  process broken (sh -c echo address in use;", "ended with exit code 3", "are not all applied"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q was not written; there is:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "Ready after") {
+		t.Errorf("ready was said:\n%s", text)
+	}
+	s.signals <- syscall.SIGTERM
+	<-ended
+}
+
+// Fault D2: what processes write does not stand between the lines of a command, unless a
+// process ends by itself.
+func TestProcessLogs(t *testing.T) {
+	s := newSession(t, strings.Replace(hook, "exec sleep 1000", "[ -e once ] || { touch once; exit 7; }; exec sleep 1000", 1))
+	s.options.ProcessLogs = filepath.Join(s.dir, "logs")
+	ended := s.start(t)
+	s.screen.await(t, "worker | hook one\n✗ process worker ended with exit code 7")
+	s.screen.await(t, "Ctrl-C stops everything")
+	s.signals <- syscall.SIGTERM
+	<-ended
+	log, err := os.ReadFile(filepath.Join(s.dir, "logs", "worker.log"))
+	if err != nil || string(log) != "hook one\nhook one\n" {
+		t.Errorf("%q, %v", log, err)
+	}
+	if text := s.screen.all(); strings.Count(text, "hook one") != 1 {
+		t.Errorf("it was shown more often than at its end:\n%s", text)
+	}
+}

@@ -1,0 +1,80 @@
+package dev
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/process"
+	"github.com/setpoint-dev/setpoint/internal/dev/progress"
+)
+
+// tailLines is how much of a log is shown when its process ends by itself.
+const tailLines = 20
+
+// output is where a process writes to: the terminal, or a file of its own.
+func (s *session) output(name string) (process.Output, error) {
+	if s.ProcessLogs == "" {
+		return s.Reporter.Writer(name), nil
+	}
+	if err := os.MkdirAll(s.ProcessLogs, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of --process-logs: %w", err)
+	}
+	file, err := os.Create(filepath.Join(s.ProcessLogs, name+".log"))
+	if err != nil {
+		return nil, fmt.Errorf("make a log of process %s: %w", name, err)
+	}
+	l := &logFile{file: file, terminal: s.Reporter.Writer(name)}
+	s.logs = append(s.logs, l)
+	return l, nil
+}
+
+// logFile is the log of a process. When the process ends by itself, its last lines are
+// shown: they say why.
+type logFile struct {
+	file     *os.File
+	terminal *progress.Writer
+
+	mu   sync.Mutex
+	tail []byte
+}
+
+// Write never fails: a full disk must not stop a process.
+func (l *logFile) Write(data []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _ = l.file.Write(data)
+	l.tail = lastLines(append(l.tail, data...), tailLines)
+	return len(data), nil
+}
+
+// Flush is called when the process has ended, for whatever reason.
+func (*logFile) Flush() {}
+
+// show writes the last lines to the terminal.
+func (l *logFile) show() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _ = l.terminal.Write(l.tail)
+	l.terminal.Flush()
+	l.tail = nil
+}
+
+func (l *logFile) close() { _ = l.file.Close() }
+
+// lastLines are at most n lines from the end of a text, an unfinished one included.
+func lastLines(text []byte, n int) []byte {
+	const longest = 16 << 10
+	text = text[max(0, len(text)-longest):]
+	from := len(bytes.TrimSuffix(text, []byte("\n")))
+	for range n {
+		at := bytes.LastIndexByte(text[:from], '\n')
+		if at < 0 {
+			return text
+		}
+		from = at
+	}
+	return bytes.Clone(text[from+1:])
+}

@@ -1,0 +1,93 @@
+package project
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Binary stands in build and command for a file that `setpoint dev` chooses.
+const Binary = "{binary}"
+
+// WithBinary is the process with every "{binary}" replaced by a path.
+func (p Process) WithBinary(path string) Process {
+	replace := func(words []string) []string {
+		replaced := make([]string, len(words))
+		for i, word := range words {
+			replaced[i] = strings.ReplaceAll(word, Binary, path)
+		}
+		return replaced
+	}
+	p.Build, p.Command = replace(p.Build), replace(p.Command)
+	return p
+}
+
+// compileFirst splits `go run`: compiling can take minutes, and a program that is still
+// being compiled must not look like one that does not answer.
+func (p *Process) compileFirst() {
+	if len(p.Build) > 0 {
+		return
+	}
+	if build, run, ok := splitGoRun(p.Command); ok {
+		p.Build, p.Command = build, run
+	}
+}
+
+// splitGoRun makes of `go run [FLAGS] PACKAGE [ARGUMENTS]` a `go build` into {binary}
+// with what `go run` sets beside the flags (no debug information, no version control
+// stamp), and the command that runs it. It is false for what `go build` cannot do alike:
+// PACKAGE@VERSION, -exec, -n, -C.
+func splitGoRun(command []string) (build, run []string, ok bool) {
+	if len(command) < 3 || filepath.Base(command[0]) != "go" || command[1] != "run" {
+		return nil, nil, false
+	}
+	flags, rest := goFlags(command[2:])
+	named := func(names ...string) bool {
+		return slices.ContainsFunc(flags, func(flag string) bool { return slices.Contains(names, goFlagName(flag)) })
+	}
+	packages := goPackages(rest)
+	if len(packages) == 0 || strings.Contains(packages[0], "@") || named("exec", "n", "C", "o") {
+		return nil, nil, false
+	}
+	build = []string{command[0], "build", "-v", "-buildvcs=false"}
+	if !named("ldflags") {
+		build = append(build, "-ldflags=-s -w")
+	}
+	build = append(append(append(build, flags...), "-o", Binary), packages...)
+	return build, append([]string{Binary}, rest[len(packages):]...), true
+}
+
+// goFlags splits the flags of `go run` from what follows them.
+func goFlags(words []string) (flags, rest []string) {
+	i := 0
+	for i < len(words) && strings.HasPrefix(words[i], "-") {
+		if !strings.Contains(words[i], "=") && slices.Contains(goFlagsWithValue(), goFlagName(words[i])) {
+			i++
+		}
+		i++
+	}
+	i = min(i, len(words))
+	return words[:i], words[i:]
+}
+
+func goFlagName(flag string) string {
+	name, _, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
+	return name
+}
+
+// goFlagsWithValue are the build flags whose value may be a word of its own.
+func goFlagsWithValue() []string {
+	return []string{
+		"C", "asmflags", "buildmode", "compiler", "covermode", "coverpkg", "exec", "gccgoflags", "gcflags",
+		"installsuffix", "ldflags", "mod", "modfile", "o", "overlay", "p", "pgo", "pkgdir", "tags", "toolexec",
+	}
+}
+
+// goPackages are the Go files at the beginning, or the one package.
+func goPackages(words []string) []string {
+	files := 0
+	for files < len(words) && strings.HasSuffix(words[files], ".go") {
+		files++
+	}
+	return words[:min(max(files, 1), len(words))]
+}
