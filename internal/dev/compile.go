@@ -203,9 +203,16 @@ func (o *compileOutput) progress() string {
 	defer o.mu.Unlock()
 	switch {
 	case o.modules > 0:
-		return fmt.Sprintf("%d modules fetched, %d packages compiled", o.modules, o.packages)
+		return counted(o.modules, "module") + " fetched, " + counted(o.packages, "package") + " compiled"
 	case o.packages > 0:
-		return fmt.Sprintf("%d packages compiled", o.packages)
+		return counted(o.packages, "package") + " compiled"
 	}
 	return ""
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
