@@ -31,8 +31,8 @@ type BookOptions struct {
 }
 
 // Book is what is kept of runs, the latest of each controller and of each object. What
-// runs had in their hands is kept as it is, and counted as if nobody else had it. It
-// may be used by many goroutines.
+// runs had in their hands is kept as it is, and counted as if nothing else had it; of
+// Secrets it keeps no values. It may be used by many goroutines.
 type Book struct {
 	options BookOptions
 
@@ -67,7 +67,8 @@ func (b *Book) Note(run trace.Run) {
 	// It is a view of the object, of which all would be kept with it.
 	run.UID = strings.Clone(run.UID)
 	frame := frameOf(&run)
-	size := frame + loadOf(&run)
+	e := &entry{run: run, size: frame + loadOf(&run), frame: frame}
+	words := wordsOfSecrets(e)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.shelf(run.Program)
@@ -76,8 +77,11 @@ func (b *Book) Note(run trace.Run) {
 	s.series.add(counts)
 	b.all.add(counts)
 	b.last++
+	if e.id = b.last; words != nil {
+		e.keep(words)
+	}
 	bytes, runs := s.bytes, s.runs
-	s.put(&entry{id: b.last, run: run, size: size, frame: frame})
+	s.put(e)
 	s.trim(min(shelfBytes, b.options.MaxBytes))
 	b.bytes, b.runs = b.bytes+s.bytes-bytes, b.runs+s.runs-runs
 	b.trim()

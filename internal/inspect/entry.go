@@ -16,6 +16,8 @@ type entry struct {
 	// size is what it takes, frame what of that is left when it is stripped.
 	size, frame int
 	run         trace.Run
+	// words are kept instead of what a run had in its hands that had a Secret in them.
+	words *keptWords
 	// stripped says that what the run had in its hands is dropped.
 	stripped bool
 }
@@ -53,6 +55,9 @@ func own[T any](of *T) *T {
 // strip drops what the run had in its hands, and all that keeps objects in memory.
 func (e *entry) strip() {
 	e.stripped = true
+	if e.words != nil {
+		e.words = e.words.dropped()
+	}
 	for i := range e.run.Steps {
 		switch s := &e.run.Steps[i]; {
 		case s.Ask != nil:

@@ -24,6 +24,10 @@ func wordsOf(e *entry, whole bool) Run {
 		Outcome: string(run.Outcome), Error: lineOf(run.Err), Fault: trace.FaultOf(run.Err), Next: run.Next, Quiet: e.quiet,
 		Steps: make([]Step, 0, len(run.Steps)),
 	}
+	if e.words != nil {
+		words.Error, words.Fault, words.Steps = e.words.err, e.words.fault, e.words.tell(whole, e.stripped)
+		return words
+	}
 	write := writer{of: run, whole: whole, dropped: e.stripped}
 	for i := range run.Steps {
 		words.Steps = append(words.Steps, write.step(&run.Steps[i]))
