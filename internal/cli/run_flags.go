@@ -33,6 +33,7 @@ type runFlags struct {
 	address       string
 	healthAddress string
 	admission     host.Admission
+	hooks         hookFlags
 	inspect       inspectFlags
 	window        host.Window
 	profiling     bool
@@ -111,6 +112,7 @@ func (f *runFlags) registerLimits() {
 	f.set.IntVar(&f.burst, "kube-api-burst", 0, "most requests at once; twice the --kube-api-qps if 0")
 	f.set.Float32Var(&f.eventsQPS, "events-qps", 0.05, "most Events about one object in a second, on average")
 	f.set.IntVar(&f.eventsBurst, "events-burst", 25, "most Events about one object at once")
+	f.hooks.register(f.set)
 }
 
 func (f *runFlags) registerServing(c *cobra.Command) {
@@ -136,7 +138,7 @@ func (f *runFlags) check() error {
 	if _, err := labels.Parse(f.selector); err != nil {
 		return fmt.Errorf("--selector: %w", err)
 	}
-	if err := f.inspect.check(); err != nil {
+	if err := cmp.Or(f.inspect.check(), f.hooks.check()); err != nil {
 		return err
 	}
 	for _, negative := range []struct {
@@ -166,7 +168,7 @@ func (f *runFlags) options(cluster host.Cluster) host.Options {
 		Namespace: cmp.Or(f.namespace, host.PodNamespace()), Selector: f.selector, SkipCRDs: f.crds.value == "skip",
 		LeaderElection: f.election,
 		Workers:        f.workers, Resync: f.resync, ApplyStrategy: strategies()[f.apply.value], FieldManager: f.manager,
-		EventsQPS: f.eventsQPS, EventsBurst: f.eventsBurst,
+		EventsQPS: f.eventsQPS, EventsBurst: f.eventsBurst, HookLimits: f.hooks.limits(),
 		Address: f.address, HealthAddress: f.healthAddress, Profiling: f.profiling,
 		InspectAddress: cluster.InspectAddress(f.inspect.address), InspectFolder: cluster.Processes,
 		History: f.inspect.history(), Plan: preview.Of,

@@ -75,6 +75,8 @@ type Environment struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// UserAgent is sent to webhooks.
 	UserAgent string
+	// Limits bound the responses of webhooks.
+	Limits webhook.Limits
 	// Workers is how many parents of a controller are worked on at once.
 	Workers int
 	// Resync is how often the hooks are asked at least, also about the parents

@@ -52,6 +52,7 @@ func (c *connection) open(h *hooked) (*webhook.Webhook, error) {
 		ETag:        h.etag,
 		Concurrency: c.env.Workers,
 		UserAgent:   c.env.UserAgent,
+		Limits:      c.env.Limits,
 		Dial:        c.env.Dial,
 	}
 	if c.env.Called != nil {

@@ -172,6 +172,7 @@ func (h *Host) environment() compile.Environment {
 		StatusOf:      h.statusOf,
 		Dial:          h.options.Dial,
 		UserAgent:     "setpoint/" + h.options.Version,
+		Limits:        h.options.HookLimits,
 		Workers:       h.options.Workers,
 		Resync:        h.options.Resync,
 		Namespace:     h.options.Namespace,

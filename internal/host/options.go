@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -53,6 +54,8 @@ type Options struct {
 	// Workers is how many parents of one controller are worked on at once;
 	// 32 if zero.
 	Workers int
+	// HookLimits bound the responses of hooks; the zero value has defaults.
+	HookLimits webhook.Limits
 	// Resync asks the hooks about each parent at least this often, also for
 	// controllers that do not ask for it. Zero leaves it to them.
 	Resync time.Duration

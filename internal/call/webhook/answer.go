@@ -20,8 +20,8 @@ const (
 	trusted = 1 << 20
 	// maxDrained is what is read of an unwanted reply to keep its connection.
 	maxDrained = 64 << 10
-	// maxQuoted is what an error repeats of a reply.
-	maxQuoted = 200
+	// maxLocation is what an error repeats of where a redirect points.
+	maxLocation = 200
 	// maxRetryAfter is the longest a hook may ask to be left alone.
 	maxRetryAfter = 24 * time.Hour
 )
@@ -31,7 +31,7 @@ func (w *Webhook) read(answer *http.Response) ([]byte, error) {
 	if encoding := answer.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, &hook.MalformedError{Err: fmt.Errorf("encoded as %q, which was not asked for", encoding)}
 	}
-	if answer.ContentLength > w.maxReply {
+	if answer.ContentLength > w.limits.MaxReply {
 		return nil, w.tooLarge()
 	}
 	data := make([]byte, 0, w.room(answer.ContentLength))
@@ -39,7 +39,7 @@ func (w *Webhook) read(answer *http.Response) ([]byte, error) {
 		n, err := answer.Body.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
 		switch {
-		case int64(len(data)) > w.maxReply:
+		case int64(len(data)) > w.limits.MaxReply:
 			return data, w.tooLarge()
 		case err == io.EOF:
 			return data, nil
@@ -54,20 +54,20 @@ func (w *Webhook) read(answer *http.Response) ([]byte, error) {
 // room is for one byte more than announced, so that the end is met at once.
 func (w *Webhook) room(announced int64) int64 {
 	if announced < 0 {
-		return min(firstRead, w.maxReply+1)
+		return min(firstRead, w.limits.MaxReply+1)
 	}
 	return min(announced, trusted) + 1
 }
 
 // grow doubles the room, but never beyond the byte that is one too many.
 func (w *Webhook) grow(data []byte) []byte {
-	grown := make([]byte, len(data), min(2*int64(len(data)), w.maxReply+1))
+	grown := make([]byte, len(data), min(2*int64(len(data)), w.limits.MaxReply+1))
 	copy(grown, data)
 	return grown
 }
 
 func (w *Webhook) tooLarge() error {
-	return &hook.MalformedError{Err: fmt.Errorf("larger than %s", size(w.maxReply))}
+	return &hook.MalformedError{Err: fmt.Errorf("larger than %s", size(w.limits.MaxReply))}
 }
 
 func size(bytes int64) string {
@@ -79,9 +79,9 @@ func size(bytes int64) string {
 
 // refusal is what an answer other than 200 means.
 func (w *Webhook) refusal(answer *http.Response, ex *Exchange) error {
-	err := &StatusError{Code: answer.StatusCode, Said: quote(string(drain(answer, ex)))}
+	err := &StatusError{Code: answer.StatusCode, Said: quote(string(drain(answer, ex)), w.limits.MaxQuoted)}
 	if answer.StatusCode/100 == 3 {
-		err.To = quote(answer.Header.Get("Location"))
+		err.To = quote(answer.Header.Get("Location"), maxLocation)
 	}
 	switch answer.StatusCode {
 	case http.StatusTooManyRequests:
@@ -117,13 +117,16 @@ func retryAfter(value string) time.Duration {
 	return 0
 }
 
-// quote makes one line of what a hook said, and a short one.
-func quote(s string) string {
-	s = strings.ToValidUTF8(s[:min(len(s), 4*maxQuoted)], "?")
+// quote makes one line of what a hook said, of so many bytes.
+func quote(s string, limit int) string {
+	if limit == 0 {
+		return ""
+	}
+	s = strings.ToValidUTF8(s[:min(len(s), 4*limit)], "?")
 	words := strings.FieldsFunc(s, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) })
 	line := strings.Join(words, " ")
-	if len(line) <= maxQuoted {
+	if len(line) <= limit {
 		return line
 	}
-	return strings.ToValidUTF8(line[:maxQuoted], "") + "…"
+	return strings.ToValidUTF8(line[:limit], "") + "…"
 }

@@ -142,7 +142,7 @@ func TestReplyLimit(t *testing.T) {
 			server := httptest.NewServer(padded(c.size, c.announced))
 			t.Cleanup(server.Close)
 			var seen webhook.Exchange
-			w := open(t, webhook.Config{URL: server.URL, MaxReply: limit, Observe: func(e webhook.Exchange) { seen = e }})
+			w := open(t, webhook.Config{URL: server.URL, Limits: webhook.Limits{MaxReply: limit}, Observe: func(e webhook.Exchange) { seen = e }})
 			_, err := w.Call(t.Context(), question())
 			if got := strings.TrimPrefix(fmt.Sprint(err), "POST "+server.URL+": "); got != c.want {
 				t.Errorf("got error %s, want %s", got, c.want)

@@ -8,7 +8,9 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/roundtrip"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // question is one question on its way to become an answer.
@@ -65,6 +67,9 @@ func (w *Webhook) exchange(ctx context.Context, q question, ex *Exchange) error 
 
 // understand reads a reply, and keeps a copy of one that may be of use again.
 func (w *Webhook) understand(q question, etag string, data []byte) error {
+	if err := object.LimitValues(data, w.limits.MaxValues); err != nil {
+		return &hook.MalformedError{Err: err}
+	}
 	if err := q.read(data); err != nil {
 		return err
 	}

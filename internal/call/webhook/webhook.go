@@ -21,9 +21,15 @@ import (
 
 const (
 	defaultTimeout     = 10 * time.Second
-	defaultMaxReply    = 32 << 20
 	defaultConcurrency = 32
 	defaultUserAgent   = "setpoint"
+)
+
+// The Limits of a webhook that says nothing else.
+const (
+	DefaultMaxReply  = 32 << 20
+	DefaultMaxValues = 500_000
+	DefaultMaxQuoted = 200
 )
 
 // Config is one webhook. Only the URL has to be given.
@@ -35,9 +41,8 @@ type Config struct {
 	// Timeout bounds a call from dialling to the last byte; 10 seconds if it
 	// is not above zero.
 	Timeout time.Duration
-	// MaxReply is the size in bytes above which a reply is refused; 32 MiB if
-	// it is not above zero.
-	MaxReply int64
+	// Limits bound what is taken of a response.
+	Limits
 	// Concurrency is how many calls are expected at a time, and so how many
 	// connections are kept; 32 if it is not above zero.
 	Concurrency int
@@ -53,6 +58,27 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Observe is told of every call after it, from the caller's goroutine.
 	Observe func(Exchange)
+}
+
+// Limits bound what a response can take of the process. What is not above zero has
+// its default.
+type Limits struct {
+	// MaxReply is the size in bytes above which a response is refused; 32 MiB.
+	MaxReply int64
+	// MaxValues is how many JSON values a response may have: objects, lists and
+	// scalars at all depths; 500,000. A tree of them takes 50 to 300 bytes for each,
+	// several times over, whatever their size in the response.
+	MaxValues int
+	// MaxQuoted is how many bytes of a response other than 200 an error repeats, which
+	// goes to logs, events and conditions; 200. Less than zero is none.
+	MaxQuoted int
+}
+
+func (l Limits) withDefaults() Limits {
+	l.MaxReply = positive(l.MaxReply, DefaultMaxReply)
+	l.MaxValues = positive(l.MaxValues, DefaultMaxValues)
+	l.MaxQuoted = max(0, cmp.Or(l.MaxQuoted, DefaultMaxQuoted))
+	return l
 }
 
 // Question is what a call asked.
@@ -84,14 +110,14 @@ type Exchange struct {
 // Webhook is a hook.Hook, a hook.Customizer, a hook.Handler and a hook.Admitter: the
 // questions differ in their wire form alone.
 type Webhook struct {
-	url      *url.URL
-	shown    string
-	wire     hook.Wire
-	timeout  time.Duration
-	maxReply int64
-	links    *links
-	kept     *replies
-	observe  func(Exchange)
+	url     *url.URL
+	shown   string
+	wire    hook.Wire
+	timeout time.Duration
+	limits  Limits
+	links   *links
+	kept    *replies
+	observe func(Exchange)
 }
 
 var (
@@ -111,14 +137,14 @@ func New(c Config) (*Webhook, error) {
 	c.Concurrency = positive(c.Concurrency, defaultConcurrency)
 	c.UserAgent = cmp.Or(c.UserAgent, defaultUserAgent)
 	return &Webhook{
-		url:      target,
-		shown:    shown(target),
-		wire:     c.Wire,
-		timeout:  c.Timeout,
-		maxReply: positive(c.MaxReply, defaultMaxReply),
-		links:    newLinks(c, target.User),
-		kept:     newReplies(c.ETag),
-		observe:  c.Observe,
+		url:     target,
+		shown:   shown(target),
+		wire:    c.Wire,
+		timeout: c.Timeout,
+		limits:  c.Limits.withDefaults(),
+		links:   newLinks(c, target.User),
+		kept:    newReplies(c.ETag),
+		observe: c.Observe,
 	}, nil
 }
 

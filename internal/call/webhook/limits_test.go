@@ -1,0 +1,126 @@
+package webhook_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+)
+
+// flood answers with a response in which a value is repeated until it has nearly the
+// size that is taken.
+func flood(before, value, after string) http.HandlerFunc {
+	body := before + strings.Repeat(value+",", (webhook.DefaultMaxReply-len(before)-len(after))/(len(value)+1)-1) + value + after
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }
+}
+
+// Fault S4: a response inside the limit of 32 MiB took gigabytes.
+func TestTooManyValues(t *testing.T) {
+	const want = "malformed reply: has more than 500000 JSON values"
+	const child = `{"children":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"w"},"data":{"a":[`
+	sync := func(ctx context.Context, w *webhook.Webhook) error {
+		_, err := w.Call(ctx, question())
+		return err
+	}
+	for name, c := range map[string]struct {
+		handler http.HandlerFunc
+		call    func(context.Context, *webhook.Webhook) error
+	}{
+		"in a child":     {flood(child, "{}", "]}}]}"), sync},
+		"members":        {flood(child, `{"a":1}`, "]}}]}"), sync},
+		"in the status":  {flood(`{"children":[],"status":{"a":[`, "{}", "]}}"), sync},
+		"children":       {flood(`{"children":[`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"w"}}`, "]}"), sync},
+		"unknown fields": {flood(`{"children":[],"other":[`, "0", "]}"), sync},
+		"in rules": {flood(`{"relatedResources":[`, `{"apiVersion":"v1","resource":"pods"}`, "]}"), func(ctx context.Context, w *webhook.Webhook) error {
+			_, err := w.Customize(ctx, &hook.CustomizeRequest{Parent: question().Parent})
+			return err
+		}},
+		"in a patch": {flood(`{"patch":{"spec":[`, "{}", "]}}"), func(ctx context.Context, w *webhook.Webhook) error {
+			_, err := w.Handle(ctx, &hook.Notice{Object: question().Parent})
+			return err
+		}},
+		"in a verdict": {flood(`{"allowed":true,"patch":{"spec":[`, "{}", "]}}"), func(ctx context.Context, w *webhook.Webhook) error {
+			_, err := w.Admit(ctx, &hook.Review{UID: "1", Object: question().Parent})
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(c.handler)
+			defer server.Close()
+			w := open(t, webhook.Config{URL: server.URL, Wire: hook.Wire{Decoding: hook.Loose}, Timeout: time.Minute})
+			// The response, and what it has grown from, while the decoder has yet to begin.
+			const most = 96 << 20
+			if grown := growth(func() {
+				if err := c.call(t.Context(), w); err == nil || !strings.HasSuffix(err.Error(), want) {
+					t.Errorf("%v", err)
+				}
+			}); grown > most {
+				t.Errorf("it took %d MiB", grown>>20)
+			}
+		})
+	}
+}
+
+// growth is by how much the heap was larger at most while do ran.
+func growth(do func()) uint64 {
+	defer debug.SetGCPercent(debug.SetGCPercent(5))
+	runtime.GC()
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before, done, most := heap(), make(chan struct{}), make(chan uint64)
+	go func() {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		largest := before
+		for {
+			largest = max(largest, heap())
+			select {
+			case <-tick.C:
+			case <-done:
+				most <- largest
+				return
+			}
+		}
+	}()
+	do()
+	close(done)
+	return <-most - before
+}
+
+// What is large and no attack passes: 5,000 pods.
+func TestManyValues(t *testing.T) {
+	pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"w","labels":{"app":"x"}},"spec":{"containers":[{"name":"c","image":"registry.example/c:1",` +
+		`"env":[` + strings.Repeat(`{"name":"A","value":"x"},`, 20) + `{"name":"B","value":"y"}],"ports":[{"containerPort":80}]}]}}`
+	server := answering(t, 200, nil, `{"children":[`+strings.Repeat(pod+",", 4999)+pod+`]}`)
+	resp, err := open(t, webhook.Config{URL: server.URL, Timeout: time.Minute}).Call(t.Context(), question())
+	if err != nil || len(resp.Children) != 5000 {
+		t.Errorf("%v", err)
+	}
+}
+
+// Fault S9: what a hook says with another status goes to events and conditions, as far
+// as the user wants.
+func TestQuoting(t *testing.T) {
+	server := answering(t, 500, nil, strings.Repeat("no database ", 100))
+	for quoted, want := range map[int]string{
+		0:  "answered 500 Internal Server Error: " + strings.Repeat("no database ", 100)[:200] + "…",
+		11: "answered 500 Internal Server Error: no database…",
+		-1: "answered 500 Internal Server Error",
+	} {
+		w := open(t, webhook.Config{URL: server.URL, Limits: webhook.Limits{MaxQuoted: quoted}})
+		if _, err := w.Call(t.Context(), question()); !strings.HasSuffix(fmt.Sprint(err), want) || err == nil {
+			t.Errorf("%d bytes: %v", quoted, err)
+		}
+	}
+}

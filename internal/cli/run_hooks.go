@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/host"
+)
+
+// hookFlags bound what is taken of a hook's response.
+type hookFlags struct {
+	size           string
+	values, quoted int
+}
+
+func (f *hookFlags) register(set *pflag.FlagSet) {
+	set.StringVar(&f.size, "hook-response-max-size", "32Mi", "`bytes` that the response of a hook may have")
+	set.IntVar(&f.values, "hook-response-max-values", webhook.DefaultMaxValues, "how many JSON values it may have: objects, lists and scalars at all depths")
+	set.IntVar(&f.quoted, "hook-error-max-size", webhook.DefaultMaxQuoted, "`bytes` of a response other than 200 that logs, events and conditions repeat; 0 for none")
+}
+
+func (f *hookFlags) check() error {
+	size, err := host.ParseBytes(f.size)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--hook-response-max-size %w", err)
+	case size == 0:
+		return errors.New("--hook-response-max-size must be greater than zero")
+	case f.values < 1:
+		return fmt.Errorf("--hook-response-max-values must be greater than zero, not %d", f.values)
+	case f.quoted < 0 || f.quoted > maxQuoted:
+		return fmt.Errorf("--hook-error-max-size must be from 0 to %d, not %d", maxQuoted, f.quoted)
+	}
+	return nil
+}
+
+// maxQuoted is about what an Event takes of a message.
+const maxQuoted = 1000
+
+// limits are what check has accepted.
+func (f *hookFlags) limits() webhook.Limits {
+	size, _ := host.ParseBytes(f.size)
+	return webhook.Limits{MaxReply: int64(size), MaxValues: f.values, MaxQuoted: cmp.Or(f.quoted, -1)}
+}

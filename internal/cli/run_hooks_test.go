@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/host"
+)
+
+// Faults S4 and S9: what a response may take, and what is repeated of it, is bounded.
+func TestHookFlags(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want webhook.Limits
+		err  string
+	}{
+		{nil, webhook.Limits{MaxReply: 32 << 20, MaxValues: 500_000, MaxQuoted: 200}, ""},
+		{[]string{"--hook-response-max-size=1Mi", "--hook-response-max-values=10", "--hook-error-max-size=0"}, webhook.Limits{MaxReply: 1 << 20, MaxValues: 10, MaxQuoted: -1}, ""},
+		{[]string{"--hook-response-max-size=lots"}, webhook.Limits{}, `--hook-response-max-size must be a number of bytes such as 32Mi, not "lots"`},
+		{[]string{"--hook-response-max-size=0"}, webhook.Limits{}, "--hook-response-max-size must be greater than zero"},
+		{[]string{"--hook-response-max-values=0"}, webhook.Limits{}, "--hook-response-max-values must be greater than zero, not 0"},
+		{[]string{"--hook-error-max-size=-1"}, webhook.Limits{}, "--hook-error-max-size must be from 0 to 1000, not -1"},
+	} {
+		f := parsed(t, c.args...)
+		if err := f.check(); err != nil || c.err != "" {
+			if err == nil || err.Error() != c.err {
+				t.Errorf("%v: %v", c.args, err)
+			}
+			continue
+		}
+		if got := f.options(host.Cluster{}).HookLimits; got != c.want {
+			t.Errorf("%v: %+v", c.args, got)
+		}
+	}
+}
