@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/react"
 )
 
 // Unstructured is an object of any kind, for kinds that have no Go type.
@@ -39,7 +40,8 @@ type Change = hook.FieldChange
 // It is for one goroutine at a time, and not to be kept.
 type Call[T any] struct {
 	// Object is the object as it is, with what handlers that were called just before
-	// have to say of it. It is the handler's own: the changes that are
+	// have to say of it; in a daemon as it was when the daemon was started, and from
+	// then on as the latest Write or Refresh left it. It is the handler's own: the changes that are
 	// made to it, its labels, its annotations and its status are written. Nothing
 	// else of its metadata can be changed. A list is written as a whole.
 	Object *T
@@ -68,8 +70,8 @@ type Call[T any] struct {
 	notice *hook.Notice
 	before []byte
 	out    hook.Answer
-	// write is set for a daemon.
-	write func(*hook.Answer) error
+	// live is set for a daemon.
+	live *react.Live
 }
 
 func newCall[T any](h *handler[T], n *hook.Notice) (*Call[T], error) {
@@ -96,22 +98,70 @@ func newCall[T any](h *handler[T], n *hook.Notice) (*Call[T], error) {
 	return c, nil
 }
 
-// Write writes what a daemon has had to say so far, and goes on. In any other
-// handler it is an error: what those say is written when they return.
+// ErrConflict ends a Call.Write that would overwrite what another client wrote since the
+// daemon last saw the object: call Refresh and decide again, or return the error, and the
+// daemon is started again with the object as it is.
+var ErrConflict = react.ErrConflict
+
+// Write writes what a daemon has had to say so far, and goes on: Object is the object as
+// it is stored then, with what other clients changed. Where a field that the daemon
+// changed was changed by another client as well, it writes nothing and returns an
+// ErrConflict. In any other handler it is an error: what those say is written when they
+// return.
 func (c *Call[T]) Write() error {
-	if c.write == nil {
+	if c.live == nil {
 		return errors.New("setpoint: Call.Write is for daemons")
 	}
 	answer, err := c.answer()
 	if err != nil {
 		return err
 	}
-	if err := c.write(answer); err != nil {
+	n, err := c.live.Write(answer)
+	if err != nil {
 		return err
 	}
 	c.out, c.said = hook.Answer{}, said{}
-	c.before, err = json.Marshal(c.Object)
-	return err
+	return c.renew(n)
+}
+
+// Refresh has Object, and what it owns, be as they are now, in a daemon. Changes of Object
+// that were not written are dropped; Object stays the same pointer.
+func (c *Call[T]) Refresh() error {
+	if c.live == nil {
+		return errors.New("setpoint: Call.Refresh is for daemons: in other handlers the object is as it is")
+	}
+	n, err := c.live.Now()
+	if err != nil {
+		return err
+	}
+	return c.renew(n)
+}
+
+// Changed receives when another client, or another handler, has changed the object since
+// a daemon last saw it, by Write or Refresh. It may receive where nothing differs that
+// the daemon looks at. It is nil, and so never receives, in any other handler.
+func (c *Call[T]) Changed() <-chan struct{} {
+	if c.live == nil {
+		return nil
+	}
+	return c.live.Changed()
+}
+
+// renew makes a newer notice the one that the call is about.
+func (c *Call[T]) renew(n *hook.Notice) error {
+	now, err := decode[T](n.Object)
+	if err != nil {
+		return err
+	}
+	renewed, err := newStatement(&c.of.of.c, c.of.name, now, n.Object)
+	if err != nil {
+		return err
+	}
+	if c.before, err = json.Marshal(now); err != nil {
+		return permanently("write the object as JSON: %w", err)
+	}
+	*c.Object, c.handled, c.notice = *now, renewed.handled, n
+	return nil
 }
 
 // answer is what the handler wants written.

@@ -48,7 +48,7 @@ func (h *handler[T]) program() react.Handler {
 }
 
 // work is a react.Daemon.
-func (h *handler[T]) work(ctx context.Context, n *hook.Notice, write func(*hook.Answer) error) error {
+func (h *handler[T]) work(ctx context.Context, n *hook.Notice, live *react.Live) error {
 	if err := h.of.c.app.filled(ctx); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (h *handler[T]) work(ctx context.Context, n *hook.Notice, write func(*hook.
 	if err != nil {
 		return err
 	}
-	c.write = write
+	c.live = live
 	if err := h.run(ctx, c, "daemon"); err != nil {
 		return err
 	}
@@ -110,6 +110,9 @@ func (h *handler[T]) check(c *controller) []error {
 		if _, ok := one.(func(old, now *T) bool); !ok {
 			problems = append(problems, fmt.Errorf("handler %q of %s: When has a %T, the handler objects of %s", h.name, c.name(), one, c.typed))
 		}
+	}
+	if !h.daemon && h.plan.StopTimeout != 0 {
+		problems = append(problems, fmt.Errorf("handler %q of %s: StopTimeout is for a daemon", h.name, c.name()))
 	}
 	if h.daemon && (len(h.plan.On) > 0 || h.told(hook.ReasonTimer)) {
 		problems = append(problems, fmt.Errorf("handler %q of %s: a daemon has no other reason; give one of them a setpoint.Name", h.name, c.name()))

@@ -112,8 +112,9 @@ func (h *Handlers[T]) Schedule(cron string, do Func[T], options ...HandlerOption
 
 // Daemon runs do for each object, from when it is first seen and matches until it
 // is being deleted, ceases to match, or the program ends: its context says so,
-// and an object that is being deleted stays until do has returned. What it wants
-// written it hands over with Call.Write. One that returns nil has done its work;
+// and an object that is being deleted stays until do has returned, or for the
+// StopTimeout. Call.Write writes what it has to say and has Call.Object be as it is
+// stored; Call.Changed and Call.Refresh say what other clients change meanwhile. One that returns nil has done its work;
 // one that returns an error is started again after a backoff. It is called as
 // often at once as there are objects.
 func (h *Handlers[T]) Daemon(do Func[T], options ...HandlerOption) {

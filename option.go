@@ -172,6 +172,20 @@ func Backoff(first, most time.Duration) HandlerOption {
 	})
 }
 
+// StopTimeout is how long an object that is being deleted waits for a daemon to return
+// once the daemon's context was cancelled; 30s without it. A daemon that has not returned
+// by then is reported, by an event DaemonStuck and the log, and the object goes. Where the
+// object only ceased to match, the daemon stays the only one of its kind for it, and the
+// condition Handled says DaemonStuck until it returns.
+func StopTimeout(d time.Duration) HandlerOption {
+	return handlerOption(func(s *settings) {
+		if d <= 0 {
+			s.problem("StopTimeout(%s): must be greater than zero", d)
+		}
+		set(s, "StopTimeout", &s.plan.StopTimeout, d)
+	})
+}
+
 // Optional lets an object go although its Delete handler gave up, or the program
 // is not running: the object is not kept for it.
 func Optional() HandlerOption {

@@ -233,7 +233,10 @@ func TestCares(t *testing.T) {
 // run, or a daemon beside the runs.
 func TestCareSaysWhatItsErrorMayQuote(t *testing.T) {
 	sign := &hook.Answer{Apply: []hook.Applied{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"sign"}}`)}}}
-	daemon := func(_ context.Context, _ *hook.Notice, write func(*hook.Answer) error) error { return write(sign) }
+	daemon := func(_ context.Context, _ *hook.Notice, live *Live) error {
+		_, err := live.Write(sign)
+		return err
+	}
 	for name, h := range map[string]func(*ear) Handler{
 		"a run":    func(e *ear) Handler { return Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e} },
 		"a daemon": func(*ear) Handler { return Handler{Name: "h", Daemon: daemon, Backoff: time.Hour} },

@@ -364,7 +364,7 @@ func TestRetryNow(t *testing.T) {
 func TestDaemon(t *testing.T) {
 	s, e := newServer(t), newEar()
 	var running, started atomic.Int32
-	daemon := func(ctx context.Context, n *hook.Notice, write func(*hook.Answer) error) error {
+	daemon := func(ctx context.Context, _ *hook.Notice, live *Live) error {
 		running.Add(1)
 		defer running.Add(-1)
 		switch started.Add(1) {
@@ -373,7 +373,7 @@ func TestDaemon(t *testing.T) {
 		case 2:
 			panic("nor today")
 		}
-		if err := write(&hook.Answer{Status: json.RawMessage(`{"watched":true}`)}); err != nil {
+		if _, err := live.Write(&hook.Answer{Status: json.RawMessage(`{"watched":true}`)}); err != nil {
 			return err
 		}
 		<-ctx.Done()

@@ -64,7 +64,7 @@ func (r *run) nextLook() time.Time {
 	next := r.nextWrite(now)
 	for i := range r.memory.handlers {
 		if m := &r.memory.handlers[i]; r.program.Handlers[i].Daemon != nil {
-			next = earliest(next, m.attempt.next)
+			next = earliest(next, m.nextDaemon())
 		}
 	}
 	if r.stance != handling || !r.still() {

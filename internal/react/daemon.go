@@ -1,12 +1,12 @@
 package react
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"sync"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -15,36 +15,35 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
+// DefaultStopTimeout is how long a deleted object waits for a daemon that was told to
+// end, unless the daemon has a StopTimeout.
+const DefaultStopTimeout = 30 * time.Second
+
 // working is a daemon at work for one object.
 type working struct {
+	live *Live
 	stop context.CancelFunc
 	// ended is closed when it has returned; err is what it returned then.
 	ended chan struct{}
 	err   error
-	// stopped says that it was told to end.
-	stopped bool
-
-	mu sync.Mutex
-	// refused is where writes of it were refused.
-	refused []trace.Place
+	// stopped says that its context was cancelled, deadline until when a deleted object
+	// waits for it, and stuck that it has not returned by then, which was reported.
+	stopped  bool
+	deadline time.Time
+	stuck    bool
 }
 
-// refuse notes where writes were refused.
-func (w *working) refuse(at []trace.Place) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.refused = trace.With(w.refused, at...)
+// cancel ends the daemon's context, once.
+func (w *working) cancel(deadline time.Time) {
+	if !w.stopped {
+		w.stopped, w.deadline = true, deadline
+		w.stop()
+	}
 }
 
-// refusals is where writes were refused so far.
-func (w *working) refusals() []trace.Place {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.refused)
-}
-
-// attend is the step that starts the daemons of an object, and stops those that
-// are not wanted any more. Who ends queues the object.
+// attend is the step that starts the daemons of an object, wakes those that run if the
+// object changed, and stops those that are not wanted any more. One that returns queues
+// the object.
 func (r *run) attend(ctx context.Context) {
 	for i := range r.program.Handlers {
 		h, m := &r.program.Handlers[i], &r.memory.handlers[i]
@@ -58,8 +57,10 @@ func (r *run) attend(ctx context.Context) {
 		}
 		switch {
 		case m.working != nil && !wanted:
-			m.working.stopped = true
-			m.working.stop()
+			m.working.cancel(r.tools.Now().Add(h.stopTimeout()))
+			r.overdue(i)
+		case m.working != nil:
+			m.working.live.wake(r.stored)
 		case m.working == nil && wanted && !m.finished && (r.pressed() || !m.attempt.next.After(r.tools.Now())):
 			m.working = r.start(ctx, i)
 		}
@@ -74,11 +75,11 @@ func (r *run) look(i int) {
 	default:
 		return
 	}
-	err, stopped, refused := m.working.err, m.working.stopped, m.working.refusals()
+	err, stopped, refused := m.working.err, m.working.stopped, m.working.live.refusals()
 	m.working = nil
 	switch {
 	case stopped:
-		m.attempt = attempt{}
+		m.attempt, m.complaint = attempt{}, ""
 	case err == nil:
 		m.finished, m.attempt, m.complaint = true, attempt{}, ""
 	default:
@@ -105,28 +106,53 @@ func (r *run) daemonFailed(i int, err error) {
 	r.complain(i, failure.New(ReasonHandlerFailed, err))
 }
 
-// working says whether a daemon has not returned yet.
-func (r *run) working() bool {
-	for i := range r.memory.handlers {
-		if r.memory.handlers[i].working != nil {
-			return true
-		}
+// overdue reports, once, a daemon that has not returned within its StopTimeout. It
+// stays the only one of its kind for the object until it does.
+func (r *run) overdue(i int) {
+	h, w := &r.program.Handlers[i], r.memory.handlers[i].working
+	if w.stuck || w.deadline.After(r.tools.Now()) {
+		return
 	}
-	return false
+	w.stuck = true
+	effect := "it is not started again before it returns"
+	if r.stored.Deleting() {
+		effect = "the object is deleted without it"
+	}
+	r.complain(i, failure.New(ReasonDaemonStuck,
+		fmt.Errorf("daemon %s has not returned %s after its context was cancelled: %s", h.Name, h.stopTimeout(), effect)))
+}
+
+// stopTimeout is how long a deleted object waits for the daemon.
+func (h *Handler) stopTimeout() time.Duration { return cmp.Or(h.StopTimeout, DefaultStopTimeout) }
+
+// working says whether the object waits for a daemon to return. A deleted one does not
+// wait for a daemon that is stuck.
+func (r *run) working() bool {
+	return slices.ContainsFunc(r.memory.handlers, func(m recall) bool {
+		return m.working != nil && !(m.working.stuck && r.stored.Deleting())
+	})
+}
+
+// nextDaemon is when a daemon is to be started again, or is overdue.
+func (m *recall) nextDaemon() time.Time {
+	if w := m.working; w != nil && w.stopped && !w.stuck {
+		return w.deadline
+	}
+	return m.attempt.next
 }
 
 // start starts a daemon.
 func (r *run) start(ctx context.Context, i int) *working {
 	h := &r.program.Handlers[i]
 	ctx, stop := context.WithCancel(ctx)
-	w := &working{stop: stop, ended: make(chan struct{})}
+	live := newLive(ctx, r.Controller, h, r.stored)
+	w := &working{live: live, stop: stop, ended: make(chan struct{})}
 	n := r.noticeOf(h, r.stored)
 	n.Owned, n.Attempt = r.program.shown(r.owned), r.memory.handlers[i].attempt.count
-	c, key, uid := r.Controller, r.item.Key, r.stored.UID()
-	write := func(a *hook.Answer) error { return c.writeFor(ctx, w, n, uid, a) }
+	c, key := r.Controller, r.item.Key
 	c.daemons.Go(func() {
 		defer stop()
-		w.err = c.daemon(ctx, h, n, write)
+		w.err = c.daemon(ctx, h, n, live)
 		close(w.ended)
 		c.queue.Add(key, queue.Cause{Kind: queue.Recheck})
 	})
@@ -134,63 +160,25 @@ func (r *run) start(ctx context.Context, i int) *working {
 }
 
 // daemon runs a daemon, and has its panic be an error.
-func (c *Controller) daemon(ctx context.Context, h *Handler, n *hook.Notice, write func(*hook.Answer) error) (err error) {
+func (c *Controller) daemon(ctx context.Context, h *Handler, n *hook.Notice, live *Live) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.log.Error("daemon panicked", "handler", h.Name, "panic", p, "stack", string(debug.Stack()))
 			err = failure.Panicked("the daemon panicked", p)
 		}
 	}()
-	return failure.By(failure.Handler, h.Daemon(ctx, n, write))
+	return failure.By(failure.Handler, h.Daemon(ctx, n, live))
 }
 
-// writeFor writes what a daemon hands over, on the object as it is now.
-func (c *Controller) writeFor(ctx context.Context, w *working, n *hook.Notice, uid string, a *hook.Answer) error {
-	if a == nil {
-		return nil
-	}
-	if err := c.program.check(n, a); err != nil {
-		return err
-	}
-	key := queue.Key{Namespace: n.Namespace, Name: n.Name}
-	now := c.get(key)
-	if now == nil || now.UID() != uid {
-		return fmt.Errorf("write %s: the object is gone", key)
-	}
-	account := c.aside(now, "daemon "+n.Handler+" wrote")
-	err := c.writePatiently(ctx, account, now, &owed{answer: a})
-	c.handInAside(ctx, account, err)
-	w.refuse(account.Refused())
-	return err
-}
-
-// writePatiently writes on the object as it is, however often it changes meanwhile.
-func (c *Controller) writePatiently(ctx context.Context, account *trace.Account, former *object.Object, o *owed) error {
-	key := keyOf(former)
-	for range patience {
-		now := c.get(key)
-		if now == nil || now.UID() != former.UID() {
-			return fmt.Errorf("write %s: the object is gone", key)
-		}
-		err := c.writeOnce(ctx, account, now, o)
-		if !errors.Is(err, errMoved) {
-			return err
-		}
-		if !wait(ctx, lookAgain) {
-			return ctx.Err()
-		}
-	}
-	return fmt.Errorf("write %s: %w", key, errChanging)
-}
-
-func (c *Controller) writeOnce(ctx context.Context, account *trace.Account, now *object.Object, o *owed) error {
+// writeOnce writes on the object as it is, and returns it as it is stored then.
+func (c *Controller) writeOnce(ctx context.Context, account *trace.Account, now *object.Object, o *owed) (*object.Object, error) {
 	h := hands{Controller: c, account: account, object: now, landed: func(object.Ref, *object.Object) {}}
 	if err := h.carry(ctx, o); err != nil {
-		return err
+		return nil, err
 	}
 	r := &run{Controller: c, account: account, stored: now, aside: true}
 	if err := r.storeAside(ctx, o); err != nil {
-		return err
+		return nil, err
 	}
 	for _, event := range o.answer.Events {
 		r.say(event)
@@ -199,5 +187,5 @@ func (c *Controller) writeOnce(ctx context.Context, account *trace.Account, now 
 		// It may be news to handlers.
 		c.queue.Add(keyOf(now), queue.Cause{Kind: queue.Recheck})
 	}
-	return nil
+	return r.stored, nil
 }

@@ -24,6 +24,7 @@ const (
 	ReasonOldNotKept      = "OldNotKept"
 	ReasonOldLost         = "OldLost"
 	ReasonEvictionRefused = "EvictionRefused"
+	ReasonDaemonStuck     = "DaemonStuck"
 )
 
 // Types of events.

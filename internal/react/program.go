@@ -110,6 +110,9 @@ type Handler struct {
 	// Daemon, if set, runs as long as the object is there and matches; it is told
 	// to end by its context. See Daemon.
 	Daemon Daemon
+	// StopTimeout is how long a deleted object waits for a daemon whose context has
+	// ended; DefaultStopTimeout if zero.
+	StopTimeout time.Duration
 	// Timeout bounds one call: its context ends then. 0 for none.
 	Timeout time.Duration
 	// Retries is how often a failed call is made again; no limit if zero, none if
@@ -131,10 +134,11 @@ type Schedule interface {
 	Next(t time.Time) time.Time
 }
 
-// Daemon works for one object until its context ends. What it wants written it
-// hands to write, any number of times. A daemon that returns nil has done its
-// work and is not started again; one that fails is, after a backoff.
-type Daemon func(ctx context.Context, n *hook.Notice, write func(*hook.Answer) error) error
+// Daemon works for one object until its context ends. The notice is of the object as it
+// was at the start; live is the object from then on, and writes, any number of times. A
+// daemon that returns nil has done its work and is not started again; one that fails is,
+// after a backoff.
+type Daemon func(ctx context.Context, n *hook.Notice, live *Live) error
 
 // Tools are what a controller works with.
 type Tools struct {

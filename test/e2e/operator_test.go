@@ -54,6 +54,10 @@ type handlerSpec struct {
 	Retries  int
 	Optional bool
 	KeepOld  bool
+	// Daemon has it run for each object, and write into status.seen what spec.value is;
+	// StopTimeout is how long a deleted object waits for it.
+	Daemon      bool
+	StopTimeout string
 }
 
 // operate is the program `operator REPLICA FILE [flags]`: an app made with the
@@ -119,6 +123,10 @@ func (spec *operatorSpec) app(replica string) (*setpoint.App, error) {
 		if err != nil {
 			return nil, err
 		}
+		if h.Daemon {
+			handlers.Daemon((&actor{replica: replica, handler: h.Name}).follow, options...)
+			continue
+		}
 		do := (&actor{replica: replica, handler: h.Name}).act
 		for _, reason := range h.Reasons {
 			register[reason](do, options...)
@@ -169,6 +177,13 @@ func (h *handlerSpec) options() ([]setpoint.HandlerOption, error) {
 	if h.Retries > 0 {
 		options = append(options, setpoint.Retries(h.Retries))
 	}
+	if h.StopTimeout != "" {
+		timeout, err := time.ParseDuration(h.StopTimeout)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, setpoint.StopTimeout(timeout))
+	}
 	if h.Optional {
 		options = append(options, setpoint.Optional())
 	}
@@ -201,6 +216,28 @@ func (a *actor) act(ctx context.Context, c *setpoint.Call[setpoint.Unstructured]
 		case <-time.After(ordersInterval):
 		case <-ctx.Done():
 			return ctx.Err()
+		}
+	}
+}
+
+// follow is a daemon: it writes down what it sees of its object, and follows its orders
+// when it is to end.
+func (a *actor) follow(ctx context.Context, c *setpoint.Call[setpoint.Unstructured]) error {
+	for {
+		if err := a.note("daemon %s %s", c.Object.GetName(), value(c.Object)); err != nil {
+			return err
+		}
+		c.Object.Object["status"] = map[string]any{"seen": value(c.Object)}
+		if err := c.Write(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return obey(c, strings.Fields(readOrders(a.handler)))
+		case <-c.Changed():
+		}
+		if err := c.Refresh(); err != nil {
+			return err
 		}
 	}
 }

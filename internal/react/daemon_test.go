@@ -1,0 +1,173 @@
+package react
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// follow is a daemon that writes into the status which spec.n it last saw.
+func follow(ctx context.Context, n *hook.Notice, live *Live) error {
+	for {
+		o, err := object.Parse(n.Object)
+		if err != nil {
+			return err
+		}
+		answer := &hook.Answer{Status: fmt.Appendf(nil, `{"seen":%s}`, o.Field("spec", "n"))}
+		if _, err := live.Write(answer); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-live.Changed():
+		}
+		if n, err = live.Now(); err != nil {
+			return err
+		}
+	}
+}
+
+// Fault H6: a daemon sees the edits of its object.
+func TestDaemonSeesEdits(t *testing.T) {
+	s, e := newServer(t), newEar()
+	e.play(t, s, program(Handler{Name: "d", Daemon: follow, Backoff: time.Hour}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	for n := 1; n < 4; n++ {
+		want := fmt.Sprintf(`"seen":%d`, n)
+		eventually(t, want, func() bool { return strings.Contains(text(s.get(rates, "eur")), want) })
+		s.edit(rates, "eur", fmt.Sprintf(`{"spec":{"n":%d}}`, n+1))
+	}
+}
+
+// Fault H6: what other clients set is not overwritten by a daemon that has not seen it,
+// and is what the daemon has after a write beside it.
+func TestDaemonOverwritesNothingUnseen(t *testing.T) {
+	s, e := newServer(t), newEar()
+	turn, results := make(chan string), make(chan string)
+	daemon := func(ctx context.Context, _ *hook.Notice, live *Live) error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case patch := <-turn:
+				n, err := live.Write(&hook.Answer{Patch: json.RawMessage(patch)})
+				if err != nil {
+					results <- err.Error()
+					if !errors.Is(err, ErrConflict) {
+						return err
+					}
+					n, err = live.Now()
+				}
+				if err != nil {
+					return err
+				}
+				var now struct{ Spec json.RawMessage }
+				if err := json.Unmarshal(n.Object, &now); err != nil {
+					return err
+				}
+				results <- string(now.Spec)
+			}
+		}
+	}
+	st := e.play(t, s, program(Handler{Name: "d", Daemon: daemon, Backoff: time.Hour}))
+	s.create(rates, "eur", `{"spec":{"n":1,"m":1}}`)
+	write := func(patch string, want ...string) {
+		t.Helper()
+		turn <- patch
+		for _, one := range want {
+			if got := <-results; got != one {
+				t.Errorf("wrote %s: got %s, want %s", patch, got, one)
+			}
+		}
+	}
+	write(`{"spec":{"n":2}}`, `{"m":1,"n":2}`)
+	s.edit(rates, "eur", `{"spec":{"m":100}}`)
+	st.quiet(t)
+	write(`{"spec":{"n":3}}`, `{"m":100,"n":3}`)
+	s.edit(rates, "eur", `{"spec":{"n":100}}`)
+	st.quiet(t)
+	write(`{"spec":{"n":4}}`, "write town/eur: another client changed the same fields meanwhile: spec.n", `{"m":100,"n":100}`)
+	write(`{"spec":{"n":101}}`, `{"m":100,"n":101}`)
+}
+
+func TestContested(t *testing.T) {
+	const seen = `{"a":{"b":1,"c":1},"list":[1],"text":"x"}`
+	for _, c := range []struct{ patch, now, want string }{
+		{`{"a":{"b":2}}`, `{"a":{"b":1,"c":2},"list":[1],"text":"x"}`, ""},
+		{`{"a":{"b":2}}`, `{"a":{"b":3,"c":1},"list":[1],"text":"x"}`, "spec.a.b"},
+		{`{"a":{"b":3}}`, `{"a":{"b":3,"c":1},"list":[1],"text":"x"}`, ""},
+		{`{"a":{"b":2}}`, `{"list":[1],"text":"x"}`, "spec.a.b"},
+		{`{"a":{"b":2}}`, `{"a":7,"list":[1],"text":"x"}`, "spec.a"},
+		{`{"a":null}`, `{"a":{"b":1,"c":2},"list":[1],"text":"x"}`, "spec.a"},
+		{`{"list":[1,2],"text":"y"}`, `{"a":{"b":1,"c":1},"list":[3],"text":"z"}`, "spec.list spec.text"},
+		{`{"new":{"x":1}}`, `{"a":{"b":1,"c":1},"list":[1],"text":"x","new":{"y":1}}`, ""},
+	} {
+		of := func(spec string) *object.Object {
+			o, err := object.Parse([]byte(`{"apiVersion":"v1","kind":"Rate","metadata":{"name":"eur"},"spec":` + spec + `}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return o
+		}
+		got := contested(&hook.Answer{Patch: json.RawMessage(`{"spec":` + c.patch + `}`)}, of(seen), of(c.now))
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s on %s: %v, want %s", c.patch, c.now, got, c.want)
+		}
+	}
+}
+
+// Fault H6: a daemon that ignores its context holds a deleted object for as long as its
+// StopTimeout says, is reported then, and the object goes.
+func TestDaemonThatDoesNotReturn(t *testing.T) {
+	s, e := newServer(t), newEar()
+	returns := make(chan struct{})
+	daemon := func(context.Context, *hook.Notice, *Live) error {
+		<-returns
+		return nil
+	}
+	st := e.play(t, s, program(Handler{Name: "d", Daemon: daemon, StopTimeout: time.Minute, Backoff: time.Millisecond,
+		When: func(_, now *object.Object) bool { return now.Labels().Get("watch") != "no" }}))
+	t.Cleanup(func() { close(returns) })
+	stuck := func(event string) func() bool {
+		return func() bool { return slices.Contains(st.told(), event) }
+	}
+	s.create(rates, "eur", `{"status":{"conditions":[]}}`)
+	s.create(rates, "usd", `{"status":{"conditions":[]}}`)
+	held := func(name string) bool { return strings.Contains(text(s.get(rates, name)), finalizer) }
+	eventually(t, "started", func() bool { return held("eur") && held("usd") })
+	st.quiet(t)
+
+	s.drop(rates, "eur")
+	s.edit(rates, "usd", `{"metadata":{"labels":{"watch":"no"}}}`)
+	st.quiet(t)
+	if !held("eur") || !held("usd") {
+		t.Fatal("gone before the timeout")
+	}
+	for _, name := range []string{"eur", "usd"} {
+		next := st.queue.Pending(queue.Key{Namespace: "town", Name: name}).Next
+		if left := next.Sub(time.Now()); left <= 0 || left > time.Minute {
+			t.Errorf("%s is looked at again in %s", name, left)
+		}
+	}
+	s.later.Add(int64(61 * time.Second))
+	st.SyncAll(queue.Recheck)
+	eventually(t, "an event", stuck("eur DaemonStuck daemon d has not returned 1m0s after its context was cancelled: the object is deleted without it"))
+	eventually(t, "gone", func() bool { return s.get(rates, "eur") == nil })
+	eventually(t, "an event", stuck("usd DaemonStuck daemon d has not returned 1m0s after its context was cancelled: it is not started again before it returns"))
+	eventually(t, "a condition", func() bool { return strings.Contains(text(s.get(rates, "usd")), "DaemonStuck") })
+	s.edit(rates, "usd", `{"metadata":{"labels":{"watch":"yes"}}}`)
+	st.quiet(t)
+	if all := st.Cares(); len(all) != 1 || !all[0].Failing {
+		t.Errorf("cares %+v", all)
+	}
+}
