@@ -75,9 +75,9 @@ func FieldAbsent(path string) HandlerOption {
 // Field: it misses no change.
 func FieldChanged(path string) HandlerOption {
 	return handlerOption(func(s *settings) {
-		names, err := parsePath(path)
+		names, err := object.ParsePath(path)
 		if err != nil {
-			s.problem("%w", err)
+			s.problem("a field filter: %w", err)
 			return
 		}
 		s.compared = append(s.compared, names)
@@ -89,9 +89,9 @@ func FieldChanged(path string) HandlerOption {
 
 // field adds a filter by one field, as bytes; nil for none.
 func (s *settings) field(path string, holds func(now []byte) bool) {
-	names, err := parsePath(path)
+	names, err := object.ParsePath(path)
 	if err != nil {
-		s.problem("%w", err)
+		s.problem("a field filter: %w", err)
 		return
 	}
 	s.filters = append(s.filters, func(_, now *object.Object) bool { return holds(now.Field(names...)) })

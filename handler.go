@@ -35,6 +35,20 @@ func (h *handler[T]) Handle(ctx context.Context, n *hook.Notice) (*hook.Answer, 
 	return c.answer()
 }
 
+// Changes are how what the handler watches of an object differs, as it is told of an
+// update. It is what setpointtest.Was makes up.
+func (h *handler[T]) Changes(old, now json.RawMessage) ([]hook.FieldChange, error) {
+	was, err := object.Parse(old)
+	if err != nil {
+		return nil, err
+	}
+	is, err := object.Parse(now)
+	if err != nil {
+		return nil, err
+	}
+	return h.plan.Changes(was, is), nil
+}
+
 // program is the handler as the loop runs it.
 func (h *handler[T]) program() react.Handler {
 	p := h.plan

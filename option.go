@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/react"
 )
 
 // KindOption says more about the kind of object that a For or a Compose is about.
@@ -112,9 +113,9 @@ func Workers(n int) KindOption {
 func Field(paths ...string) HandlerOption {
 	return handlerOption(func(s *settings) {
 		for _, text := range paths {
-			path, err := parsePath(text)
+			path, err := react.ParseField(text)
 			if err != nil {
-				s.problem("%w", err)
+				s.problem("Field: %w", err)
 				continue
 			}
 			s.watch(path)

@@ -23,7 +23,10 @@ type Option func(*notice) error
 type notice struct {
 	hook.Notice
 
-	app     *setpoint.App
+	app *setpoint.App
+	// changes says how what the handler watches of an object differs; nil for what is
+	// no handler.
+	changes func(old, now json.RawMessage) ([]hook.FieldChange, error)
 	related []hook.Group
 	stored  stored
 	// indexed are objects as JSON.
@@ -196,7 +199,9 @@ func (n *notice) show(groups *[]hook.Group, objects []any) error {
 	return nil
 }
 
-// Was calls the handler for an update of an object that was like that before.
+// Was calls the handler for an update of an object that was like that before. As on a
+// cluster, Call.Changes are those of the fields that the handler watches: see
+// setpoint.Field.
 func Was(old any) Option {
 	return func(n *notice) error {
 		u, err := n.untyped(old)
@@ -210,7 +215,9 @@ func Was(old any) Option {
 		if n.Old, err = u.MarshalJSON(); err != nil {
 			return err
 		}
-		n.Changes, err = changes(n.Old, n.Object)
+		if n.changes != nil {
+			n.Changes, err = n.changes(n.Old, n.Object)
+		}
 		return err
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
-	"slices"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
@@ -67,62 +65,6 @@ func merged(object, patch map[string]any) map[string]any {
 		}
 	}
 	return result
-}
-
-// changes are the fields in which two objects differ, sorted by path.
-func changes(old, now json.RawMessage) ([]hook.FieldChange, error) {
-	var was, is any
-	if err := utiljson.Unmarshal(old, &was); err != nil {
-		return nil, err
-	}
-	if err := utiljson.Unmarshal(now, &is); err != nil {
-		return nil, err
-	}
-	return compare("", was, is)
-}
-
-func compare(path string, was, is any) ([]hook.FieldChange, error) {
-	if reflect.DeepEqual(was, is) {
-		return nil, nil
-	}
-	wasObject, ok := was.(map[string]any)
-	isObject, too := is.(map[string]any)
-	if !ok || !too {
-		return change(path, was, is)
-	}
-	names := maps.Clone(wasObject)
-	maps.Copy(names, isObject)
-	var all []hook.FieldChange
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		below := name
-		if path != "" {
-			below = path + "." + name
-		}
-		found, err := compare(below, wasObject[name], isObject[name])
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
-	}
-	return all, nil
-}
-
-func change(path string, was, is any) ([]hook.FieldChange, error) {
-	c := hook.FieldChange{Path: path}
-	for _, one := range []struct {
-		value any
-		into  *json.RawMessage
-	}{{was, &c.Old}, {is, &c.New}} {
-		if one.value == nil {
-			continue
-		}
-		data, err := json.Marshal(one.value)
-		if err != nil {
-			return nil, err
-		}
-		*one.into = data
-	}
-	return []hook.FieldChange{c}, nil
 }
 
 // withStatus is an object with another status; none if it is nil.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/react"
 )
 
 // Reviewed is what a function of Mutate or Validate says about a change of an object
@@ -76,9 +77,9 @@ func again(ctx context.Context, reviewer hook.Admitter, asked hook.Review, resul
 	case verdict.Object == nil:
 		return nil
 	}
-	differences, err := changes(result, verdict.Object)
-	if err != nil || len(differences) == 0 {
-		return err
+	differences := react.Compare(result, verdict.Object)
+	if len(differences) == 0 {
+		return nil
 	}
 	var texts []string
 	for _, one := range differences {

@@ -132,7 +132,7 @@ func (f *failing) Errorf(format string, args ...any) { f.said += fmt.Sprintf(for
 func TestReviewWantsIdempotence(t *testing.T) {
 	f := &failing{TB: t}
 	setpointtest.Review(f, guarded(), "more", pod("a"))
-	if !strings.Contains(f.said, "more is not idempotent: asked again about its own result, it changes spec.containers from ") {
+	if !strings.Contains(f.said, "more is not idempotent: asked again about its own result, it changes spec.containers[2] from nothing to ") {
 		t.Errorf("said %q", f.said)
 	}
 }

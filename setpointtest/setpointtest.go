@@ -8,6 +8,7 @@ package setpointtest
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +70,7 @@ func Handle[T any](t testing.TB, app *setpoint.App, name string, object *T, opti
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := prepared(t, app, name, object, options)
+	n := prepared(t, app, name, object, slices.Insert(slices.Clone(options), 0, changesOf(handler)))
 	answer, err := during(t, n, func() (*hook.Answer, error) { return handler.Handle(t.Context(), &n.Notice) })
 	if err != nil {
 		return Result[T]{Err: err}
@@ -141,6 +142,18 @@ func during[R any](t testing.TB, n *notice, call func() (R, error)) (R, error) {
 	}
 	defer release()
 	return call()
+}
+
+// changesOf is how a handler is told of the changes of an object.
+func changesOf(h hook.Handler) Option {
+	return func(n *notice) error {
+		if one, says := h.(interface {
+			Changes(old, now json.RawMessage) ([]hook.FieldChange, error)
+		}); says {
+			n.changes = one.Changes
+		}
+		return nil
+	}
 }
 
 // prepared is what happened to an object, as options say.

@@ -3,6 +3,7 @@ package setpointtest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -261,6 +262,37 @@ func TestWhatIsToldAndDeleted(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Fault H11: what a test makes up is what the handler is told on a cluster: of what it
+// watches, with the items of lists, and names that have dots in brackets.
+func TestChangesAreThoseOfTheLoop(t *testing.T) {
+	was, now := rate(), rate()
+	was.Spec.Currency = "CHF"
+	was.Annotations, now.Annotations = map[string]string{"a.b/c": "1"}, map[string]string{"a.b/c": "2", "setpoint.dev/handled-by-x": "3"}
+	was.ResourceVersion, now.ResourceVersion = "1", "2"
+	for name, c := range map[string]struct {
+		options []setpoint.HandlerOption
+		want    string
+	}{
+		"all":       {nil, `[metadata.annotations["a.b/c"]: "1" -> "2" spec.currency: "CHF" -> "USD"]`},
+		"one field": {[]setpoint.HandlerOption{setpoint.Field("spec.currency")}, `[spec.currency: "CHF" -> "USD"]`},
+		"a name with dots": {[]setpoint.HandlerOption{setpoint.Field(`metadata.annotations["a.b/c"]`)},
+			`[metadata.annotations["a.b/c"]: "1" -> "2"]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := setpoint.New("rates")
+			rates := setpoint.For[Rate](app, setpoint.Kind("example.org/v1", "Rate"))
+			var got string
+			rates.OnUpdate(func(_ context.Context, c *call) error {
+				got = fmt.Sprint(c.Changes)
+				return nil
+			}, append(c.options, setpoint.Name("h"))...)
+			if r := setpointtest.Handle(t, app, "h", now, setpointtest.Was(was)); r.Err != nil || got != c.want {
+				t.Errorf("told %s, %v, want %s", got, r.Err, c.want)
+			}
+		})
 	}
 }
 

@@ -124,13 +124,13 @@ type ParentResource struct {
 
 // RevisionHistory says which changes of a parent make a new revision of it.
 type RevisionHistory struct {
-	// fieldPaths are dotted paths of the fields of the parent whose change makes a new revision, such as
-	// spec.template. All other fields take effect on every child at once. Default spec.
+	// fieldPaths are paths of the fields of the parent whose change makes a new revision, such as
+	// spec.template, or metadata.annotations["example.com/note"] where a name has dots. All other fields take effect on every child at once. Default spec.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=256
-	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[^.]+([.][^.]+)*$')",message="a path is names of fields with dots between them, such as spec.template"
+	// +kubebuilder:validation:items:XValidation:rule=`self.matches(r"^([^.\[\]]+|\[(\x22[^\x22]+\x22|\x27[^\x27]+\x27)\])([.][^.\[\]]+|\[(\x22[^\x22]+\x22|\x27[^\x27]+\x27)\])*$")`,message="a path is names of fields with dots between them, such as spec.template; one that has dots itself is written as metadata.annotations['example.com/note']"
 	FieldPaths []string `json:"fieldPaths,omitempty"`
 }
 

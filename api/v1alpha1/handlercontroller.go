@@ -177,6 +177,7 @@ type Handler struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:XValidation:rule=`self.matches(r"^([^.\[\]]+|\[(\x22[^\x22]+\x22|\x27[^\x27]+\x27)\])([.][^.\[\]]+|\[(\x22[^\x22]+\x22|\x27[^\x27]+\x27)\])*$")`,message="a path is names of fields with dots between them, such as spec.template; one that has dots itself is written as metadata.annotations['example.com/note']"
 	Fields []string `json:"fields,omitempty"`
 
 	// settle holds an update back until no watched field has changed for so long, such as 2s. Several

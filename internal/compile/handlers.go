@@ -64,7 +64,7 @@ func readHandler(field string, declared *api.Handler) (handler, error) {
 		h.On = append(h.On, hook.Reason(reason))
 	}
 	for i, text := range declared.Fields {
-		path, err := readFieldPath(text)
+		path, err := react.ParseField(text)
 		if err != nil {
 			return handler{}, invalid("%s: %w", index(field+".fields", i), err)
 		}

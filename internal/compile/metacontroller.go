@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -105,14 +106,22 @@ func or[T any](field *T, unset T) T {
 	return *field
 }
 
-// readPaths reads dotted paths of fields.
-func readPaths(dotted []string) ([][]string, error) {
+// dotted reads a path as Metacontroller does, which has no names with dots in them.
+func dotted(text string) ([]string, error) {
+	path := strings.Split(text, ".")
+	if slices.Contains(path, "") {
+		return nil, fmt.Errorf("%q is no path; write the names of fields with dots between them, such as spec.template", text)
+	}
+	return path, nil
+}
+
+// readPaths reads the paths of the fields whose change makes a revision.
+func readPaths(texts []string, read func(string) ([]string, error)) ([][]string, error) {
 	var paths [][]string
-	for i, text := range dotted {
-		path := strings.Split(text, ".")
-		if slices.Contains(path, "") {
-			return nil, invalid("%s: %q is no path; write the names of fields with dots between them, such as spec.template",
-				index("spec.parentResource.revisionHistory.fieldPaths", i), text)
+	for i, text := range texts {
+		path, err := read(text)
+		if err != nil {
+			return nil, invalid("%s: %w", index("spec.parentResource.revisionHistory.fieldPaths", i), err)
 		}
 		if !usersField(path) {
 			return nil, invalid("%s: %q changes with every write, and each change would be a revision; name fields of the spec, labels or annotations",

@@ -28,7 +28,7 @@ func readMetacontrollerComposite(o *object.Object, env Environment) (*declared, 
 		return nil, err
 	}
 	parent := spec.ParentResource
-	revisions, err := readPaths(or(parent.RevisionHistory, api.RevisionHistory{}).FieldPaths)
+	revisions, err := readPaths(or(parent.RevisionHistory, api.RevisionHistory{}).FieldPaths, dotted)
 	if err != nil {
 		return nil, err
 	}

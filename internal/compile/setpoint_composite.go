@@ -27,7 +27,7 @@ func readSetpointComposite(o *object.Object, _ Environment) (*declared, error) {
 		return nil, err
 	}
 	parent := spec.ParentResource
-	revisions, err := readPaths(parent.RevisionHistory.FieldPaths)
+	revisions, err := readPaths(parent.RevisionHistory.FieldPaths, object.ParsePath)
 	if err != nil {
 		return nil, err
 	}

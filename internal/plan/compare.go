@@ -2,10 +2,11 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // difference is the path of the first field in which two JSON trees differ,
@@ -97,17 +98,4 @@ func number(value any) (float64, bool) {
 	return 0, false
 }
 
-func join(path, name string) string {
-	if name == "" {
-		return path + `[""]`
-	}
-	if path == "" {
-		return name
-	}
-	for _, r := range name {
-		if r == '.' || r == '/' {
-			return fmt.Sprintf("%s[%q]", path, name)
-		}
-	}
-	return path + "." + name
-}
+func join(path, name string) string { return object.JoinPath(path, name) }

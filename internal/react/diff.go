@@ -11,14 +11,28 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// changes say how what a handler watches differs from what it dealt with, sorted
+// Changes say how what a handler watches differs from what it dealt with, sorted
 // by path.
-func (h *Handler) changes(old, now *object.Object) []hook.FieldChange {
+func (h *Handler) Changes(old, now *object.Object) []hook.FieldChange {
 	if old == nil || now == nil || old == now {
 		return nil
 	}
+	before, after := h.watched(old), h.watched(now)
+	// Its metadata are never gone as a whole: what is left out of them makes it look so.
+	for _, side := range []map[string]any{before, after} {
+		if side["metadata"] == nil {
+			side["metadata"] = map[string]any{}
+		}
+	}
 	var d differences
-	d.objects("", h.watched(old), h.watched(now))
+	d.objects("", before, after)
+	return d
+}
+
+// Compare says how two JSON objects differ, sorted by path.
+func Compare(old, now json.RawMessage) []hook.FieldChange {
+	var d differences
+	d.objects("", tree(old), tree(now))
 	return d
 }
 
@@ -44,11 +58,7 @@ func (d *differences) objects(path string, old, now map[string]any) {
 	names := maps.Clone(old)
 	maps.Copy(names, now)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		below := name
-		if path != "" {
-			below = path + "." + name
-		}
-		d.values(below, old[name], now[name])
+		d.values(object.JoinPath(path, name), old[name], now[name])
 	}
 }
 

@@ -18,7 +18,7 @@ func (r *run) notice(c call) *hook.Notice {
 	n.Owned = r.program.shown(r.owned)
 	if c.old != nil {
 		n.Old = c.old.JSON()
-		n.Changes = h.changes(c.old, o)
+		n.Changes = h.Changes(c.old, o)
 	}
 	return n
 }

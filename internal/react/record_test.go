@@ -99,12 +99,12 @@ func TestChanges(t *testing.T) {
 		"type":      {`{"spec":{"a":1}}`, `{"spec":{"a":"1"}}`, `spec.a 1 "1"`},
 		"in order":  {`{"spec":{"b":1,"a":1},"data":{"x":"1"}}`, `{"spec":{"b":2,"a":2},"data":{"x":"2"}}`, `data.x "1" "2"; spec.a 1 2; spec.b 1 2`},
 		"status":    {`{"spec":{},"status":{"a":1}}`, `{"spec":{},"status":{"a":2}}`, ``},
-		"label":     {`{"metadata":{"labels":{"a.b/c":"1"}}}`, `{"metadata":{"labels":{"a.b/c":"2"}}}`, `metadata.labels.a.b/c "1" "2"`},
+		"label":     {`{"metadata":{"labels":{"a.b/c":"1"}}}`, `{"metadata":{"labels":{"a.b/c":"2"}}}`, `metadata.labels["a.b/c"] "1" "2"`},
 		"the whole": {`{"spec":{"a":null}}`, `{"spec":{}}`, ``},
 	} {
 		var h Handler
 		var lines []string
-		for _, d := range h.changes(parse(t, c.old), parse(t, c.new)) {
+		for _, d := range h.Changes(parse(t, c.old), parse(t, c.new)) {
 			lines = append(lines, fmt.Sprintf("%s %s %s", d.Path, d.Old, d.New))
 		}
 		if got := strings.Join(lines, "; "); got != c.want {

@@ -1,14 +1,16 @@
-package compile
+package object
 
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
-// readFieldPath reads a path as users write it: names with dots between them,
-// and names that have dots themselves as ["a.b/c"].
-func readFieldPath(text string) ([]string, error) {
+// ParsePath reads a field path as users write it: names with dots between them, and
+// names that have dots themselves in brackets and quotes, as in
+// metadata.annotations["example.com/note"]. Items of lists have no path.
+func ParsePath(text string) ([]string, error) {
 	var path []string
 	for rest := text; rest != ""; {
 		name, after, err := firstName(rest, len(path) == 0)
@@ -19,13 +21,22 @@ func readFieldPath(text string) ([]string, error) {
 	}
 	switch {
 	case len(path) == 0:
-		return nil, errors.New("is empty; name a field, such as spec.currency")
+		return nil, errors.New("an empty path names no field; an example is spec.currency")
 	case isBelowText(path):
 		return nil, fmt.Errorf(`%q leads into a text; a name with dots is written as %s.%s["example.com/note"]`, text, path[0], path[1])
-	case isIdentity(path):
-		return nil, fmt.Errorf("%q does not change, or changes with every write; name fields of the spec, of the status, labels or annotations", text)
 	}
 	return path, nil
+}
+
+// JoinPath is the path of a member, as ParsePath reads it.
+func JoinPath(path, name string) string {
+	switch {
+	case name == "" || strings.ContainsAny(name, "./[]"):
+		return path + "[" + strconv.Quote(name) + "]"
+	case path == "":
+		return name
+	}
+	return path + "." + name
 }
 
 // firstName reads the name at the start of a path, or of what is left of one.
@@ -55,7 +66,8 @@ func quotedName(text string) (name, rest string, err error) {
 		if !quoted {
 			continue
 		}
-		name, rest, closed := strings.Cut(inner, quote+"]")
+		name, rest, _ := strings.Cut(inner, quote)
+		rest, closed := strings.CutPrefix(rest, "]")
 		if !closed || name == "" {
 			return "", "", errors.New("a bracket is not closed, or empty")
 		}
@@ -67,15 +79,4 @@ func quotedName(text string) (name, rest string, err error) {
 // isBelowText says that a path goes on below a label or an annotation.
 func isBelowText(path []string) bool {
 	return len(path) > 3 && path[0] == "metadata" && (path[1] == "labels" || path[1] == "annotations")
-}
-
-// isIdentity says that a field is what the system keeps of an object.
-func isIdentity(path []string) bool {
-	switch path[0] {
-	case "apiVersion", "kind":
-		return true
-	case "metadata":
-		return len(path) == 1 || path[1] != "labels" && path[1] != "annotations" && path[1] != "ownerReferences"
-	}
-	return false
 }
