@@ -195,7 +195,7 @@ type Handler struct {
 
 	// every tells it by the clock, at this interval since the object was created, such as 1h30m.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="every is at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,7}([.][0-9]{1,9})?m)?([0-9]{1,9}([.][0-9]{1,9})?s)?([0-9]{1,12}([.][0-9]{1,9})?ms)?([0-9]{1,15}([.][0-9]{1,9})?(us|µs))?([0-9]{1,18}([.][0-9]{1,9})?ns)?$') || self == '' || duration(self) >= duration('1s')",message="every is at least 1s"
 	Every Span `json:"every,omitzero"`
 
 	// schedule tells it by the calendar: a cron expression of five fields (minute, hour, day, month,
@@ -204,6 +204,7 @@ type Handler struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r"^\s*((CRON_)?TZ=[A-Za-z0-9_+/-]+\s+)?(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|(?i:([*?]|(0*[0-5]?[0-9])(-(0*[0-5]?[0-9]))?)(/0*[1-9][0-9]?)?(,([*?]|(0*[0-5]?[0-9])(-(0*[0-5]?[0-9]))?)(/0*[1-9][0-9]?)?)*\s+([*?]|(0*(1?[0-9]|2[0-3]))(-(0*(1?[0-9]|2[0-3])))?)(/0*[1-9][0-9]?)?(,([*?]|(0*(1?[0-9]|2[0-3]))(-(0*(1?[0-9]|2[0-3])))?)(/0*[1-9][0-9]?)?)*\s+([*?]|(0*([1-9]|[12][0-9]|3[01]))(-(0*([1-9]|[12][0-9]|3[01])))?)(/0*[1-9][0-9]?)?(,([*?]|(0*([1-9]|[12][0-9]|3[01]))(-(0*([1-9]|[12][0-9]|3[01])))?)(/0*[1-9][0-9]?)?)*\s+([*?]|(0*([1-9]|1[0-2])|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(-(0*([1-9]|1[0-2])|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))?)(/0*[1-9][0-9]?)?(,([*?]|(0*([1-9]|1[0-2])|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(-(0*([1-9]|1[0-2])|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))?)(/0*[1-9][0-9]?)?)*\s+([*?]|(0*[0-6]|sun|mon|tue|wed|thu|fri|sat)(-(0*[0-6]|sun|mon|tue|wed|thu|fri|sat))?)(/0*[1-9][0-9]?)?(,([*?]|(0*[0-6]|sun|mon|tue|wed|thu|fri|sat)(-(0*[0-6]|sun|mon|tue|wed|thu|fri|sat))?)(/0*[1-9][0-9]?)?)*))\s*$")`,message="schedule is a cron expression of five fields (minute 0-59, hour 0-23, day 1-31, month 1-12 or jan-dec, weekday 0-6 or sun-sat), such as 30 4 * * mon-fri, or @hourly, @daily, @weekly, @monthly, @yearly; TZ=Area/City may come before it"
 	Schedule string `json:"schedule,omitempty"`
 
 	// idle holds every or schedule back until no watched field has changed for so long.
@@ -255,7 +256,11 @@ const (
 // resume of every object that was dealt with before, once after a start; event of every change, without a second try; drift when
 // somebody else changes or deletes what an object owns.
 //
-// +kubebuilder:validation:Enum=create;update;delete;resume;event;drift
+// A rule, and no enumeration: beside a value that is none of an enumeration, the API server complains
+// of rules that it did not check.
+//
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:XValidation:rule="self in ['create', 'update', 'delete', 'resume', 'event', 'drift']",messageExpression="'\"' + self + '\" is no reason; the reasons are create, update, delete, resume, event and drift'"
 type HandlerReason string
 
 // The reasons that can be chosen.
@@ -270,7 +275,7 @@ const (
 
 // Backoff grows from one time to another, doubling, with some jitter.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.initial) || !has(self.max) || duration(self.initial) <= duration(self.max)",message="initial is at most max"
+// +kubebuilder:validation:XValidation:rule="!has(self.initial) || !has(self.max) || ![self.initial, self.max].all(d, d.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,7}([.][0-9]{1,9})?m)?([0-9]{1,9}([.][0-9]{1,9})?s)?([0-9]{1,12}([.][0-9]{1,9})?ms)?([0-9]{1,15}([.][0-9]{1,9})?(us|µs))?([0-9]{1,18}([.][0-9]{1,9})?ns)?$') && d != '') || duration(self.initial) <= duration(self.max)",message="initial is at most max"
 type Backoff struct {
 	// initial is the first. Default 1s.
 	// +optional
@@ -287,7 +292,7 @@ type Backoff struct {
 //
 // +kubebuilder:validation:Type=string
 // +kubebuilder:validation:MaxLength=32
-// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$') && duration(self) > duration('0s')",message="must be a duration of more than 0s, such as 500ms or 1h30m"
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,7}([.][0-9]{1,9})?m)?([0-9]{1,9}([.][0-9]{1,9})?s)?([0-9]{1,12}([.][0-9]{1,9})?ms)?([0-9]{1,15}([.][0-9]{1,9})?(us|µs))?([0-9]{1,18}([.][0-9]{1,9})?ns)?$') && self != '' && duration(self) > duration('0s')",message="must be a duration of more than 0s, such as 500ms or 1h30m"
 type Span struct {
 	metav1.Duration `json:",inline"`
 }
