@@ -28,7 +28,7 @@ The flags of Metacontroller are understood, too.`,
 		Example: `  setpoint run                                    # inside a cluster
   setpoint run --kubeconfig dev.yaml --context staging
   setpoint run --selector team=web             # one team's controllers
-  setpoint run --crds=skip --log-format=json      # CRDs come with the chart`,
+  setpoint run --crds=skip --log-format=json      # the CRDs are installed apart`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return p.run(c.Context(), f) },
 	}
