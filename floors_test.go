@@ -21,7 +21,7 @@ var floors = [][]string{
 	{"internal/engine", "internal/react"},
 	{"internal/compile", "internal/inspect"},
 	{"internal/asuser", "internal/diff", "internal/inspect/wire", "internal/ui/form"},
-	{"internal/lineage", "internal/ui/access"},
+	{"internal/lineage", "internal/timeline", "internal/ui/access"},
 	{"internal/reach", "internal/ui"},
 	{"internal/host", "internal/reach/pods"},
 	{"internal/preview"},

@@ -15,6 +15,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/setpoint-dev/setpoint/internal/dev"
 )
@@ -50,8 +51,24 @@ type program struct {
 
 // Main runs the command line of this process and returns its exit code.
 func Main(e Extras) int {
+	e.Kubectl = withoutForeignFlags(e.Kubectl)
 	p := &program{Extras: e, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	return p.execute(context.Background(), os.Args[1:])
+}
+
+// withoutForeignFlags takes away the flags that packages of this binary have added to those
+// of the process, where cobra would take them for ours: the components of a control plane
+// have a --version that is no bool, at which cobra gives up. kubectl gets them back.
+func withoutForeignFlags(kubectl func([]string) int) func([]string) int {
+	foreign := pflag.CommandLine
+	pflag.CommandLine = pflag.NewFlagSet(foreign.Name(), pflag.ContinueOnError)
+	if kubectl == nil {
+		return nil
+	}
+	return func(args []string) int {
+		pflag.CommandLine = foreign
+		return kubectl(args)
+	}
 }
 
 func (p *program) execute(ctx context.Context, args []string) int {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/timeline"
 )
 
 // whyFlags are what `setpoint why` can be told.
@@ -25,11 +26,11 @@ func (p *program) whyCommand() *cobra.Command {
 	f := &whyFlags{readFlags: readFlags{output: oneOf(asText, asJSON, asYAML)}}
 	c := &cobra.Command{
 		Use:   "why KIND/NAME",
-		Short: "Explain what was done about an object, and why",
-		Long: `Tell how an object is doing, and what controllers did about it lately: what
-brought each run about, what was asked and what has changed since it was asked
-before, what the answer was, what was decided and written, what went wrong, and
-when it is tried again. The latest comes last.
+		Short: "Show the reconcile history of an object, and what caused it",
+		Long: `Show how an object is doing, and its reconcile history, newest last: what
+triggered each run, what changed since the hook was called before, the response,
+what was written, what failed, and when the next retry is. Runs that failed in
+the same way are shown once, with the first of them, which says what caused it.
 
 The kind is written as kubectl takes it: team, teams, teams.example.com, or a
 short name.
@@ -50,7 +51,7 @@ short name.
 		RunE:              func(c *cobra.Command, args []string) error { return p.why(c.Context(), f, args) },
 	}
 	f.register(c)
-	c.Flags().IntVar(&f.runs, "runs", 10, "how many runs to tell of, the latest ones")
+	c.Flags().IntVar(&f.runs, "runs", 10, "how many runs to show, the latest ones; runs that failed alike count as one")
 	c.Flags().BoolVar(&f.full, "full", false, "tell all of it: requests and replies, and every change")
 	return c
 }
@@ -88,6 +89,15 @@ type account struct {
 	Caveats []string `json:"caveats,omitempty"`
 	// stored is the object; nil where it is gone.
 	stored *object.Object
+	// entries are the latest ones as they are told, the latest last.
+	entries []entryAccount
+}
+
+// entryAccount is an entry of the history: a run, or several that failed alike.
+type entryAccount struct {
+	timeline.Entry
+	// first is the run with which it began; nil where that was told before.
+	first *runAccount
 }
 
 // runAccount is a run and what was asked before.
@@ -97,8 +107,8 @@ type runAccount struct {
 	before map[uint64]inspect.Run
 }
 
-// key tells runs of all processes apart.
-func (r *runAccount) key() string {
+// keyOf tells runs of all processes apart.
+func keyOf(r *inspect.Run) string {
 	return fmt.Sprint(r.Process, " ", r.ID, " ", r.Began.UnixNano())
 }
 
@@ -114,6 +124,8 @@ func (w *asking) learn(ctx context.Context) (account, error) {
 		a.Object.UID = stored.UID()
 	}
 	answers, err := each(ctx, w.reading, w.ask)
+	var runs []inspect.Run
+	sources := map[string]inspect.Source{}
 	for _, known := range answers {
 		for _, care := range w.rights.cares(ctx, known.Value.cares) {
 			care.Elsewhere = known.Value.elsewhere
@@ -123,14 +135,61 @@ func (w *asking) learn(ctx context.Context) (account, error) {
 			a.Caveats = append(a.Caveats, known.Value.caveat)
 		}
 		for _, run := range known.Value.runs {
-			a.Runs = append(a.Runs, w.rights.account(ctx, w.whole(ctx, known.Source, run)))
+			runs = append(runs, w.rights.run(ctx, run))
+			sources[keyOf(&run)] = known.Source
 		}
 	}
-	slices.SortStableFunc(a.Runs, func(a, b runAccount) int {
-		return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.ID, b.ID))
+	slices.SortStableFunc(runs, func(a, b inspect.Run) int {
+		return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(b.ID, a.ID))
 	})
-	a.Runs = a.Runs[max(0, len(a.Runs)-w.runs):]
+	full := func(run *inspect.Run) *runAccount {
+		found := w.rights.account(ctx, w.whole(ctx, sources[keyOf(run)], *run))
+		return &found
+	}
+	if w.structured() {
+		for _, run := range slices.Backward(runs[:min(len(runs), w.runs)]) {
+			a.Runs = append(a.Runs, *full(&run))
+		}
+	} else {
+		a.entries = w.entries(runs, full)
+	}
 	return a, cmp.Or(err, w.rights.sure())
+}
+
+// structured says that the output is for programs.
+func (w *asking) structured() bool { return w.output.value == asJSON || w.output.value == asYAML }
+
+// entries are the latest ones of runs, the latest first, as far as they were not told.
+func (w *asking) entries(runs []inspect.Run, full func(*inspect.Run) *runAccount) []entryAccount {
+	all := timeline.Entries(runs)
+	all = all[:min(len(all), w.runs)]
+	var fresh []entryAccount
+	for _, each := range slices.Backward(all) {
+		if w.told[keyOf(&each.Run)] {
+			continue
+		}
+		entry := entryAccount{Entry: each}
+		if first := each.First(); !w.told[keyOf(first)] {
+			entry.first = full(first)
+		}
+		entry.Earlier = slices.DeleteFunc(entry.Earlier, func(r inspect.Run) bool { return w.told[keyOf(&r)] })
+		fresh = append(fresh, entry)
+	}
+	return fresh
+}
+
+// note notes what is told now.
+func (w *asking) note(a *account) {
+	for i := range a.Runs {
+		w.told[keyOf(&a.Runs[i].Run)] = true
+	}
+	for i := range a.entries {
+		e := &a.entries[i]
+		w.told[keyOf(&e.Run)] = true
+		for k := range e.Earlier {
+			w.told[keyOf(&e.Earlier[k])] = true
+		}
+	}
 }
 
 // knowledge is what one process knows of an object.
@@ -154,7 +213,7 @@ func (w *asking) ask(ctx context.Context, s inspect.Source) (k knowledge, err er
 		}
 		k.caveat, k.elsewhere = process.Caveat(), process.StandsBy()
 	}
-	k.runs, err = s.Runs(ctx, w.ref, w.runs)
+	k.runs, err = s.Runs(ctx, w.ref, 0)
 	return k, err
 }
 
@@ -197,18 +256,16 @@ func (w *asking) show(ctx context.Context) error {
 	if first {
 		w.told = map[string]bool{}
 	}
-	a.Runs = slices.DeleteFunc(a.Runs, func(r runAccount) bool { return w.told[r.key()] })
-	for _, r := range a.Runs {
-		w.told[r.key()] = true
-	}
-	if w.output.value == asJSON || w.output.value == asYAML {
+	a.Runs = slices.DeleteFunc(a.Runs, func(r runAccount) bool { return w.told[keyOf(&r.Run)] })
+	w.note(&a)
+	if w.structured() {
 		if !first && len(a.Runs) == 0 {
 			return nil
 		}
 		return encode(w.stdout, w.output.value, a)
 	}
 	t := teller{out: w.stdout, full: w.full, now: time.Now()}
-	if first && len(a.Cares)+len(a.Runs) == 0 {
+	if first && len(a.Cares)+len(a.entries) == 0 {
 		return w.nobody(ctx, a)
 	}
 	t.tell(a, first)

@@ -10,10 +10,34 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/timeline"
 )
 
 // fewLines is how much of one kind is told of a run that is not told in full.
 const fewLines = 8
+
+// tellEntry tells of a run, or of several that failed alike: of the first of them, which
+// says what caused it, and how often it failed so again.
+func (t teller) tellEntry(e *entryAccount) {
+	if e.first != nil {
+		t.tellRun(e.first)
+	}
+	again := len(e.Earlier)
+	if e.first == nil {
+		again++
+	}
+	if again == 0 {
+		return
+	}
+	if e.first == nil {
+		t.line(0, "%s  %s", t.moment(e.Began), because(e.Causes))
+	}
+	next := ""
+	if !e.Next.IsZero() {
+		next = "; next retry at " + t.clock(e.Next)
+	}
+	t.line(1, "failed in the same way %s more, the last at %s%s", plural(again, "time", "times"), t.moment(e.Began), next)
+}
 
 // tellRun tells what one run did, and why.
 func (t teller) tellRun(r *runAccount) {
@@ -23,7 +47,7 @@ func (t teller) tellRun(r *runAccount) {
 	}
 	t.line(0, "%s  %s%s", t.moment(r.Began), because(r.Causes), by)
 	if r.Quiet > 0 {
-		t.line(1, "(%s before it found nothing new.)", plural(r.Quiet, "run", "runs"))
+		t.line(1, "(%s before it found no changes)", plural(r.Quiet, "run", "runs"))
 	}
 	if t.full || len(r.Causes) == 0 {
 		t.line(1, "run %d of %s, in the process %s; it had waited %s", int(r.ID), r.Controller, r.Process, took(r.Waited))
@@ -35,10 +59,9 @@ func (t teller) tellRun(r *runAccount) {
 // because is what brought a run about.
 func because(causes []string) string {
 	if len(causes) == 0 {
-		return "for a reason that is not kept"
+		return "trigger not kept"
 	}
-	text := strings.Join(causes, ", and ")
-	return strings.ReplaceAll(text, "first sight", "it was seen for the first time")
+	return strings.Join(causes, ", and ")
 }
 
 // tellSteps tells what a run did. What was decided is told with the write that came of
@@ -69,24 +92,28 @@ func (t teller) tellSteps(r *runAccount) {
 // tellEvent tells of an event; one that only repeats what went wrong has no more to say.
 func (t teller) tellEvent(r *runAccount, e *inspect.Event) {
 	if e.Message == r.Error {
-		t.line(1, "said so at the object, as a %s %s", e.Type, e.Reason)
+		t.line(1, "Event %s %s", e.Type, e.Reason)
 		return
 	}
-	t.line(1, "said at the object, as a %s %s: %s", e.Type, e.Reason, e.Message)
+	t.line(1, "Event %s %s: %s", e.Type, e.Reason, e.Message)
 }
 
 // tellAsk tells what was asked, what had changed since, and what the answer was.
 func (t teller) tellAsk(r *runAccount, i int) {
 	step := r.Steps[i]
 	ask := step.Ask
-	t.line(1, "%s", asked(ask))
+	at := ""
+	if revision := timeline.Revision(r.Steps, ask); revision != "" {
+		at = " at the " + revision
+	}
+	t.line(1, "%s%s", asked(ask), at)
 	before, since := t.previous(r, i)
 	t.tellNews(ask, before, since)
 	switch {
 	case ask.Error != "":
-		t.line(2, "that failed after %s: %s", took(step.Took), ask.Error)
+		t.line(2, "failed after %s: %s", took(step.Took), ask.Error)
 	case ask.Dropped:
-		t.line(2, "it answered after %s; what was said is too long to be kept", took(step.Took))
+		t.line(2, "response after %s; request and response are not kept, for their size or age", took(step.Took))
 	default:
 		t.tellReply(ask, before, took(step.Took))
 	}
@@ -96,62 +123,50 @@ func (t teller) tellAsk(r *runAccount, i int) {
 	}
 }
 
-// asked is a question in words.
+// asked is a call in words.
 func asked(ask *inspect.Ask) string {
 	switch {
 	case ask.What == "sync":
-		return "asked sync what should be"
-	case ask.What == "finalize":
-		return "asked finalize what should be left of it"
-	case ask.What == "customize":
-		return "asked customize what else to look at"
+		return "called sync"
+	case ask.What == "finalize", ask.What == "customize":
+		return "called " + ask.What
 	case ask.Reason != "":
-		return "told the handler " + ask.What + " " + told(ask.Reason)
+		return "called the handler " + ask.What + ": " + told(ask.Reason)
 	}
-	return "asked " + ask.What
+	return "called " + ask.What
 }
 
 // told is what a handler is told for a reason.
 func told(reason string) string {
 	switch hook.Reason(reason) {
 	case hook.ReasonCreate:
-		return "that it was created"
+		return "the object was created"
 	case hook.ReasonUpdate:
-		return "that it was changed"
+		return "the object changed"
 	case hook.ReasonDelete:
-		return "that it is being deleted"
+		return "the object is being deleted"
 	case hook.ReasonResume:
-		return "that it was there at the start"
+		return "the object was there at the start"
 	case hook.ReasonTimer:
-		return "that it is time"
+		return "a timer"
 	case hook.ReasonDrift:
-		return "that somebody changed what it had written"
+		return "what it had written changed"
 	}
-	return "of it: " + reason
+	return reason
 }
 
 // previous is the same question as it was asked before, in this run or in one that is
 // kept, and when that was; nil where there is none.
 func (t teller) previous(r *runAccount, i int) (before *inspect.Ask, since string) {
 	ask := r.Steps[i].Ask
-	if earlier := lastAsked(r.Steps[:i], ask); earlier != nil {
-		return earlier, "a moment before"
+	if earlier := timeline.Last(r.Steps[:i], ask); earlier != nil {
+		return earlier, "earlier in this run"
 	}
 	run, known := r.before[ask.Previous]
 	if !known || run.ID == r.ID {
 		return nil, ""
 	}
-	return lastAsked(run.Steps, ask), "at " + t.moment(run.Began)
-}
-
-// lastAsked is the last question of some steps that is the same.
-func lastAsked(steps []inspect.Step, ask *inspect.Ask) *inspect.Ask {
-	for _, step := range slices.Backward(steps) {
-		if step.Ask != nil && step.Ask.What == ask.What && step.Ask.Reason == ask.Reason {
-			return step.Ask
-		}
-	}
-	return nil
+	return timeline.Last(run.Steps, ask), "at " + t.moment(run.Began)
 }
 
 // tellNews tells what was different from the time before in what was asked.
@@ -164,10 +179,10 @@ func (t teller) tellNews(ask, before *inspect.Ask, since string) {
 		return // Too large: there is nothing to be told of it.
 	}
 	if len(parts) == 0 {
-		t.line(2, "nothing of what it is shown had changed since it was asked %s", since)
+		t.line(2, "the same request as %s", since)
 		return
 	}
-	t.line(2, "since it was asked %s:", since)
+	t.line(2, "changed since the call %s:", since)
 	for i, part := range parts {
 		if i == fewLines && !t.full {
 			t.line(3, "… and %s more", plural(len(parts)-i, "object", "objects"))
@@ -183,17 +198,17 @@ func (t teller) tellNews(ask, before *inspect.Ask, since string) {
 // tellReply tells how an answer differs from the one before.
 func (t teller) tellReply(ask, before *inspect.Ask, after string) {
 	if before == nil || len(before.Reply) == 0 || len(ask.Reply) == 0 {
-		t.line(2, "it answered after %s", after)
+		t.line(2, "response after %s", after)
 		return
 	}
 	changes, err := diff.Objects(before.Reply, ask.Reply)
 	switch {
 	case err != nil:
-		t.line(2, "it answered after %s", after)
+		t.line(2, "response after %s", after)
 	case len(changes) == 0:
-		t.line(2, "it answered after %s, the same as before", after)
+		t.line(2, "response after %s, the same as before", after)
 	default:
-		t.line(2, "it answered after %s; of the answer is new:", after)
+		t.line(2, "response after %s; new in it:", after)
 		t.changes(3, changes)
 	}
 }
@@ -263,7 +278,7 @@ func (t teller) tellPlan(r *runAccount, p *inspect.Planned) {
 		}
 	}
 	if p.Equal > 0 && len(p.Actions) == 0 {
-		t.line(1, "%s as it should be", counted(p.Equal))
+		t.line(1, "%s up to date", counted(p.Equal))
 	}
 	left := slices.DeleteFunc(slices.Clone(p.Actions), func(a inspect.Action) bool { return done[place(a.Verb, a.Object)] })
 	for i, action := range left {
@@ -287,7 +302,7 @@ func counted(n int) string {
 	if n == 1 {
 		return "1 child is"
 	}
-	return fmt.Sprintf("%d children are each", n)
+	return fmt.Sprintf("%d children are", n)
 }
 
 // tellWrite tells what was written and why, and what the API server said.
@@ -327,7 +342,10 @@ func past(verb string) string {
 func (t teller) tellEnd(r *runAccount) {
 	again := ""
 	if !r.Next.IsZero() {
-		again = "; it comes again at " + t.clock(r.Next)
+		again = "; next run at " + t.clock(r.Next)
+		if r.Outcome == "failed" {
+			again = "; next retry at " + t.clock(r.Next)
+		}
 	}
 	after := took(r.Took)
 	switch r.Outcome {
@@ -341,12 +359,12 @@ func (t teller) tellEnd(r *runAccount) {
 			t.line(2, "%s", r.Error)
 		}
 	case "postponed":
-		t.line(1, "not all is done after %s%s", after, again)
+		t.line(1, "postponed after %s%s", after, again)
 		if r.Error != "" {
 			t.line(2, "%s", r.Error)
 		}
 	case "skipped":
-		t.line(1, "nothing was new after all%s", again)
+		t.line(1, "no changes%s", again)
 	case "synced":
 		t.line(1, "done after %s%s", after, again)
 	default:

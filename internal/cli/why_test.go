@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/timeline"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -30,28 +31,29 @@ func request(phase string) json.RawMessage {
 		"children": {"Pod.v1": {"a": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "shop"}, "status": {"phase": "` + phase + `"}}}}}`)
 }
 
-const wantTold = `Team shop/red is failing, 2 times in a row.
+const wantTold = `Team shop/red is failing, 2 times in a row since 11:59:50.
   write Pod shop/b: pods "b" is forbidden: quota\u001b[31m
-  It is tried again in 8s, at 12:00:08.
-  In the care of x/teams, of the process setpoint, which made 1 child.
+  Next retry in 8s, at 12:00:08.
+  Managed by x/teams in the process setpoint, with 1 child.
     Pod shop/a  Current
 
-What was done, the latest last:
+Reconcile history, newest last:
 
 11:59:58.000  child Pod shop/a changed, and the object changed
-  (3 runs before it found nothing new.)
-  asked sync what should be
-    since it was asked at 11:59:50.000:
+  (3 runs before it found no changes)
+  called sync
+    changed since the call at 11:59:50.000:
       Pod shop/a changed
         status.phase: Pending → Running
-    it answered after 20ms; of the answer is new:
+    response after 20ms; new in it:
       status.ready: 0 → 1
   decided to delete Pod shop/c (not desired any more), which was not done in this run
   updated Pod shop/a (spec.image differs) in 5ms
     spec.image: old → new
   the API server refused to create Pod shop/b (missing): pods "b" is forbidden
-  said so at the object, as a Warning SyncFailed
-  failed after 30ms, for the 2nd time in a row; it comes again at 12:00:08
+  Event Warning SyncFailed
+  failed after 30ms, for the 2nd time in a row
+  failed in the same way 3 times more, the last at 11:59:59.000; next retry at 12:00:08
 
 What to do:
   - Where a right is named that is lacking, give it to the service account of this process. Where a quota or a policy is named, make room in it, or keep to it.
@@ -66,7 +68,7 @@ func TestWhyInWords(t *testing.T) {
 	}}
 	run := inspect.Run{
 		ID: 2, Controller: "x/teams", Causes: []string{"child Pod shop/a changed", "the object changed"}, Quiet: 3, Attempt: 1,
-		Began: noon.Add(-2 * time.Second), Took: 30 * time.Millisecond, Outcome: "failed", Error: "write Pod shop/b: " + refused, Next: noon.Add(8 * time.Second),
+		Began: noon.Add(-2 * time.Second), Took: 30 * time.Millisecond, Outcome: "failed", Error: "write Pod shop/b: " + refused,
 		Steps: []inspect.Step{
 			{Took: 20 * time.Millisecond, Ask: &inspect.Ask{What: "sync", Previous: 1, Request: request("Running"), Reply: json.RawMessage(`{"status": {"ready": 1}}`)}},
 			{Plan: &inspect.Planned{Equal: 1, Actions: []inspect.Action{
@@ -82,15 +84,19 @@ func TestWhyInWords(t *testing.T) {
 	a := account{
 		Object: team(),
 		Cares: []readable{{Care: inspect.Care{
-			Ref: team(), Controller: "x/teams", Process: "setpoint", State: inspect.Failing, Attempts: 2, Next: noon.Add(8 * time.Second),
+			Ref: team(), Controller: "x/teams", Process: "setpoint", State: inspect.Failing, Attempts: 2, FailingSince: noon.Add(-10 * time.Second), Next: noon.Add(8 * time.Second),
 			Error: "write Pod shop/b: " + refused + ": quota\x1b[31m", Fault: &inspect.Fault{What: trace.Forbidden}, Family: []inspect.Child{{Ref: pod("a"), Health: "Current"}},
 		}}},
-		Runs: []runAccount{{Run: run, before: map[uint64]inspect.Run{1: before}}},
 	}
 	var out bytes.Buffer
 	teller{out: &out, now: noon}.tellCare(a.Cares[0])
-	out.WriteString("\nWhat was done, the latest last:\n\n")
-	teller{out: &out, now: noon}.tellRun(&a.Runs[0])
+	out.WriteString("\nReconcile history, newest last:\n\n")
+	// Fault U5: retries are one line below the run that began to fail.
+	latest := inspect.Run{Controller: run.Controller, Began: noon.Add(-time.Second), Outcome: "failed", Next: noon.Add(8 * time.Second)}
+	teller{out: &out, now: noon}.tellEntry(&entryAccount{
+		Entry: timeline.Entry{Run: latest, Earlier: []inspect.Run{latest, latest, run}},
+		first: &runAccount{Run: run, before: map[uint64]inspect.Run{1: before}},
+	})
 	teller{out: &out, now: noon}.advise(a)
 	if diff := cmp.Diff(wantTold, out.String()); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)

@@ -38,22 +38,22 @@ func (t teller) tell(a account, state bool) {
 		for _, care := range a.Cares {
 			t.tellCare(care)
 		}
-		if len(a.Runs) == 0 {
+		if len(a.entries) == 0 {
 			t.line(0, "")
-			t.line(0, "Nothing is kept here of what was done about it.")
+			t.line(0, "No reconcile history is kept here.")
 			t.tellCaveats(a)
 			return
 		}
 		t.line(0, "")
 		t.tellCaveats(a)
-		t.line(0, "What was done, the latest last:")
+		t.line(0, "Reconcile history, newest last:")
 	}
-	for i := range a.Runs {
-		t.several = t.several || a.Runs[i].Controller != a.Runs[0].Controller
+	for i := range a.entries {
+		t.several = t.several || a.entries[i].Controller != a.entries[0].Controller
 	}
-	for i := range a.Runs {
+	for i := range a.entries {
 		t.line(0, "")
-		t.tellRun(&a.Runs[i])
+		t.tellEntry(&a.entries[i])
 	}
 	if state {
 		t.advise(a)
@@ -68,7 +68,7 @@ func (t teller) tellCaveats(a account) {
 }
 
 // doing is how an object is doing, in words.
-func doing(c readable) string {
+func (t teller) doing(c readable) string {
 	text := map[inspect.State]string{
 		inspect.Failing: "is failing", inspect.Unsettled: "does not settle: it is written again and again",
 		inspect.Waiting: "waits for its turn", inspect.Paused: "is left alone, because its annotation setpoint.dev/paused says so",
@@ -77,6 +77,9 @@ func doing(c readable) string {
 	switch {
 	case c.Attempts > 1 && c.State == inspect.Failing:
 		text += fmt.Sprintf(", %d times in a row", c.Attempts)
+		if !c.FailingSince.IsZero() {
+			text += " since " + t.clock(c.FailingSince)
+		}
 	case c.Elsewhere && c.State == inspect.NotKnown:
 		text = "is cared for elsewhere: how it is doing is not known here"
 	}
@@ -88,7 +91,7 @@ const notYet = "Its controller begins once it can watch all that it needs: its c
 
 // tellCare says how an object is doing in the care of one controller.
 func (t teller) tellCare(c readable) {
-	t.line(0, "%s %s.", nameOf(c.Ref), doing(c))
+	t.line(0, "%s %s.", nameOf(c.Ref), t.doing(c))
 	if said := troubleOf(c.Care); said != "" {
 		t.line(1, "%s", said)
 	}
@@ -96,16 +99,16 @@ func (t teller) tellCare(c readable) {
 		t.line(1, notYet)
 	}
 	if !c.Next.IsZero() {
-		verb := "looked at again"
+		next := "Next run"
 		if c.State == inspect.Failing {
-			verb = "tried again"
+			next = "Next retry"
 		}
-		t.line(1, "It is %s %s, at %s.", verb, in(c.Next, t.now), t.clock(c.Next))
+		t.line(1, "%s %s, at %s.", next, in(c.Next, t.now), t.clock(c.Next))
 	}
 	if c.Deleting {
 		t.line(1, "It is being deleted.")
 	}
-	t.line(1, "In the care of %s, of the process %s%s.", c.Controller, c.Process, t.family(c))
+	t.line(1, "Managed by %s in the process %s%s.", c.Controller, c.Process, t.family(c))
 	for _, child := range c.Family {
 		t.line(2, "%s", childLine(child))
 	}
@@ -123,7 +126,7 @@ func (t teller) family(c readable) string {
 	if made == 0 {
 		return ""
 	}
-	return ", which made " + plural(made, "child", "children")
+	return ", with " + plural(made, "child", "children")
 }
 
 func childLine(c inspect.Child) string {

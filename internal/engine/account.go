@@ -43,15 +43,15 @@ func (r *run) next(verdict queue.Outcome) time.Time {
 	return r.queue.Pending(r.item.Key).Next
 }
 
-// call asks a hook.
-func (r *run) call(ctx context.Context, asked hook.Hook, request *hook.Request) (*hook.Response, error) {
+// call calls a hook about one revision of the parent.
+func (r *run) call(ctx context.Context, asked hook.Hook, request *hook.Request, at trace.Revision) (*hook.Response, error) {
 	began := r.account.Now()
 	reply, err := asked.Call(ctx, request)
 	err = failure.By(failure.Hook, err)
 	if !r.account.Whole() {
 		return reply, err
 	}
-	ask := trace.Ask{What: r.asks(), Question: trace.Question{Form: r.form(), Sync: request}, Err: err}
+	ask := trace.Ask{What: r.asks(), Revision: at, Question: trace.Question{Form: r.form(), Sync: request}, Err: err}
 	if err == nil {
 		// The reply is worked on from here on; what the hook said stays.
 		said := *reply

@@ -73,7 +73,7 @@ func (r *run) ask(ctx context.Context) error {
 		return err
 	}
 	wait := r.askFormer(ctx, asked)
-	reply, err := r.call(ctx, asked, r.request(r.stored))
+	reply, err := r.call(ctx, asked, r.request(r.stored), r.latestRevision())
 	wait()
 	if err != nil {
 		return hookFailure(r.asks(), err)

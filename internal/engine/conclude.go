@@ -79,7 +79,7 @@ func (r *run) succeeded() trace.Outcome {
 
 // remember notes a failure. told is when it was last told as an event.
 func (r *run) remember(err error, told time.Time) {
-	now := trouble{failing: true, ofHook: ofHook(err), message: failure.OneLine(err), fault: trace.FaultOf(err), told: told, among: r.account.Refused()}
+	now := trouble{failing: true, ofHook: ofHook(err), message: failure.OneLine(err), fault: trace.FaultOf(err), told: told, since: r.tools.Now(), among: r.account.Refused()}
 	if reasonOf(err) == ReasonUnsettled {
 		now.among = trace.With(now.among, r.latestAt...)
 	}

@@ -59,7 +59,7 @@ func (m *memories) care(key queue.Key, uid string) trace.Care {
 	care := trace.Care{Ran: known.ran, Children: known.children, Unrest: restless.words, Among: restless.among}
 	if known.trouble.failing {
 		care.Failing, care.Error, care.Attempts = true, known.trouble.message, known.failed
-		care.Fault = known.trouble.fault
+		care.Fault, care.Since = known.trouble.fault, known.trouble.since
 		care.Among = trace.With(slices.Clone(care.Among), known.trouble.among...)
 	}
 	return care

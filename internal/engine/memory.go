@@ -53,6 +53,8 @@ type trouble struct {
 	message string
 	fault   *trace.Fault
 	told    time.Time
+	// since is when the first run in a row failed.
+	since time.Time
 	// among says where writes were refused, which the message may quote.
 	among []trace.Place
 }
@@ -120,6 +122,9 @@ func (m *memories) forget(known *memory) {
 func (m *memories) trouble(of *memory, now trouble) {
 	m.failing += count(now.failing) - count(of.trouble.failing)
 	m.ofHook += count(now.ofHook) - count(of.trouble.ofHook)
+	if of.trouble.failing {
+		now.since = of.trouble.since
+	}
 	of.trouble = now
 	of.failed++
 	if !now.failing {

@@ -158,3 +158,22 @@ func TestWantedForgetsWhoIsGone(t *testing.T) {
 		t.Errorf("took %v", got)
 	}
 }
+
+// Fault U1: the time since which a parent fails is that of the first failure in a row.
+func TestFailingSince(t *testing.T) {
+	m := newMemories()
+	key := queue.Key{Name: "p"}
+	of := m.of(key, "u")
+	fails := func(second int64) { m.note(of, 0, trouble{failing: true, since: time.Unix(second, 0)}, nil) }
+	fails(1)
+	fails(2)
+	fails(3)
+	if care := m.care(key, "u"); care.Attempts != 3 || care.Since != time.Unix(1, 0) {
+		t.Errorf("failed %d times since %s", care.Attempts, care.Since)
+	}
+	m.note(of, 0, trouble{}, nil)
+	fails(9)
+	if care := m.care(key, "u"); care.Attempts != 1 || care.Since != time.Unix(9, 0) {
+		t.Errorf("after a recovery: failed %d times since %s", care.Attempts, care.Since)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // conditionUpdated is the parent's condition that says how far a rollout is.
@@ -84,11 +86,21 @@ func (r *run) askAt(ctx context.Context, asked hook.Hook, former plan.Revision) 
 	if err != nil {
 		return nil, failure.New(ReasonRolloutFailed, err)
 	}
-	reply, err := r.call(ctx, asked, r.request(then))
+	at := trace.Revision{Name: strings.Clone(former.Name), Number: former.Number, Former: true}
+	reply, err := r.call(ctx, asked, r.request(then), at)
 	if err != nil {
 		return nil, r.failedAt(former, err)
 	}
 	return reply, nil
+}
+
+// latestRevision is the revision that the parent is at; zero where none is kept.
+func (r *run) latestRevision() trace.Revision {
+	if r.rollout == nil {
+		return trace.Revision{}
+	}
+	at := &r.rollout.history.Latest
+	return trace.Revision{Name: strings.Clone(at.Name), Number: at.Number}
 }
 
 // failedAt is the failure of a hook that was asked about a former revision.

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/store"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 var (
@@ -166,6 +167,23 @@ func TestEachRevisionIsAsked(t *testing.T) {
 	}
 	if r.advanced != 1 {
 		t.Errorf("%d moved", r.advanced)
+	}
+}
+
+// Fault U1: each request is recorded with the revision that it was about.
+func TestRequestsAreRecordedWithTheirRevision(t *testing.T) {
+	r := rollingRun(t, (&webHook{}).call)
+	r.account = trace.Open(trace.Run{}, time.Now)
+	r.revised(t)
+	of := map[trace.Revision]string{}
+	for _, step := range r.account.Close(trace.Synced).Steps {
+		if step.Ask != nil {
+			of[trace.Revision{Number: step.Ask.Revision.Number, Former: step.Ask.Revision.Former}] = step.Ask.Revision.Name
+		}
+	}
+	latest, former := of[trace.Revision{Number: 2}], of[trace.Revision{Number: 1, Former: true}]
+	if len(of) != 2 || latest != r.rollout.history.Latest.Name || former != r.rollout.history.Former[0].Name {
+		t.Errorf("recorded %v", of)
 	}
 }
 

@@ -12,6 +12,9 @@ import (
 // Fault is what failed, as far as that is known beside the text of an error.
 type Fault = trace.Fault
 
+// Revision is a revision of a parent that a hook was shown.
+type Revision = trace.Revision
+
 // Advice is what is said of a fault.
 type Advice struct {
 	// Title says what went wrong in a few words, and Help what to do about it; "" if

@@ -92,7 +92,7 @@ func (b *Book) Note(run trace.Run) {
 func (b *Book) quiet(run *trace.Run) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.shelf(run.Program).quiet(drawerOf(run))
+	b.shelf(run.Program).quiet(run)
 }
 
 // shelf is that of a controller.
@@ -166,20 +166,21 @@ func (b *Book) Run(id uint64) (Run, error) {
 	run := wordsOf(e, true)
 	for i := range run.Steps {
 		if ask := run.Steps[i].Ask; ask != nil {
-			ask.Previous = previous[ask.What]
+			ask.Previous = previous[i]
 		}
 	}
 	return run, nil
 }
 
-// find is a copy of an entry, and in which runs before it the same was asked.
-func (b *Book) find(id uint64) (*entry, map[string]uint64) {
+// find is a copy of an entry, and for each step in which run before it the same was asked;
+// 0 for none.
+func (b *Book) find(id uint64) (*entry, []uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.shelves {
 		for e := s.newest; e != nil && e.id >= id; e = e.older {
 			if e.id == id {
-				return e.copied(), s.drawers[drawerOf(&e.run)].asked(id)
+				return e.copied(), s.drawers[drawerOf(&e.run)].previous(e)
 			}
 		}
 	}

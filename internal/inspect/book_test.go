@@ -78,6 +78,75 @@ func TestBookKeepsRuns(t *testing.T) {
 	}
 }
 
+// Fault U1: of a request about a former revision, the request before is the last one about
+// that revision; of one about the latest, the last about what was the latest then.
+func TestRequestsBeforeByRevision(t *testing.T) {
+	b := NewBook(BookOptions{}, noon)
+	called := func(at ...trace.Revision) trace.Run {
+		run := ranAt("a", "eur", 10)
+		step := run.Steps[0]
+		run.Steps = nil
+		for _, revision := range at {
+			ask := *step.Ask
+			ask.Revision = revision
+			run.Steps = append(run.Steps, trace.Step{Ask: &ask})
+		}
+		return run
+	}
+	one, two := trace.Revision{Name: "one", Number: 1}, trace.Revision{Name: "two", Number: 2}
+	former := one
+	former.Former = true
+	b.Note(called(one))
+	b.Note(called(former, two))
+	b.Note(called(two))
+	b.Note(called(two, former))
+	runs := b.Runs(rateRef("eur"), 0)
+	for i, want := range [][]uint64{{runs[1].ID, runs[2].ID}, {runs[2].ID}, {runs[3].ID, runs[3].ID}, {0}} {
+		run, err := b.Run(runs[i].ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range run.Steps {
+			if ask := run.Steps[k].Ask; ask.Previous != want[k] || ask.Revision == nil {
+				t.Errorf("run %d from the end, step %d, at %+v: compared with run %d, want %d", i, k, ask.Revision, ask.Previous, want[k])
+			}
+		}
+	}
+}
+
+// Fault U5: once an object was run again, no run before says that it is to come again.
+func TestNextIsOfTheLatestRun(t *testing.T) {
+	b := NewBook(BookOptions{}, noon)
+	failing := ranAt("a", "eur", 10)
+	failing.Outcome, failing.Next = trace.Failed, noon.Add(30*time.Second)
+	other := failing
+	other.Program = "b"
+	aside := ranAt("a", "eur", 10)
+	aside.By = "daemon watch wrote"
+	next := func() (found []string) {
+		for _, run := range b.Runs(rateRef("eur"), 0) {
+			if !run.Next.IsZero() {
+				found = append(found, run.Controller)
+			}
+		}
+		return found
+	}
+	b.Note(failing)
+	b.Note(other)
+	b.Note(aside)
+	if got := next(); len(got) != 2 {
+		t.Errorf("what is still to come again is of %q", got)
+	}
+	b.Note(ranAt("a", "eur", 10))
+	if got := next(); len(got) != 1 || got[0] != "b" {
+		t.Errorf("after the recovery: %q", got)
+	}
+	b.Note(trace.Run{Program: "b", Resource: rates, Key: failing.Key, Outcome: trace.Skipped})
+	if got := next(); len(got) != 0 {
+		t.Errorf("after a run that found nothing to do: %q", got)
+	}
+}
+
 func TestBookOff(t *testing.T) {
 	b := NewBook(BookOptions{Off: true}, noon)
 	b.Note(ranAt("a", "eur", 10))

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"iter"
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/trace"
@@ -79,15 +78,11 @@ func stripPlan(p *trace.Planned) {
 	}
 }
 
-// asks are what was asked in the run.
-func (e *entry) asks() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for i := range e.run.Steps {
-			if ask := e.run.Steps[i].Ask; ask != nil && !yield(ask.What) {
-				return
-			}
-		}
-	}
+// asked says whether the run asked what another request is to be compared with.
+func (e *entry) asked(like *trace.Ask) bool {
+	return slices.ContainsFunc(e.run.Steps, func(s trace.Step) bool {
+		return s.Ask != nil && s.Ask.What == like.What && like.Revision.Follows(s.Ask.Revision)
+	})
 }
 
 // countOf is what a run adds to a series.

@@ -28,7 +28,7 @@ func frameOf(run *trace.Run) int {
 func sizeOfFrame(s *trace.Step) int {
 	switch {
 	case s.Ask != nil:
-		return sizeOfError(s.Ask.Err)
+		return sizeOfError(s.Ask.Err) + len(s.Ask.Revision.Name)
 	case s.Plan != nil:
 		size := 0
 		for _, stage := range s.Plan.Stages {

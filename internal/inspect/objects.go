@@ -231,7 +231,7 @@ func (s *Subject) Words() Care {
 	}
 	care.Next, care.Unrest = s.Next, s.Unrest
 	if s.Failing {
-		care.Error, care.Fault, care.Attempts = s.Error, s.Fault, s.Attempts
+		care.Error, care.Fault, care.Attempts, care.FailingSince = s.Error, s.Fault, s.Attempts, s.Since
 	}
 	if amongSecrets(s.Among) {
 		care.Error, care.Unrest = unquoted(care.Error), unquoted(care.Unrest)

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -66,13 +67,15 @@ func lineOf(err error) string {
 	return failure.OneLine(err)
 }
 
-// causesOf are what brought a run about, a sentence each.
+// causesOf are what brought a run about, what matters most first.
 func causesOf(run *trace.Run) []string {
 	if run.By != "" {
 		return []string{run.By}
 	}
 	causes := []string{}
-	for _, cause := range run.Causes.List() {
+	for _, cause := range slices.SortedStableFunc(slices.Values(run.Causes.List()), func(a, b queue.Cause) int {
+		return cmp.Compare(weightOf(a.Kind), weightOf(b.Kind))
+	}) {
 		causes = append(causes, causeOf(cause))
 	}
 	if more := run.Causes.More(); more > 0 {
@@ -81,17 +84,41 @@ func causesOf(run *trace.Run) []string {
 	return causes
 }
 
-// causeOf says one cause as somebody wants it who does not know queues.
+// weightOf is where a cause stands among those of one run: what a person did comes first,
+// then what changed, and what only the clock brought about comes last.
+func weightOf(kind queue.CauseKind) int {
+	switch kind {
+	case queue.UserAsked, queue.HookChanged:
+		return 0
+	case queue.ParentChanged:
+		return 1
+	case queue.ChildChanged, queue.RelatedChanged:
+		return 2
+	case queue.StatusChanged:
+		return 3
+	case queue.Retrying:
+		return 5
+	}
+	return 4
+}
+
+const manualReconcile = "manual reconcile"
+
+// Leads says that a cause of a run explains it, whatever else changed before: a person, or
+// another version of the hook, wanted it.
+func Leads(cause string) bool { return cause == manualReconcile || cause == queue.HookChanged.String() }
+
+// causeOf says one cause as it is read without knowing the queue.
 func causeOf(cause queue.Cause) string {
 	switch cause.Kind {
 	case queue.Start:
-		return "first sight"
+		return "initial list"
 	case queue.UserAsked:
-		return "a user asked for it"
+		return manualReconcile
 	case queue.Resync:
-		return "regular look"
+		return "periodic resync"
 	case queue.Recheck:
-		return "look again, as planned"
+		return "scheduled requeue"
 	case queue.ParentChanged:
 		return "the object changed"
 	case queue.StatusChanged:
@@ -129,6 +156,9 @@ func (w *writer) step(s *trace.Step) Step {
 
 func (w *writer) ask(a *trace.Ask) *Ask {
 	ask := &Ask{What: a.What, Reason: string(a.Reason), Error: lineOf(a.Err), Fault: trace.FaultOf(a.Err), Dropped: w.dropped}
+	if a.Revision != (trace.Revision{}) {
+		ask.Revision = new(a.Revision)
+	}
 	if w.whole {
 		ask.Request = masked(questionJSON(&a.Question), w.of.Resource)
 		ask.Reply = masked(answerJSON(&a.Answer, a.Question.Form), w.of.Resource)

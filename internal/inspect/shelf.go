@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"slices"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/trace"
@@ -49,25 +50,45 @@ type drawer struct {
 	quiet int
 }
 
-// asked is in which of the runs before one something was asked last.
-func (d *drawer) asked(before uint64) map[string]uint64 {
-	latest := map[string]uint64{}
-	for _, e := range d.entries {
-		if e.id >= before {
-			break
-		}
-		for what := range e.asks() {
-			latest[what] = e.id
+// previous is, for each step of an entry, in which of the runs before it the same was
+// asked last; 0 for none.
+func (d *drawer) previous(of *entry) []uint64 {
+	ids := make([]uint64, len(of.run.Steps))
+	for i := range ids {
+		if ask := of.run.Steps[i].Ask; ask != nil {
+			ids[i] = d.asked(ask, of.id)
 		}
 	}
-	return latest
+	return ids
+}
+
+// asked is the last run before one in which the same was asked; 0 for none.
+func (d *drawer) asked(ask *trace.Ask, before uint64) uint64 {
+	for _, e := range slices.Backward(d.entries) {
+		if e.id < before && e.asked(ask) {
+			return e.id
+		}
+	}
+	return 0
+}
+
+// came notes that the object was run again, as the runs before said it would be. What is
+// done beside the runs of an object, a daemon's write or a review, is none of them.
+func (d *drawer) came(run *trace.Run) {
+	if run.By != "" {
+		return
+	}
+	for _, e := range d.entries {
+		e.run.Next = time.Time{}
+	}
 }
 
 // quiet counts a run that found nothing to do. Of an object of which nothing is kept,
 // that is not worth keeping either.
-func (s *shelf) quiet(name drawerName) {
-	if d := s.drawers[name]; d != nil {
+func (s *shelf) quiet(run *trace.Run) {
+	if d := s.drawers[drawerOf(run)]; d != nil {
 		d.quiet++
+		d.came(run)
 	}
 }
 
@@ -83,6 +104,7 @@ func (s *shelf) put(e *entry) {
 		s.remove(d.entries[0])
 		s.drawers[name] = d
 	}
+	d.came(&e.run)
 	e.quiet, d.quiet = d.quiet, 0
 	d.entries = append(d.entries, e)
 	e.older = s.newest

@@ -314,6 +314,8 @@ type Care struct {
 	// one that is Failing. Unrest is what does not settle.
 	Error    string `json:"error,omitempty"`
 	Attempts int    `json:"attempts,omitempty"`
+	// FailingSince is when the first of these attempts failed.
+	FailingSince time.Time `json:"failingSince,omitzero"`
 	// Fault is what of that failed; nil where no more is known than the Error.
 	Fault  *Fault `json:"fault,omitempty"`
 	Unrest string `json:"unrest,omitempty"`
@@ -358,7 +360,8 @@ type Run struct {
 	Outcome string `json:"outcome"`
 	Error   string `json:"error,omitempty"`
 	Fault   *Fault `json:"fault,omitempty"`
-	// Next is when it comes again; zero where something new has to happen.
+	// Next is when it comes again; zero where something new has to happen, and once
+	// another run came.
 	Next time.Time `json:"next,omitzero"`
 	// Quiet is how many runs came before, since the run below, that found nothing new.
 	Quiet int    `json:"quiet,omitempty"`
@@ -381,8 +384,11 @@ type Ask struct {
 	// Reason what a handler was told of.
 	What   string `json:"what"`
 	Reason string `json:"reason,omitempty"`
-	Error  string `json:"error,omitempty"`
-	Fault  *Fault `json:"fault,omitempty"`
+	// Revision is the revision of the parent that the hook was shown; nil where its
+	// controller keeps none.
+	Revision *Revision `json:"revision,omitempty"`
+	Error    string    `json:"error,omitempty"`
+	Fault    *Fault    `json:"fault,omitempty"`
 	// Request and Reply are JSON as hooks see it; only of Source.Run. The values of
 	// Secrets are masked. Where there is too much to keep, Dropped says so.
 	Request json.RawMessage `json:"request,omitempty"`

@@ -275,3 +275,19 @@ func whatOf(f *trace.Fault) trace.What {
 	}
 	return f.What
 }
+
+// Fault U1: the time since which an object fails is that of the first failure in a row.
+func TestFailingSince(t *testing.T) {
+	var m memory
+	fails := func(second int64) { m.show(trouble{failing: true}, LastError{Message: "no"}, time.Unix(second, 0)) }
+	fails(1)
+	fails(2)
+	if m.shown.Attempts != 2 || m.shown.Since != time.Unix(1, 0) {
+		t.Errorf("failed %d times since %s", m.shown.Attempts, m.shown.Since)
+	}
+	m.show(trouble{}, LastError{}, time.Unix(3, 0))
+	fails(4)
+	if m.shown.Attempts != 1 || m.shown.Since != time.Unix(4, 0) {
+		t.Errorf("after a recovery: failed %d times since %s", m.shown.Attempts, m.shown.Since)
+	}
+}

@@ -205,10 +205,14 @@ func (m *memory) show(now trouble, last LastError, ran time.Time) {
 	switch {
 	case !now.failing:
 		m.shown.Error, m.shown.Fault, m.shown.Attempts, m.shown.Among = "", nil, 0, nil
+		m.shown.Since = time.Time{}
 	case last.Message != "":
 		// A run that only waited says nothing new.
 		m.shown.Error, m.shown.Fault, m.shown.Among = last.Message, now.fault, last.Among
 		m.shown.Attempts++
+		if m.shown.Since.IsZero() {
+			m.shown.Since = ran
+		}
 	}
 }
 

@@ -13,6 +13,8 @@ type Care struct {
 	// Error is what the latest run failed with, Attempts how many did in a row.
 	Error    string
 	Attempts int
+	// Since is when the first of them failed.
+	Since time.Time
 	// Fault is what of that failed; nil where no more is known than the Error.
 	Fault *Fault
 	// Failing says that the latest run failed; Paused that a user wants the object

@@ -84,10 +84,31 @@ type Ask struct {
 	// review; Reason is what a handler was told of.
 	What   string
 	Reason hook.Reason
+	// Revision is the revision of the parent that the hook was shown; zero where the
+	// controller keeps none.
+	Revision Revision
 	// What was asked and answered. Answers are nil after an error.
 	Question Question
 	Answer   Answer
 	Err      error
+}
+
+// Revision is one of the parent's: its ControllerRevision, and which number that has.
+type Revision struct {
+	Name   string `json:"name"`
+	Number int64  `json:"number"`
+	// Former says that it is not the latest one: children still follow it.
+	Former bool `json:"former,omitempty"`
+}
+
+// Follows says that a request at this revision is to be compared with an earlier one: a
+// request at a former revision with one at that revision, whether or not that was the
+// latest then. What is different from the latest to the latest is what somebody edited.
+func (r Revision) Follows(earlier Revision) bool {
+	if r.Former {
+		return earlier.Name == r.Name
+	}
+	return !earlier.Former
 }
 
 // Question is what was asked: one of its parts is set, or none.

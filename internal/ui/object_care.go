@@ -14,7 +14,7 @@ type careView struct {
 	// Declared is the object that declares the controller, if one does.
 	Declared *inspect.Ref
 	Fault    *fault
-	// Since is when it began to fail like this, as far back as is known.
+	// Since is when the first of its failures in a row was.
 	Since time.Time
 	// Last is the run that failed last; nil if it is not known.
 	Last *entry
@@ -65,10 +65,7 @@ func careViews(cares []inspect.Care, all []told, entries []entry) []careView {
 		view.Declared = controllers[controllerKey{care.Process, care.Controller}].Declared
 		if care.State == inspect.Failing && care.Error != "" {
 			view.Fault = explain(care.Error, care.Fault, runFailed)
-			view.Last = lastFailure(entries, care)
-		}
-		if view.Last != nil {
-			view.Since = view.Last.since()
+			view.Last, view.Since = lastFailure(entries, care), care.FailingSince
 		}
 		views = append(views, view)
 	}

@@ -13,8 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/asuser"
+	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/lineage"
+	"github.com/setpoint-dev/setpoint/internal/timeline"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
 )
@@ -108,17 +110,16 @@ func wants(t *testing.T, html string, texts ...string) {
 func objectPageOf(name, said string, runs ...inspect.Run) objectPage {
 	s := webSubject(name, said)
 	p := objectPage{subject: s, Tab: "timeline"}
-	for i := range runs {
-		p.Entries = append(p.Entries, newEntry(s, runs[i]))
+	for _, each := range timeline.Entries(runs) {
+		p.Entries = append(p.Entries, gathered(s, each))
 	}
-	p.Entries = gather(p.Entries)
 	care := inspect.Care{
 		Ref: s.Ref, Controller: "compositecontroller.setpoint.dev/webs", Process: "setpoint", State: inspect.Well, Ran: noon,
 		Family: []inspect.Child{{Ref: podRef(said), Health: "Failed", Message: said}, {Ref: podRef("b"), Health: "Current"}},
 	}
 	if len(runs) > 0 && runs[0].Error != "" {
 		care.State, care.Error, care.Attempts, care.Next = inspect.Failing, runs[0].Error, 3, noon.Add(5*time.Second)
-		care.Fault = runs[0].Fault
+		care.Fault, care.FailingSince = runs[0].Fault, runs[len(p.Entries[0].Earlier)].Began
 	}
 	declared := inspect.Ref{Kind: inspect.Kind{Group: "setpoint.dev", Version: "v1alpha1", Plural: "compositecontrollers", Kind: "CompositeController"}, Name: "webs"}
 	by := told{Source: &still{name: "setpoint"}, Controllers: []inspect.Controller{{Process: "setpoint", Name: care.Controller, Declared: &declared}}}
@@ -154,8 +155,8 @@ func TestObjectPageOfAFailure(t *testing.T) {
 	const text = "sync hook: POST http://webs.shop/sync: answered 500 Internal Server Error: no more strings"
 	html := show(t, "object", objectPageOf("a", "p", failedRun(5, text), failedRun(4, text), failedRun(3, text), ranRun(2, "p")))
 	wants(t, html,
-		"The hook failed (500 Internal Server Error)", "no more strings", "Failed 3 times in a row, since", "It is tried again in 5s",
-		"3 times, since 03:02:28Z", "The same, 2 times before", `href="/resources/compositecontrollers.setpoint.dev/-/webs/edit"`, "What helps:")
+		"The hook failed (500 Internal Server Error)", "no more strings", "Failed 3 times in a row, since <time datetime=\"2030-01-02T03:02:28Z\"", "It is tried again in 5s",
+		"3 times, since 03:02:28Z", "2 earlier failures of the same kind", `href="/resources/compositecontrollers.setpoint.dev/-/webs/edit"`, "What helps:")
 }
 
 func TestObjectPageOfWhatIsGone(t *testing.T) {
@@ -174,7 +175,7 @@ func TestRunPage(t *testing.T) {
 	p.Steps = stepsOf(s, &p.Entry)
 	p.Body = &body{ID: bodyID(run, 0, "reply"), Text: "{\"a\":\"</pre><script>\"}"}
 	p.open()
-	wants(t, show(t, "object_run", p), "asked sync", "decided", "1 write", "resource version 7",
+	wants(t, show(t, "object_run", p), "called sync", "decided", "1 write", "resource version 7",
 		"/runs/9?in=setpoint&amp;show=request-diff&amp;step=0", "&lt;/pre&gt;&lt;script&gt;", "/runs/8?in=setpoint")
 }
 
@@ -250,21 +251,6 @@ func TestTreeLeavesOutWhatMayNotBeRead(t *testing.T) {
 	}
 }
 
-func TestGather(t *testing.T) {
-	s := webSubject("a", "b")
-	var all []entry
-	for i := range 60 {
-		all = append(all, newEntry(s, failedRun(uint64(90-i), "no")))
-	}
-	told := failedRun(28, "no")
-	told.Steps = append(told.Steps, inspect.Step{Event: &inspect.Event{Type: "Warning", Reason: "HookFailed", Message: "no"}})
-	all = append(all, newEntry(s, told), newEntry(s, failedRun(20, "other")), newEntry(s, ranRun(19, "p")), newEntry(s, failedRun(18, "no")))
-	got := gather(all)
-	if len(got) != 4 || got[0].Times() != 61 || len(got[0].Earlier) != maxEarlier || got[0].Since() != all[60].Began || got[1].Times() != 1 || got[3].Times() != 1 {
-		t.Errorf("%d entries, the first %d times since %s", len(got), got[0].Times(), got[0].Since())
-	}
-}
-
 func TestHeadlines(t *testing.T) {
 	self := webSubject("a", "b").Ref
 	write := func(verb, part string, of inspect.Ref) inspect.Step {
@@ -315,7 +301,7 @@ func TestWhys(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)
 	v := &visit{Server: server, r: r, api: &asuser.Client{}, visitor: &access.Visitor{User: asuser.User{Own: true}}}
 	entries := v.entries(s, []inspect.Run{after}, 10)
-	if len(entries) != 1 || len(entries[0].Whys) != 2 || strings.Join(entries[0].Causes, ",") != "recheck" {
+	if len(entries) != 1 || len(entries[0].Whys) != 2 || strings.Join(entries[0].Rest, ",") != "recheck" {
 		t.Fatalf("%+v", entries)
 	}
 	whys := entries[0].Whys
@@ -324,6 +310,41 @@ func TestWhys(t *testing.T) {
 	}
 	html := show(t, "object", objectPage{subject: s, Tab: "timeline", Entries: entries})
 	wants(t, html, `the object itself</span> changed <span class="by">by <strong dir="auto">kubectl-edit</strong>`, "<del dir=\"ltr\">a</del>", "Running")
+}
+
+// Fault U1: in a rolling update a run asks about the former revision too. That is no edit.
+func TestWhysOfARollingUpdate(t *testing.T) {
+	s := webSubject("a", "b")
+	asked := func(image string, at inspect.Revision) inspect.Step {
+		request := `{"parent":{"apiVersion":"example.org/v1","kind":"Web","metadata":{"namespace":"shop","name":"a","uid":"u1"},"spec":{"image":"` + image + `"}}}`
+		return inspect.Step{Ask: &inspect.Ask{What: "sync", Revision: &at, Request: json.RawMessage(request), Previous: 7}}
+	}
+	old, latest := inspect.Revision{Name: "a", Number: 1, Former: true}, inspect.Revision{Name: "b", Number: 2}
+	before, after := ranRun(7, "p"), ranRun(9, "p")
+	before.Steps = []inspect.Step{asked("b", latest), asked("a", old)}
+	after.Steps, after.Causes = []inspect.Step{asked("a", old), asked("b", latest), asked("a", old)}, []string{"periodic resync"}
+	server := serve(t, &still{name: "setpoint", runs: []inspect.Run{after, before}})
+	v := &visit{Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: &asuser.Client{}, visitor: &access.Visitor{User: asuser.User{Own: true}}}
+	entries := v.entries(s, []inspect.Run{after}, 10)
+	if len(entries[0].Whys) != 0 || strings.Join(entries[0].Rest, ",") != "periodic resync" {
+		t.Errorf("%+v", entries[0].reasons)
+	}
+	p := runPage{subject: s, Entry: entries[0], Tab: "timeline", Steps: stepsOf(s, &entries[0])}
+	html := show(t, "object_run", p)
+	wants(t, html, "at the former revision 1", "at the latest revision 2")
+	if strings.Contains(html, "after its writes") {
+		t.Error("nothing was written in between")
+	}
+}
+
+// Fault U5: what a person did stands before what else changed.
+func TestWhatLeadsComesFirst(t *testing.T) {
+	e := newEntry(webSubject("a", "b"), ranRun(9, "p"))
+	e.reasons = reasons{Leads: []string{"hook changed"}, Whys: []why{{Part: diff.Part{Role: "object", Fate: diff.Changed}}}, Rest: []string{"retry 3"}}
+	html := show(t, "object", objectPage{subject: webSubject("a", "b"), Tab: "timeline", Entries: []entry{e}})
+	if lead, changed, rest := strings.Index(html, "hook changed"), strings.Index(html, "the object itself"), strings.Index(html, "retry 3"); lead < 0 || lead > changed || changed > rest {
+		t.Errorf("told at %d, %d, %d", lead, changed, rest)
+	}
 }
 
 func TestPlanLinesAreBounded(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/timeline"
 )
 
 // entry is one run in the timeline of an object.
@@ -18,8 +19,8 @@ type entry struct {
 	ID string
 	// URL is where all of the run is.
 	URL string
-	// Whys are what changed before it, and Deeds what it did.
-	Whys  []why
+	// reasons are why it was, and Deeds what it did.
+	reasons
 	Deeds []deed
 	// Headline says what came of it, and Tone in what colour: a run that went well and
 	// wrote nothing is no news.
@@ -27,11 +28,16 @@ type entry struct {
 	Fault          *fault
 	Bar            bar
 	// Earlier are runs right before that failed in the same way; More is how many of
-	// them are not shown.
+	// them are not shown. Times is how many runs there are with them, Since when the
+	// first of them began.
 	Earlier []entry
 	More    int
+	Times   int
+	Since   time.Time
+	// first is the first of them.
+	first inspect.Run
 	// Trigger is why the first of them was run, where that is not the last.
-	Trigger *trigger
+	Trigger *reasons
 	// Another says that the object was another one of the same name.
 	Another bool
 }
@@ -55,12 +61,12 @@ func (v *visit) redact(run inspect.Run) inspect.Run { return inspect.Redact(run,
 // entries are the timeline, down to so many. What changed before is looked for in the
 // latest of them alone.
 func (v *visit) entries(s *subject, runs []inspect.Run, limit int) []entry {
-	all := make([]entry, 0, len(runs))
-	for i := range runs {
-		all = append(all, newEntry(s, runs[i]))
+	found := timeline.Entries(runs)
+	found = found[:min(len(found), limit)]
+	all := make([]entry, 0, len(found))
+	for _, each := range found {
+		all = append(all, gathered(s, each))
 	}
-	all = gather(all)
-	all = all[:min(len(all), limit)]
 	look := &lookup{visit: v, runs: map[runKey]inspect.Run{}}
 	for i := range all[:min(len(all), someEntries)] {
 		look.explain(s, &all[i])
@@ -72,6 +78,7 @@ func newEntry(s *subject, run inspect.Run) entry {
 	e := entry{
 		Run: run, ID: "run-" + run.Process + "-" + strconv.FormatUint(run.ID, 10), URL: runURL(s, run.Process, run.ID),
 		Deeds: news(deedsOf(run.Steps), run.Error), Bar: barOf(&run),
+		Times: 1, Since: run.Began, first: run, reasons: reasons{Rest: run.Causes},
 		Another: s.UID != "" && run.Object.UID != "" && run.Object.UID != s.UID,
 	}
 	if run.Error != "" {
@@ -88,54 +95,19 @@ func runURL(s *subject, process string, id uint64) string {
 	return s.URL("runs", strconv.FormatUint(id, 10)) + "?" + url.Values{"in": {process}}.Encode()
 }
 
-// trigger is why the first of runs that failed alike was run.
-type trigger struct {
-	Causes []string
-	Whys   []why
-}
-
 // maxEarlier is how many runs that failed alike are listed below the last.
 const maxEarlier = 50
 
-// gather puts runs that failed one after the other in the same way together: what
-// there is to know of them is the last, how many there were, and since when.
-func gather(all []entry) []entry {
-	var gathered []entry
-	for _, e := range all {
-		last := len(gathered) - 1
-		if last < 0 || !alike(&gathered[last], &e) {
-			gathered = append(gathered, e)
-			continue
-		}
-		head := &gathered[last]
-		if len(head.Earlier) == maxEarlier {
-			head.More++
-			head.Earlier[maxEarlier-1] = e
-			continue
-		}
-		head.Earlier = append(head.Earlier, e)
+// gathered is an entry with the runs before it that failed in the same way.
+func gathered(s *subject, of timeline.Entry) entry {
+	e := newEntry(s, of.Run)
+	e.Times, e.Since, e.first = of.Times(), of.Since(), *of.First()
+	for _, run := range of.Earlier[:min(len(of.Earlier), maxEarlier)] {
+		e.Earlier = append(e.Earlier, newEntry(s, run))
 	}
-	return gathered
+	e.More = len(of.Earlier) - len(e.Earlier)
+	return e
 }
-
-func alike(a, b *entry) bool {
-	return a.Outcome == "failed" && b.Outcome == "failed" && a.Error == b.Error &&
-		a.Controller == b.Controller && a.Process == b.Process && a.Another == b.Another && len(a.Deeds)+len(b.Deeds) == 0
-}
-
-// since is when the first of runs that failed alike began.
-func (e *entry) since() time.Time {
-	if len(e.Earlier) > 0 {
-		return e.Earlier[len(e.Earlier)-1].Began
-	}
-	return e.Began
-}
-
-// Since is when the first of runs that failed alike began.
-func (e entry) Since() time.Time { return e.since() }
-
-// Times is how often it failed so.
-func (e entry) Times() int { return 1 + len(e.Earlier) + e.More }
 
 // ControllerName is the last part of the controller's name, which is its own.
 func (e entry) ControllerName() string { return shortController(e.Controller) }

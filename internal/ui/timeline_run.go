@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/timeline"
 )
 
 // runPage is one run in full.
@@ -28,8 +29,9 @@ type stepView struct {
 	ID string
 	// Bodies are what can be opened of a question.
 	Bodies []bodyLink
-	// Again says that the same was asked before in this run.
-	Again bool
+	// Again says that the same was asked before in this run, and why; "" if it was not.
+	// Revision labels the revision of the object that it was about, where there are several.
+	Again, Revision string
 	// Earlier is the run in which the same was asked before; "" for none.
 	Earlier string
 	Fault   *fault
@@ -144,12 +146,12 @@ func stepsOf(s *subject, e *entry) []stepView {
 		view := stepView{Step: step, ID: e.ID + "-" + strconv.Itoa(i)}
 		switch {
 		case step.Ask != nil:
-			view.Again = lastAsk(e.Steps[:i], step.Ask) != nil
-			view.Bodies = bodiesOf(e, i, view.Again || step.Ask.Previous != 0)
+			view.Again, view.Revision = timeline.Again(e.Steps, i), timeline.Revision(e.Steps, step.Ask)
+			view.Bodies = bodiesOf(e, i, view.Again != "" || step.Ask.Previous != 0)
 			if step.Ask.Error != "" {
 				view.Fault = explain(step.Ask.Error, step.Ask.Fault, runFailed)
 			}
-			if step.Ask.Previous != 0 && !view.Again {
+			if step.Ask.Previous != 0 && view.Again == "" {
 				view.Earlier = runURL(s, e.Process, step.Ask.Previous)
 			}
 		case step.Plan != nil:

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/timeline"
 )
 
 // why is an object that was another when a run asked than when it was asked before.
@@ -65,14 +65,32 @@ func (l *lookup) run(process string, id uint64) (inspect.Run, error) {
 // explain says why an entry was run: what changed before it, and before the first that
 // failed like it. Causes that say no more than that are left out.
 func (l *lookup) explain(s *subject, e *entry) {
-	e.Whys = l.whys(s, e.Run)
-	e.Causes = retold(unexplained(e.Causes, e.Whys))
+	e.reasons = l.reasons(s, e.Run)
 	if len(e.Earlier) == 0 {
 		return
 	}
-	first := e.Earlier[len(e.Earlier)-1].Run
-	whys := l.whys(s, first)
-	e.Trigger = &trigger{Causes: retold(unexplained(first.Causes, whys)), Whys: whys}
+	first := l.reasons(s, e.first)
+	e.Trigger = &first
+}
+
+// reasons are why a run was.
+type reasons struct {
+	// Leads are causes that explain it whatever else changed, Whys what changed since the
+	// same was asked before, and Rest what else brought it about.
+	Leads, Rest []string
+	Whys        []why
+}
+
+func (l *lookup) reasons(s *subject, run inspect.Run) reasons {
+	r := reasons{Whys: l.whys(s, run)}
+	for _, cause := range unexplained(run.Causes, r.Whys) {
+		if inspect.Leads(cause) {
+			r.Leads = append(r.Leads, cause)
+			continue
+		}
+		r.Rest = append(r.Rest, cause)
+	}
+	return r
 }
 
 // unexplained are the causes about which nothing more is known.
@@ -84,18 +102,6 @@ func unexplained(causes []string, whys []why) []string {
 		}
 	}
 	return left
-}
-
-// retold are causes in which a retry is said in words.
-func retold(causes []string) []string {
-	for i, cause := range causes {
-		if failures, is := strings.CutPrefix(cause, "retry "); is {
-			if n, err := strconv.Atoi(failures); err == nil {
-				causes[i] = "tried again after " + plural(n, "failure", "failures")
-			}
-		}
-	}
-	return causes
 }
 
 // tells says that a cause is no more than that this object changed.
@@ -116,14 +122,14 @@ func (w *why) tells(cause string) bool {
 // find finds what changed since the same was asked before. What is not kept any more
 // explains nothing. It is not known if a run cannot be read for now.
 func (l *lookup) find(s *subject, of inspect.Run) (found []why, known bool) {
-	if ask, _ := mainAsk(of.Steps); ask == nil {
+	if ask, _ := timeline.Main(of.Steps); ask == nil {
 		return nil, true
 	}
 	full, err := l.run(of.Process, of.ID)
 	if err != nil {
 		return nil, errors.Is(err, inspect.ErrNotFound)
 	}
-	ask, at := mainAsk(full.Steps)
+	ask, at := timeline.Main(full.Steps)
 	if ask == nil || len(ask.Request) == 0 {
 		return nil, true
 	}
@@ -144,39 +150,18 @@ func (l *lookup) find(s *subject, of inspect.Run) (found []why, known bool) {
 	return whysOf(s, parts, since, full.Began), true
 }
 
-// mainAsk is the question that says most about why: the first that is not about what
-// else to look at. Those after it see what the run itself has done.
-func mainAsk(steps []inspect.Step) (ask *inspect.Ask, at int) {
-	for i, step := range steps {
-		if step.Ask != nil && step.Ask.What != "customize" {
-			return step.Ask, i
-		}
-	}
-	return nil, 0
-}
-
-// lastAsk is the last question that asks the same; nil for none.
-func lastAsk(steps []inspect.Step, as *inspect.Ask) *inspect.Ask {
-	for _, step := range slices.Backward(steps) {
-		if step.Ask != nil && step.Ask.What == as.What {
-			return step.Ask
-		}
-	}
-	return nil
-}
-
 // before is when the same was asked before a step of a run: in the run itself, or in an
 // earlier one. It is nil if that has no such question any more.
 func (l *lookup) before(run *inspect.Run, step int) (ask *inspect.Ask, began time.Time, err error) {
 	as := run.Steps[step].Ask
-	if ask := lastAsk(run.Steps[:step], as); ask != nil {
+	if ask := timeline.Last(run.Steps[:step], as); ask != nil {
 		return ask, run.Began, nil
 	}
 	earlier, err := l.run(run.Process, as.Previous)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	return lastAsk(earlier.Steps, as), earlier.Began, nil
+	return timeline.Last(earlier.Steps, as), earlier.Began, nil
 }
 
 // first is who made an object, for the first run that asked about it.

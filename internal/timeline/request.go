@@ -1,0 +1,67 @@
+package timeline
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// Main is the request that says most about why a run was, and at which step it is: the
+// first about the latest revision of the object that is not a customize request. Those
+// after it see what the run itself did. It is nil for a run without one.
+func Main(steps []inspect.Step) (ask *inspect.Ask, at int) {
+	for i, step := range steps {
+		if step.Ask != nil && step.Ask.What != "customize" && (step.Ask.Revision == nil || !step.Ask.Revision.Former) {
+			return step.Ask, i
+		}
+	}
+	return nil, 0
+}
+
+// Last is the last request of some steps with which another one is to be compared; nil
+// for none.
+func Last(steps []inspect.Step, as *inspect.Ask) *inspect.Ask {
+	for _, step := range slices.Backward(steps) {
+		if step.Ask != nil && step.Ask.What == as.What && revisionOf(as).Follows(revisionOf(step.Ask)) {
+			return step.Ask
+		}
+	}
+	return nil
+}
+
+func revisionOf(ask *inspect.Ask) inspect.Revision {
+	if ask.Revision == nil {
+		return inspect.Revision{}
+	}
+	return *ask.Revision
+}
+
+// Again says why the request at a step is one that the run made before: "" for one that it
+// did not, what was written in between if anything was.
+func Again(steps []inspect.Step, at int) string {
+	ask := steps[at].Ask
+	for i := at - 1; i >= 0; i-- {
+		if earlier := steps[i].Ask; earlier != nil && Last(steps[i:i+1], ask) != nil {
+			if slices.ContainsFunc(steps[i:at], func(s inspect.Step) bool { return s.Write != nil && Changed(s.Write) }) {
+				return "again, after its writes"
+			}
+			return "again"
+		}
+	}
+	return ""
+}
+
+// Revision labels the revision of the object that a request was about, such as "former
+// revision 2"; "" where there is no choice: its controller keeps no revisions, or the run
+// asked about the latest alone.
+func Revision(steps []inspect.Step, ask *inspect.Ask) string {
+	former := func(s inspect.Step) bool { return s.Ask != nil && s.Ask.Revision != nil && s.Ask.Revision.Former }
+	switch {
+	case ask.Revision == nil || !slices.ContainsFunc(steps, former):
+		return ""
+	case ask.Revision.Former:
+		return "former revision " + strconv.FormatInt(ask.Revision.Number, 10)
+	}
+	return "latest revision " + strconv.FormatInt(ask.Revision.Number, 10)
+}

@@ -1,0 +1,122 @@
+package timeline
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/trace"
+)
+
+var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// failedAt is a run so many seconds after noon that failed with a text.
+func failedAt(second int, text string, of *inspect.Fault, steps ...inspect.Step) inspect.Run {
+	return inspect.Run{
+		ID: uint64(second), Process: "setpoint", Controller: "cc/webs", Began: noon.Add(time.Duration(second) * time.Second),
+		Outcome: "failed", Error: text, Fault: of, Steps: steps,
+	}
+}
+
+// Fault U1, fault U5: retries are one entry, whatever number is in their error, and the
+// first of them is known by its cause.
+func TestRetriesAreOneEntry(t *testing.T) {
+	broken := &inspect.Fault{What: trace.HookBroken}
+	event := inspect.Step{Event: &inspect.Event{Type: "Warning", Reason: "HookFailed", Message: "sync hook, former revision: no"}}
+	status := inspect.Step{Write: &inspect.Write{Verb: "update", Part: "status"}}
+	created := inspect.Step{Write: &inspect.Write{Verb: "create", Object: inspect.Ref{Name: "a"}}}
+	refused := inspect.Step{Write: &inspect.Write{Verb: "create", Object: inspect.Ref{Name: "a"}, Error: "quota"}}
+	first := failedAt(1, "no", nil)
+	first.Causes = []string{"hook changed"}
+	other := failedAt(4, "no", nil)
+	other.Controller = "dc/labels"
+	synced := inspect.Run{Process: "setpoint", Controller: "cc/webs", Outcome: "synced"}
+	for name, c := range map[string]struct {
+		runs []inspect.Run // The latest first.
+		want string
+	}{
+		"same text":         {[]inspect.Run{failedAt(3, "no", nil), failedAt(2, "no", nil), first}, "3x1"},
+		"another number":    {[]inspect.Run{failedAt(3, "EOF 127.0.0.1:4711", nil), failedAt(2, "EOF 127.0.0.1:4712", nil)}, "2x2"},
+		"on the way":        {[]inspect.Run{failedAt(3, "EOF", broken), failedAt(2, "reset by peer", broken)}, "2x2"},
+		"another text":      {[]inspect.Run{failedAt(3, "no", nil), failedAt(2, "other", nil)}, "1x3 1x2"},
+		"another fault":     {[]inspect.Run{failedAt(3, "no", broken), failedAt(2, "no", nil)}, "1x3 1x2"},
+		"another path":      {[]inspect.Run{failedAt(3, "no", &inspect.Fault{What: trace.HookReply, Path: "a"}), failedAt(2, "no", &inspect.Fault{What: trace.HookReply, Path: "b"})}, "1x3 1x2"},
+		"events":            {[]inspect.Run{failedAt(3, "no", nil), failedAt(2, "no", nil, event)}, "2x2"},
+		"its own status":    {[]inspect.Run{failedAt(3, "no", nil, status), failedAt(2, "no", nil, status)}, "2x2"},
+		"refused writes":    {[]inspect.Run{failedAt(3, "no", nil, refused), failedAt(2, "no", nil, refused)}, "2x2"},
+		"wrote something":   {[]inspect.Run{failedAt(3, "no", nil), failedAt(2, "no", nil, created), failedAt(1, "no", nil)}, "1x3 1x2 1x1"},
+		"another between":   {[]inspect.Run{failedAt(5, "no", nil), other, failedAt(2, "no", nil)}, "2x2 1x4"},
+		"recovered between": {[]inspect.Run{failedAt(5, "no", nil), synced, failedAt(2, "no", nil)}, "1x5 1x0 1x2"},
+	} {
+		got := ""
+		for _, e := range Entries(c.runs) {
+			got += fmt.Sprintf(" %dx%d", e.Times(), e.First().ID)
+		}
+		if got != " "+c.want {
+			t.Errorf("%s: got%s, want %s", name, got, c.want)
+		}
+	}
+	entry := Entries([]inspect.Run{failedAt(3, "no", nil), first})[0]
+	if entry.Since() != first.Began || entry.First().Causes[0] != "hook changed" {
+		t.Errorf("%+v", entry)
+	}
+}
+
+func call(revision string, number int64, former bool) inspect.Step {
+	return inspect.Step{Ask: &inspect.Ask{What: "sync", Revision: &inspect.Revision{Name: revision, Number: number, Former: former}}}
+}
+
+// Fault U1: during a rolling update a run calls the hook once for each revision of the
+// parent. Each request is compared with the last one about the same revision.
+func TestRequestsAreComparedByRevision(t *testing.T) {
+	// The former revision answered first.
+	steps := []inspect.Step{call("a", 1, true), call("b", 2, false)}
+	if ask, at := Main(steps); at != 1 || ask.Revision.Former {
+		t.Errorf("the main request is at step %d: %+v", at, ask)
+	}
+	before := []inspect.Step{call("a", 1, false)}
+	for name, c := range map[string]struct {
+		steps []inspect.Step
+		as    inspect.Step
+		want  int
+	}{
+		"latest with latest":              {steps, call("b", 2, false), 1},
+		"former with the same former":     {steps, call("a", 1, true), 0},
+		"former with what was the latest": {before, call("a", 1, true), 0},
+		"edit, latest with latest":        {before, call("b", 2, false), 0},
+		"another former":                  {steps, call("c", 0, true), -1},
+	} {
+		got := Last(c.steps, c.as.Ask)
+		if c.want < 0 && got != nil || c.want >= 0 && got != c.steps[c.want].Ask {
+			t.Errorf("%s: compared with %+v", name, got)
+		}
+	}
+	if got := Revision(steps, steps[0].Ask) + ", " + Revision(steps, steps[1].Ask); got != "former revision 1, latest revision 2" {
+		t.Error(got)
+	}
+	if got := Revision(before, before[0].Ask); got != "" {
+		t.Errorf("one revision alone is labelled %q", got)
+	}
+}
+
+// Fault U1: a second call in a run follows from a write only where there was one.
+func TestCalledAgain(t *testing.T) {
+	wrote := inspect.Step{Write: &inspect.Write{Verb: "create"}}
+	for name, c := range map[string]struct {
+		between []inspect.Step
+		first   inspect.Step
+		want    string
+	}{
+		"another revision": {nil, call("a", 1, true), ""},
+		"a write":          {[]inspect.Step{wrote}, call("b", 2, false), "again, after its writes"},
+		"nothing":          {nil, call("b", 2, false), "again"},
+		"no difference":    {[]inspect.Step{{Write: &inspect.Write{Unchanged: true}}}, call("b", 2, false), "again"},
+		"a refusal":        {[]inspect.Step{{Write: &inspect.Write{Error: "no"}}}, call("b", 2, false), "again"},
+	} {
+		steps := append(append([]inspect.Step{c.first}, c.between...), call("b", 2, false))
+		if got := Again(steps, len(steps)-1); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
