@@ -195,7 +195,7 @@ type Handler struct {
 
 	// every tells it by the clock, at this interval since the object was created, such as 1h30m.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,7}([.][0-9]{1,9})?m)?([0-9]{1,9}([.][0-9]{1,9})?s)?([0-9]{1,12}([.][0-9]{1,9})?ms)?([0-9]{1,15}([.][0-9]{1,9})?(us|µs))?([0-9]{1,18}([.][0-9]{1,9})?ns)?$') || self == '' || duration(self) >= duration('1s')",message="every is at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,7}([.][0-9]{1,9})?m)?([0-9]{1,9}([.][0-9]{1,9})?s)?([0-9]{1,12}([.][0-9]{1,9})?ms)?([0-9]{1,15}([.][0-9]{1,9})?(us|µs))?([0-9]{1,18}([.][0-9]{1,9})?ns)?$') || size(self) == 0 || duration(self) >= duration('1s')",message="every is at least 1s"
 	Every Span `json:"every,omitzero"`
 
 	// schedule tells it by the calendar: a cron expression of five fields (minute, hour, day, month,
@@ -275,7 +275,7 @@ const (
 
 // Backoff grows from one time to another, doubling, with some jitter.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.initial) || !has(self.max) || ![self.initial, self.max].all(d, d.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,7}([.][0-9]{1,9})?m)?([0-9]{1,9}([.][0-9]{1,9})?s)?([0-9]{1,12}([.][0-9]{1,9})?ms)?([0-9]{1,15}([.][0-9]{1,9})?(us|µs))?([0-9]{1,18}([.][0-9]{1,9})?ns)?$') && d != ”) || duration(self.initial) <= duration(self.max)",message="initial is at most max"
+// +kubebuilder:validation:XValidation:rule="!has(self.initial) || !has(self.max) || ![self.initial, self.max].all(d, d.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,7}([.][0-9]{1,9})?m)?([0-9]{1,9}([.][0-9]{1,9})?s)?([0-9]{1,12}([.][0-9]{1,9})?ms)?([0-9]{1,15}([.][0-9]{1,9})?(us|µs))?([0-9]{1,18}([.][0-9]{1,9})?ns)?$') && size(d) > 0) || duration(self.initial) <= duration(self.max)",message="initial is at most max"
 type Backoff struct {
 	// initial is the first. Default 1s.
 	// +optional
@@ -292,7 +292,7 @@ type Backoff struct {
 //
 // +kubebuilder:validation:Type=string
 // +kubebuilder:validation:MaxLength=32
-// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,7}([.][0-9]{1,9})?m)?([0-9]{1,9}([.][0-9]{1,9})?s)?([0-9]{1,12}([.][0-9]{1,9})?ms)?([0-9]{1,15}([.][0-9]{1,9})?(us|µs))?([0-9]{1,18}([.][0-9]{1,9})?ns)?$') && self != ” && duration(self) > duration('0s')",message="must be a duration of more than 0s, such as 500ms or 1h30m"
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,7}([.][0-9]{1,9})?m)?([0-9]{1,9}([.][0-9]{1,9})?s)?([0-9]{1,12}([.][0-9]{1,9})?ms)?([0-9]{1,15}([.][0-9]{1,9})?(us|µs))?([0-9]{1,18}([.][0-9]{1,9})?ns)?$') && size(self) > 0 && duration(self) > duration('0s')",message="must be a duration of more than 0s, such as 500ms or 1h30m"
 type Span struct {
 	metav1.Duration `json:",inline"`
 }
