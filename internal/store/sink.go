@@ -90,17 +90,20 @@ func parseVersion(text string) (uint64, error) {
 	return version, nil
 }
 
-// haltingClock is the real clock, but no waiting outlives the halt. The
-// reflector waits without looking at its context when a watch is refused.
-type haltingClock struct {
+// reflectorClock is the real clock, but it waits as long as the link says, and no
+// waiting outlives the halt. The reflector waits between attempts alone, and does not
+// look at its context when a watch is refused.
+type reflectorClock struct {
 	clock.RealClock
 	halt context.Context //nolint:containedctx // The interface of clocks passes none.
+	link *link
 }
 
-// After returns a channel that gets the time after d, or at the halt.
-func (c haltingClock) After(d time.Duration) <-chan time.Time {
+// After returns a channel that gets the time when it is time for the next attempt, or at
+// the halt.
+func (c reflectorClock) After(time.Duration) <-chan time.Time {
 	passed := make(chan time.Time, 1)
-	waiting, cancel := context.WithTimeout(c.halt, d)
+	waiting, cancel := context.WithTimeout(c.halt, c.link.next())
 	context.AfterFunc(waiting, func() {
 		cancel()
 		passed <- time.Now()

@@ -37,6 +37,7 @@ type source struct {
 	health    *health
 	running   *sync.WaitGroup
 	log       *slog.Logger
+	link      *link
 	// patience is how long the API server may be busy before that is worth a
 	// word: with a kind whose CRD has just been made it is for a second or two.
 	patience time.Duration
@@ -82,6 +83,7 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions) (*interna
 func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (machinery.Interface, error) {
 	options.Watch = true
 	lists := options.SendInitialEvents != nil && *options.SendInitialEvents
+	halt := ctx
 	ctx, hangUp := context.WithTimeout(ctx, limitOf(options))
 	body, err := s.get(ctx, options)
 	if err != nil {
@@ -92,6 +94,7 @@ func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOption
 		return nil, err
 	}
 	s.busy = time.Time{}
+	s.link.up()
 	if !lists {
 		s.health.report(nil)
 	}
@@ -105,6 +108,7 @@ func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOption
 	}
 	s.running.Go(func() {
 		defer hangUp()
+		defer s.link.down(halt)
 		opened.run(ctx)
 	})
 	s.running.Go(func() { opened.attend(ctx) })
@@ -158,6 +162,14 @@ func (s *source) report(ctx context.Context, err error) {
 	expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 	if ctx.Err() == nil && !expired && !s.wait(err) {
 		s.health.report(fmt.Errorf("watch %s: %w", s.selection, withoutPorts(err)))
+	}
+}
+
+// lost reports that the watch has had no connection for a while, unless something else
+// that hinders it is known.
+func (s *source) lost(err error) {
+	if s.health.current() == nil {
+		s.health.report(fmt.Errorf("watch %s: %w", s.selection, err))
 	}
 }
 

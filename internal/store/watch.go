@@ -70,21 +70,23 @@ func logHealth(log *slog.Logger, selection Selection, err error) {
 // run watches until the context ends.
 func (w *watch) run(ctx context.Context, client rest.Interface, running *sync.WaitGroup) {
 	src := &source{client: client, selection: w.selection, health: &w.health, running: running, log: w.options.Log, patience: w.options.Patience, silence: w.options.Silence}
-	// A delay is jittered up to twice its length.
-	backoff := &wait.Backoff{
-		Duration: w.options.MinBackoff,
-		Cap:      w.options.MaxBackoff / 2,
-		Steps:    64,
-		Factor:   2,
-		Jitter:   1,
-	}
+	src.link = &link{first: w.options.MinBackoff, longest: w.options.MaxBackoff, patience: w.options.Patience, report: src.lost}
+	defer src.link.close()
+	waits := reflectorClock{halt: ctx, link: src.link}
 	reflector := reflectors.NewReflectorWithOptions(src, nil, sink{w}, reflectors.ReflectorOptions{
 		Name:            w.selection.String(),
 		TypeDescription: w.selection.Resource.String(),
-		Clock:           haltingClock{halt: ctx},
-		Backoff:         backoff,
+		Clock:           waits,
+		Backoff:         &wait.Backoff{Duration: 1}, // The clock knows how long to wait.
 	})
-	reflector.RunWithContext(ctx)
+	// RunWithContext would do the same with a delay that only grows: a reflector forgets
+	// failures after two minutes without any, whatever worked in between.
+	for ctx.Err() == nil {
+		if err := reflector.ListAndWatchWithContext(ctx); err != nil {
+			w.options.Log.Debug("watch failed", "selection", w.selection.String(), "error", err)
+		}
+		<-waits.After(0)
+	}
 }
 
 // change applies a change to the cache and tells the handlers what came of it.
