@@ -7,9 +7,11 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -34,6 +36,8 @@ type App struct {
 	flags    *flag.FlagSet
 	command  command
 	underway underway
+	// required and bound are permissions that were declared.
+	required, bound []rbacv1.PolicyRule
 	// running says that there is a cluster.
 	running bool
 	// filling is held while the indexes hold what a test has thought of.
@@ -102,6 +106,8 @@ type part interface {
 	indexed(of object.GroupKind) bool
 	filled(ctx context.Context) error
 	fill(objects []*object.Object) (release func())
+	// traceless says that it keeps nothing on objects, whose name it would go by.
+	traceless() bool
 	// own is how the host runs it.
 	own() host.Own
 }
@@ -112,9 +118,12 @@ func (a *App) check() error {
 	if len(a.parts) == 0 {
 		problems = append(problems, errors.New("there is nothing to run: say setpoint.For or setpoint.Compose"))
 	}
-	named := map[string]bool{}
 	for _, p := range a.parts {
 		problems = append(problems, p.check()...)
+	}
+	a.distinguish()
+	named := map[string]bool{}
+	for _, p := range a.parts {
 		name := p.controller().name()
 		if named[name] {
 			problems = append(problems, fmt.Errorf("there are two controllers %s: give one of them another setpoint.Name", name))
@@ -122,6 +131,33 @@ func (a *App) check() error {
 		named[name] = true
 	}
 	return errors.Join(problems...)
+}
+
+// distinguish names the parts that leave nothing behind on objects, those that have
+// reviews and indexes alone, where another part is about the same kind: Compose of a kind
+// and Validate of it go together as they are.
+func (a *App) distinguish() {
+	named := map[string]bool{}
+	for _, p := range a.parts {
+		if !p.traceless() {
+			named[p.controller().short()] = true
+		}
+	}
+	for _, p := range a.parts {
+		c := p.controller()
+		if c.given != "" || !p.traceless() {
+			continue
+		}
+		c.derived = ""
+		kind := c.short()
+		for i := 1; named[c.short()]; i++ {
+			c.derived = kind + "-admission"
+			if i > 1 {
+				c.derived += "-" + strconv.Itoa(i)
+			}
+		}
+		named[c.short()] = true
+	}
 }
 
 // Handler is one handler of the app by its name, such as "publish"; or, where
@@ -152,7 +188,7 @@ func search[H any](a *App, name string, in func(p part, name string) (H, bool)) 
 	}
 	var found []H
 	for _, p := range a.parts {
-		if h, ok := in(p, strings.TrimPrefix(name, p.controller().short()+"/")); ok {
+		if h, ok := in(p, p.controller().inPart(name)); ok {
 			found = append(found, h)
 		}
 	}

@@ -111,6 +111,7 @@ func (c *controller) once(verb string, isSet, isNil bool) {
 	}
 }
 
+func (c *Composer[T]) traceless() bool                  { return false }
 func (c *Composer[T]) controller() *controller          { return &c.c }
 func (c *Composer[T]) filled(context.Context) error     { return nil }
 func (c *Composer[T]) indexed(object.GroupKind) bool    { return false }

@@ -17,8 +17,9 @@ type controller struct {
 	// typed is the Go type of the objects, kind which kind they are.
 	typed reflect.Type
 	kind  kind
-	// given is the name that an option gave it.
-	given          string
+	// given is the name that an option gave it, derived one that tells it from another
+	// part of its kind.
+	given, derived string
 	labels, fields string
 	namespaces     []string
 	workers        int
@@ -86,10 +87,24 @@ func (c *controller) short() string {
 	switch {
 	case c.given != "":
 		return c.given
+	case c.derived != "":
+		return c.derived
 	case c.kind.kind != "":
 		return strings.ToLower(c.kind.kind)
 	}
 	return c.typed.String()
+}
+
+// inPart is the name of a function without that of its controller or its kind before it,
+// as in "team/sync".
+func (c *controller) inPart(name string) string {
+	if rest, ours := strings.CutPrefix(name, c.short()+"/"); ours {
+		return rest
+	}
+	if c.given != "" {
+		return name
+	}
+	return strings.TrimPrefix(name, strings.ToLower(c.kind.kind)+"/")
 }
 
 // mark is what the annotation and the finalizer on objects are named after.

@@ -200,6 +200,8 @@ func nameless() *regexp.Regexp { return regexp.MustCompile(`^(func)?\d+$`) }
 // code tells functions apart.
 func code[T any](do Func[T]) uintptr { return reflect.ValueOf(do).Pointer() }
 
+func (h *Handlers[T]) traceless() bool { return len(h.handlers) == 0 }
+
 func (h *Handlers[T]) controller() *controller { return &h.c }
 
 func (h *Handlers[T]) check() []error {

@@ -71,10 +71,11 @@ func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byt
 		ObjectMeta: metav1.ObjectMeta{Name: serviceAccount, Namespace: o.Namespace},
 	}
 	manifests := []any{account}
-	for _, grant := range grants {
+	for _, grant := range a.withRequired(grants, o.Namespaces) {
 		manifests = append(manifests, roles(a.name, account, grant)...)
 	}
-	return documents(manifests)
+	text, err := documents(manifests)
+	return append([]byte(a.caveats()), text...), err
 }
 
 // roles are what allows an account something, and binds it to that.

@@ -1,0 +1,95 @@
+package setpoint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/setpoint-dev/setpoint/internal/host"
+)
+
+// Requires declares permissions beyond those that follow from what the handlers and
+// functions declare, such as those that a Role which the program creates gives to others:
+// the API server lets nobody give away what they do not have. `rbac` prints them in the
+// ClusterRole.
+func (a *App) Requires(rules ...rbacv1.PolicyRule) { a.required = append(a.required, rules...) }
+
+// Binds declares which roles the RoleBindings and ClusterRoleBindings that the program
+// writes may refer to: kind is "Role" or "ClusterRole", and without names they may refer to
+// any of it, which is as much as to be allowed everything. `rbac` prints the permission to
+// bind them: where the program is limited to namespaces and writes no ClusterRoleBindings,
+// in these alone.
+func (a *App) Binds(kind string, names ...string) {
+	plural := map[string]string{"Role": "roles", "ClusterRole": "clusterroles"}[kind]
+	switch {
+	case plural == "":
+		a.problem("Binds(%q): the kind is Role or ClusterRole", kind)
+	case slices.Contains(names, ""):
+		a.problem("Binds(%q): a name is empty", kind)
+	}
+	a.bound = append(a.bound, rbacv1.PolicyRule{
+		APIGroups: []string{rbacv1.GroupName}, Resources: []string{plural}, Verbs: []string{"bind"}, ResourceNames: names,
+	})
+}
+
+// withRequired are the grants with what Requires and Binds declare.
+func (a *App) withRequired(grants []host.Grant, namespaces []string) []host.Grant {
+	grants = granted(grants, "", a.required)
+	if len(namespaces) == 0 || a.writesRBAC("ClusterRoleBinding") {
+		namespaces = []string{""}
+	}
+	for _, namespace := range namespaces {
+		grants = granted(grants, namespace, a.bound)
+	}
+	return grants
+}
+
+// granted are the grants with rules in one namespace.
+func granted(grants []host.Grant, namespace string, rules []rbacv1.PolicyRule) []host.Grant {
+	if len(rules) == 0 {
+		return grants
+	}
+	for i := range grants {
+		if grants[i].Namespace == namespace {
+			grants[i].Rules = append(slices.Clip(grants[i].Rules), rules...)
+			return grants
+		}
+	}
+	grants = append(grants, host.Grant{Namespace: namespace, Rules: rules})
+	slices.SortStableFunc(grants, func(a, b host.Grant) int { return strings.Compare(a.Namespace, b.Namespace) })
+	return grants
+}
+
+// writesRBAC says whether one of these kinds of the RBAC group is written.
+func (a *App) writesRBAC(kinds ...string) bool {
+	for _, p := range a.parts {
+		c := p.controller()
+		for _, k := range slices.Concat(c.owns, c.applies) {
+			if k.group().Group == rbacv1.GroupName && slices.Contains(kinds, k.kind) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// caveats are comments on what the manifests cannot know: the API server refuses a
+// RoleBinding, or a Role, of a program that does not have what these give to others.
+func (a *App) caveats() string {
+	var all []string
+	if a.writesRBAC("RoleBinding", "ClusterRoleBinding") && len(a.bound)+len(a.required) == 0 {
+		all = append(all, "The program writes RoleBindings. The API server refuses those of roles that it may not bind:",
+			`name them with app.Binds("ClusterRole", "view"), or add the rules of the roles with app.Requires.`)
+	}
+	if a.writesRBAC("Role", "ClusterRole") && len(a.required) == 0 {
+		all = append(all, "The program writes Roles. The API server refuses rules that it does not have itself:",
+			"add them with app.Requires.")
+	}
+	text := ""
+	for _, line := range all {
+		text += fmt.Sprintf("# %s\n", line)
+	}
+	return text
+}
