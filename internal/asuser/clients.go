@@ -90,5 +90,5 @@ type Client struct {
 func (c *Client) Serial() uint64 { return c.serial }
 
 func newClient(c *Cluster, u User, client rest.Interface) *Client {
-	return &Client{requester: requester{rest: client}, cluster: c, user: u, rights: newRights(), serial: c.serials.Add(1)}
+	return &Client{requester: requester{client, c.pulse}, cluster: c, user: u, rights: newRights(), serial: c.serials.Add(1)}
 }

@@ -40,6 +40,7 @@ type User struct {
 // Cluster makes a Client for each user.
 type Cluster struct {
 	config  *rest.Config
+	pulse   *pulse
 	kinds   *kinds
 	schemas *schemas
 	clients *clients
@@ -62,8 +63,8 @@ func New(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
-	process := requester{rest: own}
-	return &Cluster{config: config, kinds: newKinds(process), schemas: newSchemas(process), clients: newClients()}, nil
+	process := requester{rest: own, pulse: newPulse(own)}
+	return &Cluster{config: config, pulse: process.pulse, kinds: newKinds(process), schemas: newSchemas(process), clients: newClients()}, nil
 }
 
 // As is the Client of a user. It is kept for the next time.
@@ -113,7 +114,7 @@ func (c *Cluster) Verify(ctx context.Context, token string) (User, error) {
 	}
 	var review authentication.SelfSubjectReview
 	const path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-	err = requester{rest: client}.post(ctx, path, &authentication.SelfSubjectReview{}, &review)
+	err = requester{client, c.pulse}.post(ctx, path, &authentication.SelfSubjectReview{}, &review)
 	found := review.Status.UserInfo
 	switch {
 	case apierrors.IsUnauthorized(err):

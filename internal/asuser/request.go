@@ -34,14 +34,22 @@ var ErrUnreachable = errors.New("the API server cannot be reached")
 
 // requester makes requests as somebody.
 type requester struct {
-	rest rest.Interface
+	rest  rest.Interface
+	pulse *pulse
 }
 
 // read asks for what is at a path.
 func (r requester) read(ctx context.Context, accept string, request *rest.Request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	return answer(ctx, request.SetHeader("Accept", accept))
+	return r.answer(ctx, request.SetHeader("Accept", accept))
+}
+
+// answer makes a request for as long as the API server answers anything at all.
+func (r requester) answer(ctx context.Context, request *rest.Request) ([]byte, error) {
+	ctx, stop := r.pulse.watch(ctx)
+	defer stop()
+	return answer(ctx, request)
 }
 
 // get reads what is at a path into a value.
@@ -112,6 +120,8 @@ func classify(ctx context.Context, err error) error {
 	var status apierrors.APIStatus
 	answered := errors.As(err, &status)
 	switch {
+	case errors.Is(context.Cause(ctx), errSilent):
+		return refusal{ErrUnreachable, fmt.Errorf("%w: %w", ErrUnreachable, errSilent)}
 	case errors.Is(context.Cause(ctx), context.Canceled):
 		return err
 	case !answered:

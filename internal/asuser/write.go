@@ -60,7 +60,7 @@ func (c *Client) perform(ctx context.Context, w write) (json.RawMessage, error) 
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
 	began := time.Now()
-	data, err := answer(ctx, w.request.AbsPath(path...).SetHeader("Accept", asJSON))
+	data, err := c.answer(ctx, w.request.AbsPath(path...).SetHeader("Accept", asJSON))
 	if c.cluster.OnWrite != nil {
 		c.cluster.OnWrite(c.user.Name, w.verb, named(w.ref(), data), err, time.Since(began))
 	}
