@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
@@ -73,7 +74,7 @@ func (c *Controller) countOwned(parent *object.Object) int {
 	return n
 }
 
-// Family are the children of a parent, in the order of the rules.
+// Family are the children of a parent, in the order of the rules, and its revisions.
 func (c *Controller) Family(parent *object.Object) []trace.Child {
 	var family []trace.Child
 	for _, kind := range c.children {
@@ -82,6 +83,9 @@ func (c *Controller) Family(parent *object.Object) []trace.Child {
 				family = append(family, trace.Child{Resource: kind.rule.Resource, Object: child})
 			}
 		}
+	}
+	for _, revision := range c.revisionsOf(parent) {
+		family = append(family, trace.Child{Resource: plan.ControllerRevisions, Object: revision})
 	}
 	return family
 }

@@ -34,11 +34,11 @@ type rollout struct {
 func (r *run) rolls() bool { return r.revisions != nil && !r.handsOff() }
 
 // revisionsOf are the revisions that are kept of the parent.
-func (r *run) revisionsOf(parent *object.Object) []*object.Object {
-	if r.revisions == nil {
+func (c *Controller) revisionsOf(parent *object.Object) []*object.Object {
+	if c.revisions == nil {
 		return nil
 	}
-	return r.revisions.Owned(parent.UID())
+	return c.revisions.Owned(parent.UID())
 }
 
 // recall makes out the revisions of the parent.

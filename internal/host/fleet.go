@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/store"
@@ -65,6 +66,8 @@ type state struct {
 	// refusal is why nothing runs, unless suspended is.
 	refusal   error
 	suspended bool
+	// kinds and children are what a controller that is suspended is about.
+	kinds, children []inspect.Kind
 	// leaving says what is done, or in the way, while the object is being
 	// deleted and its finalizers are released; empty otherwise.
 	leaving string

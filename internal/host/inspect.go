@@ -43,7 +43,7 @@ func (s *source) Process(context.Context) (inspect.Process, error) {
 		Name: h.name(), Version: h.options.Version, Instance: instance(), Started: h.started,
 		Elects: h.options.LeaderElection.Enabled, Leads: h.office.leads(), Leader: h.office.leader(),
 		HeapBytes: heapBytes(), Goroutines: runtime.NumGoroutine(),
-		Watches: h.watchesNow(), Book: h.book.Stats(), Series: h.book.Series("", time.Now()),
+		Selector: h.options.Selector, Watches: h.watchesNow(), Book: h.book.Stats(), Series: h.book.Series("", time.Now()),
 	}
 	for _, health := range h.fleet.health() {
 		addQueue(&p.Queue, health.Queue)
@@ -95,6 +95,9 @@ func (s *source) Objects(_ context.Context, controller string, q inspect.Query) 
 		}
 	}
 	page := inspect.PageOf(all, q)
+	if r.running != nil && len(r.running.carers()) == 0 && r.running.Admission != nil {
+		page = s.host.book.ReviewsPage(controller, q)
+	}
 	for i := range page.Objects {
 		page.Objects[i].Controller, page.Objects[i].Process = controller, s.Name()
 	}
@@ -116,12 +119,25 @@ func (s *source) About(_ context.Context, ref inspect.Ref) ([]inspect.Care, erro
 			}
 			words := (&inspect.Subject{Resource: w.Resource(), Care: care}).Words()
 			words.Controller, words.Process, words.Family = r.Name(), s.Name(), familyOf(w, care.Object)
-			words.Children = len(words.Family)
 			all = append(all, words)
 		}
 	}
+	all = append(all, s.suspended(ref)...)
 	slices.SortFunc(all, func(a, b inspect.Care) int { return cmp.Compare(a.Controller, b.Controller) })
 	return all, nil
+}
+
+// suspended are the controllers of a kind that do nothing at present.
+func (s *source) suspended(ref inspect.Ref) (all []inspect.Care) {
+	for _, one := range s.host.fleet.subjects() {
+		of := func(k inspect.Kind) bool {
+			return ref.Group == k.Group && (ref.Kind.Kind == k.Kind || ref.Kind.Kind == "" && ref.Plural == k.Plural)
+		}
+		if one.suspended && slices.ContainsFunc(one.kinds, of) {
+			all = append(all, inspect.Care{Ref: ref, State: inspect.NotKnown, Suspended: true, Controller: one.name, Process: s.Name()})
+		}
+	}
+	return all
 }
 
 // is says whether an object is of a kind that is served so, in whatever version.

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -74,10 +75,13 @@ func (s *source) controller(one *subject) inspect.Controller {
 		declared := inspect.RefOf(one.resource, one.object)
 		c.Declared = &declared
 	}
+	if one.suspended {
+		c.Kinds, c.Children = one.kinds, one.children
+	}
 	var health engine.Health
 	if r := one.running; r != nil {
 		health = r.health()
-		c.Kinds, c.Children = kindsInspected(r)
+		c.Kinds, c.Children = kindsInspected(r.Compiled)
 		c.Everywhere = len(r.Programs)+len(r.Reactions) == 0
 		c.Words = inspect.Does(inspect.Programs{Hooks: r.Programs, Handlers: r.Reactions, Reviews: r.Admission, Addresses: r.HookAddresses})
 	}
@@ -136,7 +140,7 @@ func inspected(all []metav1.Condition) []inspect.Condition {
 
 // kindsInspected are the kinds of a controller's objects, and of what it makes of them or
 // may write beside.
-func kindsInspected(r *running) (kinds, children []inspect.Kind) {
+func kindsInspected(r *compile.Compiled) (kinds, children []inspect.Kind) {
 	kinds = []inspect.Kind{}
 	for _, p := range r.Programs {
 		kinds = append(kinds, inspect.KindOf(p.Parent))

@@ -18,7 +18,7 @@ func TestKindsInspected(t *testing.T) {
 		Resource: object.Resource{Version: "v1", Kind: "Node"}, Owns: []object.Resource{owned},
 		Writes: []react.Write{{Resource: pods, Evict: true, Namespace: "shop"}, {Resource: owned, Apply: true}},
 	}}}}
-	kinds, children := kindsInspected(r)
+	kinds, children := kindsInspected(r.Compiled)
 	if len(kinds) != 1 || len(children) != 2 || children[0].Kind != "ConfigMap" || children[1].Kind != "Pod" {
 		t.Errorf("kinds %v, children %v", kinds, children)
 	}

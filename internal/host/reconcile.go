@@ -88,6 +88,9 @@ func (f *fleet) settle(ctx context.Context, key queue.Key, now state, compiled *
 	former, said := m.running, m.String()
 	if refusal == nil {
 		now.notes, now.suspended = compiled.Notes, compiled.Suspended
+		if now.suspended {
+			now.kinds, now.children = kindsInspected(compiled)
+		}
 		now.running = f.start(compiled)
 	}
 	if former != nil {

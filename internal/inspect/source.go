@@ -76,6 +76,8 @@ type Process struct {
 	// HeapBytes are live Go objects, Goroutines how many there are.
 	HeapBytes  uint64 `json:"heapBytes"`
 	Goroutines int    `json:"goroutines"`
+	// Selector is what narrows the controllers that it runs (--selector); "" for none.
+	Selector string `json:"selector,omitempty"`
 	// Watches are what the cache holds.
 	Watches []Watch `json:"watches"`
 	Queue   Queue   `json:"queue"`
@@ -295,10 +297,12 @@ type Query struct {
 type Page struct {
 	// Total is how many objects there are, Matching how many a Query is about, and
 	// States how many of all there are of each.
-	Total    int           `json:"total"`
-	Matching int           `json:"matching"`
-	States   map[State]int `json:"states"`
-	Objects  []Care        `json:"objects"`
+	Total    int `json:"total"`
+	Matching int `json:"matching"`
+	// Reviews says that the objects are those of reviews that are kept.
+	Reviews bool          `json:"reviews,omitempty"`
+	States  map[State]int `json:"states"`
+	Objects []Care        `json:"objects"`
 }
 
 // Care is how an object is doing in the care of one controller.
@@ -319,6 +323,14 @@ type Care struct {
 	// Fault is what of that failed; nil where no more is known than the Error.
 	Fault  *Fault `json:"fault,omitempty"`
 	Unrest string `json:"unrest,omitempty"`
+	// Suspended says that its controller does nothing, as its spec asks. Whether it
+	// selects the object is not known then.
+	Suspended bool `json:"suspended,omitempty"`
+	// Reviewed is what came of the latest review, of a controller that does nothing but
+	// review: "allowed", "mutated", "denied" or "error"; Error is why then. Reviews is how
+	// many are kept.
+	Reviewed string `json:"reviewed,omitempty"`
+	Reviews  int    `json:"reviews,omitempty"`
 	// Among is what Error and Unrest may quote, beside the object itself.
 	Among []Place `json:"among,omitempty"`
 	// Next is when it is looked at again although nothing happens; zero for never.

@@ -80,7 +80,13 @@ func (s *shelf) sources(context.Context) []inspect.Source {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	present := map[Entry]inspect.Source{}
-	for _, e := range entries(s.folder) {
+	alive, dead := living(entries(s.folder))
+	for _, e := range dead {
+		if present[e] = s.known[e]; present[e] == nil {
+			present[e] = &ended{e.Name}
+		}
+	}
+	for _, e := range alive {
 		if present[e] = s.known[e]; present[e] == nil {
 			present[e] = wire.NewClient(e.Name, &url.URL{Scheme: "http", Host: e.Address}, s.transport, e.Token)
 		}
@@ -89,23 +95,41 @@ func (s *shelf) sources(context.Context) []inspect.Source {
 		s.transport.CloseIdleConnections()
 	}
 	s.known = present
-	var all []inspect.Source
+	var found []inspect.Source
 	for _, e := range slices.SortedFunc(maps.Keys(present), func(a, b Entry) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), a.PID-b.PID, strings.Compare(a.Address, b.Address))
 	}) {
-		all = append(all, present[e])
+		found = append(found, present[e])
 	}
-	return all
+	return found
 }
 
-// entries are those of processes that live. A file that does not say what it should is
+// living are the entries of processes that live, and the names alone of those that are
+// gone and did not say so, unless another of that name came.
+func living(all []Entry) (alive, dead []Entry) {
+	for _, e := range all {
+		if lives(e.PID) {
+			alive = append(alive, e)
+		}
+	}
+	for _, e := range all {
+		name := Entry{Name: e.Name}
+		again := slices.ContainsFunc(alive, func(other Entry) bool { return other.Name == e.Name })
+		if e.PID > 0 && !again && !slices.Contains(dead, name) {
+			dead = append(dead, name)
+		}
+	}
+	return alive, dead
+}
+
+// entries are those that are published. A file that does not say what it should is
 // passed over: somebody else's, or that of another version.
 func entries(folder string) []Entry {
 	files, _ := filepath.Glob(filepath.Join(escaped(folder), "*"+suffix)) // Only a bad pattern is an error.
 	var all []Entry
 	for _, file := range files {
 		var e Entry
-		if err := readEntry(file, &e); err == nil && local(e.Address) && lives(e.PID) {
+		if err := readEntry(file, &e); err == nil && local(e.Address) {
 			all = append(all, e)
 		}
 	}

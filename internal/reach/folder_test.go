@@ -60,7 +60,7 @@ func TestTheProcessesOfAFolder(t *testing.T) {
 	pid := os.Getpid()
 	withdraw := publish(t, folder, reach.Entry{Name: "teams", PID: pid, Address: "127.0.0.1:1"})
 	publish(t, folder, reach.Entry{Name: "setpoint", PID: pid, Address: "[::1]:2"})
-	publish(t, folder, reach.Entry{Name: "dead", PID: gone.Process.Pid, Address: "127.0.0.1:3"})
+	publish(t, folder, reach.Entry{Name: "setpoint", PID: gone.Process.Pid, Address: "127.0.0.1:3"})
 	publish(t, folder, reach.Entry{Name: "nobody", Address: "127.0.0.1:3"})
 	publish(t, folder, reach.Entry{Name: "abroad", PID: pid, Address: "192.0.2.1:80"})
 	publish(t, folder, reach.Entry{Name: "by name", PID: pid, Address: "example.com:80"})
@@ -77,6 +77,34 @@ func TestTheProcessesOfAFolder(t *testing.T) {
 	withdraw()
 	if left := find(t.Context()); names(left) != "setpoint" || left[0] != first[0] {
 		t.Errorf("after one left: %q", names(left))
+	}
+}
+
+// Fault U6: a program that crashed vanished from the overview. It is there, and says so,
+// until one of its name comes.
+func TestAProcessThatCrashedIsTold(t *testing.T) {
+	folder := t.TempDir()
+	gone := exec.CommandContext(t.Context(), "true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	find := reach.Folder(folder)
+	for range 2 {
+		publish(t, folder, reach.Entry{Name: "guitar", PID: gone.Process.Pid, Address: "127.0.0.1:3"})
+	}
+	found := find(t.Context())
+	if names(found) != "guitar" {
+		t.Fatalf("found %q", names(found))
+	}
+	if _, err := found[0].Controllers(t.Context()); err == nil || !strings.Contains(err.Error(), "crashed") {
+		t.Errorf("it says %v", err)
+	}
+	if again := find(t.Context()); again[0] != found[0] {
+		t.Error("another Source for the same process")
+	}
+	publish(t, folder, reach.Entry{Name: "guitar", PID: os.Getpid(), Address: "127.0.0.1:4"})
+	if again := find(t.Context()); len(again) != 1 || again[0] == found[0] {
+		t.Errorf("once it is back: %q", names(again))
 	}
 }
 

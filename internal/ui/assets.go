@@ -56,6 +56,5 @@ func serveFavicon(v *visit) error {
 
 func (v *visit) serve(a asset) error {
 	v.w.Header().Set("Content-Type", a.mediaType)
-	_, err := v.w.Write(a.data)
-	return err
+	return v.write(http.StatusOK, a.data, true)
 }

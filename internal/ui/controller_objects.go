@@ -116,8 +116,10 @@ func (v *visit) objectQuery() inspect.Query {
 		Sort: v.query("sort"), Reverse: v.query("reverse") != "", Limit: pageSize,
 	}
 	q.Kind, q.Group, _ = strings.Cut(v.query("kind"), ".")
-	if state := inspect.State(v.query("state")); slices.Contains(inspect.States(), state) {
-		q.State = state
+	for _, state := range inspect.States() {
+		if strings.EqualFold(v.query("state"), string(state)) {
+			q.State = state
+		}
 	}
 	if !slices.Contains([]string{"name", "created", "run", "children"}, q.Sort) {
 		q.Sort = ""

@@ -38,8 +38,25 @@ func TestAProcessThatDoesNotAnswerIsNamed(t *testing.T) {
 }
 
 func TestNothingYetTeaches(t *testing.T) {
-	if body := get(t, serve(t, &still{name: "setpoint"}), "/").Body.String(); !strings.Contains(body, "setpoint dev examples/") {
+	up := httptest.NewServer(http.NotFoundHandler())
+	defer up.Close()
+	if body := get(t, (&answers{Server: up}).window(t, &still{name: "setpoint"}), "/").Body.String(); !strings.Contains(body, "setpoint dev examples/") {
 		t.Errorf("no word about what to do:\n%s", body)
+	}
+}
+
+// Fault U8: "No controllers yet" is not said where it is not known, or not so.
+func TestNothingIsNotSaidOfWhatIsNotKnown(t *testing.T) {
+	up := httptest.NewServer(http.NotFoundHandler())
+	defer up.Close()
+	for want, page := range map[string]string{
+		"API server unreachable":            get(t, serve(t, &still{name: "setpoint"}), "/").Body.String(),
+		"No controllers match the selector": get(t, (&answers{Server: up}).window(t, &still{name: "setpoint", process: inspect.Process{Selector: "team=a"}}), "/").Body.String(),
+		"Controllers not known yet":         get(t, (&answers{Server: up}).window(t, &still{name: "setpoint", process: inspect.Process{Watches: []inspect.Watch{{Selection: "x"}}}}), "/").Body.String(),
+	} {
+		if !strings.Contains(page, want) || strings.Contains(page, "No controllers yet") {
+			t.Errorf("the page does not say %q:\n%s", want, page)
+		}
 	}
 }
 

@@ -38,8 +38,8 @@ type objectPage struct {
 	Entries []entry
 	// Older is where more of the timeline is; "" if this is all.
 	Older  string
-	Events []asuser.Event
-	// Apology is why there are no events, or not all that is known of its controllers.
+	Events eventList
+	// Apology is why not all is shown that is known of its controllers.
 	Apology []string
 	// Caveats say what is not known here of what was done.
 	Caveats []string
@@ -94,10 +94,21 @@ func (v *visit) surround(p *objectPage) error {
 	if p.Tree, err = v.tree(s, cares); err != nil {
 		return err
 	}
-	if p.Events, err = v.api.Events(v.context(), s.Ref); err != nil {
-		p.apologize(err.Error())
+	if p.Events.All, err = v.api.Events(v.context(), s.Ref); err != nil {
+		p.Events.Problem = problemOf(err)
 	}
 	return nil
+}
+
+// eventList are the events of an object, or why they are not shown.
+type eventList struct {
+	All     []asuser.Event
+	Problem *problem
+}
+
+// Ran says that a controller has reconciled the object.
+func (p objectPage) Ran() bool {
+	return slices.ContainsFunc(p.Cares, func(c careView) bool { return !c.Ran.IsZero() })
 }
 
 // apologize notes why something is not shown.

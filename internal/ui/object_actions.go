@@ -41,7 +41,7 @@ func (v *visit) actions(s *subject, cares []inspect.Care) []action {
 			all = append(all, planAction(s, care, len(cares) > 1))
 		}
 	}
-	edit := action{Label: "Edit", Icon: "edit", URL: s.URL("edit"), Lacking: v.lacking("update", s)}
+	edit := action{Label: "Edit", Icon: "edit", URL: s.URL("edit"), Lacking: v.lacking("patch", s)}
 	remove := action{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true, Lacking: v.lacking("delete", s)}
 	return append(all, edit, remove)
 }

@@ -125,7 +125,7 @@ func objectPageOf(name, said string, runs ...inspect.Run) objectPage {
 	by := told{Source: &still{name: "setpoint"}, Controllers: []inspect.Controller{{Process: "setpoint", Name: care.Controller, Declared: &declared}}}
 	p.Cares = careViews([]inspect.Care{care}, []told{by}, p.Entries)
 	p.Tree, _ = growTree(context.Background(), s.Ref, []inspect.Care{care}, &lineage.Grower{May: func(inspect.Kind, string) bool { return true }})
-	p.Events = []asuser.Event{{Type: "Warning", Reason: said, Message: said, Source: said, Count: 3, Last: noon}}
+	p.Events.All = []asuser.Event{{Type: "Warning", Reason: said, Message: said, Source: said, Count: 3, Last: noon}}
 	p.Actions = []action{
 		{Label: "Pause", Icon: "pause", Post: true, URL: s.URL("ask"), Fields: map[string]string{"do": "pause"}},
 		{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true, Lacking: "You may not: that takes the right to delete webs.example.org in the namespace shop."},

@@ -28,9 +28,36 @@ const (
 
 // tree is made of what controllers say that they made, and of what workloads own.
 func (v *visit) tree(s *subject, cares []inspect.Care) (tree, error) {
-	return growTree(v.context(), s.Ref, cares, &lineage.Grower{
+	cares, err := v.withSuspended(s.Ref, cares)
+	t, failed := growTree(v.context(), s.Ref, cares, &lineage.Grower{
 		API: v.api, May: v.reads, Panel: lineage.NewPanel(v.patience, v.controllers),
 	})
+	if err != nil {
+		t.Missing = append(t.Missing, missingWords(err))
+	}
+	return t, failed
+}
+
+// withSuspended adds what controllers own that are suspended, and watch nothing: the API
+// server is asked for it.
+func (v *visit) withSuspended(ref inspect.Ref, cares []inspect.Care) (all []inspect.Care, err error) {
+	if !slices.ContainsFunc(cares, func(c inspect.Care) bool { return c.Suspended }) {
+		return cares, nil
+	}
+	all = slices.Clone(cares)
+	controllers := declared(v.carers(cares))
+	for i := range all {
+		c, known := controllers[controllerKey{all[i].Process, all[i].Controller}]
+		if !all[i].Suspended || !known || ref.UID == "" {
+			continue
+		}
+		found, unlisted := v.api.Dependents(v.context(), ref, c.Children)
+		err = cmp.Or(err, unlisted)
+		for _, d := range found {
+			all[i].Family = append(all[i].Family, inspect.Child{Ref: d.Ref, Health: "Unknown", Created: d.Created})
+		}
+	}
+	return all, err
 }
 
 // controllers are those of all processes.

@@ -18,6 +18,11 @@ type overview struct {
 	Objects, Failing, Suspended, Unwell int
 	// Several says that there is more than one process.
 	Several bool
+	// Unreachable says that the API server does not answer. Selectors are those that
+	// narrow what processes run, and Unsynced those processes that do not know yet what
+	// there is.
+	Unreachable         bool
+	Selectors, Unsynced []string
 }
 
 // processCard is one process, or why nothing is known of it.
@@ -37,7 +42,10 @@ type cached struct {
 }
 
 func showOverview(v *visit) error {
-	return v.render(page{Name: "overview", Title: "Overview", Section: "overview", Data: v.overview()})
+	o := v.overview()
+	// What is not known for an API server that does not answer is no page.
+	o.Unreachable = v.doubt.reason() == nil && v.probe.gone(v.context())
+	return v.render(page{Name: "overview", Title: "Overview", Section: "overview", Data: o})
 }
 
 func (v *visit) overview() overview {
@@ -45,6 +53,7 @@ func (v *visit) overview() overview {
 	told := v.ask()
 	for i, t := range v.seen(told) {
 		o.Processes = append(o.Processes, v.card(t))
+		o.incomplete(&t)
 		o.Hidden += len(told[i].Controllers) - len(t.Controllers)
 		for _, c := range t.Controllers {
 			o.add(&c, &t.Process)
@@ -55,6 +64,16 @@ func (v *visit) overview() overview {
 		return cmp.Or(cmp.Compare(a.Health.Rank, b.Health.Rank), cmp.Compare(a.Short, b.Short), cmp.Compare(a.Name, b.Name))
 	})
 	return o
+}
+
+// incomplete notes why a process may run fewer controllers than there are.
+func (o *overview) incomplete(t *told) {
+	if selector := t.Process.Selector; selector != "" && !slices.Contains(o.Selectors, selector) {
+		o.Selectors = append(o.Selectors, selector)
+	}
+	if t.Err != nil || slices.ContainsFunc(t.Process.Watches, func(w inspect.Watch) bool { return !w.Synced || w.Error != "" }) {
+		o.Unsynced = append(o.Unsynced, t.Source.Name())
+	}
 }
 
 func (o *overview) add(c *inspect.Controller, of *inspect.Process) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"net/http"
 )
 
 // view is what a page's template sees.
@@ -77,9 +76,8 @@ func (v *visit) send(p page, block string, shown view) error {
 		return fmt.Errorf("show the page %q: %w", p.Name, err)
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	v.w.WriteHeader(max(p.Status, http.StatusOK))
 	// Who went away meanwhile reads no error.
-	_, _ = out.WriteTo(v.w)
+	_ = v.write(p.Status, out.Bytes(), false)
 	return nil
 }
 

@@ -50,6 +50,9 @@ type goner struct {
 	Depth int
 }
 
+// revisionKind is in what controllers keep what an object was before.
+var revisionKind = inspect.Kind{Group: "apps", Version: "v1", Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true}
+
 // manyGo is how many objects may go without the name being typed.
 const manyGo = 10
 
@@ -171,6 +174,9 @@ func (v *visit) addFamily(data *deletion) {
 				kinds = append(kinds, kind)
 			}
 		}
+	}
+	if len(data.Cares) > 0 && !slices.Contains(kinds, revisionKind) {
+		kinds = append(kinds, revisionKind)
 	}
 	found, err := v.api.Dependents(v.context(), data.Ref, kinds)
 	if err != nil {

@@ -189,3 +189,26 @@ func TestValuesOfSecretsStayWhereTheyAre(t *testing.T) {
 		t.Errorf("a value that is not there is kept: %v, %v", err, d.Problems)
 	}
 }
+
+// Fault U9: a text for a number in the YAML was nothing in the form, and was stored as the
+// default. It is shown as it is,
+// and the API server says what is wrong with it.
+func TestTurningKeepsWhatIsNoNumber(t *testing.T) {
+	d := shopDraft(t, storedShop)
+	d.As, d.Text = entersYAML, strings.Replace(d.Text, "size: 1", "size: three", 1)
+	d.turn(entersForm)
+	d.show()
+	found := false
+	d.Root.Each(func(f *form.Field) {
+		if f.Path == "spec.size" {
+			found = f.Text == "three" && f.Input.Type == "text"
+		}
+	})
+	if d.As != entersForm || !found {
+		t.Fatalf("as %s, the form does not show what was entered", d.As)
+	}
+	object, err := d.object()
+	if err != nil || compact(form.Patch(d.base, object)) != `{"spec":{"size":"three"}}` {
+		t.Errorf("what is sent to be refused is %s, %v", compact(object), err)
+	}
+}

@@ -30,6 +30,8 @@ type kindPage struct {
 	New       string
 	Missing   string
 	MayDelete bool
+	// MayEdit says that there is a right to change some.
+	MayEdit bool
 	// Next and First are pages of the list; Note says what happened to it.
 	Next, First, Note string
 	Left              int64
@@ -48,6 +50,14 @@ type objectRow struct {
 
 // Narrowed says that the list is not of all there are.
 func (p *kindPage) Narrowed() bool { return p.Name != "" || p.Labels != "" }
+
+// Unlisted is the namespace that was asked for, where the list has no such; "" otherwise.
+func (p *kindPage) Unlisted() string {
+	if slices.Contains(p.Namespaces, p.Namespace) {
+		return ""
+	}
+	return p.Namespace
+}
 
 func showKind(v *visit) error {
 	kind, err := v.api.Kind(v.context(), v.path("resource"))
@@ -88,6 +98,7 @@ func showKind(v *visit) error {
 
 // offer finds out what the visitor may do here.
 func (v *visit) offer(data *kindPage) {
+	data.MayEdit = v.may("patch", data.Kind, data.Namespace, "")
 	data.MayDelete = v.may("delete", data.Kind, data.Namespace, "")
 	if !v.may("create", data.Kind, data.Namespace, "") {
 		data.Missing = right("create", data.Kind, data.Namespace)

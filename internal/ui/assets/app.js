@@ -6,8 +6,9 @@
   const body = document.body;
   const typing = (element) => element && (element.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName));
 
-  // Morphing keeps what the reader has opened, and what is being typed.
-  Idiomorph.defaults.ignoreActiveValue = true;
+  // Morphing keeps what the reader has opened, and what is being typed. A button that has
+  // the focus is brought up to date as all else: it is to say what it does now.
+  Object.defineProperty(Idiomorph.defaults, "ignoreActiveValue", { enumerable: true, get: () => Boolean(typing(document.activeElement)) });
   Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) =>
     !(name === "open" && node.tagName === "DETAILS");
   // What was loaded on demand stays, too: [data-keep] never changes on the server.
@@ -17,8 +18,7 @@
     if (kept && "keep" in kept) kept.keep = "loaded";
   });
 
-  // A page that is away asks for nothing. What failed is tried again at the next
-  // change, or as soon as the connection is back.
+  // What failed is tried again at the next change, or as soon as the connection is back.
   const banner = document.querySelector("[data-banner]");
   let said = "";
   function say(text) {
@@ -79,6 +79,11 @@
     source = null;
   }
   document.addEventListener("visibilitychange", () => (document.hidden ? leave() : follow()));
+  // A page in the background keeps no connection, of which a browser has few. It looks
+  // from time to time, so that its title and what is seen of it are not old.
+  setInterval(() => {
+    if (document.hidden && body.dataset.live) refresh();
+  }, 30000);
   window.addEventListener("pagehide", leave);
   window.addEventListener("pageshow", follow);
   follow();

@@ -1,9 +1,11 @@
 package form
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
@@ -18,11 +20,18 @@ func inputOf(f *Field, s *spec.Schema) Input {
 	case Boolean:
 		// A box has two states. Where to leave the field out is a third, there are
 		// three to choose from.
-		in.Widget = "choice"
-		if f.Required || f.Default != "" {
+		switch {
+		case f.Text != "" && f.Text != "true" && f.Text != "false":
+			return in // What it is stays to be seen, and to be mended.
+		case f.Required || f.Default != "":
 			in.Widget = "check"
+		default:
+			in.Widget = "choice"
 		}
 	case Integer, Number:
+		if f.Text != "" && !browserNumber.MatchString(f.Text) {
+			return in // A browser would show nothing, and send nothing.
+		}
 		in.Type, in.Step = "number", "1"
 		if f.Type == Number {
 			in.Step = "any"
@@ -35,6 +44,9 @@ func inputOf(f *Field, s *spec.Schema) Input {
 	}
 	return in
 }
+
+// browserNumber is what a browser takes for a number; all else it throws away.
+var browserNumber = regexp.MustCompile(`^-?(\d+(\.\d+)?|\.\d+)([eE][+-]?\d+)?$`)
 
 // choices are radio buttons while there are few, and there is none to leave it open.
 func choices(f *Field, s *spec.Schema) Input {
@@ -60,7 +72,9 @@ func (in *Input) ofText(f *Field, s *spec.Schema) {
 	case "email":
 		in.Type = "email"
 	case "date":
-		in.Type = "date"
+		if _, err := time.Parse(time.DateOnly, f.Text); err == nil || f.Text == "" {
+			in.Type = "date"
+		}
 	case "date-time":
 		in.Type, in.Step = "text", ""
 		in.Placeholder = either(in.Placeholder, "2006-01-02T15:04:05Z")
