@@ -2,10 +2,10 @@ package setpoint
 
 import (
 	"cmp"
-	"runtime/debug"
 	"slices"
 	"sync"
 
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/store"
 )
@@ -94,13 +94,14 @@ func (i *Index[T, K]) keysOf(o *object.Object) (keys []K) {
 	if typed == nil || err != nil {
 		return nil
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			i.app.logger().Error("the keys of an index panicked", "object", o.Ref().String(), "panic", p, "stack", string(debug.Stack()))
-			keys = nil
-		}
-	}()
-	return i.keys(typed)
+	err = failure.Contain("the keys of an index", func() error {
+		keys = i.keys(typed)
+		return nil
+	})
+	if stack, crashed := failure.Crashed(err); crashed {
+		i.app.logger().Error("index crashed", "object", o.Ref().String(), "error", failure.OneLine(err), "stack", stack)
+	}
+	return keys
 }
 
 func (i *Index[T, K]) change(s *shelf[K], e store.Event) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -78,11 +79,15 @@ func TestKeysMayPanic(t *testing.T) {
 	app := New("app")
 	app.log = slog.New(slog.DiscardHandler)
 	index := NewIndex(For[corev1.Pod](app), func(p *corev1.Pod) []string {
+		if p.Name == "three" {
+			runtime.Goexit() // Fault H4: it ended the watch.
+		}
 		return []string{p.Spec.Volumes[0].Secret.SecretName}
 	})
 	changed, _ := index.open()
 	changed(store.Event{New: pod(t, "one", "a")})
 	changed(store.Event{New: pod(t, "two")})
+	changed(store.Event{New: pod(t, "three", "a")})
 	changed(store.Event{Old: pod(t, "one", "a"), New: pod(t, "one")})
 	if found := index.Get("a"); found != nil {
 		t.Errorf("got %v", found)

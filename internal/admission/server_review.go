@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime/debug"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -85,16 +84,17 @@ func (s *Server) judge(ctx context.Context, j *judgement, to *route, read func()
 	return err
 }
 
-// ask has a panic, and a verdict for which nobody waits any more, be errors like any.
+// ask calls the webhook. A panic or a runtime.Goexit is an error like any, and so is a
+// verdict that comes too late.
 func (s *Server) ask(ctx context.Context, to *route, r *hook.Review) (v *hook.Verdict, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.options.Log.Error("webhook panicked", "program", to.program.Name, "webhook", to.webhook.Name,
-				"panic", p, "stack", string(debug.Stack()))
-			v, err = nil, failure.Panicked("it panicked", p)
-		}
-	}()
-	v, err = to.webhook.Do.Admit(ctx, r)
+	err = failure.Contain("it", func() (err error) {
+		v, err = to.webhook.Do.Admit(ctx, r)
+		return err
+	})
+	if stack, crashed := failure.Crashed(err); crashed {
+		s.options.Log.Error("webhook crashed", "program", to.program.Name, "webhook", to.webhook.Name,
+			"error", oneLine(err), "stack", stack)
+	}
 	over := context.Cause(ctx)
 	_, isLate := errors.AsType[*late](over)
 	switch {

@@ -18,6 +18,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -199,6 +200,8 @@ func TestServerHasNoVerdict(t *testing.T) {
 			"webhook check of web: no answer",
 		},
 		"a panic": {func(context.Context, *hook.Review) (*hook.Verdict, error) { panic("ouch") }, "it panicked: ouch"},
+		// Fault H4.
+		"an exit": {func(context.Context, *hook.Review) (*hook.Verdict, error) { runtime.Goexit(); return nil, nil }, "it called runtime.Goexit"},
 		"nothing": {func(context.Context, *hook.Review) (*hook.Verdict, error) { return nil, nil }, "neither a verdict nor an error"},
 		"nonsense": {func(context.Context, *hook.Review) (*hook.Verdict, error) {
 			return &hook.Verdict{JSONPatch: json.RawMessage(`{]`)}, nil
@@ -233,7 +236,7 @@ func TestServerHasNoVerdict(t *testing.T) {
 			if told.last() != "web/check DELETE error" || told.errs[0] == nil {
 				t.Errorf("told %+v", told)
 			}
-			if !strings.Contains(log.String(), "no verdict") || name == "a panic" && !strings.Contains(log.String(), "server_test.go") {
+			if !strings.Contains(log.String(), "no verdict") || (name == "a panic" || name == "an exit") && !strings.Contains(log.String(), "server_test.go") {
 				t.Errorf("log: %s", log.String())
 			}
 		})

@@ -46,8 +46,7 @@ func (r *run) next(verdict queue.Outcome) time.Time {
 // call calls a hook about one revision of the parent.
 func (r *run) call(ctx context.Context, asked hook.Hook, request *hook.Request, at trace.Revision) (*hook.Response, error) {
 	began := r.account.Now()
-	reply, err := asked.Call(ctx, request)
-	err = failure.By(failure.Hook, err)
+	reply, err := recovered(r, r.asks(), func() (*hook.Response, error) { return asked.Call(ctx, request) })
 	if !r.account.Whole() {
 		return reply, err
 	}
@@ -59,6 +58,19 @@ func (r *run) call(ctx context.Context, asked hook.Hook, request *hook.Request, 
 	}
 	r.account.Asked(began, ask)
 	return reply, err
+}
+
+// recovered calls a hook, which may be a function of this program: a panic or a
+// runtime.Goexit of it is its error like any.
+func recovered[T any](r *run, name string, do func() (T, error)) (response T, err error) {
+	err = failure.Contain("the function", func() (err error) {
+		response, err = do()
+		return err
+	})
+	if stack, crashed := failure.Crashed(err); crashed {
+		r.log.Error("hook crashed", "hook", name, "parent", r.item.Key.String(), "error", failure.OneLine(err), "stack", stack)
+	}
+	return response, failure.By(failure.Hook, err)
 }
 
 func (r *run) form() hook.Form {

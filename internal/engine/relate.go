@@ -53,8 +53,9 @@ func (r *run) listed() error {
 func (r *run) customize(ctx context.Context) error {
 	r.memory.customized = 0
 	request, began := &hook.CustomizeRequest{Controller: r.program.Object, Parent: r.stored.JSON()}, r.account.Now()
-	reply, err := r.program.Customize.Customize(ctx, request)
-	err = failure.By(failure.Hook, err)
+	reply, err := recovered(r, "customize", func() (*hook.CustomizeResponse, error) {
+		return r.program.Customize.Customize(ctx, request)
+	})
 	r.account.Asked(began, trace.Ask{
 		What: "customize", Question: trace.Question{Customize: request}, Answer: trace.Answer{Customize: reply}, Err: err,
 	})

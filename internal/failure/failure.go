@@ -7,7 +7,6 @@ package failure
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 )
 
@@ -65,23 +64,6 @@ func Blamed(err error) Party {
 		return b.party
 	}
 	return ""
-}
-
-// panicked is a panic that was made an error.
-type panicked struct {
-	text string
-	met  any
-}
-
-func (p *panicked) Error() string { return fmt.Sprintf("%s: %v", p.text, p.met) }
-
-// Panicked makes an error of what a panic was met with.
-func Panicked(text string, met any) error { return &panicked{text, met} }
-
-// OfPanic says that an error was a panic.
-func OfPanic(err error) bool {
-	_, is := errors.AsType[*panicked](err)
-	return is
 }
 
 // longest is how many bytes of a message are told: a reply or an answer of the API

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -159,15 +158,11 @@ func (r *run) start(ctx context.Context, i int) *working {
 	return w
 }
 
-// daemon runs a daemon, and has its panic be an error.
-func (c *Controller) daemon(ctx context.Context, h *Handler, n *hook.Notice, live *Live) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			c.log.Error("daemon panicked", "handler", h.Name, "panic", p, "stack", string(debug.Stack()))
-			err = failure.Panicked("the daemon panicked", p)
-		}
-	}()
-	return failure.By(failure.Handler, h.Daemon(ctx, n, live))
+// daemon runs a daemon. Its panic, or runtime.Goexit, is an error.
+func (c *Controller) daemon(ctx context.Context, h *Handler, n *hook.Notice, live *Live) error {
+	err := failure.Contain("the daemon", func() error { return h.Daemon(ctx, n, live) })
+	c.logCrash(h, n, err)
+	return failure.By(failure.Handler, err)
 }
 
 // writeOnce writes on the object as it is, and returns it as it is stored then.

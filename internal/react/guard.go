@@ -2,14 +2,13 @@ package react
 
 import (
 	"log/slog"
-	"runtime/debug"
 	"slices"
 
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// guard keeps what panics in a condition, of the program or of a handler, from taking
-// anybody down.
+// guard contains conditions, of the program and of handlers.
 func (c *Controller) guard() {
 	c.program.Matches = c.program.matching()
 	if matches := c.program.Matches; matches != nil {
@@ -30,13 +29,15 @@ func (c *Controller) guard() {
 	}
 }
 
-// met asks a condition on an object. One that panics is not met, which is logged.
+// met evaluates a condition on an object. One that panics or calls runtime.Goexit is not
+// met, which is logged.
 func met(log *slog.Logger, o *object.Object, says func() bool) (is bool) {
-	defer func() {
-		if p := recover(); p != nil {
-			log.Error("a condition panicked", "object", o.Ref().String(), "panic", p, "stack", string(debug.Stack()))
-			is = false
-		}
-	}()
-	return says()
+	err := failure.Contain("a condition", func() error {
+		is = says()
+		return nil
+	})
+	if stack, crashed := failure.Crashed(err); crashed {
+		log.Error("condition crashed", "object", o.Ref().String(), "error", failure.OneLine(err), "stack", stack)
+	}
+	return is
 }

@@ -2,7 +2,6 @@ package react
 
 import (
 	"context"
-	"runtime/debug"
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -106,15 +105,20 @@ func asked(n *hook.Notice) trace.Question {
 	return trace.Question{Notice: &kept}
 }
 
-// contain has a panic of the handler be its error.
+// logCrash logs where a handler or a daemon panicked or called runtime.Goexit, if it did.
+func (c *Controller) logCrash(h *Handler, n *hook.Notice, err error) {
+	if stack, crashed := failure.Crashed(err); crashed {
+		c.log.Error("handler crashed", "handler", h.Name, "namespace", n.Namespace, "name", n.Name, "error", failure.OneLine(err), "stack", stack)
+	}
+}
+
+// contain makes a panic of the handler, or a runtime.Goexit, its error.
 func (c *Controller) contain(ctx context.Context, n *hook.Notice, h *Handler) (answer *hook.Answer, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			c.log.Error("handler panicked", "handler", h.Name, "panic", p, "stack", string(debug.Stack()))
-			err = failure.Panicked("the handler panicked", p)
-		}
-	}()
-	answer, err = h.Do.Handle(ctx, n)
+	err = failure.Contain("the handler", func() (err error) {
+		answer, err = h.Do.Handle(ctx, n)
+		return err
+	})
+	c.logCrash(h, n, err)
 	if err == nil && answer == nil {
 		answer = &hook.Answer{}
 	}
