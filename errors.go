@@ -9,7 +9,8 @@ import (
 )
 
 // RetryAfter is an error after which a handler is told the same again, not before
-// that time has passed. A plain error comes again after an exponential backoff.
+// that time has passed. A plain error comes again after an exponential backoff, and so
+// does one with no time left.
 func RetryAfter(after time.Duration, err error) error {
 	return &hook.RetryAfterError{After: after, Err: orUnknown(err)}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 )
@@ -119,10 +120,19 @@ func (f *Family[T]) response() (*hook.Response, error) {
 		return nil, err
 	}
 	return &hook.Response{
-		Status: status, Children: f.want, ResyncAfter: f.said.again,
+		Status: status, Children: f.want, ResyncAfter: f.resyncAfter(),
 		Finalized: f.Finalizing && len(f.want) == 0 && f.said.again == 0 && f.alone(),
 		Events:    f.said.events, Conditions: f.said.conditions, Message: f.said.message,
 	}, nil
+}
+
+// resyncAfter is when to call again; 0 for not before something changes. At once is in a
+// second: the engine calls as often as it is told to.
+func (f *Family[T]) resyncAfter() time.Duration {
+	if f.said.again == hook.Immediately {
+		return time.Second
+	}
+	return f.said.again
 }
 
 // alone says that there are no children.

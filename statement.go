@@ -101,12 +101,11 @@ func (s *statement) Message(format string, args ...any) {
 
 // Requeue has the function called once more after that time, or as soon as the
 // object changes otherwise than by it, although all that it wants is written: it is
-// not done.
+// not done. Requeue(0), or a time that has passed, is at once, through the rate limiter:
+// a handler that says so again and again is called after its Backoff, a function of
+// Compose once a second.
 func (s *statement) Requeue(after time.Duration) {
-	if after <= 0 {
-		s.fail("Requeue(%s): must be more than nothing", after)
-	}
-	s.said.again = after
+	s.said.again = max(after, hook.Immediately)
 }
 
 // fail notes what cannot be. The call fails with it in the end.

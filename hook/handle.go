@@ -134,9 +134,13 @@ type Answer struct {
 	// Message says in a sentence how the object is doing; empty says nothing.
 	Message string
 	// RetryAfter has the same notice come again after that time, although all of
-	// the answer is written: the handler is not done. 0 for done.
+	// the answer is written: the handler is not done. 0 for done. See Immediately.
 	RetryAfter time.Duration
 }
+
+// Immediately is a RetryAfter that goes through the rate limiter: the first call comes at
+// once, further ones in a row after the handler's backoff.
+const Immediately = time.Nanosecond
 
 // Applied is one object to apply, by server-side apply.
 type Applied struct {

@@ -106,6 +106,7 @@ func TestAParentGoesWhenNothingIsLeft(t *testing.T) {
 		"children are left":  {nothing, []setpointtest.Option{setpointtest.Owned(named("a"))}, false},
 		"children are to be": {func(f *family) error { f.Want(&corev1.Secret{}); return nil }, nil, false},
 		"it takes time":      {func(f *family) error { f.Requeue(time.Second); return nil }, nil, false},
+		"it is to be again":  {func(f *family) error { f.Requeue(0); return nil }, nil, false}, // Fault H9.
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := ask(t, "finalize", c.do, rate(), c.options...); got.Err != nil || got.Finalized != c.want {

@@ -34,7 +34,8 @@ type Result[T any] struct {
 	Events     []hook.Event
 	Conditions []hook.Condition
 	Message    string
-	// Requeue is when the handler wants to be told again; 0 if it is done.
+	// Requeue is when the handler wants to be called again, hook.Immediately for at once; 0
+	// if it is done.
 	Requeue time.Duration
 }
 

@@ -161,7 +161,6 @@ func TestWhatCannotBeIsSaid(t *testing.T) {
 		"list what":            {func(c *call) error { return c.List(t.Context(), &[]corev1.Secret{}, "") }, "List: Secret of v1 is not declared: say Reads"},
 		"list into what":       {func(c *call) error { return c.List(t.Context(), []corev1.Pod{}, "") }, "List: wants a pointer to a slice"},
 		"list which":           {func(c *call) error { return c.List(t.Context(), &[]corev1.Pod{}, "a b") }, "List: "},
-		"no time":              {func(c *call) error { c.Requeue(0); return nil }, "must be more than nothing"},
 		"a daemon's":           {func(c *call) error { return setpoint.Permanent(c.Write()) }, "Call.Write is for daemons"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,6 +182,20 @@ func TestAnErrorDropsAll(t *testing.T) {
 	var again *hook.RetryAfterError
 	if !errors.As(r.Err, &again) || again.After != time.Second || r.Applied != nil || r.Patch != nil {
 		t.Errorf("got %+v", r)
+	}
+}
+
+// Fault H9: a handler that asks to be called again at once, or at a time that has passed,
+// is.
+func TestRequeueAtOnce(t *testing.T) {
+	for _, after := range []time.Duration{0, -time.Hour} {
+		r := handle(t, func(c *call) error { c.Requeue(after); return nil }, rate())
+		if r.Err != nil || r.Requeue != hook.Immediately {
+			t.Errorf("Requeue(%s): %v, %s", after, r.Err, r.Requeue)
+		}
+	}
+	if r := handle(t, func(*call) error { return nil }, rate()); r.Requeue != 0 {
+		t.Errorf("done, and called again after %s", r.Requeue)
 	}
 }
 

@@ -121,6 +121,9 @@ func (c *Controller) SyncAll(cause queue.CauseKind) {
 // seems to be over.
 func (c *Controller) RetryNow() { c.queue.RetryNow() }
 
+// RetryWrites is RetryNow: a parent that failed is observed, planned and written anew.
+func (c *Controller) RetryWrites() { c.RetryNow() }
+
 // Close ends the controller's watches and forgets what is queued. Run should
 // have returned.
 func (c *Controller) Close() {

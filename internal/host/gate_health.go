@@ -155,6 +155,7 @@ type admitting struct {
 
 func (a admitting) Run(ctx context.Context) { <-ctx.Done() }
 func (admitting) RetryNow()                 {}
+func (admitting) RetryWrites()              {}
 func (admitting) SyncAll(queue.CauseKind)   {}
 func (admitting) Close()                    {}
 

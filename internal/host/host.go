@@ -93,7 +93,7 @@ func (h *Host) watchChanged(_ store.Selection, err error) {
 		return
 	}
 	for _, r := range h.fleet.atWork() {
-		r.retryNow()
+		r.retryWrites()
 	}
 }
 

@@ -117,6 +117,7 @@ type still struct{ health engine.Health }
 
 func (s still) Run(context.Context)     {}
 func (s still) RetryNow()               {}
+func (s still) RetryWrites()            {}
 func (s still) SyncAll(queue.CauseKind) {}
 func (s still) Health() engine.Health   { return s.health }
 func (s still) Close()                  {}

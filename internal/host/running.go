@@ -31,6 +31,8 @@ type worker interface {
 	Run(ctx context.Context)
 	// RetryNow has what failed tried again at once.
 	RetryNow()
+	// RetryWrites retries what failed for want of the API server.
+	RetryWrites()
 	// SyncAll has all objects looked at for a cause.
 	SyncAll(cause queue.CauseKind)
 	Health() engine.Health
@@ -91,6 +93,13 @@ func (r *running) end() {
 func (r *running) retryNow() {
 	for _, controller := range r.controllers {
 		controller.RetryNow()
+	}
+}
+
+// retryWrites retries what failed for want of the API server.
+func (r *running) retryWrites() {
+	for _, controller := range r.controllers {
+		controller.RetryWrites()
 	}
 }
 

@@ -32,14 +32,17 @@ func (r *run) carry(ctx context.Context, o *owed) bool {
 	if !o.carried && !o.fresh && o.attempt.next.After(now) && !r.pressed() {
 		return false
 	}
+	carried := o.carried
 	h := hands{Controller: r.Controller, account: r.account, object: r.stored, landed: r.landed, lies: r.lies, left: r.left}
 	err := h.carry(ctx, o)
 	switch {
 	case err == nil:
-		if o.attempt.count > 0 {
-			m.complaint = ""
+		if !carried {
+			if o.attempt.count > 0 {
+				m.complaint = ""
+			}
+			o.attempt, m.kept = attempt{}, keptBack{}
 		}
-		o.attempt, m.kept = attempt{}, keptBack{}
 		return true
 	case ctx.Err() != nil:
 	case errors.Is(err, errBudget):
@@ -83,6 +86,7 @@ func (r *run) dismiss(o *owed, err error) {
 
 // landed takes note of a write to an owned object; stored is nil if it is gone.
 func (r *run) landed(ref object.Ref, stored *object.Object) {
+	r.stale, r.applied = true, true
 	r.ownedNow = slices.DeleteFunc(r.ownedNow, func(o *object.Object) bool { return o.Ref() == ref })
 	if stored != nil && stored.ControlledBy(r.stored.UID()) {
 		r.ownedNow = append(r.ownedNow, stored)

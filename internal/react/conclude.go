@@ -3,6 +3,7 @@ package react
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -21,14 +22,6 @@ const lookAgain = 100 * time.Millisecond
 // patience is how many runs in a row may end so before that is a failure like any
 // other.
 const patience = 20
-
-// patient is how many runs in a row may have to do with what was written by the one
-// before, until they are slowed down, to one in so long at most: handlers that undo
-// each other's work must not spin.
-const (
-	patient     = 8
-	longestCalm = 30 * time.Second
-)
 
 // conclude is the last step: it draws the conclusions, for the memory, for whoever
 // looks on, and for when to look again.
@@ -70,27 +63,39 @@ func (r *run) nextLook() time.Time {
 	if r.stance != handling || !r.still() {
 		return next
 	}
-	if r.written {
+	if r.stale {
 		r.survey()
 	}
+	r.noteWhole()
 	agenda := r.situation(queue.Causes{}).due()
+	next = earliest(earliest(next, agenda.next), r.memory.throttle.over())
 	switch {
 	case r.moved || r.failure != nil:
-		// Who is due is told when the way is free.
-		return earliest(next, agenda.next)
-	case len(agenda.calls) == 0:
-		r.memory.restless = 0
-		return earliest(next, agenda.next)
-	}
-	if r.memory.calm.After(now) {
-		return earliest(next, r.memory.calm)
-	}
-	r.memory.restless++
-	if over := r.memory.restless - patient; over > 0 {
-		r.memory.calm = now.Add(backoff(over, firstDelay, longestCalm))
-		return earliest(next, r.memory.calm)
+		// Handlers that are due are called when the object can be written again.
+		return next
+	case len(agenda.calls) > 0:
+		return now
+	case !r.hasEvents():
+		return next
+	case r.memory.throttle.holds(now):
+		return earliest(next, r.memory.throttle.until)
 	}
 	return now
+}
+
+// noteWhole notes what a handler left behind that wants to be called once more, once that
+// is written.
+func (r *run) noteWhole() {
+	for i := range r.memory.handlers {
+		if a := &r.memory.handlers[i].attempt; a.again && a.whole == "" && !r.memory.owes(i, nil) {
+			a.whole = digest(essence(r.stored))
+		}
+	}
+}
+
+// hasEvents says whether a handler has yet to be called for a change.
+func (r *run) hasEvents() bool {
+	return slices.ContainsFunc(r.memory.handlers, func(m recall) bool { return len(m.events) > 0 })
 }
 
 // nextWrite is when to try again to write what is not written yet.
@@ -113,16 +118,14 @@ func (r *run) nextWrite(now time.Time) time.Time {
 		next = earliest(next, r.memory.losses.next)
 	}
 	for _, o := range r.memory.owed {
-		if !o.carried {
-			next = earliest(next, o.attempt.next)
-		}
+		next = earliest(next, o.attempt.next)
 	}
 	return next
 }
 
 // noteTrouble notes how the object is doing.
 func (r *run) noteTrouble() {
-	now := trouble{told: r.memory.trouble.told, message: r.memory.trouble.message, restless: r.memory.restless > patient}
+	now := trouble{told: r.memory.trouble.told, message: r.memory.trouble.message, restless: r.memory.throttle.slows()}
 	_, complaint, fault := r.complaint()
 	now.ofHandler = complaint != ""
 	now.failing = now.ofHandler || r.failure != nil || r.memory.writing.count > 0

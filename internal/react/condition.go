@@ -2,6 +2,7 @@ package react
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/trace"
@@ -21,14 +22,29 @@ func (r *run) condition() (hook.Condition, bool) {
 	if !r.program.Conditions && !r.memory.conditions && !placed {
 		return hook.Condition{}, false
 	}
+	if former.Status == "False" && !r.isOurs(former) {
+		return hook.Condition{}, false
+	}
 	now := hook.Condition{Type: Handled, Status: "True", Reason: "Handled", Message: "all handlers are well"}
 	if reason, message, _ := r.complaint(); message != "" {
-		now.Status, now.Reason, now.Message = "False", reason, message
+		now.Status, now.Reason, now.Message = "False", reason, r.signature()+message
+	} else if r.memory.throttle.slows() {
+		now.Status, now.Reason, now.Message = "False", ReasonConflicting, r.signature()+r.memory.throttle.words
 	} else if former.Type == "" || r.unknown() {
 		return hook.Condition{}, false
 	}
 	return now, now != former
 }
+
+// isOurs says that it is for this program to take a condition back. Two programs that did
+// not respect that would write it in turn, without end. A conflict takes two: it is over
+// for both when it is for one.
+func (r *run) isOurs(former hook.Condition) bool {
+	return strings.HasPrefix(former.Message, r.signature()) || r.resolved && former.Reason == ReasonConflicting
+}
+
+// signature begins the message of a program's condition.
+func (r *run) signature() string { return r.program.Name + ": " }
 
 // unknown says that a handler gave up in the time of another process: with what,
 // stands in the condition alone.

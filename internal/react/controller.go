@@ -125,11 +125,17 @@ func (c *Controller) SyncAll(cause queue.CauseKind) {
 	}
 }
 
-// RetryNow has what failed tried again at once: what it failed for seems to be
-// over.
-func (c *Controller) RetryNow() {
+// RetryNow retries what failed at once, calls of handlers too: the way to reach them is
+// another one.
+func (c *Controller) RetryNow() { c.requeueFailing(queue.HookChanged) }
+
+// RetryWrites retries writes that failed at once: the API server is back. It says nothing
+// about the handlers, which wait out their backoffs.
+func (c *Controller) RetryWrites() { c.requeueFailing(queue.Retrying) }
+
+func (c *Controller) requeueFailing(cause queue.CauseKind) {
 	for _, key := range c.memories.failingKeys() {
-		c.queue.Add(key, queue.Cause{Kind: queue.Retrying})
+		c.queue.Add(key, queue.Cause{Kind: cause})
 	}
 }
 

@@ -60,7 +60,7 @@ func (r *run) attend(ctx context.Context) {
 			r.overdue(i)
 		case m.working != nil:
 			m.working.live.wake(r.stored)
-		case m.working == nil && wanted && !m.finished && (r.pressed() || !m.attempt.next.After(r.tools.Now())):
+		case m.working == nil && wanted && !m.finished && (r.urged() || !m.attempt.next.After(r.tools.Now())):
 			m.working = r.start(ctx, i)
 		}
 	}

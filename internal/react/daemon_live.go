@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -94,7 +93,7 @@ func (l *Live) write(account *trace.Account, o *owed) (*object.Object, error) {
 		if err != nil {
 			return nil, fmt.Errorf("write %s: %w", l.key, err)
 		}
-		if fields := contested(o.answer, l.last(), now); len(fields) > 0 {
+		if fields := contested(o.answer, l.last(), now, true); len(fields) > 0 {
 			return nil, fmt.Errorf("write %s: %w: %s", l.key, ErrConflict, strings.Join(fields, ", "))
 		}
 		// What others changed is in what is stored then, which the daemon need not look at.
@@ -150,35 +149,4 @@ func (l *Live) refusals() []trace.Place {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.refused)
-}
-
-// contested are the fields that an answer changes although they are not as they were
-// seen, nor as the answer has them.
-func contested(a *hook.Answer, seen, now *object.Object) []string {
-	patch := saidOf(a, true)
-	if patch == nil || now.Digest() == seen.Digest() {
-		return nil
-	}
-	fields := differing("", patch, tree(seen.JSON()), tree(now.JSON()))
-	slices.Sort(fields)
-	return fields
-}
-
-// differing are the leaves of a patch of which two trees differ, unless the second is
-// as the patch makes it.
-func differing(path string, patch, seen, now map[string]any) []string {
-	var fields []string
-	for name, value := range patch {
-		at := strings.TrimPrefix(path+"."+name, ".")
-		inner, isObject := value.(map[string]any)
-		before, _ := seen[name].(map[string]any)
-		after, wasObject := now[name].(map[string]any)
-		switch {
-		case isObject && (wasObject || now[name] == nil):
-			fields = append(fields, differing(at, inner, before, after)...)
-		case !reflect.DeepEqual(seen[name], now[name]) && !reflect.DeepEqual(now[name], value):
-			fields = append(fields, at)
-		}
-	}
-	return fields
 }

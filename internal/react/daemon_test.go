@@ -119,7 +119,7 @@ func TestContested(t *testing.T) {
 			}
 			return o
 		}
-		got := contested(&hook.Answer{Patch: json.RawMessage(`{"spec":` + c.patch + `}`)}, of(seen), of(c.now))
+		got := contested(&hook.Answer{Patch: json.RawMessage(`{"spec":` + c.patch + `}`)}, of(seen), of(c.now), true)
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%s on %s: %v, want %s", c.patch, c.now, got, c.want)
 		}

@@ -1,11 +1,13 @@
 package react
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
 // situation is all that decides which handlers an object is due for.
@@ -21,10 +23,11 @@ type situation struct {
 	// owned is the digest of the owned objects.
 	owned  string
 	memory *memory
-	// asked says that a user asks for it, urged that whatever failed is to be
-	// tried at once, and hurried the same of what has a backoff of its own.
-	asked, urged, hurried bool
-	now                   time.Time
+	// asked says that a user asks for it, urged that failed calls are retried at once.
+	asked, urged bool
+	// slowed says that handlers are not called for changes now: see throttle.
+	slowed bool
+	now    time.Time
 }
 
 // call is one handler to be told of one thing.
@@ -38,11 +41,29 @@ type call struct {
 	input   string
 	attempt int
 	gone    bool
+	// event is the change that it is about, for hook.ReasonEvent, and moment when a call
+	// by the clock was to be made.
+	event  store.Event
+	moment time.Time
+	// repeated says that the handler was called for the same before, and that nothing
+	// changed since.
+	repeated bool
+}
+
+// changed is the object as the change has it that the call is about.
+func (c *call) changed() *object.Object { return cmp.Or(c.event.New, c.object) }
+
+// calls are in the order of the program.
+type calls []call
+
+// of says whether there is one of a handler.
+func (all calls) of(handler int) bool {
+	return slices.ContainsFunc(all, func(c call) bool { return c.handler == handler })
 }
 
 // agenda is what is to be done about an object, and when to look again.
 type agenda struct {
-	calls []call
+	calls calls
 	// waiting are the handlers that failed and have to wait.
 	waiting []int
 	// first are the handlers that get an entry unasked: what they see at first
@@ -72,19 +93,24 @@ func (h *Handler) recorded() bool {
 func (s *situation) due() agenda {
 	var a agenda
 	for i := range s.program.Handlers {
-		if s.program.Handlers[i].Do == nil {
-			continue
-		}
-		if c, is := s.change(i); is {
-			s.schedule(&a, c)
-			continue
-		}
-		if s.isFirst(i) {
-			a.first = append(a.first, i)
-		}
-		s.clock(&a, i)
+		s.consider(&a, i)
 	}
 	return a
+}
+
+// consider puts on the agenda what an object is due for of one handler.
+func (s *situation) consider(a *agenda, i int) {
+	if s.program.Handlers[i].Do == nil {
+		return
+	}
+	if c, is := s.change(i); is {
+		s.schedule(a, c)
+		return
+	}
+	if s.isFirst(i) {
+		a.first = append(a.first, i)
+	}
+	s.clock(a, i)
 }
 
 // schedule puts a call on the agenda, unless it failed and has to wait.
@@ -96,11 +122,18 @@ func (s *situation) schedule(a *agenda, c call) {
 	}
 	if former := &m.attempt; former.is(c) {
 		c.attempt = former.count
-		if former.next.After(s.now) && !s.hastens(former) {
+		hastened := s.hastens(former)
+		c.repeated = !hastened
+		if former.next.After(s.now) && !hastened {
 			a.next = earliest(a.next, former.next)
 			a.waiting = append(a.waiting, c.handler)
 			return
 		}
+	}
+	if s.slowed && c.isChange() && !s.urged {
+		a.next = earliest(a.next, s.memory.throttle.until)
+		a.waiting = append(a.waiting, c.handler)
+		return
 	}
 	a.calls = append(a.calls, c)
 }
@@ -108,7 +141,7 @@ func (s *situation) schedule(a *agenda, c call) {
 // hastens says that something happened which an attempt was not to wait beyond.
 func (s *situation) hastens(former *attempt) bool {
 	changed := former.again && former.whole != "" && former.whole != digest(essence(s.object))
-	return changed || s.urged || s.hurried && !former.named
+	return changed || s.urged
 }
 
 // is says whether an attempt was the same call; one that is known from the record
@@ -219,6 +252,7 @@ func (s *situation) clock(a *agenda, i int) {
 	}
 	c := call{handler: i, reason: hook.ReasonTimer, object: s.object, old: m.handled}
 	if m.attempt.reason == hook.ReasonTimer {
+		c.moment = earliest(m.attempt.next, s.now)
 		s.schedule(a, c)
 		return
 	}
@@ -230,6 +264,7 @@ func (s *situation) clock(a *agenda, i int) {
 		a.next = earliest(a.next, at)
 		return
 	}
+	c.moment = earliest(at, s.now)
 	a.calls = append(a.calls, c)
 }
 
@@ -238,6 +273,9 @@ func (s *situation) clock(a *agenda, i int) {
 func (s *situation) nextTick(i int) time.Time {
 	h, m := &s.program.Handlers[i], &s.memory.handlers[i]
 	at := h.moment(s.object, latest(m.ticked, s.memory.since))
+	if h.Every > 0 && !m.ticked.IsZero() {
+		at = m.ticked.Add(h.Every)
+	}
 	if at.IsZero() || h.Idle == 0 {
 		return at
 	}

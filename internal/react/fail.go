@@ -26,7 +26,6 @@ func (r *run) handlerFailed(c call, err error) {
 	a.reason, a.input, a.again = c.reason, c.input, false
 	a.count++
 	delay := h.delay(err, a.count)
-	_, a.named = named(err)
 	a.next = now.Add(h.beforeNext(c, now, delay))
 	if hook.Terminal(err) || h.exhausted(*a) {
 		r.giveUp(c, err)
@@ -53,10 +52,14 @@ func (h *Handler) beforeNext(c call, now time.Time, delay time.Duration) time.Du
 	if c.reason != hook.ReasonTimer {
 		return delay
 	}
-	if next := h.moment(c.object, now); !next.IsZero() {
-		return min(delay, next.Sub(now))
+	next := h.moment(c.object, now)
+	if h.Every > 0 {
+		next = h.counted(c, now).Add(h.Every)
 	}
-	return delay
+	if next.IsZero() {
+		return delay
+	}
+	return min(delay, next.Sub(now))
 }
 
 // giveUp notes that a handler is not to be called again before there is something
@@ -83,7 +86,7 @@ func (r *run) giveUp(c call, err error) {
 	case hook.ReasonDrift:
 		e.Owned = c.input
 	case hook.ReasonTimer:
-		m.ticked = r.tools.Now()
+		m.ticked = h.counted(c, r.tools.Now())
 	}
 	if e != (entry{}) {
 		m.pending, m.before = &e, ""

@@ -20,11 +20,13 @@ const (
 	ReasonPaused          = "Paused"
 	ReasonResumed         = "Resumed"
 	ReasonRequested       = "ReconcileRequested"
-	ReasonUnsettled       = "Unsettled"
+	ReasonConflicting     = "Conflicting"
 	ReasonOldNotKept      = "OldNotKept"
 	ReasonOldLost         = "OldLost"
 	ReasonEvictionRefused = "EvictionRefused"
 	ReasonDaemonStuck     = "DaemonStuck"
+	// ReasonConflictResolved ends what ReasonConflicting began.
+	ReasonConflictResolved = "ConflictResolved"
 )
 
 // Types of events.
@@ -49,26 +51,27 @@ func named(err error) (time.Duration, bool) {
 	return after, is && after > 0
 }
 
-// The delays between attempts, unless a handler has its own, and the longest
-// where nobody answered at all: trying that costs nobody anything.
+// The delays between attempts, unless a handler has its own, and the longest of those
+// that get no answer at all, unless a handler has a longest of its own: such a call
+// costs little, and nothing else finds out that there are answers again.
 const (
 	firstDelay   = time.Second
 	longestDelay = 5 * time.Minute
 	absentDelay  = 15 * time.Second
 )
 
-// jitter is the part of each delay that is left to chance, so that what failed
-// together does not come back together.
+// jitter is how much longer than configured a delay may be, by chance, so that what
+// failed together does not come back together. It is never shorter.
 const jitter = 0.25
 
-// backoff is the delay after so many failures in a row, of which there is one at
-// least.
+// backoff is the delay after so many failures in a row, of which there is at least
+// one.
 func backoff(failures int, first, longest time.Duration) time.Duration {
 	delay := longest
 	if doublings := failures - 1; doublings < 32 && first<<doublings < longest {
 		delay = first << doublings
 	}
-	return delay - time.Duration(jitter*rand.Float64()*float64(delay))
+	return delay + time.Duration(jitter*rand.Float64()*float64(delay))
 }
 
 // delay is how long a handler waits after a failure.
@@ -83,8 +86,8 @@ func (h *Handler) delay(err error, failures int) time.Duration {
 	if h.MaxBackoff > 0 {
 		longest = h.MaxBackoff
 	}
-	if hook.Unreachable(err) {
-		longest = min(longest, absentDelay)
+	if hook.Unreachable(err) && longest == longestDelay {
+		longest = absentDelay
 	}
 	return backoff(failures, first, max(first, longest))
 }

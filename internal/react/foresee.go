@@ -23,11 +23,12 @@ func (r *run) answerInThought(ctx context.Context, c call, into *Foreseen, ask b
 	if !ask {
 		return nil
 	}
-	if into.Answer, into.Err = r.tellOne(ctx, c); into.Err != nil {
+	var o *owed
+	if o, into.Err = r.tellOne(ctx, c); into.Err != nil {
 		into.GaveUp = r.memory.handlers[c.handler].reason == ReasonGaveUp
 		return nil
 	}
-	o := r.memory.owed[len(r.memory.owed)-1]
+	into.Answer = o.answer
 	h := &hands{Controller: r.Controller, object: r.stored}
 	if into.Writes, into.Err = h.foresee(ctx, o); into.Err == nil {
 		return o

@@ -61,7 +61,7 @@ func (m *memories) care(key queue.Key, uid string) trace.Care {
 }
 
 // Restless is what is said of objects that do not settle.
-const Restless = "handlers are told of what they have written themselves again and again"
+const Restless = "handlers run again and again because the object changes; they are slowed down"
 
 // Family are the objects that one controls, in the order of the kinds.
 func (c *Controller) Family(o *object.Object) []trace.Child {

@@ -8,6 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/store"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -25,11 +26,10 @@ type memory struct {
 	writing attempt
 	// losses is how often the record was removed lately, last since then.
 	losses attempt
-	// moved is how many runs in a row met an object that had changed meanwhile,
-	// restless how many had to do with what was written by the one before.
-	moved, restless int
-	// calm is until when handlers are left alone that undo each other's work.
-	calm time.Time
+	// moved is how many runs in a row met an object that had changed meanwhile.
+	moved int
+	// throttle slows down handlers that are called again and again because of changes.
+	throttle throttle
 	// versions are those that our latest writes made: they are no news.
 	versions []uint64
 	// conditions says that answers have carried conditions.
@@ -46,9 +46,9 @@ type memory struct {
 
 // recall is what is remembered of one handler of an object.
 type recall struct {
-	// handled is the object as the handler last dealt with it; nil if that is not
-	// known.
-	handled *object.Object
+	progress
+	// events are the changes that a handler of events has not seen.
+	events []store.Event
 	// first is what the handler could have watched at first sight. It is compared
 	// with where an entry cannot be made yet, because the handler cares for changes
 	// alone.
@@ -56,8 +56,6 @@ type recall struct {
 	// stored is what the server made of what was written for the handler:
 	// recorded stands in the record, actual is what is there.
 	stored struct{ recorded, actual string }
-	// attempt is the notice that has to come again.
-	attempt attempt
 	// complaint is what the handler last failed with, reason its kind and fault what of
 	// it failed; empty if it is well.
 	complaint, reason string
@@ -66,10 +64,6 @@ type recall struct {
 	among []trace.Place
 	// kept is what budgets keep of the pods that are to be evicted.
 	kept keptBack
-	// resumed says that there is nothing to resume any more.
-	resumed bool
-	// ticked is when the clock last had its turn; before is past.
-	ticked time.Time
 	// idle is since when what is watched has been the same.
 	idle struct {
 		watched string
@@ -77,17 +71,31 @@ type recall struct {
 	}
 	// recorded is the entry as this process last knew it on the object.
 	recorded entry
+	// unkept is a digest of what could not be kept.
+	unkept string
+	// working is the daemon at work, finished that it has done its work.
+	working  *working
+	finished bool
+}
+
+// progress is how far a handler is: what a call of it changes.
+type progress struct {
+	// handled is the object as the handler last dealt with it; nil if that is not
+	// known.
+	handled *object.Object
+	// attempt is the notice that has to come again.
+	attempt attempt
+	// resumed says that there is nothing to resume any more.
+	resumed bool
+	// ticked is the moment that the next one by the clock is counted from.
+	ticked time.Time
 	// pending is the entry that is not recorded yet; before is what was watched
 	// when it was made, and is there until what the handler wrote is.
 	pending *entry
 	before  string
 	// answered is the object as the pending entry has it, where an answer changes what
-	// is watched; unkept is a digest of what could not be kept.
+	// is watched.
 	answered *object.Object
-	unkept   string
-	// working is the daemon at work, finished that it has done its work.
-	working  *working
-	finished bool
 }
 
 // attempt is something that failed and is to be tried again.
@@ -99,11 +107,13 @@ type attempt struct {
 	count int
 	since time.Time
 	next  time.Time
-	// named says that the handler named the time; again that it did not fail, but
-	// wants to be told once more: then, or when the object is not what it was after
-	// the writes of that run, by a digest of all of it.
-	named, again bool
-	whole        string
+	// again says that the handler did not fail, but wants to be called once more: then,
+	// or when the object is not what it was after the writes of that run, by a digest of
+	// all of it.
+	again bool
+	whole string
+	// rounds is how often in a row the handler asked for that to be at once.
+	rounds int
 }
 
 // trouble is the present failure of an object, if any.
@@ -125,12 +135,10 @@ type memories struct {
 	last                                 LastError
 	// handler is what handlers fail with, as one message for all objects.
 	handler LastError
-	// absent says of a handler that nobody answered in its name.
-	absent map[string]bool
 }
 
 func newMemories() *memories {
-	return &memories{byKey: map[queue.Key]*memory{}, absent: map[string]bool{}}
+	return &memories{byKey: map[queue.Key]*memory{}}
 }
 
 // of returns the memory of an object, a fresh one for another object of its name.
@@ -250,22 +258,6 @@ func (m *memories) failingKeys() []queue.Key {
 		}
 	}
 	return keys
-}
-
-// missed notes that nobody answered in a handler's name, and answered that
-// somebody did: it says whether somebody had been missed.
-func (m *memories) missed(handler string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.absent[handler] = true
-}
-
-func (m *memories) answered(handler string) (missed bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	missed = m.absent[handler]
-	delete(m.absent, handler)
-	return missed
 }
 
 func count(b bool) int {

@@ -1,7 +1,6 @@
 package react
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -64,15 +63,22 @@ func (n *news) take(key queue.Key) []store.Event {
 	return list
 }
 
-// restore puts back changes that could not be told, before those that came since.
-// An end has been told already.
-func (n *news) restore(key queue.Key, list []store.Event) {
-	list = slices.DeleteFunc(list, func(e store.Event) bool { return e.New == nil })
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.active && len(list) > 0 {
-		n.byKey[key] = append(list, n.byKey[key]...)
+// addNews adds a change to those that one handler has not seen: of too many, the last two
+// are one.
+func addNews(list []store.Event, e store.Event) []store.Event {
+	if len(list) == maxNews {
+		list[maxNews-1].New = e.New
+		return list
 	}
+	return append(list, e)
+}
+
+// asOne makes one change of several.
+func asOne(list []store.Event) []store.Event {
+	if len(list) < 2 {
+		return list
+	}
+	return []store.Event{{Old: list[0].Old, New: list[len(list)-1].New}}
 }
 
 // hear keeps a change where a handler is told of it, or of the end.

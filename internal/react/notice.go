@@ -1,6 +1,8 @@
 package react
 
 import (
+	"cmp"
+
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -9,7 +11,7 @@ import (
 func (r *run) notice(c call) *hook.Notice {
 	h := &r.program.Handlers[c.handler]
 	o := c.object
-	if c.reason != hook.ReasonEvent && !c.gone {
+	if r.rehearsed && !c.gone {
 		o = r.asAnswered(o)
 	}
 	n := r.noticeOf(h, o)
@@ -18,14 +20,13 @@ func (r *run) notice(c call) *hook.Notice {
 	n.Owned = r.program.shown(r.owned)
 	if c.old != nil {
 		n.Old = c.old.JSON()
-		n.Changes = h.Changes(c.old, o)
+		n.Changes = h.Changes(c.old, cmp.Or(c.event.New, o))
 	}
 	return n
 }
 
-// asAnswered is an object as those have it who were told before and whose answers
-// are not written yet. Who was told of what is stored alone would build on a status
-// that is no more, and undo what the others have others apply.
+// asAnswered is an object as the handlers before this one would have it: in a rehearsal
+// nothing of that is written.
 func (r *run) asAnswered(o *object.Object) *object.Object {
 	var patch map[string]any
 	for _, before := range r.memory.owed {

@@ -17,9 +17,10 @@ func (c *Controller) open(item queue.Item, news []store.Event) (*run, bool) {
 		c.memories.drop(item.Key)
 		return nil, false
 	}
-	r := &run{Controller: c, item: item, stored: o, news: news, stance: c.program.stanceOn(o)}
+	r := &run{Controller: c, item: item, stored: o, stance: c.program.stanceOn(o)}
 	r.remember()
 	r.survey()
+	r.takeNews(news)
 	return r, true
 }
 
@@ -56,6 +57,7 @@ func (r *run) survey() {
 	r.restore()
 	r.watched = r.watchedIn(r.stored)
 	r.owned = r.ownedBy(r.stored)
+	r.ownedNow = flat(r.owned)
 	r.ownedDigest = ""
 	if r.program.told(hook.ReasonDrift) {
 		r.ownedDigest = r.digested.owned(flat(r.owned))
@@ -76,18 +78,14 @@ func (r *run) known() record {
 	return r.recorded.with(&r.program, r.memory, func(int) bool { return true })
 }
 
-// look notes since when what is watched has been the same, lets go of an old object
-// where the present one says the same, and notes what a handler left behind that
-// wants to be told once more.
+// look notes since when what is watched has been the same, and lets go of an old object
+// where the present one says the same.
 func (m *recall) look(e entry, watched string, o *object.Object, now time.Time) {
 	if m.idle.watched != watched {
 		m.idle.watched, m.idle.since = watched, now
 	}
 	if e.Seen != "" && m.knows(e.Seen, watched) {
 		m.handled = o
-	}
-	if m.attempt.again && m.attempt.whole == "" {
-		m.attempt.whole = digest(essence(o))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
 // owed is an answer that is not written yet, or not all of it.
@@ -23,6 +24,10 @@ type owed struct {
 	attempt attempt
 	// fresh says that this run brought it.
 	fresh bool
+	// base is the object as the handler saw it, and as our writes of the answer have made
+	// it since; former is the handler's progress before the call.
+	base   *object.Object
+	former progress
 }
 
 // content says whether the answer has something to say of the object itself.
@@ -33,18 +38,19 @@ func (o *owed) content() bool {
 
 // handled notes an answer: what is to be written, and the entry that is recorded
 // with it.
-func (r *run) handled(c call, answer *hook.Answer) {
+func (r *run) handled(o *owed) {
+	c, answer := o.call, o.answer
 	h, m := &r.program.Handlers[c.handler], &r.memory.handlers[c.handler]
 	m.complaint = ""
-	r.memory.owed = append(r.memory.owed, &owed{call: c, answer: answer, fresh: true})
+	r.memory.owed = append(r.memory.owed, o)
 	e := r.known()[h.Name]
 	// What the handler itself writes is no news to it.
 	after := r.watched[c.handler]
 	m.answered = nil
-	if o := h.answered(r.stored, answer); o != nil {
-		after = digest(h.watched(o))
+	if made := h.answered(r.stored, answer); made != nil {
+		after = digest(h.watched(made))
 		if h.KeepOld {
-			m.answered = o
+			m.answered = made
 		}
 	}
 	if e.Seen != "" && e.Seen != after && c.reason != hook.ReasonUpdate && m.knows(e.Seen, r.watched[c.handler]) {
@@ -84,14 +90,23 @@ func (r *run) settle(c call, e *entry, after string) {
 	case hook.ReasonDrift:
 		e.Tries, e.Since, e.Owned = 0, 0, c.input
 	case hook.ReasonTimer:
-		m.ticked = r.tools.Now()
+		m.ticked = r.program.Handlers[c.handler].counted(c, r.tools.Now())
 	}
 }
 
 // comeAgain notes that a handler wants to be told the same once more.
 func (r *run) comeAgain(c call, answer *hook.Answer, after string) {
-	now := r.tools.Now()
-	again := attempt{reason: c.reason, input: c.input, next: now.Add(answer.RetryAfter), since: now, named: true, again: true}
+	h, former := &r.program.Handlers[c.handler], r.memory.handlers[c.handler].attempt
+	now, delay := r.tools.Now(), answer.RetryAfter
+	again := attempt{reason: c.reason, input: c.input, since: now, again: true}
+	if delay == hook.Immediately {
+		delay = 0
+		if former.again && former.is(c) {
+			again.rounds = former.rounds + 1
+			delay = h.delay(nil, again.rounds)
+		}
+	}
+	again.next = now.Add(delay)
 	switch c.reason {
 	case hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume:
 		again.input = after
@@ -157,6 +172,26 @@ func (r *run) supersede(c call) {
 	r.memory.owed = slices.DeleteFunc(r.memory.owed, func(o *owed) bool {
 		return o.call.handler == c.handler && o.call.reason != hook.ReasonEvent
 	})
+}
+
+// overtaken says that a field which an answer sets is not as the handler saw it: another
+// client, or another handler, wrote it before the answer could be written. What was
+// written of the answer itself is in its base.
+func (r *run) overtaken(o *owed) bool {
+	return o.base != nil && len(contested(o.answer, o.base, r.stored, false)) > 0
+}
+
+// redo drops an answer that was overtaken: the handler is called again, for the object as
+// it is.
+func (r *run) redo(o *owed) {
+	r.memory.owed = slices.DeleteFunc(r.memory.owed, func(other *owed) bool { return other == o })
+	m := &r.memory.handlers[o.call.handler]
+	m.progress = o.former
+	if o.call.reason == hook.ReasonEvent {
+		m.events = append([]store.Event{o.call.event}, m.events...)
+	}
+	r.log.Debug("response overtaken by another write; handler is called again", "object", r.stored.Ref().String(),
+		"handler", r.program.Handlers[o.call.handler].Name)
 }
 
 // owes says whether a handler has an answer that is not written yet, but for

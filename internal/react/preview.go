@@ -130,10 +130,10 @@ func (c *Controller) rehearse(key queue.Key, given *object.Object) (*run, bool) 
 		r.stored = given
 		r.survey()
 	}
-	if given != nil && (stored == nil || stored.Digest() != given.Digest()) {
-		r.news = []store.Event{{Old: stored, New: given}}
-	}
 	r.stance = c.program.stanceOn(r.stored)
+	if given != nil && (stored == nil || stored.Digest() != given.Digest()) {
+		r.takeNews([]store.Event{{Old: stored, New: given}})
+	}
 	return r, true
 }
 
@@ -175,6 +175,22 @@ func (r *run) foresee(ctx context.Context, into *Preview, ask bool) error {
 	var err error
 	into.Object, into.Recorded, err = r.storedInThought(carried)
 	return err
+}
+
+// ahead are the calls to make, in the order of the program: each handler is called for
+// what happened, then for what the object is due for.
+func (r *run) ahead() []call {
+	var all []call
+	due := r.agenda.calls
+	for i := range r.program.Handlers {
+		for _, e := range r.memory.handlers[i].events {
+			all = append(all, r.eventCall(i, e))
+		}
+		if len(due) > 0 && due[0].handler == i {
+			all, due = append(all, due[0]), due[1:]
+		}
+	}
+	return all
 }
 
 // holdInThought shows the handlers the object with the finalizer on it.

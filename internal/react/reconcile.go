@@ -2,6 +2,7 @@ package react
 
 import (
 	"context"
+	"errors"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -10,7 +11,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
-	"github.com/setpoint-dev/setpoint/internal/store"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -24,8 +24,6 @@ type run struct {
 	stance  stance
 	// stored is the object as it is known to be stored.
 	stored *object.Object
-	// news are the changes that nobody was told of yet.
-	news []store.Event
 	// recorded is the record on the object, watched are the digests of what the
 	// handlers watch of it.
 	recorded record
@@ -39,9 +37,15 @@ type run struct {
 	agenda   agenda
 	// ownedNow are the owned objects after our writes.
 	ownedNow []*object.Object
-	// told counts the calls that were made, written says that the object was.
-	told    int
-	written bool
+	// told counts the calls that were made, written says that the object was, and stale
+	// that there were writes since it was surveyed. writing is the response at hand.
+	told           int
+	written, stale bool
+	writing        *owed
+	// applied says that owned objects were written, change is the latest call that was made
+	// because of a change, and resolved says that a conflict ended.
+	applied, resolved bool
+	change            *call
 	// failure is that of the run as a whole, ofHandler says that a handler failed.
 	failure   error
 	ofHandler bool
@@ -91,18 +95,20 @@ func (r *run) contained(ctx context.Context) (err error) {
 // answer.
 func (r *run) converge(ctx context.Context) error {
 	if err := r.prepare(ctx); err != nil {
-		r.Controller.news.restore(r.item.Key, r.news)
 		return err
 	}
 	r.attend(ctx)
-	if r.stance == handling {
-		r.decide()
-		r.tell(ctx)
-	}
 	if r.stance == pausing {
 		return nil
 	}
-	return r.write(ctx)
+	if r.stance == handling {
+		r.decide()
+	}
+	err := r.serve(ctx)
+	if errors.Is(err, errGone) || ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // prepare is what comes before anybody is told.
@@ -115,9 +121,6 @@ func (r *run) prepare(ctx context.Context) error {
 
 // decide is the step that finds out who is to be told what.
 func (r *run) decide() {
-	if !r.pressed() && r.memory.calm.After(r.tools.Now()) {
-		return
-	}
 	r.agenda = r.situation(r.item.Causes).due()
 	r.enter()
 	r.forgive()
@@ -136,16 +139,18 @@ func (r *run) situation(causes queue.Causes) *situation {
 		memory:  r.memory,
 		asked:   asked,
 		urged:   asked || causes.Has(queue.HookChanged),
-		hurried: causes.Has(queue.Retrying),
+		slowed:  r.slowed(),
 		now:     r.tools.Now(),
 	}
 }
 
-// pressed says that what failed is to be tried at once.
-func (r *run) pressed() bool {
-	causes := r.item.Causes
-	return causes.Has(queue.UserAsked) || causes.Has(queue.HookChanged) || causes.Has(queue.Retrying)
+// urged says that a user, or another hook, has failed calls retried at once.
+func (r *run) urged() bool {
+	return r.item.Causes.Has(queue.UserAsked) || r.item.Causes.Has(queue.HookChanged)
 }
+
+// pressed says that failed writes are retried at once.
+func (r *run) pressed() bool { return r.urged() || r.item.Causes.Has(queue.Retrying) }
 
 // enter makes the entries that handlers get unasked.
 func (r *run) enter() {
@@ -183,8 +188,7 @@ func (r *run) forgive() {
 
 // has says whether a handler is to be called, now or later.
 func (a *agenda) has(handler int) bool {
-	called := func(c call) bool { return c.handler == handler }
-	return slices.Contains(a.waiting, handler) || slices.ContainsFunc(a.calls, called)
+	return slices.Contains(a.waiting, handler) || a.calls.of(handler)
 }
 
 // since is how long ago a moment was, by the controller's clock.

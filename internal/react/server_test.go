@@ -76,8 +76,13 @@ func newServer(t *testing.T) *server {
 }
 
 func (s *server) client() rest.Interface {
+	return s.clientBy(s.http.URL, nil)
+}
+
+// clientBy is a client that reaches the server by a transport; the usual one if nil.
+func (s *server) clientBy(host string, transport http.RoundTripper) rest.Interface {
 	client, err := rest.UnversionedRESTClientFor(&rest.Config{
-		Host: s.http.URL, QPS: -1, ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
+		Host: host, Transport: transport, QPS: -1, ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -88,8 +93,9 @@ func (s *server) client() rest.Interface {
 // clock is the time, later by what a test says.
 func (s *server) clock() time.Time { return time.Now().Add(time.Duration(s.later.Load())) }
 
-func (s *server) tools(o Observer) Tools {
-	client := s.client()
+func (s *server) tools(o Observer) Tools { return s.toolsOf(s.client(), o) }
+
+func (s *server) toolsOf(client rest.Interface, o Observer) Tools {
 	log := slog.New(slog.DiscardHandler)
 	st := store.New(client, store.Options{Log: log, MinBackoff: time.Millisecond, MaxBackoff: 4 * time.Millisecond})
 	s.t.Cleanup(st.Close)

@@ -59,7 +59,10 @@ func (r *run) refused(what string, err error) error {
 // goOnWith takes what is stored now for the object.
 func (r *run) goOnWith(stored *object.Object) {
 	r.wrote(r.program.Resource, stored)
-	r.stored, r.written = stored, true
+	r.stored, r.written, r.stale = stored, true, true
+	if r.writing != nil {
+		r.writing.base = stored
+	}
 	if !r.aside {
 		r.memory.versions = append(r.memory.versions, stored.Version())
 		r.memory.versions = r.memory.versions[max(0, len(r.memory.versions)-maxNews):]

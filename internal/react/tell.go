@@ -7,68 +7,122 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/store"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
-// tell is the step that calls the handlers.
-func (r *run) tell(ctx context.Context) {
-	for _, c := range r.ahead() {
-		_, _ = r.tellOne(ctx, c) // What came of it is in the memory.
-	}
-}
-
-// ahead are the calls to make, in the order of the program: each handler is told of
-// what happened, then of what the object is due for.
-func (r *run) ahead() []call {
-	var calls []call
-	due := r.agenda.calls
+// serve is the step that calls the handlers, one after the other, and writes what each
+// wants before it calls the next: a handler that succeeded is recorded, and the next one
+// sees what it wrote.
+func (r *run) serve(ctx context.Context) error {
+	err := r.writeOwed(ctx)
 	for i := range r.program.Handlers {
-		calls = append(calls, r.happened(i)...)
-		if len(due) > 0 && due[0].handler == i {
-			calls, due = append(calls, due[0]), due[1:]
+		if err == nil && r.stance == handling {
+			err = r.serveOne(ctx, i)
 		}
 	}
-	return calls
+	r.pace()
+	if err != nil {
+		return err
+	}
+	return r.writeRest(ctx)
 }
 
-// happened are the calls for the changes that a handler is told of one by one.
-func (r *run) happened(i int) []call {
-	h := &r.program.Handlers[i]
-	if !h.on(hook.ReasonEvent) {
-		return nil
-	}
-	var calls []call
-	for _, e := range r.news {
-		if e.New != nil && r.isNews(e.New) && h.cares(e.Old, e.New) {
-			calls = append(calls, call{handler: i, reason: hook.ReasonEvent, object: e.New, old: e.Old})
+// serveOne calls one handler for the changes it has not seen, and then for what the
+// object is due for.
+func (r *run) serveOne(ctx context.Context, i int) error {
+	for r.hasEvent(i) {
+		m := &r.memory.handlers[i]
+		c := r.eventCall(i, m.events[0])
+		m.events = m.events[1:]
+		if err := r.serveCall(ctx, c); err != nil {
+			return err
 		}
 	}
-	return calls
+	var due agenda
+	r.situation(r.item.Causes).consider(&due, i)
+	for _, c := range due.calls {
+		if err := r.serveCall(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// isNews says that a state is one of this object that somebody else brought about.
+// serveCall makes one call and writes what came of it.
+func (r *run) serveCall(ctx context.Context, c call) error {
+	o, err := r.tellOne(ctx, c)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		// It is noted in the memory, and the attempt in the record.
+		return r.writeRest(ctx)
+	}
+	return r.writeAnswer(ctx, o)
+}
+
+// hasEvent says whether a handler is to be called for a change it has not seen.
+func (r *run) hasEvent(i int) bool {
+	return len(r.memory.handlers[i].events) > 0 && !r.slowed()
+}
+
+// eventCall is the call for one change. It shows the object as it is, which may be newer.
+func (r *run) eventCall(i int, e store.Event) call {
+	return call{handler: i, reason: hook.ReasonEvent, object: r.stored, old: e.Old, event: e}
+}
+
+// takeNews has each handler of events keep the changes that it has not seen: what a run
+// does not get to, the next one does.
+func (r *run) takeNews(news []store.Event) {
+	for i := range r.memory.handlers {
+		h, m := &r.program.Handlers[i], &r.memory.handlers[i]
+		if !h.on(hook.ReasonEvent) {
+			continue
+		}
+		if r.stance != handling {
+			m.events = nil
+			continue
+		}
+		for _, e := range news {
+			if e.New != nil && r.isNews(e.New) && h.cares(e.Old, e.New) {
+				m.events = addNews(m.events, e)
+			}
+		}
+		if r.slowed() {
+			m.events = asOne(m.events)
+		}
+	}
+}
+
+// isNews says that a state is one of this object that another client brought about.
 // The API server may send what we wrote before it answers us.
 func (r *run) isNews(state *object.Object) bool {
 	return state.UID() == r.stored.UID() && r.program.selects(state) && !slices.Contains(r.memory.versions, state.Version())
 }
 
-// tellOne makes a call and notes what came of it. Once the context has ended
-// nobody is called: a failure would not be the handler's.
-func (r *run) tellOne(ctx context.Context, c call) (*hook.Answer, error) {
+// tellOne makes a call and notes what came of it: its response is owed until it is
+// written. Once the context has ended no handler is called: a failure would not be its
+// own.
+func (r *run) tellOne(ctx context.Context, c call) (*owed, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	r.told++
+	r.count(c)
 	r.supersede(c)
+	former := r.memory.handlers[c.handler].progress
 	answer, err := r.call(ctx, r.account, r.notice(c), &r.program.Handlers[c.handler])
 	switch {
 	case err != nil && ctx.Err() != nil:
+		return nil, err
 	case err != nil:
 		r.handlerFailed(c, err)
-	default:
-		r.handled(c, answer)
+		return nil, err
 	}
-	return answer, err
+	o := &owed{call: c, answer: answer, fresh: true, base: r.stored, former: former}
+	r.handled(o)
+	return o, nil
 }
 
 // call calls a handler, for no longer than it may take.
@@ -89,11 +143,6 @@ func (c *Controller) call(ctx context.Context, account *trace.Account, n *hook.N
 	c.tools.Observer.Handled(c.program.Name, h.Name, n.Reason, c.since(started), err)
 	if err == nil {
 		c.log.Debug("handled", "handler", h.Name, "reason", string(n.Reason), "namespace", n.Namespace, "name", n.Name)
-	}
-	if hook.Unreachable(err) {
-		c.memories.missed(h.Name)
-	} else if c.memories.answered(h.Name) {
-		c.RetryNow()
 	}
 	return answer, err
 }

@@ -13,7 +13,8 @@ import (
 func (h *Handler) ticks() bool { return h.Every > 0 || h.Schedule != nil }
 
 // moment is the first moment of a timer after a time; zero if there is none. The
-// moments of an interval lie on a grid that begins when the object was created.
+// moments of an interval lie on a grid that begins when the object was created, until a
+// call is late: see counted.
 func (h *Handler) moment(o *object.Object, after time.Time) time.Time {
 	shift := h.shift(o.UID())
 	if h.Schedule != nil {
@@ -29,6 +30,15 @@ func (h *Handler) moment(o *object.Object, after time.Time) time.Time {
 	}
 	passed := after.Sub(begin)
 	return begin.Add(passed - passed%h.Every + h.Every)
+}
+
+// counted is the moment that the next one is counted from after a call that has ended:
+// its own, or now if the interval has passed since, or a calendar says what comes next.
+func (h *Handler) counted(c call, now time.Time) time.Time {
+	if h.Every > 0 && now.Before(c.moment.Add(h.Every)) {
+		return c.moment
+	}
+	return now
 }
 
 // shift is how far the moments of one object lie behind those of others, so that

@@ -1,0 +1,46 @@
+package react
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// contested are the fields that an answer sets although they are not as they were seen.
+// With landed, fields that are as the answer has them already are none: a part of it may
+// have been written.
+func contested(a *hook.Answer, seen, now *object.Object, landed bool) []string {
+	patch := saidOf(a, true)
+	if patch == nil || seen == now || now.Digest() == seen.Digest() {
+		return nil
+	}
+	c := contest{landed: landed}
+	c.compare("", patch, tree(seen.JSON()), tree(now.JSON()))
+	slices.Sort(c.fields)
+	return c.fields
+}
+
+// contest gathers the leaves of a patch of which two trees differ.
+type contest struct {
+	landed bool
+	fields []string
+}
+
+func (c *contest) compare(path string, patch, seen, now map[string]any) {
+	for name, value := range patch {
+		at := strings.TrimPrefix(path+"."+name, ".")
+		inner, isObject := value.(map[string]any)
+		before, _ := seen[name].(map[string]any)
+		after, wasObject := now[name].(map[string]any)
+		switch {
+		case isObject && (wasObject || now[name] == nil):
+			c.compare(at, inner, before, after)
+		case reflect.DeepEqual(seen[name], now[name]), c.landed && reflect.DeepEqual(now[name], value):
+		default:
+			c.fields = append(c.fields, at)
+		}
+	}
+}
