@@ -45,7 +45,10 @@ type run struct {
 	// applied says that owned objects were written, change is the latest call that was made
 	// because of a change, and resolved says that a conflict ended.
 	applied, resolved bool
-	change            *call
+	// changes is how many changes the run served: as many as the handler was called for
+	// that was called for most.
+	changes, inARow int
+	change          *call
 	// failure is that of the run as a whole, ofHandler says that a handler failed.
 	failure   error
 	ofHandler bool

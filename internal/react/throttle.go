@@ -12,12 +12,12 @@ import (
 // because of changes, whoever writes them: two controllers that undo each other must not
 // spin. A user who edits an object never gets near it.
 const (
-	// burst is how many runs because of changes are served at once. One more may come
-	// each refill.
+	// burst is how many changes are served at once, however many handlers are called for
+	// each. One more may come each refill.
 	burst  = 50
 	refill = time.Second
-	// observed is what a run costs that wrote nothing, in runs: it is part of a loop only
-	// where the handler writes by itself.
+	// observed is what a change costs for which nothing was written: it is part of a loop
+	// only where the handler writes by itself.
 	observed = 0.25
 	// longestSpacing is the longest time between two runs of an object that is slowed.
 	longestSpacing = 30 * time.Second
@@ -40,7 +40,7 @@ type throttle struct {
 	words string
 }
 
-// ran notes a run because of a change, and says whether the object is slowed from now on.
+// ran notes a run because of changes, and says whether the object is slowed from now on.
 func (t *throttle) ran(now time.Time, cost float64) (begins bool) {
 	if !t.last.IsZero() {
 		t.spent = max(0, t.spent-now.Sub(t.last).Seconds()/refill.Seconds())
@@ -94,9 +94,14 @@ func (c *call) isChange() bool {
 
 // count notes that a call is made, if it is because of a change.
 func (r *run) count(c call) {
-	if c.isChange() && !r.urged() {
-		r.change = &c
+	if !c.isChange() || r.urged() {
+		return
 	}
+	if r.change != nil && r.change.handler != c.handler {
+		r.inARow = 0
+	}
+	r.change, r.inARow = &c, r.inARow+1
+	r.changes = max(r.changes, r.inARow)
 }
 
 // pace notes whether handlers were called because of a change, and tells when the object
@@ -111,9 +116,9 @@ func (r *run) pace() {
 		}
 		return
 	}
-	cost := observed
-	if r.written || r.applied {
-		cost = 1
+	cost := float64(r.changes)
+	if !r.written && !r.applied {
+		cost *= observed
 	}
 	if !t.ran(now, cost) {
 		return
