@@ -159,7 +159,7 @@ func newLog(w io.Writer, format, level string) (*slog.Logger, error) {
 	o := &slog.HandlerOptions{Level: least}
 	switch format {
 	case "text":
-		return slog.New(slog.NewTextHandler(w, o)), nil
+		return slog.New(host.NewTextLog(w, o)), nil
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, o)), nil
 	}

@@ -1,12 +1,12 @@
 package setpoint
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -70,45 +70,14 @@ func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byt
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
 		ObjectMeta: metav1.ObjectMeta{Name: serviceAccount, Namespace: o.Namespace},
 	}
-	manifests := []any{account}
-	for _, grant := range a.withRequired(grants, o.Namespaces) {
-		manifests = append(manifests, roles(a.name, account, grant)...)
+	text, err := yaml.Marshal(account)
+	if err != nil {
+		return nil, err
 	}
-	text, err := documents(manifests)
+	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: o.Namespace}
+	roles, err := host.Manifests(a.name, subject, a.withRequired(grants, o.Namespaces))
+	if len(roles) > 0 {
+		text = slices.Concat(text, []byte("---\n"), roles)
+	}
 	return append([]byte(a.caveats()), text...), err
-}
-
-// roles are what allows an account something, and binds it to that.
-func roles(name string, account *corev1.ServiceAccount, grant host.Grant) []any {
-	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}
-	meta := metav1.ObjectMeta{Name: name, Namespace: grant.Namespace}
-	typed := func(kind string) metav1.TypeMeta {
-		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
-	}
-	ref := func(kind string) rbacv1.RoleRef {
-		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
-	}
-	if grant.Namespace == "" {
-		return []any{
-			rbacv1.ClusterRole{TypeMeta: typed("ClusterRole"), ObjectMeta: meta, Rules: grant.Rules},
-			rbacv1.ClusterRoleBinding{TypeMeta: typed("ClusterRoleBinding"), ObjectMeta: meta, Subjects: subjects, RoleRef: ref("ClusterRole")},
-		}
-	}
-	return []any{
-		rbacv1.Role{TypeMeta: typed("Role"), ObjectMeta: meta, Rules: grant.Rules},
-		rbacv1.RoleBinding{TypeMeta: typed("RoleBinding"), ObjectMeta: meta, Subjects: subjects, RoleRef: ref("Role")},
-	}
-}
-
-// documents are objects as YAML documents.
-func documents(objects []any) ([]byte, error) {
-	texts := make([][]byte, len(objects))
-	for i, o := range objects {
-		text, err := yaml.Marshal(o)
-		if err != nil {
-			return nil, err
-		}
-		texts[i] = text
-	}
-	return bytes.Join(texts, []byte("---\n")), nil
 }

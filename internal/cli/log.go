@@ -17,9 +17,9 @@ func newLog(w io.Writer, format, level string) *slog.Logger {
 		handler = slog.NewJSONHandler(w, options)
 	case "brief": // For somebody who is looking on.
 		options.ReplaceAttr = dropTime
-		handler = slog.NewTextHandler(w, options)
+		handler = host.NewTextLog(w, options)
 	default:
-		handler = slog.NewTextHandler(w, options)
+		handler = host.NewTextLog(w, options)
 	}
 	log := slog.New(handler)
 	host.LeadLogs(log)

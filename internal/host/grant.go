@@ -31,6 +31,11 @@ func Grants(all []*compile.Compiled, o Options) ([]Grant, error) {
 	if err != nil {
 		return nil, err
 	}
+	return grantsOf(taken), nil
+}
+
+// grantsOf sorts permissions by namespace.
+func grantsOf(taken []need) []Grant {
 	everywhere := slices.DeleteFunc(slices.Clone(taken), func(n need) bool { return n.namespace != "" })
 	byNamespace := map[string][]need{"": everywhere}
 	for _, n := range taken {
@@ -47,7 +52,7 @@ func Grants(all []*compile.Compiled, o Options) ([]Grant, error) {
 			grants = append(grants, Grant{namespace, rules})
 		}
 	}
-	return grants, nil
+	return grants
 }
 
 // Rules are the permissions of Grants in one, for a ClusterRole.

@@ -21,7 +21,10 @@ type need struct {
 	namespace, name string
 }
 
-func (n need) String() string {
+func (n need) String() string { return n.verb + " " + n.object() }
+
+// object is what the permission is about.
+func (n need) object() string {
 	name := n.resource.String()
 	if n.subresource != "" {
 		name += "/" + n.subresource
@@ -32,7 +35,7 @@ func (n need) String() string {
 	if n.namespace != "" {
 		name += " in " + n.namespace
 	}
-	return n.verb + " " + name
+	return name
 }
 
 // in says that it is enough to be allowed each in one namespace, of those that

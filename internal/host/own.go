@@ -97,7 +97,7 @@ func (f *fleet) compileOwn(ctx context.Context, key queue.Key, i int) (*compile.
 		compiled.Release = func() {}
 	}
 	if err = f.rival(key, ownRank(i), compiled); err == nil {
-		err = f.host.permitted(ctx, needs(object.Resource{}, compiled, &f.host.options))
+		err = f.host.permitted(ctx, key.Name, needs(object.Resource{}, compiled, &f.host.options))
 	}
 	if err != nil {
 		compiled.Release()

@@ -250,7 +250,33 @@ func TestAChangedDefinitionEndsTheWait(t *testing.T) {
 func TestOwnControllersSayWhatTheyLack(t *testing.T) {
 	s := &town{denied: "list"}
 	h := opened(t, s, Options{Own: []Own{keeper("keeper")}, Definitions: [][]byte{[]byte(shopsDefinition)}})
-	const want = "keeper: Setpoint lacks the permission to list shops.example.org/v1; grant it in all namespaces, and the controller starts by itself"
+	// Fault D5: the roles that grant it can be applied as they are.
+	const want = `keeper: Setpoint may not list shops.example.org/v1; the controller starts by itself when it may
+# To grant it: kubectl apply -f -
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: setpoint-grant-keeper
+rules:
+- apiGroups:
+  - example.org
+  resources:
+  - shops
+  verbs:
+  - list
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: setpoint-grant-keeper
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: setpoint-grant-keeper
+subjects:
+- apiGroup: rbac.authorization.k8s.io
+  kind: User
+  name: USER`
 	until(t, "what is lacking", func() bool { return readyz(h) == want })
 	if got := h.fleet.readiness(h.fleet.health()); got["keeper"] != 0 {
 		t.Error(got)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	authorization "k8s.io/api/authorization/v1"
@@ -18,8 +16,8 @@ import (
 const permitParallel = 8
 
 // permitted asks the API server whether the program may do what it takes. The
-// error is a refusal that names all that is missing, so that one grant mends it.
-func (h *Host) permitted(ctx context.Context, all []need) error {
+// error is a refusal that names all that is missing, with the roles that grant it.
+func (h *Host) permitted(ctx context.Context, controller string, all []need) error {
 	granted := make([]bool, len(all))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(permitParallel)
@@ -34,22 +32,16 @@ func (h *Host) permitted(ctx context.Context, all []need) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	var missing []string
+	var missing []need
 	for i, n := range all {
 		if !granted[i] {
-			missing = append(missing, n.String())
+			missing = append(missing, n)
 		}
 	}
 	if len(missing) == 0 {
 		return nil
 	}
-	slices.Sort(missing)
-	where := "grant it in all namespaces"
-	if !slices.ContainsFunc(all, func(n need) bool { return n.namespace == "" }) {
-		where = "grant it"
-	}
-	return &compile.Refusal{Reason: setpoint.ReasonForbidden, Err: fmt.Errorf(
-		"Setpoint lacks the permission to %s; %s, and the controller starts by itself", strings.Join(missing, ", "), where)}
+	return &compile.Refusal{Reason: setpoint.ReasonForbidden, Err: h.forbidden(ctx, controller, missing)}
 }
 
 func (h *Host) allowed(ctx context.Context, n need) (bool, error) {

@@ -75,7 +75,7 @@ func (f *fleet) runnable(ctx context.Context, key queue.Key, declared *object.Ob
 	if err := f.rival(key, rankOf(declared), compiled); err != nil {
 		return err
 	}
-	return f.host.permitted(ctx, needs(kind.Resource, compiled, &f.host.options))
+	return f.host.permitted(ctx, key.Name, needs(kind.Resource, compiled, &f.host.options))
 }
 
 // settle replaces what runs for a controller.
@@ -108,8 +108,19 @@ func (f *fleet) settle(ctx context.Context, key queue.Key, now state, compiled *
 		f.wakeRivals(key)
 	}
 	if declares := now.object != nil; declares && (now.running != nil || now.String() != said) {
-		f.host.log.Info("controller declared", "controller", key.String(), "accepted", refusal == nil, "suspended", now.suspended, "refusal", textOf(refusal))
+		f.logDeclared(key, now)
 	}
+}
+
+// logDeclared says what became of a controller object. A refusal is a warning: the author
+// of the object has to act, and may be looking at a terminal.
+func (f *fleet) logDeclared(key queue.Key, now state) {
+	refused, isRefused := errors.AsType[*compile.Refusal](now.refusal)
+	if !isRefused {
+		f.host.log.Info("controller accepted", "controller", key.String(), "suspended", now.suspended)
+		return
+	}
+	f.host.log.Warn("controller not accepted", "controller", key.String(), "reason", refused.Reason, "message", refused.Error())
 }
 
 // goesOn says that what runs for an object goes on as it does, after the run about all

@@ -37,7 +37,7 @@ func (f *fleet) displace(key queue.Key, rank string, next *running) {
 		f.mu.Lock()
 		m.running, m.refusal = nil, conflict(key, next.Compiled)
 		f.mu.Unlock()
-		f.host.log.Info("controller declared", "controller", other.String(), "accepted", false, "refusal", m.refusal.Error())
+		f.logDeclared(other, m.state)
 	}
 }
 
