@@ -55,6 +55,8 @@ func (s *town) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.apply(r)
 		}
 		s.answer(w, s.stored())
+	case "/apis/authentication.k8s.io/v1/selfsubjectreviews":
+		_, _ = io.WriteString(w, `{"status":{"userInfo":{"username":"system:serviceaccount:shops:keeper"}}}`)
 	case "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
 		s.review(w, r)
 	default:
@@ -251,7 +253,7 @@ func TestOwnControllersSayWhatTheyLack(t *testing.T) {
 	s := &town{denied: "list"}
 	h := opened(t, s, Options{Own: []Own{keeper("keeper")}, Definitions: [][]byte{[]byte(shopsDefinition)}})
 	// Fault D5: the roles that grant it can be applied as they are.
-	const want = `keeper: Setpoint may not list shops.example.org/v1; the controller starts by itself when it may
+	const want = `keeper: Setpoint as system:serviceaccount:shops:keeper may not list shops.example.org/v1; the controller starts by itself when it may
 # To grant it: kubectl apply -f -
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -274,9 +276,9 @@ roleRef:
   kind: ClusterRole
   name: setpoint-grant-keeper
 subjects:
-- apiGroup: rbac.authorization.k8s.io
-  kind: User
-  name: USER`
+- kind: ServiceAccount
+  name: keeper
+  namespace: shops`
 	until(t, "what is lacking", func() bool { return readyz(h) == want })
 	if got := h.fleet.readiness(h.fleet.health()); got["keeper"] != 0 {
 		t.Error(got)

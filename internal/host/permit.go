@@ -19,11 +19,11 @@ const permitParallel = 8
 // error is a refusal that names all that is missing, with the roles that grant it.
 func (h *Host) permitted(ctx context.Context, controller string, all []need) error {
 	granted := make([]bool, len(all))
-	group, ctx := errgroup.WithContext(ctx)
+	group, asking := errgroup.WithContext(ctx)
 	group.SetLimit(permitParallel)
 	for i, n := range all {
 		group.Go(func() (err error) {
-			if granted[i], err = h.allowed(ctx, n); err != nil {
+			if granted[i], err = h.allowed(asking, n); err != nil {
 				return fmt.Errorf("ask for the permission to %s: %w", n, err)
 			}
 			return nil
