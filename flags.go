@@ -61,6 +61,7 @@ func (f *runFlags) register(a *App, set *flag.FlagSet) {
 	set.StringVar(&o.Namespace, "namespace", "", "`namespace` of the program itself, for its lease and the like; $POD_NAMESPACE, else the pod's own, else default")
 	set.IntVar(&o.Workers, "workers", 32, "how many objects of one controller are worked on at once")
 	set.BoolVar(&o.BreakingDefinitions, "allow-breaking-crds", false, "upgrade definitions also where that could break what is stored, or who uses it")
+	set.BoolVar(&o.RecreateDefinitions, "recreate-crds", false, "create definitions again, at once, that are deleted while the program runs")
 	set.Float64Var(&f.qps, "kube-api-qps", 0, "most requests to the API server in a second, on average; 0 leaves the limit to the server")
 	set.IntVar(&o.ClientBurst, "kube-api-burst", 0, "most requests at once; twice the --kube-api-qps if 0")
 	set.DurationVar(&o.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long handlers and daemons have to return when the program is told to stop")

@@ -39,6 +39,10 @@ type Options struct {
 	// BreakingDefinitions allows upgrades of CRDs that could break what is stored,
 	// or who uses it.
 	BreakingDefinitions bool
+	// RecreateDefinitions creates a CRD again, at once, that is deleted while the program
+	// runs. Without, it stays deleted until the program starts again, /readyz says so, and
+	// an event at the CRD does.
+	RecreateDefinitions bool
 	// ClientQPS and ClientBurst bound the requests to the API server: so many a
 	// second on average, so many at once. Without, there is no bound: the server has
 	// priority and fairness.
@@ -193,7 +197,7 @@ func (a *App) hosted(o Options, inside bool) host.Options {
 	election.Name = cmp.Or(election.Name, a.name)
 	hosted := host.Options{
 		Name: a.name, Version: cmp.Or(o.Version, stamped()), ClientQPS: o.ClientQPS, ClientBurst: o.ClientBurst,
-		Definitions: a.definitions.texts, BreakingDefinitions: o.BreakingDefinitions,
+		Definitions: a.definitions.texts, BreakingDefinitions: o.BreakingDefinitions, RecreateDefinitions: o.RecreateDefinitions,
 		Namespace: cmp.Or(o.Namespace, host.PodNamespace()), LeaderElection: election, Workers: o.Workers,
 		Window:          host.Window(o.Window),
 		Admission:       host.Admission(o.Admission).Inside(inside, a.name),

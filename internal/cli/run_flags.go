@@ -62,7 +62,7 @@ func strategies() map[string]string {
 
 func newRunFlags() *runFlags {
 	return &runFlags{
-		crds:      oneOf("install", "skip"),
+		crds:      oneOf("install", "skip", "recreate"),
 		elect:     oneOf(auto, yes, no),
 		apply:     oneOf(merge, server).also(formerStrategies()),
 		logFormat: oneOf("text", "json"),
@@ -77,7 +77,7 @@ func (f *runFlags) register(c *cobra.Command) {
 	f.cluster.register(c)
 	f.set.StringVar(&f.namespace, "namespace", "", "`namespace` of Setpoint itself, for its lease and the like; $POD_NAMESPACE, else the pod's own, else default")
 	f.set.StringVarP(&f.selector, "selector", "l", "", "`labels` of the controllers to run, such as team=web; all if empty")
-	f.crds.flag(c, "crds", "", "install or upgrade the definitions of our kinds, or leave that to others")
+	f.crds.flag(c, "crds", "", "install or upgrade the definitions of our kinds at the start, create them again too when they are deleted meanwhile, or leave that to others")
 	f.registerElection(c)
 	f.registerWork(c)
 	f.registerLimits()
@@ -165,7 +165,7 @@ func (f *runFlags) check() error {
 func (f *runFlags) options(cluster host.Cluster) host.Options {
 	o := host.Options{
 		Config: cluster.Config, ClientQPS: f.qps, ClientBurst: f.burst,
-		Namespace: cmp.Or(f.namespace, host.PodNamespace()), Selector: f.selector, SkipCRDs: f.crds.value == "skip",
+		Namespace: cmp.Or(f.namespace, host.PodNamespace()), Selector: f.selector, SkipCRDs: f.crds.value == "skip", RecreateDefinitions: f.crds.value == "recreate",
 		LeaderElection: f.election,
 		Workers:        f.workers, Resync: f.resync, ApplyStrategy: strategies()[f.apply.value], FieldManager: f.manager,
 		EventsQPS: f.eventsQPS, EventsBurst: f.eventsBurst, HookLimits: f.hooks.limits(),

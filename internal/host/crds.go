@@ -20,7 +20,7 @@ import (
 // installCRDs installs or upgrades what there is to, and waits until the API
 // server serves it. It keeps trying while the server cannot be reached.
 func (h *Host) installCRDs(ctx context.Context) error {
-	for _, d := range h.definitions {
+	for _, d := range h.kept() {
 		if err := h.untilReachable(ctx, "install CRD "+d.Name(), func() error { return h.installCRD(ctx, d) }); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (h *Host) lacksCRD(ctx context.Context) bool {
 
 // awaitCRDs waits until the API server serves what they define.
 func (h *Host) awaitCRDs(ctx context.Context) error {
-	for _, d := range h.definitions {
+	for _, d := range h.kept() {
 		if err := h.untilReachable(ctx, "wait for CRD "+d.Name(), func() error { return h.established(ctx, d) }); err != nil {
 			return err
 		}

@@ -39,6 +39,7 @@ type Host struct {
 	client  rest.Interface
 	// definitions are the CRDs that it installs.
 	definitions []definition
+	lost        lostDefinitions
 	store       *store.Store
 	metrics     *metrics
 	events      *events

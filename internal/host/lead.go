@@ -161,6 +161,7 @@ func (h *Host) work(ctx context.Context) error {
 	if err := h.standbyCRDs(ctx); err != nil {
 		return err
 	}
+	defer h.watchDefinitions(ctx)()
 	return h.fleet.run(ctx)
 }
 

@@ -42,6 +42,9 @@ type Options struct {
 	// who use them, is refused unless BreakingDefinitions allows it.
 	Definitions         [][]byte
 	BreakingDefinitions bool
+	// RecreateDefinitions creates a CRD again that is deleted while the Host runs. Without,
+	// it stays deleted until the next start: readiness and an event say so.
+	RecreateDefinitions bool
 	// Namespace is where Setpoint itself runs: the revisions of cluster-scoped
 	// parents and the lease of the leader live there. "default" if empty.
 	Namespace string

@@ -10,12 +10,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	authorization "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
@@ -37,6 +39,8 @@ type town struct {
 	// watchers are told what becomes of the CRD.
 	watchers []chan string
 	applied  int
+	// events are those that were told.
+	events []string
 }
 
 const (
@@ -60,8 +64,38 @@ func (s *town) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
 		s.review(w, r)
 	default:
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/events") {
+			s.tell(r)
+			return
+		}
 		s.list(w, r)
 	}
+}
+
+// tell notes an event.
+func (s *town) tell(r *http.Request) {
+	var e corev1.Event
+	_ = json.NewDecoder(r.Body).Decode(&e) // What cannot be read says nothing.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, e.InvolvedObject.Name+" "+e.Reason+" "+e.Message)
+}
+
+// drop deletes the CRD.
+func (s *town) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gone := strings.Replace(s.crd, fmt.Sprintf(`"resourceVersion":"%d"`, 10+s.applied), fmt.Sprintf(`"resourceVersion":"%d"`, 100+s.applied), 1)
+	s.crd = ""
+	for _, watcher := range s.watchers {
+		watcher <- `{"type":"DELETED","object":` + gone + "}\n"
+	}
+}
+
+func (s *town) counts() (applied int, events []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.applied, slices.Clone(s.events)
 }
 
 func (s *town) stored() string {
@@ -115,7 +149,11 @@ func (s *town) list(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		return
 	case query.Get("watch") == "":
-		_, _ = io.WriteString(w, `{"metadata":{"resourceVersion":"1"},"items":[]}`)
+		items := ""
+		if query.Get("fieldSelector") == "metadata.name="+shopsCRD {
+			items = s.stored()
+		}
+		_, _ = io.WriteString(w, `{"metadata":{"resourceVersion":"1"},"items":[`+items+`]}`)
 		return
 	}
 	events := make(chan string, 9)

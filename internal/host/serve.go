@@ -148,6 +148,9 @@ func (h *Host) unready() error {
 		}
 		return errors.New("starting")
 	}
+	if err := h.lost.err(h.recreateOption()); err != nil {
+		return err
+	}
 	if err := h.fleet.unsynced(); err != nil {
 		return err
 	}
