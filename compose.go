@@ -29,6 +29,7 @@ type Composer[T any] struct {
 	relate         RelateFunc[T]
 	resync         time.Duration
 	statusWakes    bool
+	unreported     bool
 }
 
 // FamilyFunc says what is to be of a parent and its children. It must be safe for
@@ -88,6 +89,11 @@ func (c *Composer[T]) Resync(every time.Duration) {
 // SyncOnStatusChange calls Sync also when only the status of a parent was changed,
 // by somebody else.
 func (c *Composer[T]) SyncOnStatusChange() { c.statusWakes = true }
+
+// OmitConditions leaves the conditions Synced, Reconciling and Stalled out of the
+// status of parents. They are kept there if the schema of the parents has
+// status.conditions; one that Sync sets itself is left to it.
+func (c *Composer[T]) OmitConditions() { c.unreported = true }
 
 // Owns declares a kind of children, for which an object stands, and how a child
 // that is not as wanted is brought in line: by server-side apply in place unless
@@ -171,6 +177,11 @@ func (c *Composer[T]) compile(ctx context.Context, env compile.Environment) (*co
 		Fields: c.c.fields, Reads: found.reads,
 		Scope:     related.Scope{Version: hook.V2, Namespaced: found.resource.Namespaced},
 		Revisions: engine.Revisions{Namespace: env.Namespace},
+	}
+	if !c.unreported {
+		if p.Conditions, err = env.Conditions(ctx, found.resource); err != nil {
+			return nil, err
+		}
 	}
 	if c.c.labels != "" {
 		selector, err := labels.Parse(c.c.labels)

@@ -120,6 +120,11 @@ type ParentResource struct {
 	// (In metacontroller.k8s.io this is ignoreStatusChanges, with the opposite meaning.)
 	// +optional
 	SyncOnStatusChange bool `json:"syncOnStatusChange,omitempty"`
+
+	// omitConditions leaves the conditions Synced, Reconciling and Stalled out of the status of parents.
+	// By default they are kept there if the schema of the parents has status.conditions.
+	// +optional
+	OmitConditions bool `json:"omitConditions,omitempty"`
 }
 
 // RevisionHistory says which changes of a parent make a new revision of it.

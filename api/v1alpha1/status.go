@@ -77,6 +77,28 @@ const (
 	ConditionReady = "Ready"
 )
 
+// Condition types of a parent, where the schema of its status has conditions. Reconciling and Stalled
+// are those of kstatus, and only there while they are True. One that the hook gives itself is left to
+// the hook.
+const (
+	// ConditionSynced is True when the children are as the hook wants them.
+	ConditionSynced = "Synced"
+
+	// ConditionReconciling is True while they are not, and it goes on by itself: the hook is called
+	// again, or a rolling update is under way.
+	ConditionReconciling = "Reconciling"
+
+	// ConditionStalled is True while they are not, and it does not go on without help.
+	ConditionStalled = "Stalled"
+)
+
+// Reasons of ConditionSynced. With status False they are those of the event on the parent, too, and
+// Reconciling or Stalled has the same one.
+const (
+	// ReasonSynced goes with status True.
+	ReasonSynced = "Synced"
+)
+
 // Reasons of ConditionAccepted. All but ReasonAccepted go with status False.
 const (
 	// ReasonAccepted goes with status True.

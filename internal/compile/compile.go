@@ -192,6 +192,9 @@ func (k Kind) compileHooks(ctx context.Context, o *object.Object, env Environmen
 	if err != nil {
 		return nil, err
 	}
+	if err := d.placeConditions(ctx, env, programs); err != nil {
+		return nil, err
+	}
 	c := &connection{name: draft.Name, form: k.form(), childless: len(d.children) == 0, env: env}
 	if err := c.connect(&d.hooks, programs); err != nil {
 		return nil, err

@@ -202,6 +202,9 @@ func describeParent(p engine.Program) string {
 	if p.StatusWakes {
 		text += ", status wakes"
 	}
+	if p.Conditions {
+		text += ", conditions"
+	}
 	if p.Customize != nil {
 		text += fmt.Sprintf(", related in %s, namespaced %v", p.Scope.Version, p.Scope.Namespaced)
 	}

@@ -22,7 +22,9 @@ type declared struct {
 	revisions        [][]string
 	resync           time.Duration
 	suspended        bool
-	notes            []string
+	// conditions says that parents are to say in conditions how they are doing.
+	conditions bool
+	notes      []string
 }
 
 // named is a resource as a user names it, and the field where.

@@ -143,3 +143,29 @@ func (a *annotationSelector) selector() (labels.Selector, error) {
 	requirements, _ := rest.Requirements()
 	return labels.SelectorFromValidatedSet(a.match).Add(requirements...), nil
 }
+
+// placeConditions has parents say in conditions how they are doing, where the schema of
+// their status has a place for that.
+func (d *declared) placeConditions(ctx context.Context, env Environment, programs []engine.Program) error {
+	if !d.conditions {
+		return nil
+	}
+	for i := range programs {
+		placed, err := env.Conditions(ctx, programs[i].Parent)
+		if err != nil {
+			return err
+		}
+		programs[i].Conditions = placed
+	}
+	return nil
+}
+
+// Conditions says that the status of a kind has a place for conditions; false where that
+// is not known.
+func (e Environment) Conditions(ctx context.Context, resource object.Resource) (bool, error) {
+	if e.StatusOf == nil || !resource.Custom || !resource.Status {
+		return false, nil
+	}
+	status, err := e.StatusOf(ctx, resource)
+	return status.Conditions, err
+}

@@ -42,6 +42,7 @@ func readSetpointComposite(o *object.Object, _ Environment) (*declared, error) {
 		revisions:        revisions,
 		resync:           time.Duration(spec.ResyncPeriodSeconds) * time.Second,
 		suspended:        spec.Suspend,
+		conditions:       !parent.OmitConditions,
 	}
 	for i, c := range spec.ChildResources {
 		d.children = append(d.children, child{

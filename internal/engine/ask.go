@@ -15,7 +15,7 @@ var inputSeed = maphash.MakeSeed()
 // news says whether there is anything to ask: the input is one the hook has not
 // answered, or somebody wants it asked in any case.
 func (r *run) news() bool {
-	r.input = r.inputOf(r.stored)
+	r.input = r.inputOf(r.shownParent())
 	if r.input != r.memory.answered {
 		return true
 	}
@@ -73,7 +73,7 @@ func (r *run) ask(ctx context.Context) error {
 		return err
 	}
 	wait := r.askFormer(ctx, asked)
-	reply, err := r.call(ctx, asked, r.request(r.stored), r.latestRevision())
+	reply, err := r.call(ctx, asked, r.request(r.shownParent()), r.latestRevision())
 	wait()
 	if err != nil {
 		return hookFailure(r.asks(), err)

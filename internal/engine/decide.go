@@ -22,14 +22,14 @@ func (r *run) decide() (plan.Plan, error) {
 	if err != nil {
 		return plan.Plan{}, hookFailure(r.asks(), &hook.MalformedError{Path: "status", Err: err})
 	}
+	var todo plan.Plan
+	if !r.handsOff() {
+		if todo, err = r.family.Changes(r.observed(), desired, r.memory.settled.hold); err != nil {
+			return plan.Plan{}, hookFailure(r.asks(), malformed(err))
+		}
+	}
 	r.parent = laid
-	if r.handsOff() {
-		return plan.Plan{}, nil
-	}
-	todo, err := r.family.Changes(r.observed(), desired, r.memory.settled.hold)
-	if err != nil {
-		return plan.Plan{}, hookFailure(r.asks(), malformed(err))
-	}
+	r.author()
 	return todo, nil
 }
 

@@ -3,12 +3,11 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 
-	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -39,7 +38,10 @@ func (r *run) depart(ctx context.Context) error {
 		return r.storeStatus(ctx)
 	}
 	if !r.stored.Deleting() || len(r.stored.Finalizers()) > 1 {
-		// It lives on, so its status is of use.
+		// It lives on, so its status is of use, and does not speak of us any more.
+		if err := r.report(plan.Report{}); err != nil {
+			return err
+		}
 		if err := r.storeStatus(ctx); err != nil {
 			return err
 		}
@@ -79,13 +81,8 @@ func (r *run) storeParent(ctx context.Context, what string, edited *object.Objec
 	began := r.account.Now()
 	stored, err := r.tools.Writer.Update(ctx, r.program.Parent, edited)
 	r.account.Wrote(began, trace.Write{Resource: r.program.Parent, Part: "metadata", Before: r.stored, After: stored, Err: err})
-	switch {
-	case apply.Conflict(err), apply.Gone(err):
-		r.memory.answered = 0
-		return errMoved
-	case err != nil:
-		r.memory.answered = 0
-		return failure.New(ReasonWriteFailed, fmt.Errorf("%s %s: %w", what, r.stored.Ref(), err))
+	if err != nil {
+		return r.unstored(what, err)
 	}
 	r.parents.Wrote(stored)
 	return r.goOnWith(stored)

@@ -23,6 +23,9 @@ type memory struct {
 	// status is what was last wanted of the status, and what the server made
 	// of it: the two differ for ever where a schema prunes a field.
 	status struct{ wanted, stored uint64 }
+	// authored are the types of conditions that the latest response gave itself, although
+	// they are ours elsewhere.
+	authored []string
 	// finalized says that a response said so, and that it was carried out.
 	finalized bool
 	// settled children need no comparing until they or what is desired change.

@@ -116,7 +116,9 @@ func (r *run) preview(ctx context.Context, into *Preview) error {
 		return err
 	}
 	into.Asked, into.Reply = r.asks(), r.reply
-	into.Plan, err = r.decide()
+	if into.Plan, err = r.decide(); err == nil {
+		err = r.report(r.standing())
+	}
 	into.Parent = r.parent
 	if err == nil && r.stance == finalizing && r.reply.Finalized && into.Plan.Empty() {
 		into.Parent, err = r.released(r.parent)

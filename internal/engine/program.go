@@ -70,6 +70,9 @@ type Program struct {
 	// with this annotation, and its replies may set labels and annotations of
 	// the parent, and leave the status alone.
 	Mark plan.Mark
+	// Conditions says that the status of parents has a place for conditions, and that
+	// they are to say there how they are doing.
+	Conditions bool
 	// StatusWakes asks the hook also when only a parent's status changed.
 	StatusWakes bool
 	// Resync asks the hook about each parent this often; 0 never does.

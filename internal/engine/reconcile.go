@@ -31,7 +31,9 @@ type run struct {
 	// stored is the parent as the cache has it, which is what hooks are shown; parent
 	// is the same with what the latest responses say of it laid over.
 	stored, parent *object.Object
-	family         plan.Family
+	// visible is what of stored hooks are shown, of the version it is made from.
+	visible struct{ of, as *object.Object }
+	family  plan.Family
 	// children are the observed children, in the order of the rules.
 	children [][]*object.Object
 	// kept are the stored revisions of the parent, rollout what follows from
@@ -63,7 +65,7 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 	outcome, verdict := trace.Skipped, queue.Settled()
 	r.tellPause()
 	if r.stance != pausing {
-		outcome, verdict = r.conclude(ctx, r.contained(ctx))
+		outcome, verdict = r.conclude(ctx, r.attempt(ctx))
 	}
 	if c.program.stanceOn(r.stored) == indifferent {
 		c.forget(item.Key)
@@ -72,16 +74,29 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 	return verdict
 }
 
-// contained is converge, with a panic made an error: a defect met by one parent
-// must not take the others down.
-func (r *run) contained(ctx context.Context) (err error) {
+// attempt does what there is to do, and has the parent say how that went if it failed.
+func (r *run) attempt(ctx context.Context) error {
+	err := r.contained(ctx, r.converge)
+	if err == nil {
+		return nil
+	}
+	unsaid := r.contained(ctx, func(ctx context.Context) error { return r.storeFailure(ctx, err) })
+	if unsaid == nil {
+		return err
+	}
+	return worst([]error{err, unsaid})
+}
+
+// contained does a step, with a panic made an error: a defect met by one parent must
+// not take the others down.
+func (r *run) contained(ctx context.Context, step func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("run panicked", "parent", r.item.Key.String(), "panic", p, "stack", string(debug.Stack()))
 			err = failure.New(ReasonPanicked, failure.Panicked("setpoint met a defect of its own", p))
 		}
 	}()
-	return r.converge(ctx)
+	return step(ctx)
 }
 
 // converge does for a parent what its stance asks for.
@@ -123,14 +138,14 @@ func (r *run) settle(ctx context.Context) error {
 			return nil
 		}
 		if err := r.ask(ctx); err != nil {
-			return worst([]error{err, r.storeStatus(ctx)})
+			return err
 		}
 		todo, err := r.decide()
 		if err != nil {
 			return err
 		}
 		if err := r.carry(ctx, todo); err != nil {
-			return worst([]error{err, r.storeStatus(ctx)})
+			return err
 		}
 		r.tellReply()
 		if r.memory.finalized = r.stance == finalizing && r.reply.Finalized; r.memory.finalized {
@@ -140,9 +155,6 @@ func (r *run) settle(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.storeStatus(ctx); err != nil {
-		return err
-	}
 	return r.unsettled()
 }
 
@@ -151,6 +163,9 @@ func (r *run) settle(ctx context.Context) error {
 // speaks of them.
 func (r *run) store(ctx context.Context) error {
 	if r.memory.answered != 0 {
+		if err := r.report(r.standing()); err != nil {
+			return err
+		}
 		return r.storeStatus(ctx)
 	}
 	if r.decorated() {

@@ -24,7 +24,7 @@ func (r *run) relate(ctx context.Context) error {
 	if r.program.Customize == nil {
 		return nil
 	}
-	if r.memory.customized != r.stored.Digest() {
+	if r.memory.customized != r.shownParent().Digest() {
 		if err := r.customize(ctx); err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (r *run) listed() error {
 
 func (r *run) customize(ctx context.Context) error {
 	r.memory.customized = 0
-	request, began := &hook.CustomizeRequest{Controller: r.program.Object, Parent: r.stored.JSON()}, r.account.Now()
+	request, began := &hook.CustomizeRequest{Controller: r.program.Object, Parent: r.shownParent().JSON()}, r.account.Now()
 	reply, err := recovered(r, "customize", func() (*hook.CustomizeResponse, error) {
 		return r.program.Customize.Customize(ctx, request)
 	})
@@ -69,7 +69,7 @@ func (r *run) customize(ctx context.Context) error {
 	if err != nil {
 		return failure.New(ReasonRelatedMissing, fmt.Errorf("related objects: %w", err))
 	}
-	r.memory.customized = r.stored.Digest()
+	r.memory.customized = r.shownParent().Digest()
 	return nil
 }
 

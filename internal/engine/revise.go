@@ -26,6 +26,8 @@ type rollout struct {
 	// nil where nobody was asked or the hook failed, with err.
 	replies []*hook.Response
 	err     error
+	// progress is how far it is, once that is known.
+	progress plan.Progress
 	// writes are to be carried out before those of the children.
 	writes plan.Plan
 }
@@ -82,7 +84,7 @@ func (r *run) askFormer(ctx context.Context, asked hook.Hook) (wait func()) {
 func asksAt(former plan.Revision) bool { return len(former.Claims) > 0 && former.Known() }
 
 func (r *run) askAt(ctx context.Context, asked hook.Hook, former plan.Revision) (*hook.Response, error) {
-	then, err := r.rollout.history.ParentAt(r.stored, former)
+	then, err := r.rollout.history.ParentAt(r.shownParent(), former)
 	if err != nil {
 		return nil, failure.New(ReasonRolloutFailed, err)
 	}
@@ -154,7 +156,8 @@ func (r *run) revise(latest []plan.Child) ([]plan.Child, error) {
 		return nil, failure.New(ReasonRolloutFailed, err)
 	}
 	r.advanced += step.Moved
-	return step.Desired, r.report(step.Progress)
+	r.rollout.progress = step.Progress
+	return step.Desired, r.reportProgress(step.Progress)
 }
 
 // former is what the former revisions want. What one of them said that cannot be
@@ -178,9 +181,9 @@ func (r *run) former() []plan.Former {
 	return former
 }
 
-// report puts the progress of the rollout among the conditions of the reply, in
+// reportProgress puts the progress of the rollout among the conditions of the reply, in
 // place of one that the hook may give.
-func (r *run) report(progress plan.Progress) error {
+func (r *run) reportProgress(progress plan.Progress) error {
 	updated := hook.Condition{Type: conditionUpdated, Status: "False", Reason: progress.Reason, Message: progress.Message}
 	if progress.Done() {
 		updated.Status = "True"

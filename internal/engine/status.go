@@ -27,18 +27,23 @@ func (r *run) storeStatus(ctx context.Context) error {
 	began := r.account.Now()
 	stored, err := r.tools.Writer.UpdateStatus(ctx, r.program.Parent, r.parent)
 	r.account.Wrote(began, trace.Write{Resource: r.program.Parent, Part: "status", Before: r.stored, After: stored, Err: err})
-	switch {
-	case apply.Conflict(err), apply.Gone(err):
-		r.memory.answered = 0
-		return errMoved
-	case err != nil:
-		r.memory.answered = 0
-		return failure.New(ReasonWriteFailed, fmt.Errorf("store the status of %s: %w", r.parent.Ref(), err))
+	if err != nil {
+		return r.unstored("store the status of", err)
 	}
 	r.parents.Wrote(stored)
 	r.memory.status.wanted, r.memory.status.stored = statusDigest(r.parent), statusDigest(stored)
 	r.stored, r.parent, r.family.Parent = stored, stored, stored
 	return nil
+}
+
+// unstored is the error of a write of the parent. What was to be written is dropped: it
+// would be refused again.
+func (r *run) unstored(what string, err error) error {
+	r.memory.answered, r.parent = 0, r.stored
+	if apply.Conflict(err) || apply.Gone(err) {
+		return errMoved
+	}
+	return failure.New(ReasonWriteFailed, fmt.Errorf("%s %s: %w", what, r.stored.Ref(), err))
 }
 
 // decorate writes what a decorator sets.

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -132,8 +134,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Fits lists the children that are flapping, and forgets those that have been
-// quiet.
+// Fits lists the children that are flapping, sorted by name, and forgets those that
+// have been quiet.
 func (f *Flapping) Fits(now time.Time) []Fit {
 	var all []Fit
 	for name, one := range f.fits {
@@ -144,5 +146,6 @@ func (f *Flapping) Fits(now time.Time) []Fit {
 			all = append(all, Fit{Ref: one.ref, Reason: one.reason, Until: one.until, Over: one.over()})
 		}
 	}
+	slices.SortFunc(all, func(a, b Fit) int { return cmp.Compare(a.Ref.String(), b.Ref.String()) })
 	return all
 }

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// stalledAfter is how many runs in a row may fail before the parent says that it is
+// stalled: with the backoff between them, about half a minute.
+const stalledAfter = 5
+
+// shownParent is the parent as hooks are shown it: what is stored, but for what we say of
+// it ourselves, which is no reason to call a hook.
+func (r *run) shownParent() *object.Object {
+	if !r.program.Conditions {
+		return r.stored
+	}
+	if r.visible.of != r.stored {
+		bare, err := plan.Unreported(r.stored, r.memory.authored)
+		if err != nil {
+			bare = r.stored // What was parsed once is edited without an error.
+		}
+		r.visible.of, r.visible.as = r.stored, bare
+	}
+	return r.visible.as
+}
+
+// author notes which of our conditions the hook gives itself.
+func (r *run) author() {
+	if r.program.Conditions {
+		r.memory.authored = plan.Authored(r.reply)
+	}
+}
+
+// report lays over the parent what there is to say of it.
+func (r *run) report(now plan.Report) error {
+	if !r.program.Conditions {
+		return nil
+	}
+	said, err := plan.Reported(r.parent, r.stored, now, r.memory.authored, r.tools.Now())
+	if err != nil {
+		return failure.New(ReasonWriteFailed, err)
+	}
+	r.parent = said
+	return nil
+}
+
+// standing is how a parent is doing whose latest response needs no more writes.
+func (r *run) standing() plan.Report {
+	if fits := r.memory.flapping.Fits(r.tools.Now()); len(fits) > 0 {
+		return plan.Report{Phase: plan.Stalled, Reason: ReasonFlapping, Message: flaps(fits[0])}
+	}
+	if r.rollout != nil && r.rollout.progress.Reason != "" && !r.rollout.progress.Done() {
+		return plan.Report{Phase: plan.Reconciling, Reason: r.rollout.progress.Reason, Message: r.rollout.progress.Message}
+	}
+	return plan.Report{Phase: plan.Synced, Reason: setpoint.ReasonSynced, Message: "the children are as the " + r.asks() + " hook wants them"}
+}
+
+// storeFailure stores what an attempt that came to nothing leaves to store: the status of
+// responses that were carried out, and what failed.
+func (r *run) storeFailure(ctx context.Context, err error) error {
+	if ctx.Err() != nil || errors.Is(err, errMoved) && r.memory.moved < patience {
+		return nil // The next attempt is near.
+	}
+	if r.fails(err) {
+		if err := r.report(r.troubleIn(err)); err != nil {
+			return err
+		}
+	}
+	return r.storeStatus(ctx)
+}
+
+// fails says that an error is a failure, and not only a reason to come again.
+func (r *run) fails(err error) bool {
+	_, later := hook.Postponed(err)
+	return !later && !errors.Is(err, errWaiting) && !errors.Is(err, errMore)
+}
+
+// troubleIn is what a failure says of the parent. One that goes on by itself is no reason
+// to call for help, unless it lasts.
+func (r *run) troubleIn(err error) plan.Report {
+	now := plan.Report{Phase: plan.Reconciling, Reason: reasonOf(err), Message: failure.OneLine(err)}
+	if hook.Terminal(err) || now.Reason == ReasonInvalidSpec || r.memory.failed+1 >= stalledAfter {
+		now.Phase = plan.Stalled
+	}
+	return now
+}

@@ -1,0 +1,245 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// told is what a parent's conditions say, as "Synced=True Synced 1".
+func told(t *testing.T, s *cluster) string {
+	t.Helper()
+	var status struct {
+		Conditions []struct {
+			Type, Status, Reason string
+			ObservedGeneration   int
+		}
+	}
+	if err := json.Unmarshal([]byte(s.stored("shops/a", "status")), &status); err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, c := range status.Conditions {
+		all = append(all, fmt.Sprintf("%s=%s %s %d", c.Type, c.Status, c.Reason, c.ObservedGeneration))
+	}
+	return strings.Join(all, ", ")
+}
+
+var update = flag.Bool("update", false, "write what parents say into testdata/kstatus")
+
+// shown compares the parent with a file that test/kstatus reads: kstatus says of it what
+// the name of the file begins with.
+func shown(t *testing.T, s *cluster, name string) {
+	t.Helper()
+	s.mu.Lock()
+	text, err := json.MarshalIndent(s.objects["shops/a"], "", "  ")
+	s.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := regexp.MustCompile(`"lastTransitionTime": "[^"]*"`).ReplaceAllString(string(text), `"lastTransitionTime": "2026-01-01T00:00:00Z"`) + "\n"
+	path := filepath.Join("testdata", "kstatus", name+".json")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(path); err != nil || got != string(want) {
+		t.Errorf("%s: %v; go test -update writes it anew\ngot %s", path, err, got)
+	}
+}
+
+const newShop = `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1},"spec":{}}`
+
+// mood is a hook that fails with err, if there is one, and else answers.
+type mood struct {
+	err   error
+	calls int
+	seen  []string
+	says  func(shown json.RawMessage) *hook.Response
+}
+
+func (m *mood) Call(_ context.Context, request *hook.Request) (*hook.Response, error) {
+	m.calls++
+	var parent struct{ Status json.RawMessage }
+	_ = json.Unmarshal(request.Parent, &parent)
+	m.seen = append(m.seen, string(parent.Status))
+	if m.err != nil {
+		return nil, m.err
+	}
+	return m.says(parent.Status), nil
+}
+
+func open(json.RawMessage) *hook.Response {
+	return &hook.Response{Status: json.RawMessage(`{"open":true}`), Children: []json.RawMessage{sign}}
+}
+
+// Fault G9: parents said nothing of a failing hook.
+func TestParentsReport(t *testing.T) {
+	s := newCluster(t, newShop)
+	m := &mood{says: open}
+	shops := shopsOf(t, s, Program{Sync: m, Conditions: true, StatusWakes: true})
+	step := func(what string, cause queue.CauseKind, wrote, says string) {
+		t.Helper()
+		shops.run(cause)
+		if got := s.wrote(); got != wrote {
+			t.Errorf("%s: wrote %q, want %q", what, got, wrote)
+		}
+		if got := told(t, s); got != says {
+			t.Errorf("%s: says %q, want %q", what, got, says)
+		}
+	}
+	const well = "Synced=True Synced 1"
+	step("created", queue.Start, "POST configmaps/sign, PUT shops/a/status", well)
+	shown(t, s, "Current.synced")
+	step("resync", queue.Resync, "", well)
+
+	m.err = errors.New("connection refused by 10.0.0.1:1234")
+	step("failed", queue.Resync, "PUT shops/a/status", "Synced=False HookFailed 1, Reconciling=True HookFailed 1")
+	shown(t, s, "InProgress.failing")
+	for i := range stalledAfter - 2 {
+		m.err = fmt.Errorf("connection refused by 10.0.0.1:%d", i)
+		step("failed again", queue.Retrying, "", "Synced=False HookFailed 1, Reconciling=True HookFailed 1")
+	}
+	step("stalled", queue.Retrying, "PUT shops/a/status", "Synced=False HookFailed 1, Stalled=True HookFailed 1")
+	shown(t, s, "Failed.stalled")
+	step("stalled again", queue.Retrying, "", "Synced=False HookFailed 1, Stalled=True HookFailed 1")
+	m.err = errors.New("no such host")
+	step("failing for another reason", queue.Retrying, "PUT shops/a/status", "Synced=False HookFailed 1, Stalled=True HookFailed 1")
+	if !strings.Contains(s.stored("shops/a", "status"), "no such host") || !strings.Contains(s.stored("shops/a", "status"), `"open":true`) {
+		t.Error(s.stored("shops/a", "status"))
+	}
+	calls := m.calls
+	m.err = nil
+	step("recovered", queue.Retrying, "PUT shops/a/status", well)
+	shown(t, s, "Current.recovered")
+	step("nothing new", queue.StatusChanged, "", well)
+	if m.calls != calls+1 {
+		t.Errorf("the hook was called %d times for conditions that are not its own", m.calls-calls-1)
+	}
+	for _, status := range m.seen {
+		if strings.Contains(status, "conditions") {
+			t.Errorf("shown %s", status)
+		}
+	}
+
+	again := shopsOf(t, s, Program{Sync: m, Conditions: true, StatusWakes: true})
+	again.run(queue.Start)
+	if wrote := s.wrote(); wrote != "" {
+		t.Errorf("after a restart: wrote %s", wrote)
+	}
+}
+
+// Fault G9: the API server refuses the status of a response, and takes ours.
+func TestParentsReportARefusedStatus(t *testing.T) {
+	s := newCluster(t, newShop)
+	refused := 0
+	s.refuse = func(_, path string) int {
+		if refused++; strings.HasSuffix(path, "/status") && refused == 2 {
+			return http.StatusUnprocessableEntity
+		}
+		return 0
+	}
+	shopsOf(t, s, Program{Sync: &mood{says: open}, Conditions: true}).run(queue.Start)
+	if got := told(t, s); got != "Synced=False WriteFailed 1, Reconciling=True WriteFailed 1" || strings.Contains(s.stored("shops/a", "status"), "open") {
+		t.Errorf("stored %s", s.stored("shops/a", "status"))
+	}
+}
+
+// Fault G9: what a hook says of the same types, or makes of the status it is shown.
+func TestParentsReportBesideTheirAuthor(t *testing.T) {
+	stalled := []hook.Condition{{Type: "Stalled", Status: "False", Reason: "Mine", Message: "mine"}}
+	for name, c := range map[string]struct {
+		says    func(shown json.RawMessage) *hook.Response
+		want    string
+		failing string
+	}{
+		"replaces the status": {open, "Synced=True Synced 1", "Synced=False HookFailed 1, Reconciling=True HookFailed 1"},
+		"copies what it is shown": {
+			func(shown json.RawMessage) *hook.Response {
+				if shown == nil {
+					shown = json.RawMessage(`{"conditions":[{"type":"Ready","status":"True","reason":"R"}]}`)
+				}
+				return &hook.Response{Status: shown}
+			},
+			"Ready=True R 0, Synced=True Synced 1",
+			"Ready=True R 0, Synced=False HookFailed 1, Reconciling=True HookFailed 1",
+		},
+		"has an empty list": {
+			func(json.RawMessage) *hook.Response {
+				return &hook.Response{Status: json.RawMessage(`{"conditions":[]}`)}
+			},
+			"Synced=True Synced 1", "Synced=False HookFailed 1, Reconciling=True HookFailed 1",
+		},
+		"has one of these types in its status": {
+			func(json.RawMessage) *hook.Response {
+				return &hook.Response{Status: json.RawMessage(`{"conditions":[{"type":"Synced","status":"False","reason":"Mine"}]}`)}
+			},
+			"Synced=False Mine 0", "Synced=False Mine 0, Reconciling=True HookFailed 1",
+		},
+		"has one among its conditions": {
+			func(json.RawMessage) *hook.Response { return &hook.Response{Conditions: stalled} },
+			"Stalled=False Mine 1, Synced=True Synced 1", "Stalled=False Mine 1, Synced=False HookFailed 1, Reconciling=True HookFailed 1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newCluster(t, newShop)
+			m := &mood{says: c.says}
+			shops := shopsOf(t, s, Program{Sync: m, Conditions: true})
+			shops.run(queue.Start)
+			if got := told(t, s); got != c.want {
+				t.Errorf("says %q, want %q", got, c.want)
+			}
+			s.wrote()
+			shops.run(queue.Resync)
+			if wrote := s.wrote(); wrote != "" {
+				t.Errorf("a resync wrote %s", wrote)
+			}
+			m.err = errors.New("no")
+			shops.run(queue.Resync)
+			if got := told(t, s); got != c.failing {
+				t.Errorf("failing, it says %q, want %q", got, c.failing)
+			}
+			m.err = nil
+			shops.run(queue.Retrying)
+			if got := told(t, s); got != c.want {
+				t.Errorf("recovered, it says %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// Fault G9: what is not retried, or cannot get better by that, is stalled at once; who did
+// not ask for conditions gets none; one that is let go of keeps none.
+func TestParentsReportWhatDoesNotGoOn(t *testing.T) {
+	s := newCluster(t, newShop)
+	m := &mood{err: &hook.TerminalError{Err: errors.New("no")}}
+	shopsOf(t, s, Program{Sync: m, Conditions: true}).run(queue.Start)
+	if got := told(t, s); got != "Synced=False HookFailed 1, Stalled=True HookFailed 1" {
+		t.Error(got)
+	}
+	s = newCluster(t, newShop)
+	shopsOf(t, s, Program{Sync: m}).run(queue.Start)
+	if wrote := s.wrote(); wrote != "" {
+		t.Errorf("wrote %s without having been asked", wrote)
+	}
+	const condition = `"status":{"conditions":[{"type":"Synced","status":"True","reason":"Synced"}]}`
+	leaves := strings.Replace(strings.Replace(leaving, `"status":{"open":true}`, condition, 1), `"deletionTimestamp":"2026-01-01T00:00:00Z",`, "", 1)
+	s = newCluster(t, leaves)
+	m = &mood{says: func(shown json.RawMessage) *hook.Response { return &hook.Response{Status: shown, Finalized: true} }}
+	shopsOf(t, s, Program{Finalize: m, Sync: m, Conditions: true, Selections: []Selection{{Labels: selectorFor(t, "none=such")}}}).run(queue.Start)
+	if got := told(t, s); got != "" || m.calls != 1 || strings.Contains(s.stored("shops/a", "metadata"), "example.org/test") {
+		t.Errorf("%d calls, says %q, stored %s", m.calls, got, s.stored("shops/a", "metadata"))
+	}
+}
