@@ -164,7 +164,7 @@ vet: | need-go
 .PHONY: unit
 unit: | need-go
 	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) $$(go list ./... | grep -vE '/test/(e2e|soak)$$')
-	go -C test/kstatus test ./...
+	go -C test/kstatus test -count=1 ./...
 
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 

@@ -206,6 +206,8 @@ type story struct {
 	cluster *cluster
 	heard   *listener
 	events  []string
+	// later is by how much the controller's clock is ahead.
+	later time.Duration
 }
 
 func (s *story) Ran(run trace.Run) { s.heard.Ran(run) }
@@ -233,7 +235,8 @@ func shopsOf(t *testing.T, s *cluster, program Program) *story {
 	program.Children = plan.Rules{{Resource: signs, Method: plan.InPlace}}
 	program.GenerateSelector = program.Mark == plan.Mark{}
 	teller := &story{cluster: s, heard: &listener{}}
-	teller.Controller = New(program, Tools{Store: cached, Writer: apply.New(client, apply.Options{}), Observer: teller, Log: log})
+	teller.Controller = New(program, Tools{Store: cached, Writer: apply.New(client, apply.Options{}), Observer: teller, Log: log,
+		Now: func() time.Time { return time.Now().Add(teller.later) }})
 	t.Cleanup(teller.Close)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()

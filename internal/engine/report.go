@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"time"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
@@ -11,9 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// stalledAfter is how many runs in a row may fail before the parent says that it is
-// stalled: with the backoff between them, about half a minute.
-const stalledAfter = 5
+// stalledAfter is how long a parent may fail before it says that it is stalled.
+const stalledAfter = time.Minute
 
 // shownParent is the parent as hooks are shown it: what is stored, but for what we say of
 // it ourselves, which is no reason to call a hook.
@@ -86,8 +86,17 @@ func (r *run) fails(err error) bool {
 // to call for help, unless it lasts.
 func (r *run) troubleIn(err error) plan.Report {
 	now := plan.Report{Phase: plan.Reconciling, Reason: reasonOf(err), Message: failure.OneLine(err)}
-	if hook.Terminal(err) || now.Reason == ReasonInvalidSpec || r.memory.failed+1 >= stalledAfter {
+	if hook.Terminal(err) || now.Reason == ReasonInvalidSpec || r.failsForLong() {
 		now.Phase = plan.Stalled
 	}
 	return now
+}
+
+// failsForLong says that a parent has been failing for a while, or in the time of another
+// process.
+func (r *run) failsForLong() bool {
+	if last := r.memory.trouble; last.failing && r.since(last.since) >= stalledAfter {
+		return true
+	}
+	return plan.IsStalled(r.stored, r.memory.authored)
 }

@@ -108,10 +108,11 @@ func TestParentsReport(t *testing.T) {
 	m.err = errors.New("connection refused by 10.0.0.1:1234")
 	step("failed", queue.Resync, "PUT shops/a/status", "Synced=False HookFailed 1, Reconciling=True HookFailed 1")
 	shown(t, s, "InProgress.failing")
-	for i := range stalledAfter - 2 {
+	for i := range 20 {
 		m.err = fmt.Errorf("connection refused by 10.0.0.1:%d", i)
 		step("failed again", queue.Retrying, "", "Synced=False HookFailed 1, Reconciling=True HookFailed 1")
 	}
+	shops.later = stalledAfter
 	step("stalled", queue.Retrying, "PUT shops/a/status", "Synced=False HookFailed 1, Stalled=True HookFailed 1")
 	shown(t, s, "Failed.stalled")
 	step("stalled again", queue.Retrying, "", "Synced=False HookFailed 1, Stalled=True HookFailed 1")
@@ -134,7 +135,19 @@ func TestParentsReport(t *testing.T) {
 		}
 	}
 
+	m.err = errors.New("no such host")
+	step("failed", queue.Resync, "PUT shops/a/status", "Synced=False HookFailed 1, Reconciling=True HookFailed 1")
+	shops.later = 2 * stalledAfter
+	step("stalled", queue.Retrying, "PUT shops/a/status", "Synced=False HookFailed 1, Stalled=True HookFailed 1")
 	again := shopsOf(t, s, Program{Sync: m, Conditions: true, StatusWakes: true})
+	again.run(queue.Start)
+	if wrote := s.wrote(); wrote != "" {
+		t.Errorf("stalled, after a restart: wrote %s", wrote)
+	}
+	m.err = nil
+	again.run(queue.Retrying)
+	s.wrote()
+	again = shopsOf(t, s, Program{Sync: m, Conditions: true, StatusWakes: true})
 	again.run(queue.Start)
 	if wrote := s.wrote(); wrote != "" {
 		t.Errorf("after a restart: wrote %s", wrote)

@@ -177,3 +177,15 @@ func Unreported(stored *object.Object, authored []string) (*object.Object, error
 	}
 	return stored.With(text, "status")
 }
+
+// IsStalled says that a parent is reported to be stalled in its present generation.
+func IsStalled(stored *object.Object, authored []string) bool {
+	status, _ := tree(stored.Field("status"))
+	list, _ := status["conditions"].([]any)
+	i := indexOfType(list, setpoint.ConditionStalled)
+	if i < 0 || slices.Contains(authored, setpoint.ConditionStalled) {
+		return false
+	}
+	fields := list[i].(map[string]any)
+	return fields["status"] == "True" && difference(fields["observedGeneration"], stored.Generation()) == ""
+}
