@@ -1,4 +1,4 @@
-module github.com/setpoint-dev/setpoint/test/kstatus
+module github.com/setpoint-dev/setpoint/tools/kstatus
 
 go 1.26.0
 
