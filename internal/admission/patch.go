@@ -11,8 +11,8 @@ import (
 
 var errTwoChanges = errors.New("more than one of object, patch and jsonPatch is given: which of them is meant?")
 
-// patchOf is the JSON patch that a verdict asks for; nil if it changes nothing.
-func patchOf(r *hook.Review, v *hook.Verdict) (json.RawMessage, error) {
+// PatchOf is the JSON patch that a verdict asks for; nil if it changes nothing.
+func PatchOf(r *hook.Review, v *hook.Verdict) (json.RawMessage, error) {
 	if given(v) > 1 {
 		return nil, errTwoChanges
 	}
@@ -41,7 +41,7 @@ func wanted(raw []byte, v *hook.Verdict) (json.RawMessage, error) {
 	case v.JSONPatch != nil:
 		return checkedPatch(v.JSONPatch)
 	case raw == nil && given(v) > 0:
-		// There is nothing to compare with; patchOf says so.
+		// There is nothing to compare with; PatchOf says so.
 		return json.RawMessage("[]"), nil
 	case v.Object != nil:
 		return replacement(raw, v.Object)

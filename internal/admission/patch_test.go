@@ -289,7 +289,7 @@ func TestPatchOf(t *testing.T) {
 			if c.raw != "" {
 				r.Object = json.RawMessage(c.raw)
 			}
-			got, err := patchOf(r, &c.verdict)
+			got, err := PatchOf(r, &c.verdict)
 			if c.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), c.wantErr) {
 					t.Errorf("error %v, want %q", err, c.wantErr)

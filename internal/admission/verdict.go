@@ -30,7 +30,7 @@ func answerOf(w *Webhook, r *hook.Review, v *hook.Verdict) (*admissionv1.Admissi
 		response.Result = statusOf(v.Denial)
 		return answer(response), Denied, nil
 	}
-	patch, err := patchOf(r, v)
+	patch, err := PatchOf(r, v)
 	switch {
 	case err != nil:
 		return nil, Errored, fmt.Errorf("what is to be changed: %w", err)

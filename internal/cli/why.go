@@ -89,6 +89,8 @@ type account struct {
 	Caveats []string `json:"caveats,omitempty"`
 	// stored is the object; nil where it is gone.
 	stored *object.Object
+	// neverStored says that it is gone since its creation was denied.
+	neverStored bool
 	// entries are the latest ones as they are told, the latest last.
 	entries []entryAccount
 }
@@ -142,6 +144,7 @@ func (w *asking) learn(ctx context.Context) (account, error) {
 	slices.SortStableFunc(runs, func(a, b inspect.Run) int {
 		return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(b.ID, a.ID))
 	})
+	a.neverStored = stored == nil && timeline.NeverStored(runs)
 	full := func(run *inspect.Run) *runAccount {
 		found := w.rights.account(ctx, w.whole(ctx, sources[keyOf(run)], *run))
 		return &found

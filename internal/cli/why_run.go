@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -106,6 +107,10 @@ func (t teller) tellAsk(r *runAccount, i int) {
 	if revision := timeline.Revision(r.Steps, ask); revision != "" {
 		at = " at the " + revision
 	}
+	if ask.Review != nil {
+		t.tellReview(r, step)
+		return
+	}
 	t.line(1, "%s%s", asked(ask), at)
 	before, since := t.previous(r, i)
 	t.tellNews(ask, before, since)
@@ -121,6 +126,42 @@ func (t teller) tellAsk(r *runAccount, i int) {
 		t.document("request", ask.Request)
 		t.document("reply", ask.Reply)
 	}
+}
+
+// tellReview tells what a webhook of admission was asked, and decided.
+func (t teller) tellReview(r *runAccount, step inspect.Step) {
+	ask, review := step.Ask, step.Ask.Review
+	t.line(1, "called the webhook %s of %s", ask.What, r.Controller)
+	if len(review.Requested) > 0 {
+		t.line(2, "requested:")
+		t.changes(3, review.Requested)
+	}
+	switch {
+	case ask.Error != "":
+		t.line(2, "failed after %s: %s", took(step.Took), ask.Error)
+	case review.Denied:
+		t.line(2, "denied after %s: %s%s", took(step.Took), cmp.Or(review.Message, "no message"), prefixed(review.Reason))
+	case len(review.Changes) > 0:
+		t.line(2, "changed after %s:", took(step.Took))
+		t.changes(3, review.Changes)
+	default:
+		t.line(2, "response after %s", took(step.Took))
+	}
+	for _, warning := range review.Warnings {
+		t.line(2, "warning: %s", warning)
+	}
+	if t.full {
+		t.document("request", ask.Request)
+		t.document("reply", ask.Reply)
+	}
+}
+
+// prefixed is a reason in parentheses; "" for none.
+func prefixed(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
 }
 
 // asked is a call in words.
@@ -322,7 +363,7 @@ func (t teller) tellWrite(step inspect.Step, decided inspect.Action) {
 		t.line(1, "%s %s in %s", past(w.Verb), what, took(step.Took))
 	}
 	if decided.Verb != "create" || t.full {
-		t.changes(2, decided.Changes)
+		t.changes(2, slices.Concat(decided.Changes, w.Changes))
 	}
 }
 
@@ -368,6 +409,10 @@ func (t teller) tellEnd(r *runAccount) {
 	case "synced":
 		t.line(1, "done after %s%s", after, again)
 	default:
+		if decision := timeline.Decision(&r.Run); decision != "" {
+			t.line(1, "%s", strings.ToLower(decision[:1])+decision[1:])
+			return
+		}
 		t.line(1, "%s after %s%s", r.Outcome, after, again)
 		if r.Error != "" {
 			t.line(2, "%s", r.Error)

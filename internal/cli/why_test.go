@@ -103,6 +103,40 @@ func TestWhyInWords(t *testing.T) {
 	}
 }
 
+// Fault U3: a review says which webhook of which controller decided, why, and what it
+// changed, and of an object whose creation was denied that it does not exist.
+func TestWhyOfReviews(t *testing.T) {
+	review := func(second int, outcome, by string, r inspect.Review) entryAccount {
+		run := inspect.Run{Controller: "admissioncontroller.setpoint.dev/pods", Causes: []string{by}, Began: noon.Add(time.Duration(second) * time.Second), Outcome: outcome,
+			Steps: []inspect.Step{{Took: 2 * time.Millisecond, Ask: &inspect.Ask{What: "check", Review: &r}}}}
+		return entryAccount{Entry: timeline.Entry{Run: run}, first: &runAccount{Run: run}}
+	}
+	var out bytes.Buffer
+	teller{out: &out, now: noon}.tell(account{Object: pod("a"), neverStored: true, entries: []entryAccount{
+		review(-2, "mutated", "create by anna", inspect.Review{Operation: "create", Warnings: []string{"old"}, Changes: []inspect.Change{{Path: "spec.a", To: json.RawMessage(`1`)}}}),
+		review(-1, "denied", "create by anna", inspect.Review{Operation: "create", Denied: true, Message: "no digest", Reason: "Invalid"}),
+	}}, true)
+	const want = `Pod shop/a does not exist: its creation was denied.
+
+Reconcile history, newest last:
+
+11:59:58.000  create by anna
+  called the webhook check of admissioncontroller.setpoint.dev/pods
+    changed after 2ms:
+      spec.a is 1
+    warning: old
+  creation mutated and allowed
+
+11:59:59.000  create by anna
+  called the webhook check of admissioncontroller.setpoint.dev/pods
+    denied after 2ms: no digest (Invalid)
+  creation denied
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
 // Where the timeline is not, it is said why, and who has it.
 func TestWhyOfWhoStandsBy(t *testing.T) {
 	const caveat = "The process setpoint stands by: setpoint-1 does the work, and has the timeline."

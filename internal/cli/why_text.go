@@ -33,7 +33,11 @@ func (t teller) line(depth int, format string, args ...any) {
 func (t teller) tell(a account, state bool) {
 	if state {
 		if a.stored == nil {
-			t.line(0, "%s is not there any more.", nameOf(a.Object))
+			text := "is not there any more"
+			if a.neverStored {
+				text = "does not exist: its creation was denied"
+			}
+			t.line(0, "%s %s.", nameOf(a.Object), text)
 		}
 		for _, care := range a.Cares {
 			t.tellCare(care)

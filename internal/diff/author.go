@@ -31,6 +31,9 @@ func Authors(managed, before, after json.RawMessage, since, until time.Time) ([]
 		if !within(entry.Time, since, until) || entry.FieldsV1 == nil {
 			continue
 		}
+		if len(before) == 0 && entry.Subresource != "" {
+			continue // Who writes a status has not created the object.
+		}
 		perhaps = with(perhaps, entry.Manager)
 		var owned fieldpath.Set
 		if err := owned.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {

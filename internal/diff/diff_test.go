@@ -141,6 +141,9 @@ func TestAuthors(t *testing.T) {
 			`{"spec":{"ports":[{"containerPort":80,"name":"a"}]}}`, `{"spec":{"ports":[{"containerPort":80,"name":"b"}]}}`, "helm"},
 		{"once, with the status too", "[" + entry("k", time.Second, spec) + "," + entry("k", time.Second, replica) + "]",
 			`{"spec":{"image":"a","replicas":1}}`, `{"spec":{"image":"b","replicas":2}}`, "k"},
+		// Fault U7: a page said "created by kubectl-run and kwok".
+		{"who created it, not who wrote its status", "[" + entry("kubectl-run", time.Second, spec) + "," + strings.Replace(entry("kwok", time.Second, spec), `"operation"`, `"subresource":"status","operation"`, 1) + "]",
+			``, `{"spec":{"image":"a"}}`, "kubectl-run"},
 		{"no time", `[{"manager":"x","fieldsV1":{}}]`, `{"spec":1}`, `{"spec":2}`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -65,12 +65,12 @@ func ready(accepted finding, s *state, health engine.Health) finding {
 	case failsForAll(health):
 		return finding{false, s.failing(), health.HookMessage}
 	case health.HookFailing > 0:
-		return finding{true, setpoint.ReasonReady, "caches are synced and the hook answers, but for some objects: " + health.HookMessage}
+		return finding{true, setpoint.ReasonReady, "caches are synced; calls fail for some objects: " + health.HookMessage}
 	}
 	if s.running != nil && s.running.Admission != nil && len(s.running.controllers) == 1 {
 		return s.asked()
 	}
-	return finding{true, setpoint.ReasonReady, "caches are synced and the hook answers"}
+	return finding{true, setpoint.ReasonReady, "caches are synced and no call fails"}
 }
 
 // asked says whether the API server asks the controller's reviews, if it has any.

@@ -30,9 +30,9 @@ func TestVerdict(t *testing.T) {
 		change(&h)
 		return h
 	}
-	const understood, answers = "the spec is understood and the kinds it names are served", "caches are synced and the hook answers"
+	const understood, answers = "the spec is understood and the kinds it names are served", "caches are synced and no call fails"
 	const seeAccepted = "see the condition Accepted"
-	const partly = answers + ", but for some objects: sync hook: refused"
+	const partly = "caches are synced; calls fail for some objects: sync hook: refused"
 	fine, declared := finding{true, setpoint.ReasonAccepted, understood}, state{object: controllerObject(t, `{"name":"a"}`)}
 	failing := func(of, some int) engine.Health {
 		return with(func(h *engine.Health) {

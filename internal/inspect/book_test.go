@@ -346,7 +346,7 @@ func TestSizes(t *testing.T) {
 		"message":            {replied(&hook.Response{Message: long + "."}), false},
 		"deletions":          {ofStep(trace.Step{Ask: &trace.Ask{Answer: trace.Answer{Notice: &hook.Answer{Delete: []hook.Deletion{{Name: long}}}}}}), false},
 		"warnings":           {ofStep(trace.Step{Ask: &trace.Ask{Answer: trace.Answer{Review: &hook.Verdict{Warnings: []string{long}}}}}), false},
-		"denial":             {ofStep(trace.Step{Ask: &trace.Ask{Answer: trace.Answer{Review: &hook.Verdict{Denial: &hook.Denial{Message: long}}}}}), false},
+		"denial":             {ofStep(trace.Step{Ask: &trace.Ask{Answer: trace.Answer{Review: &hook.Verdict{Denial: &hook.Denial{Message: long}}}}}), true},
 		"taken over":         {ofStep(trace.Step{Plan: &trace.Planned{Stages: [][]plan.Action{{{TakeOver: takenOver}}}}}), false},
 		"rules":              {ofStep(trace.Step{Ask: &trace.Ask{Answer: trace.Answer{Customize: &hook.CustomizeResponse{Related: []hook.RelatedRule{{Names: names}}}}}}), false},
 	} {

@@ -3,6 +3,7 @@ package inspect
 import (
 	"slices"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -60,7 +61,7 @@ func (e *entry) strip() {
 	for i := range e.run.Steps {
 		switch s := &e.run.Steps[i]; {
 		case s.Ask != nil:
-			s.Ask.Question, s.Ask.Answer = trace.Question{}, trace.Answer{}
+			s.Ask.Question, s.Ask.Answer = decisionOf(s.Ask)
 		case s.Write != nil:
 			s.Write.Before, s.Write.After = nil, nil
 		case s.Plan != nil:
@@ -68,6 +69,17 @@ func (e *entry) strip() {
 		}
 	}
 	e.size = e.frame
+}
+
+// decisionOf is what is left of a review: what it was about, and why it was denied.
+func decisionOf(a *trace.Ask) (q trace.Question, answer trace.Answer) {
+	if r := a.Question.Review; r != nil {
+		q.Review = &hook.Review{Operation: r.Operation, DryRun: r.DryRun}
+	}
+	if v := a.Answer.Review; v != nil {
+		answer.Review = &hook.Verdict{Denial: v.Denial}
+	}
+	return q, answer
 }
 
 func stripPlan(p *trace.Planned) {

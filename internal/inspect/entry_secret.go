@@ -33,6 +33,8 @@ func (e *entry) keep(w *keptWords) {
 	for i := range e.run.Steps {
 		s := &e.run.Steps[i]
 		switch {
+		case s.Ask != nil:
+			s.Ask.Question, s.Ask.Answer = trace.Question{}, trace.Answer{}
 		case s.Write != nil:
 			s.Write.Err = nil
 		case s.Event != nil:
@@ -69,6 +71,9 @@ func (s *Step) shorten() {
 	switch {
 	case s.Ask != nil:
 		s.Ask.Request, s.Ask.Reply = nil, nil
+		if s.Ask.Review = own(s.Ask.Review); s.Ask.Review != nil {
+			s.Ask.Review.Requested, s.Ask.Review.Changes = nil, nil
+		}
 	case s.Plan != nil:
 		for i := range s.Plan.Actions {
 			s.Plan.Actions[i].Changes = nil
@@ -86,7 +91,11 @@ func (w *keptWords) dropped() *keptWords { return &keptWords{w.tell(false, true)
 func sizeOfWords(s *Step) int {
 	switch {
 	case s.Ask != nil:
-		return len(s.Ask.Request) + len(s.Ask.Reply)
+		size := len(s.Ask.Request) + len(s.Ask.Reply)
+		if r := s.Ask.Review; r != nil {
+			size += len(r.Message) + sizeOfFields(r.Requested) + sizeOfFields(r.Changes)
+		}
+		return size
 	case s.Plan != nil:
 		size := 0
 		for i := range s.Plan.Actions {

@@ -28,7 +28,11 @@ func frameOf(run *trace.Run) int {
 func sizeOfFrame(s *trace.Step) int {
 	switch {
 	case s.Ask != nil:
-		return sizeOfError(s.Ask.Err) + len(s.Ask.Revision.Name)
+		size := sizeOfError(s.Ask.Err) + len(s.Ask.Revision.Name)
+		if v := s.Ask.Answer.Review; v != nil && v.Denial != nil {
+			size += entrySize + len(v.Denial.Message) + len(v.Denial.Reason)
+		}
+		return size
 	case s.Plan != nil:
 		size := 0
 		for _, stage := range s.Plan.Stages {
@@ -195,9 +199,6 @@ func sizeOfVerdict(v *hook.Verdict) int {
 	}
 	for i := range v.Events {
 		size += entrySize + len(v.Events[i].Reason) + len(v.Events[i].Message)
-	}
-	if v.Denial != nil {
-		size += entrySize + len(v.Denial.Message) + len(v.Denial.Reason)
 	}
 	return size
 }

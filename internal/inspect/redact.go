@@ -114,6 +114,9 @@ func (r *redactor) step(step Step, own bool) Step {
 		if !own && ask.Error != "" {
 			ask.Error, ask.Fault = unreadable, nil
 		}
+		if ask.Review != nil && !own {
+			ask.Review = &Review{Operation: ask.Review.Operation, DryRun: ask.Review.DryRun, Denied: ask.Review.Denied}
+		}
 		step.Ask = &ask
 	case step.Plan != nil:
 		step.Plan = r.plan(step.Plan)

@@ -159,7 +159,8 @@ func (w *writer) ask(a *trace.Ask) *Ask {
 	if a.Revision != (trace.Revision{}) {
 		ask.Revision = new(a.Revision)
 	}
-	if w.whole {
+	ask.Review = w.reviewOf(a)
+	if w.whole && !w.dropped {
 		ask.Request = masked(questionJSON(&a.Question), w.of.Resource)
 		ask.Reply = masked(answerJSON(&a.Answer, a.Question.Form), w.of.Resource)
 	}

@@ -399,8 +399,10 @@ type Ask struct {
 	// Revision is the revision of the parent that the hook was shown; nil where its
 	// controller keeps none.
 	Revision *Revision `json:"revision,omitempty"`
-	Error    string    `json:"error,omitempty"`
-	Fault    *Fault    `json:"fault,omitempty"`
+	// Review is what it was about and came to, of a webhook of admission; else nil.
+	Review *Review `json:"review,omitempty"`
+	Error  string  `json:"error,omitempty"`
+	Fault  *Fault  `json:"fault,omitempty"`
 	// Request and Reply are JSON as hooks see it; only of Source.Run. The values of
 	// Secrets are masked. Where there is too much to keep, Dropped says so.
 	Request json.RawMessage `json:"request,omitempty"`

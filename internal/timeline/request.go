@@ -65,3 +65,43 @@ func Revision(steps []inspect.Step, ask *inspect.Ask) string {
 	}
 	return "latest revision " + strconv.FormatInt(ask.Revision.Number, 10)
 }
+
+// ReviewOf is what a run decided that is a review of admission; nil for any other.
+func ReviewOf(run *inspect.Run) *inspect.Review {
+	if len(run.Steps) == 1 && run.Steps[0].Ask != nil {
+		return run.Steps[0].Ask.Review
+	}
+	return nil
+}
+
+// NeverStored says of an object that does not exist why: the latest run denied its
+// creation. The runs are the latest first.
+func NeverStored(runs []inspect.Run) bool {
+	if len(runs) == 0 {
+		return false
+	}
+	r := ReviewOf(&runs[0])
+	return r != nil && r.Denied && !r.DryRun && r.Operation == "create"
+}
+
+// Decision says what a review came to, such as "Creation denied: no digest"; "" for a
+// run that is none, or one without a verdict.
+func Decision(run *inspect.Run) string {
+	r := ReviewOf(run)
+	if r == nil || run.Error != "" {
+		return ""
+	}
+	what := map[string]string{"create": "Creation", "update": "Update", "delete": "Deletion", "connect": "Connection"}[r.Operation]
+	if r.DryRun {
+		what += " (dry run)"
+	}
+	switch {
+	case r.Denied:
+		return what + " denied"
+	case run.Outcome == mutated:
+		return what + " mutated and allowed"
+	}
+	return what + " allowed"
+}
+
+const mutated = "mutated"

@@ -120,3 +120,26 @@ func TestCalledAgain(t *testing.T) {
 		}
 	}
 }
+
+// Fault U3: a denial says what was denied, and that nothing was stored.
+func TestDecisions(t *testing.T) {
+	reviewed := func(outcome string, r inspect.Review) inspect.Run {
+		return inspect.Run{Outcome: outcome, Steps: []inspect.Step{{Ask: &inspect.Ask{What: "check", Review: &r}}}}
+	}
+	for _, c := range []struct {
+		run    inspect.Run
+		want   string
+		stored bool
+	}{
+		{reviewed("denied", inspect.Review{Operation: "create", Denied: true}), "Creation denied", false},
+		{reviewed("denied", inspect.Review{Operation: "create", Denied: true, DryRun: true}), "Creation (dry run) denied", true},
+		{reviewed("denied", inspect.Review{Operation: "delete", Denied: true}), "Deletion denied", true},
+		{reviewed("mutated", inspect.Review{Operation: "update"}), "Update mutated and allowed", true},
+		{reviewed("allowed", inspect.Review{Operation: "create"}), "Creation allowed", true},
+		{inspect.Run{Outcome: "synced", Steps: []inspect.Step{{Ask: &inspect.Ask{What: "sync"}}}}, "", true},
+	} {
+		if got := Decision(&c.run); got != c.want || NeverStored([]inspect.Run{c.run, {}}) == c.stored {
+			t.Errorf("%+v: %q, never stored: %v", c.run, got, NeverStored([]inspect.Run{c.run}))
+		}
+	}
+}

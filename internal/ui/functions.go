@@ -29,6 +29,7 @@ func (s *Server) functions() template.FuncMap {
 		"bytes":         size,
 		"count":         count,
 		"plural":        plural,
+		"telling":       tellingFields,
 		"dict":          dict,
 		"list":          func(values ...any) []any { return values },
 		"live":          refreshing,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/timeline"
 )
 
 // subject is the object that a page is about, as its visitor may see it.
@@ -36,6 +37,8 @@ type objectPage struct {
 	Actions []action
 	Tree    tree
 	Entries []entry
+	// NeverStored says that the object is not there since its creation was denied.
+	NeverStored bool
 	// Older is where more of the timeline is; "" if this is all.
 	Older  string
 	Events eventList
@@ -64,6 +67,7 @@ func (v *visit) object(limit int) error {
 	}
 	p := objectPage{subject: s, Tab: "timeline"}
 	runs, missing := v.runsOf(s, allRuns)
+	p.NeverStored = timeline.NeverStored(runs)
 	p.apologize(missing...)
 	p.Entries = v.entries(s, runs, limit+1)
 	if len(p.Entries) > limit {

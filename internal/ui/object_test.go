@@ -268,8 +268,8 @@ func TestHeadlines(t *testing.T) {
 		}},
 		{"synced", "Nothing to do", []inspect.Step{{Write: &inspect.Write{Verb: "update", Unchanged: true}}}},
 		{"synced", "Asked: nothing to do", []inspect.Step{{Ask: &inspect.Ask{}}}},
-		{"postponed", "To be continued", nil},
-		{"denied", "Denied", nil},
+		{"postponed", "Postponed", nil},
+		{"denied", "Creation denied", []inspect.Step{{Ask: &inspect.Ask{Review: &inspect.Review{Operation: "create", Denied: true}}}}},
 	} {
 		run := inspect.Run{Object: self, Outcome: c.outcome, Steps: c.steps}
 		if got := newEntry(webSubject("a", "b"), run).Headline; got != c.want {
@@ -335,6 +335,27 @@ func TestWhysOfARollingUpdate(t *testing.T) {
 	if strings.Contains(html, "after its writes") {
 		t.Error("nothing was written in between")
 	}
+}
+
+// Fault U3: a denial says by which webhook of which controller, why, and that nothing was
+// stored; a mutation what it changed.
+func TestObjectPageOfReviews(t *testing.T) {
+	s := webSubject("a", "b")
+	s.Gone = true
+	reviewed := func(id uint64, outcome string, r inspect.Review) inspect.Run {
+		run := ranRun(id, "p")
+		run.Controller, run.Outcome, run.Causes = "admissioncontroller.setpoint.dev/webs", outcome, []string{"create by anna"}
+		run.Steps = []inspect.Step{{Ask: &inspect.Ask{What: "check-image", Review: &r}}}
+		return run
+	}
+	denied := reviewed(9, "denied", inspect.Review{Operation: "create", Denied: true, Message: "no digest"})
+	mutated := reviewed(8, "mutated", inspect.Review{Operation: "create", Changes: []inspect.Change{{Path: "spec.tier", To: json.RawMessage(`"gold"`)}}})
+	server := serve(t, &still{name: "setpoint", runs: []inspect.Run{denied, mutated}})
+	v := &visit{Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: &asuser.Client{}, visitor: &access.Visitor{User: asuser.User{Own: true}}}
+	runs := []inspect.Run{denied, mutated}
+	p := objectPage{subject: s, Tab: "timeline", Entries: v.entries(s, runs, 10), NeverStored: timeline.NeverStored(runs)}
+	wants(t, show(t, "object", p), "It was not stored: its creation was denied", "Creation denied", "create by anna", "no digest",
+		"check-image</span> of admissioncontroller.setpoint.dev/webs", "Creation mutated and allowed", "spec.tier", "gold")
 }
 
 // Fault U5: what a person did stands before what else changed.

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -19,6 +20,10 @@ type entry struct {
 	ID string
 	// URL is where all of the run is.
 	URL string
+	// Review is what it decided, of a review of admission, and By the webhook that did;
+	// else nil and "".
+	Review *inspect.Review
+	By     string
 	// reasons are why it was, and Deeds what it did.
 	reasons
 	Deeds []deed
@@ -80,6 +85,9 @@ func newEntry(s *subject, run inspect.Run) entry {
 		Deeds: news(deedsOf(run.Steps), run.Error), Bar: barOf(&run),
 		Times: 1, Since: run.Began, first: run, reasons: reasons{Rest: run.Causes},
 		Another: s.UID != "" && run.Object.UID != "" && run.Object.UID != s.UID,
+	}
+	if e.Review = timeline.ReviewOf(&run); e.Review != nil {
+		e.By = run.Steps[0].Ask.What
 	}
 	if run.Error != "" {
 		e.Fault = explain(run.Error, run.Fault, "The run failed")
@@ -191,15 +199,9 @@ func headline(e *entry) string {
 		}
 		return "Failed"
 	case "postponed":
-		return "To be continued"
-	case "allowed":
-		return "Allowed as it was"
-	case "mutated":
-		return "Allowed with changes"
-	case "denied":
-		return "Denied"
+		return "Postponed"
 	}
-	return done(e)
+	return cmp.Or(timeline.Decision(&e.Run), done(e))
 }
 
 // done says what a run that went well wrote.

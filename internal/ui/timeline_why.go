@@ -66,6 +66,11 @@ func (l *lookup) run(process string, id uint64) (inspect.Run, error) {
 // failed like it. Causes that say no more than that are left out.
 func (l *lookup) explain(s *subject, e *entry) {
 	e.reasons = l.reasons(s, e.Run)
+	if e.Review != nil {
+		if full, err := l.run(e.Process, e.Run.ID); err == nil && timeline.ReviewOf(&full) != nil {
+			e.Review = timeline.ReviewOf(&full)
+		}
+	}
 	if len(e.Earlier) == 0 {
 		return
 	}
@@ -82,6 +87,9 @@ type reasons struct {
 }
 
 func (l *lookup) reasons(s *subject, run inspect.Run) reasons {
+	if timeline.ReviewOf(&run) != nil {
+		return reasons{Leads: run.Causes} // It is compared with nothing: a user wanted it.
+	}
 	r := reasons{Whys: l.whys(s, run)}
 	for _, cause := range unexplained(run.Causes, r.Whys) {
 		if inspect.Leads(cause) {
@@ -222,4 +230,15 @@ func (s *subject) authors(part diff.Part, since, until time.Time) []string {
 		return nil
 	}
 	return authors
+}
+
+// someFields are the changes that are shown; More is how many are not.
+type someFields struct {
+	Fields []inspect.Change
+	More   int
+}
+
+func tellingFields(changes []inspect.Change) (shown someFields) {
+	shown.Fields, shown.More = diff.Telling(changes, maxFields)
+	return shown
 }
