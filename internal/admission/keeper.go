@@ -60,6 +60,9 @@ type Keeper struct {
 	changed chan struct{}
 	// carried is since when every configuration has carried that bundle.
 	carried carriage
+	// former is the key of paths that configurations may carry until a time.
+	former      PathKey
+	formerUntil time.Time
 }
 
 // carriage says since when every configuration has carried a bundle.
@@ -102,6 +105,20 @@ func (k *Keeper) Bundle() []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.packed[bundleKey]
+}
+
+// PathKeys are those of the paths by which the Server is asked.
+func (k *Keeper) PathKeys() PathKeys {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.kept == nil {
+		return PathKeys{}
+	}
+	keys := PathKeys{Key: k.kept.pathKey}
+	if k.options.Clock.Now().Before(k.formerUntil) {
+		keys.Former = []PathKey{k.former}
+	}
+	return keys
 }
 
 // Err is why the certificates cannot be read, made or kept; nil if all is well.
@@ -266,8 +283,25 @@ func (k *Keeper) adopt(kept *keyring, packed contents) {
 	if k.kept == nil || !bytes.Equal(packed[servingCertKey], k.packed[servingCertKey]) {
 		k.cert = kept.certificate()
 	}
+	kept = k.rekeyed(kept)
 	k.kept, k.packed, k.err = kept, packed, nil
 	k.announce()
+}
+
+// rekeyed goes on with the key of the paths while another one is being made, and
+// answers the former paths until every API server knows those of the other. It is
+// called with the lock held.
+func (k *Keeper) rekeyed(kept *keyring) *keyring {
+	switch {
+	case k.kept == nil || k.kept.pathKey == kept.pathKey:
+		return kept
+	case kept.pathKey == "":
+		same := *kept
+		same.pathKey = k.kept.pathKey
+		return &same
+	}
+	k.former, k.formerUntil = k.kept.pathKey, k.options.Clock.Now().Add(k.options.Lifetimes.Settled)
+	return kept
 }
 
 // note remembers what is wrong, or that nothing is, and logs what is new.

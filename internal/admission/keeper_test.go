@@ -291,3 +291,48 @@ func TestKeeperInMemory(t *testing.T) {
 	run(t, k.Renew)
 	eventually(t, "the next who leads renews it", func() bool { return k.serial() != next && k.sound() })
 }
+
+// Fault S2. All replicas have the same key, and so do those that come later. While another one
+// takes its place, or the first that of none, paths of both are answered.
+func TestKeepersHaveOnePathKey(t *testing.T) {
+	c := newCluster(t)
+	leader, standby := inSecret(t, c), inSecret(t, c)
+	leader.follow(t)
+	standby.follow(t)
+	run(t, leader.Renew)
+	both := func(k *keeping) admission.PathKey {
+		key := leader.PathKeys().Key
+		if k.PathKeys().Key != key {
+			return ""
+		}
+		return key
+	}
+	eventually(t, "both have a key", func() bool { return both(standby) != "" })
+	first := both(standby)
+
+	set := func(value string) {
+		c.edit(secretPath, func(o *unstructured.Unstructured) {
+			_ = unstructured.SetNestedField(o.Object, base64.StdEncoding.EncodeToString([]byte(value)), "data", "path.key")
+		})
+	}
+	set("") // As it was before there were keys, or for who wants another one.
+	eventually(t, "both have another key", func() bool { return both(standby) != "" && both(standby) != first })
+	for _, k := range []*keeping{leader, standby} {
+		if former := k.PathKeys().Former; !slices.Equal(former, []admission.PathKey{first}) {
+			t.Errorf("former keys: %q", former)
+		}
+		k.clock.Step(5*time.Minute + time.Second)
+		if former := k.PathKeys().Former; len(former) > 0 {
+			t.Errorf("former keys after five minutes: %q", former)
+		}
+	}
+	newcomer := inSecret(t, c)
+	newcomer.follow(t)
+	eventually(t, "another one has it too", func() bool { return both(newcomer) != "" })
+
+	c.remove(secretPath)
+	eventually(t, "it is there again", func() bool { return c.get(secretPath) != nil && leader.authorities() == 2 })
+	if both(newcomer) == "" {
+		t.Error("the paths have changed with the certificates")
+	}
+}

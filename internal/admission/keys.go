@@ -24,6 +24,9 @@ type keyring struct {
 	heir *pair
 	// past are CAs that sign no more, and are trusted for what they have signed.
 	past []*x509.Certificate
+	// pathKey makes the paths of reviews unguessable; empty in what was kept before
+	// there were any.
+	pathKey PathKey
 }
 
 // pair is a certificate and its key.
@@ -53,6 +56,7 @@ const (
 	bundleKey      = "ca.crt"
 	signerKeyKey   = "ca.key"
 	heirKeyKey     = "next-ca.key"
+	pathKeyKey     = "path.key"
 )
 
 // contents are a keyring as it is kept, in PEM form by the key of a Secret.
@@ -69,6 +73,9 @@ func (k *keyring) pack() (contents, error) {
 		return nil, err
 	}
 	c := contents{servingCertKey: serving, bundleKey: bundle}
+	if k.pathKey != "" {
+		c[pathKeyKey] = []byte(k.pathKey)
+	}
 	keys := map[string]crypto.Signer{servingKeyKey: k.serving.key, signerKeyKey: k.signer.key}
 	if k.heir != nil {
 		keys[heirKeyKey] = k.heir.key
@@ -88,7 +95,7 @@ func (c contents) unpack() (*keyring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", bundleKey, err)
 	}
-	k := &keyring{past: authorities}
+	k := &keyring{past: authorities, pathKey: PathKey(c[pathKeyKey])}
 	if k.serving, err = c.serving(); err != nil {
 		return nil, fmt.Errorf("%s: %w", servingCertKey, err)
 	}

@@ -62,6 +62,7 @@ func plan(kept *keyring, at situation, l Lifetimes) (step, error) {
 	if err != nil {
 		return step{}, err
 	}
+	next = p.keyed(kept, next)
 	return step{next: next, why: strings.Join(p.done, "; "), again: p.again(next)}, nil
 }
 
@@ -90,6 +91,24 @@ func (p *planning) advance(kept *keyring) (*keyring, error) {
 		}
 	}
 	return next, nil
+}
+
+// keyed has the key of the paths stay the same. There is one from the beginning.
+func (p *planning) keyed(kept, next *keyring) *keyring {
+	var key PathKey
+	if kept != nil {
+		key = kept.pathKey
+	}
+	if key == "" {
+		key = newPathKey()
+		p.did("made a key for the paths of reviews")
+	}
+	if next.pathKey == key {
+		return next
+	}
+	keyed := *next
+	keyed.pathKey = key
+	return &keyed
 }
 
 func (p *planning) fresh() (*keyring, error) {

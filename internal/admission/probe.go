@@ -35,7 +35,7 @@ var leases = object.Resource{Group: "coordination.k8s.io", Version: "v1", Plural
 
 // probe is a webhook that nothing meets but probes.
 func (r Registration) probe(p *Program, bundle []byte) admissionv1.ValidatingWebhook {
-	q := asked(fullName(probeName, p), r.Address.client(p.probePath(), bundle), probeTimeout)
+	q := asked(fullName(probeName, p), r.Address.client(r.at(p.probePath()), bundle), probeTimeout)
 	q.Rules = []admissionv1.RuleWithOperations{ruleOf(Rule{
 		Group: leases.Group, Version: leases.Version, Resources: []string{leases.Plural},
 		Operations: []hook.Operation{hook.OperationCreate},

@@ -68,6 +68,16 @@ type Registration struct {
 	// Group tells the configurations of one Setpoint, or of all its replicas, from
 	// those of another in the cluster: a label value.
 	Group string
+	// PathKey gives the key of the paths; nil leaves paths without.
+	PathKey func() PathKey
+}
+
+// at is a path as it is registered.
+func (r Registration) at(plain string) string {
+	if r.PathKey == nil {
+		return plain
+	}
+	return r.PathKey().keyed(plain)
 }
 
 // What is said at a configuration, so that it is known again.
@@ -134,7 +144,7 @@ func (r Registration) question(p *Program, w *Webhook, bundle []byte) admissionv
 	if w.Ignore {
 		policy = admissionv1.Ignore
 	}
-	q := asked(fullName(w.Name, p), r.Address.client(p.admitPath(w.Name), bundle), w.Timeout)
+	q := asked(fullName(w.Name, p), r.Address.client(r.at(p.admitPath(w.Name)), bundle), w.Timeout)
 	q.FailurePolicy = &policy
 	q.Rules = rulesOf(w.Rules)
 	q.NamespaceSelector = namespacesOf(w)

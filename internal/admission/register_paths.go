@@ -10,6 +10,7 @@ import (
 )
 
 // The paths by which a Server is asked and by which configurations send for it.
+// Configurations have them with a token: see PathKey.
 // API servers take them where every step is a DNS name, and not if it is escaped.
 
 // admitPath is where the API server asks a webhook of the program.

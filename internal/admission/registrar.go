@@ -57,6 +57,9 @@ func NewRegistrar(o RegistrarOptions) *Registrar {
 		o.Clock = clock.RealClock{}
 	}
 	o.Log = cmp.Or(o.Log, slog.Default())
+	if o.Keeper != nil {
+		o.PathKey = func() PathKey { return o.Keeper.PathKeys().Key }
+	}
 	return &Registrar{options: o, wake: make(chan struct{}, 1), health: map[string]Health{}}
 }
 

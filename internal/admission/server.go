@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -22,8 +23,20 @@ type ServerOptions struct {
 	// may be stored up to 1.5 MB or so, and larger ones are reviewed before they are
 	// refused: two of 3 MB, the old and the new one, pass.
 	MaxBody int64
-	// MaxReviews is how many are under way at once, 256 if zero. More of them wait.
+	// BodyTimeout is how long a review may take to arrive, 5s if zero: an API server has
+	// it ready.
+	BodyTimeout time.Duration
+	// MaxReviews is how many of one program are with its hook at once, 128 if zero.
+	// More of them wait.
 	MaxReviews int
+	// MaxMemory is how many bytes the reviews under way may have, 256 MiB if zero; a
+	// quarter of it those of one program.
+	MaxMemory int64
+	// MaxConnections is how many connections may be open, 512 if zero. Of those by
+	// which nothing has been asked yet a quarter may.
+	MaxConnections int
+	// PathKeys gives the keys of the paths that are answered; nil leaves paths without.
+	PathKeys func() PathKeys
 	// LameDuck is how long the server goes on as before when it is to end, since API
 	// servers hear of it only by and by.
 	LameDuck time.Duration
@@ -34,9 +47,12 @@ type ServerOptions struct {
 }
 
 const (
-	defaultMaxBody    = 8 << 20
-	defaultMaxReviews = 256
-	defaultDrain      = 30 * time.Second
+	defaultMaxBody        = 8 << 20
+	defaultBodyTimeout    = 5 * time.Second
+	defaultMaxReviews     = 128
+	defaultMaxMemory      = 256 << 20
+	defaultMaxConnections = 512
+	defaultDrain          = 30 * time.Second
 )
 
 // Limits on connections. No review takes longer than 30s, which is the most that a
@@ -54,14 +70,20 @@ type Server struct {
 	options ServerOptions
 	// routes are by path.
 	routes atomic.Pointer[map[string]*route]
-	// busy holds one thing for each review under way.
-	busy chan struct{}
+	memory memory
+	// underWay counts the reviews that are with a hook.
+	underWay atomic.Int64
+
+	mu sync.Mutex
+	// budgets are those of the programs, by name.
+	budgets map[string]*budget
 }
 
 // route is who is asked by a path. Webhook is nil where it is but a probe.
 type route struct {
 	program *Program
 	webhook *Webhook
+	budget  *budget
 	// failing says that there was no verdict the last time.
 	failing atomic.Bool
 }
@@ -69,7 +91,13 @@ type route struct {
 // NewServer returns a server that knows no program yet.
 func NewServer(o ServerOptions) *Server {
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
+	o.BodyTimeout = cmp.Or(o.BodyTimeout, defaultBodyTimeout)
 	o.MaxReviews = cmp.Or(o.MaxReviews, defaultMaxReviews)
+	o.MaxMemory = cmp.Or(o.MaxMemory, defaultMaxMemory)
+	o.MaxConnections = cmp.Or(o.MaxConnections, defaultMaxConnections)
+	if o.PathKeys == nil {
+		o.PathKeys = func() PathKeys { return PathKeys{} }
+	}
 	o.Drain = cmp.Or(o.Drain, defaultDrain)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -77,7 +105,7 @@ func NewServer(o ServerOptions) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{options: o, busy: make(chan struct{}, o.MaxReviews)}
+	s := &Server{options: o, memory: memory{max: o.MaxMemory}}
 	s.Set(nil)
 	return s
 }
@@ -85,15 +113,32 @@ func NewServer(o ServerOptions) *Server {
 // Set has the server answer for these programs and for no others, at once. What is
 // under way is answered as it was asked.
 func (s *Server) Set(programs []*Program) {
-	routes := map[string]*route{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	routes, budgets := map[string]*route{}, map[string]*budget{}
 	for _, program := range programs {
-		routes[program.probePath()] = &route{program: program}
+		of := s.budgets[program.Name]
+		if of == nil {
+			of = &budget{turns: make(chan struct{}, s.options.MaxReviews), max: s.options.MaxMemory / 4}
+		}
+		budgets[program.Name] = of
+		routes[program.probePath()] = &route{program: program, budget: of}
 		for i := range program.Webhooks {
 			webhook := &program.Webhooks[i]
-			routes[program.admitPath(webhook.Name)] = &route{program: program, webhook: webhook}
+			routes[program.admitPath(webhook.Name)] = &route{program: program, webhook: webhook, budget: of}
 		}
 	}
+	s.budgets = budgets
 	s.routes.Store(&routes)
+}
+
+// find is who is asked by a path; nil for nobody. A path needs its token.
+func (s *Server) find(path string) *route {
+	plain, ours := s.options.PathKeys().plain(path)
+	if !ours {
+		return nil
+	}
+	return (*s.routes.Load())[plain]
 }
 
 // Serve answers at the listener, over TLS, until ctx ends, for the lame duck's time
@@ -102,7 +147,9 @@ func (s *Server) Set(programs []*Program) {
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := s.http()
 	ended := make(chan error, 1)
-	go func() { ended <- server.ServeTLS(listener, "", "") }()
+	most := s.options.MaxConnections
+	open := &connections{maxUnproven: max(1, most/4), maxProven: max(1, most-most/4)}
+	go func() { ended <- server.ServeTLS(&bounded{listener, open}, "", "") }()
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serve webhooks at %s: %w", listener.Addr(), err)
@@ -124,7 +171,7 @@ func (s *Server) end(ctx context.Context, server *http.Server) error {
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
 		_ = server.Close() // Only what is cut off would complain.
-		return fmt.Errorf("end the server of webhooks, %d reviews under way: %w", len(s.busy), err)
+		return fmt.Errorf("end the server of webhooks, %d reviews under way: %w", s.underWay.Load(), err)
 	}
 	return nil
 }
@@ -136,6 +183,7 @@ func (s *Server) http() *http.Server {
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
+		ConnContext:       withConnection,
 		// Mostly somebody who looks which ports are open.
 		ErrorLog: slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
 		TLSConfig: &tls.Config{

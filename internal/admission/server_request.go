@@ -1,8 +1,6 @@
 package admission
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +32,7 @@ func refuse(code int, format string, args ...any) error {
 // ServeHTTP answers one request. A path that is none of a program's is not found, so
 // that the failure policy says what becomes of the change.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	to := (*s.routes.Load())[r.URL.Path]
+	to := s.find(r.URL.Path)
 	switch {
 	case to == nil:
 		respond(w, refuse(http.StatusNotFound, "no webhook is asked at %s here", strconv.Quote(r.URL.Path)))
@@ -44,8 +42,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !isJSON(r.Header.Get("Content-Type")):
 		respond(w, refuse(http.StatusUnsupportedMediaType, "reviews are sent as %s, not %s", contentType, strconv.Quote(r.Header.Get("Content-Type"))))
 	case to.webhook == nil:
-		s.probe(w, r)
+		proven(r)
+		s.probe(w, r, to)
 	default:
+		proven(r)
 		s.review(w, r, to)
 	}
 }
@@ -59,8 +59,10 @@ func isJSON(header string) bool {
 }
 
 // probe allows whatever it is asked, and says that it was.
-func (s *Server) probe(w http.ResponseWriter, r *http.Request) {
-	body, err := s.read(w, r)
+func (s *Server) probe(w http.ResponseWriter, r *http.Request, to *route) {
+	held := s.memory.begin(to.budget, cutOff(w))
+	defer held.end()
+	body, err := s.read(r.Context(), w, r, held)
 	if err != nil {
 		respond(w, err)
 		return
@@ -78,34 +80,6 @@ func (s *Server) probe(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	deliver(w, data)
-}
-
-// read reads a body whose length need not be what its header says.
-func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if r.ContentLength > s.options.MaxBody {
-		return nil, s.tooLarge()
-	}
-	var body bytes.Buffer
-	body.Grow(int(min(max(r.ContentLength, 0), believed)) + bytes.MinRead)
-	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, s.options.MaxBody))
-	switch _, large := errors.AsType[*http.MaxBytesError](err); {
-	case large:
-		return nil, s.tooLarge()
-	case err != nil:
-		return nil, refuse(http.StatusBadRequest, "read the review: %w", err)
-	}
-	return body.Bytes(), nil
-}
-
-// believed is up to which length memory is taken for a body before it is there.
-const believed = 1 << 20
-
-func (s *Server) tooLarge() error {
-	return refuse(http.StatusRequestEntityTooLarge, "the review has more than the %d bytes that are taken", s.options.MaxBody)
-}
-
-func malformed(err error) error {
-	return refuse(http.StatusBadRequest, "malformed %s: %w", reviewKind, err)
 }
 
 // DefaultTimeout is that of Kubernetes for a webhook that says none.
@@ -126,23 +100,6 @@ func patience(r *http.Request, webhook time.Duration) time.Duration {
 }
 
 const maxMargin = 200 * time.Millisecond
-
-// enter waits for its turn.
-func (s *Server) enter(ctx context.Context) error {
-	select {
-	case s.busy <- struct{}{}:
-		return nil
-	default:
-	}
-	select {
-	case s.busy <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return refuse(http.StatusServiceUnavailable, "%d reviews are under way, and none of them has ended: %w", cap(s.busy), context.Cause(ctx))
-	}
-}
-
-func (s *Server) leave() { <-s.busy }
 
 func deliver(w http.ResponseWriter, data []byte) {
 	w.Header().Set("Content-Type", contentType)

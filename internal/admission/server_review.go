@@ -27,7 +27,9 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 	ctx, cancel := context.WithTimeoutCause(r.Context(), limit, &late{limit})
 	defer cancel()
 	var j judgement
-	err := s.judge(ctx, &j, to, func() ([]byte, error) { return s.read(w, r) })
+	held := s.memory.begin(to.budget, cutOff(w))
+	defer held.end()
+	err := s.judge(ctx, &j, to, func() ([]byte, error) { return s.read(ctx, w, r, held) })
 	if err != nil {
 		j.result = Errored
 		err = fmt.Errorf("webhook %s of %s: %w", to.webhook.Name, to.program.Name, err)
@@ -58,12 +60,9 @@ func (s *Server) tell(events []hook.EventAt) {
 	}
 }
 
-// judge reads a review, asks, and writes the answer into j, in its turn.
+// judge reads a review, and then asks and writes the answer into j, in its turn: who is
+// slow to send one holds up nobody.
 func (s *Server) judge(ctx context.Context, j *judgement, to *route, read func() ([]byte, error)) error {
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.leave()
 	body, err := read()
 	if err != nil {
 		return err
@@ -71,6 +70,12 @@ func (s *Server) judge(ctx context.Context, j *judgement, to *route, read func()
 	if j.review, err = decodeReview(body); err != nil {
 		return malformed(err)
 	}
+	if err := to.budget.enter(ctx); err != nil {
+		return err
+	}
+	defer to.budget.leave()
+	s.underWay.Add(1)
+	defer s.underWay.Add(-1)
 	j.review.Controller, j.review.Webhook = to.program.Object, to.webhook.Name
 	if j.verdict, err = s.ask(ctx, to, j.review); err != nil {
 		return err

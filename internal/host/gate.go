@@ -187,6 +187,7 @@ func (g *gate) serve(ctx context.Context, listener net.Listener, address admissi
 	})
 	server := admission.NewServer(admission.ServerOptions{
 		Observer: g, Log: g.host.log, Certificate: keeper.Certificate, LameDuck: o.lameDuck(),
+		PathKeys: keeper.PathKeys,
 	})
 	registrar := admission.NewRegistrar(admission.RegistrarOptions{
 		Registration: admission.Registration{Address: address, Namespace: o.Namespace, Group: o.reviewGroup()},

@@ -1,0 +1,56 @@
+package admission
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Faults S2 and S5: who does not know the path of a registration gets nobody asked.
+func TestPathsAreUnguessable(t *testing.T) {
+	const key, another = PathKey("one key"), PathKey("another key")
+	path := key.keyed("/admit/web/check")
+	if token := path[strings.LastIndex(path, "/")+1:]; len(token) < 32 || len(validation.IsDNS1123Label(token)) > 0 {
+		t.Errorf("the token %q can be guessed, or the API server does not take it", token)
+	}
+	if newPathKey() == newPathKey() || len(newPathKey()) < 26 {
+		t.Error("keys can be guessed")
+	}
+	probe := PathKey("one key").keyed("/probe/web")
+	for at, want := range map[string]int{
+		path: http.StatusOK, probe: http.StatusOK,
+		"/admit/web/check": http.StatusNotFound, "/probe/web": http.StatusNotFound,
+		another.keyed("/admit/web/check"):                           http.StatusNotFound,
+		key.keyed("/admit/other/check"):                             http.StatusNotFound,
+		"/probe/web" + strings.TrimPrefix(path, "/admit/web/check"): http.StatusNotFound,
+		path + "/":    http.StatusNotFound,
+		path[:40]:     http.StatusNotFound,
+		"/":           http.StatusNotFound,
+		"":            http.StatusNotFound,
+		"/admit/web/": http.StatusNotFound,
+	} {
+		s := NewServer(ServerOptions{PathKeys: func() PathKeys { return PathKeys{Key: key} }})
+		s.Set([]*Program{programOf(allow)})
+		if w := post(s, "http://setpoint"+at, reviewOf(`"operation":"DELETE"`)); w.Code != want {
+			t.Errorf("%s: %d, %s", at, w.Code, w.Body)
+		}
+	}
+}
+
+// A Secret from before there were keys: its paths are answered until the others are known.
+func TestPathsBeforeThereWereKeys(t *testing.T) {
+	kept := &keyring{}
+	k := NewKeeper(KeeperOptions{})
+	k.kept = kept
+	if plain, ours := k.PathKeys().plain("/admit/web/check"); !ours || plain != "/admit/web/check" {
+		t.Errorf("without a key: %q, %v", plain, ours)
+	}
+	k.kept = k.rekeyed(&keyring{pathKey: "key"})
+	for _, path := range []string{"/admit/web/check", PathKey("key").keyed("/admit/web/check")} {
+		if plain, ours := k.PathKeys().plain(path); !ours || plain != "/admit/web/check" {
+			t.Errorf("%s: %q, %v", path, plain, ours)
+		}
+	}
+}
