@@ -153,7 +153,7 @@ func (s *reviewSettings) check(c *controller) []error {
 	if wrong := validation.IsDNS1123Label(dashed(s.name)); len(wrong) > 0 {
 		all.problem("the name: must be letters, digits and dashes, at most %d of them; give it a setpoint.Name", validation.DNS1123LabelMaxLength)
 	}
-	if slices.Contains([]string{api.GroupVersion.Group, "admissionregistration.k8s.io"}, c.kind.group().Group) {
+	if admission.Reserved(c.kind.group().Group) {
 		all.problem("nobody is asked about %s: by changing them, a program that is down is mended", c.kind)
 	}
 	for i, err := range all.problems {

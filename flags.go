@@ -75,6 +75,7 @@ func (f *runFlags) register(a *App, set *flag.FlagSet) {
 		return err
 	})
 	set.StringVar(&o.Admission.URL, "admission-url", "", "`URL` by which the API server comes there otherwise, such as https://dev.example.com:9443")
+	set.StringVar(&o.Admission.ClientCAFile, "admission-client-ca-file", "", "`file` of the CAs, in PEM, of the certificate that the API server has to show there; it need not show any without one")
 	set.DurationVar(&o.Admission.CertificateLifetime, "admission-certificate-lifetime", 0, "how long the certificate for that is valid, which is renewed at two thirds of it; 90 days if 0. A CA is for eight times as long")
 	set.StringVar(&o.InspectAddress, "inspect-address", host.InspectAuto, "`address` of loopback where setpoint get and the like read; auto is 127.0.0.1:8082 inside a cluster, else a free port where the kubeconfig is one of setpoint dev; empty for nowhere")
 	set.StringVar(&f.history, "history-size", "32Mi", "`bytes` that may be kept of what was done lately, and why; 0 keeps nothing")

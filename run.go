@@ -137,6 +137,9 @@ type Admission struct {
 	// URL is by which the API server comes to the address otherwise, such as
 	// "https://dev.example.com:9443". It goes before a Service.
 	URL string
+	// ClientCAFile has the CAs, in PEM form, of the certificate that the API server
+	// shows, which is required then; "" requires none.
+	ClientCAFile string
 	// CertificateLifetime is how long a serving certificate is valid, 90 days if zero;
 	// it is renewed at two thirds of that. A CA is valid for eight times as long.
 	CertificateLifetime time.Duration

@@ -151,7 +151,7 @@ const (
 
 // AdmissionRule is some operations on one resource.
 //
-// +kubebuilder:validation:XValidation:rule="!self.apiVersion.startsWith('setpoint.dev/') && !self.apiVersion.startsWith('admissionregistration.k8s.io/')",message="objects of this group are never asked about: by changing them, a hook that is down is mended"
+// +kubebuilder:validation:XValidation:rule="!self.apiVersion.startsWith('setpoint.dev/') && !self.apiVersion.startsWith('metacontroller.k8s.io/') && !self.apiVersion.startsWith('admissionregistration.k8s.io/')",message="objects of this group are never asked about: by changing them, a hook that is down is mended"
 type AdmissionRule struct {
 	ResourceRule `json:",inline"`
 

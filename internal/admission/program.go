@@ -108,6 +108,9 @@ type Occasion struct {
 	Began   time.Time
 	Review  *hook.Review
 	Verdict *hook.Verdict
+	// Authenticated says that the caller has shown a certificate of the API server.
+	// Else the review is what a caller that knows the path has reported.
+	Authenticated bool
 }
 
 // Result is what came of a review.

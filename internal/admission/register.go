@@ -68,6 +68,8 @@ type Registration struct {
 	// Group tells the configurations of one Setpoint, or of all its replicas, from
 	// those of another in the cluster: a label value.
 	Group string
+	// Own are the objects that nobody is asked about.
+	Own Own
 	// PathKey gives the key of the paths; nil leaves paths without.
 	PathKey func() PathKey
 }
@@ -148,7 +150,7 @@ func (r Registration) question(p *Program, w *Webhook, bundle []byte) admissionv
 	q.FailurePolicy = &policy
 	q.Rules = rulesOf(w.Rules)
 	q.NamespaceSelector = namespacesOf(w)
-	q.MatchConditions = conditionsOf(w)
+	q.MatchConditions = append(conditionsOf(w), r.spared(w)...)
 	if w.Objects != nil {
 		q.ObjectSelector = w.Objects.DeepCopy()
 	}

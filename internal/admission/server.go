@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -19,6 +20,9 @@ type ServerOptions struct {
 	Log      *slog.Logger
 	// Certificate gives the one to be known by, for each connection anew.
 	Certificate func() (*tls.Certificate, error)
+	// ClientCAs gives the CAs of the API server's client certificate, which is then
+	// required, for each connection anew; nil requires none.
+	ClientCAs func() (*x509.CertPool, error)
 	// MaxBody is the most that a review may have, in bytes; 8 MiB if zero. An object
 	// may be stored up to 1.5 MB or so, and larger ones are reviewed before they are
 	// refused: two of 3 MB, the old and the new one, pass.
@@ -185,12 +189,32 @@ func (s *Server) http() *http.Server {
 		IdleTimeout:       idleTimeout,
 		ConnContext:       withConnection,
 		// Mostly somebody who looks which ports are open.
-		ErrorLog: slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
-		TLSConfig: &tls.Config{
-			MinVersion: tls.VersionTLS12,
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-				return s.options.Certificate()
-			},
+		ErrorLog:  slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
+		TLSConfig: s.tls(),
+	}
+}
+
+// tls shows the certificate there is, and requires one where it is known by whom.
+func (s *Server) tls() *tls.Config {
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return s.options.Certificate()
 		},
 	}
+	if s.options.ClientCAs == nil {
+		return config
+	}
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		pool, err := s.options.ClientCAs()
+		if err != nil {
+			return nil, err
+		}
+		required := config.Clone()
+		required.GetConfigForClient = nil
+		required.ClientAuth, required.ClientCAs = tls.RequireAndVerifyClientCert, pool
+		return required, nil
+	}
+	return config
 }

@@ -43,22 +43,22 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 	}
 	occasion := Occasion{
 		Program: to.program.Name, Webhook: to.webhook.Name, Result: j.result, Err: err,
-		Began: began, Took: s.options.Now().Sub(began), Review: j.review, Verdict: j.verdict,
+		Began: began, Took: s.options.Now().Sub(began), Review: j.review, Verdict: j.verdict, Authenticated: authenticated(r),
 	}
 	if j.review != nil {
 		occasion.Operation = j.review.Operation
 	}
 	s.options.Observer.Admitted(occasion)
-	if err == nil && !j.review.DryRun {
-		s.tell(j.verdict.Events)
+	if err != nil {
+		return
 	}
-}
-
-func (s *Server) tell(events []hook.EventAt) {
-	for _, event := range events {
+	for _, event := range told(j.review, j.verdict) {
 		s.options.Observer.TellAt(event)
 	}
 }
+
+// authenticated says that the caller has shown a certificate of the API server.
+func authenticated(r *http.Request) bool { return r.TLS != nil && len(r.TLS.VerifiedChains) > 0 }
 
 // judge reads a review, and then asks and writes the answer into j, in its turn: who is
 // slow to send one holds up nobody.
@@ -69,6 +69,9 @@ func (s *Server) judge(ctx context.Context, j *judgement, to *route, read func()
 	}
 	if j.review, err = decodeReview(body); err != nil {
 		return malformed(err)
+	}
+	if err := plausible(to.webhook, j.review); err != nil {
+		return err
 	}
 	if err := to.budget.enter(ctx); err != nil {
 		return err

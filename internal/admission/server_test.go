@@ -95,7 +95,7 @@ func TestServerAsks(t *testing.T) {
 	s := NewServer(ServerOptions{Observer: told})
 	s.Set([]*Program{programOf(func(_ context.Context, r *hook.Review) (*hook.Verdict, error) {
 		asked = r
-		return &hook.Verdict{Patch: json.RawMessage(`{"b":2}`), Events: []hook.EventAt{{Name: "x"}}}, nil
+		return &hook.Verdict{Patch: json.RawMessage(`{"b":2}`), Events: []hook.EventAt{{APIVersion: "v1", Kind: "Pod", Name: "x"}}}, nil
 	})})
 	w := post(s, "/admit/web/check?timeout=5s", reviewOf(`"operation":"UPDATE","object":{"a":1},"oldObject":{"a":0}`))
 	response := responseOf(t, w.Body.Bytes())

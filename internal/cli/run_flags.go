@@ -122,6 +122,7 @@ func (f *runFlags) registerServing(c *cobra.Command) {
 	f.set.StringVar(&f.admission.Service, "admission-service", "", "`name` of the Service that leads there, in Setpoint's namespace; setpoint inside a cluster if empty")
 	f.set.Int32Var(&f.admission.Port, "admission-service-port", 0, "`port` of that Service; 443 if 0")
 	f.set.StringVar(&f.admission.URL, "admission-url", "", "`URL` by which the API server comes there otherwise, such as https://dev.example.com:9443")
+	f.set.StringVar(&f.admission.ClientCAFile, "admission-client-ca-file", "", "`file` of the CAs, in PEM, of the certificate that the API server has to show there; it need not show any without one")
 	f.set.DurationVar(&f.admission.CertificateLifetime, "admission-certificate-lifetime", 0, "how long the certificate for that is valid, which is renewed at two thirds of it; 90 days if 0. A CA is for eight times as long")
 	f.inspect.register(f.set)
 	registerWindow(f.set, &f.window)

@@ -187,10 +187,10 @@ func (g *gate) serve(ctx context.Context, listener net.Listener, address admissi
 	})
 	server := admission.NewServer(admission.ServerOptions{
 		Observer: g, Log: g.host.log, Certificate: keeper.Certificate, LameDuck: o.lameDuck(),
-		PathKeys: keeper.PathKeys,
+		PathKeys: keeper.PathKeys, ClientCAs: o.Admission.clientCAs(),
 	})
 	registrar := admission.NewRegistrar(admission.RegistrarOptions{
-		Registration: admission.Registration{Address: address, Namespace: o.Namespace, Group: o.reviewGroup()},
+		Registration: admission.Registration{Address: address, Namespace: o.Namespace, Group: o.reviewGroup(), Own: g.host.ownObjects()},
 		Keeper:       keeper, Store: g.host.store, Client: g.host.client, Log: g.host.log,
 	})
 	owner := g.home(ctx)

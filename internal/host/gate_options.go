@@ -28,6 +28,9 @@ type Admission struct {
 	// URL is by which the API server reaches the address otherwise, such as
 	// "https://dev.example.com:9443". It goes before a Service.
 	URL string
+	// ClientCAFile has the CAs, in PEM form, of the certificate that the API server
+	// shows, which is required then; "" requires none. It is read anew when it changes.
+	ClientCAFile string
 	// CertificateLifetime is how long a serving certificate is valid, 90 days if zero;
 	// a CA is for eight times as long.
 	CertificateLifetime time.Duration

@@ -33,5 +33,8 @@ func reviewed(o admission.Occasion) trace.Run {
 	if review.DryRun {
 		run.By += ", as a dry run"
 	}
+	if !o.Authenticated {
+		run.By += ", as reported by the caller"
+	}
 	return run
 }

@@ -82,8 +82,9 @@ func TestReviewed(t *testing.T) {
 		{admission.Occasion{Program: "p", Webhook: "w", Result: admission.Errored, Err: errors.New("no")}, "error of : a review, asked w, no"},
 		{admission.Occasion{Program: "p", Webhook: "w", Result: admission.Denied, Review: &hook.Review{
 			Operation: hook.OperationCreate, APIVersion: "apps/v1", Kind: "Deployment", Resource: "deployments", Namespace: "town", User: hook.User{Name: "anna"}, DryRun: true,
-		}}, "denied apps Deployment of town/: create by anna, as a dry run, asked w, <nil>"},
-		{admission.Occasion{Program: "p", Webhook: "w", Result: admission.Allowed, Review: &hook.Review{
+		}}, "denied apps Deployment of town/: create by anna, as a dry run, as reported by the caller, asked w, <nil>"},
+		// Fault S5: who has not shown a certificate of the API server may be anyone.
+		{admission.Occasion{Program: "p", Webhook: "w", Result: admission.Allowed, Authenticated: true, Review: &hook.Review{
 			Operation: hook.OperationDelete, APIVersion: "v1", Kind: "Namespace", Resource: "namespaces", Name: "town", User: hook.User{Name: "anna"},
 		}}, "allowed Namespace of town: delete by anna, asked w, <nil>"},
 	} {

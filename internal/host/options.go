@@ -146,7 +146,7 @@ func (o Options) check() error {
 	if err := checkOwn(o.Own); err != nil {
 		return err
 	}
-	if err := o.Window.check(); err != nil {
+	if err := cmp.Or(o.Window.check(), o.Admission.check()); err != nil {
 		return err
 	}
 	if _, err := labels.Parse(o.Selector); err != nil {

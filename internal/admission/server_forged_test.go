@@ -1,0 +1,163 @@
+package admission
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// forgery is a webhook that must not be called, and what is told of it.
+func forgery(t *testing.T, w Webhook) (*Server, *seen) {
+	t.Helper()
+	observer := &seen{}
+	s := NewServer(ServerOptions{Observer: observer})
+	w.Name = "check"
+	w.Do = hook.AdmitterFunc(func(_ context.Context, r *hook.Review) (*hook.Verdict, error) {
+		t.Errorf("the hook is asked about %+v", r)
+		return &hook.Verdict{Events: []hook.EventAt{{}}}, nil
+	})
+	s.Set([]*Program{{Name: "web", Webhooks: []Webhook{w}}})
+	return s, observer
+}
+
+// Fault S5: a forged review was believed: the hook was called, with its credentials, and
+// its events were told at any object.
+func TestForgedReviews(t *testing.T) {
+	pods := Webhook{
+		Rules:   []Rule{{"", "v1", []string{"pods", "pods/status"}, []hook.Operation{hook.OperationCreate, hook.OperationUpdate}}},
+		Spared:  []string{"kube-system"},
+		Objects: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}},
+	}
+	const labelled = `"labels":{"app":"x"}`
+	for name, c := range map[string]struct{ members, want string }{
+		"an operation of no rule": {`"operation":"DELETE","oldObject":{"metadata":{` + labelled + `}}`, "no rule of check is about DELETE of pods"},
+		"a part of no rule":       {`"operation":"CREATE","subResource":"exec","object":{"metadata":{` + labelled + `}}`, "no rule of check is about CREATE of pods/exec"},
+		"another kind": {`"kind":{"group":"apps","version":"v1","kind":"Deployment"},"operation":"CREATE","object":{"metadata":{` + labelled + `}}`,
+			"no rule of check is about CREATE"},
+		"a spared namespace":    {`"operation":"CREATE","namespace":"kube-system","object":{"metadata":{` + labelled + `}}`, "not asked about the namespace kube-system"},
+		"other labels":          {`"operation":"CREATE","object":{"metadata":{"labels":{"app":"y"}}}`, "not asked about objects with these labels"},
+		"another name":          {`"operation":"CREATE","name":"a","object":{"metadata":{"name":"b",` + labelled + `}}`, `the name of the object is "b", and is said to be "a"`},
+		"another namespace":     {`"operation":"CREATE","namespace":"a","object":{"metadata":{"namespace":"b",` + labelled + `}}`, `the namespace of the object is "b"`},
+		"an object of a kind":   {`"operation":"CREATE","object":{"kind":"Secret","metadata":{` + labelled + `}}`, `the kind of the object is "Secret"`},
+		"an object of a group":  {`"operation":"CREATE","object":{"apiVersion":"apps/v1","metadata":{` + labelled + `}}`, `the apiVersion of the object is "apps/v1"`},
+		"another old name":      {`"operation":"UPDATE","name":"a","object":{"metadata":{` + labelled + `}},"oldObject":{"metadata":{"name":"b"}}`, `the name of the object is "b"`},
+		"another object before": {`"operation":"UPDATE","object":{"metadata":{"uid":"1",` + labelled + `}},"oldObject":{"metadata":{"uid":"2"}}`, `the uid of the object is "1", that of the old one "2"`},
+		"labels that are none":  {`"operation":"CREATE","object":{"metadata":{"labels":7}}`, "must be an object, is a number"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, observer := forgery(t, pods)
+			w := post(s, "/admit/web/check", reviewOf(c.members))
+			if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), c.want) {
+				t.Errorf("%d: %s", w.Code, w.Body)
+			}
+			if len(observer.events) > 0 {
+				t.Errorf("events %v", observer.events)
+			}
+		})
+	}
+}
+
+// What an API server sends is asked about, in all the ways it may look.
+func TestGenuineReviews(t *testing.T) {
+	all := []hook.Operation{hook.OperationCreate, hook.OperationUpdate, hook.OperationDelete, hook.OperationConnect}
+	for name, c := range map[string]struct {
+		rule    Rule
+		members string
+	}{
+		"a name to be made": {Rule{"", "v1", []string{"pods"}, all}, `"operation":"CREATE","namespace":"a","object":{"metadata":{"generateName":"b-","namespace":"a"}}`},
+		"a namespace": {Rule{"", "v1", []string{"namespaces"}, all},
+			`"kind":{"group":"","version":"v1","kind":"Namespace"},"resource":{"group":"","version":"v1","resource":"namespaces"},"operation":"CREATE","name":"a","namespace":"a","object":{"kind":"Namespace","metadata":{"name":"a"}}`},
+		"a scale": {Rule{"apps", "v1", []string{"deployments/scale"}, all},
+			`"kind":{"group":"autoscaling","version":"v1","kind":"Scale"},"resource":{"group":"apps","version":"v1","resource":"deployments"},"subResource":"scale","operation":"UPDATE","name":"a","object":{"kind":"Scale"},"oldObject":{"kind":"Scale"}`},
+		"an exec": {Rule{"", "v1", []string{"pods/*"}, all},
+			`"kind":{"group":"","version":"v1","kind":"PodExecOptions"},"subResource":"exec","operation":"CONNECT","name":"a","object":{"kind":"PodExecOptions","apiVersion":"v1"}`},
+		"all":       {Rule{"*", "*", []string{"*"}, []hook.Operation{"*"}}, `"operation":"DELETE","name":"a","oldObject":{"metadata":{"name":"a"}}`},
+		"all parts": {Rule{"*", "*", []string{"*/*"}, []hook.Operation{"*"}}, `"operation":"DELETE","name":"a","oldObject":{"metadata":{"name":"a"}}`},
+	} {
+		s := NewServer(ServerOptions{})
+		s.Set([]*Program{{Name: "web", Webhooks: []Webhook{{Name: "check", Rules: []Rule{c.rule}, Do: hook.AdmitterFunc(allow)}}}})
+		if w := post(s, "/admit/web/check", reviewOf(c.members)); w.Code != http.StatusOK {
+			t.Errorf("%s: %d, %s", name, w.Code, w.Body)
+		}
+	}
+}
+
+// Events are told of what is there, and of that object alone.
+func TestEventsOfReviews(t *testing.T) {
+	const pod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n","uid":"7"}}`
+	denied := &hook.Denial{Message: "no"}
+	elsewhere := hook.EventAt{APIVersion: "v1", Kind: "Pod", Namespace: "n", Name: "other"}
+	for name, c := range map[string]struct {
+		members string
+		denial  *hook.Denial
+		want    []hook.EventAt
+	}{
+		"a creation":          {`"operation":"CREATE","name":"a","namespace":"n","object":` + pod, nil, []hook.EventAt{{APIVersion: "v1", Kind: "Pod", Namespace: "n", Name: "a"}, elsewhere}},
+		"a refused creation":  {`"operation":"CREATE","name":"a","namespace":"n","object":` + pod, denied, []hook.EventAt{elsewhere}},
+		"one without a name":  {`"operation":"CREATE","namespace":"n","object":{}`, nil, []hook.EventAt{elsewhere}},
+		"an update":           {`"operation":"UPDATE","name":"a","namespace":"n","object":{},"oldObject":` + pod, nil, []hook.EventAt{{APIVersion: "v1", Kind: "Pod", Namespace: "n", Name: "a", UID: "7"}, elsewhere}},
+		"a refused deletion":  {`"operation":"DELETE","name":"a","namespace":"n","oldObject":` + pod, denied, []hook.EventAt{{APIVersion: "v1", Kind: "Pod", Namespace: "n", Name: "a", UID: "7"}, elsewhere}},
+		"a dry run of either": {`"operation":"DELETE","name":"a","namespace":"n","dryRun":true,"oldObject":` + pod, nil, nil},
+	} {
+		observer := &seen{}
+		s := NewServer(ServerOptions{Observer: observer})
+		s.Set([]*Program{programOf(func(context.Context, *hook.Review) (*hook.Verdict, error) {
+			return &hook.Verdict{Denial: c.denial, Events: []hook.EventAt{{}, elsewhere}}, nil
+		})})
+		if w := post(s, "/admit/web/check", reviewOf(c.members)); w.Code != http.StatusOK {
+			t.Fatalf("%s: %d, %s", name, w.Code, w.Body)
+		}
+		if got := observer.events; len(got) != len(c.want) {
+			t.Errorf("%s: %+v", name, got)
+			continue
+		}
+		for i, want := range c.want {
+			if observer.events[i] != want {
+				t.Errorf("%s: %+v, want %+v", name, observer.events[i], want)
+			}
+		}
+	}
+}
+
+// Where the API server shows a certificate, nobody is answered who has none of its CA.
+func TestClientCertificates(t *testing.T) {
+	ca, others := newIssuer(t), newIssuer(t)
+	observer := &occasions{}
+	s := serve(t, ServerOptions{Observer: observer, ClientCAs: func() (*x509.CertPool, error) { return ca.pool, nil }}, programOf(allow))
+	show := func(by *issuer) *http.Client {
+		client := s.client(t)
+		if by != nil {
+			der, key := by.sign(t, &x509.Certificate{
+				SerialNumber: by.cert.SerialNumber, NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+			})
+			client.Transport.(*http.Transport).TLSClientConfig.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
+		}
+		return client
+	}
+	for _, by := range []*issuer{nil, others} {
+		if got, err := s.ask(show(by), "/admit/web/check", reviewOf(`"operation":"DELETE"`)); err == nil {
+			t.Errorf("a stranger is answered: %d, %s", got.code, got.body)
+		}
+	}
+	got, err := s.ask(show(ca), "/admit/web/check", reviewOf(`"operation":"DELETE"`))
+	if err != nil || got.code != http.StatusOK || got.protocol != 2 {
+		t.Errorf("HTTP/%d: %d, %s, %v", got.protocol, got.code, got.body, err)
+	}
+	if len(observer.all) != 1 || !observer.all[0].Authenticated {
+		t.Errorf("%+v", observer.all)
+	}
+}
+
+// occasions keeps what it is told, of one call at a time.
+type occasions struct{ all []Occasion }
+
+func (o *occasions) Admitted(one Occasion) { o.all = append(o.all, one) }
+func (*occasions) TellAt(hook.EventAt)     {}
