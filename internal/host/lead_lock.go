@@ -1,7 +1,10 @@
 package host
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -32,6 +35,11 @@ type lock struct {
 	giveUp context.CancelFunc
 	// problems are why it cannot be had at present, by what was tried.
 	problems map[string]error
+	// patience is how long the lease may be without a holder that renews it. alive is
+	// when it last had one, as far as that is known, and record what was in it then.
+	patience time.Duration
+	alive    time.Time
+	record   []byte
 }
 
 // newLock makes the lock of a Host; nil where nobody is elected.
@@ -51,7 +59,7 @@ func newLock(o Options) (*lock, error) {
 		return nil, fmt.Errorf("make a client for the lease: %w", err)
 	}
 	place := &atomic.Pointer[string]{}
-	return &lock{log: o.Log, place: place, problems: map[string]error{}, LeaseLock: resourcelock.LeaseLock{
+	return &lock{log: o.Log, place: place, patience: 2 * e.LeaseDuration, problems: map[string]error{}, LeaseLock: resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Name: e.Name, Namespace: e.Namespace},
 		Client:     placed{client, e.Identity, place},
 		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
@@ -68,6 +76,9 @@ func (l *lock) begin(giveUp context.CancelFunc) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.owned, l.giveUp = false, giveUp
+	if l.alive.IsZero() {
+		l.alive = time.Now()
+	}
 }
 
 // won says whether the lease was had in this candidacy.
@@ -85,6 +96,7 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 		return record, raw, err
 	}
 	l.note(ctx, "get", err)
+	l.look(record, raw, err)
 	if err == nil && record.HolderIdentity != l.Identity() && l.won() {
 		l.giveUp()
 	}
@@ -109,7 +121,31 @@ func (l *lock) took(ctx context.Context, verb string, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.owned = l.owned || err == nil
+	if err == nil || unanswered(err) {
+		l.alive = time.Now()
+	}
 	return err
+}
+
+// look notes whether somebody renews the lease.
+func (l *lock) look(record *resourcelock.LeaderElectionRecord, raw []byte, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	renewed := err == nil && record.HolderIdentity != "" && !bytes.Equal(raw, l.record)
+	if err == nil {
+		l.record = raw
+	}
+	if renewed || unanswered(err) {
+		l.alive = time.Now()
+	}
+}
+
+// unanswered says that an API server is down, or has too much to do: it knows who holds
+// the lease, and other replicas need not be different.
+func unanswered(err error) bool {
+	var status apierrors.APIStatus
+	return err != nil && (!errors.As(err, &status) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err))
 }
 
 // note remembers how an exchange ended, and logs a failure that is new.
@@ -125,17 +161,26 @@ func (l *lock) note(ctx context.Context, verb string, err error) {
 	l.problems[verb] = err
 }
 
-// trouble is why this Host cannot lead: a refusal that somebody has to mend.
+// trouble is why this Host cannot lead: a refusal that a user has to resolve, or a lease
+// that no replica acquires.
 func (l *lock) trouble() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, err := range l.problems {
+	var latest error
+	for _, verb := range []string{"get", "create", "update"} {
+		err := l.problems[verb]
 		if final(err) || apierrors.IsNotFound(err) {
 			return fmt.Errorf("elect a leader by the lease %s: %w", l.Describe(), err)
 		}
+		latest = cmp.Or(err, latest)
+	}
+	if !l.alive.IsZero() && time.Since(l.alive) > l.patience {
+		return fmt.Errorf("no replica has renewed the lease %s for %s: %w", l.Describe(), l.patience, cmp.Or(latest, errNoHolder))
 	}
 	return nil
 }
+
+var errNoHolder = errors.New("it has no holder")
 
 // release hands the lease on, if it is ours, so that nobody waits for its end.
 func (l *lock) release() {

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -10,10 +11,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordination "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 // What the lease of the documentation promises: a takeover within 5 seconds of a
@@ -200,6 +204,61 @@ func TestALeaseThatMayNotBeHadMakesUnready(t *testing.T) {
 	if err := h.lock.trouble(); err != nil {
 		t.Error(err)
 	}
+}
+
+// Fault S8: every replica was ready while none could acquire the lease.
+func TestALeaseThatNobodyRenewsMakesUnready(t *testing.T) {
+	server := &leaseServer{}
+	server.answer(http.StatusInternalServerError) // As when a webhook is in its way.
+	h := candidate(t, server)
+	h.stood(t, func(context.Context) {})
+	for h.lock.trouble() == nil {
+		<-time.After(10 * time.Millisecond)
+	}
+	if err := h.unready(); err == nil || !strings.HasPrefix(err.Error(), "no replica has renewed the lease setpoint/setpoint for 4s: ") {
+		t.Error(err)
+	}
+	server.answer(http.StatusOK)
+	for !h.office.leads() {
+		<-time.After(10 * time.Millisecond)
+	}
+	if err := h.lock.trouble(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A replica that stands by is ready for as long as another one renews the lease, and
+// while the API server does not answer: then nothing is known, and none is different.
+func TestALeaseIsRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lock{patience: 20 * time.Second, problems: map[string]error{}}
+		l.begin(func() {})
+		held := &resourcelock.LeaderElectionRecord{HolderIdentity: "another"}
+		for i, step := range []struct {
+			record  *resourcelock.LeaderElectionRecord
+			raw     string
+			err     error
+			trouble bool
+		}{
+			{held, "1", nil, false},
+			{held, "2", nil, false},
+			{held, "2", nil, true},
+			{held, "3", nil, false},
+			{nil, "", errors.New("connection refused"), false},
+			{nil, "", apierrors.NewTooManyRequests("later", 1), false},
+			{nil, "", apierrors.NewInternalError(errors.New("failed calling webhook")), true},
+			{&resourcelock.LeaderElectionRecord{}, "4", nil, true},
+			{held, "5", nil, false},
+		} {
+			time.Sleep(15 * time.Second)
+			l.look(step.record, []byte(step.raw), step.err)
+			time.Sleep(15 * time.Second)
+			l.look(step.record, []byte(step.raw), step.err)
+			if err := l.trouble(); (err != nil) != step.trouble {
+				t.Errorf("step %d: %v", i, err)
+			}
+		}
+	})
 }
 
 // tellOf tells of each term, for as long as it lasts.
