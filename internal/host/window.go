@@ -32,6 +32,9 @@ type Window struct {
 	// such as "X-Forwarded-User"; nobody is believed without. Requests are made as that
 	// user by impersonation.
 	UserHeader, GroupsHeader string
+	// UserPrefix and GroupsPrefix begin the names that the cluster is told, such as "sso:":
+	// users and groups of the directory are none of the cluster's own then.
+	UserPrefix, GroupsPrefix string
 	// TrustedProxies are the addresses of such proxies, or the networks, such as
 	// "10.0.0.0/8"; loopback if there is none.
 	TrustedProxies []string
@@ -55,6 +58,11 @@ type DevWindow struct {
 func (w *Window) check() error {
 	if (w.CertFile == "") != (w.KeyFile == "") {
 		return errors.New("TLS of the window takes a certificate and a key: name both files, or none")
+	}
+	for _, prefix := range []string{w.UserPrefix, w.GroupsPrefix} {
+		if strings.HasPrefix(prefix, "system:") {
+			return fmt.Errorf("the prefix %q is one of Kubernetes' own names: take another one, such as sso:", prefix)
+		}
 	}
 	_, err := w.proxies()
 	return err
@@ -81,7 +89,7 @@ func (w *Window) proxies() ([]netip.Prefix, error) {
 func (w *Window) access() (access.Options, error) {
 	proxies, err := w.proxies()
 	return access.Options{
-		Headers:  access.Headers{User: w.UserHeader, Groups: w.GroupsHeader, Trusted: proxies},
+		Headers:  access.Headers{User: w.UserHeader, Groups: w.GroupsHeader, UserPrefix: w.UserPrefix, GroupsPrefix: w.GroupsPrefix, Trusted: proxies},
 		Hosts:    w.Hosts,
 		Lifetime: w.SessionLifetime,
 		Secure:   w.CertFile != "" || len(proxies) > 0,

@@ -435,6 +435,10 @@ func TestProxies(t *testing.T) {
 		{"loopback is not trusted then", far, "127.0.0.1:1", []string{"X-Forwarded-User: ann"}, "signed out"},
 		{"groups", headers, "127.0.0.1:1", []string{"X-Forwarded-User: ann", "X-Forwarded-Groups: a, b,", "X-Forwarded-Groups: c"}, "ann [a b c] map[]"},
 		{"groups of the cluster", headers, "127.0.0.1:1", []string{"X-Forwarded-User: ann", "X-Forwarded-Groups: system:masters,a,system:authenticated,system:nodes"}, "ann [a system:authenticated] map[]"},
+		// Fault S10: a directory could name users and groups that the cluster has of its own.
+		{"prefixes", access.Headers{User: "X-Forwarded-User", Groups: "X-Forwarded-Groups", UserPrefix: "sso:", GroupsPrefix: "sso:"}, "127.0.0.1:1",
+			[]string{"X-Forwarded-User: ann", "X-Forwarded-Groups: cluster-admins,system:masters,system:authenticated"}, "sso:ann [sso:cluster-admins system:authenticated] map[]"},
+		{"a user of the cluster with a prefix", access.Headers{User: "X-Forwarded-User", UserPrefix: "sso:"}, "127.0.0.1:1", []string{"X-Forwarded-User: system:admin"}, "wrong speaker"},
 		{"a user of the cluster", headers, "127.0.0.1:1", []string{"X-Forwarded-User: system:admin"}, "wrong speaker"},
 		{"nobody", headers, "127.0.0.1:1", []string{"X-Forwarded-Groups: a"}, "signed out"},
 		{"a token", headers, "127.0.0.1:1", []string{"Authorization: Bearer token-of-bob"}, "bob [] map[] with token-of-bob"},

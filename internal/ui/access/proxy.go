@@ -41,8 +41,9 @@ func (g *Gate) forwarded(r *http.Request) (*Visitor, error) {
 	if strings.HasPrefix(u.Name, "system:") {
 		return nil, fmt.Errorf("%w: %s", ErrSpeaker, u.Name)
 	}
+	u.Name = headers.UserPrefix + u.Name
 	if headers.Groups != "" {
-		u.Groups = groups(r.Header.Values(headers.Groups))
+		u.Groups = groups(r.Header.Values(headers.Groups), headers.GroupsPrefix)
 	}
 	return &Visitor{User: u, CSRF: g.csrf(u.Name)}, nil
 }
@@ -50,7 +51,7 @@ func (g *Gate) forwarded(r *http.Request) (*Visitor, error) {
 // groups are those of a header, which may be there several times, or list several.
 // Those of the cluster itself do not count: who may name groups in a directory is not to
 // become the cluster's master by it.
-func groups(values []string) []string {
+func groups(values []string, prefix string) []string {
 	var all []string
 	for _, value := range values {
 		for group := range strings.SplitSeq(value, ",") {
@@ -59,10 +60,19 @@ func groups(values []string) []string {
 			}
 		}
 	}
-	return slices.DeleteFunc(all, func(group string) bool {
-		return strings.HasPrefix(group, "system:") && group != "system:authenticated"
+	all = slices.DeleteFunc(all, func(group string) bool {
+		return strings.HasPrefix(group, "system:") && group != authenticated
 	})
+	for i, group := range all {
+		if group != authenticated {
+			all[i] = prefix + group
+		}
+	}
+	return all
 }
+
+// authenticated is the group of everyone who is signed in.
+const authenticated = "system:authenticated"
 
 // bearing is the visitor of a token that a proxy passes on, known by a session that no
 // cookie names.
