@@ -1,0 +1,108 @@
+package plan
+
+import (
+	"encoding/json"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Guard is the limit above which deletions are held that nothing but a hook's
+// response explains.
+type Guard struct {
+	// MaxDeletions is how many are never held.
+	MaxDeletions int
+	// MaxPercent is the share of all children of a controller above which they
+	// are.
+	MaxPercent int
+}
+
+// The default limit.
+const (
+	DefaultMaxDeletions = 5
+	DefaultMaxPercent   = 25
+)
+
+// DefaultGuard is the limit of a controller that does not set one.
+func DefaultGuard() *Guard {
+	return &Guard{MaxDeletions: DefaultMaxDeletions, MaxPercent: DefaultMaxPercent}
+}
+
+// Tally is what a controller wants to delete, and what there is.
+type Tally struct {
+	// Wanted are deletions to be made, Made those that were made lately.
+	Wanted, Made int
+	// Children is how many there were before.
+	Children int
+	// Holding says that deletions are held already. Their share does not matter any
+	// more: what else is written meanwhile changes it.
+	Holding bool
+}
+
+// Exceeded says that the deletions of a tally are too many.
+func (g Guard) Exceeded(t Tally) bool {
+	n := t.Wanted + t.Made
+	if t.Wanted == 0 || n <= g.MaxDeletions {
+		return false
+	}
+	return t.Holding || 100*n > g.MaxPercent*t.Children
+}
+
+// Removals are the deletions of a plan which a guard counts: of children that are
+// not desired any more. A child that is created anew is not one of them, nor is a
+// Pod or a Job that has finished.
+func (p Plan) Removals() []Action {
+	var counted []Action
+	for _, stage := range p.Stages {
+		for _, a := range stage {
+			if removal(a) {
+				counted = append(counted, a)
+			}
+		}
+	}
+	return counted
+}
+
+// WithoutRemovals is the plan without those deletions.
+func (p Plan) WithoutRemovals() Plan {
+	rest := Plan{Equal: p.Equal}
+	for _, stage := range p.Stages {
+		var kept []Action
+		for _, a := range stage {
+			if !removal(a) {
+				kept = append(kept, a)
+			}
+		}
+		if len(kept) > 0 {
+			rest.Stages = append(rest.Stages, kept)
+		}
+	}
+	return rest
+}
+
+func removal(a Action) bool { return a.Verb == Delete && a.Reason == noLongerDesired && !finished(a.Before) }
+
+// finished says that a Pod or a Job has done its work, or has given up.
+func finished(o *object.Object) bool {
+	switch o.GroupKind() {
+	case object.GroupKind{Kind: "Pod"}:
+		phase := string(o.Field("status", "phase"))
+		return phase == `"Succeeded"` || phase == `"Failed"`
+	case object.GroupKind{Group: "batch", Kind: "Job"}:
+		return ended(o.Field("status", "conditions"))
+	}
+	return false
+}
+
+// ended says that among the conditions of a Job is one of those it ends with.
+func ended(list []byte) bool {
+	var conditions []struct{ Type, Status string }
+	if json.Unmarshal(list, &conditions) != nil {
+		return false
+	}
+	for _, c := range conditions {
+		if c.Status == "True" && (c.Type == "Complete" || c.Type == "Failed") {
+			return true
+		}
+	}
+	return false
+}
