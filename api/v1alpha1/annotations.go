@@ -8,4 +8,9 @@ const (
 
 	// AnnotationReconcileAt asks for a sync now, each time its value changes; a time is a good value.
 	AnnotationReconcileAt = "setpoint.dev/reconcile-at"
+
+	// AnnotationAllowDeletions confirms deletions that are held by the deletion guard: those of all objects
+	// on a controller, those of one object on that object. Its value is the one that the condition
+	// DeletionsHeld, or the event, names; it fits what is held now and nothing else.
+	AnnotationAllowDeletions = "setpoint.dev/allow-deletions"
 )

@@ -21,8 +21,9 @@ func (r *run) carry(ctx context.Context, todo plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	todo = r.calm(todo)
-	r.account.Planned(todo, r.untouchedBy(todo))
+	whole := r.calm(todo)
+	todo = r.guarded(whole)
+	r.account.Planned(r.asPlanned(todo, whole), r.untouchedBy(whole))
 	if !todo.Empty() {
 		if !r.still() {
 			return errMoved

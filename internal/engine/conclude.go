@@ -30,6 +30,7 @@ func (r *run) conclude(ctx context.Context, err error) (trace.Outcome, queue.Out
 	r.memories.rest(r.item.Key, r.memory, r.unrest(err), r.tools.Now())
 	r.account.Failed(err)
 	delay, later := hook.Postponed(err)
+	var wait *waitError
 	switch {
 	case err == nil:
 		return r.succeeded(), queue.Settled()
@@ -39,6 +40,8 @@ func (r *run) conclude(ctx context.Context, err error) (trace.Outcome, queue.Out
 	case later:
 		r.remember(err, r.tell(err))
 		return trace.Postponed, queue.RetryAfter(delay)
+	case errors.As(err, &wait):
+		return trace.Postponed, queue.RetryAfter(wait.delay)
 	case errors.Is(err, errWaiting):
 		return trace.Postponed, queue.Settled()
 	case hook.Terminal(err):
@@ -60,6 +63,9 @@ func (r *run) conclude(ctx context.Context, err error) (trace.Outcome, queue.Out
 func (r *run) succeeded() trace.Outcome {
 	r.prune()
 	r.memory.moved = 0
+	if r.asked > 0 {
+		r.memory.editPending = false
+	}
 	if r.memory.trouble.ofHook {
 		// The hook is back: the others need not wait for their turn.
 		r.scout.end()
@@ -94,7 +100,8 @@ func (r *run) tell(err error) time.Time {
 	message := failure.OneLine(err)
 	log := r.log.With("parent", r.stored.Ref().String(), "attempt", r.item.Attempt+1, "error", message)
 	last := r.memory.trouble
-	if last.message == message && r.since(last.told) < tellAgain {
+	again := reasonOf(err) != ReasonDeletionsHeld && r.since(last.told) >= tellAgain
+	if last.message == message && !again {
 		log.Debug("run failed again")
 		return last.told
 	}

@@ -30,6 +30,8 @@ type Controller struct {
 	wanted   *wanted
 	strays   *strays
 	scout    scout
+	// deletions is what holds deletions.
+	deletions *Deletions
 	// related is nil without a customize hook.
 	related  *related.Registry
 	parents  *store.View
@@ -68,6 +70,10 @@ func New(program Program, tools Tools) *Controller {
 		strays:   newStrays(),
 		opened:   make(chan struct{}),
 	}
+	if c.deletions = tools.Deletions; c.deletions == nil {
+		c.deletions = NewDeletions(program.Guard, false, tools.Now)
+	}
+	c.deletions.join(c)
 	if program.Customize != nil {
 		c.related = related.New(related.Options{
 			Store: tools.Store, Scope: program.Scope, Resolve: tools.Resolve, Wake: c.relatedChanged,

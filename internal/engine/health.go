@@ -31,6 +31,8 @@ type Health struct {
 	// over, and OverdueMessage the oldest of them, in words. Who calls the hooks knows.
 	Overdue        int
 	OverdueMessage string
+	// Held is what the deletion guard holds.
+	Held Held
 	// Last is the latest failure, kept after it was overcome; its Time is
 	// zero if there was none.
 	Last  LastError
@@ -61,6 +63,7 @@ func (c *Controller) Health() Health {
 			h.WatchErrors[w.resource.String()] = err
 		}
 	}
+	h.Held = c.deletions.heldFor(c)
 	c.memories.mu.Lock()
 	defer c.memories.mu.Unlock()
 	h.Children, h.InError, h.HookFailing = c.memories.children, c.memories.failing, c.memories.ofHook

@@ -69,7 +69,7 @@ func (m *memories) care(key queue.Key, uid string) trace.Care {
 func (c *Controller) countOwned(parent *object.Object) int {
 	n := 0
 	for _, kind := range c.children {
-		n += kind.view.CountOwned(parent.UID())
+		n += c.countKind(kind, parent)
 	}
 	return n
 }

@@ -44,6 +44,12 @@ type memory struct {
 	flapping plan.Flapping
 	// paused says that the user knows that the parent is left alone.
 	paused bool
+	// spec is the spec that was last acted upon, 0 if that is not known; edited is when
+	// it was seen to have changed, and editPending says that no run has succeeded
+	// since.
+	spec        uint64
+	edited      time.Time
+	editPending bool
 	// ran is when the parent was last run, failed how many runs in a row did.
 	ran    time.Time
 	failed int

@@ -46,6 +46,7 @@ func (c *Controller) forget(key queue.Key) {
 	c.wanted.drop(key)
 	c.strays.take(key)
 	c.scout.drop(key)
+	c.deletions.drop(claimant{c, key})
 	c.seekers.drop(key)
 	if c.related != nil {
 		c.related.Drop(key)

@@ -28,7 +28,9 @@ type Preview struct {
 	// Claims take in and let go of children, Plan does the rest.
 	// Revisions are kept before it does.
 	Claims, Plan, Revisions plan.Plan
-	Reply                   *hook.Response
+	// Removals are the deletions of Plan that the deletion guard counts.
+	Removals []plan.Action
+	Reply    *hook.Response
 }
 
 // errNoParent says that there is nothing to preview.
@@ -118,6 +120,9 @@ func (r *run) preview(ctx context.Context, into *Preview) error {
 	into.Asked, into.Reply = r.asks(), r.reply
 	if into.Plan, err = r.decide(); err == nil {
 		err = r.report(r.standing())
+	}
+	if r.stance == caring {
+		into.Removals = r.unexplained(into.Plan)
 	}
 	into.Parent = r.parent
 	if err == nil && r.stance == finalizing && r.reply.Finalized && into.Plan.Empty() {

@@ -86,6 +86,8 @@ type Program struct {
 	// Revisions says what a rolling update is about; unused where no rule of
 	// Children is rolling.
 	Revisions Revisions
+	// Guard is the limit above which deletions are held; nil for none.
+	Guard *plan.Guard
 	// Workers is how many parents are worked on at once; 32 if zero.
 	Workers int
 }
@@ -123,6 +125,9 @@ type Tools struct {
 	Resolve  func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
 	Writer   *apply.Writer
 	Observer Observer
+	// Deletions is the guard that the programs of one controller share; nil for one of
+	// its own.
+	Deletions *Deletions
 	// Unrecorded says that nobody keeps accounts of runs: the Observer is told what
 	// they were about, how long they took and how they ended, and no more.
 	Unrecorded bool
@@ -159,6 +164,8 @@ const (
 	ReasonFlapping     = "Flapping"
 	// ReasonRolloutFailed: the revisions of a parent cannot be told or kept.
 	ReasonRolloutFailed = "RolloutFailed"
+	// ReasonDeletionsHeld: a person has to confirm deletions.
+	ReasonDeletionsHeld = "DeletionsHeld"
 	// ReasonRelatedMissing: a related kind cannot be read.
 	ReasonRelatedMissing = "RelatedMissing"
 )

@@ -51,6 +51,10 @@ type run struct {
 	latestAt []trace.Place
 	// began is how many children there were when the run began.
 	began int
+	// ruling is what becomes of the deletions of the latest plan, removed those of them
+	// that are not made now.
+	ruling  ruling
+	removed []plan.Action
 	// advanced is how many children were moved to the latest revision.
 	advanced int
 }
@@ -64,7 +68,9 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 	r.takeAccount()
 	outcome, verdict := trace.Skipped, queue.Settled()
 	r.tellPause()
-	if r.stance != pausing {
+	if r.stance == pausing {
+		c.deletions.drop(r.claimant())
+	} else {
 		outcome, verdict = r.conclude(ctx, r.attempt(ctx))
 	}
 	if c.program.stanceOn(r.stored) == indifferent {
@@ -171,7 +177,7 @@ func (r *run) store(ctx context.Context) error {
 	if r.decorated() {
 		return r.decorate(ctx)
 	}
-	return nil
+	return r.heldBack()
 }
 
 // unsettled is the error of a hook that never has enough.

@@ -79,7 +79,9 @@ func (p Plan) WithoutRemovals() Plan {
 	return rest
 }
 
-func removal(a Action) bool { return a.Verb == Delete && a.Reason == noLongerDesired && !finished(a.Before) }
+func removal(a Action) bool {
+	return a.Verb == Delete && a.Reason == noLongerDesired && !finished(a.Before)
+}
 
 // finished says that a Pod or a Job has done its work, or has given up.
 func finished(o *object.Object) bool {
