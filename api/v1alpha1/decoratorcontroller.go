@@ -79,6 +79,12 @@ type DecoratorControllerSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	ResyncPeriodSeconds int32 `json:"resyncPeriodSeconds,omitempty"`
 
+	// deletionGuard holds deletions that nothing but a response of the hook explains, when they are too many
+	// at once. It is on by default.
+	// +optional
+	// +kubebuilder:default={}
+	DeletionGuard DeletionGuard `json:"deletionGuard,omitzero"`
+
 	// suspend leaves all objects and attachments as they are, until it is taken back. No hook is asked.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`

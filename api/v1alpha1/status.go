@@ -34,6 +34,10 @@ type ControllerStatus struct {
 	// +optional
 	ParentsInError int32 `json:"parentsInError"`
 
+	// heldDeletions are deletions that wait for a person to confirm them.
+	// +optional
+	HeldDeletions *HeldDeletions `json:"heldDeletions,omitempty"`
+
 	// finalizes lists the resources whose objects may carry the finalizer of the controller, as
 	// apiVersion/resource, such as apps/v1/statefulsets. It outlives the spec that named them, until the
 	// finalizers are removed.
@@ -72,6 +76,12 @@ const (
 	// the server changes them, and while a hook never gives the same answer twice. It is there once
 	// that has happened.
 	ConditionSettled = "Settled"
+
+	// ConditionDeletionsHeld is True while the deletion guard holds deletions: a person has to confirm them,
+	// or the hook has to be corrected. It is there once that has happened, with ConditionStalled, which
+	// kstatus reads.
+	ConditionDeletionsHeld = "DeletionsHeld"
+	ConditionStalled       = "Stalled"
 
 	// ConditionReady is True when the watches are synced and the hook answers.
 	ConditionReady = "Ready"
@@ -128,6 +138,15 @@ const (
 
 	// ReasonUnsettled: see the message for the object and the field.
 	ReasonUnsettled = "Unsettled"
+)
+
+// Reasons of ConditionDeletionsHeld, and of ConditionStalled.
+const (
+	// ReasonTooManyDeletions goes with status True: see the message for how many, and how to go on.
+	ReasonTooManyDeletions = "TooManyDeletions"
+
+	// ReasonNothingHeld goes with status False.
+	ReasonNothingHeld = "NothingHeld"
 )
 
 // Reasons of ConditionReady. All but ReasonReady go with status False.

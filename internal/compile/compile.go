@@ -90,6 +90,9 @@ type Environment struct {
 	// ApplyStrategy and FieldManager are those of metacontroller.k8s.io.
 	ApplyStrategy plan.Strategy
 	FieldManager  string
+	// NoDeletionGuard has those of metacontroller.k8s.io delete whatever their hooks leave
+	// out.
+	NoDeletionGuard bool
 	// Store is where the Secrets and ConfigMaps of connections are watched.
 	Store *store.Store
 	// Renewed is told when a controller has new credentials, with which calls

@@ -22,6 +22,7 @@ type declared struct {
 	revisions        [][]string
 	resync           time.Duration
 	suspended        bool
+	guard            *plan.Guard
 	// conditions says that parents are to say in conditions how they are doing.
 	conditions bool
 	notes      []string
@@ -78,6 +79,7 @@ func (k Kind) draft(o *object.Object, d *declared, env Environment) engine.Progr
 		LastApplied:      k.manner.lastApplied,
 		Outline:          k.manner.outline,
 		Manager:          k.manager(o.Name(), env),
+		Guard:            d.guard,
 		Revisions:        engine.Revisions{FieldPaths: d.revisions, Namespace: env.Namespace},
 	}
 	if k.manner.decorates {

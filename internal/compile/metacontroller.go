@@ -96,6 +96,14 @@ func metacontrollerResync(period *int32) time.Duration {
 	return max(seconds(period), time.Second)
 }
 
+// metacontrollerGuard is the limit of deletions of either kind: it has no field.
+func metacontrollerGuard(env Environment) *plan.Guard {
+	if env.NoDeletionGuard {
+		return nil
+	}
+	return plan.DefaultGuard()
+}
+
 func seconds(n *int32) time.Duration { return time.Duration(or(n, 0)) * time.Second }
 
 // or is what an optional field means.

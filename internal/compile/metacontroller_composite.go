@@ -43,6 +43,7 @@ func readMetacontrollerComposite(o *object.Object, env Environment) (*declared, 
 		revisions:        revisions,
 		resync:           metacontrollerResync(spec.ResyncPeriodSeconds),
 		notes:            neverCalled(declaredHooks),
+		guard:            metacontrollerGuard(env),
 	}
 	for i, c := range spec.ChildResources {
 		d.children = append(d.children, child{

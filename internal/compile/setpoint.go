@@ -90,3 +90,18 @@ func readSetpointWebhook(field string, w *api.Webhook) *hooked {
 func setpointStrategy(s api.ApplyStrategy) plan.Strategy {
 	return plan.Strategy(cmp.Or(s, api.DefaultApplyStrategy))
 }
+
+// setpointGuard is the limit of deletions that a controller declares; nil for none.
+func setpointGuard(declared api.DeletionGuard) *plan.Guard {
+	if declared.Mode == api.DeletionGuardDisabled {
+		return nil
+	}
+	guard := plan.DefaultGuard()
+	if n := declared.MaxDeletions; n != nil {
+		guard.MaxDeletions = int(*n)
+	}
+	if n := declared.MaxPercent; n != nil {
+		guard.MaxPercent = int(*n)
+	}
+	return guard
+}

@@ -43,6 +43,7 @@ func readSetpointComposite(o *object.Object, _ Environment) (*declared, error) {
 		resync:           time.Duration(spec.ResyncPeriodSeconds) * time.Second,
 		suspended:        spec.Suspend,
 		conditions:       !parent.OmitConditions,
+		guard:            setpointGuard(spec.DeletionGuard),
 	}
 	for i, c := range spec.ChildResources {
 		d.children = append(d.children, child{

@@ -71,7 +71,7 @@ func New(program Program, tools Tools) *Controller {
 		opened:   make(chan struct{}),
 	}
 	if c.deletions = tools.Deletions; c.deletions == nil {
-		c.deletions = NewDeletions(program.Guard, false, tools.Now)
+		c.deletions = NewDeletions(program.Guard, tools.Now)
 	}
 	c.deletions.join(c)
 	if program.Customize != nil {

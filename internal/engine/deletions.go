@@ -19,6 +19,9 @@ const (
 	// deletionDelay is how long a deletion waits for those of other parents, which
 	// may make it one of too many.
 	deletionDelay = 2 * time.Second
+	// recollection is how long after a restart it takes until what was held before is
+	// held again.
+	recollection = 10 * time.Second
 )
 
 // Deletions is the deletion guard of one controller: what its programs want to
@@ -67,10 +70,9 @@ type removals struct {
 	refs  []object.Ref
 }
 
-// NewDeletions makes the guard of a controller; nil as limit holds nothing.
-// heldBefore says that the controller held deletions when it was stopped. now is
+// NewDeletions makes the guard of a controller; nil as limit holds nothing. now is
 // time.Now if nil.
-func NewDeletions(limit *plan.Guard, heldBefore bool, now func() time.Time) *Deletions {
+func NewDeletions(limit *plan.Guard, now func() time.Time) *Deletions {
 	if now == nil {
 		now = time.Now
 	}
@@ -79,10 +81,14 @@ func NewDeletions(limit *plan.Guard, heldBefore bool, now func() time.Time) *Del
 		wanted: map[claimant]*removals{}, made: map[uint64]time.Time{}, confirmed: map[uint64]time.Time{},
 	}
 	d.census = d.countChildren
-	if heldBefore {
-		d.heldBefore = now().Add(deletionWindow)
-	}
 	return d
+}
+
+// Recall says that the controller held deletions when it was stopped.
+func (d *Deletions) Recall() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.heldBefore = d.now().Add(deletionWindow)
 }
 
 // join has the children of a program counted.
@@ -290,6 +296,13 @@ func (d *Deletions) heldFor(program *Controller) Held {
 		}
 	}
 	return held
+}
+
+// unknown says that deletions were held before a restart, a moment ago.
+func (d *Deletions) unknown() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.holding && deletionWindow-d.heldBefore.Sub(d.now()) < recollection
 }
 
 // heldOf are the children of a parent whose deletion is held, and the value that

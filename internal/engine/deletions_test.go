@@ -20,7 +20,10 @@ type ledger struct {
 // newLedger makes one as after a start. children is how many the controller has.
 func newLedger(t *testing.T, children int, heldBefore bool) *ledger {
 	l := &ledger{t: t, now: time.Unix(1e9, 0)}
-	l.Deletions = NewDeletions(plan.DefaultGuard(), heldBefore, func() time.Time { return l.now })
+	l.Deletions = NewDeletions(plan.DefaultGuard(), func() time.Time { return l.now })
+	if heldBefore {
+		l.Recall()
+	}
 	l.Deletions.census = func() int { return children }
 	return l
 }

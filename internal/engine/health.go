@@ -33,6 +33,9 @@ type Health struct {
 	OverdueMessage string
 	// Held is what the deletion guard holds.
 	Held Held
+	// HeldUnknown says that deletions were held before a restart, and that it is not
+	// known yet whether they are now.
+	HeldUnknown bool
 	// Last is the latest failure, kept after it was overcome; its Time is
 	// zero if there was none.
 	Last  LastError
@@ -63,7 +66,7 @@ func (c *Controller) Health() Health {
 			h.WatchErrors[w.resource.String()] = err
 		}
 	}
-	h.Held = c.deletions.heldFor(c)
+	h.Held, h.HeldUnknown = c.deletions.heldFor(c), c.deletions.unknown()
 	c.memories.mu.Lock()
 	defer c.memories.mu.Unlock()
 	h.Children, h.InError, h.HookFailing = c.memories.children, c.memories.failing, c.memories.ofHook

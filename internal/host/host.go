@@ -178,11 +178,11 @@ func (h *Host) environment() compile.Environment {
 		Resync:        h.options.Resync,
 		Namespace:     h.options.Namespace,
 		Home:          h.options.home(),
-		ApplyStrategy: plan.Strategy(h.options.ApplyStrategy),
-		FieldManager:  h.options.FieldManager,
-		Store:         h.store,
-		Renewed:       h.fleet.credentialsRenewed,
-		Called:        h.called,
+		ApplyStrategy: plan.Strategy(h.options.ApplyStrategy), NoDeletionGuard: h.options.NoDeletionGuard,
+		FieldManager: h.options.FieldManager,
+		Store:        h.store,
+		Renewed:      h.fleet.credentialsRenewed,
+		Called:       h.called,
 	}
 }
 

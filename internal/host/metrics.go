@@ -134,13 +134,14 @@ var (
 	children      = describe("setpoint_children", "Children of those parents.", "controller")
 	readiness     = describe("setpoint_controller_ready", "1 if a controller does its work or stands by to, 0 if something is in its way.", "controller")
 	overdueCalls  = describe("setpoint_calls_overdue", "Calls of hooks, handlers and reviews that have not returned although their timeout is over.", "controller")
+	deletions     = describe("setpoint_deletions_held", "Deletions that the deletion guard holds until a person confirms them.", "controller")
 	inError       = describe("setpoint_parents_in_error", "Parents whose latest sync failed.", "controller")
 	conflicting   = describe("setpoint_objects_conflicting", "Objects that are slowed down because they, or their children, change again and again.", "controller")
 )
 
 // Describe implements prometheus.Collector.
 func (s *scraped) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{cachedObjects, cachedBytes, queueDepth, queueBackoff, parents, children, inError, conflicting, overdueCalls, readiness} {
+	for _, d := range []*prometheus.Desc{cachedObjects, cachedBytes, queueDepth, queueBackoff, parents, children, deletions, inError, conflicting, overdueCalls, readiness} {
 		to <- d
 	}
 }
@@ -181,6 +182,7 @@ func (s *scraped) Collect(to chan<- prometheus.Metric) {
 		gauge(queueBackoff, float64(health.Queue.Backoff), name)
 		gauge(parents, float64(health.Parents), name)
 		gauge(children, float64(health.Children), name)
+		gauge(deletions, float64(health.Held.Deletions), name)
 		gauge(inError, float64(health.InError), name)
 		gauge(overdueCalls, float64(health.Overdue), name)
 		gauge(conflicting, float64(health.Unsettled), name)

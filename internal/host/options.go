@@ -69,6 +69,9 @@ type Options struct {
 	// FieldManager is whose fields those are where ApplyStrategy is ServerSide:
 	// "metacontroller" if empty.
 	FieldManager string
+	// NoDeletionGuard has the controllers of metacontroller.k8s.io delete whatever their
+	// hooks leave out. Those of setpoint.dev say it themselves.
+	NoDeletionGuard bool
 	// ShutdownTimeout is how long Run waits for what is under way when its context has
 	// ended: 10s if zero. Underway, if set, names what of that the program has a hand
 	// in, such as "daemon watch of ConfigMap shop/a".

@@ -91,7 +91,7 @@ func (f *fleet) settle(ctx context.Context, key queue.Key, now state, compiled *
 		if now.suspended {
 			now.kinds, now.children = kindsInspected(compiled)
 		}
-		now.running = f.start(compiled)
+		now.running = f.start(compiled, now.object)
 	}
 	if former != nil {
 		former.end()
@@ -102,7 +102,10 @@ func (f *fleet) settle(ctx context.Context, key queue.Key, now state, compiled *
 	f.admit(key, now)
 	if next := now.running; next != nil {
 		f.displace(key, now.rank, next)
-		next.launch(ctx, f.host.office, func(ctx context.Context) bool { return f.hold(ctx, key, next) })
+		next.launch(ctx, f.host.office, func(ctx context.Context) bool {
+			f.recallDeletions(key, next)
+			return f.hold(ctx, key, next)
+		})
 	}
 	if former != nil || now.running != nil {
 		f.wakeRivals(key)
@@ -129,25 +132,35 @@ func (f *fleet) goesOn(m *member, declared *object.Object) bool {
 	if unchanged(declared, m.object) {
 		return true
 	}
-	if !asked(declared, m.object) {
+	if !onlyOrders(declared, m.object) {
 		return false
 	}
+	before := m.object
 	f.mu.Lock()
 	m.object = declared
 	f.mu.Unlock()
-	m.running.syncAll(queue.UserAsked)
+	m.running.allowDeletions(declared)
+	if asked(declared, before) {
+		m.running.syncAll(queue.UserAsked)
+	}
 	return true
 }
 
+// onlyOrders says that a user has edited nothing but the annotations that order
+// something to be done now: hooks see all of the rest.
+func onlyOrders(declared, before *object.Object) bool {
+	return declared != nil && before != nil && declared.UID() == before.UID() && declared.Generation() == before.Generation() &&
+		maps.Equal(labelsOf(declared), labelsOf(before)) && maps.Equal(otherAnnotations(declared), otherAnnotations(before))
+}
+
 // asked says that a user has asked for a run about all objects, by the annotation that
-// asks for it at one of them, and has edited nothing else: hooks see all of it.
+// asks for it at one of them, and has edited nothing else.
 func asked(declared, before *object.Object) bool {
-	if declared == nil || before == nil || declared.UID() != before.UID() || declared.Generation() != before.Generation() {
+	if !onlyOrders(declared, before) {
 		return false
 	}
 	at := plan.Annotation(declared, setpoint.AnnotationReconcileAt)
-	return at != "" && at != plan.Annotation(before, setpoint.AnnotationReconcileAt) &&
-		maps.Equal(labelsOf(declared), labelsOf(before)) && maps.Equal(otherAnnotations(declared), otherAnnotations(before))
+	return at != "" && at != plan.Annotation(before, setpoint.AnnotationReconcileAt)
 }
 
 func labelsOf(o *object.Object) map[string]string {
@@ -158,13 +171,14 @@ func labelsOf(o *object.Object) map[string]string {
 	return labels
 }
 
-// otherAnnotations are those but the one that asks for a run.
+// otherAnnotations are those but the ones that order something to be done now.
 func otherAnnotations(o *object.Object) map[string]string {
 	var all map[string]string
 	if field := o.Field("metadata", "annotations"); field == nil || json.Unmarshal(field, &all) != nil {
 		return nil
 	}
 	delete(all, setpoint.AnnotationReconcileAt)
+	delete(all, setpoint.AnnotationAllowDeletions)
 	return all
 }
 
@@ -182,12 +196,12 @@ func (f *fleet) admit(key queue.Key, now state) {
 }
 
 // start prepares what is to run; nil where that is nothing.
-func (f *fleet) start(compiled *compile.Compiled) *running {
+func (f *fleet) start(compiled *compile.Compiled, declared *object.Object) *running {
 	if compiled.Suspended {
 		compiled.Release()
 		return nil
 	}
-	return f.prepare(compiled)
+	return f.prepare(compiled, declared)
 }
 
 // unchanged says that a user has edited nothing in between. A Go program's own

@@ -77,6 +77,7 @@ func (f *fleet) reportOne(ctx context.Context, key queue.Key, m *member) {
 		return
 	}
 	m.reported = string(text)
+	f.tellDeletionsHeld(&subject, former, status)
 }
 
 // formerStatus is the status an object has. One that cannot be read is replaced.
@@ -105,8 +106,13 @@ func (m *member) status(former setpoint.ControllerStatus) setpoint.ControllerSta
 		health = m.running.health()
 	}
 	verdict := accepted(m.refusal, m.notes, health)
-	return statusOf(former, m.object.Generation(), verdict, ready(verdict, &m.state, health), health)
+	status := statusOf(former, m.object.Generation(), verdict, ready(verdict, &m.state, health), health)
+	setDeletionsHeld(&status, m.name(), m.object.Generation(), health)
+	return status
 }
+
+// name is that of the controller as commands take it.
+func (m *member) name() string { return m.kind + "/" + m.object.Name() }
 
 // statusOf is the status to store, given the former one: a condition keeps the
 // time of its last transition.
@@ -119,6 +125,7 @@ func statusOf(former setpoint.ControllerStatus, generation int64, accepted, read
 		ParentsInError:     int32Of(health.InError),
 		Paused:             int32Of(health.Paused),
 		LastError:          former.LastError,
+		HeldDeletions:      former.HeldDeletions,
 	}
 	meta.SetStatusCondition(&status.Conditions, accepted.condition(setpoint.ConditionAccepted, generation))
 	meta.SetStatusCondition(&status.Conditions, ready.condition(setpoint.ConditionReady, generation))

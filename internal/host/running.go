@@ -21,8 +21,10 @@ type running struct {
 	controllers []worker
 	gate        *gate
 	inFlight    *inFlight
-	stop        context.CancelFunc
-	stopped     chan struct{}
+	// deletions is the deletion guard of the programs that ask hooks what should be.
+	deletions *engine.Deletions
+	stop      context.CancelFunc
+	stopped   chan struct{}
 }
 
 // worker is one program at work, of whichever sort.
@@ -42,10 +44,16 @@ type worker interface {
 
 // prepare makes what a controller runs and opens its watches: before those of a
 // former one end, so that shared ones go on.
-func (f *fleet) prepare(compiled *compile.Compiled) *running {
+func (f *fleet) prepare(compiled *compile.Compiled, declared *object.Object) *running {
 	r := &running{Compiled: compiled, gate: f.host.gate, inFlight: f.host.inFlight, stop: func() {}, stopped: make(chan struct{})}
+	if len(compiled.Programs) > 0 {
+		r.deletions = engine.NewDeletions(compiled.Programs[0].Guard, nil)
+		r.allowDeletions(declared)
+	}
 	for _, program := range compiled.Programs {
-		r.controllers = append(r.controllers, engine.New(f.host.inFlight.program(program), f.host.tools()))
+		tools := f.host.tools()
+		tools.Deletions = r.deletions
+		r.controllers = append(r.controllers, engine.New(f.host.inFlight.program(program), tools))
 	}
 	for _, program := range compiled.Reactions {
 		r.controllers = append(r.controllers, reacting{react.New(f.host.inFlight.reaction(program), f.host.reactTools())})
@@ -129,6 +137,10 @@ func add(sum *engine.Health, h engine.Health) {
 	sum.Parents += h.Parents
 	sum.Children += h.Children
 	sum.Paused += h.Paused
+	sum.Held.Deletions += h.Held.Deletions
+	sum.Held.Parents += h.Held.Parents
+	sum.Held.Value = cmp.Or(sum.Held.Value, h.Held.Value)
+	sum.HeldUnknown = sum.HeldUnknown || h.HeldUnknown
 	sum.Unsettled += h.Unsettled
 	sum.Unrest = cmp.Or(sum.Unrest, h.Unrest)
 	sum.InError += h.InError

@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -16,15 +17,9 @@ type Guard struct {
 	MaxPercent int
 }
 
-// The default limit.
-const (
-	DefaultMaxDeletions = 5
-	DefaultMaxPercent   = 25
-)
-
 // DefaultGuard is the limit of a controller that does not set one.
 func DefaultGuard() *Guard {
-	return &Guard{MaxDeletions: DefaultMaxDeletions, MaxPercent: DefaultMaxPercent}
+	return &Guard{MaxDeletions: setpoint.DefaultMaxDeletions, MaxPercent: setpoint.DefaultMaxPercent}
 }
 
 // Tally is what a controller wants to delete, and what there is.
