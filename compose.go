@@ -30,6 +30,7 @@ type Composer[T any] struct {
 	resync         time.Duration
 	statusWakes    bool
 	unreported     bool
+	guard          *plan.Guard
 }
 
 // FamilyFunc says what is to be of a parent and its children. It must be safe for
@@ -48,7 +49,7 @@ const (
 // as for For; Workers are shared out among the namespaces of a run that is limited
 // to some.
 func Compose[T any](app *App, options ...KindOption) *Composer[T] {
-	c := &Composer[T]{c: newController[T](app, options)}
+	c := &Composer[T]{c: newController[T](app, options), guard: plan.DefaultGuard()}
 	app.parts = append(app.parts, c)
 	return c
 }
@@ -94,6 +95,21 @@ func (c *Composer[T]) SyncOnStatusChange() { c.statusWakes = true }
 // status of parents. They are kept there if the schema of the parents has
 // status.conditions; one that Sync sets itself is left to it.
 func (c *Composer[T]) OmitConditions() { c.unreported = true }
+
+// GuardDeletions sets the limit above which deletions are held until a person
+// confirms them: those that only a Sync explains which leaves a child out, not an
+// edit of the parent's spec, when they are more than maxDeletions and more than
+// maxPercent of all children, wanted now or made within ten minutes. 5 and 25 unless
+// set; with 0 and 0 each one is held.
+func (c *Composer[T]) GuardDeletions(maxDeletions, maxPercent int) {
+	if maxDeletions < 0 || maxPercent < 0 || maxPercent > 100 {
+		c.c.app.problem("GuardDeletions(%d, %d): takes a count of at least 0 and a percentage from 0 to 100", maxDeletions, maxPercent)
+	}
+	c.guard = &plan.Guard{MaxDeletions: maxDeletions, MaxPercent: maxPercent}
+}
+
+// NoDeletionGuard deletes whatever Sync leaves out, however much that is.
+func (c *Composer[T]) NoDeletionGuard() { c.guard = nil }
 
 // Owns declares a kind of children, for which an object stands, and how a child
 // that is not as wanted is brought in line: by server-side apply in place unless
@@ -176,7 +192,7 @@ func (c *Composer[T]) compile(ctx context.Context, env compile.Environment) (*co
 		LastApplied: appliedFields, Outline: true, Manager: c.c.manager(), Workers: cmp.Or(c.c.workers, env.Workers),
 		Fields: c.c.fields, Reads: found.reads,
 		Scope:     related.Scope{Version: hook.V2, Namespaced: found.resource.Namespaced},
-		Revisions: engine.Revisions{Namespace: env.Namespace},
+		Revisions: engine.Revisions{Namespace: env.Namespace}, Guard: c.guard,
 	}
 	if !c.unreported {
 		if p.Conditions, err = env.Conditions(ctx, found.resource); err != nil {

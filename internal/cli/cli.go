@@ -137,7 +137,7 @@ After "setpoint dev … -- COMMAND" the exit code is the command's; that of
 	}
 	root.SetVersionTemplate("setpoint {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(p.runCommand(), p.getCommand(), p.whyCommand(), p.treeCommand(), p.planCommand(), p.devCommand(), p.kubectlCommand(), p.versionCommand())
+	root.AddCommand(p.runCommand(), p.getCommand(), p.whyCommand(), p.treeCommand(), p.planCommand(), p.allowDeletionsCommand(), p.devCommand(), p.kubectlCommand(), p.versionCommand())
 	return root
 }
 

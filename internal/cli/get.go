@@ -22,10 +22,16 @@ type getFlags struct {
 	text       string
 }
 
+func newGetFlags() *getFlags {
+	return &getFlags{
+		readFlags: readFlags{output: oneOf(asTable, wide, asJSON, asYAML)},
+		state:     oneOf("any", "failing", "unsettled", "waiting", "unknown", "paused", "well"),
+		sort:      oneOf("state", "name", "created", "run", "children"),
+	}
+}
+
 func (p *program) getCommand() *cobra.Command {
-	f := &getFlags{readFlags: readFlags{output: oneOf(asTable, wide, asJSON, asYAML)}}
-	f.state = oneOf("any", "failing", "unsettled", "waiting", "unknown", "paused", "well")
-	f.sort = oneOf("state", "name", "created", "run", "children")
+	f := newGetFlags()
 	c := &cobra.Command{
 		Use:   "get [CONTROLLER] [NAME]",
 		Short: "Show how controllers and their objects are doing",
@@ -263,6 +269,9 @@ func (r *reading) controllerRow(c inspect.Controller, now time.Time) row {
 	}
 	if ready != "True" && c.Ready().Reason != "" {
 		ready += " (" + c.Ready().Reason + ")"
+	}
+	if c.Held > 0 {
+		ready += " (" + plural(c.Held, "deletion", "deletions") + " held)"
 	}
 	suspended := strconv.FormatBool(c.Suspended)
 	number := strconv.Itoa

@@ -55,6 +55,14 @@ is said.
 Exit codes: 0 shown, 1 failed, 2 wrong usage.`
 
 func (f *readFlags) register(c *cobra.Command) {
+	f.registerReach(c)
+	set := c.Flags()
+	set.BoolVarP(&f.watch, "watch", "w", false, "go on, and show what changes")
+	f.output.flag(c, "output", "o", "how to write it")
+}
+
+// registerReach adds the flags by which processes are found.
+func (f *readFlags) registerReach(c *cobra.Command) {
 	set := c.Flags()
 	set.SortFlags = false
 	f.cluster.register(c)
@@ -62,8 +70,6 @@ func (f *readFlags) register(c *cobra.Command) {
 	set.StringVar(&f.process, "process", "", "`name` of the process to ask; all if empty")
 	set.StringVar(&f.pod, "pod", "", "`[NAMESPACE/]POD[:PORT]` of the process to ask, for one that holds no Lease")
 	set.StringVarP(&f.home, "setpoint-namespace", "N", "setpoint-system", "`namespace` of the Leases by which processes are found, for who may not list those of all")
-	set.BoolVarP(&f.watch, "watch", "w", false, "go on, and show what changes")
-	f.output.flag(c, "output", "o", "how to write it")
 }
 
 // reading is one command that reads: the cluster, and the processes that were found.

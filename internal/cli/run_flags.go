@@ -28,6 +28,7 @@ type runFlags struct {
 	resync        time.Duration
 	apply         *choice
 	manager       string
+	deletionGuard bool
 	eventsQPS     float32
 	eventsBurst   int
 	address       string
@@ -105,6 +106,7 @@ func (f *runFlags) registerWork(c *cobra.Command) {
 	f.set.DurationVar(&f.resync, "resync-period", 0, "ask the hooks about every object at least this often; 0 leaves that to the controllers")
 	f.apply.flag(c, "apply-strategy", "", "how controllers of metacontroller.k8s.io write children; those of setpoint.dev say it themselves")
 	f.set.StringVar(&f.manager, "field-manager", "metacontroller", "`name` of the manager whose fields those are, written server-side")
+	f.set.BoolVar(&f.deletionGuard, "deletion-guard", true, "hold sudden mass deletions by controllers of metacontroller.k8s.io; those of setpoint.dev say it themselves")
 }
 
 func (f *runFlags) registerLimits() {
@@ -168,7 +170,7 @@ func (f *runFlags) options(cluster host.Cluster) host.Options {
 		Config: cluster.Config, ClientQPS: f.qps, ClientBurst: f.burst,
 		Namespace: cmp.Or(f.namespace, host.PodNamespace()), Selector: f.selector, SkipCRDs: f.crds.value == "skip", RecreateDefinitions: f.crds.value == "recreate",
 		LeaderElection: f.election,
-		Workers:        f.workers, Resync: f.resync, ApplyStrategy: strategies()[f.apply.value], FieldManager: f.manager,
+		Workers:        f.workers, Resync: f.resync, ApplyStrategy: strategies()[f.apply.value], FieldManager: f.manager, NoDeletionGuard: !f.deletionGuard,
 		EventsQPS: f.eventsQPS, EventsBurst: f.eventsBurst, HookLimits: f.hooks.limits(),
 		Address: f.address, HealthAddress: f.healthAddress, Profiling: f.profiling,
 		InspectAddress: cluster.InspectAddress(f.inspect.address), InspectFolder: cluster.Processes,

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -86,6 +87,10 @@ func (r *run) succeeded() trace.Outcome {
 // remember notes a failure. told is when it was last told as an event.
 func (r *run) remember(err error, told time.Time) {
 	now := trouble{failing: true, ofHook: ofHook(err), message: failure.OneLine(err), fault: trace.FaultOf(err), told: told, since: r.tools.Now(), among: r.account.Refused()}
+	for _, a := range r.removed {
+		// The message may name them.
+		now.among = trace.With(now.among, trace.Place{Resource: a.Resource, Namespace: strings.Clone(a.Ref.Namespace)})
+	}
 	if reasonOf(err) == ReasonUnsettled {
 		now.among = trace.With(now.among, r.latestAt...)
 	}

@@ -37,6 +37,8 @@ func (c *Controller) care(parent *object.Object) (trace.Care, bool) {
 	key := keyOf(parent)
 	care := c.memories.care(key, parent.UID())
 	care.Object, care.Paused = parent, stance == pausing
+	held, value := c.deletions.heldOf(claimant{c, key})
+	care.Held, care.AllowDeletions = len(held), value
 	pending := c.queue.Pending(key)
 	// Who stands by has everything queued, and runs nothing.
 	care.Idle = !c.working.Load()

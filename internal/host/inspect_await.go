@@ -59,6 +59,7 @@ type sight struct {
 	name                                       string
 	suspended                                  bool
 	objects, owned, failing, paused, unsettled int
+	held                                       engine.Held
 	version                                    uint64
 }
 
@@ -77,7 +78,7 @@ func (s *source) digest() uint64 {
 			health = one.running.health()
 		}
 		seen.objects, seen.owned, seen.failing = health.Parents, health.Children, health.InError
-		seen.paused, seen.unsettled = health.Paused, health.Unsettled
+		seen.paused, seen.unsettled, seen.held = health.Paused, health.Unsettled, health.Held
 		maphash.WriteComparable(&h, seen)
 		verdict := accepted(one.refusal, one.notes, health)
 		maphash.WriteComparable(&h, verdict)

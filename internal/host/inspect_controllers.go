@@ -86,7 +86,7 @@ func (s *source) controller(one *subject) inspect.Controller {
 		c.Words = inspect.Does(inspect.Programs{Hooks: r.Programs, Handlers: r.Reactions, Reviews: r.Admission, Addresses: r.HookAddresses})
 	}
 	c.Objects, c.Owned, c.Failing = health.Parents, health.Children, health.InError
-	c.Paused, c.Unsettled = health.Paused, health.Unsettled
+	c.Paused, c.Unsettled, c.Held, c.AllowDeletions = health.Paused, health.Unsettled, health.Held.Deletions, health.Held.Value
 	addQueue(&c.Queue, health.Queue)
 	c.Last = inspect.FailureOf(health.Last)
 	c.Conditions = s.conditions(one, health)
@@ -106,6 +106,9 @@ func (s *source) standsBy(one *subject) bool {
 func asTold(c *inspect.Controller, one *subject) {
 	told := formerStatus(one.stored)
 	c.Owned, c.Failing, c.Paused = int(told.Children), int(told.ParentsInError), int(told.Paused)
+	if held := told.HeldDeletions; held != nil {
+		c.Held, c.AllowDeletions = int(held.Count), held.Value
+	}
 	if last := told.LastError; last != nil {
 		c.Last = &inspect.Failure{Message: last.Message, Object: last.Object, Time: last.Time.Time}
 	}
@@ -122,6 +125,9 @@ func (s *source) conditions(one *subject, health engine.Health) []inspect.Condit
 	}
 	verdict := accepted(one.refusal, one.notes, health)
 	findings := []metav1.Condition{verdict.condition("Accepted", 0), ready(verdict, &one.state, health).condition("Ready", 0)}
+	if health.Held.Deletions > 0 {
+		findings = append(findings, deletionsHeld(one.name, health.Held).condition("DeletionsHeld", 0))
+	}
 	if health.Unsettled > 0 {
 		findings = append(findings, settled(health).condition("Settled", 0))
 	}

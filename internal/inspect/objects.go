@@ -230,6 +230,7 @@ func (s *Subject) Words() Care {
 		return care
 	}
 	care.Next, care.Unrest = s.Next, s.Unrest
+	care.Held, care.AllowDeletions = s.Held, s.AllowDeletions
 	if s.Failing {
 		care.Error, care.Fault, care.Attempts, care.FailingSince = s.Error, s.Fault, s.Attempts, s.Since
 	}

@@ -170,12 +170,16 @@ type Controller struct {
 	Everywhere bool `json:"everywhere,omitempty"`
 	// Objects is how many it cares for, and of those: Failing, Paused by a user, and
 	// Unsettled, which are written again and again. Owned is how many children.
-	Objects   int   `json:"objects"`
-	Owned     int   `json:"owned"`
-	Failing   int   `json:"failing"`
-	Paused    int   `json:"paused"`
-	Unsettled int   `json:"unsettled"`
-	Queue     Queue `json:"queue"`
+	Objects   int `json:"objects"`
+	Owned     int `json:"owned"`
+	Failing   int `json:"failing"`
+	Paused    int `json:"paused"`
+	Unsettled int `json:"unsettled"`
+	// Held is how many deletions the deletion guard holds, and AllowDeletions the value
+	// that confirms them, of the annotation setpoint.dev/allow-deletions.
+	Held           int    `json:"deletionsHeld"`
+	AllowDeletions string `json:"allowDeletions,omitempty"`
+	Queue          Queue  `json:"queue"`
 	// Last is the latest failure, also after it was overcome.
 	Last *Failure `json:"lastFailure,omitempty"`
 	// Calls are those of hooks, handlers and reviews since the start, by how they
@@ -331,6 +335,10 @@ type Care struct {
 	// many are kept.
 	Reviewed string `json:"reviewed,omitempty"`
 	Reviews  int    `json:"reviews,omitempty"`
+	// Held is how many deletions of its children the deletion guard holds, and
+	// AllowDeletions the value that confirms these, of the annotation on the object.
+	Held           int    `json:"deletionsHeld,omitempty"`
+	AllowDeletions string `json:"allowDeletions,omitempty"`
 	// Among is what Error and Unrest may quote, beside the object itself.
 	Among []Place `json:"among,omitempty"`
 	// Next is when it is looked at again although nothing happens; zero for never.

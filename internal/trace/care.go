@@ -21,6 +21,10 @@ type Care struct {
 	// left alone; Unrest what of it does not settle.
 	Failing, Paused bool
 	Unrest          string
+	// Held is how many deletions of its children are held, AllowDeletions the value that
+	// confirms them.
+	Held           int
+	AllowDeletions string
 	// Among says what else Error and Unrest may tell of: where writes were refused, the
 	// answers to which quote objects, and what is written again and again.
 	Among []Place

@@ -31,6 +31,8 @@ func healthOf(c *inspect.Controller) health {
 		return of("bad", "Not ready", 1, ready)
 	case ready.Status != "True":
 		return of("wait", "Starting", 3, ready)
+	case c.Held > 0:
+		return of("bad", "Deletions held", 1, condition(c, "DeletionsHeld"))
 	case c.Failing > 0:
 		return health{Tone: "warn", Word: count(c.Failing) + " failing", Rank: 2}
 	case c.Unsettled > 0:

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+func (p *program) allowDeletionsCommand() *cobra.Command {
+	f := newGetFlags()
+	c := &cobra.Command{
+		Use:   "allow-deletions CONTROLLER [PARENT]",
+		Short: "Let deletions go on that the deletion guard holds",
+		Long: `Confirm the deletions that the deletion guard of a controller holds: of the children
+of all its parents, or of one. Look at them first, with 'setpoint get CONTROLLER -A'
+and 'setpoint why KIND/PARENT'.
+
+It sets the annotation setpoint.dev/allow-deletions to the value that fits what is held
+now; deletions that are wanted later are guarded as before. A controller of a Go program
+has no object: the annotation is set on each parent. It takes the right to patch these.`,
+		Example: `  setpoint allow-deletions tenants          # all that the controller holds
+  setpoint allow-deletions tenants red      # the children of one parent`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return usageError{errors.New("no controller is named; `setpoint get` shows those that hold deletions")}
+			case len(args) > 2:
+				return usageError{fmt.Errorf("unexpected argument %q", args[2])}
+			}
+			return nil
+		},
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return p.completeGet(c.Context(), f, args), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error { return p.allowDeletions(c.Context(), f, args) },
+	}
+	f.registerReach(c)
+	return c
+}
+
+func (p *program) allowDeletions(ctx context.Context, f *getFlags, args []string) error {
+	r, err := f.open(ctx, p)
+	if err != nil {
+		return err
+	}
+	reader, err := newReader(r.found)
+	if err != nil {
+		return err
+	}
+	g := &getting{reading: r, getFlags: f, word: args[0]}
+	if len(args) == 2 {
+		g.name = args[1]
+	}
+	f.everywhere = g.name == ""
+	if g.of, g.source, err = g.controller(ctx, g.word, g.objectName()); err != nil {
+		return err
+	}
+	if declared := g.of.Declared; g.name == "" && declared != nil && g.of.Held > 0 {
+		if err := reader.annotate(ctx, *declared, setpoint.AnnotationAllowDeletions, g.of.AllowDeletions); err != nil {
+			return err
+		}
+		fmt.Fprintf(p.stdout, "%s: %s may go on.\n", clean(g.of.Name), plural(g.of.Held, "deletion", "deletions"))
+		return nil
+	}
+	return p.allowEach(ctx, g, reader)
+}
+
+// allowEach confirms the deletions of the children of single parents.
+func (p *program) allowEach(ctx context.Context, g *getting, reader *reader) error {
+	parents, _, err := g.objects(ctx)
+	if err != nil {
+		return err
+	}
+	if g.name != "" && len(parents) == 0 {
+		return fmt.Errorf("%s has no object %q in namespace %s", clean(g.of.Name), clean(g.name), clean(g.found.Namespace))
+	}
+	allowed := 0
+	for _, parent := range parents {
+		if parent.Held == 0 {
+			continue
+		}
+		if err := reader.annotate(ctx, parent.Ref, setpoint.AnnotationAllowDeletions, parent.AllowDeletions); err != nil {
+			return err
+		}
+		allowed++
+		fmt.Fprintf(p.stdout, "%s: %s may go on.\n", clean(nameOf(parent.Ref)), plural(parent.Held, "deletion", "deletions"))
+	}
+	if allowed == 0 {
+		fmt.Fprintf(p.stdout, "%s holds no deletions.\n", clean(cmp.Or(g.name, g.of.Name)))
+	}
+	return nil
+}
+
+// annotate sets an annotation of an object, with the user's own rights.
+func (r *reader) annotate(ctx context.Context, ref inspect.Ref, key, value string) error {
+	metadata := map[string]any{"annotations": map[string]string{key: value}}
+	if ref.UID != "" {
+		metadata["uid"] = ref.UID
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return fmt.Errorf("write a patch: %w", err)
+	}
+	_, err = r.at(ref).Patch(ctx, ref.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "setpoint-allow-deletions"})
+	if err != nil {
+		return fmt.Errorf("annotate %s: %w", nameOf(ref), err)
+	}
+	return nil
+}
