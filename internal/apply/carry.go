@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -30,15 +31,47 @@ func (r Result) Changed() bool {
 	return r.Err == nil && (r.Stored == nil || r.Action.Before == nil || r.Stored.Version() != r.Action.Before.Version())
 }
 
+// NoNamespaceError is why a write was not made: the plan was to create its namespace,
+// which failed. There may be one of that name that is another owner's.
+type NoNamespaceError struct{ Namespace string }
+
+func (e *NoNamespaceError) Error() string {
+	return fmt.Sprintf("waits for Namespace %s, which could not be created", e.Namespace)
+}
+
 // Carry carries out a plan: stage after stage, the actions of a stage at the
-// same time. An action that fails does not keep the others from being tried;
-// the results say what became of each.
+// same time. An action that fails does not keep the others from being tried, but for
+// those in a namespace that was to be created; the results say what became of each.
 func (w *Writer) Carry(ctx context.Context, p plan.Plan) []Result {
 	results := make([]Result, 0, p.Len())
+	var missing []string
 	for _, stage := range p.Stages {
-		results = append(results, w.stage(ctx, stage)...)
+		possible, waiting := sorted(stage, missing)
+		done := w.stage(ctx, possible)
+		for _, result := range done {
+			if result.Err != nil && result.Action.CreatesNamespace() {
+				missing = append(missing, result.Action.Ref.Name)
+			}
+		}
+		results = append(append(results, done...), waiting...)
 	}
 	return results
+}
+
+// sorted are the actions of a stage that can be tried, and the results of those that
+// write into a namespace that is missing.
+func sorted(stage []plan.Action, missing []string) (possible []plan.Action, waiting []Result) {
+	if len(missing) == 0 {
+		return stage, nil
+	}
+	for _, a := range stage {
+		if slices.ContainsFunc(missing, a.WritesInto) {
+			waiting = append(waiting, Result{Action: a, Err: fmt.Errorf("%s %s: %w", a.Verb, a.Ref, &NoNamespaceError{a.Ref.Namespace})})
+			continue
+		}
+		possible = append(possible, a)
+	}
+	return possible, waiting
 }
 
 func (w *Writer) stage(ctx context.Context, actions []plan.Action) []Result {

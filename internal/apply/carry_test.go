@@ -169,3 +169,38 @@ func TestChanged(t *testing.T) {
 		}
 	}
 }
+
+// Fault G10: what is desired in a namespace that could not be created is not written;
+// what is deleted there is.
+func TestCarryWaitsForANamespace(t *testing.T) {
+	taken := func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/namespaces") {
+			w.WriteHeader(http.StatusConflict)
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"AlreadyExists","code":409,"message":"taken"}`)
+			return
+		}
+		echo(w, r)
+	}
+	var s server
+	w := s.writer(t, apply.Options{}, taken)
+	namespaces := object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
+	home := action(t, plan.Update, "any").Ref.Namespace
+	namespace := plan.Action{Verb: plan.Create, Resource: namespaces, Ref: object.Ref{Kind: "Namespace", Name: home},
+		After: parse(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, home))}
+	elsewhere := action(t, plan.Create, "elsewhere")
+	elsewhere.Ref.Namespace = "elsewhere"
+	results := w.Carry(t.Context(), plan.Plan{Stages: [][]plan.Action{
+		{action(t, plan.Delete, "old")}, {namespace},
+		{action(t, plan.Create, "new"), action(t, plan.Update, "mine"), elsewhere},
+	}})
+	for _, result := range results {
+		_, waits := errors.AsType[*apply.NoNamespaceError](result.Err)
+		ref := result.Action.Ref
+		if want := ref.Name == "new" || ref.Name == "mine"; waits != want || !waits && (result.Err != nil) != (ref.Kind == "Namespace") {
+			t.Errorf("%s: %v", result.Action, result.Err)
+		}
+	}
+	if len(results) != 5 || len(s.asked) != 3 {
+		t.Errorf("%d results of the requests %q", len(results), s.asked)
+	}
+}

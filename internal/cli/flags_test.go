@@ -166,7 +166,7 @@ func TestFormerFlagsAreChecked(t *testing.T) {
 
 // What a flag says reaches the host: no flag is forgotten on the way.
 func TestEveryFlagIsHeard(t *testing.T) {
-	values := map[string]string{"crds": "skip", "ui-trusted-proxies": "10.0.0.0/8", "ui-hosts": "setpoint.example.org", "leader-elect": "true", "apply-strategy": "server-side", "profiling": "true"}
+	values := map[string]string{"crds": "skip", "ui-trusted-proxies": "10.0.0.0/8", "ui-hosts": "setpoint.example.org", "leader-elect": "true", "apply-strategy": "server-side", "deletion-guard": "false", "profiling": "true"}
 	told := func(args ...string) string {
 		o := parsed(t, args...).options(host.Cluster{Config: &rest.Config{}})
 		return fmt.Sprintf("%+v", o)

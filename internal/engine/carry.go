@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -49,12 +51,35 @@ func (r *run) carry(ctx context.Context, todo plan.Plan) error {
 // absorb takes in what became of each write, so that the next look sees it.
 func (r *run) absorb(ctx context.Context, results []apply.Result) error {
 	var errs []error
+	waiting := map[string]int{}
 	for _, result := range results {
+		if wait, is := errors.AsType[*apply.NoNamespaceError](result.Err); is {
+			waiting[wait.Namespace]++
+			continue
+		}
 		if err := r.absorbOne(ctx, result); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	return worst(errs)
+	return worst(append(errs, waitFor(waiting, len(errs) > 0)...))
+}
+
+// waitFor are the errors of children that wait for their namespaces. If nothing failed,
+// the namespaces are the parent's after all: the cache had not seen them.
+func waitFor(namespaces map[string]int, failed bool) []error {
+	if len(namespaces) > 0 && !failed {
+		return []error{errMoved}
+	}
+	var errs []error
+	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+		what := "children wait"
+		if namespaces[namespace] == 1 {
+			what = "child waits"
+		}
+		errs = append(errs, failure.New(ReasonWriteFailed, fmt.Errorf(
+			"%d %s for Namespace %s: nothing is written into one that is not this object's", namespaces[namespace], what, namespace)))
+	}
+	return errs
 }
 
 // maxTold is how many errors of one run are told; more are counted.

@@ -32,8 +32,10 @@ type Rehearsal struct {
 	*compile.Compiled
 	host        *Host
 	controllers []*engine.Controller
-	reactions   []*react.Controller
-	writer      *apply.Writer
+	// holding says that the controller holds deletions already.
+	holding   bool
+	reactions []*react.Controller
+	writer    *apply.Writer
 }
 
 // silent is told of everything and passes on nothing.
@@ -58,7 +60,11 @@ func (h *Host) Rehearse(ctx context.Context, declared *object.Object, namespace 
 		compiled.Release()
 		return nil, fmt.Errorf("%s/%s answers what is asked of it and has nothing to plan; `kubectl apply --dry-run=server` asks it", declared.Kind(), declared.Name())
 	}
-	return h.rehearse(compiled, namespace)
+	r, err := h.rehearse(compiled, namespace)
+	if err == nil {
+		r.holding = holdsDeletions(formerStatus(declared).Conditions)
+	}
+	return r, err
 }
 
 // RehearseNamed opens a rehearsal of a controller by its name, as it is in this
@@ -73,7 +79,11 @@ func (h *Host) RehearseNamed(ctx context.Context, name string) (*Rehearsal, erro
 		if compiled.Release == nil {
 			compiled.Release = func() {}
 		}
-		return h.rehearse(compiled, "")
+		r, err := h.rehearse(compiled, "")
+		if err == nil {
+			r.holding = h.fleet.health()[name].Held.Deletions > 0
+		}
+		return r, err
 	}
 	kindName, object, _ := strings.Cut(name, "/")
 	kinds := compile.Kinds()
@@ -212,6 +222,24 @@ func (r *Rehearsal) Preview(ctx context.Context, i int, key queue.Key, given *ob
 		err = errors.Join(err, r.host.watchTrouble())
 	}
 	return preview, err
+}
+
+// Exceeded says that deletions are too many for the deletion guard, of so many that the
+// responses for all objects that were looked at ask for.
+func (r *Rehearsal) Exceeded(removals int) bool {
+	if len(r.Programs) == 0 || r.Programs[0].Guard == nil {
+		return false
+	}
+	children := 0
+	for _, controller := range r.controllers {
+		children += controller.CountAllChildren()
+	}
+	tally := plan.Tally{Wanted: removals, Children: children, Holding: r.holding}
+	if r.holding {
+		// Those that were not looked at are held, too.
+		tally.Wanted = max(removals, r.Programs[0].Guard.MaxDeletions+1)
+	}
+	return removals > 0 && r.Programs[0].Guard.Exceeded(tally)
 }
 
 // Try has the API server say what would come of a plan.

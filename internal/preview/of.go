@@ -31,6 +31,7 @@ func Of(ctx context.Context, h *host.Host, controller string, ref inspect.Ref) (
 	}
 	s := subject{program: i, key: keyIn(r.Kinds()[i], ref.Namespace, ref.Name)}
 	c := Controller{Name: controller, Notes: r.Notes, Objects: []Object{s.look(ctx, r)}}
+	c.hold(r)
 	if r.Suspended {
 		c.Notes = append(c.Notes, suspended)
 	}

@@ -119,6 +119,7 @@ func (o Options) rehearse(ctx context.Context, declared *object.Object, into *Co
 		})
 	}
 	_ = group.Wait() // The errors are in the objects.
+	into.hold(r)
 	return nil
 }
 
@@ -172,6 +173,7 @@ func (s subject) lookHook(ctx context.Context, r *host.Rehearsal, into *Object) 
 	for _, p := range []plan.Plan{preview.Claims, preview.Revisions, preview.Plan} {
 		into.Changes = append(into.Changes, try(ctx, r, p, desired)...)
 	}
+	into.count(preview.Removals)
 	if err := into.compareSelf(ctx, r, r.Kinds()[s.program], preview.Stored, preview.Parent); err != nil {
 		into.Error = problem(err)
 	}

@@ -92,8 +92,12 @@ type Change struct {
 	Fields []Field `json:"fields,omitempty"`
 	// Unchecked says why the API server was not asked.
 	Unchecked string `json:"unchecked,omitempty"`
+	// Held says why it would not be made for now.
+	Held string `json:"held,omitempty"`
 	// Error is why it refuses.
 	Error *Problem `json:"error,omitempty"`
+	// removal says that the deletion guard counts it.
+	removal bool
 }
 
 // Field is a field that gets another value.
@@ -139,11 +143,15 @@ type Summary struct {
 	Recreate int `json:"recreate"`
 	Delete   int `json:"delete"`
 	Own      int `json:"own"`
-	Errors   int `json:"errors"`
+	// Held would not be made for now, and are not among the others.
+	Held   int `json:"held"`
+	Errors int `json:"errors"`
 }
 
 // Changes says whether there is anything to do.
-func (s Summary) Changes() bool { return s.Calls+s.Create+s.Update+s.Recreate+s.Delete+s.Own > 0 }
+func (s Summary) Changes() bool {
+	return s.Calls+s.Create+s.Update+s.Recreate+s.Delete+s.Own+s.Held > 0
+}
 
 // sum counts.
 func (r *Report) sum() {
@@ -171,12 +179,14 @@ func (s *Summary) add(o Object) {
 func (s *Summary) addChanges(changes []Change) {
 	for _, change := range changes {
 		s.Errors += count(change.Error != nil)
-		switch change.Action {
-		case "create":
+		switch {
+		case change.Held != "":
+			s.Held++
+		case change.Action == "create":
 			s.Create++
-		case "recreate":
+		case change.Action == "recreate":
 			s.Recreate++
-		case "delete", "evict":
+		case change.Action == "delete", change.Action == "evict":
 			s.Delete++
 		default:
 			s.Update++

@@ -47,7 +47,7 @@ func (s Summary) String() string {
 		n    int
 		what string
 	}{
-		{s.Create, "to create"}, {s.Update, "to change"}, {s.Recreate, "to recreate"}, {s.Delete, "to delete"},
+		{s.Create, "to create"}, {s.Update, "to change"}, {s.Recreate, "to recreate"}, {s.Delete, "to delete"}, {s.Held, "held"},
 		{s.Own, "with a status or metadata to store"}, {s.Unchanged, "with nothing to do"}, {s.Errors, "in error"},
 	} {
 		if part.n > 0 {
@@ -163,6 +163,9 @@ func (p *printer) events(events []Event) {
 
 func (p *printer) change(c Change) {
 	p.headed(c)
+	if c.Held != "" {
+		p.line(3, yellow, "held: %s", c.Held)
+	}
 	if c.Unchecked != "" {
 		p.line(3, yellow, "not tried by the API server: %s", c.Unchecked)
 	}

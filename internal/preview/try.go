@@ -16,11 +16,17 @@ import (
 func try(ctx context.Context, r *host.Rehearsal, p plan.Plan, desired []*object.Object) []Change {
 	made := madeBy(p)
 	homeless := func(a plan.Action) bool { return a.Before == nil && made[a.Ref.Namespace] }
+	var refused []string
+	waits := func(a plan.Action) bool { return slices.ContainsFunc(refused, a.WritesInto) }
 	var all []Change
 	for _, stage := range p.Stages {
-		checked := slices.DeleteFunc(slices.Clone(stage), homeless)
+		checked := slices.DeleteFunc(slices.Clone(stage), func(a plan.Action) bool { return homeless(a) || waits(a) })
 		results := r.Try(ctx, plan.Plan{Stages: [][]plan.Action{checked}})
 		for _, action := range stage {
+			if waits(action) {
+				all = append(all, waiting(action))
+				continue
+			}
 			if homeless(action) {
 				all = append(all, unchecked(action, "its namespace does not exist yet"))
 				continue
@@ -29,10 +35,20 @@ func try(ctx context.Context, r *host.Rehearsal, p plan.Plan, desired []*object.
 				change.recreate(action, desired)
 				all = append(all, change)
 			}
+			if results[0].Err != nil && action.CreatesNamespace() {
+				refused = append(refused, action.Ref.Name)
+			}
 			results = results[1:]
 		}
 	}
 	return all
+}
+
+// waiting is a change that waits for a namespace that cannot be created.
+func waiting(a plan.Action) Change {
+	c := unchecked(a, "")
+	c.Held = "it waits for Namespace " + a.Ref.Namespace + ", which the API server refuses: nothing is written into one that is another's"
+	return c
 }
 
 // madeBy are the namespaces that a plan makes.
@@ -40,7 +56,7 @@ func madeBy(p plan.Plan) map[string]bool {
 	made := map[string]bool{}
 	for _, stage := range p.Stages {
 		for _, action := range stage {
-			if action.Before == nil && action.Resource.GroupKind() == (object.GroupKind{Kind: "Namespace"}) {
+			if action.CreatesNamespace() {
 				made[action.Ref.Name] = true
 			}
 		}
