@@ -80,9 +80,6 @@ func (p *program) allowEach(ctx context.Context, g *getting, reader *reader) err
 	if err != nil {
 		return err
 	}
-	if g.name != "" && len(parents) == 0 {
-		return fmt.Errorf("%s has no object %q in namespace %s", clean(g.of.Name), clean(g.name), clean(g.found.Namespace))
-	}
 	allowed := 0
 	for _, parent := range parents {
 		if parent.Held == 0 {

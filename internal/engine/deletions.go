@@ -302,7 +302,7 @@ func (d *Deletions) heldFor(program *Controller) Held {
 func (d *Deletions) unknown() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.holding && deletionWindow-d.heldBefore.Sub(d.now()) < recollection
+	return !d.holding && d.now().Before(d.heldBefore.Add(recollection-deletionWindow))
 }
 
 // heldOf are the children of a parent whose deletion is held, and the value that

@@ -123,9 +123,15 @@ func TestHoldOutlivesWhatIsCreated(t *testing.T) {
 	l.wants("held", 1, 2)
 
 	restarted := newLedger(t, 100, true)
+	if !restarted.unknown() || l.unknown() {
+		t.Error("what is held is not known right after a restart, and known later")
+	}
 	restarted.wants("waits", 1, 2)
 	restarted.wants("waits", 2, 2)
 	restarted.wants("held", 3, 2)
+	if restarted.after(recollection); restarted.unknown() {
+		t.Error("what is held is not known for long")
+	}
 	fresh := newLedger(t, 100, false)
 	fresh.wants("waits", 1, 2)
 	fresh.wants("waits", 2, 2)
@@ -145,6 +151,9 @@ func TestConfirmedDeletionsAreMade(t *testing.T) {
 	l.Allow(value)
 	for parent := range 12 {
 		l.wants("made", parent, 1)
+	}
+	if l.unknown() || l.heldFor(nil) != (Held{}) {
+		t.Error("a confirmed hold is not over")
 	}
 	// An old value lets nothing else go on.
 	for parent := 20; parent < 25; parent++ {

@@ -141,7 +141,7 @@ func (r *run) settle(ctx context.Context) error {
 			return err
 		}
 		if !r.news() {
-			return nil
+			return r.heldBack()
 		}
 		if err := r.ask(ctx); err != nil {
 			return err
@@ -177,7 +177,7 @@ func (r *run) store(ctx context.Context) error {
 	if r.decorated() {
 		return r.decorate(ctx)
 	}
-	return r.heldBack()
+	return nil
 }
 
 // unsettled is the error of a hook that never has enough.
