@@ -67,7 +67,7 @@ func (f *fleet) reportOne(ctx context.Context, key queue.Key, m *member) {
 	if equality.Semantic.DeepEqual(former, status) {
 		return
 	}
-	text, err := json.Marshal(map[string]any{"status": status})
+	text, err := statusPatch(former, status)
 	if err != nil || string(text) == m.reported {
 		// What was reported and is not there was pruned by another schema.
 		return
@@ -78,6 +78,19 @@ func (f *fleet) reportOne(ctx context.Context, key queue.Key, m *member) {
 	}
 	m.reported = string(text)
 	f.tellDeletionsHeld(&subject, former, status)
+}
+
+// statusPatch is a merge patch that makes a status of another one: what is gone has to be
+// said.
+func statusPatch(former, now setpoint.ControllerStatus) ([]byte, error) {
+	if former.HeldDeletions == nil || now.HeldDeletions != nil {
+		return json.Marshal(map[string]any{"status": now})
+	}
+	return json.Marshal(map[string]any{"status": struct {
+		setpoint.ControllerStatus
+
+		HeldDeletions *setpoint.HeldDeletions `json:"heldDeletions"`
+	}{ControllerStatus: now}})
 }
 
 // formerStatus is the status an object has. One that cannot be read is replaced.
