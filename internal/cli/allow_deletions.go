@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
@@ -52,10 +51,7 @@ func (p *program) allowDeletions(ctx context.Context, f *getFlags, args []string
 	if err != nil {
 		return err
 	}
-	reader, err := newReader(r.found)
-	if err != nil {
-		return err
-	}
+	reader := &reader{r.rights.api}
 	g := &getting{reading: r, getFlags: f, word: args[0]}
 	if len(args) == 2 {
 		g.name = args[1]
@@ -107,8 +103,7 @@ func (r *reader) annotate(ctx context.Context, ref inspect.Ref, key, value strin
 	if err != nil {
 		return fmt.Errorf("write a patch: %w", err)
 	}
-	_, err = r.at(ref).Patch(ctx, ref.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "setpoint-allow-deletions"})
-	if err != nil {
+	if _, err := r.api.Patch(ctx, ref, types.MergePatchType, patch); err != nil {
 		return fmt.Errorf("annotate %s: %w", nameOf(ref), err)
 	}
 	return nil
