@@ -78,10 +78,9 @@ const (
 	ConditionSettled = "Settled"
 
 	// ConditionDeletionsHeld is True while the deletion guard holds deletions: a person has to confirm them,
-	// or the hook has to be corrected. It is there once that has happened, with ConditionStalled, which
-	// kstatus reads.
+	// or the hook has to be corrected. It is there once that has happened. While it is True, so is
+	// ConditionStalled, which kstatus reads.
 	ConditionDeletionsHeld = "DeletionsHeld"
-	ConditionStalled       = "Stalled"
 
 	// ConditionReady is True when the watches are synced and the hook answers.
 	ConditionReady = "Ready"

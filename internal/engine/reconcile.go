@@ -168,6 +168,9 @@ func (r *run) settle(ctx context.Context) error {
 // nothing but what is stored. The status waits until the children are done: it mostly
 // speaks of them.
 func (r *run) store(ctx context.Context) error {
+	if r.memory.answered != 0 && len(r.removed) > 0 {
+		return nil // That deletions are held back is said at the end, with the status.
+	}
 	if r.memory.answered != 0 {
 		if err := r.report(r.standing()); err != nil {
 			return err

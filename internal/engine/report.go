@@ -79,14 +79,15 @@ func (r *run) storeFailure(ctx context.Context, err error) error {
 // fails says that an error is a failure, and not only a reason to come again.
 func (r *run) fails(err error) bool {
 	_, later := hook.Postponed(err)
-	return !later && !errors.Is(err, errWaiting) && !errors.Is(err, errMore)
+	_, waits := errors.AsType[*waitError](err)
+	return !later && !waits && !errors.Is(err, errWaiting) && !errors.Is(err, errMore)
 }
 
 // troubleIn is what a failure says of the parent. One that goes on by itself is no reason
-// to call for help, unless it lasts.
+// to call for help, unless it lasts; what a person has to confirm does not.
 func (r *run) troubleIn(err error) plan.Report {
 	now := plan.Report{Phase: plan.Reconciling, Reason: reasonOf(err), Message: failure.OneLine(err)}
-	if hook.Terminal(err) || now.Reason == ReasonInvalidSpec || r.failsForLong() {
+	if hook.Terminal(err) || now.Reason == ReasonInvalidSpec || now.Reason == ReasonDeletionsHeld || r.failsForLong() {
 		now.Phase = plan.Stalled
 	}
 	return now

@@ -57,9 +57,12 @@ func setDeletionsHeld(status *setpoint.ControllerStatus, name string, generation
 	}
 	found := deletionsHeld(name, held)
 	meta.SetStatusCondition(&status.Conditions, found.condition(setpoint.ConditionDeletionsHeld, generation))
-	meta.SetStatusCondition(&status.Conditions, found.condition(setpoint.ConditionStalled, generation))
+	meta.RemoveStatusCondition(&status.Conditions, setpoint.ConditionStalled)
 	status.HeldDeletions = nil
 	if held.Deletions > 0 {
+		stalled := found.condition(setpoint.ConditionStalled, generation)
+		stalled.LastTransitionTime = meta.FindStatusCondition(status.Conditions, setpoint.ConditionDeletionsHeld).LastTransitionTime
+		meta.SetStatusCondition(&status.Conditions, stalled)
 		status.HeldDeletions = &setpoint.HeldDeletions{Count: int32Of(held.Deletions), Parents: int32Of(held.Parents), Value: held.Value}
 	}
 }
