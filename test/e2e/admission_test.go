@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/test/front"
 )
 
 // TestAdmission has two replicas answer the API server by a Service, and takes them,
@@ -27,7 +29,7 @@ func TestAdmission(t *testing.T) {
 	c := bootOwn(t)
 	hook := httptest.NewServer(http.HandlerFunc(admit))
 	t.Cleanup(hook.Close)
-	s := &reviewed{ownCluster: c, whole: t, front: newFront(t), load: newLoad(c)}
+	s := &reviewed{ownCluster: c, whole: t, front: front.New(t), load: newLoad(c)}
 	c.apply(reviewedService)
 	s.replicas = []*process{s.replica(), s.replica()}
 	c.established("admissioncontrollers.setpoint.dev")
@@ -83,7 +85,7 @@ type reviewed struct {
 
 	// whole is the test whose parts these are.
 	whole    *testing.T
-	front    *front
+	front    *front.Front
 	load     *load
 	replicas []*process
 }
@@ -95,7 +97,7 @@ func (s *reviewed) replica(flags ...string) *process {
 	defer func() { s.t = part }()
 	return s.run(append(flags, "--namespace", "setpoint-system", "--leader-elect",
 		"--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s", "--leader-elect-retry-period", "500ms",
-		"--admission-service", "setpoint", "--admission-service-port", strconv.Itoa(s.front.port()))...)
+		"--admission-service", "setpoint", "--admission-service-port", strconv.Itoa(s.front.Port()))...)
 }
 
 // part is a subtest. What it waits for in vain is its failure.
@@ -115,7 +117,7 @@ func (s *reviewed) lead() {
 			addresses = append(addresses, address)
 		}
 	}
-	s.front.lead(addresses...)
+	s.front.Lead(addresses...)
 }
 
 // said is what the first group of a pattern is in the log, "" if it is not there.

@@ -36,6 +36,7 @@ func (s *story) check(ctx context.Context) (wrong []string, strays []*unstructur
 	s.ledger.mu.Lock()
 	defer s.ledger.mu.Unlock()
 	f.checkChildren()
+	f.checkBells()
 	f.checkKept()
 	f.checkCanaries(ctx)
 	return f.wrong, f.strays
@@ -126,6 +127,10 @@ func (f *finding) checkStatus(who string, o *unstructured.Unstructured, p *paren
 	if p.Kind == title(lamp) && !p.lit() {
 		return // it keeps the status it had
 	}
+	if p.Kind == title(bell) {
+		f.checkBell(who, p)
+		return
+	}
 	ready, _, _ := unstructured.NestedInt64(o.Object, "status", "ready")
 	value, _, _ := unstructured.NestedString(o.Object, "status", "value")
 	if int(ready) != len(p.wishes()) || value != p.Spec.Value {
@@ -135,7 +140,7 @@ func (f *finding) checkStatus(who string, o *unstructured.Unstructured, p *paren
 
 // checkMarks wants finalizers and labels on those who have them for a reason.
 func (f *finding) checkMarks(who string, o *unstructured.Unstructured, p *parent) {
-	marked := p.Kind == title(shed) || p.Kind == title(lamp) && p.lit()
+	marked := p.Kind == title(shed) || p.Kind == title(bell) || p.Kind == title(lamp) && p.lit()
 	if marked != (len(o.GetFinalizers()) == 1) {
 		f.say("%s has finalizers %v", who, o.GetFinalizers())
 	}

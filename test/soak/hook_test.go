@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 // when they are not well.
 type hook struct {
 	tally   *tally
+	ledger  *ledger
 	address string
 
 	mu     sync.Mutex
@@ -31,9 +33,9 @@ const (
 	lastPort  = 22_999
 )
 
-func newHook(t *testing.T, dice *rand.Rand, count *tally) *hook {
+func newHook(t *testing.T, dice *rand.Rand, count *tally, known *ledger) *hook {
 	t.Helper()
-	h := &hook{dice: dice, tally: count}
+	h := &hook{dice: dice, tally: count, ledger: known}
 	for port := firstPort; port <= lastPort && h.server == nil; port++ {
 		h.address = fmt.Sprintf("127.0.0.1:%d", port)
 		_ = h.up() // the port may be taken
@@ -130,12 +132,16 @@ func (h *hook) roll(n int) int {
 
 // nonsense is an answer that must not be acted on: least of all taken for "no
 // children".
-func (h *hook) nonsense(w http.ResponseWriter, _ *http.Request) {
+func (h *hook) nonsense(w http.ResponseWriter, r *http.Request) {
 	answers := []string{
 		``, `{}`, `null`, `[]`, `{"children":null}`, `{"childern":[]}`, `{"children":[null]}`, `{"children":[],"children":[]`,
 		`{"status":{},"children":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{}}]}`,
 		`{"status":{},"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"undeclared"}}]}`,
 		`<html><body>the proxy is sorry</body></html>`,
+	}
+	if slices.Contains([]string{"/handle", "/review"}, r.URL.Path) {
+		// An empty object is a good response of a handler: there is nothing to write.
+		answers = []string{``, `null`, `[]`, `{"statsu":{}}`, `{"status":[]}`, `{"allowed":"yes"}`, `<html><body>the proxy is sorry</body></html>`}
 	}
 	fmt.Fprint(w, answers[h.roll(len(answers))])
 }
@@ -159,6 +165,8 @@ type question struct {
 	Children    groups
 	Attachments groups
 	Finalizing  bool
+	// Handler and Review name what is called of bells.
+	Handler, Review string
 }
 
 // groups are children by kind and key.
@@ -188,6 +196,10 @@ func (h *hook) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	var reply map[string]any
 	switch {
+	case asked.Handler != "":
+		reply = asked.handle(h.ledger)
+	case asked.Review != "":
+		reply = asked.review()
 	case asked.Object != nil:
 		reply = asked.decorate()
 	case asked.Finalizing:

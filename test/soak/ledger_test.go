@@ -12,10 +12,13 @@ type ledger struct {
 	// freed are children from which somebody has taken the owner, by UID: when
 	// their parent goes before it has taken them in again, they stay.
 	freed map[string]bool
+	// rung and dismissed are the bells, by UID, of which handlers were called with
+	// success: one that was rung does not go before it is dismissed.
+	rung, dismissed map[string]bool
 }
 
 func newLedger() *ledger {
-	return &ledger{kept: map[string]bool{}, notes: map[string]string{}, freed: map[string]bool{}}
+	return &ledger{kept: map[string]bool{}, notes: map[string]string{}, freed: map[string]bool{}, rung: map[string]bool{}, dismissed: map[string]bool{}}
 }
 
 func (l *ledger) write(how func(*ledger)) {

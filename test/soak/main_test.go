@@ -16,8 +16,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/test/front"
 )
 
 var (
@@ -81,15 +84,21 @@ func newStory(t *testing.T, binary string, seed uint64) *story {
 	dir := t.TempDir()
 	count := newTally()
 	plane := bootPlane(t, binary, dir)
+	known := newLedger()
 	s := &story{
 		t: t, seed: seed, dir: dir, tally: count, plane: plane,
 		cluster: connect(t, plane.kubeconfig, count),
-		hook:    newHook(t, dice(seed, "hook"), count),
-		ledger:  newLedger(),
+		hook:    newHook(t, dice(seed, "hook"), count, known),
+		ledger:  known,
 	}
+	reviews := front.New(t)
+	var addresses []string
 	for i := range *replicas {
-		s.replicas = append(s.replicas, newReplica(t, binary, plane.kubeconfig, i, count))
+		r := newReplica(t, binary, plane.kubeconfig, i, count)
+		r.service = strconv.Itoa(reviews.Port())
+		s.replicas, addresses = append(s.replicas, r), append(addresses, r.reviews)
 	}
+	reviews.Lead(addresses...)
 	return s
 }
 
@@ -110,6 +119,7 @@ func (s *story) open() {
 	}
 	s.cluster.install(s.t, s.hook.url())
 	s.cluster.plantCanaries(s.t)
+	s.cluster.awaitReviews(s.t)
 	user := s.newUser("first")
 	for range firstParents {
 		user.create(s.t.Context())

@@ -23,17 +23,20 @@ type replica struct {
 	name, log          string
 	binary, kubeconfig string
 	address            string
-	tally              *tally
-	mu                 sync.Mutex
-	running            *process
-	expected, over     bool
+	// reviews is where it answers the API server, service the port of the Service that
+	// leads there.
+	reviews, service string
+	tally            *tally
+	mu               sync.Mutex
+	running          *process
+	expected, over   bool
 }
 
 func newReplica(t *testing.T, binary, kubeconfig string, n int, count *tally) *replica {
 	t.Helper()
 	r := &replica{
 		t: t, name: fmt.Sprintf("setpoint-%d", n), binary: binary, kubeconfig: kubeconfig,
-		address: freeAddress(t), tally: count,
+		address: freeAddress(t), reviews: freeAddress(t), tally: count,
 	}
 	r.log = filepath.Join(filepath.Dir(kubeconfig), r.name+".log")
 	t.Cleanup(r.close)
@@ -58,7 +61,8 @@ func (r *replica) start() {
 	}
 	r.expected = false
 	running, err := start(r.log, r.binary, "run", "--kubeconfig", r.kubeconfig, "--leader-elect",
-		"--namespace", "default", "--address", r.address)
+		"--namespace", "default", "--address", r.address,
+		"--admission-address", r.reviews, "--admission-service", "setpoint", "--admission-service-port", r.service)
 	if err != nil {
 		r.t.Error(err)
 		return

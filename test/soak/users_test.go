@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -76,6 +77,9 @@ func (u *user) create(ctx context.Context) { u.make(ctx, u.draw()) }
 
 func (u *user) make(ctx context.Context, n name) {
 	spec := map[string]any{"children": int64(u.dice.IntN(mostChildren)), "value": u.value()}
+	if n.kind == bell && u.dice.IntN(10) == 0 {
+		spec["value"] = forbidden
+	}
 	metadata := map[string]any{"name": n.name, "namespace": namespace}
 	switch n.kind {
 	case pot:
@@ -111,6 +115,10 @@ func (c *cluster) noteRequest(what string, err error) {
 	case err == nil:
 		c.tally.note(what)
 	case apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err), apierrors.IsConflict(err):
+	case strings.Contains(err.Error(), "denied the request"):
+		c.tally.note("a review denies a request")
+	case strings.Contains(err.Error(), "failed calling webhook"):
+		c.tally.note("a request finds no one who reviews it")
 	default:
 		c.tally.note("a request finds no API server")
 	}

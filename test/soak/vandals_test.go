@@ -89,7 +89,7 @@ func (v *vandal) act(ctx context.Context, victim *unstructured.Unstructured) {
 	case luck < 90 && generated(victim):
 		unstructured.RemoveNestedField(victim.Object, "metadata", "labels", uidLabel)
 		v.update(ctx, "somebody takes the label from a child", victim)
-	case owner != lamp && (!generated(victim) || victim.GetLabels()[uidLabel] != ""):
+	case owner != lamp && owner != bell && (!generated(victim) || victim.GetLabels()[uidLabel] != ""):
 		victim.SetOwnerReferences(nil)
 		v.ledger.write(func(l *ledger) { l.freed[string(victim.GetUID())] = true })
 		v.update(ctx, "somebody takes the owner from a child", victim)

@@ -11,9 +11,10 @@ const (
 	shed = "shed" // finalized child by child
 	pot  = "pot"  // of metacontroller.k8s.io, with a selector
 	lamp = "lamp" // decorated while it is lit
+	bell = "bell" // handled, and reviewed before it is stored
 )
 
-func kinds() []string { return []string{plot, shed, pot, lamp} }
+func kinds() []string { return []string{plot, shed, pot, lamp, bell} }
 
 // canary is a parent that cannot have all it wants: another has its child's name.
 const canary = plot + "-canary"
@@ -22,13 +23,15 @@ const canary = plot + "-canary"
 type parent struct {
 	Kind     string
 	Metadata struct {
-		Name        string
-		Annotations map[string]string
+		Name, UID           string
+		Annotations, Labels map[string]string
 	}
 	Spec struct {
 		Children int
 		Value    string
 	}
+	// Status is that of a bell.
+	Status struct{ Rung, Echo string }
 }
 
 func (p *parent) lit() bool { return p.Metadata.Annotations["lit"] == "yes" }
@@ -46,6 +49,9 @@ func (p *parent) wishes() []wish {
 	name := p.Metadata.Name
 	if p.Kind == "Lamp" && !p.lit() {
 		return nil
+	}
+	if p.Kind == "Bell" {
+		return []wish{{"ConfigMap", name + "-tone", p.Spec.Value}}
 	}
 	var all []wish
 	for i := range p.Spec.Children {

@@ -1,4 +1,7 @@
-package e2e
+// Package front is what a Service is in a cluster, on one machine: an address behind which
+// there are replicas. The end-to-end tests and the soak reach Setpoint's webhooks by it;
+// no product code may.
+package front
 
 import (
 	"io"
@@ -7,9 +10,8 @@ import (
 	"testing"
 )
 
-// front is what a Service is in a cluster: an address behind which there are
-// replicas. A connection comes to any of them that takes it.
-type front struct {
+// Front leads each connection to any of its replicas that accepts it.
+type Front struct {
 	listener net.Listener
 
 	mu       sync.Mutex
@@ -17,28 +19,31 @@ type front struct {
 	next     int
 }
 
-func newFront(t *testing.T) *front {
+// New opens a front on a free port of loopback until the end of the test.
+func New(t *testing.T) *Front {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	f := &front{listener: listener}
+	f := &Front{listener: listener}
 	go f.serve()
 	return f
 }
 
-func (f *front) port() int { return f.listener.Addr().(*net.TCPAddr).Port }
+// Port is where it listens.
+func (f *Front) Port() int { return f.listener.Addr().(*net.TCPAddr).Port }
 
-// lead has connections lead to these replicas.
-func (f *front) lead(replicas ...string) {
+// Lead has connections lead to these addresses.
+func (f *Front) Lead(replicas ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.replicas = replicas
 }
 
 // serve ends when the listener is closed.
-func (f *front) serve() {
+func (f *Front) serve() {
 	for {
 		near, err := f.listener.Accept()
 		if err != nil {
@@ -48,7 +53,7 @@ func (f *front) serve() {
 	}
 }
 
-func (f *front) connect(near net.Conn) {
+func (f *Front) connect(near net.Conn) {
 	defer near.Close()
 	far := f.dial()
 	if far == nil {
@@ -63,7 +68,7 @@ func (f *front) connect(near net.Conn) {
 }
 
 // dial is a connection to the next replica that is there; nil if none is.
-func (f *front) dial() net.Conn {
+func (f *Front) dial() net.Conn {
 	f.mu.Lock()
 	replicas, first := f.replicas, f.next
 	f.next++
