@@ -84,6 +84,8 @@ func (t teller) doing(c readable) string {
 		if !c.FailingSince.IsZero() {
 			text += " since " + t.clock(c.FailingSince)
 		}
+	case c.Suspended:
+		text = "is left alone: its controller is suspended by its spec"
 	case c.Elsewhere && c.State == inspect.NotKnown:
 		text = "is cared for elsewhere: how it is doing is not known here"
 	}
@@ -99,7 +101,7 @@ func (t teller) tellCare(c readable) {
 	if said := troubleOf(c.Care); said != "" {
 		t.line(1, "%s", said)
 	}
-	if c.State == inspect.NotKnown && !c.Elsewhere {
+	if c.State == inspect.NotKnown && !c.Elsewhere && !c.Suspended {
 		t.line(1, notYet)
 	}
 	if !c.Next.IsZero() {

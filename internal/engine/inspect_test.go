@@ -37,6 +37,12 @@ func (s *strict) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // opened is a controller that puts up a sign for the shop of a market.
 func opened(t *testing.T, at http.Handler, tools Tools) *Controller {
 	t.Helper()
+	return openedBy(t, at, tools, plan.InPlace)
+}
+
+// openedBy is one that updates its signs by a method.
+func openedBy(t *testing.T, at http.Handler, tools Tools, method plan.Method) *Controller {
+	t.Helper()
 	server := httptest.NewServer(at)
 	t.Cleanup(server.Close)
 	client, err := rest.UnversionedRESTClientFor(&rest.Config{
@@ -50,7 +56,7 @@ func opened(t *testing.T, at http.Handler, tools Tools) *Controller {
 	t.Cleanup(cached.Close)
 	tools.Store, tools.Writer = cached, apply.New(client, apply.Options{})
 	c := New(Program{
-		Name: "test", Parent: stalls, Children: plan.Rules{{Resource: signs, Method: plan.InPlace}}, GenerateSelector: true, Workers: 1, LastApplied: "example.org/last",
+		Name: "test", Parent: stalls, Children: plan.Rules{{Resource: signs, Method: method}}, GenerateSelector: true, Workers: 1, LastApplied: "example.org/last",
 		Sync: hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) {
 			return &hook.Response{Children: []json.RawMessage{json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"sign"},"data":{"a":"open sesame"}}`)}}, nil
 		}),

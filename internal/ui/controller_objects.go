@@ -41,6 +41,8 @@ func (v *visit) objects(source inspect.Source, c *inspect.Controller) (*objectLi
 	}
 	list.Partial = len(list.Kinds) < len(c.Kinds)
 	switch {
+	case c.Everywhere:
+		return list, v.reviewed(list, source, c)
 	case len(c.Kinds) == 0:
 		return list, nil
 	case len(list.Kinds) == 0:
@@ -50,11 +52,7 @@ func (v *visit) objects(source inspect.Source, c *inspect.Controller) (*objectLi
 		list.Query.Group, list.Query.Kind = list.Kinds[0].Group, list.Kinds[0].Kind
 	}
 	list.Query.Reads = inspect.Readable(c.Children, list.Query.Namespace, v.reads)
-	var err error
-	list.Page, err = inspect.AskOne(v.context(), v.patience, source, func(ctx context.Context, s inspect.Source) (inspect.Page, error) {
-		return s.Objects(ctx, c.Name, list.Query)
-	})
-	if err != nil {
+	if err := v.askObjects(list, source, c); err != nil {
 		return list, err
 	}
 	// A process of another version does not know groups.
@@ -62,6 +60,26 @@ func (v *visit) objects(source inspect.Source, c *inspect.Controller) (*objectLi
 	list.Objects = v.discreetly(list.Objects)
 	list.MayReconcile = slices.ContainsFunc(list.Kinds, func(k inspect.Kind) bool { return v.may("patch", k, list.Query.Namespace, "") })
 	return list, nil
+}
+
+func (v *visit) askObjects(list *objectList, source inspect.Source, c *inspect.Controller) (err error) {
+	list.Page, err = inspect.AskOne(v.context(), v.patience, source, func(ctx context.Context, s inspect.Source) (inspect.Page, error) {
+		return s.Objects(ctx, c.Name, list.Query)
+	})
+	return err
+}
+
+// reviewed are the objects of a controller that does nothing but review, as far as the
+// visitor may read them. Which kinds these are, its rules say, and not its name.
+func (v *visit) reviewed(list *objectList, source inspect.Source, c *inspect.Controller) error {
+	if err := v.askObjects(list, source, c); err != nil {
+		return err
+	}
+	list.Page.Reviews, list.Kinds = true, c.Kinds
+	seen := allowed(list.Objects, func(c *inspect.Care) bool { return v.reads(c.Kind, c.Namespace) })
+	list.Partial = len(seen) < len(list.Objects)
+	list.Objects = v.discreetly(seen)
+	return nil
 }
 
 // has says whether a kind is among those to choose from.

@@ -163,9 +163,9 @@ func TestObjectPageOfWhatIsGone(t *testing.T) {
 	p := objectPageOf("a", "p", ranRun(2, "p"))
 	p.subject = &subject{Ref: p.Ref, Gone: true}
 	p.Actions = nil
-	wants(t, show(t, "object", p), "It is not there any more", "Updated Pod p")
+	wants(t, show(t, "object", p), "Deleted; history is kept in memory only.", "Updated Pod p")
 	empty := objectPage{subject: webSubject("a", "b"), Tab: "timeline"}
-	wants(t, show(t, "object", empty), "No controller cares for it")
+	wants(t, show(t, "object", empty), "Not managed by a Setpoint controller")
 }
 
 func TestRunPage(t *testing.T) {

@@ -51,6 +51,16 @@ type objectRow struct {
 // Narrowed says that the list is not of all there are.
 func (p *kindPage) Narrowed() bool { return p.Name != "" || p.Labels != "" }
 
+// Kinds is the kind as a heading, such as "NetworkPolicies".
+func (p *kindPage) Kinds() string {
+	name, plural := p.Kind.Kind, p.Plural
+	same := 0
+	for same < min(len(name), len(plural)) && strings.EqualFold(name[same:same+1], plural[same:same+1]) {
+		same++
+	}
+	return name[:same] + plural[same:]
+}
+
 // Unlisted is the namespace that was asked for, where the list has no such; "" otherwise.
 func (p *kindPage) Unlisted() string {
 	if slices.Contains(p.Namespaces, p.Namespace) {
@@ -87,7 +97,7 @@ func showKind(v *visit) error {
 	}
 	v.addCares(data, told)
 	shown := page{
-		Name: "resource_kind", Title: title(kind.Plural), Section: "resources",
+		Name: "resource_kind", Title: data.Kinds(), Section: "resources",
 		Watch: data.Resource, Namespace: data.Namespace, Data: data,
 	}
 	if data.Problem != nil && v.r.Header.Get("Hx-Request") == "" {

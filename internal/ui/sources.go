@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -31,7 +32,11 @@ func (t told) Silence() string { return silence(t.Source, t.Err) }
 // silence says that a process did not answer, and what that means for a page.
 func silence(of inspect.Source, err error) string {
 	text := "The process " + of.Name() + " does not answer in time."
-	if !errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+	case strings.HasPrefix(err.Error(), "the process "+of.Name()):
+		text = title(err.Error()) + "."
+	default:
 		text = "The process " + of.Name() + " does not answer: " + err.Error() + "."
 	}
 	return text + " What it does is not shown. See whether it runs, and what it logs."

@@ -29,9 +29,17 @@ func (p *page) audit() {
 	p.fits()
 }
 
-// fits says that nothing has to be scrolled to the side.
+// fits says that nothing has to be scrolled to the side, and that all can be hit: each
+// target is 24 pixels high and wide, with its label. Fault U10.
 func (p *page) fits() {
 	p.t.Helper()
+	p.until("be easy to hit, and to read", func() error {
+		found, err := evaluate[[]string](p, fitsScript)
+		if err == nil && len(found) > 0 {
+			err = errors.New("\n" + cut(strings.Join(found, "\n")))
+		}
+		return err
+	})
 	p.until("fit into the window", func() error {
 		wide, err := evaluate[[]string](p, `(() => {
 			const room = document.documentElement.clientWidth;
@@ -45,6 +53,22 @@ func (p *page) fits() {
 		return err
 	})
 }
+
+// fitsScript finds tables that are wider than their frames, and what is hard to hit.
+const fitsScript = `(() => {
+	const found = [];
+	for (const e of document.querySelectorAll(".table-frame")) {
+		if (e.scrollWidth > e.clientWidth + 1) found.push("a table of " + e.scrollWidth + " pixels in a frame of " + e.clientWidth + ": " + e.textContent.trim().replace(/\s+/g, " ").slice(0, 80));
+	}
+	for (const e of document.querySelectorAll("a[href], button, input, select, textarea, summary")) {
+		const boxes = [e, ...(e.labels ?? [])].map(each => each.getBoundingClientRect());
+		const hidden = boxes[0].width === 0 || getComputedStyle(e).visibility === "hidden" || e.closest(".unseen") || e.matches(".skip, :disabled");
+		if (!hidden && !boxes.some(box => box.width >= 23.5 && box.height >= 23.5)) {
+			found.push(Math.round(boxes[0].width) + " by " + Math.round(boxes[0].height) + " pixels are hard to hit: " + e.textContent.trim().slice(0, 40) + " " + e.cloneNode(false).outerHTML.slice(0, 120));
+		}
+	}
+	return found;
+})()`
 
 // tabTo presses the Tab key until what is focused has a name, and sees to it that one
 // can always see where that is.

@@ -97,7 +97,7 @@ func serve(t *testing.T, page string) *httptest.Server {
 			w.WriteHeader(http.StatusNoContent)
 		case "/style.css":
 			w.Header().Set("Content-Type", "text/css")
-			fmt.Fprint(w, `:focus-visible { outline: 2px solid blue } .dim { color: #eee }`)
+			fmt.Fprint(w, `:focus-visible { outline: 2px solid blue } .dim { color: #eee } input, select, button, summary, textarea { min-width: 24px; min-height: 24px }`)
 		case "/script.js":
 			fmt.Fprint(w, `const style = document.createElement("style"); style.textContent = ".dim { color: #eee }"; document.head.append(style); eval("1")`)
 		default:

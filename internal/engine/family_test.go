@@ -1,0 +1,40 @@
+package engine
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// revised is a market where a revision is kept of its shop.
+type revised struct{ market }
+
+func (s *revised) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	if !strings.HasSuffix(r.URL.Path, "/controllerrevisions") || query.Get("sendInitialEvents") != "" || query.Get("watch") != "" {
+		s.market.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"apiVersion":"apps/v1","kind":"ControllerRevisionList","metadata":{"resourceVersion":"10"},"items":[`+
+		`{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"a-1","namespace":"town","uid":"r","resourceVersion":"6","labels":{"`+plan.ParentUIDLabel+`":"u-a"},`+
+		`"ownerReferences":[{"apiVersion":"example.org/v1","kind":"Shop","name":"a","uid":"u-a","controller":true}]},"revision":1}]}`)
+}
+
+// Fault U6: the revisions that we keep of a parent are in its tree, as they go with it.
+func TestRevisionsAreOfTheFamily(t *testing.T) {
+	c := openedBy(t, &revised{}, Tools{Observer: &listener{}}, plan.RollingInPlace)
+	<-c.parents.Ready()
+	<-c.revisions.Ready()
+	for shop := range c.parents.All() {
+		family := c.Family(shop)
+		if len(family) != 1 || family[0].Resource != plan.ControllerRevisions || family[0].Object.Name() != "a-1" {
+			t.Errorf("the family is %+v", family)
+		}
+		return
+	}
+	t.Error("there is no shop")
+}
