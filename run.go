@@ -204,7 +204,7 @@ func (a *App) hosted(o Options, inside bool) host.Options {
 	hosted := host.Options{
 		Name: a.name, Version: cmp.Or(o.Version, stamped()), ClientQPS: o.ClientQPS, ClientBurst: o.ClientBurst,
 		Definitions: a.definitions.texts, BreakingDefinitions: o.BreakingDefinitions, RecreateDefinitions: o.RecreateDefinitions,
-		Namespace: cmp.Or(o.Namespace, host.PodNamespace()), LeaderElection: election, Workers: o.Workers,
+		Namespace: cmp.Or(o.Namespace, host.PodNamespace()), LeaderElection: election, Presence: true, Confined: o.Namespaces, Workers: o.Workers,
 		Window:          host.Window(o.Window),
 		Admission:       host.Admission(o.Admission).Inside(inside, a.name),
 		ShutdownTimeout: o.ShutdownTimeout, Underway: a.underway.names,

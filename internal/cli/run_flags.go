@@ -169,8 +169,8 @@ func (f *runFlags) options(cluster host.Cluster) host.Options {
 	o := host.Options{
 		Config: cluster.Config, ClientQPS: f.qps, ClientBurst: f.burst,
 		Namespace: cmp.Or(f.namespace, host.PodNamespace()), Selector: f.selector, SkipCRDs: f.crds.value == "skip", RecreateDefinitions: f.crds.value == "recreate",
-		LeaderElection: f.election,
-		Workers:        f.workers, Resync: f.resync, ApplyStrategy: strategies()[f.apply.value], FieldManager: f.manager, NoDeletionGuard: !f.deletionGuard,
+		LeaderElection: f.election, Presence: true,
+		Workers: f.workers, Resync: f.resync, ApplyStrategy: strategies()[f.apply.value], FieldManager: f.manager, NoDeletionGuard: !f.deletionGuard,
 		EventsQPS: f.eventsQPS, EventsBurst: f.eventsBurst, HookLimits: f.hooks.limits(),
 		Address: f.address, HealthAddress: f.healthAddress, Profiling: f.profiling,
 		InspectAddress: cluster.InspectAddress(f.inspect.address), InspectFolder: cluster.Processes,

@@ -49,6 +49,7 @@ type Host struct {
 	neighbours  *neighbours
 	office      *office
 	lock        *lock
+	presence    *presence
 	book        *inspect.Book
 	started     time.Time
 	look        look
@@ -75,6 +76,9 @@ func New(o Options) (*Host, error) {
 	h := &Host{options: o, log: o.Log, client: client, definitions: installs, office: newOffice(), inFlight: newInFlight(), started: time.Now(), ready: make(chan struct{})}
 	h.book = inspect.NewBook(inspect.BookOptions(o.History), h.started)
 	if h.lock, err = newLock(o); err != nil {
+		return nil, err
+	}
+	if h.presence, err = newPresence(o); err != nil {
 		return nil, err
 	}
 	h.store = store.New(client, store.Options{Log: o.Log, OnHealth: h.watchChanged})
@@ -153,6 +157,7 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return h.gate.run(ctx) })
 	group.Go(func() error { return h.control(ctx) })
+	group.Go(func() error { h.presence.run(ctx); return nil })
 	return group.Wait()
 }
 

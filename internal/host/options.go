@@ -54,6 +54,11 @@ type Options struct {
 	// LeaderElection says which of several Setpoints works. The zero value
 	// elects nobody: this one does.
 	LeaderElection LeaderElection
+	// Presence has Hosts that elect nobody notice each other by a Lease, and say so, where
+	// they handle the same objects: those of the Selector, or of a Go program's Confined,
+	// the namespaces that a run is limited to.
+	Presence bool
+	Confined []string
 	// Workers is how many parents of one controller are worked on at once;
 	// 32 if zero.
 	Workers int

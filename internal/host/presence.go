@@ -1,0 +1,196 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+)
+
+// presenceInterval is how often a process without a leader election renews its Lease, and
+// looks who else there is. A process whose Lease is older than presenceLimit of these is
+// gone.
+const (
+	presenceInterval = 5 * time.Second
+	presenceLimit    = 4
+)
+
+// besideAnnotation names, on the Lease of one process, another one that runs beside it.
+const besideAnnotation = "setpoint.dev/beside"
+
+// presence is how processes of one program that elect no leader notice each other: by a
+// Lease, which keeps none of them from working. It says once of each other process that
+// everything is done twice.
+type presence struct {
+	leases   coordination.LeaseInterface
+	log      *slog.Logger
+	identity string
+	// own is the Lease of those that elect nobody, elected the one of those that do.
+	own, elected string
+	interval     time.Duration
+	now          func() time.Time
+
+	seen   map[string]sighting
+	warned map[string]bool
+}
+
+// sighting is a Lease as it was when it was last renewed.
+type sighting struct {
+	holder string
+	renew  time.Time
+	at     time.Time
+}
+
+// newPresence makes the presence of a Host; nil where a leader is elected, or the Host has
+// nothing by which it could be told.
+func newPresence(o Options) (*presence, error) {
+	if o.LeaderElection.Enabled || !o.Presence {
+		return nil, nil //nolint:nilnil // Nobody is to notice it.
+	}
+	config := rest.CopyConfig(o.Config)
+	config.QPS, config.UserAgent, config.ContentType = -1, o.userAgent(), "application/json"
+	config.Timeout = presenceInterval
+	client, err := coordination.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the lease of the process: %w", err)
+	}
+	return &presence{
+		leases: client.Leases(o.LeaderElection.Namespace), log: o.Log, identity: o.LeaderElection.Identity,
+		own: presenceName(o), elected: o.LeaderElection.Name, interval: presenceInterval, now: time.Now,
+		seen: map[string]sighting{}, warned: map[string]bool{},
+	}, nil
+}
+
+// presenceName is the name of the Lease, which those share that handle the same objects.
+func presenceName(o Options) string {
+	name := o.LeaderElection.Name + "-process"
+	if len(o.Confined) == 0 {
+		return name
+	}
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(strings.Join(slices.Sorted(slices.Values(o.Confined)), ","))) // A hash takes everything.
+	return fmt.Sprintf("%s-%08x", name, sum.Sum32())
+}
+
+// run works until the context ends. Who may not use Leases goes without.
+func (p *presence) run(ctx context.Context) {
+	if p == nil {
+		return
+	}
+	ticker := time.NewTicker(p.interval)
+	defer ticker.Stop()
+	for {
+		if err := p.look(ctx); apierrors.IsForbidden(err) {
+			p.log.Debug("other processes of this program are not noticed", "error", err.Error())
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			p.leave()
+			return
+		}
+	}
+}
+
+// look renews the Lease, or finds out who else holds it.
+func (p *presence) look(ctx context.Context) error {
+	if leader, err := p.leases.Get(ctx, p.elected, metav1.GetOptions{}); err == nil && p.alive(leader) {
+		p.warn(holderOf(leader), p.elected)
+	}
+	lease, err := p.leases.Get(ctx, p.own, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: p.own}}
+		p.hold(lease)
+		_, err = p.leases.Create(ctx, lease, metav1.CreateOptions{})
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	switch other := lease.Annotations[besideAnnotation]; {
+	case holderOf(lease) == p.identity:
+		if other != "" {
+			p.warn(other, p.own)
+		}
+		p.hold(lease)
+	case p.alive(lease):
+		p.warn(holderOf(lease), p.own)
+		if other == p.identity {
+			return nil
+		}
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, besideAnnotation, p.identity)
+	case p.gone(lease):
+		p.hold(lease)
+		delete(lease.Annotations, besideAnnotation)
+	default:
+		return nil
+	}
+	_, err = p.leases.Update(ctx, lease, metav1.UpdateOptions{})
+	return err
+}
+
+// hold makes a Lease ours, from now on.
+func (p *presence) hold(lease *coordinationv1.Lease) {
+	now, seconds := metav1.NewMicroTime(p.now()), max(1, int32(presenceLimit*p.interval/time.Second))
+	lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &p.identity, &now, &seconds
+}
+
+// alive says that a process has renewed a Lease since it was last looked at: one that was
+// killed left a Lease that looks fresh.
+func (p *presence) alive(lease *coordinationv1.Lease) bool {
+	now := sighting{holder: holderOf(lease), at: p.now()}
+	if lease.Spec.RenewTime != nil {
+		now.renew = lease.Spec.RenewTime.Time
+	}
+	before, known := p.seen[lease.Name]
+	if known && before.holder == now.holder && before.renew.Equal(now.renew) {
+		return false
+	}
+	p.seen[lease.Name] = now
+	return known && before.holder == now.holder && now.holder != "" && now.holder != p.identity
+}
+
+// gone says that nobody has renewed a Lease for long.
+func (p *presence) gone(lease *coordinationv1.Lease) bool {
+	return holderOf(lease) == "" || p.now().Sub(p.seen[lease.Name].at) > presenceLimit*p.interval
+}
+
+func (p *presence) warn(other, lease string) {
+	if p.warned[other] {
+		return
+	}
+	p.warned[other] = true
+	p.log.Warn("another process of this program handles the same objects: everything is done twice; stop one of them, or start them with --leader-elect",
+		"process", other, "lease", lease)
+}
+
+// leave deletes the Lease, if it is ours.
+func (p *presence) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)
+	defer cancel()
+	lease, err := p.leases.Get(ctx, p.own, metav1.GetOptions{})
+	if err != nil || holderOf(lease) != p.identity {
+		return
+	}
+	only := metav1.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion}
+	if err := p.leases.Delete(ctx, p.own, metav1.DeleteOptions{Preconditions: &only}); err != nil {
+		p.log.Debug("the lease of the process is left", "lease", p.own, "error", err.Error())
+	}
+}
+
+func holderOf(lease *coordinationv1.Lease) string {
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}

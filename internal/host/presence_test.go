@@ -1,0 +1,182 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// registry is an API server that knows Leases alone.
+type registry struct {
+	mu      sync.Mutex
+	version int
+	stored  map[string]*coordinationv1.Lease
+	refuses bool
+	asked   int
+}
+
+func (s *registry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	w.Header().Set("Content-Type", "application/json")
+	name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
+	var sent coordinationv1.Lease
+	_ = json.NewDecoder(r.Body).Decode(&sent) // What cannot be read is no Lease.
+	have := s.stored[name]
+	code, reason := 0, ""
+	switch {
+	case s.refuses:
+		code, reason = 403, "Forbidden"
+	case r.Method == http.MethodPost && s.stored[sent.Name] != nil:
+		code, reason = 409, "AlreadyExists"
+	case r.Method != http.MethodPost && have == nil:
+		code, reason = 404, "NotFound"
+	case r.Method == http.MethodPut && sent.ResourceVersion != have.ResourceVersion:
+		code, reason = 409, "Conflict"
+	case r.Method == http.MethodDelete:
+		delete(s.stored, name)
+	case r.Method != http.MethodGet:
+		s.version++
+		sent.ResourceVersion, sent.UID = strconv.Itoa(s.version), "1"
+		s.stored[sent.Name], have = &sent, &sent
+	}
+	if code > 0 {
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code})
+		return
+	}
+	_ = json.NewEncoder(w).Encode(have)
+}
+
+func (s *registry) holder(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stored[name] == nil {
+		return ""
+	}
+	return holderOf(s.stored[name])
+}
+
+// logged is a log that can be read while it is written.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// process is the presence of a process that runs until the test ends, or is stopped.
+func process(t *testing.T, s http.Handler, identity string) (log *logged, stop func()) {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	log = &logged{}
+	p, err := newPresence(Options{
+		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.NewTextHandler(log, nil)), Presence: true,
+		LeaderElection: LeaderElection{Name: "guitar", Namespace: "home", Identity: identity},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.interval = 5 * time.Millisecond
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); p.run(ctx) }()
+	stop = sync.OnceFunc(func() { cancel(); <-ended })
+	t.Cleanup(stop)
+	return log, stop
+}
+
+// Fault H10: two processes that elect no leader both handle everything, and both say so.
+func TestProcessesNoticeEachOther(t *testing.T) {
+	s := &registry{stored: map[string]*coordinationv1.Lease{}}
+	one, stopOne := process(t, s, "one")
+	until(t, "the Lease", func() bool { return s.holder("guitar-process") == "one" })
+	another, _ := process(t, s, "another")
+	const warning = "another process of this program handles the same objects: everything is done twice; stop one of them, or start them with --leader-elect"
+	until(t, "the second", func() bool {
+		return strings.Contains(another.String(), warning) && strings.Contains(another.String(), "process=one")
+	})
+	until(t, "the first", func() bool { return strings.Contains(one.String(), "process=another") })
+	stopOne()
+	until(t, "the other one to take over", func() bool { return s.holder("guitar-process") == "another" })
+	if n := strings.Count(another.String(), warning); n != 1 {
+		t.Errorf("said %d times", n)
+	}
+}
+
+// Fault H10: one that was killed, and started again, is alone. It leaves nothing behind.
+func TestAKilledProcessIsNotNoticed(t *testing.T) {
+	killed, now := "killed", time.Now()
+	s := &registry{stored: map[string]*coordinationv1.Lease{}}
+	lease := &coordinationv1.Lease{}
+	lease.Name, lease.ResourceVersion, lease.Spec.HolderIdentity = "guitar-process", "1", &killed
+	lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
+	s.stored["guitar-process"] = lease
+	log, stop := process(t, s, "one")
+	until(t, "the Lease", func() bool { return s.holder("guitar-process") == "one" })
+	stop()
+	if s.holder("guitar-process") != "" || log.String() != "" {
+		t.Errorf("left %q, said %s", s.holder("guitar-process"), log.String())
+	}
+}
+
+// Fault H10: one beside a leader that was elected says so, and does not keep the leader
+// from its Lease. Who may not use Leases is not told of them again and again.
+func TestAProcessBesideALeader(t *testing.T) {
+	s := &registry{stored: map[string]*coordinationv1.Lease{}}
+	log, _ := process(t, s, "one")
+	leader := "leader"
+	until(t, "the warning", func() bool {
+		s.mu.Lock()
+		lease := &coordinationv1.Lease{}
+		lease.Name, lease.Spec.HolderIdentity = "guitar", &leader
+		lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
+		s.stored["guitar"] = lease
+		s.mu.Unlock()
+		return strings.Contains(log.String(), "process=leader")
+	})
+	if s.holder("guitar") != "leader" {
+		t.Error("took the leader's Lease")
+	}
+
+	refused := &registry{refuses: true}
+	log, stop := process(t, refused, "one")
+	until(t, "asked", func() bool { refused.mu.Lock(); defer refused.mu.Unlock(); return refused.asked >= 2 })
+	stop()
+	if log.String() != "" {
+		t.Error(log.String())
+	}
+}
+
+func TestPresenceNames(t *testing.T) {
+	name := func(namespaces ...string) string {
+		return presenceName(Options{LeaderElection: LeaderElection{Name: "guitar"}, Confined: namespaces})
+	}
+	if name("a", "b") != name("b", "a") || name("a") == name("b") || name() != "guitar-process" {
+		t.Errorf("%s %s %s", name("a", "b"), name("a"), name())
+	}
+}
