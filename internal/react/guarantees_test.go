@@ -8,12 +8,19 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 )
+
+// pass lets time pass, until all that happens meanwhile has happened.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
 
 // counting is a handler that adds one to status.count, as it sees it.
 func counting(seen *[]string) handled {
@@ -50,7 +57,7 @@ func TestBackoffIsTheObjects(t *testing.T) {
 			return nil, errors.New("not today")
 		}})
 		defer w.stop()
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		for _, name := range []string{"a", "b", "c"} {
 			made := w.made("h", name)
 			if len(made) != 4 {
@@ -73,16 +80,16 @@ func TestARecoveredWatchCallsNoHandler(t *testing.T) {
 		p := program(Handler{Name: "h", On: []hook.Reason{onCreate}, Backoff: time.Minute})
 		w := open(s, p, s, map[string]handled{"h": func(context.Context, *hook.Notice) (*hook.Answer, error) { return nil, errors.New("no") }})
 		defer w.stop()
-		time.Sleep(time.Second)
+		pass(time.Second)
 		for range 5 {
 			w.RetryWrites()
-			time.Sleep(time.Second)
+			pass(time.Second)
 		}
 		if made := w.made("h", ""); len(made) != 1 {
 			t.Errorf("%d calls", len(made))
 		}
 		w.RetryNow()
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if made := w.made("h", ""); len(made) != 2 {
 			t.Errorf("%d calls once credentials are new", len(made))
 		}
@@ -101,9 +108,9 @@ func TestEventHandlersSeeWhatEarlierOnesWrote(t *testing.T) {
 			Handler{Name: "three", On: []hook.Reason{onCreate}},
 		), s, map[string]handled{"one": counting(&seen), "two": counting(&seen), "three": counting(&seen)})
 		defer w.stop()
-		time.Sleep(time.Second)
+		pass(time.Second)
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		want := []string{"one create 0", "two event 1", "three create 2"}
 		if !slices.Equal(seen, want) || countIn(s.get(rates, "eur")) != 3 {
 			t.Errorf("saw %q, want %q; stored %d", seen, want, countIn(s.get(rates, "eur")))
@@ -135,9 +142,9 @@ func TestEventsTellTheChange(t *testing.T) {
 			},
 		})
 		defer w.stop()
-		time.Sleep(time.Second)
+		pass(time.Second)
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		want := []string{"3 true", "3 true spec.n:1->2", "3 true spec.n:2->3"}
 		if !slices.Equal(told, want) {
 			t.Errorf("told %q, want %q", told, want)
@@ -162,7 +169,7 @@ func TestAnOvertakenResponseIsMadeAnew(t *testing.T) {
 			},
 		})
 		defer w.stop()
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		if got := countIn(s.get(rates, "eur")); got != 8 || !slices.Equal(seen, []string{"c create 0", "c create 7"}) {
 			t.Errorf("saw %q, stored %d", seen, got)
 		}
@@ -175,25 +182,26 @@ func TestProgramsShareTheCondition(t *testing.T) {
 		s := newBubbleServer(t)
 		first, second := program(Handler{Name: "h", On: []hook.Reason{onUpdate}}), program(Handler{Name: "h", On: []hook.Reason{onUpdate}})
 		second.Name, second.Record, second.StatusRecord = "second", "setpoint.dev/handled-by-second", ""
-		fails := true
+		var fails atomic.Bool
+		fails.Store(true)
 		s.create(rates, "eur", `{"spec":{"n":1},"status":{"conditions":[]}}`)
 		for _, p := range []Program{first, second} {
 			w := open(s, p, s, map[string]handled{"h": func(context.Context, *hook.Notice) (*hook.Answer, error) {
-				if fails {
+				if fails.Load() {
 					return nil, &hook.RetryAfterError{After: time.Minute, Err: errors.New("not from " + p.Name)}
 				}
 				return &hook.Answer{}, nil
 			}})
 			defer w.stop()
 		}
-		time.Sleep(time.Second)
+		pass(time.Second)
 		s.edit(rates, "eur", `{"spec":{"n":2}}`)
-		time.Sleep(30 * time.Second)
+		pass(30 * time.Second)
 		if c := conditionsOf(s.get(rates, "eur")); strings.Count(c, "not from ") != 1 || strings.Count(c, `"type":"Handled"`) != 1 {
 			t.Errorf("conditions %s", c)
 		}
-		fails = false
-		time.Sleep(5 * time.Minute)
+		fails.Store(false)
+		pass(5 * time.Minute)
 		if c := conditionsOf(s.get(rates, "eur")); !strings.Contains(c, `"status":"True"`) {
 			t.Errorf("conditions %s", c)
 		}
@@ -233,7 +241,7 @@ func refusedWrite(t *testing.T) {
 	p.Conditions = true
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	w := open(s, p, s, do)
-	time.Sleep(time.Minute)
+	pass(time.Minute)
 	o := s.get(rates, "eur")
 	if field(o, "status", "first") != "done" || field(o, "status", "last") != "done" || field(o, "status", "bad") != nil {
 		t.Errorf("status %s", text(o["status"]))
@@ -252,12 +260,12 @@ func refusedWrite(t *testing.T) {
 	w.stop()
 	w = open(s, p, s, do)
 	defer w.stop()
-	time.Sleep(time.Minute)
+	pass(time.Minute)
 	if len(w.made("first", ""))+len(w.made("last", "")) > 0 || len(w.made("bad", "")) != 1 {
 		t.Errorf("after a restart called %+v", w.calls)
 	}
 	s.set(func() { refusing = false })
-	time.Sleep(10 * time.Minute)
+	pass(10 * time.Minute)
 	if o := s.get(rates, "eur"); field(o, "status", "bad") != "done" || recordIn(o)["bad"].Seen == "" || strings.Contains(conditionsOf(o), `"False"`) || len(w.made("bad", "")) != 1 {
 		t.Errorf("left %s after %d calls", text(o), len(w.made("bad", "")))
 	}
@@ -278,7 +286,7 @@ func TestAHandlerIsRecordedBeforeTheNextIsCalled(t *testing.T) {
 			},
 		})
 		defer w.stop()
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if recorded["one"].Seen == "" || recorded["two"].Seen != "" {
 			t.Errorf("recorded %+v when the second was called", recorded)
 		}
@@ -303,13 +311,13 @@ func TestTimersKeepTheirInterval(t *testing.T) {
 				s.create(rates, "eur", `{"spec":{"n":1}}`)
 				w := open(s, program(Handler{Name: "t", Every: 2 * time.Second, Idle: c.idle, Fields: [][]string{{"spec"}}}), s, map[string]handled{
 					"t": func(context.Context, *hook.Notice) (*hook.Answer, error) {
-						time.Sleep(c.takes)
+						pass(c.takes)
 						return &hook.Answer{}, nil
 					},
 				})
 				defer w.stop()
 				for i := range 20 {
-					time.Sleep(1100 * time.Millisecond)
+					pass(1100 * time.Millisecond)
 					if i%4 == 0 {
 						s.edit(rates, "eur", fmt.Sprintf(`{"spec":{"n":%d}}`, i+2))
 					}
@@ -339,7 +347,7 @@ func TestAgainAtOnce(t *testing.T) {
 			},
 		})
 		defer w.stop()
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		made := w.made("h", "")
 		if len(made) != 5 {
 			t.Fatalf("%d calls within 9s, want 5: at once twice, and after 1s, 2s, 4s", len(made))
@@ -395,14 +403,14 @@ func storm(t *testing.T, a, b []Handler) {
 		return flips("b")(ctx, n)
 	}})
 	defer x.stop()
-	time.Sleep(time.Second)
+	pass(time.Second)
 	s.edit(rates, "eur", `{"spec":{"b":100}}`)
-	time.Sleep(20 * time.Second)
+	pass(20 * time.Second)
 	calls := len(x.made("h", "eur"))
 	if calls < burst || calls > burst+maxNews {
 		t.Errorf("%d calls within 20s", calls)
 	}
-	time.Sleep(10 * time.Minute)
+	pass(10 * time.Minute)
 	if more := len(x.made("h", "eur")) - calls; more < 10 || more > 25 {
 		t.Errorf("%d calls within the next 10 minutes", more)
 	}
@@ -421,19 +429,19 @@ func storm(t *testing.T, a, b []Handler) {
 	// The edit of another object is not slowed, nor is what a user asks for.
 	before := len(x.made("h", "usd"))
 	s.edit(rates, "usd", `{"spec":{"b":5}}`)
-	time.Sleep(100 * time.Millisecond)
+	pass(100 * time.Millisecond)
 	if len(x.made("h", "usd")) == before {
 		t.Error("another object waits")
 	}
 	before = len(x.made("h", "eur"))
 	s.edit(rates, "eur", `{"spec":{"b":1000},"metadata":{"annotations":{"setpoint.dev/reconcile-at":"now"}}}`)
-	time.Sleep(100 * time.Millisecond)
+	pass(100 * time.Millisecond)
 	if len(x.made("h", "eur")) == before {
 		t.Error("what a user asks for waits")
 	}
 	// Once one of the two is gone, it is over.
 	y.stop()
-	time.Sleep(2 * time.Minute)
+	pass(2 * time.Minute)
 	if h := x.Health(); h.Unsettled != 0 {
 		t.Error("still conflicting")
 	}
@@ -446,7 +454,7 @@ func storm(t *testing.T, a, b []Handler) {
 	}
 	before = len(x.made("h", "eur"))
 	s.edit(rates, "eur", `{"spec":{"b":7}}`)
-	time.Sleep(100 * time.Millisecond)
+	pass(100 * time.Millisecond)
 	if len(x.made("h", "eur")) != before+1 {
 		t.Error("an edit waits once it is over")
 	}
@@ -465,9 +473,9 @@ func TestAStormWithinAProgram(t *testing.T) {
 			Handler{Name: "t", Every: time.Second},
 		), s, map[string]handled{"a": flips("a"), "b": flips("b")})
 		defer w.stop()
-		time.Sleep(time.Second)
+		pass(time.Second)
 		s.edit(rates, "eur", `{"spec":{"b":1}}`)
-		time.Sleep(5 * time.Minute)
+		pass(5 * time.Minute)
 		if n := len(w.made("a", "")); n < burst || n > burst+25 {
 			t.Errorf("%d calls", n)
 		}
@@ -478,7 +486,7 @@ func TestAStormWithinAProgram(t *testing.T) {
 			t.Errorf("the timer was called %d times in 5 minutes", n)
 		}
 		s.drop(rates, "eur")
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if s.get(rates, "eur") != nil {
 			t.Error("the deletion waits")
 		}
@@ -494,15 +502,15 @@ func TestEditsAreNotSlowed(t *testing.T) {
 			return &hook.Answer{Status: fmt.Appendf(nil, `{"n":%s}`, text(field(tree(n.Object), "spec", "n")))}, nil
 		}})
 		defer w.stop()
-		time.Sleep(time.Second)
+		pass(time.Second)
 		for i := range 1000 {
 			s.edit(rates, "eur", fmt.Sprintf(`{"spec":{"n":%d}}`, i+1))
-			time.Sleep(50 * time.Millisecond)
+			pass(50 * time.Millisecond)
 			if got := text(field(s.get(rates, "eur"), "status", "n")); got != text(i+1) {
 				t.Fatalf("edit %d is handled late: %s", i+1, got)
 			}
 			if i >= 40 {
-				time.Sleep(time.Second)
+				pass(time.Second)
 			}
 		}
 		if told := w.told(); len(told) > 0 {
