@@ -118,3 +118,19 @@ func (o owned) exceeds(others owned) bool {
 	}
 	return false
 }
+
+// ChangedBy is the field manager that changed the object of an action last, other than the
+// one that carries the action out; "" if there is none.
+func (w *Writer) ChangedBy(ctx context.Context, a plan.Action) (string, error) {
+	live, err := w.ledger(ctx, a)
+	if err != nil {
+		return "", err
+	}
+	var latest entry
+	for _, e := range live.ManagedFields {
+		if e.Subresource == "" && e.Manager != w.managerOr(a.Manager) && string(e.Time) >= string(latest.Time) {
+			latest = e
+		}
+	}
+	return latest.Manager, nil
+}

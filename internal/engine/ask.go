@@ -73,12 +73,16 @@ func (r *run) ask(ctx context.Context) error {
 		return err
 	}
 	wait := r.askFormer(ctx, asked)
-	reply, err := r.call(ctx, asked, r.request(r.shownParent()), r.latestRevision())
+	parent := r.shownParent()
+	reply, err := r.call(ctx, asked, r.request(parent), r.latestRevision())
 	wait()
 	if err != nil {
 		return hookFailure(r.asks(), err)
 	}
 	r.reply = reply
+	if err := r.doubt(ctx, asked, parent); err != nil {
+		return err
+	}
 	r.blend()
 	return nil
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -28,9 +29,12 @@ func (r *run) calm(todo plan.Plan) plan.Plan {
 }
 
 // watchFits notes a write, and says so when the same one was made too often.
-func (r *run) watchFits(action plan.Action) {
+func (r *run) watchFits(ctx context.Context, action plan.Action) {
 	if !r.memory.flapping.Wrote(action, r.tools.Now()) {
 		return
+	}
+	if manager, err := r.tools.Writer.ChangedBy(ctx, action); err == nil {
+		r.memory.flapping.ChangedBy(action, manager)
 	}
 	for _, fit := range r.memory.flapping.Fits(r.tools.Now()) {
 		if fit.Ref == action.Ref {
@@ -41,7 +45,11 @@ func (r *run) watchFits(action plan.Action) {
 }
 
 func flaps(fit plan.Fit) string {
-	return fmt.Sprintf("%s: %s again and again, although the wish for it has not changed: somebody else writes it, or the server does", fit.Ref, fit.Reason)
+	by := "another client changes it, or the API server does"
+	if fit.Manager != "" {
+		by = "the field manager " + fit.Manager + " changes it"
+	}
+	return fmt.Sprintf("%s: %s again and again, although the response of the hook is the same: %s", fit.Ref, fit.Reason, by)
 }
 
 // unrest is what of a parent does not settle; without words if all does.

@@ -30,6 +30,7 @@ func (r *run) carry(ctx context.Context, todo plan.Plan) error {
 		if !r.still() {
 			return errMoved
 		}
+		r.memory.wrote = true
 		if err := r.absorb(ctx, r.carried(ctx, todo)); err != nil {
 			return err
 		}
@@ -113,14 +114,14 @@ func (r *run) absorbOne(ctx context.Context, result apply.Result) error {
 	switch {
 	case err == nil && result.Stored == nil:
 		view.Removed(action.Before)
-		r.watchFits(action)
+		r.watchFits(ctx, action)
 	case err == nil:
 		view.Wrote(result.Stored)
 		if action.Desired != 0 {
 			r.memory.settled.note(result.Stored, action.Desired)
 		}
 		if result.Changed() {
-			r.watchFits(action)
+			r.watchFits(ctx, action)
 		}
 	case apply.Gone(err) && action.Before != nil:
 		view.Removed(action.Before)

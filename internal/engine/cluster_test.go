@@ -148,6 +148,7 @@ func (s *cluster) merged(have, sent map[string]any, ofStatus bool) map[string]an
 	stored := maps.Clone(have)
 	if !ofStatus {
 		stored = sent
+		sent["metadata"].(map[string]any)["managedFields"] = have["metadata"].(map[string]any)["managedFields"]
 		delete(stored, "status")
 		if have["status"] != nil {
 			stored["status"] = have["status"]
@@ -259,4 +260,14 @@ func (s *story) run(cause queue.CauseKind) trace.Run {
 		return trace.Run{}
 	}
 	return s.heard.runs[len(s.heard.runs)-1]
+}
+
+// sees has the cache see an object as another client has made it.
+func (s *story) sees(text []byte) {
+	seen, err := object.Parse(text)
+	if err != nil {
+		s.cluster.t.Error(err)
+		return
+	}
+	s.children[0].view.Wrote(seen)
 }

@@ -58,6 +58,9 @@ func (r *run) conclude(ctx context.Context, err error) (trace.Outcome, queue.Out
 		return trace.Postponed, queue.RetryAfter(lookAgain)
 	}
 	r.remember(err, r.tell(err))
+	if unrestful(err) {
+		return trace.Failed, queue.RetryAfter(backoffOf(r.memory.failed))
+	}
 	return trace.Failed, queue.RetryIn(r.queue.Backoff(r.item))
 }
 

@@ -42,6 +42,10 @@ type memory struct {
 	told []uint64
 	// flapping are the children that are written again and again.
 	flapping plan.Flapping
+	// churn finds hooks whose responses differ for the same request; wrote says that
+	// something was written since the latest call.
+	churn plan.Churn
+	wrote bool
 	// paused says that the user knows that the parent is left alone.
 	paused bool
 	// spec is the spec that was last acted upon, 0 if that is not known; edited is when

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -49,6 +50,8 @@ type run struct {
 	latest string
 	// latestAt is where that was to be.
 	latestAt []trace.Place
+	// whim is the error of a hook whose responses differ for the same request.
+	whim error
 	// began is how many children there were when the run began.
 	began int
 	// ruling is what becomes of the deletions of the latest plan, removed those of them
@@ -150,8 +153,8 @@ func (r *run) settle(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := r.carry(ctx, todo); err != nil {
-			return err
+		if err := r.carry(ctx, todo); err != nil || r.whim != nil {
+			return worst([]error{r.whim, err})
 		}
 		r.tellReply()
 		if r.memory.finalized = r.stance == finalizing && r.reply.Finalized; r.memory.finalized {
@@ -189,8 +192,11 @@ func (r *run) unsettled() error {
 		// It works in steps, one child after the other; so does a rollout.
 		return errMore
 	}
-	return failure.New(ReasonUnsettled, fmt.Errorf(
-		"%s hook: the answers did not settle in %d calls in a row; does each differ, by a time or a random value in it? The latest difference: %s", r.asks(), maxRounds, cmp.Or(r.latest, "in the status")))
+	if fits := r.memory.flapping.Fits(r.tools.Now()); len(fits) > 0 {
+		return failure.New(ReasonFlapping, errors.New(flaps(fits[0])))
+	}
+	return failure.New(ReasonUnsettled, fmt.Errorf("%s hook: its responses did not settle in %d calls in a row: "+
+		"what is written of each changes what the next call shows; the latest difference: %s", r.asks(), maxRounds, cmp.Or(r.latest, "in the status")))
 }
 
 // since is how long ago a moment was, by the controller's clock.

@@ -87,7 +87,8 @@ func (r *run) fails(err error) bool {
 // to call for help, unless it lasts; what a person has to confirm does not.
 func (r *run) troubleIn(err error) plan.Report {
 	now := plan.Report{Phase: plan.Reconciling, Reason: reasonOf(err), Message: failure.OneLine(err)}
-	if hook.Terminal(err) || now.Reason == ReasonInvalidSpec || now.Reason == ReasonDeletionsHeld || r.failsForLong() {
+	if hook.Terminal(err) || r.failsForLong() || unrestful(err) ||
+		now.Reason == ReasonInvalidSpec || now.Reason == ReasonDeletionsHeld {
 		now.Phase = plan.Stalled
 	}
 	return now

@@ -31,6 +31,7 @@ func (r *run) storeStatus(ctx context.Context) error {
 		return r.unstored("store the status of", err)
 	}
 	r.parents.Wrote(stored)
+	r.memory.wrote = true
 	r.memory.status.wanted, r.memory.status.stored = statusDigest(r.parent), statusDigest(stored)
 	r.stored, r.parent, r.family.Parent = stored, stored, stored
 	return nil

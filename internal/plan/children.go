@@ -176,7 +176,7 @@ func (f *Family) merged(observed, desired *object.Object, by merger) (merged, er
 	m := merged{fields: by.objects(have, last, want.fields), text: text}
 	keepSystemFields(m.fields, have)
 	mergeOwners(m.fields, have, last, want.fields)
-	m.where = difference(have, m.fields)
+	m.where = meaning(have, m.fields)
 	m.noted = key == f.LastApplied && difference(last, memory) == ""
 	return m, nil
 }

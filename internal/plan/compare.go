@@ -11,20 +11,27 @@ import (
 
 // difference is the path of the first field in which two JSON trees differ,
 // members taken by name, or "" when they are equal.
-func difference(a, b any) string { return differ("", a, b) }
+func difference(a, b any) string { return differ("", a, b, equalScalars) }
 
-func differ(path string, a, b any) string {
+// meaning is the same, but prefers a field that does not only differ in the notation of
+// a quantity.
+func meaning(a, b any) string { return cmp.Or(differ("", a, b, means), difference(a, b)) }
+
+// sameness says that two values that are neither objects nor lists are the same.
+type sameness func(a, b any) bool
+
+func differ(path string, a, b any, same sameness) string {
 	switch left := a.(type) {
 	case map[string]any:
 		if right, ok := b.(map[string]any); ok {
-			return differObjects(path, left, right)
+			return differObjects(path, left, right, same)
 		}
 	case []any:
 		if right, ok := b.([]any); ok {
-			return differLists(path, left, right)
+			return differLists(path, left, right, same)
 		}
 	default:
-		if equalScalars(a, b) {
+		if same(a, b) {
 			return ""
 		}
 	}
@@ -34,7 +41,7 @@ func differ(path string, a, b any) string {
 // whole is the path of a difference in a value as a whole.
 func whole(path string) string { return cmp.Or(path, ".") }
 
-func differObjects(path string, a, b map[string]any) string {
+func differObjects(path string, a, b map[string]any, same sameness) string {
 	for _, name := range namesOf(a, b) {
 		at := join(path, name)
 		left, inA := a[name]
@@ -42,7 +49,7 @@ func differObjects(path string, a, b map[string]any) string {
 		if inA != inB {
 			return at
 		}
-		if found := differ(at, left, right); found != "" {
+		if found := differ(at, left, right, same); found != "" {
 			return found
 		}
 	}
@@ -61,12 +68,12 @@ func namesOf(a, b map[string]any) []string {
 	return names
 }
 
-func differLists(path string, a, b []any) string {
+func differLists(path string, a, b []any, same sameness) string {
 	if len(a) != len(b) {
 		return whole(path)
 	}
 	for i := range a {
-		if found := differ(path+"["+strconv.Itoa(i)+"]", a[i], b[i]); found != "" {
+		if found := differ(path+"["+strconv.Itoa(i)+"]", a[i], b[i], same); found != "" {
 			return found
 		}
 	}

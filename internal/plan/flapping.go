@@ -34,6 +34,8 @@ type fit struct {
 	writes []time.Time
 	rest   time.Duration
 	until  time.Time
+	// manager is the field manager that changes it, as far as that is known.
+	manager string
 }
 
 // Fit is a flapping child, for messages.
@@ -41,6 +43,9 @@ type Fit struct {
 	Ref object.Ref
 	// Reason is what each write was for, such as "data.colour differs".
 	Reason string
+	// Manager is the field manager of another client that changes it; "" if it is not
+	// known, or the API server does.
+	Manager string
 	// Until is how long it is left alone.
 	Until time.Time
 	// Over is when it counts as calm if nothing is written to it before.
@@ -69,6 +74,13 @@ func (f *Flapping) Wrote(a Action, now time.Time) (rests bool) {
 // claim or remove one.
 func bringsInLine(a Action) bool {
 	return a.Before != nil && a.Verb != Adopt && a.Verb != Release && a.Reason != noLongerDesired
+}
+
+// ChangedBy notes which field manager changes the child of an action.
+func (f *Flapping) ChangedBy(a Action, manager string) {
+	if one := f.fits[idOf(a.Before)]; one != nil {
+		one.manager = manager
+	}
 }
 
 func (o *fit) wrote(now time.Time) (rests bool) {
@@ -143,7 +155,7 @@ func (f *Flapping) Fits(now time.Time) []Fit {
 		case one.quiet(now):
 			delete(f.fits, name)
 		case one.rest > 0:
-			all = append(all, Fit{Ref: one.ref, Reason: one.reason, Until: one.until, Over: one.over()})
+			all = append(all, Fit{Ref: one.ref, Reason: one.reason, Manager: one.manager, Until: one.until, Over: one.over()})
 		}
 	}
 	slices.SortFunc(all, func(a, b Fit) int { return cmp.Compare(a.Ref.String(), b.Ref.String()) })

@@ -64,7 +64,7 @@ func lacking(path string, observed, desired any) string {
 			return lackingItems(path, have, want)
 		}
 	}
-	return differ(path, observed, desired)
+	return differ(path, observed, desired, equalScalars)
 }
 
 func lackingMembers(path string, observed, desired map[string]any) string {

@@ -1,0 +1,127 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// firstDoubt is after how many calls in a row that each led to a write, with the parent
+// unchanged, a hook is suspected.
+const firstDoubt = 5
+
+// Churn counts the calls of a hook for one parent that each led to a write. Its zero value
+// is ready. It has no clock of its own.
+type Churn struct {
+	intent uint64
+	calls  int
+	next   int
+	last   time.Time
+	blamed bool
+	// coarse says that two responses at once were the same.
+	coarse bool
+}
+
+// Wrote notes that the latest call led to a write. Another intent begins anew.
+func (c *Churn) Wrote(intent uint64, now time.Time) {
+	if c.intent != intent || now.Sub(c.last) > window {
+		*c = Churn{intent: intent, next: firstDoubt}
+	}
+	c.calls, c.last = c.calls+1, now
+}
+
+// Doubts says that the hook should be called twice with one request, to compare what it
+// responds: at once, or after a moment, where a difference at once was looked for before.
+func (c *Churn) Doubts(intent uint64, now time.Time) (doubts, later bool) {
+	if c.calls == 0 || c.intent != intent || now.Sub(c.last) > window {
+		return false, false
+	}
+	return c.blamed || c.calls >= c.next, c.coarse
+}
+
+// Judge notes what came of that. One whose responses are the same is left in peace for
+// twice as many calls.
+func (c *Churn) Judge(differ bool) {
+	c.blamed, c.next = differ, 2*c.calls
+	c.coarse = c.coarse || !differ
+}
+
+// Differ names the first place in which two responses differ, such as "ConfigMap a/b:
+// data.time"; "" if they mean the same.
+func Differ(first, second *hook.Response) string {
+	left, leftNames := childrenIn(first)
+	right, _ := childrenIn(second)
+	for _, name := range leftNames {
+		if right[name] == nil {
+			return name + ": only in one of them"
+		}
+		if path := differ("", left[name], right[name], means); path != "" {
+			return name + ": " + path
+		}
+	}
+	if len(left) != len(right) {
+		return "the number of children"
+	}
+	for _, part := range [...]struct{ name, first, second string }{
+		{"status", string(first.Status), string(second.Status)},
+		{"labels", textOf(first.Labels), textOf(second.Labels)},
+		{"annotations", textOf(first.Annotations), textOf(second.Annotations)},
+	} {
+		var one, other any
+		if json.Unmarshal([]byte(cmp.Or(part.first, "null")), &one) != nil || json.Unmarshal([]byte(cmp.Or(part.second, "null")), &other) != nil {
+			continue
+		}
+		if path := differ(part.name, one, other, means); path != "" {
+			return path
+		}
+	}
+	return ""
+}
+
+func textOf(texts map[string]*string) string {
+	text, _ := json.Marshal(texts)
+	return string(text)
+}
+
+// childrenIn are the children of a response by name, with their names in order.
+func childrenIn(reply *hook.Response) (byName map[string]any, names []string) {
+	byName = map[string]any{}
+	for _, raw := range reply.Children {
+		fields, err := tree(raw)
+		if err != nil {
+			continue
+		}
+		child, err := object.Parse(raw)
+		if err != nil {
+			continue
+		}
+		name := child.Ref().String()
+		byName[name], names = fields, append(names, name)
+	}
+	slices.Sort(names)
+	return byName, names
+}
+
+// means says that two values mean the same: as quantities, "1" is "1000m".
+func means(a, b any) bool {
+	if equalScalars(a, b) {
+		return true
+	}
+	left, isText := a.(string)
+	right, isTextToo := b.(string)
+	if !isText || !isTextToo {
+		return false
+	}
+	one, err := resource.ParseQuantity(left)
+	if err != nil {
+		return false
+	}
+	other, err := resource.ParseQuantity(right)
+	return err == nil && one.Cmp(other) == 0
+}
