@@ -93,7 +93,8 @@ func TestAnotherClientIsNotTheHook(t *testing.T) {
 	var shops *story
 	calls := 0
 	b := hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) {
-		if calls++; calls > 1 {
+		calls++
+		if calls > 1 {
 			s.mu.Lock()
 			o := s.objects["configmaps/sign"]
 			o["data"] = map[string]any{"a": fmt.Sprint(calls)}

@@ -66,7 +66,7 @@ func (r *run) standing() plan.Report {
 // responses that were carried out, and what failed.
 func (r *run) storeFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, errMoved) && r.memory.moved < patience {
-		return nil // The next attempt is near.
+		return nil //nolint:nilerr // The next attempt is near.
 	}
 	if r.fails(err) {
 		if err := r.report(r.troubleIn(err)); err != nil {

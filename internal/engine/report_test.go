@@ -159,7 +159,8 @@ func TestParentsReportARefusedStatus(t *testing.T) {
 	s := newCluster(t, newShop)
 	refused := 0
 	s.refuse = func(_, path string) int {
-		if refused++; strings.HasSuffix(path, "/status") && refused == 2 {
+		refused++
+		if strings.HasSuffix(path, "/status") && refused == 2 {
 			return http.StatusUnprocessableEntity
 		}
 		return 0

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -68,25 +67,27 @@ func Differ(first, second *hook.Response) string {
 	if len(left) != len(right) {
 		return "the number of children"
 	}
-	for _, part := range [...]struct{ name, first, second string }{
-		{"status", string(first.Status), string(second.Status)},
-		{"labels", textOf(first.Labels), textOf(second.Labels)},
-		{"annotations", textOf(first.Annotations), textOf(second.Annotations)},
-	} {
-		var one, other any
-		if json.Unmarshal([]byte(cmp.Or(part.first, "null")), &one) != nil || json.Unmarshal([]byte(cmp.Or(part.second, "null")), &other) != nil {
-			continue
-		}
-		if path := differ(part.name, one, other, means); path != "" {
-			return path
-		}
-	}
-	return ""
+	one, _ := tree(first.Status)
+	other, _ := tree(second.Status)
+	return cmp.Or(
+		differ("status", membersOf(one), membersOf(other), means),
+		differ("labels", membersOf(first.Labels), membersOf(second.Labels), means),
+		differ("annotations", membersOf(first.Annotations), membersOf(second.Annotations), means),
+	)
 }
 
-func textOf(texts map[string]*string) string {
-	text, _ := json.Marshal(texts)
-	return string(text)
+// membersOf are those of a map as of a tree.
+func membersOf[T any](of map[string]T) map[string]any {
+	members := make(map[string]any, len(of))
+	for name, value := range of {
+		members[name] = value
+		if text, isText := any(value).(*string); isText && text != nil {
+			members[name] = *text
+		} else if isText {
+			members[name] = nil
+		}
+	}
+	return members
 }
 
 // childrenIn are the children of a response by name, with their names in order.

@@ -60,8 +60,9 @@ func TestDiffer(t *testing.T) {
 		"another name":       {of(child("a", `{}`)), of(child("b", `{}`)), "Pod n/a: only in one of them"},
 		"one more":           {of(), of(child("b", `{}`)), "the number of children"},
 		"the status":         {hook.Response{Status: json.RawMessage(`{"at":1}`)}, hook.Response{Status: json.RawMessage(`{"at":2}`)}, "status.at"},
-		"a status":           {hook.Response{}, hook.Response{Status: json.RawMessage(`{"at":2}`)}, "status"},
-		"a label":            {hook.Response{}, hook.Response{Labels: map[string]*string{"a": &text}}, "labels"},
+		"a status":           {hook.Response{}, hook.Response{Status: json.RawMessage(`{"at":2}`)}, "status.at"},
+		"a label":            {hook.Response{}, hook.Response{Labels: map[string]*string{"a": &text}}, "labels.a"},
+		"a label removed":    {hook.Response{Labels: map[string]*string{"a": nil}}, hook.Response{Labels: map[string]*string{"a": &text}}, "labels.a"},
 		"both have the same": {hook.Response{Labels: map[string]*string{"a": &text}}, hook.Response{Labels: map[string]*string{"a": &text}}, ""},
 	} {
 		if got := Differ(&c.first, &c.second); got != c.want {
