@@ -80,6 +80,7 @@ func TestFunctionsBecomeAProgram(t *testing.T) {
 	maps.Owns(&corev1.Secret{})
 	maps.Owns(&corev1.Pod{}, Method(RollingRecreate), MaxUnavailable(2), WellWhen("Ready", "True"))
 	maps.Sync(func(context.Context, *Family[corev1.ConfigMap]) error { return nil })
+	maps.GuardDeletions(0, 10)
 	maps.Resync(time.Hour)
 	maps.SyncOnStatusChange()
 	if err := app.prepare(Options{}); err != nil {
@@ -93,6 +94,9 @@ func TestFunctionsBecomeAProgram(t *testing.T) {
 	if got.Name != "app/web" || got.Finalizer != "setpoint.dev/app-web" || got.Manager != "setpoint-app-web" ||
 		got.Resync != time.Hour || !got.StatusWakes || got.Finalize != nil || got.Selections[0].String() != "labels app=web" {
 		t.Errorf("got %+v", got)
+	}
+	if got.Guard == nil || *got.Guard != (plan.Guard{MaxDeletions: 0, MaxPercent: 10}) {
+		t.Errorf("the deletion guard is %+v", got.Guard)
 	}
 	for i, want := range []plan.Rule{
 		{Method: plan.InPlace, Strategy: plan.ServerSide},
@@ -249,5 +253,34 @@ func TestFilters(t *testing.T) {
 				t.Errorf("got %v", got)
 			}
 		})
+	}
+}
+
+// Fault G11: deletions are guarded unless the program says otherwise.
+func TestDeletionsAreGuarded(t *testing.T) {
+	app := New("app")
+	guarded := Compose[corev1.ConfigMap](app, Name("guarded"), Labels("a=b"))
+	open := Compose[corev1.ConfigMap](app, Name("open"), Labels("a=c"))
+	open.NoDeletionGuard()
+	for _, c := range []*Composer[corev1.ConfigMap]{guarded, open} {
+		c.Owns(&corev1.Secret{})
+		c.Sync(func(context.Context, *Family[corev1.ConfigMap]) error { return nil })
+	}
+	if err := app.prepare(Options{}); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := app.compiled(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if guard := compiled[0].Programs[0].Guard; guard == nil || *guard != *plan.DefaultGuard() {
+		t.Errorf("the deletion guard is %+v by default", guard)
+	}
+	if guard := compiled[1].Programs[0].Guard; guard != nil {
+		t.Errorf("the deletion guard is %+v, want none", guard)
+	}
+	guarded.GuardDeletions(1, 101)
+	if err := app.prepare(Options{}); err == nil {
+		t.Error("more than all children are taken for a share")
 	}
 }
