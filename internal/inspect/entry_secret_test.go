@@ -26,8 +26,8 @@ func holds(value reflect.Value, text string, seen map[uintptr]bool) bool {
 	case reflect.Interface:
 		return !value.IsNil() && holds(value.Elem(), text, seen)
 	case reflect.Struct:
-		for i := range value.NumField() {
-			if holds(value.Field(i), text, seen) {
+		for _, field := range value.Fields() {
+			if holds(field, text, seen) {
 				return true
 			}
 		}

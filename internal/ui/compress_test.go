@@ -45,9 +45,11 @@ func TestAnswersAreCompressed(t *testing.T) {
 		}
 		var body io.Reader = w.Body
 		if test.compressed {
-			if body, _ = gzip.NewReader(w.Body); body == nil {
-				t.Fatalf("%+v: it cannot be read", test)
+			inflated, err := gzip.NewReader(w.Body)
+			if err != nil {
+				t.Fatalf("%+v: %v", test, err)
 			}
+			body = inflated
 		}
 		text, err := io.ReadAll(body)
 		if want := map[string]string{page: "teams", asset: "color-scheme"}[test.path]; err != nil || !strings.Contains(string(text), want) {

@@ -75,7 +75,7 @@ func (v *visit) reviewed(list *objectList, source inspect.Source, c *inspect.Con
 	if err := v.askObjects(list, source, c); err != nil {
 		return err
 	}
-	list.Page.Reviews, list.Kinds = true, c.Kinds
+	list.Reviews, list.Kinds = true, c.Kinds
 	seen := allowed(list.Objects, func(c *inspect.Care) bool { return v.reads(c.Kind, c.Namespace) })
 	list.Partial = len(seen) < len(list.Objects)
 	list.Objects = v.discreetly(seen)

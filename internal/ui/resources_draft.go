@@ -145,6 +145,9 @@ func (d *draft) receive(v *visit) error {
 		return d.keep()
 	case as == entersYAML:
 		d.As = entersYAML
+	case v.field("whole") == "":
+		// What is missing in it would be taken for removed.
+		return invalid("The form was sent before the page had loaded in full. Nothing was changed: go back, and send it again.")
 	}
 	loaded := map[string]*map[string]any{"base": &d.base, "before": &d.before}
 	if d.As == entersYAML && !d.Existing() {

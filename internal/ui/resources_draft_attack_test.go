@@ -118,22 +118,22 @@ func TestDraftsTakeLittle(t *testing.T) {
 		code       int
 	}{
 		{"edit without a right", edit, nil, func() url.Values {
-			return url.Values{"base": {bomb(t, "{}", 15<<20)}, "before": {bomb(t, "[]", 15<<20)}, "as": {"form"}, "turn": {"yaml"}}
+			return url.Values{"base": {bomb(t, "{}", 15<<20)}, "before": {bomb(t, "[]", 15<<20)}, "whole": {"yes"}, "as": {"form"}, "turn": {"yaml"}}
 		}, http.StatusForbidden},
 		{"create without a right", create, nil, func() url.Values {
-			return url.Values{"before": {bomb(t, "{}", 15<<20)}, "as": {"form"}, ".metadata.namespace": {"shop"}, "turn": {"yaml"}}
+			return url.Values{"before": {bomb(t, "{}", 15<<20)}, "whole": {"yes"}, "as": {"form"}, ".metadata.namespace": {"shop"}, "turn": {"yaml"}}
 		}, http.StatusForbidden},
 		{"create as YAML without a right", create, nil, func() url.Values {
 			return url.Values{"before": {bomb(t, "{}", 15<<20)}, "as": {"yaml"}, "text": {"a: [" + strings.Repeat("{},", 40_000) + "]"}, "turn": {"form"}}
 		}, http.StatusForbidden},
 		{"large with a right", edit, []string{"patch configmaps in shop"}, func() url.Values {
-			return url.Values{"base": {bomb(t, "{}", 15<<20)}, "before": {bomb(t, "[]", 15<<20)}, "as": {"form"}, "turn": {"yaml"}}
+			return url.Values{"base": {bomb(t, "{}", 15<<20)}, "before": {bomb(t, "[]", 15<<20)}, "whole": {"yes"}, "as": {"form"}, "turn": {"yaml"}}
 		}, http.StatusBadRequest},
 		{"many values with a right", edit, []string{"patch configmaps in shop"}, func() url.Values {
-			return url.Values{"base": {bomb(t, "{}", 4<<20)}, "before": {bomb(t, "[]", 4<<20)}, "as": {"form"}, "turn": {"yaml"}}
+			return url.Values{"base": {bomb(t, "{}", 4<<20)}, "before": {bomb(t, "[]", 4<<20)}, "whole": {"yes"}, "as": {"form"}, "turn": {"yaml"}}
 		}, http.StatusBadRequest},
 		{"seals with a right", edit, []string{"patch configmaps in shop"}, func() url.Values {
-			return url.Values{"base": {packed(map[string]any{})}, "sealed": {"{" + strings.Repeat(`"":"",`, 1<<19) + `"":""}`}, "as": {"form"}, "turn": {"yaml"}}
+			return url.Values{"base": {packed(map[string]any{})}, "sealed": {"{" + strings.Repeat(`"":"",`, 1<<19) + `"":""}`}, "whole": {"yes"}, "as": {"form"}, "turn": {"yaml"}}
 		}, http.StatusBadRequest},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -168,17 +168,17 @@ func TestDraftsAreCounted(t *testing.T) {
 	send := attacked(t, k)
 	var group sync.WaitGroup
 	for range maxDrafts {
-		group.Go(func() { send("/resources/configmaps/shop/a/edit", url.Values{"as": {"form"}}) })
+		group.Go(func() { send("/resources/configmaps/shop/a/edit", url.Values{"whole": {"yes"}, "as": {"form"}}) })
 	}
 	for range maxDrafts {
 		<-k.asked
 	}
-	if w := send("/resources/configmaps/shop/a/edit", url.Values{"as": {"form"}}); w.Code != http.StatusTooManyRequests {
+	if w := send("/resources/configmaps/shop/a/edit", url.Values{"whole": {"yes"}, "as": {"form"}}); w.Code != http.StatusTooManyRequests {
 		t.Errorf("one too many is answered with %d:\n%s", w.Code, w.Body)
 	}
 	close(k.hold)
 	group.Wait()
-	if w := send("/resources/configmaps/shop/a/edit", url.Values{"as": {"form"}}); w.Code != http.StatusForbidden {
+	if w := send("/resources/configmaps/shop/a/edit", url.Values{"whole": {"yes"}, "as": {"form"}}); w.Code != http.StatusForbidden {
 		t.Errorf("afterwards one is answered with %d:\n%s", w.Code, w.Body)
 	}
 }
@@ -187,7 +187,7 @@ func TestDraftsAreCounted(t *testing.T) {
 // the commands that grant it. Faults S3 and U4.
 func TestWhoMayNotCreateKeepsTheDraft(t *testing.T) {
 	send := attacked(t, &rbac{allowed: []string{"create configmaps in other"}})
-	form := url.Values{"as": {"form"}, ".metadata.namespace": {"shop"}, ".metadata.name": {"b"}, "do": {"save"}}
+	form := url.Values{"whole": {"yes"}, "as": {"form"}, ".metadata.namespace": {"shop"}, ".metadata.name": {"b"}, "do": {"save"}}
 	page := send("/resources/configmaps/new", form).Body.String()
 	for _, want := range []string{
 		"ann has no right to create configmaps in the namespace shop.", `name=".metadata.name" value="b"`,
@@ -198,7 +198,7 @@ func TestWhoMayNotCreateKeepsTheDraft(t *testing.T) {
 		}
 	}
 	for _, form := range []url.Values{
-		{"as": {"form"}, ".metadata.namespace": {"other"}, ".metadata.name": {"b"}, "turn": {"yaml"}},
+		{"whole": {"yes"}, "as": {"form"}, ".metadata.namespace": {"other"}, ".metadata.name": {"b"}, "turn": {"yaml"}},
 		{"as": {"yaml"}, "text": {"metadata: {name: b, namespace: other}"}, "turn": {"form"}},
 	} {
 		if w := send("/resources/configmaps/new", form); w.Code != http.StatusOK {

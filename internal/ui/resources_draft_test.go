@@ -137,6 +137,22 @@ func TestAFormWithoutASchemaIsKept(t *testing.T) {
 	}
 }
 
+// A form that is sent while its page still loads has only some of its fields: what is
+// missing is not taken for removed.
+func TestAFormThatIsNotWholeIsRefused(t *testing.T) {
+	k, s := shelve(t, v1Object("ConfigMap", map[string]any{"a": "b"}))
+	fields := fieldsOf(get(t, s, "/resources/configmaps/shop/a/edit").Body.String())
+	fields.Del("whole")
+	for name := range fields {
+		if strings.HasPrefix(name, ".data") {
+			fields.Del(name)
+		}
+	}
+	if w := post(t, s, "/resources/configmaps/shop/a/edit", fields); w.Code != http.StatusBadRequest || len(k.patches) > 0 {
+		t.Errorf("answered %d, patches %v:\n%s", w.Code, k.patches, w.Body)
+	}
+}
+
 func TestTurningWaitsForWhatCannotBeRead(t *testing.T) {
 	d := shopDraft(t, "")
 	d.values = url.Values{".metadata.name": {"a"}, ".spec.size": {"two"}}

@@ -69,7 +69,7 @@ func TestFailing(t *testing.T) {
 	p.fill("YAML", strings.ReplaceAll(p.valueOf("YAML"), "size: 13", "size: 14"))
 	p.click("Save")
 	p.at(cabinets + "/pine")
-	p.seeIn("section[aria-label^='In the care of']", "Well")
+	p.seeIn("section[aria-label^='Managed by']", "Well")
 	p.open("/")
 	p.see(group)
 	until(t, "have the child", patience, func() error {

@@ -72,7 +72,7 @@ var (
 	// block is all of a value whose text follows on lines of their own.
 	block = regexp.MustCompile(`^[|>][-+]?$`)
 	// bare is a value that is a text without quotes, in which nothing else can begin.
-	bare = regexp.MustCompile("^(?:[^-?:,\\[\\]{}#&*!|>'\"%@`\\s]|[-?:][^\\s])[^\r\u0085\u2028\u2029]*$")
+	bare = regexp.MustCompile("^(?:[^-?:,\\[\\]{}#&*!|>'\"%@`\\s]|[-?:]\\S)[^\r\u0085\u2028\u2029]*$")
 	// unclear is what may make another sense of the lines that follow it.
 	unclear = regexp.MustCompile(`["'\[{|>\r\x{85}\x{2028}\x{2029}]`)
 )

@@ -14,7 +14,7 @@ import (
 // tree of a gigabyte would become, are refused before there is one. Fault S3.
 func TestTreesAreBounded(t *testing.T) {
 	const bytes = form.MaxBytes - 100
-	spread := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+	spread := "a: &a [" + strings.Repeat("x, ", 9) + "x]\n"
 	for last := 'a'; last < 'g'; last++ {
 		next := string(last + 1)
 		spread += next + ": &" + next + " [" + strings.Repeat("*"+string(last)+", ", 9) + "x]\n"
@@ -61,7 +61,7 @@ func TestTreesAreBounded(t *testing.T) {
 func TestFieldsOfYAMLAreBoundedTogether(t *testing.T) {
 	f := form.New(schemaOf(t, `{type: object, properties: {spec: {type: object, additionalProperties: {x-kubernetes-preserve-unknown-fields: true}}}}`), nil, form.Options{})
 	values := url.Values{}
-	for _, row := range strings.Split("0 1 2 3 4 5 6 7 8 9", " ") {
+	for row := range strings.SplitSeq("0 1 2 3 4 5 6 7 8 9", " ") {
 		values.Set(".spec["+row+"]", "["+strings.Repeat("[],", form.MaxValues/9)+"]")
 	}
 	if _, err := f.Read(values); !errors.Is(err, form.ErrTooMuch) {
