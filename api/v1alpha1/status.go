@@ -82,6 +82,11 @@ const (
 	// ConditionStalled, which kstatus reads.
 	ConditionDeletionsHeld = "DeletionsHeld"
 
+	// ConditionCRDCurrent is False while the CRD of the controller's own kind is another than this
+	// Setpoint's: a schema that lacks the status prunes it, this condition included. It is there once
+	// that has happened.
+	ConditionCRDCurrent = "CRDCurrent"
+
 	// ConditionReady is True when the watches are synced and the hook answers.
 	ConditionReady = "Ready"
 )
@@ -146,6 +151,19 @@ const (
 
 	// ReasonNothingHeld goes with status False.
 	ReasonNothingHeld = "NothingHeld"
+)
+
+// Reasons of ConditionCRDCurrent.
+const (
+	// ReasonCRDCurrent goes with status True.
+	ReasonCRDCurrent = "CRDCurrent"
+
+	// ReasonCRDSkipped: Setpoint was started with --crds=skip and leaves the CRD as it is.
+	ReasonCRDSkipped = "CRDSkipped"
+
+	// ReasonCRDChangedBack: the field manager named in the message changed the CRD again after Setpoint
+	// had applied its own, and Setpoint leaves it.
+	ReasonCRDChangedBack = "CRDChangedBack"
 )
 
 // Reasons of ConditionReady. All but ReasonReady go with status False.

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -63,7 +64,10 @@ func (h *Host) harmless(ctx context.Context, d definition) error {
 }
 
 func (h *Host) storedCRD(ctx context.Context, name string) (*object.Object, error) {
-	data, err := exchange(ctx, h.client.Get().AbsPath(definitions.Path("", name)))
+	return readCRD(exchange(ctx, h.client.Get().AbsPath(definitions.Path("", name))))
+}
+
+func readCRD(data []byte, err error) (*object.Object, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -131,11 +135,20 @@ func final(err error) bool {
 }
 
 func (h *Host) applyCRD(ctx context.Context, d definition) error {
+	applied, err := readCRD(exchange(ctx, h.applying(d)))
+	if err != nil {
+		return err
+	}
+	h.upkeep.applied(applied)
+	return nil
+}
+
+// applying is the request that makes a CRD what its definition says.
+func (h *Host) applying(d definition) *rest.Request {
 	return h.client.Patch("application/apply-patch+yaml").
 		AbsPath(definitions.Path("", d.Name())).
-		Param("fieldManager", "setpoint").Param("force", "true").
-		SetHeader("Accept", "application/json").
-		Body(d.JSON()).Do(ctx).Error()
+		Param("fieldManager", ownName).Param("force", "true").
+		Body(d.JSON())
 }
 
 // established says whether a CRD is there and the versions wanted are served.

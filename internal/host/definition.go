@@ -33,19 +33,30 @@ type definition struct {
 func definitionsOf(o Options) ([]definition, error) {
 	var all []definition
 	if !o.SkipCRDs && len(o.Own) == 0 {
-		ours, err := crd.All()
+		ours, err := ownDefinitions()
 		if err != nil {
-			return nil, fmt.Errorf("read the CRDs in the binary: %w", err)
+			return nil, err
 		}
-		if all, err = readDefinitions(ours, true); err != nil {
-			return nil, fmt.Errorf("read the CRDs in the binary: %w", err)
-		}
+		all = ours
 	}
 	given, err := readDefinitions(o.Definitions, o.BreakingDefinitions)
 	if err != nil {
 		return nil, fmt.Errorf("read the definitions of the program: %w", err)
 	}
 	return append(all, given...), nil
+}
+
+// ownDefinitions are the CRDs of controllers, as this release has them.
+func ownDefinitions() ([]definition, error) {
+	texts, err := crd.All()
+	if err != nil {
+		return nil, fmt.Errorf("read the CRDs in the binary: %w", err)
+	}
+	all, err := readDefinitions(texts, true)
+	if err != nil {
+		return nil, fmt.Errorf("read the CRDs in the binary: %w", err)
+	}
+	return all, nil
 }
 
 // readDefinitions reads CRDs from texts, of which each may hold several.

@@ -53,8 +53,7 @@ type fleetKind struct {
 type member struct {
 	kind string
 	state
-	// reported is the status last stored, as JSON.
-	reported string
+	reported reported
 }
 
 // state is what has become of a controller.
@@ -117,6 +116,7 @@ func (f *fleet) run(ctx context.Context) error {
 	group.Go(func() error { f.work(ctx); return nil })
 	group.Go(func() error { f.watchNeighbours(ctx); return nil })
 	group.Go(func() error { f.host.office.during(ctx, f.report); return nil })
+	group.Go(func() error { f.host.office.during(ctx, f.host.upkeep.work); return nil })
 	group.Go(func() error { f.host.office.during(ctx, f.release); return nil })
 	return group.Wait()
 }
@@ -143,6 +143,7 @@ func (f *fleet) changed(kind compile.Kind) func(store.Event) {
 // CRD that merely appears here was there when what runs was compiled.
 func (f *fleet) definitionChanged(e store.Event) {
 	name := definitionName(e)
+	f.host.upkeep.changed(e)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for key, m := range f.members {
@@ -310,6 +311,7 @@ func sameHost(full, address string) bool {
 func (f *fleet) stopAll() {
 	f.queue.Close()
 	f.releases.Close()
+	f.host.upkeep.queue.Close()
 	for _, r := range f.atWork() {
 		r.end()
 	}

@@ -102,7 +102,7 @@ func (f *fleet) storeFinalizers(ctx context.Context, key queue.Key, o *object.Ob
 func (f *fleet) patch(ctx context.Context, key queue.Key, part string, body []byte) error {
 	kind := f.kinds[key.Namespace]
 	data, err := exchange(ctx, f.host.client.Patch(types.MergePatchType).
-		AbsPath(kind.Resource.Path("", key.Name)+part).Param("fieldManager", "setpoint").Body(body))
+		AbsPath(kind.Resource.Path("", key.Name)+part).Param("fieldManager", "setpoint").Param("fieldValidation", "Ignore").Body(body))
 	if err != nil {
 		return err
 	}

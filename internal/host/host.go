@@ -40,6 +40,7 @@ type Host struct {
 	// definitions are the CRDs that it installs.
 	definitions []definition
 	lost        lostDefinitions
+	upkeep      *upkeep
 	store       *store.Store
 	metrics     *metrics
 	events      *events
@@ -86,6 +87,9 @@ func New(o Options) (*Host, error) {
 	h.events = newEvents(client, o)
 	h.neighbours = &neighbours{look: h.lookForMetacontrollers, now: time.Now}
 	h.fleet, h.gate = newFleet(h), newGate(h)
+	if h.upkeep, err = newUpkeep(h); err != nil {
+		return nil, err
+	}
 	h.metrics.watch(h.store, h.fleet)
 	h.office.measure(h.metrics.registry)
 	return h, nil

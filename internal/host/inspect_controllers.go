@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -19,8 +20,11 @@ import (
 type subject struct {
 	name string
 	state
-	// stored is the object that declares it, as it is now; nil without one.
+	// stored is the object that declares it, as it is now; nil without one. former
+	// is the status it was given, and crd what is known of its CRD.
 	stored   *object.Object
+	former   setpoint.ControllerStatus
+	crd      finding
 	resource object.Resource
 }
 
@@ -32,11 +36,13 @@ func (f *fleet) subjects() []subject {
 	all := make([]subject, 0, len(members))
 	for key, m := range members {
 		f.mu.Lock()
-		s := subject{name: key.String(), state: m.state}
+		s, written := subject{name: key.String(), state: m.state}, m.reported
 		f.mu.Unlock()
 		if kind := f.kinds[key.Namespace]; kind != nil {
 			s.resource = kind.Resource
-			s.stored = kind.view.Get("", key.Name)
+			if s.stored = kind.view.Get("", key.Name); s.stored != nil {
+				s.former, s.crd = written.former(s.stored), f.host.upkeep.finding(kind.Kind)
+			}
 		}
 		all = append(all, s)
 	}
@@ -121,7 +127,7 @@ func (s *source) conditions(one *subject, health engine.Health) []inspect.Condit
 		return inspected(formerStatus(one.stored).Conditions)
 	case one.stored != nil && one.object != nil:
 		m := member{state: one.state}
-		return inspected(m.status(formerStatus(one.stored)).Conditions)
+		return inspected(m.status(one.former, one.crd).Conditions)
 	}
 	verdict := accepted(one.refusal, one.notes, health)
 	findings := []metav1.Condition{verdict.condition("Accepted", 0), ready(verdict, &one.state, health).condition("Ready", 0)}

@@ -42,12 +42,13 @@ func (f *fleet) report(ctx context.Context) {
 	}
 }
 
-// unlearn forgets what was stored: another leader may have come between.
+// unlearn drops what was written: another leader may have come between, or a CRD
+// with another schema.
 func (f *fleet) unlearn() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range f.members {
-		m.reported = ""
+		m.reported = reported{}
 	}
 }
 
@@ -61,23 +62,62 @@ func (f *fleet) reportOne(ctx context.Context, key queue.Key, m *member) {
 	if stored == nil || subject.object == nil || stored.UID() != subject.object.UID() {
 		return
 	}
-	former := formerStatus(stored)
-	former.Finalizes = nil // That is noted by others: see hold.
-	status := subject.status(former)
+	former := subject.reported.former(stored)
+	status := subject.status(former, f.host.upkeep.finding(f.kinds[key.Namespace].Kind))
 	if equality.Semantic.DeepEqual(former, status) {
 		return
 	}
-	text, err := statusPatch(former, status)
-	if err != nil || string(text) == m.reported {
-		// What was reported and is not there was pruned by another schema.
-		return
+	now := reported{status: status, stored: subject.reported.stored, given: true}
+	if !subject.reported.lost(stored) {
+		text, err := statusPatch(former, status)
+		if err == nil {
+			err = f.storeStatus(ctx, key, text)
+		}
+		if err != nil {
+			f.host.log.Debug("controller status not stored", "controller", key.String(), "error", err.Error())
+			return
+		}
+		now.stored = statusStored(f.kinds[key.Namespace].view.Get("", key.Name))
 	}
-	if err := f.storeStatus(ctx, key, text); err != nil {
-		f.host.log.Debug("controller status not stored", "controller", key.String(), "error", err.Error())
-		return
-	}
-	m.reported = string(text)
+	f.mu.Lock()
+	m.reported = now
+	f.mu.Unlock()
 	f.tellDeletionsHeld(&subject, former, status)
+}
+
+// reported is the status that was written last, and what the API server made of
+// it: a schema that is not ours prunes what it does not know.
+type reported struct {
+	given          bool
+	status, stored setpoint.ControllerStatus
+}
+
+// former is the status that an object was given, as long as what came of it is
+// still there, else what is there.
+func (r *reported) former(o *object.Object) setpoint.ControllerStatus {
+	stored := statusStored(o)
+	if r.given && equality.Semantic.DeepEqual(stored, r.stored) {
+		return r.status
+	}
+	return stored
+}
+
+// lost says that nothing came of what was written: to write more is of no use
+// before the schema is another.
+func (r *reported) lost(o *object.Object) bool {
+	none := setpoint.ControllerStatus{}
+	return r.given && equality.Semantic.DeepEqual(r.stored, none) && equality.Semantic.DeepEqual(statusStored(o), none)
+}
+
+// statusStored is the status that an object has, without what others note there:
+// see hold.
+func statusStored(o *object.Object) setpoint.ControllerStatus {
+	if o == nil {
+		return setpoint.ControllerStatus{}
+	}
+	stored := formerStatus(o)
+	stored.Finalizes = nil
+	return stored
 }
 
 // statusPatch is a merge patch that makes a status of another one: what is gone has to be
@@ -107,7 +147,7 @@ func (f *fleet) storeStatus(ctx context.Context, key queue.Key, body []byte) err
 }
 
 // status judges a member as it is now.
-func (m *member) status(former setpoint.ControllerStatus) setpoint.ControllerStatus {
+func (m *member) status(former setpoint.ControllerStatus, crd finding) setpoint.ControllerStatus {
 	if m.leaving != "" {
 		// Whether it was accepted, and what it cared for, is what it was.
 		former.Conditions = slices.Clone(former.Conditions)
@@ -121,6 +161,9 @@ func (m *member) status(former setpoint.ControllerStatus) setpoint.ControllerSta
 	verdict := accepted(m.refusal, m.notes, health)
 	status := statusOf(former, m.object.Generation(), verdict, ready(verdict, &m.state, health), health)
 	setDeletionsHeld(&status, m.name(), m.object.Generation(), health)
+	if !crd.ok || meta.FindStatusCondition(status.Conditions, setpoint.ConditionCRDCurrent) != nil {
+		meta.SetStatusCondition(&status.Conditions, crd.condition(setpoint.ConditionCRDCurrent, m.object.Generation()))
+	}
 	return status
 }
 

@@ -1,0 +1,233 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/store"
+)
+
+// upkeep applies the CRDs of controllers again when others change them while
+// Setpoint runs: a Helm chart or a GitOps tool that brings Metacontroller's.
+type upkeep struct {
+	host  *Host
+	queue *queue.Queue
+	// ours are the CRDs of controllers by name; none where no object declares one.
+	ours map[string]definition
+
+	mu    sync.Mutex
+	crds  map[string]*crdUpkeep
+	named map[string]finding
+}
+
+// The delays before a CRD that could not be applied is tried again.
+const (
+	firstUpkeep = time.Second
+	lastUpkeep  = 5 * time.Minute
+)
+
+func newUpkeep(h *Host) (*upkeep, error) {
+	u := &upkeep{
+		host: h, queue: queue.New(queue.Options{BaseDelay: firstUpkeep, MaxDelay: lastUpkeep}),
+		ours: map[string]definition{}, crds: map[string]*crdUpkeep{}, named: map[string]finding{},
+	}
+	if len(h.options.Own) > 0 {
+		return u, nil
+	}
+	ours, err := ownDefinitions()
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range ours {
+		u.ours[d.Name()], u.crds[d.Name()] = d, &crdUpkeep{skip: h.options.SkipCRDs}
+	}
+	return u, nil
+}
+
+// changed queues a CRD of controllers that is another than Setpoint applied.
+func (u *upkeep) changed(e store.Event) {
+	if e.New == nil || e.Old != nil && e.Old.UID() == e.New.UID() && e.Old.Generation() == e.New.Generation() {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if c := u.crds[e.New.Name()]; c != nil && c.applied != versionOf(e.New) {
+		u.queue.Add(queue.Key{Name: e.New.Name()}, queue.Cause{Kind: queue.RelatedChanged, Detail: definitions.Kind})
+	}
+}
+
+// applied notes a CRD that is as it should be.
+func (u *upkeep) applied(o *object.Object) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if c := u.crds[o.Name()]; c != nil {
+		c.applied = versionOf(o)
+	}
+}
+
+// versionOf tells the contents of a CRD from those before and after.
+func versionOf(o *object.Object) string { return fmt.Sprint(o.UID(), "/", o.Generation()) }
+
+// work looks at what has changed until the context ends.
+func (u *upkeep) work(ctx context.Context) {
+	u.queue.Work(ctx, func(ctx context.Context, item queue.Item) queue.Outcome {
+		err := u.look(ctx, item.Key.Name)
+		switch {
+		case err == nil || ctx.Err() != nil || apierrors.IsNotFound(err):
+			return queue.Settled()
+		case item.Attempt == 0:
+			u.host.log.Warn("CRD not checked; trying again", "crd", item.Key.Name, "error", err.Error())
+		}
+		return queue.Retry()
+	})
+}
+
+// look applies a CRD again if that is called for.
+func (u *upkeep) look(ctx context.Context, name string) error {
+	now, err := u.observe(ctx, name)
+	if err != nil {
+		return err
+	}
+	u.mu.Lock()
+	verdict, correct := u.crds[name].decide(now)
+	u.mu.Unlock()
+	if correct {
+		u.host.log.Warn("CRD was changed; applying ours again", "crd", name, "manager", now.manager)
+		if err := u.host.applyCRD(ctx, u.ours[name]); err != nil {
+			return fmt.Errorf("apply it again after %q changed it: %w", now.manager, err)
+		}
+		u.mu.Lock()
+		u.crds[name].correct(now)
+		u.mu.Unlock()
+	}
+	u.say(name, verdict)
+	// What the schema has a place for may be another by now.
+	u.host.fleet.unlearn()
+	return nil
+}
+
+// say makes known what has become of a CRD, once for each change of it.
+func (u *upkeep) say(name string, now finding) {
+	u.mu.Lock()
+	before, known := u.named[name]
+	u.named[name] = now
+	u.mu.Unlock()
+	if now.ok || known && before == now {
+		return
+	}
+	u.host.log.Warn("CRD is not Setpoint's", "crd", name, "problem", now.message)
+	u.host.fleet.tellKind(name, hook.Event{Type: corev1.EventTypeWarning, Reason: now.reason, Message: now.message})
+}
+
+// finding is what is known of the CRD of a kind of controllers.
+func (u *upkeep) finding(kind compile.Kind) finding {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if now, known := u.named[definitionOf(kind.Resource)]; known {
+		return now
+	}
+	return currentCRD()
+}
+
+func currentCRD() finding {
+	return finding{true, setpoint.ReasonCRDCurrent, "the CRD of this kind is the one of this Setpoint"}
+}
+
+// tellKind records an event at all controllers of the kind that a CRD defines.
+func (f *fleet) tellKind(definition string, event hook.Event) {
+	f.mu.Lock()
+	keys := slices.Collect(maps.Keys(f.members))
+	f.mu.Unlock()
+	for _, key := range keys {
+		if kind := f.kinds[key.Namespace]; kind != nil && definitionOf(kind.Resource) == definition {
+			f.tellController(key, event)
+		}
+	}
+}
+
+// observe reads a CRD as it is stored.
+func (u *upkeep) observe(ctx context.Context, name string) (crdState, error) {
+	data, err := exchange(ctx, u.host.client.Get().AbsPath(definitions.Path("", name)))
+	if err != nil {
+		return crdState{}, err
+	}
+	stored, err := object.Parse(data)
+	if err != nil {
+		return crdState{}, err
+	}
+	now := crdState{name: name, version: versionOf(stored), manager: otherManager(data)}
+	if u.host.options.SkipCRDs {
+		now.current, err = keepsStatus(stored, u.ours[name])
+	} else {
+		now.current, err = u.host.applies(ctx, u.ours[name], stored)
+	}
+	return now, err
+}
+
+// applies says whether applying a definition would change nothing.
+func (h *Host) applies(ctx context.Context, d definition, stored *object.Object) (bool, error) {
+	tried, err := readCRD(exchange(ctx, h.applying(d).Param("dryRun", "All")))
+	if err != nil {
+		return false, fmt.Errorf("try to apply CRD %s: %w", d.Name(), err)
+	}
+	return sameJSON(tried.Field("spec"), stored.Field("spec")), nil
+}
+
+func sameJSON(a, b []byte) bool {
+	var left, right any
+	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
+}
+
+// keepsStatus says whether a CRD that others look after has a place for the
+// conditions of controllers, where ours has.
+func keepsStatus(stored *object.Object, ours definition) (bool, error) {
+	var shape crdShape
+	if err := json.Unmarshal(ours.JSON(), &shape); err != nil {
+		return false, fmt.Errorf("read CRD %s: %w", ours.Name(), err)
+	}
+	for _, version := range shape.Spec.Versions {
+		wanted, err := statusIn(ours.Object, version.Name)
+		if err != nil {
+			return false, err
+		}
+		has, err := statusIn(stored, version.Name)
+		if err != nil || wanted.Conditions && !has.Conditions {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// otherManager is the field manager that changed an object last, Setpoint aside.
+func otherManager(data []byte) string {
+	var o metav1.PartialObjectMetadata
+	if json.Unmarshal(data, &o) != nil {
+		return ""
+	}
+	var last metav1.ManagedFieldsEntry
+	for _, entry := range o.ManagedFields {
+		if entry.Manager == ownName || entry.Subresource != "" {
+			continue
+		}
+		if last.Manager == "" || last.Time.Before(entry.Time) {
+			last = entry
+		}
+	}
+	return cmp.Or(last.Manager, "an unknown field manager")
+}
