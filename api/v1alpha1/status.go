@@ -82,6 +82,10 @@ const (
 	// ConditionStalled, which kstatus reads.
 	ConditionDeletionsHeld = "DeletionsHeld"
 
+	// ConditionStatusStored is False when the kind of the parents has no status subresource, so that the
+	// status in responses is not stored. It is there once that has happened.
+	ConditionStatusStored = "StatusStored"
+
 	// ConditionCRDCurrent is False while the CRD of the controller's own kind is another than this
 	// Setpoint's: a schema that lacks the status prunes it, this condition included. It is there once
 	// that has happened.
@@ -151,6 +155,15 @@ const (
 
 	// ReasonNothingHeld goes with status False.
 	ReasonNothingHeld = "NothingHeld"
+)
+
+// Reasons of ConditionStatusStored.
+const (
+	// ReasonStatusStored goes with status True.
+	ReasonStatusStored = "StatusStored"
+
+	// ReasonNoStatusSubresource: see the message for the kind.
+	ReasonNoStatusSubresource = "NoStatusSubresource"
 )
 
 // Reasons of ConditionCRDCurrent.

@@ -144,6 +144,9 @@ type Compiled struct {
 	HookAddresses []string
 	// Suspended says that the programs are not to be run.
 	Suspended bool
+	// Unstored says of a kind of parents that its status cannot be stored; empty
+	// where it can.
+	Unstored string
 	// Notes are things a user should know although the spec is accepted.
 	Notes []string
 	// Release lets go of the programs' connections.
@@ -206,6 +209,7 @@ func (k Kind) compileHooks(ctx context.Context, o *object.Object, env Environmen
 		Programs:      programs,
 		HookAddresses: d.hooks.all().addresses(),
 		Suspended:     d.suspended || paused(o),
+		Unstored:      k.unstored(programs),
 		Notes:         k.notes(d, programs),
 		Release:       c.release,
 	}, nil
@@ -223,13 +227,21 @@ func (k Kind) form() hook.Form {
 
 // notes adds what is known of the parents only.
 func (k Kind) notes(d *declared, programs []engine.Program) []string {
-	notes := d.notes
+	if problem := k.unstored(programs); problem != "" {
+		return append(d.notes, problem)
+	}
+	return d.notes
+}
+
+// unstored names the kind of parents that has no place for the status in responses.
+// The words are those that Metacontroller's users know.
+func (k Kind) unstored(programs []engine.Program) string {
 	for _, p := range programs {
 		if !p.Parent.Status && !k.manner.decorates {
-			notes = append(notes, fmt.Sprintf("%s have no status subresource: the status in replies is not stored", p.Parent))
+			return fmt.Sprintf("%s does not have subresource 'Status' enabled: the status in responses is not stored", p.Parent)
 		}
 	}
-	return notes
+	return ""
 }
 
 // readSpec decodes a controller object into the type of its kind.

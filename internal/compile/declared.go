@@ -62,9 +62,10 @@ type manner struct {
 	// on attachments.
 	finalizers, managers string
 	mark                 string
-	// lastApplied and outline are as in engine.Program.
-	lastApplied string
-	outline     bool
+	// lastApplied, failureReason and outline are as in engine.Program.
+	lastApplied   string
+	failureReason string
+	outline       bool
 }
 
 // draft is what all programs of a controller have in common.
@@ -78,6 +79,7 @@ func (k Kind) draft(o *object.Object, d *declared, env Environment) engine.Progr
 		Resync:           oftener(d.resync, env.Resync),
 		LastApplied:      k.manner.lastApplied,
 		Outline:          k.manner.outline,
+		FailureReason:    k.manner.failureReason,
 		Manager:          k.manager(o.Name(), env),
 		Guard:            d.guard,
 		Revisions:        engine.Revisions{FieldPaths: d.revisions, Namespace: env.Namespace},

@@ -23,6 +23,8 @@ func metacontrollerManner(lower string) manner {
 		finalizers:  "metacontroller.io/" + lower + "-",
 		mark:        plan.MetacontrollerDecoratorMark,
 		lastApplied: "metacontroller.k8s.io/last-applied-configuration",
+		// Its users' alerts watch for it.
+		failureReason: api.EventSyncError,
 	}
 }
 

@@ -39,7 +39,9 @@ func (r *run) conclude(ctx context.Context, err error) (trace.Outcome, queue.Out
 		// Stopped in the middle: nothing is known to have failed.
 		return trace.Postponed, queue.Retry()
 	case later:
-		r.remember(err, r.tell(err))
+		// The hook says when to call again: no event warns of what works as it should.
+		r.log.Debug("run postponed by the hook", "parent", r.stored.Ref().String(), "delay", delay, "error", failure.OneLine(err))
+		r.remember(err, r.memory.trouble.told)
 		return trace.Postponed, queue.RetryAfter(delay)
 	case errors.As(err, &wait):
 		return trace.Postponed, queue.RetryAfter(wait.delay)
@@ -114,8 +116,16 @@ func (r *run) tell(err error) time.Time {
 		return last.told
 	}
 	log.Warn("run failed")
-	r.say(hook.Event{Type: warning, Reason: reasonOf(err), Message: message})
+	r.say(r.program.warningOf(reasonOf(err), message))
 	return r.tools.Now()
+}
+
+// warningOf is the event that warns of a failed run.
+func (p *Program) warningOf(reason, message string) hook.Event {
+	if p.FailureReason == "" {
+		return hook.Event{Type: warning, Reason: reason, Message: message}
+	}
+	return hook.Event{Type: warning, Reason: p.FailureReason, Message: "Sync error: " + reason + ": " + message}
 }
 
 // prune forgets the agreements on children that are gone.

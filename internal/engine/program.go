@@ -56,6 +56,9 @@ type Program struct {
 	// is found without need.
 	Finalize  hook.Hook
 	Finalizer string
+	// FailureReason is that of the events that warn of failed runs; the reason of
+	// the failure if empty.
+	FailureReason string
 	// Customize answers which related objects the hooks are shown; nil for none.
 	Customize hook.Customizer
 	// Reads are the kinds that Customize may name, as far as that is known: what a

@@ -70,9 +70,11 @@ type state struct {
 	// leaving says what is done, or in the way, while the object is being
 	// deleted and its finalizers are released; empty otherwise.
 	leaving string
-	// notes are what a user should know although the spec is accepted.
-	notes   []string
-	running *running
+	// notes are what a user should know although the spec is accepted, and unstored
+	// is as in compile.Compiled.
+	notes    []string
+	unstored string
+	running  *running
 }
 
 // refused says that nothing runs for a reason.

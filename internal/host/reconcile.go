@@ -87,7 +87,7 @@ func (f *fleet) settle(ctx context.Context, key queue.Key, now state, compiled *
 	}
 	former, said := m.running, m.String()
 	if refusal == nil {
-		now.notes, now.suspended = compiled.Notes, compiled.Suspended
+		now.notes, now.unstored, now.suspended = compiled.Notes, compiled.Unstored, compiled.Suspended
 		if now.suspended {
 			now.kinds, now.children = kindsInspected(compiled)
 		}
@@ -95,6 +95,7 @@ func (f *fleet) settle(ctx context.Context, key queue.Key, now state, compiled *
 	}
 	if former != nil {
 		former.end()
+		f.tellStopped(key, m.object)
 	}
 	f.mu.Lock()
 	m.state = now
@@ -104,7 +105,11 @@ func (f *fleet) settle(ctx context.Context, key queue.Key, now state, compiled *
 		f.displace(key, now.rank, next)
 		next.launch(ctx, f.host.office, func(ctx context.Context) bool {
 			f.recallDeletions(key, next)
-			return f.hold(ctx, key, next)
+			if !f.hold(ctx, key, next) {
+				return false
+			}
+			f.tellStarted(key, now.object)
+			return true
 		})
 	}
 	if former != nil || now.running != nil {
@@ -238,6 +243,7 @@ func (f *fleet) remove(key queue.Key, going *object.Object) {
 	f.mu.Unlock()
 	if m != nil && m.running != nil {
 		m.running.end()
+		f.tellStopped(key, m.object)
 	}
 	f.host.gate.drop(key)
 	if m != nil && m.running != nil {

@@ -79,6 +79,7 @@ func (f *fleet) reportOne(ctx context.Context, key queue.Key, m *member) {
 		}
 		now.stored = statusStored(f.kinds[key.Namespace].view.Get("", key.Name))
 	}
+	f.tellTurns(key, &subject.state, former.Conditions, status.Conditions)
 	f.mu.Lock()
 	m.reported = now
 	f.mu.Unlock()
@@ -161,14 +162,20 @@ func (m *member) status(former setpoint.ControllerStatus, crd finding) setpoint.
 	verdict := accepted(m.refusal, m.notes, health)
 	status := statusOf(former, m.object.Generation(), verdict, ready(verdict, &m.state, health), health)
 	setDeletionsHeld(&status, m.name(), m.object.Generation(), health)
-	if !crd.ok || meta.FindStatusCondition(status.Conditions, setpoint.ConditionCRDCurrent) != nil {
-		meta.SetStatusCondition(&status.Conditions, crd.condition(setpoint.ConditionCRDCurrent, m.object.Generation()))
-	}
+	m.addProblem(&status, setpoint.ConditionStatusStored, m.statusStored())
+	m.addProblem(&status, setpoint.ConditionCRDCurrent, crd)
 	return status
 }
 
 // name is that of the controller as commands take it.
 func (m *member) name() string { return m.kind + "/" + m.object.Name() }
+
+// addProblem adds a condition that is there from its first problem on.
+func (m *member) addProblem(status *setpoint.ControllerStatus, kind string, found finding) {
+	if !found.ok || meta.FindStatusCondition(status.Conditions, kind) != nil {
+		meta.SetStatusCondition(&status.Conditions, found.condition(kind, m.object.Generation()))
+	}
+}
 
 // statusOf is the status to store, given the former one: a condition keeps the
 // time of its last transition.

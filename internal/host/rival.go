@@ -34,6 +34,7 @@ func (f *fleet) rival(key queue.Key, rank string, compiled *compile.Compiled) er
 func (f *fleet) displace(key queue.Key, rank string, next *running) {
 	for other, m := range f.youngerRivals(key, rank, next) {
 		m.running.end()
+		f.tellStopped(other, m.object)
 		f.mu.Lock()
 		m.running, m.refusal = nil, conflict(key, next.Compiled)
 		f.mu.Unlock()

@@ -5,18 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -132,7 +128,6 @@ func (u *upkeep) say(name string, now finding) {
 		return
 	}
 	u.host.log.Warn("CRD is not Setpoint's", "crd", name, "problem", now.message)
-	u.host.fleet.tellKind(name, hook.Event{Type: corev1.EventTypeWarning, Reason: now.reason, Message: now.message})
 }
 
 // finding is what is known of the CRD of a kind of controllers.
@@ -147,18 +142,6 @@ func (u *upkeep) finding(kind compile.Kind) finding {
 
 func currentCRD() finding {
 	return finding{true, setpoint.ReasonCRDCurrent, "the CRD of this kind is the one of this Setpoint"}
-}
-
-// tellKind records an event at all controllers of the kind that a CRD defines.
-func (f *fleet) tellKind(definition string, event hook.Event) {
-	f.mu.Lock()
-	keys := slices.Collect(maps.Keys(f.members))
-	f.mu.Unlock()
-	for _, key := range keys {
-		if kind := f.kinds[key.Namespace]; kind != nil && definitionOf(kind.Resource) == definition {
-			f.tellController(key, event)
-		}
-	}
 }
 
 // observe reads a CRD as it is stored.

@@ -133,6 +133,8 @@ func (s *pruner) fleet(t *testing.T) (*fleet, queue.Key, *member) {
 	}
 	h := &Host{client: client, log: slog.New(slog.DiscardHandler), store: store.New(client, store.Options{Log: slog.New(slog.DiscardHandler)})}
 	t.Cleanup(h.store.Close)
+	h.events = newEvents(client, Options{})
+	t.Cleanup(h.events.close)
 	if h.upkeep, err = newUpkeep(h); err != nil {
 		t.Fatal(err)
 	}

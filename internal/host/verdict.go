@@ -101,6 +101,14 @@ func (s *state) failing() string {
 	return setpoint.ReasonHookFailing
 }
 
+// statusStored says whether the status in the hook's responses is stored.
+func (s *state) statusStored() finding {
+	if s.unstored != "" {
+		return finding{false, setpoint.ReasonNoStatusSubresource, s.unstored}
+	}
+	return finding{true, setpoint.ReasonStatusStored, "the kind of the parents has a status subresource"}
+}
+
 // settled says whether all parents come to rest.
 func settled(health engine.Health) finding {
 	if health.Unsettled == 0 {
