@@ -67,6 +67,9 @@ func (c *closing) Close() error {
 	return c.PipeReader.Close()
 }
 
+// elapse lets time of the bubble pass.
+func elapse(d time.Duration) { <-time.After(d) }
+
 // called is one call of a handler, when it began.
 type called struct {
 	handler, object string

@@ -128,7 +128,7 @@ func (h *Handler) stopTimeout() time.Duration { return cmp.Or(h.StopTimeout, Def
 // wait for a daemon that is stuck.
 func (r *run) working() bool {
 	return slices.ContainsFunc(r.memory.handlers, func(m recall) bool {
-		return m.working != nil && !(m.working.stuck && r.stored.Deleting())
+		return m.working != nil && (!m.working.stuck || !r.stored.Deleting())
 	})
 }
 

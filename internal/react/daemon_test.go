@@ -155,7 +155,7 @@ func TestDaemonThatDoesNotReturn(t *testing.T) {
 	}
 	for _, name := range []string{"eur", "usd"} {
 		next := st.queue.Pending(queue.Key{Namespace: "town", Name: name}).Next
-		if left := next.Sub(time.Now()); left <= 0 || left > time.Minute {
+		if left := time.Until(next); left <= 0 || left > time.Minute {
 			t.Errorf("%s is looked at again in %s", name, left)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 // pass lets time pass, until all that happens meanwhile has happened.
 func pass(d time.Duration) {
-	time.Sleep(d)
+	elapse(d)
 	synctest.Wait()
 }
 
@@ -192,7 +192,7 @@ func TestProgramsShareTheCondition(t *testing.T) {
 				}
 				return &hook.Answer{}, nil
 			}})
-			defer w.stop()
+			t.Cleanup(w.stop)
 		}
 		pass(time.Second)
 		s.edit(rates, "eur", `{"spec":{"n":2}}`)
@@ -311,7 +311,7 @@ func TestTimersKeepTheirInterval(t *testing.T) {
 				s.create(rates, "eur", `{"spec":{"n":1}}`)
 				w := open(s, program(Handler{Name: "t", Every: 2 * time.Second, Idle: c.idle, Fields: [][]string{{"spec"}}}), s, map[string]handled{
 					"t": func(context.Context, *hook.Notice) (*hook.Answer, error) {
-						pass(c.takes)
+						elapse(c.takes)
 						return &hook.Answer{}, nil
 					},
 				})

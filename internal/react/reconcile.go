@@ -109,7 +109,7 @@ func (r *run) converge(ctx context.Context) error {
 	}
 	err := r.serve(ctx)
 	if errors.Is(err, errGone) || ctx.Err() != nil {
-		return nil
+		err = nil
 	}
 	return err
 }

@@ -155,7 +155,7 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errLost
 	}
 	if !watches && !sc.calm.Load() {
-		time.Sleep(time.Duration(sc.upTo(20)) * time.Millisecond)
+		elapse(time.Duration(sc.upTo(20)) * time.Millisecond)
 		if p.dead.Load() {
 			return nil, errLost
 		}
@@ -166,7 +166,7 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	case watches:
 		go func() {
 			for !sc.calm.Load() && r.Context().Err() == nil {
-				time.Sleep(time.Second)
+				elapse(time.Second)
 				if sc.one(20) {
 					_ = response.Body.Close()
 					return
@@ -214,7 +214,7 @@ func (sc *schedule) handle(ctx context.Context, p *process, n *hook.Notice) (ans
 		}
 	}()
 	if sc.one(4) {
-		time.Sleep(time.Duration(sc.upTo(3000)) * time.Millisecond)
+		elapse(time.Duration(sc.upTo(3000)) * time.Millisecond)
 	}
 	if !sc.calm.Load() {
 		if answer, err, fails := sc.fail(); fails {
@@ -225,7 +225,7 @@ func (sc *schedule) handle(ctx context.Context, p *process, n *hook.Notice) (ans
 }
 
 // fail lets a call end badly, or not.
-func (sc *schedule) fail() (*hook.Answer, error, bool) { //nolint:revive,staticcheck // Whether it fails comes last.
+func (sc *schedule) fail() (*hook.Answer, error, bool) { //nolint:revive // Whether it fails comes last.
 	switch sc.upTo(14) {
 	case 0:
 		return nil, errors.New("not today"), true
@@ -325,14 +325,14 @@ func (sc *schedule) play() {
 	sc.start()
 	for range 60 {
 		sc.step()
-		time.Sleep(time.Duration(sc.upTo(4000)) * time.Millisecond)
+		elapse(time.Duration(sc.upTo(4000)) * time.Millisecond)
 	}
 	sc.calm.Store(true)
-	time.Sleep(10 * time.Second)
+	elapse(10 * time.Second)
 	for name := range sc.edited {
 		sc.edit(name)
 	}
-	time.Sleep(30 * time.Minute)
+	elapse(30 * time.Minute)
 	sc.settled()
 	sc.process.stop()
 }
@@ -362,7 +362,7 @@ func (sc *schedule) step() {
 	case 11:
 		for range 3 * burst {
 			sc.edit(name)
-			time.Sleep(10 * time.Millisecond)
+			elapse(10 * time.Millisecond)
 		}
 	}
 }
