@@ -77,6 +77,8 @@ type Environment struct {
 	UserAgent string
 	// Limits bound the responses of webhooks.
 	Limits webhook.Limits
+	// Connections bounds those of all webhooks together; nil bounds none.
+	Connections *webhook.Connections
 	// Workers is how many parents of a controller are worked on at once.
 	Workers int
 	// Resync is how often the hooks are asked at least, also about the parents

@@ -53,6 +53,7 @@ func (c *connection) open(h *hooked) (*webhook.Webhook, error) {
 		Concurrency: c.env.Workers,
 		UserAgent:   c.env.UserAgent,
 		Limits:      c.env.Limits,
+		Connections: c.env.Connections,
 		Dial:        c.env.Dial,
 	}
 	if c.env.Called != nil {

@@ -187,7 +187,7 @@ func (g *gate) serve(ctx context.Context, listener net.Listener, address admissi
 	})
 	server := admission.NewServer(admission.ServerOptions{
 		Observer: g, Log: g.host.log, Certificate: keeper.Certificate, LameDuck: o.lameDuck(),
-		PathKeys: keeper.PathKeys, ClientCAs: o.Admission.clientCAs(),
+		MaxConnections: reviewConnections(openFiles()), PathKeys: keeper.PathKeys, ClientCAs: o.Admission.clientCAs(),
 	})
 	registrar := admission.NewRegistrar(admission.RegistrarOptions{
 		Registration: admission.Registration{Address: address, Namespace: o.Namespace, Group: o.reviewGroup(), Own: g.host.ownObjects()},

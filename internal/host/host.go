@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -47,6 +48,7 @@ type Host struct {
 	fleet       *fleet
 	gate        *gate
 	inFlight    *inFlight
+	connections *webhook.Connections
 	neighbours  *neighbours
 	office      *office
 	lock        *lock
@@ -74,7 +76,7 @@ func New(o Options) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
-	h := &Host{options: o, log: o.Log, client: client, definitions: installs, office: newOffice(), inFlight: newInFlight(), started: time.Now(), ready: make(chan struct{})}
+	h := &Host{options: o, log: o.Log, client: client, definitions: installs, office: newOffice(), inFlight: newInFlight(), connections: webhook.NewConnections(openFiles() / 2), started: time.Now(), ready: make(chan struct{})}
 	h.book = inspect.NewBook(inspect.BookOptions(o.History), h.started)
 	if h.lock, err = newLock(o); err != nil {
 		return nil, err
@@ -183,6 +185,7 @@ func (h *Host) environment() compile.Environment {
 		Dial:          h.options.Dial,
 		UserAgent:     "setpoint/" + h.options.Version,
 		Limits:        h.options.HookLimits,
+		Connections:   h.connections,
 		Workers:       h.options.Workers,
 		Resync:        h.options.Resync,
 		Namespace:     h.options.Namespace,

@@ -48,6 +48,7 @@ func newTransport(c Config, secured *tls.Config) *http.Transport {
 		t.Proxy = http.ProxyFromEnvironment
 		t.DialContext = (&net.Dialer{Timeout: c.Timeout, KeepAlive: keepAlive}).DialContext
 	}
+	t.DialContext = c.Connections.bound(t.DialContext)
 	return t
 }
 

@@ -54,6 +54,8 @@ type Config struct {
 	Credentials func(ctx context.Context) (*Credentials, error)
 	// ETag lets replies be used again.
 	ETag ETag
+	// Connections bounds those of all webhooks together; nil bounds none.
+	Connections *Connections
 	// Dial replaces the way to the network, and any proxy.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Observe is told of every call after it, from the caller's goroutine.
@@ -116,8 +118,10 @@ type Webhook struct {
 	timeout time.Duration
 	limits  Limits
 	links   *links
-	kept    *replies
-	observe func(Exchange)
+	// connections is nil where nothing bounds them.
+	connections *Connections
+	kept        *replies
+	observe     func(Exchange)
 }
 
 var (
@@ -136,21 +140,27 @@ func New(c Config) (*Webhook, error) {
 	c.Timeout = positive(c.Timeout, defaultTimeout)
 	c.Concurrency = positive(c.Concurrency, defaultConcurrency)
 	c.UserAgent = cmp.Or(c.UserAgent, defaultUserAgent)
-	return &Webhook{
-		url:     target,
-		shown:   shown(target),
-		wire:    c.Wire,
-		timeout: c.Timeout,
-		limits:  c.Limits.withDefaults(),
-		links:   newLinks(c, target.User),
-		kept:    newReplies(c.ETag),
-		observe: c.Observe,
-	}, nil
+	w := &Webhook{
+		connections: c.Connections,
+		url:         target,
+		shown:       shown(target),
+		wire:        c.Wire,
+		timeout:     c.Timeout,
+		limits:      c.Limits.withDefaults(),
+		links:       newLinks(c, target.User),
+		kept:        newReplies(c.ETag),
+		observe:     c.Observe,
+	}
+	c.Connections.add(w.links)
+	return w, nil
 }
 
 // Close lets go of the connections that are not in use. A closed webhook can
 // still be called.
-func (w *Webhook) Close() { w.links.hangUp() }
+func (w *Webhook) Close() {
+	w.connections.remove(w.links)
+	w.links.hangUp()
+}
 
 // Timeout bounds a call from dialling to the last byte.
 func (w *Webhook) Timeout() time.Duration { return w.timeout }
