@@ -209,6 +209,26 @@ func TestLeadersAreElectedInsideACluster(t *testing.T) {
 	}
 }
 
+// Fault U11: the value of --leader-elect may stand apart, as help shows it.
+func TestValueOfLeaderElectApart(t *testing.T) {
+	for _, c := range []struct {
+		args  []string
+		value string
+		left  int
+	}{
+		{[]string{"--leader-elect", "false"}, "false", 0},
+		{[]string{"--leader-elect", "auto"}, "auto", 0},
+		{[]string{"--leader-elect", "maybe"}, "true", 1},
+		{[]string{"--leader-elect=false", "true"}, "false", 1},
+		{[]string{"false"}, "auto", 1},
+	} {
+		f := parsed(t, c.args...)
+		if left := f.electBy(f.set.Args()); len(left) != c.left || f.elect.value != c.value {
+			t.Errorf("%q: %s, and %q is left", c.args, f.elect.value, left)
+		}
+	}
+}
+
 func TestNamespaceOfThePod(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "mine")
 	if o := parsed(t).options(host.Cluster{Config: &rest.Config{}}); o.Namespace != "mine" {

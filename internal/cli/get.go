@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -95,11 +96,45 @@ func (r *reading) warnOfStandby(ctx context.Context) {
 // controllers are those of all processes.
 func (r *reading) controllers(ctx context.Context) ([]inspect.Controller, error) {
 	all := []inspect.Controller{}
-	answers, err := each(ctx, r, controllersOf)
-	for _, a := range answers {
-		all = append(all, a.Value...)
+	run, err := r.hosted(ctx)
+	for _, each := range run {
+		all = append(all, each.Controller)
 	}
 	return all, err
+}
+
+// hosted is a controller and the process that runs it.
+type hosted struct {
+	inspect.Controller
+	by inspect.Source
+	// standby says that another process does the work.
+	standby bool
+}
+
+// hosted are the controllers of all processes. One that a process leads is left out of
+// those that stand by for it.
+func (r *reading) hosted(ctx context.Context) ([]hosted, error) {
+	answers, err := each(ctx, r, func(ctx context.Context, s inspect.Source) ([]hosted, error) {
+		controllers, err := s.Controllers(ctx)
+		if err != nil {
+			return nil, err
+		}
+		process, err := s.Process(ctx)
+		all := make([]hosted, 0, len(controllers))
+		for _, c := range controllers {
+			all = append(all, hosted{c, s, err == nil && process.StandsBy()})
+		}
+		return all, nil
+	})
+	var all []hosted
+	leads := map[string]bool{}
+	for _, a := range answers {
+		for _, one := range a.Value {
+			all = append(all, one)
+			leads[one.Name] = leads[one.Name] || !one.standby
+		}
+	}
+	return slices.DeleteFunc(all, func(one hosted) bool { return one.standby && leads[one.Name] }), err
 }
 
 func controllersOf(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) {
@@ -121,11 +156,9 @@ type lookup struct {
 // know of, or some object of which they may see. It is object that is asked for, if not "".
 func (r *reading) controller(ctx context.Context, name, object string) (inspect.Controller, inspect.Source, error) {
 	l := lookup{word: name, object: object}
-	answers, err := each(ctx, r, controllersOf)
-	for _, a := range answers {
-		for _, c := range a.Value {
-			r.consider(ctx, &l, c, a.Source)
-		}
+	run, err := r.hosted(ctx)
+	for _, each := range run {
+		r.consider(ctx, &l, each.Controller, each.by)
 	}
 	if err := cmp.Or(err, r.rights.sure()); err != nil {
 		return inspect.Controller{}, nil, err
@@ -259,8 +292,11 @@ func (r *reading) controllerHead() []string {
 }
 
 func (r *reading) controllerRow(c inspect.Controller, now time.Time) row {
-	last := ""
-	if f := c.Last; f != nil {
+	last, refused := "", c.Refusal()
+	switch f := c.Last; {
+	case refused != "":
+		last = refused
+	case f != nil && (c.Failing > 0 || c.Ready().Status != "True"):
 		last = fmt.Sprintf("%s ago, %s", ago(f.Time, now), failureLine(f))
 	}
 	ready := c.Ready().Status
@@ -284,8 +320,8 @@ func (r *reading) controllerRow(c inspect.Controller, now time.Time) row {
 	} else {
 		cells[6] = short(last, 100)
 	}
-	same := strings.Join(cells[:len(cells)-1], "\t")
-	if c.Last != nil {
+	same := strings.Join(cells[:len(cells)-1], "\t") + refused
+	if c.Last != nil && last != "" {
 		same += c.Last.Object + c.Last.Message
 	}
 	return row{cells: cells, same: same, key: c.Process + "\t" + c.Name, value: c}

@@ -189,7 +189,7 @@ func (g *getting) head() []string {
 	if g.everywhere {
 		head = append(head, "NAMESPACE")
 	}
-	head = append(head, "NAME", "STATE", "CHILDREN", "RETRY", "AGE", "ERROR")
+	head = append(head, "NAME", "STATE", "CHILDREN", "NEXT RUN", "AGE", "ERROR")
 	if g.reading.output.value == wide {
 		head = slices.Insert(head, len(head)-1, "RAN", "ATTEMPTS", "DELETING", "UID")
 	}

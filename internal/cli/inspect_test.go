@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,8 @@ import (
 type process struct {
 	inspect.Source
 	name string
+	// about is what it says of itself.
+	about inspect.Process
 	// asleep says that it takes questions, and answers none.
 	asleep bool
 	ended  chan struct{}
@@ -24,6 +27,8 @@ type process struct {
 func newProcess(name string) *process { return &process{name: name, ended: make(chan struct{})} }
 
 func (p *process) Name() string { return p.name }
+
+func (p *process) Process(context.Context) (inspect.Process, error) { return p.about, nil }
 
 func (p *process) Controllers(ctx context.Context) ([]inspect.Controller, error) {
 	if p.asleep {
@@ -159,5 +164,47 @@ func TestAWatchOutlivesFailures(t *testing.T) {
 	}
 	if err := r.follow(t.Context(), func(context.Context) error { return errors.New("no") }); err == nil {
 		t.Error("what fails at first is shown as success")
+	}
+}
+
+// Fault G6: what one replica leads and another stands by for is one controller, that of
+// the leader. Where no leader answers, the one that stands by tells what it knows.
+func TestWhatIsStoodByForIsListedOnce(t *testing.T) {
+	leader, standby := newProcess("setpoint"), newProcess("setpoint-7")
+	leader.about, standby.about = inspect.Process{Elects: true, Leads: true}, inspect.Process{Elects: true}
+	all := []inspect.Controller{{Name: "cc/teams"}}
+	for _, c := range []struct {
+		sources []inspect.Source
+		want    string
+	}{
+		{[]inspect.Source{&crew{standby, all}, &crew{leader, all}}, "cc/teams of setpoint"},
+		{[]inspect.Source{&crew{standby, all}}, "cc/teams of setpoint-7"},
+	} {
+		r := &reading{program: &program{stderr: io.Discard}, sources: c.sources, patience: inspect.NewPatience(time.Second), rights: &rights{asker: allowed{"list teams in "}}}
+		found, err := r.hosted(t.Context())
+		if err != nil || len(found) != 1 || found[0].Name+" of "+found[0].by.Name() != c.want {
+			t.Errorf("found %+v, %v, want %s", found, err, c.want)
+		}
+	}
+}
+
+// Fault G2: a controller that is refused says why. Fault U12: an error that was overcome is
+// no last error.
+func TestLastErrorIsOfWhatFails(t *testing.T) {
+	r := &reading{readFlags: &readFlags{output: oneOf(asTable, wide)}}
+	ready := inspect.Condition{Type: "Ready", Status: "True"}
+	last := &inspect.Failure{Message: "no answer", Time: noon}
+	for _, c := range []struct {
+		of   inspect.Controller
+		want string
+	}{
+		{inspect.Controller{Conditions: []inspect.Condition{{Type: "Accepted", Status: "False", Message: "spec.childResources[0]: no such kind"}, {Type: "Ready", Status: "False", Reason: "NotAccepted"}}}, "spec.childResources[0]: no such kind"},
+		{inspect.Controller{Conditions: []inspect.Condition{ready}, Failing: 1, Last: last}, "5s ago, no answer"},
+		{inspect.Controller{Conditions: []inspect.Condition{{Type: "Ready", Status: "False"}}, Last: last}, "5s ago, no answer"},
+		{inspect.Controller{Conditions: []inspect.Condition{ready}, Last: last}, ""},
+	} {
+		if cells := r.controllerRow(c.of, noon.Add(5*time.Second)).cells; cells[len(cells)-1] != c.want {
+			t.Errorf("%+v: %q, want %q", c.of, cells, c.want)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/host"
 	"github.com/setpoint-dev/setpoint/internal/preview"
+	"github.com/setpoint-dev/setpoint/internal/reach"
 )
 
 // codeChanges is the exit code of a plan that is not empty.
@@ -52,7 +53,8 @@ files is looked at as if it was applied.
 
 A hook behind a Service of the cluster cannot be reached from outside of it.
 --hook says where it, or another version of it, can be; so does $SETPOINT_HOOKS,
-which 'setpoint dev' sets, with commas between them.
+with commas between them. The processes of 'setpoint dev' are found by the
+kubeconfig that it writes.
 
 Exit codes: 0 nothing to do, 2 there are changes, 1 something went wrong.`,
 		Example: `  setpoint plan compositecontroller/teams red       # one object
@@ -86,13 +88,17 @@ func (f *planFlags) register(c *cobra.Command) {
 }
 
 func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
-	routes, err := readRoutes(os.Getenv(hooksVariable), f.hooks)
-	if err != nil {
-		return usageError{err}
-	}
 	cluster, err := f.cluster.find()
 	if err != nil {
 		return err
+	}
+	variable := os.Getenv(hooksVariable)
+	if variable == "" && cluster.Processes != "" {
+		variable = reach.Hooks(cluster.Processes)
+	}
+	routes, err := readRoutes(variable, f.hooks)
+	if err != nil {
+		return usageError{err}
 	}
 	ctx, stop := untilSignal(c.Context())
 	defer stop()

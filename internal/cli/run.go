@@ -29,7 +29,7 @@ The flags of Metacontroller are understood, too.`,
   setpoint run --kubeconfig dev.yaml --context staging
   setpoint run --selector team=web             # one team's controllers
   setpoint run --crds=skip --log-format=json      # the CRDs are installed apart`,
-		Args: noArguments,
+		Args: func(c *cobra.Command, args []string) error { return noArguments(c, f.electBy(args)) },
 		RunE: func(c *cobra.Command, _ []string) error { return p.run(c.Context(), f) },
 	}
 	f.register(c)

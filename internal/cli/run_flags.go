@@ -101,6 +101,15 @@ func (f *runFlags) registerElection(c *cobra.Command) {
 	f.set.DurationVar(&f.election.RetryPeriod, "leader-elect-retry-period", host.DefaultRetryPeriod, "how often leaders renew and the others look")
 }
 
+// electBy takes the value of --leader-elect that stands apart from it, as help shows it;
+// the flag alone means true. It returns the other arguments.
+func (f *runFlags) electBy(args []string) []string {
+	if len(args) == 1 && f.set.Changed("leader-elect") && f.elect.value == yes && f.elect.Set(args[0]) == nil {
+		return nil
+	}
+	return args
+}
+
 func (f *runFlags) registerWork(c *cobra.Command) {
 	f.set.IntVar(&f.workers, "workers", 32, "how many objects of one controller are worked on at once")
 	f.set.DurationVar(&f.resync, "resync-period", 0, "ask the hooks about every object at least this often; 0 leaves that to the controllers")

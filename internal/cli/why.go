@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -141,6 +142,7 @@ func (w *asking) learn(ctx context.Context) (account, error) {
 			sources[keyOf(&run)] = known.Source
 		}
 	}
+	a.leaveStandbys()
 	slices.SortStableFunc(runs, func(a, b inspect.Run) int {
 		return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(b.ID, a.ID))
 	})
@@ -157,6 +159,18 @@ func (w *asking) learn(ctx context.Context) (account, error) {
 		a.entries = w.entries(runs, full)
 	}
 	return a, cmp.Or(err, w.rights.sure())
+}
+
+// leaveStandbys leaves out what processes say that stand by for one that has answered.
+func (a *account) leaveStandbys() {
+	leads := func(c readable) bool {
+		return slices.ContainsFunc(a.Cares, func(other readable) bool { return other.Controller == c.Controller && !other.Elsewhere })
+	}
+	before := len(a.Cares)
+	a.Cares = slices.DeleteFunc(a.Cares, func(c readable) bool { return c.Elsewhere && leads(c) })
+	if len(a.Cares) < before && !slices.ContainsFunc(a.Cares, func(c readable) bool { return c.Elsewhere }) {
+		a.Caveats = nil
+	}
 }
 
 // structured says that the output is for programs.
@@ -289,7 +303,13 @@ func (w *asking) nobody(ctx context.Context, a account) error {
 	if a.stored == nil {
 		return fmt.Errorf("%s is not there, and nothing is kept of what was done about it", nameOf(w.ref))
 	}
-	return hinted{fmt.Errorf("%s: %w, and nothing is kept that was done about it", nameOf(w.ref), errNobodyCares), whoCares(controllers, w.ref, a.stored)}
+	hint := w.whoCares(ctx, controllers, a.stored)
+	for i := range controllers {
+		if refusal := controllers[i].Refusal(); refusal != "" {
+			hint += fmt.Sprintf("\nhint: the controller %s is refused, and manages nothing: %s", clean(controllers[i].Name), clean(refusal))
+		}
+	}
+	return hinted{fmt.Errorf("%s: %w, and no reconcile history is kept of it", nameOf(w.ref), errNobodyCares), hint}
 }
 
 // declaredBy is the controller that an object declares; nil for none.
@@ -303,16 +323,46 @@ func declaredBy(all []inspect.Controller, ref inspect.Ref) *inspect.Controller {
 }
 
 // whoCares says what to ask instead.
-func whoCares(all []inspect.Controller, ref inspect.Ref, stored *object.Object) string {
-	is := func(k inspect.Kind) bool { return k.Group == ref.Group && k.Kind == ref.Kind.Kind }
+func (w *asking) whoCares(ctx context.Context, all []inspect.Controller, stored *object.Object) string {
+	is := func(k inspect.Kind) bool { return k.Group == w.ref.Group && k.Kind == w.ref.Kind.Kind }
 	for _, c := range all {
 		if slices.ContainsFunc(c.Kinds, is) {
-			return fmt.Sprintf("%s cares for some of its kind; `setpoint get %[1]s -A` shows which", clean(c.Name))
+			return fmt.Sprintf("%s manages some of its kind; `setpoint get %[1]s -A` shows which", clean(c.Name))
 		}
 	}
-	if owner, owned := stored.Controller(); owned {
-		above := inspect.Ref{Kind: inspect.Kind{Group: object.GroupOf(owner.APIVersion), Kind: owner.Kind}, Namespace: ref.Namespace, Name: owner.Name}
-		return fmt.Sprintf("it belongs to %s; `setpoint why %s` tells of that", nameOf(above), argOf(above))
+	if above := w.above(ctx, stored); above != nil {
+		return fmt.Sprintf("it belongs to %s; `setpoint why %s` shows the history of that", nameOf(*above), argOf(*above))
 	}
 	return "`setpoint get` shows the controllers that run"
+}
+
+// maxAbove is how many owners are followed upwards.
+const maxAbove = 10
+
+// above is the nearest owner of an object that a controller manages; if none is, the
+// first owner; nil without one.
+func (w *asking) above(ctx context.Context, stored *object.Object) *inspect.Ref {
+	var nearest *inspect.Ref
+	for range maxAbove {
+		owner, owned := stored.Controller()
+		if !owned {
+			break
+		}
+		word := strings.TrimSuffix(strings.ToLower(owner.Kind)+"."+object.GroupOf(owner.APIVersion), ".")
+		ref, err := w.find(ctx, word, owner.Name, w.ref.Namespace)
+		if err != nil {
+			break
+		}
+		if nearest == nil {
+			nearest = &ref
+		}
+		cares, err := w.about(ctx, ref)
+		if err == nil && len(cares) > 0 {
+			return &ref
+		}
+		if stored, err = w.read(ctx, ref); err != nil || stored == nil {
+			break
+		}
+	}
+	return nearest
 }

@@ -48,7 +48,9 @@ func (t teller) tell(a account, state bool) {
 			t.tellCaveats(a)
 			return
 		}
-		t.line(0, "")
+		if a.stored == nil || len(a.Cares) > 0 {
+			t.line(0, "")
+		}
 		t.tellCaveats(a)
 		t.line(0, "Reconcile history, newest last:")
 	}

@@ -7,6 +7,8 @@ import (
 	"net"
 	"strconv"
 	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/reach"
 )
 
 // dial reaches hooks: a call to a Service that a process stands in for goes to
@@ -52,16 +54,26 @@ func (s *session) behind(addr string) *local {
 	return nil
 }
 
-// hooks is the variable by which `setpoint plan` reaches the processes.
+// hooks is the variable by which a command knows where the processes are.
 func (s *session) hooks() []string {
+	if routes := s.routes(); len(routes) > 0 {
+		return []string{"SETPOINT_HOOKS=" + strings.Join(routes, ",")}
+	}
+	return nil
+}
+
+// routes say where the processes are that stand in for Services.
+func (s *session) routes() []string {
 	var routes []string
 	for _, l := range s.locals {
 		if l.Service != nil {
 			routes = append(routes, l.Service.String()+"="+net.JoinHostPort("localhost", strconv.Itoa(l.port)))
 		}
 	}
-	if len(routes) == 0 {
-		return nil
-	}
-	return []string{"SETPOINT_HOOKS=" + strings.Join(routes, ",")}
+	return routes
+}
+
+// publishHooks says by the kubeconfig where the processes are: `setpoint plan` calls them.
+func (s *session) publishHooks(context.Context) error {
+	return reach.PublishHooks(s.inspected, s.routes())
 }

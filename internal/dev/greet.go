@@ -106,9 +106,6 @@ func (s *session) controllers() []manifest.Key {
 // ideas are commands that do something worth seeing, as they can be pasted.
 func (s *session) ideas() []string {
 	ideas := []string{"export KUBECONFIG=" + s.cluster.Kubeconfig()}
-	for _, variable := range s.hooks() {
-		ideas = append(ideas, "export "+variable)
-	}
 	ideas = append(ideas, s.Program+" kubectl get pods --all-namespaces")
 	var kinds []string
 	for _, key := range s.controllers() {

@@ -66,7 +66,7 @@ type workspace struct {
 // run goes through the steps of a session, then waits for its end.
 func (s *session) run(ctx context.Context) (int, error) {
 	steps := []func(context.Context) error{
-		s.compileAll, s.boot, s.gather, s.prepare, s.startEngine, s.startProcesses, s.awaitEngine, s.awaitProcesses, s.applyAll, s.watchFiles,
+		s.compileAll, s.boot, s.gather, s.prepare, s.publishHooks, s.startEngine, s.startProcesses, s.awaitEngine, s.awaitProcesses, s.applyAll, s.watchFiles,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {

@@ -93,7 +93,9 @@ func (s *source) controller(one *subject) inspect.Controller {
 	}
 	c.Objects, c.Owned, c.Failing = health.Parents, health.Children, health.InError
 	c.Paused, c.Unsettled, c.Held, c.AllowDeletions = health.Paused, health.Unsettled, health.Held.Deletions, health.Held.Value
-	addQueue(&c.Queue, health.Queue)
+	if !s.host.options.LeaderElection.Enabled || s.host.office.leads() || c.Everywhere {
+		addQueue(&c.Queue, health.Queue) // Who stands by has everything queued, and runs nothing.
+	}
 	c.Last = inspect.FailureOf(health.Last)
 	c.Conditions = s.conditions(one, health)
 	if s.standsBy(one) {

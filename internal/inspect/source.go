@@ -198,6 +198,16 @@ func (c *Controller) Ready() Condition {
 	return Condition{}
 }
 
+// Refusal is why the controller does not run: its declaration is refused; "" if it is not.
+func (c *Controller) Refusal() string {
+	for _, each := range c.Conditions {
+		if each.Type == "Accepted" && each.Status == "False" {
+			return each.Message
+		}
+	}
+	return ""
+}
+
 // Condition is one condition, as the API conventions have it.
 type Condition struct {
 	Type    string `json:"type"`

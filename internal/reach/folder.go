@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
@@ -26,10 +27,27 @@ import (
 type Entry struct {
 	Name string `json:"name"`
 	PID  int    `json:"pid"`
+	// written is when it said so, of one that was read.
+	written time.Time
 	// Address is a host and a port, the host being one of loopback, and Token what
 	// must be shown there.
 	Address string `json:"address"`
 	Token   string `json:"token"`
+}
+
+// distinct gives each process a name of its own: of several with the same name, the one
+// that has been there for the longest keeps it, and the others are known by their PID too.
+func distinct(alive []Entry) map[Entry]string {
+	names, taken := map[Entry]string{}, map[string]bool{}
+	byAge := slices.SortedFunc(slices.Values(alive), func(a, b Entry) int { return cmp.Or(a.written.Compare(b.written), a.PID-b.PID) })
+	for _, e := range byAge {
+		name := e.Name
+		if taken[name] {
+			name = fmt.Sprintf("%s-%d", e.Name, e.PID)
+		}
+		names[e], taken[name] = name, true
+	}
+	return names
 }
 
 // suffix is that of the files of a folder which count.
@@ -86,9 +104,10 @@ func (s *shelf) sources(context.Context) []inspect.Source {
 			present[e] = &ended{e.Name}
 		}
 	}
+	called := distinct(alive)
 	for _, e := range alive {
-		if present[e] = s.known[e]; present[e] == nil {
-			present[e] = wire.NewClient(e.Name, &url.URL{Scheme: "http", Host: e.Address}, s.transport, e.Token)
+		if present[e] = s.known[e]; present[e] == nil || present[e].Name() != called[e] {
+			present[e] = wire.NewClient(called[e], &url.URL{Scheme: "http", Host: e.Address}, s.transport, e.Token)
 		}
 	}
 	if len(present) < len(s.known) {
@@ -150,6 +169,9 @@ func readEntry(path string, into *Entry) error {
 	text, err := io.ReadAll(io.LimitReader(file, maxEntry))
 	if err != nil {
 		return err
+	}
+	if about, err := file.Stat(); err == nil {
+		into.written = about.ModTime()
 	}
 	return json.Unmarshal(text, into)
 }

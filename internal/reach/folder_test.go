@@ -2,10 +2,12 @@ package reach_test
 
 import (
 	"context"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -169,5 +171,49 @@ current-context: one
 	}
 	if got := reach.FolderOf(clientcmdapi.NewConfig(), ""); got != "" {
 		t.Errorf("an empty one leads to %q", got)
+	}
+}
+
+// Fault G6: two replicas on one machine are two processes, each with a name of its own, by
+// which what they say is known too. The one that was there before keeps its name.
+func TestReplicasAreToldApart(t *testing.T) {
+	folder := t.TempDir()
+	other := exec.CommandContext(t.Context(), "sleep", "1000")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(wire.Handler(books{name: "setpoint"}, ""))
+	t.Cleanup(func() { server.Close(); _ = other.Process.Kill(); _ = other.Wait() })
+	address := server.Listener.Addr().String()
+	publish(t, folder, reach.Entry{Name: "setpoint", PID: os.Getpid(), Address: address})
+	find := reach.Folder(folder)
+	first := find(t.Context())[0]
+	publish(t, folder, reach.Entry{Name: "setpoint", PID: other.Process.Pid, Address: address})
+	found := find(t.Context())
+	second := fmt.Sprintf("setpoint-%d", other.Process.Pid)
+	if got := strings.Fields(names(found)); len(got) != 2 || !slices.Contains(got, "setpoint") || !slices.Contains(got, second) || !slices.Contains(found, first) {
+		t.Errorf("found %q, want setpoint and %s", names(found), second)
+	}
+	for _, s := range found {
+		if run, err := s.Run(t.Context(), 1); err != nil || run.Process != s.Name() {
+			t.Errorf("%s says that it is %q, %v", s.Name(), run.Process, err)
+		}
+	}
+}
+
+// Fault D3: where hooks are is found by the folder too.
+func TestHooksOfAFolder(t *testing.T) {
+	folder := t.TempDir()
+	if got := reach.Hooks(folder); got != "" {
+		t.Errorf("in an empty folder: %q", got)
+	}
+	if err := reach.PublishHooks(folder, []string{"hook.web=localhost:1", "a.b:8080=localhost:2"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := reach.Hooks(folder); got != "hook.web=localhost:1,a.b:8080=localhost:2" {
+		t.Errorf("published %q", got)
+	}
+	if found := reach.Folder(folder)(t.Context()); len(found) != 0 {
+		t.Errorf("it is taken for the process %s", names(found))
 	}
 }

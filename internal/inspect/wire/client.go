@@ -48,12 +48,18 @@ func (c *client) Name() string { return c.name }
 // Process asks for it.
 func (c *client) Process(ctx context.Context) (found inspect.Process, err error) {
 	err = c.get(ctx, pathProcess, nil, &found)
+	if err == nil {
+		found.Name = c.name
+	}
 	return found, err
 }
 
 // Controllers asks for them.
 func (c *client) Controllers(ctx context.Context) (found []inspect.Controller, err error) {
 	err = c.get(ctx, pathControllers, nil, &found)
+	for i := range found {
+		found[i].Process = c.name
+	}
 	return found, err
 }
 
@@ -64,6 +70,7 @@ func (c *client) Objects(ctx context.Context, controller string, q inspect.Query
 		return found, err
 	}
 	err = c.get(ctx, pathObjects, named(paramController, controller, paramQuery, query), &found)
+	c.sign(found.Objects)
 	return found, err
 }
 
@@ -74,6 +81,7 @@ func (c *client) About(ctx context.Context, ref inspect.Ref) (found []inspect.Ca
 		return nil, err
 	}
 	err = c.get(ctx, pathAbout, named(paramRef, wanted), &found)
+	c.sign(found)
 	return found, err
 }
 
@@ -84,13 +92,27 @@ func (c *client) Runs(ctx context.Context, ref inspect.Ref, limit int) (found []
 		return nil, err
 	}
 	err = c.get(ctx, pathRuns, named(paramRef, wanted, paramLimit, strconv.Itoa(limit)), &found)
+	for i := range found {
+		found[i].Process = c.name
+	}
 	return found, err
 }
 
 // Run asks for one, whole.
 func (c *client) Run(ctx context.Context, id uint64) (found inspect.Run, err error) {
 	err = c.get(ctx, pathRuns+"/"+strconv.FormatUint(id, 10), nil, &found)
+	if err == nil {
+		found.Process = c.name
+	}
 	return found, err
+}
+
+// sign has what the process says of objects say that it is from this client: of several
+// with the same name, each client has one of its own.
+func (c *client) sign(cares []inspect.Care) {
+	for i := range cares {
+		cares[i].Process = c.name
+	}
 }
 
 // Plan has the process make one.

@@ -44,23 +44,23 @@ func (c *canned) Process(context.Context) (inspect.Process, error) {
 
 func (c *canned) Controllers(context.Context) ([]inspect.Controller, error) {
 	at := ref()
-	return []inspect.Controller{{Name: "x/teams", Declared: &at, Words: []string{"does <this>"}, Last: &inspect.Failure{Message: "m", Time: noon}}}, c.note()
+	return []inspect.Controller{{Name: "x/teams", Process: "canned", Declared: &at, Words: []string{"does <this>"}, Last: &inspect.Failure{Message: "m", Time: noon}}}, c.note()
 }
 
 func (c *canned) Objects(_ context.Context, controller string, q inspect.Query) (inspect.Page, error) {
-	return inspect.Page{Total: 2, States: map[inspect.State]int{inspect.Failing: 1}, Objects: []inspect.Care{{Ref: ref(), State: inspect.Failing}}}, c.note(controller, q)
+	return inspect.Page{Total: 2, States: map[inspect.State]int{inspect.Failing: 1}, Objects: []inspect.Care{{Ref: ref(), Process: "canned", State: inspect.Failing}}}, c.note(controller, q)
 }
 
 func (c *canned) About(_ context.Context, ref inspect.Ref) ([]inspect.Care, error) {
-	return []inspect.Care{{Ref: ref, Family: []inspect.Child{{Ref: ref, Health: "Current"}}}}, c.note(ref)
+	return []inspect.Care{{Ref: ref, Process: "canned", Family: []inspect.Child{{Ref: ref, Health: "Current"}}}}, c.note(ref)
 }
 
 func (c *canned) Runs(_ context.Context, ref inspect.Ref, limit int) ([]inspect.Run, error) {
-	return []inspect.Run{{ID: 7, Object: ref, Took: time.Second}}, c.note(ref, limit)
+	return []inspect.Run{{ID: 7, Process: "canned", Object: ref, Took: time.Second}}, c.note(ref, limit)
 }
 
 func (c *canned) Run(_ context.Context, id uint64) (inspect.Run, error) {
-	return inspect.Run{ID: id, Began: noon, Steps: []inspect.Step{{Ask: &inspect.Ask{What: "sync", Request: json.RawMessage(`{"a":"<b>"}`)}}}}, c.note(id)
+	return inspect.Run{ID: id, Process: "canned", Began: noon, Steps: []inspect.Step{{Ask: &inspect.Ask{What: "sync", Request: json.RawMessage(`{"a":"<b>"}`)}}}}, c.note(id)
 }
 
 func (c *canned) Plan(_ context.Context, controller string, ref inspect.Ref) (inspect.Plan, error) {
