@@ -23,9 +23,14 @@ type getFlags struct {
 	text       string
 }
 
+// table is one with a head.
+func (r *reading) table(head []string) *table {
+	return &table{head: head, color: wantsColor(r.stdout), bare: r.bare}
+}
+
 func newGetFlags() *getFlags {
 	return &getFlags{
-		readFlags: readFlags{output: oneOf(asTable, wide, asJSON, asYAML)},
+		readFlags: readFlags{output: oneOf(asTable, wide, asName, asJSON, asYAML)},
 		state:     oneOf("any", "failing", "unsettled", "waiting", "unknown", "paused", "well"),
 		sort:      oneOf("state", "name", "created", "run", "children"),
 	}
@@ -61,6 +66,7 @@ that where no other one ends so.
 	}
 	f.register(c)
 	c.Flags().BoolVarP(&f.everywhere, "all-namespaces", "A", false, "objects of all namespaces")
+	c.Flags().BoolVar(&f.bare, "no-headers", false, "leave out the headings of tables")
 	f.state.flag(c, "state", "", "only objects of that state")
 	f.sort.flag(c, "sort", "", "in what order")
 	c.Flags().StringVar(&f.text, "containing", "", "only objects with that `text` in the name, the namespace or the error")
@@ -226,7 +232,7 @@ func means(word string, c inspect.Controller) bool {
 }
 
 func (r *reading) getControllers(ctx context.Context) error {
-	t := &table{head: r.controllerHead()}
+	t := r.table(r.controllerHead())
 	told := false // That there are none.
 	return r.follow(ctx, func(ctx context.Context) error {
 		all, err := r.controllers(ctx)
@@ -242,7 +248,7 @@ func (r *reading) getControllers(ctx context.Context) error {
 			return err
 		}
 		r.warnHidden(hidden)
-		isTable := r.output.value != asJSON && r.output.value != asYAML
+		isTable := r.output.value == asTable || r.output.value == wide
 		none := len(all) == 0 && hidden == 0 && isTable
 		if none && !told {
 			fmt.Fprintln(r.stderr, "No controllers run.")
@@ -266,8 +272,14 @@ func (r *reading) warnHidden(hidden int) {
 
 // show writes rows as it was asked for: all at first, then those that have changed.
 func (r *reading) show(t *table, rows []row, all any) error {
-	if r.output.value == asTable || r.output.value == wide {
+	switch r.output.value {
+	case asTable, wide:
 		return t.write(r.stdout, rows)
+	case asName:
+		for _, each := range t.news(rows) {
+			fmt.Fprintln(r.stdout, clean(each.name))
+		}
+		return nil
 	}
 	first := !t.begun
 	t.begun = true
@@ -324,7 +336,7 @@ func (r *reading) controllerRow(c inspect.Controller, now time.Time) row {
 	if c.Last != nil && last != "" {
 		same += c.Last.Object + c.Last.Message
 	}
-	return row{cells: cells, same: same, key: c.Process + "\t" + c.Name, value: c}
+	return row{cells: cells, same: same, key: c.Process + "\t" + c.Name, value: c, name: c.Name}
 }
 
 // failureLine is what went wrong, and with which object where that may be said.

@@ -30,7 +30,7 @@ type getting struct {
 const pageSize = 1000
 
 func (g *getting) run(ctx context.Context) error {
-	t := &table{head: g.head()}
+	t := g.table(g.head())
 	return g.follow(ctx, func(ctx context.Context) error {
 		var err error
 		// While it is watched, it may come to be run by another process.
@@ -215,7 +215,7 @@ func (g *getting) row(c readable, now time.Time) row {
 		cells = slices.Insert(cells, len(cells)-1, ago(c.Ran, now), strconv.Itoa(c.Attempts), strconv.FormatBool(c.Deleting), c.UID)
 	}
 	return row{
-		cells: cells, value: c,
+		cells: cells, value: c, name: nameArg(c.Ref),
 		key:  cmp.Or(c.UID, c.Kind.Kind+"/"+c.Namespace+"/"+c.Name),
 		same: fmt.Sprint(state, c.Error, c.Unrest, c.Children, c.Deleting, c.Name),
 	}

@@ -26,6 +26,8 @@ type readFlags struct {
 	pod, home string
 	watch     bool
 	output    *choice
+	// bare says that tables have no head.
+	bare bool
 }
 
 // Values of --output.
@@ -35,6 +37,7 @@ const (
 	wide    = "wide"
 	asJSON  = "json"
 	asYAML  = "yaml"
+	asName  = "name"
 )
 
 // reachHelp is what the commands say of how they find processes.

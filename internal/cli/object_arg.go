@@ -84,13 +84,18 @@ func nameOf(ref inspect.Ref) string {
 	return clean(ref.Kind.Kind + " " + name)
 }
 
-// argOf is an object as an argument of commands.
-func argOf(ref inspect.Ref) string {
+// nameArg is an object without its namespace, as kubectl's -o name has it.
+func nameArg(ref inspect.Ref) string {
 	arg := strings.ToLower(ref.Kind.Kind)
 	if ref.Group != "" {
 		arg += "." + ref.Group
 	}
-	arg += "/" + ref.Name
+	return arg + "/" + ref.Name
+}
+
+// argOf is an object as an argument of commands.
+func argOf(ref inspect.Ref) string {
+	arg := nameArg(ref)
 	if ref.Namespace != "" {
 		arg += " -n " + ref.Namespace
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -29,6 +30,8 @@ type row struct {
 	// key identifies what the row is about, and value is all of it.
 	key   string
 	value any
+	// name is what -o name shows.
+	name string
 }
 
 // table writes rows below a head, those that were not written so before.
@@ -36,13 +39,17 @@ type table struct {
 	head    []string
 	written map[string]string
 	begun   bool
+	// color says that who reads wants it, bare that no heads are wanted.
+	color, bare bool
 }
 
 // write writes what is new.
 func (t *table) write(out io.Writer, rows []row) error {
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	if !t.begun {
-		fmt.Fprintln(w, strings.Join(t.head, "\t"))
+	var text bytes.Buffer
+	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
+	var all [][]string
+	if !t.begun && !t.bare {
+		all = append(all, t.head)
 	}
 	t.begun = true
 	for _, r := range t.news(rows) {
@@ -50,9 +57,23 @@ func (t *table) write(out io.Writer, rows []row) error {
 		for i, cell := range r.cells {
 			line[i] = clean(cell)
 		}
+		all = append(all, line)
+	}
+	for _, line := range all {
 		fmt.Fprintln(w, strings.TrimRight(strings.Join(line, "\t"), "\t"))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for i, line := range slices.Collect(strings.Lines(text.String())) {
+		if t.color {
+			line = colored(line, t.head, all[i])
+		}
+		if _, err := io.WriteString(out, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // news are the rows that were not written so before.

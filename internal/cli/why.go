@@ -281,7 +281,7 @@ func (w *asking) show(ctx context.Context) error {
 		}
 		return encode(w.stdout, w.output.value, a)
 	}
-	t := teller{out: w.stdout, full: w.full, now: time.Now()}
+	t := teller{out: w.stdout, full: w.full, color: wantsColor(w.stdout), now: time.Now()}
 	if first && len(a.Cares)+len(a.entries) == 0 {
 		return w.nobody(ctx, a)
 	}

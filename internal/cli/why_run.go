@@ -46,7 +46,7 @@ func (t teller) tellRun(r *runAccount) {
 	if t.several {
 		by = " (by " + r.Controller + ")"
 	}
-	t.line(0, "%s  %s%s", t.moment(r.Began), because(r.Causes), by)
+	t.toned(0, bold, "%s  %s%s", t.moment(r.Began), because(r.Causes), by)
 	if r.Quiet > 0 {
 		t.line(1, "(%s before it found no changes)", plural(r.Quiet, "run", "runs"))
 	}
@@ -116,7 +116,7 @@ func (t teller) tellAsk(r *runAccount, i int) {
 	t.tellNews(ask, before, since)
 	switch {
 	case ask.Error != "":
-		t.line(2, "failed after %s: %s", took(step.Took), ask.Error)
+		t.toned(2, red, "failed after %s: %s", took(step.Took), ask.Error)
 	case ask.Dropped:
 		t.line(2, "response after %s; request and response are not kept, for their size or age", took(step.Took))
 	default:
@@ -138,9 +138,9 @@ func (t teller) tellReview(r *runAccount, step inspect.Step) {
 	}
 	switch {
 	case ask.Error != "":
-		t.line(2, "failed after %s: %s", took(step.Took), ask.Error)
+		t.toned(2, red, "failed after %s: %s", took(step.Took), ask.Error)
 	case review.Denied:
-		t.line(2, "denied after %s: %s%s", took(step.Took), cmp.Or(review.Message, "no message"), prefixed(review.Reason))
+		t.toned(2, red, "denied after %s: %s%s", took(step.Took), cmp.Or(review.Message, "no message"), prefixed(review.Reason))
 	case len(review.Changes) > 0:
 		t.line(2, "changed after %s:", took(step.Took))
 		t.changes(3, review.Changes)
@@ -356,7 +356,7 @@ func (t teller) tellWrite(step inspect.Step, decided inspect.Action) {
 	what += reason(decided)
 	switch {
 	case w.Error != "":
-		t.line(1, "the API server refused to %s %s: %s", w.Verb, what, w.Error)
+		t.toned(1, red, "the API server refused to %s %s: %s", w.Verb, what, w.Error)
 	case w.Unchanged:
 		t.line(1, "%s %s, which made no difference", past(w.Verb), what)
 	default:
@@ -395,7 +395,7 @@ func (t teller) tellEnd(r *runAccount) {
 		if r.Attempt > 0 {
 			nth = fmt.Sprintf(", for the %s time in a row", ordinal(r.Attempt+1))
 		}
-		t.line(1, "failed after %s%s%s", after, nth, again)
+		t.toned(1, red, "failed after %s%s%s", after, nth, again)
 		if !toldError(r) {
 			t.line(2, "%s", r.Error)
 		}

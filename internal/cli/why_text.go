@@ -14,7 +14,9 @@ import (
 type teller struct {
 	out  io.Writer
 	full bool
-	now  time.Time
+	// color says that who reads wants it.
+	color bool
+	now   time.Time
 	// several says that more than one controller did something.
 	several bool
 }
@@ -27,6 +29,18 @@ func (t teller) line(depth int, format string, args ...any) {
 		}
 	}
 	fmt.Fprintf(t.out, "%s%s\n", strings.Repeat("  ", depth), fmt.Sprintf(format, args...))
+}
+
+// toned writes a line in a tone, where who reads wants that.
+func (t teller) toned(depth int, in tone, format string, args ...any) {
+	var text strings.Builder
+	inner := t
+	inner.out = &text
+	inner.line(0, format, args...)
+	if !t.color {
+		in = plain
+	}
+	fmt.Fprintf(t.out, "%s%s\n", strings.Repeat("  ", depth), in.on(strings.TrimSuffix(text.String(), "\n")))
 }
 
 // tell tells how an object is doing, if that is to be told, and of its runs.
@@ -99,9 +113,10 @@ const notYet = "Its controller begins once it can watch all that it needs: its c
 
 // tellCare says how an object is doing in the care of one controller.
 func (t teller) tellCare(c readable) {
-	t.line(0, "%s %s.", nameOf(c.Ref), t.doing(c))
+	state := toneOf("STATE", string(c.State))
+	t.toned(0, state, "%s %s.", nameOf(c.Ref), t.doing(c))
 	if said := troubleOf(c.Care); said != "" {
-		t.line(1, "%s", said)
+		t.toned(1, state, "%s", said)
 	}
 	if c.State == inspect.NotKnown && !c.Elsewhere && !c.Suspended {
 		t.line(1, notYet)
