@@ -224,6 +224,7 @@ func describeProgram(line func(string, any), p engine.Program) {
 	line("finalizer", p.Finalizer)
 	line("manager", p.Manager)
 	line("failure reason", p.FailureReason)
+	line("ignores", map[bool]string{true: "namespaces of cluster-scoped children"}[p.IgnoreNamespaces])
 	line("mark", strings.Trim(p.Mark.Key+"="+p.Mark.Value, "="))
 	line("generate selector", p.GenerateSelector)
 	line("revisions", fmt.Sprint(p.Revisions.FieldPaths, " in ", p.Revisions.Namespace))

@@ -65,7 +65,9 @@ type manner struct {
 	// lastApplied, failureReason and outline are as in engine.Program.
 	lastApplied   string
 	failureReason string
-	outline       bool
+	// ignoreNamespaces is as in engine.Program.
+	ignoreNamespaces bool
+	outline          bool
 }
 
 // draft is what all programs of a controller have in common.
@@ -80,6 +82,7 @@ func (k Kind) draft(o *object.Object, d *declared, env Environment) engine.Progr
 		LastApplied:      k.manner.lastApplied,
 		Outline:          k.manner.outline,
 		FailureReason:    k.manner.failureReason,
+		IgnoreNamespaces: k.manner.ignoreNamespaces,
 		Manager:          k.manager(o.Name(), env),
 		Guard:            d.guard,
 		Revisions:        engine.Revisions{FieldPaths: d.revisions, Namespace: env.Namespace},

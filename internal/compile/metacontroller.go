@@ -25,6 +25,8 @@ func metacontrollerManner(lower string) manner {
 		lastApplied: "metacontroller.k8s.io/last-applied-configuration",
 		// Its users' alerts watch for it.
 		failureReason: api.EventSyncError,
+		// Metacontroller creates such children.
+		ignoreNamespaces: true,
 	}
 }
 

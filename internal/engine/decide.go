@@ -15,6 +15,7 @@ func (r *run) decide() (plan.Plan, error) {
 	if err != nil {
 		return plan.Plan{}, hookFailure(r.asks(), malformed(err))
 	}
+	r.warnOfStrays(desired)
 	if desired, err = r.revise(desired); err != nil {
 		return plan.Plan{}, err
 	}
@@ -31,6 +32,17 @@ func (r *run) decide() (plan.Plan, error) {
 	r.parent = laid
 	r.author()
 	return todo, nil
+}
+
+// warnOfStrays puts a warning of each namespace that was ignored among the events of
+// the response, which are recorded when they are other than those before.
+func (r *run) warnOfStrays(desired []plan.Child) {
+	for _, child := range desired {
+		if child.Stray != "" {
+			r.reply.Events = append(slices.Clone(r.reply.Events), hook.Event{Type: warning, Reason: ReasonNamespaceIgnored,
+				Message: child.Stray + ": ignored: " + child.Rule.Resource.Kind + " is cluster-scoped and has no namespace"})
+		}
+	}
 }
 
 // handsOff says that the children of a parent which is going away are not to be

@@ -28,14 +28,15 @@ func (c *Controller) runFor(item queue.Item, parent *object.Object) *run {
 		parent:     parent,
 	}
 	r.family = plan.Family{
-		Parent:      parent,
-		Namespaced:  c.program.Parent.Namespaced,
-		Rules:       c.program.Children,
-		Generated:   c.program.GenerateSelector,
-		LastApplied: c.program.LastApplied,
-		Outline:     c.program.Outline,
-		Manager:     c.program.Manager,
-		Mark:        c.program.Mark,
+		Parent:           parent,
+		Namespaced:       c.program.Parent.Namespaced,
+		Rules:            c.program.Children,
+		Generated:        c.program.GenerateSelector,
+		LastApplied:      c.program.LastApplied,
+		Outline:          c.program.Outline,
+		Manager:          c.program.Manager,
+		Mark:             c.program.Mark,
+		IgnoreNamespaces: c.program.IgnoreNamespaces,
 	}
 	return r
 }

@@ -59,6 +59,8 @@ type Program struct {
 	// FailureReason is that of the events that warn of failed runs; the reason of
 	// the failure if empty.
 	FailureReason string
+	// IgnoreNamespaces is as in plan.Family.
+	IgnoreNamespaces bool
 	// Customize answers which related objects the hooks are shown; nil for none.
 	Customize hook.Customizer
 	// Reads are the kinds that Customize may name, as far as that is known: what a
@@ -165,6 +167,8 @@ const (
 	ReasonResumed      = "Resumed"
 	ReasonRequested    = "ReconcileRequested"
 	ReasonFlapping     = "Flapping"
+	// ReasonNamespaceIgnored: a child of a cluster-scoped kind came with a namespace.
+	ReasonNamespaceIgnored = "NamespaceIgnored"
 	// ReasonRolloutFailed: the revisions of a parent cannot be told or kept.
 	ReasonRolloutFailed = "RolloutFailed"
 	// ReasonDeletionsHeld: a person has to confirm deletions.

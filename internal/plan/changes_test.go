@@ -65,7 +65,7 @@ func (g generator) children(t *testing.T, f *Family) (observed []*object.Object,
 		o := parse(t, jsonOf(t, g.child(t, false)))
 		rule, _ := f.Rules.For(o.GroupKind())
 		if !taken[idOf(o)] {
-			desired = append(desired, Child{rule, o})
+			desired = append(desired, Child{Rule: rule, Object: o})
 		}
 		taken[idOf(o)] = true
 	}

@@ -18,6 +18,9 @@ const UIDLabel = "controller-uid"
 type Child struct {
 	Rule   Rule
 	Object *object.Object
+	// Stray is the path of a namespace that was ignored, since the kind has none;
+	// empty for most.
+	Stray string
 }
 
 // Family is the parent and what its controller says of its children.
@@ -38,6 +41,9 @@ type Family struct {
 	Outline bool
 	// Manager is the field manager of server-side apply.
 	Manager string
+	// IgnoreNamespaces ignores the namespace of a cluster-scoped child, instead of
+	// refusing the response.
+	IgnoreNamespaces bool
 	// Mark, if set, is how a decorator knows its attachments among all that the
 	// parent owns. There is no selector then, and nothing is taken in.
 	Mark Mark
@@ -112,8 +118,15 @@ func (f *Family) child(path string, data json.RawMessage) (Child, error) {
 	if err := f.sound(path, o); err != nil {
 		return Child{}, err
 	}
+	stray := ""
+	if f.IgnoreNamespaces && !rule.Resource.Namespaced && o.Namespace() != "" {
+		stray = path + ".metadata.namespace"
+		if o, err = o.With(nil, "metadata", "namespace"); err != nil {
+			return Child{}, wrong(stray, "%v", err)
+		}
+	}
 	o, err = f.completed(path, o, rule.Resource)
-	return Child{Rule: rule, Object: o}, err
+	return Child{Rule: rule, Object: o, Stray: stray}, err
 }
 
 // completed sets what the hook may leave out.

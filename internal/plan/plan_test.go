@@ -37,6 +37,8 @@ type setting struct {
 	Selector *metav1.LabelSelector
 	// Generated says that the selector is made of the parent's UID.
 	Generated bool
+	// IgnoreNamespaces is as in Family.
+	IgnoreNamespaces bool
 	// Deleting says that the parent is being deleted.
 	Deleting bool
 	// InPlace is the method of all rules, instead of those declared.
@@ -59,7 +61,7 @@ func familyOf(t testing.TB, text []byte) *Family {
 		parent = strings.Replace(parent, `"uid"`, `"deletionTimestamp":"2026-01-01T00:00:00Z","uid"`, 1)
 	}
 	f := &Family{Parent: parse(t, parent), Namespaced: !s.Cluster, Rules: declared(), Generated: s.Generated,
-		Selector: labels.Everything(), LastApplied: lastApplied, Manager: "setpoint-shops"}
+		Selector: labels.Everything(), LastApplied: lastApplied, Manager: "setpoint-shops", IgnoreNamespaces: s.IgnoreNamespaces}
 	for i := range f.Rules {
 		if s.InPlace {
 			f.Rules[i].Method = InPlace
