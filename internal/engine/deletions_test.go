@@ -24,7 +24,7 @@ func newLedger(t *testing.T, children int, heldBefore bool) *ledger {
 	if heldBefore {
 		l.Recall()
 	}
-	l.Deletions.census = func() int { return children }
+	l.census = func() int { return children }
 	return l
 }
 
@@ -129,7 +129,8 @@ func TestHoldOutlivesWhatIsCreated(t *testing.T) {
 	restarted.wants("waits", 1, 2)
 	restarted.wants("waits", 2, 2)
 	restarted.wants("held", 3, 2)
-	if restarted.after(recollection); restarted.unknown() {
+	restarted.after(recollection)
+	if restarted.unknown() {
 		t.Error("what is held is not known for long")
 	}
 	fresh := newLedger(t, 100, false)
