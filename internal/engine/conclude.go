@@ -72,12 +72,7 @@ func (r *run) succeeded() trace.Outcome {
 	if r.asked > 0 {
 		r.memory.editPending = false
 	}
-	if r.memory.trouble.ofHook {
-		// The hook is back: the others need not wait for their turn.
-		r.scout.end()
-		r.queue.RetryNow()
-	}
-	r.memories.note(r.memory, r.countChildren(), trouble{}, nil)
+	r.note(trouble{}, nil)
 	r.tellRequest()
 	if r.reply != nil && r.reply.ResyncAfter > 0 {
 		r.queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.Recheck}, r.reply.ResyncAfter)
@@ -89,9 +84,21 @@ func (r *run) succeeded() trace.Outcome {
 	return trace.Synced
 }
 
+// note keeps how the run ended. Where the hook answers a parent again that it gave no
+// answer before, in whatever way, the others without an answer need not wait out their
+// backoffs. Those that it answered with an error do: that is about them alone.
+func (r *run) note(now trouble, last *LastError) {
+	answered := r.memory.trouble.unanswered && !now.unanswered
+	r.memories.note(r.memory, r.countChildren(), now, last)
+	if answered {
+		r.scout.end()
+		r.queue.RetryKeysNow(r.memories.unanswered())
+	}
+}
+
 // remember notes a failure. told is when it was last told as an event.
 func (r *run) remember(err error, told time.Time) {
-	now := trouble{failing: true, ofHook: ofHook(err), message: failure.OneLine(err), fault: trace.FaultOf(err), told: told, since: r.tools.Now(), among: r.account.Refused()}
+	now := trouble{failing: true, ofHook: ofHook(err), unanswered: hook.Unreachable(err), message: failure.OneLine(err), fault: trace.FaultOf(err), told: told, since: r.tools.Now(), among: r.account.Refused()}
 	for _, a := range r.removed {
 		// The message may name them.
 		now.among = trace.With(now.among, trace.Place{Resource: a.Resource, Namespace: strings.Clone(a.Ref.Namespace)})
@@ -99,7 +106,7 @@ func (r *run) remember(err error, told time.Time) {
 	if reasonOf(err) == ReasonUnsettled {
 		now.among = trace.With(now.among, r.latestAt...)
 	}
-	r.memories.note(r.memory, r.countChildren(), now, &LastError{
+	r.note(now, &LastError{
 		Message: now.message, Object: r.item.Key.String(), Time: r.tools.Now(), Among: now.among,
 	})
 }

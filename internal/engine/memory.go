@@ -63,9 +63,11 @@ type memory struct {
 type trouble struct {
 	failing bool
 	ofHook  bool
-	message string
-	fault   *trace.Fault
-	told    time.Time
+	// unanswered says that the hook gave no answer at all, to this parent or any other.
+	unanswered bool
+	message    string
+	fault      *trace.Fault
+	told       time.Time
 	// since is when the first run in a row failed.
 	since time.Time
 	// among says where writes were refused, which the message may quote.
@@ -110,6 +112,19 @@ func (m *memories) of(key queue.Key, uid string) *memory {
 	fresh := &memory{uid: strings.Clone(uid)}
 	m.byKey[key] = fresh
 	return fresh
+}
+
+// unanswered are the parents whose last call got no answer.
+func (m *memories) unanswered() []queue.Key {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var keys []queue.Key
+	for key, known := range m.byKey {
+		if known.trouble.unanswered {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // drop forgets a parent that is gone.

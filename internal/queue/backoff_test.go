@@ -163,6 +163,27 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
+func TestRetryKeysNow(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		for _, name := range []string{"a", "b"} {
+			q.Add(key(name, name), event)
+		}
+		for range 2 {
+			q.Done(next(t, q).Key, queue.RetryIn(time.Minute))
+		}
+		pass(5 * time.Second)
+		if ended := q.RetryKeysNow([]queue.Key{key("b", "b"), key("gone", "gone")}); ended != 1 {
+			t.Fatalf("%d backoffs ended, want 1", ended)
+		}
+		if item := next(t, q); item.Key != key("b", "b") {
+			t.Errorf("%v is retried", item.Key)
+		} else {
+			q.Done(item.Key, queue.Settled())
+		}
+		wantQueued(t, q, 0)
+	})
+}
+
 func TestRetryNow(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *queue.Queue) {
 		for _, name := range []string{"a", "b", "c"} {

@@ -160,6 +160,23 @@ func (q *Queue) RetryNow() int {
 			failing = append(failing, t.entry)
 		}
 	}
+	return q.retryNow(failing)
+}
+
+// RetryKeysNow is RetryNow for these keys alone.
+func (q *Queue) RetryKeysNow(keys []Key) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var failing []*entry
+	for _, key := range keys {
+		if e := q.entries[key]; e != nil && e.retry.set() {
+			failing = append(failing, e)
+		}
+	}
+	return q.retryNow(failing)
+}
+
+func (q *Queue) retryNow(failing []*entry) int {
 	ended, now := 0, q.now()
 	for _, e := range failing {
 		if q.endBackoff(e, hurries, now) {
