@@ -27,9 +27,14 @@ func (c *Client) Get(ctx context.Context, kind inspect.Kind, namespace, name str
 
 // Namespaces are the names of all namespaces.
 func (c *Client) Namespaces(ctx context.Context) ([]string, error) {
+	return c.Names(ctx, inspect.Kind{Version: "v1", Plural: "namespaces", Kind: "Namespace"}, "")
+}
+
+// Names are those of all objects of a kind in a namespace, or in all without one. With an
+// error they are those that were read before.
+func (c *Client) Names(ctx context.Context, kind inspect.Kind, namespace string) ([]string, error) {
 	var names []string
-	kind := inspect.Kind{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
-	err := c.eachMeta(ctx, kind, "", func(o *metav1.PartialObjectMetadata) { names = append(names, o.Name) })
+	err := c.eachMeta(ctx, kind, namespace, func(o *metav1.PartialObjectMetadata) { names = append(names, o.Name) })
 	return names, err
 }
 

@@ -37,10 +37,8 @@ has no object: the annotation is set on each parent. It takes the right to patch
 			}
 			return nil
 		},
-		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return p.completeGet(c.Context(), f, args), cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(c *cobra.Command, args []string) error { return p.allowDeletions(c.Context(), f, args) },
+		ValidArgsFunction: p.running(f, true),
+		RunE:              func(c *cobra.Command, args []string) error { return p.allowDeletions(c.Context(), f, args) },
 	}
 	f.registerReach(c)
 	return c

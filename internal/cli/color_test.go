@@ -32,6 +32,9 @@ func TestTablesInColor(t *testing.T) {
 	if removed != without.String() || strings.Contains(without.String(), "\x1b") {
 		t.Errorf("in colour:\n%s\nwithout:\n%s", removed, without.String())
 	}
+	if headings, _, _ := strings.Cut(with.String(), "\n"); strings.Contains(headings, "\x1b") {
+		t.Errorf("headings in colour: %q", headings)
+	}
 	if strings.Contains(bare.String(), "NAME") || !strings.Contains(bare.String(), "long-name") {
 		t.Errorf("without headings: %s", bare.String())
 	}

@@ -59,10 +59,8 @@ that where no other one ends so.
 			}
 			return nil
 		},
-		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return p.completeGet(c.Context(), f, args), cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(c *cobra.Command, args []string) error { return p.get(c.Context(), f, args) },
+		ValidArgsFunction: p.running(f, false),
+		RunE:              func(c *cobra.Command, args []string) error { return p.get(c.Context(), f, args) },
 	}
 	f.register(c)
 	c.Flags().BoolVarP(&f.everywhere, "all-namespaces", "A", false, "objects of all namespaces")
@@ -244,6 +242,9 @@ func (r *reading) getControllers(ctx context.Context) error {
 		for _, c := range all {
 			rows = append(rows, r.controllerRow(c, time.Now()))
 		}
+		if r.output.value == asTable {
+			abbreviate(rows, t.head, all, terminalWidth(r.stdout))
+		}
 		if err := r.rights.sure(); err != nil {
 			return err
 		}
@@ -359,45 +360,3 @@ func kindNames(kinds []inspect.Kind) string {
 	}
 	return strings.Join(names, ",")
 }
-
-// completeLimit is how long a shell waits for what a word may be.
-const completeLimit = 2 * time.Second
-
-// completeGet are the controllers, or the objects of one.
-func (p *program) completeGet(ctx context.Context, f *getFlags, args []string) []string {
-	ctx, cancel := context.WithTimeout(ctx, completeLimit)
-	defer cancel()
-	r, err := f.open(ctx, &program{stderr: noWriter{}})
-	if err != nil || len(args) > 1 {
-		return nil
-	}
-	var words []string
-	if len(args) == 0 {
-		all, _ := r.controllers(ctx) // A shell shows no error.
-		all, _ = r.rights.controllers(ctx, all)
-		for _, c := range all {
-			words = append(words, c.Name)
-		}
-		return words
-	}
-	c, source, err := r.controller(ctx, args[0], "")
-	if err != nil {
-		return nil
-	}
-	kinds, err := r.rights.listable(ctx, c.Kinds, r.found.Namespace)
-	if err != nil {
-		return nil
-	}
-	page, _ := source.Objects(ctx, c.Name, inspect.Query{Namespace: r.found.Namespace, Limit: 100})
-	for _, o := range page.Objects {
-		if isAmong(kinds, o.Kind) {
-			words = append(words, o.Name)
-		}
-	}
-	return words
-}
-
-// noWriter takes what nobody is to read.
-type noWriter struct{}
-
-func (noWriter) Write(text []byte) (int, error) { return len(text), nil }

@@ -73,6 +73,7 @@ func (f *readFlags) registerReach(c *cobra.Command) {
 	set.StringVar(&f.process, "process", "", "`name` of the process to ask; all if empty")
 	set.StringVar(&f.pod, "pod", "", "`[NAMESPACE/]POD[:PORT]` of the process to ask, for one that holds no Lease")
 	set.StringVarP(&f.home, "setpoint-namespace", "N", "setpoint-system", "`namespace` of the Leases by which processes are found, for who may not list those of all")
+	completeNamespaces(c, &f.cluster, "namespace", "setpoint-namespace")
 }
 
 // reading is one command that reads: the cluster, and the processes that were found.

@@ -43,12 +43,16 @@ type table struct {
 	color, bare bool
 }
 
+// columnGap is how many spaces are between columns.
+const columnGap = 3
+
 // write writes what is new.
 func (t *table) write(out io.Writer, rows []row) error {
 	var text bytes.Buffer
-	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
+	w := tabwriter.NewWriter(&text, 0, 0, columnGap, ' ', 0)
 	var all [][]string
-	if !t.begun && !t.bare {
+	headed := !t.begun && !t.bare
+	if headed {
 		all = append(all, t.head)
 	}
 	t.begun = true
@@ -66,7 +70,7 @@ func (t *table) write(out io.Writer, rows []row) error {
 		return err
 	}
 	for i, line := range slices.Collect(strings.Lines(text.String())) {
-		if t.color {
+		if t.color && !(headed && i == 0) {
 			line = colored(line, t.head, all[i])
 		}
 		if _, err := io.WriteString(out, line); err != nil {

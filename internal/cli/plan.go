@@ -64,8 +64,9 @@ Exit codes: 0 nothing to do, 2 there are changes, 1 something went wrong.`,
   setpoint plan cc/teams red --hook localhost:8080  # with another hook
   setpoint plan handlercontroller/rates -A --calls-only
   setpoint plan cc/teams -A -o json | jq .summary`,
-		Annotations: map[string]string{usageCode: "1"},
-		RunE:        func(c *cobra.Command, args []string) error { return p.plan(c, f, args) },
+		Annotations:       map[string]string{usageCode: "1"},
+		ValidArgsFunction: complete(&f.cluster, &f.namespace, completer.planned),
+		RunE:              func(c *cobra.Command, args []string) error { return p.plan(c, f, args) },
 	}
 	f.register(c)
 	return c
@@ -77,6 +78,7 @@ func (f *planFlags) register(c *cobra.Command) {
 	f.cluster.register(c)
 	set.StringArrayVarP(&f.files, "filename", "f", nil, "`file` or folder with controllers and objects; may be repeated")
 	set.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` of the objects; that of the context if empty")
+	completeNamespaces(c, &f.cluster, "namespace")
 	set.BoolVar(&f.all, "all", false, "all objects of the controller in the namespace")
 	set.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "all objects of the controller")
 	set.StringArrayVar(&f.hooks, "hook", nil, "`[HOST=]ADDRESS` where to reach the hook of that host, or all hooks; may be repeated")

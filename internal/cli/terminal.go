@@ -16,9 +16,19 @@ func newReporter(out io.Writer) *progress.Reporter {
 	if isTerminal(out) && os.Getenv("TERM") != "dumb" {
 		o.Live = true
 		o.Color = wantsColor(out)
-		o.Width, _, _ = term.GetSize(descriptor(out)) // 0 means: unknown.
+		o.Width = terminalWidth(out)
 	}
 	return progress.New(o)
+}
+
+// terminalWidth is how wide the terminal is to which a stream is connected; 0 for unknown, or
+// for what is no terminal.
+func terminalWidth(out io.Writer) int {
+	if !isTerminal(out) {
+		return 0
+	}
+	width, _, _ := term.GetSize(descriptor(out))
+	return width
 }
 
 // wantsColor says whether who reads a stream sees colours, and likes them.

@@ -39,7 +39,7 @@ as the ReplicaSets and Pods of a Deployment.
 			_, _, err := parseObject(args)
 			return err
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: complete(&f.cluster, &f.namespace, completer.object),
 		RunE:              func(c *cobra.Command, args []string) error { return p.tree(c.Context(), f, args) },
 	}
 	f.register(c)

@@ -48,7 +48,7 @@ short name.
 			_, _, err := parseObject(args)
 			return err
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: complete(&f.cluster, &f.namespace, completer.object),
 		RunE:              func(c *cobra.Command, args []string) error { return p.why(c.Context(), f, args) },
 	}
 	f.register(c)

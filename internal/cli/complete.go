@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/asuser"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// completeLimit is how long a shell waits for what a word may be.
+const completeLimit = 2 * time.Second
+
+// completer finds what a word of the command line may be, with the user's own rights. A
+// shell shows no errors: what cannot be found out is left out.
+type completer struct {
+	api *asuser.Client
+	// namespace is that of the objects.
+	namespace string
+}
+
+// complete makes what cobra asks of what a completer finds.
+func complete(cluster *clusterFlags, namespace *string, find func(completer, context.Context, []string, string) ([]string, cobra.ShellCompDirective)) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(c.Context(), completeLimit)
+		defer cancel()
+		found, err := cluster.find()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		mine, err := newRights(found)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		by := completer{api: mine.api, namespace: *namespace}
+		if by.namespace == "" {
+			by.namespace = found.Namespace
+		}
+		words, directive := find(by, ctx, args, word)
+		return words, directive | cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeNamespaces has the values of flags completed that name a namespace.
+func completeNamespaces(c *cobra.Command, cluster *clusterFlags, flags ...string) {
+	none := ""
+	find := complete(cluster, &none, func(by completer, ctx context.Context, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		names, _ := by.api.Namespaces(ctx) // Those that came in time.
+		return beginning(word, names), cobra.ShellCompDirectiveDefault
+	})
+	for _, name := range flags {
+		_ = c.RegisterFlagCompletionFunc(name, find) // Fails for a flag that does not exist.
+	}
+}
+
+// object completes KIND/NAME, and NAME behind KIND.
+func (by completer) object(ctx context.Context, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	kind, _, named := strings.Cut(word, "/")
+	switch {
+	case len(args) == 0 && !named:
+		return by.kinds(ctx, word), cobra.ShellCompDirectiveNoSpace
+	case len(args) == 0:
+		return beginning(word, by.names(ctx, kind, kind+"/")), cobra.ShellCompDirectiveDefault
+	case len(args) == 1 && !strings.Contains(args[0], "/"):
+		return beginning(word, by.names(ctx, args[0], "")), cobra.ShellCompDirectiveDefault
+	}
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+// kinds are those of the API server, as KIND/, with the group where the plural alone would
+// mean another one.
+func (by completer) kinds(ctx context.Context, word string) []string {
+	all, _ := by.api.Kinds(ctx) // Those that came in time.
+	var words []string
+	taken := map[string]string{}
+	for _, kind := range all {
+		group, known := taken[kind.Plural]
+		switch {
+		case !known:
+			taken[kind.Plural] = kind.Group
+			words = append(words, kind.Plural+"/")
+		case group != kind.Group:
+			words = append(words, kind.Plural+"."+kind.Group+"/")
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(beginning(word, words))))
+}
+
+// names are those of the objects of a kind, behind what leads them.
+func (by completer) names(ctx context.Context, word, lead string) []string {
+	kind, err := by.api.Kind(ctx, word)
+	if err != nil {
+		return nil
+	}
+	namespace := ""
+	if kind.Namespaced {
+		namespace = by.namespace
+	}
+	names, _ := by.api.Names(ctx, kind, namespace) // Those that came in time.
+	for i, name := range names {
+		names[i] = lead + name
+	}
+	return names
+}
+
+// planned completes a controller of the cluster, and then objects that it handles.
+func (by completer) planned(ctx context.Context, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return beginning(word, by.controllers(ctx)), cobra.ShellCompDirectiveDefault
+	}
+	if !isController(args[0]) {
+		return nil, cobra.ShellCompDirectiveDefault // It is in a file.
+	}
+	arg, name, _ := strings.Cut(args[0], "/")
+	var words []string
+	for _, kind := range kindsMeant(arg) {
+		words = append(words, by.handled(ctx, kind, name, word)...)
+	}
+	words = slices.DeleteFunc(words, func(w string) bool { return slices.Contains(args, w) })
+	return slices.Compact(slices.Sorted(slices.Values(beginning(word, words)))), cobra.ShellCompDirectiveDefault
+}
+
+// controllers are those of the cluster, as KIND/NAME, with the group where the same is in two.
+func (by completer) controllers(ctx context.Context) []string {
+	groups, order := map[string][]string{}, []string{}
+	for _, kind := range compile.Kinds() {
+		if kind.Resource.Kind == setpoint.AdmissionControllerKind {
+			continue // It has no objects to plan for.
+		}
+		for _, word := range by.names(ctx, kind.Resource.Plural+"."+kind.Resource.Group, strings.ToLower(kind.Resource.Kind)+"/") {
+			if groups[word] == nil {
+				order = append(order, word)
+			}
+			groups[word] = append(groups[word], kind.Resource.Group)
+		}
+	}
+	var words []string
+	for _, word := range order {
+		if len(groups[word]) == 1 {
+			words = append(words, word)
+			continue
+		}
+		kind, name, _ := strings.Cut(word, "/")
+		for _, group := range groups[word] {
+			words = append(words, kind+"."+group+"/"+name)
+		}
+	}
+	return words
+}
+
+// handled are the objects that a controller handles: by name, or as KIND/NAME where they may
+// be of several kinds, or where the word has a kind already.
+func (by completer) handled(ctx context.Context, kind compile.Kind, name, word string) []string {
+	served, err := by.api.Kind(ctx, kind.Resource.Plural+"."+kind.Resource.Group)
+	if err != nil {
+		return nil
+	}
+	text, err := by.api.Get(ctx, served, "", name)
+	if err != nil {
+		return nil
+	}
+	stored, err := object.Parse(text)
+	if err != nil {
+		return nil
+	}
+	parents := kind.Footprint(stored).Parents
+	typed, _, slashed := strings.Cut(word, "/")
+	var words []string
+	for _, parent := range parents {
+		resource, lead := strings.TrimSuffix(parent.Plural+"."+parent.Group(), "."), ""
+		switch {
+		case slashed && !by.same(ctx, typed, resource):
+			continue
+		case slashed:
+			lead = typed + "/"
+		case len(parents) > 1:
+			lead = parent.Plural + "/"
+		}
+		words = append(words, by.names(ctx, resource, lead)...)
+	}
+	return words
+}
+
+// same says whether two words mean one kind.
+func (by completer) same(ctx context.Context, a, b string) bool {
+	one, err := by.api.Kind(ctx, a)
+	if err != nil {
+		return false
+	}
+	other, err := by.api.Kind(ctx, b)
+	return err == nil && one == other
+}
+
+// running completes a controller that runs, and then the name of one of its objects. If
+// held says so, only what the deletion guard holds something of is of use.
+func (p *program) running(f *getFlags, held bool) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(c.Context(), completeLimit)
+		defer cancel()
+		r, err := f.open(ctx, &program{stderr: io.Discard})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var words []string
+		switch len(args) {
+		case 0:
+			words = r.controllerWords(ctx, word, held)
+		case 1:
+			words = r.objectWords(ctx, args[0], held)
+		}
+		return beginning(word, words), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// controllerWords are the names of controllers that begin with a word; the ends of them that
+// do, where no name does.
+func (r *reading) controllerWords(ctx context.Context, word string, held bool) []string {
+	all, _ := r.controllers(ctx) // A shell shows no error.
+	all, _ = r.rights.controllers(ctx, all)
+	var names, ends []string
+	for _, c := range all {
+		if held && c.Held == 0 {
+			continue
+		}
+		names = append(names, c.Name)
+		ends = append(ends, brief(c.Name, all, shortest))
+	}
+	if names = beginning(word, names); len(names) > 0 {
+		return names
+	}
+	return ends
+}
+
+func (r *reading) objectWords(ctx context.Context, controller string, held bool) []string {
+	c, source, err := r.controller(ctx, controller, "")
+	if err != nil {
+		return nil
+	}
+	kinds, err := r.rights.listable(ctx, c.Kinds, r.found.Namespace)
+	if err != nil {
+		return nil
+	}
+	page, _ := source.Objects(ctx, c.Name, inspect.Query{Namespace: r.found.Namespace, Limit: pageSize})
+	var words []string
+	for _, o := range page.Objects {
+		if isAmong(kinds, o.Kind) && (!held || o.Held > 0) {
+			words = append(words, o.Name)
+		}
+	}
+	return words
+}
+
+// beginning are the words that begin so.
+func beginning(so string, words []string) []string {
+	return slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, so) })
+}

@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
+	"github.com/setpoint-dev/setpoint/internal/reach"
+)
+
+// apiServer serves discovery and lists of names by their paths. It refuses to list Secrets.
+func apiServer(w http.ResponseWriter, r *http.Request) {
+	resource := func(group, version, plural, kind, scope, short string) string {
+		if short != "" {
+			short = `"` + short + `"`
+		}
+		return `{"resource":"` + plural + `","singularResource":"` + strings.ToLower(kind) + `","responseKind":{"group":"` + group + `","version":"` + version + `","kind":"` + kind +
+			`"},"scope":"` + scope + `","verbs":["get","list"],"shortNames":[` + short + `]}`
+	}
+	group := func(name, version string, resources ...string) string {
+		return `{"metadata":{"name":"` + name + `"},"versions":[{"version":"` + version + `","resources":[` + strings.Join(resources, ",") + `]}]}`
+	}
+	list := func(names ...string) string {
+		items := []map[string]any{}
+		for _, name := range names {
+			items = append(items, map[string]any{"metadata": map[string]string{"name": name}})
+		}
+		text, _ := json.Marshal(map[string]any{"items": items})
+		return string(text)
+	}
+	const controllers = "/compositecontrollers"
+	answers := map[string]string{
+		"/api": `{"items":[` + group("", "v1", resource("", "v1", "namespaces", "Namespace", "Cluster", "ns"),
+			resource("", "v1", "pods", "Pod", "Namespaced", "po"), resource("", "v1", "events", "Event", "Namespaced", ""), resource("", "v1", "secrets", "Secret", "Namespaced", "")) + `]}`,
+		"/apis": `{"items":[` + group("events.k8s.io", "v1", resource("events.k8s.io", "v1", "events", "Event", "Namespaced", "")) + "," +
+			group("example.com", "v1", resource("example.com", "v1", "teams", "Team", "Namespaced", "")) + "," +
+			group("setpoint.dev", "v1alpha1", resource("setpoint.dev", "v1alpha1", "compositecontrollers", "CompositeController", "Cluster", "cc")) + "," +
+			group("metacontroller.k8s.io", "v1alpha1", resource("metacontroller.k8s.io", "v1alpha1", "compositecontrollers", "CompositeController", "Cluster", "cctl")) + `]}`,
+		"/api/v1/namespaces":                                     list("default", "shop", "shop-test"),
+		"/api/v1/namespaces/shop/pods":                           list("web-0", "web-1", "db"),
+		"/apis/example.com/v1/namespaces/shop/teams":             list("red", "rose", "blue"),
+		"/apis/setpoint.dev/v1alpha1" + controllers:              list("teams", "both"),
+		"/apis/metacontroller.k8s.io/v1alpha1" + controllers:     list("both"),
+		"/apis/setpoint.dev/v1alpha1" + controllers + "/teams":   `{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"teams"},"spec":{"parentResource":{"apiVersion":"example.com/v1","resource":"teams"}}}`,
+		"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews": `{"status":{"allowed":true}}`,
+	}
+	w.Header().Set("Content-Type", "application/json")
+	answer, known := answers[r.URL.Path]
+	if !known {
+		w.WriteHeader(http.StatusForbidden)
+		answer = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no","code":403}`
+	}
+	_, _ = w.Write([]byte(answer))
+}
+
+// cluster has the commands of a test reach an API server, and no other cluster.
+func cluster(t *testing.T, server http.Handler) {
+	t.Helper()
+	api := httptest.NewServer(server)
+	t.Cleanup(api.Close)
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	text := `{apiVersion: v1, kind: Config, clusters: [{name: a, cluster: {server: "` + api.URL + `"}}],
+contexts: [{name: a, context: {cluster: a, namespace: shop}}], current-context: a}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", file)
+}
+
+// completed are the words that a shell is given, and what else is written.
+func completed(t *testing.T, args ...string) (words, stderr string) {
+	t.Helper()
+	var out, problems bytes.Buffer
+	p := &program{stdout: &out, stderr: &problems, stdin: strings.NewReader("")}
+	if code := p.execute(t.Context(), append([]string{"__completeNoDesc"}, args...)); code != codeOK {
+		t.Errorf("%v ends with %d: %s", args, code, &problems)
+	}
+	return strings.Join(strings.Fields(out.String()), " "), problems.String()
+}
+
+// Fault U12: why, tree, plan and -n complete kinds, names and namespaces of the cluster.
+// :4 is for no files, and :6 for no space behind it, too.
+func TestCompletion(t *testing.T) {
+	cluster(t, http.HandlerFunc(apiServer))
+	for line, want := range map[string]string{
+		"why te":                      "teams/ :6",
+		"why ev":                      "events.events.k8s.io/ events/ :6",
+		"tree c":                      "compositecontrollers.metacontroller.k8s.io/ compositecontrollers/ :6",
+		"why team/r":                  "team/red team/rose :4",
+		"why po/web":                  "po/web-0 po/web-1 :4",
+		"tree pods -n shop web":       "web-0 web-1 :4",
+		"why pods/ -n other":          ":4",
+		"why -n other pods/":          ":4",
+		"why secrets/":                ":4",
+		"why nonsense/":               ":4",
+		"why team/red b":              ":4",
+		"why -n sho":                  "shop shop-test :4",
+		"get --namespace d":           "default :4",
+		"plan -n sho":                 "shop shop-test :4",
+		"allow-deletions -n sho":      "shop shop-test :4",
+		"tree -N d":                   "default :4",
+		"plan ":                       "compositecontroller/teams compositecontroller.setpoint.dev/both compositecontroller.metacontroller.k8s.io/both :4",
+		"plan compositecontroller/t":  "compositecontroller/teams :4",
+		"plan cc/teams ":              "blue red rose :4",
+		"plan cc/teams red r":         "rose :4",
+		"plan spcc/teams team/r":      "team/red team/rose :4",
+		"plan cc/teams pod/":          ":4",
+		"plan cc/gone ":               ":4",
+		"plan -f controller.yaml red": ":4",
+	} {
+		args := strings.Split(line, " ")
+		if got, stderr := completed(t, args...); got != want || strings.Contains(stderr, "rror:") {
+			t.Errorf("%q: %q, want %q; %s", line, got, want, stderr)
+		}
+	}
+}
+
+// crowd is a process with objects, too.
+type crowd struct{ *crew }
+
+func (*crowd) Objects(context.Context, string, inspect.Query) (inspect.Page, error) {
+	red, blue := inspect.Care{Ref: team(), Held: 3}, inspect.Care{Ref: team()}
+	blue.Name = "blue"
+	return inspect.Page{Objects: []inspect.Care{red, blue}, Total: 2, Matching: 2}, nil
+}
+
+// Fault U12: get names what runs, allow-deletions what holds deletions.
+func TestCompletionOfWhatRuns(t *testing.T) {
+	cluster(t, http.HandlerFunc(apiServer))
+	kinds := []inspect.Kind{team().Kind}
+	source := &crowd{&crew{newProcess("setpoint"), []inspect.Controller{
+		{Name: "compositecontroller.setpoint.dev/teams", Kinds: kinds, Held: 3}, {Name: "compositecontroller.setpoint.dev/other", Kinds: kinds},
+	}}}
+	door := httptest.NewServer(wire.Handler(source, "token"))
+	defer door.Close()
+	folder := t.TempDir()
+	withdraw, err := reach.Publish(folder, reach.Entry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer withdraw()
+	t.Setenv(reach.FolderVariable, folder)
+	for line, want := range map[string]string{
+		"get ":                   "compositecontroller.setpoint.dev/teams compositecontroller.setpoint.dev/other :4",
+		"get te":                 "teams :4",
+		"get teams ":             team().Name + " blue :4",
+		"get teams b":            "blue :4",
+		"get teams blue ":        ":4",
+		"allow-deletions ":       "compositecontroller.setpoint.dev/teams :4",
+		"allow-deletions teams ": team().Name + " :4",
+	} {
+		if got, stderr := completed(t, strings.Split(line, " ")...); got != want || strings.Contains(stderr, "rror:") {
+			t.Errorf("%q: %q, want %q; %s", line, got, want, stderr)
+		}
+	}
+}
+
+// Fault U12: a shell does not wait for an API server that hangs, nor for one that is away.
+func TestCompletionGivesUp(t *testing.T) {
+	gone := make(chan struct{})
+	cluster(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-gone:
+		case <-r.Context().Done():
+		}
+	}))
+	defer close(gone)
+	for _, line := range []string{"why te", "why -n sho", "plan ", "get "} {
+		began := time.Now()
+		if got, stderr := completed(t, strings.Split(line, " ")...); !strings.HasPrefix(got, ":") || strings.Contains(stderr, "rror:") {
+			t.Errorf("%q: %q, %s", line, got, stderr)
+		}
+		if took := time.Since(began); took > 10*completeLimit {
+			t.Errorf("%q took %s", line, took)
+		}
+	}
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	if got, stderr := completed(t, "why", "te"); got != ":4" || strings.Contains(stderr, "rror:") {
+		t.Errorf("without a cluster: %q, %s", got, stderr)
+	}
+}
