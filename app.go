@@ -90,7 +90,7 @@ func (a *App) problem(format string, args ...any) {
 }
 
 // part is what a For or a Compose makes: controllers of one kind of object.
-type part interface {
+type part interface { //nolint:interfacebloat // all that a For and a Compose have in common, in one list
 	// check says what is wrong, once all has been said.
 	check() []error
 	// controller is what it is called and about.

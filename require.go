@@ -87,9 +87,9 @@ func (a *App) caveats() string {
 		all = append(all, "The program writes Roles. The API server refuses rules that it does not have itself:",
 			"add them with app.Requires.")
 	}
-	text := ""
+	var text strings.Builder
 	for _, line := range all {
-		text += fmt.Sprintf("# %s\n", line)
+		fmt.Fprintf(&text, "# %s\n", line)
 	}
-	return text
+	return text.String()
 }

@@ -225,7 +225,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		t.Cleanup(func() { _ = conn.Close() })
 		one, err := counted.Accept()
 		if err != nil {
 			t.Fatal(err)

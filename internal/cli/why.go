@@ -303,13 +303,13 @@ func (w *asking) nobody(ctx context.Context, a account) error {
 	if a.stored == nil {
 		return fmt.Errorf("%s is not there, and nothing is kept of what was done about it", nameOf(w.ref))
 	}
-	hint := w.whoCares(ctx, controllers, a.stored)
+	hints := []string{w.whoCares(ctx, controllers, a.stored)}
 	for i := range controllers {
 		if refusal := controllers[i].Refusal(); refusal != "" {
-			hint += fmt.Sprintf("\nhint: the controller %s is refused, and manages nothing: %s", clean(controllers[i].Name), clean(refusal))
+			hints = append(hints, fmt.Sprintf("hint: the controller %s is refused, and manages nothing: %s", clean(controllers[i].Name), clean(refusal)))
 		}
 	}
-	return hinted{fmt.Errorf("%s: %w, and no reconcile history is kept of it", nameOf(w.ref), errNobodyCares), hint}
+	return hinted{fmt.Errorf("%s: %w, and no reconcile history is kept of it", nameOf(w.ref), errNobodyCares), strings.Join(hints, "\n")}
 }
 
 // declaredBy is the controller that an object declares; nil for none.

@@ -51,7 +51,7 @@ func called(t *testing.T, group, kind, spec, response string) error {
 	if kind == "DecoratorController" {
 		parents = "resources: [{apiVersion: example.org/v1, resource: shops}]"
 	}
-	manifest := fmt.Sprintf(`{apiVersion: %s/v1alpha1, kind: %s, metadata: {name: a}, spec: {%s%s, hooks: {sync: {webhook: {url: "%s"}}, finalize: {webhook: {url: "%s"}}}}}`,
+	manifest := fmt.Sprintf(`{apiVersion: %s/v1alpha1, kind: %s, metadata: {name: a}, spec: {%s%s, hooks: {sync: {webhook: {url: %q}}, finalize: {webhook: {url: %q}}}}}`,
 		group, kind, parents, spec, server.URL, server.URL)
 	o := parsed(t, []byte(manifest))
 	env := environment(t)

@@ -162,10 +162,10 @@ func (d *declared) placeConditions(ctx context.Context, env Environment, program
 
 // Conditions says that the status of a kind has a place for conditions; false where that
 // is not known.
-func (e Environment) Conditions(ctx context.Context, resource object.Resource) (bool, error) {
-	if e.StatusOf == nil || !resource.Custom || !resource.Status {
+func (env *Environment) Conditions(ctx context.Context, resource object.Resource) (bool, error) {
+	if env.StatusOf == nil || !resource.Custom || !resource.Status {
 		return false, nil
 	}
-	status, err := e.StatusOf(ctx, resource)
+	status, err := env.StatusOf(ctx, resource)
 	return status.Conditions, err
 }

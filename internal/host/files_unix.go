@@ -10,5 +10,5 @@ func openFiles() int {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return usualFiles
 	}
-	return int(min(uint64(limit.Cur), usualFiles))
+	return int(min(limit.Cur, usualFiles))
 }

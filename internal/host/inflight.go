@@ -84,7 +84,8 @@ func (f *inFlight) overdue(controller string) (count int, oldest string) {
 		if call.controller != controller {
 			continue
 		}
-		if count++; oldest == "" {
+		count++
+		if oldest == "" {
 			oldest = call.String()
 		}
 	}

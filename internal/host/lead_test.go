@@ -250,9 +250,9 @@ func TestALeaseIsRenewed(t *testing.T) {
 			{&resourcelock.LeaderElectionRecord{}, "4", nil, true},
 			{held, "5", nil, false},
 		} {
-			time.Sleep(15 * time.Second)
+			<-time.After(15 * time.Second)
 			l.look(step.record, []byte(step.raw), step.err)
-			time.Sleep(15 * time.Second)
+			<-time.After(15 * time.Second)
 			l.look(step.record, []byte(step.raw), step.err)
 			if err := l.trouble(); (err != nil) != step.trouble {
 				t.Errorf("step %d: %v", i, err)

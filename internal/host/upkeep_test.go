@@ -81,7 +81,7 @@ func TestAPrunedStatusSettles(t *testing.T) {
 		f, key, m := s.fleet(t)
 		for range 5 {
 			f.reportOne(t.Context(), key, m)
-			time.Sleep(reportEvery)
+			<-time.After(reportEvery)
 		}
 		if got := s.patches.Load(); got != 1 {
 			t.Errorf("%d writes of a status that does not change, want 1", got)

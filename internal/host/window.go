@@ -61,7 +61,7 @@ func (w *Window) check() error {
 	}
 	for _, prefix := range []string{w.UserPrefix, w.GroupsPrefix} {
 		if strings.HasPrefix(prefix, "system:") {
-			return fmt.Errorf("the prefix %q is one of Kubernetes' own names: take another one, such as sso:", prefix)
+			return fmt.Errorf("the prefix %q is one of Kubernetes' own names: take another one, such as %q", prefix, "sso:")
 		}
 	}
 	_, err := w.proxies()

@@ -29,7 +29,7 @@ func TestLinkForgetsFailuresOnceAWatchWorks(t *testing.T) {
 			between(2*time.Second, 4*time.Second)
 			between(4*time.Second, 8*time.Second)
 			l.up()
-			time.Sleep(5 * time.Second)
+			<-time.After(5 * time.Second)
 			l.down(t.Context())
 		}
 		for range 9 {
@@ -38,7 +38,7 @@ func TestLinkForgetsFailuresOnceAWatchWorks(t *testing.T) {
 		between(15*time.Second, 30*time.Second)
 		// One that ends at once has not worked.
 		l.up()
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		l.down(t.Context())
 		between(15*time.Second, 30*time.Second)
 	})
@@ -51,7 +51,7 @@ func TestLinkReportsALostConnection(t *testing.T) {
 		ctx, halt := context.WithCancel(t.Context())
 		l := &link{first: 1, longest: 2, patience: 5 * time.Second, report: func(err error) { told = append(told, err) }}
 		wait := func(d time.Duration) {
-			time.Sleep(d)
+			<-time.After(d)
 			synctest.Wait()
 		}
 		l.up()

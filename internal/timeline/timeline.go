@@ -92,7 +92,7 @@ func onTheWay(what trace.What) bool {
 	}, what)
 }
 
-var numbers = regexp.MustCompile(`[0-9]+`)
+var numbers = regexp.MustCompile(`\d+`)
 
 func unnumbered(text string) string { return numbers.ReplaceAllString(text, "0") }
 

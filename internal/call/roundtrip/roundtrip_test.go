@@ -93,7 +93,7 @@ func TestBodyEndsWithContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		response, err := roundtrip.Do(answering{endless{make(chan struct{})}}, request(ctx, t))
+		response, err := roundtrip.Do(answering{endless{make(chan struct{})}}, request(ctx, t)) //nolint:bodyclose // the context closes it
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -146,7 +146,7 @@ func New(c Config) (*Webhook, error) {
 		shown:       shown(target),
 		wire:        c.Wire,
 		timeout:     c.Timeout,
-		limits:      c.Limits.withDefaults(),
+		limits:      c.withDefaults(),
 		links:       newLinks(c, target.User),
 		kept:        newReplies(c.ETag),
 		observe:     c.Observe,
