@@ -105,7 +105,7 @@ func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
 	ctx, stop := untilSignal(c.Context())
 	defer stop()
 	h, err := host.New(host.Options{
-		Config: cluster.Config, Dial: routes.dial, Namespace: host.PodNamespace(), Version: readVersion().Version,
+		Config: cluster.Config, Dial: routes.dial, Routed: routes.leads, Namespace: host.PodNamespace(), Version: readVersion().Version,
 		ApplyStrategy: strategies()[f.apply.value], FieldManager: f.manager, Log: newLog(p.stderr, "brief", "error"),
 	})
 	if err != nil {

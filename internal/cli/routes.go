@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -87,14 +88,22 @@ func (r routes) dial(ctx context.Context, network, address string) (net.Conn, er
 	return dialer.DialContext(ctx, network, r.of(address))
 }
 
+// leads says that there is a route for an address. Others are reached as 'setpoint run'
+// does it, by the proxies of the environment.
+func (r routes) leads(address string) bool { return r.index(address) >= 0 }
+
 // of is where to go for an address: by the first route that fits.
 func (r routes) of(address string) string {
-	whole := bare(address)
-	host, _, err := net.SplitHostPort(whole)
-	for _, one := range r {
-		if one.from == "" || one.from == whole || err == nil && one.from == host {
-			return one.to
-		}
+	if i := r.index(address); i >= 0 {
+		return r[i].to
 	}
 	return address
+}
+
+func (r routes) index(address string) int {
+	whole := bare(address)
+	host, _, err := net.SplitHostPort(whole)
+	return slices.IndexFunc(r, func(one route) bool {
+		return one.from == "" || one.from == whole || err == nil && one.from == host
+	})
 }

@@ -25,6 +25,10 @@ func TestRoutes(t *testing.T) {
 		if got := r.of(address); got != want {
 			t.Errorf("%s leads to %s, want %s", address, got, want)
 		}
+		// Fault M16: addresses without a route are reached by the proxy of the environment.
+		if r.leads(address) != (want != address) {
+			t.Errorf("%s: there is a route: %t", address, r.leads(address))
+		}
 	}
 }
 

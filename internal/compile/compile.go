@@ -71,8 +71,10 @@ type Environment struct {
 	// StatusOf says what the status of a kind has a place for; nil where nobody
 	// knows.
 	StatusOf func(ctx context.Context, resource object.Resource) (Status, error)
-	// Dial is how webhooks are reached; nil for the network.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Dial is how webhooks are reached; nil for the network. Routed says for which addresses it
+	// leads elsewhere, past the proxies of the environment; nil for all.
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	Routed func(address string) bool
 	// UserAgent is sent to webhooks.
 	UserAgent string
 	// Limits bound the responses of webhooks.

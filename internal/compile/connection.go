@@ -55,6 +55,7 @@ func (c *connection) open(h *hooked) (*webhook.Webhook, error) {
 		Limits:      c.env.Limits,
 		Connections: c.env.Connections,
 		Dial:        c.env.Dial,
+		Routed:      c.env.Routed,
 	}
 	if c.env.Called != nil {
 		config.Observe = func(e webhook.Exchange) { c.env.Called(c.name, e) }

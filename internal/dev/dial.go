@@ -54,6 +54,9 @@ func (s *session) behind(addr string) *local {
 	return nil
 }
 
+// standsIn says that a process answers for an address.
+func (s *session) standsIn(addr string) bool { return s.behind(addr) != nil }
+
 // hooks is the variable by which a command knows where the processes are.
 func (s *session) hooks() []string {
 	if routes := s.routes(); len(routes) > 0 {

@@ -141,7 +141,7 @@ func (s *session) startEngine(ctx context.Context) error {
 		return err
 	}
 	engine, err := s.NewEngine(host.Options{
-		Config: s.config, Dial: s.dial, Version: s.Version, Log: s.Log, DevWindow: window,
+		Config: s.config, Dial: s.dial, Routed: s.standsIn, Version: s.Version, Log: s.Log, DevWindow: window,
 		InspectAddress: "127.0.0.1:0", InspectFolder: s.inspected, Plan: preview.Of,
 	})
 	if err != nil {

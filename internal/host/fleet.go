@@ -262,6 +262,16 @@ func (f *fleet) health() map[string]engine.Health {
 	return all
 }
 
+// refusalOf is why a controller does not run; nil if it is not refused.
+func (f *fleet) refusalOf(key queue.Key) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m := f.members[key]; m != nil {
+		return m.refusal
+	}
+	return nil
+}
+
 // atWork are the controllers that run.
 func (f *fleet) atWork() []*running {
 	f.mu.Lock()

@@ -183,6 +183,7 @@ func (h *Host) environment() compile.Environment {
 		ResolveKind:   h.resolveKind,
 		StatusOf:      h.statusOf,
 		Dial:          h.options.Dial,
+		Routed:        h.options.Routed,
 		UserAgent:     "setpoint/" + h.options.Version,
 		Limits:        h.options.HookLimits,
 		Connections:   h.connections,

@@ -103,8 +103,10 @@ type Options struct {
 	DevWindow DevWindow
 	// Profiling adds Go's profiles to Address, under /debug/pprof.
 	Profiling bool
-	// Dial is how hooks are reached; nil for the network.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Dial is how hooks are reached; nil for the network. Routed says for which addresses it
+	// leads elsewhere, past the proxies of the environment; nil for all.
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	Routed func(address string) bool
 	// History says how much is kept of what controllers did, for Inspect.
 	History History
 	// Plan, if set, says what a controller would do about an object now: the room that

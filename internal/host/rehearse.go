@@ -32,6 +32,9 @@ type Rehearsal struct {
 	*compile.Compiled
 	host        *Host
 	controllers []*engine.Controller
+	// Refused is why the controller does not run, although its spec is understood; nil
+	// if it does.
+	Refused *compile.Refusal
 	// holding says that the controller holds deletions already.
 	holding   bool
 	reactions []*react.Controller
@@ -60,9 +63,15 @@ func (h *Host) Rehearse(ctx context.Context, declared *object.Object, namespace 
 		compiled.Release()
 		return nil, fmt.Errorf("%s/%s answers what is asked of it and has nothing to plan; `kubectl apply --dry-run=server` asks it", declared.Kind(), declared.Name())
 	}
+	refused, notes, err := h.refusal(ctx, declared, compiled)
+	if err != nil {
+		compiled.Release()
+		return nil, err
+	}
+	compiled.Notes = append(compiled.Notes, notes...)
 	r, err := h.rehearse(compiled, namespace)
 	if err == nil {
-		r.holding = holdsDeletions(formerStatus(declared).Conditions)
+		r.holding, r.Refused = holdsDeletions(formerStatus(declared).Conditions), refused
 	}
 	return r, err
 }
@@ -82,6 +91,7 @@ func (h *Host) RehearseNamed(ctx context.Context, name string) (*Rehearsal, erro
 		r, err := h.rehearse(compiled, "")
 		if err == nil {
 			r.holding = h.fleet.health()[name].Held.Deletions > 0
+			r.Refused, _ = errors.AsType[*compile.Refusal](h.fleet.refusalOf(ownKey(name)))
 		}
 		return r, err
 	}

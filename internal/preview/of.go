@@ -30,11 +30,9 @@ func Of(ctx context.Context, h *host.Host, controller string, ref inspect.Ref) (
 		return inspect.Plan{}, fmt.Errorf("%s does not care for a %s of that place: %w", controller, ref.Kind.Kind, inspect.ErrNotFound)
 	}
 	s := subject{program: i, key: keyIn(r.Kinds()[i], ref.Namespace, ref.Name)}
-	c := Controller{Name: controller, Notes: r.Notes, Objects: []Object{s.look(ctx, r)}}
+	c := Controller{Name: controller, Objects: []Object{s.look(ctx, r)}}
+	c.ofRehearsal(r)
 	c.hold(r)
-	if r.Suspended {
-		c.Notes = append(c.Notes, suspended)
-	}
 	report := Report{Controllers: []Controller{c}}
 	report.sum()
 	report.hint(running)

@@ -92,12 +92,9 @@ func (o Options) rehearse(ctx context.Context, declared *object.Object, into *Co
 		return err
 	}
 	defer r.Close()
-	into.Notes = append(into.Notes, r.Notes...)
+	into.ofRehearsal(r)
 	if o.Unasked && len(r.Programs) > 0 {
 		return fmt.Errorf("--calls-only is for handlers: a %s has a hook that is asked what should be, and nothing else is known of it", declared.Kind())
-	}
-	if r.Suspended {
-		into.Notes = append(into.Notes, suspended)
 	}
 	if err := await(ctx, r, o.Timeout); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/host"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -20,11 +21,31 @@ type Report struct {
 type Controller struct {
 	// Name is such as "compositecontroller.setpoint.dev/teams".
 	Name string `json:"name"`
+	// Refused is why nothing of this is done before the controller is accepted.
+	Refused *Refused `json:"refused,omitempty"`
 	// Notes are what a user should know although all is well.
 	Notes   []string `json:"notes,omitempty"`
 	Objects []Object `json:"objects"`
 	// Error is why nothing can be said about its objects.
 	Error *Problem `json:"error,omitempty"`
+}
+
+// Refused is what the condition Accepted of a controller says when it is False, or
+// would say.
+type Refused struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// ofRehearsal takes over what is known of the controller itself.
+func (c *Controller) ofRehearsal(r *host.Rehearsal) {
+	c.Notes = append(c.Notes, r.Notes...)
+	if r.Suspended {
+		c.Notes = append(c.Notes, suspended)
+	}
+	if r.Refused != nil {
+		c.Refused = &Refused{r.Refused.Reason, r.Refused.Error()}
+	}
 }
 
 // fail notes why nothing can be said, if there is an error.

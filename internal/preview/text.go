@@ -90,6 +90,10 @@ func (p *printer) line(level int, color, format string, args ...any) {
 
 func (p *printer) controller(c Controller) {
 	p.line(0, bold, "%s", c.Name)
+	if c.Refused != nil {
+		p.line(0, red, "refused: %s: %s", c.Refused.Reason, indented(c.Refused.Message, 0))
+		p.line(0, red, "Setpoint does nothing of this before the controller is accepted.")
+	}
 	for _, note := range c.Notes {
 		p.line(0, yellow, "note: %s", note)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/host"
@@ -121,8 +122,26 @@ func tried(result apply.Result) (Change, bool) {
 	c.Fields = fields(changes)
 	if a.Before == nil {
 		c.markDefaults(a)
+	} else {
+		c.correct()
 	}
 	return c, true
+}
+
+// onlyRemembered is why an object is written where no field that users read differs.
+const onlyRemembered = "only what Setpoint remembers in annotations differs"
+
+// correct has the reason of an update name a field that the API server would change. That
+// of the plan may be one that is only written in another way, such as a quantity.
+func (c *Change) correct() {
+	planned, differs := strings.CutSuffix(c.Reason, " differs")
+	switch {
+	case c.Action != string(plan.Update) || !differs:
+	case len(c.Fields) == 0:
+		c.Reason = onlyRemembered
+	case !slices.ContainsFunc(c.Fields, func(f Field) bool { return strings.HasPrefix(f.Path, planned) }):
+		c.Reason = c.Fields[0].Path + " differs"
+	}
 }
 
 // settled says whether an object that was to be deleted and made anew would be,
@@ -132,7 +151,7 @@ func settled(c *Change, result apply.Result) bool {
 	if a.Try == "" || result.Stored == nil || result.Stored.Deleting() {
 		return true
 	}
-	c.Action, c.Reason = string(plan.Update), "only what is remembered differs"
+	c.Action, c.Reason = string(plan.Update), onlyRemembered
 	return result.Stored.Digest() != a.Before.Digest()
 }
 

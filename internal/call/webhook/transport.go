@@ -44,12 +44,27 @@ func newTransport(c Config, secured *tls.Config) *http.Transport {
 		// and a compressed reply could unpack to any size.
 		DisableCompression: true,
 	}
-	if c.Dial == nil {
+	switch {
+	case c.Dial == nil:
 		t.Proxy = http.ProxyFromEnvironment
 		t.DialContext = (&net.Dialer{Timeout: c.Timeout, KeepAlive: keepAlive}).DialContext
+	case c.Routed != nil:
+		t.Proxy = c.proxy
 	}
 	t.DialContext = c.Connections.bound(t.DialContext)
 	return t
+}
+
+// proxy is that of the environment, but for addresses that Dial has a route for.
+func (c Config) proxy(r *http.Request) (*url.URL, error) {
+	port := r.URL.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[r.URL.Scheme]
+	}
+	if c.Routed(net.JoinHostPort(r.URL.Hostname(), port)) {
+		return nil, nil //nolint:nilnil // No proxy, as http.Transport has it.
+	}
+	return http.ProxyFromEnvironment(r)
 }
 
 // newHeader is shared by all calls; the transport only reads it.

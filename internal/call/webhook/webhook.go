@@ -56,8 +56,12 @@ type Config struct {
 	ETag ETag
 	// Connections bounds those of all webhooks together; nil bounds none.
 	Connections *Connections
-	// Dial replaces the way to the network, and any proxy.
+	// Dial replaces the way to the network, and any proxy but for addresses that are
+	// not Routed.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Routed says that Dial leads elsewhere than the network for an address. For others
+	// the proxies of the environment count. Nil stands for all.
+	Routed func(address string) bool
 	// Observe is told of every call after it, from the caller's goroutine.
 	Observe func(Exchange)
 }
