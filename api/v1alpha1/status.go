@@ -193,6 +193,10 @@ const (
 	// ReasonHookFailing: the hook does not answer, or not in a way that can be used.
 	ReasonHookFailing = "HookFailing"
 
+	// ReasonHookUnreachable: the process behind the hook is known not to run, although no call may have
+	// met that yet. See the message for what became of it.
+	ReasonHookUnreachable = "HookUnreachable"
+
 	// ReasonCallOverdue: a call of a hook or handler has not returned although its timeout is
 	// over. It holds a worker, or a review.
 	ReasonCallOverdue = "CallOverdue"

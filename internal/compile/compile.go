@@ -102,8 +102,9 @@ type Environment struct {
 	// Renewed is told when a controller has new credentials, with which calls
 	// that failed are worth another try; may be nil.
 	Renewed func(controller string)
-	// Called is told of each webhook call of a controller; may be nil.
-	Called func(controller string, exchange webhook.Exchange)
+	// Called gets each webhook call of a controller, with the host and port that it went
+	// to; may be nil.
+	Called func(controller, address string, exchange webhook.Exchange)
 }
 
 // Status is what the schema of a kind has a place for in the status: conditions, and

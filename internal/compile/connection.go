@@ -58,7 +58,8 @@ func (c *connection) open(h *hooked) (*webhook.Webhook, error) {
 		Routed:      c.env.Routed,
 	}
 	if c.env.Called != nil {
-		config.Observe = func(e webhook.Exchange) { c.env.Called(c.name, e) }
+		address := addressOf(h.url)
+		config.Observe = func(e webhook.Exchange) { c.env.Called(c.name, address, e) }
 	}
 	if !h.settings.IsZero() {
 		source := credential.Open(c.env.Store, h.settings, c.renewed)

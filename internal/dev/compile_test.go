@@ -99,7 +99,7 @@ func TestSlowProcessIsNoError(t *testing.T) {
 	listener.Close()
 	s := newSession(t, `
 -- p/setpoint.yaml --
-processes: [{name: slow, command: [sh, -c, "sleep 1000; : {port}"]}]
+processes: [{name: slow, command: [sh, -c, "sleep 1000; : {port}"], service: hook.web}]
 `)
 	s.options.FreePort = func() (int, error) { return address.Port, nil }
 	s.options.Command = []string{"sh", "-c", "exit 4"}
@@ -110,6 +110,13 @@ processes: [{name: slow, command: [sh, -c, "sleep 1000; : {port}"]}]
 		t.Fatal(err)
 	}
 	defer late.Close()
+	// Fault G7: the engine knows of it, and that it is over.
+	if got := <-s.engine.down; !strings.HasPrefix(got, "hook.web: process slow, which stands in for hook.web: it runs; nothing answers on port") {
+		t.Error(got)
+	}
+	if got := <-s.engine.restarted; got != "hook.web" {
+		t.Error(got)
+	}
 	if got := <-ended; got.code != 4 || got.err != nil {
 		t.Errorf("%+v", got)
 	}

@@ -59,7 +59,10 @@ type Boot func(ctx context.Context, o BootOptions) (Cluster, error)
 type Engine interface {
 	Run(ctx context.Context) error
 	Ready() <-chan struct{}
+	// HookRestarted says that a process answers at an address, after another one or after
+	// HookDown; HookDown that none does, and why.
 	HookRestarted(addr string)
+	HookDown(addr string, err error)
 }
 
 // Options configure a session. Boot, Reporter and Log are required.

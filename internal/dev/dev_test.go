@@ -62,11 +62,14 @@ type engine struct {
 	options   host.Options
 	ready     chan struct{}
 	restarted chan string
+	down      chan string
 	fail      error
 }
 
 func (e *engine) Ready() <-chan struct{}    { return e.ready }
 func (e *engine) HookRestarted(addr string) { e.restarted <- addr }
+
+func (e *engine) HookDown(addr string, err error) { e.down <- addr + ": " + err.Error() }
 
 func (e *engine) Run(ctx context.Context) error {
 	close(e.ready)
@@ -136,7 +139,7 @@ func newSession(t *testing.T, files string) *session {
 	s := &session{
 		dir:     dir,
 		cluster: &cluster{kubeconfig: filepath.Join(dir, "kubeconfig"), done: make(chan struct{})},
-		engine:  &engine{ready: make(chan struct{}), restarted: make(chan string, 10)},
+		engine:  &engine{ready: make(chan struct{}), restarted: make(chan string, 10), down: make(chan string, 100)},
 		signals: make(chan os.Signal, 2),
 		screen:  &screen{changed: make(chan struct{})},
 	}
@@ -301,6 +304,46 @@ func TestChangedHookIsRestartedAndSaidToBe(t *testing.T) {
 	}
 	s.write(t, "p/setpoint.yaml", "")
 	s.screen.await(t, "setpoint.yaml changed: start again to use it")
+	s.signals <- syscall.SIGINT
+	if got := <-ended; got.code != 0 || got.err != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Fault G7: the engine knows that a process has ended, and that it is back.
+func TestEngineKnowsOfADeadHook(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // Plays that the hook listens.
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().(*net.TCPAddr)
+	s := newSession(t, strings.Replace(hook, "name: worker", "name: worker\n  env: {PORT: '{port}'}\n  service: hook.web", 1))
+	s.options.FreePort = func() (int, error) { return address.Port, nil }
+	ended := s.start(t)
+	s.screen.await(t, "Ctrl-C stops everything")
+
+	listener.Close()
+	s.write(t, "p/hook.sh", "exit 3")
+	for _, want := range []string{"hook.web", "hook.web.svc", "hook.web.svc.cluster.local"} {
+		want += ": process worker, which stands in for hook.web: ended with exit code 3"
+		if got := <-s.engine.down; got != want {
+			t.Errorf("the engine got %q, want %q", got, want)
+		}
+	}
+	if len(s.engine.restarted) != 0 {
+		t.Errorf("the engine got %s as restarted", <-s.engine.restarted)
+	}
+	again, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	s.write(t, "p/hook.sh", "exec sleep 1000")
+	for _, want := range []string{"hook.web", "hook.web.svc", "hook.web.svc.cluster.local"} {
+		if got := <-s.engine.restarted; got != want {
+			t.Errorf("the engine got %q, want %q", got, want)
+		}
+	}
 	s.signals <- syscall.SIGINT
 	if got := <-ended; got.code != 0 || got.err != nil {
 		t.Errorf("%+v", got)

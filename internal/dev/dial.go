@@ -25,9 +25,14 @@ func (s *session) dial(ctx context.Context, network, addr string) (net.Conn, err
 		return conn, err
 	}
 	if err := l.process.WaitReady(ctx); err != nil {
-		return nil, fmt.Errorf("process %s, which stands in for %s: %w", l.Name, l.Service, err)
+		return nil, l.unreachable(err)
 	}
 	return dialer.DialContext(ctx, network, net.JoinHostPort("localhost", strconv.Itoa(l.port)))
+}
+
+// unreachable says which process does not answer, and in place of what.
+func (l *local) unreachable(err error) error {
+	return fmt.Errorf("process %s, which stands in for %s: %w", l.Name, l.Service, err)
 }
 
 // knownServices says for which hosts there are processes, to whom a host is unknown.

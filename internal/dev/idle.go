@@ -20,3 +20,4 @@ func NewIdle(host.Options) (Engine, error) {
 func (idle) Run(ctx context.Context) error { <-ctx.Done(); return nil }
 func (i idle) Ready() <-chan struct{}      { return i.ready }
 func (idle) HookRestarted(string)          {}
+func (idle) HookDown(string, error)        {}

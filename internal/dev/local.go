@@ -21,6 +21,9 @@ type local struct {
 	process *process.Process
 	sources sources
 	came    chan error // gets how the first start went
+	// down says that the engine knows that the process does not answer. It belongs to
+	// tell.
+	down bool
 }
 
 // prepare makes the processes of all projects, each with its port, before any
@@ -147,8 +150,7 @@ func (s *session) awaitProcesses(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// tell shows what happened to a process, and has its controllers ask it again
-// when it came back.
+// tell shows what happened to a process, and says to the engine whether it answers.
 func (s *session) tell(l *local, output process.Output, e process.Event) {
 	switch {
 	case e.Died != nil:
@@ -157,19 +159,38 @@ func (s *session) tell(l *local, output process.Output, e process.Event) {
 		}
 		s.Reporter.Problem(fmt.Errorf("process %s %w; starting it again in %s, or when a file of it changes",
 			l.Name, e.Died, progress.Took(e.Retry)))
+		s.setDown(l, e.Died)
 	case e.Unprepared != nil:
 		s.Reporter.Problem(fmt.Errorf("%w; it is compiled again when a file of it changes", e.Unprepared))
+		s.setDown(l, e.Unprepared)
 	case e.Slow:
 		s.Reporter.Warning("process %s runs; nothing answers on port %d yet, after %s", l.Name, l.port, progress.Took(e.Took))
-	case e.Cause != "":
-		s.Reporter.Event(e.Took, "%s: restarted %s", e.Cause, l.Name)
-		s.askAgain(l)
+		s.setDown(l, fmt.Errorf("it runs; nothing answers on port %d yet, after %s", l.port, progress.Took(e.Took)))
+	case e.Ready:
+		if e.Cause != "" {
+			s.Reporter.Event(e.Took, "%s: restarted %s", e.Cause, l.Name)
+		}
+		if e.Cause != "" || l.down {
+			s.setUp(l)
+		}
 	}
 }
 
-// askAgain has the controllers behind a process look at their objects again,
-// however they write its address.
-func (s *session) askAgain(l *local) {
+// setDown marks the controllers behind a process as not ready, however they write its
+// address.
+func (s *session) setDown(l *local, err error) {
+	l.down = true
+	if l.Service == nil {
+		return
+	}
+	for _, address := range l.Service.Addresses() {
+		s.engine.HookDown(address, l.unreachable(err))
+	}
+}
+
+// setUp makes the controllers behind a process sync their objects again.
+func (s *session) setUp(l *local) {
+	l.down = false
 	if l.Service == nil {
 		return
 	}

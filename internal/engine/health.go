@@ -31,6 +31,10 @@ type Health struct {
 	// over, and OverdueMessage the oldest of them, in words. Who calls the hooks knows.
 	Overdue        int
 	OverdueMessage string
+	// HookDown is why the process behind a hook is known not to run, and Unconnected why
+	// the latest call of a hook got no connection; empty otherwise. Who calls the hooks
+	// knows.
+	HookDown, Unconnected string
 	// Held is what the deletion guard holds.
 	Held Held
 	// HeldUnknown says that deletions were held before a restart, and that it is not

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -312,12 +311,6 @@ func (f *fleet) tellController(key queue.Key, event hook.Event) {
 	if m != nil && m.object != nil {
 		f.host.events.Tell(m.object, event)
 	}
-}
-
-// sameHost compares a host and port with an address that may have no port.
-func sameHost(full, address string) bool {
-	host, _, err := net.SplitHostPort(full)
-	return full == address || err == nil && host == address
 }
 
 func (f *fleet) stopAll() {

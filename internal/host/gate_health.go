@@ -139,6 +139,15 @@ func (g *gate) opening() bool {
 	return slices.ContainsFunc(names, func(name string) bool { return g.finding(name).reason == setpoint.ReasonStarting })
 }
 
+// overcome drops the failures of a controller's latest reviews, but for the last error.
+func (g *gate) overcome(program string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if failed := g.failures[program]; failed != nil {
+		clear(failed.now)
+	}
+}
+
 // forget drops what is known of a controller that is gone.
 func (g *gate) forget(program string) {
 	g.mu.Lock()
@@ -156,7 +165,14 @@ type admitting struct {
 func (a admitting) Run(ctx context.Context) { <-ctx.Done() }
 func (admitting) RetryNow()                 {}
 func (admitting) RetryWrites()              {}
-func (admitting) SyncAll(queue.CauseKind)   {}
 func (admitting) Close()                    {}
+
+// SyncAll finds no objects to look at. How the former process of a hook failed says
+// nothing of the one in its place.
+func (a admitting) SyncAll(cause queue.CauseKind) {
+	if cause == queue.HookChanged {
+		a.gate.overcome(a.program)
+	}
+}
 
 func (a admitting) Health() engine.Health { return a.gate.health(a.program) }

@@ -48,6 +48,7 @@ type Host struct {
 	fleet       *fleet
 	gate        *gate
 	inFlight    *inFlight
+	endpoints   *endpoints
 	connections *webhook.Connections
 	neighbours  *neighbours
 	office      *office
@@ -76,7 +77,7 @@ func New(o Options) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
-	h := &Host{options: o, log: o.Log, client: client, definitions: installs, office: newOffice(), inFlight: newInFlight(), connections: webhook.NewConnections(openFiles() / 2), started: time.Now(), ready: make(chan struct{})}
+	h := &Host{options: o, log: o.Log, client: client, definitions: installs, office: newOffice(), inFlight: newInFlight(), endpoints: newEndpoints(), connections: webhook.NewConnections(openFiles() / 2), started: time.Now(), ready: make(chan struct{})}
 	h.book = inspect.NewBook(inspect.BookOptions(o.History), h.started)
 	if h.lock, err = newLock(o); err != nil {
 		return nil, err
@@ -174,7 +175,14 @@ func (h *Host) Ready() <-chan struct{} { return h.ready }
 
 // HookRestarted has the parents of every controller whose hook is behind an
 // address, host or host:port, synced at once.
-func (h *Host) HookRestarted(address string) { h.fleet.hookRestarted(address) }
+func (h *Host) HookRestarted(address string) {
+	h.endpoints.setUp(address)
+	h.fleet.hookRestarted(address)
+}
+
+// HookDown says that nothing answers at an address, host or host:port, and why. Until
+// HookRestarted, the controllers whose hooks are behind it are not ready.
+func (h *Host) HookDown(address string, err error) { h.endpoints.setDown(address, err) }
 
 // environment is what the compiler may know of the world.
 func (h *Host) environment() compile.Environment {

@@ -33,7 +33,8 @@ func (o observer) Handled(program, handler string, reason hook.Reason, took time
 
 // called counts a call of a webhook. Those of handlers and reviews are counted by the
 // names of these.
-func (h *Host) called(program string, e webhook.Exchange) {
+func (h *Host) called(program, address string, e webhook.Exchange) {
+	h.endpoints.called(program, address, e)
 	h.metrics.called(program, e)
 	if e.Question != webhook.Handle && e.Question != webhook.Admit {
 		h.book.Exchanged(program, string(e.Question), strconv.Itoa(e.Code), e.Duration)

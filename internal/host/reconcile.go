@@ -249,6 +249,7 @@ func (f *fleet) remove(key queue.Key, going *object.Object) {
 	if m != nil && m.running != nil {
 		f.host.metrics.forget(m.running.Name())
 		f.host.gate.forget(m.running.Name())
+		f.host.endpoints.forget(m.running.Name())
 	}
 	f.host.book.Forget(key.String())
 	if m != nil && m.leaving == "" {

@@ -21,6 +21,7 @@ type running struct {
 	controllers []worker
 	gate        *gate
 	inFlight    *inFlight
+	endpoints   *endpoints
 	// deletions is the deletion guard of the programs that ask hooks what should be.
 	deletions *engine.Deletions
 	stop      context.CancelFunc
@@ -45,7 +46,7 @@ type worker interface {
 // prepare makes what a controller runs and opens its watches: before those of a
 // former one end, so that shared ones go on.
 func (f *fleet) prepare(compiled *compile.Compiled, declared *object.Object) *running {
-	r := &running{Compiled: compiled, gate: f.host.gate, inFlight: f.host.inFlight, stop: func() {}, stopped: make(chan struct{})}
+	r := &running{Compiled: compiled, gate: f.host.gate, inFlight: f.host.inFlight, endpoints: f.host.endpoints, stop: func() {}, stopped: make(chan struct{})}
 	if len(compiled.Programs) > 0 {
 		r.deletions = engine.NewDeletions(compiled.Programs[0].Guard, nil)
 		r.allowDeletions(declared)
@@ -126,6 +127,9 @@ func (r *running) health() engine.Health {
 	}
 	if r.inFlight != nil {
 		sum.Overdue, sum.OverdueMessage = r.inFlight.overdue(r.Name())
+	}
+	if r.endpoints != nil {
+		sum.HookDown, sum.Unconnected = r.endpoints.find(r.Name(), r.HookAddresses)
 	}
 	return sum
 }

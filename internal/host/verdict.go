@@ -58,12 +58,16 @@ func ready(accepted finding, s *state, health engine.Health) finding {
 		return finding{false, setpoint.ReasonWatchFailing, fmt.Sprintf("watch %s: %v", resource, health.WatchErrors[resource])}
 	case !health.Synced:
 		return finding{false, setpoint.ReasonStarting, "the caches are being filled"}
+	case health.HookDown != "":
+		return finding{false, setpoint.ReasonHookUnreachable, health.HookDown}
 	case health.Overdue > 0:
 		return finding{false, setpoint.ReasonCallOverdue, health.OverdueMessage}
 	case !s.asked().ok:
 		return s.asked()
 	case failsForAll(health):
 		return finding{false, s.failing(), health.HookMessage}
+	case health.HookFailing > 0 && health.Unconnected != "":
+		return finding{false, s.failing(), "the latest call got no connection: " + health.Unconnected}
 	case health.HookFailing > 0:
 		return finding{true, setpoint.ReasonReady, "caches are synced; calls fail for some objects: " + health.HookMessage}
 	}

@@ -80,8 +80,20 @@ func TestVerdict(t *testing.T) {
 		"hook fails for the only one": {state: declared, health: failing(1, 1), accepted: fine, ready: finding{false, setpoint.ReasonHookFailing, "sync hook: refused"}},
 		"hook fails for nine in ten":  {state: declared, health: failing(100, 90), accepted: fine, ready: finding{true, setpoint.ReasonReady, partly}},
 		"hook fails for nearly all":   {state: declared, health: failing(100, 91), accepted: fine, ready: finding{false, setpoint.ReasonHookFailing, "sync hook: refused"}},
-		"handlers fail for all":       {health: failing(1, 1), accepted: fine, ready: finding{false, "HandlerFailing", "sync hook: refused"}},
-		"handlers fail for one":       {health: failing(2, 1), accepted: fine, ready: finding{true, setpoint.ReasonReady, partly}},
+		"the process of the hook is dead": {state: declared, health: with(func(h *engine.Health) { h.HookDown = "process hook: ended with exit code 1" }),
+			accepted: fine, ready: finding{false, setpoint.ReasonHookUnreachable, "process hook: ended with exit code 1"}},
+		"dead, with calls that fail": {state: declared, health: with(func(h *engine.Health) { h.HookDown, h.HookFailing, h.Unconnected = "dead", 4, "refused" }),
+			accepted: fine, ready: finding{false, setpoint.ReasonHookUnreachable, "dead"}},
+		"dead and suspended": {state: state{suspended: true}, health: with(func(h *engine.Health) { h.HookDown = "dead" }), accepted: fine,
+			ready: finding{false, setpoint.ReasonSuspended, "it is left to rest, as its spec asks: objects stay as they are and no hook is asked"}},
+		"the latest call got no connection": {state: declared, health: with(func(h *engine.Health) {
+			h.Parents, h.HookFailing, h.HookMessage, h.Unconnected = 100, 1, "sync hook: refused", "POST http://hook/sync: connection refused"
+		}),
+			accepted: fine, ready: finding{false, setpoint.ReasonHookFailing, "the latest call got no connection: POST http://hook/sync: connection refused"}},
+		"no connection, for a parent that is gone": {state: declared, health: with(func(h *engine.Health) { h.Unconnected = "refused" }),
+			accepted: fine, ready: finding{true, setpoint.ReasonReady, answers}},
+		"handlers fail for all": {health: failing(1, 1), accepted: fine, ready: finding{false, "HandlerFailing", "sync hook: refused"}},
+		"handlers fail for one": {health: failing(2, 1), accepted: fine, ready: finding{true, setpoint.ReasonReady, partly}},
 		"writes fail": {health: with(func(h *engine.Health) { h.InError, h.Last.Message = 4, "quota" }),
 			accepted: finding{true, setpoint.ReasonAccepted, understood}, ready: finding{true, setpoint.ReasonReady, answers}},
 	} {

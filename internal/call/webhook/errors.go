@@ -1,6 +1,8 @@
 package webhook
 
 import (
+	"errors"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -32,6 +34,16 @@ func (e *StatusError) Error() string {
 		text += ": " + e.Said
 	}
 	return text
+}
+
+// Unconnected says that a call failed before there was a connection: the host is not
+// known, or nothing listens there.
+func Unconnected(err error) bool {
+	if op, is := errors.AsType[*net.OpError](err); is {
+		return op.Op == "dial"
+	}
+	_, unknown := errors.AsType[*net.DNSError](err)
+	return unknown
 }
 
 // LateError is an answer that did not come, or not to its end, within the timeout.

@@ -222,15 +222,21 @@ func (p *Process) once(ctx context.Context, cause string) (next string, err erro
 	return next, nil
 }
 
-// probe waits until the process answers and says so.
+// probe waits until the process answers and says so. That it is slow is said before, or
+// not at all.
 func (p *Process) probe(ctx context.Context, began time.Time, cause string) {
+	said := make(chan struct{})
 	slow := time.AfterFunc(p.options.Patience, func() {
+		defer close(said)
 		if ctx.Err() == nil {
 			p.options.Notify(Event{Slow: true, Took: p.options.Patience})
 		}
 	})
-	defer slow.Stop()
-	if !answers(ctx, p.options.Port, p.options.ReadyPath) {
+	answered := answers(ctx, p.options.Port, p.options.ReadyPath)
+	if !slow.Stop() {
+		<-said
+	}
+	if !answered {
 		return
 	}
 	p.set(state{ready: true, failed: p.unproven()})
