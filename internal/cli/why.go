@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -76,8 +77,9 @@ type asking struct {
 	ref  inspect.Ref
 	runs int
 	full bool
-	// told are the runs that were told of already.
-	told map[string]bool
+	// told are the runs that were told of already, ended the deletion as it was told.
+	told  map[string]bool
+	ended string
 }
 
 // account is what is known of an object.
@@ -86,6 +88,8 @@ type account struct {
 	Cares  []readable  `json:"cares"`
 	// Runs are the latest ones, the latest last.
 	Runs []runAccount `json:"runs"`
+	// Deletion ends the history; nil where there is none.
+	Deletion *timeline.Ending `json:"deletion,omitempty"`
 	// Caveats say what processes that care cannot tell of it.
 	Caveats []string `json:"caveats,omitempty"`
 	// stored is the object; nil where it is gone.
@@ -146,7 +150,7 @@ func (w *asking) learn(ctx context.Context) (account, error) {
 	slices.SortStableFunc(runs, func(a, b inspect.Run) int {
 		return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(b.ID, a.ID))
 	})
-	a.neverStored = stored == nil && timeline.NeverStored(runs)
+	a.end(stored, runs)
 	full := func(run *inspect.Run) *runAccount {
 		found := w.rights.account(ctx, w.whole(ctx, sources[keyOf(run)], *run))
 		return &found
@@ -159,6 +163,22 @@ func (w *asking) learn(ctx context.Context) (account, error) {
 		a.entries = w.entries(runs, full)
 	}
 	return a, cmp.Or(err, w.rights.sure())
+}
+
+// end says what is known of the deletion of the object.
+func (a *account) end(stored *object.Object, runs []inspect.Run) {
+	switch {
+	case stored != nil:
+		var timestamp time.Time
+		var grace *int64
+		_ = json.Unmarshal(stored.Field("metadata", "deletionTimestamp"), &timestamp) // None is the zero time.
+		_ = json.Unmarshal(stored.Field("metadata", "deletionGracePeriodSeconds"), &grace)
+		a.Deletion = timeline.Deleting(timestamp, grace, stored.Finalizers())
+	case timeline.NeverStored(runs):
+		a.neverStored = true
+	default:
+		a.Deletion = timeline.Gone(runs)
+	}
 }
 
 // leaveStandbys leaves out what processes say that stand by for one that has answered.
@@ -275,8 +295,12 @@ func (w *asking) show(ctx context.Context) error {
 	}
 	a.Runs = slices.DeleteFunc(a.Runs, func(r runAccount) bool { return w.told[keyOf(&r.Run)] })
 	w.note(&a)
+	news := a.Deletion != nil && a.Deletion.String() != w.ended
+	if news {
+		w.ended = a.Deletion.String()
+	}
 	if w.structured() {
-		if !first && len(a.Runs) == 0 {
+		if !first && len(a.Runs) == 0 && !news {
 			return nil
 		}
 		return encode(w.stdout, w.output.value, a)
@@ -286,6 +310,12 @@ func (w *asking) show(ctx context.Context) error {
 		return w.nobody(ctx, a)
 	}
 	t.tell(a, first)
+	if news && len(a.entries)+len(w.told) > 0 {
+		t.tellDeletion(a.Deletion)
+	}
+	if first && len(a.entries) > 0 {
+		t.advise(a)
+	}
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/timeline"
 )
 
 // teller puts what is known of an object into words.
@@ -75,9 +76,16 @@ func (t teller) tell(a account, state bool) {
 		t.line(0, "")
 		t.tellEntry(&a.entries[i])
 	}
-	if state {
-		t.advise(a)
+}
+
+// tellDeletion ends a history.
+func (t teller) tellDeletion(d *timeline.Ending) {
+	t.line(0, "")
+	if d.Requested.IsZero() {
+		t.toned(0, bold, "%s", d.String())
+		return
 	}
+	t.toned(0, bold, "%s  %s", t.moment(d.Requested), d.String())
 }
 
 // tellCaveats says what processes cannot tell.

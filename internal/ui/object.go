@@ -39,6 +39,8 @@ type objectPage struct {
 	Entries []entry
 	// NeverStored says that the object is not there since its creation was denied.
 	NeverStored bool
+	// Deletion ends the timeline; nil where there is none.
+	Deletion *timeline.Ending
 	// Older is where more of the timeline is; "" if this is all.
 	Older  string
 	Events eventList
@@ -67,7 +69,7 @@ func (v *visit) object(limit int) error {
 	}
 	p := objectPage{subject: s, Tab: "timeline"}
 	runs, missing := v.runsOf(s, allRuns)
-	p.NeverStored = timeline.NeverStored(runs)
+	p.end(runs)
 	p.apologize(missing...)
 	p.Entries = v.entries(s, runs, limit+1)
 	if len(p.Entries) > limit {
@@ -80,6 +82,18 @@ func (v *visit) object(limit int) error {
 		Name: "object", Title: s.Kind.Kind + " " + s.Name, Section: "resources",
 		Watch: resourceName(s.Kind), Namespace: s.Namespace, Object: s.Name, Data: p,
 	})
+}
+
+// end says what is known of the deletion of the object.
+func (p *objectPage) end(runs []inspect.Run) {
+	switch at := p.Meta.DeletionTimestamp; {
+	case p.Gone && timeline.NeverStored(runs):
+		p.NeverStored = true
+	case p.Gone:
+		p.Deletion = timeline.Gone(runs)
+	case at != nil:
+		p.Deletion = timeline.Deleting(at.Time, p.Meta.DeletionGracePeriodSeconds, p.Meta.Finalizers)
+	}
 }
 
 // surround adds what is about the object now.

@@ -163,7 +163,12 @@ func TestObjectPageOfWhatIsGone(t *testing.T) {
 	p := objectPageOf("a", "p", ranRun(2, "p"))
 	p.subject = &subject{Ref: p.Ref, Gone: true}
 	p.Actions = nil
-	wants(t, show(t, "object", p), "Deleted; history is kept in memory only.", "Updated Pod p")
+	// Fault U7: a deletion ends the timeline.
+	p.end([]inspect.Run{ranRun(2, "p")})
+	wants(t, show(t, "object", p), "Deleted; history is kept in memory only.", "Updated Pod p", `<li class="timeline-entry" id="deletion">`, `<h3 dir="auto">Deleted</h3>`)
+	p.Gone, p.Meta.DeletionTimestamp, p.Meta.Finalizers = false, &metav1.Time{Time: noon}, []string{"example.com/a", "example.com/b"}
+	p.end(nil)
+	wants(t, show(t, "object", p), "Deletion requested, waiting for the finalizers example.com/a, example.com/b")
 	empty := objectPage{subject: webSubject("a", "b"), Tab: "timeline"}
 	wants(t, show(t, "object", empty), "Not managed by a Setpoint controller")
 }

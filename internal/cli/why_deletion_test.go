@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
+	"github.com/setpoint-dev/setpoint/internal/reach"
+)
+
+// witness is a process that has seen every object.
+type witness struct{ *crew }
+
+func (*witness) About(context.Context, inspect.Ref) ([]inspect.Care, error) { return nil, nil }
+
+func (*witness) Runs(_ context.Context, ref inspect.Ref, _ int) ([]inspect.Run, error) {
+	return []inspect.Run{{ID: 7, Controller: "x/teams", Process: "setpoint", Object: ref, Began: time.Now(), Outcome: "synced", Causes: []string{"the object changed"}}}, nil
+}
+
+func (*witness) Run(context.Context, uint64) (inspect.Run, error) {
+	return inspect.Run{}, inspect.ErrNotFound
+}
+
+// Fault U7: a history ends with the deletion of its object.
+func TestWhyEndsWithTheDeletion(t *testing.T) {
+	cluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		const teams = "/apis/example.com/v1/namespaces/shop/teams/"
+		switch r.URL.Path {
+		case teams + "red":
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"apiVersion":"example.com/v1","kind":"Team","metadata":{"name":"red","namespace":"shop","uid":"u","finalizers":["example.com/keep"],
+				"deletionTimestamp":"2026-03-01T12:00:30Z","deletionGracePeriodSeconds":0}}`))
+		case teams + "blue":
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`))
+		case teams + "rose":
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"apiVersion":"example.com/v1","kind":"Team","metadata":{"name":"rose","namespace":"shop","uid":"v"}}`))
+		default:
+			apiServer(w, r)
+		}
+	}))
+	door := httptest.NewServer(wire.Handler(&witness{&crew{newProcess("setpoint"), nil}}, "token"))
+	defer door.Close()
+	folder := t.TempDir()
+	withdraw, err := reach.Publish(folder, reach.Entry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer withdraw()
+	t.Setenv(reach.FolderVariable, folder)
+	requested := time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC).Local().Format("15:04:05.000")
+	for line, want := range map[string]string{
+		"why team/red":          requested + "  Deletion requested, waiting for the finalizer example.com/keep\n",
+		"why team/blue":         "\n\nDeleted\n",
+		"why team/rose":         "done after 0s\n",
+		"why team/red -o json":  `"deletion": {` + "\n" + `    "requested": "2026-03-01T12:00:30Z",` + "\n" + `    "finalizers": [` + "\n" + `      "example.com/keep"` + "\n    ]\n  }\n}\n",
+		"why team/blue -o json": `"deletion": {` + "\n" + `    "gone": true` + "\n  }\n}\n",
+	} {
+		var out, problems bytes.Buffer
+		p := &program{stdout: &out, stderr: &problems, stdin: strings.NewReader("")}
+		if code := p.execute(t.Context(), strings.Fields(line)); code != codeOK || !strings.HasSuffix(out.String(), want) {
+			t.Errorf("%s: %d, %s\n%s\nwant at the end\n%s", line, code, &problems, &out, want)
+		}
+	}
+}
