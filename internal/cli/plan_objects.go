@@ -48,14 +48,20 @@ func shortNames() map[string]string {
 	return map[string]string{
 		"cc": "compositecontroller", "cctl": "compositecontroller", "spcc": "compositecontroller.setpoint.dev",
 		"dec": "decoratorcontroller", "decorators": "decoratorcontroller", "spdc": "decoratorcontroller.setpoint.dev",
-		"sphc": "handlercontroller.setpoint.dev",
+		"sphc": "handlercontroller.setpoint.dev", "spac": "admissioncontroller.setpoint.dev",
 	}
 }
 
 // kindsMeant are the kinds of controllers that a word before "/" may mean.
 func kindsMeant(word string) []compile.Kind {
-	if long, short := shortNames()[word]; short {
-		word = long
+	first, group, qualified := strings.Cut(strings.ToLower(word), ".")
+	if long, short := shortNames()[first]; short {
+		// A short name of one group finds nothing in another.
+		if kind, own, _ := strings.Cut(long, "."); qualified && (own == "" || own == group) {
+			word = kind + "." + group
+		} else if !qualified {
+			word = long
+		}
 	}
 	var meant []compile.Kind
 	for _, kind := range compile.Kinds() {
@@ -91,8 +97,9 @@ func findController(ctx context.Context, h *host.Host, arg string) (*object.Obje
 	case 1:
 		return found[0], nil
 	}
-	return nil, hinted{
-		errors.New(arg + " is in several groups"),
-		fmt.Sprintf("write %s.%s/%s, for instance", strings.ToLower(found[0].Kind()), object.GroupOf(found[0].APIVersion()), name),
+	var names []string
+	for _, one := range found {
+		names = append(names, fmt.Sprintf("%s.%s/%s", strings.ToLower(one.Kind()), object.GroupOf(one.APIVersion()), name))
 	}
+	return nil, hinted{errors.New(arg + " is in several groups"), "write one of " + strings.Join(names, ", ")}
 }
