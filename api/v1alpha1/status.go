@@ -131,7 +131,8 @@ const (
 	// ReasonInvalidSpec: the spec is contradictory or incomplete in a way its schema cannot tell.
 	ReasonInvalidSpec = "InvalidSpec"
 
-	// ReasonConflictingController: another controller already has this parent resource.
+	// ReasonConflictingController: an older controller has the same parents, and the two would undo each
+	// other's work.
 	ReasonConflictingController = "ConflictingController"
 
 	// ReasonConflictingMetacontroller: a Metacontroller runs in this cluster too, and the two would undo

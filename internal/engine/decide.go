@@ -19,7 +19,7 @@ func (r *run) decide() (plan.Plan, error) {
 	if desired, err = r.revise(desired); err != nil {
 		return plan.Plan{}, err
 	}
-	laid, err := r.family.Lay(r.parent, r.program.Parent, r.reply, r.tools.Now())
+	laid, err := r.laid()
 	if err != nil {
 		return plan.Plan{}, hookFailure(r.asks(), &hook.MalformedError{Path: "status", Err: err})
 	}

@@ -78,6 +78,9 @@ type Program struct {
 	// Conditions says that the status of parents has a place for conditions, and that
 	// they are to say there how they are doing.
 	Conditions bool
+	// StatusOwners are older controllers of the same parents: they store the status of
+	// those that they select, and the status in responses about these is ignored.
+	StatusOwners []StatusOwner
 	// StatusWakes asks the hook also when only a parent's status changed.
 	StatusWakes bool
 	// Resync asks the hook about each parent this often; 0 never does.
@@ -112,6 +115,13 @@ func (s Selection) String() string {
 		parts = append(parts, "annotations "+s.Annotations.String())
 	}
 	return strings.Join(parts, ", ")
+}
+
+// StatusOwner is a controller, by name, and which parents it selects: as in Program.
+type StatusOwner struct {
+	Name       string
+	Selections []Selection
+	Namespace  string
 }
 
 // Revisions says which changes of a parent are rolled out child by child.
@@ -169,6 +179,8 @@ const (
 	ReasonFlapping     = "Flapping"
 	// ReasonNamespaceIgnored: a child of a cluster-scoped kind came with a namespace.
 	ReasonNamespaceIgnored = "NamespaceIgnored"
+	// ReasonStatusIgnored: an older controller of the same parent stores the status.
+	ReasonStatusIgnored = "StatusIgnored"
 	// ReasonRolloutFailed: the revisions of a parent cannot be told or kept.
 	ReasonRolloutFailed = "RolloutFailed"
 	// ReasonDeletionsHeld: a person has to confirm deletions.

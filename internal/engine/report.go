@@ -40,7 +40,7 @@ func (r *run) author() {
 
 // report lays over the parent what there is to say of it.
 func (r *run) report(now plan.Report) error {
-	if !r.program.Conditions {
+	if !r.program.Conditions || r.program.statusOwner(r.stored) != "" {
 		return nil
 	}
 	said, err := plan.Reported(r.parent, r.stored, now, r.memory.authored, r.tools.Now())

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -151,6 +153,51 @@ func TestParentsReport(t *testing.T) {
 	again.run(queue.Start)
 	if wrote := s.wrote(); wrote != "" {
 		t.Errorf("after a restart: wrote %s", wrote)
+	}
+}
+
+// Fault M15: the status of a parent is its older controller's, where that selects it, and
+// so are the conditions; the children are each one's own.
+func TestTheStatusIsOfTheOlderController(t *testing.T) {
+	selects := func(text string) []Selection {
+		selector, err := labels.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []Selection{{Labels: selector}}
+	}
+	const ignored = "StatusIgnored: the status in the response of test is ignored: elder is the older controller of this object and stores its status"
+	for name, c := range map[string]struct {
+		owner StatusOwner
+		says  string
+		wrote string
+		told  string
+	}{
+		"all parents":          {StatusOwner{Name: "elder"}, `{"open":true}`, "POST configmaps/sign", ignored},
+		"an empty status":      {StatusOwner{Name: "elder"}, `{}`, "POST configmaps/sign", ""},
+		"other parents":        {StatusOwner{Name: "elder", Selections: selects("a=b")}, `{"open":true}`, "POST configmaps/sign, PUT shops/a/status", ""},
+		"parents without it":   {StatusOwner{Name: "elder", Selections: selects("!a")}, `{"open":true}`, "POST configmaps/sign", ignored},
+		"in its namespace":     {StatusOwner{Name: "elder", Namespace: "town"}, `{"open":true}`, "POST configmaps/sign", ignored},
+		"in another namespace": {StatusOwner{Name: "elder", Namespace: "country"}, `{"open":true}`, "POST configmaps/sign, PUT shops/a/status", ""},
+	} {
+		s := newCluster(t, newShop)
+		m := &mood{says: func(json.RawMessage) *hook.Response {
+			return &hook.Response{Status: json.RawMessage(c.says), Children: []json.RawMessage{sign}}
+		}}
+		shops := shopsOf(t, s, Program{Sync: m, Conditions: true, StatusOwners: []StatusOwner{c.owner}})
+		shops.run(queue.Start)
+		shops.run(queue.Resync)
+		if got := s.wrote(); got != c.wrote {
+			t.Errorf("%s: wrote %q, want %q", name, got, c.wrote)
+		}
+		if got := strings.Join(shops.events, "; "); got != c.told {
+			t.Errorf("%s: told %q, want %q", name, got, c.told)
+		}
+		m.err = errors.New("no such host")
+		shops.run(queue.Resync)
+		if got := s.wrote(); strings.Contains(got, "status") != strings.Contains(c.wrote, "status") {
+			t.Errorf("%s: failing, it wrote %q", name, got)
+		}
 	}
 }
 

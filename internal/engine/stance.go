@@ -47,8 +47,11 @@ func (p *Program) stanceOn(parent *object.Object) stance {
 }
 
 // selects says whether a parent matches one of the program's selections.
-func (p *Program) selects(parent *object.Object) bool {
-	return len(p.Selections) == 0 || slices.ContainsFunc(p.Selections, func(s Selection) bool { return s.matches(parent) })
+func (p *Program) selects(parent *object.Object) bool { return anySelects(p.Selections, parent) }
+
+// anySelects says whether a parent matches one of the selections, or there is none.
+func anySelects(all []Selection, parent *object.Object) bool {
+	return len(all) == 0 || slices.ContainsFunc(all, func(s Selection) bool { return s.matches(parent) })
 }
 
 func (s Selection) matches(parent *object.Object) bool {

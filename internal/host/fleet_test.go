@@ -7,8 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/store"
@@ -33,7 +31,7 @@ func declared(t *testing.T, name string) *object.Object {
 // neither has anything to tell the other.
 func TestRefusedRivalsLetEachOtherBe(t *testing.T) {
 	f := fleetOf(&Host{log: slog.New(slog.DiscardHandler)})
-	refused := conflict(queue.Key{Namespace: "kind", Name: "elder"}, &compile.Compiled{Programs: make([]engine.Program, 1)})
+	refused := conflict(queue.Key{Namespace: "kind", Name: "elder"}, clash{})
 	for _, name := range []string{"one", "two", "one"} {
 		f.settle(t.Context(), queue.Key{Namespace: "kind", Name: name}, state{object: declared(t, name), refusal: refused}, nil)
 	}

@@ -25,6 +25,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/store"
 )
@@ -181,14 +183,21 @@ func (s *town) deny(verb string) {
 }
 
 // keeper is a controller of shops.
-func keeper(name string) Own {
+func keeper(name string) Own { return keeperOf(name) }
+
+// keeperOf has children of the kinds, too.
+func keeperOf(name string, children ...object.Resource) Own {
 	sync := hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) { return &hook.Response{}, nil })
 	return Own{Name: name, Compile: func(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
 		shops, err := env.ResolveKind(ctx, "example.org/v1", "Shop")
 		if err != nil {
 			return nil, fmt.Errorf("keep shops: %w", err)
 		}
-		return &compile.Compiled{Programs: []engine.Program{{Name: name, Parent: shops, Sync: sync, Workers: 1}}}, nil
+		var rules plan.Rules
+		for _, child := range children {
+			rules = append(rules, plan.Rule{Resource: child})
+		}
+		return &compile.Compiled{Programs: []engine.Program{{Name: name, Parent: shops, Children: rules, Sync: sync, Workers: 1}}}, nil
 	}}
 }
 
@@ -328,11 +337,23 @@ subjects:
 // Two that would undo each other's work do not both run: the one that is listed
 // first does.
 func TestOwnControllersAreNoRivals(t *testing.T) {
-	h := opened(t, &town{}, Options{Own: []Own{keeper("one"), keeper("another")}, Definitions: [][]byte{[]byte(shopsDefinition)}})
+	configMaps := object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
+	h := opened(t, &town{}, Options{Own: []Own{keeperOf("one", configMaps), keeperOf("another", configMaps)}, Definitions: [][]byte{[]byte(shopsDefinition)}})
 	const want = "another: one is already the controller of shops.example.org/v1; "
 	until(t, "the refusal", func() bool { return strings.HasPrefix(readyz(h), want) })
 	if running := h.fleet.atWork(); len(running) != 1 || running[0].Name() != "one" {
 		t.Errorf("%d run", len(running))
+	}
+}
+
+// Fault M15: two of which one has no children both run.
+func TestOwnControllersBesideEachOther(t *testing.T) {
+	h := opened(t, &town{}, Options{Own: []Own{keeper("one"), keeper("another")}, Definitions: [][]byte{[]byte(shopsDefinition)}})
+	until(t, "both", func() bool { return readyz(h) == "ok" && len(h.fleet.atWork()) == 2 })
+	for _, r := range h.fleet.atWork() {
+		if left := r.leavesStatusTo("one"); left != (r.Name() == "another") {
+			t.Errorf("%s leaves the status to the first: %v", r.Name(), left)
+		}
 	}
 }
 

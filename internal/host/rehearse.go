@@ -117,6 +117,7 @@ func (h *Host) rehearse(compiled *compile.Compiled, namespace string) (*Rehearsa
 	tools := engine.Tools{Store: h.store, Writer: r.writer, Observer: silent{}, Log: h.log, Resolve: h.resolve}
 	for _, program := range compiled.Programs {
 		program.Namespace = cmp.Or(namespace, program.Namespace)
+		program.StatusOwners = h.fleet.ownersBeside(&program)
 		r.controllers = append(r.controllers, engine.New(program, tools))
 	}
 	if err := r.rehearseHandlers(namespace); err != nil {

@@ -213,7 +213,7 @@ func kindsOf(c *compile.Compiled) []object.Resource {
 func (r *running) same(compiled *compile.Compiled) bool {
 	return slices.Equal(kindsOf(r.Compiled), kindsOf(compiled)) &&
 		slices.EqualFunc(r.Programs, compiled.Programs, func(a, b engine.Program) bool {
-			return a.Parent == b.Parent && reflect.DeepEqual(a.Children, b.Children)
+			return a.Parent == b.Parent && reflect.DeepEqual(a.Children, b.Children) && reflect.DeepEqual(a.StatusOwners, b.StatusOwners)
 		}) &&
 		slices.EqualFunc(r.Reactions, compiled.Reactions, func(a, b react.Program) bool {
 			return a.Conditions == b.Conditions && a.StatusRecord == b.StatusRecord
