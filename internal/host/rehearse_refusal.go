@@ -55,8 +55,7 @@ func reportedRefusal(accepted *metav1.Condition) *compile.Refusal {
 	return &compile.Refusal{Reason: accepted.Reason, Err: errors.New(accepted.Message)}
 }
 
-// elder refuses a controller whose parents a stored one that is older, and runs, has
-// already. One that is not stored is younger than all.
+// elder refuses a controller whose work a stored one that is older, and runs, would undo. One that is not stored is younger than all.
 func (h *Host) elder(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (why *compile.Refusal, note string, err error) {
 	rank := rankOf(declared)
 	if declared.Version() == 0 {
@@ -80,8 +79,8 @@ func (h *Host) elder(ctx context.Context, declared *object.Object, compiled *com
 			if other.Ref() == declared.Ref() && other.APIVersion() == declared.APIVersion() || rankOf(other) > rank {
 				continue
 			}
-			if h.competes(ctx, kind, other, compiled) {
-				conflicting, _ := errors.AsType[*compile.Refusal](conflict(queue.Key{Namespace: kind.Name, Name: other.Name()}, compiled))
+			if found, clash := h.clash(ctx, kind, other, compiled); clash {
+				conflicting, _ := errors.AsType[*compile.Refusal](conflict(queue.Key{Namespace: kind.Name, Name: other.Name()}, found))
 				return conflicting, note, nil
 			}
 		}
@@ -89,15 +88,19 @@ func (h *Host) elder(ctx context.Context, declared *object.Object, compiled *com
 	return nil, note, nil
 }
 
-// competes says whether a stored controller runs and has the parents of another one.
-func (h *Host) competes(ctx context.Context, kind compile.Kind, other *object.Object, compiled *compile.Compiled) bool {
+// clash says whether a stored controller runs, and what it and another one would undo of
+// each other.
+func (h *Host) clash(ctx context.Context, kind compile.Kind, other *object.Object, compiled *compile.Compiled) (clash, bool) {
 	if meta.IsStatusConditionFalse(formerStatus(other).Conditions, setpoint.ConditionAccepted) || other.Deleting() {
-		return false
+		return clash{}, false
 	}
 	theirs, err := kind.Compile(ctx, other, h.environment())
 	if err != nil {
-		return false // It is refused.
+		return clash{}, false // It is refused.
 	}
 	defer theirs.Release()
-	return !theirs.Suspended && overlap(theirs, compiled)
+	if theirs.Suspended {
+		return clash{}, false
+	}
+	return clashOf(theirs, compiled)
 }
