@@ -127,7 +127,7 @@ func (f *Family[T]) response() (*hook.Response, error) {
 }
 
 // resyncAfter is when to call again; 0 for not before something changes. At once is in a
-// second: the engine calls as often as it is told to.
+// second: a zero delay would call without a pause.
 func (f *Family[T]) resyncAfter() time.Duration {
 	if f.said.again == hook.Immediately {
 		return time.Second

@@ -35,7 +35,7 @@ func (h *handler[T]) Handle(ctx context.Context, n *hook.Notice) (*hook.Answer, 
 	return c.answer()
 }
 
-// Changes are how what the handler watches of an object differs, as it is told of an
+// Changes are how what the handler watches of an object differs, as it sees an
 // update. It is what setpointtest.Was makes up.
 func (h *handler[T]) Changes(old, now json.RawMessage) ([]hook.FieldChange, error) {
 	was, err := object.Parse(old)

@@ -12,7 +12,7 @@ import (
 
 // Requires declares permissions beyond those that follow from what the handlers and
 // functions declare, such as those that a Role which the program creates gives to others:
-// the API server lets nobody give away what they do not have. `rbac` prints them in the
+// the API server lets a program grant only what it has itself. `rbac` prints them in the
 // ClusterRole.
 func (a *App) Requires(rules ...rbacv1.PolicyRule) { a.required = append(a.required, rules...) }
 

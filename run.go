@@ -91,7 +91,7 @@ type Window struct {
 	// such as "X-Forwarded-User"; nobody is believed without. Requests are made as that
 	// user by impersonation, which the program needs the right for.
 	UserHeader, GroupsHeader string
-	// UserPrefix and GroupsPrefix begin the names that the cluster is told, such as "sso:":
+	// UserPrefix and GroupsPrefix begin the names that the API server sees, such as "sso:":
 	// users and groups of the directory are none of the cluster's own then.
 	UserPrefix, GroupsPrefix string
 	// TrustedProxies are the addresses of such proxies, or the networks, such as

@@ -145,7 +145,7 @@ func during[R any](t testing.TB, n *notice, call func() (R, error)) (R, error) {
 	return call()
 }
 
-// changesOf is how a handler is told of the changes of an object.
+// changesOf is how the changes of an object appear to a handler.
 func changesOf(h hook.Handler) Option {
 	return func(n *notice) error {
 		if one, says := h.(interface {

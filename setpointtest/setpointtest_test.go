@@ -278,7 +278,7 @@ func TestWhatIsToldAndDeleted(t *testing.T) {
 	}
 }
 
-// Fault H11: what a test makes up is what the handler is told on a cluster: of what it
+// Fault H11: what a test makes up is what the handler gets on a cluster: of what it
 // watches, with the items of lists, and names that have dots in brackets.
 func TestChangesAreThoseOfTheLoop(t *testing.T) {
 	was, now := rate(), rate()

@@ -9,7 +9,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// Reserved says that nobody is asked about objects of a group: a hook that is down is
+// Reserved says that objects of a group are not reviewed: a hook that is down is
 // mended, suspended and deleted by way of these. The API server spares webhook
 // configurations itself.
 func Reserved(group string) bool {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Faults S2 and S5: who does not know the path of a registration gets nobody asked.
+// Faults S2 and S5: without the path of a registration no hook is called.
 func TestPathsAreUnguessable(t *testing.T) {
 	const key, another = PathKey("one key"), PathKey("another key")
 	path := key.keyed("/admit/web/check")

@@ -68,7 +68,7 @@ type Registration struct {
 	// Group tells the configurations of one Setpoint, or of all its replicas, from
 	// those of another in the cluster: a label value.
 	Group string
-	// Own are the objects that nobody is asked about.
+	// Own are the objects that are not reviewed.
 	Own Own
 	// PathKey gives the key of the paths; nil leaves paths without.
 	PathKey func() PathKey

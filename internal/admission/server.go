@@ -136,7 +136,7 @@ func (s *Server) Set(programs []*Program) {
 	s.routes.Store(&routes)
 }
 
-// find is who is asked by a path; nil for nobody. A path needs its token.
+// find is the program and webhook of a path; nil for none. A path needs its token.
 func (s *Server) find(path string) *route {
 	plain, ours := s.options.PathKeys().plain(path)
 	if !ours {
@@ -194,7 +194,7 @@ func (s *Server) http() *http.Server {
 	}
 }
 
-// tls shows the certificate there is, and requires one where it is known by whom.
+// tls shows the certificate there is, and requires one where it is known which CA signs it.
 func (s *Server) tls() *tls.Config {
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12,

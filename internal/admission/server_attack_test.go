@@ -210,7 +210,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// There are never more connections than the bound, whoever makes them.
+// There are never more connections than the bound, from any client.
 func TestConnectionsAreBounded(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// forgery is a webhook that must not be called, and what is told of it.
+// forgery is a webhook that must not be called, and what is recorded of it.
 func forgery(t *testing.T, w Webhook) (*Server, *seen) {
 	t.Helper()
 	observer := &seen{}
@@ -90,7 +90,7 @@ func TestGenuineReviews(t *testing.T) {
 	}
 }
 
-// Events are told of what is there, and of that object alone.
+// Events are written for objects that exist, and for the reviewed one alone.
 func TestEventsOfReviews(t *testing.T) {
 	const pod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n","uid":"7"}}`
 	denied := &hook.Denial{Message: "no"}
@@ -127,7 +127,7 @@ func TestEventsOfReviews(t *testing.T) {
 	}
 }
 
-// Where the API server shows a certificate, nobody is answered who has none of its CA.
+// Where the API server shows a certificate, a caller without one of its CA gets no response.
 func TestClientCertificates(t *testing.T) {
 	ca, others := newIssuer(t), newIssuer(t)
 	observer := &occasions{}
@@ -156,7 +156,7 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// occasions keeps what it is told, of one call at a time.
+// occasions keeps what is recorded, of one call at a time.
 type occasions struct{ all []Occasion }
 
 func (o *occasions) Admitted(one Occasion) { o.all = append(o.all, one) }

@@ -61,7 +61,7 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 func authenticated(r *http.Request) bool { return r.TLS != nil && len(r.TLS.VerifiedChains) > 0 }
 
 // judge reads a review, and then asks and writes the answer into j, in its turn: who is
-// slow to send one holds up nobody.
+// slow to send one holds up no other.
 func (s *Server) judge(ctx context.Context, j *judgement, to *route, read func() ([]byte, error)) error {
 	body, err := read()
 	if err != nil {

@@ -96,7 +96,7 @@ type account struct {
 	stored *object.Object
 	// neverStored says that it is gone since its creation was denied.
 	neverStored bool
-	// entries are the latest ones as they are told, the latest last.
+	// entries are the latest ones in the order of printing, the latest last.
 	entries []entryAccount
 }
 
@@ -215,7 +215,7 @@ func (w *asking) entries(runs []inspect.Run, full func(*inspect.Run) *runAccount
 	return fresh
 }
 
-// note notes what is told now.
+// note keeps what is printed now.
 func (w *asking) note(a *account) {
 	for i := range a.Runs {
 		w.told[keyOf(&a.Runs[i].Run)] = true

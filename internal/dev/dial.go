@@ -35,7 +35,7 @@ func (l *local) unreachable(err error) error {
 	return fmt.Errorf("process %s, which stands in for %s: %w", l.Name, l.Service, err)
 }
 
-// knownServices says for which hosts there are processes, to whom a host is unknown.
+// knownServices names the hosts for which there are processes, in an error about another.
 func (s *session) knownServices() string {
 	var known []string
 	for _, l := range s.locals {

@@ -30,7 +30,7 @@ import (
 
 // cluster is as much of an API server as one reconcile at a time needs: objects with
 // versions and generations, lists, and writes that are counted. Its watches say nothing:
-// what a controller writes is in its cache at once, and nobody else writes but by edit.
+// what a controller writes is in its cache at once, and edit is the only other writer.
 type cluster struct {
 	t       *testing.T
 	url     string

@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
-// Fault H4: runtime.Goexit ended the goroutine of whoever called.
+// Fault H4: runtime.Goexit ended the goroutine of the caller.
 func TestContain(t *testing.T) {
 	plain := errors.New("no")
 	for name, c := range map[string]struct {

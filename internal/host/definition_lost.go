@@ -19,7 +19,7 @@ import (
 const reasonDefinitionDeleted = "DefinitionDeleted"
 
 // lostDefinitions are the CRDs that this process saw installed, and then deleted. They
-// stay deleted until it starts again: whoever deleted them meant it.
+// stay deleted until it starts again: the deletion was intended.
 type lostDefinitions struct {
 	mu    sync.Mutex
 	names map[string]bool

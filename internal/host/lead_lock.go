@@ -127,7 +127,7 @@ func (l *lock) took(ctx context.Context, verb string, err error) error {
 	return err
 }
 
-// look notes whether somebody renews the lease.
+// look notes whether a replica renews the lease.
 func (l *lock) look(record *resourcelock.LeaderElectionRecord, raw []byte, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -54,7 +54,7 @@ type Options struct {
 	// LeaderElection says which of several Setpoints works. The zero value
 	// elects nobody: this one does.
 	LeaderElection LeaderElection
-	// Presence has Hosts that elect nobody notice each other by a Lease, and say so, where
+	// Presence has Hosts without leader election notice each other by a Lease, and say so, where
 	// they handle the same objects: those of the Selector, or of a Go program's Confined,
 	// the namespaces that a run is limited to.
 	Presence bool

@@ -34,7 +34,7 @@ type presence struct {
 	leases   coordination.LeaseInterface
 	log      *slog.Logger
 	identity string
-	// own is the Lease of those that elect nobody, elected the one of those that do.
+	// own is the Lease of processes without leader election, elected that of the others.
 	own, elected string
 	interval     time.Duration
 	now          func() time.Time
@@ -54,7 +54,7 @@ type sighting struct {
 // nothing by which it could be told.
 func newPresence(o Options) (*presence, error) {
 	if o.LeaderElection.Enabled || !o.Presence {
-		return nil, nil //nolint:nilnil // Nobody is to notice it.
+		return nil, nil //nolint:nilnil // No other process is to notice it.
 	}
 	config := rest.CopyConfig(o.Config)
 	config.QPS, config.UserAgent, config.ContentType = -1, o.userAgent(), "application/json"
@@ -160,7 +160,7 @@ func (p *presence) alive(lease *coordinationv1.Lease) bool {
 	return known && before.holder == now.holder && now.holder != "" && now.holder != p.identity
 }
 
-// gone says that nobody has renewed a Lease for long.
+// gone says that a Lease was not renewed for long.
 func (p *presence) gone(lease *coordinationv1.Lease) bool {
 	return holderOf(lease) == "" || p.now().Sub(p.seen[lease.Name].at) > presenceLimit*p.interval
 }

@@ -94,7 +94,7 @@ type reported struct {
 }
 
 // former is the status that an object was given, as long as what came of it is
-// still there, else what is there.
+// still stored, else what is stored now.
 func (r *reported) former(o *object.Object) setpoint.ControllerStatus {
 	stored := statusStored(o)
 	if r.given && equality.Semantic.DeepEqual(stored, r.stored) {

@@ -68,7 +68,7 @@ func (u *upkeep) changed(e store.Event) {
 	}
 }
 
-// applied notes a CRD that is as it should be.
+// applied notes a CRD that is up to date.
 func (u *upkeep) applied(o *object.Object) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

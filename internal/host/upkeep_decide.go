@@ -21,7 +21,7 @@ type crdUpkeep struct {
 	skip bool
 	// applied is the version that Setpoint made.
 	applied string
-	// corrected are the managers after whom it was applied again: each once.
+	// corrected are the managers after which it was applied again: each once.
 	corrected map[string]bool
 }
 

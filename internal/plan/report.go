@@ -59,7 +59,7 @@ func (r Report) conditions() []hook.Condition {
 func Authored(reply *hook.Response) []string {
 	var status struct{ Conditions []struct{ Type string } }
 	if reply.Status != nil && json.Unmarshal(reply.Status, &status) != nil {
-		return nil // Conditions of another form are nobody's of these types.
+		return nil // Conditions of another form have none of these types.
 	}
 	var types []string
 	for _, kind := range reported {

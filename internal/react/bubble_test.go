@@ -17,7 +17,7 @@ import (
 )
 
 // In a bubble of synctest there is no network: the server is reached by its transport,
-// and the clock goes on when nobody has anything to do.
+// and the clock goes on when all goroutines wait.
 
 // newBubbleServer is a server without a network.
 func newBubbleServer(t *testing.T) *server {

@@ -118,7 +118,7 @@ func TestEventHandlersSeeWhatEarlierOnesWrote(t *testing.T) {
 	})
 }
 
-// The change that an event is about is told beside the object as it is.
+// The change that an event is about stands beside the object as it is.
 func TestEventsTellTheChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)

@@ -30,9 +30,6 @@ const seedIn = "TEST_SEED"
 // is that of a bubble: hours pass in a moment. Faults H1, H2, H3, H5, H7.
 func TestAnySchedule(t *testing.T) {
 	first, n := rand.Uint64N(1_000_000), uint64(5)
-	if testing.Short() {
-		n = 2
-	}
 	if given, err := strconv.ParseUint(os.Getenv(seedIn), 10, 64); err == nil {
 		first, n = given, 1
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // The rule by which an object is slowed down whose handlers are called again and again
-// because of changes, whoever writes them: two controllers that undo each other must not
+// because of changes of any client: two controllers that undo each other must not
 // spin. A user who edits an object never gets near it.
 const (
 	// burst is how many changes are served at once, however many handlers are called for

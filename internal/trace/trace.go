@@ -103,7 +103,7 @@ type Revision struct {
 
 // Follows says that a request at this revision is to be compared with an earlier one: a
 // request at a former revision with one at that revision, whether or not that was the
-// latest then. What is different from the latest to the latest is what somebody edited.
+// latest then. What is different from the latest to the latest was edited.
 func (r Revision) Follows(earlier Revision) bool {
 	if r.Former {
 		return earlier.Name == r.Name

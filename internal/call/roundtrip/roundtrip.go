@@ -2,7 +2,7 @@
 //
 // Here lives what net/http leaves to its caller: that a response is a final one, and
 // that the context of a request bounds its body too. What a response means is the
-// caller's business. Whoever reads a body that is not from the API server calls it:
+// caller's business. Code that reads a body that is not from the API server calls it:
 // webhook for hooks, inspect/wire for other processes.
 package roundtrip
 

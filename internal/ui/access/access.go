@@ -50,7 +50,7 @@ type Options struct {
 type Headers struct {
 	// User is such as "X-Forwarded-User", Groups such as "X-Forwarded-Groups".
 	User, Groups string
-	// UserPrefix and GroupsPrefix begin the names that the cluster is told, so that a
+	// UserPrefix and GroupsPrefix begin the names that the API server sees, so that a
 	// directory cannot name users, service accounts and groups of the cluster's own.
 	UserPrefix, GroupsPrefix string
 	// Trusted are the addresses of proxies; loopback if empty.
