@@ -70,7 +70,7 @@ func (t *table) write(out io.Writer, rows []row) error {
 		return err
 	}
 	for i, line := range slices.Collect(strings.Lines(text.String())) {
-		if t.color && !(headed && i == 0) {
+		if t.color && (!headed || i > 0) {
 			line = colored(line, t.head, all[i])
 		}
 		if _, err := io.WriteString(out, line); err != nil {

@@ -57,7 +57,7 @@ func TestWhyEndsWithTheDeletion(t *testing.T) {
 	}
 	defer withdraw()
 	t.Setenv(reach.FolderVariable, folder)
-	requested := time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC).Local().Format("15:04:05.000")
+	requested := time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC).In(time.Now().Location()).Format("15:04:05.000")
 	for line, want := range map[string]string{
 		"why team/red":          requested + "  Deletion requested, waiting for the finalizer example.com/keep\n",
 		"why team/blue":         "\n\nDeleted\n",

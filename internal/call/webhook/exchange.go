@@ -39,7 +39,7 @@ func (w *Webhook) exchange(ctx context.Context, q question, ex *Exchange) error 
 		q.about = q.subject()
 	}
 	last := w.kept.find(q.about)
-	answer, err := link.roundTrip(limited, w.post(q.body, last.asked(link.header)))
+	answer, err := link.roundTrip(limited, w.post(q.body, last.asked(link.header)), q.kind)
 	if interim, is := errors.AsType[*roundtrip.InterimError](err); is {
 		ex.Code = interim.Code
 		return &StatusError{Code: interim.Code}

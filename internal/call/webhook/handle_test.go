@@ -2,9 +2,11 @@ package webhook_test
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -96,5 +98,36 @@ func TestAdmit(t *testing.T) {
 				t.Errorf("got %+v, %v", verdict, err)
 			}
 		})
+	}
+}
+
+// Fault H1: a handler whose connection was closed without a response was called once more
+// at once, beyond its retries. A call about what should be is repeated: the connection was
+// kept from an earlier call, and may have been dead.
+func TestHandlersAreCalledOnce(t *testing.T) {
+	var calls atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if calls.Add(1) == 1 {
+			_, _ = io.WriteString(w, `{"status": {}, "children": []}`)
+			return
+		}
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		conn.Close()
+	}))
+	defer server.Close()
+	h := open(t, webhook.Config{URL: server.URL})
+	if _, err := h.Call(t.Context(), question()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Handle(t.Context(), &hook.Notice{}); !hook.Unreachable(err) {
+		t.Errorf("the handler: %v", err)
+	}
+	if n := calls.Load(); n != 2 {
+		t.Errorf("%d calls, want 2", n)
 	}
 }

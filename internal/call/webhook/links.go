@@ -110,10 +110,13 @@ func (l *links) hangUp() { l.now.Load().transport.CloseIdleConnections() }
 // answer depends on its question alone. net/http could be told to do so, but it
 // would go through all kept connections with a question that kills the hook, and
 // give up on a long one that the dead end stopped in the middle.
-func (l *link) roundTrip(ctx context.Context, req *http.Request) (*http.Response, error) {
+//
+// A handler is called once: the hook may have acted and died before it responded, and
+// how often it is called again is a matter of its retries.
+func (l *link) roundTrip(ctx context.Context, req *http.Request, kind Question) (*http.Response, error) {
 	var seen sighting
 	answer, err := roundtrip.Do(l.transport, req.WithContext(httptrace.WithClientTrace(ctx, seen.trace())))
-	if err == nil || !seen.stale() || ctx.Err() != nil {
+	if err == nil || kind == Handle || !seen.stale() || ctx.Err() != nil {
 		return answer, err
 	}
 	l.transport.CloseIdleConnections()
