@@ -90,13 +90,15 @@ func eventually(t *testing.T, what string, holds func() bool) {
 func (s *stage) quiet(t *testing.T) {
 	t.Helper()
 	still := 0
-	eventually(t, "nothing to do", func() bool {
+	eventuallyOr(t, func() bool {
 		stats := s.Health().Queue
 		if !s.abreast() || stats.Queued()+stats.Held > 0 {
 			still = 0
 		}
 		still++
 		return still > 25
+	}, func() string {
+		return fmt.Sprintf("never at rest: the watches are up to date: %v; the queue: %+v; events: %v", s.abreast(), s.Health().Queue, s.told())
 	})
 }
 

@@ -65,6 +65,8 @@ func TestConnectionsOfAllWebhooksAreBounded(t *testing.T) {
 		}
 	}
 	calls.Wait()
+	counted.Lock()
+	defer counted.Unlock()
 	if counted.most > limit {
 		t.Errorf("%d connections were open, of %d allowed", counted.most, limit)
 	}

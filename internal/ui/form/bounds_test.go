@@ -41,7 +41,7 @@ func TestTreesAreBounded(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 			})
-			if took > 64<<20 {
+			if took > mostMiB<<20 {
 				t.Errorf("it took %d MiB to refuse", took>>20)
 			}
 		})
@@ -52,7 +52,7 @@ func TestTreesAreBounded(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	if took > 64<<20 {
+	if took > mostMiB<<20 {
 		t.Errorf("JSON: it took %d MiB to refuse", took>>20)
 	}
 }

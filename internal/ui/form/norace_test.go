@@ -1,0 +1,5 @@
+//go:build !race
+
+package form_test
+
+const mostMiB = 64
