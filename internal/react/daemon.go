@@ -132,12 +132,17 @@ func (r *run) working() bool {
 	})
 }
 
-// nextDaemon is when a daemon is to be started again, or is overdue.
+// nextDaemon is when a daemon is to be started again, or is overdue; zero while it runs:
+// the time of its latest start is past.
 func (m *recall) nextDaemon() time.Time {
-	if w := m.working; w != nil && w.stopped && !w.stuck {
+	w := m.working
+	switch {
+	case w == nil:
+		return m.attempt.next
+	case w.stopped && !w.stuck:
 		return w.deadline
 	}
-	return m.attempt.next
+	return time.Time{}
 }
 
 // start starts a daemon.
