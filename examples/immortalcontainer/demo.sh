@@ -21,5 +21,5 @@ after=$(kubectl get pod example-immortalpod -o 'jsonpath={.metadata.uid}')
 say 'What would another image do? A plan asks sync.py, and writes nothing:'
 planned=0
 show "sed s/nginx:1.27/nginx:1.28/ $example/example.yaml |
-    setpoint plan compositecontroller/immortalcontainers-controller -f /dev/stdin" || planned=$?
+    setpoint plan compositecontroller.metacontroller.k8s.io/immortalcontainers-controller -f /dev/stdin" || planned=$?
 [ "$planned" = 2 ] || fail "the plan should have changes in it and exit with 2, not with $planned"

@@ -46,10 +46,10 @@ type served struct {
 
 func newKinds(r requester) *kinds { return &kinds{requester: r} }
 
-// Kind finds a kind by its name: "pods", "deployments.apps", "deployments.v1.apps",
-// and also by its kind, its singular or a short name. Of several, the API server's
-// preferred version and its earlier group are meant. The error of one that is not
-// served wraps inspect.ErrNotFound.
+// Kind finds a kind by a word that kubectl takes for it: "pods", "deployments.apps",
+// "deployments.v1.apps", and also by its kind, its singular or a short name. Of several
+// versions the API server's preferred one is meant. Where several groups serve the word,
+// the error is an AmbiguousError. That of a word that means none wraps inspect.ErrNotFound.
 func (c *Client) Kind(ctx context.Context, name string) (inspect.Kind, error) {
 	return c.cluster.kinds.find(ctx, name)
 }
@@ -69,8 +69,11 @@ func (c *Client) Kinds(ctx context.Context) ([]inspect.Kind, error) {
 func (k *kinds) find(ctx context.Context, name string) (inspect.Kind, error) {
 	for _, limit := range []time.Duration{kindsLimit, missLimit} {
 		all, err := k.list(ctx, limit)
-		if found := choose(all, name); found != nil {
-			return found.Kind, found.stored()
+		switch meant := meant(all, name); {
+		case len(meant) > 1:
+			return inspect.Kind{}, &AmbiguousError{Word: name, Names: fullNames(meant)}
+		case len(meant) == 1:
+			return meant[0].Kind, meant[0].stored()
 		}
 		if err != nil {
 			return inspect.Kind{}, fmt.Errorf("look for the kind %s: %w", name, err)
@@ -131,36 +134,15 @@ func kindsOf(group *discovery.APIGroupDiscovery) []served {
 	return all
 }
 
-// choose finds what a name means. A plural counts more than what is short for others.
-func choose(all []served, name string) *served {
-	first, rest, _ := strings.Cut(name, ".")
-	ways := []func(s *served) bool{
-		func(s *served) bool { return s.Plural == first },
-		func(s *served) bool {
-			return strings.EqualFold(s.Kind.Kind, first) || strings.EqualFold(s.singular, first)
-		},
-		func(s *served) bool { return slices.Contains(s.short, strings.ToLower(first)) },
-	}
-	for _, named := range ways {
-		for i := range all {
-			if named(&all[i]) && all[i].in(rest) {
-				return &all[i]
-			}
-		}
-	}
-	return nil
-}
-
 // stored is an error for a kind of which no object can be read, such as a review: the API
 // server answers what is sent, and keeps nothing.
 func (s *served) stored() error {
-	if len(s.verbs) > 0 && !slices.Contains(s.verbs, "get") && !slices.Contains(s.verbs, "list") {
+	if !s.readable() {
 		return fmt.Errorf("the API server stores no %s: it only takes %s: %w", s.Plural, strings.Join(s.verbs, ", "), inspect.ErrNotFound)
 	}
 	return nil
 }
 
-// in reports whether a kind is in the group, or the version and group, of a name.
-func (s *served) in(rest string) bool {
-	return rest == "" || rest == s.Group || rest == strings.TrimSuffix(s.Version+"."+s.Group, ".")
+func (s *served) readable() bool {
+	return len(s.verbs) == 0 || slices.Contains(s.verbs, "get") || slices.Contains(s.verbs, "list")
 }

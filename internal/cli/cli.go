@@ -125,7 +125,7 @@ After "setpoint dev … -- COMMAND" the exit code is the command's; that of
 "setpoint plan" is 2 when there are changes.`,
 		Example: `  setpoint dev examples/immortalcontainer    # a cluster, and a controller in it
   setpoint run --kubeconfig ~/.kube/config   # the controllers of that cluster
-  setpoint plan compositecontroller/teams -A # what one of them would do`,
+  setpoint plan spcc/teams -A                # what one of them would do`,
 		Version: readVersion().Version,
 		// Without it cobra suggests nothing.
 		SuggestionsMinimumDistance: 2,

@@ -76,20 +76,22 @@ func (by completer) object(ctx context.Context, args []string, word string) ([]s
 }
 
 // kinds are those of the API server, as KIND/, with the group where the plural alone would
-// mean another one.
+// mean another one, or several.
 func (by completer) kinds(ctx context.Context, word string) []string {
 	all, _ := by.api.Kinds(ctx) // Those that came in time.
-	var words []string
-	taken := map[string]string{}
+	groups := map[string][]string{}
 	for _, kind := range all {
-		group, known := taken[kind.Plural]
-		switch {
-		case !known:
-			taken[kind.Plural] = kind.Group
-			words = append(words, kind.Plural+"/")
-		case group != kind.Group:
-			words = append(words, kind.Plural+"."+kind.Group+"/")
+		if !slices.Contains(groups[kind.Plural], kind.Group) {
+			groups[kind.Plural] = append(groups[kind.Plural], kind.Group)
 		}
+	}
+	var words []string
+	for _, kind := range all {
+		if kind.Group == "" || len(groups[kind.Plural]) == 1 {
+			words = append(words, kind.Plural+"/")
+			continue
+		}
+		words = append(words, kind.Resource()+"/")
 	}
 	return slices.Compact(slices.Sorted(slices.Values(beginning(word, words))))
 }
@@ -114,44 +116,33 @@ func (by completer) names(ctx context.Context, word, lead string) []string {
 // planned completes a controller of the cluster, and then objects that it handles.
 func (by completer) planned(ctx context.Context, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		return beginning(word, by.controllers(ctx)), cobra.ShellCompDirectiveDefault
+		return beginning(word, by.controllers(ctx, word)), cobra.ShellCompDirectiveDefault
 	}
-	if !isController(args[0]) {
+	kind, name, is, err := (&reader{by.api}).controllerArg(ctx, args[0])
+	if err != nil || !is {
 		return nil, cobra.ShellCompDirectiveDefault // It is in a file.
 	}
-	arg, name, _ := strings.Cut(args[0], "/")
-	var words []string
-	for _, kind := range kindsMeant(arg) {
-		words = append(words, by.handled(ctx, kind, name, word)...)
-	}
+	words := by.handled(ctx, kind, name, word)
 	words = slices.DeleteFunc(words, func(w string) bool { return slices.Contains(args, w) })
 	return slices.Compact(slices.Sorted(slices.Values(beginning(word, words)))), cobra.ShellCompDirectiveDefault
 }
 
-// controllers are those of the cluster, as KIND/NAME, with the group where the same is in two.
-func (by completer) controllers(ctx context.Context) []string {
-	groups, order := map[string][]string{}, []string{}
+// controllers are those of the cluster by their full names, or by the kind that a word begins
+// with.
+func (by completer) controllers(ctx context.Context, word string) []string {
+	if typed, _, split := strings.Cut(word, "/"); split {
+		kind, err := by.api.Kind(ctx, typed)
+		if _, is := declares(kind); err != nil || !is {
+			return nil
+		}
+		return by.names(ctx, typed, typed+"/")
+	}
+	var words []string
 	for _, kind := range compile.Kinds() {
 		if kind.Resource.Kind == setpoint.AdmissionControllerKind {
 			continue // It has no objects to plan for.
 		}
-		for _, word := range by.names(ctx, kind.Resource.Plural+"."+kind.Resource.Group, strings.ToLower(kind.Resource.Kind)+"/") {
-			if groups[word] == nil {
-				order = append(order, word)
-			}
-			groups[word] = append(groups[word], kind.Resource.Group)
-		}
-	}
-	var words []string
-	for _, word := range order {
-		if len(groups[word]) == 1 {
-			words = append(words, word)
-			continue
-		}
-		kind, name, _ := strings.Cut(word, "/")
-		for _, group := range groups[word] {
-			words = append(words, kind+"."+group+"/"+name)
-		}
+		words = append(words, by.names(ctx, kind.Resource.Plural+"."+kind.Resource.Group, kind.Name+"/")...)
 	}
 	return words
 }
@@ -231,7 +222,7 @@ func (r *reading) controllerWords(ctx context.Context, word string, held bool) [
 			continue
 		}
 		names = append(names, c.Name)
-		ends = append(ends, brief(c.Name, all, shortest))
+		ends = append(ends, brief(c.Name, all))
 	}
 	if names = beginning(word, names); len(names) > 0 {
 		return names

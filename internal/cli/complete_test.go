@@ -43,7 +43,7 @@ func apiServer(w http.ResponseWriter, r *http.Request) {
 			resource("", "v1", "pods", "Pod", "Namespaced", "po"), resource("", "v1", "events", "Event", "Namespaced", ""), resource("", "v1", "secrets", "Secret", "Namespaced", "")) + `]}`,
 		"/apis": `{"items":[` + group("events.k8s.io", "v1", resource("events.k8s.io", "v1", "events", "Event", "Namespaced", "")) + "," +
 			group("example.com", "v1", resource("example.com", "v1", "teams", "Team", "Namespaced", "")) + "," +
-			group("setpoint.dev", "v1alpha1", resource("setpoint.dev", "v1alpha1", "compositecontrollers", "CompositeController", "Cluster", "cc")) + "," +
+			group("setpoint.dev", "v1alpha1", resource("setpoint.dev", "v1alpha1", "compositecontrollers", "CompositeController", "Cluster", "spcc")) + "," +
 			group("metacontroller.k8s.io", "v1alpha1", resource("metacontroller.k8s.io", "v1alpha1", "compositecontrollers", "CompositeController", "Cluster", "cctl")) + `]}`,
 		"/api/v1/namespaces":                                     list("default", "shop", "shop-test"),
 		"/api/v1/namespaces/shop/pods":                           list("web-0", "web-1", "db"),
@@ -94,7 +94,7 @@ func TestCompletion(t *testing.T) {
 	for line, want := range map[string]string{
 		"why te":                      "teams/ :6",
 		"why ev":                      "events.events.k8s.io/ events/ :6",
-		"tree c":                      "compositecontrollers.metacontroller.k8s.io/ compositecontrollers/ :6",
+		"tree c":                      "compositecontrollers.metacontroller.k8s.io/ compositecontrollers.setpoint.dev/ :6",
 		"why team/r":                  "team/red team/rose :4",
 		"why po/web":                  "po/web-0 po/web-1 :4",
 		"tree pods -n shop web":       "web-0 web-1 :4",
@@ -108,12 +108,15 @@ func TestCompletion(t *testing.T) {
 		"plan -n sho":                 "shop shop-test :4",
 		"allow-deletions -n sho":      "shop shop-test :4",
 		"tree -N d":                   "default :4",
-		"plan ":                       "compositecontroller/teams compositecontroller.setpoint.dev/both compositecontroller.metacontroller.k8s.io/both :4",
-		"plan compositecontroller/t":  "compositecontroller/teams :4",
-		"plan cc/teams ":              "blue red rose :4",
-		"plan cc/teams red r":         "rose :4",
+		"plan ":                       "compositecontroller.setpoint.dev/teams compositecontroller.setpoint.dev/both compositecontroller.metacontroller.k8s.io/both :4",
+		"plan compositecontroller.s":  "compositecontroller.setpoint.dev/teams compositecontroller.setpoint.dev/both :4",
+		"plan compositecontroller/t":  ":4", // It may be either.
+		"plan spcc/t":                 "spcc/teams :4",
+		"plan cctl/":                  "cctl/both :4",
+		"plan spcc/teams ":            "blue red rose :4",
+		"plan spcc/teams red r":       "rose :4",
 		"plan spcc/teams team/r":      "team/red team/rose :4",
-		"plan cc/teams pod/":          ":4",
+		"plan spcc/teams pod/":        ":4",
 		"plan cc/gone ":               ":4",
 		"plan -f controller.yaml red": ":4",
 	} {

@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -44,9 +44,10 @@ func (p *program) getCommand() *cobra.Command {
 		Long: `Show the controllers that run, and how they are doing; or the objects in the
 care of one of them, those first that need somebody.
 
-A controller is named as in the first column, or by what is behind the slash of
-that where no other one ends so.
+A controller is named as in the first column, by KIND/NAME of the object that
+declares it, or by NAME alone where no other one has that name.
 
+` + kindHelp + `
 ` + reachHelp,
 		Example: `  setpoint get                               # the controllers
   setpoint get teams                         # the objects of one, in this namespace
@@ -159,12 +160,19 @@ type lookup struct {
 // controller finds the one that is named, and who runs it, among those that the user may
 // know of, or some object of which they may see. It is object that is asked for, if not "".
 func (r *reading) controller(ctx context.Context, name, object string) (inspect.Controller, inspect.Source, error) {
-	l := lookup{word: name, object: object}
 	run, err := r.hosted(ctx)
+	if err != nil {
+		return inspect.Controller{}, nil, err
+	}
+	word, err := r.controllerWord(ctx, name, run)
+	if err != nil {
+		return inspect.Controller{}, nil, err
+	}
+	l := lookup{word: word, object: object}
 	for _, each := range run {
 		r.consider(ctx, &l, each.Controller, each.by)
 	}
-	if err := cmp.Or(err, r.rights.sure()); err != nil {
+	if err := r.rights.sure(); err != nil {
 		return inspect.Controller{}, nil, err
 	}
 	if len(l.found) == 1 {
@@ -210,23 +218,28 @@ func listed(names []string) string {
 	return "are " + clean(strings.Join(names, ", "))
 }
 
-// means says whether a controller is meant by a word: its name, the end of it behind
-// the slash, or that with the kind as users write it.
+// controllerWord is the name of the controller that KIND/NAME declares, and any other word as
+// it is.
+func (r *reading) controllerWord(ctx context.Context, word string, run []hosted) (string, error) {
+	isName := func(c hosted) bool { return c.Name == word }
+	if slices.ContainsFunc(run, isName) {
+		return word, nil // Controllers of Go programs have a slash in their names, too.
+	}
+	kind, name, is, err := (&reader{r.rights.api}).controllerArg(ctx, word)
+	switch {
+	case errors.Is(err, inspect.ErrNotFound):
+		return word, nil
+	case err != nil || !is:
+		return word, err
+	}
+	return kind.Name + "/" + name, nil
+}
+
+// means says whether a controller is meant by a word: its name, or the end of it behind the
+// slash.
 func means(word string, c inspect.Controller) bool {
-	kind, last, split := strings.Cut(c.Name, "/")
-	if word == c.Name || split && word == last {
-		return true
-	}
-	before, name, _ := strings.Cut(word, "/")
-	if name != last {
-		return false
-	}
-	for _, meant := range kindsMeant(before) {
-		if meant.Name == kind {
-			return true
-		}
-	}
-	return false
+	_, last, split := strings.Cut(c.Name, "/")
+	return word == c.Name || split && word == last
 }
 
 func (r *reading) getControllers(ctx context.Context) error {
@@ -352,11 +365,7 @@ func failureLine(f *inspect.Failure) string {
 func kindNames(kinds []inspect.Kind) string {
 	var names []string
 	for _, k := range kinds {
-		name := k.Plural
-		if k.Group != "" {
-			name += "." + k.Group
-		}
-		names = append(names, name)
+		names = append(names, k.Resource())
 	}
 	return strings.Join(names, ",")
 }

@@ -139,7 +139,11 @@ func (g *getting) warn(listable []inspect.Kind) {
 func (g *getting) named(ctx context.Context) ([]readable, int, error) {
 	all := []readable{}
 	var refused error
-	for _, ref := range g.refs() {
+	refs, err := g.refs(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, ref := range refs {
 		if !g.rights.may(ctx, "get", ref.Kind, ref.Namespace, ref.Name) {
 			refused = hinted{fmt.Errorf("you may not see %s", nameOf(ref)), "it takes the right to get " + clean(kindNames([]inspect.Kind{ref.Kind}))}
 			continue
@@ -167,12 +171,18 @@ func (g *getting) named(ctx context.Context) ([]readable, int, error) {
 func (g *getting) objectName() string { return g.name[strings.Index(g.name, "/")+1:] }
 
 // refs are what may be meant by the name.
-func (g *getting) refs() []inspect.Ref {
+func (g *getting) refs(ctx context.Context) ([]inspect.Ref, error) {
 	name := g.objectName()
-	kind := strings.TrimSuffix(strings.TrimSuffix(g.name, name), "/")
+	var only inspect.Kind
+	if word, _, split := strings.Cut(g.name, "/"); split {
+		var err error
+		if only, err = (&reader{g.rights.api}).kind(ctx, word); err != nil {
+			return nil, err
+		}
+	}
 	var all []inspect.Ref
 	for _, k := range g.of.Kinds {
-		if kind != "" && !strings.EqualFold(kind, k.Kind) && !strings.EqualFold(kind, k.Plural) {
+		if only.Kind != "" && (only.Group != k.Group || only.Kind != k.Kind) {
 			continue
 		}
 		ref := inspect.Ref{Kind: k, Name: name}
@@ -181,7 +191,7 @@ func (g *getting) refs() []inspect.Ref {
 		}
 		all = append(all, ref)
 	}
-	return all
+	return all, nil
 }
 
 func (g *getting) head() []string {

@@ -13,6 +13,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
+// kindHelp says how commands are told a kind.
+const kindHelp = `A kind is written as for kubectl: by its plural, singular, kind or short name, with
+its group behind a dot, or version and group, or neither. Where several groups serve
+the same word it needs the group: kubectl takes the one that the API server prefers,
+while Setpoint names them all and does nothing.
+`
+
 // reader reads objects with the user's own rights.
 type reader struct{ api *asuser.Client }
 
@@ -44,14 +51,10 @@ func parseObject(args []string) (kind, name string, err error) {
 	return kind, name, nil
 }
 
-// find finds the object that is meant by KIND/NAME. A kind is named as for kubectl: by its
-// plural, singular, short name or kind, with version and group or without.
+// find finds the object that is meant by KIND/NAME.
 func (r *reader) find(ctx context.Context, word, name, namespace string) (inspect.Ref, error) {
-	kind, err := r.api.Kind(ctx, word)
-	switch {
-	case errors.Is(err, inspect.ErrNotFound):
-		return inspect.Ref{}, hinted{fmt.Errorf("the API server serves no kind %q", word), "`kubectl api-resources` lists those that it does"}
-	case err != nil:
+	kind, err := r.kind(ctx, word)
+	if err != nil {
 		return inspect.Ref{}, err
 	}
 	ref := inspect.Ref{Kind: kind, Name: name}

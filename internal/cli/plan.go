@@ -46,10 +46,12 @@ Of a HandlerController, it is shown which handlers would be told of what now, an
 what would be written of their answers. They are told with dryRun: true;
 --calls-only tells them nothing.
 
-CONTROLLER is one of the cluster, such as compositecontroller/NAME or
+CONTROLLER is one of the cluster, such as compositecontroller.setpoint.dev/NAME or
 decoratorcontroller.metacontroller.k8s.io/NAME, or is in a file. OBJECT is the
-name of an object the controller cares for, or KIND/NAME. What else is in the
-files is looked at as if it was applied.
+name of an object that the controller manages, or KIND/NAME. Other objects of the
+files are taken as if they were applied.
+
+` + kindHelp + `
 
 A hook behind a Service of the cluster cannot be reached from outside of it.
 --hook says where it, or another version of it, can be; so does $SETPOINT_HOOKS,
@@ -57,13 +59,13 @@ with commas between them. The processes of 'setpoint dev' are found by the
 kubeconfig that it writes.
 
 Exit codes: 0 nothing to do, 2 there are changes, 1 something went wrong.`,
-		Example: `  setpoint plan compositecontroller/teams red       # one object
-  setpoint plan compositecontroller/teams -A        # all of them
-  setpoint plan -f controller.yaml --all -n shop    # with another controller
-  setpoint plan -f controller.yaml -f example.yaml  # nothing of it applied yet
-  setpoint plan cc/teams red --hook localhost:8080  # with another hook
-  setpoint plan handlercontroller/rates -A --calls-only
-  setpoint plan cc/teams -A -o json | jq .summary`,
+		Example: `  setpoint plan compositecontroller.setpoint.dev/teams red  # one object
+  setpoint plan spcc/teams -A                               # all of them, by the short name
+  setpoint plan -f controller.yaml --all -n shop            # with another controller
+  setpoint plan -f controller.yaml -f example.yaml          # nothing of it applied yet
+  setpoint plan spcc/teams red --hook localhost:8080        # with another hook
+  setpoint plan handlercontroller.setpoint.dev/rates -A --calls-only
+  setpoint plan spcc/teams -A -o json | jq .summary`,
 		Annotations:       map[string]string{usageCode: "1"},
 		ValidArgsFunction: complete(&f.cluster, &f.namespace, completer.planned),
 		RunE:              func(c *cobra.Command, args []string) error { return p.plan(c, f, args) },
@@ -132,18 +134,25 @@ func (f *planFlags) options(ctx context.Context, h *host.Host, cluster host.Clus
 	if err != nil {
 		return o, err
 	}
-	if len(args) > 0 && isController(args[0]) {
-		stored, err := findController(ctx, h, args[0])
+	mine, err := newRights(cluster)
+	if err != nil {
+		return o, err
+	}
+	reader := &reader{mine.api}
+	if len(args) > 0 {
+		stored, err := reader.controllerOf(ctx, h, args[0])
 		if err != nil {
 			return o, err
 		}
-		o.Controllers, args = append(o.Controllers, stored), args[1:]
+		if stored != nil {
+			o.Controllers, args = append(o.Controllers, stored), args[1:]
+		}
 	}
 	if o.Declared = declared; len(o.Controllers)+len(declared) == 0 {
-		return o, usageError{errors.New("no controller is named; write compositecontroller/NAME, or -f FILE with one")}
+		return o, usageError{errors.New("no controller is named; write compositecontroller.setpoint.dev/NAME, or -f FILE with one")}
 	}
-	for _, arg := range args {
-		o.Choice.Names = append(o.Choice.Names, preview.ParseName(arg))
+	if o.Choice.Names, err = reader.named(ctx, args); err != nil {
+		return o, err
 	}
 	o.Choice.Given, o.Choice.Home = objects, namespace
 	o.Choice.All = f.all || f.everywhere || f.namespace != "" && len(args)+len(objects) == 0

@@ -59,19 +59,3 @@ func TestRoutesAreChecked(t *testing.T) {
 		}
 	}
 }
-
-func TestControllersAreNamedByTheirKind(t *testing.T) {
-	for arg, want := range map[string]int{
-		"compositecontroller/a": 2, "CompositeControllers/a": 2, "cc/a": 2, "cctl/a": 2, "spcc/a": 1,
-		"compositecontroller.setpoint.dev/a": 1, "decoratorcontrollers.metacontroller.k8s.io/a": 1, "dec/a": 2, "spdc/a": 1,
-		// Fault G5: short names with their group, and all short names.
-		"dec.metacontroller.k8s.io/a": 1, "cc.metacontroller.k8s.io/a": 1, "spcc.setpoint.dev/a": 1,
-		"spcc.metacontroller.k8s.io/a": 0, "dec.example.com/a": 0, "sphc/a": 1, "spac/a": 1, "SPCC/a": 1,
-		"pod/a": 0, "a": 0,
-	} {
-		word, _, _ := strings.Cut(arg, "/")
-		if isController(arg) != (want > 0) || strings.Contains(arg, "/") && len(kindsMeant(word)) != want {
-			t.Errorf("%s may mean %d kinds, want %d", arg, len(kindsMeant(word)), want)
-		}
-	}
-}

@@ -211,8 +211,6 @@ func TestWhichControllerIsMeant(t *testing.T) {
 	}{
 		{"compositecontroller.setpoint.dev/teams", composite, true},
 		{"teams", composite, true},
-		{"cc/teams", composite, true},
-		{"compositecontroller/teams", composite, true},
 		{"decoratorcontroller/teams", composite, false},
 		{"compositecontroller/other", composite, false},
 		{"team", composite, false},

@@ -10,8 +10,10 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -51,6 +53,17 @@ type Kind struct {
 	Plural     string `json:"plural,omitempty"`
 	Kind       string `json:"kind"`
 	Namespaced bool   `json:"namespaced,omitempty"`
+}
+
+// Resource is the full name of a kind in arguments and addresses: its plural, and its group
+// after a dot. Where the plural is not known it is the kind in lower case, which kubectl
+// takes too.
+func (k Kind) Resource() string {
+	name := cmp.Or(k.Plural, strings.ToLower(k.Kind))
+	if k.Group != "" {
+		name += "." + k.Group
+	}
+	return name
 }
 
 // Ref names an object. Version and Plural may be empty where they are not known.

@@ -35,8 +35,8 @@ func (c Choice) namespace() string {
 	return c.Home
 }
 
-// Name is an object by its name, in the home namespace. The kind may be
-// left out where a controller cares for one only.
+// Name is an object by its name, in the home namespace. Kind is the plural with its group,
+// "deployments.apps"; it may be left out where a controller manages one kind only.
 type Name struct{ Kind, Name string }
 
 // String is "kind/name", or "name".
@@ -45,14 +45,6 @@ func (n Name) String() string {
 		return n.Name
 	}
 	return n.Kind + "/" + n.Name
-}
-
-// ParseName reads what String writes.
-func ParseName(text string) Name {
-	if kind, name, found := strings.Cut(text, "/"); found {
-		return Name{kind, name}
-	}
-	return Name{Name: text}
 }
 
 // subjects are the objects that are chosen.
@@ -74,9 +66,9 @@ func (o Options) subjects(ctx context.Context, r *host.Rehearsal) ([]subject, er
 		return once(all), nil
 	}
 	for _, parent := range r.Parents() {
-		i, err := programOf(r, parent.Kind()+"."+object.GroupOf(parent.APIVersion()))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", parent.Ref(), err)
+		i := slices.IndexFunc(r.Kinds(), func(k object.Resource) bool { return k.GroupKind() == parent.GroupKind() })
+		if i < 0 {
+			return nil, fmt.Errorf("%s: the controller does not manage that kind", parent.Ref())
 		}
 		all = append(all, subject{program: i, key: queue.Key{Namespace: parent.Namespace(), Name: parent.Name()}})
 	}
@@ -137,33 +129,21 @@ func keyIn(resource object.Resource, namespace, name string) queue.Key {
 	return queue.Key{Namespace: namespace, Name: name}
 }
 
-// programOf finds the program for a kind as users write it: "deployment",
-// "deployments", "deployments.apps".
+// programOf finds the program for a kind: "deployments.apps".
 func programOf(r *host.Rehearsal, kind string) (int, error) {
 	var kinds []string
 	for i, resource := range r.Kinds() {
-		if Names(resource, kind) {
+		name := strings.TrimSuffix(resource.Plural+"."+resource.Group, ".")
+		if name == kind {
 			return i, nil
 		}
-		kinds = append(kinds, resource.Plural)
+		kinds = append(kinds, name)
 	}
 	if kind == "" && len(kinds) == 1 {
 		return 0, nil
 	}
 	if kind == "" {
-		return 0, fmt.Errorf("the controller cares for several kinds; write KIND/NAME, the kind being one of %s", strings.Join(kinds, ", "))
+		return 0, fmt.Errorf("the controller manages several kinds; write KIND/NAME, the kind being one of %s", strings.Join(kinds, ", "))
 	}
-	return 0, fmt.Errorf("the controller does not care for that kind, but for %s", strings.Join(kinds, ", "))
-}
-
-// Names says whether users may mean a resource by a word: its kind or its plural,
-// in any case, with its group or without.
-func Names(resource object.Resource, word string) bool {
-	word = strings.ToLower(word)
-	for _, name := range []string{strings.ToLower(resource.Kind), resource.Plural} {
-		if word == name || word == name+"."+resource.Group {
-			return true
-		}
-	}
-	return false
+	return 0, fmt.Errorf("the controller does not manage that kind, but %s", strings.Join(kinds, ", "))
 }

@@ -119,11 +119,11 @@ func kindValue(group, kind string) string {
 func missingRight(verb string, kind inspect.Kind, namespace string) string {
 	switch {
 	case !kind.Namespaced:
-		return verb + " " + resourceName(kind)
+		return verb + " " + kind.Resource()
 	case namespace == "":
-		return verb + " " + resourceName(kind) + " in all namespaces"
+		return verb + " " + kind.Resource() + " in all namespaces"
 	default:
-		return verb + " " + resourceName(kind) + " in the namespace " + namespace
+		return verb + " " + kind.Resource() + " in the namespace " + namespace
 	}
 }
 

@@ -22,17 +22,8 @@ func slug(name string) string { return strings.ReplaceAll(name, "/", "~") }
 // unslug is the name that a slug stands for.
 func unslug(text string) string { return strings.ReplaceAll(text, "~", "/") }
 
-// resourceName is how a kind is called in URLs: its plural, and its group after a dot.
-func resourceName(k inspect.Kind) string {
-	name := cmp.Or(k.Plural, strings.ToLower(k.Kind))
-	if k.Group != "" {
-		name += "." + k.Group
-	}
-	return name
-}
-
 // resourceURL is the page of a kind.
-func resourceURL(k inspect.Kind) string { return "/resources/" + url.PathEscape(resourceName(k)) }
+func resourceURL(k inspect.Kind) string { return "/resources/" + url.PathEscape(k.Resource()) }
 
 // objectURL is the page of an object, or the one below it that is named.
 func objectURL(ref inspect.Ref, below ...string) string {

@@ -77,7 +77,7 @@ func (v *visit) lacking(verb string, s *subject) string {
 	if v.may(verb, s.Kind, s.Namespace, s.Name) {
 		return ""
 	}
-	text := "You may not: that takes the right to " + verb + " " + resourceName(s.Kind)
+	text := "You may not: that takes the right to " + verb + " " + s.Kind.Resource()
 	if s.Namespace != "" {
 		text += " in the namespace " + s.Namespace
 	}
@@ -235,7 +235,7 @@ func (v *visit) unreadable(kinds []inspect.Kind, namespace string) string {
 			in = ""
 		}
 		if !v.reads(kind, in) {
-			return "A plan shows what would become of " + resourceName(kind) + ", which you may not read: that takes the right to get them."
+			return "A plan shows what would become of " + kind.Resource() + ", which you may not read: that takes the right to get them."
 		}
 	}
 	return ""

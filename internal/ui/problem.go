@@ -105,6 +105,9 @@ func problemOf(err error) *problem {
 	if known, ok := errors.AsType[*problem](err); ok {
 		return known
 	}
+	if several, ok := errors.AsType[*asuser.AmbiguousError](err); ok {
+		return &problem{Status: http.StatusBadRequest, Title: "Several kinds", Text: title(several.Error()) + "."}
+	}
 	switch {
 	case errors.Is(err, access.ErrUnread):
 		return unread(err)

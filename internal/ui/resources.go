@@ -116,7 +116,7 @@ func (v *visit) others(data *resources) []string {
 	for _, kind := range kinds {
 		is := func(h *handled) bool { return sameKind(h.Kind, kind) }
 		if !strings.Contains(kind.Plural, "/") && !slices.ContainsFunc(known, is) {
-			names = append(names, resourceName(kind))
+			names = append(names, kind.Resource())
 		}
 	}
 	slices.Sort(names)

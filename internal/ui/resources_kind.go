@@ -75,7 +75,7 @@ func showKind(v *visit) error {
 		return err
 	}
 	data := &kindPage{
-		Kind: kind, Resource: resourceName(kind),
+		Kind: kind, Resource: kind.Resource(),
 		Namespace: v.query("namespace"), Name: strings.ToLower(v.query("name")), Labels: v.query("labels"),
 	}
 	switch {
@@ -122,7 +122,7 @@ func (v *visit) offer(data *kindPage) {
 
 // right names one for who could grant it.
 func right(verb string, kind inspect.Kind, namespace string) string {
-	text := verb + " " + resourceName(kind)
+	text := verb + " " + kind.Resource()
 	if namespace != "" {
 		text += " in " + namespace
 	}

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/asuser"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+// kind is the one way from a word of the command line to a kind: what kubectl takes, by the
+// discovery of the API server. A word that several groups serve is refused.
+func (r *reader) kind(ctx context.Context, word string) (inspect.Kind, error) {
+	kind, err := r.api.Kind(ctx, word)
+	if _, several := errors.AsType[*asuser.AmbiguousError](err); several {
+		return kind, usageError{err}
+	}
+	if errors.Is(err, inspect.ErrNotFound) {
+		return kind, hinted{&unknownKindError{word}, "`kubectl api-resources` lists those that it does"}
+	}
+	return kind, err
+}
+
+// unknownKindError says that a word means no kind.
+type unknownKindError struct{ word string }
+
+func (e *unknownKindError) Error() string {
+	return fmt.Sprintf("the API server serves no kind %q", e.word)
+}
+
+// Unwrap says that it is not found.
+func (e *unknownKindError) Unwrap() error { return inspect.ErrNotFound }
+
+// declares finds the kind of controllers that a kind is.
+func declares(kind inspect.Kind) (compile.Kind, bool) {
+	for _, each := range compile.Kinds() {
+		if each.Resource.Group == kind.Group && each.Resource.Kind == kind.Kind {
+			return each, true
+		}
+	}
+	return compile.Kind{}, false
+}
+
+// controllerArg finds the kind of controllers and the name that KIND/NAME means; false where
+// the kind is another one.
+func (r *reader) controllerArg(ctx context.Context, arg string) (kind compile.Kind, name string, is bool, err error) {
+	word, name, split := strings.Cut(arg, "/")
+	if !split {
+		return kind, arg, false, nil
+	}
+	meant, err := r.kind(ctx, word)
+	if err != nil {
+		return kind, name, false, err
+	}
+	kind, is = declares(meant)
+	return kind, name, is, nil
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
+	"github.com/setpoint-dev/setpoint/internal/reach"
+)
+
+// Fault G5: all commands take the same words for a kind, those of kubectl, and refuse a word
+// that several groups serve.
+func TestCommandsAgreeOnWords(t *testing.T) {
+	cluster(t, http.HandlerFunc(apiServer))
+	kinds := []inspect.Kind{team().Kind}
+	source := &crowd{&crew{newProcess("setpoint"), []inspect.Controller{
+		{Name: "compositecontroller.setpoint.dev/both", Kinds: kinds}, {Name: "compositecontroller.metacontroller.k8s.io/both", Kinds: kinds},
+		{Name: "compositecontroller.setpoint.dev/teams", Kinds: kinds},
+	}}}
+	door := httptest.NewServer(wire.Handler(source, "token"))
+	defer door.Close()
+	folder := t.TempDir()
+	withdraw, err := reach.Publish(folder, reach.Entry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer withdraw()
+	t.Setenv(reach.FolderVariable, folder)
+	const several = `error: "compositecontroller" may be several kinds: write one of compositecontrollers.setpoint.dev, compositecontrollers.metacontroller.k8s.io`
+	for _, c := range []struct {
+		args, stderr string
+	}{
+		{"get compositecontroller/teams", several},
+		{"allow-deletions compositecontroller/teams", several},
+		{"plan compositecontroller/teams -A", several},
+		{"why compositecontroller/teams", several},
+		{"tree compositecontroller/teams", several},
+		{"plan spcc/teams compositecontroller/x", several},
+		{"get both", `error: "both" may be several`},
+		{"get spcc/teams -A -o name", ""},
+		{"get compositecontrollers.setpoint.dev/both -A -o name", ""},
+		{"get cctl/both -A -o name", ""},
+		{"get cctl/teams -A", `error: no process runs a controller "compositecontroller.metacontroller.k8s.io/teams"`},
+		{"get spcc.metacontroller.k8s.io/both -A", `error: no process runs a controller "spcc.metacontroller.k8s.io/both"`},
+		{"why spcc.metacontroller.k8s.io/both", `error: the API server serves no kind "spcc.metacontroller.k8s.io"`},
+		{"plan spcc.metacontroller.k8s.io/both -A", `error: the API server serves no kind "spcc.metacontroller.k8s.io"`},
+		{"plan team/red", "error: no controller is named; write compositecontroller.setpoint.dev/NAME"},
+	} {
+		var out, problems bytes.Buffer
+		p := &program{stdout: &out, stderr: &problems, stdin: strings.NewReader("")}
+		code := p.execute(t.Context(), strings.Fields(c.args))
+		if (code == codeOK) != (c.stderr == "") || !strings.Contains(problems.String(), c.stderr) || c.stderr == "" && out.Len() == 0 {
+			t.Errorf("%s: %d\n%s%s\nwant\n%s", c.args, code, &out, &problems, c.stderr)
+		}
+	}
+}
