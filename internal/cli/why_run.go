@@ -31,7 +31,7 @@ func (t teller) tellEntry(e *entryAccount) {
 		return
 	}
 	if e.first == nil {
-		t.line(0, "%s  %s", t.moment(e.Began), because(e.Causes))
+		t.line(0, "%s  %s", t.moment(e.Began), because(&e.Run))
 	}
 	next := ""
 	if !e.Next.IsZero() {
@@ -44,9 +44,9 @@ func (t teller) tellEntry(e *entryAccount) {
 func (t teller) tellRun(r *runAccount) {
 	by := ""
 	if t.several {
-		by = " (by " + r.Controller + ")"
+		by = r.Controller + ": "
 	}
-	t.toned(0, bold, "%s  %s%s", t.moment(r.Began), because(r.Causes), by)
+	t.toned(0, bold, "%s  %s%s", t.moment(r.Began), by, because(&r.Run))
 	if r.Quiet > 0 {
 		t.line(1, "(%s before it found no changes)", plural(r.Quiet, "run", "runs"))
 	}
@@ -58,12 +58,22 @@ func (t teller) tellRun(r *runAccount) {
 }
 
 // because is what brought a run about.
-func because(causes []string) string {
-	if len(causes) == 0 {
+func because(run *inspect.Run) string {
+	if len(run.Causes) == 0 {
 		return "trigger not kept"
+	}
+	causes := slices.Clone(run.Causes)
+	if timeline.Created(run) {
+		for i, cause := range causes {
+			if cause == objectChanged {
+				causes[i] = "the object was created"
+			}
+		}
 	}
 	return strings.Join(causes, ", and ")
 }
+
+const objectChanged = "the object changed"
 
 // tellSteps tells what a run did. What was decided is told with the write that came of
 // it.
@@ -183,7 +193,7 @@ func told(reason string) string {
 	case hook.ReasonCreate:
 		return "the object was created"
 	case hook.ReasonUpdate:
-		return "the object changed"
+		return objectChanged
 	case hook.ReasonDelete:
 		return "the object is being deleted"
 	case hook.ReasonResume:
@@ -271,7 +281,7 @@ func (t teller) changes(depth int, all []inspect.Change) {
 // dull says that a change tells nobody anything: times beside what they are of, names
 // that are in the path already, and what is new and empty.
 func dull(c inspect.Change) bool {
-	for _, end := range []string{"Time", "observedGeneration", ".type", ".name", "ID"} {
+	for _, end := range []string{"Time", "observedGeneration", ".type", ".name", "].apiVersion", "].kind", "ID"} {
 		if strings.HasSuffix(c.Path, end) && strings.Contains(c.Path, ".") {
 			return true
 		}
@@ -319,7 +329,7 @@ func (t teller) tellPlan(r *runAccount, p *inspect.Planned) {
 		}
 	}
 	if p.Equal > 0 && len(p.Actions) == 0 {
-		t.line(1, "%s up to date", counted(p.Equal))
+		t.line(1, "%s unchanged", plural(p.Equal, "child", "children"))
 	}
 	left := slices.DeleteFunc(slices.Clone(p.Actions), func(a inspect.Action) bool { return done[place(a.Verb, a.Object)] })
 	for i, action := range left {
@@ -339,13 +349,6 @@ func reason(a inspect.Action) string {
 	return " (" + a.Reason + ")"
 }
 
-func counted(n int) string {
-	if n == 1 {
-		return "1 child is"
-	}
-	return fmt.Sprintf("%d children are", n)
-}
-
 // tellWrite tells what was written and why, and what the API server said.
 func (t teller) tellWrite(step inspect.Step, decided inspect.Action) {
 	w := step.Write
@@ -362,9 +365,14 @@ func (t teller) tellWrite(step inspect.Step, decided inspect.Action) {
 	default:
 		t.line(1, "%s %s in %s", past(w.Verb), what, took(step.Took))
 	}
-	if decided.Verb != "create" || t.full {
-		t.changes(2, slices.Concat(decided.Changes, w.Changes))
+	if changes := slices.Concat(decided.Changes, w.Changes); t.full || decided.Verb != "create" && !removal(decided.Verb, changes) {
+		t.changes(2, changes)
 	}
+}
+
+// removal says that a deletion is all that there is to say: nothing follows what goes.
+func removal(verb string, changes []inspect.Change) bool {
+	return verb == "delete" && !slices.ContainsFunc(changes, func(c inspect.Change) bool { return c.To != nil })
 }
 
 // past is a verb of a write in the past.

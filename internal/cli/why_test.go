@@ -137,6 +137,33 @@ Reconcile history, newest last:
 	}
 }
 
+// Fault U1: each entry says which controller it is of, not that the controller made the
+// change; children that wait for their turn are unchanged, not up to date; and of a child
+// that is deleted its fields are no change.
+func TestWhyOfSeveralControllers(t *testing.T) {
+	created := json.RawMessage(`{"parent":{"metadata":{"creationTimestamp":"2026-03-01T11:59:57Z"}}}`)
+	run := inspect.Run{Controller: "x/teams", Causes: []string{"the object changed"}, Began: noon.Add(-2 * time.Second), Took: time.Second, Outcome: "synced", Steps: []inspect.Step{
+		{Took: time.Millisecond, Ask: &inspect.Ask{What: "sync", Request: created}},
+		{Plan: &inspect.Planned{Equal: 3}},
+		{Plan: &inspect.Planned{Actions: []inspect.Action{
+			{Verb: "delete", Object: pod("a"), Reason: "no longer desired", Changes: []inspect.Change{{Path: "spec.image", From: json.RawMessage(`"old"`)}}},
+		}}},
+		{Took: time.Millisecond, Write: &inspect.Write{Verb: "delete", Object: pod("a")}},
+	}}
+	var out bytes.Buffer
+	teller{out: &out, now: noon, several: true}.tellRun(&runAccount{Run: run})
+	const want = `11:59:58.000  x/teams: the object was created
+  called sync
+    response after 1ms
+  3 children unchanged
+  deleted Pod shop/a (no longer desired) in 1ms
+  done after 1s
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
 // Where the timeline is not, it is said why, and who has it.
 func TestWhyOfWhoStandsBy(t *testing.T) {
 	const caveat = "The process setpoint stands by: setpoint-1 does the work, and has the timeline."

@@ -229,8 +229,11 @@ func (c *changes) keyed(path string, key itemKey, before, after items) {
 	}
 }
 
-// describe is such as "name=web" or "port=53,protocol=UDP".
+// describe is such as "name=web", "port=53,protocol=UDP" or "Pod web-0".
 func (k itemKey) describe(id identity) string {
+	if k.manifests {
+		return fmt.Sprint(id.value)
+	}
 	text := fmt.Sprintf("%s=%v", k.field, id.value)
 	if k.protocols {
 		text += ",protocol=" + id.protocol

@@ -4,10 +4,12 @@ import "slices"
 
 // itemKey is what may tell the items of a list apart: the value of a field and,
 // where protocols is set, the protocol it is said for. The API keys ports so,
-// and takes one without a protocol to be TCP's.
+// and takes one without a protocol to be TCP's. With manifests, the items are whole
+// objects, such as the children of a response.
 type itemKey struct {
 	field     string
 	protocols bool
+	manifests bool
 }
 
 // childKeys tell apart the items of lists in children.
@@ -22,7 +24,7 @@ var childKeys = []itemKey{
 var statusKeys = append([]itemKey{{field: "type"}}, childKeys...)
 
 // tellingKeys are all that may tell items apart in what is shown to people.
-var tellingKeys = append(slices.Clip(childKeys), itemKey{field: "type"}, itemKey{field: "key"})
+var tellingKeys = append(slices.Clip(childKeys), itemKey{field: "type"}, itemKey{field: "key"}, itemKey{manifests: true})
 
 // ownerKeys tell apart owner references. Two owners of different kinds may have
 // one name.
@@ -61,6 +63,9 @@ func (k itemKey) of(item any) (identity, bool) {
 	if !isObject {
 		return identity{}, false
 	}
+	if k.manifests {
+		return manifest(members)
+	}
 	id := identity{value: members[k.field]}
 	if k.protocols {
 		id.protocol = "TCP"
@@ -79,4 +84,15 @@ func (k itemKey) of(item any) (identity, bool) {
 		return id, true
 	}
 	return identity{}, false
+}
+
+// manifest is the identity of a whole object: its kind, namespace and name. Where two
+// share that, being of kinds of two groups, the list is compared by place.
+func manifest(members map[string]any) (identity, bool) {
+	kind, hasKind := members["kind"].(string)
+	name, hasName := member(members, "metadata", "name").(string)
+	if namespace, given := member(members, "metadata", "namespace").(string); given {
+		name = namespace + "/" + name
+	}
+	return identity{value: kind + " " + name}, hasKind && hasName && kind != "" && name != ""
 }

@@ -1,8 +1,12 @@
 package timeline
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
@@ -105,3 +109,27 @@ func Decision(run *inspect.Run) string {
 }
 
 const mutated = "mutated"
+
+// soon is how long after its creation an object is still new to its controller.
+const soon = time.Minute
+
+// Created says that a run is the first about its object, which had just been created.
+func Created(run *inspect.Run) bool {
+	ask, _ := Main(run.Steps)
+	if ask == nil || ask.Previous != 0 || ask.Review != nil {
+		return false
+	}
+	var about struct {
+		Parent, Object struct{ Metadata metav1.ObjectMeta }
+	}
+	if json.Unmarshal(ask.Request, &about) != nil {
+		return false // Its request is not kept, or masked.
+	}
+	for _, meta := range []*metav1.ObjectMeta{&about.Parent.Metadata, &about.Object.Metadata} {
+		// The API server keeps whole seconds, of its own clock.
+		if age := run.Began.Sub(meta.CreationTimestamp.Time); !meta.CreationTimestamp.IsZero() && age > -soon && age < soon {
+			return true
+		}
+	}
+	return false
+}

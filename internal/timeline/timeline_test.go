@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -140,6 +141,33 @@ func TestDecisions(t *testing.T) {
 	} {
 		if got := Decision(&c.run); got != c.want || NeverStored([]inspect.Run{c.run, {}}) == c.stored {
 			t.Errorf("%+v: %q, never stored: %v", c.run, got, NeverStored([]inspect.Run{c.run}))
+		}
+	}
+}
+
+// Fault U1: the first run about a new object was triggered by its creation, not by a change.
+func TestCreated(t *testing.T) {
+	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	ask := func(member, created string, previous uint64) *inspect.Run {
+		request := `{"` + member + `":{"metadata":{"creationTimestamp":"` + created + `"}}}`
+		return &inspect.Run{Began: began, Steps: []inspect.Step{{Ask: &inspect.Ask{What: "sync", Previous: previous, Request: json.RawMessage(request)}}}}
+	}
+	for name, c := range map[string]struct {
+		run  *inspect.Run
+		want bool
+	}{
+		"a parent":         {ask("parent", "2026-03-01T11:59:59Z", 0), true},
+		"of a decorator":   {ask("object", "2026-03-01T12:00:00Z", 0), true},
+		"a clock ahead":    {ask("object", "2026-03-01T12:00:02Z", 0), true},
+		"called before":    {ask("parent", "2026-03-01T11:59:59Z", 7), false},
+		"an old one":       {ask("parent", "2026-03-01T11:00:00Z", 0), false},
+		"no request":       {&inspect.Run{Began: began, Steps: []inspect.Step{{Ask: &inspect.Ask{What: "sync"}}}}, false},
+		"nothing asked":    {&inspect.Run{Began: began}, false},
+		"not known of it":  {ask("related", "2026-03-01T12:00:00Z", 0), false},
+		"a broken request": {&inspect.Run{Began: began, Steps: []inspect.Step{{Ask: &inspect.Ask{What: "sync", Request: json.RawMessage(`{"parent":7}`)}}}}, false},
+	} {
+		if got := Created(c.run); got != c.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

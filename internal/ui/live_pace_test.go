@@ -167,7 +167,7 @@ func (c *counted) Run(ctx context.Context, id uint64) (inspect.Run, error) {
 func TestRunsAreExplainedOnce(t *testing.T) {
 	before, after := ranRun(7, "p"), ranRun(9, "p")
 	before.Steps[0].Ask.Request, after.Steps[0].Ask.Request = []byte(`{"parent":{"kind":"Web","metadata":{"name":"a","uid":"u1"},"spec":{"a":1}}}`), []byte(`{"parent":{"kind":"Web","metadata":{"name":"a","uid":"u1"},"spec":{"a":2}}}`)
-	after.Steps[0].Ask.Previous = 7
+	after.Steps[0].Ask.Previous, after.Causes = 7, []string{"the object changed"}
 	source := &counted{still: &still{name: "setpoint", runs: []inspect.Run{after, before}}}
 	server := serve(t, source)
 	look := func(reader string, run inspect.Run) int {

@@ -268,9 +268,11 @@ func TestHeadlines(t *testing.T) {
 		{"synced", "Deleted Pod p", []inspect.Step{write("delete", "", podRef("p"))}},
 		{"synced", "Updated its status", []inspect.Step{write("update", "status", self)}},
 		{"synced", "Deleted Pod p, updated its status", []inspect.Step{write("delete", "", podRef("p")), write("update", "status", self)}},
-		{"synced", "Created 2, deleted 1, updated the status of 1", []inspect.Step{
-			write("create", "", podRef("p")), write("create", "", podRef("q")), write("delete", "", podRef("r")), write("update", "status", self),
+		{"synced", "Created 2, deleted 1, updated its status twice", []inspect.Step{
+			write("create", "", podRef("p")), write("create", "", podRef("q")), write("delete", "", podRef("r")), write("update", "status", self), write("update", "status", self),
 		}},
+		// Fault U1: one object that is written three times is one, not three.
+		{"synced", "Updated its status 3 times", []inspect.Step{write("update", "status", self), write("update", "status", self), write("update", "status", self)}},
 		{"synced", "Nothing to do", []inspect.Step{{Write: &inspect.Write{Verb: "update", Unchanged: true}}}},
 		{"synced", "Asked: nothing to do", []inspect.Step{{Ask: &inspect.Ask{}}}},
 		{"postponed", "Postponed", nil},
@@ -315,6 +317,29 @@ func TestWhys(t *testing.T) {
 	}
 	html := show(t, "object", objectPage{subject: s, Tab: "timeline", Entries: entries})
 	wants(t, html, `the object itself</span> changed <span class="by">by <strong dir="auto">kubectl-edit</strong>`, "<del dir=\"ltr\">a</del>", "Running")
+}
+
+// Fault U1: what the controller itself wrote after its call changes the next request, and
+// is no trigger: a child that was deleted is.
+func TestOwnWritesAreNoTrigger(t *testing.T) {
+	request := func(n, children string) json.RawMessage {
+		return json.RawMessage(`{"parent":{"apiVersion":"example.org/v1","kind":"Web","metadata":{"namespace":"shop","name":"a","uid":"u1"},"status":{"n":` + n + `}},"children":{"Pod.v1":{` + children + `}}}`)
+	}
+	before, after := ranRun(7, "p"), ranRun(9, "p")
+	before.Steps[0].Ask.Request = request("1", `"p":{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"shop","name":"p"}}`)
+	after.Steps[0].Ask.Request, after.Steps[0].Ask.Previous = request("2", ""), 7
+	after.Causes = []string{"child Pod shop/p changed", "retry"}
+	server := serve(t, &still{name: "setpoint", runs: []inspect.Run{after, before}})
+	v := &visit{Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: &asuser.Client{}, visitor: &access.Visitor{User: asuser.User{Own: true}}}
+	got := v.entries(webSubject("a", "b"), []inspect.Run{after}, 10)
+	r := got[0].reasons
+	if len(r.Whys) != 1 || r.Whys[0].Object.Name != "p" || len(r.Beside) != 1 || r.Beside[0].Role != "object" || strings.Join(r.Rest, ",") != "retry" {
+		t.Fatalf("%+v", r)
+	}
+	html := show(t, "object", objectPage{subject: webSubject("a", "b"), Tab: "timeline", Entries: got})
+	if gone, also := strings.Index(html, "is gone"), strings.Index(html, "Also changed since the call before"); gone < 0 || also < gone || strings.Index(html, "the object itself") < also {
+		t.Errorf("the child at %d, what changed beside at %d", gone, also)
+	}
 }
 
 // Fault U1: in a rolling update a run asks about the former revision too. That is no edit.

@@ -206,11 +206,11 @@ func headline(e *entry) string {
 
 // done says what a run that went well wrote.
 func done(e *entry) string {
-	var writes []*inspect.Write
+	var writes []deedCount
 	asked := false
 	for i := range e.Steps {
 		if w := e.Steps[i].Write; w != nil && !w.Unchanged && w.Error == "" {
-			writes = append(writes, w)
+			writes = addDeed(writes, past(w.Verb), what(w, &e.Object))
 		}
 		asked = asked || e.Steps[i].Ask != nil
 	}
@@ -220,7 +220,7 @@ func done(e *entry) string {
 	case len(writes) > 0:
 		var parts []string
 		for _, w := range writes {
-			parts = append(parts, past(w.Verb)+" "+what(w, &e.Object))
+			parts = append(parts, w.did+" "+w.what+w.times())
 		}
 		return title(strings.Join(parts, ", "))
 	case asked:
@@ -229,27 +229,56 @@ func done(e *entry) string {
 	return "Nothing to do"
 }
 
+// deedCount is how often one thing was written in one way.
+type deedCount struct {
+	did, what string
+	n         int
+}
+
+func addDeed(all []deedCount, did, what string) []deedCount {
+	for i := range all {
+		if all[i].did == did && all[i].what == what {
+			all[i].n++
+			return all
+		}
+	}
+	return append(all, deedCount{did, what, 1})
+}
+
+func (d deedCount) times() string {
+	switch d.n {
+	case 1:
+		return ""
+	case 2:
+		return " twice"
+	}
+	return " " + strconv.Itoa(d.n) + " times"
+}
+
+const itself = "the object itself"
+
 // what is the object of a write in a few words.
 func what(w *inspect.Write, self *inspect.Ref) string {
-	switch itself := bare(w.Object) == bare(*self); {
-	case itself && w.Part != "":
+	switch own := bare(w.Object) == bare(*self); {
+	case own && w.Part != "":
 		return "its " + w.Part
-	case itself:
-		return "the object itself"
+	case own:
+		return itself
 	case w.Part != "":
 		return "the " + w.Part + " of " + w.Object.Kind.Kind + " " + shorten(w.Object.Name)
 	}
 	return w.Object.Kind.Kind + " " + shorten(w.Object.Name)
 }
 
-// tally counts writes by what they did: "deleted 1, created 2".
-func tally(writes []*inspect.Write) string {
+// tally counts objects by what was done to them, each once: "deleted 1, created 2". What
+// was written to the object itself is named.
+func tally(writes []deedCount) string {
 	var order []string
 	counts := map[string]int{}
 	for _, w := range writes {
-		did := past(w.Verb)
-		if w.Part != "" {
-			did += " the " + w.Part + " of"
+		did := w.did
+		if strings.HasPrefix(w.what, "its ") || w.what == itself {
+			did += " " + w.what + w.times()
 		}
 		if counts[did] == 0 {
 			order = append(order, did)
@@ -257,7 +286,9 @@ func tally(writes []*inspect.Write) string {
 		counts[did]++
 	}
 	for i, did := range order {
-		order[i] = did + " " + strconv.Itoa(counts[did])
+		if !strings.Contains(did, " ") {
+			order[i] = did + " " + strconv.Itoa(counts[did])
+		}
 	}
 	return strings.Join(order, ", ")
 }

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -84,13 +85,23 @@ type reasons struct {
 	// same was asked before, and Rest what else brought it about.
 	Leads, Rest []string
 	Whys        []why
+	// Beside is what changed too, and triggered nothing: such as a status that the
+	// controller itself wrote.
+	Beside []why
 }
 
 func (l *lookup) reasons(s *subject, run inspect.Run) reasons {
 	if timeline.ReviewOf(&run) != nil {
 		return reasons{Leads: run.Causes} // It is compared with nothing: a user wanted it.
 	}
-	r := reasons{Whys: l.whys(s, run)}
+	var r reasons
+	for _, w := range l.whys(s, run) {
+		if triggers(&w.Part, run.Causes) {
+			r.Whys = append(r.Whys, w)
+			continue
+		}
+		r.Beside = append(r.Beside, w)
+	}
 	for _, cause := range unexplained(run.Causes, r.Whys) {
 		if inspect.Leads(cause) {
 			r.Leads = append(r.Leads, cause)
@@ -105,26 +116,33 @@ func (l *lookup) reasons(s *subject, run inspect.Run) reasons {
 func unexplained(causes []string, whys []why) []string {
 	var left []string
 	for _, cause := range causes {
-		if !slices.ContainsFunc(whys, func(w why) bool { return w.tells(cause) }) {
+		if !slices.ContainsFunc(whys, func(w why) bool { return tells(&w.Part, cause) }) {
 			left = append(left, cause)
 		}
 	}
 	return left
 }
 
+// triggers says that a change is among the causes of a run. Where none are kept, any
+// change may be.
+func triggers(part *diff.Part, causes []string) bool {
+	return len(causes) == 0 || part.Role == "controller" || part.Fate == wasCreated ||
+		slices.ContainsFunc(causes, func(cause string) bool { return tells(part, cause) })
+}
+
 // tells says that a cause is no more than that this object changed.
-func (w *why) tells(cause string) bool {
-	switch w.Role {
+func tells(part *diff.Part, cause string) bool {
+	switch part.Role {
 	case "object":
 		return cause == "the object changed" || cause == "the object's status changed"
 	case "controller":
 		return false
 	}
-	name := w.Object.Name
-	if w.Object.Namespace != "" {
-		name = w.Object.Namespace + "/" + name
+	name := part.Object.Name
+	if part.Object.Namespace != "" {
+		name = part.Object.Namespace + "/" + name
 	}
-	return strings.HasSuffix(cause, " "+w.Object.Kind.Kind+" "+name+" changed")
+	return strings.HasSuffix(cause, " "+part.Object.Kind.Kind+" "+name+" changed")
 }
 
 // find finds what changed since the same was asked before. What is not kept any more
@@ -155,7 +173,18 @@ func (l *lookup) find(s *subject, of inspect.Run) (found []why, known bool) {
 	if err != nil {
 		return nil, true
 	}
+	// Only some are shown: those that triggered the run first.
+	slices.SortStableFunc(parts, func(a, b diff.Part) int {
+		return cmp.Compare(rankOf(&a, full.Causes), rankOf(&b, full.Causes))
+	})
 	return whysOf(s, parts, since, full.Began), true
+}
+
+func rankOf(part *diff.Part, causes []string) int {
+	if triggers(part, causes) {
+		return 0
+	}
+	return 1
 }
 
 // before is when the same was asked before a step of a run: in the run itself, or in an
@@ -172,6 +201,9 @@ func (l *lookup) before(run *inspect.Run, step int) (ask *inspect.Ask, began tim
 	return timeline.Last(earlier.Steps, as), earlier.Began, nil
 }
 
+// wasCreated is the fate of an object at its first run.
+const wasCreated diff.Fate = "was created"
+
 // first is who made an object, for the first run that asked about it.
 func first(s *subject, ask *inspect.Ask, began time.Time) []why {
 	created := s.Meta.CreationTimestamp.Time
@@ -183,7 +215,7 @@ func first(s *subject, ask *inspect.Ask, began time.Time) []why {
 		return nil
 	}
 	made := why{Part: parts[0], By: s.authors(parts[0], created, began)}
-	made.Fate = "was created"
+	made.Fate = wasCreated
 	return []why{made}
 }
 
