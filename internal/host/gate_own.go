@@ -7,7 +7,10 @@ import "github.com/setpoint-dev/setpoint/internal/admission"
 // that could take back the review.
 func (h *Host) ownObjects() admission.Own {
 	o := &h.options
-	own := admission.Own{Leases: []admission.ObjectName{{Namespace: o.LeaderElection.Namespace, Name: o.LeaderElection.Name}}}
+	own := admission.Own{Leases: []admission.ObjectName{
+		{Namespace: o.LeaderElection.Namespace, Name: o.LeaderElection.Name},
+		{Namespace: o.LeaderElection.Namespace, Name: presenceName(*o)},
+	}}
 	if secret := o.reviewSecret(); secret != (admission.SecretRef{}) {
 		own.Secrets = append(own.Secrets, admission.ObjectName(secret))
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +17,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/admission"
 )
 
 // registry is an API server that knows Leases alone.
@@ -178,5 +181,17 @@ func TestPresenceNames(t *testing.T) {
 	}
 	if name("a", "b") != name("b", "a") || name("a") == name("b") || name() != "guitar-process" {
 		t.Errorf("%s %s %s", name("a", "b"), name("a"), name())
+	}
+}
+
+// Fault S7: a review of Leases whose hook is down left a process the lease of the leader,
+// and took it the one by which processes without a leader notice each other.
+func TestLeasesOfTheHostAreSpared(t *testing.T) {
+	h := &Host{options: Options{LeaderElection: LeaderElection{Namespace: "ops", Name: "shop"}, Confined: []string{"blue"}}}
+	spared := h.ownObjects().Leases
+	for _, want := range []string{"shop", presenceName(h.options)} {
+		if !slices.Contains(spared, admission.ObjectName{Namespace: "ops", Name: want}) {
+			t.Errorf("%s is reviewed; spared are %v", want, spared)
+		}
 	}
 }
