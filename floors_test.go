@@ -14,7 +14,7 @@ const module = "github.com/setpoint-dev/setpoint"
 // floors is the map of the house, ground floor first. A room may import rooms
 // of lower floors only. "x/..." stands for x and every folder below it.
 var floors = [][]string{
-	{"api/...", "config/crd", "hook", "internal/calendar", "internal/call/roundtrip", "internal/failure", "internal/object", "internal/queue"},
+	{"api/...", "config/crd", "hook", "internal/calendar", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/object", "internal/queue"},
 	{"hook/hooktest", "internal/plan", "internal/store", "internal/call/..."},
 	{"internal/apply", "internal/admission", "internal/credential", "internal/related"},
 	{"internal/trace"},

@@ -45,16 +45,26 @@ type items struct {
 // index tells the items of a list apart. It returns false if it cannot: because
 // one of them lacks the key, or because two share it.
 func (k itemKey) index(list []any) (items, bool) {
+	// Most keys tell most lists not apart, for which no room is to be made.
+	if slices.ContainsFunc(list, k.isLacking) {
+		return items{}, false
+	}
 	found := items{make([]identity, 0, len(list)), make(map[identity]any, len(list))}
 	for _, item := range list {
-		id, has := k.of(item)
-		if _, shared := found.byID[id]; !has || shared {
+		id, _ := k.of(item)
+		if _, shared := found.byID[id]; shared {
 			return items{}, false
 		}
 		found.order = append(found.order, id)
 		found.byID[id] = item
 	}
 	return found, true
+}
+
+// isLacking says that an item has no such key.
+func (k itemKey) isLacking(item any) bool {
+	_, has := k.of(item)
+	return !has
 }
 
 // of is the identity of one item.

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/asuser"
+	"github.com/setpoint-dev/setpoint/internal/heaptest"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/ui/access"
 )
@@ -139,20 +139,17 @@ func TestDraftsTakeLittle(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			send := attacked(t, &rbac{allowed: test.allowed})
 			form := test.form()
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			var group sync.WaitGroup
-			for range 4 {
-				group.Go(func() {
-					if w := send(test.path, form); w != nil && w.Code != test.code && w.Code != http.StatusTooManyRequests {
-						t.Errorf("answered %d:\n%.2000s", w.Code, w.Body)
-					}
-				})
-			}
-			group.Wait()
-			runtime.ReadMemStats(&after)
-			// All that was ever allocated, of which most was free again meanwhile.
-			took := (after.TotalAlloc - before.TotalAlloc) >> 20
+			took := heaptest.Allocated(func() {
+				var group sync.WaitGroup
+				for range 4 {
+					group.Go(func() {
+						if w := send(test.path, form); w != nil && w.Code != test.code && w.Code != http.StatusTooManyRequests {
+							t.Errorf("answered %d:\n%.2000s", w.Code, w.Body)
+						}
+					})
+				}
+				group.Wait()
+			}) >> 20
 			t.Logf("%d MiB for four forms of %d KiB", took, len(form.Encode())>>10)
 			if took > 350 {
 				t.Errorf("it took %d MiB", took)

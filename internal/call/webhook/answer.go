@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 const (
@@ -26,7 +27,8 @@ const (
 	maxRetryAfter = 24 * time.Hour
 )
 
-// read returns the reply's body, or as much of it as arrived.
+// read returns the reply's body, or as much of it as arrived. It ends where there are
+// more values than may be.
 func (w *Webhook) read(answer *http.Response) ([]byte, error) {
 	if encoding := answer.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, &hook.MalformedError{Err: fmt.Errorf("encoded as %q, which was not asked for", encoding)}
@@ -46,6 +48,10 @@ func (w *Webhook) read(answer *http.Response) ([]byte, error) {
 		case err != nil:
 			return data, &partial{got: len(data), err: err}
 		case len(data) == cap(data):
+			// No more room for what is refused anyway.
+			if err := object.LimitValues(data, w.limits.MaxValues); err != nil {
+				return data, &hook.MalformedError{Err: err}
+			}
 			data = w.grow(data)
 		}
 	}

@@ -3,7 +3,6 @@ package form
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -26,7 +25,7 @@ func limitJSON(data []byte) error {
 }
 
 // limitYAML is limitJSON for YAML. Its values are counted by the characters that can
-// begin one; those of a text count only if it might be something else.
+// begin one; those of a text count only if it might be something else. It needs no memory.
 func limitYAML(text string) error {
 	if len(text) > MaxBytes {
 		return fmt.Errorf("it has more than %d bytes: %w", MaxBytes, ErrTooMuch)
@@ -34,19 +33,35 @@ func limitYAML(text string) error {
 	if !strings.Contains(text, "*") && beginnings(text) <= MaxValues {
 		return nil
 	}
-	text = withoutTexts(text)
-	if values := float64(beginnings(text)); values*copies(text) > MaxValues {
+	if values, aliases := outsideTexts(text); float64(values)*copies(aliases) > MaxValues {
 		return fmt.Errorf("it has more than %d values: %w", MaxValues, ErrTooMuch)
 	}
 	return nil
 }
 
-var alias = regexp.MustCompile(`(?:^|[\s\[{,:?-])\*[0-9A-Za-z_-]`)
-
-// copies is how many copies of a value the aliases of a text make at most: with those of
+// copies is how many copies of a value so many aliases make at most: with those of
 // each level copying all below it e times, which is the worst there is.
-func copies(text string) float64 {
-	return math.Exp(float64(len(alias.FindAllStringIndex(text, -1))) / math.E)
+func copies(aliases int) float64 { return math.Exp(float64(aliases) / math.E) }
+
+// aliasesOf is at least the number of aliases of a text.
+func aliasesOf(text string) int {
+	count := 0
+	for at := strings.IndexByte(text, '*'); at >= 0; {
+		if (at == 0 || text[at-1] <= ' ' || strings.IndexByte("[{,:?-", text[at-1]) >= 0) && at+1 < len(text) && isName(text[at+1]) {
+			count++
+		}
+		next := strings.IndexByte(text[at+1:], '*')
+		if next < 0 {
+			break
+		}
+		at += 1 + next
+	}
+	return count
+}
+
+// isName reports whether a byte can begin the name of an alias or be in one of a member.
+func isName(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
 // beginnings is at least the number of values of a text: each stands behind a comma, an
@@ -66,47 +81,83 @@ func beginnings(text string) int {
 	return count
 }
 
-var (
-	// member is the beginning of a line that has the name of a member, up to its value.
-	member = regexp.MustCompile(`^( *(?:- +)*)[A-Za-z0-9._/-]+: +`)
-	// block is all of a value whose text follows on lines of their own.
-	block = regexp.MustCompile(`^[|>][-+]?$`)
-	// bare is a value that is a text without quotes, in which nothing else can begin.
-	bare = regexp.MustCompile("^(?:[^-?:,\\[\\]{}#&*!|>'\"%@`\\s]|[-?:]\\S)[^\r\u0085\u2028\u2029]*$")
-	// unclear is what may make another sense of the lines that follow it.
-	unclear = regexp.MustCompile(`["'\[{|>\r\x{85}\x{2028}\x{2029}]`)
-)
-
-// withoutTexts leaves out the texts that are values of members, bare, quoted, or as blocks. It
-// keeps all that follows something of which it is not certain what that is, and ends
-// early where too much is kept already.
-func withoutTexts(text string) string {
-	var kept strings.Builder
-	for values := 0; text != "" && values <= MaxValues; {
+// outsideTexts counts the values and the aliases outside the texts that are values of
+// members, bare, quoted, or as blocks. It counts all that follows something of which it
+// is not certain what that is, and ends early where there is too much already.
+func outsideTexts(text string) (values, aliases int) {
+	for values = 1; text != "" && values <= MaxValues; {
 		line, _, _ := strings.Cut(text, "\n")
-		at := member.FindStringSubmatchIndex(line)
-		end := 0
-		switch {
-		case at == nil:
-		case block.MatchString(line[at[1]:]):
-			end = len(line) + 1 + blockEnd(text[min(len(line)+1, len(text)):], at[3])
-			line = line[:at[1]]
-		case bare.MatchString(line[at[1]:]):
-			end = len(line) + 1
-			line = line[:at[1]]
-		case line[at[1]:] != "" && strings.IndexByte(`"'`, line[at[1]]) >= 0:
-			end = quoteEnd(text, at[1])
-			line = line[:at[1]]
+		end := len(line) + 1
+		if indent, at := member(line); at > 0 {
+			switch value := line[at:]; {
+			case isBlock(value):
+				end += blockEnd(text[min(end, len(text)):], indent)
+				line = line[:at]
+			case isBare(value):
+				line = line[:at]
+			case value != "" && (value[0] == '"' || value[0] == '\''):
+				end = quoteEnd(text, at)
+				line = line[:at]
+			}
 		}
-		if unclear.MatchString(line) || end < 0 {
-			kept.WriteString(text)
-			break
+		if end < 0 || strings.ContainsAny(line, "\"'[{|>") || hasOddBreak(line) {
+			return values + beginnings(text) - 1, aliases + aliasesOf(text)
 		}
-		kept.WriteString(line + "\n")
-		values += beginnings(line) - 1
-		text = text[min(max(end, len(line)+1), len(text)):]
+		values, aliases = values+beginnings(line)-1, aliases+aliasesOf(line)
+		text = text[min(end, len(text)):]
 	}
-	return kept.String()
+	return values, aliases
+}
+
+// member is where the value begins of a line that begins with the name of a member, behind
+// spaces and the dashes of lists, and how deep it is indented; 0 for other lines.
+func member(line string) (indent, value int) {
+	at := spaces(line, 0)
+	for strings.HasPrefix(line[at:], "- ") {
+		at = spaces(line, at+1)
+	}
+	indent = at
+	for at < len(line) && (isName(line[at]) || line[at] == '.' || line[at] == '/') {
+		at++
+	}
+	if at == indent || !strings.HasPrefix(line[at:], ": ") {
+		return 0, 0
+	}
+	return indent, spaces(line, at+1)
+}
+
+// spaces is where those end that begin at a place.
+func spaces(line string, at int) int {
+	for at < len(line) && line[at] == ' ' {
+		at++
+	}
+	return at
+}
+
+// isBlock says of a value that its text follows on lines of their own.
+func isBlock(value string) bool {
+	switch value {
+	case "|", "|-", "|+", ">", ">-", ">+":
+		return true
+	}
+	return false
+}
+
+// isBare says of a value that it is a text without quotes, in which nothing else can begin.
+func isBare(value string) bool {
+	if value == "" || hasOddBreak(value) || value[0] <= ' ' || strings.IndexByte(",[]{}#&*!|>'\"%@`", value[0]) >= 0 {
+		return false
+	}
+	if strings.IndexByte("-?:", value[0]) >= 0 {
+		return len(value) > 1 && value[1] > ' '
+	}
+	return true
+}
+
+// hasOddBreak reports whether a text has a line break other than a newline.
+func hasOddBreak(text string) bool {
+	return strings.IndexByte(text, '\r') >= 0 || strings.Contains(text, "\u0085") ||
+		strings.Contains(text, "\u2028") || strings.Contains(text, "\u2029")
 }
 
 // blockEnd is where a block of text ends that lies deeper than an indentation.
@@ -114,7 +165,7 @@ func blockEnd(text string, indent int) int {
 	end := 0
 	for line := range strings.SplitAfterSeq(text, "\n") {
 		deep := len(line) - len(strings.TrimLeft(line, " "))
-		if strings.Trim(line, " \n") != "" && deep <= indent || strings.ContainsAny(line, "\r\u0085\u2028\u2029") {
+		if strings.Trim(line, " \n") != "" && deep <= indent || hasOddBreak(line) {
 			break
 		}
 		end += len(line)

@@ -3,10 +3,10 @@ package form_test
 import (
 	"errors"
 	"net/url"
-	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/heaptest"
 	"github.com/setpoint-dev/setpoint/internal/ui/form"
 )
 
@@ -14,6 +14,8 @@ import (
 // tree of a gigabyte would become, are refused before there is one. Fault S3.
 func TestTreesAreBounded(t *testing.T) {
 	const bytes = form.MaxBytes - 100
+	// Only the error is made of such a text.
+	const most = 64 << 10
 	spread := "a: &a [" + strings.Repeat("x, ", 9) + "x]\n"
 	for last := 'a'; last < 'g'; last++ {
 		next := string(last + 1)
@@ -34,26 +36,28 @@ func TestTreesAreBounded(t *testing.T) {
 		"behind an odd newline": "a: |\n  text\rb: [" + strings.Repeat("[],", bytes/3) + "]",
 		"aliases of aliases":    spread,
 		"keys of one letter":    strings.Repeat("? a\n", bytes/4),
+		"aliases":               "a: &a {b: c}\nd: [" + strings.Repeat("*a,", bytes/3-10) + "*a]\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			took := allocated(func() {
+			took := heaptest.Allocated(func() {
 				if _, err := form.ParseYAML(text); err == nil || !strings.Contains(err.Error(), "too large") {
 					t.Errorf("got %v", err)
 				}
 			})
-			if took > mostMiB<<20 {
-				t.Errorf("it took %d MiB to refuse", took>>20)
+			if took > most {
+				t.Errorf("it took %d bytes to refuse", took)
 			}
 		})
 	}
-	took := allocated(func() {
-		_, err := form.DecodeJSON([]byte(`{"a":[` + strings.Repeat("{},", bytes/3) + "{}]}"))
+	data := []byte(`{"a":[` + strings.Repeat("{},", bytes/3) + "{}]}")
+	took := heaptest.Allocated(func() {
+		_, err := form.DecodeJSON(data)
 		if !errors.Is(err, form.ErrTooMuch) {
 			t.Errorf("got %v", err)
 		}
 	})
-	if took > mostMiB<<20 {
-		t.Errorf("JSON: it took %d MiB to refuse", took>>20)
+	if took > most {
+		t.Errorf("JSON: it took %d bytes to refuse", took)
 	}
 }
 
@@ -82,13 +86,4 @@ func TestLargeObjectsAreRead(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-// allocated is how many bytes were allocated while something was done.
-func allocated(do func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	do()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
 }

@@ -1,5 +1,0 @@
-//go:build !race
-
-package form_test
-
-const mostMiB = 64
