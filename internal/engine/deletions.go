@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -315,6 +316,19 @@ func (d *Deletions) heldOf(of claimant) (children []object.Ref, value string) {
 		return nil, ""
 	}
 	return want.refs, valueOf(want.sum)
+}
+
+// heldAmong are those deletions that are held already.
+func (d *Deletions) heldAmong(of claimant, deletions []plan.Action) []plan.Action {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	want := d.wanted[of]
+	if want == nil || !d.holding {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(deletions), func(a plan.Action) bool {
+		return !slices.Contains(want.uids, stableDigest(a.Before.UID()))
+	})
 }
 
 // valueOf is a sum of UIDs as a person copies it.

@@ -33,6 +33,12 @@ func (l *ledger) of(parent int) claimant { return claimant{key: queue.Key{Name: 
 // asks is a run of a parent whose response leaves out so many children.
 func (l *ledger) asks(parent, children int, confirms string) ruling {
 	l.t.Helper()
+	return l.rule(l.of(parent), l.deletes(parent, children), confirms)
+}
+
+// deletes are the deletions of so many children of a parent.
+func (l *ledger) deletes(parent, children int) []plan.Action {
+	l.t.Helper()
 	var all []plan.Action
 	for i := range children {
 		text := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c%d-%d","uid":"u%[1]d-%[2]d"}}`, parent, i)
@@ -42,7 +48,7 @@ func (l *ledger) asks(parent, children int, confirms string) ruling {
 		}
 		all = append(all, plan.Action{Verb: plan.Delete, Ref: o.Ref(), Before: o})
 	}
-	return l.rule(l.of(parent), all, confirms)
+	return all
 }
 
 // wants is that a run of a parent ends so: "made", "waits" or "held".
@@ -206,6 +212,28 @@ func TestDropEndsAHold(t *testing.T) {
 	}
 	if held := l.heldFor(nil); held != (Held{}) {
 		t.Errorf("held is %+v", held)
+	}
+}
+
+// Fault G11: an edit of a parent releases none of the deletions that were held before it.
+func TestEditsDoNotReleaseWhatIsHeld(t *testing.T) {
+	l := newLedger(t, 12, false)
+	for parent := range 12 {
+		l.asks(parent, 2, "")
+	}
+	edited := l.deletes(3, 4)
+	if still := l.heldAmong(l.of(3), edited); len(still) != 2 {
+		t.Errorf("of 4 deletions, 2 of which were held before the edit, %d are held", len(still))
+	}
+	if rest := (plan.Plan{Stages: [][]plan.Action{edited}}).Without(edited[:2]); rest.Len() != 2 {
+		t.Errorf("%d deletions go on, want 2", rest.Len())
+	}
+	if still := l.heldAmong(l.of(12), l.deletes(12, 1)); len(still) != 0 {
+		t.Errorf("a deletion that was not wanted before an edit is held: %v", still)
+	}
+	l.asks(3, 2, valueOf(l.wanted[l.of(3)].sum))
+	if still := l.heldAmong(l.of(3), edited); len(still) != 0 {
+		t.Errorf("what a person has confirmed is held: %v", still)
 	}
 }
 

@@ -30,18 +30,20 @@ func (r *run) guarded(todo plan.Plan) plan.Plan {
 		return todo
 	}
 	r.ruling, r.removed = now, removed
-	return todo.WithoutRemovals()
+	return todo.Without(removed)
 }
 
 func (r *run) claimant() claimant { return claimant{r.Controller, r.item.Key} }
 
 // unexplained are the deletions of a plan that nothing but the hook's response
-// explains: no change of the parent's spec does.
+// explains: no change of the parent's spec does. A change explains none that the hook
+// wanted before it, and that are held.
 func (r *run) unexplained(todo plan.Plan) []plan.Action {
+	removals := todo.Removals()
 	if r.noteEdit() {
-		return nil
+		return r.deletions.heldAmong(r.claimant(), removals)
 	}
-	return todo.Removals()
+	return removals
 }
 
 // noteEdit says whether the spec of the parent has changed lately, or since the last

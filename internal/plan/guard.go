@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"slices"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -57,16 +58,13 @@ func (p Plan) Removals() []Action {
 	return counted
 }
 
-// WithoutRemovals is the plan without those deletions.
-func (p Plan) WithoutRemovals() Plan {
+// Without is the plan without some of its deletions.
+func (p Plan) Without(deletions []Action) Plan {
 	rest := Plan{Equal: p.Equal}
 	for _, stage := range p.Stages {
-		var kept []Action
-		for _, a := range stage {
-			if !removal(a) {
-				kept = append(kept, a)
-			}
-		}
+		kept := slices.DeleteFunc(slices.Clone(stage), func(a Action) bool {
+			return slices.ContainsFunc(deletions, func(d Action) bool { return a.Verb == Delete && a.Before == d.Before })
+		})
 		if len(kept) > 0 {
 			rest.Stages = append(rest.Stages, kept)
 		}

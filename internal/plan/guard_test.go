@@ -62,7 +62,7 @@ func TestRemovals(t *testing.T) {
 	}
 	want := "1. delete Pod done: no longer desired\n1. delete Pod broken: no longer desired\n1. delete Job done: no longer desired\n" +
 		"1. delete ConfigMap recreated: data.a differs\n2. create ConfigMap new: missing\n"
-	if diff := cmp.Diff(want, all.WithoutRemovals().String()); diff != "" {
+	if diff := cmp.Diff(want, all.Without(all.Removals()).String()); diff != "" {
 		t.Errorf("the rest (-want +got):\n%s", diff)
 	}
 }
