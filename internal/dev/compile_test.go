@@ -142,8 +142,10 @@ processes: [{name: deaf, command: [sh, -c, "sleep 1000; : {port}"]}]
 func TestWhatIsNotReadyIsNamed(t *testing.T) {
 	s := newSession(t, `
 -- p/setpoint.yaml --
-apply: [gone.yaml]
+apply: [bad.yaml]
 processes: [{command: [sh, -c, "echo address in use; exit 3; {port}"], name: broken, service: hook.web}]
+-- p/bad.yaml --
+kind: [
 `)
 	ended := s.start(t)
 	s.screen.await(t, "Ctrl-C stops everything")

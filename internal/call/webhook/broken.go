@@ -64,13 +64,20 @@ func reword(err error) error {
 	case errors.As(err, &p):
 		return &reworded{fmt.Sprintf("connection closed in the middle of the answer, after %d bytes", p.got), err}
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return &reworded{"no such host: " + dns.Name, err}
+		return &reworded{"no such host: " + dns.Name + after(dns, err), err}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return &reworded{"connection refused" + by(err), err}
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return &reworded{"connection closed without an answer", err}
 	}
 	return &reworded{strings.TrimPrefix(err.Error(), preamble), err}
+}
+
+// after is what the errors around another one say after its text: the dialer may
+// know which hosts exist.
+func after(inner, err error) string {
+	_, rest, _ := strings.Cut(err.Error(), inner.Error())
+	return rest
 }
 
 // preamble is what net/http puts before some of its errors.

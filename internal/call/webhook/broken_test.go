@@ -141,6 +141,17 @@ func TestUnknownHost(t *testing.T) {
 	}
 }
 
+// Fault D4: what the dialer adds, the hosts that exist, is part of the message.
+func TestUnknownHostBesideKnownOnes(t *testing.T) {
+	w := open(t, webhook.Config{URL: "http://hok.web/sync", Dial: func(_ context.Context, network, _ string) (net.Conn, error) {
+		unknown := &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: "hok.web", IsNotFound: true}}
+		return nil, fmt.Errorf("%w; processes in setpoint.yaml stand in for hook.web", unknown)
+	}})
+	if got, want := complaint(t, w, "http://hok.web/sync"), "no such host: hok.web; processes in setpoint.yaml stand in for hook.web"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestTimeout(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -1,8 +1,11 @@
 package project
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 )
 
@@ -69,6 +72,16 @@ func (n node) text() string {
 		return ""
 	}
 	return n.required()
+}
+
+// existing is the absolute path of a file or folder that is there.
+func (n node) existing(dir string) string {
+	name := n.required()
+	path := within(dir, name)
+	if _, err := os.Stat(path); name != "" && errors.Is(err, fs.ErrNotExist) {
+		n.complain("%s: no such file or folder", name)
+	}
+	return path
 }
 
 func (n node) required() string {

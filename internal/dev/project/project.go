@@ -1,8 +1,8 @@
 // Package project reads setpoint.yaml: which manifests a folder wants applied
 // and which local processes stand in for which Services.
 //
-// Reading and checking only: nothing is applied or started here, and the files
-// it names need not exist yet. The dev loop calls it once for each folder.
+// Reading and checking only: nothing is applied or started here. The dev loop calls it
+// once for each folder.
 package project
 
 import (
@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"sigs.k8s.io/yaml"
 )
@@ -65,39 +66,54 @@ func Load(dir string) (*Project, error) {
 	}
 	file := filepath.Join(dir, FileName)
 	data, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s has no %s: %w", dir, FileName, err)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, absent(dir, absolute)
 	}
 	if err != nil {
 		return nil, err
 	}
-	p, err := parse(data, absolute)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+	p, problems := parse(data, absolute)
+	for i, problem := range problems {
+		problems[i] = fmt.Errorf("%s: %w", file, problem)
+	}
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
 	}
 	p.File = file
 	return p, nil
 }
 
+// absent says why a folder has no setpoint.yaml.
+func absent(dir, absolute string) error {
+	info, err := os.Stat(absolute)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: no such folder", dir)
+	case !info.IsDir():
+		return fmt.Errorf("%s: is a file; name the folder of a %s", dir, FileName)
+	}
+	return fmt.Errorf("%s has no %s, which says what to apply and which processes to run", dir, FileName)
+}
+
 // Parse reads what setpoint.yaml says for the folder dir.
-func parse(data []byte, dir string) (*Project, error) {
+func parse(data []byte, dir string) (*Project, []error) {
 	var tree any
 	if err := yaml.UnmarshalStrict(data, &tree); err != nil {
-		return nil, err
+		return nil, []error{err}
 	}
 	if tree == nil {
 		tree = map[string]any{}
 	}
 	var problems []error
 	p := readProject(node{value: tree, problems: &problems}, dir)
-	return p, errors.Join(problems...)
+	return p, problems
 }
 
 func readProject(n node, dir string) *Project {
 	fields := n.object("apply", "processes")
 	p := &Project{Dir: dir}
 	for _, item := range fields.field("apply").list() {
-		p.Apply = append(p.Apply, within(dir, item.required()))
+		p.Apply = append(p.Apply, item.existing(dir))
 	}
 	seen := map[string]bool{}
 	for _, item := range fields.field("processes").list() {
@@ -134,8 +150,11 @@ func readProcess(n node, dir string) Process {
 		Build:   n.field("build").texts(),
 		Command: n.field("command").texts(),
 		Env:     n.field("env").textMap(),
-		Dir:     within(dir, n.field("dir").text()),
+		Dir:     dir,
 		Ready:   n.field("ready").text(),
+	}
+	if n.field("dir").value != nil {
+		p.Dir = n.field("dir").existing(dir)
 	}
 	for _, path := range n.field("watch").list() {
 		p.Watch = append(p.Watch, within(p.Dir, path.required()))

@@ -1,8 +1,6 @@
 package project_test
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,7 +23,7 @@ func write(t *testing.T, text string) string {
 
 func TestLoad(t *testing.T) {
 	dir := write(t, `
-apply: [crd.yaml, more, /abs.yaml]
+apply: [crd.yaml, more, /]
 processes:
 - command: [python3, -u, sync.py, "{port}", ""]
   env: {PORT: "{port}", EMPTY: ""}
@@ -41,6 +39,11 @@ processes:
   service: hook.web:8443
   name: secure
 `)
+	for _, folder := range []string{"crd.yaml", "more", "sub"} {
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
 	got, err := project.Load(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +51,7 @@ processes:
 	want := &project.Project{
 		Dir:   dir,
 		File:  filepath.Join(dir, "setpoint.yaml"),
-		Apply: []string{filepath.Join(dir, "crd.yaml"), filepath.Join(dir, "more"), "/abs.yaml"},
+		Apply: []string{filepath.Join(dir, "crd.yaml"), filepath.Join(dir, "more"), "/"},
 		Processes: []project.Process{{
 			Name: "hook", Command: []string{"python3", "-u", "sync.py", "{port}", ""}, Dir: dir,
 			Env:     map[string]string{"PORT": "{port}", "EMPTY": ""},
@@ -102,6 +105,8 @@ func TestLoadSaysWhatIsWrongAndWhere(t *testing.T) {
 		"env number":           {"processes: [{command: [a], env: {PORT: 1}}]", "processes[0].env.PORT: want text, found the number 1"},
 		"env boolean":          {"processes: [{command: [a], env: {PORT: yes}}]", "processes[0].env.PORT: want text, found the boolean true"},
 		"env list":             {"processes: [{command: [a], env: [PORT]}]", "processes[0].env: want an object, found a list"},
+		"no manifest":          {"apply: [crd.yaml]", "apply[0]: crd.yaml: no such file or folder"},
+		"no folder":            {"processes: [{command: [a], dir: sub}]", "processes[0].dir: sub: no such file or folder"},
 		"service form":         {"processes: [{command: ['{port}'], service: hook}]", `processes[0].service: want "name.namespace"`},
 		"service URL":          {"processes: [{command: ['{port}'], service: 'http://a.b/'}]", `processes[0].service: want "name.namespace"`},
 		"service case":         {"processes: [{command: ['{port}'], service: A.b}]", `processes[0].service: want "name.namespace"`},
@@ -125,10 +130,12 @@ func TestLoadSaysWhatIsWrongAndWhere(t *testing.T) {
 	}
 }
 
+// Fault D4: each problem names the file and the field.
 func TestLoadTellsAllProblems(t *testing.T) {
-	_, err := project.Load(write(t, "apply: [1]\nprocesses: [{}]\nmore: 1"))
+	dir := write(t, "apply: [1]\nprocesses: [{}]\nmore: 1")
+	_, err := project.Load(dir)
 	for _, want := range []string{"more: unknown field", "apply[0]", "processes[0].command"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "setpoint.yaml")+": "+want) {
 			t.Errorf("%v does not say %s", err, want)
 		}
 	}
@@ -136,9 +143,18 @@ func TestLoadTellsAllProblems(t *testing.T) {
 
 func TestLoadWithoutFile(t *testing.T) {
 	dir := t.TempDir()
-	_, err := project.Load(dir)
-	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), dir+" has no setpoint.yaml") {
-		t.Error(err)
+	file := filepath.Join(dir, "a.yaml")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		dir:          dir + " has no setpoint.yaml, which says what to apply",
+		file:         file + ": is a file; name the folder of a setpoint.yaml",
+		dir + "/nix": dir + "/nix: no such folder",
+	} {
+		if _, err := project.Load(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }
 
