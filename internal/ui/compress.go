@@ -15,7 +15,7 @@ const minCompressed = 1024
 // To learn something so, another site has to have the browser ask for many pages. It says
 // where a request comes from: only what the dashboard itself asks for, or the visitor, is
 // compressed. Browsers that do not say so get pages as they are. What is public is
-// compressed for all.
+// compressed for all. CSRF tokens tell nothing in any case: package access masks them.
 func (v *visit) write(status int, body []byte, public bool) error {
 	header := v.w.Header()
 	header.Add("Vary", "Accept-Encoding")

@@ -80,14 +80,6 @@ var (
 // Verify says whose token this is; its error wraps asuser.ErrBadToken for nobody's.
 type Verify func(ctx context.Context, token string) (asuser.User, error)
 
-// Visitor is who makes a request.
-type Visitor struct {
-	User asuser.User
-	// CSRF is what forms carry in a field "csrf", or requests in the header
-	// X-CSRF-Token.
-	CSRF string
-}
-
 // Gate lets visitors in.
 type Gate struct {
 	options  Options
@@ -98,7 +90,7 @@ type Gate struct {
 	// behind says that somebody has listed the proxies: visitors have the addresses that these
 	// tell, not their own.
 	behind bool
-	// key makes digests: of what cookies say, and the CSRF tokens of visitors who have
+	// key makes digests: of what cookies say, and the CSRF secrets of visitors who have
 	// no session.
 	key []byte
 }
@@ -155,5 +147,5 @@ func (g *Gate) anybody(r *http.Request) (*Visitor, error) {
 	if !isLoopback(r.Host) {
 		return nil, errNotLoopback
 	}
-	return &Visitor{User: asuser.User{Name: "dev", Own: true}, CSRF: g.csrf("dev")}, nil
+	return newVisitor(asuser.User{Name: "dev", Own: true}, g.csrf("dev")), nil
 }

@@ -552,6 +552,45 @@ func TestWrites(t *testing.T) {
 	}
 }
 
+// A CSRF token is another text in each response, and each is good. Fault S10: one that is
+// the same in all pages can be guessed by their size, compressed (BREACH).
+func TestTokensAreMasked(t *testing.T) {
+	w := newWorld(t)
+	for name, gate := range map[string]*access.Gate{"session": w.gate(access.Options{}), "open": w.gate(access.Options{Open: true}), "proxy": w.gate(access.Options{Headers: access.Headers{User: "X-Forwarded-User"}})} {
+		b := w.browser(gate)
+		b.peer = "127.0.0.1:1"
+		headers := []string{"Host: 127.0.0.1", "X-Forwarded-User: ann"}
+		if name == "session" {
+			if _, err := b.signIn("token-of-ann"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		seen := map[string]bool{}
+		for range 20 {
+			v, err := gate.Visitor(b.request("GET", "/", headers...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for token := range seen {
+				if strings.HasPrefix(token, v.CSRF[:8]) || strings.HasSuffix(token, v.CSRF[len(v.CSRF)-8:]) {
+					t.Errorf("%s: %s and %s have a part in common", name, token, v.CSRF)
+				}
+			}
+			seen[v.CSRF] = true
+			for token := range seen {
+				if err := gate.CheckWrite(b.request("POST", "/", append(headers, "X-CSRF-Token: "+token)...), v); err != nil {
+					t.Errorf("%s: a token of a page before: %v", name, err)
+				}
+				for _, changed := range []string{token[1:], token + token, token[:len(token)/2], "!" + token[1:], strings.Repeat("A", len(token)), "A"} {
+					if err := gate.CheckWrite(b.request("POST", "/", append(headers, "X-CSRF-Token: "+changed)...), v); !errors.Is(err, access.ErrForged) {
+						t.Errorf("%s: %s: %v", name, changed, err)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestProtect(t *testing.T) {
 	w := newWorld(t)
 	gate := w.gate(access.Options{})

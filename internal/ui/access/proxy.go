@@ -45,7 +45,7 @@ func (g *Gate) forwarded(r *http.Request) (*Visitor, error) {
 	if headers.Groups != "" {
 		u.Groups = groups(r.Header.Values(headers.Groups), headers.GroupsPrefix)
 	}
-	return &Visitor{User: u, CSRF: g.csrf(u.Name)}, nil
+	return newVisitor(u, g.csrf(u.Name)), nil
 }
 
 // groups are those of a header, which may be there several times, or list several.
@@ -92,7 +92,7 @@ func (g *Gate) bearing(r *http.Request, token string) (*Visitor, error) {
 		s = newSession(u, now)
 		g.sessions.put(id, s)
 	}
-	return &Visitor{User: s.user, CSRF: g.csrf(s.user.Name)}, nil
+	return newVisitor(s.user, g.csrf(s.user.Name)), nil
 }
 
 // refused is ErrExpired for a token that is not accepted, and nil for another error.

@@ -98,7 +98,7 @@ func (g *Gate) digest(secret string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// csrf is the CSRF token of a visitor that has no session.
+// csrf is the CSRF secret of a visitor that has no session.
 func (g *Gate) csrf(user string) string { return g.digest("csrf " + user) }
 
 // cookie is the name of the cookie that names a session. A browser takes one of the
@@ -130,7 +130,7 @@ func (g *Gate) remembered(r *http.Request) (*Visitor, error) {
 	if err := g.verifyAgain(r, id, s); err != nil {
 		return nil, err
 	}
-	return &Visitor{User: s.user, CSRF: s.csrf}, nil
+	return newVisitor(s.user, s.csrf), nil
 }
 
 // verifyAgain asks from time to time whether the token of a session is still accepted.

@@ -28,7 +28,7 @@ func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) (*Vi
 	id, s := random(), newSession(u, g.options.Now())
 	g.sessions.put(g.digest(id), s)
 	http.SetCookie(w, g.cookieOf(id, int((g.options.Lifetime+outlives)/time.Second)))
-	return &Visitor{User: u, CSRF: s.csrf}, nil
+	return newVisitor(u, s.csrf), nil
 }
 
 // identify asks whose token this is, in the turn of the address that it comes from.
