@@ -22,7 +22,7 @@ var floors = [][]string{
 	{"internal/compile", "internal/inspect"},
 	{"internal/asuser", "internal/diff", "internal/inspect/wire", "internal/ui/form"},
 	{"internal/lineage", "internal/timeline", "internal/ui/access"},
-	{"internal/reach", "internal/ui"},
+	{"internal/reach", "internal/reach/token", "internal/ui"},
 	{"internal/host", "internal/reach/pods"},
 	{"internal/preview"},
 	{"."},

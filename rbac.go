@@ -29,6 +29,7 @@ func (a *App) rbacCommand(args []string, stdout io.Writer) (command, error) {
 	set.StringVar(&o.LeaderElection.Namespace, "leader-elect-resource-namespace", "", "`namespace` of that lease; the one of --namespace if empty")
 	set.StringVar(&o.Admission.Service, "admission-service", a.name, "`name` of the Service by which the API server comes before it stores objects")
 	set.StringVar(&o.Admission.URL, "admission-url", "", "`URL` by which it comes otherwise; the certificate is kept in memory then, and not in a Secret")
+	set.StringVar(&o.InspectAddress, "inspect-address", host.InspectAuto, "`address` where setpoint get and the like read, for which the program needs a Secret with a token; empty for nowhere")
 	err := a.parse(set, args, stdout, func() {
 		fmt.Fprintf(stdout, "%s rbac [flags] prints the ServiceAccount, the roles and the bindings that the program takes, and no more.\n\nFlags:\n", program())
 		set.PrintDefaults()
@@ -50,8 +51,9 @@ func (a *App) rbacCommand(args []string, stdout io.Writer) (command, error) {
 // RBAC is what the app takes to be allowed when it is run with these options, no
 // more and no less, as manifests in YAML: a ServiceAccount in Options.Namespace,
 // roles for it, and their bindings. What Options.Namespaces confine is a Role in
-// each; all else is a ClusterRole. The program is one that runs in a cluster, as to
-// Options.Admission. No cluster is asked: of kinds that are neither
+// each; all else is a ClusterRole. With an Options.InspectAddress there is the Secret with
+// the token that is asked for there, too: empty, for the program to fill. The program is
+// one that runs in a cluster, as to Options.Admission. No cluster is asked: of kinds that are neither
 // built in nor defined by the app the plural is guessed.
 func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byte, error) {
 	o.Namespace = cmp.Or(o.Namespace, "default")
@@ -62,7 +64,9 @@ func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	grants, err := host.Grants(all, a.hosted(o, true))
+	hosted := a.hosted(o, true)
+	hosted.InspectAddress = host.Cluster{Inside: true}.InspectAddress(o.InspectAddress)
+	grants, err := host.Grants(all, hosted)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +77,13 @@ func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byt
 	text, err := yaml.Marshal(account)
 	if err != nil {
 		return nil, err
+	}
+	if secret := host.InspectSecret(hosted); secret != nil {
+		empty, err := yaml.Marshal(secret)
+		if err != nil {
+			return nil, err
+		}
+		text = slices.Concat(text, []byte("---\n"), empty)
 	}
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: o.Namespace}
 	roles, err := host.Manifests(a.name, subject, a.withRequired(grants, o.Namespaces))

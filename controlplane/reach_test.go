@@ -3,6 +3,7 @@ package controlplane_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -51,7 +52,7 @@ func TestAProcessInAPodIsReadThroughTheAPIServer(t *testing.T) {
 		return err
 	})
 
-	may, mayNot := c.user("may"), c.user("may-not")
+	may, mayNot, unread := c.user("may"), c.user("may-not"), c.user("unread")
 	proctest.Eventually(t, patience, func() error {
 		out, err := setpoint(may, "get", "-N", "shop")
 		if err != nil || !strings.Contains(out, "1 controller runs that you may not see") || strings.Contains(out, "idle") {
@@ -70,7 +71,12 @@ func TestAProcessInAPodIsReadThroughTheAPIServer(t *testing.T) {
 	if kubelet.forwarded.Load() == 0 {
 		t.Error("nothing was forwarded")
 	}
-	out, err := setpoint(may, "get", "--pod", "shop/setpoint-0:1")
+	c.attackInspection(t, may)
+	out, err := setpoint(unread, "get", "-N", "shop")
+	if err == nil || !strings.Contains(out, "you lack the right to get the Secret shop/setpoint-inspect") {
+		t.Errorf("who may forward ports, and not get the Secret: %v\n%s", err, out)
+	}
+	out, err = setpoint(may, "get", "--pod", "shop/setpoint-0:1")
 	if err == nil || !strings.Contains(out, "connection refused") {
 		t.Errorf("at another port: %v\n%s", err, out)
 	}
@@ -81,6 +87,54 @@ func TestAProcessInAPodIsReadThroughTheAPIServer(t *testing.T) {
 	out, err = setpoint(mayNot, "get", "-N", "default")
 	if err == nil || !strings.Contains(out, "you may list leases.coordination.k8s.io neither in all namespaces nor in default") {
 		t.Errorf("who may not list: %v\n%s", err, out)
+	}
+}
+
+// attackInspection asks at the port itself, as another container of the pod could, or who
+// forwards it. Fault S10: there was no token.
+func (c cluster) attackInspection(t *testing.T, may string) {
+	t.Helper()
+	place := c.kubectl("get", "lease", "-n", "shop", "-o", `jsonpath={.items[*].metadata.annotations.setpoint\.dev/inspect}`)
+	_, port, _ := strings.Cut(place, ":")
+	ask := func(token string) int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/inspect/v1/controllers", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		return response.StatusCode
+	}
+	token := func() string {
+		text, err := base64.StdEncoding.DecodeString(c.kubectl("get", "secret", "setpoint-inspect", "-n", "shop", "-o", "jsonpath={.data.token}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	before := token()
+	for name, given := range map[string]string{"none": "", "a guess": "guess", "that of a user": c.kubectl("create", "token", "may", "-n", "shop")} {
+		if status := ask(given); status != http.StatusUnauthorized {
+			t.Errorf("with the token %s: status %d", name, status)
+		}
+	}
+	if status := ask(before); status != http.StatusOK {
+		t.Errorf("with the token: status %d", status)
+	}
+	// Rotated: at once for users, and the old one ends.
+	c.kubectl("delete", "secret", "setpoint-inspect", "-n", "shop")
+	if out, err := setpoint(may, "get", "-N", "shop"); err != nil || !strings.Contains(out, "compositecontroller.metacontroller.k8s.io/idle") {
+		t.Errorf("after the rotation: %v\n%s", err, out)
+	}
+	if token() == before {
+		t.Error("the token is the same after the rotation")
+	}
+	if status := ask(before); status != http.StatusUnauthorized {
+		t.Errorf("with the token before the rotation: status %d", status)
 	}
 }
 
@@ -97,6 +151,8 @@ spec: {nodeName: here, automountServiceAccountToken: false, containers: [{name: 
 ---
 {apiVersion: v1, kind: ServiceAccount, metadata: {name: may-not, namespace: shop}}
 ---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: unread, namespace: shop}}
+---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {name: find, namespace: shop}
@@ -108,16 +164,27 @@ metadata: {name: inspect, namespace: shop}
 rules: [{apiGroups: [""], resources: [pods/portforward], verbs: [get, create]}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: token, namespace: shop}
+rules: [{apiGroups: [""], resources: [secrets], resourceNames: [setpoint-inspect], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: find, namespace: shop}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: find}
-subjects: [{kind: ServiceAccount, name: may}, {kind: ServiceAccount, name: may-not}]
+subjects: [{kind: ServiceAccount, name: may}, {kind: ServiceAccount, name: may-not}, {kind: ServiceAccount, name: unread}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: inspect, namespace: shop}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: inspect}
-subjects: [{kind: ServiceAccount, name: may}]
+subjects: [{kind: ServiceAccount, name: may}, {kind: ServiceAccount, name: unread}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: token, namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: token}
+subjects: [{kind: ServiceAccount, name: may}, {kind: ServiceAccount, name: may-not}]
 `
 
 // sightOfControllers lets one who may forward ports see which controllers there are.

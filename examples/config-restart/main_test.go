@@ -11,7 +11,7 @@ import (
 // deploy.yaml has what `config-restart rbac --namespace config-restart` prints, as
 // it stands.
 func TestPermissionsAreThoseItTakes(t *testing.T) {
-	inside := setpoint.Options{Namespace: "config-restart", LeaderElection: setpoint.LeaderElection{Enabled: true}}
+	inside := setpoint.Options{Namespace: "config-restart", LeaderElection: setpoint.LeaderElection{Enabled: true}, InspectAddress: "auto"}
 	takes, err := newApp().RBAC(t.Context(), "config-restart", inside)
 	if err != nil {
 		t.Fatal(err)

@@ -136,7 +136,7 @@ func TestTheAddress(t *testing.T) {
 func TestPermissionsAreThoseItTakes(t *testing.T) {
 	app := setpoint.New("exchangerate")
 	build(app, &service{}, time.Hour)
-	inside := setpoint.Options{Namespace: "exchangerate", LeaderElection: setpoint.LeaderElection{Enabled: true}}
+	inside := setpoint.Options{Namespace: "exchangerate", LeaderElection: setpoint.LeaderElection{Enabled: true}, InspectAddress: "auto"}
 	takes, err := app.RBAC(t.Context(), "exchangerate", inside)
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func TestAReviewIsWritten(t *testing.T) {
 
 // deploy.yaml has what `guitar rbac --namespace guitar` prints, as it stands.
 func TestPermissionsAreThoseItTakes(t *testing.T) {
-	inside := setpoint.Options{Namespace: "guitar", LeaderElection: setpoint.LeaderElection{Enabled: true}}
+	inside := setpoint.Options{Namespace: "guitar", LeaderElection: setpoint.LeaderElection{Enabled: true}, InspectAddress: "auto"}
 	takes, err := newApp().RBAC(t.Context(), "guitar", inside)
 	if err != nil {
 		t.Fatal(err)

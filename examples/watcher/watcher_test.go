@@ -212,7 +212,7 @@ func TestABadSelectorIsTold(t *testing.T) {
 
 // deploy.yaml has what `watcher rbac --namespace watcher` prints, as it stands.
 func TestPermissionsAreThoseItTakes(t *testing.T) {
-	inside := setpoint.Options{Namespace: "watcher", LeaderElection: setpoint.LeaderElection{Enabled: true}}
+	inside := setpoint.Options{Namespace: "watcher", LeaderElection: setpoint.LeaderElection{Enabled: true}, InspectAddress: "auto"}
 	takes, err := newApp().RBAC(t.Context(), "watcher", inside)
 	if err != nil {
 		t.Fatal(err)

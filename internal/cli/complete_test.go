@@ -143,7 +143,7 @@ func TestCompletionOfWhatRuns(t *testing.T) {
 	source := &crowd{&crew{newProcess("setpoint"), []inspect.Controller{
 		{Name: "compositecontroller.setpoint.dev/teams", Kinds: kinds, Held: 3}, {Name: "compositecontroller.setpoint.dev/other", Kinds: kinds},
 	}}}
-	door := httptest.NewServer(wire.Handler(source, "token"))
+	door := httptest.NewServer(wire.Handler(source, wire.Token("token")))
 	defer door.Close()
 	folder := t.TempDir()
 	withdraw, err := reach.Publish(folder, reach.Entry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})

@@ -44,8 +44,9 @@ const (
 const reachHelp = `It is read from the processes that run controllers: those that 'setpoint dev' has
 started, by the kubeconfig that it wrote, or those in the pods of a cluster, by
 the Leases that they hold. A pod is reached by port-forward, for which you need the
-right to create pods/portforward in its namespace. That is a right for
-administrators: who has it could read with another client all that the process
+right to create pods/portforward in its namespace, and it asks for the token in the
+Secret setpoint-inspect there, for which you need the right to get that. Both together are
+for administrators: another client can read with them all that the process
 sees, of whatever kind, but the values of Secrets.
 
 The commands themselves show only what you may read. What was done about an object

@@ -48,7 +48,7 @@ func TestWhyEndsWithTheDeletion(t *testing.T) {
 			apiServer(w, r)
 		}
 	}))
-	door := httptest.NewServer(wire.Handler(&witness{&crew{newProcess("setpoint"), nil}}, "token"))
+	door := httptest.NewServer(wire.Handler(&witness{&crew{newProcess("setpoint"), nil}}, wire.Token("token")))
 	defer door.Close()
 	folder := t.TempDir()
 	withdraw, err := reach.Publish(folder, reach.Entry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})

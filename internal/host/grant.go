@@ -83,6 +83,7 @@ func takes(all []*compile.Compiled, o Options) ([]need, error) {
 	for _, name := range names(installed) {
 		taken = append(taken, named(name, verbs(definitions, "get", "list", "watch", "create", "patch"))...)
 	}
+	taken = append(taken, needsOfInspection(&o)...)
 	if e := o.LeaderElection; e.Enabled {
 		taken = append(taken, in(e.Namespace, verbs(leases, "create"))...)
 		taken = append(taken, in(e.Namespace, named(e.Name, verbs(leases, "get", "update")))...)

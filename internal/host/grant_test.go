@@ -49,6 +49,14 @@ func TestRules(t *testing.T) {
 		options  Options
 		want     string
 	}{
+		"inspected in a pod": { // Fault S10.
+			options: Options{Namespace: "shop", InspectAddress: "127.0.0.1:8082"},
+			want:    "\n- secrets: get update of setpoint-inspect",
+		},
+		"inspected on a machine": {
+			options: Options{Namespace: "shop", InspectAddress: "127.0.0.1:0", InspectFolder: "/folder"},
+			want:    "\n",
+		},
 		"handlers of a kind of its own": {
 			compiled: []*compile.Compiled{reacting(react.Program{Resource: rates, Owns: []object.Resource{maps}})},
 			options:  Options{Definitions: [][]byte{definition}, LeaderElection: LeaderElection{Enabled: true, Name: "rates"}},

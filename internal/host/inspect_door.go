@@ -11,12 +11,21 @@ import (
 	"strconv"
 	"syscall"
 
+	corev1 "k8s.io/api/core/v1"
+	core "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
 	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/reach"
+	"github.com/setpoint-dev/setpoint/internal/reach/token"
 )
 
 // InspectAuto is the address that suits the place, see Cluster.InspectAddress.
 const InspectAuto = "auto"
+
+// secrets are the kind of the Secret with the token of the inspect endpoint.
+var secrets = object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
 
 // anyInspectPort is for processes that are found by what they publish.
 const anyInspectPort = "127.0.0.1:0"
@@ -68,14 +77,55 @@ func (h *Host) openInspection(ctx context.Context) (doors []door, withdraw func(
 	if err != nil {
 		return nil, nil, fmt.Errorf("serve inspection: %w", err)
 	}
-	var token string
-	if h.options.InspectFolder != "" {
-		token = rand.Text()
+	guard, shown, err := h.inspectGuard(ctx)
+	if err != nil {
+		return nil, nil, errors.Join(err, listener.Close())
 	}
 	source := h.Inspect()
-	withdraw = h.publish(reach.Entry{Name: source.Name(), PID: os.Getpid(), Address: listener.Addr().String(), Token: token})
+	withdraw = h.publish(reach.Entry{Name: source.Name(), PID: os.Getpid(), Address: listener.Addr().String(), Token: shown})
 	h.log.Debug("serving inspection", "address", listener.Addr().String())
-	return []door{{listener, wire.Handler(source, token)}}, withdraw, nil
+	return []door{{listener, wire.Handler(source, guard)}}, withdraw, nil
+}
+
+// inspectGuard decides who may read: in a folder, the users who may read the token that
+// is published there; elsewhere, those who may read the Secret.
+func (h *Host) inspectGuard(ctx context.Context) (guard wire.Guard, published string, err error) {
+	if !h.options.inspectedBySecret() {
+		published = rand.Text()
+		return wire.Token(published), published, nil
+	}
+	config := rest.CopyConfig(h.options.Config)
+	config.UserAgent = h.options.userAgent()
+	client, err := core.NewForConfig(config)
+	if err != nil {
+		return nil, "", fmt.Errorf("make a client for the token of the inspect endpoint: %w", err)
+	}
+	namespace := podNamespace(h.options.Namespace)
+	bySecret := token.NewGuard(client.Secrets(namespace), namespace, h.log)
+	go bySecret.Prepare(ctx)
+	return bySecret, "", nil
+}
+
+// inspectedBySecret says that the token of the inspect endpoint is in a Secret: that the
+// endpoint is there, and that no folder has a token for it.
+func (o *Options) inspectedBySecret() bool { return o.InspectAddress != "" && o.InspectFolder == "" }
+
+// needsOfInspection are for the Secret with that token. To create it is not among them:
+// that right would be for all Secrets of the namespace.
+func needsOfInspection(o *Options) []need {
+	if !o.inspectedBySecret() {
+		return nil
+	}
+	return in(o.Namespace, named(token.SecretName, verbs(secrets, "get", "update")))
+}
+
+// InspectSecret is the Secret, as it is created before a Host with these options runs; nil
+// if it needs none.
+func InspectSecret(o Options) *corev1.Secret {
+	if !o.inspectedBySecret() {
+		return nil
+	}
+	return token.Empty(o.withDefaults().Namespace)
 }
 
 // listenToInspect listens. That somebody else in the pod has the usual port is no
@@ -112,5 +162,8 @@ func (h *Host) publish(e reach.Entry) (withdraw func()) {
 // no use, and does no harm.
 func podName(namespace string) string {
 	machine, _ := os.Hostname() // Without it, there is no name to publish.
-	return cmp.Or(os.Getenv("POD_NAMESPACE"), namespace) + "/" + cmp.Or(os.Getenv("POD_NAME"), machine)
+	return podNamespace(namespace) + "/" + cmp.Or(os.Getenv("POD_NAME"), machine)
 }
+
+// podNamespace is that of the pod, where the environment says it.
+func podNamespace(namespace string) string { return cmp.Or(os.Getenv("POD_NAMESPACE"), namespace) }

@@ -95,8 +95,8 @@ type Options struct {
 	// knows (inspect/wire): an address of loopback; "" for nowhere. InspectAuto is
 	// whatever suits the place.
 	InspectAddress string
-	// InspectFolder is where it publishes that address, with the token that is then
-	// needed there; "" for neither.
+	// InspectFolder is where it publishes that address, with the token that clients must
+	// show; "" for neither: then the token is in a Secret (reach/token).
 	InspectFolder string
 	// Window says where the window is, and DevWindow is one for development.
 	Window    Window

@@ -107,7 +107,7 @@ func (s *shelf) sources(context.Context) []inspect.Source {
 	called := distinct(alive)
 	for _, e := range alive {
 		if present[e] = s.known[e]; present[e] == nil || present[e].Name() != called[e] {
-			present[e] = wire.NewClient(called[e], &url.URL{Scheme: "http", Host: e.Address}, s.transport, e.Token)
+			present[e] = wire.NewClient(called[e], &url.URL{Scheme: "http", Host: e.Address}, s.transport, wire.Token(e.Token))
 		}
 	}
 	if len(present) < len(s.known) {

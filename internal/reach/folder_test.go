@@ -124,7 +124,7 @@ func TestOnlyTheUserReadsTheToken(t *testing.T) {
 }
 
 func TestTheTokenIsShown(t *testing.T) {
-	server := httptest.NewServer(wire.Handler(books{name: "teams"}, "secret"))
+	server := httptest.NewServer(wire.Handler(books{name: "teams"}, wire.Token("secret")))
 	defer server.Close()
 	folder := t.TempDir()
 	address := server.Listener.Addr().String()
@@ -182,13 +182,13 @@ func TestReplicasAreToldApart(t *testing.T) {
 	if err := other.Start(); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(wire.Handler(books{name: "setpoint"}, ""))
+	server := httptest.NewServer(wire.Handler(books{name: "setpoint"}, wire.Token("secret")))
 	t.Cleanup(func() { server.Close(); _ = other.Process.Kill(); _ = other.Wait() })
 	address := server.Listener.Addr().String()
-	publish(t, folder, reach.Entry{Name: "setpoint", PID: os.Getpid(), Address: address})
+	publish(t, folder, reach.Entry{Name: "setpoint", PID: os.Getpid(), Address: address, Token: "secret"})
 	find := reach.Folder(folder)
 	first := find(t.Context())[0]
-	publish(t, folder, reach.Entry{Name: "setpoint", PID: other.Process.Pid, Address: address})
+	publish(t, folder, reach.Entry{Name: "setpoint", PID: other.Process.Pid, Address: address, Token: "secret"})
 	found := find(t.Context())
 	second := fmt.Sprintf("setpoint-%d", other.Process.Pid)
 	if got := strings.Fields(names(found)); len(got) != 2 || !slices.Contains(got, "setpoint") || !slices.Contains(got, second) || !slices.Contains(found, first) {

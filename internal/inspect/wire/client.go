@@ -17,10 +17,10 @@ import (
 
 // client is a Source of another process.
 type client struct {
-	name  string
-	base  *url.URL
-	token string
-	http  *http.Client
+	name       string
+	base       *url.URL
+	credential Credential
+	http       *http.Client
 	// wait is how long an answer may take that is not held back on purpose.
 	wait time.Duration
 }
@@ -28,13 +28,13 @@ type client struct {
 var _ inspect.Source = (*client)(nil)
 
 // NewClient makes a Source that reads what a Handler serves at base, such as
-// http://127.0.0.1:8082. A nil transport is http.DefaultTransport; no token is sent if
-// it is empty.
-func NewClient(name string, base *url.URL, transport http.RoundTripper, token string) inspect.Source {
+// http://127.0.0.1:8082. A nil transport is http.DefaultTransport; an empty token is not
+// sent.
+func NewClient(name string, base *url.URL, transport http.RoundTripper, credential Credential) inspect.Source {
 	if transport == nil {
 		transport = http.DefaultTransport
 	}
-	return &client{name: name, base: base, token: token, wait: maxWait, http: &http.Client{
+	return &client{name: name, base: base, credential: credential, wait: maxWait, http: &http.Client{
 		// Only a process says at an address what it is: any other may be there now.
 		Transport: roundtrip.Over(transport),
 		// Whoever would lead us elsewhere is not who we look for.
@@ -158,44 +158,74 @@ func (c *client) within(ctx context.Context, limit time.Duration, exchange func(
 	return err
 }
 
-// ask does one exchange.
+// ask asks one question. Where its token is refused and there is another one by now, it
+// asks once more.
 func (c *client) ask(ctx context.Context, method, path string, parameters url.Values, into any) error {
 	at := c.base.JoinPath(Prefix, path)
 	at.RawQuery = parameters.Encode()
-	//nolint:gosec // The address is one of a process that has published itself, to its own user or in its Lease.
-	request, err := http.NewRequestWithContext(ctx, method, at.String(), http.NoBody)
+	token, err := c.token(ctx, "")
 	if err != nil {
-		return fmt.Errorf("ask the process %s: %w", c.name, err)
+		return err
 	}
-	if c.token != "" {
-		request.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	response, err := c.http.Do(request) //nolint:gosec // As above.
-	if err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
+	status, body, err := c.exchange(ctx, method, at, token)
+	if err == nil && status == http.StatusUnauthorized {
+		refused := token
+		if token, err = c.token(ctx, refused); err == nil && token != refused {
+			status, body, err = c.exchange(ctx, method, at, token)
 		}
-		if failed, is := errors.AsType[*url.Error](err); is {
-			err = failed.Err // What was asked for in detail is of no help.
-		}
-		return fmt.Errorf("ask the process %s: %w", c.name, err)
 	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
 	case err != nil:
-		return fmt.Errorf("read the answer of the process %s: %w", c.name, err)
-	case len(body) > maxAnswer:
-		return fmt.Errorf("the answer of the process %s is longer than %d bytes", c.name, maxAnswer)
-	case response.StatusCode != http.StatusOK:
-		return c.refused(response.StatusCode, body)
+		return err
+	case status != http.StatusOK:
+		return c.refused(status, body)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return fmt.Errorf("the answer of the process %s is none of %s: %w", c.name, Prefix, err)
 	}
 	return nil
+}
+
+// token is the one to show.
+func (c *client) token(ctx context.Context, refused string) (string, error) {
+	token, err := c.credential.Token(ctx, refused)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("ask the process %s: %w", c.name, err)
+	}
+	return token, err
+}
+
+// exchange sends one request, and reads the whole response.
+func (c *client) exchange(ctx context.Context, method string, at *url.URL, token string) (status int, body []byte, err error) {
+	//nolint:gosec // The address is one of a process that has published itself, to its own user or in its Lease.
+	request, err := http.NewRequestWithContext(ctx, method, at.String(), http.NoBody)
+	if err != nil {
+		return 0, nil, fmt.Errorf("ask the process %s: %w", c.name, err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := c.http.Do(request) //nolint:gosec // As above.
+	if err != nil {
+		if ctx.Err() != nil {
+			return 0, nil, ctx.Err()
+		}
+		if failed, is := errors.AsType[*url.Error](err); is {
+			err = failed.Err // What was asked for in detail is of no help.
+		}
+		return 0, nil, fmt.Errorf("ask the process %s: %w", c.name, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	switch {
+	case ctx.Err() != nil:
+		return 0, nil, ctx.Err()
+	case err != nil:
+		return 0, nil, fmt.Errorf("read the answer of the process %s: %w", c.name, err)
+	case len(body) > maxAnswer:
+		return 0, nil, fmt.Errorf("the answer of the process %s is longer than %d bytes", c.name, maxAnswer)
+	}
+	return response.StatusCode, body, nil
 }
 
 // refused makes an error of an answer that is one.
@@ -209,7 +239,7 @@ func (c *client) refused(status int, body []byte) error {
 		return remote{told.Error, inspect.ErrNotFound}
 	case reasonVersion:
 		return fmt.Errorf("the process %s is of another version: %s", c.name, told.Error)
-	case reasonUnauthorized, reasonForbidden:
+	case reasonUnauthorized, reasonForbidden, reasonClosed:
 		return fmt.Errorf("the process %s refuses: %s", c.name, told.Error)
 	}
 	return errors.New(told.Error)

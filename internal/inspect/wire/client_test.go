@@ -30,7 +30,7 @@ func TestAnswerThatIsNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = NewClient("another", base, nil, "").Controllers(t.Context())
+	_, err = NewClient("another", base, nil, Token("")).Controllers(t.Context())
 	if err == nil || err.Error() != "ask the process another: 101 Switching Protocols in place of a response" {
 		t.Errorf("%v", err)
 	}
@@ -51,7 +51,7 @@ func TestAStoppedProcessIsNotWaitedForForever(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, is := NewClient("asleep", base, nil, "").(*client)
+	c, is := NewClient("asleep", base, nil, Token("")).(*client)
 	if !is {
 		t.Fatal("another client")
 	}

@@ -23,9 +23,9 @@ func (r refusal) Unwrap() error { return r.error }
 // answerer finds what a request is about.
 type answerer func(source inspect.Source, r *http.Request) (any, error)
 
-// Handler serves a Source below Prefix. With a token, requests must carry it as
-// "Authorization: Bearer TOKEN".
-func Handler(source inspect.Source, token string) http.Handler {
+// Handler serves a Source below Prefix, for requests that the Guard admits. They carry
+// their token as "Authorization: Bearer TOKEN".
+func Handler(source inspect.Source, guard Guard) http.Handler {
 	mux := http.NewServeMux()
 	serve := func(pattern string, find answerer) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +43,7 @@ func Handler(source inspect.Source, token string) http.Handler {
 	serve("GET "+Prefix+pathRevision, await)
 	serve("/", unknown)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := guard(r, token); err != nil {
+		if err := check(r, guard); err != nil {
 			reply(w, nil, err)
 			return
 		}

@@ -62,6 +62,7 @@ const (
 	reasonBadRequest   = "BadRequest"
 	reasonForbidden    = "Forbidden"
 	reasonUnauthorized = "Unauthorized"
+	reasonClosed       = "Closed"
 	reasonVersion      = "UnknownVersion"
 	reasonBusy         = "Busy"
 	reasonFailed       = "Failed"

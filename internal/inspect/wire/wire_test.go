@@ -79,16 +79,18 @@ func (c *canned) Await(ctx context.Context, since uint64) (uint64, error) {
 	}
 }
 
+const secret = Token("secret")
+
 // serve makes a client of a Source behind HTTP.
-func serve(t *testing.T, source inspect.Source, token, given string) inspect.Source {
+func serve(t *testing.T, source inspect.Source) inspect.Source {
 	t.Helper()
-	server := httptest.NewServer(Handler(source, token))
+	server := httptest.NewServer(Handler(source, secret))
 	t.Cleanup(server.Close)
 	base, err := url.Parse(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewClient("canned", base, nil, given)
+	return NewClient("canned", base, nil, secret)
 }
 
 // calls are all questions there are, with arguments.
@@ -140,7 +142,7 @@ func TestEveryMethodRoundTrips(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := ask(t, serve(t, there, "", ""), m.Name, args)
+			got, err := ask(t, serve(t, there), m.Name, args)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -157,7 +159,7 @@ func TestEveryMethodRoundTrips(t *testing.T) {
 func TestErrorsKeepTheirKindAndWords(t *testing.T) {
 	for _, kind := range []error{inspect.ErrNotFound, errors.New("the book is wet")} {
 		here := &canned{err: fmt.Errorf("run 7 of shop/red: %w", kind)}
-		_, err := serve(t, here, "", "").Run(t.Context(), 7)
+		_, err := serve(t, here).Run(t.Context(), 7)
 		if err == nil || err.Error() != here.err.Error() {
 			t.Errorf("error %v, want %v", err, here.err)
 		}
@@ -169,7 +171,7 @@ func TestErrorsKeepTheirKindAndWords(t *testing.T) {
 
 func TestAwaitWaitsForNews(t *testing.T) {
 	source := &canned{news: make(chan struct{})}
-	reader := serve(t, source, "", "")
+	reader := serve(t, source)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
@@ -188,30 +190,35 @@ func TestAwaitWaitsForNews(t *testing.T) {
 
 func TestWhoIsRefused(t *testing.T) {
 	for _, test := range []struct {
-		name, token, path string
-		change            func(*http.Request)
-		status            int
-		words             string
+		name, path string
+		change     func(*http.Request)
+		status     int
+		words      string
 	}{
-		{"a plain request", "", "process", func(*http.Request) {}, 200, ""},
-		{"localhost", "", "process", func(r *http.Request) { r.Host = "localhost:1" }, 200, ""},
-		{"IPv6", "", "process", func(r *http.Request) { r.Host = "[::1]:80" }, 200, ""},
-		{"a page", "", "process", func(r *http.Request) { r.Header.Set("Origin", "null") }, 403, "not for web pages"},
-		{"a name made to lead here", "", "process", func(r *http.Request) { r.Host = "evil.example:8082" }, 403, "use an IP"},
-		{"no token", "secret", "process", func(*http.Request) {}, 401, "token"},
-		{"another token", "secret", "process", func(r *http.Request) { r.Header.Set("Authorization", "Bearer secre") }, 401, "token"},
-		{"the token", "secret", "process", func(r *http.Request) { r.Header.Set("Authorization", "Bearer secret") }, 200, ""},
-		{"too long", "", "objects?query=" + strings.Repeat("x", maxQuery), func(*http.Request) {}, 414, "longer"},
-		{"too much", "", "runs?ref={}&limit=100000", func(*http.Request) {}, 400, "limit"},
-		{"no number", "", "runs/seven", func(*http.Request) {}, 400, "id of a run"},
-		{"no JSON", "", "about?ref=red", func(*http.Request) {}, 400, "parameter ref"},
-		{"another version", "", "../v9/process", func(*http.Request) {}, 404, Prefix},
+		{"a plain request", "process", func(*http.Request) {}, 200, ""},
+		{"localhost", "process", func(r *http.Request) { r.Host = "localhost:1" }, 200, ""},
+		{"IPv6", "process", func(r *http.Request) { r.Host = "[::1]:80" }, 200, ""},
+		{"a page", "process", func(r *http.Request) { r.Header.Set("Origin", "null") }, 403, "not for web pages"},
+		{"a name made to lead here", "process", func(r *http.Request) { r.Host = "evil.example:8082" }, 403, "use an IP"},
+		{"no token", "process", func(r *http.Request) { r.Header.Del("Authorization") }, 401, "token"},
+		{"another token", "process", func(r *http.Request) { r.Header.Set("Authorization", "Bearer secre") }, 401, "token"},
+		{"an empty token", "process", func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") }, 401, "token"},
+		{"a longer token", "process", func(r *http.Request) { r.Header.Set("Authorization", "Bearer secrets") }, 401, "token"},
+		{"a password", "process", func(r *http.Request) { r.SetBasicAuth("secret", "secret") }, 401, "token"},
+		{"the token as a parameter", "process?token=secret", func(r *http.Request) { r.Header.Del("Authorization") }, 401, "token"},
+		{"no token, elsewhere", "../v9/process", func(r *http.Request) { r.Header.Del("Authorization") }, 401, "token"},
+		{"too long", "objects?query=" + strings.Repeat("x", maxQuery), func(*http.Request) {}, 414, "longer"},
+		{"too much", "runs?ref={}&limit=100000", func(*http.Request) {}, 400, "limit"},
+		{"no number", "runs/seven", func(*http.Request) {}, 400, "id of a run"},
+		{"no JSON", "about?ref=red", func(*http.Request) {}, 400, "parameter ref"},
+		{"another version", "../v9/process", func(*http.Request) {}, 404, Prefix},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8082"+strings.Replace(Prefix+test.path, "v1/../", "", 1), http.NoBody)
+			r.Header.Set("Authorization", "Bearer secret")
 			test.change(r)
 			w := httptest.NewRecorder()
-			Handler(&canned{}, test.token).ServeHTTP(w, r)
+			Handler(&canned{}, secret).ServeHTTP(w, r)
 			if w.Code != test.status || !strings.Contains(w.Body.String(), test.words) {
 				t.Errorf("status %d, %s; want %d with %q", w.Code, w.Body, test.status, test.words)
 			}
@@ -226,7 +233,7 @@ func TestAnotherServerIsNamed(t *testing.T) {
 		words   string
 	}{
 		{"a page", http.NotFoundHandler(), "no Setpoint, or of another version"},
-		{"another version", Handler(&canned{}, ""), "another version"},
+		{"another version", Handler(&canned{}, secret), "another version"},
 		{"no JSON", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }), "none of " + Prefix},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -236,7 +243,7 @@ func TestAnotherServerIsNamed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := NewClient("teams", base, nil, "").Process(t.Context()); err == nil || !strings.Contains(err.Error(), test.words) {
+			if _, err := NewClient("teams", base, nil, secret).Process(t.Context()); err == nil || !strings.Contains(err.Error(), test.words) {
 				t.Errorf("error %v, want %q", err, test.words)
 			}
 		})
@@ -257,10 +264,12 @@ func (s *slow) Plan(context.Context, string, inspect.Ref) (inspect.Plan, error) 
 
 func TestPlansAreBounded(t *testing.T) {
 	source := &slow{begun: make(chan struct{}), goOn: make(chan struct{})}
-	handler := Handler(source, "")
+	handler := Handler(source, secret)
 	plan := func() int {
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://127.0.0.1"+Prefix+pathPlan, http.NoBody))
+		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1"+Prefix+pathPlan, http.NoBody)
+		r.Header.Set("Authorization", "Bearer secret")
+		handler.ServeHTTP(w, r)
 		return w.Code
 	}
 	answers := make(chan int)
@@ -276,5 +285,65 @@ func TestPlansAreBounded(t *testing.T) {
 		if code := <-answers; code != http.StatusOK {
 			t.Errorf("a plan is answered with %d", code)
 		}
+	}
+}
+
+// changing is a credential whose token changes when it is refused.
+type changing struct{ before, now Token }
+
+func (c changing) Token(_ context.Context, refused string) (string, error) {
+	if refused == string(c.before) && c.before != "" || c.before == "" {
+		return string(c.now), nil
+	}
+	return string(c.before), nil
+}
+
+// guardFunc is a Guard.
+type guardFunc func(given string) error
+
+func (g guardFunc) Admit(_ context.Context, given string) error { return g(given) }
+
+func TestATokenIsRenewedOnce(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		credential changing
+		want       string
+		asked      int
+	}{
+		{"renewed meanwhile", changing{"old", secret}, "", 2},
+		{"another one again", changing{"old", "older"}, "refuses: the token is missing, or another one", 2},
+		{"the same", changing{"", "old"}, "refuses: the token is missing, or another one", 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			asked := 0
+			server := httptest.NewServer(Handler(&canned{}, guardFunc(func(given string) error {
+				asked++
+				return secret.Admit(t.Context(), given)
+			})))
+			defer server.Close()
+			base, err := url.Parse(server.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = NewClient("canned", base, nil, test.credential).Process(t.Context())
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) || asked != test.asked {
+				t.Errorf("asked %d times: %v; want %d times: %s", asked, err, test.asked, test.want)
+			}
+		})
+	}
+}
+
+// A Guard that cannot tell admits no request, and says why.
+func TestAGuardThatCannotTell(t *testing.T) {
+	w := httptest.NewRecorder()
+	Handler(&canned{}, guardFunc(func(string) error { return errors.New("the Secret is lost") })).
+		ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+Prefix+pathProcess, http.NoBody))
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "the Secret is lost") {
+		t.Errorf("status %d, %s", w.Code, w.Body)
+	}
+	w = httptest.NewRecorder()
+	Handler(&canned{}, Token("")).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+Prefix+pathProcess, http.NoBody))
+	if w.Code != http.StatusUnauthorized {
+		t.Errorf("an empty token is guarded with status %d", w.Code)
 	}
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
+	"github.com/setpoint-dev/setpoint/internal/reach/token"
 )
 
 // Reach makes a Source of what can be inspected at a place. It is reached when it is
@@ -33,6 +34,11 @@ func Reach(ctx context.Context, config *rest.Config, at Place) (inspect.Source, 
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
+	secrets, err := core.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the cluster: %w", err)
+	}
+	credential := token.NewCredential(secrets.Secrets(at.Namespace), at.Namespace)
 	t := &tunnel{place: at, dialer: dialer, config: config}
 	transport := &http.Transport{DialContext: t.dial, MaxIdleConnsPerHost: 4}
 	context.AfterFunc(ctx, func() {
@@ -41,7 +47,7 @@ func Reach(ctx context.Context, config *rest.Config, at Place) (inspect.Source, 
 	})
 	// The name by which a process is asked is that of its own machine: see wire.
 	base := &url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(int(at.Port)))}
-	return wire.NewClient(at.Name, base, transport, ""), nil
+	return wire.NewClient(at.Name, base, transport, credential), nil
 }
 
 // dialerFor speaks to the API server as kubectl does: by a WebSocket, or by SPDY with
