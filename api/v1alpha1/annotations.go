@@ -13,4 +13,9 @@ const (
 	// on a controller, those of one object on that object. Its value is the one that the condition
 	// DeletionsHeld, or the event, names; it fits what is held now and nothing else.
 	AnnotationAllowDeletions = "setpoint.dev/allow-deletions"
+
+	// AnnotationFullObjects, set to "true" on a controller of metacontroller.k8s.io, has its hooks shown
+	// metadata.managedFields of all objects, and the status of the controller. Those of setpoint.dev have
+	// the field fullObjects.
+	AnnotationFullObjects = "setpoint.dev/full-objects"
 )

@@ -86,6 +86,12 @@ type CompositeControllerSpec struct {
 	// +kubebuilder:default={}
 	DeletionGuard DeletionGuard `json:"deletionGuard,omitzero"`
 
+	// fullObjects shows the hooks metadata.managedFields of all objects, and of the controller the status
+	// that it had when Setpoint read its spec. Both are left out by default: the first takes much memory,
+	// and few hooks need either. (In metacontroller.k8s.io the annotation setpoint.dev/full-objects says so.)
+	// +optional
+	FullObjects bool `json:"fullObjects,omitempty"`
+
 	// suspend leaves all parents and children as they are, until it is taken back. No hook is asked.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`

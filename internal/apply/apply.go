@@ -41,6 +41,8 @@ type Writer struct {
 	client  rest.Interface
 	options Options
 	slots   chan struct{}
+	// parse reads the object in a response.
+	parse func(data []byte, apiVersion, kind string) (*object.Object, error)
 }
 
 // New makes a Writer. The client's own rate limit should be off: the server has
@@ -55,7 +57,14 @@ func New(client rest.Interface, options Options) *Writer {
 	if options.Observe == nil {
 		options.Observe = func(object.Resource, string, string, time.Duration) {}
 	}
-	return &Writer{client: client, options: options, slots: make(chan struct{}, options.Parallel)}
+	return &Writer{client: client, options: options, slots: make(chan struct{}, options.Parallel), parse: object.ParseAs}
+}
+
+// Whole is the writer, with metadata.managedFields in the objects that it returns.
+func (w *Writer) Whole() *Writer {
+	whole := *w
+	whole.parse = object.ParseWhole
+	return &whole
 }
 
 // Get reads an object from the server, past all caches.
@@ -169,7 +178,7 @@ func (w *Writer) send(ctx context.Context, resource object.Resource, verb string
 	if err != nil {
 		return nil, err
 	}
-	return object.Parse(body)
+	return w.parse(body, "", "")
 }
 
 // exchange sends a request when its turn has come, and returns the answer.

@@ -58,7 +58,7 @@ func (w *Writer) Apply(ctx context.Context, resource object.Resource, o *object.
 	if err != nil {
 		return nil, err
 	}
-	stored, err := object.Parse(body)
+	stored, err := w.parse(body, "", "")
 	if err != nil {
 		return nil, err
 	}

@@ -194,11 +194,7 @@ func (k Kind) compileHooks(ctx context.Context, o *object.Object, env Environmen
 	if err != nil {
 		return nil, err
 	}
-	snapshot, err := o.With(nil, "status")
-	if err != nil {
-		return nil, err
-	}
-	draft := k.draft(snapshot, d, env)
+	draft := k.draft(o, d, env)
 	programs, err := d.resolve(ctx, env, draft)
 	if err != nil {
 		return nil, err

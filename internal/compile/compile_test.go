@@ -248,20 +248,44 @@ func describeHook(h *hooked) string {
 // absent are the settings that are not given.
 var absent = regexp.MustCompile(`"\w+":(null|""),?|,"\w+":(null|"")`)
 
-// What a hook is shown of its controller does not change when we report on it.
-func TestTheHookIsNotShownTheStatus(t *testing.T) {
-	const spec = `"spec":{"parentResource":{"apiVersion":"example.org/v1","resource":"shops"},"hooks":{"sync":{"webhook":{"url":"http://hook"}}}}`
-	o, err := object.Parse([]byte(`{"metadata":{"name":"shops","generation":3},` + spec + `,"status":{"parents":1}}`))
-	if err != nil {
-		t.Fatal(err)
+// Fault M6: what a hook is shown of its controller does not change when we report on it,
+// unless the controller asks for all of it. Metacontroller shows an empty status.
+func TestControllerAsHooksSeeIt(t *testing.T) {
+	const (
+		target  = `"parentResource":{"apiVersion":"example.org/v1","resource":"shops"},"hooks":{"sync":{"webhook":{"url":"http://hook"}}}`
+		managed = `,"managedFields":[{"manager":"kubectl"}]`
+		status  = `,"status":{"parents":1}`
+		asked   = `,"annotations":{"setpoint.dev/full-objects":"true"}`
+	)
+	write := func(metadata, spec, status string) string {
+		return `{"metadata":{"name":"shops","generation":3` + metadata + `},"spec":{` + target + spec + `}` + status + `}`
 	}
-	c, err := metacontrollerComposite().Compile(t.Context(), o, environment(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Release()
-	if got, want := string(c.Programs[0].Object), `{"metadata":{"name":"shops","generation":3},`+spec+`}`; got != want {
-		t.Errorf("got %s, want %s", got, want)
+	const full = `,"fullObjects":true`
+	for name, c := range map[string]struct {
+		kind        Kind
+		given, want string
+		whole       bool
+	}{
+		"published":       {metacontrollerComposite(), write(managed, "", status), write("", "", `,"status":{}`), false},
+		"published, full": {metacontrollerComposite(), write(asked+managed, "", status), write(asked+managed, "", status), true},
+		"ours":            {setpointComposite(), write(asked+managed, "", status), write(asked, "", ""), false},
+		"ours, full":      {setpointComposite(), write(managed, full, status), write(managed, full, status), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, err := object.ParseWhole([]byte(c.given), "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			compiled, err := c.kind.Compile(t.Context(), o, environment(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer compiled.Release()
+			program := compiled.Programs[0]
+			if got := string(program.Object); got != c.want || program.Whole != c.whole {
+				t.Errorf("got %s, whole %v, want %s", got, program.Whole, c.want)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"encoding/json"
 	"strconv"
 	"time"
 
@@ -22,7 +23,9 @@ type declared struct {
 	revisions        [][]string
 	resync           time.Duration
 	suspended        bool
-	guard            *plan.Guard
+	// whole is as in engine.Program.
+	whole bool
+	guard *plan.Guard
 	// conditions says that parents are to say in conditions how they are doing.
 	conditions bool
 	notes      []string
@@ -74,7 +77,8 @@ type manner struct {
 func (k Kind) draft(o *object.Object, d *declared, env Environment) engine.Program {
 	p := engine.Program{
 		Name:             k.Name + "/" + o.Name(),
-		Object:           o.JSON(),
+		Object:           k.shown(o, d),
+		Whole:            d.whole,
 		Workers:          env.Workers,
 		Finalizer:        k.finalizer(o.Name()),
 		GenerateSelector: d.generateSelector,
@@ -99,4 +103,21 @@ func oftener(a, b time.Duration) time.Duration {
 		return max(a, b)
 	}
 	return min(a, b)
+}
+
+// shown is the controller as its hooks see it. Its status changes with every run, and
+// would make news of each; Metacontroller shows an empty one.
+func (k Kind) shown(o *object.Object, d *declared) json.RawMessage {
+	if d.whole {
+		return o.Whole()
+	}
+	var status []byte
+	if k.Metacontroller() {
+		status = []byte("{}")
+	}
+	bare, err := o.With(status, "status")
+	if err != nil {
+		return o.JSON() // What was parsed once is edited without an error.
+	}
+	return bare.JSON()
 }

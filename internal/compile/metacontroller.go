@@ -7,8 +7,10 @@ import (
 	"time"
 
 	api "github.com/setpoint-dev/setpoint/api/metacontroller/v1alpha1"
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
@@ -98,6 +100,12 @@ func metacontrollerResync(period *int32) time.Duration {
 		return 0
 	}
 	return max(seconds(period), time.Second)
+}
+
+// wantsFullObjects says that hooks are to be shown what is left out else: the published
+// kinds have no field for it.
+func wantsFullObjects(o *object.Object) bool {
+	return plan.Annotation(o, setpoint.AnnotationFullObjects) == "true"
 }
 
 // metacontrollerGuard is the limit of deletions of either kind: it has no field.

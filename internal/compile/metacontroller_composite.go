@@ -44,6 +44,7 @@ func readMetacontrollerComposite(o *object.Object, env Environment) (*declared, 
 		resync:           metacontrollerResync(spec.ResyncPeriodSeconds),
 		notes:            neverCalled(declaredHooks),
 		guard:            metacontrollerGuard(env),
+		whole:            wantsFullObjects(o),
 	}
 	for i, c := range spec.ChildResources {
 		d.children = append(d.children, child{

@@ -32,7 +32,7 @@ func readMetacontrollerDecorator(o *object.Object, env Environment) (*declared, 
 	if len(spec.Resources) == 0 {
 		return nil, invalid("spec.resources: required; it names the objects to decorate")
 	}
-	d := &declared{hooks: hooks, resync: metacontrollerResync(spec.ResyncPeriodSeconds), guard: metacontrollerGuard(env)}
+	d := &declared{hooks: hooks, resync: metacontrollerResync(spec.ResyncPeriodSeconds), guard: metacontrollerGuard(env), whole: wantsFullObjects(o)}
 	for i, r := range spec.Resources {
 		t := target{
 			named:       named{index("spec.resources", i), r.APIVersion, r.Resource},

@@ -42,6 +42,7 @@ func readSetpointComposite(o *object.Object, _ Environment) (*declared, error) {
 		revisions:        revisions,
 		resync:           time.Duration(spec.ResyncPeriodSeconds) * time.Second,
 		suspended:        spec.Suspend,
+		whole:            spec.FullObjects,
 		conditions:       !parent.OmitConditions,
 		guard:            setpointGuard(spec.DeletionGuard),
 	}

@@ -31,6 +31,7 @@ func readSetpointDecorator(o *object.Object, _ Environment) (*declared, error) {
 		hooks:     hooks,
 		resync:    time.Duration(spec.ResyncPeriodSeconds) * time.Second,
 		suspended: spec.Suspend,
+		whole:     spec.FullObjects,
 		guard:     setpointGuard(spec.DeletionGuard),
 	}
 	for i, r := range spec.Resources {

@@ -99,7 +99,7 @@ func (r *run) asks() string {
 func (r *run) request(parent *object.Object) *hook.Request {
 	request := &hook.Request{
 		Controller:      r.program.Object,
-		Parent:          parent.JSON(),
+		Parent:          r.program.show(parent),
 		ParentNamespace: parent.Namespace(),
 		Finalizing:      r.stance == finalizing,
 		Related:         r.shown.Groups,
@@ -109,9 +109,17 @@ func (r *run) request(parent *object.Object) *hook.Request {
 		resource := r.program.Children[i].Resource
 		group := hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind, Objects: make([]hook.Entry, len(children))}
 		for j, child := range children {
-			group.Objects[j] = hook.Entry{Namespace: child.Namespace(), Name: child.Name(), Object: child.JSON()}
+			group.Objects[j] = hook.Entry{Namespace: child.Namespace(), Name: child.Name(), Object: r.program.show(child)}
 		}
 		request.Children[i] = group
 	}
 	return request
+}
+
+// show is an object as the hooks see it.
+func (p *Program) show(o *object.Object) []byte {
+	if p.Whole {
+		return o.Whole()
+	}
+	return o.JSON()
 }

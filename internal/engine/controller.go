@@ -59,6 +59,9 @@ func New(program Program, tools Tools) *Controller {
 	if tools.Now == nil {
 		tools.Now = time.Now
 	}
+	if program.Whole {
+		tools.Writer = tools.Writer.Whole()
+	}
 	c := &Controller{
 		program:  program,
 		tools:    tools,
@@ -76,7 +79,7 @@ func New(program Program, tools Tools) *Controller {
 	c.deletions.join(c)
 	if program.Customize != nil {
 		c.related = related.New(related.Options{
-			Store: tools.Store, Scope: program.Scope, Resolve: tools.Resolve, Wake: c.relatedChanged,
+			Store: tools.Store, Scope: program.Scope, Managed: program.Whole, Resolve: tools.Resolve, Wake: c.relatedChanged,
 		})
 	}
 	c.watch()

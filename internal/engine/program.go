@@ -35,6 +35,8 @@ type Program struct {
 	Name string
 	// Object is the controller as its hooks see it.
 	Object json.RawMessage
+	// Whole shows hooks objects with metadata.managedFields.
+	Whole bool
 	// Parent is the kind of object the controller cares for.
 	Parent object.Resource
 	// Selections say which of them: those that match at least one; all if there

@@ -52,7 +52,7 @@ func (r *run) listed() error {
 
 func (r *run) customize(ctx context.Context) error {
 	r.memory.customized = 0
-	request, began := &hook.CustomizeRequest{Controller: r.program.Object, Parent: r.shownParent().JSON()}, r.account.Now()
+	request, began := &hook.CustomizeRequest{Controller: r.program.Object, Parent: r.program.show(r.shownParent())}, r.account.Now()
 	reply, err := recovered(r, "customize", func() (*hook.CustomizeResponse, error) {
 		return r.program.Customize.Customize(ctx, request)
 	})

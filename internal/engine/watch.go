@@ -29,7 +29,7 @@ func (c *Controller) watch() {
 // within selects the objects of a kind, those of one namespace if there is no need
 // for others: the children of a namespaced parent live beside it.
 func (c *Controller) within(resource object.Resource) store.Selection {
-	selection := store.Selection{Resource: resource}
+	selection := store.Selection{Resource: resource, Managed: c.program.Whole}
 	if c.program.Parent.Namespaced && resource.Namespaced {
 		selection.Namespace = c.program.Namespace
 	}

@@ -108,7 +108,7 @@ func (f *fleet) run(ctx context.Context) error {
 		return f.runOwn(ctx)
 	}
 	for _, kind := range compile.Kinds() {
-		view := f.host.store.Watch(store.Selection{Resource: kind.Resource, Labels: f.host.options.Selector}, f.changed(kind))
+		view := f.host.store.Watch(store.Selection{Resource: kind.Resource, Labels: f.host.options.Selector, Managed: true}, f.changed(kind))
 		f.kinds[kind.Name] = &fleetKind{Kind: kind, view: view}
 	}
 	f.host.store.Watch(store.Selection{Resource: definitions, Metadata: true}, f.definitionChanged)

@@ -106,7 +106,7 @@ func (f *fleet) patch(ctx context.Context, key queue.Key, part string, body []by
 	if err != nil {
 		return err
 	}
-	stored, err := object.Parse(data)
+	stored, err := object.ParseWhole(data, "", "")
 	if err != nil {
 		return fmt.Errorf("read the answer: %w", err)
 	}

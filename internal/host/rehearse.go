@@ -127,7 +127,9 @@ func (h *Host) rehearse(compiled *compile.Compiled, namespace string) (*Rehearsa
 	return r, nil
 }
 
-func (h *Host) dryWriter() *apply.Writer { return apply.New(h.client, apply.Options{DryRun: true}) }
+func (h *Host) dryWriter() *apply.Writer {
+	return apply.New(h.client, apply.Options{DryRun: true}).Whole()
+}
 
 // KindOf is the kind of controllers that an object is one of.
 func KindOf(o *object.Object) (compile.Kind, bool) {

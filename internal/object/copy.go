@@ -2,6 +2,7 @@ package object
 
 import (
 	"bytes"
+	"encoding/binary"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -27,7 +28,7 @@ func (p *parser) copied(apiVersion, kind string) copied {
 		cut:     around(p.data, p.managed),
 	}
 	c.size = len(head) + len(body) - int(c.cut.to-c.cut.from)
-	c.out = append(make([]byte, 0, c.size+p.oddSize()), head...)
+	c.out = append(make([]byte, 0, c.size+p.oddSize()+p.managedSize()), head...)
 	if c.cut == (span{}) {
 		c.out = append(c.out, body...)
 		return c
@@ -111,4 +112,44 @@ func (c *copied) add(text []byte) place {
 	from := len(c.out)
 	c.out = append(c.out, text...)
 	return place{uint32(from), uint32(len(c.out))}
+}
+
+// managedFields is the value of metadata.managedFields, nil where it is not kept.
+func (p *parser) managedFields() []byte {
+	if !p.keepManaged || p.managed == (span{}) {
+		return nil
+	}
+	_, value, _ := bytes.Cut(p.data[p.managed.from:p.managed.to], []byte(":"))
+	return bytes.TrimSpace(value)
+}
+
+// managedSize is how much room they take.
+func (p *parser) managedSize() int {
+	if value := p.managedFields(); value != nil {
+		return len(value) + managedTail
+	}
+	return 0
+}
+
+// managedTail is the size of the number behind the managedFields: their length.
+const managedTail = 4
+
+// keepManaged puts the managedFields behind all other texts, if they are kept.
+func (c *copied) keepManaged(value []byte) {
+	if value != nil {
+		c.out = binary.BigEndian.AppendUint32(append(c.out, value...), uint32(len(value)))
+	}
+}
+
+// Whole is JSON with metadata.managedFields, where ParseWhole kept them.
+func (o *Object) Whole() []byte {
+	if !o.managed {
+		return o.JSON()
+	}
+	all := o.raw[:cap(o.raw)]
+	end := len(all) - managedTail
+	value := all[end-int(binary.BigEndian.Uint32(all[end:])) : end]
+	member, _ := find(o.raw, "metadata") // They stood there.
+	metadata := appendMember(o.raw[member.value.from:member.value.to], "managedFields", value)
+	return concat(o.raw[:member.value.from], metadata, o.raw[member.value.to:])
 }

@@ -42,14 +42,14 @@ func (o *Object) With(value []byte, path ...string) (*Object, error) {
 
 // Edited returns the object with several edits made, one after the other.
 func (o *Object) Edited(edits ...Edit) (*Object, error) {
-	raw := o.raw
+	raw := o.Whole()
 	for _, edit := range edits {
 		var err error
 		if raw, err = splice(raw, edit.Value, edit.Path); err != nil {
 			return nil, fmt.Errorf("set %s of %s: %w", strings.Join(edit.Path, "."), o.Ref(), err)
 		}
 	}
-	return Parse(raw)
+	return parse(raw, "", "", o.managed)
 }
 
 // splice sets a member in the JSON object data and returns new bytes.

@@ -30,7 +30,10 @@ func (p *parser) finish(apiVersion, kind string) *Object {
 		}
 	}
 	o.uid, o.labels = c.place(p.uid), c.labels(p.labels)
-	o.raw = c.out[:c.size:cap(c.out)]
+	managed := p.managedFields()
+	c.keepManaged(managed)
+	o.managed = managed != nil
+	o.raw = c.out[:c.size:len(c.out)]
 	o.digest = digest(o.raw, c.spanOf(p.version))
 	o.intent = p.intent(o)
 	return o

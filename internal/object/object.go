@@ -21,7 +21,7 @@ import (
 // asked for now and then is read in the JSON, where parsing found it.
 type Object struct {
 	// raw is the JSON. Between its length and its capacity stand the texts of
-	// which the JSON has only an escaped form.
+	// which the JSON has only an escaped form, and managedFields if they are kept.
 	raw    []byte
 	digest uint64
 	intent uint64
@@ -38,6 +38,7 @@ type Object struct {
 	labels   place
 	nameFrom uint32
 	deleted  bool
+	managed  bool
 }
 
 // place is where a text stands in raw, up to its capacity.
@@ -54,7 +55,7 @@ type Owner struct {
 	APIVersion, Kind, Name, UID string
 }
 
-// JSON is the whole object, compact, without metadata.managedFields. Read-only.
+// JSON is the whole object, compact, without metadata.managedFields: see Whole. Read-only.
 func (o *Object) JSON() []byte { return slices.Clip(o.raw) }
 
 // APIVersion as in the object, such as "v1" or "apps/v1".
@@ -134,7 +135,7 @@ func (o *Object) Intent() uint64 { return o.intent }
 func (o *Object) Ref() Ref { return Ref{Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()} }
 
 // Size is the memory the object's bytes take.
-func (o *Object) Size() int { return len(o.raw) }
+func (o *Object) Size() int { return cap(o.raw) }
 
 // Ref names one object of a kind.
 type Ref struct{ Kind, Namespace, Name string }

@@ -1,6 +1,7 @@
 package object_test
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -53,6 +54,40 @@ func TestParseDropsManagedFieldsWhereverTheyStand(t *testing.T) {
 	} {
 		if got := string(parse(t, text).JSON()); got != want {
 			t.Errorf("Parse(%s) keeps %s, want %s", text, got, want)
+		}
+	}
+}
+
+// Fault M6: who asks for managedFields has them, beside the JSON that all others use; and
+// they stay when other fields are set.
+func TestParseWhole(t *testing.T) {
+	const entries = `[{"manager":"x","fieldsV1":{"f:a:b":{}}}]`
+	for text, want := range map[string]string{
+		`{"metadata":{"managedFields":` + entries + `,"name":"x"}}`:                `{"metadata":{"name":"x","managedFields":` + entries + `}}`,
+		`{"metadata":{"name":"x", "managedFields" : ` + entries + ` }}`:            `{"metadata":{"name":"x","managedFields":` + entries + `}}`,
+		`{"metadata":{"name":"x","uid":"\u0041","managedFields":` + entries + `}}`: `{"metadata":{"name":"x","uid":"\u0041","managedFields":` + entries + `}}`,
+		`{"metadata":{"name":"x"}}`:                                                `{"metadata":{"name":"x"}}`,
+	} {
+		o, err := object.ParseWhole([]byte(text), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(o.Whole()); got != want {
+			t.Errorf("ParseWhole(%s) keeps %s, want %s", text, got, want)
+		}
+		bare := parse(t, text)
+		if got, want := string(o.JSON()), string(bare.JSON()); got != want || o.Digest() != bare.Digest() || o.UID() != bare.UID() {
+			t.Errorf("JSON of ParseWhole(%s) is %s, want %s", text, got, want)
+		}
+		if !bytes.Equal(bare.Whole(), bare.JSON()) {
+			t.Errorf("Parse(%s) keeps %s", text, bare.Whole())
+		}
+		edited, err := o.With([]byte("1"), "spec")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := string(edited.Whole()), strings.TrimSuffix(want, "}")+`,"spec":1}`; got != want {
+			t.Errorf("with a spec: %s, want %s", got, want)
 		}
 	}
 }

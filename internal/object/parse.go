@@ -11,8 +11,8 @@ import (
 )
 
 // Parse reads one complete JSON object. It keeps nothing of data.
-// metadata.managedFields is dropped: it is often a third of an object and
-// nobody above asks for it.
+// metadata.managedFields is dropped: it is often a third of an object, and few ask
+// for it: see ParseWhole.
 //
 // Names given twice are not looked for, since the API server sends none: see
 // NamesOnce. Where a fault lies at a field, the error is a *FieldError.
@@ -21,15 +21,24 @@ func Parse(data []byte) (*Object, error) { return ParseAs(data, "", "") }
 // ParseAs is Parse for an item of a list, which lacks its apiVersion and kind.
 // They are set where they are missing.
 func ParseAs(data []byte, apiVersion, kind string) (*Object, error) {
+	return parse(data, apiVersion, kind, false)
+}
+
+// ParseWhole is ParseAs, and keeps metadata.managedFields for Whole.
+func ParseWhole(data []byte, apiVersion, kind string) (*Object, error) {
+	return parse(data, apiVersion, kind, true)
+}
+
+func parse(data []byte, apiVersion, kind string, whole bool) (*Object, error) {
 	data = bytes.TrimSpace(data)
-	quick := parser{data: data}
+	quick := parser{data: data, keepManaged: whole}
 	quick.scan.data = data
 	quick.dec = &quick.scan
 	if quick.whole() == nil {
 		return quick.finish(apiVersion, kind), nil
 	}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
-	p := parser{data: data, dec: dec}
+	p := parser{data: data, dec: dec, keepManaged: whole}
 	if err := p.whole(); err != nil {
 		return nil, locate(dec, err)
 	}
@@ -86,6 +95,8 @@ type parser struct {
 	controlled       bool
 	deleting         bool
 
+	// keepManaged says that managedFields are kept, beside the JSON.
+	keepManaged bool
 	managed     span
 	version     span
 	annotations span

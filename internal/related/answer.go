@@ -126,7 +126,7 @@ func objectsOf(rules []*rule) shelf {
 func groupOf(resource object.Resource, objects shelf) hook.Group {
 	group := hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind, Objects: make([]hook.Entry, len(objects))}
 	for i, o := range objects {
-		group.Objects[i] = hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()}
+		group.Objects[i] = hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.Whole()}
 	}
 	return group
 }

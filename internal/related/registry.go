@@ -27,6 +27,8 @@ const doubtAfter = time.Second
 type Options struct {
 	Store *store.Store
 	Scope Scope
+	// Managed has related objects come with metadata.managedFields.
+	Managed bool
 	// Resolve finds a kind as the API server serves it. It is asked each time a
 	// rule names a kind that no other rule is about.
 	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)

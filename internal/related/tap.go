@@ -29,6 +29,7 @@ type tap struct {
 
 // join returns the tap of a selection, with a rule among its users.
 func (r *Registry) join(selection store.Selection, user *rule) *tap {
+	selection.Managed = r.options.Managed && selection != spaces
 	t := r.taps[selection]
 	if t == nil {
 		t = r.open(selection)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"syscall"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -91,6 +92,9 @@ func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOption
 			s.report(ctx, err)
 		}
 		hangUp()
+		if _, unanswered := errors.AsType[*url.Error](err); unanswered && !lists {
+			err = outage{err}
+		}
 		return nil, err
 	}
 	s.busy = time.Time{}
@@ -114,6 +118,13 @@ func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOption
 	s.running.Go(func() { opened.attend(ctx) })
 	return opened, nil
 }
+
+// outage is the error of a request without a response. The reflector resumes a watch
+// where it was if the connection was refused, and lists anew after any other error; an
+// API server that hung, or a network that was gone, is no more reason for a list.
+type outage struct{ error }
+
+func (o outage) Unwrap() []error { return []error{o.error, syscall.ECONNREFUSED} }
 
 // limitOf is when we hang up although the API server has not.
 func limitOf(options metav1.ListOptions) time.Duration {
@@ -146,7 +157,11 @@ func (s *source) accept(single bool) string {
 // and metadata alone says that it is that.
 func (s *source) parse(data []byte) (*object.Object, error) {
 	resource := s.selection.Resource
-	o, err := object.ParseAs(data, resource.APIVersion(), resource.Kind)
+	parse := object.ParseAs
+	if s.selection.Managed {
+		parse = object.ParseWhole
+	}
+	o, err := parse(data, resource.APIVersion(), resource.Kind)
 	if err != nil || o.Kind() == resource.Kind {
 		return o, err
 	}

@@ -42,6 +42,8 @@ type Selection struct {
 	// Metadata asks for nothing but the metadata of objects, for kinds whose
 	// objects are large and whose contents nobody looks at.
 	Metadata bool
+	// Managed keeps metadata.managedFields of objects, which are dropped otherwise.
+	Managed bool
 }
 
 // String is "pods.v1 in default with app=web", for messages.
@@ -61,6 +63,9 @@ func (s Selection) String() string {
 	}
 	if s.Metadata {
 		text = "metadata of " + text
+	}
+	if s.Managed {
+		text += " with managedFields"
 	}
 	return text
 }
@@ -197,6 +202,8 @@ type Stat struct {
 	// Objects is how many there are, Bytes what their JSON takes.
 	Objects, Bytes int
 	Synced         bool
+	// Lists is how often all objects were listed.
+	Lists int
 	// Err is nil while the watch works.
 	Err error
 }

@@ -242,6 +242,42 @@ func TestWatchIsShared(t *testing.T) {
 	receive(t, s.Watch(Selection{Resource: configMaps}, nil).Ready())
 }
 
+// An API server that hung, or was out of reach, has forgotten nothing.
+func TestWatchResumesAfterAnOutage(t *testing.T) {
+	api := newServer(t)
+	api.put(named("a"))
+	v, heard := listen(api.store(Options{}), Selection{Resource: configMaps})
+	receive(t, v.Ready())
+	hears(t, heard, "+a")
+	api.request(isStream)
+	api.put(named("warm"))
+	hears(t, heard, "+warm")
+
+	failed := make(chan struct{}, 1000)
+	api.with(func() {
+		api.refuse = func(*http.Request) *metav1.Status {
+			failed <- struct{}{}
+			panic(http.ErrAbortHandler) // The connection ends without a response.
+		}
+		api.broadcast(break_)
+		api.watchers = map[chan string]bool{}
+	})
+	for range 3 {
+		receive(t, failed)
+	}
+	api.with(func() { api.refuse = nil })
+	api.put(named("b"))
+	hears(t, heard, "+b")
+	for len(api.opened) > 0 {
+		if r := receive(t, api.opened); !isResume(r) {
+			t.Errorf("asked for %s", r.URL)
+		}
+	}
+	if lists := v.watch.stat().Lists; lists != 1 {
+		t.Errorf("listed %d times", lists)
+	}
+}
+
 func TestWatchResumes(t *testing.T) {
 	broken := `{"type":"ADDED","object":{"apiVersion":"v1","ki`
 	tests := map[string]struct {

@@ -33,6 +33,7 @@ type watch struct {
 	views []*View
 
 	synced atomic.Bool
+	lists  atomic.Int64
 
 	// mu guards the cache alone: reading never waits for a handler.
 	mu    sync.RWMutex
@@ -111,6 +112,7 @@ func (w *watch) tell(n notice) {
 
 // replace takes over a complete list, after which the views are ready.
 func (w *watch) replace(list []*object.Object, version uint64) {
+	w.lists.Add(1)
 	w.change(func(c *cache) []notice { return c.replace(list, version) })
 	w.order.Lock()
 	defer w.order.Unlock()
@@ -198,6 +200,7 @@ func (w *watch) stat() Stat {
 		Objects:   len(w.cache.objects),
 		Bytes:     w.cache.bytes,
 		Synced:    w.synced.Load(),
+		Lists:     int(w.lists.Load()),
 		Err:       w.health.current(),
 	}
 }
