@@ -128,6 +128,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 var (
 	cachedObjects = describe("setpoint_cached_objects", "Objects in the cache.", "resource", "selector")
 	cachedBytes   = describe("setpoint_cached_bytes", "Bytes of JSON in the cache.", "resource", "selector")
+	cacheLists    = describe("setpoint_cache_lists_total", "Times that all objects of a watch were listed.", "resource", "selector")
 	queueDepth    = describe("setpoint_queue_depth", "Parents waiting for their sync, by priority.", "controller", "priority")
 	queueBackoff  = describe("setpoint_queue_backoff", "Parents waiting to be tried again.", "controller")
 	parents       = describe("setpoint_parents", "Parents in the care of a controller.", "controller")
@@ -141,7 +142,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (s *scraped) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{cachedObjects, cachedBytes, queueDepth, queueBackoff, parents, children, deletions, inError, conflicting, overdueCalls, readiness} {
+	for _, d := range []*prometheus.Desc{cachedObjects, cachedBytes, cacheLists, queueDepth, queueBackoff, parents, children, deletions, inError, conflicting, overdueCalls, readiness} {
 		to <- d
 	}
 }
@@ -149,7 +150,7 @@ func (s *scraped) Describe(to chan<- *prometheus.Desc) {
 // cached is a series of the cache's figures.
 type cached struct{ resource, selector string }
 
-type cacheSum struct{ objects, bytes int }
+type cacheSum struct{ objects, bytes, lists int }
 
 // cache sums up the watches that are one series: the same objects may be watched
 // whole and by their metadata.
@@ -157,7 +158,8 @@ func (s *scraped) cache() map[cached]cacheSum {
 	sums := map[cached]cacheSum{}
 	for _, w := range s.cached.Stats() {
 		which := cached{w.Selection.Resource.String(), w.Selection.Labels}
-		sums[which] = cacheSum{sums[which].objects + w.Objects, sums[which].bytes + w.Bytes}
+		sum := sums[which]
+		sums[which] = cacheSum{sum.objects + w.Objects, sum.bytes + w.Bytes, sum.lists + w.Lists}
 	}
 	return sums
 }
@@ -170,6 +172,7 @@ func (s *scraped) Collect(to chan<- prometheus.Metric) {
 	for which, sum := range s.cache() {
 		gauge(cachedObjects, float64(sum.objects), which.resource, which.selector)
 		gauge(cachedBytes, float64(sum.bytes), which.resource, which.selector)
+		to <- prometheus.MustNewConstMetric(cacheLists, prometheus.CounterValue, float64(sum.lists), which.resource, which.selector)
 	}
 	healths := s.running.health()
 	for name, ready := range s.running.readiness(healths) {
