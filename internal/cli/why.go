@@ -105,6 +105,8 @@ type entryAccount struct {
 	timeline.Entry
 	// first is the run with which it began; nil where that was told before.
 	first *runAccount
+	// deletedBy is who deleted the object, of the record of a deletion.
+	deletedBy string
 }
 
 // runAccount is a run and what was asked before.
@@ -147,9 +149,7 @@ func (w *asking) learn(ctx context.Context) (account, error) {
 		}
 	}
 	a.leaveStandbys()
-	slices.SortStableFunc(runs, func(a, b inspect.Run) int {
-		return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(b.ID, a.ID))
-	})
+	runs = timeline.Ordered(runs)
 	a.end(stored, runs)
 	full := func(run *inspect.Run) *runAccount {
 		found := w.rights.account(ctx, w.whole(ctx, sources[keyOf(run)], *run))
@@ -205,7 +205,7 @@ func (w *asking) entries(runs []inspect.Run, full func(*inspect.Run) *runAccount
 		if w.told[keyOf(&each.Run)] {
 			continue
 		}
-		entry := entryAccount{Entry: each}
+		entry := entryAccount{Entry: each, deletedBy: timeline.DeletedBy(runs, &each.Run)}
 		if first := each.First(); !w.told[keyOf(first)] {
 			entry.first = full(first)
 		}
@@ -310,7 +310,7 @@ func (w *asking) show(ctx context.Context) error {
 		return w.nobody(ctx, a)
 	}
 	t.tell(a, first)
-	if news && len(a.entries)+len(w.told) > 0 {
+	if news && a.Deletion.At.IsZero() && len(a.entries)+len(w.told) > 0 {
 		t.tellDeletion(a.Deletion)
 	}
 	if first && len(a.entries) > 0 {

@@ -21,6 +21,13 @@ type witness struct{ *crew }
 func (*witness) About(context.Context, inspect.Ref) ([]inspect.Care, error) { return nil, nil }
 
 func (*witness) Runs(_ context.Context, ref inspect.Ref, _ int) ([]inspect.Run, error) {
+	if ref.Name == "green" {
+		began := time.Date(2026, 3, 1, 12, 0, 30, 0, time.Local)
+		return []inspect.Run{
+			{ID: 9, Controller: "x/teams", Process: "setpoint", Object: ref, Began: began.Add(time.Second), Outcome: "deleted", Causes: []string{}},
+			{ID: 8, Controller: "x/teams", Process: "setpoint", Object: ref, Began: began, Outcome: "synced", Causes: []string{"the object changed"}},
+		}, nil
+	}
 	return []inspect.Run{{ID: 7, Controller: "x/teams", Process: "setpoint", Object: ref, Began: time.Now(), Outcome: "synced", Causes: []string{"the object changed"}}}, nil
 }
 
@@ -37,7 +44,7 @@ func TestWhyEndsWithTheDeletion(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(`{"apiVersion":"example.com/v1","kind":"Team","metadata":{"name":"red","namespace":"shop","uid":"u","finalizers":["example.com/keep"],
 				"deletionTimestamp":"2026-03-01T12:00:30Z","deletionGracePeriodSeconds":0}}`))
-		case teams + "blue":
+		case teams + "blue", teams + "green":
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`))
@@ -59,11 +66,14 @@ func TestWhyEndsWithTheDeletion(t *testing.T) {
 	t.Setenv(reach.FolderVariable, folder)
 	requested := time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC).In(time.Now().Location()).Format("15:04:05.000")
 	for line, want := range map[string]string{
-		"why team/red":          requested + "  Deletion requested, waiting for the finalizer example.com/keep\n",
-		"why team/blue":         "\n\nDeleted\n",
-		"why team/rose":         "done after 0s\n",
-		"why team/red -o json":  `"deletion": {` + "\n" + `    "requested": "2026-03-01T12:00:30Z",` + "\n" + `    "finalizers": [` + "\n" + `      "example.com/keep"` + "\n    ]\n  }\n}\n",
-		"why team/blue -o json": `"deletion": {` + "\n" + `    "gone": true` + "\n  }\n}\n",
+		"why team/red":  requested + "  Deletion requested, waiting for the finalizer example.com/keep\n",
+		"why team/blue": "\n\nDeleted\n",
+		// The watch has delivered it: it has its time, and is there once.
+		"why team/green":         "\n  done after 0s\n\n2026-03-01 12:00:31.000  Deleted\n",
+		"why team/green -o json": `"deletion": {` + "\n" + `    "gone": true,` + "\n" + `    "at": "` + time.Date(2026, 3, 1, 12, 0, 31, 0, time.Local).Format(time.RFC3339) + `"` + "\n  }\n}\n",
+		"why team/rose":          "done after 0s\n",
+		"why team/red -o json":   `"deletion": {` + "\n" + `    "requested": "2026-03-01T12:00:30Z",` + "\n" + `    "finalizers": [` + "\n" + `      "example.com/keep"` + "\n    ]\n  }\n}\n",
+		"why team/blue -o json":  `"deletion": {` + "\n" + `    "gone": true` + "\n  }\n}\n",
 	} {
 		var out, problems bytes.Buffer
 		p := &program{stdout: &out, stderr: &problems, stdin: strings.NewReader("")}

@@ -20,6 +20,10 @@ const fewLines = 8
 // tellEntry tells of a run, or of several that failed alike: of the first of them, which
 // says what caused it, and how often it failed so again.
 func (t teller) tellEntry(e *entryAccount) {
+	if timeline.Deletes(&e.Run) {
+		t.toned(0, bold, "%s  %s", t.moment(e.Began), timeline.Deleted(e.deletedBy))
+		return
+	}
 	if e.first != nil {
 		t.tellRun(e.first)
 	}

@@ -81,14 +81,20 @@ func (m *market) write(w http.ResponseWriter, r *http.Request) {
 
 // listener keeps the accounts of runs.
 type listener struct {
-	mu   sync.Mutex
-	runs []trace.Run
+	mu              sync.Mutex
+	runs, deletions []trace.Run
 }
 
 func (l *listener) Ran(run trace.Run) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.runs = append(l.runs, run)
+}
+
+func (l *listener) Deleted(deletion trace.Run) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.deletions = append(l.deletions, deletion)
 }
 
 func (l *listener) Tell(*object.Object, hook.Event) {}

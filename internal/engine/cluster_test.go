@@ -213,6 +213,8 @@ type story struct {
 
 func (s *story) Ran(run trace.Run) { s.heard.Ran(run) }
 
+func (s *story) Deleted(deletion trace.Run) { s.heard.Deleted(deletion) }
+
 func (s *story) Tell(_ *object.Object, event hook.Event) {
 	s.events = append(s.events, event.Reason+": "+event.Message)
 }

@@ -15,6 +15,7 @@ import (
 type warnings int
 
 func (*warnings) Ran(trace.Run)                     {}
+func (*warnings) Deleted(trace.Run)                 {}
 func (w *warnings) Tell(*object.Object, hook.Event) { *w++ }
 
 // A run that meets changed objects is repeated without a word, but not for

@@ -157,6 +157,8 @@ type Tools struct {
 type Observer interface {
 	// Ran is given the account of each run.
 	Ran(run trace.Run)
+	// Deleted is given the record of each deletion of a parent.
+	Deleted(deletion trace.Run)
 	// Tell is told what a parent's user should know.
 	Tell(parent *object.Object, event hook.Event)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/store"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // watch starts the watches of the controller: parents first, so that children
@@ -70,11 +71,22 @@ func (c *Controller) seek(parent *object.Object) {
 
 func (c *Controller) parentGone(old *object.Object) {
 	key := keyOf(old)
+	c.recordDeletion(old)
 	c.seekers.drop(key)
 	c.queue.Forget(key)
 	// The worker that holds the key, if any, ends its run; the next to open
 	// it finds no parent and drops the memory.
 	c.queue.Add(key, queue.Cause{Kind: queue.ParentChanged})
+}
+
+// recordDeletion puts a deletion into the reconcile history. Where the API server leaves
+// objects out by a selector, one that does not match it any more looks like a deleted one:
+// there no deletion is recorded.
+func (c *Controller) recordDeletion(old *object.Object) {
+	if c.tools.Unrecorded || c.program.narrowed() != "" || c.program.Fields != "" || c.program.stanceOn(old) == indifferent {
+		return
+	}
+	c.tools.Observer.Deleted(trace.Deletion(c.program.Name, c.program.Parent, old, c.tools.Now()))
 }
 
 // reasonToSync is the cause a parent's event is, or Unspecified for none.

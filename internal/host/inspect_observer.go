@@ -25,6 +25,9 @@ func (o observer) Ran(run trace.Run) {
 	o.book.Note(run)
 }
 
+// Deleted takes the record of a deletion, which is no run and is not counted as one.
+func (o observer) Deleted(deletion trace.Run) { o.book.Note(deletion) }
+
 // Handled counts a call of a handler.
 func (o observer) Handled(program, handler string, reason hook.Reason, took time.Duration, err error) {
 	o.handled(program, handler, reason, took, err)

@@ -45,6 +45,7 @@ type Rehearsal struct {
 type silent struct{}
 
 func (silent) Ran(trace.Run)                   {}
+func (silent) Deleted(trace.Run)               {}
 func (silent) Tell(*object.Object, hook.Event) {}
 
 // Rehearse opens a rehearsal of a controller object, which need not be stored. Of

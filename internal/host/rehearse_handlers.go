@@ -18,6 +18,7 @@ import (
 type unheard struct{}
 
 func (unheard) Ran(trace.Run)                                             {}
+func (unheard) Deleted(trace.Run)                                         {}
 func (unheard) Handled(string, string, hook.Reason, time.Duration, error) {}
 func (unheard) Tell(*object.Object, hook.Event)                           {}
 

@@ -54,8 +54,8 @@ func NewBook(o BookOptions, now time.Time) *Book {
 	return &Book{options: o, shelves: map[string]*shelf{}, last: uint64(max(now.Unix(), 0)) << 20, revision: 1}
 }
 
-// Note keeps the account of a run, which is the Book's own from then on. Of one that
-// found nothing to do, it keeps that there was one.
+// Note keeps the account of a run, or the record of a deletion, which is the Book's own from
+// then on. Of a run that found nothing to do, it keeps that there was one.
 func (b *Book) Note(run trace.Run) {
 	if b.options.Off {
 		return
@@ -72,10 +72,12 @@ func (b *Book) Note(run trace.Run) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.shelf(run.Program)
-	s.asked(&run)
-	counts := countOf(&run)
-	s.series.add(counts)
-	b.all.add(counts)
+	if run.Outcome != trace.Deleted {
+		s.asked(&run)
+		counts := countOf(&run)
+		s.series.add(counts)
+		b.all.add(counts)
+	}
 	b.last++
 	if e.id = b.last; words != nil {
 		e.keep(words)

@@ -398,7 +398,8 @@ type Run struct {
 	Began   time.Time     `json:"began"`
 	Waited  time.Duration `json:"waitedNanoseconds"`
 	Took    time.Duration `json:"tookNanoseconds"`
-	// Outcome is "synced", "postponed", "failed" or "skipped"; for a review "allowed",
+	// Outcome is "synced", "postponed", "failed" or "skipped", or "deleted" for the record of
+	// the deletion of the object, which is no run; for a review "allowed",
 	// "mutated" or "denied", or "error" where there was no verdict.
 	Outcome string `json:"outcome"`
 	Error   string `json:"error,omitempty"`

@@ -90,6 +90,8 @@ type workshop struct {
 
 func (w *workshop) Ran(trace.Run) {}
 
+func (w *workshop) Deleted(trace.Run) {}
+
 func (w *workshop) Handled(string, string, hook.Reason, time.Duration, error) {}
 
 func (w *workshop) Tell(o *object.Object, e hook.Event) {

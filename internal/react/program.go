@@ -157,6 +157,8 @@ type Tools struct {
 type Observer interface {
 	// Ran is given the account of each run.
 	Ran(run trace.Run)
+	// Deleted is given the record of each deletion of an object.
+	Deleted(deletion trace.Run)
 	// Handled is told of each call of a handler; err is nil if it was well.
 	Handled(program, handler string, reason hook.Reason, took time.Duration, err error)
 	// Tell is told what an object's user should know.

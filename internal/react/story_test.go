@@ -26,7 +26,9 @@ type stage struct {
 	heard  []string
 	events []string
 	runs   []trace.Run
-	stop   func()
+	// deletions are what was recorded of them.
+	deletions []trace.Run
+	stop      func()
 }
 
 const finalizer = "setpoint.dev/test"
@@ -51,6 +53,12 @@ func (s *stage) Ran(run trace.Run) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.runs = append(s.runs, run)
+}
+
+func (s *stage) Deleted(deletion trace.Run) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.deletions = append(s.deletions, deletion)
 }
 
 func (s *stage) Handled(string, string, hook.Reason, time.Duration, error) {}
@@ -360,6 +368,16 @@ func TestDeletion(t *testing.T) {
 	s.drop(rates, "kept")
 	eventually(t, "gone", func() bool { return s.get(rates, "kept") == nil })
 	st.expect(t, "d delete kept", "d delete kept attempt 1", "d delete kept attempt 2")
+	// Fault U7: the history has the deletions, when they came about.
+	eventually(t, "recorded", func() bool {
+		st.lock.Lock()
+		defer st.lock.Unlock()
+		names := map[string]bool{}
+		for _, d := range st.deletions {
+			names[d.Key.Name] = d.Outcome == trace.Deleted && d.UID != "" && !d.Began.IsZero()
+		}
+		return len(st.deletions) == 2 && names["free"] && names["kept"]
+	})
 }
 
 // The finalizer goes when it is needed no more.

@@ -7,6 +7,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/store"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // watch starts the watches of the controller: handled objects first, so that
@@ -57,6 +58,7 @@ func (c *Controller) objectChanged(e store.Event) {
 	now := e.New
 	if now == nil {
 		c.hear(e)
+		c.recordDeletion(e.Old)
 		c.queue.Forget(keyOf(e.Old))
 		c.queue.Add(keyOf(e.Old), queue.Cause{Kind: queue.ParentChanged})
 		return
@@ -68,6 +70,16 @@ func (c *Controller) objectChanged(e store.Event) {
 		c.hear(e)
 		c.queue.Add(keyOf(now), queue.Cause{Kind: cause})
 	}
+}
+
+// recordDeletion puts a deletion into the reconcile history. Where the API server leaves
+// objects out by a selector, one that does not match it any more looks like a deleted one:
+// there no deletion is recorded.
+func (c *Controller) recordDeletion(old *object.Object) {
+	if c.tools.Unrecorded || c.program.narrowed() != "" || c.program.Fields != "" || c.program.stanceOn(old) == indifferent {
+		return
+	}
+	c.tools.Observer.Deleted(trace.Deletion(c.program.Name, c.program.Resource, old, c.tools.Now()))
 }
 
 // reasonToLook is the cause that an object's event is, or Unspecified for none.

@@ -1,6 +1,7 @@
 package timeline_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -28,5 +29,46 @@ func TestEndings(t *testing.T) {
 	review := inspect.Run{Outcome: "allowed", Steps: []inspect.Step{{Ask: &inspect.Ask{Review: &inspect.Review{Operation: "create"}}}}}
 	if timeline.Deleting(time.Time{}, nil, []string{"a"}) != nil || timeline.Gone(nil) != nil || timeline.Gone([]inspect.Run{review}) != nil {
 		t.Error("an object that was not deleted, or never seen, has an ending")
+	}
+}
+
+// Fault U7: a deletion stands in the order of time, once, with who requested it.
+func TestDeletionsAreInOrder(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	run := func(outcome, uid, process string, second int) inspect.Run {
+		return inspect.Run{Outcome: outcome, Process: process, Object: inspect.Ref{UID: uid}, Began: at.Add(time.Duration(second) * time.Second)}
+	}
+	review := func(operation, user string, denied bool, second int) inspect.Run {
+		r := run("allowed", "", "a", second)
+		r.Causes = []string{operation + " by " + user}
+		r.Steps = []inspect.Step{{Ask: &inspect.Ask{Review: &inspect.Review{Operation: operation, Denied: denied}}}}
+		return r
+	}
+	runs := timeline.Ordered([]inspect.Run{
+		run("synced", "1", "a", 1), review("delete", "ann", false, 2), review("delete", "bob", true, 3), run("deleted", "1", "b", 5), run("deleted", "1", "a", 4),
+		run("synced", "2", "a", 6), run("deleted", "2", "a", 8), run("deleted", "2", "b", 8), run("failed", "2", "b", 7),
+	})
+	var got []string
+	for _, r := range runs {
+		got = append(got, r.Outcome+r.Object.UID)
+	}
+	if want := "deleted2 failed2 synced2 deleted1 allowed allowed synced1"; strings.Join(got, " ") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if by := timeline.DeletedBy(runs, &runs[3]); by != "ann" {
+		t.Errorf("the first one was deleted by %q", by)
+	}
+	if by := timeline.DeletedBy(runs, &runs[0]); by != "" {
+		t.Errorf("the second one was deleted by %q, of which nothing is known", by)
+	}
+	if e := timeline.Gone(runs); e == nil || !e.At.Equal(at.Add(8*time.Second)) || e.String() != "Deleted" {
+		t.Errorf("%+v", e)
+	}
+	if e := timeline.Gone(runs[3:]); e == nil || e.String() != "Deleted by ann" {
+		t.Errorf("%+v", e)
+	}
+	// Of the latest one the deletion was not seen.
+	if e := timeline.Gone(runs[1:]); e == nil || !e.At.IsZero() {
+		t.Errorf("%+v", e)
 	}
 }

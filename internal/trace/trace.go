@@ -32,6 +32,8 @@ const (
 	Postponed Outcome = "postponed"
 	// Failed runs come again after a backoff, or when their input changes.
 	Failed Outcome = "failed"
+	// Deleted is no run: the watch delivered that the object was deleted.
+	Deleted Outcome = "deleted"
 )
 
 // Run is the account of one run. Whoever observes gets it for good, steps and all; the
@@ -66,6 +68,12 @@ type Run struct {
 // Quiet says that nothing was done, and nothing is worth keeping.
 func (r *Run) Quiet() bool {
 	return len(r.Steps) == 0 && (r.Outcome == Skipped || r.Outcome == Postponed && r.Err == nil)
+}
+
+// Deletion is the record of a deletion that a watch delivered.
+func Deletion(program string, resource object.Resource, o *object.Object, at time.Time) Run {
+	key := queue.Key{Namespace: o.Namespace(), Name: o.Name()}
+	return Run{Program: program, Resource: resource, Key: key, UID: o.UID(), Began: at, Outcome: Deleted}
 }
 
 // Step is one thing that a run did. Exactly one of its parts is set.

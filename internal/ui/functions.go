@@ -193,7 +193,7 @@ func tone(state any) string {
 		return "good"
 	case string(inspect.Failing), "Failed", "False", "failed", "denied", "gone", "error", "panic":
 		return "bad"
-	case string(inspect.Unsettled), "Warning", "Terminating", "delete", "evict":
+	case string(inspect.Unsettled), "Warning", "Terminating", "delete", "deleted", "evict":
 		return "warn"
 	case string(inspect.Waiting), "InProgress", "postponed", "create", "update", "apply":
 		return "wait"

@@ -166,6 +166,14 @@ func TestObjectPageOfWhatIsGone(t *testing.T) {
 	// Fault U7: a deletion ends the timeline.
 	p.end([]inspect.Run{ranRun(2, "p")})
 	wants(t, show(t, "object", p), "Deleted; history is kept in memory only.", "Updated Pod p", `<li class="timeline-entry" id="deletion">`, `<h3 dir="auto">Deleted</h3>`)
+	// One that a watch has delivered stands in the order of time, and is no run with details.
+	gone := ranRun(3, "p")
+	gone.Outcome, gone.Steps, gone.Causes = "deleted", nil, nil
+	p.Entries = (&visit{}).entries(p.subject, []inspect.Run{gone}, 1)
+	p.end([]inspect.Run{gone, ranRun(2, "p")})
+	if html := show(t, "object", p); strings.Contains(html, `id="deletion"`) || !strings.Contains(html, ">Deleted</h3>") || strings.Contains(html, "Details<") {
+		t.Error(html)
+	}
 	p.Gone, p.Meta.DeletionTimestamp, p.Meta.Finalizers = false, &metav1.Time{Time: noon}, []string{"example.com/a", "example.com/b"}
 	p.end(nil)
 	wants(t, show(t, "object", p), "Deletion requested, waiting for the finalizers example.com/a, example.com/b")

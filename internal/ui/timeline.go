@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/timeline"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // entry is one run in the timeline of an object.
@@ -45,6 +46,8 @@ type entry struct {
 	Trigger *reasons
 	// Another says that the object was another one of the same name.
 	Another bool
+	// Deletion says that it is no run, but the deletion of the object.
+	Deletion bool
 }
 
 // runsOf are the runs of an object in all processes, the latest first, and why some may
@@ -56,8 +59,7 @@ func (v *visit) runsOf(s *subject, limit int) (all []inspect.Run, missing []stri
 	for _, run := range slices.Concat(found...) {
 		all = append(all, v.redact(run))
 	}
-	slices.SortStableFunc(all, func(a, b inspect.Run) int { return b.Began.Compare(a.Began) })
-	return all, missing
+	return timeline.Ordered(all), missing
 }
 
 // redact leaves out of a run what the visitor may not read.
@@ -70,11 +72,17 @@ func (v *visit) entries(s *subject, runs []inspect.Run, limit int) []entry {
 	found = found[:min(len(found), limit)]
 	all := make([]entry, 0, len(found))
 	for _, each := range found {
-		all = append(all, gathered(s, each))
+		one := gathered(s, each)
+		if one.Deletion {
+			one.Headline = timeline.Deleted(timeline.DeletedBy(runs, &each.Run))
+		}
+		all = append(all, one)
 	}
 	look := &lookup{visit: v, runs: map[runKey]inspect.Run{}}
 	for i := range all[:min(len(all), someEntries)] {
-		look.explain(s, &all[i])
+		if !all[i].Deletion {
+			look.explain(s, &all[i])
+		}
 	}
 	return all
 }
@@ -84,7 +92,7 @@ func newEntry(s *subject, run inspect.Run) entry {
 		Run: run, ID: "run-" + run.Process + "-" + strconv.FormatUint(run.ID, 10), URL: runURL(s, run.Process, run.ID),
 		Deeds: news(deedsOf(run.Steps), run.Error), Bar: barOf(&run),
 		Times: 1, Since: run.Began, first: run, reasons: reasons{Rest: run.Causes},
-		Another: s.UID != "" && run.Object.UID != "" && run.Object.UID != s.UID,
+		Another: s.UID != "" && run.Object.UID != "" && run.Object.UID != s.UID, Deletion: timeline.Deletes(&run),
 	}
 	if e.Review = timeline.ReviewOf(&run); e.Review != nil {
 		e.By = run.Steps[0].Ask.What
@@ -193,6 +201,8 @@ func signOf(verb string) string {
 // headline says what came of a run in a few words.
 func headline(e *entry) string {
 	switch e.Outcome {
+	case string(trace.Deleted):
+		return timeline.Deleted("")
 	case "failed":
 		if e.Fault != nil {
 			return e.Fault.Title
