@@ -26,34 +26,47 @@ type getting struct {
 	warned bool
 }
 
+// maxTrouble is how much of an error a table shows.
+const maxTrouble = 120
+
 // pageSize is how many objects are asked for at once.
 const pageSize = 1000
 
 func (g *getting) run(ctx context.Context) error {
-	t := g.table(g.head())
+	t := g.table(nil)
 	return g.follow(ctx, func(ctx context.Context) error {
 		var err error
 		// While it is watched, it may come to be run by another process.
 		if g.of, g.source, err = g.controller(ctx, g.word, g.objectName()); err != nil {
 			return err
 		}
-		objects, total, err := g.objects(ctx)
-		if err != nil {
-			return err
-		}
-		var rows []row
-		for _, o := range objects {
-			rows = append(rows, g.row(o, time.Now()))
-		}
-		if isTable := g.reading.output.value == asTable || g.reading.output.value == wide; len(objects) == 0 && isTable {
-			g.tellNone(total)
-			return nil
-		}
-		if g.name != "" {
-			return g.showOne(t, rows, objects)
-		}
-		return g.show(t, rows, objects)
+		return g.once(ctx, t)
 	})
+}
+
+// once shows what is so now.
+func (g *getting) once(ctx context.Context, t *table) error {
+	list, rowOf := g.objects, g.row
+	t.head = g.head()
+	if g.of.Everywhere {
+		list, rowOf, t.head = g.reviewed, g.reviewRow, g.reviewHead()
+	}
+	objects, total, err := list(ctx)
+	if err != nil {
+		return err
+	}
+	var rows []row
+	for _, o := range objects {
+		rows = append(rows, rowOf(o, time.Now()))
+	}
+	switch isTable := g.reading.output.value == asTable || g.reading.output.value == wide; {
+	case len(objects) == 0 && isTable:
+		g.tellNone(total)
+		return nil
+	case g.name != "":
+		return g.showOne(t, rows, objects)
+	}
+	return g.show(t, rows, objects)
 }
 
 // showOne shows the objects of one name: as themselves where there is one.
@@ -68,15 +81,21 @@ func (g *getting) showOne(t *table, rows []row, objects []readable) error {
 
 // tellNone says that nothing is to be shown, and where there may be something.
 func (g *getting) tellNone(total int) {
-	where := "in all namespaces"
-	if namespace := g.query().Namespace; namespace != "" {
-		where = "in namespace " + namespace
+	has, verb, where, more := "has no such objects", "manages", "in all namespaces", ""
+	if g.of.Everywhere {
+		has, verb = "keeps no such reviews", "keeps those of"
 	}
-	more := ""
+	namespaced := !g.everywhere && (g.of.Everywhere || g.query().Namespace != "")
+	if namespaced {
+		where = "in namespace " + g.found.Namespace
+	}
 	if total > 0 {
-		more = fmt.Sprintf(" It cares for %s in all; -A shows those of all namespaces.", plural(total, "object", "objects"))
+		more = fmt.Sprintf(" It %s %s in all.", verb, plural(total, "object", "objects"))
 	}
-	fmt.Fprintf(g.stderr, "%s has no such objects %s.%s\n", clean(g.of.Name), clean(where), more)
+	if more != "" && namespaced {
+		more = strings.TrimSuffix(more, ".") + "; -A shows those of all namespaces."
+	}
+	fmt.Fprintf(g.stderr, "%s %s %s.%s\n", clean(g.of.Name), has, clean(where), more)
 }
 
 // query is which objects are wanted.
@@ -219,7 +238,7 @@ func (g *getting) row(c readable, now time.Time) row {
 	if c.Deleting {
 		state += ",Deleting"
 	}
-	cells = append(cells, name, state, strconv.Itoa(c.Children), in(c.Next, now), ago(c.Created, now), short(troubleOf(c.Care), 120))
+	cells = append(cells, name, state, strconv.Itoa(c.Children), in(c.Next, now), ago(c.Created, now), short(troubleOf(c.Care), maxTrouble))
 	if g.reading.output.value == wide {
 		cells[len(cells)-1] = troubleOf(c.Care)
 		cells = slices.Insert(cells, len(cells)-1, ago(c.Ran, now), strconv.Itoa(c.Attempts), strconv.FormatBool(c.Deleting), c.UID)

@@ -171,7 +171,13 @@ func childLine(c inspect.Child) string {
 // tellController says how a controller is doing, of which the object asked about is the
 // declaration.
 func (t teller) tellController(c inspect.Controller) {
-	t.line(0, "%s is a controller of the process %s, with %s in its care, %d failing.", c.Name, c.Process, plural(c.Objects, "object", "objects"), c.Failing)
+	shows := "objects"
+	if c.Everywhere {
+		shows = "latest reviews"
+		t.line(0, "%s is a controller of the process %s, which reviews what others write.", c.Name, c.Process)
+	} else {
+		t.line(0, "%s is a controller of the process %s, and manages %s, %d failing.", c.Name, c.Process, plural(c.Objects, "object", "objects"), c.Failing)
+	}
 	for _, words := range c.Words {
 		t.line(1, "%s", words)
 	}
@@ -185,7 +191,7 @@ func (t teller) tellController(c inspect.Controller) {
 		t.line(1, "It failed last %s ago: %s", ago(c.Last.Time, t.now), failureLine(c.Last))
 	}
 	t.line(0, "")
-	t.line(0, "`setpoint get %s -A` shows its objects.", c.Name)
+	t.line(0, "`setpoint get %s -A` shows its %s.", c.Name, shows)
 }
 
 // clock is a time of day, with the day where it is not today.
