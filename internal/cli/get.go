@@ -25,7 +25,11 @@ type getFlags struct {
 
 // table is one with a head.
 func (r *reading) table(head []string) *table {
-	return &table{head: head, color: wantsColor(r.stdout), bare: r.bare}
+	t := &table{head: head, color: wantsColor(r.stdout), bare: r.bare}
+	if r.output.value == asTable {
+		t.width = terminalWidth(r.stdout)
+	}
+	return t
 }
 
 func newGetFlags() *getFlags {

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
 
@@ -41,6 +42,33 @@ type table struct {
 	begun   bool
 	// color says that who reads wants it, bare that no heads are wanted.
 	color, bare bool
+	// width is that of the terminal, into which the last column is cut; 0 for any.
+	width int
+}
+
+// leastLast is how much of the last column is shown, however narrow the terminal.
+const leastLast = 20
+
+// fit cuts the last column to what the others leave of the terminal.
+func (t *table) fit(lines [][]string) {
+	if t.width == 0 || len(t.head) == 0 {
+		return
+	}
+	last := len(t.head) - 1
+	left := t.width
+	for column := range last {
+		widest := 0
+		for _, line := range lines {
+			widest = max(widest, utf8.RuneCountInString(line[column]))
+		}
+		left -= widest + columnGap
+	}
+	left = max(left, leastLast)
+	for _, line := range lines {
+		if utf8.RuneCountInString(line[last]) > left {
+			line[last] = short(line[last], left-1)
+		}
+	}
 }
 
 // columnGap is how many spaces are between columns.
@@ -53,7 +81,7 @@ func (t *table) write(out io.Writer, rows []row) error {
 	var all [][]string
 	headed := !t.begun && !t.bare
 	if headed {
-		all = append(all, t.head)
+		all = append(all, slices.Clone(t.head))
 	}
 	t.begun = true
 	for _, r := range t.news(rows) {
@@ -63,6 +91,7 @@ func (t *table) write(out io.Writer, rows []row) error {
 		}
 		all = append(all, line)
 	}
+	t.fit(all)
 	for _, line := range all {
 		fmt.Fprintln(w, strings.TrimRight(strings.Join(line, "\t"), "\t"))
 	}
@@ -179,7 +208,7 @@ func in(at, now time.Time) string {
 	return "in " + span(left)
 }
 
-// short cuts a text that would fill a table.
+// short cuts a text that would fill a table, to so many characters and an ellipsis.
 func short(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most]) + "…"

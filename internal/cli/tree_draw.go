@@ -11,7 +11,7 @@ import (
 
 // draw draws a tree, as a table whose first column is the branches.
 func (r *reading) draw(out io.Writer, root *lineage.Node, now time.Time) error {
-	t := table{head: []string{"OBJECT", "HEALTH", "STATE", "AGE", "MESSAGE"}, color: wantsColor(r.stdout)}
+	t := table{head: []string{"OBJECT", "HEALTH", "STATE", "AGE", "MESSAGE"}, color: wantsColor(r.stdout), width: terminalWidth(r.stdout)}
 	isWide := r.output.value == wide
 	if isWide {
 		t.head = append(t.head, "CONTROLLER")

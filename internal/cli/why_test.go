@@ -211,6 +211,24 @@ func TestNothingOfOthersMovesTheTerminal(t *testing.T) {
 	}
 }
 
+// Fault U12: an error that is longer than the line of a terminal wrapped, and tore the table.
+func TestTablesFitATerminal(t *testing.T) {
+	rows := []row{{key: "a", cells: []string{"s-500", "Failing", "sync hook: POST http://lab.lab/sync: answered 500"}}, {key: "b", cells: []string{"ö", "Well", ""}}}
+	for width, want := range map[int]string{
+		0:  "NAME    STATE     ERROR\ns-500   Failing   sync hook: POST http://lab.lab/sync: answered 500\nö       Well      \n",
+		48: "NAME    STATE     ERROR\ns-500   Failing   sync hook: POST http://lab.la…\nö       Well      \n",
+		20: "NAME    STATE     ERROR\ns-500   Failing   sync hook: POST htt…\nö       Well      \n",
+	} {
+		var out bytes.Buffer
+		if err := (&table{head: []string{"NAME", "STATE", "ERROR"}, width: width}).write(&out, rows); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.ReplaceAll(out.String(), "Well\n", "Well      \n"); got != want {
+			t.Errorf("%d columns:\n%s", width, got)
+		}
+	}
+}
+
 func TestTablesWriteWhatIsNew(t *testing.T) {
 	var out bytes.Buffer
 	watched := &table{head: []string{"NAME", "STATE"}}

@@ -21,6 +21,8 @@ type kindPage struct {
 	// Namespace, Name and Labels are what the list is narrowed to.
 	Namespace, Name, Labels string
 	Namespaces              []string
+	// NoNamespace says that there is none of that name.
+	NoNamespace bool
 	Columns                 []asuser.Column
 	Rows                    []objectRow
 	// By are the controllers that care for it.
@@ -96,6 +98,7 @@ func showKind(v *visit) error {
 		data.Problem = problemOf(err)
 	}
 	v.addCares(data, told)
+	data.NoNamespace = data.Problem == nil && len(data.Rows) == 0 && v.lacksNamespace(data.Namespace)
 	shown := page{
 		Name: "resource_kind", Title: data.Kinds(), Section: "resources",
 		Watch: data.Resource, Namespace: data.Namespace, Data: data,
@@ -104,6 +107,16 @@ func showKind(v *visit) error {
 		shown.Status = data.Problem.Status
 	}
 	return v.render(shown)
+}
+
+// lacksNamespace says that a namespace does not exist, to a visitor who may know that.
+func (v *visit) lacksNamespace(name string) bool {
+	namespaces := inspect.Kind{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
+	if name == "" || !v.may("get", namespaces, "", name) {
+		return false
+	}
+	_, err := v.api.Get(v.context(), namespaces, "", name)
+	return apierrors.IsNotFound(err)
 }
 
 // offer finds out what the visitor may do here.

@@ -45,6 +45,21 @@ func TestAPartOfAPageAsksForNoMore(t *testing.T) {
 	}
 }
 
+// Fault U9: a namespace that does not exist is not one that has no objects yet.
+func TestANamespaceThatDoesNotExist(t *testing.T) {
+	a := newAnswers(t, someKinds())
+	a.byPath["/apis/example.org/v1/namespaces/nope/webs"] = `{"rows":[]}`
+	a.byPath["/apis/example.org/v1/namespaces/shop/webs"] = `{"rows":[]}`
+	a.byPath["/api/v1/namespaces"] = `{"items":[{"metadata":{"name":"shop"}}]}`
+	a.byPath["/api/v1/namespaces/shop"] = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}`
+	s := a.window(t)
+	for namespace, want := range map[string]string{"nope": "There is no namespace nope", "shop": "No Webs yet in shop"} {
+		for _, body := range []string{get(t, s, "/resources/webs.example.org?namespace="+namespace).Body.String(), part(s, "/resources/webs.example.org?namespace="+namespace, "objects")} {
+			wants(t, body, want)
+		}
+	}
+}
+
 // crowd is a process that cares for many objects, and notes how many it was asked for.
 type crowd struct {
 	*still
