@@ -15,8 +15,8 @@ import (
 // Authors says who changed an object from what it was to what it is, by the names under
 // which the API server notes that in metadata.managedFields, as it is now. Between since and until is when
 // that must have been: what was written later says nothing about this change, and
-// nobody is named rather than somebody else. Where no field that changed is noted as
-// anybody's, it was the only one who wrote the object in that time.
+// no name is given rather than a wrong one. Where no field that changed is noted as
+// managed, it was the only one who wrote the object in that time.
 func Authors(managed, before, after json.RawMessage, since, until time.Time) ([]string, error) {
 	var entries []metav1.ManagedFieldsEntry
 	if err := json.Unmarshal(managed, &entries); err != nil {
@@ -27,23 +27,29 @@ func Authors(managed, before, after json.RawMessage, since, until time.Time) ([]
 		return nil, err
 	}
 	var sure, perhaps []string
+	managedByOthers := false
 	for _, entry := range entries {
-		if !within(entry.Time, since, until) || entry.FieldsV1 == nil {
+		if entry.Time == nil || entry.FieldsV1 == nil {
 			continue
 		}
 		if len(before) == 0 && entry.Subresource != "" {
 			continue // Who writes a status has not created the object.
 		}
-		perhaps = with(perhaps, entry.Manager)
 		var owned fieldpath.Set
 		if err := owned.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 			return nil, fmt.Errorf("read what %s manages: %w", entry.Manager, err)
 		}
-		if touches(&owned, left, right) {
+		touched := touches(&owned, left, right)
+		if !within(entry.Time, since, until) {
+			managedByOthers = managedByOthers || touched
+			continue
+		}
+		perhaps = with(perhaps, entry.Manager)
+		if touched {
 			sure = with(sure, entry.Manager)
 		}
 	}
-	if len(sure) == 0 && len(perhaps) == 1 {
+	if len(sure) == 0 && len(perhaps) == 1 && !managedByOthers {
 		return perhaps, nil
 	}
 	return sure, nil

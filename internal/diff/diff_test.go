@@ -144,6 +144,10 @@ func TestAuthors(t *testing.T) {
 		// Fault U7: a page said "created by kubectl-run and kwok".
 		{"who created it, not who wrote its status", "[" + entry("kubectl-run", time.Second, spec) + "," + strings.Replace(entry("kwok", time.Second, spec), `"operation"`, `"subresource":"status","operation"`, 1) + "]",
 			``, `{"spec":{"image":"a"}}`, "kubectl-run"},
+		// Fault U1: a status that the controller wrote, and once more since, was said to be of
+		// who had patched the spec a moment before.
+		{"written by another, once more since", "[" + entry("kubectl-patch", time.Second, spec) + "," + entry("setpoint", -time.Second, replica) + "]",
+			`{"spec":{"image":"a","replicas":1}}`, `{"spec":{"image":"a","replicas":2}}`, ""},
 		{"no time", `[{"manager":"x","fieldsV1":{}}]`, `{"spec":1}`, `{"spec":2}`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
