@@ -73,12 +73,21 @@ func causesOf(run *trace.Run) []string {
 		return []string{run.By}
 	}
 	causes := []string{}
-	for _, cause := range slices.SortedStableFunc(slices.Values(run.Causes.List()), func(a, b queue.Cause) int {
+	list, more := slices.Clone(run.Causes.List()), run.Causes.More()
+	if run.Causes.Has(queue.Start) {
+		// What is seen for the first time has not changed.
+		more = 0
+		list = slices.DeleteFunc(list, func(c queue.Cause) bool {
+			return c.Kind == queue.Start || c.Kind == queue.ChildChanged || c.Kind == queue.RelatedChanged
+		})
+		list = append(list, queue.Cause{Kind: queue.Start}) // Many children may have displaced it.
+	}
+	for _, cause := range slices.SortedStableFunc(slices.Values(list), func(a, b queue.Cause) int {
 		return cmp.Compare(weightOf(a.Kind), weightOf(b.Kind))
 	}) {
 		causes = append(causes, causeOf(cause))
 	}
-	if more := run.Causes.More(); more > 0 {
+	if more > 0 {
 		causes = append(causes, fmt.Sprintf("and %d more", more))
 	}
 	return causes

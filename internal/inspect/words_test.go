@@ -111,6 +111,8 @@ func TestCauses(t *testing.T) {
 		{trace.Run{Causes: queue.NewCauses(queue.Cause{Kind: queue.Retrying, Detail: "3"}, queue.Cause{Kind: queue.Start})}, "initial list|retry 3"},
 		// Fault U5: what a person did is not said last.
 		{trace.Run{Causes: queue.NewCauses(queue.Cause{Kind: queue.Retrying, Detail: "3"}, child, queue.Cause{Kind: queue.HookChanged})}, "hook changed|child Pod shop/a changed|retry 3"},
+		// Fault U1: after a restart children are seen for the first time; none has changed.
+		{trace.Run{Causes: queue.NewCauses(append(slices.Clone(many), queue.Cause{Kind: queue.Start})...)}, "initial list"},
 		{trace.Run{Causes: queue.NewCauses(many...)}, "child Pod a changed|child Pod b changed|child Pod c changed|child Pod d changed|child Pod e changed|child Pod f changed|child Pod g changed|child Pod h changed|and 2 more"},
 	} {
 		if got := strings.Join(causesOf(&c.run), "|"); got != c.want {

@@ -23,8 +23,8 @@ type kindPage struct {
 	Namespaces              []string
 	// NoNamespace says that there is none of that name.
 	NoNamespace bool
-	Columns                 []asuser.Column
-	Rows                    []objectRow
+	Columns     []asuser.Column
+	Rows        []objectRow
 	// By are the controllers that care for it.
 	By []inspect.Controller
 	// New is where one is created. Missing is the right that the visitor lacks for
