@@ -334,6 +334,15 @@ func (d *Deletions) heldAmong(of claimant, deletions []plan.Action) []plan.Actio
 // valueOf is a sum of UIDs as a person copies it.
 func valueOf(sum uint64) string { return fmt.Sprintf("%016x", sum) }
 
+// valueOfAll is the value that confirms deletions of one parent.
+func valueOfAll(deletions []plan.Action) string {
+	var sum uint64
+	for _, a := range deletions {
+		sum += stableDigest(a.Before.UID())
+	}
+	return valueOf(sum)
+}
+
 // stableDigest of a UID is the same in every process.
 func stableDigest(uid string) uint64 {
 	h := fnv.New64a()

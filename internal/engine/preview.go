@@ -28,8 +28,10 @@ type Preview struct {
 	// Claims take in and let go of children, Plan does the rest.
 	// Revisions are kept before it does.
 	Claims, Plan, Revisions plan.Plan
-	// Removals are the deletions of Plan that the deletion guard counts.
+	// Removals are the deletions of Plan that the deletion guard counts, Held is the
+	// Parent if it holds them; nil if there are none.
 	Removals []plan.Action
+	Held     *object.Object
 	Reply    *hook.Response
 }
 
@@ -121,10 +123,13 @@ func (r *run) preview(ctx context.Context, into *Preview) error {
 	if into.Plan, err = r.decide(); err == nil {
 		err = r.report(r.standing())
 	}
+	into.Parent = r.parent
 	if r.stance == caring {
 		into.Removals = r.unexplained(into.Plan)
 	}
-	into.Parent = r.parent
+	if err == nil && len(into.Removals) > 0 {
+		into.Held, err = r.parentHeld(into.Removals)
+	}
 	if err == nil && r.stance == finalizing && r.reply.Finalized && into.Plan.Empty() {
 		into.Parent, err = r.released(r.parent)
 	}
@@ -132,6 +137,15 @@ func (r *run) preview(ctx context.Context, into *Preview) error {
 		into.Revisions = r.rollout.writes
 	}
 	return err
+}
+
+// parentHeld is the parent as it is stored when the deletion guard holds deletions.
+func (r *run) parentHeld(removals []plan.Action) (*object.Object, error) {
+	parent := r.parent
+	defer func() { r.parent = parent }()
+	r.removed, r.ruling = removals, ruling{held: true, value: valueOfAll(removals)}
+	err := r.report(r.troubleIn(r.heldBack()))
+	return r.parent, err
 }
 
 // holdInThought shows the hook the parent with the finalizer on it.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -302,5 +303,31 @@ func TestParentsReportWhatDoesNotGoOn(t *testing.T) {
 	shopsOf(t, s, Program{Finalize: m, Sync: m, Conditions: true, Selections: []Selection{{Labels: selectorFor(t, "none=such")}}}).run(queue.Start)
 	if got := told(t, s); got != "" || m.calls != 1 || strings.Contains(s.stored("shops/a", "metadata"), "example.org/test") {
 		t.Errorf("%d calls, says %q, stored %s", m.calls, got, s.stored("shops/a", "metadata"))
+	}
+}
+
+// Fault G11: a dry run of a parent whose deletions are held said that it would be Synced.
+// It says what a run stores.
+func TestAPlanSaysWhatHeldParentsReport(t *testing.T) {
+	s := newCluster(t, newShop)
+	m := &mood{says: open}
+	shops := shopsOf(t, s, Program{Sync: m, Conditions: true, Guard: &plan.Guard{}})
+	shops.run(queue.Start)
+	s.wrote()
+	m.says = func(json.RawMessage) *hook.Response { return &hook.Response{Status: json.RawMessage(`{"open":false}`)} }
+	preview, err := shops.Preview(t.Context(), queue.Key{Namespace: "town", Name: "a"}, nil)
+	if err != nil || len(preview.Removals) != 1 || preview.Held == nil || s.wrote() != "" {
+		t.Fatalf("%d removals, %v", len(preview.Removals), err)
+	}
+	if ran := shops.run(queue.Resync); reasonOf(ran.Err) != ReasonDeletionsHeld {
+		t.Fatalf("ended with %v", ran.Err)
+	}
+	times := regexp.MustCompile(`"lastTransitionTime":"[^"]*"`)
+	want := times.ReplaceAllString(s.stored("shops/a", "status"), "")
+	if got := times.ReplaceAllString(string(preview.Held.Field("status")), ""); got != want {
+		t.Errorf("planned %s\nstored  %s", got, want)
+	}
+	if made := string(preview.Parent.Field("status")); !strings.Contains(made, "hook wants them") {
+		t.Errorf("if they are not held, it says %s", made)
 	}
 }

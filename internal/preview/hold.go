@@ -23,18 +23,25 @@ func (o *Object) count(removals []plan.Action) {
 // hold says of deletions that they would be held, if all that were looked at are too
 // many.
 func (c *Controller) hold(r *host.Rehearsal) {
-	var all []*Change
+	all := 0
 	for i := range c.Objects {
-		for j := range c.Objects[i].Changes {
-			if change := &c.Objects[i].Changes[j]; change.removal {
-				all = append(all, change)
-			}
+		for _, change := range c.Objects[i].Changes {
+			all += count(change.removal)
 		}
 	}
-	if !r.Exceeded(len(all)) {
+	if !r.Exceeded(all) {
 		return
 	}
-	for _, change := range all {
-		change.Held = held
+	for i := range c.Objects {
+		c.Objects[i].hold()
+	}
+}
+
+// hold says of the object that its deletions are held, which its conditions say, too.
+func (o *Object) hold() {
+	for i := range o.Changes {
+		if change := &o.Changes[i]; change.removal {
+			change.Held, o.Fields = held, o.held
+		}
 	}
 }

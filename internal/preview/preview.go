@@ -174,6 +174,13 @@ func (s subject) lookHook(ctx context.Context, r *host.Rehearsal, into *Object) 
 	if err := into.compareSelf(ctx, r, r.Kinds()[s.program], preview.Stored, preview.Parent); err != nil {
 		into.Error = problem(err)
 	}
+	if preview.Held != nil {
+		var held Object
+		if err := held.compareSelf(ctx, r, r.Kinds()[s.program], preview.Stored, preview.Held); err != nil {
+			into.Error = problem(err)
+		}
+		into.held = held.Fields
+	}
 }
 
 // compareSelf finds what would change in the object itself.

@@ -77,6 +77,8 @@ type Object struct {
 	Changes []Change `json:"changes,omitempty"`
 	// Fields are those of the object itself that would change.
 	Fields []Field `json:"fields,omitempty"`
+	// held takes the place of Fields if deletions are held.
+	held []Field
 	// Events would be told at the object, or at each of them that are the same.
 	Events []Event `json:"events,omitempty"`
 	// ResyncAfterSeconds is when the hook wants to be asked again; 0 for never.
