@@ -353,7 +353,8 @@ func reason(a inspect.Action) string {
 	return " (" + a.Reason + ")"
 }
 
-// tellWrite tells what was written and why, and what the API server said.
+// tellWrite tells what was written and why, or why it was not: the API server refused it,
+// did not answer, or the write waits for its namespace.
 func (t teller) tellWrite(step inspect.Step, decided inspect.Action) {
 	w := step.Write
 	what := nameOf(w.Object)
@@ -363,7 +364,7 @@ func (t teller) tellWrite(step inspect.Step, decided inspect.Action) {
 	what += reason(decided)
 	switch {
 	case w.Error != "":
-		t.toned(1, red, "the API server refused to %s %s: %s", w.Verb, what, w.Error)
+		t.toned(1, red, "could not %s %s: %s", w.Verb, what, w.Error)
 	case w.Unchanged:
 		t.line(1, "%s %s, which made no difference", past(w.Verb), what)
 	default:

@@ -50,7 +50,7 @@ Reconcile history, newest last:
   decided to delete Pod shop/c (not desired any more), which was not done in this run
   updated Pod shop/a (spec.image differs) in 5ms
     spec.image: old → new
-  the API server refused to create Pod shop/b (missing): pods "b" is forbidden
+  could not create Pod shop/b (missing): pods "b" is forbidden
   Event Warning SyncFailed
   failed after 30ms, for the 2nd time in a row
   failed in the same way 3 times more, the last at 11:59:59.000; next retry at 12:00:08
