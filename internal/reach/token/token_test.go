@@ -100,7 +100,7 @@ func (n *namespace) put(s *corev1.Secret) {
 	n.secret.ResourceVersion = strconv.Itoa(n.writes)
 }
 
-// set is a write of somebody with kubectl.
+// set is a write by kubectl.
 func (n *namespace) set(text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -186,19 +186,19 @@ func TestAReplacedTokenEnds(t *testing.T) {
 			before = now
 		}
 		n.set("one-more-token-of-an-admin")
-		time.Sleep(5 * time.Second)
+		<-time.After(5 * time.Second)
 		if err := guard.Admit(t.Context(), before); !errors.Is(err, wire.ErrToken) {
 			t.Errorf("the old token, 5 seconds later: %v", err)
 		}
 	})
 }
 
-// Replicas that start at the same time have one token, whoever writes first.
+// Replicas that start at the same time have one token: that of the first write.
 func TestReplicasShareAToken(t *testing.T) {
 	for name, secret := range map[string]*corev1.Secret{"without a Secret": nil, "with an empty one": token.Empty("shop")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := &namespace{secret: secret, before: func() { time.Sleep(time.Second) }}
+				n := &namespace{secret: secret, before: func() { <-time.After(time.Second) }}
 				var all []*token.Guard
 				var replicas sync.WaitGroup
 				for range 5 {
@@ -276,7 +276,7 @@ func TestClosedWithoutAnAPIServer(t *testing.T) {
 		if err := guard.Admit(t.Context(), right); err != nil {
 			t.Errorf("just read: %v", err)
 		}
-		time.Sleep(5 * time.Second)
+		<-time.After(5 * time.Second)
 		if err := guard.Admit(t.Context(), right); err == nil {
 			t.Error("admitted although the Secret cannot be read")
 		}
@@ -303,7 +303,7 @@ func TestWrongTokensAreSlow(t *testing.T) {
 			})
 		}
 		for range 20 {
-			time.Sleep(300 * time.Millisecond)
+			<-time.After(300 * time.Millisecond)
 			asked := time.Now()
 			if err := guard.Admit(ctx, right); err != nil || time.Since(asked) > 0 {
 				t.Errorf("the right token: %v after %s", err, time.Since(asked))
