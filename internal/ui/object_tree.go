@@ -3,6 +3,7 @@ package ui
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/asuser"
@@ -13,8 +14,9 @@ import (
 // tree is what was made of an object.
 type tree struct {
 	*lineage.Node
-	// Well is how many children are as they should be, of Total.
-	Well, Total int
+	// Well is how many children are current, of Total, and Unknown of how many that is not
+	// known.
+	Well, Unknown, Total int
 	// Missing says what may be missing, and why.
 	Missing []string
 }
@@ -78,11 +80,26 @@ func growTree(ctx context.Context, ref inspect.Ref, cares []inspect.Care, g *lin
 	}
 	t.Total = len(t.Children) + t.More
 	for _, child := range t.Children {
-		if child.Health == "Current" {
+		switch child.Health {
+		case "Current":
 			t.Well++
+		case "Unknown":
+			t.Unknown++
 		}
 	}
 	return t, err
+}
+
+// Summary says how many children are current. Of one whose health is not known, such as
+// those of a suspended controller, it does not say that it is not.
+func (t tree) Summary() string {
+	if t.Unknown == 0 {
+		return fmt.Sprintf("%d of %d current", t.Well, t.Total)
+	}
+	if t.Unknown == t.Total {
+		return fmt.Sprintf("%d, health not known", t.Total)
+	}
+	return fmt.Sprintf("%d of %d current, health of %d not known", t.Well, t.Total, t.Unknown)
 }
 
 // missingWords say why something is not in a tree.

@@ -12,6 +12,19 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/lineage"
 )
 
+// Fault U6: children of a suspended controller, whose health is not known, were counted as
+// not current.
+func TestSummaryOfATree(t *testing.T) {
+	for want, of := range map[string]tree{
+		"2 of 3 current": {Well: 2, Total: 3}, "1, health not known": {Unknown: 1, Total: 1},
+		"1 of 3 current, health of 2 not known": {Well: 1, Unknown: 2, Total: 3},
+	} {
+		if got := of.Summary(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // clan is a process that cares for objects by their names.
 type clan struct {
 	*still
