@@ -51,9 +51,9 @@ func (c *Client) Family(reads int) *Family {
 func (f *Family) Unlisted() []*Unlisted { return f.unlisted }
 
 // Made are the objects that an object owns, of kinds that the controllers of Kubernetes
-// make of its kind, in the order of their names.
-func (f *Family) Made(ctx context.Context, owner inspect.Ref) []Dependent {
-	for _, kind := range MadeOf(owner.Kind) {
+// make of its kind and of some more, in the order of their names.
+func (f *Family) Made(ctx context.Context, owner inspect.Ref, more ...inspect.Kind) []Dependent {
+	for _, kind := range slices.Concat(MadeOf(owner.Kind), more) {
 		f.list(ctx, kind, owner.Namespace)
 	}
 	return f.owned(owner.UID)

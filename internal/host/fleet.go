@@ -65,7 +65,7 @@ type state struct {
 	refusal   error
 	suspended bool
 	// kinds and children are what a controller that is suspended is about.
-	kinds, children []inspect.Kind
+	kinds, children, keeps []inspect.Kind
 	// leaving says what is done, or in the way, while the object is being
 	// deleted and its finalizers are released; empty otherwise.
 	leaving string

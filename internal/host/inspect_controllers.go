@@ -14,6 +14,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/engine"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/react"
 )
 
 // subject is a controller as it is inspected.
@@ -82,12 +84,13 @@ func (s *source) controller(one *subject) inspect.Controller {
 		c.Declared = &declared
 	}
 	if one.suspended {
-		c.Kinds, c.Children = one.kinds, one.children
+		c.Kinds, c.Children, c.Keeps = one.kinds, one.children, one.keeps
 	}
 	var health engine.Health
 	if r := one.running; r != nil {
 		health = r.health()
 		c.Kinds, c.Children = kindsInspected(r.Compiled)
+		c.Keeps = kindsKept(r.Compiled)
 		c.Everywhere = len(r.Programs)+len(r.Reactions) == 0
 		c.Words = inspect.Does(inspect.Programs{Hooks: r.Programs, Handlers: r.Reactions, Reviews: r.Admission, Addresses: r.HookAddresses})
 	}
@@ -175,6 +178,16 @@ func kindsInspected(r *compile.Compiled) (kinds, children []inspect.Kind) {
 		kinds = append(kinds, inspect.KindOf(asked))
 	}
 	return unique(kinds), unique(children)
+}
+
+// kindsKept are the kinds in which a controller keeps what it has to remember of its objects,
+// which own that.
+func kindsKept(r *compile.Compiled) []inspect.Kind {
+	rolling := slices.ContainsFunc(r.Programs, func(p engine.Program) bool { return p.Children.Rolling() })
+	if !rolling && !slices.ContainsFunc(r.Reactions, func(p react.Program) bool { return p.KeepsOld() }) {
+		return nil
+	}
+	return []inspect.Kind{inspect.KindOf(plan.ControllerRevisions)}
 }
 
 // unique are the kinds, each once.

@@ -90,6 +90,7 @@ func (f *fleet) settle(ctx context.Context, key queue.Key, now state, compiled *
 		now.notes, now.unstored, now.suspended = compiled.Notes, compiled.Unstored, compiled.Suspended
 		if now.suspended {
 			now.kinds, now.children = kindsInspected(compiled)
+			now.keeps = kindsKept(compiled)
 		}
 		now.running = f.start(compiled, now.object)
 	}

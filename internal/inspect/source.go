@@ -170,6 +170,9 @@ type Controller struct {
 	// what else it may write. Of one that does not run, neither is known.
 	Kinds    []Kind `json:"kinds"`
 	Children []Kind `json:"children,omitempty"`
+	// Keeps are the kinds in which it keeps what it has to remember of its objects:
+	// ControllerRevisions, which the objects own.
+	Keeps []Kind `json:"keeps,omitempty"`
 	// Words say what it does, a sentence each.
 	Words []string `json:"words"`
 	// Notes are what its user should know although it is accepted.

@@ -175,7 +175,8 @@ func (t *growing) first(ref inspect.Ref) bool {
 	return !was
 }
 
-// addMade adds what the controllers of Kubernetes made of the nodes of a generation.
+// addMade adds what the controllers of Kubernetes made of the nodes of a generation, and what
+// those of Setpoint keep of them.
 func (t *growing) addMade(ctx context.Context, level []*Node) {
 	var all []*asuser.Dependent
 	var owners []*Node
@@ -183,7 +184,7 @@ func (t *growing) addMade(ctx context.Context, level []*Node) {
 		if n.UID == "" {
 			continue
 		}
-		made := t.family.Made(ctx, n.Ref)
+		made := t.family.Made(ctx, n.Ref, t.Panel.kept(n.Kind)...)
 		for i := range made {
 			if t.first(made[i].Ref) {
 				all, owners = append(all, &made[i]), append(owners, n)

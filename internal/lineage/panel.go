@@ -54,6 +54,22 @@ func handles(all []inspect.Controller, kind inspect.Kind) bool {
 // cares says whether anybody cares for objects of a kind.
 func (p *Panel) cares(kind inspect.Kind) bool { return len(p.caring(kind)) > 0 }
 
+// kept are the kinds in which controllers of a kind keep what they have to remember of its
+// objects.
+func (p *Panel) kept(kind inspect.Kind) (kinds []inspect.Kind) {
+	if p == nil {
+		return nil
+	}
+	for _, a := range p.meet() {
+		for _, c := range a.Value {
+			if len(c.Keeps) > 0 && handles([]inspect.Controller{c}, kind) {
+				kinds = append(kinds, c.Keeps...)
+			}
+		}
+	}
+	return kinds
+}
+
 // about are those who care for an object, as the processes say it.
 func (p *Panel) about(ctx context.Context, ref inspect.Ref) (cares []inspect.Care) {
 	ask := func(ctx context.Context, s inspect.Source) ([]inspect.Care, error) { return s.About(ctx, ref) }
