@@ -407,7 +407,8 @@ func storm(t *testing.T, a, b []Handler) {
 	s.edit(rates, "eur", `{"spec":{"b":100}}`)
 	pass(20 * time.Second)
 	calls := len(x.made("h", "eur"))
-	if calls < burst || calls > burst+maxNews {
+	// A call whose response another write overtook counts as an observation only.
+	if calls < burst || calls > 2*burst {
 		t.Errorf("%d calls within 20s", calls)
 	}
 	pass(10 * time.Minute)
