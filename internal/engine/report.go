@@ -68,12 +68,22 @@ func (r *run) storeFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, errMoved) && r.memory.moved < patience {
 		return nil //nolint:nilerr // The next attempt is near.
 	}
-	if r.fails(err) {
-		if err := r.report(r.troubleIn(err)); err != nil {
-			return err
-		}
+	if err := r.report(r.standingAfter(err)); err != nil {
+		return err
 	}
 	return r.storeStatus(ctx)
+}
+
+// standingAfter is how a parent is doing whose attempt ended with an error.
+func (r *run) standingAfter(err error) plan.Report {
+	switch {
+	case r.fails(err):
+		return r.troubleIn(err)
+	case errors.Is(err, errMore) && r.rollout != nil:
+		return r.standing()
+	}
+	// The status in the response is stored: it must not take our conditions with it.
+	return plan.Report{Phase: plan.Unchanged}
 }
 
 // fails says that an error is a failure, and not only a reason to come again.

@@ -157,6 +157,39 @@ func TestParentsReport(t *testing.T) {
 	}
 }
 
+// A hook that works in steps, more of them than one run makes, gives a status in each: it
+// does not take the conditions with it until the last one.
+func TestParentsReportBetweenSteps(t *testing.T) {
+	s := newCluster(t, newShop)
+	last := 1
+	steps := hook.Func(func(_ context.Context, request *hook.Request) (*hook.Response, error) {
+		response := &hook.Response{Status: json.RawMessage(`{"conditions":[{"type":"Open","status":"True"}]}`)}
+		have := 0
+		for _, group := range request.Children {
+			have += len(group.Objects)
+		}
+		for i := range min(have+1, last) {
+			response.Children = append(response.Children, fmt.Appendf(nil,
+				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"sign-%d"}}`, i))
+		}
+		return response, nil
+	})
+	shops := shopsOf(t, s, Program{Sync: steps, Conditions: true, StatusWakes: true})
+	shops.run(queue.Start)
+	const well = "Open=True  0, Synced=True Synced 1"
+	if got := told(t, s); got != well {
+		t.Fatalf("says %q, want %q", got, well)
+	}
+	last = 3 * maxRounds
+	shops.run(queue.Resync)
+	if n := strings.Count(s.wrote(), "POST configmaps/"); n < maxRounds-1 || n >= last {
+		t.Fatalf("%d children in one run", n)
+	}
+	if got := told(t, s); got != well {
+		t.Errorf("between two runs: says %q, want %q", got, well)
+	}
+}
+
 // Fault M15: the status of a parent is its older controller's, where that selects it, and
 // so are the conditions; the children are each one's own.
 func TestTheStatusIsOfTheOlderController(t *testing.T) {

@@ -25,6 +25,8 @@ const (
 	Reconciling
 	// Stalled: not, and it does not go on without help.
 	Stalled
+	// Unchanged: the stored conditions still hold.
+	Unchanged
 )
 
 // Report is what a controller says of a parent in the parent's own conditions.
@@ -50,7 +52,7 @@ func (r Report) conditions() []hook.Condition {
 		return []hook.Condition{one(setpoint.ConditionSynced, "False"), one(setpoint.ConditionReconciling, "True")}
 	case Stalled:
 		return []hook.Condition{one(setpoint.ConditionSynced, "False"), one(setpoint.ConditionStalled, "True")}
-	case Unknown:
+	case Unknown, Unchanged:
 	}
 	return nil
 }
@@ -109,6 +111,9 @@ func isReported(item any, authored []string) bool {
 
 // transition is the conditions of a report, as they are stored if those say the same.
 func (s conditionStamp) transition(former []any, report Report, authored []string) []any {
+	if report.Phase == Unchanged {
+		return slices.DeleteFunc(slices.Clone(former), func(item any) bool { return !isReported(item, authored) })
+	}
 	var before, now []any
 	same := true
 	for _, c := range report.conditions() {
