@@ -22,11 +22,11 @@ type door struct {
 func (h *Host) listen(ctx context.Context) ([]door, error) {
 	var doors []door
 	for _, each := range []struct {
-		what, address string
-		handler       http.Handler
+		what, flag, address string
+		handler             http.Handler
 	}{
-		{"health and metrics", h.options.Address, h},
-		{"health", h.options.HealthAddress, h.health()},
+		{"health and metrics", "--address", h.options.Address, h},
+		{"health", "--health-address", h.options.HealthAddress, h.health()},
 	} {
 		if each.address == "" {
 			continue
@@ -35,7 +35,7 @@ func (h *Host) listen(ctx context.Context) ([]door, error) {
 		listener, err := config.Listen(ctx, "tcp", each.address)
 		if err != nil {
 			closeAll(doors)
-			return nil, fmt.Errorf("serve %s: %w", each.what, err)
+			return nil, fmt.Errorf("serve %s (%s): %w", each.what, each.flag, err)
 		}
 		//nolint:sloglint // One message for each door, of which there are two.
 		h.log.Info("serving "+each.what, "address", listener.Addr().String())

@@ -130,3 +130,16 @@ func answerOf(ctx context.Context, method, address string) string {
 	text, _ := io.ReadAll(response.Body)
 	return response.Status + ", again in " + response.Header.Get("Retry-After") + ": " + string(text)
 }
+
+// Fault D4: an address that is taken names the flag that chooses another one.
+func TestABusyAddressNamesItsFlag(t *testing.T) {
+	busy, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	h := &Host{options: Options{Address: busy.Addr().String()}}
+	if _, err := h.listen(t.Context()); err == nil || !strings.Contains(err.Error(), "serve health and metrics (--address): ") {
+		t.Errorf("got %v", err)
+	}
+}
