@@ -13,6 +13,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -219,6 +220,8 @@ func (c *cluster) answer(w http.ResponseWriter, r *http.Request, body []byte) (*
 		return nil, apierrors.NewNotFound(resource, path[strings.LastIndex(path, "/")+1:])
 	case r.Method == http.MethodGet:
 		return live, nil
+	case r.Method == http.MethodDelete && otherVersion(body, live):
+		return nil, apierrors.NewConflict(resource, live.GetName(), fmt.Errorf("the precondition is not met"))
 	case r.Method == http.MethodDelete:
 		c.writes = append(c.writes, r.Method+" "+path)
 		c.delete(path)
@@ -229,6 +232,15 @@ func (c *cluster) answer(w http.ResponseWriter, r *http.Request, body []byte) (*
 	c.writes = append(c.writes, r.Method+" "+path)
 	c.keep(path, o)
 	return o, nil
+}
+
+// otherVersion says that a deletion is of another version than the live one.
+func otherVersion(body []byte, live *unstructured.Unstructured) bool {
+	var o metav1.DeleteOptions
+	if json.Unmarshal(body, &o) != nil || o.Preconditions == nil || o.Preconditions.ResourceVersion == nil {
+		return false
+	}
+	return *o.Preconditions.ResourceVersion != live.GetResourceVersion()
 }
 
 // list is a collection, for those who do not watch.

@@ -72,6 +72,9 @@ type Registration struct {
 	Own Own
 	// PathKey gives the key of the paths; nil leaves paths without.
 	PathKey func() PathKey
+	// Owner gives the Lease that the process renews; nil, or the zero ObjectName, for none.
+	// It counts with Address.URL only, behind which no other process answers.
+	Owner func() ObjectName
 }
 
 // at is a path as it is registered.
@@ -132,6 +135,9 @@ func (r Registration) meta(p *Program) metav1.ObjectMeta {
 		Name:        p.Configuration,
 		Labels:      map[string]string{managedBy: manager, groupLabel: r.Group},
 		Annotations: map[string]string{programAnnotation: p.Name},
+	}
+	if lease := r.owner(); lease != (ObjectName{}) {
+		meta.Annotations[ownerAnnotation] = lease.String()
 	}
 	if p.Owner != nil {
 		meta.OwnerReferences = []metav1.OwnerReference{*p.Owner}

@@ -3,7 +3,6 @@ package admission
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"log/slog"
 	"slices"
 	"sync"
@@ -86,10 +85,7 @@ func (r *Registrar) wanted() ([]*Program, bool) {
 
 // spares says that a configuration is one of a program that is let be.
 func (r *Registrar) spares(o *object.Object) bool {
-	var name string
-	if err := json.Unmarshal(orNull(o.Field("metadata", "annotations", programAnnotation)), &name); err != nil {
-		return false
-	}
+	name := annotation(o, programAnnotation)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Contains(r.spared, name)

@@ -77,6 +77,7 @@ func (w wish) is(o *object.Object) bool {
 		return false
 	}
 	return has(meta.Labels, w.meta.Labels) && has(meta.Annotations, w.meta.Annotations) &&
+		meta.Annotations[ownerAnnotation] == w.meta.Annotations[ownerAnnotation] &&
 		equality.Semantic.DeepEqual(meta.OwnerReferences, w.meta.OwnerReferences)
 }
 
@@ -109,6 +110,7 @@ func (w wish) over(o *object.Object) ([]byte, error) {
 	edits := []object.Edit{
 		{Path: []string{"webhooks"}, Value: w.webhooks},
 		{Path: []string{"metadata", "ownerReferences"}, Value: owners},
+		{Path: []string{"metadata", "annotations", ownerAnnotation}}, // Goes, unless it is wanted.
 	}
 	for field, values := range map[string]map[string]string{"labels": w.meta.Labels, "annotations": w.meta.Annotations} {
 		for _, name := range slices.Sorted(maps.Keys(values)) {

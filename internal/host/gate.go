@@ -125,6 +125,23 @@ func (g *gate) settled() {
 	g.announce()
 }
 
+// ownerChanged registers again: the configurations name the Lease that this process holds.
+func (g *gate) ownerChanged() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.announce()
+}
+
+// unused says that no controller that was there at the start wants to be asked.
+func (g *gate) unused() bool {
+	select {
+	case <-g.open:
+		return false
+	default:
+		return g.host.fleet.begun.Load()
+	}
+}
+
 // run serves the API server until ctx ends, once there is something to be asked.
 func (g *gate) run(ctx context.Context) error {
 	select {
@@ -190,7 +207,7 @@ func (g *gate) serve(ctx context.Context, listener net.Listener, address admissi
 		MaxConnections: reviewConnections(openFiles()), PathKeys: keeper.PathKeys, ClientCAs: o.Admission.clientCAs(),
 	})
 	registrar := admission.NewRegistrar(admission.RegistrarOptions{
-		Registration: admission.Registration{Address: address, Namespace: o.Namespace, Group: o.reviewGroup(), Own: g.host.ownObjects()},
+		Registration: admission.Registration{Address: address, Namespace: o.Namespace, Group: o.reviewGroup(), Own: g.host.ownObjects(), Owner: g.host.presence.held},
 		Keeper:       keeper, Store: g.host.store, Client: g.host.client, Log: g.host.log,
 	})
 	owner := g.home(ctx)

@@ -90,6 +90,9 @@ func New(o Options) (*Host, error) {
 	h.events = newEvents(client, o)
 	h.neighbours = &neighbours{look: h.lookForMetacontrollers, now: time.Now}
 	h.fleet, h.gate = newFleet(h), newGate(h)
+	if h.presence != nil {
+		h.presence.onHeld = h.gate.ownerChanged
+	}
 	if h.upkeep, err = newUpkeep(h); err != nil {
 		return nil, err
 	}
@@ -165,6 +168,7 @@ func (h *Host) Run(ctx context.Context) error {
 	group.Go(func() error { return h.gate.run(ctx) })
 	group.Go(func() error { return h.control(ctx) })
 	group.Go(func() error { h.presence.run(ctx); return nil })
+	group.Go(func() error { h.office.during(ctx, h.collectAbandoned); return nil })
 	return group.Wait()
 }
 

@@ -82,8 +82,12 @@ func needs(kind object.Resource, c *compile.Compiled, o *Options) []need {
 
 // needsOfAdmission are those of being asked before objects are stored.
 func needsOfAdmission(o *Options) []need {
+	return needsOfPermissions(admission.Permissions(o.reviewSecret(), o.Namespace))
+}
+
+func needsOfPermissions(permissions []admission.Permission) []need {
 	var all []need
-	for _, p := range admission.Permissions(o.reviewSecret(), o.Namespace) {
+	for _, p := range permissions {
 		for _, verb := range p.Verbs {
 			all = append(all, need{resource: p.Resource, verb: verb, namespace: p.Namespace, name: p.Name})
 		}

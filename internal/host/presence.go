@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -14,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/admission"
 )
 
 // presenceInterval is how often a process without a leader election renews its Lease, and
@@ -35,12 +38,20 @@ type presence struct {
 	log      *slog.Logger
 	identity string
 	// own is the Lease of processes without leader election, elected that of the others.
-	own, elected string
-	interval     time.Duration
-	now          func() time.Time
+	own, elected, namespace string
+	interval                time.Duration
+	now                     func() time.Time
 
 	seen   map[string]sighting
 	warned map[string]bool
+
+	mu sync.Mutex
+	// renewed is when this process last renewed the Lease; zero while it does not hold it.
+	renewed time.Time
+	// onHeld is called when the process begins or ceases to hold the Lease, told what was
+	// held the last time.
+	onHeld func()
+	told   admission.ObjectName
 }
 
 // sighting is a Lease as it was when it was last renewed.
@@ -65,7 +76,7 @@ func newPresence(o Options) (*presence, error) {
 	}
 	return &presence{
 		leases: client.Leases(o.LeaderElection.Namespace), log: o.Log, identity: o.LeaderElection.Identity,
-		own: presenceName(o), elected: o.LeaderElection.Name, interval: presenceInterval, now: time.Now,
+		own: presenceName(o), elected: o.LeaderElection.Name, namespace: o.LeaderElection.Namespace, interval: presenceInterval, now: time.Now,
 		seen: map[string]sighting{}, warned: map[string]bool{},
 	}, nil
 }
@@ -89,7 +100,9 @@ func (p *presence) run(ctx context.Context) {
 	ticker := time.NewTicker(p.interval)
 	defer ticker.Stop()
 	for {
-		if err := p.look(ctx); apierrors.IsForbidden(err) {
+		err := p.look(ctx)
+		p.noteHeld()
+		if apierrors.IsForbidden(err) {
 			p.log.Debug("other processes of this program are not noticed", "error", err.Error())
 			return
 		}
@@ -112,6 +125,7 @@ func (p *presence) look(ctx context.Context) error {
 		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: p.own}}
 		p.hold(lease)
 		_, err = p.leases.Create(ctx, lease, metav1.CreateOptions{})
+		p.noteRenewal(lease, err)
 		return err
 	}
 	if err != nil {
@@ -136,7 +150,46 @@ func (p *presence) look(ctx context.Context) error {
 		return nil
 	}
 	_, err = p.leases.Update(ctx, lease, metav1.UpdateOptions{})
+	p.noteRenewal(lease, err)
 	return err
+}
+
+// noteRenewal notes what has become of writing a Lease.
+func (p *presence) noteRenewal(lease *coordinationv1.Lease, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case holderOf(lease) != p.identity:
+		p.renewed = time.Time{}
+	case err == nil:
+		p.renewed = lease.Spec.RenewTime.Time
+	}
+}
+
+// held is the Lease that this process renews, for what is to end with the process; the
+// zero ObjectName if another one holds it, or it was not renewed for half of its time.
+func (p *presence) held() admission.ObjectName {
+	if p == nil {
+		return admission.ObjectName{}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.renewed.IsZero() || p.now().Sub(p.renewed) > presenceLimit*p.interval/2 {
+		return admission.ObjectName{}
+	}
+	return admission.ObjectName{Namespace: p.namespace, Name: p.own}
+}
+
+// noteHeld calls onHeld if the Lease is held and was not, or the other way round.
+func (p *presence) noteHeld() {
+	now := p.held()
+	if now == p.told {
+		return
+	}
+	p.told = now
+	if p.onHeld != nil {
+		p.onHeld()
+	}
 }
 
 // hold makes a Lease ours, from now on.

@@ -1,0 +1,231 @@
+package admission
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/store"
+)
+
+// CollectorOptions configure a Collector. Store and Client are needed.
+type CollectorOptions struct {
+	// Store watches the configurations, and Client reads Leases and deletes.
+	Store  *store.Store
+	Client rest.Interface
+	// Own is the Lease of this process, which it need not read. Unused says that it
+	// registers nothing itself: what names its Lease is of a former process.
+	Own    func() ObjectName
+	Unused func() bool
+	// OnRemoved is told of each configuration that was removed, and the Lease that ran out.
+	OnRemoved func(configuration *object.Object, lease ObjectName)
+	// Clock is the real one if nil, and Log slog.Default.
+	Clock clock.Clock
+	Log   *slog.Logger
+}
+
+// Collector removes webhook configurations whose process is gone: killed, it could not
+// remove them itself, and the API server would refuse what they match until it starts
+// again. Removed ones are registered again by that start.
+type Collector struct {
+	options CollectorOptions
+	wake    chan struct{}
+	// seen are the Leases of configurations, as they were last renewed.
+	seen map[ObjectName]renewal
+}
+
+// renewal is a Lease as it was read, and when it was first read so, by our own clock: that
+// of the process which renewed it may differ.
+type renewal struct {
+	holder  string
+	renewed time.Time
+	at      time.Time
+}
+
+// collectInterval is how often the Leases of configurations are read.
+const collectInterval = 5 * time.Second
+
+// NewCollector makes a Collector. It does nothing before Run.
+func NewCollector(o CollectorOptions) *Collector {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Own == nil {
+		o.Own = func() ObjectName { return ObjectName{} }
+	}
+	if o.Unused == nil {
+		o.Unused = func() bool { return false }
+	}
+	if o.OnRemoved == nil {
+		o.OnRemoved = func(*object.Object, ObjectName) {}
+	}
+	o.Log = cmp.Or(o.Log, slog.Default())
+	return &Collector{options: o, wake: make(chan struct{}, 1)}
+}
+
+// CollectorPermissions are what a Collector takes, Leases aside.
+func CollectorPermissions() []Permission {
+	verbs := []string{"list", "watch", "delete"}
+	return []Permission{{Resource: mutatingResource, Verbs: verbs}, {Resource: validatingResource, Verbs: verbs}}
+}
+
+// Run works until ctx ends. While no configuration names a Lease it only watches.
+func (c *Collector) Run(ctx context.Context) {
+	views := map[object.Resource]*store.View{}
+	for _, resource := range []object.Resource{mutatingResource, validatingResource} {
+		views[resource] = c.options.Store.Watch(store.Selection{Resource: resource, Labels: groupLabel}, func(store.Event) {
+			select {
+			case c.wake <- struct{}{}:
+			default:
+			}
+		})
+		defer views[resource].Close()
+	}
+	c.seen = map[ObjectName]renewal{}
+	for ctx.Err() == nil {
+		var again <-chan time.Time
+		timer := c.options.Clock.NewTimer(collectInterval)
+		if c.pass(ctx, views) {
+			again = timer.C()
+		}
+		select {
+		case <-again:
+		case <-c.wake:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// owned are the configurations that depend on one Lease.
+type owned map[slot]*object.Object
+
+// pass looks at all configurations once, and says whether any names a Lease.
+func (c *Collector) pass(ctx context.Context, views map[object.Resource]*store.View) bool {
+	owners := ownersOf(views)
+	for lease := range c.seen {
+		if owners[lease] == nil {
+			delete(c.seen, lease)
+		}
+	}
+	own := c.options.Own()
+	for lease, configurations := range owners {
+		if !c.abandoned(ctx, lease, own) {
+			continue
+		}
+		for at, o := range configurations {
+			c.remove(ctx, at, o, lease)
+		}
+	}
+	return len(owners) > 0
+}
+
+// ownersOf are the Leases that configurations depend on.
+func ownersOf(views map[object.Resource]*store.View) map[ObjectName]owned {
+	owners := map[ObjectName]owned{}
+	for resource, view := range views {
+		for o := range view.All() {
+			lease, ok := ownerOf(o)
+			if !ok || o.Deleting() {
+				continue
+			}
+			if owners[lease] == nil {
+				owners[lease] = owned{}
+			}
+			owners[lease][slot{resource, o.Name()}] = o
+		}
+	}
+	return owners
+}
+
+// abandoned says that the process that registers by a Lease is gone.
+func (c *Collector) abandoned(ctx context.Context, lease, own ObjectName) bool {
+	if lease == own {
+		return c.options.Unused()
+	}
+	return c.expired(ctx, lease)
+}
+
+// expired says that a Lease was not renewed for as long as it lasts, by our clock. One that
+// cannot be read, or does not say how long it lasts, is not.
+func (c *Collector) expired(ctx context.Context, name ObjectName) bool {
+	lease, err := c.read(ctx, name)
+	if err != nil {
+		delete(c.seen, name)
+		c.options.Log.Debug("the lease of a webhook configuration cannot be read", "lease", name.String(), "error", failure.OneLine(err))
+		return false
+	}
+	now := renewal{at: c.options.Clock.Now()}
+	if lease.Spec.HolderIdentity != nil {
+		now.holder = *lease.Spec.HolderIdentity
+	}
+	if lease.Spec.RenewTime != nil {
+		now.renewed = lease.Spec.RenewTime.Time
+	}
+	before, known := c.seen[name]
+	if !known || before.holder != now.holder || !before.renewed.Equal(now.renewed) {
+		c.seen[name] = now
+		return false
+	}
+	if lease.Spec.LeaseDurationSeconds == nil {
+		return false
+	}
+	return now.at.Sub(before.at) > time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second
+}
+
+func (c *Collector) read(ctx context.Context, name ObjectName) (*coordinationv1.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, collectInterval)
+	defer cancel()
+	result := c.options.Client.Get().AbsPath(leases.Path(name.Namespace, name.Name)).SetHeader("Accept", "application/json").Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	raw, err := result.Raw()
+	if err != nil {
+		return nil, err
+	}
+	lease := &coordinationv1.Lease{}
+	return lease, json.Unmarshal(raw, lease)
+}
+
+// remove deletes a configuration as it was seen: one that its process has registered
+// again meanwhile is another version, and stays.
+func (c *Collector) remove(ctx context.Context, at slot, o *object.Object, lease ObjectName) {
+	uid, version := types.UID(o.UID()), o.ResourceVersion()
+	body, err := json.Marshal(metav1.DeleteOptions{
+		TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+	})
+	if err == nil {
+		err = c.options.Client.Delete().AbsPath(at.resource.Path("", at.name)).SetHeader("Content-Type", "application/json").
+			SetHeader("Accept", "application/json").Body(body).Do(ctx).Error()
+	}
+	switch {
+	case ctx.Err() != nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err):
+	case err != nil:
+		c.options.Log.Warn("a webhook configuration of a process that is gone cannot be removed; trying again",
+			"configuration", at.String(), "lease", lease.String(), "error", failure.OneLine(err))
+	default:
+		c.options.Log.Warn("removed a webhook configuration: the process that registered it is gone",
+			"configuration", at.String(), "program", annotation(o, programAnnotation), "lease", lease.String())
+		c.options.OnRemoved(o, lease)
+	}
+}
+
+// AbandonedMessage says of a configuration that was removed why, and what comes next.
+func AbandonedMessage(o *object.Object, lease ObjectName) string {
+	return fmt.Sprintf("removed: the process of %s that registered it has not renewed its Lease %s and runs outside the cluster, where no other answers; its next start registers it again",
+		annotation(o, programAnnotation), lease)
+}
