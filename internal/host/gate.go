@@ -132,13 +132,16 @@ func (g *gate) ownerChanged() {
 	g.announce()
 }
 
-// unused says that no controller that was there at the start wants to be asked.
+// unused says that no controller that was there at the start has reviews, as far as all
+// were accepted.
 func (g *gate) unused() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	select {
 	case <-g.open:
 		return false
 	default:
-		return g.host.fleet.begun.Load()
+		return g.host.fleet.begun.Load() && len(g.refused) == 0
 	}
 }
 

@@ -88,7 +88,9 @@ func TestManyOutagesDoNotAddUp(t *testing.T) {
 	v, heard := listen(s, Selection{Resource: configMaps})
 	receive(t, v.Ready())
 	hears(t, heard, "+a")
-	for range 6 {
+	// Added up, the attempts of the first ten or so would reach the longest delay, 15 to
+	// 30 s, and each outage after these would outlast the patience of this test.
+	for range 20 {
 		api.speak(100 * time.Millisecond)
 		refused := make(chan struct{}, 1000)
 		api.with(func() {

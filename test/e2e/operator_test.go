@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,8 +41,11 @@ type operatorSpec struct {
 	Kind       string
 	Definition string // the file of a CRD that it brings along
 	Handlers   []handlerSpec
-	// Compose has each object have a ConfigMap of its name, with its spec.value.
+	// Compose has each object have a ConfigMap of its name, with its spec.value, after the
+	// orders for "compose".
 	Compose bool
+	// Validate reviews objects before they are stored, as the orders for "validate" say.
+	Validate bool
 }
 
 type handlerSpec struct {
@@ -108,9 +112,22 @@ func (spec *operatorSpec) app(replica string) (*setpoint.App, error) {
 	}
 	if spec.Compose {
 		spec.compose(app)
+	}
+	if spec.Validate {
+		objects := setpoint.For[setpoint.Unstructured](app, setpoint.Kind(spec.APIVersion, spec.Kind))
+		objects.Validate(func(_ context.Context, r *setpoint.Review[setpoint.Unstructured]) error {
+			return obey(r.Object, strings.Fields(readOrders("validate")))
+		})
+		return app, spec.handle(replica, objects)
+	}
+	if len(spec.Handlers) == 0 {
 		return app, nil
 	}
-	handlers := setpoint.For[setpoint.Unstructured](app, setpoint.Kind(spec.APIVersion, spec.Kind))
+	return app, spec.handle(replica, setpoint.For[setpoint.Unstructured](app, setpoint.Kind(spec.APIVersion, spec.Kind)))
+}
+
+// handle registers the handlers.
+func (spec *operatorSpec) handle(replica string, handlers *setpoint.Handlers[setpoint.Unstructured]) error {
 	register := map[setpoint.Reason]func(setpoint.Func[setpoint.Unstructured], ...setpoint.HandlerOption){
 		setpoint.Create: handlers.OnCreate,
 		setpoint.Update: handlers.OnUpdate,
@@ -121,7 +138,7 @@ func (spec *operatorSpec) app(replica string) (*setpoint.App, error) {
 	for _, h := range spec.Handlers {
 		options, err := h.options()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if h.Daemon {
 			handlers.Daemon((&actor{replica: replica, handler: h.Name}).follow, options...)
@@ -135,7 +152,7 @@ func (spec *operatorSpec) app(replica string) (*setpoint.App, error) {
 			handlers.Schedule(h.Schedule, do, options...)
 		}
 	}
-	return app, nil
+	return nil
 }
 
 // compose has the app say what children there should be, shown the ConfigMaps that
@@ -148,6 +165,9 @@ func (spec *operatorSpec) compose(app *setpoint.App) {
 		return []setpoint.Relation{{Like: &corev1.ConfigMap{}, Labels: shared}}, nil
 	})
 	parents.Sync(func(_ context.Context, f *setpoint.Family[setpoint.Unstructured]) error {
+		if err := obey(f.Parent, strings.Fields(readOrders("compose"))); err != nil {
+			return err
+		}
 		var shared []corev1.ConfigMap
 		f.Related(&shared)
 		data := map[string]string{"value": value(f.Parent)}
@@ -207,7 +227,7 @@ func (a *actor) act(ctx context.Context, c *setpoint.Call[setpoint.Unstructured]
 			orders = orders[2:]
 		}
 		if len(orders) == 0 || orders[0] != "wait" {
-			if err := obey(c, orders); err != nil {
+			if err := obey(c.Object, orders); err != nil {
 				return err
 			}
 			return a.note("done %s %s", c.Object.GetName(), value(c.Object))
@@ -227,13 +247,14 @@ func (a *actor) follow(ctx context.Context, c *setpoint.Call[setpoint.Unstructur
 		if err := a.note("daemon %s %s", c.Object.GetName(), value(c.Object)); err != nil {
 			return err
 		}
+		crash(readOrders(a.handler))
 		c.Object.Object["status"] = map[string]any{"seen": value(c.Object)}
 		if err := c.Write(); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return obey(c, strings.Fields(readOrders(a.handler)))
+			return obey(c.Object, strings.Fields(readOrders(a.handler)))
 		case <-c.Changed():
 		}
 		if err := c.Refresh(); err != nil {
@@ -280,10 +301,11 @@ func readOrders(handler string) string {
 }
 
 // obey does what README.md says of orders.
-func obey(c *setpoint.Call[setpoint.Unstructured], orders []string) error {
+func obey(o *setpoint.Unstructured, orders []string) error {
 	if len(orders) == 0 {
 		return nil
 	}
+	crash(orders[0])
 	switch orders[0] {
 	case "hang":
 		select {} // Whatever the context says.
@@ -298,17 +320,29 @@ func obey(c *setpoint.Call[setpoint.Unstructured], orders []string) error {
 		if err := json.Unmarshal([]byte(orders[1]), &status); err != nil {
 			return err
 		}
-		c.Object.Object["status"] = status
+		o.Object["status"] = status
 		return nil
+	case "deny":
+		return setpoint.Invalid("spec.value: told to deny")
 	}
 	return nil
+}
+
+// crash ends a goroutine as a defect of an author's code does, if that is ordered.
+func crash(order string) {
+	switch order {
+	case "panic":
+		panic("told to panic")
+	case "exit":
+		runtime.Goexit()
+	}
 }
 
 // tell HANDLER ORDERS…: what a handler of the script's operators is to do from
 // now on; nothing but succeed, without orders.
 func tell(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: tell HANDLER [wait|hang|fail [N [ORDERS…]]|permanent|die|status JSON]")
+		ts.Fatalf("usage: tell HANDLER [wait|hang|fail [N [ORDERS…]]|permanent|die|panic|exit|deny|status JSON]")
 	}
 	folder := ts.MkAbs(ordersFolder)
 	ts.Check(os.MkdirAll(folder, 0o755))
