@@ -175,6 +175,67 @@ func TestAProcessBesideALeader(t *testing.T) {
 	}
 }
 
+// Fault H13: what is to end with a process names its Lease while the process holds it. Of
+// two processes one does, and the other when the first one is gone.
+func TestALeaseIsHeldByOne(t *testing.T) {
+	s := &registry{stored: map[string]*coordinationv1.Lease{}}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	now := time.Now()
+	present := func(identity string) *presence {
+		p, err := newPresence(Options{
+			Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler), Presence: true,
+			LeaderElection: LeaderElection{Name: "guitar", Namespace: "home", Identity: identity},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.now = func() time.Time { return now }
+		return p
+	}
+	one, another := present("one"), present("another")
+	changes := 0
+	one.onHeld = func() { changes++ }
+	expect := func(step, first, second string, processes ...*presence) {
+		t.Helper()
+		for _, p := range processes {
+			if err := p.look(t.Context()); err != nil {
+				t.Fatal(step, err)
+			}
+			p.noteHeld()
+		}
+		if f, o := one.held().Name, another.held().Name; f != first || o != second {
+			t.Errorf("%s: held as %q and %q", step, f, o)
+		}
+	}
+	const lease = "guitar-process"
+	expect("the first one", lease, "", one)
+	for range 3 {
+		now = now.Add(presenceInterval)
+		expect("both", lease, "", one, another)
+	}
+	now = now.Add(presenceLimit * presenceInterval / 2)
+	expect("the first one stopped, for a moment", lease, "", another)
+	now = now.Add(time.Second)
+	expect("for longer", "", "")
+	now = now.Add(presenceLimit * presenceInterval)
+	expect("taken over", "", lease, another)
+	expect("it goes on", "", lease, one)
+	if changes != 2 {
+		t.Errorf("%d changes were told", changes)
+	}
+	s.mu.Lock()
+	s.refuses = true
+	s.mu.Unlock()
+	if err := another.look(t.Context()); err == nil || another.held().Name != lease {
+		t.Error("a request that failed", err)
+	}
+	var none *presence
+	if none.held() != (admission.ObjectName{}) {
+		t.Error("held where there is no presence")
+	}
+}
+
 func TestPresenceNames(t *testing.T) {
 	name := func(namespaces ...string) string {
 		return presenceName(Options{LeaderElection: LeaderElection{Name: "guitar"}, Confined: namespaces})

@@ -117,7 +117,7 @@ func (spec *operatorSpec) app(replica string) (*setpoint.App, error) {
 		objects := setpoint.For[setpoint.Unstructured](app, setpoint.Kind(spec.APIVersion, spec.Kind))
 		objects.Validate(func(_ context.Context, r *setpoint.Review[setpoint.Unstructured]) error {
 			return obey(r.Object, strings.Fields(readOrders("validate")))
-		})
+		}, setpoint.Name("validate"))
 		return app, spec.handle(replica, objects)
 	}
 	if len(spec.Handlers) == 0 {
