@@ -30,7 +30,7 @@ func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*co
 	if len(h.handlers)+len(h.indexes) == 0 {
 		return compiled, nil
 	}
-	program, err := h.reaction(&found, &env)
+	program, err := h.reaction(ctx, &found, &env)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*co
 }
 
 // reaction makes the program of the handlers.
-func (h *Handlers[T]) reaction(found *found, env *compile.Environment) (react.Program, error) {
+func (h *Handlers[T]) reaction(ctx context.Context, found *found, env *compile.Environment) (react.Program, error) {
 	known, err := h.c.app.kinds()
 	if err != nil {
 		return react.Program{}, err
@@ -54,7 +54,16 @@ func (h *Handlers[T]) reaction(found *found, env *compile.Environment) (react.Pr
 		Record: h.c.record(), Finalizer: h.c.finalizer(), Manager: h.c.manager(), Workers: h.c.workers,
 		Conditions: known.inStatus(h.c.kind, "conditions"), Namespace: env.Namespace,
 	}
-	if known.inStatus(h.c.kind, react.StatusRecords) {
+	records := known.inStatus(h.c.kind, react.StatusRecords)
+	if env.StatusOf != nil {
+		// Its CRD need not be the program's, and may be newer than that.
+		stored, err := env.StatusOf(ctx, found.resource)
+		if err != nil {
+			return react.Program{}, err
+		}
+		program.Conditions, records = program.Conditions || stored.Conditions, records || stored.Records
+	}
+	if records {
 		program.StatusRecord = h.c.mark()
 	}
 	if program.Workers == 0 {

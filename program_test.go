@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/react"
@@ -33,6 +34,22 @@ func reaction(t *testing.T, app *App) react.Program {
 		t.Fatal(err)
 	}
 	return compiled[0].Reactions[0]
+}
+
+// The condition Handled and the records are kept where the stored CRD has a place for them,
+// also if the program does not bring it along.
+func TestTheStoredSchemaHasPlaces(t *testing.T) {
+	app := New("app")
+	maps := For[corev1.ConfigMap](app)
+	maps.OnCreate(tend)
+	for _, status := range []compile.Status{{}, {Conditions: true}, {Records: true}} {
+		got, err := maps.reaction(t.Context(), &found{}, &compile.Environment{
+			StatusOf: func(context.Context, object.Resource) (compile.Status, error) { return status, nil },
+		})
+		if err != nil || got.Conditions != status.Conditions || (got.StatusRecord != "") != status.Records {
+			t.Errorf("%+v: conditions %v, record %q, %v", status, got.Conditions, got.StatusRecord, err)
+		}
+	}
 }
 
 func TestHandlersBecomeAProgram(t *testing.T) {

@@ -18,10 +18,16 @@ import (
 // end, unless the daemon has a StopTimeout.
 const DefaultStopTimeout = 30 * time.Second
 
+// daemonRecovers is how long a daemon that failed must run until it works again: what
+// failed is over then, and another failure is the first one.
+const daemonRecovers = time.Minute
+
 // working is a daemon at work for one object.
 type working struct {
 	live *Live
 	stop context.CancelFunc
+	// started is when it was started.
+	started time.Time
 	// ended is closed when it has returned; err is what it returned then.
 	ended chan struct{}
 	err   error
@@ -59,6 +65,7 @@ func (r *run) attend(ctx context.Context) {
 			m.working.cancel(r.tools.Now().Add(h.stopTimeout()))
 			r.overdue(i)
 		case m.working != nil:
+			r.recovers(i)
 			m.working.live.wake(r.stored)
 		case m.working == nil && wanted && !m.finished && (r.urged() || !m.attempt.next.After(r.tools.Now())):
 			m.working = r.start(ctx, i)
@@ -105,6 +112,14 @@ func (r *run) daemonFailed(i int, err error) {
 	r.complain(i, failure.New(ReasonHandlerFailed, err))
 }
 
+// recovers notes that a daemon works again which failed before.
+func (r *run) recovers(i int) {
+	m := &r.memory.handlers[i]
+	if m.attempt.count > 0 && !r.tools.Now().Before(m.working.started.Add(daemonRecovers)) {
+		m.attempt, m.complaint = attempt{}, ""
+	}
+}
+
 // overdue reports, once, a daemon that has not returned within its StopTimeout. It
 // stays the only one of its kind for the object until it does.
 func (r *run) overdue(i int) {
@@ -132,8 +147,8 @@ func (r *run) working() bool {
 	})
 }
 
-// nextDaemon is when a daemon is to be started again, or is overdue; zero while it runs:
-// the time of its latest start is past.
+// nextDaemon is when a daemon is to be started again, has recovered, or is overdue; zero
+// for none of these.
 func (m *recall) nextDaemon() time.Time {
 	w := m.working
 	switch {
@@ -141,6 +156,8 @@ func (m *recall) nextDaemon() time.Time {
 		return m.attempt.next
 	case w.stopped && !w.stuck:
 		return w.deadline
+	case !w.stopped && m.attempt.count > 0:
+		return w.started.Add(daemonRecovers)
 	}
 	return time.Time{}
 }
@@ -150,7 +167,7 @@ func (r *run) start(ctx context.Context, i int) *working {
 	h := &r.program.Handlers[i]
 	ctx, stop := context.WithCancel(ctx)
 	live := newLive(ctx, r.Controller, h, r.stored)
-	w := &working{live: live, stop: stop, ended: make(chan struct{})}
+	w := &working{live: live, stop: stop, started: r.tools.Now(), ended: make(chan struct{})}
 	n := r.noticeOf(h, r.stored)
 	n.Owned, n.Attempt = r.program.shown(r.owned), r.memory.handlers[i].attempt.count
 	c, key := r.Controller, r.item.Key

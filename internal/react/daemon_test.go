@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -170,4 +171,44 @@ func TestDaemonThatDoesNotReturn(t *testing.T) {
 	if all := st.Cares(); len(all) != 1 || !all[0].Failing {
 		t.Errorf("cares %+v", all)
 	}
+}
+
+// A daemon that failed once and has worked since is not failing for ever, nor does its next
+// failure count as one more.
+func TestADaemonRecovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBubbleServer(t)
+		s.create(rates, "eur", `{"spec":{},"status":{"conditions":[]}}`)
+		ends := make(chan struct{})
+		x := open(s, program(Handler{Name: "d", Backoff: time.Second, Retries: 2, Daemon: func(ctx context.Context, _ *hook.Notice, _ *Live) error {
+			select {
+			case <-ends:
+				return errors.New("lost")
+			case <-ctx.Done():
+				return nil
+			}
+		}}), s, nil)
+		defer x.stop()
+		failing := func(step string, want int, handled string) {
+			t.Helper()
+			if got := x.Health().HandlerFailing; got != want {
+				t.Errorf("%s: %d failing", step, got)
+			}
+			if now := text(s.get(rates, "eur")); !strings.Contains(now, `"status":"`+handled+`"`) {
+				t.Errorf("%s: %s", step, now)
+			}
+		}
+		pass(time.Second)
+		for range 5 { // More than its retries.
+			select {
+			case ends <- struct{}{}:
+			case <-time.After(time.Minute):
+				t.Fatal("it was not started again")
+			}
+			pass(5 * time.Second)
+			failing("after it failed", 1, "False")
+			pass(daemonRecovers)
+			failing("after it ran for a while", 0, "True")
+		}
+	})
 }
