@@ -84,6 +84,11 @@ func CollectorPermissions() []Permission {
 // Run works until ctx ends. While no configuration names a Lease it only watches.
 func (c *Collector) Run(ctx context.Context) {
 	views := map[object.Resource]*store.View{}
+	defer func() {
+		for _, view := range views {
+			view.Close()
+		}
+	}()
 	for _, resource := range []object.Resource{mutatingResource, validatingResource} {
 		views[resource] = c.options.Store.Watch(store.Selection{Resource: resource, Labels: groupLabel}, func(store.Event) {
 			select {
@@ -91,7 +96,6 @@ func (c *Collector) Run(ctx context.Context) {
 			default:
 			}
 		})
-		defer views[resource].Close()
 	}
 	c.seen = map[ObjectName]renewal{}
 	for ctx.Err() == nil {
