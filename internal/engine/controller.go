@@ -27,9 +27,11 @@ type Controller struct {
 	queue    *queue.Queue
 	memories *memories
 	seekers  *seekers
-	wanted   *wanted
-	strays   *strays
-	scout    scout
+	// decorations are empty for a composite.
+	decorations decorations
+	wanted      *wanted
+	strays      *strays
+	scout       scout
 	// deletions is what holds deletions.
 	deletions *Deletions
 	// related is nil without a customize hook.

@@ -9,7 +9,10 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/store"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -124,6 +127,70 @@ func TestAnotherClientIsNotTheHook(t *testing.T) {
 	if says := told(t, s); !strings.Contains(says, "Stalled=True Flapping") {
 		t.Error(says)
 	}
+}
+
+// Fault S6: a decorator that sets a time was called and wrote fifteen times a second. Each
+// write of its object looked like an edit of that, after which a failure is retried at once.
+func TestWhimsicalDecoratorsAreNamed(t *testing.T) {
+	at := func(call int) map[string]*string {
+		now := fmt.Sprint(call)
+		return map[string]*string{"at": &now}
+	}
+	for name, c := range map[string]struct {
+		says func(call int) *hook.Response
+		want string
+	}{
+		"an annotation": {func(call int) *hook.Response { return &hook.Response{Annotations: at(call)} }, "differ in annotations.at;"},
+		"a label":       {func(call int) *hook.Response { return &hook.Response{Labels: at(call)} }, "differ in labels.at;"},
+	} {
+		for kind, shop := range map[string]string{
+			"with generations": newShop,
+			"without":          strings.Replace(newShop, `"generation":1`, `"generation":0`, 1),
+		} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				s := newCluster(t, shop)
+				b := &book{says: func(call int, _ *hook.Request) *hook.Response { return c.says(call) }}
+				shops := shopsOf(t, s, Program{Sync: b, Mark: plan.Mark{Key: "d", Value: "d"}})
+				before := shops.shop(t)
+				ran := shops.run(queue.Start)
+				if ran.Err == nil || !strings.Contains(ran.Err.Error(), c.want) || reasonOf(ran.Err) != ReasonUnsettled {
+					t.Fatalf("%v", ran.Err)
+				}
+				s.wrote()
+				shops.run(queue.Retrying)
+				if wrote := s.wrote(); wrote != "PUT shops/a" {
+					t.Errorf("a retry wrote %s", wrote)
+				}
+				written := shops.shop(t)
+				edited, err := written.With([]byte(`{"tier":"gold"}`), "metadata", "labels")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, event := range []struct {
+					old, now *object.Object
+					want     queue.CauseKind
+				}{
+					{before, written, queue.Unspecified},
+					{written, edited, queue.ParentChanged},
+					{edited, written, queue.ParentChanged}, // Another client put it back.
+				} {
+					if cause := shops.reasonToSync(store.Event{Old: event.old, New: event.now}); cause != event.want {
+						t.Errorf("%s after %s is a cause %v, not %v", event.now.JSON(), event.old.JSON(), cause, event.want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// shop is the shop a as the cache has it.
+func (s *story) shop(t *testing.T) *object.Object {
+	t.Helper()
+	for shop := range s.parents.All() {
+		return shop
+	}
+	t.Fatal("there is no shop")
+	return nil
 }
 
 // The time between attempts grows.

@@ -50,9 +50,12 @@ func (r *run) unstored(what string, err error) error {
 // decorate writes what a decorator sets.
 func (r *run) decorate(ctx context.Context) error {
 	wanted := statusDigest(r.parent)
+	r.decorations.note(r.item.Key, r.parent)
 	if err := r.storeParent(ctx, "decorate", r.parent); err != nil {
 		return err
 	}
+	r.decorations.note(r.item.Key, r.stored)
+	r.memory.wrote = true
 	if !r.program.Parent.Status {
 		r.memory.status.wanted, r.memory.status.stored = wanted, statusDigest(r.stored)
 	}

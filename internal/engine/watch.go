@@ -73,6 +73,7 @@ func (c *Controller) parentGone(old *object.Object) {
 	key := keyOf(old)
 	c.recordDeletion(old)
 	c.seekers.drop(key)
+	c.decorations.drop(key)
 	c.queue.Forget(key)
 	// The worker that holds the key, if any, ends its run; the next to open
 	// it finds no parent and drops the memory.
@@ -98,17 +99,26 @@ func (c *Controller) reasonToSync(e store.Event) queue.CauseKind {
 		return queue.ParentChanged
 	case requested(e.Old, e.New):
 		return queue.UserAsked
-	case e.Old.Intent() != e.New.Intent() || c.program.stanceOn(e.Old) != c.program.stanceOn(e.New):
+	case c.program.stanceOn(e.Old) != c.program.stanceOn(e.New):
 		return queue.ParentChanged
 	case e.Old.Digest() == e.New.Digest():
 		return queue.Unspecified
-	case e.New.Generation() == 0:
-		// A kind without generations does not tell an edit from a status.
+	case c.edited(e):
 		return queue.ParentChanged
 	case c.program.StatusWakes:
 		return queue.StatusChanged
 	}
 	return queue.Unspecified
+}
+
+// edited says that another client has changed of a parent what a user edits. A kind
+// without generations does not tell an edit from a status.
+func (c *Controller) edited(e store.Event) bool {
+	if e.Old.Intent() == e.New.Intent() && e.New.Generation() > 0 || c.decorations.made(keyOf(e.New), e.New) {
+		return false
+	}
+	c.decorations.drop(keyOf(e.New))
+	return true
 }
 
 // requested says that a user asks for a sync with this change.
