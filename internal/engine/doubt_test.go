@@ -48,7 +48,7 @@ func TestWhimsicalHooksAreNamed(t *testing.T) {
 			b := &book{says: func(call int, _ *hook.Request) *hook.Response { return c.says(call) }}
 			shops := shopsOf(t, s, Program{Sync: b, Conditions: true, StatusWakes: true})
 			var ran trace.Run
-			for range 40 {
+			for range 400 {
 				if ran = shops.run(queue.Resync); ran.Err != nil {
 					break
 				}
