@@ -241,10 +241,10 @@ func findsKinds(w *window) {
 		"guitars": "kool.example.org/v1/guitars/Guitar/true", "guitars.kool.example.org": "kool.example.org/v1/guitars/Guitar/true",
 		"guitars.v1.kool.example.org": "kool.example.org/v1/guitars/Guitar/true", "guit": "kool.example.org/v1/guitars/Guitar/true",
 		"Guitar": "kool.example.org/v1/guitars/Guitar/true", "amps": "kool.example.org/v1/amps/Amp/false",
-		"pods": "/v1/pods/Pod/true", "pods.v1": "/v1/pods/Pod/true", "po": "/v1/pods/Pod/true", "namespace": "/v1/namespaces/Namespace/false",
+		"pods": "/v1/pods/Pod/true", "po": "/v1/pods/Pod/true", "namespace": "/v1/namespaces/Namespace/false",
 		"deployments.v1.apps": "apps/v1/deployments/Deployment/true", "deploy": "apps/v1/deployments/Deployment/true",
 		"events": "/v1/events/Event/true", "events.events.k8s.io": "events.k8s.io/v1/events/Event/true",
-		"guitars.v2.kool.example.org": "", "pods.apps": "", "nothing": "", "": "", ".": "", "../pods": "",
+		"guitars.v2.kool.example.org": "", "pods.v1": "", "pods.apps": "", "nothing": "", "": "", ".": "", "../pods": "",
 	} {
 		kind, err := w.admin().Kind(w.ctx(), name)
 		if want == "" {

@@ -39,7 +39,7 @@ func meant(all []served, word string) []served {
 	}
 	names := []func(*served) bool{
 		func(s *served) bool {
-			return s.Plural == strings.ToLower(name) || strings.EqualFold(s.singular, name) || strings.EqualFold(s.Kind.Kind, name)
+			return strings.EqualFold(s.Plural, name) || strings.EqualFold(s.singular, name) || strings.EqualFold(s.Kind.Kind, name)
 		},
 		func(s *served) bool { return slices.Contains(s.short, name) },
 	}

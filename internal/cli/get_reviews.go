@@ -29,7 +29,7 @@ func (g *getting) reviewRow(c readable, now time.Time) row {
 	}
 	return row{
 		cells: cells, value: c, name: nameArg(c.Ref),
-		key: c.Kind.Group + "/" + c.Kind.Kind + "/" + c.Namespace + "/" + c.Name, same: fmt.Sprint(c.Reviewed, c.Reviews, c.Error),
+		key: c.Group + "/" + c.Kind.Kind + "/" + c.Namespace + "/" + c.Name, same: fmt.Sprint(c.Reviewed, c.Reviews, c.Error),
 	}
 }
 

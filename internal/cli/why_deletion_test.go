@@ -22,7 +22,7 @@ func (*witness) About(context.Context, inspect.Ref) ([]inspect.Care, error) { re
 
 func (*witness) Runs(_ context.Context, ref inspect.Ref, _ int) ([]inspect.Run, error) {
 	if ref.Name == "green" {
-		began := time.Date(2026, 3, 1, 12, 0, 30, 0, time.Local)
+		began := time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC)
 		return []inspect.Run{
 			{ID: 9, Controller: "x/teams", Process: "setpoint", Object: ref, Began: began.Add(time.Second), Outcome: "deleted", Causes: []string{}},
 			{ID: 8, Controller: "x/teams", Process: "setpoint", Object: ref, Began: began, Outcome: "synced", Causes: []string{"the object changed"}},
@@ -64,13 +64,14 @@ func TestWhyEndsWithTheDeletion(t *testing.T) {
 	}
 	defer withdraw()
 	t.Setenv(reach.FolderVariable, folder)
+	gone := time.Date(2026, 3, 1, 12, 0, 31, 0, time.UTC)
 	requested := time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC).In(time.Now().Location()).Format("15:04:05.000")
 	for line, want := range map[string]string{
 		"why team/red":  requested + "  Deletion requested, waiting for the finalizer example.com/keep\n",
 		"why team/blue": "\n\nDeleted\n",
 		// The watch has delivered it: it has its time, and is there once.
-		"why team/green":         "\n  done after 0s\n\n2026-03-01 12:00:31.000  Deleted\n",
-		"why team/green -o json": `"deletion": {` + "\n" + `    "gone": true,` + "\n" + `    "at": "` + time.Date(2026, 3, 1, 12, 0, 31, 0, time.Local).Format(time.RFC3339) + `"` + "\n  }\n}\n",
+		"why team/green":         "\n  done after 0s\n\n" + gone.In(time.Now().Location()).Format("2006-01-02 15:04:05.000") + "  Deleted\n",
+		"why team/green -o json": `"deletion": {` + "\n" + `    "gone": true,` + "\n" + `    "at": "` + gone.Format(time.RFC3339) + `"` + "\n  }\n}\n",
 		"why team/rose":          "done after 0s\n",
 		"why team/red -o json":   `"deletion": {` + "\n" + `    "requested": "2026-03-01T12:00:30Z",` + "\n" + `    "finalizers": [` + "\n" + `      "example.com/keep"` + "\n    ]\n  }\n}\n",
 		"why team/blue -o json":  `"deletion": {` + "\n" + `    "gone": true` + "\n  }\n}\n",

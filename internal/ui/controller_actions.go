@@ -53,7 +53,7 @@ func (v *visit) reconciling(c *inspect.Controller) ability {
 // permitted says whether the visitor may write to an object, as something takes.
 func (v *visit) permitted(a ability, ref inspect.Ref) ability {
 	if a.Can = v.may("patch", ref.Kind, ref.Namespace, ref.Name); !a.Can {
-		a.Why = "You lack the right to patch " + ref.Kind.Resource() + "."
+		a.Why = "You lack the right to patch " + ref.Resource() + "."
 	}
 	return a
 }
@@ -137,7 +137,7 @@ func (v *visit) patch(ctx context.Context, ref inspect.Ref, change map[string]an
 		return err
 	}
 	if ref.Plural == "" || ref.Version == "" {
-		if ref.Kind, err = v.api.Kind(ctx, ref.Kind.Resource()); err != nil {
+		if ref.Kind, err = v.api.Kind(ctx, ref.Resource()); err != nil {
 			return err
 		}
 	}

@@ -80,7 +80,7 @@ func (v *visit) object(limit int) error {
 	}
 	return v.render(page{
 		Name: "object", Title: s.Kind.Kind + " " + s.Name, Section: "resources",
-		Watch: s.Kind.Resource(), Namespace: s.Namespace, Object: s.Name, Data: p,
+		Watch: s.Resource(), Namespace: s.Namespace, Object: s.Name, Data: p,
 	})
 }
 

@@ -77,7 +77,7 @@ func (v *visit) lacking(verb string, s *subject) string {
 	if v.may(verb, s.Kind, s.Namespace, s.Name) {
 		return ""
 	}
-	text := "You may not: that takes the right to " + verb + " " + s.Kind.Resource()
+	text := "You may not: that takes the right to " + verb + " " + s.Resource()
 	if s.Namespace != "" {
 		text += " in the namespace " + s.Namespace
 	}

@@ -27,7 +27,7 @@ func (v *visit) makePlan(p *planPage, source inspect.Source) error {
 	began := time.Now()
 	plan, err := source.Plan(ctx, p.Controller, p.Ref)
 	v.log.Info("planned for a visitor of the window", "user", user, "controller", p.Controller, "process", source.Name(),
-		"resource", p.Kind.Resource(), "namespace", p.Namespace, "name", p.Name, "took", time.Since(began).String(), "failed", err != nil)
+		"resource", p.Resource(), "namespace", p.Namespace, "name", p.Name, "took", time.Since(began).String(), "failed", err != nil)
 	if err != nil {
 		p.Fault = explain(err.Error(), inspect.FaultOf(err), "There is no plan")
 		return nil

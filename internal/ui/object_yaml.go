@@ -37,7 +37,7 @@ func showObjectYAML(v *visit) error {
 	}
 	return v.render(page{
 		Name: "object_yaml", Title: s.Kind.Kind + " " + s.Name + " as YAML", Section: "resources",
-		Watch: s.Kind.Resource(), Namespace: s.Namespace, Object: s.Name, Data: p,
+		Watch: s.Resource(), Namespace: s.Namespace, Object: s.Name, Data: p,
 	})
 }
 
