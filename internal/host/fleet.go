@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/engine"
@@ -212,6 +213,17 @@ func (f *fleet) listed(ctx context.Context) bool {
 			case <-ctx.Done():
 				return false
 			}
+		}
+	}
+	return true
+}
+
+// knowsReviews says that all controllers with reviews that are declared are known. One
+// that is not listed, since the API server does not serve or allow it now, may have some.
+func (f *fleet) knowsReviews() bool {
+	for _, kind := range f.kinds {
+		if kind.Resource.Kind == setpoint.AdmissionControllerKind && !kind.view.Synced() {
+			return false
 		}
 	}
 	return true

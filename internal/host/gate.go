@@ -37,7 +37,7 @@ type gate struct {
 	// withdrawn are those of controllers that are gone, or suspended. For as long as
 	// the API server goes on asking, all is allowed.
 	withdrawn map[queue.Key]*admission.Program
-	// refused are the controllers of which nothing was ever accepted. What the API
+	// refused are the controllers of which nothing was accepted yet. What the API
 	// server knows of them from a former run stays.
 	refused map[queue.Key]bool
 	// server and registrar are nil before the gate is open.
@@ -81,7 +81,7 @@ func (g *gate) put(key queue.Key, program *admission.Program) {
 	g.announce()
 }
 
-// refuse notes that a controller cannot be accepted as it is.
+// refuse notes that a controller cannot be accepted as it is, or now.
 func (g *gate) refuse(key queue.Key) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -102,19 +102,33 @@ func (g *gate) announce() {
 	if g.registrar == nil {
 		return // The gate is not open.
 	}
+	all := g.accepted()
+	g.server.Set(slices.AppendSeq(slices.Clone(all), maps.Values(g.withdrawn)))
+	if spared, known := g.spared(); known {
+		g.registrar.Set(all, spared...)
+	}
+}
+
+// accepted are the programs of the controllers that are accepted.
+func (g *gate) accepted() []*admission.Program {
 	var all []*admission.Program
 	for _, program := range g.programs {
 		all = append(all, g.owned(program))
 	}
-	g.server.Set(slices.AppendSeq(slices.Clone(all), maps.Values(g.withdrawn)))
-	if !g.host.fleet.begun.Load() {
-		return
+	return all
+}
+
+// spared are the controllers without a program whose registered configurations stay; false
+// while it is not known which controllers there are.
+func (g *gate) spared() ([]string, bool) {
+	if !g.host.fleet.begun.Load() || !g.host.fleet.knowsReviews() {
+		return nil, false
 	}
 	var refused []string
 	for key := range g.refused {
 		refused = append(refused, key.String())
 	}
-	g.registrar.Set(all, refused...)
+	return refused, true
 }
 
 // settled says that all controllers have been looked at that were there at the

@@ -30,6 +30,8 @@ func (f *fleet) reconcile(ctx context.Context, key queue.Key) queue.Outcome {
 	}
 	if err != nil && !errors.As(err, &refusal) {
 		f.host.log.Warn("cannot look up what a controller needs; trying again", "controller", key.String(), "error", err.Error())
+		// Until this succeeds, what the API server has registered for it stays.
+		f.host.gate.refuse(key)
 		return queue.Retry()
 	}
 	f.settle(ctx, key, state{object: declared, rank: rankOf(declared), refusal: err}, compiled)
