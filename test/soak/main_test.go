@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,16 +146,25 @@ func (s *story) converge(when string) time.Duration {
 // restFor is how long nothing may happen any more at the end.
 const restFor = 3 * time.Second
 
-// rest wants nobody to write any more when all is right.
+// rest wants all writes to end when all is right. A write that failed may be due once more,
+// after its backoff.
 func (s *story) rest() {
 	s.t.Helper()
-	before := s.cluster.versions(s.t)
-	_ = pause(s.t.Context(), restFor)
-	for name, version := range s.cluster.versions(s.t) {
-		if before[name] != version {
-			s.t.Errorf("seed %d: %s is still being written when all is right", s.seed, name)
+	var written []string
+	for end := time.Now().Add(*within); time.Now().Before(end); {
+		before := s.cluster.versions(s.t)
+		_ = pause(s.t.Context(), restFor)
+		written = nil
+		for name, version := range s.cluster.versions(s.t) {
+			if before[name] != version {
+				written = append(written, name)
+			}
+		}
+		if len(written) == 0 {
+			return
 		}
 	}
+	s.t.Errorf("seed %d: still being written when all is right: %s", s.seed, strings.Join(written, ", "))
 }
 
 // pause waits, and says whether the time has passed.
