@@ -1,7 +1,7 @@
 package timeline_test
 
 import (
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -52,7 +52,7 @@ func TestDeletionsAreInOrder(t *testing.T) {
 	for _, r := range runs {
 		got = append(got, r.Outcome+r.Object.UID)
 	}
-	if want := "deleted2, failed2, synced2, deleted1, allowed, allowed, synced1"; strings.Join(got, ", ") != want {
+	if want := []string{"deleted2", "failed2", "synced2", "deleted1", "allowed", "allowed", "synced1"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if by := timeline.DeletedBy(runs, &runs[3]); by != "ann" {
