@@ -29,7 +29,7 @@ type CollectorOptions struct {
 	// registers nothing itself: what names its Lease is of a former process.
 	Own    func() ObjectName
 	Unused func() bool
-	// OnRemoved is told of each configuration that was removed, and the Lease that ran out.
+	// OnRemoved is called for each configuration that was removed, with the Lease that ran out.
 	OnRemoved func(configuration *object.Object, lease ObjectName)
 	// Clock is the real one if nil, and Log slog.Default.
 	Clock clock.Clock

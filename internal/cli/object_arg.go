@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// kindHelp says how commands are told a kind.
+// kindHelp describes how to name a kind on the command line.
 const kindHelp = `A kind is written as for kubectl: by its plural, singular, kind or short name, with
 its group behind a dot, or version and group, or neither. Where several groups serve
 the same word it needs the group: kubectl takes the one that the API server prefers,

@@ -52,7 +52,7 @@ func ready(accepted finding, s *state, health engine.Health) finding {
 	case !accepted.ok:
 		return finding{false, setpoint.ReasonNotAccepted, "see the condition Accepted"}
 	case s.suspended:
-		return finding{false, setpoint.ReasonSuspended, "it is left to rest, as its spec asks: objects stay as they are and no hook is asked"}
+		return finding{false, setpoint.ReasonSuspended, "suspended by spec: objects stay as they are, and no hook is called"}
 	case len(health.WatchErrors) > 0:
 		resource := slices.Min(slices.Collect(maps.Keys(health.WatchErrors)))
 		return finding{false, setpoint.ReasonWatchFailing, fmt.Sprintf("watch %s: %v", resource, health.WatchErrors[resource])}

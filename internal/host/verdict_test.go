@@ -54,7 +54,7 @@ func TestVerdict(t *testing.T) {
 			accepted: finding{false, setpoint.ReasonInvalidSpec, "spec.x: no such thing"}, ready: finding{false, setpoint.ReasonNotAccepted, seeAccepted}},
 		"suspended": {state: state{suspended: true},
 			accepted: finding{true, setpoint.ReasonAccepted, understood},
-			ready:    finding{false, setpoint.ReasonSuspended, "it is left to rest, as its spec asks: objects stay as they are and no hook is asked"}},
+			ready:    finding{false, setpoint.ReasonSuspended, "suspended by spec: objects stay as they are, and no hook is called"}},
 		"refused and suspended": {state: state{suspended: true}, refusal: &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("no")},
 			accepted: finding{false, setpoint.ReasonInvalidSpec, "no"}, ready: finding{false, setpoint.ReasonNotAccepted, seeAccepted}},
 		"leaving": {state: state{leaving: "removing"},
@@ -85,7 +85,7 @@ func TestVerdict(t *testing.T) {
 		"dead, with calls that fail": {state: declared, health: with(func(h *engine.Health) { h.HookDown, h.HookFailing, h.Unconnected = "dead", 4, "refused" }),
 			accepted: fine, ready: finding{false, setpoint.ReasonHookUnreachable, "dead"}},
 		"dead and suspended": {state: state{suspended: true}, health: with(func(h *engine.Health) { h.HookDown = "dead" }), accepted: fine,
-			ready: finding{false, setpoint.ReasonSuspended, "it is left to rest, as its spec asks: objects stay as they are and no hook is asked"}},
+			ready: finding{false, setpoint.ReasonSuspended, "suspended by spec: objects stay as they are, and no hook is called"}},
 		"the latest call got no connection": {state: declared, health: with(func(h *engine.Health) {
 			h.Parents, h.HookFailing, h.HookMessage, h.Unconnected = 100, 1, "sync hook: refused", "POST http://hook/sync: connection refused"
 		}),

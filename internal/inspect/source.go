@@ -179,7 +179,7 @@ type Controller struct {
 	Notes []string `json:"notes,omitempty"`
 	// Conditions are Accepted and Ready, and Settled where there is something to say.
 	Conditions []Condition `json:"conditions"`
-	// Suspended says that its spec wants it left to rest.
+	// Suspended says that its spec suspends it.
 	Suspended bool `json:"suspended,omitempty"`
 	// Everywhere says that each replica does all of its work, leading or not: it reviews
 	// what others write, and has no objects in its care.

@@ -46,7 +46,7 @@ func (s *story) check(ctx context.Context) (wrong []string, strays []*unstructur
 func (s *story) tidy(ctx context.Context, strays []*unstructured.Unstructured) {
 	for _, o := range strays {
 		err := s.cluster.in(resourceOf("v1", o.GetKind())).Delete(ctx, o.GetName(), metav1.DeleteOptions{})
-		s.cluster.noteRequest("somebody deletes what is nobody's", err)
+		s.cluster.noteRequest("another client deletes an unowned object", err)
 	}
 }
 

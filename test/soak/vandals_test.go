@@ -77,22 +77,22 @@ func (v *vandal) act(ctx context.Context, victim *unstructured.Unstructured) {
 	switch luck := v.dice.IntN(100); {
 	case luck < 35:
 		collection := v.cluster.in(resourceOf("v1", victim.GetKind()))
-		v.cluster.noteRequest("somebody deletes a child", collection.Delete(ctx, victim.GetName(), metav1.DeleteOptions{}))
+		v.cluster.noteRequest("another client deletes a child", collection.Delete(ctx, victim.GetName(), metav1.DeleteOptions{}))
 	case luck < 60:
 		_ = unstructured.SetNestedField(victim.Object, "dmFuZGFs", "data", "value") // base64, for Secrets
-		v.update(ctx, "somebody edits a child", victim)
+		v.update(ctx, "another client edits a child", victim)
 	case luck < 70:
 		_ = unstructured.SetNestedField(victim.Object, "bW9yZQ==", "data", "more")
-		v.update(ctx, "somebody adds to a child", victim)
+		v.update(ctx, "another client adds to a child", victim)
 	case luck < 80:
 		v.annotate(ctx, victim)
 	case luck < 90 && generated(victim):
 		unstructured.RemoveNestedField(victim.Object, "metadata", "labels", uidLabel)
-		v.update(ctx, "somebody takes the label from a child", victim)
+		v.update(ctx, "another client takes the label from a child", victim)
 	case owner != lamp && owner != bell && (!generated(victim) || victim.GetLabels()[uidLabel] != ""):
 		victim.SetOwnerReferences(nil)
 		v.ledger.write(func(l *ledger) { l.freed[string(victim.GetUID())] = true })
-		v.update(ctx, "somebody takes the owner from a child", victim)
+		v.update(ctx, "another client takes the owner from a child", victim)
 	}
 }
 
@@ -113,5 +113,5 @@ func (v *vandal) annotate(ctx context.Context, victim *unstructured.Unstructured
 			l.notes[string(stored.GetUID())] = note
 		}
 	})
-	v.cluster.noteRequest("somebody annotates a child", err)
+	v.cluster.noteRequest("another client annotates a child", err)
 }
