@@ -67,7 +67,7 @@ var libraries = []struct {
 	rooms []string
 }{
 	{"github.com/chromedp", nil},
-	{"github.com/fluxcd/cli-utils", nil},
+	{"github.com/fluxcd/cli-utils", []string{"internal/inspect"}},
 	{"github.com/fsnotify/fsnotify", []string{"internal/dev/..."}},
 	{"github.com/go-json-experiment/json", []string{"hook", "internal/object"}},
 	{"github.com/go-logr/logr", []string{"internal/host", "internal/cli", "test/bench/..."}},

@@ -26,8 +26,7 @@ const (
 // Main is the main function of a program that is the app: it reads the command
 // line, runs the app until SIGINT or SIGTERM, and ends the process: with 0 after
 // that, with 1 after an error, with 2 after wrong usage. A second signal ends it at
-// once. Unless $GOGC or $GOMEMLIMIT is set, garbage is collected more often than is
-// usual while there is much of it.
+// once.
 //
 // The flags have the names of those of `setpoint run`, beside those that Flags
 // adds. The command rbac prints the permissions that the app takes, as manifests;
@@ -118,7 +117,6 @@ func (a *App) runCommand(args []string, stdout io.Writer) (command, error) {
 		// A second signal finds nobody who catches it.
 		context.AfterFunc(ctx, stop)
 		o.Ready = func() { o.Log.Info("ready") }
-		go host.TendMemory(ctx)
 		return a.Run(ctx, o)
 	}, nil
 }

@@ -60,7 +60,7 @@ func (p *program) run(ctx context.Context, f *runFlags) error {
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	go host.TendMemory(ctx)
+	go tuneGC(ctx)
 	began := time.Now()
 	go announce(ctx, h.Ready(), func() { log.Info("ready", "took", time.Since(began).Round(time.Millisecond).String()) })
 	return h.Run(ctx)

@@ -41,7 +41,7 @@ func told(t *testing.T, s *cluster) string {
 
 var update = flag.Bool("update", false, "write what parents say into testdata/kstatus")
 
-// shown compares the parent with a file that tools/kstatus reads: kstatus says of it what
+// shown compares the parent with a file that TestKstatusReadsParents reads: kstatus says of it what
 // the name of the file begins with.
 func shown(t *testing.T, s *cluster, name string) {
 	t.Helper()

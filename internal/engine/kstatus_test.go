@@ -1,9 +1,4 @@
-// Package kstatus has the conditions of parents read by kstatus, the library by which
-// Flux, cli-utils and others tell when an object is done.
-//
-// What lives here: that one test. It is a module of its own, since the library would
-// move the versions of what the binaries consist of. Who calls: make unit.
-package kstatus
+package engine
 
 import (
 	"encoding/json"
@@ -16,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Fault G9: parents said nothing of a failing hook. The files are parents as the tests of
-// the engine saw them stored; their names begin with what kstatus is to say.
+// Fault G9: parents said nothing of a failing hook. The files are parents as TestParentsReport
+// saw them stored; their names begin with the expected status.
 func TestKstatusReadsParents(t *testing.T) {
-	paths, err := filepath.Glob("../../internal/engine/testdata/kstatus/*.json")
+	paths, err := filepath.Glob("testdata/kstatus/*.json")
 	if err != nil || len(paths) < 4 {
 		t.Fatalf("found %v, %v", paths, err)
 	}

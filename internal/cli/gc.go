@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+const (
+	// gcInterval is how often tuneGC reads the memory metrics.
+	gcInterval = 400 * time.Millisecond
+
+	// minGCPercent and maxGCPercent bound GOGC. The heap is mostly the bytes of cached
+	// objects, which hold no pointers and cost the collector little: with a large heap
+	// it may run more often than by Go's default, the maximum here. Below gcFloor of
+	// live heap it would run all the time for nothing.
+	minGCPercent = 50
+	maxGCPercent = 100
+	gcFloor      = 16 << 20
+
+	// idleAllocs is the most a process allocates in one interval while it is idle, and
+	// freeAfterAllocs is how much it must have allocated since memory was last
+	// returned to the system.
+	idleAllocs      = 1 << 20
+	freeAfterAllocs = 8 << 20
+)
+
+// tuneGC keeps the resident memory of `setpoint run` small until ctx ends: it lowers GOGC
+// for large heaps, unless $GOGC or $GOMEMLIMIT is set, and returns memory to the system
+// when the process becomes idle. Programs of the SDK keep the settings of Go.
+func tuneGC(ctx context.Context) {
+	userSet := gcSetByUser()
+	ticker := time.NewTicker(gcInterval)
+	defer ticker.Stop()
+	freed, before, percent := allocated(), allocated(), 0
+	for {
+		if next := gcPercent(liveHeap()); !userSet && next != percent {
+			percent = next
+			debug.SetGCPercent(percent)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := allocated()
+		if now-before < idleAllocs && now-freed > freeAfterAllocs {
+			debug.FreeOSMemory()
+			freed = now
+		}
+		before = now
+	}
+}
+
+// gcSetByUser reports whether the environment configures the garbage collector.
+func gcSetByUser() bool { return os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" }
+
+// gcPercent returns the GOGC for a live heap of so many bytes; in steps, since each
+// change stops the world for a moment.
+func gcPercent(liveHeap uint64) int {
+	const step = 25
+	percent := gcFloor * 100 / max(liveHeap, 1)
+	return int(min(max(percent/step*step, minGCPercent), maxGCPercent))
+}
+
+// allocated returns how many bytes the process has allocated since it started.
+func allocated() uint64 { return readMetric("/gc/heap/allocs:bytes") }
+
+// liveHeap returns how many bytes the last collection found live.
+func liveHeap() uint64 { return readMetric("/gc/heap/live:bytes") }
+
+func readMetric(name string) uint64 {
+	sample := []metrics.Sample{{Name: name}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
