@@ -52,7 +52,7 @@ JAVASCRIPT = $(patsubst %/main.mjs,%,$(wildcard examples/*/main.mjs))
 ##@ Work on it
 
 .PHONY: check
-check: fmt-check vet lint unit cross gen-check deps-check ## What is quick: format, vet, lint, floors, sizes, unit tests, generated code
+check: fmt-check vet lint unit cross gen-check deps-check ## What is quick: format, vet, lint, layers, sizes, unit tests, generated code
 
 .PHONY: test
 test: check bin/setpoint controlplane-test e2e browser soak-short bench-smoke ## Everything: check, the control plane, the scripts, the UI, a short soak, a tiny bench
@@ -159,7 +159,7 @@ vet: | need-go
 	go -C test/bench vet ./...
 	go -C test/browser vet ./...
 
-# The floors and the sizes are tests of the root package.
+# The layers and the sizes are tests of the root package.
 .PHONY: unit
 unit: | need-go
 	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) $$(go list ./... | grep -vE '/test/(e2e|soak)$$')

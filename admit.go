@@ -28,8 +28,8 @@ type ReviewFunc[T any] func(ctx context.Context, r *Review[T]) error
 type review[T any] struct {
 	*reviewSettings
 
-	of *Handlers[T]
-	do ReviewFunc[T]
+	handlers *Handlers[T]
+	fn       ReviewFunc[T]
 }
 
 // Mutate has do asked before an object is created, or On says otherwise: what it
@@ -39,24 +39,24 @@ type review[T any] struct {
 //
 // All functions that mutate are asked before those that validate, in the order in
 // which they were registered.
-func (h *Handlers[T]) Mutate(do ReviewFunc[T], options ...ReviewOption) {
-	h.review("Mutate", do, options)
+func (h *Handlers[T]) Mutate(fn ReviewFunc[T], options ...ReviewOption) {
+	h.registerReview("Mutate", fn, options)
 }
 
 // Validate has do asked before an object is created or updated, or On says otherwise.
 // Where there is no verdict within 5 seconds, the change is refused, unless
 // FailurePolicy says otherwise. What it changes of the object is of no effect.
-func (h *Handlers[T]) Validate(do ReviewFunc[T], options ...ReviewOption) {
-	h.review("Validate", do, options)
+func (h *Handlers[T]) Validate(fn ReviewFunc[T], options ...ReviewOption) {
+	h.registerReview("Validate", fn, options)
 }
 
-func (h *Handlers[T]) review(verb string, do ReviewFunc[T], options []ReviewOption) {
-	one := &review[T]{reviewSettings: newReviewSettings(verb), of: h, do: do}
+func (h *Handlers[T]) registerReview(verb string, fn ReviewFunc[T], options []ReviewOption) {
+	one := &review[T]{reviewSettings: newReviewSettings(verb), handlers: h, fn: fn}
 	for _, o := range options {
-		o.ofReview(one.reviewSettings)
+		o.applyToReview(one.reviewSettings)
 	}
-	if one.name == "" || do == nil {
-		name, err := nameOfFunction(reflect.ValueOf(do).Pointer())
+	if one.name == "" || fn == nil {
+		name, err := funcName(reflect.ValueOf(fn).Pointer())
 		if err != nil {
 			h.c.problems = append(h.c.problems, err)
 		}
@@ -66,77 +66,77 @@ func (h *Handlers[T]) review(verb string, do ReviewFunc[T], options []ReviewOpti
 }
 
 // Admit asks the function. It makes a hook.Admitter of the review.
-func (v *review[T]) Admit(ctx context.Context, asked *hook.Review) (*hook.Verdict, error) {
-	app := v.of.c.app
-	if err := app.filled(ctx); err != nil {
+func (v *review[T]) Admit(ctx context.Context, req *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+	app := v.handlers.c.app
+	if err := app.waitForIndexes(ctx); err != nil {
 		return nil, err
 	}
-	r, err := newReview(v, asked)
+	r, err := newReview(v, req)
 	if err != nil {
 		return nil, err
 	}
-	w := app.underway.begin("review", v.name, &r.statement)
-	defer app.underway.end(w)
-	return r.answer(v.do(ctx, r))
+	w := app.inFlight.begin("review", v.name, &r.objectContext)
+	defer app.inFlight.end(w)
+	return r.respond(v.fn(ctx, r))
 }
 
-// admission makes the program of the reviews; nil if there are none.
-func (h *Handlers[T]) admission(of object.Resource, env *compile.Environment) (*admission.Program, error) {
+// admissionProgram makes the program of the reviews; nil if there are none.
+func (h *Handlers[T]) admissionProgram(of object.Resource, env *compile.Environment) (*admission.Program, error) {
 	if len(h.reviews) == 0 {
 		return nil, nil //nolint:nilnil // Documented.
 	}
 	// The configurations live in no namespace, and an app may run in several, for each
 	// on its own. None of the names has a dot in it.
-	p := &admission.Program{Name: h.c.name(), Configuration: h.c.app.name + "." + h.c.short() + "." + env.Namespace}
+	p := &admission.Program{Name: h.c.name(), Configuration: h.c.app.name + "." + h.c.shortName() + "." + env.Namespace}
 	for _, one := range h.reviews {
 		w := one.webhook(&h.c, of)
-		w.Do = one
-		if !one.everywhere {
-			w.Spared = env.Spared()
+		w.Admitter = one
+		if !one.systemNamespaces {
+			w.ExemptNamespaces = env.ExemptNamespaces()
 		}
-		if h.c.onlyIn(w.Spared) {
+		if h.c.limitedTo(w.ExemptNamespaces) {
 			return nil, &compile.Refusal{Reason: api.ReasonInvalidSpec, Err: fmt.Errorf(
 				"%s %q: is limited to the namespaces %s, which are left alone unless you say setpoint.Everywhere()",
-				one.verb, one.name, strings.Join(h.c.within, ", "))}
+				one.verb, one.name, strings.Join(h.c.runNamespaces, ", "))}
 		}
 		p.Webhooks = append(p.Webhooks, w)
 	}
 	// The API server asks them in the order of their configuration anyhow.
-	slices.SortStableFunc(p.Webhooks, func(a, b admission.Webhook) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(p.Webhooks, func(a, b admission.Webhook) int { return reviewOrder(a) - reviewOrder(b) })
 	return p, nil
 }
 
-// rank puts webhooks that mutate before those that do not.
-func rank(w admission.Webhook) int {
+// reviewOrder puts webhooks that mutate before those that do not.
+func reviewOrder(w admission.Webhook) int {
 	if w.Mutates {
 		return 0
 	}
 	return 1
 }
 
-// onlyIn says that a run is limited to namespaces that are all among some.
-func (c *controller) onlyIn(some []string) bool {
-	return len(c.within) > 0 && !slices.ContainsFunc(c.within, func(one string) bool { return !slices.Contains(some, one) })
+// limitedTo says that a run is limited to namespaces that are all among some.
+func (c *controller) limitedTo(some []string) bool {
+	return len(c.runNamespaces) > 0 && !slices.ContainsFunc(c.runNamespaces, func(one string) bool { return !slices.Contains(some, one) })
 }
 
-// inside selects the namespaces of a run that is limited to some; nil for all. What
+// namespaceRequirements selects the namespaces of a run that is limited to some; nil for all. What
 // lives in none is not asked of its namespace.
-func (c *controller) inside(of object.Resource) []metav1.LabelSelectorRequirement {
-	if len(c.within) == 0 || !of.Namespaced {
+func (c *controller) namespaceRequirements(of object.Resource) []metav1.LabelSelectorRequirement {
+	if len(c.runNamespaces) == 0 || !of.Namespaced {
 		return nil
 	}
-	return []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: c.within}}
+	return []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: c.runNamespaces}}
 }
 
 // Reviewer is Handler for the functions of Mutate and Validate.
 func (a *App) Reviewer(name string) (hook.Admitter, error) {
-	return search(a, name, func(p part, name string) (hook.Admitter, bool) {
-		v := p.reviewNamed(name)
+	return findFunction(a, name, func(p registration, name string) (hook.Admitter, bool) {
+		v := p.findReview(name)
 		return v, v != nil
 	})
 }
 
-func (h *Handlers[T]) reviewNamed(name string) hook.Admitter {
+func (h *Handlers[T]) findReview(name string) hook.Admitter {
 	for _, one := range h.reviews {
 		if one.name == name {
 			return one
@@ -145,4 +145,4 @@ func (h *Handlers[T]) reviewNamed(name string) hook.Admitter {
 	return nil
 }
 
-func (c *Composer[T]) reviewNamed(string) hook.Admitter { return nil }
+func (c *Composer[T]) findReview(string) hook.Admitter { return nil }

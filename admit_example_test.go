@@ -38,10 +38,10 @@ func ExampleHandlers_Mutate() {
 // A rule that a schema cannot express.
 func ExampleHandlers_Validate() {
 	app := setpoint.New("exchangerates")
-	app.Define([]byte(rateCRD))
+	app.InstallCRDs([]byte(rateCRD))
 	rates := setpoint.For[ExchangeRate](app)
 	rates.OnCreate(publishRate)
 	rates.Owns(&corev1.ConfigMap{})
-	rates.Validate(keepCurrency, setpoint.On(setpoint.Update))
+	rates.Validate(keepCurrency, setpoint.On(setpoint.ReasonUpdate))
 	app.Main()
 }

@@ -8,11 +8,11 @@ import (
 )
 
 // ReviewOption says more about a function that is asked before objects are stored.
-type ReviewOption interface{ ofReview(*reviewSettings) }
+type ReviewOption interface{ applyToReview(*reviewSettings) }
 
 type reviewOption func(*reviewSettings)
 
-func (o reviewOption) ofReview(s *reviewSettings) { o(s) }
+func (o reviewOption) applyToReview(s *reviewSettings) { o(s) }
 
 // On says of which operations a review is: Create, Update, Delete and Connect.
 // Without, Mutate is asked on Create, and Validate on Create and Update.
@@ -37,7 +37,7 @@ func Subresources(names ...string) ReviewOption {
 // NamespaceLabels limits a review to objects in namespaces that a label selector
 // selects, such as "team=web". It has no bearing on objects that live in none.
 func NamespaceLabels(selector string) ReviewOption {
-	return reviewOption(func(s *reviewSettings) { s.spaces = append(s.spaces, selector) })
+	return reviewOption(func(s *reviewSettings) { s.namespaceLabels = append(s.namespaceLabels, selector) })
 }
 
 // Match has a review asked only if a CEL expression is true, such as
@@ -49,25 +49,25 @@ func Match(name, cel string) ReviewOption {
 	})
 }
 
-// Failure is what is done with a change of which there is no verdict.
-type Failure string
+// FailurePolicyType is what is done with a change of which there is no verdict.
+type FailurePolicyType string
 
 // The failure policies.
 const (
 	// Ignore lets the change pass.
-	Ignore Failure = "Ignore"
+	Ignore FailurePolicyType = "Ignore"
 	// Fail refuses it.
-	Fail Failure = "Fail"
+	Fail FailurePolicyType = "Fail"
 )
 
 // FailurePolicy says what is done with a change of which there is no verdict: the
 // program does not answer, is too late, returns an error that is no denial, or
 // panics. Without, Mutate has Ignore, so that the cluster goes on, and Validate Fail,
 // so that no rule can be got round.
-func FailurePolicy(f Failure) ReviewOption {
+func FailurePolicy(f FailurePolicyType) ReviewOption {
 	return reviewOption(func(s *reviewSettings) {
 		if f != Ignore && f != Fail {
-			s.problem("FailurePolicy: is %q; it may be %s or %s", f, Ignore, Fail)
+			s.addProblem("FailurePolicy: is %q; it may be %s or %s", f, Ignore, Fail)
 		}
 		s.hook.Ignore = f == Ignore
 	})
@@ -78,22 +78,22 @@ func Reinvoke() ReviewOption {
 	return reviewOption(func(s *reviewSettings) {
 		s.hook.Reinvoke = true
 		if !s.hook.Mutates {
-			s.problem("Reinvoke: is for Mutate; what validates is asked when nothing changes any more")
+			s.addProblem("Reinvoke: is for Mutate; what validates is asked when nothing changes any more")
 		}
 	})
 }
 
-// Everywhere has a review asked also about kube-system, kube-node-lease and, in a
+// IncludeSystemNamespaces has a review asked also about kube-system, kube-node-lease and, in a
 // cluster, the namespace that the program runs in. Without, these are left alone, so
 // that the cluster and the program can be mended while the program is down.
-func Everywhere() ReviewOption {
-	return reviewOption(func(s *reviewSettings) { s.everywhere = true })
+func IncludeSystemNamespaces() ReviewOption {
+	return reviewOption(func(s *reviewSettings) { s.systemNamespaces = true })
 }
 
-// timeout takes what the API server takes.
-func (s *reviewSettings) timeout(d time.Duration) {
+// setTimeout takes what the API server takes.
+func (s *reviewSettings) setTimeout(d time.Duration) {
 	if d < time.Second || d > 30*time.Second || d%time.Second != 0 {
-		s.problem("Timeout(%s): must be whole seconds, 1s to 30s", d)
+		s.addProblem("Timeout(%s): must be whole seconds, 1s to 30s", d)
 	}
 	s.hook.Timeout = d
 }

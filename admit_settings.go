@@ -28,9 +28,9 @@ type reviewSettings struct {
 	subresources []string
 	// labels and spaces are selectors that must all match: of the object's labels, and
 	// of its namespace's.
-	labels, spaces []string
-	everywhere     bool
-	problems       []error
+	labels, namespaceLabels []string
+	systemNamespaces        bool
+	problems                []error
 }
 
 func newReviewSettings(verb string) *reviewSettings {
@@ -40,25 +40,25 @@ func newReviewSettings(verb string) *reviewSettings {
 	}}
 }
 
-func (s *reviewSettings) problem(format string, args ...any) {
+func (s *reviewSettings) addProblem(format string, args ...any) {
 	s.problems = append(s.problems, fmt.Errorf(format, args...))
 }
 
-// on are the operations of the review.
-func (s *reviewSettings) on() []Reason {
+// effectiveOperations are the operations of the review.
+func (s *reviewSettings) effectiveOperations() []Reason {
 	switch {
 	case len(s.operations) > 0:
 		return s.operations
 	case s.hook.Mutates:
-		return []Reason{Create}
+		return []Reason{ReasonCreate}
 	}
-	return []Reason{Create, Update}
+	return []Reason{ReasonCreate, ReasonUpdate}
 }
 
 // webhook is the review as the API server is told of it, but for who is asked.
 func (s *reviewSettings) webhook(c *controller, of object.Resource) admission.Webhook {
 	w := s.hook
-	w.Name = dashed(s.name)
+	w.Name = webhookName(s.name)
 	rule := admission.Rule{Group: of.Group, Version: of.Version}
 	for _, sub := range s.subresources {
 		rule.Resources = append(rule.Resources, strings.TrimSuffix(of.Plural+"/"+sub, "/"))
@@ -66,20 +66,20 @@ func (s *reviewSettings) webhook(c *controller, of object.Resource) admission.We
 	if len(rule.Resources) == 0 {
 		rule.Resources = []string{of.Plural}
 	}
-	for _, one := range s.on() {
+	for _, one := range s.effectiveOperations() {
 		rule.Operations = append(rule.Operations, hook.Operation(strings.ToUpper(string(one))))
 	}
 	w.Rules = []admission.Rule{rule}
 	// What is wrong with them has been said.
 	objects, _ := requirements(append(slices.Clip(s.labels), c.labels))
-	spaces, _ := requirements(s.spaces)
-	w.Objects, w.Namespaces = selectorOf(objects), selectorOf(append(spaces, c.inside(of)...))
+	namespaces, _ := requirements(s.namespaceLabels)
+	w.Objects, w.Namespaces = selectorOf(objects), selectorOf(append(namespaces, c.namespaceRequirements(of)...))
 	return w
 }
 
-// dashed is the name of a function as a webhook may have it: injectSidecar is
+// webhookName is the name of a function as a webhook may have it: injectSidecar is
 // inject-sidecar there.
-func dashed(name string) string {
+func webhookName(name string) string {
 	var out strings.Builder
 	lower := false
 	for _, c := range name {
@@ -141,20 +141,20 @@ func (s *reviewSettings) check(c *controller) []error {
 	for _, one := range []struct {
 		option    string
 		selectors []string
-	}{{"Labels", append(slices.Clip(s.labels), c.labels)}, {"NamespaceLabels", s.spaces}} {
+	}{{"Labels", append(slices.Clip(s.labels), c.labels)}, {"NamespaceLabels", s.namespaceLabels}} {
 		if _, err := requirements(one.selectors); err != nil {
-			all.problem("%s: %w", one.option, err)
+			all.addProblem("%s: %w", one.option, err)
 		}
 	}
 	if c.fields != "" {
-		all.problem("FieldSelector: the API server does not select by fields before it stores an object; " +
+		all.addProblem("FieldSelector: the API server does not select by fields before it stores an object; " +
 			"decide in the function, or say setpoint.Match, and give the handlers a For of their own with another setpoint.Name")
 	}
-	if wrong := validation.IsDNS1123Label(dashed(s.name)); len(wrong) > 0 {
-		all.problem("the name: must be letters, digits and dashes, at most %d of them; give it a setpoint.Name", validation.DNS1123LabelMaxLength)
+	if wrong := validation.IsDNS1123Label(webhookName(s.name)); len(wrong) > 0 {
+		all.addProblem("the name: must be letters, digits and dashes, at most %d of them; give it a setpoint.Name", validation.DNS1123LabelMaxLength)
 	}
-	if admission.Reserved(c.kind.group().Group) {
-		all.problem("nobody is asked about %s: by changing them, a program that is down is mended", c.kind)
+	if admission.ExemptGroup(c.kind.group().Group) {
+		all.addProblem("nobody is asked about %s: by changing them, a program that is down is mended", c.kind)
 	}
 	for i, err := range all.problems {
 		all.problems[i] = fmt.Errorf("%s %q of %s: %w", s.verb, s.name, c.name(), err)
@@ -165,15 +165,15 @@ func (s *reviewSettings) check(c *controller) []error {
 func (s *reviewSettings) checkOperations() {
 	for _, one := range s.operations {
 		switch {
-		case !slices.Contains([]Reason{Create, Update, Delete, Connect}, one):
-			s.problem("On: there is no operation %s; there are Create, Update, Delete and Connect", one)
-		case one == Delete && s.hook.Mutates:
-			s.problem("On: there is nothing to change of an object that is deleted; say Validate")
+		case !slices.Contains([]Reason{ReasonCreate, ReasonUpdate, ReasonDelete, ReasonConnect}, one):
+			s.addProblem("On: there is no operation %s; there are Create, Update, Delete and Connect", one)
+		case one == ReasonDelete && s.hook.Mutates:
+			s.addProblem("On: there is nothing to change of an object that is deleted; say Validate")
 		}
 	}
 	for _, sub := range s.subresources {
 		if len(validation.IsDNS1123Subdomain(sub)) > 0 && sub != "" && sub != "*" {
-			s.problem("Subresources: %q is none", sub)
+			s.addProblem("Subresources: %q is none", sub)
 		}
 	}
 }
@@ -186,16 +186,16 @@ func (s *reviewSettings) checkConditions() {
 	for _, one := range s.hook.Conditions {
 		switch {
 		case len(validation.IsQualifiedName(one.Name)) > 0:
-			s.problem("Match: %q is no name: letters, digits, dashes, dots and underscores", one.Name)
+			s.addProblem("Match: %q is no name: letters, digits, dashes, dots and underscores", one.Name)
 		case named[one.Name]:
-			s.problem("Match: there are two of the name %q", one.Name)
+			s.addProblem("Match: there are two of the name %q", one.Name)
 		case strings.TrimSpace(one.Expression) == "":
-			s.problem("Match(%q): the expression is empty", one.Name)
+			s.addProblem("Match(%q): the expression is empty", one.Name)
 		}
 		named[one.Name] = true
 	}
 	if len(named) > maxConditions {
-		s.problem("Match: there may be %d, not %d", maxConditions, len(named))
+		s.addProblem("Match: there may be %d, not %d", maxConditions, len(named))
 	}
 }
 
@@ -205,18 +205,18 @@ func (h *Handlers[T]) checkReviews() []error {
 	named := map[string]bool{}
 	for _, one := range h.reviews {
 		problems = append(problems, one.check(&h.c)...)
-		if named[dashed(one.name)] {
+		if named[webhookName(one.name)] {
 			problems = append(problems, fmt.Errorf("there are two reviews %q of %s: give one of them another setpoint.Name", one.name, h.c.name()))
 		}
-		named[dashed(one.name)] = true
+		named[webhookName(one.name)] = true
 	}
-	if len(h.reviews) > 0 && len(h.handlers)+len(h.indexes) == 0 && h.c.acts() {
+	if len(h.reviews) > 0 && len(h.handlers)+len(h.indexes) == 0 && h.c.declaresHandlerAccess() {
 		problems = append(problems, fmt.Errorf("%s: Owns, Applies, Deletes, Evicts and Reads are for handlers, and it has none", h.c.name()))
 	}
 	return problems
 }
 
-// acts says that something was declared which handlers do.
-func (c *controller) acts() bool {
+// declaresHandlerAccess says that something was declared which handlers do.
+func (c *controller) declaresHandlerAccess() bool {
 	return len(c.owns)+len(c.applies)+len(c.deletes)+len(c.reads) > 0 || c.evicts
 }

@@ -28,18 +28,18 @@ func judge(context.Context, *Review[corev1.Pod]) error { return nil }
 // compiledReviews are the reviews of an app's controllers, which run in a namespace.
 func compiledReviews(t *testing.T, app *App, o Options, home string) []*compile.Compiled {
 	t.Helper()
-	if err := app.prepare(o); err != nil {
+	if err := app.validate(o); err != nil {
 		t.Fatal(err)
 	}
 	known, err := app.kinds()
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := environment(known, o)
-	env.Home = home
+	env := offlineEnvironment(known, o)
+	env.PodNamespace = home
 	var all []*compile.Compiled
-	for _, p := range app.parts {
-		one, err := p.own().Compile(t.Context(), env)
+	for _, p := range app.registrations {
+		one, err := p.goController().Compile(t.Context(), env)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,9 +53,9 @@ func TestReviewsBecomeAProgram(t *testing.T) {
 	pods := For[corev1.Pod](app, Labels("app=web,tier!=db"))
 	pods.Validate(judge)
 	pods.Mutate(injectSidecar)
-	pods.Validate(judge, Name("strict"), On(Delete, Connect), Subresources("status", "", "exec"), Labels("guarded"), NamespaceLabels("team in (b,a)"),
-		Match("not-mine", "object.metadata.name != 'mine'"), FailurePolicy(Ignore), Timeout(30*time.Second), Everywhere())
-	pods.Mutate(judge, Name("again"), On(Create, Update), FailurePolicy(Fail), Reinvoke())
+	pods.Validate(judge, Name("strict"), On(ReasonDelete, ReasonConnect), Subresources("status", "", "exec"), Labels("guarded"), NamespaceLabels("team in (b,a)"),
+		Match("not-mine", "object.metadata.name != 'mine'"), FailurePolicy(Ignore), Timeout(30*time.Second), IncludeSystemNamespaces())
+	pods.Mutate(judge, Name("again"), On(ReasonCreate, ReasonUpdate), FailurePolicy(Fail), Reinvoke())
 	got := compiledReviews(t, app, Options{Namespaces: []string{"a", "b"}, Namespace: "apps"}, "home")
 
 	const (
@@ -68,7 +68,7 @@ func TestReviewsBecomeAProgram(t *testing.T) {
 	}
 	base := admission.Webhook{
 		Objects: &metav1.LabelSelector{MatchExpressions: of}, Namespaces: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{within}},
-		Spared: []string{"kube-system", "kube-node-lease", "home"}, Timeout: 5 * time.Second,
+		ExemptNamespaces: []string{"kube-system", "kube-node-lease", "home"}, Timeout: 5 * time.Second,
 	}
 	inject, again, judged, strict := base, base, base, base
 	inject.Name, inject.Mutates, inject.Ignore = "inject-sidecar", true, true
@@ -77,16 +77,16 @@ func TestReviewsBecomeAProgram(t *testing.T) {
 	again.Rules = rules([]string{"pods"}, "CREATE", "UPDATE")
 	judged.Name = "judge"
 	judged.Rules = rules([]string{"pods"}, "CREATE", "UPDATE")
-	strict.Name, strict.Ignore, strict.Timeout, strict.Spared = "strict", true, 30*time.Second, nil
+	strict.Name, strict.Ignore, strict.Timeout, strict.ExemptNamespaces = "strict", true, 30*time.Second, nil
 	strict.Rules = rules([]string{"pods/status", "pods", "pods/exec"}, "DELETE", "CONNECT")
 	strict.Conditions = []admission.Condition{{Name: "not-mine", Expression: "object.metadata.name != 'mine'"}}
 	strict.Objects = &metav1.LabelSelector{MatchExpressions: append([]metav1.LabelSelectorRequirement{{Key: "guarded", Operator: exists}}, of...)}
 	strict.Namespaces = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: in, Values: []string{"a", "b"}}, within}}
 	want := &compile.Compiled{Admission: &admission.Program{
 		Name: "app/pod", Configuration: "app.pod.apps", Webhooks: []admission.Webhook{inject, again, judged, strict},
-	}, Asked: []object.Resource{{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true}}}
+	}, AdmissionKinds: []object.Resource{{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true}}}
 	// Nothing is watched, and so nothing but this is there.
-	if diff := cmp.Diff([]*compile.Compiled{want}, got, cmpopts.IgnoreFields(admission.Webhook{}, "Do"), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff([]*compile.Compiled{want}, got, cmpopts.IgnoreFields(admission.Webhook{}, "Admitter"), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -99,13 +99,13 @@ func TestReviewsOfASubresourceOfAnotherKind(t *testing.T) {
 			return Invalid("spec.replicas: at most 3")
 		}
 		return nil
-	}, Name("small"), Subresources("scale"), On(Update))
+	}, Name("small"), Subresources("scale"), On(ReasonUpdate))
 	program := compiledReviews(t, app, Options{Namespace: "apps"}, "")[0].Admission
 	if got := fmt.Sprint(program.Webhooks[0].Rules); got != "[{apps v1 [deployments/scale] [UPDATE]}]" || program.Configuration != "app.scale.apps" {
 		t.Errorf("got %s, %s", got, program.Configuration)
 	}
 	text := []byte(`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"a"},"spec":{"replicas":4}}`)
-	v, err := program.Webhooks[0].Do.Admit(t.Context(), &hook.Review{Operation: hook.OperationUpdate, Object: text, Old: text})
+	v, err := program.Webhooks[0].Admitter.Admit(t.Context(), &hook.ReviewRequest{Operation: hook.OperationUpdate, Object: text, OldObject: text})
 	if err != nil || v.Denial == nil || v.Denial.Reason != "Invalid" {
 		t.Errorf("got %+v, %v", v, err)
 	}
@@ -117,28 +117,28 @@ func TestReviewsNextToHandlers(t *testing.T) {
 	maps.OnCreate(tend)
 	maps.Validate(func(context.Context, *Review[corev1.ConfigMap]) error { return nil }, Name("check"))
 	got := compiledReviews(t, app, Options{}, "")[0]
-	if len(got.Reactions) != 1 || got.Admission == nil || got.Reactions[0].Name != got.Admission.Name {
+	if len(got.Handlers) != 1 || got.Admission == nil || got.Handlers[0].Name != got.Admission.Name {
 		t.Errorf("got %+v", got)
 	}
 }
 
-func TestNamespacesThatAreSpared(t *testing.T) {
+func TestExemptNamespaces(t *testing.T) {
 	for home, want := range map[string]string{
 		"home": `Validate "judge": is limited to the namespaces kube-system, home, which are left alone unless you say setpoint.Everywhere()`,
 		"":     "",
 	} {
 		app := New("app")
 		For[corev1.Pod](app, Namespaces("kube-system", "home")).Validate(judge)
-		if err := app.prepare(Options{}); err != nil {
+		if err := app.validate(Options{}); err != nil {
 			t.Fatal(err)
 		}
 		known, err := app.kinds()
 		if err != nil {
 			t.Fatal(err)
 		}
-		env := environment(known, Options{})
-		env.Home = home
-		_, err = app.parts[0].own().Compile(t.Context(), env)
+		env := offlineEnvironment(known, Options{})
+		env.PodNamespace = home
+		_, err = app.registrations[0].goController().Compile(t.Context(), env)
 		got := ""
 		if refusal, is := errors.AsType[*compile.Refusal](err); is {
 			got = refusal.Error()
@@ -149,7 +149,7 @@ func TestNamespacesThatAreSpared(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithReviews(t *testing.T) {
+func TestReviewProblems(t *testing.T) {
 	type reviews = *Handlers[corev1.Pod]
 	for name, c := range map[string]struct {
 		options []KindOption
@@ -159,8 +159,8 @@ func TestWhatIsWrongWithReviews(t *testing.T) {
 		"nil":             {nil, func(h reviews) { h.Mutate(nil) }, []string{"a handler is nil"}},
 		"a closure":       {nil, func(h reviews) { h.Validate(func(context.Context, *Review[corev1.Pod]) error { return nil }) }, []string{"give it a setpoint.Name"}},
 		"two of a name":   {nil, func(h reviews) { h.Validate(judge); h.Mutate(judge) }, []string{`two reviews "judge" of app/pod`}},
-		"operations":      {nil, func(h reviews) { h.Validate(judge, On(Resume)) }, []string{"On: there is no operation resume"}},
-		"mutate deletion": {nil, func(h reviews) { h.Mutate(judge, On(Delete)) }, []string{`Mutate "judge" of app/pod: On: there is nothing to change`}},
+		"operations":      {nil, func(h reviews) { h.Validate(judge, On(ReasonResume)) }, []string{"On: there is no operation resume"}},
+		"mutate deletion": {nil, func(h reviews) { h.Mutate(judge, On(ReasonDelete)) }, []string{`Mutate "judge" of app/pod: On: there is nothing to change`}},
 		"timeouts": {nil, func(h reviews) {
 			h.Validate(judge, Timeout(time.Minute))
 			h.Mutate(injectSidecar, Timeout(1500*time.Millisecond))
@@ -179,7 +179,7 @@ func TestWhatIsWrongWithReviews(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := New("app")
 			c.wrong(For[corev1.Pod](app, c.options...))
-			err := app.prepare(Options{})
+			err := app.validate(Options{})
 			for _, want := range c.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("got %v, want %q", err, want)
@@ -198,46 +198,46 @@ type labelled struct {
 	} `json:"spec,omitzero"`
 }
 
-func TestVerdicts(t *testing.T) {
+func TestReviewResponses(t *testing.T) {
 	const raw = `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1,"unknown":9007199254740993}}`
 	for name, c := range map[string]struct {
 		do   ReviewFunc[labelled]
-		want hook.Verdict
+		want hook.ReviewResponse
 		err  string
 	}{
-		"nothing": {func(context.Context, *Review[labelled]) error { return nil }, hook.Verdict{}, ""},
+		"nothing": {func(context.Context, *Review[labelled]) error { return nil }, hook.ReviewResponse{}, ""},
 		"a change": {func(_ context.Context, r *Review[labelled]) error {
 			r.Object.Spec.Size, r.Object.Labels = 2, map[string]string{"seen": "yes"}
 			return nil
-		}, hook.Verdict{Object: json.RawMessage(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","labels":{"seen":"yes"}},"spec":{"size":2,"unknown":9007199254740993}}`)}, ""},
+		}, hook.ReviewResponse{Object: json.RawMessage(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","labels":{"seen":"yes"}},"spec":{"size":2,"unknown":9007199254740993}}`)}, ""},
 		"a refusal drops changes": {func(_ context.Context, r *Review[labelled]) error {
 			r.Object.Spec.Size = 2
 			r.Warn("%d", 1)
 			return fmt.Errorf("so: %w", Deny("no %s", "way"))
-		}, hook.Verdict{Denial: &hook.Denial{Message: "so: no way"}, Warnings: []string{"1"}}, ""},
+		}, hook.ReviewResponse{Denial: &hook.Denial{Message: "so: no way"}, Warnings: []string{"1"}}, ""},
 		"events": {func(_ context.Context, r *Review[labelled]) error {
 			r.WarningEvent(nil, "Seen", "it")
 			r.Event(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, "Seen", "it")
 			return nil
-		}, hook.Verdict{Events: []hook.EventAt{
+		}, hook.ReviewResponse{Events: []hook.ObjectEvent{
 			{Event: hook.Event{Type: "Warning", Reason: "Seen", Message: "it"}, APIVersion: "example.com/v1", Kind: "Thing", Namespace: "shop", Name: "a"},
 			{Event: hook.Event{Type: "Normal", Reason: "Seen", Message: "it"}, APIVersion: "v1", Kind: "Namespace", Name: "n"},
 		}}, ""},
 		"an event at nobody": {func(_ context.Context, r *Review[labelled]) error {
 			r.Event(&corev1.Namespace{}, "Seen", "it")
 			return nil
-		}, hook.Verdict{}, "the Namespace has no name"},
-		"no verdict": {func(context.Context, *Review[labelled]) error { return errors.New("cannot say") }, hook.Verdict{}, "cannot say"},
-		"taken away": {func(_ context.Context, r *Review[labelled]) error { r.Object = nil; return nil }, hook.Verdict{}, "taken out of the review"},
+		}, hook.ReviewResponse{}, "the Namespace has no name"},
+		"no verdict": {func(context.Context, *Review[labelled]) error { return errors.New("cannot say") }, hook.ReviewResponse{}, "cannot say"},
+		"taken away": {func(_ context.Context, r *Review[labelled]) error { r.Object = nil; return nil }, hook.ReviewResponse{}, "taken out of the review"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := New("app")
 			For[labelled](app, Kind("example.com/v1", "Thing")).Mutate(c.do, Name("do"))
-			asked, err := app.Reviewer("do")
+			req, err := app.Reviewer("do")
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := asked.Admit(t.Context(), &hook.Review{
+			got, err := req.Admit(t.Context(), &hook.ReviewRequest{
 				Operation: hook.OperationCreate, APIVersion: "example.com/v1", Kind: "Thing", Namespace: "shop", Name: "a", Object: json.RawMessage(raw),
 			})
 			if c.err != "" {

@@ -25,11 +25,11 @@ func generic[T any](context.Context, *setpoint.Call[T]) error { return nil }
 // rates is an app about exchange rates.
 func rates(options ...setpoint.KindOption) (*setpoint.App, *setpoint.Handlers[ExchangeRate]) {
 	app := setpoint.New("exchangerates")
-	app.Define([]byte(rateCRD))
+	app.InstallCRDs([]byte(rateCRD))
 	return app, setpoint.For[ExchangeRate](app, options...)
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestAppProblems(t *testing.T) {
 	type handlers = *setpoint.Handlers[ExchangeRate]
 	closure := func(context.Context, *setpoint.Call[ExchangeRate]) error { return nil }
 	for name, c := range map[string]struct {
@@ -48,7 +48,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		"negative":         {func(_ *setpoint.App, h handlers) { h.Every(-time.Second, publish, setpoint.Timeout(-1)) }, []string{"Every(-1s): must be more", "Timeout: must not be negative"}},
 		"a backoff":        {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Backoff(time.Minute, time.Second)) }, []string{"the longest is shorter"}},
 		"idle without":     {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Idle(time.Minute)) }, []string{"Idle: is for a handler of reason timer"}},
-		"settle without":   {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Settle(time.Minute)) }, []string{"Settle: is for a handler of reason update"}},
+		"settle without":   {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Debounce(time.Minute)) }, []string{"Settle: is for a handler of reason update"}},
 		"optional without": {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Optional()) }, []string{"Optional: is for a handler of reason delete"}},
 		"two timers":       {func(_ *setpoint.App, h handlers) { h.Every(time.Hour, publish); h.Schedule("@hourly", publish) }, []string{"a handler has one timer"}},
 		"two intervals":    {func(_ *setpoint.App, h handlers) { h.Every(time.Hour, publish); h.Every(time.Minute, publish) }, []string{"1h0m0s at one registration and 1m0s at another"}},
@@ -60,17 +60,17 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 			h.OnCreate(publish, setpoint.When(func(_, _ *corev1.Pod) bool { return true }))
 		}, []string{"When has a func(*v1.Pod, *v1.Pod) bool"}},
 		"a daemon's reason": {func(_ *setpoint.App, h handlers) { h.Daemon(publish); h.OnCreate(publish) }, []string{"a daemon has no other reason"}},
-		"no CRD":            {func(app *setpoint.App, h handlers) { h.OnCreate(publish); app.Define([]byte("kind: Pod")) }, []string{"takes CustomResourceDefinitions, not a Pod"}},
+		"no CRD":            {func(app *setpoint.App, h handlers) { h.OnCreate(publish); app.InstallCRDs([]byte("kind: Pod")) }, []string{"takes CustomResourceDefinitions, not a Pod"}},
 		"what is not watched is not kept": {func(_ *setpoint.App, h handlers) {
-			h.OnUpdate(publish, setpoint.KeepOld(), setpoint.Field("spec.source"), setpoint.FieldChanged("spec.source.host"), setpoint.FieldChanged("spec.note"))
+			h.OnUpdate(publish, setpoint.KeepPreviousState(), setpoint.Field("spec.source"), setpoint.FieldChanged("spec.source.host"), setpoint.FieldChanged("spec.note"))
 		}, []string{"KeepOld keeps the fields that are watched, and FieldChanged compares spec.note: give it to Field"}},
 		"a status is not kept": {func(_ *setpoint.App, h handlers) {
-			h.OnUpdate(publish, setpoint.KeepOld(), setpoint.FieldChanged("spec.note"), setpoint.FieldChanged("status.rate"))
+			h.OnUpdate(publish, setpoint.KeepPreviousState(), setpoint.FieldChanged("spec.note"), setpoint.FieldChanged("status.rate"))
 		}, []string{"FieldChanged compares status.rate"}},
-		"nothing to keep": {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.KeepOld()) }, []string{"KeepOld: is for a handler of reason update"}},
+		"nothing to keep": {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.KeepPreviousState()) }, []string{"KeepOld: is for a handler of reason update"}},
 		"Secrets are not kept": {func(app *setpoint.App, h handlers) {
 			h.OnCreate(publish)
-			setpoint.For[corev1.Secret](app).OnUpdate(generic[corev1.Secret], setpoint.KeepOld())
+			setpoint.For[corev1.Secret](app).OnUpdate(generic[corev1.Secret], setpoint.KeepPreviousState())
 		}, []string{`handler "generic" of exchangerates/secret: KeepOld: a ControllerRevision of a Secret would be a copy`}},
 		"two controllers": {func(app *setpoint.App, h handlers) {
 			h.OnCreate(publish)
@@ -137,7 +137,7 @@ func TestKindsAreKnownByTheirTypes(t *testing.T) {
 	}
 }
 
-func TestErrorsSayWhenToComeAgain(t *testing.T) {
+func TestErrorsSetTheRetryTime(t *testing.T) {
 	cause := errors.New("the service is down")
 	for _, err := range []error{setpoint.RetryAfter(time.Second, cause), setpoint.Permanent(cause)} {
 		if !errors.Is(err, cause) || err.Error() != cause.Error() {

@@ -26,7 +26,7 @@ func BenchmarkHandle(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	notice := &hook.Notice{Handler: "publish", Reason: Create, Object: benchPod(b), Namespace: "shop", Name: "web"}
+	notice := &hook.HandlerRequest{Handler: "publish", Reason: ReasonCreate, Object: benchPod(b), Namespace: "shop", Name: "web"}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := h.Handle(b.Context(), notice); err != nil {
@@ -35,14 +35,14 @@ func BenchmarkHandle(b *testing.B) {
 	}
 }
 
-// BenchmarkSync is the same of a FamilyFunc that wants a child and reads those there
+// BenchmarkSync is the same of a ComposeFunc that wants a child and reads those there
 // are.
 func BenchmarkSync(b *testing.B) {
 	app := New("app")
 	pods := Compose[corev1.Pod](app)
 	pods.Owns(&corev1.ConfigMap{})
-	pods.Sync(func(_ context.Context, f *Family[corev1.Pod]) error {
-		f.Want(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web-rate"}, Data: map[string]string{"rate": "1.1"}})
+	pods.Sync(func(_ context.Context, f *ComposeContext[corev1.Pod]) error {
+		f.Apply(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web-rate"}, Data: map[string]string{"rate": "1.1"}})
 		var observed []corev1.ConfigMap
 		f.Children(&observed)
 		f.Parent.Status.Message = "published"
@@ -51,13 +51,13 @@ func BenchmarkSync(b *testing.B) {
 	if _, err := app.kinds(); err != nil {
 		b.Fatal(err)
 	}
-	pods.c.resolve()
+	pods.c.resolveKinds()
 	child := json.RawMessage(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"web-rate","namespace":"shop","uid":"2","ownerReferences":[` +
 		`{"apiVersion":"v1","kind":"Pod","name":"web","uid":"1","controller":true,"blockOwnerDeletion":true}]},"data":{"rate":"1.1"}}`)
 	request := &hook.Request{Parent: benchPod(b), Children: []hook.Group{{APIVersion: "v1", Kind: "ConfigMap", Objects: []hook.Entry{{Name: "web-rate", Object: child}}}}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := pods.hookNamed(nameSync).Call(b.Context(), request); err != nil {
+		if _, err := pods.findHook(nameSync).Call(b.Context(), request); err != nil {
 			b.Fatal(err)
 		}
 	}

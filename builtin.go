@@ -22,9 +22,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// builtIn knows the types of the kinds that every API server has, in the versions
+// builtInScheme knows the types of the kinds that every API server has, in the versions
 // that stay. Others are named with Kind.
-func builtIn() (*runtime.Scheme, error) {
+func builtInScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	all := runtime.SchemeBuilder{
 		admissionregistration.AddToScheme, apps.AddToScheme, autoscalingv1.AddToScheme, autoscaling.AddToScheme,

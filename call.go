@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/react"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 )
 
 // Unstructured is an object of any kind, for kinds that have no Go type.
@@ -20,17 +20,17 @@ type Reason = hook.Reason
 
 // The reasons. OnCreate and its like say more about each.
 const (
-	Create = hook.ReasonCreate
-	Update = hook.ReasonUpdate
-	Delete = hook.ReasonDelete
-	Resume = hook.ReasonResume
-	Event  = hook.ReasonEvent
-	Drift  = hook.ReasonDrift
-	Timer  = hook.ReasonTimer
+	ReasonCreate = hook.ReasonCreate
+	ReasonUpdate = hook.ReasonUpdate
+	ReasonDelete = hook.ReasonDelete
+	ReasonResume = hook.ReasonResume
+	ReasonEvent  = hook.ReasonEvent
+	ReasonDrift  = hook.ReasonDrift
+	ReasonTimer  = hook.ReasonTimer
 )
 
-// Change is one field of an object that is not what it was, as JSON.
-type Change = hook.FieldChange
+// FieldChange is one field of an object that is not what it was, as JSON.
+type FieldChange = hook.FieldChange
 
 // Call tells a handler what happened to one object, and is told by it what to
 // write. Nothing is written before the handler has returned nil, and nothing at
@@ -47,10 +47,10 @@ type Call[T any] struct {
 	Object *T
 	// Old is the object as the handler last dealt with it, nil where that is not
 	// known: on creation, and of what changed while the program did not run. With
-	// KeepOld it is known of that too, as far as the handler watches it.
+	// KeepPreviousState it is known of that too, as far as the handler watches it.
 	Old *T
 	// Changes says how Object differs from Old.
-	Changes []Change
+	Changes []FieldChange
 	// Reason says what happened.
 	Reason Reason
 	// Attempt counts how often this has failed already.
@@ -64,44 +64,44 @@ type Call[T any] struct {
 	// Log has the names of the controller, the handler and the object.
 	Log *slog.Logger
 
-	statement
+	objectContext
 
-	of     *handler[T]
-	notice *hook.Notice
-	before []byte
-	out    hook.Answer
+	handler  *handler[T]
+	request  *hook.HandlerRequest
+	before   []byte
+	response hook.HandlerResponse
 	// live is set for a daemon.
-	live *react.Live
+	live *handle.Live
 }
 
-func newCall[T any](h *handler[T], n *hook.Notice) (*Call[T], error) {
+func newCall[T any](h *handler[T], n *hook.HandlerRequest) (*Call[T], error) {
 	c := &Call[T]{
-		Changes: n.Changes, Reason: n.Reason, Attempt: n.Attempt, Gone: n.Gone, Since: n.Since,
-		of: h, notice: n,
+		Changes: n.Changes, Reason: n.Reason, Attempt: n.Attempt, Gone: n.Deleted, Since: n.Since,
+		handler: h, request: n,
 	}
 	var err error
 	if c.Object, err = decode[T](n.Object); err != nil {
 		return nil, err
 	}
-	if c.statement, err = newStatement(&h.of.c, h.name, c.Object, n.Object); err != nil {
+	if c.objectContext, err = newObjectContext(&h.handlers.c, h.name, c.Object, n.Object); err != nil {
 		return nil, err
 	}
-	if n.Old != nil {
-		if c.Old, err = decode[T](n.Old); err != nil {
+	if n.PreviousState != nil {
+		if c.Old, err = decode[T](n.PreviousState); err != nil {
 			return nil, err
 		}
 	}
 	if c.before, err = json.Marshal(c.Object); err != nil {
-		return nil, permanently("write the object as JSON: %w", err)
+		return nil, permanentError("write the object as JSON: %w", err)
 	}
-	c.Log = c.log().With("handler", h.name)
+	c.Log = c.logger().With("handler", h.name)
 	return c, nil
 }
 
 // ErrConflict ends a Call.Write that would overwrite what another client wrote since the
 // daemon last saw the object: call Refresh and decide again, or return the error, and the
 // daemon is started again with the object as it is.
-var ErrConflict = react.ErrConflict
+var ErrConflict = handle.ErrConflict
 
 // Write writes what a daemon has had to say so far, and goes on: Object is the object as
 // it is stored then, with what other clients changed. Where a field that the daemon
@@ -112,16 +112,16 @@ func (c *Call[T]) Write() error {
 	if c.live == nil {
 		return errors.New("setpoint: Call.Write is for daemons")
 	}
-	answer, err := c.answer()
+	response, err := c.buildResponse()
 	if err != nil {
 		return err
 	}
-	n, err := c.live.Write(answer)
+	n, err := c.live.Write(response)
 	if err != nil {
 		return err
 	}
-	c.out, c.said = hook.Answer{}, said{}
-	return c.renew(n)
+	c.response, c.report = hook.HandlerResponse{}, objectReport{}
+	return c.reload(n)
 }
 
 // Refresh has Object, and what it owns, be as they are now, in a daemon. Changes of Object
@@ -130,11 +130,11 @@ func (c *Call[T]) Refresh() error {
 	if c.live == nil {
 		return errors.New("setpoint: Call.Refresh is for daemons: in other handlers the object is as it is")
 	}
-	n, err := c.live.Now()
+	n, err := c.live.Get()
 	if err != nil {
 		return err
 	}
-	return c.renew(n)
+	return c.reload(n)
 }
 
 // Changed receives when another client, or another handler, has changed the object since
@@ -147,37 +147,37 @@ func (c *Call[T]) Changed() <-chan struct{} {
 	return c.live.Changed()
 }
 
-// renew makes a newer notice the one that the call is about.
-func (c *Call[T]) renew(n *hook.Notice) error {
+// reload makes a newer notice the one that the call is about.
+func (c *Call[T]) reload(n *hook.HandlerRequest) error {
 	now, err := decode[T](n.Object)
 	if err != nil {
 		return err
 	}
-	renewed, err := newStatement(&c.of.of.c, c.of.name, now, n.Object)
+	renewed, err := newObjectContext(&c.handler.handlers.c, c.handler.name, now, n.Object)
 	if err != nil {
 		return err
 	}
 	if c.before, err = json.Marshal(now); err != nil {
-		return permanently("write the object as JSON: %w", err)
+		return permanentError("write the object as JSON: %w", err)
 	}
-	*c.Object, c.handled, c.notice = *now, renewed.handled, n
+	*c.Object, c.metadata, c.request = *now, renewed.metadata, n
 	return nil
 }
 
-// answer is what the handler wants written.
-func (c *Call[T]) answer() (*hook.Answer, error) {
+// buildResponse is what the handler wants written.
+func (c *Call[T]) buildResponse() (*hook.HandlerResponse, error) {
 	after, err := json.Marshal(c.Object)
 	if err != nil {
 		c.fail("write the object as JSON: %w", err)
 	} else if !c.Gone {
-		if c.out.Patch, c.out.Status, err = patches(c.before, after); err != nil {
+		if c.response.Patch, c.response.Status, err = mergePatches(c.before, after); err != nil {
 			c.problems = append(c.problems, err)
 		}
 	}
-	if err := c.wrong(); err != nil {
+	if err := c.err(); err != nil {
 		return nil, err
 	}
-	answer := c.out
-	answer.Events, answer.Conditions, answer.Message, answer.RetryAfter = c.said.events, c.said.conditions, c.said.message, c.said.again
-	return &answer, nil
+	response := c.response
+	response.Events, response.Conditions, response.Message, response.RetryAfter = c.report.events, c.report.conditions, c.report.message, c.report.requeueAfter
+	return &response, nil
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/engine"
-	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/related"
@@ -25,19 +25,19 @@ import (
 type Composer[T any] struct {
 	c              controller
 	rules          []plan.Rule
-	sync, finalize FamilyFunc[T]
-	relate         RelateFunc[T]
+	sync, finalize ComposeFunc[T]
+	customize      CustomizeFunc[T]
 	resync         time.Duration
-	statusWakes    bool
-	unreported     bool
-	guard          *plan.Guard
+	syncOnStatus   bool
+	omitConditions bool
+	guard          *plan.DeletionLimit
 }
 
-// FamilyFunc says what is to be of a parent and its children. It must be safe for
+// ComposeFunc says what is to be of a parent and its children. It must be safe for
 // concurrent use for different parents, and its answer should depend on nothing
 // but what it is shown: it is called again and again, and not called while none of
 // that changes.
-type FamilyFunc[T any] func(ctx context.Context, f *Family[T]) error
+type ComposeFunc[T any] func(ctx context.Context, f *ComposeContext[T]) error
 
 // What the functions of a Composer are called.
 const (
@@ -49,52 +49,52 @@ const (
 // as for For; Workers are shared out among the namespaces of a run that is limited
 // to some.
 func Compose[T any](app *App, options ...KindOption) *Composer[T] {
-	c := &Composer[T]{c: newController[T](app, options), guard: plan.DefaultGuard()}
-	app.parts = append(app.parts, c)
+	c := &Composer[T]{c: newController[T](app, options), guard: plan.DefaultDeletionLimit()}
+	app.registrations = append(app.registrations, c)
 	return c
 }
 
 // Sync says what the children of a parent should be: those that the function
 // wants, and no others of the kinds that Owns declares.
-func (c *Composer[T]) Sync(do FamilyFunc[T]) {
-	c.c.once("Sync", c.sync != nil, do == nil)
-	c.sync = do
+func (c *Composer[T]) Sync(fn ComposeFunc[T]) {
+	c.c.checkOnce("Sync", c.sync != nil, fn == nil)
+	c.sync = fn
 }
 
 // Finalize says what should be left of a parent that is being deleted, or that
 // does not match any longer. The parent stays until the function has returned nil,
 // wants no children, has not asked to be called again, and no children are left.
-func (c *Composer[T]) Finalize(do FamilyFunc[T]) {
-	c.c.once("Finalize", c.finalize != nil, do == nil)
-	c.finalize = do
+func (c *Composer[T]) Finalize(fn ComposeFunc[T]) {
+	c.c.checkOnce("Finalize", c.finalize != nil, fn == nil)
+	c.finalize = fn
 }
 
 // Customize says which objects the other functions are shown beside a parent and
 // its children, of the kinds for which objects stand and of those of the children.
 // It may depend on nothing but the parent.
-func (c *Composer[T]) Customize(do RelateFunc[T], like ...any) {
-	c.c.declare("Customize", &c.c.reads, like)
-	c.c.once("Customize", c.relate != nil, do == nil)
-	c.relate = do
+func (c *Composer[T]) Customize(fn CustomizeFunc[T], obj ...any) {
+	c.c.declare("Customize", &c.c.reads, obj)
+	c.c.checkOnce("Customize", c.customize != nil, fn == nil)
+	c.customize = fn
 }
 
 // Resync calls Sync for each parent at least this often, whether or not anything
 // changes.
 func (c *Composer[T]) Resync(every time.Duration) {
 	if every <= 0 {
-		c.c.app.problem("Resync(%s): must be more than nothing", every)
+		c.c.app.addProblem("Resync(%s): must be more than nothing", every)
 	}
 	c.resync = every
 }
 
 // SyncOnStatusChange calls Sync also when only the status of a parent was changed,
 // by somebody else.
-func (c *Composer[T]) SyncOnStatusChange() { c.statusWakes = true }
+func (c *Composer[T]) SyncOnStatusChange() { c.syncOnStatus = true }
 
 // OmitConditions leaves the conditions Synced, Reconciling and Stalled out of the
 // status of parents. They are kept there if the schema of the parents has
 // status.conditions; one that Sync sets itself is left to it.
-func (c *Composer[T]) OmitConditions() { c.unreported = true }
+func (c *Composer[T]) OmitConditions() { c.omitConditions = true }
 
 // GuardDeletions sets the limit above which deletions are held until a person
 // confirms them: those that only a Sync explains which leaves a child out, not an
@@ -103,9 +103,9 @@ func (c *Composer[T]) OmitConditions() { c.unreported = true }
 // set; with 0 and 0 each one is held.
 func (c *Composer[T]) GuardDeletions(maxDeletions, maxPercent int) {
 	if maxDeletions < 0 || maxPercent < 0 || maxPercent > 100 {
-		c.c.app.problem("GuardDeletions(%d, %d): takes a count of at least 0 and a percentage from 0 to 100", maxDeletions, maxPercent)
+		c.c.app.addProblem("GuardDeletions(%d, %d): takes a count of at least 0 and a percentage from 0 to 100", maxDeletions, maxPercent)
 	}
-	c.guard = &plan.Guard{MaxDeletions: maxDeletions, MaxPercent: maxPercent}
+	c.guard = &plan.DeletionLimit{MaxDeletions: maxDeletions, MaxPercent: maxPercent}
 }
 
 // NoDeletionGuard deletes whatever Sync leaves out, however much that is.
@@ -114,33 +114,33 @@ func (c *Composer[T]) NoDeletionGuard() { c.guard = nil }
 // Owns declares a kind of children, for which an object stands, and how a child
 // that is not as wanted is brought in line: by server-side apply in place unless
 // options say otherwise.
-func (c *Composer[T]) Owns(like any, options ...OwnsOption) {
+func (c *Composer[T]) Owns(obj any, options ...OwnsOption) {
 	rule := plan.Rule{Method: plan.InPlace, Strategy: plan.ServerSide}
 	for _, o := range options {
-		o.ofRule(&rule)
+		o.applyToRule(&rule)
 	}
 	if rule.MaxUnavailable < 0 {
-		c.c.app.problem("Owns(%T): MaxUnavailable must not be negative", like)
+		c.c.app.addProblem("Owns(%T): MaxUnavailable must not be negative", obj)
 	}
 	c.rules = append(c.rules, rule)
-	c.c.declare("Owns", &c.c.owns, []any{like})
+	c.c.declare("Owns", &c.c.owns, []any{obj})
 }
 
-// once refuses a second function for the same, and one that is nil.
-func (c *controller) once(verb string, isSet, isNil bool) {
+// checkOnce refuses a second function for the same, and one that is nil.
+func (c *controller) checkOnce(verb string, isSet, isNil bool) {
 	if isSet || isNil {
 		c.problems = append(c.problems, fmt.Errorf("%s: takes one function, which is not nil", verb))
 	}
 }
 
-func (c *Composer[T]) traceless() bool                  { return false }
-func (c *Composer[T]) controller() *controller          { return &c.c }
-func (c *Composer[T]) filled(context.Context) error     { return nil }
-func (c *Composer[T]) indexed(object.GroupKind) bool    { return false }
-func (c *Composer[T]) fill([]*object.Object) func()     { return func() {} }
-func (c *Composer[T]) handlerNamed(string) hook.Handler { return nil }
+func (c *Composer[T]) stateless() bool                      { return false }
+func (c *Composer[T]) controller() *controller              { return &c.c }
+func (c *Composer[T]) waitForIndexes(context.Context) error { return nil }
+func (c *Composer[T]) hasIndex(object.GroupKind) bool       { return false }
+func (c *Composer[T]) fillIndexes([]*object.Object) func()  { return func() {} }
+func (c *Composer[T]) findHandler(string) hook.Handler      { return nil }
 
-func (c *Composer[T]) hookNamed(name string) hook.Hook {
+func (c *Composer[T]) findHook(name string) hook.Hook {
 	switch {
 	case name == nameSync && c.sync != nil:
 		return c.hook(c.sync)
@@ -150,7 +150,7 @@ func (c *Composer[T]) hookNamed(name string) hook.Hook {
 	return nil
 }
 
-func (c *Composer[T]) names() []string {
+func (c *Composer[T]) functionNames() []string {
 	all := []string{nameSync}
 	if c.finalize != nil {
 		all = append(all, nameFinalize)
@@ -158,7 +158,9 @@ func (c *Composer[T]) names() []string {
 	return all
 }
 
-func (c *Composer[T]) own() host.Own { return host.Own{Name: c.c.name(), Compile: c.compile} }
+func (c *Composer[T]) goController() manager.GoController {
+	return manager.GoController{Name: c.c.name(), Compile: c.compile}
+}
 
 func (c *Composer[T]) check() []error {
 	problems := c.c.check()
@@ -182,19 +184,19 @@ func (c *Composer[T]) check() []error {
 // compile makes the program of the functions: one for each namespace of a run that
 // is limited to some.
 func (c *Composer[T]) compile(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
-	found, err := c.c.find(ctx, env)
+	found, err := c.c.resolveResources(ctx, env)
 	if err != nil {
 		return nil, err
 	}
-	p := engine.Program{
+	p := compose.Program{
 		Name: c.c.name(), Parent: found.resource, Sync: c.hook(c.sync), Finalizer: c.c.finalizer(),
-		GenerateSelector: true, StatusWakes: c.statusWakes, Resync: c.resync,
-		LastApplied: appliedFields, Outline: true, Manager: c.c.manager(), Workers: cmp.Or(c.c.workers, env.Workers),
+		GenerateSelector: true, SyncOnStatusChange: c.syncOnStatus, Resync: c.resync,
+		LastApplied: appliedFields, OmitValues: true, Manager: c.c.fieldManager(), Workers: cmp.Or(c.c.workers, env.Workers),
 		Fields: c.c.fields, Reads: found.reads,
 		Scope:     related.Scope{Version: hook.V2, Namespaced: found.resource.Namespaced},
-		Revisions: engine.Revisions{Namespace: env.Namespace}, Guard: c.guard,
+		Revisions: compose.Revisions{Namespace: env.Namespace}, DeletionLimit: c.guard,
 	}
-	if !c.unreported {
+	if !c.omitConditions {
 		if p.Conditions, err = env.Conditions(ctx, found.resource); err != nil {
 			return nil, err
 		}
@@ -204,32 +206,32 @@ func (c *Composer[T]) compile(ctx context.Context, env compile.Environment) (*co
 		if err != nil {
 			return nil, err
 		}
-		p.Selections = []engine.Selection{{Labels: selector}}
+		p.Selections = []compose.Selection{{Labels: selector}}
 	}
 	if c.finalize != nil {
 		p.Finalize = c.hook(c.finalize)
 	}
-	if c.relate != nil {
-		p.Customize = &customizer[T]{of: c, served: slices.Concat(found.reads, found.owns)}
+	if c.customize != nil {
+		p.Customize = &customizer[T]{composer: c, served: slices.Concat(found.reads, found.owns)}
 	}
 	for i, resource := range found.owns {
 		rule := c.rules[i]
 		rule.Resource = resource
 		p.Children = append(p.Children, rule)
 	}
-	return &compile.Compiled{Programs: c.c.spread(p)}, nil
+	return &compile.Compiled{Programs: c.c.perNamespace(p)}, nil
 }
 
-// spread is a program as one for each namespace of a limited run. They share its
+// perNamespace is a program as one for each namespace of a limited run. They share its
 // workers.
-func (c *controller) spread(p engine.Program) []engine.Program {
-	if len(c.within) == 0 || !p.Parent.Namespaced {
-		return []engine.Program{p}
+func (c *controller) perNamespace(p compose.Program) []compose.Program {
+	if len(c.runNamespaces) == 0 || !p.Parent.Namespaced {
+		return []compose.Program{p}
 	}
-	p.Scope.Namespaces = c.within
-	p.Workers = (p.Workers + len(c.within) - 1) / len(c.within)
-	var all []engine.Program
-	for _, p.Namespace = range c.within {
+	p.Scope.Namespaces = c.runNamespaces
+	p.Workers = (p.Workers + len(c.runNamespaces) - 1) / len(c.runNamespaces)
+	var all []compose.Program
+	for _, p.Namespace = range c.runNamespaces {
 		all = append(all, p)
 	}
 	return all
@@ -239,32 +241,32 @@ func (c *controller) spread(p engine.Program) []engine.Program {
 const appliedFields = "setpoint.dev/applied-fields"
 
 // OwnsOption says how children are brought in line.
-type OwnsOption interface{ ofRule(*plan.Rule) }
+type OwnsOption interface{ applyToRule(*plan.Rule) }
 
 type ownsOption func(*plan.Rule)
 
-func (o ownsOption) ofRule(r *plan.Rule) { o(r) }
+func (o ownsOption) applyToRule(r *plan.Rule) { o(r) }
 
-// UpdateMethod is how a child that is not as wanted is brought in line.
-type UpdateMethod string
+// UpdateStrategyType is how a child that is not as wanted is brought in line.
+type UpdateStrategyType string
 
 // The update methods.
 const (
 	// InPlace updates it. It is the default.
-	InPlace UpdateMethod = "InPlace"
+	InPlace UpdateStrategyType = "InPlace"
 	// Recreate deletes it, and creates it anew once it is gone.
-	Recreate UpdateMethod = "Recreate"
+	Recreate UpdateStrategyType = "Recreate"
 	// OnDelete leaves it alone until somebody deletes it.
-	OnDelete UpdateMethod = "OnDelete"
+	OnDelete UpdateStrategyType = "OnDelete"
 	// RollingInPlace and RollingRecreate do the same to one child after the other,
 	// each once those before it are well.
-	RollingInPlace  UpdateMethod = "RollingInPlace"
-	RollingRecreate UpdateMethod = "RollingRecreate"
+	RollingInPlace  UpdateStrategyType = "RollingInPlace"
+	RollingRecreate UpdateStrategyType = "RollingRecreate"
 )
 
-// Method has children brought in line in a way.
-func Method(m UpdateMethod) OwnsOption {
-	return ownsOption(func(r *plan.Rule) { r.Method = plan.Method(m) })
+// UpdateStrategy has children brought in line in a way.
+func UpdateStrategy(m UpdateStrategyType) OwnsOption {
+	return ownsOption(func(r *plan.Rule) { r.Method = plan.UpdateMethod(m) })
 }
 
 // MaxUnavailable is how many children a rolling method may have under way at once;
@@ -273,8 +275,10 @@ func MaxUnavailable(n int) OwnsOption {
 	return ownsOption(func(r *plan.Rule) { r.MaxUnavailable = n })
 }
 
-// WellWhen says for rolling methods that a child is well when its status has a
-// condition of that type and status, such as WellWhen("Ready", "True").
-func WellWhen(condition, status string) OwnsOption {
-	return ownsOption(func(r *plan.Rule) { r.Checks = append(r.Checks, plan.Check{Type: condition, Status: status}) })
+// ReadyWhen says for rolling methods that a child is well when its status has a
+// condition of that type and status, such as ReadyWhen("Ready", "True").
+func ReadyWhen(condition, status string) OwnsOption {
+	return ownsOption(func(r *plan.Rule) {
+		r.StatusChecks = append(r.StatusChecks, plan.StatusCheck{Type: condition, Status: status})
+	})
 }

@@ -12,20 +12,20 @@ import (
 // that time has passed. A plain error comes again after an exponential backoff, and so
 // does one with no time left.
 func RetryAfter(after time.Duration, err error) error {
-	return &hook.RetryAfterError{After: after, Err: orUnknown(err)}
+	return &hook.RetryAfterError{After: after, Err: orUnknownError(err)}
 }
 
 // Permanent is an error of which telling the handler again is of no use until the
 // object changes.
-func Permanent(err error) error { return &hook.TerminalError{Err: orUnknown(err)} }
+func Permanent(err error) error { return &hook.TerminalError{Err: orUnknownError(err)} }
 
-// orUnknown keeps a nil error from looking like none.
-func orUnknown(err error) error {
+// orUnknownError keeps a nil error from looking like none.
+func orUnknownError(err error) error {
 	if err == nil {
 		return errors.New("no reason was given")
 	}
 	return err
 }
 
-// permanently is a permanent error of our own.
-func permanently(format string, args ...any) error { return Permanent(fmt.Errorf(format, args...)) }
+// permanentError is a permanent error of our own.
+func permanentError(format string, args ...any) error { return Permanent(fmt.Errorf(format, args...)) }

@@ -37,7 +37,7 @@ func publishRate(ctx context.Context, c *setpoint.Call[ExchangeRate]) error {
 // A whole operator.
 func Example() {
 	app := setpoint.New("exchangerates")
-	app.Define([]byte(rateCRD))
+	app.InstallCRDs([]byte(rateCRD))
 	rates := setpoint.For[ExchangeRate](app)
 	rates.Owns(&corev1.ConfigMap{})
 	rates.OnCreate(publishRate)
@@ -92,7 +92,7 @@ func ExampleNewIndex() {
 	}
 	maps := setpoint.For[corev1.ConfigMap](app)
 	maps.Evicts()
-	maps.OnUpdate(restart, setpoint.Name("restart"), setpoint.Field("data"), setpoint.Settle(time.Second))
+	maps.OnUpdate(restart, setpoint.Name("restart"), setpoint.Field("data"), setpoint.Debounce(time.Second))
 	app.Main()
 }
 
@@ -112,8 +112,8 @@ func ExampleCompose() {
 	app := setpoint.New("sites")
 	sites := setpoint.Compose[Site](app, setpoint.Kind("example.com/v1", "Site"))
 	sites.Owns(&appsv1.Deployment{})
-	sites.Sync(func(_ context.Context, f *setpoint.Family[Site]) error {
-		f.Want(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &f.Parent.Spec.Replicas}})
+	sites.Sync(func(_ context.Context, f *setpoint.ComposeContext[Site]) error {
+		f.Apply(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &f.Parent.Spec.Replicas}})
 		if web := setpoint.Child[appsv1.Deployment](f, f.Parent.Name); web != nil {
 			f.Parent.Status.Ready = web.Status.ReadyReplicas
 		}

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestFaultsHaveTests reads test/faults.md: each row names a fault that was seen once and
+// TestRegressionsHaveTests reads test/faults.md: each row names a fault that was seen once and
 // the tests that hold its fix. A test that is renamed takes its row along.
-func TestFaultsHaveTests(t *testing.T) {
+func TestRegressionsHaveTests(t *testing.T) {
 	page, err := os.ReadFile("test/faults.md")
 	if err != nil {
 		t.Fatal(err)

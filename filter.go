@@ -13,18 +13,18 @@ import (
 // When limits a handler to objects for which a function says so. It is of the
 // handled type; old is nil where there is none, or none that is known. The
 // objects are its own to read, and the function must be quick.
-func When[T any](says func(old, now *T) bool) HandlerOption {
-	return handlerOption(func(s *settings) { s.whens = append(s.whens, says) })
+func When[T any](predicate func(old, now *T) bool) HandlerOption {
+	return handlerOption(func(s *handlerSettings) { s.predicates = append(s.predicates, predicate) })
 }
 
 // Annotations limits a handler to objects whose annotations match a selector,
 // such as "example.com/restart,example.com/mode!=off". Written like a label
 // selector.
 func Annotations(selector string) HandlerOption {
-	return handlerOption(func(s *settings) {
+	return handlerOption(func(s *handlerSettings) {
 		parsed, err := labels.Parse(selector)
 		if err != nil {
-			s.problem("Annotations: %w", err)
+			s.addProblem("Annotations: %w", err)
 			return
 		}
 		s.filters = append(s.filters, func(_, now *object.Object) bool {
@@ -35,11 +35,11 @@ func Annotations(selector string) HandlerOption {
 	})
 }
 
-// labelled adds a filter by labels.
-func (s *settings) labelled(selector string) {
+// filterLabels adds a filter by labels.
+func (s *handlerSettings) filterLabels(selector string) {
 	parsed, err := labels.Parse(selector)
 	if err != nil {
-		s.problem("Labels: %w", err)
+		s.addProblem("Labels: %w", err)
 		return
 	}
 	s.filters = append(s.filters, func(_, now *object.Object) bool { return parsed.Matches(now.Labels()) })
@@ -48,12 +48,12 @@ func (s *settings) labelled(selector string) {
 // FieldIs limits a handler to objects in which a field has a value: anything that
 // can be written as JSON. See Field about paths.
 func FieldIs(path string, value any) HandlerOption {
-	return handlerOption(func(s *settings) {
+	return handlerOption(func(s *handlerSettings) {
 		want, err := canonical(value)
 		if err != nil {
-			s.problem("FieldIs(%q): %w", path, err)
+			s.addProblem("FieldIs(%q): %w", path, err)
 		}
-		s.field(path, func(now []byte) bool {
+		s.filterField(path, func(now []byte) bool {
 			got, err := canonical(json.RawMessage(orNull(now)))
 			return err == nil && reflect.DeepEqual(got, want)
 		})
@@ -62,39 +62,39 @@ func FieldIs(path string, value any) HandlerOption {
 
 // FieldPresent limits a handler to objects that have a field which is not null.
 func FieldPresent(path string) HandlerOption {
-	return handlerOption(func(s *settings) { s.field(path, func(now []byte) bool { return now != nil }) })
+	return handlerOption(func(s *handlerSettings) { s.filterField(path, func(now []byte) bool { return now != nil }) })
 }
 
 // FieldAbsent limits a handler to objects that do not have a field, or have null.
 func FieldAbsent(path string) HandlerOption {
-	return handlerOption(func(s *settings) { s.field(path, func(now []byte) bool { return now == nil }) })
+	return handlerOption(func(s *handlerSettings) { s.filterField(path, func(now []byte) bool { return now == nil }) })
 }
 
 // FieldChanged limits a handler to objects in which a field is not what it was, or
 // of which it is not known what they were. To be told when a field changes, say
 // Field: it misses no change.
 func FieldChanged(path string) HandlerOption {
-	return handlerOption(func(s *settings) {
+	return handlerOption(func(s *handlerSettings) {
 		names, err := object.ParsePath(path)
 		if err != nil {
-			s.problem("a field filter: %w", err)
+			s.addProblem("a field filter: %w", err)
 			return
 		}
-		s.compared = append(s.compared, names)
+		s.comparedFields = append(s.comparedFields, names)
 		s.filters = append(s.filters, func(old, now *object.Object) bool {
 			return old == nil || !bytes.Equal(old.Field(names...), now.Field(names...))
 		})
 	})
 }
 
-// field adds a filter by one field, as bytes; nil for none.
-func (s *settings) field(path string, holds func(now []byte) bool) {
+// filterField adds a filter by one field, as bytes; nil for none.
+func (s *handlerSettings) filterField(path string, match func(now []byte) bool) {
 	names, err := object.ParsePath(path)
 	if err != nil {
-		s.problem("a field filter: %w", err)
+		s.addProblem("a field filter: %w", err)
 		return
 	}
-	s.filters = append(s.filters, func(_, now *object.Object) bool { return holds(now.Field(names...)) })
+	s.filters = append(s.filters, func(_, now *object.Object) bool { return match(now.Field(names...)) })
 }
 
 // canonical is a value as JSON has it, for comparing.

@@ -9,22 +9,22 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
 // runFlags are the flags of run. Those that `setpoint run` has too mean the same.
 type runFlags struct {
-	o                              Options
-	namespaces, elect, level, form string
-	proxies, hosts                 string
-	history                        string
-	qps                            float64
+	o                                Options
+	namespaces, elect, level, format string
+	proxies, hosts                   string
+	history                          string
+	qps                              float64
 }
 
-// election is the flag --leader-elect, which needs no value.
-type election struct{ value *string }
+// electionFlag is the flag --leader-elect, which needs no value.
+type electionFlag struct{ value *string }
 
-func (e election) String() string {
+func (e electionFlag) String() string {
 	if e.value == nil || *e.value == "" {
 		return "auto"
 	}
@@ -32,7 +32,7 @@ func (e election) String() string {
 }
 
 // Set and IsBoolFlag make it a flag that may stand alone.
-func (e election) Set(text string) error {
+func (e electionFlag) Set(text string) error {
 	if !slices.Contains([]string{"auto", "true", "false"}, text) {
 		return errors.New("must be auto, true or false")
 	}
@@ -41,12 +41,12 @@ func (e election) Set(text string) error {
 }
 
 // IsBoolFlag has the flag package take --leader-elect for --leader-elect=true.
-func (election) IsBoolFlag() bool { return true }
+func (electionFlag) IsBoolFlag() bool { return true }
 
 func (f *runFlags) parse(a *App, args []string, stdout io.Writer) error {
 	set := flag.NewFlagSet(a.name, flag.ContinueOnError)
 	f.register(a, set)
-	return a.parse(set, args, stdout, func() {
+	return a.parseFlags(set, args, stdout, func() {
 		fmt.Fprintf(stdout, "%[1]s [run] [flags]       run the controllers until told to stop\n%[1]s rbac [flags]        print the permissions that they take, as manifests\n%[1]s uninstall [flags]   have the API server ask it no more before objects are stored\n\n", program())
 		fmt.Fprint(stdout, "Exit codes: 0 done, 1 failed, 2 wrong usage.\n\nFlags of run:\n")
 		set.PrintDefaults()
@@ -60,8 +60,8 @@ func (f *runFlags) register(a *App, set *flag.FlagSet) {
 	set.StringVar(&f.namespaces, "namespaces", "", "`names` of the namespaces whose objects are handled, with commas between; all if empty")
 	set.StringVar(&o.Namespace, "namespace", "", "`namespace` of the program itself, for its lease and the like; $POD_NAMESPACE, else the pod's own, else default")
 	set.IntVar(&o.Workers, "workers", 32, "how many objects of one controller are worked on at once")
-	set.BoolVar(&o.BreakingDefinitions, "allow-breaking-crds", false, "upgrade definitions also where that could break what is stored, or who uses it")
-	set.BoolVar(&o.RecreateDefinitions, "recreate-crds", false, "create definitions again, at once, that are deleted while the program runs")
+	set.BoolVar(&o.AllowBreakingCRDs, "allow-breaking-crds", false, "upgrade definitions also where that could break what is stored, or who uses it")
+	set.BoolVar(&o.RecreateCRDs, "recreate-crds", false, "create definitions again, at once, that are deleted while the program runs")
 	set.Float64Var(&f.qps, "kube-api-qps", 0, "most requests to the API server in a second, on average; 0 leaves the limit to the server")
 	set.IntVar(&o.ClientBurst, "kube-api-burst", 0, "most requests at once; twice the --kube-api-qps if 0")
 	set.DurationVar(&o.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long handlers and daemons have to return when the program is told to stop")
@@ -77,17 +77,17 @@ func (f *runFlags) register(a *App, set *flag.FlagSet) {
 	set.StringVar(&o.Admission.URL, "admission-url", "", "`URL` by which the API server comes there otherwise, such as https://dev.example.com:9443")
 	set.StringVar(&o.Admission.ClientCAFile, "admission-client-ca-file", "", "`file` of the CAs, in PEM, of the certificate that the API server has to show there; it need not show any without one")
 	set.DurationVar(&o.Admission.CertificateLifetime, "admission-certificate-lifetime", 0, "how long the certificate for that is valid, which is renewed at two thirds of it; 90 days if 0. A CA is for eight times as long")
-	set.StringVar(&o.InspectAddress, "inspect-address", host.InspectAuto, "`address` of loopback where setpoint get and the like read; auto is 127.0.0.1:8082 inside a cluster, else a free port where the kubeconfig is one of setpoint dev; empty for nowhere")
+	set.StringVar(&o.InspectAddress, "inspect-address", manager.InspectAuto, "`address` of loopback where setpoint get and the like read; auto is 127.0.0.1:8082 inside a cluster, else a free port where the kubeconfig is one of setpoint dev; empty for nowhere")
 	set.StringVar(&f.history, "history-size", "32Mi", "`bytes` that may be kept of what was done lately, and why; 0 keeps nothing")
 	set.BoolVar(&o.Profiling, "profiling", false, "serve Go's profiles at --address too, under /debug/pprof")
-	set.StringVar(&f.form, "log-format", "text", "how log lines are written, text or json")
+	set.StringVar(&f.format, "log-format", "text", "how log lines are written, text or json")
 	set.StringVar(&f.level, "log-level", "info", "the least that is logged: debug, info, warn or error")
 	f.registerElection(a, set)
-	f.registerWindow(set)
+	f.registerDashboard(set)
 }
 
-func (f *runFlags) registerWindow(set *flag.FlagSet) {
-	w := &f.o.Window
+func (f *runFlags) registerDashboard(set *flag.FlagSet) {
+	w := &f.o.Dashboard
 	set.StringVar(&w.Address, "ui-address", "", "`address` of the window, the pages in which one sees what the program does; empty for nowhere")
 	set.StringVar(&w.CertFile, "ui-tls-cert-file", "", "`file` of its certificate, in PEM; HTTP without one")
 	set.StringVar(&w.KeyFile, "ui-tls-key-file", "", "`file` of the key of that certificate, in PEM")
@@ -102,39 +102,39 @@ func (f *runFlags) registerWindow(set *flag.FlagSet) {
 
 func (f *runFlags) registerElection(a *App, set *flag.FlagSet) {
 	e := &f.o.LeaderElection
-	set.Var(election{&f.elect}, "leader-elect", "let one of several lead: true, false, or auto, which does so inside a cluster")
+	set.Var(electionFlag{&f.elect}, "leader-elect", "let one of several lead: true, false, or auto, which does so inside a cluster")
 	set.StringVar(&e.Name, "leader-elect-resource-name", a.name, "`name` of the lease by which they do")
 	set.StringVar(&e.Namespace, "leader-elect-resource-namespace", "", "`namespace` of that lease; the one of --namespace if empty")
-	set.DurationVar(&e.LeaseDuration, "leader-elect-lease-duration", host.DefaultLeaseDuration, "how long the others wait for a silent leader")
-	set.DurationVar(&e.RenewDeadline, "leader-elect-renew-deadline", host.DefaultRenewDeadline, "how long a leader goes on that cannot renew its lease")
-	set.DurationVar(&e.RetryPeriod, "leader-elect-retry-period", host.DefaultRetryPeriod, "how often leaders renew and the others look")
+	set.DurationVar(&e.LeaseDuration, "leader-elect-lease-duration", manager.DefaultLeaseDuration, "how long the others wait for a silent leader")
+	set.DurationVar(&e.RenewDeadline, "leader-elect-renew-deadline", manager.DefaultRenewDeadline, "how long a leader goes on that cannot renew its lease")
+	set.DurationVar(&e.RetryPeriod, "leader-elect-retry-period", manager.DefaultRetryPeriod, "how often leaders renew and the others look")
 }
 
 // options are what the flags say.
 func (f *runFlags) options(stderr io.Writer) (Options, error) {
 	o := f.o
-	o.Window.TrustedProxies, o.Window.Hosts = list(f.proxies), list(f.hosts)
-	o.Namespaces, o.ClientQPS = list(f.namespaces), float32(f.qps)
+	o.Dashboard.TrustedProxies, o.Dashboard.Hosts = splitList(f.proxies), splitList(f.hosts)
+	o.Namespaces, o.ClientQPS = splitList(f.namespaces), float32(f.qps)
 	switch {
 	case o.Workers < 1:
-		return o, usage(fmt.Errorf("--workers must be at least 1, not %d", o.Workers))
+		return o, newUsageError(fmt.Errorf("--workers must be at least 1, not %d", o.Workers))
 	case o.ShutdownTimeout <= 0:
-		return o, usage(fmt.Errorf("--shutdown-timeout must be more than nothing, not %s", o.ShutdownTimeout))
-	case o.Window.SessionLifetime < 0:
-		return o, usage(errors.New("--ui-session-lifetime must not be negative"))
+		return o, newUsageError(fmt.Errorf("--shutdown-timeout must be more than nothing, not %s", o.ShutdownTimeout))
+	case o.Dashboard.SessionLifetime < 0:
+		return o, newUsageError(errors.New("--ui-session-lifetime must not be negative"))
 	case f.qps < 0 || o.ClientBurst < 0:
-		return o, usage(errors.New("--kube-api-qps and --kube-api-burst must not be negative"))
+		return o, newUsageError(errors.New("--kube-api-qps and --kube-api-burst must not be negative"))
 	}
-	kept, err := host.ParseHistory(f.history)
+	kept, err := manager.ParseHistory(f.history)
 	if err != nil {
-		return o, usage(fmt.Errorf("--history-size %w", err))
+		return o, newUsageError(fmt.Errorf("--history-size %w", err))
 	}
 	if o.HistorySize = kept.MaxBytes; kept.Off {
 		o.HistorySize = -1
 	}
-	if o.Log, err = newLog(stderr, f.form, f.level); err != nil {
+	if o.Log, err = newLog(stderr, f.format, f.level); err != nil {
 		return o, err
 	}
-	o.LeaderElection.Enabled, err = elected(f.elect, o)
+	o.LeaderElection.Enabled, err = electionEnabled(f.elect, o)
 	return o, err
 }

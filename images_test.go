@@ -17,7 +17,7 @@ func TestImagesCanBeBuilt(t *testing.T) {
 	}
 	copied := regexp.MustCompile(`(?m)^COPY (bin/\S+) `)
 	found := 0
-	for _, page := range pages(t) {
+	for _, page := range markdownFiles(t) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -41,7 +41,7 @@ func TestImagesCanBeBuilt(t *testing.T) {
 func TestManifestsShareANamespace(t *testing.T) {
 	other := regexp.MustCompile(`name: setpoint(?:-admission)?, namespace: (\S+?)[,}]`)
 	found := 0
-	for _, page := range pages(t) {
+	for _, page := range markdownFiles(t) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

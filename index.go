@@ -5,9 +5,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
 // Index finds objects of type T by keys that are made of them: of pods by the
@@ -19,9 +19,9 @@ type Index[T any, K comparable] struct {
 	keys func(o *T) []K
 
 	mu sync.RWMutex
-	// shelves are filled by one watch each: one, but while a controller is made
+	// perWatch are filled by one watch each: one, but while a controller is made
 	// anew.
-	shelves []*shelf[K]
+	perWatch []*watchIndex[K]
 }
 
 // NewIndex begins an index over the objects of a kind, those that its options
@@ -30,7 +30,7 @@ type Index[T any, K comparable] struct {
 func NewIndex[T any, K comparable](of *Handlers[T], keys func(o *T) []K) *Index[T, K] {
 	i := &Index[T, K]{app: of.c.app, keys: keys}
 	if keys == nil {
-		of.c.app.problem("NewIndex: the function is nil")
+		of.c.app.addProblem("NewIndex: the function is nil")
 	}
 	of.indexes = append(of.indexes, i)
 	return i
@@ -51,11 +51,11 @@ func (i *Index[T, K]) Get(key K) []*T {
 func (i *Index[T, K]) find(key K) []*object.Object {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	if len(i.shelves) == 0 {
+	if len(i.perWatch) == 0 {
 		return nil
 	}
 	var found []*object.Object
-	for _, o := range i.shelves[0].objects[key] {
+	for _, o := range i.perWatch[0].objects[key] {
 		found = append(found, o)
 	}
 	slices.SortFunc(found, func(a, b *object.Object) int {
@@ -64,27 +64,27 @@ func (i *Index[T, K]) find(key K) []*object.Object {
 	return found
 }
 
-// shelf is where the objects of one watch stand.
-type shelf[K comparable] struct {
-	objects map[K]map[place]*object.Object
-	keys    map[place][]K
+// watchIndex is where the objects of one watch stand.
+type watchIndex[K comparable] struct {
+	objects map[K]map[objectKey]*object.Object
+	keys    map[objectKey][]K
 }
 
-// place is whose entry it is.
-type place struct{ namespace, name string }
+// objectKey is whose entry it is.
+type objectKey struct{ namespace, name string }
 
-func placeOf(o *object.Object) place { return place{o.Namespace(), o.Name()} }
+func keyOf(o *object.Object) objectKey { return objectKey{o.Namespace(), o.Name()} }
 
-// open begins a shelf. What it returns is told of changes, and ends it.
-func (i *Index[T, K]) open() (changed func(store.Event), closed func()) {
-	s := &shelf[K]{objects: map[K]map[place]*object.Object{}, keys: map[place][]K{}}
+// startWatch begins a shelf. What it returns is told of changes, and ends it.
+func (i *Index[T, K]) startWatch() (changed func(cache.Event), stop func()) {
+	s := &watchIndex[K]{objects: map[K]map[objectKey]*object.Object{}, keys: map[objectKey][]K{}}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.shelves = append(i.shelves, s)
-	return func(e store.Event) { i.change(s, e) }, func() {
+	i.perWatch = append(i.perWatch, s)
+	return func(e cache.Event) { i.change(s, e) }, func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		i.shelves = slices.DeleteFunc(i.shelves, func(one *shelf[K]) bool { return one == s })
+		i.perWatch = slices.DeleteFunc(i.perWatch, func(one *watchIndex[K]) bool { return one == s })
 	}
 }
 
@@ -94,29 +94,29 @@ func (i *Index[T, K]) keysOf(o *object.Object) (keys []K) {
 	if typed == nil || err != nil {
 		return nil
 	}
-	err = failure.Contain("the keys of an index", func() error {
+	err = failure.Recover("the keys of an index", func() error {
 		keys = i.keys(typed)
 		return nil
 	})
-	if stack, crashed := failure.Crashed(err); crashed {
+	if stack, crashed := failure.PanicStack(err); crashed {
 		i.app.logger().Error("index crashed", "object", o.Ref().String(), "error", failure.OneLine(err), "stack", stack)
 	}
 	return keys
 }
 
-func (i *Index[T, K]) change(s *shelf[K], e store.Event) {
+func (i *Index[T, K]) change(s *watchIndex[K], e cache.Event) {
 	keys := i.keysOf(e.New)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if e.Old != nil {
-		s.remove(placeOf(e.Old))
+		s.remove(keyOf(e.Old))
 	}
 	if e.New != nil {
 		s.put(e.New, keys)
 	}
 }
 
-func (s *shelf[K]) remove(at place) {
+func (s *watchIndex[K]) remove(at objectKey) {
 	for _, key := range s.keys[at] {
 		delete(s.objects[key], at)
 		if len(s.objects[key]) == 0 {
@@ -126,12 +126,12 @@ func (s *shelf[K]) remove(at place) {
 	delete(s.keys, at)
 }
 
-func (s *shelf[K]) put(o *object.Object, keys []K) {
-	at := placeOf(o)
+func (s *watchIndex[K]) put(o *object.Object, keys []K) {
+	at := keyOf(o)
 	s.remove(at)
 	for _, key := range keys {
 		if s.objects[key] == nil {
-			s.objects[key] = map[place]*object.Object{}
+			s.objects[key] = map[objectKey]*object.Object{}
 		}
 		s.objects[key][at] = o
 	}

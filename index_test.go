@@ -10,8 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
 // pod is one that mounts Secrets.
@@ -41,7 +41,7 @@ func secretsOf(p *corev1.Pod) []string {
 
 func TestIndexFollows(t *testing.T) {
 	index := NewIndex(For[corev1.Pod](New("app")), secretsOf)
-	changed, closed := index.open()
+	changed, stop := index.startWatch()
 	has := func(secret string, want ...string) {
 		t.Helper()
 		var got []string
@@ -53,29 +53,29 @@ func TestIndexFollows(t *testing.T) {
 		}
 	}
 	has("a")
-	changed(store.Event{New: pod(t, "two", "a", "b")})
-	changed(store.Event{New: pod(t, "one", "a")})
+	changed(cache.Event{New: pod(t, "two", "a", "b")})
+	changed(cache.Event{New: pod(t, "one", "a")})
 	has("a", "one", "two")
 	has("b", "two")
-	changed(store.Event{Old: pod(t, "two", "a", "b"), New: pod(t, "two", "c")})
+	changed(cache.Event{Old: pod(t, "two", "a", "b"), New: pod(t, "two", "c")})
 	has("a", "one")
 	has("b")
 	has("c", "two")
-	changed(store.Event{Old: pod(t, "one", "a")})
+	changed(cache.Event{Old: pod(t, "one", "a")})
 	has("a")
 
 	// A controller that is made anew has watches of its own: the first count
 	// until they end.
-	again, _ := index.open()
-	again(store.Event{New: pod(t, "three", "a")})
+	again, _ := index.startWatch()
+	again(cache.Event{New: pod(t, "three", "a")})
 	has("a")
-	closed()
+	stop()
 	has("a", "three")
 	has("c")
 }
 
 // An object whose keys cannot be made has none, and takes nobody down.
-func TestKeysMayPanic(t *testing.T) {
+func TestIndexKeysMayPanic(t *testing.T) {
 	app := New("app")
 	app.log = slog.New(slog.DiscardHandler)
 	index := NewIndex(For[corev1.Pod](app), func(p *corev1.Pod) []string {
@@ -84,20 +84,20 @@ func TestKeysMayPanic(t *testing.T) {
 		}
 		return []string{p.Spec.Volumes[0].Secret.SecretName}
 	})
-	changed, _ := index.open()
-	changed(store.Event{New: pod(t, "one", "a")})
-	changed(store.Event{New: pod(t, "two")})
-	changed(store.Event{New: pod(t, "three", "a")})
-	changed(store.Event{Old: pod(t, "one", "a"), New: pod(t, "one")})
+	changed, _ := index.startWatch()
+	changed(cache.Event{New: pod(t, "one", "a")})
+	changed(cache.Event{New: pod(t, "two")})
+	changed(cache.Event{New: pod(t, "three", "a")})
+	changed(cache.Event{Old: pod(t, "one", "a"), New: pod(t, "one")})
 	if found := index.Get("a"); found != nil {
 		t.Errorf("got %v", found)
 	}
 }
 
-func TestMemoriesForget(t *testing.T) {
+func TestMemoriesAreDropped(t *testing.T) {
 	m := newMemories()
 	count := func() int {
-		n, ok := m.recall("1", nil, func() any { return new(int) }).(*int)
+		n, ok := m.get("1", nil, func() any { return new(int) }).(*int)
 		if !ok {
 			t.Fatal("not an int")
 		}
@@ -112,16 +112,16 @@ func TestMemoriesForget(t *testing.T) {
 		return o
 	}
 	count()
-	m.changed(store.Event{New: parse("1")})
-	m.changed(store.Event{Old: parse("1"), New: parse("1")})
+	m.onEvent(cache.Event{New: parse("1")})
+	m.onEvent(cache.Event{Old: parse("1"), New: parse("1")})
 	if n := count(); n != 2 {
 		t.Errorf("got %d, want 2: it was forgotten while it is there", n)
 	}
-	m.changed(store.Event{Old: parse("1"), New: parse("2")})
+	m.onEvent(cache.Event{Old: parse("1"), New: parse("2")})
 	if n := count(); n != 1 {
 		t.Errorf("got %d, want 1: another object of the name took its place", n)
 	}
-	m.changed(store.Event{Old: parse("1")})
+	m.onEvent(cache.Event{Old: parse("1")})
 	if n := count(); n != 1 {
 		t.Errorf("got %d, want 1: it is gone", n)
 	}
@@ -130,11 +130,11 @@ func TestMemoriesForget(t *testing.T) {
 func TestHandlersWaitForIndexes(t *testing.T) {
 	app := New("app")
 	NewIndex(For[corev1.Pod](app), secretsOf)
-	if err := app.filled(context.Background()); err != nil {
+	if err := app.waitForIndexes(context.Background()); err != nil {
 		t.Errorf("called by hand: %v", err)
 	}
 	app.running = true
-	if err := app.filled(context.Background()); err == nil {
+	if err := app.waitForIndexes(context.Background()); err == nil {
 		t.Error("nothing is watched yet, and it is filled")
 	}
 }

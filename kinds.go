@@ -29,20 +29,20 @@ func (k kind) group() object.GroupKind {
 
 // kinds knows which kinds Go types are.
 type kinds struct {
-	scheme      *runtime.Scheme
-	definitions []definition
-	// said are those that the option Kind has said the kind of.
-	said map[reflect.Type]kind
-	// known are those that were found before, a kind by its type.
-	known sync.Map
+	scheme *runtime.Scheme
+	crds   []crdDefinition
+	// explicit are those that the option Kind has said the kind of.
+	explicit map[reflect.Type]kind
+	// cached are those that were found before, a kind by its type.
+	cached sync.Map
 }
 
-func newKinds(definitions []definition, parts []part) (*kinds, error) {
-	scheme, err := builtIn()
-	k := &kinds{scheme: scheme, definitions: definitions, said: map[reflect.Type]kind{}}
+func newKinds(crds []crdDefinition, parts []registration) (*kinds, error) {
+	scheme, err := builtInScheme()
+	k := &kinds{scheme: scheme, crds: crds, explicit: map[reflect.Type]kind{}}
 	for _, p := range parts {
-		if c := p.controller(); c.kind != (kind{}) && !anyKind(c.typed) {
-			k.said[c.typed] = c.kind
+		if c := p.controller(); c.kind != (kind{}) && !anyKind(c.goType) {
+			k.explicit[c.goType] = c.kind
 		}
 	}
 	return k, err
@@ -86,35 +86,35 @@ func (k *kinds) ofType(t reflect.Type) (kind, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if said, ok := k.said[t]; ok {
+	if said, ok := k.explicit[t]; ok {
 		return said, nil
 	}
-	if known, ok := k.known.Load(t); ok {
+	if known, ok := k.cached.Load(t); ok {
 		return known.(kind), nil //nolint:forcetypeassert // Nothing else is stored.
 	}
-	found, err := k.named(t)
+	found, err := k.registered(t)
 	if err == nil {
-		k.known.Store(t, found)
+		k.cached.Store(t, found)
 	}
 	return found, err
 }
 
-// named is the kind that a type is in the API, or is named after.
-func (k *kinds) named(t reflect.Type) (kind, error) {
+// registered is the kind that a type is in the API, or is named after.
+func (k *kinds) registered(t reflect.Type) (kind, error) {
 	if o, ok := reflect.TypeAssert[runtime.Object](reflect.New(t)); ok {
 		if found, _, err := k.scheme.ObjectKinds(o); err == nil {
 			return kind{found[0].GroupVersion().String(), found[0].Kind}, nil
 		}
 	}
-	return k.defined(t)
+	return k.definedByCRD(t)
 }
 
-// defined finds the CRD that a type is named after.
-func (k *kinds) defined(t reflect.Type) (kind, error) {
+// definedByCRD finds the CRD that a type is named after.
+func (k *kinds) definedByCRD(t reflect.Type) (kind, error) {
 	var found []kind
-	for _, d := range k.definitions {
+	for _, d := range k.crds {
 		if t.Name() != "" && d.Spec.Names.Kind == t.Name() {
-			found = append(found, kind{d.Spec.Group + "/" + d.version(path.Base(t.PkgPath())), t.Name()})
+			found = append(found, kind{d.Spec.Group + "/" + d.servedVersion(path.Base(t.PkgPath())), t.Name()})
 		}
 	}
 	switch len(found) {
@@ -127,36 +127,36 @@ func (k *kinds) defined(t reflect.Type) (kind, error) {
 	return kind{}, fmt.Errorf("%s may be %s or %s: say setpoint.Kind(apiVersion, kind)", t, found[0], found[1])
 }
 
-// definitions are the CRDs that an app was given.
-type definitions struct {
+// crdSet are the CRDs that an app was given.
+type crdSet struct {
 	texts  [][]byte
-	parsed []definition
+	parsed []crdDefinition
 }
 
-// definition is what is looked at of a CustomResourceDefinition.
-type definition struct {
+// crdDefinition is what is looked at of a CustomResourceDefinition.
+type crdDefinition struct {
 	Kind string
 	Spec struct {
 		Group    string
 		Scope    string
 		Names    struct{ Kind, Plural string }
-		Versions []version
+		Versions []crdVersion
 	}
 }
 
-// version is one version of a definition.
-type version struct {
+// crdVersion is one version of a definition.
+type crdVersion struct {
 	Name            string
 	Served, Storage bool
 	Subresources    struct{ Status *struct{} }
-	Schema          struct{ OpenAPIV3Schema properties }
+	Schema          struct{ OpenAPIV3Schema schemaProperties }
 }
 
-// properties are what is looked at of the schema of a kind.
-type properties struct{ Properties map[string]properties }
+// schemaProperties are what is looked at of the schema of a kind.
+type schemaProperties struct{ Properties map[string]schemaProperties }
 
 // has says whether there is a property at the end of a path.
-func (s properties) has(path ...string) bool {
+func (s schemaProperties) has(path ...string) bool {
 	for _, name := range path {
 		inner, there := s.Properties[name]
 		if !there {
@@ -167,21 +167,21 @@ func (s properties) has(path ...string) bool {
 	return true
 }
 
-// inStatus says that a kind is defined by the app and its status has a member of
+// statusHas says that a kind is defined by the app and its status has a member of
 // that name.
-func (k *kinds) inStatus(wanted kind, member string) bool {
-	return slices.ContainsFunc(k.definitions, func(d definition) bool {
-		return d.Spec.Names.Kind == wanted.kind && slices.ContainsFunc(d.Spec.Versions, func(v version) bool {
+func (k *kinds) statusHas(wanted kind, member string) bool {
+	return slices.ContainsFunc(k.crds, func(d crdDefinition) bool {
+		return d.Spec.Names.Kind == wanted.kind && slices.ContainsFunc(d.Spec.Versions, func(v crdVersion) bool {
 			return d.Spec.Group+"/"+v.Name == wanted.apiVersion && v.Schema.OpenAPIV3Schema.has("status", member)
 		})
 	})
 }
 
-func (d *definitions) add(text []byte) error {
+func (d *crdSet) add(text []byte) error {
 	d.texts = append(d.texts, text)
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text))
 	for {
-		var one definition
+		var one crdDefinition
 		err := decoder.Decode(&one)
 		switch {
 		case errors.Is(err, io.EOF):
@@ -198,8 +198,8 @@ func (d *definitions) add(text []byte) error {
 	}
 }
 
-// version is the wanted one if it is served, else the one that is stored.
-func (d *definition) version(wanted string) string {
+// servedVersion is the wanted one if it is served, else the one that is stored.
+func (d *crdDefinition) servedVersion(wanted string) string {
 	stored := ""
 	for _, v := range d.Spec.Versions {
 		if v.Served && v.Name == wanted {

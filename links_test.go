@@ -11,9 +11,9 @@ import (
 
 // Every relative link of a page leads to a file that is there, and to a heading of it
 // if it names one.
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinksResolve(t *testing.T) {
 	t.Parallel()
-	for _, page := range pages(t) {
+	for _, page := range markdownFiles(t) {
 		for _, link := range linksOf(t, page) {
 			file, heading, _ := strings.Cut(link, "#")
 			target := page
@@ -31,8 +31,8 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// pages are the files of this repository for people.
-func pages(t *testing.T) []string {
+// markdownFiles are the files of this repository for people.
+func markdownFiles(t *testing.T) []string {
 	t.Helper()
 	var found []string
 	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {

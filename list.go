@@ -15,11 +15,11 @@ import (
 // cache: it is meant for what is looked at now and then.
 func (c *Call[T]) List(ctx context.Context, into any, selector string) error {
 	if _, err := labels.Parse(selector); err != nil {
-		return permanently("List: %w", err)
+		return permanentError("List: %w", err)
 	}
 	slice, err := sliceIn(into)
 	if err != nil {
-		return permanently("List: %w", err)
+		return permanentError("List: %w", err)
 	}
 	known, err := c.controller.app.kinds()
 	if err != nil {
@@ -28,13 +28,13 @@ func (c *Call[T]) List(ctx context.Context, into any, selector string) error {
 	k, err := known.ofType(slice.Type().Elem())
 	switch {
 	case err != nil:
-		return permanently("List: %w", err)
+		return permanentError("List: %w", err)
 	case !declares(c.controller.reads, k):
-		return permanently("List: %s is not declared: say Reads of it", k)
-	case c.notice.Reader == nil:
+		return permanentError("List: %s is not declared: say Reads of it", k)
+	case c.request.Reader == nil:
 		return Permanent(errors.New("List: this notice comes with nothing to read from"))
 	}
-	group, err := c.notice.Reader.List(ctx, k.apiVersion, k.kind, c.notice.Namespace, selector)
+	group, err := c.request.Reader.List(ctx, k.apiVersion, k.kind, c.request.Namespace, selector)
 	if err != nil {
 		return fmt.Errorf("List: %w", err)
 	}

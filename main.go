@@ -14,13 +14,13 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
 // The exit codes of Main.
 const (
-	codeFailure = 1
-	codeUsage   = 2
+	exitFailure = 1
+	exitUsage   = 2
 )
 
 // Main is the main function of a program that is the app: it reads the command
@@ -47,7 +47,7 @@ func (a *App) Parse() {
 	if a.command != nil {
 		return
 	}
-	command, err := a.read(os.Args[1:], os.Stdout)
+	command, err := a.parseCommand(os.Args[1:], os.Stdout)
 	if err != nil {
 		os.Exit(exitCode(err, os.Stderr))
 	}
@@ -62,9 +62,9 @@ func exitCode(err error, stderr io.Writer) int {
 	fmt.Fprintln(stderr, "error:", err)
 	if _, wrong := errors.AsType[usageError](err); wrong {
 		fmt.Fprintf(stderr, "hint: %s --help\n", program())
-		return codeUsage
+		return exitUsage
 	}
-	return codeFailure
+	return exitFailure
 }
 
 // usageError is a mistake in the arguments.
@@ -72,8 +72,8 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// usage makes a mistake in the arguments of an error.
-func usage(err error) error { return usageError{err} }
+// newUsageError makes a mistake in the arguments of an error.
+func newUsageError(err error) error { return usageError{err} }
 
 // program is what this program is called.
 func program() string { return filepath.Base(os.Args[0]) }
@@ -81,8 +81,8 @@ func program() string { return filepath.Base(os.Args[0]) }
 // command is what the arguments ask for.
 type command func(ctx context.Context, stdout, stderr io.Writer) error
 
-// read finds out what the arguments ask for.
-func (a *App) read(args []string, stdout io.Writer) (command, error) {
+// parseCommand finds out what the arguments ask for.
+func (a *App) parseCommand(args []string, stdout io.Writer) (command, error) {
 	name := "run"
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		name, args = args[0], args[1:]
@@ -97,7 +97,7 @@ func (a *App) read(args []string, stdout io.Writer) (command, error) {
 	case "help":
 		return a.runCommand([]string{"--help"}, stdout)
 	}
-	return nil, usage(fmt.Errorf("there is no command %q", name))
+	return nil, newUsageError(fmt.Errorf("there is no command %q", name))
 }
 
 // runCommand runs the app until a signal.
@@ -111,7 +111,7 @@ func (a *App) runCommand(args []string, stdout io.Writer) (command, error) {
 		if err != nil {
 			return err
 		}
-		host.LeadLogs(o.Log)
+		manager.RedirectKlog(o.Log)
 		ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
 		// A second signal finds nobody who catches it.
@@ -121,8 +121,8 @@ func (a *App) runCommand(args []string, stdout io.Writer) (command, error) {
 	}, nil
 }
 
-// parse reads flags, the program's own among them; what is left over is a mistake.
-func (a *App) parse(f *flag.FlagSet, args []string, stdout io.Writer, help func()) error {
+// parseFlags reads flags, the program's own among them; what is left over is a mistake.
+func (a *App) parseFlags(f *flag.FlagSet, args []string, stdout io.Writer, help func()) error {
 	var taken []string
 	a.flags.VisitAll(func(own *flag.Flag) {
 		if f.Lookup(own.Name) != nil {
@@ -141,9 +141,9 @@ func (a *App) parse(f *flag.FlagSet, args []string, stdout io.Writer, help func(
 		help()
 		return err
 	case err != nil:
-		return usage(err)
+		return newUsageError(err)
 	case f.NArg() > 0:
-		return usage(fmt.Errorf("%q is not understood", f.Arg(0)))
+		return newUsageError(fmt.Errorf("%q is not understood", f.Arg(0)))
 	}
 	return nil
 }
@@ -152,26 +152,26 @@ func (a *App) parse(f *flag.FlagSet, args []string, stdout io.Writer, help func(
 func newLog(w io.Writer, format, level string) (*slog.Logger, error) {
 	var least slog.Level
 	if err := least.UnmarshalText([]byte(level)); err != nil {
-		return nil, usage(fmt.Errorf("--log-level must be debug, info, warn or error, not %q", level))
+		return nil, newUsageError(fmt.Errorf("--log-level must be debug, info, warn or error, not %q", level))
 	}
 	o := &slog.HandlerOptions{Level: least}
 	switch format {
 	case "text":
-		return slog.New(host.NewTextLog(w, o)), nil
+		return slog.New(manager.NewTextHandler(w, o)), nil
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, o)), nil
 	}
-	return nil, usage(fmt.Errorf("--log-format must be text or json, not %q", format))
+	return nil, newUsageError(fmt.Errorf("--log-format must be text or json, not %q", format))
 }
 
-// inside says whether the cluster of a run is the one this program runs in.
-func inside(o Options) bool {
-	found, err := host.FindCluster(o.Kubeconfig, o.Context)
-	return err == nil && found.Inside
+// runsInCluster says whether the cluster of a run is the one this program runs in.
+func runsInCluster(o Options) bool {
+	found, err := manager.FindCluster(o.Kubeconfig, o.Context)
+	return err == nil && found.InCluster
 }
 
-// list splits what a flag lists with commas.
-func list(text string) []string {
+// splitList splits what a flag lists with commas.
+func splitList(text string) []string {
 	var all []string
 	for one := range strings.SplitSeq(text, ",") {
 		if one = strings.TrimSpace(one); one != "" {
@@ -181,15 +181,15 @@ func list(text string) []string {
 	return all
 }
 
-// elected says whether --leader-elect asks for an election.
-func elected(value string, o Options) (bool, error) {
+// electionEnabled says whether --leader-elect asks for an election.
+func electionEnabled(value string, o Options) (bool, error) {
 	switch cmp.Or(value, "auto") {
 	case "auto":
-		return inside(o), nil
+		return runsInCluster(o), nil
 	case "true":
 		return true, nil
 	case "false":
 		return false, nil
 	}
-	return false, usage(fmt.Errorf("--leader-elect must be auto, true or false, not %q", value))
+	return false, newUsageError(fmt.Errorf("--leader-elect must be auto, true or false, not %q", value))
 }

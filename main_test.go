@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// without has a program find no cluster.
-func without(t *testing.T) {
+// withoutCluster has a program find no cluster.
+func withoutCluster(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"KUBECONFIG", "KUBERNETES_SERVICE_HOST", "POD_NAMESPACE"} {
 		t.Setenv(name, "")
@@ -20,7 +20,7 @@ func without(t *testing.T) {
 }
 
 func TestCommandLine(t *testing.T) {
-	without(t)
+	withoutCluster(t)
 	for name, c := range map[string]struct {
 		args           []string
 		code           int
@@ -43,7 +43,7 @@ func TestCommandLine(t *testing.T) {
 				maps.OnCreate(tend)
 			}
 			var stdout, stderr bytes.Buffer
-			if code := commanded(t, app, c.args, &stdout, &stderr); code != c.code {
+			if code := runCommandLine(t, app, c.args, &stdout, &stderr); code != c.code {
 				t.Errorf("ends with %d, want %d", code, c.code)
 			}
 			for _, one := range []struct{ name, got, want string }{{"stdout", stdout.String(), c.stdout}, {"stderr", stderr.String(), c.stderr}} {
@@ -55,18 +55,18 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// commanded is what the command line does, and ends with.
-func commanded(t *testing.T, app *App, args []string, stdout, stderr *bytes.Buffer) int {
+// runCommandLine is what the command line does, and ends with.
+func runCommandLine(t *testing.T, app *App, args []string, stdout, stderr *bytes.Buffer) int {
 	t.Helper()
-	do, err := app.read(args, stdout)
+	fn, err := app.parseCommand(args, stdout)
 	if err == nil {
-		err = do(t.Context(), stdout, stderr)
+		err = fn(t.Context(), stdout, stderr)
 	}
 	return exitCode(err, stderr)
 }
 
 func TestFlagsBecomeOptions(t *testing.T) {
-	without(t)
+	withoutCluster(t)
 	var f runFlags
 	args := strings.Fields("--namespaces=a,b --namespace=home --leader-elect --leader-elect-resource-name=x --workers=4 --kube-api-qps=5 --address= --log-level=debug")
 	if err := f.parse(New("app"), args, nil); err != nil {
@@ -82,7 +82,7 @@ func TestFlagsBecomeOptions(t *testing.T) {
 	}
 }
 
-func TestRBACIsWhatIsNeeded(t *testing.T) {
+func TestRBACIsMinimal(t *testing.T) {
 	app := New("app")
 	maps := For[corev1.ConfigMap](app)
 	maps.OnCreate(tend)
@@ -134,13 +134,13 @@ func TestStartAndStop(t *testing.T) {
 	app.OnStart(func(context.Context) error { done = append(done, "start"); return nil })
 	app.OnStop(func(ctx context.Context) error { done = append(done, "stop"); return ctx.Err() })
 	ctx, cancel := context.WithCancel(t.Context())
-	err := app.between(ctx, func() error { done = append(done, "work"); cancel(); return nil })
+	err := app.runLifecycle(ctx, func() error { done = append(done, "work"); cancel(); return nil })
 	if got := strings.Join(done, " "); got != "start work stop" || err != nil {
 		t.Errorf("got %s, %v", got, err)
 	}
 	broken := errors.New("broken")
 	app.OnStart(func(context.Context) error { return broken })
-	if err := app.between(t.Context(), func() error { t.Error("works"); return nil }); !errors.Is(err, broken) {
+	if err := app.runLifecycle(t.Context(), func() error { t.Error("works"); return nil }); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"sync"
 
-	"github.com/setpoint-dev/setpoint/internal/store"
+	"github.com/setpoint-dev/setpoint/internal/cache"
 )
 
 // Memory is something that the handlers of a kind remember of the object that a
@@ -13,40 +13,40 @@ import (
 // other, but beside its daemons: an M that both use needs a lock.
 func Memory[M, T any](c *Call[T]) *M {
 	fresh := func() any { return new(M) }
-	return c.of.of.memories.recall(c.handled.UID, reflect.TypeFor[M](), fresh).(*M) //nolint:forcetypeassert // By its type.
+	return c.handler.handlers.memories.get(c.metadata.UID, reflect.TypeFor[M](), fresh).(*M) //nolint:forcetypeassert // By its type.
 }
 
 // memories are those of all objects of a kind, by their UIDs.
 type memories struct {
-	mu sync.Mutex
-	of map[string]memory
+	mu    sync.Mutex
+	byUID map[string]memory
 }
 
 // memory is what is remembered of one object, by type.
 type memory map[reflect.Type]any
 
-func newMemories() *memories { return &memories{of: map[string]memory{}} }
+func newMemories() *memories { return &memories{byUID: map[string]memory{}} }
 
-func (m *memories) recall(uid string, typed reflect.Type, fresh func() any) any {
+func (m *memories) get(uid string, typed reflect.Type, fresh func() any) any {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.of[uid] == nil {
-		m.of[uid] = memory{}
+	if m.byUID[uid] == nil {
+		m.byUID[uid] = memory{}
 	}
-	one, known := m.of[uid][typed]
+	one, known := m.byUID[uid][typed]
 	if !known {
 		one = fresh()
-		m.of[uid][typed] = one
+		m.byUID[uid][typed] = one
 	}
 	return one
 }
 
-// changed forgets an object that is gone.
-func (m *memories) changed(e store.Event) {
+// onEvent forgets an object that is gone.
+func (m *memories) onEvent(e cache.Event) {
 	if e.Old == nil || e.New != nil && e.New.UID() == e.Old.UID() {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.of, e.Old.UID())
+	delete(m.byUID, e.Old.UID())
 }

@@ -25,10 +25,10 @@ func (k *kinds) resource(wanted kind) object.Resource {
 		_, r.Status = reflect.TypeOf(o).Elem().FieldByName("Status")
 		return r
 	}
-	for _, d := range k.definitions {
+	for _, d := range k.crds {
 		if d.Spec.Group == gvk.Group && d.Spec.Names.Kind == gvk.Kind {
 			r.Plural, r.Namespaced = d.Spec.Names.Plural, d.Spec.Scope != "Cluster"
-			r.Status = slices.ContainsFunc(d.Spec.Versions, func(v version) bool { return v.Name == gvk.Version && v.Subresources.Status != nil })
+			r.Status = slices.ContainsFunc(d.Spec.Versions, func(v crdVersion) bool { return v.Name == gvk.Version && v.Subresources.Status != nil })
 		}
 	}
 	return r
@@ -43,8 +43,8 @@ func clusterScoped() []string {
 		ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration VolumeAttachment VolumeAttributesClass`)
 }
 
-// environment is that of an app which has no cluster.
-func environment(known *kinds, o Options) compile.Environment {
+// offlineEnvironment is that of an app which has no cluster.
+func offlineEnvironment(known *kinds, o Options) compile.Environment {
 	return compile.Environment{
 		Namespace: o.Namespace,
 		ResolveKind: func(_ context.Context, apiVersion, name string) (object.Resource, error) {
@@ -53,16 +53,16 @@ func environment(known *kinds, o Options) compile.Environment {
 	}
 }
 
-// compiled are the app's controllers as they would be in a cluster.
-func (a *App) compiled(ctx context.Context, o Options) ([]*compile.Compiled, error) {
+// compileAll are the app's controllers as they would be in a cluster.
+func (a *App) compileAll(ctx context.Context, o Options) ([]*compile.Compiled, error) {
 	known, err := a.kinds()
 	if err != nil {
 		return nil, err
 	}
-	env := environment(known, o)
+	env := offlineEnvironment(known, o)
 	var all []*compile.Compiled
-	for _, p := range a.parts {
-		one, err := p.own().Compile(ctx, env)
+	for _, p := range a.registrations {
+		one, err := p.goController().Compile(ctx, env)
 		if err != nil {
 			return nil, err
 		}

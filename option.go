@@ -4,15 +4,15 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/react"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 )
 
 // KindOption says more about the kind of object that a For or a Compose is about.
-type KindOption interface{ ofKind(*controller) }
+type KindOption interface{ applyToKind(*controller) }
 
 // HandlerOption says more about a handler. What is said at one of a handler's
 // registrations holds for the handler as a whole.
-type HandlerOption interface{ ofHandler(*settings) }
+type HandlerOption interface{ applyToHandler(*handlerSettings) }
 
 // CallOption goes with a handler and with a review.
 type CallOption interface {
@@ -29,11 +29,11 @@ type Option interface {
 // kindOption and handlerOption let plain functions be options.
 type (
 	kindOption    func(*controller)
-	handlerOption func(*settings)
+	handlerOption func(*handlerSettings)
 )
 
-func (o kindOption) ofKind(c *controller)     { o(c) }
-func (o handlerOption) ofHandler(s *settings) { o(s) }
+func (o kindOption) applyToKind(c *controller)            { o(c) }
+func (o handlerOption) applyToHandler(s *handlerSettings) { o(s) }
 
 // callOption is a CallOption, and anyOption an Option.
 type (
@@ -61,9 +61,9 @@ func Kind(apiVersion, name string) KindOption {
 // another handler.
 func Name(name string) Option {
 	return anyOption{
-		func(c *controller) { c.given = name },
+		func(c *controller) { c.explicitName = name },
 		callOption{
-			func(s *settings) { set(s, "Name", &s.name, name) },
+			func(s *handlerSettings) { setOnce(s, "Name", &s.name, name) },
 			func(s *reviewSettings) { s.name = name },
 		},
 	}
@@ -76,7 +76,7 @@ func Labels(selector string) Option {
 	return anyOption{
 		func(c *controller) { c.labels = selector },
 		callOption{
-			func(s *settings) { s.labelled(selector) },
+			func(s *handlerSettings) { s.filterLabels(selector) },
 			func(s *reviewSettings) { s.labels = append(s.labels, selector) },
 		},
 	}
@@ -101,7 +101,7 @@ func Workers(n int) KindOption {
 	return kindOption(func(c *controller) {
 		c.workers = n
 		if n < 1 {
-			c.app.problem("Workers(%d): must be at least 1", n)
+			c.app.addProblem("Workers(%d): must be at least 1", n)
 		}
 	})
 }
@@ -111,44 +111,46 @@ func Workers(n int) KindOption {
 // is not what it was. Without, it watches all of the object but its status and
 // what others keep in its metadata.
 func Field(paths ...string) HandlerOption {
-	return handlerOption(func(s *settings) {
+	return handlerOption(func(s *handlerSettings) {
 		for _, text := range paths {
-			path, err := react.ParseField(text)
+			path, err := handle.ParseField(text)
 			if err != nil {
-				s.problem("Field: %w", err)
+				s.addProblem("Field: %w", err)
 				continue
 			}
-			s.watch(path)
+			s.watchField(path)
 		}
 	})
 }
 
-// KeepOld has Call.Old and Call.Changes known also of what changed while the program
+// KeepPreviousState has Call.Old and Call.Changes known also of what changed while the program
 // did not run. What the handler watches, see Field, is kept for that in a
 // ControllerRevision that belongs to the object, for those to read who may read
 // ControllerRevisions: not of Secrets. Old has the watched fields alone then. It takes
 // two more writes for each update.
-func KeepOld() HandlerOption {
-	return handlerOption(func(s *settings) { s.plan.KeepOld, s.only["KeepOld"] = true, hook.ReasonUpdate })
+func KeepPreviousState() HandlerOption {
+	return handlerOption(func(s *handlerSettings) {
+		s.spec.KeepPreviousState, s.optionReasons["KeepOld"] = true, hook.ReasonUpdate
+	})
 }
 
 // Retries is how often a failing call is made again, after which the handler
 // gives up until the object changes; 0 for never. Without, there is no limit.
 func Retries(n int) HandlerOption {
-	return handlerOption(func(s *settings) {
-		s.notNegative("Retries", n < 0)
+	return handlerOption(func(s *handlerSettings) {
+		s.checkNotNegative("Retries", n < 0)
 		retries := n
 		if n == 0 {
 			retries = -1 // Zero is no limit in the program.
 		}
-		set(s, "Retries", &s.plan.Retries, retries)
+		setOnce(s, "Retries", &s.spec.Retries, retries)
 	})
 }
 
-// Within is how long a failing call is made again, after which the handler gives
+// RetryTimeout is how long a failing call is made again, after which the handler gives
 // up until the object changes. Without, there is no limit.
-func Within(d time.Duration) HandlerOption {
-	return handlerOption(func(s *settings) { s.duration("Within", &s.plan.Within, d) })
+func RetryTimeout(d time.Duration) HandlerOption {
+	return handlerOption(func(s *handlerSettings) { s.setDuration("Within", &s.spec.RetryTimeout, d) })
 }
 
 // Timeout bounds one call: its context ends then. Without, there is no bound for a
@@ -156,19 +158,19 @@ func Within(d time.Duration) HandlerOption {
 // to 30s.
 func Timeout(d time.Duration) CallOption {
 	return callOption{
-		func(s *settings) { s.duration("Timeout", &s.plan.Timeout, d) },
-		func(s *reviewSettings) { s.timeout(d) },
+		func(s *handlerSettings) { s.setDuration("Timeout", &s.spec.Timeout, d) },
+		func(s *reviewSettings) { s.setTimeout(d) },
 	}
 }
 
 // Backoff is how long a failing call waits until it is made again: the first time
 // and, doubling from there, at most. 1s and 5m unless told otherwise.
 func Backoff(first, most time.Duration) HandlerOption {
-	return handlerOption(func(s *settings) {
-		s.duration("Backoff", &s.plan.Backoff, first)
-		s.duration("Backoff", &s.plan.MaxBackoff, most)
+	return handlerOption(func(s *handlerSettings) {
+		s.setDuration("Backoff", &s.spec.Backoff, first)
+		s.setDuration("Backoff", &s.spec.MaxBackoff, most)
 		if most < first {
-			s.problem("Backoff(%s, %s): the longest is shorter than the first", first, most)
+			s.addProblem("Backoff(%s, %s): the longest is shorter than the first", first, most)
 		}
 	})
 }
@@ -179,42 +181,42 @@ func Backoff(first, most time.Duration) HandlerOption {
 // object only ceased to match, the daemon stays the only one of its kind for it, and the
 // condition Handled says DaemonStuck until it returns.
 func StopTimeout(d time.Duration) HandlerOption {
-	return handlerOption(func(s *settings) {
+	return handlerOption(func(s *handlerSettings) {
 		if d <= 0 {
-			s.problem("StopTimeout(%s): must be greater than zero", d)
+			s.addProblem("StopTimeout(%s): must be greater than zero", d)
 		}
-		set(s, "StopTimeout", &s.plan.StopTimeout, d)
+		setOnce(s, "StopTimeout", &s.spec.StopTimeout, d)
 	})
 }
 
 // Optional lets an object go although its Delete handler gave up, or the program
 // is not running: the object is not kept for it.
 func Optional() HandlerOption {
-	return handlerOption(func(s *settings) { s.plan.Optional, s.only["Optional"] = true, hook.ReasonDelete })
+	return handlerOption(func(s *handlerSettings) { s.spec.Optional, s.optionReasons["Optional"] = true, hook.ReasonDelete })
 }
 
 // Idle holds a timer back until no watched field has changed for so long.
 func Idle(d time.Duration) HandlerOption {
-	return handlerOption(func(s *settings) {
-		s.duration("Idle", &s.plan.Idle, d)
-		s.only["Idle"] = hook.ReasonTimer
+	return handlerOption(func(s *handlerSettings) {
+		s.setDuration("Idle", &s.spec.Idle, d)
+		s.optionReasons["Idle"] = hook.ReasonTimer
 	})
 }
 
-// Settle holds an update back until no watched field has changed for so long:
+// Debounce holds an update back until no watched field has changed for so long:
 // several changes in a moment are told as one, and a change that is undone at once
 // is none.
-func Settle(d time.Duration) HandlerOption {
-	return handlerOption(func(s *settings) {
-		s.duration("Settle", &s.plan.Settle, d)
-		s.only["Settle"] = hook.ReasonUpdate
+func Debounce(d time.Duration) HandlerOption {
+	return handlerOption(func(s *handlerSettings) {
+		s.setDuration("Settle", &s.spec.Debounce, d)
+		s.optionReasons["Settle"] = hook.ReasonUpdate
 	})
 }
 
 // Jitter spreads the moments of a timer by up to this much, by object.
 func Jitter(d time.Duration) HandlerOption {
-	return handlerOption(func(s *settings) {
-		s.duration("Jitter", &s.plan.Jitter, d)
-		s.only["Jitter"] = hook.ReasonTimer
+	return handlerOption(func(s *handlerSettings) {
+		s.setDuration("Jitter", &s.spec.Jitter, d)
+		s.optionReasons["Jitter"] = hook.ReasonTimer
 	})
 }

@@ -14,18 +14,18 @@ import (
 // *[]corev1.ConfigMap, and is emptied first; *[]Unstructured takes those of all
 // kinds.
 func (c *Call[T]) Owned(into any) {
-	if err := c.controller.read("Owned", c.notice.Owned, into); err != nil {
+	if err := c.controller.readGroups("Owned", c.request.Owned, into); err != nil {
 		c.problems = append(c.problems, err)
 	}
 }
 
-// read fills a slice with the objects of the slice's kind.
-func (c *controller) read(verb string, groups []hook.Group, into any) error {
+// readGroups fills a slice with the objects of the slice's kind.
+func (c *controller) readGroups(verb string, groups []hook.Group, into any) error {
 	slice, err := sliceIn(into)
 	if err != nil {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
-	wanted, err := c.wanted(verb, slice.Type().Elem())
+	wanted, err := c.kindOfType(verb, slice.Type().Elem())
 	if err != nil {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
@@ -62,9 +62,9 @@ func fill(slice reflect.Value, group hook.Group) error {
 	return nil
 }
 
-// wanted is the kind that a type stands for; nil for a type that holds any kind.
+// kindOfType is the kind that a type stands for; nil for a type that holds any kind.
 // But for related objects, which nobody declares, it must be one that is owned.
-func (c *controller) wanted(verb string, t reflect.Type) (*object.GroupKind, error) {
+func (c *controller) kindOfType(verb string, t reflect.Type) (*object.GroupKind, error) {
 	if anyKind(t) {
 		return nil, nil //nolint:nilnil // Documented.
 	}

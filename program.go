@@ -5,66 +5,68 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/react"
 )
 
-func (h *Handlers[T]) own() host.Own { return host.Own{Name: h.c.name(), Compile: h.compile} }
+func (h *Handlers[T]) goController() manager.GoController {
+	return manager.GoController{Name: h.c.name(), Compile: h.compile}
+}
 
 // compile makes the programs: of the reviews, and of the handlers and indexes, without
 // which the kind is not watched.
 func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
-	found, err := h.c.find(ctx, env)
+	found, err := h.c.resolveResources(ctx, env)
 	if err != nil {
 		return nil, err
 	}
-	reviews, err := h.admission(found.resource, &env)
+	reviews, err := h.admissionProgram(found.resource, &env)
 	if err != nil {
 		return nil, err
 	}
 	compiled := &compile.Compiled{Admission: reviews}
 	if reviews != nil {
-		compiled.Asked = []object.Resource{found.resource}
+		compiled.AdmissionKinds = []object.Resource{found.resource}
 	}
 	if len(h.handlers)+len(h.indexes) == 0 {
 		return compiled, nil
 	}
-	program, err := h.reaction(ctx, &found, &env)
+	program, err := h.handlerProgram(ctx, &found, &env)
 	if err != nil {
 		return nil, err
 	}
-	compiled.Reactions = []react.Program{program}
+	compiled.Handlers = []handle.Program{program}
 	if env.Store == nil {
 		return compiled, nil // There is no cluster.
 	}
-	compiled.Release, err = h.observe(env.Store, &program)
+	compiled.Release, err = h.startWatches(env.Store, &program)
 	return compiled, err
 }
 
-// reaction makes the program of the handlers.
-func (h *Handlers[T]) reaction(ctx context.Context, found *found, env *compile.Environment) (react.Program, error) {
+// handlerProgram makes the program of the handlers.
+func (h *Handlers[T]) handlerProgram(ctx context.Context, found *resolvedResources, env *compile.Environment) (handle.Program, error) {
 	known, err := h.c.app.kinds()
 	if err != nil {
-		return react.Program{}, err
+		return handle.Program{}, err
 	}
-	program := react.Program{
+	program := handle.Program{
 		Name: h.c.name(), Resource: found.resource, Labels: h.c.labels, Fields: h.c.fields,
-		Namespaces: h.c.within, Owns: found.owns, Writes: found.writes, Reads: found.reads,
-		Record: h.c.record(), Finalizer: h.c.finalizer(), Manager: h.c.manager(), Workers: h.c.workers,
-		Conditions: known.inStatus(h.c.kind, "conditions"), Namespace: env.Namespace,
+		Namespaces: h.c.runNamespaces, Owns: found.owns, Writes: found.writes, Reads: found.reads,
+		HandledAnnotation: h.c.recordAnnotation(), Finalizer: h.c.finalizer(), Manager: h.c.fieldManager(), Workers: h.c.workers,
+		Conditions: known.statusHas(h.c.kind, "conditions"), Namespace: env.Namespace,
 	}
-	records := known.inStatus(h.c.kind, react.StatusRecords)
+	records := known.statusHas(h.c.kind, handle.HandledStatusField)
 	if env.StatusOf != nil {
 		// Its CRD need not be the program's, and may be newer than that.
 		stored, err := env.StatusOf(ctx, found.resource)
 		if err != nil {
-			return react.Program{}, err
+			return handle.Program{}, err
 		}
 		program.Conditions, records = program.Conditions || stored.Conditions, records || stored.Records
 	}
 	if records {
-		program.StatusRecord = h.c.mark()
+		program.HandledStatusKey = h.c.markerName()
 	}
 	if program.Workers == 0 {
 		program.Workers = env.Workers
@@ -75,17 +77,17 @@ func (h *Handlers[T]) reaction(ctx context.Context, found *found, env *compile.E
 	return program, nil
 }
 
-// found is what the API server serves of the kinds of a controller.
-type found struct {
+// resolvedResources is what the API server serves of the kinds of a controller.
+type resolvedResources struct {
 	resource object.Resource
 	owns     []object.Resource
 	reads    []object.Resource
-	writes   []react.Write
+	writes   []handle.WritePermission
 }
 
-// find asks the API server for the kinds of a controller.
-func (c *controller) find(ctx context.Context, env compile.Environment) (found, error) {
-	var f found
+// resolveResources asks the API server for the kinds of a controller.
+func (c *controller) resolveResources(ctx context.Context, env compile.Environment) (resolvedResources, error) {
+	var f resolvedResources
 	resource, err := resolve(ctx, env, c.kind)
 	if err != nil {
 		return f, err
@@ -101,19 +103,19 @@ func (c *controller) find(ctx context.Context, env compile.Environment) (found, 
 		if one.Resource, err = resolve(ctx, env, one.kind); err != nil {
 			return f, err
 		}
-		f.writes = append(f.writes, c.confined(resource, one.Write)...)
+		f.writes = append(f.writes, c.perNamespaceWrites(resource, one.WritePermission)...)
 	}
 	return f, nil
 }
 
-// confined is a permission as a run has it that is limited to namespaces: what it
+// perNamespaceWrites is a permission as a run has it that is limited to namespaces: what it
 // handles there, it has no business elsewhere.
-func (c *controller) confined(handled object.Resource, w react.Write) []react.Write {
-	if len(c.within) == 0 || !handled.Namespaced || !w.Resource.Namespaced {
-		return []react.Write{w}
+func (c *controller) perNamespaceWrites(handled object.Resource, w handle.WritePermission) []handle.WritePermission {
+	if len(c.runNamespaces) == 0 || !handled.Namespaced || !w.Resource.Namespaced {
+		return []handle.WritePermission{w}
 	}
-	var all []react.Write
-	for _, w.Namespace = range c.within {
+	var all []handle.WritePermission
+	for _, w.Namespace = range c.runNamespaces {
 		all = append(all, w)
 	}
 	return all
@@ -139,21 +141,21 @@ func resolve(ctx context.Context, env compile.Environment, k kind) (object.Resou
 	return resource, nil
 }
 
-// write is what may be written of a kind.
-type write struct {
+// kindWrite is what may be written of a kind.
+type kindWrite struct {
 	kind
-	react.Write
+	handle.WritePermission
 }
 
 // writes joins what Applies, Deletes and Evicts declare, a kind at a time.
-func (c *controller) writes() []write {
-	var all []write
+func (c *controller) writes() []kindWrite {
+	var all []kindWrite
 	at := map[object.GroupKind]int{}
-	entry := func(k kind) *write {
+	entry := func(k kind) *kindWrite {
 		i, known := at[k.group()]
 		if !known {
 			i = len(all)
-			at[k.group()], all = i, append(all, write{kind: k})
+			at[k.group()], all = i, append(all, kindWrite{kind: k})
 		}
 		return &all[i]
 	}

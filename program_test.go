@@ -14,9 +14,9 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/react"
 )
 
 func tend(context.Context, *Call[corev1.ConfigMap]) error { return nil }
@@ -24,30 +24,30 @@ func tend(context.Context, *Call[corev1.ConfigMap]) error { return nil }
 func watchOver(context.Context, *Call[corev1.ConfigMap]) error { return nil }
 
 // react of an app is its first controller's program.
-func reaction(t *testing.T, app *App) react.Program {
+func reaction(t *testing.T, app *App) handle.Program {
 	t.Helper()
-	if err := app.prepare(Options{Namespaces: []string{"a", "b"}}); err != nil {
+	if err := app.validate(Options{Namespaces: []string{"a", "b"}}); err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := app.compiled(t.Context(), Options{Namespace: "home"})
+	compiled, err := app.compileAll(t.Context(), Options{Namespace: "home"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return compiled[0].Reactions[0]
+	return compiled[0].Handlers[0]
 }
 
 // The condition Handled and the records are kept where the stored CRD has a place for them,
 // also if the program does not bring it along.
-func TestTheStoredSchemaHasPlaces(t *testing.T) {
+func TestStoredSchemaDecides(t *testing.T) {
 	app := New("app")
 	maps := For[corev1.ConfigMap](app)
 	maps.OnCreate(tend)
 	for _, status := range []compile.Status{{}, {Conditions: true}, {Records: true}} {
-		got, err := maps.reaction(t.Context(), &found{}, &compile.Environment{
+		got, err := maps.handlerProgram(t.Context(), &resolvedResources{}, &compile.Environment{
 			StatusOf: func(context.Context, object.Resource) (compile.Status, error) { return status, nil },
 		})
-		if err != nil || got.Conditions != status.Conditions || (got.StatusRecord != "") != status.Records {
-			t.Errorf("%+v: conditions %v, record %q, %v", status, got.Conditions, got.StatusRecord, err)
+		if err != nil || got.Conditions != status.Conditions || (got.HandledStatusKey != "") != status.Records {
+			t.Errorf("%+v: conditions %v, record %q, %v", status, got.Conditions, got.HandledStatusKey, err)
 		}
 	}
 }
@@ -59,8 +59,8 @@ func TestHandlersBecomeAProgram(t *testing.T) {
 	maps.Applies(&corev1.Pod{}, &corev1.Service{})
 	maps.Deletes(&corev1.Service{})
 	maps.Evicts()
-	maps.OnCreate(tend, Retries(0), Within(time.Hour), Timeout(time.Minute), Backoff(time.Second, time.Hour))
-	maps.OnField(`metadata.labels["a.b/c"]`, tend, KeepOld())
+	maps.OnCreate(tend, Retries(0), RetryTimeout(time.Hour), Timeout(time.Minute), Backoff(time.Second, time.Hour))
+	maps.OnField(`metadata.labels["a.b/c"]`, tend, KeepPreviousState())
 	maps.OnDrift(tend)
 	maps.Every(time.Hour, tend, Idle(time.Minute), Jitter(time.Second))
 	maps.Daemon(watchOver)
@@ -70,20 +70,20 @@ func TestHandlersBecomeAProgram(t *testing.T) {
 	}
 	pods, services := core("pods", "Pod"), core("services", "Service")
 	pods.Status, services.Status = true, true
-	want := react.Program{
+	want := handle.Program{
 		Name: "app/configmap", Resource: core("configmaps", "ConfigMap"), Labels: "app=web", Fields: "metadata.name=a",
 		Namespaces: []string{"b"}, Namespace: "home", Workers: 3,
-		Owns:   []object.Resource{core("secrets", "Secret")},
-		Writes: []react.Write{{Resource: pods, Apply: true, Evict: true, Namespace: "b"}, {Resource: services, Apply: true, Delete: true, Namespace: "b"}},
-		Record: "setpoint.dev/handled-by-app", Finalizer: "setpoint.dev/app", Manager: "setpoint-app-configmap",
-		Handlers: []react.Handler{{
-			Name: "tend", On: []hook.Reason{Create, Update, Drift}, Fields: [][]string{{"metadata", "labels", "a.b/c"}}, KeepOld: true,
-			Retries: -1, Within: time.Hour, Timeout: time.Minute, Backoff: time.Second, MaxBackoff: time.Hour,
+		Owns:              []object.Resource{core("secrets", "Secret")},
+		Writes:            []handle.WritePermission{{Resource: pods, Apply: true, Evict: true, Namespace: "b"}, {Resource: services, Apply: true, Delete: true, Namespace: "b"}},
+		HandledAnnotation: "setpoint.dev/handled-by-app", Finalizer: "setpoint.dev/app", Manager: "setpoint-app-configmap",
+		Handlers: []handle.Handler{{
+			Name: "tend", On: []hook.Reason{ReasonCreate, ReasonUpdate, ReasonDrift}, Fields: [][]string{{"metadata", "labels", "a.b/c"}}, KeepPreviousState: true,
+			Retries: -1, RetryTimeout: time.Hour, Timeout: time.Minute, Backoff: time.Second, MaxBackoff: time.Hour,
 			Every: time.Hour, Idle: time.Minute, Jitter: time.Second,
 		}, {Name: "watchOver"}},
 	}
 	got := reaction(t, app)
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(react.Handler{}, "Do", "Daemon", "When")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(handle.Handler{}, "Do", "Daemon", "When")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got.Handlers[0].Do == nil || got.Handlers[0].Daemon != nil || got.Handlers[1].Do != nil || got.Handlers[1].Daemon == nil {
@@ -91,33 +91,33 @@ func TestHandlersBecomeAProgram(t *testing.T) {
 	}
 }
 
-func TestFunctionsBecomeAProgram(t *testing.T) {
+func TestComposerBecomesAProgram(t *testing.T) {
 	app := New("app")
 	maps := Compose[corev1.ConfigMap](app, Name("web"), Labels("app=web"))
 	maps.Owns(&corev1.Secret{})
-	maps.Owns(&corev1.Pod{}, Method(RollingRecreate), MaxUnavailable(2), WellWhen("Ready", "True"))
-	maps.Sync(func(context.Context, *Family[corev1.ConfigMap]) error { return nil })
+	maps.Owns(&corev1.Pod{}, UpdateStrategy(RollingRecreate), MaxUnavailable(2), ReadyWhen("Ready", "True"))
+	maps.Sync(func(context.Context, *ComposeContext[corev1.ConfigMap]) error { return nil })
 	maps.GuardDeletions(0, 10)
 	maps.Resync(time.Hour)
 	maps.SyncOnStatusChange()
-	if err := app.prepare(Options{}); err != nil {
+	if err := app.validate(Options{}); err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := app.compiled(t.Context(), Options{Namespace: "home"})
+	compiled, err := app.compileAll(t.Context(), Options{Namespace: "home"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := compiled[0].Programs[0]
 	if got.Name != "app/web" || got.Finalizer != "setpoint.dev/app-web" || got.Manager != "setpoint-app-web" ||
-		got.Resync != time.Hour || !got.StatusWakes || got.Finalize != nil || got.Selections[0].String() != "labels app=web" {
+		got.Resync != time.Hour || !got.SyncOnStatusChange || got.Finalize != nil || got.Selections[0].String() != "labels app=web" {
 		t.Errorf("got %+v", got)
 	}
-	if got.Guard == nil || *got.Guard != (plan.Guard{MaxDeletions: 0, MaxPercent: 10}) {
-		t.Errorf("the deletion guard is %+v", got.Guard)
+	if got.DeletionLimit == nil || *got.DeletionLimit != (plan.DeletionLimit{MaxDeletions: 0, MaxPercent: 10}) {
+		t.Errorf("the deletion guard is %+v", got.DeletionLimit)
 	}
 	for i, want := range []plan.Rule{
 		{Method: plan.InPlace, Strategy: plan.ServerSide},
-		{Method: plan.RollingRecreate, Strategy: plan.ServerSide, MaxUnavailable: 2, Checks: []plan.Check{{Type: "Ready", Status: "True"}}},
+		{Method: plan.RollingRecreate, Strategy: plan.ServerSide, MaxUnavailable: 2, StatusChecks: []plan.StatusCheck{{Type: "Ready", Status: "True"}}},
 	} {
 		if diff := cmp.Diff(want, got.Children[i], cmpopts.IgnoreFields(plan.Rule{}, "Resource")); diff != "" {
 			t.Errorf("rule %d (-want +got):\n%s", i, diff)
@@ -127,19 +127,19 @@ func TestFunctionsBecomeAProgram(t *testing.T) {
 
 // A Compose that is limited to namespaces is a program for each, which share its
 // workers; parents that live in none cannot be limited.
-func TestComposeIsLimited(t *testing.T) {
+func TestComposeLimitedToNamespaces(t *testing.T) {
 	app := New("app")
 	maps := Compose[corev1.ConfigMap](app, FieldSelector("metadata.name=web"), Namespaces("b", "c", "b", "a"), Workers(3))
 	maps.Owns(&corev1.Secret{})
-	maps.Sync(func(context.Context, *Family[corev1.ConfigMap]) error { return nil })
-	maps.Customize(func(context.Context, *corev1.ConfigMap) ([]Relation, error) { return nil, nil }, &corev1.Service{}, &corev1.Namespace{})
+	maps.Sync(func(context.Context, *ComposeContext[corev1.ConfigMap]) error { return nil })
+	maps.Customize(func(context.Context, *corev1.ConfigMap) ([]RelatedRule, error) { return nil, nil }, &corev1.Service{}, &corev1.Namespace{})
 	nodes := Compose[corev1.Node](app)
-	nodes.Sync(func(context.Context, *Family[corev1.Node]) error { return nil })
+	nodes.Sync(func(context.Context, *ComposeContext[corev1.Node]) error { return nil })
 	o := Options{Namespaces: []string{"a", "b"}, Namespace: "home"}
-	if err := app.prepare(o); err != nil {
+	if err := app.validate(o); err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := app.compiled(t.Context(), Options{})
+	compiled, err := app.compileAll(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,29 +174,29 @@ func TestRelations(t *testing.T) {
 	app := New("app")
 	maps := Compose[corev1.ConfigMap](app)
 	maps.Owns(&corev1.Service{})
-	maps.Sync(func(context.Context, *Family[corev1.ConfigMap]) error { return nil })
-	maps.Customize(func(_ context.Context, o *corev1.ConfigMap) ([]Relation, error) {
-		all := []Relation{{Like: &corev1.Secret{}, Namespace: "a", Names: []string{o.Name}}}
+	maps.Sync(func(context.Context, *ComposeContext[corev1.ConfigMap]) error { return nil })
+	maps.Customize(func(_ context.Context, o *corev1.ConfigMap) ([]RelatedRule, error) {
+		all := []RelatedRule{{Object: &corev1.Secret{}, Namespace: "a", Names: []string{o.Name}}}
 		if o.Name == "sibling" {
-			all = []Relation{{Like: &corev1.Service{}}}
+			all = []RelatedRule{{Object: &corev1.Service{}}}
 		}
 		if o.Name == "stranger" {
-			all = append(all, Relation{Like: &corev1.Pod{}})
+			all = append(all, RelatedRule{Object: &corev1.Pod{}})
 		}
 		if o.Name == "spaced" {
-			all = append(all, Relation{Like: &corev1.Secret{}, NamespaceLabels: &metav1.LabelSelector{}})
+			all = append(all, RelatedRule{Object: &corev1.Secret{}, NamespaceLabels: &metav1.LabelSelector{}})
 		}
 		return all, nil
 	}, &corev1.Secret{})
-	if err := app.prepare(Options{}); err != nil {
+	if err := app.validate(Options{}); err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := app.compiled(t.Context(), Options{Namespace: "home"})
+	compiled, err := app.compileAll(t.Context(), Options{Namespace: "home"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := compiled[0].Programs[0].Customize
-	got, err := asked.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"token"}}`)})
+	req := compiled[0].Programs[0].Customize
+	got, err := req.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"token"}}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,14 +204,14 @@ func TestRelations(t *testing.T) {
 	if diff := cmp.Diff(want, got.Related); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if _, err = asked.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"sibling"}}`)}); err != nil {
+	if _, err = req.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"sibling"}}`)}); err != nil {
 		t.Errorf("a kind of the children: %v", err)
 	}
-	_, err = asked.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"stranger"}}`)})
+	_, err = req.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"stranger"}}`)})
 	if err == nil || !strings.Contains(err.Error(), "Pod of v1 is not declared") {
 		t.Errorf("a kind that is not declared: %v", err)
 	}
-	_, err = asked.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"spaced"}}`)})
+	_, err = req.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"spaced"}}`)})
 	if err == nil || !strings.Contains(err.Error(), "NamespaceLabels: Namespace of v1 is not declared") {
 		t.Errorf("labels of namespaces: %v", err)
 	}
@@ -281,23 +281,23 @@ func TestDeletionsAreGuarded(t *testing.T) {
 	open.NoDeletionGuard()
 	for _, c := range []*Composer[corev1.ConfigMap]{guarded, open} {
 		c.Owns(&corev1.Secret{})
-		c.Sync(func(context.Context, *Family[corev1.ConfigMap]) error { return nil })
+		c.Sync(func(context.Context, *ComposeContext[corev1.ConfigMap]) error { return nil })
 	}
-	if err := app.prepare(Options{}); err != nil {
+	if err := app.validate(Options{}); err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := app.compiled(t.Context(), Options{})
+	compiled, err := app.compileAll(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if guard := compiled[0].Programs[0].Guard; guard == nil || *guard != *plan.DefaultGuard() {
+	if guard := compiled[0].Programs[0].DeletionLimit; guard == nil || *guard != *plan.DefaultDeletionLimit() {
 		t.Errorf("the deletion guard is %+v by default", guard)
 	}
-	if guard := compiled[1].Programs[0].Guard; guard != nil {
+	if guard := compiled[1].Programs[0].DeletionLimit; guard != nil {
 		t.Errorf("the deletion guard is %+v, want none", guard)
 	}
 	guarded.GuardDeletions(1, 101)
-	if err := app.prepare(Options{}); err == nil {
+	if err := app.validate(Options{}); err == nil {
 		t.Error("more than all children are taken for a share")
 	}
 }

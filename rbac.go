@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
 // rbacCommand prints the permissions that the app takes.
@@ -29,15 +29,15 @@ func (a *App) rbacCommand(args []string, stdout io.Writer) (command, error) {
 	set.StringVar(&o.LeaderElection.Namespace, "leader-elect-resource-namespace", "", "`namespace` of that lease; the one of --namespace if empty")
 	set.StringVar(&o.Admission.Service, "admission-service", a.name, "`name` of the Service by which the API server comes before it stores objects")
 	set.StringVar(&o.Admission.URL, "admission-url", "", "`URL` by which it comes otherwise; the certificate is kept in memory then, and not in a Secret")
-	set.StringVar(&o.InspectAddress, "inspect-address", host.InspectAuto, "`address` where setpoint get and the like read, for which the program needs a Secret with a token; empty for nowhere")
-	err := a.parse(set, args, stdout, func() {
+	set.StringVar(&o.InspectAddress, "inspect-address", manager.InspectAuto, "`address` where setpoint get and the like read, for which the program needs a Secret with a token; empty for nowhere")
+	err := a.parseFlags(set, args, stdout, func() {
 		fmt.Fprintf(stdout, "%s rbac [flags] prints the ServiceAccount, the roles and the bindings that the program takes, and no more.\n\nFlags:\n", program())
 		set.PrintDefaults()
 	})
 	if err != nil {
 		return nil, err
 	}
-	o.Namespaces = list(namespaces)
+	o.Namespaces = splitList(namespaces)
 	return func(ctx context.Context, stdout, _ io.Writer) error {
 		manifests, err := a.RBAC(ctx, *account, o)
 		if err != nil {
@@ -57,16 +57,16 @@ func (a *App) rbacCommand(args []string, stdout io.Writer) (command, error) {
 // built in nor defined by the app the plural is guessed.
 func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byte, error) {
 	o.Namespace = cmp.Or(o.Namespace, "default")
-	if err := a.prepare(o); err != nil {
+	if err := a.validate(o); err != nil {
 		return nil, err
 	}
-	all, err := a.compiled(ctx, o)
+	all, err := a.compileAll(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	hosted := a.hosted(o, true)
-	hosted.InspectAddress = host.Cluster{Inside: true}.InspectAddress(o.InspectAddress)
-	grants, err := host.Grants(all, hosted)
+	managerOpts := a.managerOptions(o, true)
+	managerOpts.InspectAddress = manager.Cluster{InCluster: true}.InspectAddress(o.InspectAddress)
+	grants, err := manager.RequiredRules(all, managerOpts)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	if secret := host.InspectSecret(hosted); secret != nil {
+	if secret := manager.InspectSecret(managerOpts); secret != nil {
 		empty, err := yaml.Marshal(secret)
 		if err != nil {
 			return nil, err
@@ -86,7 +86,7 @@ func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byt
 		text = slices.Concat(text, []byte("---\n"), empty)
 	}
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: o.Namespace}
-	roles, err := host.Manifests(a.name, subject, a.withRequired(grants, o.Namespaces))
+	roles, err := manager.RBACManifests(a.name, subject, a.addRequired(grants, o.Namespaces))
 	if len(roles) > 0 {
 		text = slices.Concat(text, []byte("---\n"), roles)
 	}

@@ -14,9 +14,9 @@ import (
 // User is who wants a change, as the API server knows them.
 type User = hook.User
 
-// Connect is for reviews alone: somebody connects to an object, to run a command in
+// ReasonConnect is for reviews alone: somebody connects to an object, to run a command in
 // it, say.
-const Connect Reason = "connect"
+const ReasonConnect Reason = "connect"
 
 // Review is a change of an object of type T before it is stored.
 //
@@ -42,25 +42,25 @@ type Review[T any] struct {
 	// Log has the names of the controller, the review and the object.
 	Log *slog.Logger
 
-	statement statement
-	asked     *hook.Review
-	before    []byte
-	verdict   hook.Verdict
+	objectContext objectContext
+	request       *hook.ReviewRequest
+	before        []byte
+	response      hook.ReviewResponse
 }
 
-func newReview[T any](of *review[T], asked *hook.Review) (*Review[T], error) {
+func newReview[T any](of *review[T], req *hook.ReviewRequest) (*Review[T], error) {
 	r := &Review[T]{
-		Operation: Reason(strings.ToLower(string(asked.Operation))), Subresource: asked.Subresource,
-		Namespace: asked.Namespace, Name: asked.Name, User: asked.User, DryRun: asked.DryRun, asked: asked,
+		Operation: Reason(strings.ToLower(string(req.Operation))), Subresource: req.Subresource,
+		Namespace: req.Namespace, Name: req.Name, User: req.User, DryRun: req.DryRun, request: req,
 	}
 	var err error
-	if asked.Old != nil {
-		if r.Old, err = decode[T](asked.Old); err != nil {
+	if req.OldObject != nil {
+		if r.Old, err = decode[T](req.OldObject); err != nil {
 			return nil, fmt.Errorf("the old one: %w", err)
 		}
 	}
-	if asked.Object != nil {
-		if r.Object, err = decode[T](asked.Object); err != nil {
+	if req.Object != nil {
+		if r.Object, err = decode[T](req.Object); err != nil {
 			return nil, err
 		}
 	}
@@ -69,66 +69,66 @@ func newReview[T any](of *review[T], asked *hook.Review) (*Review[T], error) {
 			return nil, fmt.Errorf("write the object as JSON: %w", err)
 		}
 	}
-	r.statement = statement{controller: &of.of.c, by: of.name, handled: handled{Namespace: r.Namespace, Name: r.Name}}
-	r.Log = r.statement.log().With("review", of.name)
+	r.objectContext = objectContext{controller: &of.handlers.c, functionName: of.name, metadata: objectMeta{Namespace: r.Namespace, Name: r.Name}}
+	r.Log = r.objectContext.logger().With("review", of.name)
 	return r, nil
 }
 
 // Warn shows the user a line, whatever comes of the change: kubectl prints it. It is
 // cut at 256 characters or so.
 func (r *Review[T]) Warn(format string, args ...any) {
-	r.verdict.Warnings = append(r.verdict.Warnings, fmt.Sprintf(format, args...))
+	r.response.Warnings = append(r.response.Warnings, fmt.Sprintf(format, args...))
 }
 
 // Audit adds to the entry in the API server's audit log. The name of the webhook is
 // put before the key.
 func (r *Review[T]) Audit(key, value string) {
-	if r.verdict.Audit == nil {
-		r.verdict.Audit = map[string]string{}
+	if r.response.AuditAnnotations == nil {
+		r.response.AuditAnnotations = map[string]string{}
 	}
-	r.verdict.Audit[key] = value
+	r.response.AuditAnnotations[key] = value
 }
 
 // Event tells something at another object, such as the one that has a say in this
 // change, as a Kubernetes Event; nil stands for the object itself, which has to have a
 // name. It is told once the verdict is given, and not on a dry run. See Call.Event.
-func (r *Review[T]) Event(about any, reason, format string, args ...any) {
-	r.tell(about, hook.Event{Type: "Normal", Reason: reason, Message: fmt.Sprintf(format, args...)})
+func (r *Review[T]) Event(obj any, reason, format string, args ...any) {
+	r.addEvent(obj, hook.Event{Type: "Normal", Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
 // WarningEvent is Event for something that is not well.
-func (r *Review[T]) WarningEvent(about any, reason, format string, args ...any) {
-	r.tell(about, hook.Event{Type: "Warning", Reason: reason, Message: fmt.Sprintf(format, args...)})
+func (r *Review[T]) WarningEvent(obj any, reason, format string, args ...any) {
+	r.addEvent(obj, hook.Event{Type: "Warning", Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
-func (r *Review[T]) tell(about any, event hook.Event) {
-	at := hook.EventAt{
-		Event: event, APIVersion: r.asked.APIVersion, Kind: r.asked.Kind, Namespace: r.Namespace, Name: r.Name,
+func (r *Review[T]) addEvent(obj any, event hook.Event) {
+	at := hook.ObjectEvent{
+		Event: event, APIVersion: r.request.APIVersion, Kind: r.request.Kind, Namespace: r.Namespace, Name: r.Name,
 	}
-	if about != nil {
-		if err := r.locate(about, &at); err != nil {
-			r.statement.fail("Event: %w", err)
+	if obj != nil {
+		if err := r.setEventObject(obj, &at); err != nil {
+			r.objectContext.fail("Event: %w", err)
 			return
 		}
 	}
-	r.verdict.Events = append(r.verdict.Events, at)
+	r.response.Events = append(r.response.Events, at)
 }
 
-// locate says at which object an event is.
-func (r *Review[T]) locate(about any, at *hook.EventAt) error {
-	known, err := r.statement.controller.app.kinds()
+// setEventObject says at which object an event is.
+func (r *Review[T]) setEventObject(obj any, at *hook.ObjectEvent) error {
+	known, err := r.objectContext.controller.app.kinds()
 	if err != nil {
 		return err
 	}
-	k, err := known.of(about)
+	k, err := known.of(obj)
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(about)
+	data, err := json.Marshal(obj)
 	if err != nil {
 		return fmt.Errorf("write the %s as JSON: %w", k.kind, err)
 	}
-	var o struct{ Metadata handled }
+	var o struct{ Metadata objectMeta }
 	if err := json.Unmarshal(data, &o); err != nil {
 		return fmt.Errorf("read the metadata of the %s: %w", k.kind, err)
 	}
@@ -140,26 +140,26 @@ func (r *Review[T]) locate(about any, at *hook.EventAt) error {
 	return nil
 }
 
-// answer is what the function says by returning an error, or none.
-func (r *Review[T]) answer(err error) (*hook.Verdict, error) {
+// respond is what the function says by returning an error, or none.
+func (r *Review[T]) respond(err error) (*hook.ReviewResponse, error) {
 	if err != nil {
-		r.verdict.Denial = denialIn(err)
-		if r.verdict.Denial == nil {
+		r.response.Denial = denialIn(err)
+		if r.response.Denial == nil {
 			return nil, err
 		}
 	} else if r.before != nil {
-		if err := r.compare(); err != nil {
+		if err := r.diffObject(); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.statement.wrong(); err != nil {
+	if err := r.objectContext.err(); err != nil {
 		return nil, err
 	}
-	return &r.verdict, nil
+	return &r.response, nil
 }
 
-// compare finds out what was changed of the object.
-func (r *Review[T]) compare() error {
+// diffObject finds out what was changed of the object.
+func (r *Review[T]) diffObject() error {
 	if r.Object == nil {
 		return errors.New("the object was taken out of the review: to refuse it, return setpoint.Deny")
 	}
@@ -167,6 +167,6 @@ func (r *Review[T]) compare() error {
 	if err != nil {
 		return fmt.Errorf("write the object as JSON: %w", err)
 	}
-	r.verdict.Object, err = admission.Rebase(r.asked.Object, r.before, after)
+	r.response.Object, err = admission.Rebase(r.request.Object, r.before, after)
 	return err
 }

@@ -9,8 +9,8 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/host"
-	"github.com/setpoint-dev/setpoint/internal/preview"
+	"github.com/setpoint-dev/setpoint/internal/dryrun"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
 // Options say how an app is run. The zero value runs it against the cluster that
@@ -36,13 +36,13 @@ type Options struct {
 	// Workers is how many objects of one controller are worked on at once; 32 if
 	// zero.
 	Workers int
-	// BreakingDefinitions allows upgrades of CRDs that could break what is stored,
+	// AllowBreakingCRDs allows upgrades of CRDs that could break what is stored,
 	// or who uses it.
-	BreakingDefinitions bool
-	// RecreateDefinitions creates a CRD again, at once, that is deleted while the program
+	AllowBreakingCRDs bool
+	// RecreateCRDs creates a CRD again, at once, that is deleted while the program
 	// runs. Without, it stays deleted until the program starts again, /readyz says so, and
 	// an event at the CRD does.
-	RecreateDefinitions bool
+	RecreateCRDs bool
 	// ClientQPS and ClientBurst bound the requests to the API server: so many a
 	// second on average, so many at once. Without, there is no bound: the server has
 	// priority and fairness.
@@ -63,9 +63,9 @@ type Options struct {
 	// HistorySize is how many bytes may be kept of what was done lately, and why: 32 MiB
 	// if zero; nothing is kept if it is less.
 	HistorySize int
-	// Window says where the window is, the pages in which one sees what this program
+	// Dashboard says where the window is, the pages in which one sees what this program
 	// does; nowhere, if it is zero.
-	Window Window
+	Dashboard Dashboard
 	// Version is the program's, which the API server is told with the app's name; as
 	// the go command has stamped it if empty.
 	Version string
@@ -78,11 +78,11 @@ type Options struct {
 	Ready func()
 }
 
-// Window says where the window is, the pages in which one sees what a program does and
+// Dashboard says where the window is, the pages in which one sees what a program does and
 // works with its objects, and how visitors are known: by a token with which they sign
 // in, or by the headers of a proxy. What they see and do, they may by the roles that
 // they have in the cluster.
-type Window struct {
+type Dashboard struct {
 	// Address is where it is served, such as ":8443"; "" for nowhere.
 	Address string
 	// CertFile and KeyFile are of TLS, in PEM. They are read again when they change.
@@ -148,48 +148,48 @@ type Admission struct {
 	CertificateLifetime time.Duration
 }
 
-// stopTime is how long OnStop has.
-const stopTime = 10 * time.Second
+// stopTimeout is how long OnStop has.
+const stopTimeout = 10 * time.Second
 
 // Run runs the app until the context ends, and returns nil when all has come to rest
 // then. An error says why it could not start: all that is wrong with the app, or with
 // the way to the cluster; or that something does not come to rest.
 func (a *App) Run(ctx context.Context, o Options) error {
 	a.log, a.running = o.Log, true
-	if err := a.prepare(o); err != nil {
+	if err := a.validate(o); err != nil {
 		return err
 	}
 	cluster, err := findCluster(o)
 	if err != nil {
 		return err
 	}
-	hosted := a.hosted(o, cluster.Inside)
-	hosted.Config = cluster.Config
-	hosted.InspectAddress, hosted.InspectFolder = cluster.InspectAddress(o.InspectAddress), cluster.Processes
-	h, err := host.New(hosted)
+	managerOpts := a.managerOptions(o, cluster.InCluster)
+	managerOpts.Config = cluster.Config
+	managerOpts.InspectAddress, managerOpts.InspectDir = cluster.InspectAddress(o.InspectAddress), cluster.ProcessDir
+	h, err := manager.New(managerOpts)
 	if err != nil {
 		return err
 	}
-	return a.between(ctx, func() error {
-		go tell(ctx, h.Ready(), o.Ready)
+	return a.runLifecycle(ctx, func() error {
+		go callWhenReady(ctx, h.Ready(), o.Ready)
 		return h.Run(ctx)
 	})
 }
 
 // findCluster finds the one that the options name.
-func findCluster(o Options) (host.Cluster, error) {
-	cluster, err := host.FindCluster(o.Kubeconfig, o.Context)
-	if errors.Is(err, host.ErrNoCluster) {
+func findCluster(o Options) (manager.Cluster, error) {
+	cluster, err := manager.FindCluster(o.Kubeconfig, o.Context)
+	if errors.Is(err, manager.ErrNoCluster) {
 		return cluster, fmt.Errorf("%w: name one with a kubeconfig, or start one with `setpoint dev`", err)
 	}
 	return cluster, err
 }
 
-// prepare says what is wrong with the app and its options, all at once.
-func (a *App) prepare(o Options) error {
+// validate says what is wrong with the app and its options, all at once.
+func (a *App) validate(o Options) error {
 	problems := a.check()
-	for _, p := range a.parts {
-		problems = errors.Join(problems, p.controller().confine(o.Namespaces))
+	for _, p := range a.registrations {
+		problems = errors.Join(problems, p.controller().limitNamespaces(o.Namespaces))
 	}
 	if problems != nil {
 		return fmt.Errorf("the app %s cannot run:\n%w", a.name, problems)
@@ -197,28 +197,28 @@ func (a *App) prepare(o Options) error {
 	return nil
 }
 
-// hosted are the host's options, but for the cluster, which it is in or not.
-func (a *App) hosted(o Options, inside bool) host.Options {
-	election := host.LeaderElection(o.LeaderElection)
+// managerOptions are the host's options, but for the cluster, which it is in or not.
+func (a *App) managerOptions(o Options, inside bool) manager.Options {
+	election := manager.LeaderElection(o.LeaderElection)
 	election.Name = cmp.Or(election.Name, a.name)
-	hosted := host.Options{
-		Name: a.name, Version: cmp.Or(o.Version, stamped()), ClientQPS: o.ClientQPS, ClientBurst: o.ClientBurst,
-		Definitions: a.definitions.texts, BreakingDefinitions: o.BreakingDefinitions, RecreateDefinitions: o.RecreateDefinitions,
-		Namespace: cmp.Or(o.Namespace, host.PodNamespace()), LeaderElection: election, Presence: true, Confined: o.Namespaces, Workers: o.Workers,
-		Window:          host.Window(o.Window),
-		Admission:       host.Admission(o.Admission).Inside(inside, a.name),
-		ShutdownTimeout: o.ShutdownTimeout, Underway: a.underway.names,
+	managerOpts := manager.Options{
+		Name: a.name, Version: cmp.Or(o.Version, buildVersion()), ClientQPS: o.ClientQPS, ClientBurst: o.ClientBurst,
+		CRDs: a.crds.texts, AllowBreakingCRDs: o.AllowBreakingCRDs, RecreateCRDs: o.RecreateCRDs,
+		Namespace: cmp.Or(o.Namespace, manager.PodNamespace()), LeaderElection: election, ProcessLease: true, WatchNamespaces: o.Namespaces, Workers: o.Workers,
+		Dashboard:       manager.Dashboard(o.Dashboard),
+		Admission:       manager.AdmissionOptions(o.Admission).WithClusterDefaults(inside, a.name),
+		ShutdownTimeout: o.ShutdownTimeout, UnfinishedTasks: a.inFlight.names,
 		Address: o.Address, HealthAddress: o.HealthAddress, Profiling: o.Profiling, Log: o.Log,
-		History: host.History{Off: o.HistorySize < 0, MaxBytes: max(0, o.HistorySize)}, Plan: preview.Of,
+		History: manager.History{Off: o.HistorySize < 0, MaxBytes: max(0, o.HistorySize)}, Plan: dryrun.ForObject,
 	}
-	for _, p := range a.parts {
-		hosted.Own = append(hosted.Own, p.own())
+	for _, p := range a.registrations {
+		managerOpts.GoControllers = append(managerOpts.GoControllers, p.goController())
 	}
-	return hosted
+	return managerOpts
 }
 
-// stamped is the version of the program's main module; "" where it has none.
-func stamped() string {
+// buildVersion is the version of the program's main module; "" where it has none.
+func buildVersion() string {
 	build, known := debug.ReadBuildInfo()
 	if !known || build.Main.Version == "(devel)" {
 		return ""
@@ -226,33 +226,33 @@ func stamped() string {
 	return build.Main.Version
 }
 
-// between does something after OnStart and before OnStop.
-func (a *App) between(ctx context.Context, work func() error) (err error) {
+// runLifecycle does something after OnStart and before OnStop.
+func (a *App) runLifecycle(ctx context.Context, work func() error) (err error) {
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
 		for _, stop := range a.stops {
-			err = errors.Join(err, named("stop", stop(ctx)))
+			err = errors.Join(err, wrapStage("stop", stop(ctx)))
 		}
 	}()
 	for _, start := range a.starts {
 		if err := start(ctx); err != nil {
-			return named("start", err)
+			return wrapStage("start", err)
 		}
 	}
 	return work()
 }
 
-// named says when an error happened; nil stays nil.
-func named(when string, err error) error {
+// wrapStage says when an error happened; nil stays nil.
+func wrapStage(when string, err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", when, err)
 }
 
-// tell calls say, if there is somebody to tell, when ready is closed.
-func tell(ctx context.Context, ready <-chan struct{}, say func()) {
+// callWhenReady calls say, if there is somebody to tell, when ready is closed.
+func callWhenReady(ctx context.Context, ready <-chan struct{}, say func()) {
 	select {
 	case <-ready:
 		if say != nil {

@@ -7,31 +7,31 @@ import (
 	"testing"
 )
 
-// TestPackagesHoldNoState: a package-level variable is a table, a default or a
+// TestPackagesHaveNoState: a package-level variable is a table, a default or a
 // compiled pattern, set where it is declared and never after. What changes
 // belongs to a value that somebody made and can make twice.
-func TestPackagesHoldNoState(t *testing.T) {
-	files := handWritten(readTree(t))
+func TestPackagesHaveNoState(t *testing.T) {
+	files := handWritten(readJSONObject(t))
 	variables := packageVariables(files)
 	for _, f := range files {
-		if !f.shipped() || len(variables[f.room]) == 0 {
+		if !f.shipped() || len(variables[f.pkg]) == 0 {
 			continue
 		}
 		for _, fn := range functionsOf(f) {
 			if _, excepted := exceptions[f.path+": "+functionName(fn)]; excepted {
 				continue
 			}
-			for _, changed := range changes(fn, variables[f.room]) {
+			for _, changed := range changes(fn, variables[f.pkg]) {
 				t.Errorf("%s: %s changes the package's variable %s", f.position(changed), functionName(fn), changed.Name)
 			}
 		}
 	}
 }
 
-// TestPackageVariablesAreNoLocks: a lock or a counter at package level is there
+// TestNoPackageLevelLocks: a lock or a counter at package level is there
 // to guard or to be state.
-func TestPackageVariablesAreNoLocks(t *testing.T) {
-	for _, f := range handWritten(readTree(t)) {
+func TestNoPackageLevelLocks(t *testing.T) {
+	for _, f := range handWritten(readJSONObject(t)) {
 		if !f.shipped() {
 			continue
 		}
@@ -50,8 +50,8 @@ func TestPackageVariablesAreNoLocks(t *testing.T) {
 // TestNoInit: what runs because it is imported cannot be left out. Kubernetes
 // API packages register themselves that way, and only they.
 func TestNoInit(t *testing.T) {
-	for _, f := range handWritten(readTree(t)) {
-		if strings.HasPrefix(f.room, "api/") {
+	for _, f := range handWritten(readJSONObject(t)) {
+		if strings.HasPrefix(f.pkg, "api/") {
 			continue
 		}
 		for _, fn := range functionsOf(f) {
@@ -62,16 +62,16 @@ func TestNoInit(t *testing.T) {
 	}
 }
 
-// packageVariables lists the names of package-level variables by room.
+// packageVariables lists the names of package-level variables by package.
 func packageVariables(files []goFile) map[string]map[string]bool {
 	found := map[string]map[string]bool{}
 	for _, f := range files {
 		for _, spec := range variableSpecs(f) {
 			for _, name := range spec.Names {
-				if found[f.room] == nil {
-					found[f.room] = map[string]bool{}
+				if found[f.pkg] == nil {
+					found[f.pkg] = map[string]bool{}
 				}
-				found[f.room][name.Name] = true
+				found[f.pkg][name.Name] = true
 			}
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
 // uninstallCommand takes back what a program in a cluster leaves there of being asked
@@ -20,7 +20,7 @@ func (a *App) uninstallCommand(args []string, stdout io.Writer) (command, error)
 	set.StringVar(&o.Admission.Service, "admission-service", a.name, "`name` of the Service by which the API server came")
 	set.StringVar(&o.LeaderElection.Name, "leader-elect-resource-name", a.name, "`name` of its lease")
 	set.StringVar(&o.LeaderElection.Namespace, "leader-elect-resource-namespace", "", "`namespace` of that lease; the one of --namespace if empty")
-	err := a.parse(set, args, stdout, func() {
+	err := a.parseFlags(set, args, stdout, func() {
 		fmt.Fprintf(stdout, "%s uninstall [flags] has the API server ask the program no more before objects are stored: it removes the\n"+
 			"webhook configurations and the Secret of the certificates. Stop the program first.\n\nFlags:\n", program())
 		set.PrintDefaults()
@@ -41,7 +41,7 @@ func (a *App) Uninstall(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	hosted := a.hosted(o, true)
-	hosted.Config = cluster.Config
-	return host.Uninstall(ctx, hosted)
+	managerOpts := a.managerOptions(o, true)
+	managerOpts.Config = cluster.Config
+	return manager.Uninstall(ctx, managerOpts)
 }

@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// stored is an API server that has some objects, by path, and notes what is deleted.
-type stored struct {
+// fakeAPIServer is an API server that has some objects, by path, and notes what is deleted.
+type fakeAPIServer struct {
 	objects map[string]string
 
 	mu      sync.Mutex
 	deleted []string
 }
 
-func (s *stored) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *fakeAPIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
@@ -42,8 +42,8 @@ func (s *stored) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, object)
 }
 
-// reached is a kubeconfig of an API server.
-func reached(t *testing.T, server http.Handler) string {
+// kubeconfigFor is a kubeconfig of an API server.
+func kubeconfigFor(t *testing.T, server http.Handler) string {
 	t.Helper()
 	s := httptest.NewServer(server)
 	t.Cleanup(s.Close)
@@ -56,7 +56,7 @@ func reached(t *testing.T, server http.Handler) string {
 }
 
 func TestUninstall(t *testing.T) {
-	without(t)
+	withoutCluster(t)
 	const (
 		registration = "/apis/admissionregistration.k8s.io/v1/"
 		secret       = "/api/v1/namespaces/home/secrets/guard-admission"
@@ -86,10 +86,10 @@ func TestUninstall(t *testing.T) {
 		"by another Service": {ours("home.guard"), "--admission-service=web", []string{registration + "mutatingwebhookconfigurations/guard.pod"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := &stored{objects: c.objects}
-			args := append(strings.Fields("uninstall --namespace=home "+c.args), "--kubeconfig="+reached(t, server))
+			server := &fakeAPIServer{objects: c.objects}
+			args := append(strings.Fields("uninstall --namespace=home "+c.args), "--kubeconfig="+kubeconfigFor(t, server))
 			var stdout, stderr bytes.Buffer
-			code := commanded(t, New("guard"), args, &stdout, &stderr)
+			code := runCommandLine(t, New("guard"), args, &stdout, &stderr)
 			if (code != 0) != (c.err != "") || !strings.Contains(stderr.String(), c.err) {
 				t.Errorf("ends with %d: %s", code, &stderr)
 			}

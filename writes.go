@@ -13,22 +13,22 @@ import (
 )
 
 // ApplyOption says how an object is applied.
-type ApplyOption interface{ toApply(*applying) }
+type ApplyOption interface{ applyTo(*applySettings) }
 
-type applyOption func(*applying)
+type applyOption func(*applySettings)
 
-func (o applyOption) toApply(a *applying) { o(a) }
+func (o applyOption) applyTo(a *applySettings) { o(a) }
 
-// applying is what options say of an object to apply.
-type applying struct{ unowned, copyLabels bool }
+// applySettings is what options say of an object to apply.
+type applySettings struct{ unowned, copyLabels bool }
 
 // Unowned leaves an object without an owner reference: it stays when the handled
 // object goes, and nobody watches it.
-func Unowned() ApplyOption { return applyOption(func(a *applying) { a.unowned = true }) }
+func Unowned() ApplyOption { return applyOption(func(a *applySettings) { a.unowned = true }) }
 
 // CopyLabels gives an object the labels of the handled one, as far as it does not
 // have them itself.
-func CopyLabels() ApplyOption { return applyOption(func(a *applying) { a.copyLabels = true }) }
+func CopyLabels() ApplyOption { return applyOption(func(a *applySettings) { a.copyLabels = true }) }
 
 // Apply has an object created, or brought in line if it is there, by server-side
 // apply: the fields that are set are as they are here, and those that an earlier
@@ -40,12 +40,12 @@ func CopyLabels() ApplyOption { return applyOption(func(a *applying) { a.copyLab
 // is named like the handled object; with a generateName it gets a name beginning
 // so that stays the same however often the handler is called.
 func (c *Call[T]) Apply(o any, options ...ApplyOption) {
-	var how applying
+	var opts applySettings
 	for _, option := range options {
-		option.toApply(&how)
+		option.applyTo(&opts)
 	}
-	if data := c.prepare("Apply", o, c.controller.applies, how); data != nil {
-		c.out.Apply = append(c.out.Apply, hook.Applied{Object: data, Unowned: how.unowned})
+	if data := c.marshalObject("Apply", o, c.controller.applies, opts); data != nil {
+		c.response.Apply = append(c.response.Apply, hook.AppliedObject{Object: data, Unowned: opts.unowned})
 	}
 }
 
@@ -58,8 +58,8 @@ func (c *Call[T]) Delete(o any) { c.delete("Delete", o, hook.Deletion{}) }
 // DeleteAll has all objects of a kind deleted that match a label selector, in the
 // handled object's namespace or that of like, which stands for the kind. A
 // selector that selects everything is refused.
-func (c *Call[T]) DeleteAll(like any, selector string) {
-	c.deleteAll("DeleteAll", like, hook.Deletion{Selector: selector})
+func (c *Call[T]) DeleteAll(obj any, selector string) {
+	c.deleteAll("DeleteAll", obj, hook.Deletion{Selector: selector})
 }
 
 // Evict has one pod evicted: deleted, unless a PodDisruptionBudget is against it;
@@ -86,7 +86,7 @@ func (c *Call[T]) delete(verb string, o any, d hook.Deletion) {
 	c.addDeletion(verb, o, d)
 }
 
-func (c *Call[T]) deleteAll(verb string, like any, d hook.Deletion) {
+func (c *Call[T]) deleteAll(verb string, obj any, d hook.Deletion) {
 	selector, err := labels.Parse(d.Selector)
 	if err == nil && selector.Empty() {
 		err = errors.New("the selector is empty and would select everything")
@@ -95,7 +95,7 @@ func (c *Call[T]) deleteAll(verb string, like any, d hook.Deletion) {
 		c.fail("%s(%q): %w", verb, d.Selector, err)
 		return
 	}
-	c.addDeletion(verb, like, d)
+	c.addDeletion(verb, obj, d)
 }
 
 func (c *Call[T]) addDeletion(verb string, o any, d hook.Deletion) {
@@ -108,13 +108,13 @@ func (c *Call[T]) addDeletion(verb string, o any, d hook.Deletion) {
 	if named, err := identify(o); err == nil {
 		d.Namespace = named.Metadata.Namespace
 	}
-	c.out.Delete = append(c.out.Delete, d)
+	c.response.Delete = append(c.response.Delete, d)
 }
 
 // deletable is the kind of an object that may be deleted, or evicted.
 func (c *Call[T]) deletable(verb string, o any, d hook.Deletion) (kind, error) {
 	if !d.Evict {
-		return c.permitted(o, verb, c.controller.deletes)
+		return c.checkDeclared(o, verb, c.controller.deletes)
 	}
 	if !c.controller.evicts {
 		return kind{}, fmt.Errorf("%s: is not declared: say Evicts", verb)

@@ -19,11 +19,11 @@ import (
 
 // Cluster is a running control plane.
 type Cluster struct {
-	opts  Options
-	dir   *datadir.Dir
-	line  *lifeline.Line
-	ports map[string]*port.Reservation
-	admin *api.Client
+	opts     Options
+	dir      *datadir.Dir
+	lifeline *lifeline.Line
+	ports    map[string]*port.Reservation
+	admin    *api.Client
 
 	kubeconfig string
 
@@ -100,7 +100,7 @@ func (c *Cluster) stop(ctx context.Context) error {
 	if len(processes) > 0 {
 		errs = append(errs, stopAll(ctx, processes[1:]), stopAll(ctx, processes[:1]))
 	}
-	c.line.Close() // whatever could not be stopped is let go of here
+	c.lifeline.Close() // whatever could not be stopped is let go of here
 	for _, reservation := range c.ports {
 		reservation.Release()
 	}
@@ -110,14 +110,14 @@ func (c *Cluster) stop(ctx context.Context) error {
 	if c.dir.Temporary() && c.kubeconfig != "" {
 		_ = os.Remove(c.kubeconfig)
 	}
-	return errors.Join(append(errs, c.leaveDir())...)
+	return errors.Join(append(errs, c.closeDir())...)
 }
 
-// leaveDir keeps even a temporary directory when the cluster has failed: the error
+// closeDir keeps even a temporary directory when the cluster has failed: the error
 // names the logs in it. The next cluster that starts removes it.
-func (c *Cluster) leaveDir() error {
+func (c *Cluster) closeDir() error {
 	if c.failure != nil {
-		c.dir.Abandon()
+		c.dir.Unlock()
 		return nil
 	}
 	return c.dir.Close()
@@ -143,7 +143,7 @@ func (c *Cluster) end(failure error) {
 
 // launch starts a component and watches over its fate.
 func (c *Cluster) launch(spec supervise.Spec) error {
-	process, err := supervise.Start(spec, c.line, c.opts.Log)
+	process, err := supervise.Start(spec, c.lifeline, c.opts.Log)
 	if err != nil {
 		return err
 	}

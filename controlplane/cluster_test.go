@@ -28,8 +28,8 @@ func TestCluster(t *testing.T) {
 		{"finished pod stays finished", finishedPodStaysFinished},
 		{"job completes", jobCompletes},
 		{"deployment rolls out", deploymentRollsOut},
-		{"garbage is collected", garbageIsCollected},
-		{"namespace goes with its content", namespaceGoes},
+		{"garbage is collected", collectsGarbage},
+		{"namespace goes with its content", deletesNamespaces},
 		{"lists come in shards", listsComeInShards},
 		{"kubectl is the real one", kubectlIsReal},
 		{"killed components come back", killedComponentsComeBack},
@@ -107,16 +107,16 @@ func jobCompletes(c cluster) {
 
 func deploymentRollsOut(c cluster) {
 	c.kubectl("create", "deployment", "web", "--image=example.com/web:1", "--replicas=3")
-	c.kubectl("rollout", "status", "deployment/web", "--timeout="+patience.String())
+	c.kubectl("rollout", "status", "deployment/web", "--timeout="+waitTimeout.String())
 	c.kubectl("set", "image", "deployment/web", "web=example.com/web:2")
-	c.kubectl("rollout", "status", "deployment/web", "--timeout="+patience.String())
+	c.kubectl("rollout", "status", "deployment/web", "--timeout="+waitTimeout.String())
 	c.kubectl("delete", "deployment", "web", "--cascade=foreground")
 	if left := c.kubectl("get", "pods", "-l", "app=web", "-o", "name"); left != "" {
 		c.t.Errorf("left behind: %s", left)
 	}
 }
 
-func garbageIsCollected(c cluster) {
+func collectsGarbage(c cluster) {
 	c.kubectl("create", "configmap", "owner")
 	uid := c.kubectl("get", "configmap", "owner", "-o", "jsonpath={.metadata.uid}")
 	c.apply(`
@@ -131,7 +131,7 @@ metadata:
 	c.await("delete", "configmap/owned")
 }
 
-func namespaceGoes(c cluster) {
+func deletesNamespaces(c cluster) {
 	c.kubectl("create", "namespace", "brief")
 	c.kubectl("create", "configmap", "content", "-n", "brief")
 	c.kubectl("create", "deployment", "content", "-n", "brief", "--image=example.com/content")
@@ -153,7 +153,7 @@ func kubectlIsReal(c cluster) {
 	if out := c.kubectl("get", "--help"); !strings.Contains(out, called) {
 		c.t.Errorf("help does not say how it was called:\n%s", out)
 	}
-	if _, err := c.try("get", "pod", "no-such-pod"); err == nil || !strings.Contains(err.Error(), "NotFound") {
+	if _, err := c.tryKubectl("get", "pod", "no-such-pod"); err == nil || !strings.Contains(err.Error(), "NotFound") {
 		c.t.Errorf("error is %v", err)
 	}
 }
@@ -161,13 +161,13 @@ func kubectlIsReal(c cluster) {
 func killedComponentsComeBack(c cluster) {
 	for i, component := range c.Components() {
 		victim := c.kill(component.Name)
-		proctest.Eventually(c.t, patience, func() error { return cameBack(c, victim) })
+		proctest.Eventually(c.t, waitTimeout, func() error { return hasRestarted(c, victim) })
 		name := fmt.Sprint("survivor-", i)
-		proctest.Eventually(c.t, patience, func() error {
-			_, err := c.try("create", "deployment", name, "--image=example.com/x")
+		proctest.Eventually(c.t, waitTimeout, func() error {
+			_, err := c.tryKubectl("create", "deployment", name, "--image=example.com/x")
 			return err
 		})
-		c.kubectl("rollout", "status", "deployment/"+name, "--timeout="+patience.String())
+		c.kubectl("rollout", "status", "deployment/"+name, "--timeout="+waitTimeout.String())
 	}
 }
 
@@ -178,10 +178,10 @@ func podsRunThatCameWhileKwokStarted(c cluster) {
 	for replicas := 1; replicas <= 25; replicas++ {
 		c.kubectl("scale", "deployment", "trickle", "--replicas="+strconv.Itoa(replicas))
 	}
-	c.kubectl("rollout", "status", "deployment/trickle", "--timeout="+patience.String())
+	c.kubectl("rollout", "status", "deployment/trickle", "--timeout="+waitTimeout.String())
 }
 
-func cameBack(c cluster, victim controlplane.Component) error {
+func hasRestarted(c cluster, victim controlplane.Component) error {
 	all := c.Components()
 	i := slices.IndexFunc(all, func(each controlplane.Component) bool { return each.Name == victim.Name })
 	if now := all[i]; now.PID == 0 || now.PID == victim.PID || now.Restarts != victim.Restarts+1 {

@@ -23,7 +23,7 @@ const (
 )
 
 // users by component: who each one is to the API server. Kubernetes comes with
-// roles for the first two; admitKwok sees to the third.
+// roles for the first two; authorizeKwok sees to the third.
 func users() map[string]string {
 	return map[string]string{
 		roster.ControllerManager: "system:kube-controller-manager",
@@ -40,7 +40,7 @@ func (c *Cluster) writeCredentials() error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.keep("service-accounts", pki.SigningKey); err != nil {
+	if _, err := c.loadOrCreate("service-accounts", pki.SigningKey); err != nil {
 		return err
 	}
 	if err := c.writeFrontProxy(); err != nil {
@@ -123,7 +123,7 @@ func (c *Cluster) encode(authority *pki.Authority, user string, pair pki.Pair) [
 }
 
 func (c *Cluster) authority(file, name string) (*pki.Authority, error) {
-	pair, err := c.keep(file, func() (pki.Pair, error) {
+	pair, err := c.loadOrCreate(file, func() (pki.Pair, error) {
 		authority, err := pki.NewAuthority(name)
 		if err != nil {
 			return pki.Pair{}, err
@@ -140,9 +140,9 @@ func (c *Cluster) authority(file, name string) (*pki.Authority, error) {
 	return authority, nil
 }
 
-// keep reads a pair of files, or makes them if neither is there. One without
+// loadOrCreate reads a pair of files, or makes them if neither is there. One without
 // the other is damage: to make a new pair would lock existing clients out.
-func (c *Cluster) keep(name string, make func() (pki.Pair, error)) (pki.Pair, error) {
+func (c *Cluster) loadOrCreate(name string, make func() (pki.Pair, error)) (pki.Pair, error) {
 	cert, certErr := os.ReadFile(c.certFile(name))
 	key, keyErr := os.ReadFile(c.keyFile(name))
 	switch {

@@ -15,9 +15,9 @@ import (
 	"github.com/setpoint-dev/setpoint/controlplane/internal/proctest"
 )
 
-// patience bounds every wait; what is waited for takes a second or two on an idle
+// waitTimeout bounds every wait; what is waited for takes a second or two on an idle
 // machine.
-const patience = time.Minute
+const waitTimeout = time.Minute
 
 // cluster is a cluster under test and its kubectl.
 type cluster struct {
@@ -39,10 +39,12 @@ func start(t *testing.T, opts controlplane.Options) cluster {
 // on is the same cluster in a subtest.
 func (c cluster) on(t *testing.T) cluster { return cluster{c.Cluster, t} }
 
-func (c cluster) try(args ...string) (string, error) { return c.tryWithInput("", args...) }
+func (c cluster) tryKubectl(args ...string) (string, error) {
+	return c.tryKubectlWithInput("", args...)
+}
 
-func (c cluster) tryWithInput(input string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func (c cluster) tryKubectlWithInput(input string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
 	command := exec.CommandContext(ctx, os.Getenv(binaryVariable), append([]string{"kubectl"}, args...)...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig())
@@ -56,7 +58,7 @@ func (c cluster) tryWithInput(input string, args ...string) (string, error) {
 
 func (c cluster) kubectl(args ...string) string {
 	c.t.Helper()
-	out, err := c.try(args...)
+	out, err := c.tryKubectl(args...)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -65,7 +67,7 @@ func (c cluster) kubectl(args ...string) string {
 
 func (c cluster) apply(manifest string) {
 	c.t.Helper()
-	if _, err := c.tryWithInput(manifest, "apply", "-f", "-"); err != nil {
+	if _, err := c.tryKubectlWithInput(manifest, "apply", "-f", "-"); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -73,7 +75,7 @@ func (c cluster) apply(manifest string) {
 // await blocks until kubectl sees the condition.
 func (c cluster) await(condition string, what ...string) {
 	c.t.Helper()
-	c.kubectl(append([]string{"wait", "--for=" + condition, "--timeout=" + patience.String()}, what...)...)
+	c.kubectl(append([]string{"wait", "--for=" + condition, "--timeout=" + waitTimeout.String()}, what...)...)
 }
 
 func (c cluster) pids() []int {
@@ -109,7 +111,7 @@ func (c cluster) stop() {
 // have changed since it was looked at last: one may end because another has.
 func (c cluster) kill(name string) (victim controlplane.Component) {
 	c.t.Helper()
-	proctest.Eventually(c.t, patience, func() error {
+	proctest.Eventually(c.t, waitTimeout, func() error {
 		all := c.Components()
 		victim = all[slices.IndexFunc(all, func(each controlplane.Component) bool { return each.Name == name })]
 		if victim.PID == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/controlplane"
 )
 
-func TestDataDirKeepsTheCluster(t *testing.T) {
+func TestDataDirPersists(t *testing.T) {
 	opts := controlplane.Options{
 		DataDir:    filepath.Join(t.TempDir(), "data"),
 		Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"),
@@ -52,7 +52,7 @@ func expectInUse(t *testing.T, opts controlplane.Options) {
 
 // Whatever way the parent dies, the components go with it, and its directory can
 // be used again.
-func TestKilledParentLeavesNobodyBehind(t *testing.T) {
+func TestKilledParentKillsComponents(t *testing.T) {
 	dir := t.TempDir()
 	parent := exec.Command(os.Args[0])
 	parent.Env = append(os.Environ(), parentVariable+"="+dir)
@@ -83,7 +83,7 @@ func TestKilledParentLeavesNobodyBehind(t *testing.T) {
 	start(t, controlplane.Options{DataDir: dir}).stop()
 }
 
-func TestComponentThatCannotStart(t *testing.T) {
+func TestComponentFailsToStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	_, err := controlplane.Start(t.Context(), controlplane.Options{
 		Executable: os.Getenv(binaryVariable),
@@ -99,7 +99,7 @@ func TestComponentThatCannotStart(t *testing.T) {
 	}
 }
 
-func TestCancelledStartLeavesNothing(t *testing.T) {
+func TestCancelledStartCleansUp(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -119,7 +119,7 @@ func TestCancelledStartLeavesNothing(t *testing.T) {
 	expectEmpty(t, temp)
 }
 
-func TestForeignKubeconfigIsSafe(t *testing.T) {
+func TestForeignKubeconfigIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config")
 	const theirs = "apiVersion: v1\nkind: Config\n"
 	if err := os.WriteFile(path, []byte(theirs), 0o600); err != nil {

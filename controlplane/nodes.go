@@ -55,8 +55,8 @@ func (n node) takesPods() bool {
 	return false
 }
 
-// admitKwok gives kwok, a user like any other, what its work takes.
-func (c *Cluster) admitKwok(ctx context.Context) error {
+// authorizeKwok gives kwok, a user like any other, what its work takes.
+func (c *Cluster) authorizeKwok(ctx context.Context) error {
 	const rbac = "rbac.authorization.k8s.io"
 	url := c.Address() + "/apis/" + rbac + "/v1/"
 	if err := c.admin.Create(ctx, url+"clusterroles", object{

@@ -39,7 +39,7 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
-	c := &Cluster{opts: opts, dir: dir, line: line, ports: map[string]*port.Reservation{}, done: make(chan struct{})}
+	c := &Cluster{opts: opts, dir: dir, lifeline: line, ports: map[string]*port.Reservation{}, done: make(chan struct{})}
 
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -77,7 +77,7 @@ func (c *Cluster) start(ctx context.Context) error {
 
 // startControllers starts everything that is a client of the API server.
 func (c *Cluster) startControllers(ctx context.Context, report *reporter) error {
-	if err := c.admitKwok(ctx); err != nil {
+	if err := c.authorizeKwok(ctx); err != nil {
 		return err
 	}
 	for _, component := range []string{roster.ControllerManager, roster.Scheduler, roster.Kwok} {
@@ -106,7 +106,7 @@ func (c *Cluster) prepare() error {
 	if err := os.Remove(c.etcdReadyFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove trace of the previous run: %w", err)
 	}
-	return c.setLogsAside()
+	return c.rotateLogs()
 }
 
 func (c *Cluster) reservePorts() error {
@@ -122,8 +122,8 @@ func (c *Cluster) reservePorts() error {
 	return c.dir.RememberPorts(numbers)
 }
 
-// setLogsAside keeps the logs of the previous run, and only of that one.
-func (c *Cluster) setLogsAside() error {
+// rotateLogs keeps the logs of the previous run, and only of that one.
+func (c *Cluster) rotateLogs() error {
 	for _, component := range roster.All() {
 		log := c.logFile(component)
 		if err := os.Rename(log, log+".previous"); err != nil && !errors.Is(err, fs.ErrNotExist) {

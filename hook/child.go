@@ -4,7 +4,7 @@ import "encoding/json"
 
 // child reads one desired object.
 func (r *responseReader) child() error {
-	raw, err := r.identified()
+	raw, err := r.object()
 	if err != nil {
 		return err
 	}
@@ -12,27 +12,27 @@ func (r *responseReader) child() error {
 	return nil
 }
 
-// identified reads an object, and refuses one that could not be found again.
-func (r *reader) identified() (json.RawMessage, error) {
+// object reads an object, and refuses one that could not be found again.
+func (r *reader) object() (json.RawMessage, error) {
 	var id identity
-	start, err := r.object(func(name []byte) error { return r.identifying(name, &id) })
+	start, err := r.openObject(func(name []byte) error { return r.identityMember(name, &id) })
 	if err != nil {
 		return nil, err
 	}
 	if missing := id.missing(); missing != "" {
-		return nil, r.fault(missing, "required")
+		return nil, r.errorAt(missing, "required")
 	}
 	end := r.dec.InputOffset()
 	return json.RawMessage(r.data[start:end:end]), nil
 }
 
-// identifying reads a field of an object, and notes what identifies it.
-func (r *reader) identifying(name []byte, id *identity) error {
+// identityMember reads a field of an object, and notes what identifies it.
+func (r *reader) identityMember(name []byte, id *identity) error {
 	switch string(name) {
 	case "apiVersion":
-		return r.given(&id.apiVersion)
+		return r.nonEmptyString(&id.apiVersion)
 	case "kind":
-		return r.given(&id.kind)
+		return r.nonEmptyString(&id.kind)
 	case "metadata":
 		id.name = false
 		return r.metadata(id)
@@ -43,7 +43,7 @@ func (r *reader) identifying(name []byte, id *identity) error {
 func (r *reader) metadata(id *identity) error {
 	return r.members(func(name []byte) error {
 		if string(name) == "name" {
-			return r.given(&id.name)
+			return r.nonEmptyString(&id.name)
 		}
 		return r.skip()
 	})
@@ -64,15 +64,15 @@ func (id identity) missing() string {
 	return ""
 }
 
-// given reads a string that must say something, and notes that it does.
-func (r *reader) given(noted *bool) error {
-	quoted, err := r.text()
+// nonEmptyString reads a string that must say something, and notes that it does.
+func (r *reader) nonEmptyString(isSet *bool) error {
+	quoted, err := r.quotedString()
 	if err != nil {
 		return err
 	}
-	*noted = len(quoted) > len(`""`)
-	if !*noted {
-		return r.fault("", "must not be empty")
+	*isSet = len(quoted) > len(`""`)
+	if !*isSet {
+		return r.errorAt("", "must not be empty")
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func TestDecodeDecorator(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				checkReply(t, c.reply, hook.Wire{Form: hook.Decorator, Decoding: mode}, c.want)
+				checkResponse(t, c.reply, hook.Wire{ControllerType: hook.Decorator, Decoding: mode}, c.want)
 			})
 		}
 	}
@@ -60,7 +60,7 @@ func TestDecodeDecoratorMalformed(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				checkMalformed(t, c.reply, hook.Wire{Form: hook.Decorator, Decoding: mode}, c.want)
+				checkMalformed(t, c.reply, hook.Wire{ControllerType: hook.Decorator, Decoding: mode}, c.want)
 			})
 		}
 	}
@@ -68,8 +68,8 @@ func TestDecodeDecoratorMalformed(t *testing.T) {
 
 // What the API server would refuse is refused before anything is written. The
 // words are those of its own rules.
-func TestDecodeDecoratorRefusesImpossibleMarks(t *testing.T) {
-	for name, reply := range map[string]string{
+func TestDecodeDecoratorRejectsInvalidLabels(t *testing.T) {
+	for name, response := range map[string]string{
 		"label key":        `{"attachments":[],"labels":{"a b":"1"}}`,
 		"label key empty":  `{"attachments":[],"labels":{"":null}}`,
 		"label value":      `{"attachments":[],"labels":{"a":"not so"}}`,
@@ -79,14 +79,14 @@ func TestDecodeDecoratorRefusesImpossibleMarks(t *testing.T) {
 	} {
 		for _, mode := range modes {
 			t.Run(name+"/"+mode.String(), func(t *testing.T) {
-				checkMalformed(t, reply, hook.Wire{Form: hook.Decorator, Decoding: mode}, "")
+				checkMalformed(t, response, hook.Wire{ControllerType: hook.Decorator, Decoding: mode}, "")
 			})
 		}
 	}
 }
 
 // A composite's parent belongs to its user: nothing of it can be set.
-func TestDecodeCompositeHasNoMarks(t *testing.T) {
+func TestDecodeCompositeHasNoLabels(t *testing.T) {
 	for field, want := range map[string]string{
 		`"labels":{}`:         `labels: unknown field`,
 		`"annotations":null`:  `annotations: unknown field`,
@@ -95,13 +95,13 @@ func TestDecodeCompositeHasNoMarks(t *testing.T) {
 		for _, mode := range []hook.Decoding{hook.Strict, hook.StrictOptional} {
 			checkMalformed(t, beside(hook.Composite, field), hook.Wire{Decoding: mode}, want)
 		}
-		checkReply(t, beside(hook.Composite, field), hook.Wire{Decoding: hook.Loose}, "")
+		checkResponse(t, beside(hook.Composite, field), hook.Wire{Decoding: hook.Loose}, "")
 	}
 }
 
 // Fault M11: where no children are declared, a response without the list of them
 // loses nothing, whatever else it says.
-func TestDecodeChildless(t *testing.T) {
+func TestDecodeNoChildren(t *testing.T) {
 	lax := []hook.Decoding{hook.Loose, hook.LooseOptional}
 	for _, c := range []struct {
 		name  string
@@ -118,11 +118,11 @@ func TestDecodeChildless(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				checkReply(t, c.reply, hook.Wire{Form: hook.Decorator, Decoding: mode, Childless: true}, c.want)
+				checkResponse(t, c.reply, hook.Wire{ControllerType: hook.Decorator, Decoding: mode, NoChildren: true}, c.want)
 			})
 		}
 	}
 	for _, mode := range []hook.Decoding{hook.Strict, hook.StrictOptional} {
-		checkMalformed(t, `{"msg":"deleted"}`, hook.Wire{Form: hook.Decorator, Decoding: mode, Childless: true}, `msg: unknown field`)
+		checkMalformed(t, `{"msg":"deleted"}`, hook.Wire{ControllerType: hook.Decorator, Decoding: mode, NoChildren: true}, `msg: unknown field`)
 	}
 }

@@ -20,9 +20,9 @@ func (r *Request) AppendJSON(dst []byte, w Wire) []byte {
 	dst = slices.Grow(dst, r.wireSize())
 	dst = append(dst, `{"controller":`...)
 	dst = appendObject(dst, r.Controller)
-	dst = appendField(dst, w.Form.parent())
+	dst = appendField(dst, w.ControllerType.parentField())
 	dst = appendObject(dst, r.Parent)
-	dst = appendField(dst, w.Form.children())
+	dst = appendField(dst, w.ControllerType.childrenField())
 	dst = keys.appendGroups(dst, r.Children)
 	dst = appendField(dst, "related")
 	dst = keys.appendGroups(dst, r.Related)
@@ -73,23 +73,23 @@ func sizeOf(groups []Group) (size int) {
 	return size
 }
 
-// keys says what objects are called within their group.
-type keys struct {
-	// within is the only namespace there is; names alone tell objects apart.
+// objectKeys says what objects are called within their group.
+type objectKeys struct {
+	// onlyNamespace is the only namespace there is; names alone tell objects apart.
 	// If it is empty, names have their namespace before them.
-	within string
+	onlyNamespace string
 }
 
-func (r *Request) keys(v Version) keys {
+func (r *Request) keys(v Version) objectKeys {
 	if v == V1 {
-		return keys{within: r.ParentNamespace}
+		return objectKeys{onlyNamespace: r.ParentNamespace}
 	}
-	return keys{}
+	return objectKeys{}
 }
 
-func (k keys) appendGroups(dst []byte, groups []Group) []byte {
+func (k objectKeys) appendGroups(dst []byte, groups []Group) []byte {
 	dst = append(dst, '{')
-	for i, g := range inOrder(groups, compareGroups) {
+	for i, g := range sorted(groups, compareGroups) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -99,11 +99,11 @@ func (k keys) appendGroups(dst []byte, groups []Group) []byte {
 	return append(dst, '}')
 }
 
-func (k keys) appendEntries(dst []byte, entries []Entry) []byte {
+func (k objectKeys) appendEntries(dst []byte, entries []Entry) []byte {
 	dst = append(dst, '{')
 	first := true
-	for _, e := range inOrder(entries, k.compare) {
-		if k.hides(e) {
+	for _, e := range sorted(entries, k.compare) {
+		if k.omits(e) {
 			continue
 		}
 		if !first {
@@ -116,28 +116,28 @@ func (k keys) appendEntries(dst []byte, entries []Entry) []byte {
 	return append(dst, '}')
 }
 
-func (k keys) appendEntryKey(dst []byte, e Entry) []byte {
-	if k.bare(e) {
+func (k objectKeys) appendEntryKey(dst []byte, e Entry) []byte {
+	if k.usesBareName(e) {
 		return append(appendString(dst, e.Name), ':')
 	}
 	return appendKey(dst, e.Namespace, '/', e.Name)
 }
 
-func (k keys) hides(e Entry) bool {
-	return k.within != "" && e.Namespace != "" && e.Namespace != k.within
+func (k objectKeys) omits(e Entry) bool {
+	return k.onlyNamespace != "" && e.Namespace != "" && e.Namespace != k.onlyNamespace
 }
 
-func (k keys) bare(e Entry) bool { return e.Namespace == "" || k.within != "" }
+func (k objectKeys) usesBareName(e Entry) bool { return e.Namespace == "" || k.onlyNamespace != "" }
 
-func (k keys) compare(a, b Entry) int {
+func (k objectKeys) compare(a, b Entry) int {
 	if a.Namespace == b.Namespace {
 		return cmp.Compare(a.Name, b.Name)
 	}
-	return cmp.Compare(k.of(a), k.of(b))
+	return cmp.Compare(k.key(a), k.key(b))
 }
 
-func (k keys) of(e Entry) string {
-	if k.bare(e) {
+func (k objectKeys) key(e Entry) string {
+	if k.usesBareName(e) {
 		return e.Name
 	}
 	return e.Namespace + "/" + e.Name
@@ -150,9 +150,9 @@ func compareGroups(a, b Group) int {
 	return cmp.Compare(a.Kind+"."+a.APIVersion, b.Kind+"."+b.APIVersion)
 }
 
-// inOrder returns the items sorted. The items belong to the asker and stay as
+// sorted returns the items sorted. The items belong to the asker and stay as
 // they are.
-func inOrder[E any](items []E, compare func(a, b E) int) []E {
+func sorted[E any](items []E, compare func(a, b E) int) []E {
 	if slices.IsSortedFunc(items, compare) {
 		return items
 	}
@@ -162,9 +162,9 @@ func inOrder[E any](items []E, compare func(a, b E) int) []E {
 }
 
 // appendKey appends "left<between>right": as one JSON name.
-func appendKey(dst []byte, left string, between byte, right string) []byte {
+func appendKey(dst []byte, left string, separator byte, right string) []byte {
 	dst = appendString(dst, left)
-	dst[len(dst)-1] = between
+	dst[len(dst)-1] = separator
 	at := len(dst)
 	dst = appendString(dst, right)
 	// Two quoted strings become one: the second's opening quote goes.

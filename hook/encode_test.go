@@ -22,8 +22,8 @@ func TestAppendJSONVectors(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			v := readVector(t, file)
-			checkWire(t, v.Request.AppendJSON(nil, hook.Wire{Version: hook.V1, Form: v.form()}), v.V1)
-			checkWire(t, v.Request.AppendJSON(nil, hook.Wire{Version: hook.V2, Form: v.form()}), v.V2)
+			checkWire(t, v.Request.AppendJSON(nil, hook.Wire{Version: hook.V1, ControllerType: v.form()}), v.V1)
+			checkWire(t, v.Request.AppendJSON(nil, hook.Wire{Version: hook.V2, ControllerType: v.form()}), v.V2)
 		})
 	}
 }
@@ -35,7 +35,7 @@ type vector struct {
 	V1, V2  json.RawMessage
 }
 
-func (v vector) form() hook.Form {
+func (v vector) form() hook.ControllerType {
 	if v.Form == hook.Decorator.String() {
 		return hook.Decorator
 	}
@@ -89,11 +89,11 @@ func TestAppendJSONAgreesWithEncodingJSON(t *testing.T) {
 		req := randomRequest(random)
 		for _, w := range []hook.Wire{
 			{Version: hook.V1}, {Version: hook.V2},
-			{Version: hook.V1, Form: hook.Decorator}, {Version: hook.V2, Form: hook.Decorator},
+			{Version: hook.V1, ControllerType: hook.Decorator}, {Version: hook.V2, ControllerType: hook.Decorator},
 		} {
-			checkWire(t, req.AppendJSON(nil, w), slowly(t, req, w))
+			checkWire(t, req.AppendJSON(nil, w), marshalRequest(t, req, w))
 			shuffle(random, req)
-			checkWire(t, req.AppendJSON(nil, w), slowly(t, req, w))
+			checkWire(t, req.AppendJSON(nil, w), marshalRequest(t, req, w))
 		}
 	}
 }
@@ -115,8 +115,8 @@ func TestAppendJSONOfCustomize(t *testing.T) {
 	checkWire(t, req.AppendJSON([]byte("before ")), []byte(want))
 }
 
-// slowly is the wire form by way of maps.
-func slowly(t *testing.T, req *hook.Request, w hook.Wire) []byte {
+// marshalRequest is the wire form by way of maps.
+func marshalRequest(t *testing.T, req *hook.Request, w hook.Wire) []byte {
 	t.Helper()
 	composite := struct {
 		Controller json.RawMessage `json:"controller"`
@@ -124,8 +124,8 @@ func slowly(t *testing.T, req *hook.Request, w hook.Wire) []byte {
 		Children   any             `json:"children"`
 		Related    any             `json:"related"`
 		Finalizing bool            `json:"finalizing"`
-	}{req.Controller, req.Parent, slowGroups(req, req.Children, w.Version), slowGroups(req, req.Related, w.Version), req.Finalizing}
-	if w.Form == hook.Composite {
+	}{req.Controller, req.Parent, groupsByKey(req, req.Children, w.Version), groupsByKey(req, req.Related, w.Version), req.Finalizing}
+	if w.ControllerType == hook.Composite {
 		return marshal(t, composite)
 	}
 	return marshal(t, struct {
@@ -137,7 +137,7 @@ func slowly(t *testing.T, req *hook.Request, w hook.Wire) []byte {
 	}(composite))
 }
 
-func slowGroups(req *hook.Request, groups []hook.Group, version hook.Version) map[string]map[string]json.RawMessage {
+func groupsByKey(req *hook.Request, groups []hook.Group, version hook.Version) map[string]map[string]json.RawMessage {
 	all := map[string]map[string]json.RawMessage{}
 	for _, g := range groups {
 		group := map[string]json.RawMessage{}

@@ -46,24 +46,24 @@ func (e *MalformedError) Error() string {
 
 func (e *MalformedError) Unwrap() error { return e.Err }
 
-// Postponed is the delay that a hook asks for, if that is what an error is.
-func Postponed(err error) (time.Duration, bool) {
+// RetryDelay is the delay that a hook asks for, if that is what an error is.
+func RetryDelay(err error) (time.Duration, bool) {
 	if later, ok := errors.AsType[*RetryAfterError](err); ok {
 		return later.After, true
 	}
 	return 0, false
 }
 
-// Terminal says that an error is, or wraps, a TerminalError.
-func Terminal(err error) bool { return is[*TerminalError](err) }
+// IsTerminal says that an error is, or wraps, a TerminalError.
+func IsTerminal(err error) bool { return isType[*TerminalError](err) }
 
-// Unreachable says that an error is, or wraps, an UnreachableError.
-func Unreachable(err error) bool { return is[*UnreachableError](err) }
+// IsUnreachable says that an error is, or wraps, an UnreachableError.
+func IsUnreachable(err error) bool { return isType[*UnreachableError](err) }
 
-// Malformed says that an error is, or wraps, a MalformedError.
-func Malformed(err error) bool { return is[*MalformedError](err) }
+// IsMalformed says that an error is, or wraps, a MalformedError.
+func IsMalformed(err error) bool { return isType[*MalformedError](err) }
 
-func is[E error](err error) bool {
+func isType[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }

@@ -22,14 +22,14 @@ func FuzzDecodeResponse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, mode := range modes {
-			for _, form := range forms {
-				wire := hook.Wire{Form: form, Decoding: mode}
+			for _, form := range controllerTypes {
+				wire := hook.Wire{ControllerType: form, Decoding: mode}
 				resp, err := hook.DecodeResponse(data, wire)
 				if err != nil {
-					refused(t, resp == nil, err)
+					checkRejected(t, resp == nil, err)
 					continue
 				}
-				accepted(t, data, wire, resp)
+				checkAccepted(t, data, wire, resp)
 			}
 		}
 	})
@@ -48,16 +48,16 @@ func FuzzDecodeCustomizeResponse(f *testing.F) {
 		for _, mode := range modes {
 			resp, err := hook.DecodeCustomizeResponse(data, mode)
 			if err != nil {
-				refused(t, resp == nil, err)
+				checkRejected(t, resp == nil, err)
 				continue
 			}
-			acceptedRules(t, data, mode, resp)
+			checkAcceptedRules(t, data, mode, resp)
 		}
 	})
 }
 
-// FuzzDecodeAnswer does the same for what handlers answer.
-func FuzzDecodeAnswer(f *testing.F) {
+// FuzzDecodeHandlerResponse does the same for what handlers answer.
+func FuzzDecodeHandlerResponse(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `null`, `{"patch":{"spec":{"a":null},"metadata":{"labels":{"a":null}}}}`, `{"patch":{"metadata":{"name":"a"}}}`, `{"aply":[]}`,
 		`{"apply":[` + pod + `,{"object":` + pod + `,"unowned":true}],"status":{"a":1}}`, `{"apply":[{"object":1,"kind":"A"}]}`,
@@ -68,22 +68,22 @@ func FuzzDecodeAnswer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, mode := range modes {
-			answer, err := hook.DecodeAnswer(data, mode)
+			answer, err := hook.DecodeHandlerResponse(data, mode)
 			if err != nil {
-				refusedAnswer(t, data, answer == nil, err)
+				checkRejectedHandlerResponse(t, data, answer == nil, err)
 				continue
 			}
-			acceptedAnswer(t, data, answer)
+			checkAcceptedHandlerResponse(t, data, answer)
 		}
 	})
 }
 
-// refusedAnswer checks that an error that is none of the form comes from the
+// checkRejectedHandlerResponse checks that an error that is none of the form comes from the
 // answer itself.
-func refusedAnswer(t *testing.T, data []byte, silent bool, err error) {
+func checkRejectedHandlerResponse(t *testing.T, data []byte, silent bool, err error) {
 	t.Helper()
 	if _, malformed := errors.AsType[*hook.MalformedError](err); malformed {
-		refused(t, silent, err)
+		checkRejected(t, silent, err)
 		return
 	}
 	var top struct{ Error struct{ Message string } }
@@ -92,8 +92,8 @@ func refusedAnswer(t *testing.T, data []byte, silent bool, err error) {
 	}
 }
 
-// acceptedAnswer checks an answer against what encoding/json reads.
-func acceptedAnswer(t *testing.T, data []byte, a *hook.Answer) {
+// checkAcceptedHandlerResponse checks an answer against what encoding/json reads.
+func checkAcceptedHandlerResponse(t *testing.T, data []byte, a *hook.HandlerResponse) {
 	t.Helper()
 	var top map[string]json.RawMessage
 	if err := json.Unmarshal(data, &top); err != nil {
@@ -106,7 +106,7 @@ func acceptedAnswer(t *testing.T, data []byte, a *hook.Answer) {
 		}
 	}
 	for i, one := range a.Apply {
-		identified(t, i, one.Object)
+		checkIdentity(t, i, one.Object)
 	}
 	for _, one := range a.Delete {
 		if one.APIVersion == "" || one.Kind == "" || (one.Name == "") == (strings.TrimSpace(one.Selector) == "") {
@@ -127,7 +127,7 @@ func acceptedAnswer(t *testing.T, data []byte, a *hook.Answer) {
 	}
 }
 
-func refused(t *testing.T, silent bool, err error) {
+func checkRejected(t *testing.T, silent bool, err error) {
 	t.Helper()
 	var malformed *hook.MalformedError
 	if !silent || !errors.As(err, &malformed) || malformed.Err == nil {
@@ -135,15 +135,15 @@ func refused(t *testing.T, silent bool, err error) {
 	}
 }
 
-// accepted checks a response against what encoding/json reads.
-func accepted(t *testing.T, data []byte, wire hook.Wire, resp *hook.Response) {
+// checkAccepted checks a response against what encoding/json reads.
+func checkAccepted(t *testing.T, data []byte, wire hook.Wire, resp *hook.Response) {
 	t.Helper()
-	children := listIn(t, data, wire.Decoding, map[hook.Form]string{hook.Composite: "children", hook.Decorator: "attachments"}[wire.Form])
+	children := listIn(t, data, wire.Decoding, map[hook.ControllerType]string{hook.Composite: "children", hook.Decorator: "attachments"}[wire.ControllerType])
 	if len(children) != len(resp.Children) {
 		t.Errorf("%d children, want %d", len(resp.Children), len(children))
 	}
 	for i, raw := range resp.Children {
-		identified(t, i, raw)
+		checkIdentity(t, i, raw)
 	}
 	if resp.Status != nil && (resp.Status[0] != '{' || !json.Valid(resp.Status)) {
 		t.Errorf("status is no object: %s", resp.Status)
@@ -151,7 +151,7 @@ func accepted(t *testing.T, data []byte, wire hook.Wire, resp *hook.Response) {
 	if resp.ResyncAfter < 0 {
 		t.Errorf("resync after %v", resp.ResyncAfter)
 	}
-	if wire.Form == hook.Composite && (resp.Labels != nil || resp.Annotations != nil) {
+	if wire.ControllerType == hook.Composite && (resp.Labels != nil || resp.Annotations != nil) {
 		t.Errorf("a composite set labels %v, annotations %v", resp.Labels, resp.Annotations)
 	}
 	for _, c := range resp.Conditions {
@@ -173,14 +173,14 @@ func listIn(t *testing.T, data []byte, mode hook.Decoding, field string) []json.
 	if err := json.Unmarshal(orNull(top[field]), &items); err != nil {
 		t.Fatalf("accepted %s that is no list: %v", field, err)
 	}
-	if _, given := top[field]; !given && hasStrangers(top) && mode != hook.LooseOptional {
+	if _, given := top[field]; !given && hasUnknownFields(top) && mode != hook.LooseOptional {
 		t.Errorf("took a reply without %s, but with a field that may be meant for it, for an empty one: %s", field, data)
 	}
 	return items
 }
 
-// hasStrangers says that a reply has fields that no form knows.
-func hasStrangers(top map[string]json.RawMessage) bool {
+// hasUnknownFields says that a reply has fields that no form knows.
+func hasUnknownFields(top map[string]json.RawMessage) bool {
 	for name := range top {
 		switch name {
 		case "status", "resyncAfterSeconds", "finalized", "labels", "annotations", "events", "conditions", "message":
@@ -191,7 +191,7 @@ func hasStrangers(top map[string]json.RawMessage) bool {
 	return false
 }
 
-func acceptedRules(t *testing.T, data []byte, mode hook.Decoding, resp *hook.CustomizeResponse) {
+func checkAcceptedRules(t *testing.T, data []byte, mode hook.Decoding, resp *hook.CustomizeResponse) {
 	t.Helper()
 	if rules := listIn(t, data, mode, "relatedResources"); len(rules) != len(resp.Related) {
 		t.Errorf("%d rules, want %d", len(resp.Related), len(rules))
@@ -203,7 +203,7 @@ func acceptedRules(t *testing.T, data []byte, mode hook.Decoding, resp *hook.Cus
 	}
 }
 
-func identified(t *testing.T, i int, raw json.RawMessage) {
+func checkIdentity(t *testing.T, i int, raw json.RawMessage) {
 	t.Helper()
 	var child map[string]any
 	if err := json.Unmarshal(raw, &child); err != nil {
@@ -224,9 +224,9 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// FuzzDecodeVerdict does the same for what is said of a change: nothing is allowed
+// FuzzDecodeReviewResponse does the same for what is said of a change: nothing is allowed
 // but by the word allowed.
-func FuzzDecodeVerdict(f *testing.F) {
+func FuzzDecodeReviewResponse(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `null`, `{"allowed":true}`, `{"allowed":false,"message":"m","code":422}`, `{"alowed":true}`,
 		`{"allowed":true,"patch":{"a":null},"warnings":["\ud800"]}`, `{"allowed":true,"jsonPatch":[ {"op":"add","path":"/a"}]}`,
@@ -235,9 +235,9 @@ func FuzzDecodeVerdict(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, mode := range modes {
-			v, err := hook.DecodeVerdict(data, mode)
+			v, err := hook.DecodeReviewResponse(data, mode)
 			if err != nil {
-				refused(t, v == nil, err)
+				checkRejected(t, v == nil, err)
 				continue
 			}
 			if v.Denial == nil && !strings.Contains(string(data), "true") {

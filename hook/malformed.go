@@ -10,11 +10,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxShown is how much of a hook's own words an error repeats.
-const maxShown = 60
+// maxQuoted is how much of a hook's own words an error repeats.
+const maxQuoted = 60
 
-// fault is a complaint about what was read last, or something below it.
-func (r *reader) fault(below, format string, args ...any) error {
+// errorAt is a complaint about what was read last, or something below it.
+func (r *reader) errorAt(below, format string, args ...any) error {
 	return malformedAt(pathOf(r.dec.StackPointer())+below, format, args...)
 }
 
@@ -38,12 +38,12 @@ func (r *reader) malformed(err error) error {
 	case errors.Is(syntax.Err, io.ErrUnexpectedEOF):
 		return malformedAt(path, "cut short after %d bytes", len(r.data))
 	}
-	return malformedAt(path, "%w at %s", syntax.Err, place(r.data, syntax.ByteOffset))
+	return malformedAt(path, "%w at %s", syntax.Err, position(r.data, syntax.ByteOffset))
 }
 
-// place names a position the way an editor or, for one long line, a hex dump
+// position names a position the way an editor or, for one long line, a hex dump
 // counts.
-func place(data []byte, offset int64) string {
+func position(data []byte, offset int64) string {
 	before := data[:min(offset, int64(len(data)))]
 	line := bytes.Count(before, []byte("\n"))
 	if line == 0 {
@@ -72,13 +72,13 @@ func pathOf(p jsontext.Pointer) string {
 func isIndex(token string) bool { return token != "" && strings.Trim(token, "0123456789") == "" }
 
 func isPlain(token string) bool {
-	return token != "" && len(token) <= maxShown && !strings.ContainsFunc(token, func(c rune) bool {
+	return token != "" && len(token) <= maxQuoted && !strings.ContainsFunc(token, func(c rune) bool {
 		return c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
 	})
 }
 
-// below is the path of a field within what was read last.
-func below(name string) string {
+// fieldPath is the path of a field within what was read last.
+func fieldPath(name string) string {
 	path := pathOf(jsontext.Pointer("").AppendToken(name))
 	if strings.HasPrefix(path, "[") {
 		return path
@@ -86,9 +86,9 @@ func below(name string) string {
 	return "." + path
 }
 
-func shorten(s string) string { return cut(s, maxShown) }
+func shorten(s string) string { return truncate(s, maxQuoted) }
 
-func cut(s string, longest int) string {
+func truncate(s string, longest int) string {
 	if len(s) <= longest {
 		return s
 	}
@@ -114,39 +114,39 @@ func describe(kind jsontext.Kind) string {
 // suggestion is `; did you mean "children"?`, or nothing.
 func suggestion(name string, fields []string) string {
 	for _, field := range fields {
-		if resembles(name, field) || isCousin(name, field) {
+		if resembles(name, field) || isOtherType(name, field) {
 			return fmt.Sprintf("; did you mean %q?", field)
 		}
 	}
 	return ""
 }
 
-// isCousin says that the other form calls the field by this name.
-func isCousin(name, field string) bool {
-	ours, theirs := Composite.children(), Decorator.children()
-	return name == theirs && field == ours || name == ours && field == theirs
+// isOtherType says that the other form calls the field by this name.
+func isOtherType(name, field string) bool {
+	composite, decorator := Composite.childrenField(), Decorator.childrenField()
+	return name == decorator && field == composite || name == composite && field == decorator
 }
 
 // resembles says whether a name may be a misspelling of a field: at most two
 // letters in five are wrong, missing or too many, or one is a part of the other.
 func resembles(name, field string) bool {
 	name, field = strings.ToLower(name), strings.ToLower(field)
-	if min(len(name), len(field)) >= tellingPart && (strings.Contains(field, name) || strings.Contains(name, field)) {
+	if min(len(name), len(field)) >= minSharedLetters && (strings.Contains(field, name) || strings.Contains(name, field)) {
 		return true
 	}
 	allowed := len(field) * 2 / 5
 	if len(name) > len(field)+allowed || len(name)+allowed < len(field) {
 		return false
 	}
-	return slips(name, field) <= allowed
+	return editDistance(name, field) <= allowed
 }
 
-// tellingPart is how many letters two names must share for one to suggest the
+// minSharedLetters is how many letters two names must share for one to suggest the
 // other, as "related" does "relatedResources".
-const tellingPart = 5
+const minSharedLetters = 5
 
-// slips is the edit distance of two words.
-func slips(a, b string) int {
+// editDistance is the edit distance of two words.
+func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

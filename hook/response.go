@@ -8,12 +8,12 @@ package hook
 // missing answer must never pass for the answer "nothing".
 func DecodeResponse(data []byte, w Wire) (*Response, error) {
 	r := responseReader{
-		reader:   newReader(data, w.Decoding),
-		form:     w.Form,
-		children: list{name: w.Form.children(), dependent: !w.Childless},
-		out:      &Response{},
+		reader:         newReader(data, w.Decoding),
+		controllerType: w.ControllerType,
+		children:       requiredList{name: w.ControllerType.childrenField(), required: !w.NoChildren},
+		out:            &Response{},
 	}
-	if err := r.reply(); err != nil {
+	if err := r.decode(); err != nil {
 		return nil, r.malformed(err)
 	}
 	return r.out, nil
@@ -23,9 +23,9 @@ func DecodeResponse(data []byte, w Wire) (*Response, error) {
 type responseReader struct {
 	reader
 
-	form     Form
-	children list
-	out      *Response
+	controllerType ControllerType
+	children       requiredList
+	out            *Response
 }
 
 // The fields of an answer beside the children.
@@ -43,27 +43,27 @@ const (
 // fields are those that the answer may have: the one list of them.
 func (r *responseReader) fields() []string {
 	names := []string{r.children.name, fieldStatus, fieldResync, fieldFinalized}
-	if r.form == Decorator {
+	if r.controllerType == Decorator {
 		names = append(names, fieldLabels, fieldAnnotations)
 	}
-	if r.decoding.additions() {
+	if r.decoding.allowsExtensions() {
 		names = append(names, fieldEvents, fieldConditions, fieldMessage)
 	}
 	return names
 }
 
-func (r *responseReader) reply() error {
-	if err := r.whole(r.field); err != nil {
+func (r *responseReader) decode() error {
+	if err := r.document(r.field); err != nil {
 		return err
 	}
-	return r.complete(r.children, r.fields())
+	return r.checkRequired(r.children, r.fields())
 }
 
 func (r *responseReader) field(name []byte) (err error) {
 	switch string(name) {
 	case r.children.name:
 		r.out.Children = nil
-		return r.items(&r.children, r.child)
+		return r.list(&r.children, r.child)
 	case fieldStatus:
 		return r.status()
 	case fieldResync:
@@ -71,23 +71,23 @@ func (r *responseReader) field(name []byte) (err error) {
 	case fieldFinalized:
 		return r.boolean(&r.out.Finalized)
 	}
-	if r.form == Decorator {
+	if r.controllerType == Decorator {
 		switch string(name) {
 		case fieldLabels:
-			r.out.Labels, err = r.marks(labelRules)
+			r.out.Labels, err = r.stringMap(labelRules)
 			return err
 		case fieldAnnotations:
-			r.out.Annotations, err = r.marks(annotationRules)
+			r.out.Annotations, err = r.stringMap(annotationRules)
 			return err
 		}
 	}
-	if r.decoding.additions() {
-		return r.addition(name)
+	if r.decoding.allowsExtensions() {
+		return r.extension(name)
 	}
-	return r.beside(r.children, name, r.fields())
+	return r.unknownListField(r.children, name, r.fields())
 }
 
-func (r *responseReader) addition(name []byte) error {
+func (r *responseReader) extension(name []byte) error {
 	switch string(name) {
 	case fieldEvents:
 		r.out.Events = nil
@@ -97,9 +97,9 @@ func (r *responseReader) addition(name []byte) error {
 		return r.optional(func() error { return r.condition(&r.out.Conditions) })
 	case fieldMessage:
 		r.out.Message = ""
-		return r.word(&r.out.Message)
+		return r.optionalString(&r.out.Message)
 	}
-	return r.beside(r.children, name, r.fields())
+	return r.unknownListField(r.children, name, r.fields())
 }
 
 func (r *responseReader) status() (err error) {

@@ -58,14 +58,14 @@ func TestDecodeResponse(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				checkReply(t, c.reply, hook.Wire{Decoding: mode}, c.want)
+				checkResponse(t, c.reply, hook.Wire{Decoding: mode}, c.want)
 			})
 		}
 	}
 }
 
-// show is a response in one line.
-func show(r *hook.Response) string {
+// formatResponse is a response in one line.
+func formatResponse(r *hook.Response) string {
 	var parts []string
 	if r.Status != nil {
 		parts = append(parts, "status="+string(r.Status))
@@ -83,14 +83,14 @@ func show(r *hook.Response) string {
 	if r.Finalized {
 		parts = append(parts, "finalized")
 	}
-	return strings.Join(append(parts, showAdditions(r)...), " ")
+	return strings.Join(append(parts, formatExtensions(r)...), " ")
 }
 
 func TestDecodeResponseMalformed(t *testing.T) {
 	strict := []hook.Decoding{hook.Strict}
 	known := []hook.Decoding{hook.Strict, hook.StrictOptional}
 	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
-	ours := []hook.Decoding{hook.Loose}
+	composite := []hook.Decoding{hook.Loose}
 	for _, c := range []struct {
 		name  string
 		modes []hook.Decoding
@@ -142,9 +142,9 @@ func TestDecodeResponseMalformed(t *testing.T) {
 		{"children misspelt beside others", loose, `{"Children":[],"status":{}}`, `Children: unknown field, and children is missing; did you mean "children"?; answer [] for none`},
 		{"part of the name", loose, `{"desiredChildren":[]}`, `desiredChildren: unknown field, and children is missing; did you mean "children"?; answer [] for none`},
 		{"second of two misspelt", []hook.Decoding{hook.LooseOptional}, `{"note":1,"childern":[]}`, `childern: unknown field, and children is missing; did you mean "children"?; answer [] for none`},
-		{"field without a name", ours, `{"":[]}`, `[""]: unknown field, and children is missing; answer [] for none`},
+		{"field without a name", composite, `{"":[]}`, `[""]: unknown field, and children is missing; answer [] for none`},
 		{"resync misspelt", known, `{"children":[],"resyncAfter":1}`, `resyncAfter: unknown field; did you mean "resyncAfterSeconds"?`},
-		{"error in place of a reply", ours, `{"error":"boom"}`, `error: unknown field, and children is missing; answer [] for none`},
+		{"error in place of a reply", composite, `{"error":"boom"}`, `error: unknown field, and children is missing; answer [] for none`},
 		{"field twice", known, `{"children":[],"status":{},"status":{}}`, `status: given twice`},
 		{"field twice in a child", known, `{"children":[{"apiVersion":"v1","kind":"Pod","kind":"Pod","metadata":{"name":"a"}}]}`, `children[0].kind: given twice`},
 		{"label twice in a child", known, `{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"a/b":"1","a/b":"2"}}}]}`, `children[0].metadata.labels["a/b"]: given twice`},
@@ -159,26 +159,26 @@ func TestDecodeResponseMalformed(t *testing.T) {
 	}
 }
 
-func checkMalformed(t *testing.T, reply string, w hook.Wire, want string) {
+func checkMalformed(t *testing.T, response string, w hook.Wire, want string) {
 	t.Helper()
-	resp, err := hook.DecodeResponse([]byte(reply), w)
+	resp, err := hook.DecodeResponse([]byte(response), w)
 	if resp != nil {
-		t.Errorf("got response %s", show(resp))
+		t.Errorf("got response %s", formatResponse(resp))
 	}
-	checkComplaint(t, err, want)
+	checkMalformedError(t, err, want)
 }
 
 // An error must stay readable whatever a hook answers.
 func TestDecodeResponseErrorIsShort(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
-	for _, reply := range []string{
+	for _, response := range []string{
 		`{"` + long + `":1}`,
 		`{"children":[{"` + long + `":{"` + long + `":`,
 		`{"children":[` + long,
 	} {
 		for _, mode := range modes {
-			_, err := hook.DecodeResponse([]byte(reply), hook.Wire{Decoding: mode})
-			if mode == hook.LooseOptional && err == nil && strings.HasSuffix(reply, ":1}") {
+			_, err := hook.DecodeResponse([]byte(response), hook.Wire{Decoding: mode})
+			if mode == hook.LooseOptional && err == nil && strings.HasSuffix(response, ":1}") {
 				continue // The field does not resemble the list.
 			}
 			if err == nil || len(err.Error()) > 400 {
@@ -215,13 +215,13 @@ func TestResyncIsNeverNegative(t *testing.T) {
 
 func BenchmarkDecodeResponse(b *testing.B) {
 	child := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"app":"x"}},"data":{"v":"%01000d"}}`, 0)
-	reply := []byte(`{"status":{"ready":1},"children":[` + strings.Repeat(child+",", 9) + child + `]}`)
+	response := []byte(`{"status":{"ready":1},"children":[` + strings.Repeat(child+",", 9) + child + `]}`)
 	for _, mode := range modes {
 		b.Run(mode.String(), func(b *testing.B) {
-			b.SetBytes(int64(len(reply)))
+			b.SetBytes(int64(len(response)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := hook.DecodeResponse(reply, hook.Wire{Decoding: mode}); err != nil {
+				if _, err := hook.DecodeResponse(response, hook.Wire{Decoding: mode}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// word reads a string into what it is about; null leaves that as it is.
-func (r *reader) word(into *string) error {
+// optionalString reads a string into what it is about; null leaves that as it is.
+func (r *reader) optionalString(into *string) error {
 	if r.null() {
 		return r.skip()
 	}
@@ -17,7 +17,7 @@ func (r *reader) word(into *string) error {
 
 // string is word without null.
 func (r *reader) string(into *string) error {
-	quoted, err := r.text()
+	quoted, err := r.quotedString()
 	if err != nil {
 		return err
 	}
@@ -26,15 +26,15 @@ func (r *reader) string(into *string) error {
 	return err
 }
 
-// text reads a string and returns it with its quotes, to be looked at before
+// quotedString reads a string and returns it with its quotes, to be looked at before
 // anything else is read.
-func (r *reader) text() ([]byte, error) {
+func (r *reader) quotedString() ([]byte, error) {
 	value, err := r.dec.ReadValue()
 	if err != nil {
 		return nil, err
 	}
 	if value.Kind() != '"' {
-		return nil, r.fault("", "must be a string, is %s", describe(value.Kind()))
+		return nil, r.errorAt("", "must be a string, is %s", describe(value.Kind()))
 	}
 	return value, nil
 }
@@ -51,12 +51,12 @@ func (r *reader) seconds(into *time.Duration) error {
 		*into = 0
 		return nil
 	default:
-		return r.fault("", "must be a number, is %s", describe(value.Kind()))
+		return r.errorAt("", "must be a number, is %s", describe(value.Kind()))
 	}
 	// The grammar has been checked; out of range is an infinity, which is fine.
 	seconds, _ := strconv.ParseFloat(string(value), 64)
 	if seconds < 0 && r.decoding == Strict {
-		return r.fault("", "must not be negative")
+		return r.errorAt("", "must not be negative")
 	}
 	*into = durationOf(seconds)
 	return nil
@@ -81,5 +81,5 @@ func (r *reader) boolean(into *bool) error {
 		*into = value.Kind() == 't'
 		return nil
 	}
-	return r.fault("", "must be true or false, is %s", describe(value.Kind()))
+	return r.errorAt("", "must be true or false, is %s", describe(value.Kind()))
 }

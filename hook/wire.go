@@ -3,42 +3,42 @@ package hook
 // Wire is how a hook's requests and responses are written. The zero value is
 // version v1 for a composite, read strictly.
 type Wire struct {
-	Version  Version
-	Form     Form
-	Decoding Decoding
-	// Childless says that the controller declares no children: a response
+	Version        Version
+	ControllerType ControllerType
+	Decoding       Decoding
+	// NoChildren says that the controller declares no children: a response
 	// without the list of them can lose none.
-	Childless bool
+	NoChildren bool
 }
 
-// Form is whom a hook serves. It decides what things are called.
-type Form uint8
+// ControllerType is whom a hook serves. It decides what things are called.
+type ControllerType uint8
 
 const (
 	// Composite speaks of a parent and its children.
-	Composite Form = iota
+	Composite ControllerType = iota
 	// Decorator speaks of an object and its attachments. Its replies may set
 	// labels and annotations of the object.
 	Decorator
 )
 
 // String is "composite" or "decorator".
-func (f Form) String() string {
+func (f ControllerType) String() string {
 	if f == Decorator {
 		return "decorator"
 	}
 	return "composite"
 }
 
-// parent and children are the words of the form for them.
-func (f Form) parent() string {
+// parentField and children are the words of the form for them.
+func (f ControllerType) parentField() string {
 	if f == Decorator {
 		return "object"
 	}
 	return "parent"
 }
 
-func (f Form) children() string {
+func (f ControllerType) childrenField() string {
 	if f == Decorator {
 		return "attachments"
 	}
@@ -100,9 +100,9 @@ func (d Decoding) String() string {
 	return "strict"
 }
 
-// additions says whether replies may have the fields that Metacontroller does
+// allowsExtensions says whether replies may have the fields that Metacontroller does
 // not know.
-func (d Decoding) additions() bool { return d != StrictOptional }
+func (d Decoding) allowsExtensions() bool { return d != StrictOptional }
 
 // loose says that unknown fields are passed over, and the last of two counts.
 func (d Decoding) loose() bool { return d == Loose || d == LooseOptional }

@@ -15,18 +15,18 @@ import (
 	"github.com/setpoint-dev/setpoint/setpointtest"
 )
 
-type family = setpoint.Family[Rate]
+type composeContext = setpoint.ComposeContext[Rate]
 
-// ask calls the function sync of an app for a rate.
-func ask(t *testing.T, name string, do func(*family) error, parent *Rate, options ...setpointtest.Option) setpointtest.Family[Rate] {
+// syncRate calls the function sync of an app for a rate.
+func syncRate(t *testing.T, name string, do func(*composeContext) error, parent *Rate, options ...setpointtest.Option) setpointtest.ComposeResult[Rate] {
 	t.Helper()
 	app := setpoint.New("rates")
 	rates := setpoint.Compose[Rate](app, setpoint.Kind("example.com/v1", "Rate"))
 	rates.Owns(&corev1.ConfigMap{})
-	rates.Owns(&corev1.Secret{}, setpoint.Method(setpoint.Recreate))
-	rates.Sync(func(_ context.Context, f *family) error { return do(f) })
-	rates.Finalize(func(_ context.Context, f *family) error { return do(f) })
-	return setpointtest.Ask(t, app, name, parent, options...)
+	rates.Owns(&corev1.Secret{}, setpoint.UpdateStrategy(setpoint.Recreate))
+	rates.Sync(func(_ context.Context, f *composeContext) error { return do(f) })
+	rates.Finalize(func(_ context.Context, f *composeContext) error { return do(f) })
+	return setpointtest.Compose(t, app, name, parent, options...)
 }
 
 func named(name string) *corev1.ConfigMap {
@@ -35,10 +35,10 @@ func named(name string) *corev1.ConfigMap {
 	return o
 }
 
-func TestSyncSaysWhatShouldBe(t *testing.T) {
+func TestSyncReturnsDesiredChildren(t *testing.T) {
 	secret := &corev1.Secret{}
 	secret.Name = "token"
-	got := ask(t, "sync", func(f *family) error {
+	got := syncRate(t, "sync", func(f *composeContext) error {
 		var maps []corev1.ConfigMap
 		f.Children(&maps)
 		var related []corev1.Secret
@@ -52,7 +52,7 @@ func TestSyncSaysWhatShouldBe(t *testing.T) {
 		if found := setpoint.Child[corev1.ConfigMap](f, "c"); found != nil {
 			t.Errorf("got child %v", found)
 		}
-		f.Want(&corev1.ConfigMap{Data: map[string]string{"rate": "1.1"}}, &corev1.Secret{})
+		f.Apply(&corev1.ConfigMap{Data: map[string]string{"rate": "1.1"}}, &corev1.Secret{})
 		f.Parent.Status.Rate = "2"
 		f.Event("Made", "it is %d", 2)
 		f.Message("it is %d", 2)
@@ -73,10 +73,10 @@ func TestSyncSaysWhatShouldBe(t *testing.T) {
 	}
 }
 
-func TestAStatusKeepsWhatItsTypeDoesNotKnow(t *testing.T) {
+func TestUnknownStatusFieldsAreKept(t *testing.T) {
 	app := setpoint.New("rates")
 	rates := setpoint.Compose[Rate](app, setpoint.Kind("example.com/v1", "Rate"))
-	rates.Sync(func(_ context.Context, f *family) error {
+	rates.Sync(func(_ context.Context, f *composeContext) error {
 		f.Parent.Status.Rate = "2"
 		return nil
 	})
@@ -85,7 +85,7 @@ func TestAStatusKeepsWhatItsTypeDoesNotKnow(t *testing.T) {
 		"spec":   map[string]any{"currency": "USD", "unknown": "x"},
 		"status": map[string]any{"rate": "1", "unknown": map[string]any{"by": "others"}},
 	}
-	got := setpointtest.Ask(t, app, "sync", &whole)
+	got := setpointtest.Compose(t, app, "sync", &whole)
 	if got.Err != nil {
 		t.Fatal(got.Err)
 	}
@@ -95,42 +95,42 @@ func TestAStatusKeepsWhatItsTypeDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestAParentGoesWhenNothingIsLeft(t *testing.T) {
-	nothing := func(*family) error { return nil }
+func TestParentIsFinalizedWithoutChildren(t *testing.T) {
+	nothing := func(*composeContext) error { return nil }
 	for name, c := range map[string]struct {
-		do      func(*family) error
+		do      func(*composeContext) error
 		options []setpointtest.Option
 		want    bool
 	}{
 		"nothing is left":    {nothing, nil, true},
 		"children are left":  {nothing, []setpointtest.Option{setpointtest.Owned(named("a"))}, false},
-		"children are to be": {func(f *family) error { f.Want(&corev1.Secret{}); return nil }, nil, false},
-		"it takes time":      {func(f *family) error { f.Requeue(time.Second); return nil }, nil, false},
-		"it is to be again":  {func(f *family) error { f.Requeue(0); return nil }, nil, false}, // Fault H9.
+		"children are to be": {func(f *composeContext) error { f.Apply(&corev1.Secret{}); return nil }, nil, false},
+		"it takes time":      {func(f *composeContext) error { f.Requeue(time.Second); return nil }, nil, false},
+		"it is to be again":  {func(f *composeContext) error { f.Requeue(0); return nil }, nil, false}, // Fault H9.
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ask(t, "finalize", c.do, rate(), c.options...); got.Err != nil || got.Finalized != c.want {
+			if got := syncRate(t, "finalize", c.do, rate(), c.options...); got.Err != nil || got.Finalized != c.want {
 				t.Errorf("got %v, %v", got.Finalized, got.Err)
 			}
 		})
 	}
-	if got := ask(t, "sync", nothing, rate()); got.Finalized {
+	if got := syncRate(t, "sync", nothing, rate()); got.Finalized {
 		t.Error("a parent that is not going away is finalized")
 	}
 }
 
-func TestWhatAFamilyCannotBe(t *testing.T) {
+func TestInvalidComposeResults(t *testing.T) {
 	for name, c := range map[string]struct {
-		do   func(*family) error
+		do   func(*composeContext) error
 		want string
 	}{
-		"another spec":    {func(f *family) error { f.Parent.Spec.Note = "x"; return nil }, "only the status can be changed"},
-		"other labels":    {func(f *family) error { f.Parent.Labels["tier"] = "x"; return nil }, "only the status can be changed"},
-		"a stranger":      {func(f *family) error { f.Want(&corev1.Pod{}); return nil }, "Want: Pod of v1 is not declared: say Owns of it"},
-		"strangers' kids": {func(f *family) error { f.Children(&[]corev1.Pod{}); return nil }, "Children: Pod of v1 is not declared"},
+		"another spec":    {func(f *composeContext) error { f.Parent.Spec.Note = "x"; return nil }, "only the status can be changed"},
+		"other labels":    {func(f *composeContext) error { f.Parent.Labels["tier"] = "x"; return nil }, "only the status can be changed"},
+		"a stranger":      {func(f *composeContext) error { f.Apply(&corev1.Pod{}); return nil }, "Want: Pod of v1 is not declared: say Owns of it"},
+		"strangers' kids": {func(f *composeContext) error { f.Children(&[]corev1.Pod{}); return nil }, "Children: Pod of v1 is not declared"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := ask(t, "sync", c.do, rate())
+			got := syncRate(t, "sync", c.do, rate())
 			var terminal *hook.TerminalError
 			if !errors.As(got.Err, &terminal) || !strings.Contains(got.Err.Error(), c.want) {
 				t.Errorf("got %v, want a permanent error about %q", got.Err, c.want)

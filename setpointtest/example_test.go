@@ -37,7 +37,7 @@ func ExampleHandle() {
 // A test of a review, in a program of its own.
 func ExampleReview() {
 	_ = func(t *testing.T) {
-		r := setpointtest.Review(t, guarded(), "inject", &corev1.Pod{})
+		r := setpointtest.Review(t, reviewApp(), "inject", &corev1.Pod{})
 		if r.Err != nil || len(r.Object.Spec.Containers) != 1 {
 			t.Errorf("got %+v", r)
 		}

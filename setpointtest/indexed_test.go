@@ -20,9 +20,9 @@ func mount(namespace, name, app, secret string) *corev1.Pod {
 	return pod
 }
 
-// mounting is an app that tells of each Secret which pods mount it: as an index of
+// mountApp is an app that tells of each Secret which pods mount it: as an index of
 // pods has it.
-func mounting() *setpoint.App {
+func mountApp() *setpoint.App {
 	app := setpoint.New("mounts")
 	pods := setpoint.For[corev1.Pod](app, setpoint.Labels("app=web"), setpoint.Namespaces("shop", "bar"))
 	index := setpoint.NewIndex(pods, func(p *corev1.Pod) []string { return []string{p.Spec.Volumes[0].Secret.SecretName} })
@@ -39,7 +39,7 @@ func mounting() *setpoint.App {
 		return nil
 	}, setpoint.Name("tell"))
 	maps := setpoint.Compose[corev1.ConfigMap](app)
-	maps.Sync(func(_ context.Context, f *setpoint.Family[corev1.ConfigMap]) error {
+	maps.Sync(func(_ context.Context, f *setpoint.ComposeContext[corev1.ConfigMap]) error {
 		f.Message("%s", found(f.Parent.Name))
 		return nil
 	})
@@ -47,7 +47,7 @@ func mounting() *setpoint.App {
 }
 
 func TestIndexesAreFilledForACall(t *testing.T) {
-	app := mounting()
+	app := mountApp()
 	secret := &corev1.Secret{}
 	secret.Name = "token"
 	for _, c := range []struct {
@@ -68,14 +68,14 @@ func TestIndexesAreFilledForACall(t *testing.T) {
 	}
 	settings := &corev1.ConfigMap{}
 	settings.Name = "settings"
-	f := setpointtest.Ask(t, app, "sync", settings, setpointtest.Indexed(mount("shop", "a", "web", "settings")))
+	f := setpointtest.Compose(t, app, "sync", settings, setpointtest.Indexed(mount("shop", "a", "web", "settings")))
 	if f.Err != nil || f.Message != "shop/a" {
 		t.Errorf("compose: got %q, %v", f.Message, f.Err)
 	}
 }
 
-func TestOnlyWhatIsIndexedCanBeFilled(t *testing.T) {
-	if _, err := mounting().Fill([]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}`)); err == nil || !strings.Contains(err.Error(), "has no index of Secret of v1") {
+func TestOnlyIndexedKindsCanBeFilled(t *testing.T) {
+	if _, err := mountApp().FillIndexes([]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}`)); err == nil || !strings.Contains(err.Error(), "has no index of Secret of v1") {
 		t.Errorf("got %v", err)
 	}
 }

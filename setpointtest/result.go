@@ -10,17 +10,17 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// read is an answer as a result.
-func read[T any](object json.RawMessage, answer *hook.Answer) (Result[T], error) {
+// toResult is an answer as a result.
+func toResult[T any](object json.RawMessage, resp *hook.HandlerResponse) (Result[T], error) {
 	r := Result[T]{
-		Object: new(T), Deleted: answer.Delete, Events: answer.Events, Conditions: answer.Conditions,
-		Message: answer.Message, Requeue: answer.RetryAfter,
+		Object: new(T), Deleted: resp.Delete, Events: resp.Events, Conditions: resp.Conditions,
+		Message: resp.Message, Requeue: resp.RetryAfter,
 	}
 	patched := map[string]any{}
 	for _, one := range []struct {
 		from json.RawMessage
 		into *map[string]any
-	}{{answer.Patch, &r.Patch}, {answer.Status, &r.Status}, {object, &patched}} {
+	}{{resp.Patch, &r.Patch}, {resp.Status, &r.Status}, {object, &patched}} {
 		if one.from == nil {
 			continue
 		}
@@ -28,11 +28,11 @@ func read[T any](object json.RawMessage, answer *hook.Answer) (Result[T], error)
 			return r, fmt.Errorf("read what the handler wants written: %w", err)
 		}
 	}
-	patched = merged(patched, r.Patch)
+	patched = applyMergePatch(patched, r.Patch)
 	if r.Status != nil {
-		patched = merged(patched, map[string]any{"status": r.Status})
+		patched = applyMergePatch(patched, map[string]any{"status": r.Status})
 	}
-	for _, one := range answer.Apply {
+	for _, one := range resp.Apply {
 		a := Applied{Unowned: one.Unowned}
 		if err := utiljson.Unmarshal(one.Object, &a.Object); err != nil {
 			return r, fmt.Errorf("read an applied object: %w", err)
@@ -46,8 +46,8 @@ func read[T any](object json.RawMessage, answer *hook.Answer) (Result[T], error)
 	return r, err
 }
 
-// merged is an object with a merge patch applied (RFC 7396).
-func merged(object, patch map[string]any) map[string]any {
+// applyMergePatch is an object with a merge patch applied (RFC 7396).
+func applyMergePatch(object, patch map[string]any) map[string]any {
 	result := maps.Clone(object)
 	if result == nil {
 		result = map[string]any{}
@@ -59,7 +59,7 @@ func merged(object, patch map[string]any) map[string]any {
 		case value == nil:
 			delete(result, name)
 		case isObject:
-			result[name] = merged(was, inner)
+			result[name] = applyMergePatch(was, inner)
 		default:
 			result[name] = value
 		}

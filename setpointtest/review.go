@@ -9,12 +9,12 @@ import (
 
 	"github.com/setpoint-dev/setpoint"
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/react"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 )
 
-// Reviewed is what a function of Mutate or Validate says about a change of an object
+// ReviewResult is what a function of Mutate or Validate says about a change of an object
 // of type T.
-type Reviewed[T any] struct {
+type ReviewResult[T any] struct {
 	// Err is why there is no verdict: the failure policy would decide. Nothing else is
 	// set then.
 	Err error
@@ -28,7 +28,7 @@ type Reviewed[T any] struct {
 	Warnings []string
 	Audit    map[string]string
 	// Events are told at other objects, where the change is no dry run.
-	Events []hook.EventAt
+	Events []hook.ObjectEvent
 }
 
 // Review asks a function of Mutate or Validate, by a name such as "inject", once about
@@ -38,85 +38,85 @@ type Reviewed[T any] struct {
 //
 // What changes an object is asked again about its own result, as API servers may: if
 // it refuses that or changes something more, the test fails.
-func Review[T any](t testing.TB, app *setpoint.App, name string, object *T, options ...Option) Reviewed[T] {
+func Review[T any](t testing.TB, app *setpoint.App, name string, object *T, options ...Option) ReviewResult[T] {
 	t.Helper()
 	reviewer, err := app.Reviewer(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := prepared(t, app, name, object, options)
-	asked := n.review()
-	verdict, err := during(t, n, func() (*hook.Verdict, error) {
-		verdict, err := reviewer.Admit(t.Context(), asked)
-		if err == nil && verdict.Object != nil {
-			if wrong := again(t.Context(), reviewer, *asked, verdict.Object); wrong != nil {
+	b := newRequestBuilder(t, app, name, object, options)
+	req := b.reviewRequest()
+	response, err := withIndexes(t, b, func() (*hook.ReviewResponse, error) {
+		response, err := reviewer.Admit(t.Context(), req)
+		if err == nil && response.Object != nil {
+			if wrong := checkIdempotent(t.Context(), reviewer, *req, response.Object); wrong != nil {
 				t.Errorf("%s is not idempotent: asked again about its own result, it %v", name, wrong)
 			}
 		}
-		return verdict, err
+		return response, err
 	})
 	if err != nil {
-		return Reviewed[T]{Err: err}
+		return ReviewResult[T]{Err: err}
 	}
-	result, err := reviewed[T](asked, verdict)
+	result, err := toReviewResult[T](req, response)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return result
 }
 
-// again asks about a result. The error says what the function does about it.
-func again(ctx context.Context, reviewer hook.Admitter, asked hook.Review, result json.RawMessage) error {
-	asked.Object = result
-	verdict, err := reviewer.Admit(ctx, &asked)
+// checkIdempotent asks about a result. The error says what the function does about it.
+func checkIdempotent(ctx context.Context, reviewer hook.Admitter, req hook.ReviewRequest, result json.RawMessage) error {
+	req.Object = result
+	response, err := reviewer.Admit(ctx, &req)
 	switch {
 	case err != nil:
 		return fmt.Errorf("fails: %w", err)
-	case verdict.Denial != nil:
-		return fmt.Errorf("refuses it: %s", verdict.Denial.Message)
-	case verdict.Object == nil:
+	case response.Denial != nil:
+		return fmt.Errorf("refuses it: %s", response.Denial.Message)
+	case response.Object == nil:
 		return nil
 	}
-	differences := react.Compare(result, verdict.Object)
+	differences := handle.Compare(result, response.Object)
 	if len(differences) == 0 {
 		return nil
 	}
 	var texts []string
 	for _, one := range differences {
-		texts = append(texts, fmt.Sprintf("%s from %s to %s", one.Path, orNone(one.Old), orNone(one.New)))
+		texts = append(texts, fmt.Sprintf("%s from %s to %s", one.Path, orNothing(one.From), orNothing(one.To)))
 	}
 	return fmt.Errorf("changes %s", strings.Join(texts, ", "))
 }
 
-func orNone(value json.RawMessage) string {
+func orNothing(value json.RawMessage) string {
 	if value == nil {
 		return "nothing"
 	}
 	return string(value)
 }
 
-// review is what happened, as a function is asked that may refuse it.
-func (n *notice) review() *hook.Review {
-	asked := &hook.Review{
-		Webhook: n.Handler, UID: uid, Operation: hook.Operation(strings.ToUpper(string(n.Reason))), Subresource: n.subresource,
-		APIVersion: n.apiVersion, Kind: n.kind, Namespace: n.Namespace, Name: n.Name,
-		Object: n.Object, Old: n.Old, User: n.user, DryRun: n.dryRun,
+// reviewRequest is what happened, as a function is asked that may refuse it.
+func (b *requestBuilder) reviewRequest() *hook.ReviewRequest {
+	req := &hook.ReviewRequest{
+		Webhook: b.Handler, UID: uid, Operation: hook.Operation(strings.ToUpper(string(b.Reason))), Subresource: b.subresource,
+		APIVersion: b.apiVersion, Kind: b.kind, Namespace: b.Namespace, Name: b.Name,
+		Object: b.Object, OldObject: b.PreviousState, User: b.user, DryRun: b.dryRun,
 	}
-	if n.Reason == setpoint.Delete {
-		asked.Object, asked.Old = nil, n.Object
+	if b.Reason == setpoint.ReasonDelete {
+		req.Object, req.OldObject = nil, b.Object
 	}
-	return asked
+	return req
 }
 
-// reviewed is a verdict as it is shown to a test.
-func reviewed[T any](asked *hook.Review, verdict *hook.Verdict) (Reviewed[T], error) {
-	r := Reviewed[T]{
-		Denial: verdict.Denial, Mutated: verdict.Object != nil,
-		Warnings: verdict.Warnings, Audit: verdict.Audit, Events: verdict.Events,
+// toReviewResult is a verdict as it is shown to a test.
+func toReviewResult[T any](req *hook.ReviewRequest, response *hook.ReviewResponse) (ReviewResult[T], error) {
+	r := ReviewResult[T]{
+		Denial: response.Denial, Mutated: response.Object != nil,
+		Warnings: response.Warnings, Audit: response.AuditAnnotations, Events: response.Events,
 	}
-	object := asked.Object
+	object := req.Object
 	if r.Mutated {
-		object = verdict.Object
+		object = response.Object
 	}
 	if object == nil || r.Denial != nil {
 		return r, nil
@@ -128,26 +128,26 @@ func reviewed[T any](asked *hook.Review, verdict *hook.Verdict) (Reviewed[T], er
 	return r, nil
 }
 
-// By has a change reviewed that this user wants.
-func By(user setpoint.User) Option {
-	return func(n *notice) error {
-		n.user = user
+// AsUser has a change reviewed that this user wants.
+func AsUser(user setpoint.User) Option {
+	return func(b *requestBuilder) error {
+		b.user = user
 		return nil
 	}
 }
 
 // DryRun has a change reviewed that will not be stored.
 func DryRun() Option {
-	return func(n *notice) error {
-		n.dryRun = true
+	return func(b *requestBuilder) error {
+		b.dryRun = true
 		return nil
 	}
 }
 
 // Subresource has a change reviewed of a subresource, such as "status".
 func Subresource(name string) Option {
-	return func(n *notice) error {
-		n.subresource = name
+	return func(b *requestBuilder) error {
+		b.subresource = name
 		return nil
 	}
 }

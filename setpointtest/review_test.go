@@ -16,8 +16,8 @@ import (
 	"github.com/setpoint-dev/setpoint/setpointtest"
 )
 
-// guarded is an app that has a say about pods: by what ConfigMaps say of them.
-func guarded() *setpoint.App {
+// reviewApp is an app that has a say about pods: by what ConfigMaps say of them.
+func reviewApp() *setpoint.App {
 	app := setpoint.New("guard")
 	rules := setpoint.NewIndex(setpoint.For[corev1.ConfigMap](app), func(m *corev1.ConfigMap) []string { return []string{m.Data["forbids"]} })
 	pods := setpoint.For[corev1.Pod](app)
@@ -43,15 +43,15 @@ func guarded() *setpoint.App {
 	}, setpoint.Name("refuse"))
 	pods.Validate(func(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
 		switch {
-		case r.Operation == setpoint.Delete && r.Object == nil && r.Old.Name == "keep":
+		case r.Operation == setpoint.ReasonDelete && r.Object == nil && r.Old.Name == "keep":
 			return setpoint.Invalid("metadata.name: %s stays", r.Old.Name)
-		case r.Operation == setpoint.Update && r.Old.Spec.NodeName != r.Object.Spec.NodeName && r.DryRun && r.User.Name == "me":
+		case r.Operation == setpoint.ReasonUpdate && r.Old.Spec.NodeName != r.Object.Spec.NodeName && r.DryRun && r.User.Name == "me":
 			return &setpoint.Denial{Message: "moved", Reason: "Conflict"}
-		case r.Operation == setpoint.Create && r.Subresource == "":
+		case r.Operation == setpoint.ReasonCreate && r.Subresource == "":
 			return errors.New("cannot say")
 		}
 		return nil
-	}, setpoint.Name("cases"), setpoint.On(setpoint.Create, setpoint.Update, setpoint.Delete))
+	}, setpoint.Name("cases"), setpoint.On(setpoint.ReasonCreate, setpoint.ReasonUpdate, setpoint.ReasonDelete))
 	return app
 }
 
@@ -60,11 +60,11 @@ func pod(name string) *corev1.Pod {
 }
 
 func TestReviewChangesAnObject(t *testing.T) {
-	r := setpointtest.Review(t, guarded(), "inject", pod("a"))
+	r := setpointtest.Review(t, reviewApp(), "inject", pod("a"))
 	if r.Err != nil || r.Denial != nil || !r.Mutated || len(r.Object.Spec.Containers) != 2 || r.Audit["injected"] != "sidecar" || !slices.Equal(r.Warnings, []string{"has a sidecar now"}) {
 		t.Errorf("got %+v", r)
 	}
-	r = setpointtest.Review(t, guarded(), "pod/inject", r.Object)
+	r = setpointtest.Review(t, reviewApp(), "pod/inject", r.Object)
 	if r.Err != nil || r.Mutated || len(r.Object.Spec.Containers) != 2 {
 		t.Errorf("again: got %+v", r)
 	}
@@ -72,23 +72,23 @@ func TestReviewChangesAnObject(t *testing.T) {
 
 func TestReviewReadsIndexes(t *testing.T) {
 	rule := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "rules", Name: "quiet", UID: "7"}, Data: map[string]string{"forbids": "shop"}}
-	r := setpointtest.Review(t, guarded(), "refuse", pod("a"), setpointtest.Indexed(rule))
+	r := setpointtest.Review(t, reviewApp(), "refuse", pod("a"), setpointtest.Indexed(rule))
 	if r.Err != nil || r.Denial == nil || r.Denial.Message != "rule quiet: no pods here" || r.Denial.Reason != "" || r.Object != nil {
 		t.Fatalf("got %+v", r)
 	}
-	want := hook.EventAt{
+	want := hook.ObjectEvent{
 		Event:      hook.Event{Type: "Normal", Reason: "Refused", Message: "pod a"},
 		APIVersion: "v1", Kind: "ConfigMap", Namespace: "rules", Name: "quiet", UID: "7",
 	}
-	if !slices.Equal(r.Events, []hook.EventAt{want}) {
+	if !slices.Equal(r.Events, []hook.ObjectEvent{want}) {
 		t.Errorf("got events %+v", r.Events)
 	}
-	if r = setpointtest.Review(t, guarded(), "refuse", pod("a")); r.Err != nil || r.Denial != nil || r.Mutated || r.Object.Name != "a" {
+	if r = setpointtest.Review(t, reviewApp(), "refuse", pod("a")); r.Err != nil || r.Denial != nil || r.Mutated || r.Object.Name != "a" {
 		t.Errorf("without a rule: got %+v", r)
 	}
 }
 
-func TestReviewIsToldWhatHappens(t *testing.T) {
+func TestReviewRequest(t *testing.T) {
 	moved := pod("a")
 	moved.Spec.NodeName = "b"
 	for name, c := range map[string]struct {
@@ -97,14 +97,14 @@ func TestReviewIsToldWhatHappens(t *testing.T) {
 		want    string
 	}{
 		"create":      {pod("a"), nil, "error cannot say"},
-		"delete":      {pod("keep"), []setpointtest.Option{setpointtest.Reason(setpoint.Delete)}, "Invalid metadata.name: keep stays"},
-		"let go":      {pod("a"), []setpointtest.Option{setpointtest.Reason(setpoint.Delete)}, ""},
-		"update":      {moved, []setpointtest.Option{setpointtest.Was(pod("a")), setpointtest.By(setpoint.User{Name: "me"}), setpointtest.DryRun()}, "Conflict moved"},
-		"another":     {moved, []setpointtest.Option{setpointtest.Was(pod("a")), setpointtest.DryRun()}, ""},
+		"delete":      {pod("keep"), []setpointtest.Option{setpointtest.Reason(setpoint.ReasonDelete)}, "Invalid metadata.name: keep stays"},
+		"let go":      {pod("a"), []setpointtest.Option{setpointtest.Reason(setpoint.ReasonDelete)}, ""},
+		"update":      {moved, []setpointtest.Option{setpointtest.UpdatedFrom(pod("a")), setpointtest.AsUser(setpoint.User{Name: "me"}), setpointtest.DryRun()}, "Conflict moved"},
+		"another":     {moved, []setpointtest.Option{setpointtest.UpdatedFrom(pod("a")), setpointtest.DryRun()}, ""},
 		"subresource": {pod("a"), []setpointtest.Option{setpointtest.Subresource("status")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := setpointtest.Review(t, guarded(), "cases", c.object, c.options...)
+			r := setpointtest.Review(t, reviewApp(), "cases", c.object, c.options...)
 			got := ""
 			switch {
 			case r.Err != nil:
@@ -119,20 +119,20 @@ func TestReviewIsToldWhatHappens(t *testing.T) {
 	}
 }
 
-// failing notes what a test says of a function that is wrong.
-type failing struct {
+// recordingTB notes what a test says of a function that is wrong.
+type recordingTB struct {
 	testing.TB
 
-	said string
+	messages string
 }
 
-func (f *failing) Helper()                           {}
-func (f *failing) Errorf(format string, args ...any) { f.said += fmt.Sprintf(format, args...) }
+func (f *recordingTB) Helper()                           {}
+func (f *recordingTB) Errorf(format string, args ...any) { f.messages += fmt.Sprintf(format, args...) }
 
-func TestReviewWantsIdempotence(t *testing.T) {
-	f := &failing{TB: t}
-	setpointtest.Review(f, guarded(), "more", pod("a"))
-	if !strings.Contains(f.said, "more is not idempotent: asked again about its own result, it changes spec.containers[2] from nothing to ") {
-		t.Errorf("said %q", f.said)
+func TestReviewChecksIdempotence(t *testing.T) {
+	f := &recordingTB{TB: t}
+	setpointtest.Review(f, reviewApp(), "more", pod("a"))
+	if !strings.Contains(f.messages, "more is not idempotent: asked again about its own result, it changes spec.containers[2] from nothing to ") {
+		t.Errorf("said %q", f.messages)
 	}
 }

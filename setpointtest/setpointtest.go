@@ -71,16 +71,16 @@ func Handle[T any](t testing.TB, app *setpoint.App, name string, object *T, opti
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := prepared(t, app, name, object, slices.Insert(slices.Clone(options), 0, changesOf(handler)))
-	answer, err := during(t, n, func() (*hook.Answer, error) { return handler.Handle(t.Context(), &n.Notice) })
+	b := newRequestBuilder(t, app, name, object, slices.Insert(slices.Clone(options), 0, withDiff(handler)))
+	resp, err := withIndexes(t, b, func() (*hook.HandlerResponse, error) { return handler.Handle(t.Context(), &b.HandlerRequest) })
 	if err != nil {
 		return Result[T]{Err: err}
 	}
-	return mustRead[T](t, n.Object, answer)
+	return mustResult[T](t, b.Object, resp)
 }
 
-// Family is what a function of Compose says should be of a parent of type T.
-type Family[T any] struct {
+// ComposeResult is what a function of Compose says should be of a parent of type T.
+type ComposeResult[T any] struct {
 	// Err is what it returned. Nothing is written then, and nothing else is set.
 	Err error
 	// Parent is the parent with the status that it should have.
@@ -97,34 +97,34 @@ type Family[T any] struct {
 	Requeue time.Duration
 }
 
-// Ask calls a function of Compose, "sync" or "finalize", once for a parent, which
+// Compose calls a function of Compose, "sync" or "finalize", once for a parent, which
 // is made up as in Handle; Owned are its children.
-func Ask[T any](t testing.TB, app *setpoint.App, name string, parent *T, options ...Option) Family[T] {
+func Compose[T any](t testing.TB, app *setpoint.App, name string, parent *T, options ...Option) ComposeResult[T] {
 	t.Helper()
-	asked, err := app.Hook(name)
+	req, err := app.Hook(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := prepared(t, app, name, parent, options)
+	b := newRequestBuilder(t, app, name, parent, options)
 	request := &hook.Request{
-		Parent: n.Object, ParentNamespace: n.Namespace, Children: n.Owned, Related: n.related,
+		Parent: b.Object, ParentNamespace: b.Namespace, Children: b.Owned, Related: b.related,
 		Finalizing: strings.HasSuffix(name, "finalize"),
 	}
-	response, err := during(t, n, func() (*hook.Response, error) { return asked.Call(t.Context(), request) })
+	response, err := withIndexes(t, b, func() (*hook.Response, error) { return req.Call(t.Context(), request) })
 	if err != nil {
-		return Family[T]{Err: err}
+		return ComposeResult[T]{Err: err}
 	}
 	// A response is an answer whose children are applied and whose status is whole.
-	answer := &hook.Answer{}
+	resp := &hook.HandlerResponse{}
 	for _, child := range response.Children {
-		answer.Apply = append(answer.Apply, hook.Applied{Object: child})
+		resp.Apply = append(resp.Apply, hook.AppliedObject{Object: child})
 	}
-	stored, err := withStatus(n.Object, response.Status)
+	stored, err := withStatus(b.Object, response.Status)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := mustRead[T](t, stored, answer)
-	f := Family[T]{
+	r := mustResult[T](t, stored, resp)
+	f := ComposeResult[T]{
 		Parent: r.Object, Finalized: response.Finalized,
 		Events: response.Events, Conditions: response.Conditions, Message: response.Message, Requeue: response.ResyncAfter,
 	}
@@ -134,10 +134,10 @@ func Ask[T any](t testing.TB, app *setpoint.App, name string, parent *T, options
 	return f
 }
 
-// during makes a call while the indexes hold what it is to find in them.
-func during[R any](t testing.TB, n *notice, call func() (R, error)) (R, error) {
+// withIndexes makes a call while the indexes hold what it is to find in them.
+func withIndexes[R any](t testing.TB, b *requestBuilder, call func() (R, error)) (R, error) {
 	t.Helper()
-	release, err := n.fill()
+	release, err := b.fillIndexes()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,37 +145,37 @@ func during[R any](t testing.TB, n *notice, call func() (R, error)) (R, error) {
 	return call()
 }
 
-// changesOf is how the changes of an object appear to a handler.
-func changesOf(h hook.Handler) Option {
-	return func(n *notice) error {
-		if one, says := h.(interface {
+// withDiff is how the changes of an object appear to a handler.
+func withDiff(h hook.Handler) Option {
+	return func(b *requestBuilder) error {
+		if one, ok := h.(interface {
 			Changes(old, now json.RawMessage) ([]hook.FieldChange, error)
-		}); says {
-			n.changes = one.Changes
+		}); ok {
+			b.diff = one.Changes
 		}
 		return nil
 	}
 }
 
-// prepared is what happened to an object, as options say.
-func prepared(t testing.TB, app *setpoint.App, name string, object any, options []Option) *notice {
+// newRequestBuilder is what happened to an object, as options say.
+func newRequestBuilder(t testing.TB, app *setpoint.App, name string, object any, options []Option) *requestBuilder {
 	t.Helper()
-	n := &notice{app: app, Notice: hook.Notice{Handler: name, Reason: setpoint.Create, Since: time.Now()}}
-	n.Reader = &n.stored
-	if err := n.about(object); err != nil {
+	b := &requestBuilder{app: app, HandlerRequest: hook.HandlerRequest{Handler: name, Reason: setpoint.ReasonCreate, Since: time.Now()}}
+	b.Reader = &b.stored
+	if err := b.setObject(object); err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range options {
-		if err := o(n); err != nil {
+		if err := o(b); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return n
+	return b
 }
 
-func mustRead[T any](t testing.TB, object json.RawMessage, answer *hook.Answer) Result[T] {
+func mustResult[T any](t testing.TB, object json.RawMessage, resp *hook.HandlerResponse) Result[T] {
 	t.Helper()
-	result, err := read[T](object, answer)
+	result, err := toResult[T](object, resp)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,12 +45,12 @@ type RateStatus struct {
 }
 
 type (
-	call = setpoint.Call[Rate]
-	does = func(*call) error
+	call        = setpoint.Call[Rate]
+	rateHandler = func(*call) error
 )
 
 // handle calls a handler for a rate in the namespace shop.
-func handle(t *testing.T, do does, object *Rate, options ...setpointtest.Option) setpointtest.Result[Rate] {
+func handle(t *testing.T, do rateHandler, object *Rate, options ...setpointtest.Option) setpointtest.Result[Rate] {
 	t.Helper()
 	app := setpoint.New("rates")
 	rates := setpoint.For[Rate](app, setpoint.Kind("example.com/v1", "Rate"))
@@ -120,7 +120,7 @@ func equalJSON(t *testing.T, what string, got map[string]any, want string) {
 	}
 }
 
-func TestWhatTheTypeDoesNotKnowStays(t *testing.T) {
+func TestUnknownFieldsAreKept(t *testing.T) {
 	app := setpoint.New("rates")
 	rates := setpoint.For[Rate](app, setpoint.Kind("example.com/v1", "Rate"))
 	rates.OnCreate(func(_ context.Context, c *call) error {
@@ -141,9 +141,9 @@ func TestWhatTheTypeDoesNotKnowStays(t *testing.T) {
 	equalJSON(t, "status", r.Status, "null")
 }
 
-func TestWhatCannotBeIsSaid(t *testing.T) {
+func TestInvalidHandlerResults(t *testing.T) {
 	for name, c := range map[string]struct {
-		do   does
+		do   rateHandler
 		want string
 	}{
 		"another name":         {func(c *call) error { c.Object.Name, c.Object.UID = "x", "y"; return nil }, "the handler changed metadata.name, metadata.uid"},
@@ -173,7 +173,7 @@ func TestWhatCannotBeIsSaid(t *testing.T) {
 	}
 }
 
-func TestAnErrorDropsAll(t *testing.T) {
+func TestErrorDropsAllChanges(t *testing.T) {
 	r := handle(t, func(c *call) error {
 		c.Object.Spec.Note = "x"
 		c.Apply(&corev1.ConfigMap{})
@@ -245,7 +245,7 @@ func TestGeneratedNamesAreStable(t *testing.T) {
 	}
 }
 
-func TestWhatIsToldAndDeleted(t *testing.T) {
+func TestEventsAndDeletions(t *testing.T) {
 	pod := &corev1.Pod{}
 	pod.Name, pod.Namespace = "web-0", "else"
 	r := handle(t, func(c *call) error {
@@ -302,25 +302,25 @@ func TestChangesAreThoseOfTheLoop(t *testing.T) {
 				got = fmt.Sprint(c.Changes)
 				return nil
 			}, append(c.options, setpoint.Name("h"))...)
-			if r := setpointtest.Handle(t, app, "h", now, setpointtest.Was(was)); r.Err != nil || got != c.want {
+			if r := setpointtest.Handle(t, app, "h", now, setpointtest.UpdatedFrom(was)); r.Err != nil || got != c.want {
 				t.Errorf("told %s, %v, want %s", got, r.Err, c.want)
 			}
 		})
 	}
 }
 
-func TestWhatAHandlerIsTold(t *testing.T) {
+func TestHandlerRequest(t *testing.T) {
 	was := rate()
 	was.Spec.Currency, was.Labels = "CHF", nil
 	first, second := &corev1.ConfigMap{}, &corev1.ConfigMap{}
 	first.Name, second.Name = "first", "second"
 	handle(t, func(c *call) error {
-		if c.Reason != setpoint.Update || c.Attempt != 2 || c.Old.Spec.Currency != "CHF" || c.Gone {
+		if c.Reason != setpoint.ReasonUpdate || c.Attempt != 2 || c.Old.Spec.Currency != "CHF" || c.Gone {
 			t.Errorf("got %s %d %+v", c.Reason, c.Attempt, c.Old)
 		}
 		var changes []string
 		for _, change := range c.Changes {
-			changes = append(changes, change.Path+" "+string(change.Old)+" "+string(change.New))
+			changes = append(changes, change.Path+" "+string(change.From)+" "+string(change.To))
 		}
 		if diff := cmp.Diff([]string{`metadata.labels  {"app":"shop","tier":"front"}`, `spec.currency "CHF" "USD"`}, changes); diff != "" {
 			t.Errorf("changes (-want +got):\n%s", diff)
@@ -336,7 +336,7 @@ func TestWhatAHandlerIsTold(t *testing.T) {
 			t.Errorf("owned: got %+v", all)
 		}
 		return nil
-	}, rate(), setpointtest.Was(was), setpointtest.Attempt(2), setpointtest.Owned(first, second))
+	}, rate(), setpointtest.UpdatedFrom(was), setpointtest.Attempt(2), setpointtest.Owned(first, second))
 }
 
 func TestMemoryIsOfOneObject(t *testing.T) {

@@ -48,7 +48,7 @@ type AdmissionControllerSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
-	Reviews []AdmissionReview `json:"reviews"`
+	Reviews []AdmissionWebhook `json:"reviews"`
 
 	// endpointConfigs hold connection settings by host, for webhooks that have none of their own.
 	// +optional
@@ -63,12 +63,12 @@ type AdmissionControllerSpec struct {
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// AdmissionReview is one question about some changes.
+// AdmissionWebhook is one question about some changes.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.reinvocationPolicy) || self.reinvocationPolicy == 'Never' || self.type == 'Mutate'",message="reinvocationPolicy goes with type Mutate"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Mutate' || self.rules.all(r, !('DELETE' in r.operations) && !('CONNECT' in r.operations))",message="of what is deleted or connected to nothing is stored that could be changed: use type Validate"
 // +kubebuilder:validation:XValidation:rule="!has(self.webhook.etag) || !has(self.webhook.etag.enabled) || !self.webhook.etag.enabled",message="etag is for hooks that answer what should be; a verdict on one change is none on another"
-type AdmissionReview struct {
+type AdmissionWebhook struct {
 	// name tells the review apart, in metrics, in messages to users, and to the hook.
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -227,5 +227,5 @@ type MatchCondition struct {
 	Expression string `json:"expression"`
 }
 
-// DefaultAdmissionTimeoutSeconds is meant by an AdmissionReview.TimeoutSeconds of zero.
+// DefaultAdmissionTimeoutSeconds is meant by an AdmissionWebhook.TimeoutSeconds of zero.
 const DefaultAdmissionTimeoutSeconds = 5

@@ -183,7 +183,7 @@ type Handler struct {
 	// settle holds an update back until no watched field has changed for so long, such as 2s. Several
 	// changes in a moment are told as one, and one that is undone in it is none.
 	// +optional
-	Settle Span `json:"settle,omitzero"`
+	Settle PositiveDuration `json:"settle,omitzero"`
 
 	// old says where it is kept how an object was when the handler last dealt with it, so that an update
 	// can be told with what was before. Memory loses it with a restart. ControllerRevision keeps
@@ -191,12 +191,12 @@ type Handler struct {
 	// these; it goes with update, takes two more writes for each, and is not for Secrets.
 	// +optional
 	// +kubebuilder:default=Memory
-	Old OldStorage `json:"old,omitempty"`
+	Old PreviousStateStorage `json:"old,omitempty"`
 
 	// every tells it by the clock, at this interval since the object was created, such as 1h30m.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,7}([.][0-9]{1,9})?m)?([0-9]{1,9}([.][0-9]{1,9})?s)?([0-9]{1,12}([.][0-9]{1,9})?ms)?([0-9]{1,15}([.][0-9]{1,9})?(us|µs))?([0-9]{1,18}([.][0-9]{1,9})?ns)?$') || size(self) == 0 || duration(self) >= duration('1s')",message="every is at least 1s"
-	Every Span `json:"every,omitzero"`
+	Every PositiveDuration `json:"every,omitzero"`
 
 	// schedule tells it by the calendar: a cron expression of five fields (minute, hour, day, month,
 	// weekday), or @hourly, @daily, @weekly, @monthly, @yearly. In UTC, unless
@@ -209,11 +209,11 @@ type Handler struct {
 
 	// idle holds every or schedule back until no watched field has changed for so long.
 	// +optional
-	Idle Span `json:"idle,omitzero"`
+	Idle PositiveDuration `json:"idle,omitzero"`
 
 	// jitter spreads every or schedule by up to so much, for each object by a time of its own.
 	// +optional
-	Jitter Span `json:"jitter,omitzero"`
+	Jitter PositiveDuration `json:"jitter,omitzero"`
 
 	// retries is how often a call that failed is made again, 0 for not at all. Without it there is no
 	// limit. A handler that has run out of them is not told until the object changes.
@@ -223,7 +223,7 @@ type Handler struct {
 
 	// within is for how long a call that fails is made again. Without it there is no limit.
 	// +optional
-	Within Span `json:"within,omitzero"`
+	Within PositiveDuration `json:"within,omitzero"`
 
 	// backoff is the time between a call that failed and the next.
 	// +optional
@@ -240,15 +240,15 @@ type Handler struct {
 	Webhook *Webhook `json:"webhook,omitempty"`
 }
 
-// OldStorage is where it is kept how objects were.
+// PreviousStateStorage is where it is kept how objects were.
 //
 // +kubebuilder:validation:Enum=Memory;ControllerRevision
-type OldStorage string
+type PreviousStateStorage string
 
 // The places to keep it.
 const (
-	OldInMemory             OldStorage = "Memory"
-	OldInControllerRevision OldStorage = "ControllerRevision"
+	PreviousStateMemory             PreviousStateStorage = "Memory"
+	PreviousStateControllerRevision PreviousStateStorage = "ControllerRevision"
 )
 
 // HandlerReason is what a handler can be told: create of every object, once; update when a watched field
@@ -280,20 +280,20 @@ type Backoff struct {
 	// initial is the first. Default 1s.
 	// +optional
 	// +kubebuilder:default="1s"
-	Initial Span `json:"initial,omitzero"`
+	Initial PositiveDuration `json:"initial,omitzero"`
 
 	// max is the longest. Default 5m.
 	// +optional
 	// +kubebuilder:default="5m0s"
-	Max Span `json:"max,omitzero"`
+	Max PositiveDuration `json:"max,omitzero"`
 }
 
-// Span is a time of more than nothing, as a duration such as 500ms or 1h30m.
+// PositiveDuration is a time of more than nothing, as a duration such as 500ms or 1h30m.
 //
 // +kubebuilder:validation:Type=string
 // +kubebuilder:validation:MaxLength=32
 // +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,7}([.][0-9]{1,9})?m)?([0-9]{1,9}([.][0-9]{1,9})?s)?([0-9]{1,12}([.][0-9]{1,9})?ms)?([0-9]{1,15}([.][0-9]{1,9})?(us|µs))?([0-9]{1,18}([.][0-9]{1,9})?ns)?$') && size(self) > 0 && duration(self) > duration('0s')",message="must be a duration of more than 0s, such as 500ms or 1h30m"
-type Span struct {
+type PositiveDuration struct {
 	metav1.Duration `json:",inline"`
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/calendar"
+	"github.com/setpoint-dev/setpoint/internal/schedule"
 )
 
 // ruleOf is the first pattern in the rules of a field of a handler.
@@ -33,7 +33,7 @@ func TestScheduleRule(t *testing.T) {
 		"30 4 * * mon-fri", "*/20 * * * *", "0 0 29 2 *", "@hourly", " @daily ", "TZ=Europe/Berlin 0 6 * * *", "CRON_TZ=Asia/Tokyo  @daily",
 		"0,15,30-45/5 0-23 1,31 JAN-Dec ?", "59 23 31 12 6", "05 04 01 02 00", "1/7 * * jun,jul SUN", "TZ=Etc/GMT+3 0 0 * * *", "0\t0  * * *",
 	} {
-		if _, err := calendar.Parse(expression); err != nil || !rule.MatchString(expression) {
+		if _, err := schedule.Parse(expression); err != nil || !rule.MatchString(expression) {
 			t.Errorf("%q: the calendar says %v, the rule %v", expression, err, rule.MatchString(expression))
 		}
 	}
@@ -41,7 +41,7 @@ func TestScheduleRule(t *testing.T) {
 		"61 * * * *", "* 24 * * *", "* * 32 * *", "* * 0 * *", "* * * 13 *", "* * * 0 *", "* * * * 7", "* * * *", "0 0 * * * *", "every tuesday",
 		"@every 1h", "@sometimes", "", " ", "TZ=UTC", "*/0 * * * *", "1- * * * *", "* * * * tues", "1-2-3 * * * *",
 	} {
-		if _, err := calendar.Parse(expression); err == nil || rule.MatchString(expression) {
+		if _, err := schedule.Parse(expression); err == nil || rule.MatchString(expression) {
 			t.Errorf("%q: the calendar says %v, the rule %v", expression, err, rule.MatchString(expression))
 		}
 	}

@@ -40,31 +40,31 @@ const (
 
 // Options say how patient the controller is.
 type Options struct {
-	// Settle is how long the data has to stay the same before pods leave: 2s if zero.
-	Settle time.Duration
-	// Patience is how long a replacement may take to show up, before the next pod
+	// Debounce is how long the data has to stay the same before pods leave: 2s if zero.
+	Debounce time.Duration
+	// ReplacementTimeout is how long a replacement may take to show up, before the next pod
 	// leaves without it: somebody may have scaled down. 1m if zero. A replacement that
 	// is there and not ready is waited for without end.
-	Patience time.Duration
+	ReplacementTimeout time.Duration
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }
 
 // Add adds the controller to an app. The namespaces are those of the app's run.
 func Add(app *setpoint.App, o Options) {
-	r := &restarter{patience: cmp.Or(o.Patience, time.Minute), now: o.Now}
+	r := &restarter{replacementTimeout: cmp.Or(o.ReplacementTimeout, time.Minute), now: o.Now}
 	if r.now == nil {
 		r.now = time.Now
 	}
 	annotated := setpoint.Annotations(Selector)
-	wishes := setpoint.Field(`metadata.annotations["`+Selector+`"]`, `metadata.annotations["`+AllAtOnce+`"]`)
+	annotationFields := setpoint.Field(`metadata.annotations["`+Selector+`"]`, `metadata.annotations["`+AllAtOnce+`"]`)
 
 	maps := setpoint.For[corev1.ConfigMap](app)
 	maps.Reads(&corev1.Pod{})
 	maps.Deletes(&corev1.Pod{})
 	maps.Evicts()
-	maps.OnCreate(check, annotated, wishes)
+	maps.OnCreate(check, annotated, annotationFields)
 	maps.OnUpdate(check)
 	maps.OnUpdate(r.restart, annotated, setpoint.Field("data", "binaryData"),
-		setpoint.Settle(cmp.Or(o.Settle, 2*time.Second)), setpoint.Timeout(30*time.Second))
+		setpoint.Debounce(cmp.Or(o.Debounce, 2*time.Second)), setpoint.Timeout(30*time.Second))
 }

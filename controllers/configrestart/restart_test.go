@@ -12,22 +12,22 @@ import (
 	"github.com/setpoint-dev/setpoint/setpointtest"
 )
 
-// play is a change of a ConfigMap that a handler is told of again and again.
-type play struct {
+// scenario is a change of a ConfigMap that a handler is told of again and again.
+type scenario struct {
 	app *setpoint.App
 	of  *corev1.ConfigMap
 	now time.Time
 }
 
-func newPlay(annotations ...string) *play {
-	p := &play{app: setpoint.New("config-restart"), of: &corev1.ConfigMap{}, now: changed().Add(2 * time.Second)}
+func newScenario(annotations ...string) *scenario {
+	p := &scenario{app: setpoint.New("config-restart"), of: &corev1.ConfigMap{}, now: changed().Add(2 * time.Second)}
 	Add(p.app, Options{Now: func() time.Time { return p.now }})
 	p.of.Name, p.of.Namespace, p.of.Annotations = "frontend-config", "shop", map[string]string{}
 	p.annotate(annotations...)
 	return p
 }
 
-func (p *play) annotate(pairs ...string) {
+func (p *scenario) annotate(pairs ...string) {
 	for _, pair := range pairs {
 		key, value, _ := strings.Cut(pair, ": ")
 		p.of.Annotations[key] = value
@@ -36,16 +36,16 @@ func (p *play) annotate(pairs ...string) {
 
 const frontend = Selector + ": app=frontend"
 
-// tell calls the handler of the change, with these pods there, and says in a line
+// handle calls the handler of the change, with these pods there, and says in a line
 // what it did.
-func (p *play) tell(t *testing.T, there ...string) string {
+func (p *scenario) handle(t *testing.T, there ...string) string {
 	t.Helper()
 	var stored []any
 	for _, one := range pods(there...) {
 		stored = append(stored, &one)
 	}
 	r := setpointtest.Handle(t, p.app, "restart", p.of,
-		setpointtest.Reason(setpoint.Update), setpointtest.Since(changed()), setpointtest.Stored(stored...))
+		setpointtest.Reason(setpoint.ReasonUpdate), setpointtest.Since(changed()), setpointtest.Stored(stored...))
 	if r.Err != nil {
 		t.Fatal(r.Err)
 	}
@@ -67,15 +67,15 @@ func (p *play) tell(t *testing.T, there ...string) string {
 }
 
 // expect tells, and compares what was done.
-func (p *play) expect(t *testing.T, want string, there ...string) {
+func (p *scenario) expect(t *testing.T, want string, there ...string) {
 	t.Helper()
-	if got := p.tell(t, there...); got != want {
+	if got := p.handle(t, there...); got != want {
 		t.Errorf("with %q: %s; want: %s", there, got, want)
 	}
 }
 
 func TestOneByOne(t *testing.T) {
-	p := newPlay(frontend)
+	p := newScenario(frontend)
 	p.expect(t, "Normal ModificationDetected, again after 1ms", "a 9", "b 8")
 	p.expect(t, "evict shop/a, Normal PodsLeave, again after 500ms", "a 9", "b 8")
 	p.expect(t, "again after 500ms", "b 8")
@@ -85,16 +85,16 @@ func TestOneByOne(t *testing.T) {
 }
 
 func TestAllAtOnce(t *testing.T) {
-	p := newPlay(frontend, AllAtOnce+": true")
-	p.tell(t)
+	p := newScenario(frontend, AllAtOnce+": true")
+	p.handle(t)
 	p.expect(t, "delete shop/a, delete shop/b, Normal PodsLeave, again after 500ms", "a 9", "b 8", "c 7 bare", "d -1")
 	p.expect(t, "Warning NotRestarted", "c 7 bare", "d -1", "e -2 waiting")
 }
 
 // A pod that a budget keeps is asked to leave again, less and less often.
 func TestABudgetIsRespected(t *testing.T) {
-	p := newPlay(frontend)
-	p.tell(t)
+	p := newScenario(frontend)
+	p.handle(t)
 	p.expect(t, "evict shop/a, Normal PodsLeave, again after 500ms", "a 9", "b 8")
 	p.now = p.now.Add(time.Minute)
 	p.expect(t, "evict shop/a, Normal PodsLeave, again after 15s", "a 9", "b 8")
@@ -103,10 +103,10 @@ func TestABudgetIsRespected(t *testing.T) {
 }
 
 // New data that no pod gets ready with takes no more pods down, and that is said.
-func TestBadDataStopsIt(t *testing.T) {
-	p := newPlay(frontend)
-	p.tell(t)
-	p.tell(t, "a 9", "b 8")
+func TestBadDataStopsTheRestart(t *testing.T) {
+	p := newScenario(frontend)
+	p.handle(t)
+	p.handle(t, "a 9", "b 8")
 	for range 3 {
 		p.expect(t, "again after 500ms", "b 8", "c -3 waiting")
 	}
@@ -116,8 +116,8 @@ func TestBadDataStopsIt(t *testing.T) {
 }
 
 // A malformed annotation is told, and mended it is as if it had never been.
-func TestMended(t *testing.T) {
-	p := newPlay(Selector + ": app in (")
+func TestCorrectedAnnotation(t *testing.T) {
+	p := newScenario(Selector + ": app in (")
 	p.expect(t, "Warning InvalidAnnotation, again after 1h0m0s", "a 9")
 	p.expect(t, "again after 1h0m0s", "a 9")
 	p.annotate(frontend)
@@ -127,7 +127,7 @@ func TestMended(t *testing.T) {
 
 func TestAnnotationsAreChecked(t *testing.T) {
 	for annotation, want := range map[string]int{frontend: 0, Selector + ": ": 1, Selector + ": a b": 1} {
-		r := setpointtest.Handle(t, newPlay().app, "check", newPlay(annotation).of)
+		r := setpointtest.Handle(t, newScenario().app, "check", newScenario(annotation).of)
 		if r.Err != nil || len(r.Events) != want || want > 0 && r.Events[0].Reason != "InvalidAnnotation" {
 			t.Errorf("%s: got %v, %v", annotation, r.Events, r.Err)
 		}

@@ -25,7 +25,7 @@ func Await[T any](c *Cluster, name string, check func(*T) error) *T {
 	err := c.poll(func() (final bool, err error) {
 		now, stored, err = get[T](c, name)
 		if err != nil {
-			return !mayPass(err), err
+			return !isRetryable(err), err
 		}
 		if check != nil {
 			err = check(now)
@@ -33,13 +33,13 @@ func Await[T any](c *Cluster, name string, check func(*T) error) *T {
 		return err == nil, err
 	})
 	if err != nil {
-		c.t.Fatalf("%v\n%s", err, lastSeen[T](c, stored))
+		c.t.Fatalf("%v\n%s", err, lastObserved[T](c, stored))
 	}
 	return now
 }
 
-// lastSeen says how an object was, or what else there is of its kind.
-func lastSeen[T any](c *Cluster, stored *unstructured.Unstructured) string {
+// lastObserved says how an object was, or what else there is of its kind.
+func lastObserved[T any](c *Cluster, stored *unstructured.Unstructured) string {
 	if stored != nil {
 		return "It was last seen as\n" + show(stored)
 	}
@@ -47,11 +47,11 @@ func lastSeen[T any](c *Cluster, stored *unstructured.Unstructured) string {
 	if err != nil {
 		return ""
 	}
-	return c.census(ref)
+	return c.describeKind(ref)
 }
 
-// census says what is there of a kind.
-func (c *Cluster) census(ref reference) string {
+// describeKind says what is there of a kind.
+func (c *Cluster) describeKind(ref reference) string {
 	ctx, cancel := c.Within(time.Second).context()
 	defer cancel()
 	found, err := c.objects(ref).List(ctx, metav1.ListOptions{})
@@ -72,9 +72,9 @@ func (c *Cluster) census(ref reference) string {
 	return "The " + ref.Resource + where + " are " + strings.Join(names, ", ") + "."
 }
 
-// mayPass says that an error is one that time may mend: something is not there yet,
+// isRetryable says that an error is one that time may mend: something is not there yet,
 // or the API server is not.
-func mayPass(err error) bool {
+func isRetryable(err error) bool {
 	if _, unreached := errors.AsType[*url.Error](err); unreached || errors.Is(err, errNotServed) {
 		return true
 	}
@@ -92,7 +92,7 @@ func AwaitList[T any](c *Cluster, selector string, check func([]T) error) []T {
 	var now []T
 	err := c.poll(func() (final bool, err error) {
 		if now, err = list[T](c, selector); err != nil {
-			return !mayPass(err), err
+			return !isRetryable(err), err
 		}
 		err = check(now)
 		return err == nil, err
@@ -134,10 +134,10 @@ func AwaitGone[T any](c *Cluster, name string) {
 		case apierrors.IsNotFound(err):
 			return true, nil
 		}
-		return !mayPass(err), err
+		return !isRetryable(err), err
 	})
 	if err != nil {
-		c.t.Fatalf("%v\n%s", err, lastSeen[T](c, stored))
+		c.t.Fatalf("%v\n%s", err, lastObserved[T](c, stored))
 	}
 }
 

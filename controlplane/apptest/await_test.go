@@ -15,7 +15,7 @@ import (
 
 const oneMap = "{apiVersion: v1, kind: ConfigMap, metadata: {name: mine, labels: {app: web}}, data: {rate: '1'}}"
 
-func TestWaitsSayWhatTheySaw(t *testing.T) {
+func TestTimeoutsDescribeState(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		wait func(c *apptest.Cluster)
@@ -52,7 +52,7 @@ func TestWaitsSayWhatTheySaw(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			said := failing(t, func(t testing.TB) {
+			said := mustFail(t, func(t testing.TB) {
 				c := plane.New(t).Within(soon)
 				c.Within(time.Minute).Apply(oneMap)
 				apptest.Await[corev1.ConfigMap](c.Within(time.Minute), "kube-root-ca.crt", nil)
@@ -74,7 +74,7 @@ func count[T any](want int) func([]T) error {
 }
 
 // What no time mends is told at once.
-func TestMistakesAreToldAtOnce(t *testing.T) {
+func TestMistakesFailImmediately(t *testing.T) {
 	t.Parallel()
 	type Guitar struct{ metav1.ObjectMeta }
 	for name, test := range map[string]struct {
@@ -96,7 +96,7 @@ func TestMistakesAreToldAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			expect(t, failing(t, func(t testing.TB) { test.do(plane.New(t)) }), test.want)
+			expect(t, mustFail(t, func(t testing.TB) { test.do(plane.New(t)) }), test.want)
 		})
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/setpoint-dev/setpoint"
 )
 
-// patience is how long anything is waited for, unless Within says otherwise. What
+// waitTimeout is how long anything is waited for, unless Within says otherwise. What
 // is waited for takes well below a second on an idle machine.
-const patience = 30 * time.Second
+const waitTimeout = 30 * time.Second
 
 // Cluster is a test's part of a control plane: a namespace of its own, and the apps
 // that it has started. Its methods, and the functions that take it, fail the test
@@ -22,8 +22,8 @@ const patience = 30 * time.Second
 type Cluster struct {
 	*shared
 
-	t        testing.TB
-	patience time.Duration
+	t           testing.TB
+	waitTimeout time.Duration
 	// untyped is the kind that Unstructured stands for.
 	untyped kind
 }
@@ -38,11 +38,11 @@ type shared struct {
 	mu sync.Mutex
 	// app is the one that was started last; it knows which kinds Go types are.
 	app  *setpoint.App
-	runs []*run
-	// made are the objects in no namespace that the test has applied.
-	made []reference
-	// everywhere says that an app was at work in all namespaces.
-	everywhere bool
+	runs []*appRun
+	// created are the objects in no namespace that the test has applied.
+	created []reference
+	// allNamespaces says that an app was at work in all namespaces.
+	allNamespaces bool
 }
 
 // New makes a namespace for a test, and boots the control plane if it is the first
@@ -61,8 +61,8 @@ func (p *ControlPlane) New(t testing.TB) *Cluster {
 		t.Fatal(err)
 	}
 	s := &shared{plane: p, client: reached, name: t.Name(), namespace: namespace, app: setpoint.New(fieldManager)}
-	c := &Cluster{shared: s, t: t, patience: patience}
-	t.Cleanup(c.end)
+	c := &Cluster{shared: s, t: t, waitTimeout: waitTimeout}
+	t.Cleanup(c.cleanUp)
 	return c
 }
 
@@ -85,7 +85,7 @@ func (c *Cluster) On(t testing.TB) *Cluster {
 // happen within that. It is 30 seconds without.
 func (c *Cluster) Within(d time.Duration) *Cluster {
 	other := *c
-	other.patience = d
+	other.waitTimeout = d
 	return &other
 }
 
@@ -111,7 +111,7 @@ func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.client.config
 // the time for the tests if that is less.
 func (c *Cluster) context() (context.Context, context.CancelFunc) {
 	ctx := context.WithoutCancel(c.t.Context())
-	limit := time.Now().Add(c.patience)
+	limit := time.Now().Add(c.waitTimeout)
 	if bound, ok := c.t.(interface{ Deadline() (time.Time, bool) }); ok {
 		// Later, the go command would end it all, and nobody would be told.
 		if last, bounded := bound.Deadline(); bounded && last.Add(-time.Second).Before(limit) {

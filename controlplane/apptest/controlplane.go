@@ -21,8 +21,8 @@ const (
 	kubeconfigVariable = "SETPOINT_TEST_KUBECONFIG"
 )
 
-// endTime is how long the end of a control plane may take.
-const endTime = 5 * time.Second
+// stopTimeout is how long the end of a control plane may take.
+const stopTimeout = 5 * time.Second
 
 // ControlPlane is what the tests of a package share. The zero value is ready for
 // use; it is not to be copied. A test that wants one for itself declares another.
@@ -36,19 +36,19 @@ type ControlPlane struct {
 	// Nodes is the number of simulated nodes: 3 if zero, none if negative.
 	Nodes int
 
-	// hosted says that Main was called.
-	hosted bool
-	once   sync.Once
-	// booted is nil if there was an error, or the control plane is somebody else's.
-	booted  *controlplane.Cluster
+	// mainCalled says that Main was called.
+	mainCalled bool
+	once       sync.Once
+	// cluster is nil if there was an error, or the control plane is somebody else's.
+	cluster *controlplane.Cluster
 	client  *client
 	failure error
 
 	mu sync.Mutex
-	// everywhere is the test whose apps are at work in all namespaces, confined are
+	// clusterWide is the test whose apps are at work in all namespaces, confined are
 	// those with apps in their own.
-	everywhere *shared
-	confined   map[*shared]bool
+	clusterWide *shared
+	namespaced  map[*shared]bool
 }
 
 // Main runs the tests of a package, and ends the control plane after them. It is
@@ -59,7 +59,7 @@ type ControlPlane struct {
 // The control plane is not booted before a test asks for it. Without Main it ends
 // all the same, but leaves a temporary directory for the next one to remove.
 func (p *ControlPlane) Main(m *testing.M) {
-	p.hosted = true
+	p.mainCalled = true
 	if p.Programs != nil {
 		if code, handled := p.Programs(os.Args); handled {
 			os.Exit(code)
@@ -77,12 +77,12 @@ func (p *ControlPlane) Main(m *testing.M) {
 // itself: t.Cleanup(func() { plane.Stop() }), before anything else. The error is
 // the one why it failed before.
 func (p *ControlPlane) Stop() error {
-	if p.booted == nil {
+	if p.cluster == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), endTime)
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	return errors.Join(p.booted.Err(), p.booted.Stop(ctx))
+	return errors.Join(p.cluster.Err(), p.cluster.Stop(ctx))
 }
 
 // boot boots it, once.
@@ -99,24 +99,24 @@ func (p *ControlPlane) boot() (*client, error) {
 
 // kubeconfig is that of the control plane: one that is there, or a new one's.
 func (p *ControlPlane) kubeconfig() (string, error) {
-	if theirs := os.Getenv(kubeconfigVariable); theirs != "" {
-		return theirs, nil
+	if external := os.Getenv(kubeconfigVariable); external != "" {
+		return external, nil
 	}
 	executable, err := p.executable()
 	if err != nil {
 		return "", err
 	}
-	p.booted, err = controlplane.Start(context.Background(), controlplane.Options{Executable: executable, Nodes: p.Nodes})
+	p.cluster, err = controlplane.Start(context.Background(), controlplane.Options{Executable: executable, Nodes: p.Nodes})
 	if err != nil {
 		return "", fmt.Errorf("boot a control plane of %s: %w", executable, err)
 	}
-	return p.booted.Kubeconfig(), nil
+	return p.cluster.Kubeconfig(), nil
 }
 
 // executable is the binary whose processes the control plane is made of.
 func (p *ControlPlane) executable() (string, error) {
 	switch {
-	case p.Programs != nil && !p.hosted:
+	case p.Programs != nil && !p.mainCalled:
 		// Its processes would run the tests, each of which would boot another one.
 		return "", errors.New("a ControlPlane with Programs needs a TestMain that calls its Main")
 	case p.Programs != nil:
@@ -134,34 +134,34 @@ func (p *ControlPlane) executable() (string, error) {
 	return found, nil
 }
 
-// enter notes that a test has an app at work, in its own namespace or in all; an
+// acquire notes that a test has an app at work, in its own namespace or in all; an
 // error says that another one is in the way. Leave ends that.
-func (p *ControlPlane) enter(s *shared, everywhere bool) error {
+func (p *ControlPlane) acquire(s *shared, allNamespaces bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if other := p.everywhere; other != nil && other != s {
+	if other := p.clusterWide; other != nil && other != s {
 		return fmt.Errorf("%s has an app at work in all namespaces, this one too: let these tests not be parallel", other.name)
 	}
-	if everywhere {
-		for other := range p.confined {
+	if allNamespaces {
+		for other := range p.namespaced {
 			if other != s {
 				return fmt.Errorf("%s has an app at work, and this one is to work in all namespaces: let these tests not be parallel", other.name)
 			}
 		}
-		p.everywhere = s
+		p.clusterWide = s
 	}
-	if p.confined == nil {
-		p.confined = map[*shared]bool{}
+	if p.namespaced == nil {
+		p.namespaced = map[*shared]bool{}
 	}
-	p.confined[s] = true
+	p.namespaced[s] = true
 	return nil
 }
 
-func (p *ControlPlane) leave(s *shared) {
+func (p *ControlPlane) release(s *shared) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.confined, s)
-	if p.everywhere == s {
-		p.everywhere = nil
+	delete(p.namespaced, s)
+	if p.clusterWide == s {
+		p.clusterWide = nil
 	}
 }

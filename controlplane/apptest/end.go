@@ -11,40 +11,40 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// sweepTime is how long what a test leaves may take to go.
-const sweepTime = 10 * time.Second
+// cleanupTimeout is how long what a test leaves may take to go.
+const cleanupTimeout = 10 * time.Second
 
-// end is the end of a test: its apps stop, and what would be in the way of other
+// cleanUp is the end of a test: its apps stop, and what would be in the way of other
 // tests goes.
-func (c *Cluster) end() {
+func (c *Cluster) cleanUp() {
 	c.t.Helper()
 	c.Stop()
-	defer c.plane.leave(c.shared)
-	theirs := c.plane.booted == nil
+	defer c.plane.release(c.shared)
+	external := c.plane.cluster == nil
 	if c.t.Failed() {
 		c.t.Logf("the test's namespace is %s, of KUBECONFIG=%s", c.namespace, c.client.kubeconfig)
-		if !theirs {
+		if !external {
 			c.t.Logf("which ends with the tests; to look at what is left, name one that stays in $%s", kubeconfigVariable)
 		}
 	}
-	if theirs && c.t.Failed() {
+	if external && c.t.Failed() {
 		return
 	}
-	if err := c.sweep(theirs); err != nil {
+	if err := c.deleteCreated(external); err != nil {
 		c.t.Logf("clean up after the test: %v", err)
 	}
 }
 
-// sweep takes away what a test has made: all that lives in no namespace, and its
+// deleteCreated takes away what a test has made: all that lives in no namespace, and its
 // namespace if all is to go, or an app may see it that works everywhere. Nobody is left who would see to the
 // finalizers, so they go too.
-func (c *Cluster) sweep(all bool) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.t.Context()), sweepTime)
+func (c *Cluster) deleteCreated(all bool) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.t.Context()), cleanupTimeout)
 	defer cancel()
 	var errs []error
 	c.mu.Lock()
-	made := c.made
-	all = all || c.everywhere
+	made := c.created
+	all = all || c.allNamespaces
 	c.mu.Unlock()
 	for _, ref := range made {
 		errs = append(errs, c.remove(ctx, ref))
@@ -72,7 +72,7 @@ func (c *Cluster) removeNamespace(ctx context.Context) error {
 	for {
 		left := 0
 		for _, each := range kinds {
-			n, err := c.empty(ctx, each)
+			n, err := c.emptyNamespace(ctx, each)
 			if err != nil {
 				return err
 			}
@@ -87,35 +87,35 @@ func (c *Cluster) removeNamespace(ctx context.Context) error {
 	}
 }
 
-// empty deletes the objects of a kind in the test's namespace, whatever holds them.
+// emptyNamespace deletes the objects of a kind in the test's namespace, whatever holds them.
 // It says how many there were.
-func (c *Cluster) empty(ctx context.Context, r resource) (left int, err error) {
+func (c *Cluster) emptyNamespace(ctx context.Context, r resource) (left int, err error) {
 	all := c.client.objects(r, c.namespace)
 	found, err := all.List(ctx, metav1.ListOptions{})
 	if err != nil || len(found.Items) == 0 {
-		return 0, ignoreGone(err)
+		return 0, ignoreNotFound(err)
 	}
 	at := int64(0)
 	err = all.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &at}, metav1.ListOptions{})
 	for i := range found.Items {
 		if o := &found.Items[i]; err == nil && len(o.GetFinalizers()) > 0 {
-			err = c.free(ctx, reference{resource: r, namespace: c.namespace, name: o.GetName()})
+			err = c.removeFinalizers(ctx, reference{resource: r, namespace: c.namespace, name: o.GetName()})
 		}
 	}
-	return len(found.Items), ignoreGone(err)
+	return len(found.Items), ignoreNotFound(err)
 }
 
 // remove deletes an object and waits until it is gone.
 func (c *Cluster) remove(ctx context.Context, ref reference) error {
 	if err := c.delete(ref); err != nil {
-		return ignoreGone(err)
+		return ignoreNotFound(err)
 	}
-	if err := c.free(ctx, ref); err != nil {
+	if err := c.removeFinalizers(ctx, ref); err != nil {
 		return err
 	}
 	for {
 		if err := c.present(ctx, ref); err != nil {
-			return ignoreGone(err)
+			return ignoreNotFound(err)
 		}
 		if !wait(ctx, interval) {
 			return fmt.Errorf("wait until %s is gone: %w", ref, ctx.Err())
@@ -123,10 +123,10 @@ func (c *Cluster) remove(ctx context.Context, ref reference) error {
 	}
 }
 
-// free takes the finalizers off an object.
-func (c *Cluster) free(ctx context.Context, ref reference) error {
+// removeFinalizers takes the finalizers off an object.
+func (c *Cluster) removeFinalizers(ctx context.Context, ref reference) error {
 	_, err := c.objects(ref).Patch(ctx, ref.name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{FieldManager: fieldManager})
-	return ignoreGone(err)
+	return ignoreNotFound(err)
 }
 
 // present is nil while an object is there.
@@ -135,7 +135,7 @@ func (c *Cluster) present(ctx context.Context, ref reference) error {
 	return err
 }
 
-func ignoreGone(err error) error {
+func ignoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

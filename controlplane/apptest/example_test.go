@@ -39,11 +39,11 @@ type ExchangeRate struct {
 
 func newApp(address string) *setpoint.App {
 	app := setpoint.New("exchangerates")
-	app.Define(crd)
+	app.InstallCRDs(crd)
 	rates := setpoint.For[ExchangeRate](app)
 	rates.Owns(&corev1.ConfigMap{})
 	publish := func(ctx context.Context, c *setpoint.Call[ExchangeRate]) error {
-		rate, err := ask(ctx, address, c.Object.Spec.Currency)
+		rate, err := fetchRate(ctx, address, c.Object.Spec.Currency)
 		if err != nil {
 			return err
 		}
@@ -57,8 +57,8 @@ func newApp(address string) *setpoint.App {
 	return app
 }
 
-// ask asks the service at an address for a rate.
-func ask(ctx context.Context, address, currency string) (string, error) {
+// fetchRate asks the service at an address for a rate.
+func fetchRate(ctx context.Context, address, currency string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/latest?symbols="+currency, http.NoBody)
 	if err != nil {
 		return "", err
@@ -113,8 +113,8 @@ func rateIs(want string) func(*corev1.ConfigMap) error {
 	}
 }
 
-// TestDocumentationIsThis: what a reader copies compiles, and works.
-func TestDocumentationIsThis(t *testing.T) {
+// TestDocumentationMatches: what a reader copies compiles, and works.
+func TestDocumentationMatches(t *testing.T) {
 	t.Parallel()
 	text := readText(t, "../../docs/sdk.md")
 	at := strings.Index(text, "func TestPublish(t *testing.T) {\n\tt.Parallel()")

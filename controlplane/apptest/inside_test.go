@@ -11,25 +11,25 @@ import (
 
 // These tests look inside, at what no app does on purpose.
 
-// heard is a test that notes what fails it.
-type heard struct {
+// fakeTB is a test that notes what fails it.
+type fakeTB struct {
 	testing.TB
 
-	said string
+	output string
 }
 
-func (h *heard) Helper()                             {}
-func (h *heard) Errorf(format string, a ...any)      { h.said += fmt.Sprintf(format, a...) }
-func (h *heard) Deadline() (last time.Time, ok bool) { return time.Time{}, false }
+func (h *fakeTB) Helper()                             {}
+func (h *fakeTB) Errorf(format string, a ...any)      { h.output += fmt.Sprintf(format, a...) }
+func (h *fakeTB) Deadline() (last time.Time, ok bool) { return time.Time{}, false }
 
-func newRun() (*Cluster, *heard, *run) {
-	t := &heard{}
-	r := &run{ready: make(chan struct{}), ended: make(chan struct{}), log: &output{}, stop: func() {}}
+func newTestRun() (*Cluster, *fakeTB, *appRun) {
+	t := &fakeTB{}
+	r := &appRun{ready: make(chan struct{}), ended: make(chan struct{}), log: &output{}, stop: func() {}}
 	close(r.ready)
-	return &Cluster{shared: &shared{runs: []*run{r}}, t: t, patience: time.Minute}, t, r
+	return &Cluster{shared: &shared{runs: []*appRun{r}}, t: t, waitTimeout: time.Minute}, t, r
 }
 
-func TestAppThatEndsByItselfFailsTheTest(t *testing.T) {
+func TestAppExitFailsTest(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		err  error
@@ -38,36 +38,36 @@ func TestAppThatEndsByItselfFailsTheTest(t *testing.T) {
 		{errors.New("the lease is lost"), "the lease is lost"},
 		{nil, "it was not told to, and says no error"},
 	} {
-		c, told, r := newRun()
+		c, told, r := newTestRun()
 		told.TB = t
 		c.run(t.Context(), r, func(context.Context) error { return test.err })
-		if want := "the app has ended before the test: " + test.want; told.said != want {
-			t.Errorf("said %q, not %q", told.said, want)
+		if want := "the app has ended before the test: " + test.want; told.output != want {
+			t.Errorf("said %q, not %q", told.output, want)
 		}
 		// Whatever is waited for then is in vain.
 		err := c.poll(func() (bool, error) { return false, errors.New("there is no ConfigMap") })
 		if want := "there is no ConfigMap (the app has ended: " + test.want + ")"; err == nil || err.Error() != want {
 			t.Errorf("a wait ends with %v, not %q", err, want)
 		}
-		told.said = ""
+		told.output = ""
 		c.Stop()
-		if told.said != "" {
-			t.Errorf("said again: %q", told.said)
+		if told.output != "" {
+			t.Errorf("said again: %q", told.output)
 		}
 	}
 }
 
-func TestAppThatDoesNotStop(t *testing.T) {
+func TestAppDoesNotStop(t *testing.T) {
 	t.Parallel()
-	c, told, r := newRun()
+	c, told, r := newTestRun()
 	told.TB = t
 	forever := make(chan struct{})
 	defer close(forever)
 	go c.run(t.Context(), r, func(context.Context) error { <-forever; return nil })
 	c.stopWithin(r, time.Millisecond)
 	for _, want := range []string{"the app has not stopped after 1ms", "does not heed the end of its context", "TestAppThatDoesNotStop"} {
-		if !strings.Contains(told.said, want) {
-			t.Errorf("not said: %q, but\n%s", want, told.said)
+		if !strings.Contains(told.output, want) {
+			t.Errorf("not said: %q, but\n%s", want, told.output)
 		}
 	}
 	if n, err := r.log.Write([]byte("late")); n != 4 || err != nil {
@@ -118,7 +118,7 @@ func TestBinaryIsFound(t *testing.T) {
 	}
 }
 
-func TestBootFailureIsTold(t *testing.T) {
+func TestBootFailureIsReported(t *testing.T) {
 	t.Parallel()
 	p := &ControlPlane{Executable: "/no/such/setpoint"}
 	if _, err := p.boot(); err == nil || !strings.Contains(err.Error(), "/no/such/setpoint") {

@@ -98,18 +98,18 @@ func (c *Cluster) applyObject(o *unstructured.Unstructured) (*unstructured.Unstr
 	if err != nil {
 		return nil, fmt.Errorf("apply %s: %w", ref, err)
 	}
-	c.note(ref)
+	c.recordCreated(ref)
 	return stored, c.served(stored)
 }
 
-// note remembers an object that does not go with the test's namespace.
-func (c *Cluster) note(ref reference) {
+// recordCreated remembers an object that does not go with the test's namespace.
+func (c *Cluster) recordCreated(ref reference) {
 	if ref.namespace == c.namespace || ref.Resource == "customresourcedefinitions" {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.made = append(c.made, ref)
+	c.created = append(c.created, ref)
 }
 
 // Get is an object by its name; "namespace/name" for one elsewhere. It has to be

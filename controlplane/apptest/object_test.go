@@ -67,7 +67,7 @@ func TestStatusIsWritten(t *testing.T) {
 }
 
 // An edit that comes between is not lost.
-func TestUpdatesMeet(t *testing.T) {
+func TestConcurrentUpdates(t *testing.T) {
 	t.Parallel()
 	c := plane.New(t)
 	c.Apply(oneMap)
@@ -100,9 +100,9 @@ spec:
 `
 
 // A kind of somebody else's, without a Go type, is there as soon as it is applied.
-func TestKindsOfOthers(t *testing.T) {
+func TestUntypedKinds(t *testing.T) {
 	t.Parallel()
-	passing(t, func(t testing.TB) {
+	mustPass(t, func(t testing.TB) {
 		c := plane.New(t)
 		c.Apply(thingCRD, "{apiVersion: apptest.example.com/v1, kind: Thing, metadata: {name: one, finalizers: [example.com/kept]}, spec: {size: 3}}")
 		things := c.Of("apptest.example.com/v1", "Thing")
@@ -121,7 +121,7 @@ func TestKindsOfOthers(t *testing.T) {
 	}
 }
 
-func TestOtherClientsAreLetIn(t *testing.T) {
+func TestConfigForOtherClients(t *testing.T) {
 	t.Parallel()
 	c := plane.New(t)
 	config := c.Config()

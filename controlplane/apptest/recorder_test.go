@@ -17,45 +17,45 @@ type recorder struct {
 	testing.TB
 
 	mu       sync.Mutex
-	said     bytes.Buffer
+	output   bytes.Buffer
 	failed   bool
 	cleanups []func()
 }
 
-// failing runs a test that is to fail, cleanups and all, and returns what it said.
-func failing(t *testing.T, test func(t testing.TB)) string {
+// mustFail runs a test that is to fail, cleanups and all, and returns what it said.
+func mustFail(t *testing.T, test func(t testing.TB)) string {
 	t.Helper()
-	said, failed := played(t, test)
+	said, failed := runRecorded(t, test)
 	if !failed {
 		t.Errorf("the test did not fail; it said\n%s", said)
 	}
 	return said
 }
 
-// passing is failing for a test that is to pass.
-func passing(t *testing.T, test func(t testing.TB)) string {
+// mustPass is failing for a test that is to pass.
+func mustPass(t *testing.T, test func(t testing.TB)) string {
 	t.Helper()
-	said, failed := played(t, test)
+	said, failed := runRecorded(t, test)
 	if failed {
 		t.Errorf("the test failed; it said\n%s", said)
 	}
 	return said
 }
 
-func played(t *testing.T, test func(t testing.TB)) (said string, failed bool) {
+func runRecorded(t *testing.T, test func(t testing.TB)) (said string, failed bool) {
 	t.Helper()
 	r := &recorder{TB: t}
-	r.alone(func() { test(r) })
+	r.isolate(func() { test(r) })
 	for _, do := range slices.Backward(r.cleanups) {
-		r.alone(do)
+		r.isolate(do)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.said.String(), r.failed
+	return r.output.String(), r.failed
 }
 
-// alone runs something that may end its goroutine.
-func (r *recorder) alone(do func()) {
+// isolate runs something that may end its goroutine.
+func (r *recorder) isolate(do func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -64,17 +64,17 @@ func (r *recorder) alone(do func()) {
 	<-done
 }
 
-func (r *recorder) say(text string, fails bool) {
+func (r *recorder) write(text string, fails bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.said.WriteString(text + "\n")
+	r.output.WriteString(text + "\n")
 	r.failed = r.failed || fails
 }
 
 func (r *recorder) Cleanup(do func())              { r.cleanups = append(r.cleanups, do) }
 func (r *recorder) Context() context.Context       { return r.TB.Context() }
-func (r *recorder) Logf(format string, a ...any)   { r.say(fmt.Sprintf(format, a...), false) }
-func (r *recorder) Errorf(format string, a ...any) { r.say(fmt.Sprintf(format, a...), true) }
+func (r *recorder) Logf(format string, a ...any)   { r.write(fmt.Sprintf(format, a...), false) }
+func (r *recorder) Errorf(format string, a ...any) { r.write(fmt.Sprintf(format, a...), true) }
 func (r *recorder) Output() io.Writer              { return writer{r} }
 
 func (r *recorder) Failed() bool {
@@ -84,7 +84,7 @@ func (r *recorder) Failed() bool {
 }
 
 func (r *recorder) Fatal(a ...any) {
-	r.say(fmt.Sprint(a...), true)
+	r.write(fmt.Sprint(a...), true)
 	runtime.Goexit()
 }
 
@@ -93,7 +93,7 @@ func (r *recorder) Fatalf(format string, a ...any) { r.Fatal(fmt.Sprintf(format,
 type writer struct{ *recorder }
 
 func (w writer) Write(p []byte) (int, error) {
-	w.say(strings.TrimSuffix(string(p), "\n"), false)
+	w.write(strings.TrimSuffix(string(p), "\n"), false)
 	return len(p), nil
 }
 

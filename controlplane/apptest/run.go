@@ -15,29 +15,29 @@ import (
 	"github.com/setpoint-dev/setpoint"
 )
 
-// stopTime is how long an app may take to stop; its OnStop may take 10 seconds.
-const stopTime = 15 * time.Second
+// appStopTimeout is how long an app may take to stop; its OnStop may take 10 seconds.
+const appStopTimeout = 15 * time.Second
 
 // Option says how an app is run: it changes the options with which it would be run
 // in the test's namespace alone, with its log in the output of the test.
 type Option = func(*setpoint.Options)
 
-// Everywhere has an app work in all namespaces: for one that names some itself, or
+// AllNamespaces has an app work in all namespaces: for one that names some itself, or
 // that writes to others than its objects'. While it is at work, no other test may
 // have an app at work, since both would deal with the same objects: such tests are
 // not parallel. Subtests may share one.
-func Everywhere(o *setpoint.Options) { o.Namespaces = nil }
+func AllNamespaces(o *setpoint.Options) { o.Namespaces = nil }
 
-// run is an app at work.
-type run struct {
+// appRun is an app at work.
+type appRun struct {
 	stop  context.CancelFunc
 	ready chan struct{}
 	// ended is closed when it has come to rest, with an error or nil.
 	ended chan struct{}
 	err   error
-	// told says that it was told to, said that the test knows of err.
-	told, said bool
-	log        *output
+	// errReported says that it was told to, said that the test knows of err.
+	errReported, exitReported bool
+	log                       *output
 }
 
 // Start has an app work, in the test's namespace unless an option says otherwise.
@@ -51,27 +51,27 @@ type run struct {
 // same making. Several may be at work at once, such as two replicas.
 func (c *Cluster) Start(app *setpoint.App, options ...Option) (stop func()) {
 	c.t.Helper()
-	r := &run{ready: make(chan struct{}), ended: make(chan struct{}), log: &output{to: c.t.Output()}}
+	r := &appRun{ready: make(chan struct{}), ended: make(chan struct{}), log: &output{to: c.t.Output()}}
 	o := c.options(r, options)
-	if err := c.plane.enter(c.shared, len(o.Namespaces) == 0); err != nil {
+	if err := c.plane.acquire(c.shared, len(o.Namespaces) == 0); err != nil {
 		c.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
 	r.stop = cancel
 	c.mu.Lock()
-	c.app, c.runs, c.everywhere = app, append(c.runs, r), c.everywhere || len(o.Namespaces) == 0
+	c.app, c.runs, c.allNamespaces = app, append(c.runs, r), c.allNamespaces || len(o.Namespaces) == 0
 	c.mu.Unlock()
 	stop = func() { c.t.Helper(); c.stop(r) }
 	c.t.Cleanup(stop)
 	go c.run(ctx, r, func(ctx context.Context) error { return app.Run(ctx, o) })
-	if err := c.begun(r); err != nil {
+	if err := c.awaitReady(r); err != nil {
 		c.t.Fatalf("start the app: %v", err)
 	}
 	return stop
 }
 
 // options are those of a run.
-func (c *Cluster) options(r *run, options []Option) setpoint.Options {
+func (c *Cluster) options(r *appRun, options []Option) setpoint.Options {
 	o := setpoint.Options{
 		Kubeconfig: c.client.kubeconfig, Namespaces: []string{c.namespace}, Namespace: c.namespace,
 		Log: slog.New(slog.NewTextHandler(r.log, nil)),
@@ -79,30 +79,30 @@ func (c *Cluster) options(r *run, options []Option) setpoint.Options {
 	for _, option := range options {
 		option(&o)
 	}
-	theirs := o.Ready
+	external := o.Ready
 	o.Ready = func() {
 		close(r.ready)
-		if theirs != nil {
-			theirs()
+		if external != nil {
+			external()
 		}
 	}
 	return o
 }
 
 // run runs an app to its end. One that was not told to end fails the test.
-func (c *Cluster) run(ctx context.Context, r *run, work func(context.Context) error) {
+func (c *Cluster) run(ctx context.Context, r *appRun, work func(context.Context) error) {
 	defer close(r.ended)
 	err := work(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.err = err
-	if !r.told && r.isReady() {
-		r.said = true
+	if !r.errReported && r.isReady() {
+		r.exitReported = true
 		c.t.Errorf("the app has ended before the test: %v", cause(err))
 	}
 }
 
-func (r *run) isReady() bool {
+func (r *appRun) isReady() bool {
 	select {
 	case <-r.ready:
 		return true
@@ -111,8 +111,8 @@ func (r *run) isReady() bool {
 	}
 }
 
-// begun waits until an app is at work.
-func (c *Cluster) begun(r *run) error {
+// awaitReady waits until an app is at work.
+func (c *Cluster) awaitReady(r *appRun) error {
 	ctx, cancel := c.context()
 	defer cancel()
 	select {
@@ -121,10 +121,10 @@ func (c *Cluster) begun(r *run) error {
 	case <-r.ended:
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		r.said = true
+		r.exitReported = true
 		return cause(r.err)
 	case <-ctx.Done():
-		return fmt.Errorf("it is not ready after %v: its log says what it waits for", c.patience)
+		return fmt.Errorf("it is not ready after %v: its log says what it waits for", c.waitTimeout)
 	}
 }
 
@@ -140,16 +140,16 @@ func (c *Cluster) Stop() {
 	}
 }
 
-func (c *Cluster) stop(r *run) {
+func (c *Cluster) stop(r *appRun) {
 	c.t.Helper()
-	c.stopWithin(r, stopTime)
+	c.stopWithin(r, appStopTimeout)
 }
 
-func (c *Cluster) stopWithin(r *run, limit time.Duration) {
+func (c *Cluster) stopWithin(r *appRun, limit time.Duration) {
 	c.t.Helper()
 	c.mu.Lock()
-	again := r.told
-	r.told = true
+	again := r.errReported
+	r.errReported = true
 	c.mu.Unlock()
 	if again {
 		return
@@ -158,7 +158,7 @@ func (c *Cluster) stopWithin(r *run, limit time.Duration) {
 	r.stop()
 	select {
 	case <-r.ended:
-		if r.err != nil && !r.said {
+		if r.err != nil && !r.exitReported {
 			c.t.Errorf("stop the app: %v", r.err)
 		}
 	case <-time.After(limit):
@@ -182,7 +182,7 @@ func (c *Cluster) failed() error {
 	for _, r := range c.runs {
 		select {
 		case <-r.ended:
-			if !r.told {
+			if !r.errReported {
 				return fmt.Errorf("the app has ended: %w", cause(r.err))
 			}
 		default:

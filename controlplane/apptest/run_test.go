@@ -62,7 +62,7 @@ func TestAppIsRestarted(t *testing.T) {
 }
 
 // Tests that are parallel see nothing of each other's objects.
-func TestAppsKeepToTheirNamespaces(t *testing.T) {
+func TestAppsAreNamespaced(t *testing.T) {
 	t.Parallel()
 	var asked [2]*atomic.Int32
 	var clusters [2]*apptest.Cluster
@@ -83,26 +83,26 @@ func TestAppsKeepToTheirNamespaces(t *testing.T) {
 	}
 }
 
-func TestAppThatIsWrong(t *testing.T) {
+func TestInvalidApp(t *testing.T) {
 	t.Parallel()
 	app := setpoint.New("Wrong")
 	setpoint.For[ExchangeRate](app)
-	said := failing(t, func(t testing.TB) { plane.Start(t, app) })
+	said := mustFail(t, func(t testing.TB) { plane.Start(t, app) })
 	expect(t, said, "start the app: the app Wrong cannot run", "lower-case letters", "give app.Define a CustomResourceDefinition of kind ExchangeRate")
 }
 
-func TestAppThatNeverGetsReady(t *testing.T) {
+func TestAppNeverReady(t *testing.T) {
 	t.Parallel()
 	app := idle("patient")
 	app.OnStart(func(ctx context.Context) error { <-ctx.Done(); return nil })
-	said := failing(t, func(t testing.TB) { plane.New(t).Within(soon).Start(app) })
+	said := mustFail(t, func(t testing.TB) { plane.New(t).Within(soon).Start(app) })
 	expect(t, said, "start the app: it is not ready after "+soon.String())
 }
 
-func TestAppThatCannotRun(t *testing.T) {
+func TestAppCannotRun(t *testing.T) {
 	t.Parallel()
-	said := failing(t, func(t testing.TB) {
-		plane.Start(t, idle("deaf"), func(o *setpoint.Options) { o.Address = taken(t) })
+	said := mustFail(t, func(t testing.TB) {
+		plane.Start(t, idle("deaf"), func(o *setpoint.Options) { o.Address = usedAddress(t) })
 	})
 	expect(t, said, "start the app: ", "address already in use")
 	if strings.Count(said, "already in use") != 1 {
@@ -110,24 +110,24 @@ func TestAppThatCannotRun(t *testing.T) {
 	}
 }
 
-// taken is an address that somebody else listens at.
-func taken(t testing.TB) string {
+// usedAddress is an address that somebody else listens at.
+func usedAddress(t testing.TB) string {
 	t.Helper()
 	server := httptest.NewServer(nil)
 	t.Cleanup(server.Close)
 	return server.Listener.Addr().String()
 }
 
-func TestAppThatFailsToStop(t *testing.T) {
+func TestAppFailsToStop(t *testing.T) {
 	t.Parallel()
 	app := idle("sulky")
 	app.OnStop(func(context.Context) error { return errors.New("the door is stuck") })
-	expect(t, failing(t, func(t testing.TB) { plane.Start(t, app) }), "stop the app: stop: the door is stuck")
+	expect(t, mustFail(t, func(t testing.TB) { plane.Start(t, app) }), "stop the app: stop: the door is stuck")
 }
 
 func TestLogIsPartOfTheOutput(t *testing.T) {
 	t.Parallel()
-	said := passing(t, func(t testing.TB) {
+	said := mustPass(t, func(t testing.TB) {
 		app := setpoint.New("talker")
 		maps := setpoint.For[corev1.ConfigMap](app)
 		heard := make(chan struct{})
@@ -151,33 +151,33 @@ func TestLogIsPartOfTheOutput(t *testing.T) {
 }
 
 // Neither two apps in all namespaces, nor one of them and another.
-func TestEverywhereIsForOneTest(t *testing.T) {
-	first := plane.Start(t, idle("first"), apptest.Everywhere)
-	for _, options := range [][]apptest.Option{nil, {apptest.Everywhere}} {
-		said := failing(t, func(t testing.TB) { plane.Start(t, idle("second"), options...) })
+func TestAllNamespacesIsExclusive(t *testing.T) {
+	first := plane.Start(t, idle("first"), apptest.AllNamespaces)
+	for _, options := range [][]apptest.Option{nil, {apptest.AllNamespaces}} {
+		said := mustFail(t, func(t testing.TB) { plane.Start(t, idle("second"), options...) })
 		expect(t, said, "TestEverywhereIsForOneTest has an app at work in all namespaces", "let these tests not be parallel")
 	}
-	first.Start(idle("another"), apptest.Everywhere) // Those of one test may.
-	passing(t, func(t testing.TB) {
+	first.Start(idle("another"), apptest.AllNamespaces) // Those of one test may.
+	mustPass(t, func(t testing.TB) {
 		other := plane.New(t) // So may be shared by tests that have none of their own.
 		other.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: mine}}")
 	})
 }
 
-func TestEverywhereWaitsForNobody(t *testing.T) {
+func TestAllNamespacesDoesNotBlock(t *testing.T) {
 	plane.Start(t, idle("first"))
-	said := failing(t, func(t testing.TB) { plane.Start(t, idle("second"), apptest.Everywhere) })
+	said := mustFail(t, func(t testing.TB) { plane.Start(t, idle("second"), apptest.AllNamespaces) })
 	expect(t, said, "TestEverywhereWaitsForNobody has an app at work, and this one is to work in all namespaces")
 }
 
 // What an app in all namespaces has left would be found by the next one.
-func TestNothingIsLeftForTheNext(t *testing.T) {
+func TestCleanup(t *testing.T) {
 	const volume = "{apiVersion: v1, kind: PersistentVolume, metadata: {name: left, finalizers: [example.com/kept]}, " +
 		"spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /none}}}"
 	for range 2 {
-		passing(t, func(t testing.TB) {
+		mustPass(t, func(t testing.TB) {
 			called := make(chan string, 100)
-			c := plane.Start(t, keeper(called), apptest.Everywhere)
+			c := plane.Start(t, finalizerApp(called), apptest.AllNamespaces)
 			c.Apply(volume, "{apiVersion: v1, kind: ConfigMap, metadata: {name: kept, labels: {keep: me}}}")
 			apptest.Await(c, "kept", func(cm *corev1.ConfigMap) error {
 				if len(cm.Finalizers) == 0 {
@@ -196,8 +196,8 @@ func TestNothingIsLeftForTheNext(t *testing.T) {
 	}
 }
 
-// keeper is an app that lets go of nothing, and says of which namespaces.
-func keeper(called chan<- string) *setpoint.App {
+// finalizerApp is an app that lets go of nothing, and says of which namespaces.
+func finalizerApp(called chan<- string) *setpoint.App {
 	app := setpoint.New("keeper")
 	maps := setpoint.For[corev1.ConfigMap](app, setpoint.Labels("keep=me"))
 	maps.OnDelete(func(_ context.Context, c *setpoint.Call[corev1.ConfigMap]) error {

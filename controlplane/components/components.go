@@ -76,7 +76,7 @@ func component(name string, args []string) int {
 		fmt.Fprintf(os.Stderr, "no component %q in this binary\n", name)
 		return 2
 	}
-	lifeline.Hold(func() {
+	lifeline.Watch(func() {
 		fmt.Fprintln(os.Stderr, "the parent process is gone, so is "+name)
 		os.Exit(1)
 	})

@@ -10,9 +10,9 @@ import (
 
 // deploy.yaml has what `config-restart rbac --namespace config-restart` prints, as
 // it stands.
-func TestPermissionsAreThoseItTakes(t *testing.T) {
+func TestDeployManifestMatchesRBAC(t *testing.T) {
 	inside := setpoint.Options{Namespace: "config-restart", LeaderElection: setpoint.LeaderElection{Enabled: true}, InspectAddress: "auto"}
-	takes, err := newApp().RBAC(t.Context(), "config-restart", inside)
+	rbac, err := newApp().RBAC(t.Context(), "config-restart", inside)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,18 +20,18 @@ func TestPermissionsAreThoseItTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(deploy), "---\n"+string(takes)+"---\n") {
-		t.Errorf("deploy.yaml has other permissions than it takes; put this there, between lines of three dashes:\n%s", takes)
+	if !strings.Contains(string(deploy), "---\n"+string(rbac)+"---\n") {
+		t.Errorf("deploy.yaml has other permissions than it takes; put this there, between lines of three dashes:\n%s", rbac)
 	}
 }
 
 // Limited to namespaces it takes nothing elsewhere.
 func TestNamespacesLimitThePermissions(t *testing.T) {
-	takes, err := newApp().RBAC(t.Context(), "config-restart", setpoint.Options{Namespaces: []string{"shop"}})
+	rbac, err := newApp().RBAC(t.Context(), "config-restart", setpoint.Options{Namespaces: []string{"shop"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(takes), "kind: ClusterRole") || !strings.Contains(string(takes), "namespace: shop") {
-		t.Errorf("got:\n%s", takes)
+	if strings.Contains(string(rbac), "kind: ClusterRole") || !strings.Contains(string(rbac), "namespace: shop") {
+		t.Errorf("got:\n%s", rbac)
 	}
 }

@@ -34,7 +34,7 @@ func main() {
 // serve answers at address until ctx is done, and lets calls under way finish.
 func serve(ctx context.Context, log *slog.Logger, address string) error {
 	mux := http.NewServeMux()
-	mux.Handle("POST /sync", answering(log))
+	mux.Handle("POST /sync", handleSync(log))
 	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 
 	stopped := make(chan error, 1)
@@ -50,8 +50,8 @@ func serve(ctx context.Context, log *slog.Logger, address string) error {
 	return <-stopped
 }
 
-// answering is sync over HTTP.
-func answering(log *slog.Logger) http.HandlerFunc {
+// handleSync is sync over HTTP.
+func handleSync(log *slog.Logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req Request
 		if err := json.NewDecoder(r.Body).Decode(&req); err != nil {

@@ -66,7 +66,7 @@ func lines(resp *Response) []string {
 }
 
 // An answer without roles says so: a missing or null list is not the same.
-func TestAnswering(t *testing.T) {
+func TestHandleSync(t *testing.T) {
 	for _, c := range []struct {
 		name, request string
 		code          int
@@ -78,7 +78,7 @@ func TestAnswering(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			recorder := httptest.NewRecorder()
-			answering(slog.New(slog.DiscardHandler))(recorder, httptest.NewRequest(http.MethodPost, "/sync", strings.NewReader(c.request)))
+			handleSync(slog.New(slog.DiscardHandler))(recorder, httptest.NewRequest(http.MethodPost, "/sync", strings.NewReader(c.request)))
 			body, err := io.ReadAll(recorder.Result().Body)
 			if err != nil {
 				t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 	"github.com/setpoint-dev/setpoint/setpointtest"
 )
 
-// ready is a rate service with an answer, whatever it is asked.
-func ready(t *testing.T, status int, body string) *service {
+// newReadyService is a rate service with an answer, whatever it is asked.
+func newReadyService(t *testing.T, status int, body string) *rateService {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.String() != "/v1/latest?symbols=USD" {
@@ -27,14 +27,14 @@ func ready(t *testing.T, status int, body string) *service {
 		_, _ = io.WriteString(w, body)
 	}))
 	t.Cleanup(server.Close)
-	return &service{address: server.URL + "/v1/"}
+	return &rateService{address: server.URL + "/v1/"}
 }
 
-// handled calls a handler of the app for a rate in dollars.
-func handled(t *testing.T, s *service, handler string, last ExchangeRateStatus, options ...setpointtest.Option) setpointtest.Result[ExchangeRate] {
+// handleRate calls a handler of the app for a rate in dollars.
+func handleRate(t *testing.T, s *rateService, handler string, last ExchangeRateStatus, options ...setpointtest.Option) setpointtest.Result[ExchangeRate] {
 	t.Helper()
 	app := setpoint.New("exchangerate")
-	build(app, s, time.Hour)
+	addControllers(app, s, time.Hour)
 	object := &ExchangeRate{Spec: ExchangeRateSpec{Currency: "USD"}, Status: last}
 	object.Name, object.Namespace = "dollar", "shop"
 	return setpointtest.Handle(t, app, handler, object, options...)
@@ -46,7 +46,7 @@ func TestRatesAreWrittenAsTheServiceWritesThem(t *testing.T) {
 		`{"rates":{"USD":1.10,"CHF":0.9}}`:                     "1.10",
 		`{"base":"EUR","date":"2026-01-02","rates":{"USD":1}}`: "1",
 	} {
-		r := handled(t, ready(t, http.StatusOK, body), "publish", ExchangeRateStatus{})
+		r := handleRate(t, newReadyService(t, http.StatusOK, body), "publish", ExchangeRateStatus{})
 		if r.Err != nil || len(r.Applied) != 1 {
 			t.Fatalf("%s: %v, applied %v", body, r.Err, r.Applied)
 		}
@@ -65,34 +65,34 @@ func TestTheServiceFails(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	for name, c := range map[string]struct {
-		service *service
+		service *rateService
 		want    string
 	}{
-		"down":             {&service{address: gone.URL}, "ask the rate service for USD: "},
-		"out of order":     {ready(t, http.StatusServiceUnavailable, ""), "ask the rate service for USD: 503 Service Unavailable"},
-		"nonsense":         {ready(t, http.StatusOK, "<html>"), "the rate service answers nonsense about USD: "},
-		"no number":        {ready(t, http.StatusOK, `{"rates":{"USD":"much"}}`), "the rate service answers nonsense about USD: "},
-		"no rates":         {ready(t, http.StatusOK, `{}`), "the rate service does not know USD"},
-		"another currency": {ready(t, http.StatusOK, `{"rates":{"CHF":1}}`), "the rate service does not know USD"},
-		"worth nothing":    {ready(t, http.StatusOK, `{"rates":{"USD":0}}`), "a euro is 0 USD, which cannot be"},
-		"too large":        {ready(t, http.StatusOK, `{"rates":{"USD":1e999}}`), "a euro is 1e999 USD, which cannot be"},
+		"down":             {&rateService{address: gone.URL}, "ask the rate service for USD: "},
+		"out of order":     {newReadyService(t, http.StatusServiceUnavailable, ""), "ask the rate service for USD: 503 Service Unavailable"},
+		"nonsense":         {newReadyService(t, http.StatusOK, "<html>"), "the rate service answers nonsense about USD: "},
+		"no number":        {newReadyService(t, http.StatusOK, `{"rates":{"USD":"much"}}`), "the rate service answers nonsense about USD: "},
+		"no rates":         {newReadyService(t, http.StatusOK, `{}`), "the rate service does not know USD"},
+		"another currency": {newReadyService(t, http.StatusOK, `{"rates":{"CHF":1}}`), "the rate service does not know USD"},
+		"worth nothing":    {newReadyService(t, http.StatusOK, `{"rates":{"USD":0}}`), "a euro is 0 USD, which cannot be"},
+		"too large":        {newReadyService(t, http.StatusOK, `{"rates":{"USD":1e999}}`), "a euro is 1e999 USD, which cannot be"},
 	} {
-		r := handled(t, c.service, "publish", ExchangeRateStatus{Rate: "1.1", Currency: "USD"})
+		r := handleRate(t, c.service, "publish", ExchangeRateStatus{Rate: "1.1", Currency: "USD"})
 		if r.Err == nil || !strings.Contains(r.Err.Error(), c.want) || r.Applied != nil {
 			t.Errorf("%s: got %v, applied %v; want an error about %q", name, r.Err, r.Applied, c.want)
 		}
 	}
 }
 
-func TestWhatIsNewIsTold(t *testing.T) {
-	s := ready(t, http.StatusOK, `{"rates":{"USD":1.2}}`)
+func TestEventOnNewRate(t *testing.T) {
+	s := newReadyService(t, http.StatusOK, `{"rates":{"USD":1.2}}`)
 	for last, want := range map[ExchangeRateStatus]int{
 		{}:                             1,
 		{Rate: "1.1", Currency: "USD"}: 1,
 		{Rate: "1.2", Currency: "CHF"}: 1,
 		{Rate: "1.2", Currency: "USD"}: 0,
 	} {
-		r := handled(t, s, "publish", last, setpointtest.Reason(setpoint.Timer))
+		r := handleRate(t, s, "publish", last, setpointtest.Reason(setpoint.ReasonTimer))
 		if r.Err != nil || len(r.Events) != want {
 			t.Errorf("after %+v: %v, events %v", last, r.Err, r.Events)
 		}
@@ -100,8 +100,8 @@ func TestWhatIsNewIsTold(t *testing.T) {
 }
 
 // Nobody has to be asked for the last good rate.
-func TestTheLastGoodRateIsRestored(t *testing.T) {
-	r := handled(t, &service{}, "restore", ExchangeRateStatus{Rate: "1.1", Currency: "CHF"}, setpointtest.Reason(setpoint.Drift))
+func TestLastGoodRateIsRestored(t *testing.T) {
+	r := handleRate(t, &rateService{}, "restore", ExchangeRateStatus{Rate: "1.1", Currency: "CHF"}, setpointtest.Reason(setpoint.ReasonDrift))
 	if r.Err != nil || len(r.Applied) != 1 {
 		t.Fatalf("%v, applied %v", r.Err, r.Applied)
 	}
@@ -110,7 +110,7 @@ func TestTheLastGoodRateIsRestored(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"rate": "1.1", "currency": "CHF"}, got.Data); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if r = handled(t, &service{}, "restore", ExchangeRateStatus{}, setpointtest.Reason(setpoint.Drift)); r.Err != nil || r.Applied != nil {
+	if r = handleRate(t, &rateService{}, "restore", ExchangeRateStatus{}, setpointtest.Reason(setpoint.ReasonDrift)); r.Err != nil || r.Applied != nil {
 		t.Errorf("without a good rate: %v, applied %v", r.Err, r.Applied)
 	}
 }
@@ -124,7 +124,7 @@ func TestTheAddress(t *testing.T) {
 		"ftp://rates.example.com":      "must be a URL",
 		"http://a b":                   "invalid character",
 	} {
-		err := (&service{address: address}).check(t.Context())
+		err := (&rateService{address: address}).check(t.Context())
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want an error about %q", address, err, want)
 		}
@@ -133,11 +133,11 @@ func TestTheAddress(t *testing.T) {
 
 // deploy.yaml has what `exchangerate rbac --namespace exchangerate` prints, as it
 // stands.
-func TestPermissionsAreThoseItTakes(t *testing.T) {
+func TestDeployManifestMatchesRBAC(t *testing.T) {
 	app := setpoint.New("exchangerate")
-	build(app, &service{}, time.Hour)
+	addControllers(app, &rateService{}, time.Hour)
 	inside := setpoint.Options{Namespace: "exchangerate", LeaderElection: setpoint.LeaderElection{Enabled: true}, InspectAddress: "auto"}
-	takes, err := app.RBAC(t.Context(), "exchangerate", inside)
+	rbac, err := app.RBAC(t.Context(), "exchangerate", inside)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestPermissionsAreThoseItTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(deploy), "---\n"+string(takes)+"---\n") {
-		t.Errorf("deploy.yaml has other permissions than it takes; put this there, between lines of three dashes:\n%s", takes)
+	if !strings.Contains(string(deploy), "---\n"+string(rbac)+"---\n") {
+		t.Errorf("deploy.yaml has other permissions than it takes; put this there, between lines of three dashes:\n%s", rbac)
 	}
 }

@@ -45,13 +45,13 @@ func main() {
 	address := app.Flags().String("rates", os.Getenv("RATES"), "`address` of the rate service; $RATES if not given")
 	every := app.Flags().Duration("every", time.Hour, "how often a rate is asked for again")
 	app.Parse()
-	build(app, &service{address: *address}, *every)
+	addControllers(app, &rateService{address: *address}, *every)
 	app.Main()
 }
 
-// build is the whole controller: the kind, and what is done about its objects.
-func build(app *setpoint.App, s *service, every time.Duration) {
-	app.Define(crd)
+// addControllers is the whole controller: the kind, and what is done about its objects.
+func addControllers(app *setpoint.App, s *rateService, every time.Duration) {
+	app.InstallCRDs(crd)
 	app.OnStart(s.check)
 
 	rates := setpoint.For[ExchangeRate](app)
@@ -64,7 +64,7 @@ func build(app *setpoint.App, s *service, every time.Duration) {
 
 // publish asks for the rate. When that fails, all stays as it was: the error comes
 // again, and is told in a condition and an event.
-func (s *service) publish(ctx context.Context, c *setpoint.Call[ExchangeRate]) error {
+func (s *rateService) publish(ctx context.Context, c *setpoint.Call[ExchangeRate]) error {
 	rate, err := s.rate(ctx, c.Object.Spec.Currency)
 	if err != nil {
 		return err

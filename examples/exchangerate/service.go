@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// service is the rate service: it answers /latest?symbols=USD with
+// rateService is the rate service: it answers /latest?symbols=USD with
 // {"rates":{"USD":1.1901}}.
-type service struct{ address string }
+type rateService struct{ address string }
 
-// maxAnswer is more than any answer of the service.
-const maxAnswer = 1 << 20
+// maxResponseBytes is more than any answer of the service.
+const maxResponseBytes = 1 << 20
 
 // check says what is wrong with the service's address.
-func (s *service) check(context.Context) error {
+func (s *rateService) check(context.Context) error {
 	base, err := url.Parse(s.address)
 	switch {
 	case s.address == "":
@@ -33,8 +33,8 @@ func (s *service) check(context.Context) error {
 }
 
 // rate is what a euro is worth in a currency, as the service writes it.
-func (s *service) rate(ctx context.Context, currency string) (string, error) {
-	body, err := s.ask(ctx, currency)
+func (s *rateService) rate(ctx context.Context, currency string) (string, error) {
+	body, err := s.get(ctx, currency)
 	if err != nil {
 		return "", fmt.Errorf("ask the rate service for %s: %w", currency, err)
 	}
@@ -52,8 +52,8 @@ func (s *service) rate(ctx context.Context, currency string) (string, error) {
 	return rate.String(), nil
 }
 
-// ask is the body of an answer that is well.
-func (s *service) ask(ctx context.Context, currency string) ([]byte, error) {
+// get is the body of an answer that is well.
+func (s *rateService) get(ctx context.Context, currency string) ([]byte, error) {
 	address := strings.TrimSuffix(s.address, "/") + "/latest?" + url.Values{"symbols": {currency}}.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
@@ -67,5 +67,5 @@ func (s *service) ask(ctx context.Context, currency string) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, errors.New(response.Status)
 	}
-	return io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	return io.ReadAll(io.LimitReader(response.Body, maxResponseBytes))
 }

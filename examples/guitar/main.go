@@ -37,7 +37,7 @@ func main() { newApp().Main() }
 // newApp is the whole controller: the kind, and what is done about its objects.
 func newApp() *setpoint.App {
 	app := setpoint.New("guitar")
-	app.Define(crd)
+	app.InstallCRDs(crd)
 
 	guitars := setpoint.For[Guitar](app)
 	unreviewed := setpoint.When(func(_, g *Guitar) bool { return !g.Spec.Review })

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// toInject is the annotation by which a pod names the Watchers it asks for.
-	toInject = "watch.my.domain/inject"
-	// injected is the one that says which are in it.
-	injected = "watch.my.domain/injected"
-	// required says, at a pod or as a label of a namespace, that a pod must not start
+	// injectAnnotation is the annotation by which a pod names the Watchers it asks for.
+	injectAnnotation = "watch.my.domain/inject"
+	// injectedAnnotation is the one that says which are in it.
+	injectedAnnotation = "watch.my.domain/injected"
+	// requiredAnnotation says, at a pod or as a label of a namespace, that a pod must not start
 	// without the Watchers that are for it.
-	required = "watch.my.domain/required"
+	requiredAnnotation = "watch.my.domain/required"
 )
 
-// patience is how long a pod waits for a Watcher that it names, and that is not there.
-const patience = time.Second / 2
+// watcherTimeout is how long a pod waits for a Watcher that it names, and that is not there.
+const watcherTimeout = time.Second / 2
 
 // injector puts Watchers into pods.
 type injector struct {
@@ -36,10 +36,10 @@ type injector struct {
 	watchers *setpoint.Index[v1alpha1.Watcher, string]
 }
 
-// meant are the Watchers that a pod asks for, and those that select it. Missing are
+// requested are the Watchers that a pod asks for, and those that select it. Missing are
 // the names of those that do not exist.
-func (i injector) meant(r *setpoint.Review[corev1.Pod]) (all []*v1alpha1.Watcher, missing []string) {
-	asked := names(r.Object, toInject)
+func (i injector) requested(r *setpoint.Review[corev1.Pod]) (all []*v1alpha1.Watcher, missing []string) {
+	asked := names(r.Object, injectAnnotation)
 	missing = slices.Clone(asked)
 	for _, w := range i.watchers.Get(r.Namespace) {
 		if w.DeletionTimestamp != nil {
@@ -66,18 +66,18 @@ func (i injector) inject(ctx context.Context, r *setpoint.Review[corev1.Pod]) er
 	var missing []string
 	// A Watcher that was stored a moment before the pod may not be known here yet. What
 	// is missing in the end is told below.
-	_ = wait.PollUntilContextTimeout(ctx, patience/20, patience, true, func(context.Context) (bool, error) {
-		all, missing = i.meant(r)
+	_ = wait.PollUntilContextTimeout(ctx, watcherTimeout/20, watcherTimeout, true, func(context.Context) (bool, error) {
+		all, missing = i.requested(r)
 		return len(missing) == 0, nil
 	})
 	for _, name := range missing {
-		r.Warn("annotation %s: there is no Watcher %s in namespace %s", toInject, name, r.Namespace)
+		r.Warn("annotation %s: there is no Watcher %s in namespace %s", injectAnnotation, name, r.Namespace)
 	}
 	for _, w := range all {
 		if has(r.Object, w) {
 			continue
 		}
-		if why := obstacle(&r.Object.Spec, &w.Spec); why != "" {
+		if why := conflict(&r.Object.Spec, &w.Spec); why != "" {
 			r.Warn("Watcher %s is not added: %s", w.Name, why)
 			r.WarningEvent(w, "Conflict", "not added to pod %s: %s", cmp.Or(r.Name, r.Object.GenerateName+"…"), why)
 			continue
@@ -89,14 +89,14 @@ func (i injector) inject(ctx context.Context, r *setpoint.Review[corev1.Pod]) er
 
 // complete refuses a pod that lacks a Watcher without which it must not start.
 func (i injector) complete(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
-	all, missing := i.meant(r)
+	all, missing := i.requested(r)
 	for _, w := range all {
 		if !has(r.Object, w) {
 			missing = append(missing, w.Name)
 		}
 	}
 	if len(missing) > 0 {
-		return setpoint.Deny("%s: the pod must not start without Watcher %s", required, strings.Join(missing, ", "))
+		return setpoint.Deny("%s: the pod must not start without Watcher %s", requiredAnnotation, strings.Join(missing, ", "))
 	}
 	return nil
 }
@@ -108,15 +108,15 @@ func names(pod *corev1.Pod, annotation string) []string {
 
 // has says that a Watcher has been added to a pod.
 func has(pod *corev1.Pod, w *v1alpha1.Watcher) bool {
-	return slices.Contains(names(pod, injected), w.Name) && hasContainer(&pod.Spec, w.Spec.Container.Name)
+	return slices.Contains(names(pod, injectedAnnotation), w.Name) && hasContainer(&pod.Spec, w.Spec.Container.Name)
 }
 
 func hasContainer(pod *corev1.PodSpec, name string) bool {
 	return slices.ContainsFunc(slices.Concat(pod.InitContainers, pod.Containers), func(c corev1.Container) bool { return c.Name == name })
 }
 
-// obstacle is why a pod with a Watcher could not be; "" if it can.
-func obstacle(pod *corev1.PodSpec, w *v1alpha1.WatcherSpec) string {
+// conflict is why a pod with a Watcher could not be; "" if it can.
+func conflict(pod *corev1.PodSpec, w *v1alpha1.WatcherSpec) string {
 	if name := w.Container.Name; hasContainer(pod, name) {
 		return fmt.Sprintf("the pod has a container %s already", name)
 	}
@@ -156,7 +156,7 @@ func add(pod *corev1.Pod, w *v1alpha1.Watcher) {
 	if secret := w.Spec.ImagePullSecrets; secret != nil && !slices.Contains(spec.ImagePullSecrets, *secret) {
 		spec.ImagePullSecrets = append(spec.ImagePullSecrets, *secret)
 	}
-	if there := names(pod, injected); !slices.Contains(there, w.Name) {
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, injected, strings.Join(append(there, w.Name), ","))
+	if there := names(pod, injectedAnnotation); !slices.Contains(there, w.Name) {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, injectedAnnotation, strings.Join(append(there, w.Name), ","))
 	}
 }

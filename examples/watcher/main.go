@@ -26,7 +26,7 @@ func main() { newApp().Main() }
 
 func newApp() *setpoint.App {
 	app := setpoint.New("watcher")
-	app.Define(crd)
+	app.InstallCRDs(crd)
 
 	watchers := setpoint.For[v1alpha1.Watcher](app)
 	watchers.Owns(&corev1.ConfigMap{})
@@ -39,10 +39,10 @@ func newApp() *setpoint.App {
 	// What the kubelet shows of its static pods is not for others to change.
 	notMirrored := setpoint.Match("not-mirrored", "!("+annotated+"'kubernetes.io/config.mirror' in object.metadata.annotations)")
 	pods.Mutate(i.inject, setpoint.Reinvoke(), notMirrored)
-	pods.Validate(i.complete, setpoint.On(setpoint.Create), notMirrored, setpoint.Match("required",
-		annotated+"'"+required+"' in object.metadata.annotations && object.metadata.annotations['"+required+"'] == 'true'"))
-	pods.Validate(i.complete, setpoint.On(setpoint.Create), notMirrored,
-		setpoint.NamespaceLabels(required+"=true"), setpoint.Name("complete-here"))
+	pods.Validate(i.complete, setpoint.On(setpoint.ReasonCreate), notMirrored, setpoint.Match("required",
+		annotated+"'"+requiredAnnotation+"' in object.metadata.annotations && object.metadata.annotations['"+requiredAnnotation+"'] == 'true'"))
+	pods.Validate(i.complete, setpoint.On(setpoint.ReasonCreate), notMirrored,
+		setpoint.NamespaceLabels(requiredAnnotation+"=true"), setpoint.Name("complete-here"))
 	return app
 }
 
@@ -60,7 +60,7 @@ func configure(_ context.Context, c *setpoint.Call[v1alpha1.Watcher]) error {
 	var stored []corev1.ConfigMap
 	c.Owned(&stored)
 	for _, one := range stored {
-		if c.Reason == setpoint.Drift && spoilt(&one, wanted) {
+		if c.Reason == setpoint.ReasonDrift && needsRecreate(&one, wanted) {
 			c.Delete(&one) // It is made anew.
 		}
 	}
@@ -73,9 +73,9 @@ func configure(_ context.Context, c *setpoint.Call[v1alpha1.Watcher]) error {
 // configMapOf is the name of a Watcher's ConfigMap.
 func configMapOf(w *v1alpha1.Watcher) string { return w.Name + "-config" }
 
-// spoilt says that somebody did to a ConfigMap what applying it does not undo: added
+// needsRecreate says that somebody did to a ConfigMap what applying it does not undo: added
 // keys, or made it immutable.
-func spoilt(stored, wanted *corev1.ConfigMap) bool {
+func needsRecreate(stored, wanted *corev1.ConfigMap) bool {
 	return stored.Immutable != nil ||
 		!sets.KeySet(wanted.Data).IsSuperset(sets.KeySet(stored.Data)) ||
 		!sets.KeySet(wanted.BinaryData).IsSuperset(sets.KeySet(stored.BinaryData))

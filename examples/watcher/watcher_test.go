@@ -39,7 +39,7 @@ func tail(changes ...func(*v1alpha1.Watcher)) *v1alpha1.Watcher {
 // web is a pod that asks for Watchers.
 func web(asks string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{toInject: asks}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{injectAnnotation: asks}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web"}}},
 	}
 	for _, change := range changes {
@@ -64,12 +64,12 @@ func TestAWatcherIsAdded(t *testing.T) {
 	if diff := cmp.Diff([]corev1.LocalObjectReference{{Name: "registry"}}, got.ImagePullSecrets); diff != "" || len(got.Volumes) != 1 {
 		t.Errorf("volumes %v, secrets (-want +got):\n%s", got.Volumes, diff)
 	}
-	if r.Object.Annotations[injected] != "tail" {
+	if r.Object.Annotations[injectedAnnotation] != "tail" {
 		t.Errorf("annotations %v", r.Object.Annotations)
 	}
 }
 
-func TestASidecarIsAnInitContainerThatGoesOn(t *testing.T) {
+func TestSidecarIsARestartableInitContainer(t *testing.T) {
 	sidecar := tail(func(w *v1alpha1.Watcher) { w.Spec.Mode = v1alpha1.ModeSidecar })
 	r := setpointtest.Review(t, newApp(), "inject", web("tail"), setpointtest.Indexed(sidecar))
 	got := r.Object.Spec.InitContainers
@@ -113,14 +113,14 @@ func TestWhichWatchersAreAdded(t *testing.T) {
 		"volume taken":         {web("tail,b", func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: "spool"}} }), []any{tail(), second("b")}, "b", "the pod has a volume spool already"},
 		"volume missing":       {web("tail"), []any{tail(func(w *v1alpha1.Watcher) { w.Spec.Volume = nil })}, "", "it mounts the volume spool, which the pod does not have"},
 		"volume of the pod":    {web("tail", func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: "spool"}} }), []any{tail(func(w *v1alpha1.Watcher) { w.Spec.Volume = nil })}, "tail", ""},
-		"claimed to be there":  {web("tail", func(p *corev1.Pod) { p.Annotations[injected] = "tail" }), []any{tail()}, "tail", ""},
+		"claimed to be there":  {web("tail", func(p *corev1.Pod) { p.Annotations[injectedAnnotation] = "tail" }), []any{tail()}, "tail", ""},
 	} {
 		r := setpointtest.Review(t, newApp(), "inject", c.pod, setpointtest.Indexed(c.watchers...))
 		if r.Err != nil || r.Denial != nil {
 			t.Fatalf("%s: %v, %v", name, r.Err, r.Denial)
 		}
 		added := strings.Count(c.has, ",") + min(len(c.has), 1)
-		if got := r.Object.Annotations[injected]; got != c.has || len(r.Object.Spec.Containers) != 1+added {
+		if got := r.Object.Annotations[injectedAnnotation]; got != c.has || len(r.Object.Spec.Containers) != 1+added {
 			t.Errorf("%s: has %q and the containers %v; want %q", name, got, r.Object.Spec.Containers, c.has)
 		}
 		if warned := strings.Join(r.Warnings, "\n"); !strings.Contains(warned, c.warning) || (warned == "") != (c.warning == "") {
@@ -129,7 +129,7 @@ func TestWhichWatchersAreAdded(t *testing.T) {
 	}
 }
 
-func TestAConflictIsToldAtTheWatcher(t *testing.T) {
+func TestConflictEventOnTheWatcher(t *testing.T) {
 	pod := web("tail", func(p *corev1.Pod) { p.Spec.Containers[0].Name = "tail" })
 	r := setpointtest.Review(t, newApp(), "inject", pod, setpointtest.Indexed(tail()))
 	if len(r.Events) != 1 || r.Mutated {
@@ -154,13 +154,13 @@ func TestRequiredWatchers(t *testing.T) {
 		"asks for nothing": {web(""), []any{tail()}, ""},
 		"missing":          {web("x,tail"), []any{tail()}, "x, tail"},
 		"selected":         {web(""), []any{selecting}, "tail"},
-		"only claimed":     {web("tail", func(p *corev1.Pod) { p.Annotations[injected] = "tail" }), []any{tail()}, "tail"},
+		"only claimed":     {web("tail", func(p *corev1.Pod) { p.Annotations[injectedAnnotation] = "tail" }), []any{tail()}, "tail"},
 	} {
 		for _, handler := range []string{"complete", "complete-here"} {
 			r := setpointtest.Review(t, newApp(), handler, c.pod, setpointtest.Indexed(c.watchers...))
 			if r.Err != nil || (r.Denial == nil) != (c.lacks == "") {
 				t.Errorf("%s: got %+v", name, r)
-			} else if r.Denial != nil && r.Denial.Message != required+": the pod must not start without Watcher "+c.lacks {
+			} else if r.Denial != nil && r.Denial.Message != requiredAnnotation+": the pod must not start without Watcher "+c.lacks {
 				t.Errorf("%s: got %q", name, r.Denial.Message)
 			}
 		}
@@ -185,7 +185,7 @@ func TestTheConfigMap(t *testing.T) {
 		"binary added":  {[]any{stored(func(m *corev1.ConfigMap) { m.BinaryData = map[string][]byte{"x": {}} })}, true},
 		"made constant": {[]any{stored(func(m *corev1.ConfigMap) { m.Immutable = new(true) })}, true},
 	} {
-		r := setpointtest.Handle(t, newApp(), "configure", tail(), setpointtest.Reason(setpoint.Drift), setpointtest.Owned(c.stored...))
+		r := setpointtest.Handle(t, newApp(), "configure", tail(), setpointtest.Reason(setpoint.ReasonDrift), setpointtest.Owned(c.stored...))
 		if r.Err != nil || len(r.Applied) != 1 || (len(r.Deleted) == 1) != c.anew {
 			t.Fatalf("%s: %v, applied %v, deleted %v", name, r.Err, r.Applied, r.Deleted)
 		}
@@ -200,7 +200,7 @@ func TestTheConfigMap(t *testing.T) {
 	}
 }
 
-func TestABadSelectorIsTold(t *testing.T) {
+func TestEventOnBadSelector(t *testing.T) {
 	bad := tail(func(w *v1alpha1.Watcher) {
 		w.Spec.PodSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "In"}}}
 	})
@@ -211,9 +211,9 @@ func TestABadSelectorIsTold(t *testing.T) {
 }
 
 // deploy.yaml has what `watcher rbac --namespace watcher` prints, as it stands.
-func TestPermissionsAreThoseItTakes(t *testing.T) {
+func TestDeployManifestMatchesRBAC(t *testing.T) {
 	inside := setpoint.Options{Namespace: "watcher", LeaderElection: setpoint.LeaderElection{Enabled: true}, InspectAddress: "auto"}
-	takes, err := newApp().RBAC(t.Context(), "watcher", inside)
+	rbac, err := newApp().RBAC(t.Context(), "watcher", inside)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestPermissionsAreThoseItTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(deploy), "---\n"+string(takes)+"---\n") {
-		t.Errorf("deploy.yaml has other permissions than it takes; put this there, between lines of three dashes:\n%s", takes)
+	if !strings.Contains(string(deploy), "---\n"+string(rbac)+"---\n") {
+		t.Errorf("deploy.yaml has other permissions than it takes; put this there, between lines of three dashes:\n%s", rbac)
 	}
 }

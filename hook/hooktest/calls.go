@@ -23,12 +23,12 @@ func concurrentCallers(t *testing.T, open Opener) {
 		wg.Go(func() {
 			for i := range calls {
 				name := fmt.Sprintf("cat-%d-%d", caller, i)
-				resp, err := h.Call(t.Context(), question(name))
+				resp, err := h.Call(t.Context(), newRequest(name))
 				if err != nil {
 					t.Errorf("call %s: %v", name, err)
 					return
 				}
-				sameAnswer(t, resp, &hook.Response{Children: []json.RawMessage{child(name, "x")}})
+				expectResponse(t, resp, &hook.Response{Children: []json.RawMessage{child(name, "x")}})
 			}
 		})
 	}
@@ -36,13 +36,13 @@ func concurrentCallers(t *testing.T, open Opener) {
 }
 
 func failureIsError(t *testing.T, open Opener) {
-	h := open(t, failing(errors.New("the cat is out")))
+	h := open(t, failWith(errors.New("the cat is out")))
 	if err := mustFail(t, h); !strings.Contains(err.Error(), "the cat is out") {
 		t.Errorf("error does not say why: %v", err)
 	}
 }
 
-func failureEnds(t *testing.T, open Opener) {
+func failureDoesNotPersist(t *testing.T, open Opener) {
 	failed := false
 	h := open(t, hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) {
 		if !failed {
@@ -52,11 +52,11 @@ func failureEnds(t *testing.T, open Opener) {
 		return &hook.Response{Finalized: true}, nil
 	}))
 	mustFail(t, h)
-	sameAnswer(t, mustCall(t, h, question("tom")), &hook.Response{Finalized: true})
+	expectResponse(t, mustCall(t, h, newRequest("tom")), &hook.Response{Finalized: true})
 }
 
 func retryLater(t *testing.T, open Opener) {
-	h := open(t, failing(&hook.RetryAfterError{After: 7 * time.Second, Err: errors.New("asleep")}))
+	h := open(t, failWith(&hook.RetryAfterError{After: 7 * time.Second, Err: errors.New("asleep")}))
 	err := mustFail(t, h)
 	var later *hook.RetryAfterError
 	if !errors.As(err, &later) {
@@ -67,8 +67,8 @@ func retryLater(t *testing.T, open Opener) {
 	}
 }
 
-func malformedAnswer(t *testing.T, open Opener) {
-	h := open(t, failing(&hook.MalformedError{Err: errors.New("miaow")}))
+func malformedResponse(t *testing.T, open Opener) {
+	h := open(t, failWith(&hook.MalformedError{Err: errors.New("miaow")}))
 	err := mustFail(t, h)
 	if _, ok := errors.AsType[*hook.MalformedError](err); !ok {
 		t.Errorf("not told as malformed: %v", err)
@@ -78,8 +78,8 @@ func malformedAnswer(t *testing.T, open Opener) {
 // cancelledCall cancels while the hook thinks.
 func cancelledCall(t *testing.T, open Opener) {
 	ctx, cancel := context.WithCancel(t.Context())
-	h := open(t, thinking(cancel))
-	_, err := h.Call(ctx, question("tom"))
+	h := open(t, blockUntilDone(cancel))
+	_, err := h.Call(ctx, newRequest("tom"))
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v, want %v", err, context.Canceled)
 	}
@@ -88,28 +88,28 @@ func cancelledCall(t *testing.T, open Opener) {
 func callAfterCancellation(t *testing.T, open Opener) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	h := open(t, thinking(func() {}))
-	if _, err := h.Call(ctx, question("tom")); !errors.Is(err, context.Canceled) {
+	h := open(t, blockUntilDone(func() {}))
+	if _, err := h.Call(ctx, newRequest("tom")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v, want %v", err, context.Canceled)
 	}
 }
 
-func deadlineIsKept(t *testing.T, open Opener) {
+func deadlineExceeded(t *testing.T, open Opener) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	h := open(t, thinking(func() {}))
-	if _, err := h.Call(ctx, question("tom")); !errors.Is(err, context.DeadlineExceeded) {
+	h := open(t, blockUntilDone(func() {}))
+	if _, err := h.Call(ctx, newRequest("tom")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got error %v, want %v", err, context.DeadlineExceeded)
 	}
 }
 
-func failing(err error) hook.Hook {
+func failWith(err error) hook.Hook {
 	return hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) { return nil, err })
 }
 
-// thinking is logic that says when it was asked and answers only when it is no
+// blockUntilDone is logic that says when it was asked and answers only when it is no
 // longer wanted.
-func thinking(asked func()) hook.Hook {
+func blockUntilDone(asked func()) hook.Hook {
 	return hook.Func(func(ctx context.Context, _ *hook.Request) (*hook.Response, error) {
 		asked()
 		<-ctx.Done()
@@ -119,7 +119,7 @@ func thinking(asked func()) hook.Hook {
 
 func mustFail(t *testing.T, h hook.Hook) error {
 	t.Helper()
-	resp, err := h.Call(t.Context(), question("tom"))
+	resp, err := h.Call(t.Context(), newRequest("tom"))
 	if err == nil {
 		t.Fatal("no error")
 	}

@@ -19,7 +19,7 @@ type CustomizerOpener func(t *testing.T, logic hook.Customizer) hook.Customizer
 // is asked in brief.
 func RunCustomizer(t *testing.T, open CustomizerOpener) {
 	runAll(t, open, []check[CustomizerOpener]{
-		{"question arrives unchanged", customizeQuestionArrives},
+		{"question arrives unchanged", customizeRequestArrives},
 		{"rules arrive unchanged", rulesArrive},
 		{"failure is an error that says why", customizeFailureIsError},
 		{"wish to retry later is kept", customizeRetryLater},
@@ -27,25 +27,25 @@ func RunCustomizer(t *testing.T, open CustomizerOpener) {
 	})
 }
 
-func customizeQuestion() *hook.CustomizeRequest {
-	q := question("tom")
+func newCustomizeRequest() *hook.CustomizeRequest {
+	q := newRequest("tom")
 	return &hook.CustomizeRequest{Controller: q.Controller, Parent: q.Parent}
 }
 
-func customizeQuestionArrives(t *testing.T, open CustomizerOpener) {
+func customizeRequestArrives(t *testing.T, open CustomizerOpener) {
 	var got *hook.CustomizeRequest
 	c := open(t, hook.CustomizerFunc(func(_ context.Context, req *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
 		got = req
 		return &hook.CustomizeResponse{}, nil
 	}))
-	req := customizeQuestion()
+	req := newCustomizeRequest()
 	if resp, err := c.Customize(t.Context(), req); err != nil || resp == nil {
 		t.Fatalf("got response %v and error %v", resp, err)
 	}
-	if diff := differ(got, customizeQuestion()); diff != "" {
+	if diff := diffText(got, newCustomizeRequest()); diff != "" {
 		t.Errorf("the hook was asked something else: %s", diff)
 	}
-	if diff := differ(req, customizeQuestion()); diff != "" {
+	if diff := diffText(req, newCustomizeRequest()); diff != "" {
 		t.Errorf("the call changed its question: %s", diff)
 	}
 }
@@ -65,12 +65,12 @@ func rulesArrive(t *testing.T, open CustomizerOpener) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := open(t, customizing(want, nil))
-			got, err := c.Customize(t.Context(), customizeQuestion())
+			c := open(t, customizeWith(want, nil))
+			got, err := c.Customize(t.Context(), newCustomizeRequest())
 			if err != nil {
 				t.Fatalf("customize: %v", err)
 			}
-			if diff := differ(append([]hook.RelatedRule{}, got.Related...), want); diff != "" {
+			if diff := diffText(append([]hook.RelatedRule{}, got.Related...), want); diff != "" {
 				t.Errorf("answer differs: %s", diff)
 			}
 		})
@@ -78,14 +78,14 @@ func rulesArrive(t *testing.T, open CustomizerOpener) {
 }
 
 func customizeFailureIsError(t *testing.T, open CustomizerOpener) {
-	err := mustFailToCustomize(t, open(t, customizing(nil, errors.New("the cat is out"))))
+	err := mustFailToCustomize(t, open(t, customizeWith(nil, errors.New("the cat is out"))))
 	if !strings.Contains(err.Error(), "the cat is out") {
 		t.Errorf("error does not say why: %v", err)
 	}
 }
 
 func customizeRetryLater(t *testing.T, open CustomizerOpener) {
-	err := mustFailToCustomize(t, open(t, customizing(nil, &hook.RetryAfterError{After: 7 * time.Second, Err: errors.New("asleep")})))
+	err := mustFailToCustomize(t, open(t, customizeWith(nil, &hook.RetryAfterError{After: 7 * time.Second, Err: errors.New("asleep")})))
 	if later, ok := errors.AsType[*hook.RetryAfterError](err); !ok || later.After != 7*time.Second {
 		t.Errorf("no wish to be asked in 7s: %v", err)
 	}
@@ -98,13 +98,13 @@ func cancelledCustomize(t *testing.T, open CustomizerOpener) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}))
-	if _, err := c.Customize(ctx, customizeQuestion()); !errors.Is(err, context.Canceled) {
+	if _, err := c.Customize(ctx, newCustomizeRequest()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v, want %v", err, context.Canceled)
 	}
 }
 
-// customizing is logic that always says the same.
-func customizing(rules []hook.RelatedRule, err error) hook.Customizer {
+// customizeWith is logic that always says the same.
+func customizeWith(rules []hook.RelatedRule, err error) hook.Customizer {
 	return hook.CustomizerFunc(func(context.Context, *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
 		if err != nil {
 			return nil, err
@@ -115,7 +115,7 @@ func customizing(rules []hook.RelatedRule, err error) hook.Customizer {
 
 func mustFailToCustomize(t *testing.T, c hook.Customizer) error {
 	t.Helper()
-	resp, err := c.Customize(t.Context(), customizeQuestion())
+	resp, err := c.Customize(t.Context(), newCustomizeRequest())
 	if err == nil || resp != nil {
 		t.Fatalf("got response %v and error %v", resp, err)
 	}

@@ -3,7 +3,7 @@
 // Here live the suites (Run, RunDecorator, RunCustomizer and RunHandler), one file
 // for what they ask of answers, one for what they ask of calls, one for
 // customizers, one for handlers, and hooks served over HTTP for the ways that need
-// one (Handler, CustomizeHandler and NoticeHandler). Nothing here is part of the
+// one (Handler, HTTPCustomizer and HTTPHandler). Nothing here is part of the
 // product; the tests of the rooms under internal/call use it, and so may the
 // author of a way of their own.
 package hooktest
@@ -23,26 +23,26 @@ type Opener func(t *testing.T, logic hook.Hook) hook.Hook
 // Run runs the suite for the hooks of composites.
 func Run(t *testing.T, open Opener) {
 	runAll(t, open, []check[Opener]{
-		{"question arrives unchanged", questionArrives},
-		{"question is left alone", questionIsLeftAlone},
-		{"answers arrive unchanged", answersArrive},
-		{"large answer arrives whole", largeAnswerArrives},
-		{"answer belongs to the caller", answerBelongsToCaller},
+		{"question arrives unchanged", requestArrives},
+		{"question is left alone", requestIsNotChanged},
+		{"answers arrive unchanged", responsesArrive},
+		{"large answer arrives whole", largeResponseArrives},
+		{"answer belongs to the caller", responseBelongsToCaller},
 		{"concurrent callers get their own answers", concurrentCallers},
 		{"failure is an error that says why", failureIsError},
-		{"failure does not outlast its call", failureEnds},
+		{"failure does not outlast its call", failureDoesNotPersist},
 		{"wish to retry later is kept", retryLater},
-		{"malformed answer is told as such", malformedAnswer},
+		{"malformed answer is told as such", malformedResponse},
 		{"cancelled call returns", cancelledCall},
 		{"call after cancellation returns", callAfterCancellation},
-		{"deadline is kept", deadlineIsKept},
+		{"deadline is kept", deadlineExceeded},
 	})
 }
 
 // RunDecorator is Run for the hooks of decorators.
 func RunDecorator(t *testing.T, open Opener) {
 	Run(t, open)
-	runAll(t, open, []check[Opener]{{"labels and annotations arrive unchanged", marksArrive}})
+	runAll(t, open, []check[Opener]{{"labels and annotations arrive unchanged", labelsArrive}})
 }
 
 // check is one thing asked of whatever an opener opens.
@@ -57,9 +57,9 @@ func runAll[O any](t *testing.T, open O, checks []check[O]) {
 	}
 }
 
-// question is a request about a namespaced parent of that name, with one child
+// newRequest is a request about a namespaced parent of that name, with one child
 // and some objects related to it.
-func question(name string) *hook.Request {
+func newRequest(name string) *hook.Request {
 	return &hook.Request{
 		Controller:      json.RawMessage(`{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"cats"}}`),
 		Parent:          fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":"Cat","metadata":{"name":%q,"namespace":"home"},"spec":{"big":9007199254740993}}`, name),

@@ -38,7 +38,7 @@ func podReview(tb testing.TB) []byte {
 
 // inject does what a Go program does: it reads the object into a type, adds a
 // container, and says what is different.
-func inject(_ context.Context, r *hook.Review) (*hook.Verdict, error) {
+func inject(_ context.Context, r *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 	var pod corev1.Pod
 	if err := json.Unmarshal(r.Object, &pod); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func inject(_ context.Context, r *hook.Review) (*hook.Verdict, error) {
 		return nil, err
 	}
 	object, err := Rebase(r.Object, before, after)
-	return &hook.Verdict{Object: object}, err
+	return &hook.ReviewResponse{Object: object}, err
 }
 
 // BenchmarkReview is the server's part alone, and with the reading and writing of a

@@ -22,19 +22,19 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/store"
+	"github.com/setpoint-dev/setpoint/internal/cache"
 )
 
-// cluster is an API server in miniature: it stores objects by their paths, lets
+// fakeAPIServer is an API server in miniature: it stores objects by their paths, lets
 // them be watched by labels and by name, and minds the versions of updates.
-type cluster struct {
+type fakeAPIServer struct {
 	t    *testing.T
 	http *httptest.Server
 
 	mu       sync.Mutex
 	version  int
 	objects  map[string]*unstructured.Unstructured
-	watchers map[chan string]watching
+	watchers map[chan string]watchRequest
 	// writes are the requests that were carried out, such as "POST /api/v1/…".
 	writes []string
 	// refuse has requests answered with an error; it is called with the lock held.
@@ -43,26 +43,26 @@ type cluster struct {
 	lease func(w http.ResponseWriter, labels map[string]string) error
 }
 
-// watching is what a watcher wants to know.
-type watching struct {
+// watchRequest is what a watcher wants to know.
+type watchRequest struct {
 	collection string
 	labels     labels.Selector
 	fields     fields.Selector
 }
 
-func (w watching) wants(path string, o *unstructured.Unstructured) bool {
+func (w watchRequest) matches(path string, o *unstructured.Unstructured) bool {
 	return w.collection == path[:strings.LastIndex(path, "/")] && w.labels.Matches(labels.Set(o.GetLabels())) &&
 		w.fields.Matches(fields.Set{"metadata.name": o.GetName()})
 }
 
-func newCluster(t *testing.T) *cluster {
-	c := &cluster{t: t, version: 1, objects: map[string]*unstructured.Unstructured{}, watchers: map[chan string]watching{}}
+func newFakeAPIServer(t *testing.T) *fakeAPIServer {
+	c := &fakeAPIServer{t: t, version: 1, objects: map[string]*unstructured.Unstructured{}, watchers: map[chan string]watchRequest{}}
 	c.http = httptest.NewServer(c)
 	t.Cleanup(c.http.Close)
 	return c
 }
 
-func (c *cluster) client() rest.Interface {
+func (c *fakeAPIServer) client() rest.Interface {
 	c.t.Helper()
 	client, err := rest.UnversionedRESTClientFor(&rest.Config{
 		Host: c.http.URL, QPS: -1,
@@ -74,28 +74,28 @@ func (c *cluster) client() rest.Interface {
 	return client
 }
 
-func (c *cluster) store() *store.Store {
-	s := store.New(c.client(), store.Options{
+func (c *fakeAPIServer) store() *cache.Cache {
+	s := cache.New(c.client(), cache.Options{
 		Log: slog.New(slog.DiscardHandler), MinBackoff: time.Millisecond, MaxBackoff: 4 * time.Millisecond,
 	})
 	c.t.Cleanup(s.Close)
 	return s
 }
 
-func (c *cluster) with(do func()) {
+func (c *fakeAPIServer) with(do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	do()
 }
 
 // written are the writes so far.
-func (c *cluster) written() (writes []string) {
+func (c *fakeAPIServer) written() (writes []string) {
 	c.with(func() { writes = append(writes, c.writes...) })
 	return writes
 }
 
 // get is what is stored at a path; nil for nothing.
-func (c *cluster) get(path string) (o *unstructured.Unstructured) {
+func (c *fakeAPIServer) get(path string) (o *unstructured.Unstructured) {
 	c.with(func() {
 		if stored := c.objects[path]; stored != nil {
 			o = stored.DeepCopy()
@@ -105,28 +105,28 @@ func (c *cluster) get(path string) (o *unstructured.Unstructured) {
 }
 
 // edit changes what is stored at a path, as somebody else does.
-func (c *cluster) edit(path string, change func(o *unstructured.Unstructured)) {
+func (c *fakeAPIServer) edit(path string, change func(o *unstructured.Unstructured)) {
 	c.with(func() {
 		o := c.objects[path].DeepCopy()
 		change(o)
-		c.keep(path, o)
+		c.put(path, o)
 	})
 }
 
 // remove deletes what is stored at a path, as somebody else does.
-func (c *cluster) remove(path string) { c.with(func() { c.delete(path) }) }
+func (c *fakeAPIServer) remove(path string) { c.with(func() { c.delete(path) }) }
 
 // create stores an object, as somebody else does.
-func (c *cluster) create(path, text string) {
+func (c *fakeAPIServer) create(path, text string) {
 	o := &unstructured.Unstructured{}
 	if err := o.UnmarshalJSON([]byte(text)); err != nil {
 		c.t.Fatal(err)
 	}
-	c.with(func() { c.keep(path, o) })
+	c.with(func() { c.put(path, o) })
 }
 
-// keep stores an object and tells those who watch it, or do not any more.
-func (c *cluster) keep(path string, o *unstructured.Unstructured) {
+// put stores an object and tells those who watch it, or do not any more.
+func (c *fakeAPIServer) put(path string, o *unstructured.Unstructured) {
 	before := c.objects[path]
 	c.version++
 	o.SetResourceVersion(fmt.Sprint(c.version))
@@ -135,7 +135,7 @@ func (c *cluster) keep(path string, o *unstructured.Unstructured) {
 	}
 	c.objects[path] = o
 	for watcher, w := range c.watchers {
-		was, is := before != nil && w.wants(path, before), w.wants(path, o)
+		was, is := before != nil && w.matches(path, before), w.matches(path, o)
 		switch {
 		case is && was:
 			watcher <- line("MODIFIED", o)
@@ -147,13 +147,13 @@ func (c *cluster) keep(path string, o *unstructured.Unstructured) {
 	}
 }
 
-func (c *cluster) delete(path string) {
+func (c *fakeAPIServer) delete(path string) {
 	c.version++
 	o := c.objects[path]
 	o.SetResourceVersion(fmt.Sprint(c.version))
 	delete(c.objects, path)
 	for watcher, w := range c.watchers {
-		if w.wants(path, o) {
+		if w.matches(path, o) {
 			watcher <- line("DELETED", o)
 		}
 	}
@@ -164,7 +164,7 @@ func line(kind string, o *unstructured.Unstructured) string {
 	return fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", kind, text)
 }
 
-func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *fakeAPIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if r.URL.Query().Get("watch") == "true" {
 		c.watch(w, r)
@@ -173,22 +173,22 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	answer, err := c.answer(w, r, body)
+	answer, err := c.respond(w, r, body)
 	if err != nil {
-		refused(w, err)
+		statusError(w, err)
 		return
 	}
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-func refused(w http.ResponseWriter, err error) {
+func statusError(w http.ResponseWriter, err error) {
 	status := err.(apierrors.APIStatus).Status()
 	status.Kind, status.APIVersion = "Status", "v1"
 	w.WriteHeader(int(status.Code))
 	_ = json.NewEncoder(w).Encode(status)
 }
 
-func (c *cluster) answer(w http.ResponseWriter, r *http.Request, body []byte) (*unstructured.Unstructured, error) {
+func (c *fakeAPIServer) respond(w http.ResponseWriter, r *http.Request, body []byte) (*unstructured.Unstructured, error) {
 	if c.refuse != nil {
 		if err := c.refuse(r); err != nil {
 			return nil, err
@@ -220,7 +220,7 @@ func (c *cluster) answer(w http.ResponseWriter, r *http.Request, body []byte) (*
 		return nil, apierrors.NewNotFound(resource, path[strings.LastIndex(path, "/")+1:])
 	case r.Method == http.MethodGet:
 		return live, nil
-	case r.Method == http.MethodDelete && otherVersion(body, live):
+	case r.Method == http.MethodDelete && preconditionFails(body, live):
 		return nil, apierrors.NewConflict(resource, live.GetName(), fmt.Errorf("the precondition is not met"))
 	case r.Method == http.MethodDelete:
 		c.writes = append(c.writes, r.Method+" "+path)
@@ -230,12 +230,12 @@ func (c *cluster) answer(w http.ResponseWriter, r *http.Request, body []byte) (*
 		return nil, apierrors.NewConflict(resource, o.GetName(), fmt.Errorf("the object has been modified"))
 	}
 	c.writes = append(c.writes, r.Method+" "+path)
-	c.keep(path, o)
+	c.put(path, o)
 	return o, nil
 }
 
-// otherVersion says that a deletion is of another version than the live one.
-func otherVersion(body []byte, live *unstructured.Unstructured) bool {
+// preconditionFails says that a deletion is of another version than the live one.
+func preconditionFails(body []byte, live *unstructured.Unstructured) bool {
 	var o metav1.DeleteOptions
 	if json.Unmarshal(body, &o) != nil || o.Preconditions == nil || o.Preconditions.ResourceVersion == nil {
 		return false
@@ -244,15 +244,15 @@ func otherVersion(body []byte, live *unstructured.Unstructured) bool {
 }
 
 // list is a collection, for those who do not watch.
-func (c *cluster) list(r *http.Request) (*unstructured.Unstructured, error) {
+func (c *fakeAPIServer) list(r *http.Request) (*unstructured.Unstructured, error) {
 	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	items := []any{}
-	w := watching{collection: r.URL.Path, labels: selector, fields: fields.Everything()}
+	w := watchRequest{collection: r.URL.Path, labels: selector, fields: fields.Everything()}
 	for path, o := range c.objects {
-		if w.wants(path, o) {
+		if w.matches(path, o) {
 			items = append(items, o.Object)
 		}
 	}
@@ -260,10 +260,10 @@ func (c *cluster) list(r *http.Request) (*unstructured.Unstructured, error) {
 }
 
 // watch streams what there is and what becomes of it.
-func (c *cluster) watch(w http.ResponseWriter, r *http.Request) {
+func (c *fakeAPIServer) watch(w http.ResponseWriter, r *http.Request) {
 	watcher, first, err := c.open(r)
 	if err != nil {
-		refused(w, err)
+		statusError(w, err)
 		return
 	}
 	defer c.with(func() { delete(c.watchers, watcher) })
@@ -278,7 +278,7 @@ func (c *cluster) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (c *cluster) open(r *http.Request) (watcher chan string, first string, err error) {
+func (c *fakeAPIServer) open(r *http.Request) (watcher chan string, first string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.refuse != nil {
@@ -286,7 +286,7 @@ func (c *cluster) open(r *http.Request) (watcher chan string, first string, err 
 			return nil, "", err
 		}
 	}
-	w := watching{collection: r.URL.Path}
+	w := watchRequest{collection: r.URL.Path}
 	if w.labels, err = labels.Parse(r.URL.Query().Get("labelSelector")); err != nil {
 		return nil, "", apierrors.NewBadRequest(err.Error())
 	}
@@ -299,7 +299,7 @@ func (c *cluster) open(r *http.Request) (watcher chan string, first string, err 
 		return watcher, "", nil
 	}
 	for path, o := range c.objects {
-		if w.wants(path, o) {
+		if w.matches(path, o) {
 			first += line("ADDED", o)
 		}
 	}

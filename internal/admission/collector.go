@@ -15,20 +15,20 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
 // CollectorOptions configure a Collector. Store and Client are needed.
 type CollectorOptions struct {
 	// Store watches the configurations, and Client reads Leases and deletes.
-	Store  *store.Store
+	Store  *cache.Cache
 	Client rest.Interface
-	// Own is the Lease of this process, which it need not read. Unused says that it
+	// OwnLease is the Lease of this process, which it need not read. Unused says that it
 	// registers nothing itself: what names its Lease is of a former process.
-	Own    func() ObjectName
-	Unused func() bool
+	OwnLease func() ObjectName
+	Unused   func() bool
 	// OnRemoved is called for each configuration that was removed, with the Lease that ran out.
 	OnRemoved func(configuration *object.Object, lease ObjectName)
 	// Clock is the real one if nil, and Log slog.Default.
@@ -43,15 +43,15 @@ type Collector struct {
 	options CollectorOptions
 	wake    chan struct{}
 	// seen are the Leases of configurations, as they were last renewed.
-	seen map[ObjectName]renewal
+	seen map[ObjectName]leaseObservation
 }
 
-// renewal is a Lease as it was read, and when it was first read so, by our own clock: that
+// leaseObservation is a Lease as it was read, and when it was first read so, by our own clock: that
 // of the process which renewed it may differ.
-type renewal struct {
-	holder  string
-	renewed time.Time
-	at      time.Time
+type leaseObservation struct {
+	holder     string
+	renewed    time.Time
+	observedAt time.Time
 }
 
 // collectInterval is how often the Leases of configurations are read.
@@ -62,8 +62,8 @@ func NewCollector(o CollectorOptions) *Collector {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	if o.Own == nil {
-		o.Own = func() ObjectName { return ObjectName{} }
+	if o.OwnLease == nil {
+		o.OwnLease = func() ObjectName { return ObjectName{} }
 	}
 	if o.Unused == nil {
 		o.Unused = func() bool { return false }
@@ -83,21 +83,21 @@ func CollectorPermissions() []Permission {
 
 // Run works until ctx ends. While no configuration names a Lease it only watches.
 func (c *Collector) Run(ctx context.Context) {
-	views := map[object.Resource]*store.View{}
+	views := map[object.Resource]*cache.View{}
 	defer func() {
 		for _, view := range views {
 			view.Close()
 		}
 	}()
 	for _, resource := range []object.Resource{mutatingResource, validatingResource} {
-		views[resource] = c.options.Store.Watch(store.Selection{Resource: resource, Labels: groupLabel}, func(store.Event) {
+		views[resource] = c.options.Store.Watch(cache.Selection{Resource: resource, Labels: groupLabel}, func(cache.Event) {
 			select {
 			case c.wake <- struct{}{}:
 			default:
 			}
 		})
 	}
-	c.seen = map[ObjectName]renewal{}
+	c.seen = map[ObjectName]leaseObservation{}
 	for ctx.Err() == nil {
 		var again <-chan time.Time
 		timer := c.options.Clock.NewTimer(collectInterval)
@@ -113,18 +113,18 @@ func (c *Collector) Run(ctx context.Context) {
 	}
 }
 
-// owned are the configurations that depend on one Lease.
-type owned map[slot]*object.Object
+// leasedConfigurations are the configurations that depend on one Lease.
+type leasedConfigurations map[configurationKey]*object.Object
 
 // pass looks at all configurations once, and says whether any names a Lease.
-func (c *Collector) pass(ctx context.Context, views map[object.Resource]*store.View) bool {
-	owners := ownersOf(views)
+func (c *Collector) pass(ctx context.Context, views map[object.Resource]*cache.View) bool {
+	owners := configurationsByLease(views)
 	for lease := range c.seen {
 		if owners[lease] == nil {
 			delete(c.seen, lease)
 		}
 	}
-	own := c.options.Own()
+	own := c.options.OwnLease()
 	for lease, configurations := range owners {
 		if !c.abandoned(ctx, lease, own) {
 			continue
@@ -136,19 +136,19 @@ func (c *Collector) pass(ctx context.Context, views map[object.Resource]*store.V
 	return len(owners) > 0
 }
 
-// ownersOf are the Leases that configurations depend on.
-func ownersOf(views map[object.Resource]*store.View) map[ObjectName]owned {
-	owners := map[ObjectName]owned{}
+// configurationsByLease are the Leases that configurations depend on.
+func configurationsByLease(views map[object.Resource]*cache.View) map[ObjectName]leasedConfigurations {
+	owners := map[ObjectName]leasedConfigurations{}
 	for resource, view := range views {
 		for o := range view.All() {
-			lease, ok := ownerOf(o)
+			lease, ok := leaseOf(o)
 			if !ok || o.Deleting() {
 				continue
 			}
 			if owners[lease] == nil {
-				owners[lease] = owned{}
+				owners[lease] = leasedConfigurations{}
 			}
-			owners[lease][slot{resource, o.Name()}] = o
+			owners[lease][configurationKey{resource, o.Name()}] = o
 		}
 	}
 	return owners
@@ -171,7 +171,7 @@ func (c *Collector) expired(ctx context.Context, name ObjectName) bool {
 		c.options.Log.Debug("the lease of a webhook configuration cannot be read", "lease", name.String(), "error", failure.OneLine(err))
 		return false
 	}
-	now := renewal{at: c.options.Clock.Now()}
+	now := leaseObservation{observedAt: c.options.Clock.Now()}
 	if lease.Spec.HolderIdentity != nil {
 		now.holder = *lease.Spec.HolderIdentity
 	}
@@ -186,7 +186,7 @@ func (c *Collector) expired(ctx context.Context, name ObjectName) bool {
 	if lease.Spec.LeaseDurationSeconds == nil {
 		return false
 	}
-	return now.at.Sub(before.at) > time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second
+	return now.observedAt.Sub(before.observedAt) > time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second
 }
 
 func (c *Collector) read(ctx context.Context, name ObjectName) (*coordinationv1.Lease, error) {
@@ -206,7 +206,7 @@ func (c *Collector) read(ctx context.Context, name ObjectName) (*coordinationv1.
 
 // remove deletes a configuration as it was seen: one that its process has registered
 // again meanwhile is another version, and stays.
-func (c *Collector) remove(ctx context.Context, at slot, o *object.Object, lease ObjectName) {
+func (c *Collector) remove(ctx context.Context, at configurationKey, o *object.Object, lease ObjectName) {
 	uid, version := types.UID(o.UID()), o.ResourceVersion()
 	body, err := json.Marshal(metav1.DeleteOptions{
 		TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},

@@ -17,20 +17,20 @@ import (
 
 const guardLease = "/apis/coordination.k8s.io/v1/namespaces/home/leases/guard-process"
 
-// collecting is a Collector at work.
-type collecting struct {
+// collectorTest is a Collector at work.
+type collectorTest struct {
 	t       *testing.T
-	cluster *cluster
+	cluster *fakeAPIServer
 	clock   *clocktesting.FakeClock
 	reads   int
 	removed chan string
 	unused  bool
 }
 
-func collector(t *testing.T, c *cluster) *collecting {
+func collector(t *testing.T, c *fakeAPIServer) *collectorTest {
 	t.Helper()
 	// Its clock is an hour behind that of the process whose Leases it reads.
-	k := &collecting{t: t, cluster: c, clock: clocktesting.NewFakeClock(time.Now().Add(-time.Hour)), removed: make(chan string, 10)}
+	k := &collectorTest{t: t, cluster: c, clock: clocktesting.NewFakeClock(time.Now().Add(-time.Hour)), removed: make(chan string, 10)}
 	c.refuse = func(r *http.Request) error { // It is called with the lock held.
 		if strings.Contains(r.URL.Path, "/leases/") {
 			k.reads++
@@ -39,7 +39,7 @@ func collector(t *testing.T, c *cluster) *collecting {
 	}
 	one := admission.NewCollector(admission.CollectorOptions{
 		Store: c.store(), Client: c.client(), Clock: k.clock, Log: slog.New(slog.DiscardHandler),
-		Own:       func() admission.ObjectName { return admission.ObjectName{Namespace: "home", Name: "me-process"} },
+		OwnLease:  func() admission.ObjectName { return admission.ObjectName{Namespace: "home", Name: "me-process"} },
 		Unused:    func() (unused bool) { c.with(func() { unused = k.unused }); return unused },
 		OnRemoved: func(o *object.Object, lease admission.ObjectName) { k.removed <- o.Name() + " of " + lease.String() },
 	})
@@ -47,9 +47,9 @@ func collector(t *testing.T, c *cluster) *collecting {
 	return k
 }
 
-// looks lets it read Leases n times, before each of which so much time passes and change
+// pollLeases lets it read Leases n times, before each of which so much time passes and change
 // is called.
-func (k *collecting) looks(n int, pause time.Duration, change func()) {
+func (k *collectorTest) pollLeases(n int, pause time.Duration, change func()) {
 	k.t.Helper()
 	for range n {
 		eventually(k.t, "it waits", k.clock.HasWaiters)
@@ -71,7 +71,7 @@ func registered(name, lease, client string) string {
 		`"webhooks":[{"name":"check","failurePolicy":"Fail","clientConfig":%s}]}`, name, lease, client)
 }
 
-func (c *cluster) renew(path string, times int) {
+func (c *fakeAPIServer) renew(path string, times int) {
 	c.create(path, fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q},`+
 		`"spec":{"holderIdentity":"one","leaseDurationSeconds":20,"renewTime":%q}}`, path[strings.LastIndexByte(path, '/')+1:],
 		time.Unix(int64(times), 0).UTC().Format("2006-01-02T15:04:05.000000Z")))
@@ -82,8 +82,8 @@ const byURL = `{"url":"https://127.0.0.1:9443/admit"}`
 // Fault H13: the configuration of a process that was killed refuses writes until the
 // process starts again. Another process removes it once its Lease has run out, and never
 // one of a process that renews its Lease, or may be reached by a Service.
-func TestCollectorRemovesWhatIsAbandoned(t *testing.T) {
-	c := newCluster(t)
+func TestCollectorRemovesAbandonedConfigurations(t *testing.T) {
+	c := newFakeAPIServer(t)
 	for name, o := range map[string][2]string{
 		"killed": {"home/guard-process", byURL}, "alive": {"home/alive-process", byURL}, "unknown": {"home/nowhere-process", byURL},
 		"replicated": {"home/guard-process", `{"service":{"namespace":"home","name":"guard"}}`}, "mine": {"home/me-process", byURL},
@@ -100,12 +100,12 @@ func TestCollectorRemovesWhatIsAbandoned(t *testing.T) {
 		if len(k.removed) > 0 {
 			break
 		}
-		k.looks(1, 5*time.Second, renew)
+		k.pollLeases(1, 5*time.Second, renew)
 	}
 	if got := <-k.removed; got != "killed of home/guard-process" {
 		t.Errorf("removed %s", got)
 	}
-	k.looks(5, 5*time.Second, renew)
+	k.pollLeases(5, 5*time.Second, renew)
 	want := []string{validatingPath + "/alive", validatingPath + "/elected", validatingPath + "/mine", validatingPath + "/replicated", validatingPath + "/unknown"}
 	if got := c.paths("webhookconfigurations"); !slices.Equal(got, want) {
 		t.Errorf("left %v", got)
@@ -121,15 +121,15 @@ func TestCollectorRemovesWhatIsAbandoned(t *testing.T) {
 
 // Fault H13: a process that goes on before it is known to be gone keeps its configuration,
 // as does one that has registered again meanwhile.
-func TestCollectorIsSure(t *testing.T) {
-	c := newCluster(t)
+func TestCollectorKeepsLiveConfigurations(t *testing.T) {
+	c := newFakeAPIServer(t)
 	path := validatingPath + "/guard"
 	c.create(path, registered("guard", "home/guard-process", byURL))
 	c.renew(guardLease, 1)
 	k := collector(t, c)
-	k.looks(4, 5*time.Second, func() {}) // 15 s after it was first seen so.
+	k.pollLeases(4, 5*time.Second, func() {}) // 15 s after it was first seen so.
 	c.renew(guardLease, 2)
-	k.looks(4, 5*time.Second, func() {})
+	k.pollLeases(4, 5*time.Second, func() {})
 	if c.get(path) == nil {
 		t.Fatal("removed before the Lease ran out")
 	}
@@ -143,14 +143,14 @@ func TestCollectorIsSure(t *testing.T) {
 			return nil
 		}
 	})
-	k.looks(1, 20*time.Second, func() {})
+	k.pollLeases(1, 20*time.Second, func() {})
 	if c.get(path) == nil || len(k.removed) > 0 {
 		t.Error("removed what was registered again")
 	}
 }
 
 // paths are the stored objects whose path contains some text.
-func (c *cluster) paths(text string) (paths []string) {
+func (c *fakeAPIServer) paths(text string) (paths []string) {
 	c.with(func() {
 		for path := range c.objects {
 			if strings.Contains(path, text) {
@@ -165,27 +165,27 @@ func (c *cluster) paths(text string) (paths []string) {
 // Fault H13: a process says by which Lease it is known to be alive, as long as it holds it,
 // and not where a Service leads to it.
 func TestRegistrarNamesItsLease(t *testing.T) {
-	c := newCluster(t)
+	c := newFakeAPIServer(t)
 	r := registrar(t, c)
 	var lease admission.ObjectName
-	byAddress := func(a admission.Address) *registering {
-		return &registering{admission.NewRegistrar(admission.RegistrarOptions{
-			Registration: admission.Registration{Address: a, Namespace: "ops", Group: "setpoint", Owner: func() (held admission.ObjectName) {
-				c.with(func() { held = lease })
-				return held
+	byAddress := func(a admission.Address) *registrarTest {
+		return &registrarTest{admission.NewRegistrar(admission.RegistrarOptions{
+			Registration: admission.Registration{Address: a, Namespace: "ops", Group: "setpoint", Lease: func() (reservation admission.ObjectName) {
+				c.with(func() { reservation = lease })
+				return reservation
 			}},
-			Keeper: r.keeper.Keeper, Store: c.store(), Client: c.client(), Clock: r.keeper.clock, Log: slog.New(slog.DiscardHandler),
+			Certificates: r.keeper.CertificateManager, Store: c.store(), Client: c.client(), Clock: r.keeper.clock, Log: slog.New(slog.DiscardHandler),
 		}), t, c, r.keeper}
 	}
 	named := func() string { return c.get(validatingPath + "/a").GetAnnotations()["setpoint.dev/admission-lease"] }
 	outside := byAddress(admission.Address{URL: "https://127.0.0.1:9443"})
 	stop := outside.registered("a")
-	for _, held := range []admission.ObjectName{{}, {Namespace: "home", Name: "guard-process"}, {}, {Namespace: "home", Name: "guard-process"}} {
+	for _, reservation := range []admission.ObjectName{{}, {Namespace: "home", Name: "guard-process"}, {}, {Namespace: "home", Name: "guard-process"}} {
 		want := ""
-		if held.Name != "" {
-			want = held.String()
+		if reservation.Name != "" {
+			want = reservation.String()
 		}
-		c.with(func() { lease = held })
+		c.with(func() { lease = reservation })
 		outside.set("a")
 		eventually(t, "it names "+want, func() bool { return named() == want })
 	}

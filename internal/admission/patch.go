@@ -11,12 +11,12 @@ import (
 
 var errTwoChanges = errors.New("more than one of object, patch and jsonPatch is given: which of them is meant?")
 
-// PatchOf is the JSON patch that a verdict asks for; nil if it changes nothing.
-func PatchOf(r *hook.Review, v *hook.Verdict) (json.RawMessage, error) {
-	if given(v) > 1 {
+// PatchFor is the JSON patch that a verdict asks for; nil if it changes nothing.
+func PatchFor(r *hook.ReviewRequest, v *hook.ReviewResponse) (json.RawMessage, error) {
+	if countChanges(v) > 1 {
 		return nil, errTwoChanges
 	}
-	patch, err := wanted(r.Object, v)
+	patch, err := patchFrom(r.Object, v)
 	switch {
 	case err != nil:
 		return nil, err
@@ -26,8 +26,8 @@ func PatchOf(r *hook.Review, v *hook.Verdict) (json.RawMessage, error) {
 	return patch, nil
 }
 
-// given counts the ways in which a verdict says what to change.
-func given(v *hook.Verdict) (ways int) {
+// countChanges counts the ways in which a verdict says what to change.
+func countChanges(v *hook.ReviewResponse) (ways int) {
 	for _, way := range []json.RawMessage{v.Object, v.Patch, v.JSONPatch} {
 		if way != nil {
 			ways++
@@ -36,23 +36,23 @@ func given(v *hook.Verdict) (ways int) {
 	return ways
 }
 
-func wanted(raw []byte, v *hook.Verdict) (json.RawMessage, error) {
+func patchFrom(raw []byte, v *hook.ReviewResponse) (json.RawMessage, error) {
 	switch {
 	case v.JSONPatch != nil:
-		return checkedPatch(v.JSONPatch)
-	case raw == nil && given(v) > 0:
-		// There is nothing to compare with; PatchOf says so.
+		return checkPatch(v.JSONPatch)
+	case raw == nil && countChanges(v) > 0:
+		// There is nothing to compare with; PatchFor says so.
 		return json.RawMessage("[]"), nil
 	case v.Object != nil:
-		return replacement(raw, v.Object)
+		return replacementPatch(raw, v.Object)
 	case v.Patch != nil:
-		return merged(raw, v.Patch)
+		return patchFromMerge(raw, v.Patch)
 	}
 	return nil, nil
 }
 
-// replacement is the patch that makes one object into another, of the same kind.
-func replacement(raw, object []byte) (json.RawMessage, error) {
+// replacementPatch is the patch that makes one object into another, of the same kind.
+func replacementPatch(raw, object []byte) (json.RawMessage, error) {
 	before, err := fieldsOf(raw)
 	if err != nil {
 		return nil, fmt.Errorf("the object asked about: %w", err)
@@ -66,7 +66,7 @@ func replacement(raw, object []byte) (json.RawMessage, error) {
 			return nil, fmt.Errorf("object: %s must stay %s, is %s", name, was, orNothing(is))
 		}
 	}
-	return Between(raw, object)
+	return Diff(raw, object)
 }
 
 func orNothing(value []byte) []byte {
@@ -76,8 +76,8 @@ func orNothing(value []byte) []byte {
 	return value
 }
 
-// merged is the patch that does what a JSON merge patch does.
-func merged(raw, patch []byte) (json.RawMessage, error) {
+// patchFromMerge is the patch that does what a JSON merge patch does.
+func patchFromMerge(raw, patch []byte) (json.RawMessage, error) {
 	if kindOf(patch) != '{' {
 		return nil, errors.New("patch: must be an object")
 	}
@@ -85,7 +85,7 @@ func merged(raw, patch []byte) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("patch: %w", err)
 	}
-	return replacement(raw, result)
+	return replacementPatch(raw, result)
 }
 
 // Rebase is raw with what turned before into after done to it; nil if nothing did.
@@ -104,9 +104,9 @@ func Rebase(raw, before, after []byte) (object []byte, err error) {
 	return result, nil
 }
 
-// Between is the JSON patch that makes one object into another; nil if they are the
+// Diff is the JSON patch that makes one object into another; nil if they are the
 // same.
-func Between(raw, object []byte) (jsonPatch []byte, err error) {
+func Diff(raw, object []byte) (jsonPatch []byte, err error) {
 	d := differ{ops: []byte{'['}}
 	if err := d.compare(raw, object); err != nil {
 		return nil, fmt.Errorf("compare two objects: %w", err)

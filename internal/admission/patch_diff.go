@@ -101,10 +101,10 @@ func (d *differ) shorten(start int, to []byte) {
 // compared by its places.
 func (d *differ) compareElements(old, now [][]byte) error {
 	head, tail := 0, 0
-	for head < min(len(old), len(now)) && alike(old[head], now[head]) {
+	for head < min(len(old), len(now)) && similar(old[head], now[head]) {
 		head++
 	}
-	for tail < min(len(old), len(now))-head && alike(old[len(old)-1-tail], now[len(now)-1-tail]) {
+	for tail < min(len(old), len(now))-head && similar(old[len(old)-1-tail], now[len(now)-1-tail]) {
 		tail++
 	}
 	both := min(len(old), len(now)) - tail
@@ -114,10 +114,10 @@ func (d *differ) compareElements(old, now [][]byte) error {
 		}
 	}
 	for i := len(old) - tail - 1; i >= both; i-- {
-		d.writeAt(place(i), "remove", nil)
+		d.writeAt(indexToken(i), "remove", nil)
 	}
 	for i := both; i < len(now)-tail; i++ {
-		d.writeAt(place(i), "add", now[i])
+		d.writeAt(indexToken(i), "add", now[i])
 	}
 	for i := len(now) - tail; i < len(now); i++ {
 		if err := d.compareElement(i, old[len(old)-len(now)+i], now[i]); err != nil {
@@ -129,18 +129,18 @@ func (d *differ) compareElements(old, now [][]byte) error {
 
 // compareElement does not make one thing into another piece by piece.
 func (d *differ) compareElement(i int, from, to []byte) error {
-	if strangers(from, to) {
-		d.writeAt(place(i), "replace", to)
+	if differentIdentity(from, to) {
+		d.writeAt(indexToken(i), "replace", to)
 		return nil
 	}
-	return d.at(place(i), func() error { return d.compare(from, to) })
+	return d.at(indexToken(i), func() error { return d.compare(from, to) })
 }
 
-// place is an element's name in a pointer.
-func place(i int) []byte { return strconv.AppendInt(nil, int64(i), 10) }
+// indexToken is an element's name in a pointer.
+func indexToken(i int) []byte { return strconv.AppendInt(nil, int64(i), 10) }
 
-// alike says that two elements are the same, or the same thing changed.
-func alike(a, b []byte) bool {
+// similar says that two elements are the same, or the same thing changed.
+func similar(a, b []byte) bool {
 	if sameScalar(a, b) {
 		return true
 	}

@@ -8,22 +8,22 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// few is up to how many fields a look at each is quicker than a map.
-const few = 16
+// linearLimit is up to how many fields a look at each is quicker than a map.
+const linearLimit = 16
 
 // fields are the members of a JSON object, in their order; of several of one name,
 // the last.
 type fields struct {
 	list []field
-	// places is where in the list a name is; nil while there are few.
-	places map[string]int
+	// indexes is where in the list a name is; nil while there are few.
+	indexes map[string]int
 }
 
 // field is a member. All are views of the object's bytes.
 type field struct{ name, quoted, value []byte }
 
 func fieldsOf(data []byte) (fields, error) {
-	f := fields{list: make([]field, 0, few/2)}
+	f := fields{list: make([]field, 0, linearLimit/2)}
 	err := object.Members(data, func(quoted, value []byte) error {
 		f.add(field{object.Unquoted(quoted), quoted, value})
 		return nil
@@ -38,20 +38,20 @@ func (f *fields) add(one field) {
 	}
 	f.list = append(f.list, one)
 	switch {
-	case f.places != nil:
-		f.places[string(one.name)] = len(f.list) - 1
-	case len(f.list) > few:
-		f.places = make(map[string]int, 2*len(f.list))
+	case f.indexes != nil:
+		f.indexes[string(one.name)] = len(f.list) - 1
+	case len(f.list) > linearLimit:
+		f.indexes = make(map[string]int, 2*len(f.list))
 		for i := range f.list {
-			f.places[string(f.list[i].name)] = i
+			f.indexes[string(f.list[i].name)] = i
 		}
 	}
 }
 
 // find is the place of a name, or -1.
 func (f *fields) find(name []byte) int {
-	if f.places != nil {
-		if at, there := f.places[string(name)]; there {
+	if f.indexes != nil {
+		if at, there := f.indexes[string(name)]; there {
 			return at
 		}
 		return -1

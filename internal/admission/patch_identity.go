@@ -7,9 +7,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// names lists the fields by which Kubernetes tells the elements of a list apart, the
+// identityFields lists the fields by which Kubernetes tells the elements of a list apart, the
 // most telling first.
-var names = []string{"name", "key", "uid", "type", "mountPath", "devicePath", "containerPort", "port", "ip", "topologyKey"}
+var identityFields = []string{"name", "key", "uid", "type", "mountPath", "devicePath", "containerPort", "port", "ip", "topologyKey"}
 
 // identity is what an element of a list is known by, while it changes: the field and
 // its value. It is empty for what is no object and for what has no such field.
@@ -17,9 +17,9 @@ func identity(element []byte) string {
 	if kindOf(element) != '{' {
 		return ""
 	}
-	rank, found := len(names), []byte(nil)
+	rank, found := len(identityFields), []byte(nil)
 	err := object.Members(element, func(quoted, value []byte) error {
-		at := slices.Index(names[:rank], string(object.Unquoted(quoted)))
+		at := slices.Index(identityFields[:rank], string(object.Unquoted(quoted)))
 		if kind := kindOf(value); at >= 0 && kind != '{' && kind != '[' {
 			rank, found = at, value
 		}
@@ -28,11 +28,11 @@ func identity(element []byte) string {
 	if err != nil || found == nil {
 		return ""
 	}
-	return names[rank] + "=" + string(found)
+	return identityFields[rank] + "=" + string(found)
 }
 
-// strangers says that two elements have different names of one sort.
-func strangers(a, b []byte) bool {
+// differentIdentity says that two elements have different names of one sort.
+func differentIdentity(a, b []byte) bool {
 	first, second := identity(a), identity(b)
 	sort, _, _ := strings.Cut(first, "=")
 	return first != second && sort != "" && strings.HasPrefix(second, sort+"=")

@@ -137,7 +137,7 @@ func origins(before, after [][]byte) []int {
 	o.match(func(element []byte) string { return string(element) })
 	o.match(identity)
 	if len(before) == len(after) {
-		o.matchPlaces()
+		o.matchIndexes()
 	}
 	return from
 }
@@ -181,10 +181,10 @@ func (o *origin) match(nameOf func([]byte) string) {
 	}
 }
 
-// matchPlaces pairs what is left over at one place, unless its names differ.
-func (o *origin) matchPlaces() {
+// matchIndexes pairs what is left over at one place, unless its names differ.
+func (o *origin) matchIndexes() {
 	for i := range o.after {
-		if o.from[i] < 0 && !o.taken[i] && !strangers(o.before[i], o.after[i]) {
+		if o.from[i] < 0 && !o.taken[i] && !differentIdentity(o.before[i], o.after[i]) {
 			o.from[i], o.taken[i] = i, true
 		}
 	}

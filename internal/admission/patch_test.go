@@ -22,7 +22,7 @@ func difference(raw, before, after []byte) ([]byte, error) {
 	if object == nil || err != nil {
 		return nil, err
 	}
-	return Between(raw, object)
+	return Diff(raw, object)
 }
 
 func TestDifference(t *testing.T) {
@@ -70,39 +70,39 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-func TestBetweenTakesOneMeaningForOneValue(t *testing.T) {
+func TestDiffOfEqualValues(t *testing.T) {
 	for _, c := range [][2]string{
 		{`{"a":"é<\n"}`, `{ "a" : "\u00e9\u003c\u000a" }`},
 		{`{"a":1.50,"b":[true,null]}`, "{\n\"b\":[ true , null ],\"a\":1.5e0}"},
 		{`{"l":[{"name":"a","x":1}]}`, `{"l": [{"x": 1, "name": "a"}]}`},
 	} {
-		if got, err := Between([]byte(c[0]), []byte(c[1])); got != nil || err != nil {
+		if got, err := Diff([]byte(c[0]), []byte(c[1])); got != nil || err != nil {
 			t.Errorf("%s and %s: %s, %v", c[0], c[1], got, err)
 		}
 	}
-	if got, _ := Between([]byte(`{"a":1}`), []byte(`{"a":1.0}`)); got == nil {
+	if got, _ := Diff([]byte(`{"a":1}`), []byte(`{"a":1.0}`)); got == nil {
 		t.Error("an integer is no fraction")
 	}
 }
 
-func TestBetweenDoesNotGoTooDeep(t *testing.T) {
+func TestDiffDepthIsBounded(t *testing.T) {
 	deep := func(inner string) []byte {
 		return []byte(strings.Repeat(`{"a":`, 5000) + inner + strings.Repeat("}", 5000))
 	}
-	patch, err := Between(deep("1"), deep("2"))
+	patch, err := Diff(deep("1"), deep("2"))
 	if err != nil || strings.Count(string(patch[:300]), "/a") != maxDepth {
 		t.Errorf("%.300s, %v", patch, err)
 	}
 }
 
-// TestBetweenRandom makes documents into others by their difference.
-func TestBetweenRandom(t *testing.T) {
+// TestDiffRandom makes documents into others by their difference.
+func TestDiffRandom(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 300 {
 		from := map[string]any{"m": randomValue(random, 4), "n": randomValue(random, 3)}
 		to := map[string]any{"m": edited(random, from["m"]), "n": edited(random, from["n"])}
 		raw, object := encoded(t, from), encoded(t, to)
-		patch, err := Between(raw, object)
+		patch, err := Diff(raw, object)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,40 +256,40 @@ func edited(random *rand.Rand, value any) any {
 	return value
 }
 
-func TestPatchOf(t *testing.T) {
+func TestPatchFor(t *testing.T) {
 	raw := `{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"}}}`
 	for name, c := range map[string]struct {
-		verdict   hook.Verdict
+		verdict   hook.ReviewResponse
 		raw, want string
 		wantErr   string
 	}{
 		"nothing":              {raw: raw},
-		"the same object":      {raw: raw, verdict: hook.Verdict{Object: json.RawMessage(`{"kind": "Pod", "apiVersion": "v1", "metadata": {"labels": {"a": "b"}}}`)}},
-		"an object":            {raw: raw, verdict: hook.Verdict{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Pod"}`)}, want: `[{"op":"remove","path":"/metadata"}]`},
-		"an object of another": {raw: raw, verdict: hook.Verdict{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Job"}`)}, wantErr: `object: kind must stay "Pod", is "Job"`},
-		"an object of none":    {raw: raw, verdict: hook.Verdict{Object: json.RawMessage(`{}`)}, wantErr: `object: apiVersion must stay "v1", is missing`},
-		"no object":            {raw: raw, verdict: hook.Verdict{Object: json.RawMessage(`[]`)}, wantErr: `object: must be an object, is a list`},
-		"a merge patch":        {raw: raw, verdict: hook.Verdict{Patch: json.RawMessage(`{"metadata":{"labels":{"a":null,"c":"d"},"annotations":{"x":"y","z":null}},"spec":null}`)}, want: `[{"op":"remove","path":"/metadata/labels/a"},{"op":"add","path":"/metadata/labels/c","value":"d"},{"op":"add","path":"/metadata/annotations","value":{"x":"y"}}]`},
-		"an empty merge patch": {raw: raw, verdict: hook.Verdict{Patch: json.RawMessage(`{"metadata":{"labels":{"a":"b","z":null}}}`)}},
-		"no merge patch":       {raw: raw, verdict: hook.Verdict{Patch: json.RawMessage(`[]`)}, wantErr: "patch: must be an object"},
-		"a JSON patch":         {raw: raw, verdict: hook.Verdict{JSONPatch: json.RawMessage(`[{"op":"remove","path":"/metadata"}]`)}, want: `[{"op":"remove","path":"/metadata"}]`},
-		"an empty JSON patch":  {raw: raw, verdict: hook.Verdict{JSONPatch: json.RawMessage(` [ ] `)}},
-		"no JSON patch":        {raw: raw, verdict: hook.Verdict{JSONPatch: json.RawMessage(`{}`)}, wantErr: "jsonPatch: must be a list, is an object"},
-		"no operation":         {raw: raw, verdict: hook.Verdict{JSONPatch: json.RawMessage(`[{"path":"/a"}]`)}, wantErr: "jsonPatch[0]: op: required"},
-		"an odd operation":     {raw: raw, verdict: hook.Verdict{JSONPatch: json.RawMessage(`[{"op":"set","path":"/a"}]`)}, wantErr: `jsonPatch[0]: op: "set" is none of`},
-		"no path":              {raw: raw, verdict: hook.Verdict{JSONPatch: json.RawMessage(`[{"op":"remove"}]`)}, wantErr: `path: required`},
-		"a path like people's": {raw: raw, verdict: hook.Verdict{JSONPatch: json.RawMessage(`[{"op":"remove","path":"a.b"}]`)}, wantErr: `path: "a.b" does not begin with a slash`},
-		"no value":             {raw: raw, verdict: hook.Verdict{JSONPatch: json.RawMessage(`[{"op":"add","path":"/a"}]`)}, wantErr: `value: required for add`},
-		"no from":              {raw: raw, verdict: hook.Verdict{JSONPatch: json.RawMessage(`[{"op":"move","path":"/a","from":1}]`)}, wantErr: `from: must be a string`},
-		"two of them":          {raw: raw, verdict: hook.Verdict{Object: json.RawMessage(raw), Patch: json.RawMessage(`{}`)}, wantErr: "more than one of"},
-		"of a deletion":        {verdict: hook.Verdict{Patch: json.RawMessage(`{"a":1}`)}, wantErr: "DELETE has no object"},
+		"the same object":      {raw: raw, verdict: hook.ReviewResponse{Object: json.RawMessage(`{"kind": "Pod", "apiVersion": "v1", "metadata": {"labels": {"a": "b"}}}`)}},
+		"an object":            {raw: raw, verdict: hook.ReviewResponse{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Pod"}`)}, want: `[{"op":"remove","path":"/metadata"}]`},
+		"an object of another": {raw: raw, verdict: hook.ReviewResponse{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Job"}`)}, wantErr: `object: kind must stay "Pod", is "Job"`},
+		"an object of none":    {raw: raw, verdict: hook.ReviewResponse{Object: json.RawMessage(`{}`)}, wantErr: `object: apiVersion must stay "v1", is missing`},
+		"no object":            {raw: raw, verdict: hook.ReviewResponse{Object: json.RawMessage(`[]`)}, wantErr: `object: must be an object, is a list`},
+		"a merge patch":        {raw: raw, verdict: hook.ReviewResponse{Patch: json.RawMessage(`{"metadata":{"labels":{"a":null,"c":"d"},"annotations":{"x":"y","z":null}},"spec":null}`)}, want: `[{"op":"remove","path":"/metadata/labels/a"},{"op":"add","path":"/metadata/labels/c","value":"d"},{"op":"add","path":"/metadata/annotations","value":{"x":"y"}}]`},
+		"an empty merge patch": {raw: raw, verdict: hook.ReviewResponse{Patch: json.RawMessage(`{"metadata":{"labels":{"a":"b","z":null}}}`)}},
+		"no merge patch":       {raw: raw, verdict: hook.ReviewResponse{Patch: json.RawMessage(`[]`)}, wantErr: "patch: must be an object"},
+		"a JSON patch":         {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"remove","path":"/metadata"}]`)}, want: `[{"op":"remove","path":"/metadata"}]`},
+		"an empty JSON patch":  {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(` [ ] `)}},
+		"no JSON patch":        {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`{}`)}, wantErr: "jsonPatch: must be a list, is an object"},
+		"no operation":         {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"path":"/a"}]`)}, wantErr: "jsonPatch[0]: op: required"},
+		"an odd operation":     {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"set","path":"/a"}]`)}, wantErr: `jsonPatch[0]: op: "set" is none of`},
+		"no path":              {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"remove"}]`)}, wantErr: `path: required`},
+		"a path like people's": {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"remove","path":"a.b"}]`)}, wantErr: `path: "a.b" does not begin with a slash`},
+		"no value":             {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"add","path":"/a"}]`)}, wantErr: `value: required for add`},
+		"no from":              {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"move","path":"/a","from":1}]`)}, wantErr: `from: must be a string`},
+		"two of them":          {raw: raw, verdict: hook.ReviewResponse{Object: json.RawMessage(raw), Patch: json.RawMessage(`{}`)}, wantErr: "more than one of"},
+		"of a deletion":        {verdict: hook.ReviewResponse{Patch: json.RawMessage(`{"a":1}`)}, wantErr: "DELETE has no object"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &hook.Review{Operation: hook.OperationDelete}
+			r := &hook.ReviewRequest{Operation: hook.OperationDelete}
 			if c.raw != "" {
 				r.Object = json.RawMessage(c.raw)
 			}
-			got, err := PatchOf(r, &c.verdict)
+			got, err := PatchFor(r, &c.verdict)
 			if c.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), c.wantErr) {
 					t.Errorf("error %v, want %q", err, c.wantErr)

@@ -15,8 +15,8 @@ type PathKey string
 
 func newPathKey() PathKey { return PathKey(rand.Text()) }
 
-// keyed is a path with its token.
-func (k PathKey) keyed(plain string) string {
+// addToken is a path with its token.
+func (k PathKey) addToken(plain string) string {
 	if k == "" {
 		return plain
 	}
@@ -32,8 +32,8 @@ func (k PathKey) token(plain string) string {
 	return hex.EncodeToString(mac.Sum(nil)[:tokenSize])
 }
 
-// plain is a keyed path without its token; false if the token is none of this key.
-func (k PathKey) plain(keyed string) (string, bool) {
+// stripToken is a keyed path without its token; false if the token is none of this key.
+func (k PathKey) stripToken(keyed string) (string, bool) {
 	if k == "" {
 		return keyed, true
 	}
@@ -44,14 +44,14 @@ func (k PathKey) plain(keyed string) (string, bool) {
 // PathKeys are the key of the paths that are registered, and one that configurations may
 // still carry.
 type PathKeys struct {
-	Key    PathKey
-	Former []PathKey
+	Key      PathKey
+	Previous []PathKey
 }
 
-// plain is a path without its token; false if the token is of none of the keys.
-func (k PathKeys) plain(keyed string) (string, bool) {
-	for _, key := range append([]PathKey{k.Key}, k.Former...) {
-		if plain, ours := key.plain(keyed); ours {
+// stripToken is a path without its token; false if the token is of none of the keys.
+func (k PathKeys) stripToken(keyed string) (string, bool) {
+	for _, key := range append([]PathKey{k.Key}, k.Previous...) {
+		if plain, ours := key.stripToken(keyed); ours {
 			return plain, true
 		}
 	}

@@ -11,19 +11,19 @@ import (
 // Faults S2 and S5: without the path of a registration no hook is called.
 func TestPathsAreUnguessable(t *testing.T) {
 	const key, another = PathKey("one key"), PathKey("another key")
-	path := key.keyed("/admit/web/check")
+	path := key.addToken("/admit/web/check")
 	if token := path[strings.LastIndex(path, "/")+1:]; len(token) < 32 || len(validation.IsDNS1123Label(token)) > 0 {
 		t.Errorf("the token %q can be guessed, or the API server does not take it", token)
 	}
 	if one, two := newPathKey(), newPathKey(); one == two || len(one) < 26 {
 		t.Error("keys can be guessed")
 	}
-	probe := PathKey("one key").keyed("/probe/web")
+	probe := PathKey("one key").addToken("/probe/web")
 	for at, want := range map[string]int{
 		path: http.StatusOK, probe: http.StatusOK,
 		"/admit/web/check": http.StatusNotFound, "/probe/web": http.StatusNotFound,
-		another.keyed("/admit/web/check"):                           http.StatusNotFound,
-		key.keyed("/admit/other/check"):                             http.StatusNotFound,
+		another.addToken("/admit/web/check"):                        http.StatusNotFound,
+		key.addToken("/admit/other/check"):                          http.StatusNotFound,
 		"/probe/web" + strings.TrimPrefix(path, "/admit/web/check"): http.StatusNotFound,
 		path + "/":    http.StatusNotFound,
 		path[:40]:     http.StatusNotFound,
@@ -41,15 +41,15 @@ func TestPathsAreUnguessable(t *testing.T) {
 
 // A Secret from before there were keys: its paths are answered until the others are known.
 func TestPathsBeforeThereWereKeys(t *testing.T) {
-	kept := &keyring{}
-	k := NewKeeper(KeeperOptions{})
-	k.kept = kept
-	if plain, ours := k.PathKeys().plain("/admit/web/check"); !ours || plain != "/admit/web/check" {
+	current := &keyring{}
+	k := NewCertificateManager(CertificateManagerOptions{})
+	k.keyring = current
+	if plain, ours := k.PathKeys().stripToken("/admit/web/check"); !ours || plain != "/admit/web/check" {
 		t.Errorf("without a key: %q, %v", plain, ours)
 	}
-	k.kept = k.rekeyed(&keyring{pathKey: "key"})
-	for _, path := range []string{"/admit/web/check", PathKey("key").keyed("/admit/web/check")} {
-		if plain, ours := k.PathKeys().plain(path); !ours || plain != "/admit/web/check" {
+	k.keyring = k.mergePathKey(&keyring{pathKey: "key"})
+	for _, path := range []string{"/admit/web/check", PathKey("key").addToken("/admit/web/check")} {
+		if plain, ours := k.PathKeys().stripToken(path); !ours || plain != "/admit/web/check" {
 			t.Errorf("%s: %q, %v", path, plain, ours)
 		}
 	}

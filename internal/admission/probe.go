@@ -33,9 +33,9 @@ const probeTimeout = 5 * time.Second
 
 var leases = object.Resource{Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Kind: "Lease", Namespaced: true}
 
-// probe is a webhook that nothing meets but probes.
-func (r Registration) probe(p *Program, bundle []byte) admissionv1.ValidatingWebhook {
-	q := asked(fullName(probeName, p), r.Address.client(r.at(p.probePath()), bundle), probeTimeout)
+// probeWebhook is a webhook that nothing meets but probes.
+func (r Registration) probeWebhook(p *Program, bundle []byte) admissionv1.ValidatingWebhook {
+	q := newWebhook(fullName(probeName, p), r.Address.clientConfig(r.registeredPath(p.probePath()), bundle), probeTimeout)
 	q.Rules = []admissionv1.RuleWithOperations{ruleOf(Rule{
 		Group: leases.Group, Version: leases.Version, Resources: []string{leases.Plural},
 		Operations: []hook.Operation{hook.OperationCreate},
@@ -47,23 +47,23 @@ func (r Registration) probe(p *Program, bundle []byte) admissionv1.ValidatingWeb
 
 // probeValue tells the probe of one program from that of another.
 func probeValue(p *Program) string {
-	if value := asStep(p.Configuration); len(value) <= 63 {
+	if value := pathSegment(p.Configuration); len(value) <= 63 {
 		return value
 	}
 	return digest(p.Configuration)
 }
 
-// errNotAsked says that a Lease was let through without asking us.
-var errNotAsked = errors.New("the API server does not ask the webhooks, although they are registered")
+// errNotCalled says that a Lease was let through without asking us.
+var errNotCalled = errors.New("the API server does not ask the webhooks, although they are registered")
 
-// unreached is what the API server met on its way to us.
-type unreached struct{ text string }
+// unreachableError is what the API server met on its way to us.
+type unreachableError struct{ text string }
 
-func (u *unreached) Error() string { return u.text }
+func (u *unreachableError) Error() string { return u.text }
 
-// try has the API server ask us. An error that is not an *unreached and not
-// errNotAsked says that this cannot be found out.
-func (r Registration) try(ctx context.Context, client rest.Interface, p *Program) error {
+// sendProbe has the API server ask us. An error that is not an *unreached and not
+// errNotCalled says that this cannot be found out.
+func (r Registration) sendProbe(ctx context.Context, client rest.Interface, p *Program) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*probeTimeout)
 	defer cancel()
 	body, err := json.Marshal(coordinationv1.Lease{
@@ -77,28 +77,28 @@ func (r Registration) try(ctx context.Context, client rest.Interface, p *Program
 		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").
 		WarningHandler(rest.NoWarnings{}).MaxRetries(0).Body(body).Do(ctx)
 	if err := result.Error(); err != nil {
-		return judge(err, fullName(probeName, p))
+		return probeError(err, fullName(probeName, p))
 	}
 	for _, warning := range result.Warnings() {
 		if warning.Text == probeWarning {
 			return nil
 		}
 	}
-	return errNotAsked
+	return errNotCalled
 }
 
-// judge says what the answer to a probe means that failed.
-func judge(err error, webhook string) error {
+// probeError says what the answer to a probe means that failed.
+func probeError(err error, webhook string) error {
 	_, says, ours := strings.Cut(err.Error(), fmt.Sprintf("failed calling webhook %q: ", webhook))
 	if ours {
-		return &unreached{essence(says)}
+		return &unreachableError{shortenError(says)}
 	}
 	return err
 }
 
-// essence is what matters to a user of why a call has failed: not that it was one,
+// shortenError is what matters to a user of why a call has failed: not that it was one,
 // not the URL that they know, and not what differs each time.
-func essence(text string) string {
+func shortenError(text string) string {
 	text = strings.TrimPrefix(text, "failed to call webhook: ")
 	text = callPattern.ReplaceAllString(text, "")
 	text = timePattern.ReplaceAllString(text, "")
@@ -113,13 +113,13 @@ var (
 	portPattern = regexp.MustCompile(`\b(read|write) tcp \S+->(\S+:)`)
 )
 
-// unanswered says that the API server itself could not be asked.
-func unanswered(err error) bool {
+// apiServerUnavailable says that the API server itself could not be asked.
+func apiServerUnavailable(err error) bool {
 	var status apierrors.APIStatus
-	return err != nil && !errors.As(err, &status) && !errors.Is(err, errNotAsked) && !isUnreached(err)
+	return err != nil && !errors.As(err, &status) && !errors.Is(err, errNotCalled) && !isUnreachable(err)
 }
 
-func isUnreached(err error) bool {
-	_, is := errors.AsType[*unreached](err)
+func isUnreachable(err error) bool {
+	_, is := errors.AsType[*unreachableError](err)
 	return is
 }

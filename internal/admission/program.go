@@ -46,8 +46,8 @@ type Webhook struct {
 	// Objects and Namespaces select by labels, those of the object (the old or the new
 	// one) and of its namespace; nil for all.
 	Objects, Namespaces *metav1.LabelSelector
-	// Spared are namespaces whose objects it is not asked about, whatever else is said.
-	Spared []string
+	// ExemptNamespaces are namespaces whose objects it is not asked about, whatever else is said.
+	ExemptNamespaces []string
 	// Conditions are CEL expressions, by name, that must all be true.
 	Conditions []Condition
 	// Ignore lets a change pass when there is no verdict; else it is refused.
@@ -57,18 +57,18 @@ type Webhook struct {
 	// Reinvoke has a mutating webhook asked again when others after it have changed the
 	// object.
 	Reinvoke bool
-	// Do is who is asked.
-	Do hook.Admitter
+	// Admitter is who is asked.
+	Admitter hook.Admitter
 }
 
-// Withdrawn is the program once it is gone: whoever still asks is told that all is
+// AllowAll is the program once it is gone: whoever still asks is told that all is
 // allowed.
-func (p *Program) Withdrawn() *Program {
+func (p *Program) AllowAll() *Program {
 	gone := *p
 	gone.Webhooks = slices.Clone(p.Webhooks)
 	for i := range gone.Webhooks {
-		gone.Webhooks[i].Do = hook.AdmitterFunc(func(context.Context, *hook.Review) (*hook.Verdict, error) {
-			return &hook.Verdict{}, nil
+		gone.Webhooks[i].Admitter = hook.AdmitterFunc(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+			return &hook.ReviewResponse{}, nil
 		})
 	}
 	return &gone
@@ -88,26 +88,26 @@ type Condition struct{ Name, Expression string }
 
 // Observer is told what a Server does. It must be quick.
 type Observer interface {
-	// Admitted is told of each verdict, and of each time that there is none.
-	Admitted(Occasion)
-	// TellAt is told what somebody should know about an object.
-	TellAt(event hook.EventAt)
+	// Reviewed is told of each verdict, and of each time that there is none.
+	Reviewed(ReviewRecord)
+	// EventAt is told what somebody should know about an object.
+	EventAt(event hook.ObjectEvent)
 }
 
-// Occasion is one time that a webhook was asked.
-type Occasion struct {
+// ReviewRecord is one time that a webhook was asked.
+type ReviewRecord struct {
 	Program, Webhook string
 	// Operation is empty where the review could not be read.
 	Operation hook.Operation
 	Result    Result
-	Took      time.Duration
+	Duration  time.Duration
 	// Err is why there was no verdict; nil if there was.
 	Err error
-	// Began is when, Review what was asked and Verdict what was said; nil where it
+	// Started is when, Review what was asked and Verdict what was said; nil where it
 	// could not be read, or there was none.
-	Began   time.Time
-	Review  *hook.Review
-	Verdict *hook.Verdict
+	Started  time.Time
+	Request  *hook.ReviewRequest
+	Response *hook.ReviewResponse
 	// Authenticated says that the caller has shown a certificate of the API server.
 	// Else the review is what a caller that knows the path has reported.
 	Authenticated bool

@@ -48,8 +48,8 @@ func (a Address) String() string {
 	return "Service " + a.Service.Namespace + "/" + a.Service.Name
 }
 
-// client says how to ask at a path, and whom to trust.
-func (a Address) client(path string, bundle []byte) admissionv1.WebhookClientConfig {
+// clientConfig says how to ask at a path, and whom to trust.
+func (a Address) clientConfig(path string, bundle []byte) admissionv1.WebhookClientConfig {
 	if a.URL != "" {
 		at := strings.TrimSuffix(a.URL, "/") + path
 		return admissionv1.WebhookClientConfig{URL: &at, CABundle: bundle}
@@ -68,21 +68,21 @@ type Registration struct {
 	// Group tells the configurations of one Setpoint, or of all its replicas, from
 	// those of another in the cluster: a label value.
 	Group string
-	// Own are the objects that are not reviewed.
-	Own Own
+	// Exempt are the objects that are not reviewed.
+	Exempt ExemptObjects
 	// PathKey gives the key of the paths; nil leaves paths without.
 	PathKey func() PathKey
-	// Owner gives the Lease that the process renews; nil, or the zero ObjectName, for none.
+	// Lease gives the Lease that the process renews; nil, or the zero ObjectName, for none.
 	// It counts with Address.URL only, behind which no other process answers.
-	Owner func() ObjectName
+	Lease func() ObjectName
 }
 
-// at is a path as it is registered.
-func (r Registration) at(plain string) string {
+// registeredPath is a path as it is registered.
+func (r Registration) registeredPath(plain string) string {
 	if r.PathKey == nil {
 		return plain
 	}
-	return r.PathKey().keyed(plain)
+	return r.PathKey().addToken(plain)
 }
 
 // What is said at a configuration, so that it is known again.
@@ -95,22 +95,22 @@ const (
 // that has a default; nil of a kind that it has no webhooks of. One of the two
 // has the probe as well.
 func (r Registration) configurations(p *Program, bundle []byte) (*admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration) {
-	mutating := &admissionv1.MutatingWebhookConfiguration{TypeMeta: typed(mutatingKind), ObjectMeta: r.meta(p)}
-	validating := &admissionv1.ValidatingWebhookConfiguration{TypeMeta: typed(validatingKind), ObjectMeta: r.meta(p)}
+	mutating := &admissionv1.MutatingWebhookConfiguration{TypeMeta: typeMeta(mutatingKind), ObjectMeta: r.objectMeta(p)}
+	validating := &admissionv1.ValidatingWebhookConfiguration{TypeMeta: typeMeta(validatingKind), ObjectMeta: r.objectMeta(p)}
 	for i := range p.Webhooks {
 		w := &p.Webhooks[i]
-		question := r.question(p, w, bundle)
+		webhook := r.webhook(p, w, bundle)
 		if w.Mutates {
-			mutating.Webhooks = append(mutating.Webhooks, mutation(question, w.Reinvoke))
+			mutating.Webhooks = append(mutating.Webhooks, toMutating(webhook, w.Reinvoke))
 		} else {
-			validating.Webhooks = append(validating.Webhooks, question)
+			validating.Webhooks = append(validating.Webhooks, webhook)
 		}
 	}
 	switch {
 	case len(validating.Webhooks) > 0:
-		validating.Webhooks = append(validating.Webhooks, r.probe(p, bundle))
+		validating.Webhooks = append(validating.Webhooks, r.probeWebhook(p, bundle))
 	case len(mutating.Webhooks) > 0:
-		mutating.Webhooks = append(mutating.Webhooks, mutation(r.probe(p, bundle), false))
+		mutating.Webhooks = append(mutating.Webhooks, toMutating(r.probeWebhook(p, bundle), false))
 	}
 	if len(mutating.Webhooks) == 0 {
 		mutating = nil
@@ -126,18 +126,18 @@ const (
 	validatingKind = "ValidatingWebhookConfiguration"
 )
 
-func typed(kind string) metav1.TypeMeta {
+func typeMeta(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kind}
 }
 
-func (r Registration) meta(p *Program) metav1.ObjectMeta {
+func (r Registration) objectMeta(p *Program) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Name:        p.Configuration,
-		Labels:      map[string]string{managedBy: manager, groupLabel: r.Group},
+		Labels:      map[string]string{managedByLabel: managerName, groupLabel: r.Group},
 		Annotations: map[string]string{programAnnotation: p.Name},
 	}
-	if lease := r.owner(); lease != (ObjectName{}) {
-		meta.Annotations[ownerAnnotation] = lease.String()
+	if lease := r.ownerLease(); lease != (ObjectName{}) {
+		meta.Annotations[leaseAnnotation] = lease.String()
 	}
 	if p.Owner != nil {
 		meta.OwnerReferences = []metav1.OwnerReference{*p.Owner}
@@ -145,26 +145,26 @@ func (r Registration) meta(p *Program) metav1.ObjectMeta {
 	return meta
 }
 
-// question is a webhook as the API server knows it. Its form is that of one that
+// webhook is a webhook as the API server knows it. Its form is that of one that
 // validates; mutation makes the other one of it.
-func (r Registration) question(p *Program, w *Webhook, bundle []byte) admissionv1.ValidatingWebhook {
+func (r Registration) webhook(p *Program, w *Webhook, bundle []byte) admissionv1.ValidatingWebhook {
 	policy := admissionv1.Fail
 	if w.Ignore {
 		policy = admissionv1.Ignore
 	}
-	q := asked(fullName(w.Name, p), r.Address.client(r.at(p.admitPath(w.Name)), bundle), w.Timeout)
+	q := newWebhook(fullName(w.Name, p), r.Address.clientConfig(r.registeredPath(p.admitPath(w.Name)), bundle), w.Timeout)
 	q.FailurePolicy = &policy
 	q.Rules = rulesOf(w.Rules)
 	q.NamespaceSelector = namespacesOf(w)
-	q.MatchConditions = append(conditionsOf(w), r.spared(w)...)
+	q.MatchConditions = append(conditionsOf(w), r.exemptConditions(w)...)
 	if w.Objects != nil {
 		q.ObjectSelector = w.Objects.DeepCopy()
 	}
 	return q
 }
 
-// asked is what all webhooks have in common.
-func asked(name string, client admissionv1.WebhookClientConfig, timeout time.Duration) admissionv1.ValidatingWebhook {
+// newWebhook is what all webhooks have in common.
+func newWebhook(name string, client admissionv1.WebhookClientConfig, timeout time.Duration) admissionv1.ValidatingWebhook {
 	policy, match, effects := admissionv1.Fail, admissionv1.Equivalent, admissionv1.SideEffectClassNone
 	seconds := int32(min(max(cmp.Or(timeout, DefaultTimeout), time.Second), 30*time.Second) / time.Second)
 	return admissionv1.ValidatingWebhook{
@@ -174,8 +174,8 @@ func asked(name string, client admissionv1.WebhookClientConfig, timeout time.Dur
 	}
 }
 
-// mutation is a webhook that mutates, like one that validates.
-func mutation(q admissionv1.ValidatingWebhook, reinvoke bool) admissionv1.MutatingWebhook {
+// toMutating is a webhook that mutates, like one that validates.
+func toMutating(q admissionv1.ValidatingWebhook, reinvoke bool) admissionv1.MutatingWebhook {
 	again := admissionv1.NeverReinvocationPolicy
 	if reinvoke {
 		again = admissionv1.IfNeededReinvocationPolicy
@@ -188,14 +188,14 @@ func mutation(q admissionv1.ValidatingWebhook, reinvoke bool) admissionv1.Mutati
 	}
 }
 
-// domain is what the names of webhooks end in, which must have three parts.
-const domain = ".setpoint.dev"
+// webhookDomain is what the names of webhooks end in, which must have three parts.
+const webhookDomain = ".setpoint.dev"
 
 // fullName is the name of a webhook in messages of the API server.
 func fullName(webhook string, p *Program) string {
-	name := webhook + "." + strings.TrimSuffix(p.Configuration, domain) + domain
+	name := webhook + "." + strings.TrimSuffix(p.Configuration, webhookDomain) + webhookDomain
 	if len(name) > 253 {
-		name = webhook + "." + digest(p.Configuration) + domain
+		name = webhook + "." + digest(p.Configuration) + webhookDomain
 	}
 	return name
 }
@@ -234,11 +234,11 @@ func namespacesOf(w *Webhook) *metav1.LabelSelector {
 	if w.Namespaces != nil {
 		selector = w.Namespaces.DeepCopy()
 	}
-	if len(w.Spared) > 0 {
-		spared := slices.Clone(w.Spared)
-		slices.Sort(spared)
+	if len(w.ExemptNamespaces) > 0 {
+		exempt := slices.Clone(w.ExemptNamespaces)
+		slices.Sort(exempt)
 		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
-			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: slices.Compact(spared),
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: slices.Compact(exempt),
 		})
 	}
 	return selector

@@ -15,11 +15,11 @@ import (
 
 // admitPath is where the API server asks a webhook of the program.
 func (p *Program) admitPath(webhook string) string {
-	return "/admit/" + asStep(p.configuration()) + "/" + asStep(webhook)
+	return "/admit/" + pathSegment(p.configuration()) + "/" + pathSegment(webhook)
 }
 
 // probePath is where it asks when we want to know whether it can.
-func (p *Program) probePath() string { return "/probe/" + asStep(p.configuration()) }
+func (p *Program) probePath() string { return "/probe/" + pathSegment(p.configuration()) }
 
 // configuration is what the program is called where the API server sees it.
 func (p *Program) configuration() string { return cmp.Or(p.Configuration, p.Name) }
@@ -28,17 +28,17 @@ func (p *Program) configuration() string { return cmp.Or(p.Configuration, p.Name
 // whatever it is asked: the probe alone sees it.
 const probeWarning = "setpoint was asked"
 
-// asStep is a name as a step of a path: itself if it may be one, else what of it may
+// pathSegment is a name as a step of a path: itself if it may be one, else what of it may
 // and a digest.
-func asStep(name string) string {
+func pathSegment(name string) string {
 	if len(validation.IsDNS1123Subdomain(name)) == 0 {
 		return name
 	}
-	return strings.TrimLeft(plain(name)+"-"+digest(name), "-")
+	return strings.TrimLeft(sanitizeName(name)+"-"+digest(name), "-")
 }
 
-// plain has dashes for everything that names may not hold.
-func plain(name string) string {
+// sanitizeName has dashes for everything that names may not hold.
+func sanitizeName(name string) string {
 	plain := strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
 			return c

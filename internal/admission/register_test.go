@@ -43,9 +43,9 @@ func TestConfigurations(t *testing.T) {
 				},
 				{
 					Name: "tags", Rules: pods(hook.OperationCreate, hook.OperationUpdate), Timeout: 10 * time.Second,
-					Spared:     []string{"ops", "kube-system", "ops"},
-					Namespaces: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "web"}},
-					Conditions: []Condition{{"not-the-node", `!("system:nodes" in request.userInfo.groups)`}},
+					ExemptNamespaces: []string{"ops", "kube-system", "ops"},
+					Namespaces:       &metav1.LabelSelector{MatchLabels: map[string]string{"team": "web"}},
+					Conditions:       []Condition{{"not-the-node", `!("system:nodes" in request.userInfo.groups)`}},
 				},
 				{Name: "status", Rules: []Rule{{"apps", "v1", []string{"deployments", "deployments/status"}, []hook.Operation{hook.OperationUpdate}}}},
 			},
@@ -111,11 +111,11 @@ func TestNames(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"image-policy": "image-policy", "Kind/näme": "kind-n-me-", "_": ""} {
-		if got := asStep(name); !strings.HasPrefix(got, want) || len(validation.IsDNS1123Subdomain(got)) > 0 {
+		if got := pathSegment(name); !strings.HasPrefix(got, want) || len(validation.IsDNS1123Subdomain(got)) > 0 {
 			t.Errorf("%s becomes %s", name, got)
 		}
 	}
-	if asStep("a/b") == asStep("a-b") || asStep("a/b") == asStep("a_b") {
+	if pathSegment("a/b") == pathSegment("a-b") || pathSegment("a/b") == pathSegment("a_b") {
 		t.Error("two names become one")
 	}
 }
@@ -137,7 +137,7 @@ func TestAddressNames(t *testing.T) {
 }
 
 // What the API server says is shortened to what a user does not know.
-func TestJudge(t *testing.T) {
+func TestProbeError(t *testing.T) {
 	const failed = `Internal error occurred: failed calling webhook "probe.self.a.setpoint.dev": `
 	for _, c := range []struct {
 		says, want string
@@ -151,12 +151,12 @@ func TestJudge(t *testing.T) {
 		{`Internal error occurred: failed calling webhook "theirs.example.org": failed to call webhook: no`, "", false},
 		{`leases.coordination.k8s.io is forbidden: User "x" cannot create resource "leases"`, "", false},
 	} {
-		err := judge(errors.New(c.says), "probe.self.a.setpoint.dev")
+		err := probeError(errors.New(c.says), "probe.self.a.setpoint.dev")
 		if c.want == "" {
 			c.want = c.says
 		}
-		if err.Error() != c.want || isUnreached(err) != c.unreached {
-			t.Errorf("%s\nbecomes %v (%t)", c.says, err, isUnreached(err))
+		if err.Error() != c.want || isUnreachable(err) != c.unreached {
+			t.Errorf("%s\nbecomes %v (%t)", c.says, err, isUnreachable(err))
 		}
 	}
 }

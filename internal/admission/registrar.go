@@ -11,18 +11,18 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
 // RegistrarOptions configure a Registrar. All but the last three are needed.
 type RegistrarOptions struct {
 	Registration
 
-	// Keeper gives the bundle, and is told which one the configurations carry.
-	Keeper *Keeper
+	// Certificates gives the bundle, and is told which one the configurations carry.
+	Certificates *CertificateManager
 	// Store watches the configurations and Client writes them.
-	Store  *store.Store
+	Store  *cache.Cache
 	Client rest.Interface
 	// OnHealth is told when the health of a program changes; it must be quick.
 	OnHealth func(program string)
@@ -42,7 +42,7 @@ type Registrar struct {
 	// programs are those wanted, and spared the names of others that are let be; set
 	// says that somebody has said which they are.
 	programs []*Program
-	spared   []string
+	retained []string
 	set      bool
 	health   map[string]Health
 }
@@ -56,8 +56,8 @@ func NewRegistrar(o RegistrarOptions) *Registrar {
 		o.Clock = clock.RealClock{}
 	}
 	o.Log = cmp.Or(o.Log, slog.Default())
-	if o.Keeper != nil {
-		o.PathKey = func() PathKey { return o.Keeper.PathKeys().Key }
+	if o.Certificates != nil {
+		o.PathKey = func() PathKey { return o.Certificates.PathKeys().Key }
 	}
 	return &Registrar{options: o, wake: make(chan struct{}, 1), health: map[string]Health{}}
 }
@@ -65,33 +65,33 @@ func NewRegistrar(o RegistrarOptions) *Registrar {
 // Set says what programs there are. The configurations of all others are removed,
 // those of former runs too, but for those of programs with a spared name: so it is
 // not to be called before all are known.
-func (r *Registrar) Set(programs []*Program, spared ...string) {
+func (r *Registrar) Set(programs []*Program, exempt ...string) {
 	r.mu.Lock()
-	r.programs, r.spared, r.set = programs, spared, true
-	kept := map[string]Health{}
+	r.programs, r.retained, r.set = programs, exempt, true
+	current := map[string]Health{}
 	for _, p := range programs {
-		kept[p.Name] = r.health[p.Name]
+		current[p.Name] = r.health[p.Name]
 	}
-	r.health = kept
+	r.health = current
 	r.mu.Unlock()
-	r.awake()
+	r.trigger()
 }
 
-func (r *Registrar) wanted() ([]*Program, bool) {
+func (r *Registrar) desired() ([]*Program, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.programs, r.set
 }
 
-// spares says that a configuration is one of a program that is let be.
-func (r *Registrar) spares(o *object.Object) bool {
+// isRetained says that a configuration is one of a program that is let be.
+func (r *Registrar) isRetained(o *object.Object) bool {
 	name := annotation(o, programAnnotation)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Contains(r.spared, name)
+	return slices.Contains(r.retained, name)
 }
 
-func (r *Registrar) awake() {
+func (r *Registrar) trigger() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
@@ -106,27 +106,27 @@ var (
 
 // Run keeps the configurations until ctx ends. Only who leads does.
 func (r *Registrar) Run(ctx context.Context) {
-	t := r.begin()
-	defer t.end()
+	t := r.newSyncLoop()
+	defer t.close()
 	for _, view := range t.views {
 		select {
-		case <-view.Settled():
+		case <-view.ReadyOrFailed():
 		case <-ctx.Done():
 			return
 		}
 	}
 	for ctx.Err() == nil {
-		changed := r.options.Keeper.Changed()
+		changed := r.options.Certificates.Changed()
 		again := t.pass(ctx)
-		t.probes.keep(ctx)
+		t.probes.sync(ctx)
 		timer := r.options.Clock.NewTimer(again.Sub(r.options.Clock.Now()))
 		if !r.options.Clock.Now().Before(again) {
-			r.awake() // It has passed while the timer was being set.
+			r.trigger() // It has passed while the timer was being set.
 		}
 		select {
 		case <-r.wake:
 		case <-changed:
-			t.probes.hurry()
+			t.probes.triggerAll()
 		case <-timer.C():
 		case <-ctx.Done():
 		}
@@ -134,44 +134,44 @@ func (r *Registrar) Run(ctx context.Context) {
 	}
 }
 
-// term is one time of keeping the configurations.
-type term struct {
+// syncLoop is one time of keeping the configurations.
+type syncLoop struct {
 	*Registrar
 
-	views map[object.Resource]*store.View
-	// efforts are what was made to keep each configuration.
-	efforts map[slot]*effort
+	views map[object.Resource]*cache.View
+	// states are what was made to keep each configuration.
+	states map[configurationKey]*configurationState
 	// bundle is the one that is to be carried, and since when that is so.
-	bundle carriage
+	bundle propagation
 	probes *probes
 }
 
-// slot is where a configuration is stored.
-type slot struct {
+// configurationKey is where a configuration is stored.
+type configurationKey struct {
 	resource object.Resource
 	name     string
 }
 
-func (p slot) String() string { return p.resource.Kind + " " + p.name }
+func (p configurationKey) String() string { return p.resource.Kind + " " + p.name }
 
-func (r *Registrar) begin() *term {
-	t := &term{Registrar: r, views: map[object.Resource]*store.View{}, efforts: map[slot]*effort{}, probes: newProbes(r)}
+func (r *Registrar) newSyncLoop() *syncLoop {
+	t := &syncLoop{Registrar: r, views: map[object.Resource]*cache.View{}, states: map[configurationKey]*configurationState{}, probes: newProbes(r)}
 	for _, resource := range []object.Resource{mutatingResource, validatingResource} {
 		t.views[resource] = r.options.Store.Watch(
-			store.Selection{Resource: resource, Labels: groupLabel + "=" + r.options.Group},
-			func(store.Event) { r.awake() },
+			cache.Selection{Resource: resource, Labels: groupLabel + "=" + r.options.Group},
+			func(cache.Event) { r.trigger() },
 		)
 	}
 	return t
 }
 
-func (t *term) end() {
-	t.probes.end()
+func (t *syncLoop) close() {
+	t.probes.stop()
 	for _, view := range t.views {
 		view.Close()
 	}
-	t.forget()
+	t.resetHealth()
 }
 
-// distantly is when a Registrar looks without a reason.
-const distantly = 10 * time.Minute
+// idleInterval is when a Registrar looks without a reason.
+const idleInterval = 10 * time.Minute

@@ -4,15 +4,15 @@ import (
 	"time"
 )
 
-// Reach says whether the API server reaches the Server.
-type Reach string
+// Reachability says whether the API server reaches the Server.
+type Reachability string
 
 // What is known of that.
 const (
-	// ReachUnknown is said while it has not been found out, or cannot be.
-	ReachUnknown Reach = ""
-	Reachable    Reach = "Reachable"
-	Unreachable  Reach = "Unreachable"
+	// ReachabilityUnknown is said while it has not been found out, or cannot be.
+	ReachabilityUnknown Reachability = ""
+	Reachable           Reachability = "Reachable"
+	Unreachable         Reachability = "Unreachable"
 )
 
 // Health is how the registration of a program is doing.
@@ -21,16 +21,16 @@ type Health struct {
 	Registered bool
 	// Err is why it has not, or what is the matter although it has; nil if neither.
 	Err error
-	// Reach says whether it reaches the Server, ReachMessage in its own words why
+	// Reachability says whether it reaches the Server, ReachabilityMessage in its own words why
 	// not, or why that cannot be found out.
-	Reach        Reach
-	ReachMessage string
+	Reachability        Reachability
+	ReachabilityMessage string
 	// Since is when it was last something else.
 	Since time.Time
 }
 
 func (h Health) equal(other Health) bool {
-	return h.Registered == other.Registered && said(h.Err) == said(other.Err) && h.Reach == other.Reach && h.ReachMessage == other.ReachMessage
+	return h.Registered == other.Registered && errorText(h.Err) == errorText(other.Err) && h.Reachability == other.Reachability && h.ReachabilityMessage == other.ReachabilityMessage
 }
 
 // Health is how a program of that name is doing, as far as this replica knows,
@@ -41,26 +41,26 @@ func (r *Registrar) Health(program string) Health {
 	return r.health[program]
 }
 
-// update changes the health of a program, if it is one of those wanted, and tells
+// updateHealth changes the health of a program, if it is one of those wanted, and tells
 // it if it is news.
-func (r *Registrar) update(program string, change func(*Health)) {
+func (r *Registrar) updateHealth(program string, change func(*Health)) {
 	r.mu.Lock()
 	before, wanted := r.health[program]
 	after := before
 	change(&after)
-	news := wanted && !after.equal(before)
-	if news {
+	changed := wanted && !after.equal(before)
+	if changed {
 		after.Since = r.options.Clock.Now()
 		r.health[program] = after
 	}
 	r.mu.Unlock()
-	if news {
+	if changed {
 		r.options.OnHealth(program)
 	}
 }
 
-// forget says that nothing is known any more.
-func (r *Registrar) forget() {
+// resetHealth says that nothing is known any more.
+func (r *Registrar) resetHealth() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for program := range r.health {

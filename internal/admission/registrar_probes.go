@@ -12,80 +12,80 @@ type probes struct {
 	registrar *Registrar
 	running   sync.WaitGroup
 
-	mu sync.Mutex
-	by map[probed]*prober
+	mu    sync.Mutex
+	byKey map[probeKey]*prober
 }
 
-// probed is what stays the same while a program is the same to a probe.
-type probed struct{ name, configuration string }
+// probeKey is what stays the same while a program is the same to a probe.
+type probeKey struct{ name, configuration string }
 
 type prober struct {
-	stop  context.CancelFunc
-	nudge chan struct{}
+	stop   context.CancelFunc
+	wakeup chan struct{}
 }
 
-func newProbes(r *Registrar) *probes { return &probes{registrar: r, by: map[probed]*prober{}} }
+func newProbes(r *Registrar) *probes { return &probes{registrar: r, byKey: map[probeKey]*prober{}} }
 
-// keep probes the programs that are registered, and no others.
-func (p *probes) keep(ctx context.Context) {
-	programs, _ := p.registrar.wanted()
+// sync probes the programs that are registered, and no others.
+func (p *probes) sync(ctx context.Context) {
+	programs, _ := p.registrar.desired()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	gone := map[probed]bool{}
-	for key := range p.by {
+	gone := map[probeKey]bool{}
+	for key := range p.byKey {
 		gone[key] = true
 	}
 	for _, program := range programs {
-		key := probed{program.Name, program.Configuration}
+		key := probeKey{program.Name, program.Configuration}
 		delete(gone, key)
-		if p.by[key] == nil && len(program.Webhooks) > 0 && p.registrar.Health(program.Name).Registered {
-			p.by[key] = p.start(ctx, program)
+		if p.byKey[key] == nil && len(program.Webhooks) > 0 && p.registrar.Health(program.Name).Registered {
+			p.byKey[key] = p.start(ctx, program)
 		}
 	}
 	for key := range gone {
-		p.by[key].stop()
-		delete(p.by, key)
+		p.byKey[key].stop()
+		delete(p.byKey, key)
 	}
 }
 
 func (p *probes) start(ctx context.Context, program *Program) *prober {
 	ctx, stop := context.WithCancel(ctx)
-	one := &prober{stop: stop, nudge: make(chan struct{}, 1)}
-	p.running.Go(func() { p.registrar.attend(ctx, program, one.nudge) })
+	one := &prober{stop: stop, wakeup: make(chan struct{}, 1)}
+	p.running.Go(func() { p.registrar.runProbes(ctx, program, one.wakeup) })
 	return one
 }
 
-// nudge has a program probed now and for a while more often.
-func (p *probes) nudge(program string) {
+// trigger has a program probed now and for a while more often.
+func (p *probes) trigger(program string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for key, one := range p.by {
+	for key, one := range p.byKey {
 		if key.name == program {
 			one.wake()
 		}
 	}
 }
 
-// hurry nudges all.
-func (p *probes) hurry() {
+// triggerAll nudges all.
+func (p *probes) triggerAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, one := range p.by {
+	for _, one := range p.byKey {
 		one.wake()
 	}
 }
 
 func (p *prober) wake() {
 	select {
-	case p.nudge <- struct{}{}:
+	case p.wakeup <- struct{}{}:
 	default:
 	}
 }
 
-// end stops all, and waits until they have.
-func (p *probes) end() {
+// stop stops all, and waits until they have.
+func (p *probes) stop() {
 	p.mu.Lock()
-	for _, one := range p.by {
+	for _, one := range p.byKey {
 		one.stop()
 	}
 	p.mu.Unlock()
@@ -95,56 +95,56 @@ func (p *probes) end() {
 // How often is probed: soon after a change, then ever more seldom, but not so
 // seldom while something is wrong.
 const (
-	soonest      = 250 * time.Millisecond
-	usually      = 30 * time.Second
-	whileFailing = 5 * time.Second
+	minProbeInterval     = 250 * time.Millisecond
+	maxProbeInterval     = 30 * time.Second
+	failingProbeInterval = 5 * time.Second
 )
 
-// attend probes a program until ctx ends.
-func (r *Registrar) attend(ctx context.Context, p *Program, nudge <-chan struct{}) {
-	delay, failures := soonest, 0
+// runProbes probes a program until ctx ends.
+func (r *Registrar) runProbes(ctx context.Context, p *Program, wakeup <-chan struct{}) {
+	delay, failures := minProbeInterval, 0
 	for ctx.Err() == nil {
-		err := r.options.try(ctx, r.options.Client, p)
+		err := r.options.sendProbe(ctx, r.options.Client, p)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
 			failures = 0
-		case !unanswered(err):
+		case !apiServerUnavailable(err):
 			failures++
 		}
-		r.reached(p, err, failures)
-		limit := usually
+		r.reportReachability(p, err, failures)
+		limit := maxProbeInterval
 		if err != nil {
-			limit = whileFailing
+			limit = failingProbeInterval
 		}
 		timer := r.options.Clock.NewTimer(min(delay, limit))
 		select {
 		case <-timer.C():
-			delay = min(2*delay, usually)
-		case <-nudge:
-			delay, failures = soonest, 0
+			delay = min(2*delay, maxProbeInterval)
+		case <-wakeup:
+			delay, failures = minProbeInterval, 0
 		case <-ctx.Done():
 		}
 		timer.Stop()
 	}
 }
 
-// conclusive is how many probes must fail in a row: the first after a change may come
+// probeFailureThreshold is how many probes must fail in a row: the first after a change may come
 // before the API server knows of it.
-const conclusive = 3
+const probeFailureThreshold = 3
 
-// reached tells what a probe has found out, if anything.
-func (r *Registrar) reached(p *Program, err error, failures int) {
-	reach, message := Reachable, ""
+// reportReachability tells what a probe has found out, if anything.
+func (r *Registrar) reportReachability(p *Program, err error, failures int) {
+	reachability, message := Reachable, ""
 	switch {
 	case err == nil:
-	case failures < conclusive || unanswered(err):
+	case failures < probeFailureThreshold || apiServerUnavailable(err):
 		return
-	case isUnreached(err) || errors.Is(err, errNotAsked):
-		reach, message = Unreachable, err.Error()
+	case isUnreachable(err) || errors.Is(err, errNotCalled):
+		reachability, message = Unreachable, err.Error()
 	default:
-		reach, message = ReachUnknown, "probe in the namespace "+r.options.Namespace+": "+err.Error()
+		reachability, message = ReachabilityUnknown, "probe in the namespace "+r.options.Namespace+": "+err.Error()
 	}
-	r.update(p.Name, func(h *Health) { h.Reach, h.ReachMessage = reach, message })
+	r.updateHealth(p.Name, func(h *Health) { h.Reachability, h.ReachabilityMessage = reachability, message })
 }

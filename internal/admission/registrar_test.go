@@ -25,26 +25,26 @@ const (
 	validatingPath = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 )
 
-// registering is a Registrar at work, and the Keeper whose bundle it registers.
-type registering struct {
+// registrarTest is a Registrar at work, and the Keeper whose bundle it registers.
+type registrarTest struct {
 	*admission.Registrar
 
 	t       *testing.T
-	cluster *cluster
-	keeper  *keeping
+	cluster *fakeAPIServer
+	keeper  *certificateTest
 }
 
-func registrar(t *testing.T, c *cluster) *registering {
+func registrar(t *testing.T, c *fakeAPIServer) *registrarTest {
 	t.Helper()
-	k := keeper(t, admission.KeeperOptions{})
+	k := newTestManager(t, admission.CertificateManagerOptions{})
 	k.follow(t)
 	run(t, k.Renew)
-	return &registering{admission.NewRegistrar(admission.RegistrarOptions{
+	return &registrarTest{admission.NewRegistrar(admission.RegistrarOptions{
 		Registration: admission.Registration{
 			Address:   admission.Address{Service: admission.ServiceRef{Namespace: "ops", Name: "setpoint"}},
 			Namespace: "ops", Group: "setpoint",
 		},
-		Keeper: k.Keeper, Store: c.store(), Client: c.client(), Clock: k.clock, Log: slog.New(slog.DiscardHandler),
+		Certificates: k.CertificateManager, Store: c.store(), Client: c.client(), Clock: k.clock, Log: slog.New(slog.DiscardHandler),
 	}), t, c, k}
 }
 
@@ -58,7 +58,7 @@ func program(name string) *admission.Program {
 }
 
 // registered runs it until the programs are registered.
-func (r *registering) registered(names ...string) (stop func()) {
+func (r *registrarTest) registered(names ...string) (stop func()) {
 	r.t.Helper()
 	r.set(names...)
 	stop = run(r.t, r.Run)
@@ -68,7 +68,7 @@ func (r *registering) registered(names ...string) (stop func()) {
 	return stop
 }
 
-func (r *registering) set(names ...string) {
+func (r *registrarTest) set(names ...string) {
 	var programs []*admission.Program
 	for _, name := range names {
 		programs = append(programs, program(name))
@@ -77,7 +77,7 @@ func (r *registering) set(names ...string) {
 }
 
 // stored are the configurations there are.
-func (r *registering) stored() (paths []string) {
+func (r *registrarTest) stored() (paths []string) {
 	r.cluster.with(func() {
 		for path := range r.cluster.objects {
 			paths = append(paths, path)
@@ -87,8 +87,8 @@ func (r *registering) stored() (paths []string) {
 	return paths
 }
 
-// still says that nothing is written while time passes and it is woken.
-func (r *registering) still() {
+// expectNoWrites says that nothing is written while time passes and it is woken.
+func (r *registrarTest) expectNoWrites() {
 	r.t.Helper()
 	before := r.cluster.written()
 	for range 3 {
@@ -101,7 +101,7 @@ func (r *registering) still() {
 }
 
 func TestRegistrarKeepsConfigurations(t *testing.T) {
-	c := newCluster(t)
+	c := newFakeAPIServer(t)
 	// Of a former run, and of another Setpoint.
 	for name, group := range map[string]string{"former": "setpoint", "another": "watchers"} {
 		c.create(mutatingPath+"/"+name, fmt.Sprintf(`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingWebhookConfiguration","metadata":{"name":%q,"labels":{"setpoint.dev/admission":%q}}}`, name, group))
@@ -110,7 +110,7 @@ func TestRegistrarKeepsConfigurations(t *testing.T) {
 	r.registered("a", "b")
 	want := []string{mutatingPath + "/a", mutatingPath + "/another", mutatingPath + "/b", validatingPath + "/a", validatingPath + "/b"}
 	eventually(t, "the former one is removed", func() bool { return slices.Equal(r.stored(), want) })
-	r.still()
+	r.expectNoWrites()
 
 	path := mutatingPath + "/a"
 	for name, do := range map[string]func(){
@@ -136,16 +136,18 @@ func TestRegistrarKeepsConfigurations(t *testing.T) {
 			return now != nil && withoutVersion(now) == before
 		})
 		eventually(t, "all is well", func() bool { return r.Health("a").Registered && r.Health("a").Err == nil })
-		r.still() // Somebody who does many of these is told to stop.
+		r.expectNoWrites() // Somebody who does many of these is told to stop.
 	}
 
-	c.edit(path, func(o *unstructured.Unstructured) { o.SetAnnotations(merged(o.GetAnnotations(), "theirs", "stays")) })
+	c.edit(path, func(o *unstructured.Unstructured) {
+		o.SetAnnotations(patchFromMerge(o.GetAnnotations(), "theirs", "stays"))
+	})
 	r.set("a")
 	eventually(t, "b is removed", func() bool { return len(r.stored()) == 3 })
 	if c.get(path).GetAnnotations()["theirs"] != "stays" {
 		t.Error("an annotation was removed")
 	}
-	r.still()
+	r.expectNoWrites()
 }
 
 // set sets a field of the first webhook.
@@ -155,7 +157,7 @@ func set(o *unstructured.Unstructured, value any, path ...string) {
 	_ = unstructured.SetNestedSlice(o.Object, webhooks, "webhooks")
 }
 
-func merged(all map[string]string, name, value string) map[string]string {
+func patchFromMerge(all map[string]string, name, value string) map[string]string {
 	all[name] = value
 	return all
 }
@@ -171,8 +173,8 @@ func withoutVersion(o *unstructured.Unstructured) string {
 }
 
 // Nothing is removed before it is known what is wanted.
-func TestRegistrarWaitsToBeTold(t *testing.T) {
-	c := newCluster(t)
+func TestRegistrarWaitsForPrograms(t *testing.T) {
+	c := newFakeAPIServer(t)
 	first := registrar(t, c)
 	stop := first.registered("a")
 	stop()
@@ -181,14 +183,14 @@ func TestRegistrarWaitsToBeTold(t *testing.T) {
 	}
 	second := registrar(t, c)
 	run(t, second.Run)
-	second.still()
+	second.expectNoWrites()
 	if n := len(second.stored()); n != 2 {
 		t.Errorf("left %v", second.stored())
 	}
 }
 
 func TestRegistrarLeavesForeignConfigurations(t *testing.T) {
-	c := newCluster(t)
+	c := newFakeAPIServer(t)
 	path := validatingPath + "/a"
 	c.create(path, `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","metadata":{"name":"a"}}`)
 	r := registrar(t, c)
@@ -209,8 +211,8 @@ func TestRegistrarLeavesForeignConfigurations(t *testing.T) {
 }
 
 // Who changes a configuration again and again does not keep us busy, and is told of.
-func TestRegistrarIsCalmInAFight(t *testing.T) {
-	c := newCluster(t)
+func TestRegistrarBacksOffOnConflicts(t *testing.T) {
+	c := newFakeAPIServer(t)
 	r := registrar(t, c)
 	r.registered("a")
 	path := mutatingPath + "/a"
@@ -236,10 +238,10 @@ func TestRegistrarIsCalmInAFight(t *testing.T) {
 	})
 }
 
-func TestRegistrarMayNot(t *testing.T) {
+func TestRegistrarForbidden(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		t.Run(method, func(t *testing.T) {
-			c := newCluster(t)
+			c := newFakeAPIServer(t)
 			c.refuse = func(r *http.Request) error {
 				if r.Method == method && strings.HasPrefix(r.URL.Path, validatingPath) {
 					return forbidden("validatingwebhookconfigurations")
@@ -264,8 +266,8 @@ func TestRegistrarMayNot(t *testing.T) {
 
 // A CA is followed through all the pieces: it joins the bundle, the configurations
 // carry it, and then it signs.
-func TestRegistrarCarriesBundles(t *testing.T) {
-	c := newCluster(t)
+func TestRegistrarPropagatesBundles(t *testing.T) {
+	c := newFakeAPIServer(t)
 	r := registrar(t, c)
 	r.registered("a", "b")
 	first := r.keeper.serial()
@@ -283,16 +285,16 @@ func TestRegistrarCarriesBundles(t *testing.T) {
 		r.keeper.clock.Step(time.Minute)
 		return r.keeper.serial() != renewed
 	})
-	if !bytes.Equal(both, r.keeper.Bundle()) || !r.keeper.sound() {
+	if !bytes.Equal(both, r.keeper.Bundle()) || !r.keeper.isTrusted() {
 		t.Error("the bundle changed as well")
 	}
-	r.still()
+	r.expectNoWrites()
 	r.keeper.clock.Step(300 * day)
 	eventually(t, "the old CA leaves", func() bool { return r.keeper.authorities() == 1 && everywhere() })
 }
 
-// asked answers a probe as a Server does, by way of the API server.
-func asked(w http.ResponseWriter, _ map[string]string) error {
+// newWebhook answers a probe as a Server does, by way of the API server.
+func newWebhook(w http.ResponseWriter, _ map[string]string) error {
 	w.Header().Set("Warning", `299 - "setpoint was asked"`)
 	return nil
 }
@@ -303,56 +305,56 @@ func TestProbe(t *testing.T) {
 			return apierrors.NewInternalError(errors.New(says))
 		}
 	}
-	c := newCluster(t)
+	c := newFakeAPIServer(t)
 	r := registrar(t, c)
 	c.lease = func(w http.ResponseWriter, labels map[string]string) error {
 		if labels["setpoint.dev/probe"] != "a" {
 			t.Errorf("labelled %v", labels)
 		}
-		return asked(w, labels)
+		return newWebhook(w, labels)
 	}
 	r.registered("a")
-	eventually(t, "it is reachable", func() bool { return r.Health("a").Reach == admission.Reachable })
+	eventually(t, "it is reachable", func() bool { return r.Health("a").Reachability == admission.Reachable })
 	for _, step := range []struct {
 		lease   func(http.ResponseWriter, map[string]string) error
-		reach   admission.Reach
+		reach   admission.Reachability
 		message string
 	}{
 		{unreached(`failed calling webhook "probe.self.a.setpoint.dev": failed to call webhook: Post "https://setpoint.ops.svc:443/probe/a?timeout=5s": dial tcp 10.0.0.7:443: connect: connection refused`), admission.Unreachable, "dial tcp 10.0.0.7:443: connect: connection refused"},
 		{nil, admission.Unreachable, "the API server does not ask the webhooks, although they are registered"},
-		{func(http.ResponseWriter, map[string]string) error { return forbidden("leases") }, admission.ReachUnknown, "probe in the namespace ops: leases is forbidden: nobody may"},
-		{asked, admission.Reachable, ""},
+		{func(http.ResponseWriter, map[string]string) error { return forbidden("leases") }, admission.ReachabilityUnknown, "probe in the namespace ops: leases is forbidden: nobody may"},
+		{newWebhook, admission.Reachable, ""},
 	} {
 		c.with(func() { c.lease = step.lease })
 		eventually(t, "it is "+string(step.reach)+": "+step.message, func() bool {
 			r.keeper.clock.Step(5 * time.Second)
 			h := r.Health("a")
-			return h.Reach == step.reach && h.ReachMessage == step.message && h.Registered && !h.Since.IsZero()
+			return h.Reachability == step.reach && h.ReachabilityMessage == step.message && h.Registered && !h.Since.IsZero()
 		})
 	}
 }
 
 // One probe that fails does not make a webhook unreachable, and an API server that
 // cannot be asked says nothing about it.
-func TestProbeIsPatient(t *testing.T) {
-	c := newCluster(t)
+func TestProbeFailureThreshold(t *testing.T) {
+	c := newFakeAPIServer(t)
 	r := registrar(t, c)
 	var tries int
-	c.lease = asked
+	c.lease = newWebhook
 	r.registered("a")
-	eventually(t, "it is reachable", func() bool { return r.Health("a").Reach == admission.Reachable })
+	eventually(t, "it is reachable", func() bool { return r.Health("a").Reachability == admission.Reachable })
 	c.with(func() {
 		c.lease = func(w http.ResponseWriter, labels map[string]string) error {
 			tries++
 			if tries%3 != 0 {
 				return apierrors.NewInternalError(errors.New(`failed calling webhook "probe.self.a.setpoint.dev": no`))
 			}
-			return asked(w, labels)
+			return newWebhook(w, labels)
 		}
 	})
 	eventually(t, "it was tried", func() bool {
 		r.keeper.clock.Step(5 * time.Second)
-		if h := r.Health("a"); h.Reach != admission.Reachable {
+		if h := r.Health("a"); h.Reachability != admission.Reachable {
 			t.Fatalf("became %+v", h)
 		}
 		done := false
@@ -362,7 +364,7 @@ func TestProbeIsPatient(t *testing.T) {
 }
 
 func TestUnregister(t *testing.T) {
-	c := newCluster(t)
+	c := newFakeAPIServer(t)
 	r := registrar(t, c)
 	stop := r.registered("a", "b")
 	stop()

@@ -18,8 +18,8 @@ const (
 )
 
 // decodeReview reads an AdmissionReview. The objects in it are views of body.
-func decodeReview(body []byte) (*hook.Review, error) {
-	body, err := compacted(body)
+func decodeReview(body []byte) (*hook.ReviewRequest, error) {
+	body, err := compactJSON(body)
 	if err != nil {
 		return nil, err
 	}
@@ -47,9 +47,9 @@ func decodeReview(body []byte) (*hook.Review, error) {
 	return decodeRequest(request)
 }
 
-// compacted takes out what is there for the eye alone, which API servers do not send:
+// compactJSON takes out what is there for the eye alone, which API servers do not send:
 // within strings there are neither line breaks nor tabs.
-func compacted(body []byte) ([]byte, error) {
+func compactJSON(body []byte) ([]byte, error) {
 	body = bytes.TrimSpace(body)
 	if !bytes.ContainsAny(body, "\n\t") && !bytes.Contains(body, []byte(`": `)) {
 		return body, nil
@@ -62,8 +62,8 @@ func compacted(body []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func decodeRequest(request []byte) (*hook.Review, error) {
-	var r hook.Review
+func decodeRequest(request []byte) (*hook.ReviewRequest, error) {
+	var r hook.ReviewRequest
 	err := object.Members(request, func(quoted, value []byte) error {
 		return readRequest(&r, string(object.Unquoted(quoted)), value)
 	})
@@ -77,7 +77,7 @@ func decodeRequest(request []byte) (*hook.Review, error) {
 }
 
 // readRequest reads one member of a request.
-func readRequest(r *hook.Review, name string, value []byte) error {
+func readRequest(r *hook.ReviewRequest, name string, value []byte) error {
 	switch name {
 	case "uid":
 		return readText(name, value, &r.UID)
@@ -96,7 +96,7 @@ func readRequest(r *hook.Review, name string, value []byte) error {
 	case "object":
 		return readObject(name, value, &r.Object)
 	case "oldObject":
-		return readObject(name, value, &r.Old)
+		return readObject(name, value, &r.OldObject)
 	case "userInfo":
 		return readUser(r, value)
 	case "dryRun":
@@ -127,7 +127,7 @@ func readObject(name string, value []byte, into *json.RawMessage) error {
 	return errors.New(name + ": must be an object")
 }
 
-func readKind(r *hook.Review, value []byte) error {
+func readKind(r *hook.ReviewRequest, value []byte) error {
 	f, err := fieldsOf(value)
 	if err != nil {
 		return fmt.Errorf("kind: %w", err)
@@ -138,11 +138,11 @@ func readKind(r *hook.Review, value []byte) error {
 		readMember(&f, "kind", "version", &version),
 		readMember(&f, "kind", "kind", &r.Kind),
 	)
-	r.APIVersion = joined(group, version)
+	r.APIVersion = joinAPIVersion(group, version)
 	return err
 }
 
-func readResource(r *hook.Review, value []byte) error {
+func readResource(r *hook.ReviewRequest, value []byte) error {
 	f, err := fieldsOf(value)
 	if err != nil {
 		return fmt.Errorf("resource: %w", err)
@@ -159,15 +159,15 @@ func readMember(f *fields, of, name string, into *string) error {
 	return readText(of+"."+name, value, into)
 }
 
-// joined is the apiVersion of a group and a version.
-func joined(group, version string) string {
+// joinAPIVersion is the apiVersion of a group and a version.
+func joinAPIVersion(group, version string) string {
 	if group == "" {
 		return version
 	}
 	return group + "/" + version
 }
 
-func readUser(r *hook.Review, value []byte) error {
+func readUser(r *hook.ReviewRequest, value []byte) error {
 	if err := json.Unmarshal(value, &r.User); err != nil {
 		return fmt.Errorf("userInfo: %w", err)
 	}
@@ -175,7 +175,7 @@ func readUser(r *hook.Review, value []byte) error {
 }
 
 // checkReview wants all that an answer needs.
-func checkReview(r *hook.Review) error {
+func checkReview(r *hook.ReviewRequest) error {
 	switch {
 	case r.UID == "":
 		return errors.New("uid: required")
@@ -188,7 +188,7 @@ func checkReview(r *hook.Review) error {
 	case hook.OperationDelete, hook.OperationConnect:
 		return nil
 	case hook.OperationUpdate:
-		if r.Old == nil {
+		if r.OldObject == nil {
 			return errors.New("oldObject: required for UPDATE")
 		}
 		fallthrough

@@ -21,11 +21,11 @@ const wholeReview = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1
 `
 
 func TestDecodeReview(t *testing.T) {
-	want := &hook.Review{
+	want := &hook.ReviewRequest{
 		UID: "705ab4f5", Operation: hook.OperationUpdate,
 		APIVersion: "apps/v1", Kind: "Deployment", Resource: "deployments", Subresource: "scale",
 		Namespace: "shop", Name: "web",
-		Object: json.RawMessage(`{"a":"é\n\u00e9: , x"}`), Old: json.RawMessage(`{"a":1}`),
+		Object: json.RawMessage(`{"a":"é\n\u00e9: , x"}`), OldObject: json.RawMessage(`{"a":1}`),
 		User:   hook.User{Name: "ann", UID: "7", Groups: []string{"devs"}, Extra: map[string][]string{"scopes": {"a", "b"}}},
 		DryRun: true,
 	}
@@ -38,19 +38,19 @@ func TestDecodeReview(t *testing.T) {
 func TestDecodeReviewOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		request string
-		want    hook.Review
+		want    hook.ReviewRequest
 	}{
 		"a deletion": {
 			`"operation":"DELETE","object":null,"oldObject":{"a":1},"dryRun":false`,
-			hook.Review{Operation: hook.OperationDelete, Old: json.RawMessage(`{"a":1}`)},
+			hook.ReviewRequest{Operation: hook.OperationDelete, OldObject: json.RawMessage(`{"a":1}`)},
 		},
 		"a creation": {
 			`"operation":"CREATE","object":{"a":1},"oldObject":null,"dryRun":null,"userInfo":{}`,
-			hook.Review{Operation: hook.OperationCreate, Object: json.RawMessage(`{"a":1}`)},
+			hook.ReviewRequest{Operation: hook.OperationCreate, Object: json.RawMessage(`{"a":1}`)},
 		},
 		"a connection": {
 			`"operation":"CONNECT","subResource":"exec","object":{"container":"c"}`,
-			hook.Review{Operation: hook.OperationConnect, Subresource: "exec", Object: json.RawMessage(`{"container":"c"}`)},
+			hook.ReviewRequest{Operation: hook.OperationConnect, Subresource: "exec", Object: json.RawMessage(`{"container":"c"}`)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func FuzzDecodeReview(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if r.UID == "" || r.Operation == "" || r.Object != nil && !json.Valid(r.Object) || r.Old != nil && !json.Valid(r.Old) {
+		if r.UID == "" || r.Operation == "" || r.Object != nil && !json.Valid(r.Object) || r.OldObject != nil && !json.Valid(r.OldObject) {
 			t.Errorf("%q: %+v", body, r)
 		}
 		var theirs admissionv1.AdmissionReview

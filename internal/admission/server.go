@@ -74,9 +74,9 @@ type Server struct {
 	options ServerOptions
 	// routes are by path.
 	routes atomic.Pointer[map[string]*route]
-	memory memory
-	// underWay counts the reviews that are with a hook.
-	underWay atomic.Int64
+	memory memoryLimiter
+	// inFlight counts the reviews that are with a hook.
+	inFlight atomic.Int64
 
 	mu sync.Mutex
 	// budgets are those of the programs, by name.
@@ -109,7 +109,7 @@ func NewServer(o ServerOptions) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{options: o, memory: memory{max: o.MaxMemory}}
+	s := &Server{options: o, memory: memoryLimiter{max: o.MaxMemory}}
 	s.Set(nil)
 	return s
 }
@@ -138,7 +138,7 @@ func (s *Server) Set(programs []*Program) {
 
 // find is the program and webhook of a path; nil for none. A path needs its token.
 func (s *Server) find(path string) *route {
-	plain, ours := s.options.PathKeys().plain(path)
+	plain, ours := s.options.PathKeys().stripToken(path)
 	if !ours {
 		return nil
 	}
@@ -166,16 +166,16 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		return fmt.Errorf("serve webhooks at %s: %w", listener.Addr(), err)
 	case <-lame.C:
 	}
-	return s.end(context.WithoutCancel(ctx), server)
+	return s.shutdown(context.WithoutCancel(ctx), server)
 }
 
-// end lets what is under way come to its end.
-func (s *Server) end(ctx context.Context, server *http.Server) error {
+// shutdown lets what is under way come to its end.
+func (s *Server) shutdown(ctx context.Context, server *http.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Drain)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
 		_ = server.Close() // Only what is cut off would complain.
-		return fmt.Errorf("end the server of webhooks, %d reviews under way: %w", s.underWay.Load(), err)
+		return fmt.Errorf("end the server of webhooks, %d reviews under way: %w", s.inFlight.Load(), err)
 	}
 	return nil
 }

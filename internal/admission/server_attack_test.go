@@ -43,17 +43,17 @@ func posting(path string, size int, body string) string {
 
 // Fault S2: 300 unauthenticated connections that send their review slowly stopped all
 // reviews of all controllers.
-func TestSlowConnectionsHoldUpNobody(t *testing.T) {
+func TestSlowConnectionsBlockNoReviews(t *testing.T) {
 	const key = PathKey("a key")
-	path := key.keyed("/admit/web/check")
+	path := key.addToken("/admit/web/check")
 	for name, says := range map[string]string{
 		"nothing":          "",
 		"half a header":    "POST / HTTP/1.1\r\nHost: ",
 		"an unknown path":  posting("/admit/web/check", 4096, "{"),
 		"the path":         posting(path, 4096, "{"),
 		"the path, a lot":  posting(path, 8<<20, strings.Repeat(" ", 64<<10)),
-		"another's path":   posting(key.keyed("/admit/other/check"), 4096, "{"),
-		"the probe's path": posting(key.keyed("/probe/web"), 4096, "{"),
+		"another's path":   posting(key.addToken("/admit/other/check"), 4096, "{"),
+		"the probe's path": posting(key.addToken("/probe/web"), 4096, "{"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			other := programOf(allow)
@@ -63,7 +63,7 @@ func TestSlowConnectionsHoldUpNobody(t *testing.T) {
 			genuine := func(client *http.Client) {
 				t.Helper()
 				began := time.Now()
-				got, err := s.ask(client, path+"?timeout=10s", reviewOf(`"operation":"DELETE"`))
+				got, err := s.post(client, path+"?timeout=10s", reviewOf(`"operation":"DELETE"`))
 				if err != nil || got.code != http.StatusOK {
 					t.Errorf("after %v: %d, %s, %v", time.Since(began), got.code, got.body, err)
 				}
@@ -81,10 +81,10 @@ func TestSlowConnectionsHoldUpNobody(t *testing.T) {
 // A hook that does not answer takes the turns of its own controller alone.
 func TestTurnsAreByProgram(t *testing.T) {
 	entered, release := make(chan struct{}, 2), make(chan struct{})
-	stuck := programOf(func(context.Context, *hook.Review) (*hook.Verdict, error) {
+	stuck := programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 		entered <- struct{}{}
 		<-release
-		return &hook.Verdict{}, nil
+		return &hook.ReviewResponse{}, nil
 	})
 	well := programOf(allow)
 	well.Name = "well"
@@ -131,10 +131,10 @@ func TestSlowReviewsAreGivenUp(t *testing.T) {
 // The time to arrive is not that of the hook: one that takes longer is answered.
 func TestSlowHooksAreWaitedFor(t *testing.T) {
 	const bodyTimeout = 100 * time.Millisecond
-	s := serve(t, ServerOptions{BodyTimeout: bodyTimeout}, programOf(func(ctx context.Context, _ *hook.Review) (*hook.Verdict, error) {
+	s := serve(t, ServerOptions{BodyTimeout: bodyTimeout}, programOf(func(ctx context.Context, _ *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 		select {
 		case <-time.After(3 * bodyTimeout):
-			return &hook.Verdict{}, nil
+			return &hook.ReviewResponse{}, nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -143,7 +143,7 @@ func TestSlowHooksAreWaitedFor(t *testing.T) {
 		client := s.client(t)
 		client.Transport.(*http.Transport).ForceAttemptHTTP2 = http2
 		for range 2 {
-			got, err := s.ask(client, "/admit/web/check", reviewOf(`"operation":"DELETE"`))
+			got, err := s.post(client, "/admit/web/check", reviewOf(`"operation":"DELETE"`))
 			if err != nil || got.code != http.StatusOK || (got.protocol == 2) != http2 {
 				t.Errorf("HTTP/%d: %d, %s, %v", got.protocol, got.code, got.body, err)
 			}
@@ -159,7 +159,7 @@ func TestSlowReadsMakeRoom(t *testing.T) {
 		same bool
 	}{"of others": {512 << 10, false}, "of the same": {2 << 20, true}} {
 		t.Run(name, func(t *testing.T) {
-			m := &memory{max: c.max}
+			m := &memoryLimiter{max: c.max}
 			ours := &budget{max: m.max / 4}
 			theirs := ours
 			if !c.same {
@@ -167,10 +167,10 @@ func TestSlowReadsMakeRoom(t *testing.T) {
 			}
 			var cut atomic.Int64
 			for i := range int64(8) {
-				var h *hold
-				h = m.begin(theirs, func() { cut.Add(1); go h.end() })
+				var h *reservation
+				h = m.begin(theirs, func() { cut.Add(1); go h.release() })
 				h.began = h.began.Add(-time.Minute + time.Duration(i)*time.Second)
-				if !h.take(64 << 10) {
+				if !h.tryGrow(64 << 10) {
 					t.Fatal("there is no room from the beginning")
 				}
 			}
@@ -181,7 +181,7 @@ func TestSlowReadsMakeRoom(t *testing.T) {
 			if got := cut.Load(); got != 2 {
 				t.Errorf("%d reads are cut off", got)
 			}
-			h.end()
+			h.release()
 			if m.used != 6*64<<10 {
 				t.Errorf("%d bytes are in use", m.used)
 			}
@@ -193,10 +193,10 @@ func TestSlowReadsMakeRoom(t *testing.T) {
 func TestMemoryIsBounded(t *testing.T) {
 	entered, release := make(chan struct{}, 8), make(chan struct{})
 	s := NewServer(ServerOptions{MaxMemory: 1 << 20})
-	s.Set([]*Program{programOf(func(context.Context, *hook.Review) (*hook.Verdict, error) {
+	s.Set([]*Program{programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 		entered <- struct{}{}
 		<-release
-		return &hook.Verdict{}, nil
+		return &hook.ReviewResponse{}, nil
 	})})
 	large := reviewOf(`"operation":"CREATE","object":{"data":"` + strings.Repeat("x", 100<<10) + `"}`)
 	var calls sync.WaitGroup

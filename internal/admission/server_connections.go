@@ -116,8 +116,8 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// proven notes that a request came by which its connection is proven.
-func proven(r *http.Request) {
+// markProven notes that a request came by which its connection is proven.
+func markProven(r *http.Request) {
 	if counted, is := r.Context().Value(connectionKey{}).(*connection); is {
 		counted.prove()
 	}

@@ -15,14 +15,14 @@ import (
 )
 
 // forgery is a webhook that must not be called, and what is recorded of it.
-func forgery(t *testing.T, w Webhook) (*Server, *seen) {
+func forgery(t *testing.T, w Webhook) (*Server, *recordingObserver) {
 	t.Helper()
-	observer := &seen{}
+	observer := &recordingObserver{}
 	s := NewServer(ServerOptions{Observer: observer})
 	w.Name = "check"
-	w.Do = hook.AdmitterFunc(func(_ context.Context, r *hook.Review) (*hook.Verdict, error) {
+	w.Admitter = hook.AdmitterFunc(func(_ context.Context, r *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 		t.Errorf("the hook is asked about %+v", r)
-		return &hook.Verdict{Events: []hook.EventAt{{}}}, nil
+		return &hook.ReviewResponse{Events: []hook.ObjectEvent{{}}}, nil
 	})
 	s.Set([]*Program{{Name: "web", Webhooks: []Webhook{w}}})
 	return s, observer
@@ -32,9 +32,9 @@ func forgery(t *testing.T, w Webhook) (*Server, *seen) {
 // its events were told at any object.
 func TestForgedReviews(t *testing.T) {
 	pods := Webhook{
-		Rules:   []Rule{{"", "v1", []string{"pods", "pods/status"}, []hook.Operation{hook.OperationCreate, hook.OperationUpdate}}},
-		Spared:  []string{"kube-system"},
-		Objects: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}},
+		Rules:            []Rule{{"", "v1", []string{"pods", "pods/status"}, []hook.Operation{hook.OperationCreate, hook.OperationUpdate}}},
+		ExemptNamespaces: []string{"kube-system"},
+		Objects:          &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}},
 	}
 	const labelled = `"labels":{"app":"x"}`
 	for name, c := range map[string]struct{ members, want string }{
@@ -83,7 +83,7 @@ func TestGenuineReviews(t *testing.T) {
 		"all parts": {Rule{"*", "*", []string{"*/*"}, []hook.Operation{"*"}}, `"operation":"DELETE","name":"a","oldObject":{"metadata":{"name":"a"}}`},
 	} {
 		s := NewServer(ServerOptions{})
-		s.Set([]*Program{{Name: "web", Webhooks: []Webhook{{Name: "check", Rules: []Rule{c.rule}, Do: hook.AdmitterFunc(allow)}}}})
+		s.Set([]*Program{{Name: "web", Webhooks: []Webhook{{Name: "check", Rules: []Rule{c.rule}, Admitter: hook.AdmitterFunc(allow)}}}})
 		if w := post(s, "/admit/web/check", reviewOf(c.members)); w.Code != http.StatusOK {
 			t.Errorf("%s: %d, %s", name, w.Code, w.Body)
 		}
@@ -94,23 +94,23 @@ func TestGenuineReviews(t *testing.T) {
 func TestEventsOfReviews(t *testing.T) {
 	const pod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n","uid":"7"}}`
 	denied := &hook.Denial{Message: "no"}
-	elsewhere := hook.EventAt{APIVersion: "v1", Kind: "Pod", Namespace: "n", Name: "other"}
+	elsewhere := hook.ObjectEvent{APIVersion: "v1", Kind: "Pod", Namespace: "n", Name: "other"}
 	for name, c := range map[string]struct {
 		members string
 		denial  *hook.Denial
-		want    []hook.EventAt
+		want    []hook.ObjectEvent
 	}{
-		"a creation":          {`"operation":"CREATE","name":"a","namespace":"n","object":` + pod, nil, []hook.EventAt{{APIVersion: "v1", Kind: "Pod", Namespace: "n", Name: "a"}, elsewhere}},
-		"a refused creation":  {`"operation":"CREATE","name":"a","namespace":"n","object":` + pod, denied, []hook.EventAt{elsewhere}},
-		"one without a name":  {`"operation":"CREATE","namespace":"n","object":{}`, nil, []hook.EventAt{elsewhere}},
-		"an update":           {`"operation":"UPDATE","name":"a","namespace":"n","object":{},"oldObject":` + pod, nil, []hook.EventAt{{APIVersion: "v1", Kind: "Pod", Namespace: "n", Name: "a", UID: "7"}, elsewhere}},
-		"a refused deletion":  {`"operation":"DELETE","name":"a","namespace":"n","oldObject":` + pod, denied, []hook.EventAt{{APIVersion: "v1", Kind: "Pod", Namespace: "n", Name: "a", UID: "7"}, elsewhere}},
+		"a creation":          {`"operation":"CREATE","name":"a","namespace":"n","object":` + pod, nil, []hook.ObjectEvent{{APIVersion: "v1", Kind: "Pod", Namespace: "n", Name: "a"}, elsewhere}},
+		"a refused creation":  {`"operation":"CREATE","name":"a","namespace":"n","object":` + pod, denied, []hook.ObjectEvent{elsewhere}},
+		"one without a name":  {`"operation":"CREATE","namespace":"n","object":{}`, nil, []hook.ObjectEvent{elsewhere}},
+		"an update":           {`"operation":"UPDATE","name":"a","namespace":"n","object":{},"oldObject":` + pod, nil, []hook.ObjectEvent{{APIVersion: "v1", Kind: "Pod", Namespace: "n", Name: "a", UID: "7"}, elsewhere}},
+		"a refused deletion":  {`"operation":"DELETE","name":"a","namespace":"n","oldObject":` + pod, denied, []hook.ObjectEvent{{APIVersion: "v1", Kind: "Pod", Namespace: "n", Name: "a", UID: "7"}, elsewhere}},
 		"a dry run of either": {`"operation":"DELETE","name":"a","namespace":"n","dryRun":true,"oldObject":` + pod, nil, nil},
 	} {
-		observer := &seen{}
+		observer := &recordingObserver{}
 		s := NewServer(ServerOptions{Observer: observer})
-		s.Set([]*Program{programOf(func(context.Context, *hook.Review) (*hook.Verdict, error) {
-			return &hook.Verdict{Denial: c.denial, Events: []hook.EventAt{{}, elsewhere}}, nil
+		s.Set([]*Program{programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+			return &hook.ReviewResponse{Denial: c.denial, Events: []hook.ObjectEvent{{}, elsewhere}}, nil
 		})})
 		if w := post(s, "/admit/web/check", reviewOf(c.members)); w.Code != http.StatusOK {
 			t.Fatalf("%s: %d, %s", name, w.Code, w.Body)
@@ -130,7 +130,7 @@ func TestEventsOfReviews(t *testing.T) {
 // Where the API server shows a certificate, a caller without one of its CA gets no response.
 func TestClientCertificates(t *testing.T) {
 	ca, others := newIssuer(t), newIssuer(t)
-	observer := &occasions{}
+	observer := &recordedReviews{}
 	s := serve(t, ServerOptions{Observer: observer, ClientCAs: func() (*x509.CertPool, error) { return ca.pool, nil }}, programOf(allow))
 	show := func(by *issuer) *http.Client {
 		client := s.client(t)
@@ -143,21 +143,21 @@ func TestClientCertificates(t *testing.T) {
 		return client
 	}
 	for _, by := range []*issuer{nil, others} {
-		if got, err := s.ask(show(by), "/admit/web/check", reviewOf(`"operation":"DELETE"`)); err == nil {
+		if got, err := s.post(show(by), "/admit/web/check", reviewOf(`"operation":"DELETE"`)); err == nil {
 			t.Errorf("a stranger is answered: %d, %s", got.code, got.body)
 		}
 	}
-	got, err := s.ask(show(ca), "/admit/web/check", reviewOf(`"operation":"DELETE"`))
+	got, err := s.post(show(ca), "/admit/web/check", reviewOf(`"operation":"DELETE"`))
 	if err != nil || got.code != http.StatusOK || got.protocol != 2 {
 		t.Errorf("HTTP/%d: %d, %s, %v", got.protocol, got.code, got.body, err)
 	}
-	if len(observer.all) != 1 || !observer.all[0].Authenticated {
-		t.Errorf("%+v", observer.all)
+	if len(observer.records) != 1 || !observer.records[0].Authenticated {
+		t.Errorf("%+v", observer.records)
 	}
 }
 
-// occasions keeps what is recorded, of one call at a time.
-type occasions struct{ all []Occasion }
+// recordedReviews keeps what is recorded, of one call at a time.
+type recordedReviews struct{ records []ReviewRecord }
 
-func (o *occasions) Admitted(one Occasion) { o.all = append(o.all, one) }
-func (*occasions) TellAt(hook.EventAt)     {}
+func (o *recordedReviews) Reviewed(one ReviewRecord) { o.records = append(o.records, one) }
+func (*recordedReviews) EventAt(hook.ObjectEvent)    {}

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// memory bounds what the reviews under way may take, each from its first byte to its
+// memoryLimiter bounds what the reviews under way may take, each from its first byte to its
 // answer. When it is used up, reads that are slow make room: an API server sends a
 // review at once.
-type memory struct {
+type memoryLimiter struct {
 	max int64
 
 	mu   sync.Mutex
 	used int64
 	// reads are the holds whose review is still being read, the oldest first.
-	reads []*hold
+	reads []*reservation
 }
 
 // budget is what one program may have of the server: turns, and a part of the memory.
@@ -28,9 +28,9 @@ type budget struct {
 	used, max int64
 }
 
-// hold is what one review takes of the memory.
-type hold struct {
-	of      *memory
+// reservation is what one review takes of the memory.
+type reservation struct {
+	limiter *memoryLimiter
 	budget  *budget
 	bytes   int64
 	began   time.Time
@@ -39,16 +39,16 @@ type hold struct {
 }
 
 const (
-	// slowRead is how old a read is that makes room for others.
-	slowRead = time.Second
-	// lookAgain is how soon is looked whether there is room.
-	lookAgain = 20 * time.Millisecond
+	// slowReadAge is how old a read is that makes room for others.
+	slowReadAge = time.Second
+	// growInterval is how soon is looked whether there is room.
+	growInterval = 20 * time.Millisecond
 )
 
 // begin begins to read a review of a program. To cut off the read makes it end with an
 // error.
-func (m *memory) begin(of *budget, cutOff func()) *hold {
-	h := &hold{of: m, budget: of, began: time.Now(), cutOff: cutOff}
+func (m *memoryLimiter) begin(of *budget, cutOff func()) *reservation {
+	h := &reservation{limiter: m, budget: of, began: time.Now(), cutOff: cutOff}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.reads = append(m.reads, h)
@@ -56,26 +56,26 @@ func (m *memory) begin(of *budget, cutOff func()) *hold {
 }
 
 // grow takes so many bytes more, as soon as there is room for them.
-func (h *hold) grow(ctx context.Context, bytes int64) error {
-	if h.take(bytes) {
+func (h *reservation) grow(ctx context.Context, bytes int64) error {
+	if h.tryGrow(bytes) {
 		return nil
 	}
-	ticker := time.NewTicker(lookAgain)
+	ticker := time.NewTicker(growInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return refuse(http.StatusServiceUnavailable, "the reviews under way take all the memory there is for them: %w", context.Cause(ctx))
+			return newHTTPError(http.StatusServiceUnavailable, "the reviews under way take all the memory there is for them: %w", context.Cause(ctx))
 		}
-		if h.take(bytes) {
+		if h.tryGrow(bytes) {
 			return nil
 		}
 	}
 }
 
-func (h *hold) take(bytes int64) bool {
-	m := h.of
+func (h *reservation) tryGrow(bytes int64) bool {
+	m := h.limiter
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if h.evicted {
@@ -92,10 +92,10 @@ func (h *hold) take(bytes int64) bool {
 
 // evict cuts off the slowest read that is in the way: of all programs, or of this one.
 // It is called with the lock held.
-func (h *hold) evict(ofAll bool) {
-	m := h.of
-	slow := slices.IndexFunc(m.reads, func(other *hold) bool {
-		return other != h && (ofAll || other.budget == h.budget) && time.Since(other.began) > slowRead
+func (h *reservation) evict(ofAll bool) {
+	m := h.limiter
+	slow := slices.IndexFunc(m.reads, func(other *reservation) bool {
+		return other != h && (ofAll || other.budget == h.budget) && time.Since(other.began) > slowReadAge
 	})
 	if slow < 0 {
 		return
@@ -105,17 +105,17 @@ func (h *hold) evict(ofAll bool) {
 	m.reads = slices.Delete(m.reads, slow, slow+1)
 }
 
-// wasRead says that the review is there.
-func (h *hold) wasRead() {
-	h.of.mu.Lock()
-	defer h.of.mu.Unlock()
-	h.of.reads = slices.DeleteFunc(h.of.reads, func(other *hold) bool { return other == h })
+// finishRead says that the review is there.
+func (h *reservation) finishRead() {
+	h.limiter.mu.Lock()
+	defer h.limiter.mu.Unlock()
+	h.limiter.reads = slices.DeleteFunc(h.limiter.reads, func(other *reservation) bool { return other == h })
 }
 
-// end gives back what the review has taken.
-func (h *hold) end() {
-	h.wasRead()
-	h.of.mu.Lock()
-	defer h.of.mu.Unlock()
-	h.budget.used, h.of.used, h.bytes = h.budget.used-h.bytes, h.of.used-h.bytes, 0
+// release gives back what the review has taken.
+func (h *reservation) release() {
+	h.finishRead()
+	h.limiter.mu.Lock()
+	defer h.limiter.mu.Unlock()
+	h.budget.used, h.limiter.used, h.bytes = h.budget.used-h.bytes, h.limiter.used-h.bytes, 0
 }

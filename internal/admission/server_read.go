@@ -20,7 +20,7 @@ const (
 )
 
 // read reads a review. It takes no turn meanwhile, and no more memory than has arrived.
-func (s *Server) read(ctx context.Context, w http.ResponseWriter, r *http.Request, h *hold) ([]byte, error) {
+func (s *Server) read(ctx context.Context, w http.ResponseWriter, r *http.Request, h *reservation) ([]byte, error) {
 	if r.ContentLength > s.options.MaxBody {
 		return nil, s.tooLarge()
 	}
@@ -34,14 +34,14 @@ func (s *Server) read(ctx context.Context, w http.ResponseWriter, r *http.Reques
 		return nil, err
 	}
 	_ = connection.SetReadDeadline(time.Time{}) // Else the connection ends while the hook is at work.
-	h.wasRead()
+	h.finishRead()
 	if err := object.LimitValues(body, maxValues); err != nil {
 		return nil, malformed(err)
 	}
 	return body, nil
 }
 
-func (s *Server) readBody(ctx context.Context, r *http.Request, h *hold) ([]byte, error) {
+func (s *Server) readBody(ctx context.Context, r *http.Request, h *reservation) ([]byte, error) {
 	room := int64(firstBody)
 	if r.ContentLength >= 0 {
 		room = min(r.ContentLength, room) + 1
@@ -59,7 +59,7 @@ func (s *Server) readBody(ctx context.Context, r *http.Request, h *hold) ([]byte
 		case errors.Is(err, io.EOF):
 			return body, nil
 		case err != nil:
-			return nil, refuse(http.StatusBadRequest, "read the review, of which %d bytes came: %w", len(body), err)
+			return nil, newHTTPError(http.StatusBadRequest, "read the review, of which %d bytes came: %w", len(body), err)
 		case len(body) < cap(body):
 			continue
 		}
@@ -72,15 +72,15 @@ func (s *Server) readBody(ctx context.Context, r *http.Request, h *hold) ([]byte
 }
 
 func (s *Server) tooLarge() error {
-	return refuse(http.StatusRequestEntityTooLarge, "the review has more than the %d bytes that are taken", s.options.MaxBody)
+	return newHTTPError(http.StatusRequestEntityTooLarge, "the review has more than the %d bytes that are taken", s.options.MaxBody)
 }
 
 func malformed(err error) error {
-	return refuse(http.StatusBadRequest, "malformed %s: %w", reviewKind, err)
+	return newHTTPError(http.StatusBadRequest, "malformed %s: %w", reviewKind, err)
 }
 
-// cutOff has a read that waits for more of a review end.
-func cutOff(w http.ResponseWriter) func() {
+// interruptRead has a read that waits for more of a review end.
+func interruptRead(w http.ResponseWriter) func() {
 	connection := http.NewResponseController(w)
 	return func() { _ = connection.SetReadDeadline(time.Unix(1, 0)) }
 }
@@ -96,7 +96,7 @@ func (b *budget) enter(ctx context.Context) error {
 	case b.turns <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return refuse(http.StatusServiceUnavailable, "%d reviews are under way, and none of them has ended: %w", cap(b.turns), context.Cause(ctx))
+		return newHTTPError(http.StatusServiceUnavailable, "%d reviews are under way, and none of them has ended: %w", cap(b.turns), context.Cause(ctx))
 	}
 }
 

@@ -16,17 +16,17 @@ import (
 
 const contentType = "application/json"
 
-// refusal is an error with the status it is answered by.
-type refusal struct {
+// httpError is an error with the status it is answered by.
+type httpError struct {
 	code int
 	err  error
 }
 
-func (r *refusal) Error() string { return r.err.Error() }
-func (r *refusal) Unwrap() error { return r.err }
+func (r *httpError) Error() string { return r.err.Error() }
+func (r *httpError) Unwrap() error { return r.err }
 
-func refuse(code int, format string, args ...any) error {
-	return &refusal{code, fmt.Errorf(format, args...)}
+func newHTTPError(code int, format string, args ...any) error {
+	return &httpError{code, fmt.Errorf(format, args...)}
 }
 
 // ServeHTTP answers one request. A path that is none of a program's is not found, so
@@ -35,17 +35,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	to := s.find(r.URL.Path)
 	switch {
 	case to == nil:
-		respond(w, refuse(http.StatusNotFound, "no webhook is asked at %s here", strconv.Quote(r.URL.Path)))
+		writeError(w, newHTTPError(http.StatusNotFound, "no webhook is asked at %s here", strconv.Quote(r.URL.Path)))
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		respond(w, refuse(http.StatusMethodNotAllowed, "reviews are sent by POST, not %s", strconv.Quote(r.Method)))
+		writeError(w, newHTTPError(http.StatusMethodNotAllowed, "reviews are sent by POST, not %s", strconv.Quote(r.Method)))
 	case !isJSON(r.Header.Get("Content-Type")):
-		respond(w, refuse(http.StatusUnsupportedMediaType, "reviews are sent as %s, not %s", contentType, strconv.Quote(r.Header.Get("Content-Type"))))
+		writeError(w, newHTTPError(http.StatusUnsupportedMediaType, "reviews are sent as %s, not %s", contentType, strconv.Quote(r.Header.Get("Content-Type"))))
 	case to.webhook == nil:
-		proven(r)
+		markProven(r)
 		s.probe(w, r, to)
 	default:
-		proven(r)
+		markProven(r)
 		s.review(w, r, to)
 	}
 }
@@ -60,35 +60,35 @@ func isJSON(header string) bool {
 
 // probe allows whatever it is asked, and says that it was.
 func (s *Server) probe(w http.ResponseWriter, r *http.Request, to *route) {
-	held := s.memory.begin(to.budget, cutOff(w))
-	defer held.end()
-	body, err := s.read(r.Context(), w, r, held)
+	reservation := s.memory.begin(to.budget, interruptRead(w))
+	defer reservation.release()
+	body, err := s.read(r.Context(), w, r, reservation)
 	if err != nil {
-		respond(w, err)
+		writeError(w, err)
 		return
 	}
 	review, err := decodeReview(body)
 	if err != nil {
-		respond(w, malformed(err))
+		writeError(w, malformed(err))
 		return
 	}
-	data, err := encode(answer(&admissionv1.AdmissionResponse{
+	data, err := encode(newAdmissionReview(&admissionv1.AdmissionResponse{
 		UID: types.UID(review.UID), Allowed: true, Warnings: []string{probeWarning},
 	}))
 	if err != nil {
-		respond(w, err)
+		writeError(w, err)
 		return
 	}
-	deliver(w, data)
+	writeJSON(w, data)
 }
 
 // DefaultTimeout is that of Kubernetes for a webhook that says none.
 const DefaultTimeout = 10 * time.Second
 
-// patience is how long an answer may take: what the webhook has and what the API
+// responseTimeout is how long an answer may take: what the webhook has and what the API
 // server says that it waits, whichever is less, and a little less than that, so that
 // it gets to read what went wrong.
-func patience(r *http.Request, webhook time.Duration) time.Duration {
+func responseTimeout(r *http.Request, webhook time.Duration) time.Duration {
 	limit := webhook
 	if limit <= 0 {
 		limit = DefaultTimeout
@@ -96,22 +96,22 @@ func patience(r *http.Request, webhook time.Duration) time.Duration {
 	if told, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && told > 0 {
 		limit = min(limit, told)
 	}
-	return limit - min(limit/10, maxMargin)
+	return limit - min(limit/10, maxTimeoutMargin)
 }
 
-const maxMargin = 200 * time.Millisecond
+const maxTimeoutMargin = 200 * time.Millisecond
 
-func deliver(w http.ResponseWriter, data []byte) {
+func writeJSON(w http.ResponseWriter, data []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 	_, _ = w.Write(data) // Who is gone needs no answer.
 }
 
-// respond tells an error in one line. Every status but 200 has the failure policy say
+// writeError tells an error in one line. Every status but 200 has the failure policy say
 // what becomes of the change.
-func respond(w http.ResponseWriter, err error) {
+func writeError(w http.ResponseWriter, err error) {
 	code := http.StatusInternalServerError
-	if refused, ok := errors.AsType[*refusal](err); ok {
+	if refused, ok := errors.AsType[*httpError](err); ok {
 		code = refused.code
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

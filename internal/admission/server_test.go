@@ -30,32 +30,32 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// seen is an Observer that keeps what it is told.
-type seen struct {
+// recordingObserver is an Observer that keeps what it is told.
+type recordingObserver struct {
 	sync.Mutex
 
 	results []string
 	errs    []error
-	events  []hook.EventAt
+	events  []hook.ObjectEvent
 }
 
-func (s *seen) Admitted(o Occasion) {
+func (s *recordingObserver) Reviewed(o ReviewRecord) {
 	s.Lock()
 	defer s.Unlock()
 	s.results = append(s.results, fmt.Sprintf("%s/%s %s %s", o.Program, o.Webhook, o.Operation, o.Result))
 	s.errs = append(s.errs, o.Err)
-	if o.Took < 0 {
+	if o.Duration < 0 {
 		s.errs = append(s.errs, errors.New("it took less than nothing"))
 	}
 }
 
-func (s *seen) TellAt(event hook.EventAt) {
+func (s *recordingObserver) EventAt(event hook.ObjectEvent) {
 	s.Lock()
 	defer s.Unlock()
 	s.events = append(s.events, event)
 }
 
-func (s *seen) last() string {
+func (s *recordingObserver) last() string {
 	s.Lock()
 	defer s.Unlock()
 	if len(s.results) == 0 {
@@ -66,10 +66,12 @@ func (s *seen) last() string {
 
 // programOf has one webhook that mutates.
 func programOf(do hook.AdmitterFunc) *Program {
-	return &Program{Name: "web", Object: json.RawMessage(`{"kind":"C"}`), Webhooks: []Webhook{{Name: "check", Mutates: true, Do: do}}}
+	return &Program{Name: "web", Object: json.RawMessage(`{"kind":"C"}`), Webhooks: []Webhook{{Name: "check", Mutates: true, Admitter: do}}}
 }
 
-func allow(context.Context, *hook.Review) (*hook.Verdict, error) { return &hook.Verdict{}, nil }
+func allow(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+	return &hook.ReviewResponse{}, nil
+}
 
 func post(s http.Handler, path string, body []byte) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
@@ -89,20 +91,20 @@ func responseOf(t *testing.T, body []byte) *admissionv1.AdmissionResponse {
 	return review.Response
 }
 
-func TestServerAsks(t *testing.T) {
-	var asked *hook.Review
-	told := &seen{}
+func TestServerCallsWebhooks(t *testing.T) {
+	var asked *hook.ReviewRequest
+	told := &recordingObserver{}
 	s := NewServer(ServerOptions{Observer: told})
-	s.Set([]*Program{programOf(func(_ context.Context, r *hook.Review) (*hook.Verdict, error) {
+	s.Set([]*Program{programOf(func(_ context.Context, r *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 		asked = r
-		return &hook.Verdict{Patch: json.RawMessage(`{"b":2}`), Events: []hook.EventAt{{APIVersion: "v1", Kind: "Pod", Name: "x"}}}, nil
+		return &hook.ReviewResponse{Patch: json.RawMessage(`{"b":2}`), Events: []hook.ObjectEvent{{APIVersion: "v1", Kind: "Pod", Name: "x"}}}, nil
 	})})
 	w := post(s, "/admit/web/check?timeout=5s", reviewOf(`"operation":"UPDATE","object":{"a":1},"oldObject":{"a":0}`))
 	response := responseOf(t, w.Body.Bytes())
 	if w.Code != http.StatusOK || !response.Allowed || response.UID != "u" || string(response.Patch) != `[{"op":"add","path":"/b","value":2}]` {
 		t.Errorf("%d: %s", w.Code, w.Body)
 	}
-	if asked.Webhook != "check" || string(asked.Controller) != `{"kind":"C"}` || string(asked.Object) != `{"a":1}` || string(asked.Old) != `{"a":0}` {
+	if asked.Webhook != "check" || string(asked.Controller) != `{"kind":"C"}` || string(asked.Object) != `{"a":1}` || string(asked.OldObject) != `{"a":0}` {
 		t.Errorf("asked %+v", asked)
 	}
 	if told.last() != "web/check UPDATE mutated" || told.errs[0] != nil || len(told.events) != 1 {
@@ -175,7 +177,7 @@ func TestServerRefusesWhatIsLongerThanItSays(t *testing.T) {
 }
 
 func TestServerRefusesMalformedReviews(t *testing.T) {
-	told := &seen{}
+	told := &recordingObserver{}
 	s := NewServer(ServerOptions{Observer: told})
 	s.Set([]*Program{programOf(allow)})
 	for body, want := range malformedReviews() {
@@ -190,43 +192,48 @@ func TestServerRefusesMalformedReviews(t *testing.T) {
 	}
 }
 
-func TestServerHasNoVerdict(t *testing.T) {
+func TestServerHasNoResponse(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   hook.AdmitterFunc
 		want string
 	}{
 		"an error": {
-			func(context.Context, *hook.Review) (*hook.Verdict, error) { return nil, errors.New("no\nanswer") },
+			func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+				return nil, errors.New("no\nanswer")
+			},
 			"webhook check of web: no answer",
 		},
-		"a panic": {func(context.Context, *hook.Review) (*hook.Verdict, error) { panic("ouch") }, "it panicked: ouch"},
+		"a panic": {func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) { panic("ouch") }, "it panicked: ouch"},
 		// Fault H4.
-		"an exit": {func(context.Context, *hook.Review) (*hook.Verdict, error) { runtime.Goexit(); return nil, nil }, "it called runtime.Goexit"},
-		"nothing": {func(context.Context, *hook.Review) (*hook.Verdict, error) { return nil, nil }, "neither a verdict nor an error"},
-		"nonsense": {func(context.Context, *hook.Review) (*hook.Verdict, error) {
-			return &hook.Verdict{JSONPatch: json.RawMessage(`{]`)}, nil
+		"an exit": {func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+			runtime.Goexit()
+			return nil, nil
+		}, "it called runtime.Goexit"},
+		"nothing": {func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) { return nil, nil }, "neither a verdict nor an error"},
+		"nonsense": {func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+			return &hook.ReviewResponse{JSONPatch: json.RawMessage(`{]`)}, nil
 		}, "jsonPatch:"},
 		"too late": {
-			func(ctx context.Context, _ *hook.Review) (*hook.Verdict, error) {
+			func(ctx context.Context, _ *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}, "no verdict within ",
 		},
 		"a verdict too late": {
-			func(ctx context.Context, _ *hook.Review) (*hook.Verdict, error) {
+			func(ctx context.Context, _ *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 				<-ctx.Done()
-				return &hook.Verdict{}, nil
+				return &hook.ReviewResponse{}, nil
 			}, "no verdict within ",
 		},
 		"a long error": {
-			func(context.Context, *hook.Review) (*hook.Verdict, error) {
+			func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 				return nil, errors.New(strings.Repeat("long ", 1000))
 			}, "…",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
-			told := &seen{}
+			told := &recordingObserver{}
 			s := NewServer(ServerOptions{Observer: told, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			s.Set([]*Program{programOf(c.do)})
 			w := post(s, "/admit/web/check?timeout=20ms", reviewOf(`"operation":"DELETE"`))
@@ -248,11 +255,11 @@ func TestServerLogsWhenItBeginsAndEnds(t *testing.T) {
 	var log bytes.Buffer
 	fails := true
 	s := NewServer(ServerOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
-	s.Set([]*Program{programOf(func(context.Context, *hook.Review) (*hook.Verdict, error) {
+	s.Set([]*Program{programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 		if fails {
 			return nil, errors.New("no")
 		}
-		return &hook.Verdict{}, nil
+		return &hook.ReviewResponse{}, nil
 	})})
 	for range 3 {
 		post(s, "/admit/web/check", reviewOf(`"operation":"DELETE"`))
@@ -266,7 +273,7 @@ func TestServerLogsWhenItBeginsAndEnds(t *testing.T) {
 	}
 }
 
-func TestPatience(t *testing.T) {
+func TestResponseTimeout(t *testing.T) {
 	for _, c := range []struct {
 		query         string
 		webhook, want time.Duration
@@ -278,21 +285,21 @@ func TestPatience(t *testing.T) {
 		{"?timeout=-1s", 10 * time.Second, 9800 * time.Millisecond},
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/"+c.query, http.NoBody)
-		if got := patience(r, c.webhook); got != c.want {
+		if got := responseTimeout(r, c.webhook); got != c.want {
 			t.Errorf("%q, %s: %s, want %s", c.query, c.webhook, got, c.want)
 		}
 	}
 }
 
-// TestServerBoundsWhatIsUnderWay: those above the bound wait for their turn, as long
+// TestServerBoundsReviewsInFlight: those above the bound wait for their turn, as long
 // as they have time.
-func TestServerBoundsWhatIsUnderWay(t *testing.T) {
+func TestServerBoundsReviewsInFlight(t *testing.T) {
 	entered, release := make(chan struct{}, 3), make(chan struct{})
 	s := NewServer(ServerOptions{MaxReviews: 1})
-	s.Set([]*Program{programOf(func(context.Context, *hook.Review) (*hook.Verdict, error) {
+	s.Set([]*Program{programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 		entered <- struct{}{}
 		<-release
-		return &hook.Verdict{}, nil
+		return &hook.ReviewResponse{}, nil
 	})})
 	first := make(chan int)
 	go func() { first <- post(s, "/admit/web/check", reviewOf(`"operation":"DELETE"`)).Code }()
@@ -397,40 +404,40 @@ func (s *serving) client(t *testing.T) *http.Client {
 	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
 }
 
-// reply is what a client gets.
-type reply struct {
+// httpResponse is what a client gets.
+type httpResponse struct {
 	code, protocol int
 	serial         string
 	body           []byte
 }
 
-func (s *serving) ask(client *http.Client, path string, body []byte) (reply, error) {
+func (s *serving) post(client *http.Client, path string, body []byte) (httpResponse, error) {
 	response, err := client.Post(s.url+path, "application/json", bytes.NewReader(body))
 	if err != nil {
-		return reply{}, err
+		return httpResponse{}, err
 	}
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
-	return reply{response.StatusCode, response.ProtoMajor, response.TLS.PeerCertificates[0].SerialNumber.String(), data}, err
+	return httpResponse{response.StatusCode, response.ProtoMajor, response.TLS.PeerCertificates[0].SerialNumber.String(), data}, err
 }
 
 func TestServeTakesObjectsOfThreeMegabytes(t *testing.T) {
 	const size = 3 << 20
-	s := serve(t, ServerOptions{}, programOf(func(_ context.Context, r *hook.Review) (*hook.Verdict, error) {
-		if len(r.Object) < size || len(r.Old) < size {
+	s := serve(t, ServerOptions{}, programOf(func(_ context.Context, r *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+		if len(r.Object) < size || len(r.OldObject) < size {
 			return nil, errors.New("cut short")
 		}
-		return &hook.Verdict{Patch: json.RawMessage(`{"new":true}`)}, nil
+		return &hook.ReviewResponse{Patch: json.RawMessage(`{"new":true}`)}, nil
 	}))
 	object := fmt.Sprintf(`{"data":%q}`, strings.Repeat("é", size/2))
-	got, err := s.ask(s.client(t), "/admit/web/check?timeout=30s", reviewOf(`"operation":"UPDATE","oldObject":`+object+`,"object":`+object))
+	got, err := s.post(s.client(t), "/admit/web/check?timeout=30s", reviewOf(`"operation":"UPDATE","oldObject":`+object+`,"object":`+object))
 	if err != nil || got.code != http.StatusOK || got.protocol != 2 {
 		t.Fatalf("%d over HTTP/%d, %.200s, %v", got.code, got.protocol, got.body, err)
 	}
 	if patch := responseOf(t, got.body).Patch; string(patch) != `[{"op":"add","path":"/new","value":true}]` {
 		t.Errorf("%.200s", got.body)
 	}
-	got, err = s.ask(s.client(t), "/admit/web/check", reviewOf(`"operation":"CREATE","object":{"data":"`+strings.Repeat("x", 9<<20)+`"}`))
+	got, err = s.post(s.client(t), "/admit/web/check", reviewOf(`"operation":"CREATE","object":{"data":"`+strings.Repeat("x", 9<<20)+`"}`))
 	if err != nil || got.code != http.StatusRequestEntityTooLarge {
 		t.Errorf("%d, %.200s, %v", got.code, got.body, err)
 	}
@@ -464,7 +471,7 @@ func TestServeWhileAllChanges(t *testing.T) {
 				if i%3 == 0 {
 					client = s.client(t)
 				}
-				got, err := s.ask(client, "/admit/web/check", reviewOf(`"operation":"DELETE"`))
+				got, err := s.post(client, "/admit/web/check", reviewOf(`"operation":"DELETE"`))
 				if err != nil || got.code != http.StatusOK {
 					t.Errorf("%d: %s, %v", got.code, got.body, err)
 					return
@@ -486,16 +493,16 @@ func TestServeWhileAllChanges(t *testing.T) {
 // TestServeEnds goes on answering for a while, and lets what is under way end.
 func TestServeEnds(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
-	slow := programOf(func(context.Context, *hook.Review) (*hook.Verdict, error) {
+	slow := programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 		close(entered)
 		<-release
-		return &hook.Verdict{}, nil
+		return &hook.ReviewResponse{}, nil
 	})
-	quick := &Program{Name: "quick", Webhooks: []Webhook{{Name: "check", Do: hook.AdmitterFunc(allow)}}}
+	quick := &Program{Name: "quick", Webhooks: []Webhook{{Name: "check", Admitter: hook.AdmitterFunc(allow)}}}
 	s := serve(t, ServerOptions{LameDuck: time.Second}, slow, quick)
 	underWay := make(chan error, 1)
 	go func() {
-		got, err := s.ask(s.client(t), "/admit/web/check", reviewOf(`"operation":"DELETE"`))
+		got, err := s.post(s.client(t), "/admit/web/check", reviewOf(`"operation":"DELETE"`))
 		if err == nil && got.code != http.StatusOK {
 			err = fmt.Errorf("%d: %s", got.code, got.body)
 		}
@@ -503,14 +510,14 @@ func TestServeEnds(t *testing.T) {
 	}()
 	<-entered
 	s.cancel()
-	if got, err := s.ask(s.client(t), "/admit/quick/check", reviewOf(`"operation":"DELETE"`)); err != nil || got.code != http.StatusOK {
+	if got, err := s.post(s.client(t), "/admit/quick/check", reviewOf(`"operation":"DELETE"`)); err != nil || got.code != http.StatusOK {
 		t.Errorf("the lame duck does not answer: %s, %v", got.body, err)
 	}
 	// Once nobody is let in any more, what was under way still is.
 	refused, poll := false, time.NewTicker(20*time.Millisecond)
 	defer poll.Stop()
 	for deadline := time.Now().Add(20 * time.Second); !refused && time.Now().Before(deadline); {
-		_, err := s.ask(s.client(t), "/admit/quick/check", reviewOf(`"operation":"DELETE"`))
+		_, err := s.post(s.client(t), "/admit/quick/check", reviewOf(`"operation":"DELETE"`))
 		refused = err != nil
 		<-poll.C
 	}
@@ -523,16 +530,16 @@ func TestServeEnds(t *testing.T) {
 	}
 }
 
-func TestServeCutsOffWhatDoesNotEnd(t *testing.T) {
+func TestServeInterruptsStuckReviews(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
-	s := serve(t, ServerOptions{Drain: 10 * time.Millisecond}, programOf(func(context.Context, *hook.Review) (*hook.Verdict, error) {
+	s := serve(t, ServerOptions{Drain: 10 * time.Millisecond}, programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 		close(entered)
 		<-release
-		return &hook.Verdict{}, nil
+		return &hook.ReviewResponse{}, nil
 	}))
 	underWay := make(chan error, 1)
 	go func() {
-		_, err := s.ask(s.client(t), "/admit/web/check", reviewOf(`"operation":"DELETE"`))
+		_, err := s.post(s.client(t), "/admit/web/check", reviewOf(`"operation":"DELETE"`))
 		underWay <- err
 	}()
 	<-entered
@@ -546,7 +553,7 @@ func TestServeCutsOffWhatDoesNotEnd(t *testing.T) {
 	close(release)
 }
 
-func TestServeSaysThatItCannot(t *testing.T) {
+func TestServeReturnsErrors(t *testing.T) {
 	s := NewServer(ServerOptions{})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

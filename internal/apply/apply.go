@@ -60,10 +60,10 @@ func New(client rest.Interface, options Options) *Writer {
 	return &Writer{client: client, options: options, slots: make(chan struct{}, options.Parallel), parse: object.ParseAs}
 }
 
-// Whole is the writer, with metadata.managedFields in the objects that it returns.
-func (w *Writer) Whole() *Writer {
+// WithManagedFields is the writer, with metadata.managedFields in the objects that it returns.
+func (w *Writer) WithManagedFields() *Writer {
 	whole := *w
-	whole.parse = object.ParseWhole
+	whole.parse = object.ParseWithManagedFields
 	return &whole
 }
 
@@ -74,57 +74,57 @@ func (w *Writer) Get(ctx context.Context, resource object.Resource, namespace, n
 
 // Create stores a new object and returns it as stored.
 func (w *Writer) Create(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
-	return w.send(ctx, resource, "create", w.posting(resource, o, ""))
+	return w.send(ctx, resource, "create", w.createRequest(resource, o, ""))
 }
 
 // Update replaces an object, if it is still of the version o was made from.
 func (w *Writer) Update(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
-	return w.send(ctx, resource, "update", w.putting(resource, o))
+	return w.send(ctx, resource, "update", w.updateRequest(resource, o))
 }
 
 // UpdateStatus replaces an object's status, if the object is still of the
 // version o was made from. The server need not look for fields that the schema
 // does not have, which takes time and would be told to nobody: it prunes them.
 func (w *Writer) UpdateStatus(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
-	return w.send(ctx, resource, "update_status", w.writing(w.client.Put(), "").
+	return w.send(ctx, resource, "update_status", w.writeRequest(w.client.Put(), "").
 		AbsPath(resource.Path(o.Namespace(), o.Name())+"/status").
 		Param("fieldValidation", metav1.FieldValidationIgnore).Body(o.JSON()))
 }
 
-// posting is a request to store a new object. Where server-side apply is to bring
+// createRequest is a request to store a new object. Where server-side apply is to bring
 // it in line later, by a manager, fields that nobody knows are refused at once, as
 // they would be then.
-func (w *Writer) posting(resource object.Resource, o *object.Object, manager string) *rest.Request {
-	request := w.writing(w.client.Post(), manager).AbsPath(resource.Path(o.Namespace(), "")).Body(o.JSON())
+func (w *Writer) createRequest(resource object.Resource, o *object.Object, manager string) *rest.Request {
+	request := w.writeRequest(w.client.Post(), manager).AbsPath(resource.Path(o.Namespace(), "")).Body(o.JSON())
 	if manager != "" {
 		request = request.Param("fieldValidation", metav1.FieldValidationStrict)
 	}
 	return request
 }
 
-// putting is a request to replace an object.
-func (w *Writer) putting(resource object.Resource, o *object.Object) *rest.Request {
-	return w.writing(w.client.Put(), "").AbsPath(resource.Path(o.Namespace(), o.Name())).Body(o.JSON())
+// updateRequest is a request to replace an object.
+func (w *Writer) updateRequest(resource object.Resource, o *object.Object) *rest.Request {
+	return w.writeRequest(w.client.Put(), "").AbsPath(resource.Path(o.Namespace(), o.Name())).Body(o.JSON())
 }
 
-// writing says in a request whose fields those are that it writes; the writer's
+// writeRequest says in a request whose fields those are that it writes; the writer's
 // own manager's if empty.
-func (w *Writer) writing(request *rest.Request, manager string) *rest.Request {
-	return w.dry(request.SetHeader("Content-Type", "application/json").Param("fieldManager", w.managerOr(manager)))
+func (w *Writer) writeRequest(request *rest.Request, manager string) *rest.Request {
+	return w.withDryRun(request.SetHeader("Content-Type", "application/json").Param("fieldManager", w.managerOr(manager)))
 }
 
 func (w *Writer) managerOr(manager string) string { return cmp.Or(manager, w.options.Manager) }
 
-// dry makes a dry run of a write, if all are to be.
-func (w *Writer) dry(request *rest.Request) *rest.Request {
+// withDryRun makes a dry run of a write, if all are to be.
+func (w *Writer) withDryRun(request *rest.Request) *rest.Request {
 	if w.options.DryRun {
 		return dryRun(request)
 	}
 	return request
 }
 
-// trial makes a dry run of a write, if not all are.
-func (w *Writer) trial(request *rest.Request) *rest.Request {
+// asDryRun makes a dry run of a write, if not all are.
+func (w *Writer) asDryRun(request *rest.Request) *rest.Request {
 	if w.options.DryRun {
 		return request
 	}
@@ -136,7 +136,7 @@ func dryRun(request *rest.Request) *rest.Request { return request.Param("dryRun"
 // Delete deletes the very object given, not another one of its name. It returns
 // the object as it now is when it takes time to go, and nil when it is gone.
 func (w *Writer) Delete(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
-	body, err := w.deletion(o)
+	body, err := w.deleteBody(o)
 	if err != nil {
 		return nil, err
 	}
@@ -151,15 +151,15 @@ func (w *Writer) Delete(ctx context.Context, resource object.Resource, o *object
 	return left, nil
 }
 
-// deletion is the body of a request to delete an object. All there is to say
+// deleteBody is the body of a request to delete an object. All there is to say
 // stands in it: where there is a body, the server does not look at the query, and
 // would carry out a dry run that is asked for there.
-func (w *Writer) deletion(o *object.Object) ([]byte, error) {
-	return json.Marshal(w.deletionOptions(o))
+func (w *Writer) deleteBody(o *object.Object) ([]byte, error) {
+	return json.Marshal(w.deleteOptions(o))
 }
 
-// deletionOptions are about the very object given.
-func (w *Writer) deletionOptions(o *object.Object) *metav1.DeleteOptions {
+// deleteOptions are about the very object given.
+func (w *Writer) deleteOptions(o *object.Object) *metav1.DeleteOptions {
 	uid, background := types.UID(o.UID()), metav1.DeletePropagationBackground
 	options := &metav1.DeleteOptions{
 		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
@@ -174,15 +174,15 @@ func (w *Writer) deletionOptions(o *object.Object) *metav1.DeleteOptions {
 
 // send does one exchange and reads the object in the answer.
 func (w *Writer) send(ctx context.Context, resource object.Resource, verb string, request *rest.Request) (*object.Object, error) {
-	body, err := w.exchange(ctx, resource, verb, request.SetHeader("Accept", "application/json"))
+	body, err := w.doRequest(ctx, resource, verb, request.SetHeader("Accept", "application/json"))
 	if err != nil {
 		return nil, err
 	}
 	return w.parse(body, "", "")
 }
 
-// exchange sends a request when its turn has come, and returns the answer.
-func (w *Writer) exchange(ctx context.Context, resource object.Resource, verb string, request *rest.Request) ([]byte, error) {
+// doRequest sends a request when its turn has come, and returns the answer.
+func (w *Writer) doRequest(ctx context.Context, resource object.Resource, verb string, request *rest.Request) ([]byte, error) {
 	select {
 	case w.slots <- struct{}{}:
 		defer func() { <-w.slots }()
@@ -192,7 +192,7 @@ func (w *Writer) exchange(ctx context.Context, resource object.Resource, verb st
 	started := time.Now()
 	body, err := request.Do(ctx).Raw()
 	if err != nil {
-		err = refusal(body, err)
+		err = statusErrorOf(body, err)
 	}
 	w.options.Observe(resource, verb, outcome(err), time.Since(started))
 	return body, err
@@ -213,14 +213,14 @@ func outcome(err error) string {
 // report, only to look again.
 func Conflict(err error) bool { return apierrors.IsConflict(err) }
 
-// Exists says that another object of that name is already there.
-func Exists(err error) bool { return apierrors.IsAlreadyExists(err) }
+// AlreadyExists says that another object of that name is already there.
+func AlreadyExists(err error) bool { return apierrors.IsAlreadyExists(err) }
 
 // Forbidden says that Setpoint may not do that.
 func Forbidden(err error) bool { return apierrors.IsForbidden(err) }
 
-// Gone says that the object is not there any more.
-func Gone(err error) bool { return apierrors.IsNotFound(err) }
+// NotFound says that the object is not there any more.
+func NotFound(err error) bool { return apierrors.IsNotFound(err) }
 
 // Unreachable says that the server gave no answer, or none that means anything
 // about the object: nobody's mistake, and worth another try.

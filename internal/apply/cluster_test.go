@@ -62,8 +62,8 @@ var kindOf = map[string]object.Resource{
 	"networkpolicies": {Group: "networking.k8s.io", Version: "v1", Plural: "networkpolicies", Kind: "NetworkPolicy", Namespaced: true},
 }
 
-// asked is one request.
-type asked struct {
+// apiRequest is one request.
+type apiRequest struct {
 	*http.Request
 	resource object.Resource
 	name     string
@@ -73,7 +73,7 @@ type asked struct {
 func (c *cluster) serve(w http.ResponseWriter, r *http.Request) {
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	at := slices.Index(path, "namespaces") + 2
-	request := asked{Request: r, resource: kindOf[path[at]]}
+	request := apiRequest{Request: r, resource: kindOf[path[at]]}
 	if len(path) > at+1 {
 		request.name = path[at+1]
 	}
@@ -83,7 +83,7 @@ func (c *cluster) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	answer, err := c.answer(&request)
+	respond, err := c.respond(&request)
 	if err != nil {
 		status, known := err.(apierrors.APIStatus)
 		if !known {
@@ -95,12 +95,12 @@ func (c *cluster) serve(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(refused)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(answer)
+	_ = json.NewEncoder(w).Encode(respond)
 }
 
-func (c *cluster) answer(r *asked) (*unstructured.Unstructured, error) {
+func (c *cluster) respond(r *apiRequest) (*unstructured.Unstructured, error) {
 	if r.Method != http.MethodGet {
-		c.log = append(c.log, r.key()+": "+r.words())
+		c.log = append(c.log, r.key()+": "+r.summary())
 	}
 	live := c.objects[r.key()]
 	switch {
@@ -126,20 +126,20 @@ func (c *cluster) answer(r *asked) (*unstructured.Unstructured, error) {
 }
 
 // dryRun is in the body of a deletion; there, the server does not look elsewhere.
-func (r *asked) dryRun() bool {
+func (r *apiRequest) dryRun() bool {
 	if r.Method == http.MethodDelete {
 		return strings.Contains(string(r.body), `"dryRun":["All"]`)
 	}
 	return r.URL.Query().Get("dryRun") != ""
 }
 
-func (r *asked) manager() string { return r.URL.Query().Get("fieldManager") }
-func (r *asked) key() string     { return keyOf(r.resource, cmp.Or(r.name, nameIn(r.body))) }
+func (r *apiRequest) manager() string { return r.URL.Query().Get("fieldManager") }
+func (r *apiRequest) key() string     { return keyOf(r.resource, cmp.Or(r.name, nameIn(r.body))) }
 
 func keyOf(r object.Resource, name string) string { return r.Plural + "/" + name }
 
-// words say what is asked for.
-func (r *asked) words() string {
+// summary say what is asked for.
+func (r *apiRequest) summary() string {
 	words := r.Method
 	if r.Method == http.MethodPatch {
 		words, _, _ = strings.Cut(strings.TrimPrefix(r.Header.Get("Content-Type"), "application/"), "+")
@@ -156,7 +156,7 @@ func nameIn(body []byte) string {
 	return o.Name
 }
 
-func (c *cluster) post(r *asked) (*unstructured.Unstructured, error) {
+func (c *cluster) post(r *apiRequest) (*unstructured.Unstructured, error) {
 	o, err := r.decoded(r.body)
 	if err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func (c *cluster) post(r *asked) (*unstructured.Unstructured, error) {
 	return c.store(r, none, c.manage(r).UpdateNoErrors(none, o, r.manager()).(*unstructured.Unstructured))
 }
 
-func (c *cluster) put(r *asked, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (c *cluster) put(r *apiRequest, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	o, err := r.decoded(r.body)
 	if err != nil {
 		return nil, err
@@ -183,11 +183,11 @@ func (c *cluster) put(r *asked, live *unstructured.Unstructured) (*unstructured.
 	return c.updated(r, live, o)
 }
 
-func (c *cluster) updated(r *asked, live, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (c *cluster) updated(r *apiRequest, live, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return c.store(r, live, c.manage(r).UpdateNoErrors(live.DeepCopy(), o, r.manager()).(*unstructured.Unstructured))
 }
 
-func (c *cluster) applied(r *asked, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (c *cluster) applied(r *apiRequest, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	config := &unstructured.Unstructured{}
 	if err := config.UnmarshalJSON(r.body); err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func (c *cluster) applied(r *asked, live *unstructured.Unstructured) (*unstructu
 }
 
 // edited carries out those operations of a JSON patch that are made here.
-func (c *cluster) edited(r *asked, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (c *cluster) edited(r *apiRequest, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var edits []struct {
 		Op, Path string
 		Value    any
@@ -240,17 +240,17 @@ func (c *cluster) edited(r *asked, live *unstructured.Unstructured) (*unstructur
 	return c.updated(r, live, o)
 }
 
-func (r *asked) kind() schema.GroupVersionKind {
+func (r *apiRequest) kind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: r.resource.Group, Version: r.resource.Version, Kind: r.resource.Kind}
 }
 
-func (c *cluster) manage(r *asked) *managedfields.FieldManager {
+func (c *cluster) manage(r *apiRequest) *managedfields.FieldManager {
 	return managedfieldstest.NewFakeFieldManager(c.types, r.kind())
 }
 
 // decoded is what becomes of a body: fields nobody knows and empty ones go,
 // quantities are written in one way, and defaults are set.
-func (r *asked) decoded(body []byte) (*unstructured.Unstructured, error) {
+func (r *apiRequest) decoded(body []byte) (*unstructured.Unstructured, error) {
 	typed, err := scheme.Scheme.New(r.kind())
 	if err != nil {
 		return nil, err
@@ -274,7 +274,7 @@ func (r *asked) decoded(body []byte) (*unstructured.Unstructured, error) {
 }
 
 // store stores what became of live, unless that is what it was.
-func (c *cluster) store(r *asked, live, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (c *cluster) store(r *apiRequest, live, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if version := o.GetResourceVersion(); version != "" && version != live.GetResourceVersion() {
 		return nil, apierrors.NewConflict(schema.GroupResource{}, r.name, fmt.Errorf("the object has been modified"))
 	}

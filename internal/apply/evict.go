@@ -18,20 +18,20 @@ func (w *Writer) Evict(ctx context.Context, resource object.Resource, pod *objec
 	body, err := json.Marshal(policy.Eviction{
 		TypeMeta:      metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace(), Name: pod.Name()},
-		DeleteOptions: w.deletionOptions(pod),
+		DeleteOptions: w.deleteOptions(pod),
 	})
 	if err != nil {
 		return err
 	}
 	// A budget is looked at again by whoever asks, not by a client that waits.
-	request := w.writing(w.client.Post(), "").MaxRetries(0).
+	request := w.writeRequest(w.client.Post(), "").MaxRetries(0).
 		AbsPath(resource.Path(pod.Namespace(), pod.Name()) + "/eviction").Body(body)
-	if _, err = w.exchange(ctx, resource, "evict", request); apierrors.IsNotFound(err) {
+	if _, err = w.doRequest(ctx, resource, "evict", request); apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
 }
 
-// Refused says that the server does not do it at the moment: it is busy, or a
+// TooManyRequests says that the server does not do it at the moment: it is busy, or a
 // budget of pods that have to be there is used up.
-func Refused(err error) bool { return apierrors.IsTooManyRequests(err) }
+func TooManyRequests(err error) bool { return apierrors.IsTooManyRequests(err) }

@@ -22,7 +22,7 @@ func (w *Writer) List(ctx context.Context, resource object.Resource, namespace, 
 		if next != "" {
 			request = request.Param("continue", next)
 		}
-		body, err := w.exchange(ctx, resource, "list", request)
+		body, err := w.doRequest(ctx, resource, "list", request)
 		if err != nil {
 			return nil, err
 		}

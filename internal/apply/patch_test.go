@@ -13,7 +13,7 @@ import (
 
 var pods = object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
 
-func TestWhatIsSentWithoutAPlan(t *testing.T) {
+func TestRequestsWithoutAPlan(t *testing.T) {
 	const deletion = `"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u-1"},"propagationPolicy":"Background"`
 	o := parse(t, wanted)
 	for name, c := range map[string]struct {
@@ -43,8 +43,8 @@ func TestWhatIsSentWithoutAPlan(t *testing.T) {
 				kind = r.Header.Get("Content-Type")
 				_, _ = io.WriteString(w, stored)
 			}))
-			if err != nil || s.asked[0] != c.want || kind != c.kind {
-				t.Errorf("%v: sent %s as %s\nwant %s", err, s.asked[0], kind, c.want)
+			if err != nil || s.requests[0] != c.want || kind != c.kind {
+				t.Errorf("%v: sent %s as %s\nwant %s", err, s.requests[0], kind, c.want)
 			}
 		})
 	}
@@ -62,10 +62,10 @@ func TestEvictions(t *testing.T) {
 		"another": {http.StatusConflict, false, false},
 	} {
 		var s server
-		answer := reply(c.code, status(c.code, map[int]string{404: "NotFound", 409: "Conflict", 429: "TooManyRequests"}[c.code], "no", ""))
-		err := s.writer(t, apply.Options{}, answer).Evict(t.Context(), pods, pod)
-		if (err == nil) != c.fine || apply.Refused(err) != c.refused || len(s.asked) != 1 {
-			t.Errorf("%s: %v after %d requests", name, err, len(s.asked))
+		respond := writeJSON(c.code, status(c.code, map[int]string{404: "NotFound", 409: "Conflict", 429: "TooManyRequests"}[c.code], "no", ""))
+		err := s.writer(t, apply.Options{}, respond).Evict(t.Context(), pods, pod)
+		if (err == nil) != c.fine || apply.TooManyRequests(err) != c.refused || len(s.requests) != 1 {
+			t.Errorf("%s: %v after %d requests", name, err, len(s.requests))
 		}
 	}
 }
@@ -83,7 +83,7 @@ func TestListsComeInPages(t *testing.T) {
 	if err != nil || len(all) != 2 || all[1].Name() != "b" || all[1].Kind() != "Pod" {
 		t.Errorf("read %v, %v", all, err)
 	}
-	if len(s.asked) != 2 || !strings.Contains(s.asked[1], "continue=more") || !strings.Contains(s.asked[1], "labelSelector=app%3Dweb") {
-		t.Errorf("asked %q", s.asked)
+	if len(s.requests) != 2 || !strings.Contains(s.requests[1], "continue=more") || !strings.Contains(s.requests[1], "labelSelector=app%3Dweb") {
+		t.Errorf("asked %q", s.requests)
 	}
 }

@@ -18,81 +18,81 @@ import (
 // because the server writes a quantity in another way, nor for the sake of what
 // the server would refuse.
 func (w *Writer) recreate(ctx context.Context, a plan.Action) (*object.Object, error) {
-	if a.Try == "" {
+	if a.DryRunVerb == "" {
 		return w.Delete(ctx, a.Resource, a.Before)
 	}
-	tried, err := w.try(ctx, a)
+	simulated, err := w.dryRunUpdate(ctx, a)
 	switch {
 	case err != nil:
 		return nil, err
-	case tried == nil:
+	case simulated == nil:
 		return w.Delete(ctx, a.Resource, a.Before)
-	case bytes.Equal(annotations(a.Before), annotations(tried)) || w.options.DryRun:
-		return tried, nil
+	case bytes.Equal(annotations(a.Before), annotations(simulated)) || w.options.DryRun:
+		return simulated, nil
 	}
 	// It differs in what is remembered.
-	return w.send(ctx, a.Resource, string(a.Try), w.trying(a, a.After))
+	return w.send(ctx, a.Resource, string(a.DryRunVerb), w.dryRunRequest(a, a.After))
 }
 
 func annotations(o *object.Object) []byte { return o.Field("metadata", "annotations") }
 
-// try returns what the child would be if what is desired was applied to it, or
+// dryRunUpdate returns what the child would be if what is desired was applied to it, or
 // nil if it would become another or cannot.
-func (w *Writer) try(ctx context.Context, a plan.Action) (*object.Object, error) {
+func (w *Writer) dryRunUpdate(ctx context.Context, a plan.Action) (*object.Object, error) {
 	version := a.Before.ResourceVersion()
-	if !w.foresees(a) {
+	if !w.simulatesTakeOver(a) {
 		var err error
 		if version, err = w.takeOver(ctx, a); err != nil {
 			return nil, err
 		}
 	}
-	tried, err := w.attempt(ctx, a, version)
-	if refused(err) {
-		return nil, w.creatable(ctx, a)
+	simulated, err := w.sendDryRun(ctx, a, version)
+	if isRejected(err) {
+		return nil, w.checkCreatable(ctx, a)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if same, err := plan.Same(a.Before, tried); err != nil || !same {
+	if same, err := plan.Same(a.Before, simulated); err != nil || !same {
 		return nil, err
 	}
-	return tried, nil
+	return simulated, nil
 }
 
-// attempt asks what would come of what is desired, for the child of this version.
-func (w *Writer) attempt(ctx context.Context, a plan.Action, version string) (*object.Object, error) {
-	if w.foresees(a) {
-		return w.foresee(ctx, a)
+// sendDryRun asks what would come of what is desired, for the child of this version.
+func (w *Writer) sendDryRun(ctx context.Context, a plan.Action, version string) (*object.Object, error) {
+	if w.simulatesTakeOver(a) {
+		return w.simulateTakeOver(ctx, a)
 	}
 	bound, err := a.After.With(strconv.AppendQuote(nil, version), "metadata", "resourceVersion")
 	if err != nil {
 		return nil, err
 	}
-	return w.send(ctx, a.Resource, "try", w.trial(w.trying(a, bound)))
+	return w.send(ctx, a.Resource, "try", w.asDryRun(w.dryRunRequest(a, bound)))
 }
 
-func (w *Writer) trying(a plan.Action, o *object.Object) *rest.Request {
-	if a.Try == plan.Apply {
-		return w.applying(a, o)
+func (w *Writer) dryRunRequest(a plan.Action, o *object.Object) *rest.Request {
+	if a.DryRunVerb == plan.Apply {
+		return w.applyRequest(a, o)
 	}
-	return w.putting(a.Resource, o)
+	return w.updateRequest(a.Resource, o)
 }
 
-// refused says that an object cannot become what it is to be: the field is
+// isRejected says that an object cannot become what it is to be: the field is
 // immutable, an admission webhook objects, or updates are not allowed at all.
-func refused(err error) bool {
+func isRejected(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// creatable asks the server whether it would store what is desired as a new
+// checkCreatable asks the server whether it would store what is desired as a new
 // object. One that would answers that there is an object of its name.
-func (w *Writer) creatable(ctx context.Context, a plan.Action) error {
+func (w *Writer) checkCreatable(ctx context.Context, a plan.Action) error {
 	fresh, err := a.After.Edited(object.Edit{Path: []string{"metadata", "uid"}}, object.Edit{Path: []string{"metadata", "resourceVersion"}})
 	if err != nil {
 		return err
 	}
-	_, err = w.send(ctx, a.Resource, "try", w.trial(w.posting(a.Resource, fresh, a.Manager)))
-	if err == nil || Exists(err) {
+	_, err = w.send(ctx, a.Resource, "try", w.asDryRun(w.createRequest(a.Resource, fresh, a.Manager)))
+	if err == nil || AlreadyExists(err) {
 		return nil
 	}
 	return fmt.Errorf("left as it is, since what is desired could not be created: %w", err)

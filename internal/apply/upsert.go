@@ -15,21 +15,21 @@ import (
 
 // CreateFor is Create for a manager; the writer's own if empty.
 func (w *Writer) CreateFor(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
-	return w.send(ctx, resource, "create", w.posting(resource, o, w.managerOr(manager)))
+	return w.send(ctx, resource, "create", w.createRequest(resource, o, w.managerOr(manager)))
 }
 
-// Standing is whose an object is that is there.
-type Standing struct {
+// Ownership is whose an object is that is there.
+type Ownership struct {
 	// Object is its metadata alone.
 	*object.Object
 	// Managers are those who have written it.
 	Managers []string
 }
 
-// Standing reads whose an object is.
-func (w *Writer) Standing(ctx context.Context, resource object.Resource, namespace, name string) (*Standing, error) {
+// Ownership reads whose an object is.
+func (w *Writer) Ownership(ctx context.Context, resource object.Resource, namespace, name string) (*Ownership, error) {
 	request := w.client.Get().AbsPath(resource.Path(namespace, name)).SetHeader("Accept", metadataOnly)
-	body, err := w.exchange(ctx, resource, "get", request)
+	body, err := w.doRequest(ctx, resource, "get", request)
 	if err != nil {
 		return nil, err
 	}
@@ -37,11 +37,11 @@ func (w *Writer) Standing(ctx context.Context, resource object.Resource, namespa
 	if err != nil {
 		return nil, err
 	}
-	var live struct{ Metadata ledger }
+	var live struct{ Metadata managedMetadata }
 	if err := json.Unmarshal(body, &live); err != nil {
 		return nil, fmt.Errorf("read who owns its fields: %w", err)
 	}
-	s := &Standing{Object: o}
+	s := &Ownership{Object: o}
 	for _, e := range live.Metadata.ManagedFields {
 		s.Managers = append(s.Managers, e.Manager)
 	}
@@ -54,7 +54,7 @@ func (w *Writer) Standing(ctx context.Context, resource object.Resource, namespa
 // stored before and that are not in the object any more, also where it had created it.
 func (w *Writer) Apply(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
 	manager = w.managerOr(manager)
-	body, err := w.exchange(ctx, resource, "apply", w.forced(resource, o, manager))
+	body, err := w.doRequest(ctx, resource, "apply", w.forceApplyRequest(resource, o, manager))
 	if err != nil {
 		return nil, err
 	}
@@ -65,68 +65,68 @@ func (w *Writer) Apply(ctx context.Context, resource object.Resource, o *object.
 	if w.options.DryRun || !bytes.Contains(body, []byte(`"operation":"Update"`)) {
 		return stored, nil
 	}
-	var live struct{ Metadata ledger }
+	var live struct{ Metadata managedMetadata }
 	if err := json.Unmarshal(body, &live); err != nil {
 		return nil, fmt.Errorf("read who owns its fields: %w", err)
 	}
-	if !live.Metadata.lingers(manager) {
+	if !live.Metadata.hasLeftovers(manager) {
 		return stored, nil
 	}
 	// What was created is this manager's as an update's would be. Once that is taken
 	// over, an apply removes what lingers.
 	a := plan.Action{Verb: plan.Apply, Resource: resource, Ref: stored.Ref(), Before: stored, After: o, Manager: manager,
-		TakeOver: &plan.TakeOver{From: []plan.Predecessor{{Name: manager}}}}
-	if _, err := w.settle(ctx, a, &live.Metadata); err != nil {
+		TakeOver: &plan.TakeOver{From: []plan.FormerManager{{Name: manager}}}}
+	if _, err := w.takeOverFields(ctx, a, &live.Metadata); err != nil {
 		return nil, err
 	}
-	return w.send(ctx, resource, "apply", w.forced(resource, o, manager))
+	return w.send(ctx, resource, "apply", w.forceApplyRequest(resource, o, manager))
 }
 
-// forced is a request for a server-side apply, whoever has the fields.
-func (w *Writer) forced(resource object.Resource, o *object.Object, manager string) *rest.Request {
-	return w.writing(w.client.Patch(types.ApplyPatchType), manager).SetHeader("Content-Type", string(types.ApplyPatchType)).
+// forceApplyRequest is a request for a server-side apply, whoever has the fields.
+func (w *Writer) forceApplyRequest(resource object.Resource, o *object.Object, manager string) *rest.Request {
+	return w.writeRequest(w.client.Patch(types.ApplyPatchType), manager).SetHeader("Content-Type", string(types.ApplyPatchType)).
 		AbsPath(resource.Path(o.Namespace(), o.Name())).Param("force", "true").Body(o.JSON())
 }
 
-// lingers says that a manager owns fields by other ways than an apply that it has not
+// hasLeftovers says that a manager owns fields by other ways than an apply that it has not
 // applied. Defaults that came with a creation are such fields, too: they are taken
 // over once, by the first apply.
-func (l *ledger) lingers(manager string) bool {
-	var applied, otherwise owned
+func (l *managedMetadata) hasLeftovers(manager string) bool {
+	var applied, updated fieldSet
 	for _, e := range l.ManagedFields {
 		switch {
 		case e.Manager != manager || e.Subresource != "":
-		case e.Operation == byApply:
+		case e.Operation == operationApply:
 			applied = e.FieldsV1
 		default:
-			otherwise = union(otherwise, e.FieldsV1)
+			updated = union(updated, e.FieldsV1)
 		}
 	}
-	return otherwise.exceeds(applied)
+	return updated.isNotIn(applied)
 }
 
-// exceeds says that there are fields which others do not have.
-func (o owned) exceeds(others owned) bool {
+// isNotIn says that there are fields which others do not have.
+func (o fieldSet) isNotIn(others fieldSet) bool {
 	for name, below := range o {
-		if name == itself {
+		if name == self {
 			continue
 		}
 		their, have := others[name]
-		if !have || below.exceeds(their) {
+		if !have || below.isNotIn(their) {
 			return true
 		}
 	}
 	return false
 }
 
-// ChangedBy is the field manager that changed the object of an action last, other than the
+// LastManager is the field manager that changed the object of an action last, other than the
 // one that carries the action out; "" if there is none.
-func (w *Writer) ChangedBy(ctx context.Context, a plan.Action) (string, error) {
-	live, err := w.ledger(ctx, a)
+func (w *Writer) LastManager(ctx context.Context, a plan.Action) (string, error) {
+	live, err := w.getManagedMetadata(ctx, a)
 	if err != nil {
 		return "", err
 	}
-	var latest entry
+	var latest managedFieldsEntry
 	for _, e := range live.ManagedFields {
 		if e.Subresource == "" && e.Manager != w.managerOr(a.Manager) && string(e.Time) >= string(latest.Time) {
 			latest = e

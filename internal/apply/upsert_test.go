@@ -10,33 +10,33 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// upserting applies objects without a plan, as handlers do.
-type upserting struct {
+// upsertFixture applies objects without a plan, as handlers do.
+type upsertFixture struct {
 	*cluster
 	writer *apply.Writer
 }
 
-func newUpserting(t *testing.T) *upserting {
+func newUpsertFixture(t *testing.T) *upsertFixture {
 	c := newCluster(t)
-	return &upserting{c, c.writer(apply.Options{})}
+	return &upsertFixture{c, c.writer(apply.Options{})}
 }
 
 // create and apply bring an object in line; they return the requests it took.
-func (u *upserting) create(resource object.Resource, text string) []string {
+func (u *upsertFixture) create(resource object.Resource, text string) []string {
 	return u.logged(func(o *object.Object) error {
 		_, err := u.writer.CreateFor(u.t.Context(), resource, o, "rates")
 		return err
 	}, text)
 }
 
-func (u *upserting) apply(resource object.Resource, text string) []string {
+func (u *upsertFixture) apply(resource object.Resource, text string) []string {
 	return u.logged(func(o *object.Object) error {
 		_, err := u.writer.Apply(u.t.Context(), resource, o, "rates")
 		return err
 	}, text)
 }
 
-func (u *upserting) logged(write func(*object.Object) error, text string) []string {
+func (u *upsertFixture) logged(write func(*object.Object) error, text string) []string {
 	u.t.Helper()
 	before := len(u.log)
 	if err := write(parse(u.t, text)); err != nil {
@@ -50,7 +50,7 @@ func (u *upserting) logged(write func(*object.Object) error, text string) []stri
 	return words
 }
 
-func (u *upserting) stored(key, member string) string {
+func (u *upsertFixture) stored(key, member string) string {
 	text, err := json.Marshal(u.objects[key].Object[member])
 	if err != nil {
 		u.t.Fatal(err)
@@ -58,10 +58,10 @@ func (u *upserting) stored(key, member string) string {
 	return string(text)
 }
 
-// TestWhatWasCreatedIsAppliedLater: a field that was created and is not applied any
+// TestCreatedObjectsAreAppliedLater: a field that was created and is not applied any
 // more goes, and what others added stays; where no field goes, the apply is all.
-func TestWhatWasCreatedIsAppliedLater(t *testing.T) {
-	u := newUpserting(t)
+func TestCreatedObjectsAreAppliedLater(t *testing.T) {
+	u := newUpsertFixture(t)
 	const head = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"town","labels":{"l":"1"}},"data":`
 	for _, step := range []struct {
 		write    func(object.Resource, string) []string
@@ -82,13 +82,13 @@ func TestWhatWasCreatedIsAppliedLater(t *testing.T) {
 	}
 }
 
-// TestOthersFieldsStay: taking over what was created takes nothing from others.
-func TestOthersFieldsStay(t *testing.T) {
-	u := newUpserting(t)
+// TestFieldsOfOtherManagersStay: taking over what was created takes nothing from others.
+func TestFieldsOfOtherManagersStay(t *testing.T) {
+	u := newUpsertFixture(t)
 	const name = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"town"},"data":`
 	u.create(kindOf["configmaps"], name+`{"a":"1","b":"1"}}`)
-	k := &keeper{cluster: u.cluster}
-	k.others("kubectl-edit", "configmaps/a", map[string]any{"data": map[string]any{"b": "theirs", "c": "theirs"}})
+	k := &testController{cluster: u.cluster}
+	k.editAs("kubectl-edit", "configmaps/a", map[string]any{"data": map[string]any{"b": "theirs", "c": "theirs"}})
 	requests := u.apply(kindOf["configmaps"], name+`{"a":"1"}}`)
 	if data := u.stored("configmaps/a", "data"); data != `{"a":"1","b":"theirs","c":"theirs"}` || len(requests) != 1 {
 		t.Errorf("data %s after %q", data, requests)
@@ -98,7 +98,7 @@ func TestOthersFieldsStay(t *testing.T) {
 // TestDefaultsAreTakenOverOnce: they came with the creation, and one that was set and
 // is not any more is a default again.
 func TestDefaultsAreTakenOverOnce(t *testing.T) {
-	u := newUpserting(t)
+	u := newUpsertFixture(t)
 	deployment := func(spec string) string {
 		return `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"town"},"spec":{` + spec +
 			`"selector":{"matchLabels":{"app":"x"}},"template":{"metadata":{"labels":{"app":"x"}},"spec":{"containers":[{"name":"main","image":"i"}]}}}}`
@@ -113,9 +113,9 @@ func TestDefaultsAreTakenOverOnce(t *testing.T) {
 	}
 }
 
-// TestADryRunTakesNothingOver: the server would forget it at once.
-func TestADryRunTakesNothingOver(t *testing.T) {
-	u := newUpserting(t)
+// TestADryRunTakesOverNothing: the server would forget it at once.
+func TestADryRunTakesOverNothing(t *testing.T) {
+	u := newUpsertFixture(t)
 	const name = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"town"},"data":`
 	u.create(kindOf["configmaps"], name+`{"a":"1","b":"1"}}`)
 	u.writer = u.cluster.writer(apply.Options{DryRun: true})

@@ -31,13 +31,13 @@ var (
 // server stands in for an API server: it notes what it is asked and answers as
 // a test wants.
 type server struct {
-	mu    sync.Mutex
-	asked []string
-	told  []string
+	mu       sync.Mutex
+	requests []string
+	observed []string
 }
 
 // writer starts a server that gives one answer and returns a Writer to it.
-func (s *server) writer(t *testing.T, options apply.Options, answer http.HandlerFunc) *apply.Writer {
+func (s *server) writer(t *testing.T, options apply.Options, respond http.HandlerFunc) *apply.Writer {
 	t.Helper()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -45,11 +45,11 @@ func (s *server) writer(t *testing.T, options apply.Options, answer http.Handler
 			t.Error(err)
 		}
 		s.mu.Lock()
-		s.asked = append(s.asked, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+string(body)))
+		s.requests = append(s.requests, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+string(body)))
 		s.mu.Unlock()
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		w.Header().Set("Content-Type", "application/json")
-		answer(w, r)
+		respond(w, r)
 	}))
 	t.Cleanup(api.Close)
 	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: api.URL, QPS: -1, ContentConfig: rest.ContentConfig{
@@ -60,12 +60,12 @@ func (s *server) writer(t *testing.T, options apply.Options, answer http.Handler
 	options.Observe = func(resource object.Resource, verb, outcome string, took time.Duration) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.told = append(s.told, fmt.Sprintf("%s %s %s", verb, resource, outcome))
+		s.observed = append(s.observed, fmt.Sprintf("%s %s %s", verb, resource, outcome))
 	}
 	return apply.New(client, options)
 }
 
-func reply(code int, body string) http.HandlerFunc {
+func writeJSON(code int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(code)
 		_, _ = io.WriteString(w, body)
@@ -110,7 +110,7 @@ func writes(t *testing.T) map[string]write {
 	}
 }
 
-func TestWhatIsSent(t *testing.T) {
+func TestRequests(t *testing.T) {
 	const of = "?fieldManager=setpoint "
 	for verb, want := range map[string]string{
 		"get":           "GET /api/v1/namespaces/town/configmaps/a",
@@ -122,7 +122,7 @@ func TestWhatIsSent(t *testing.T) {
 	} {
 		t.Run(verb, func(t *testing.T) {
 			var s server
-			w := s.writer(t, apply.Options{}, reply(http.StatusOK, stored))
+			w := s.writer(t, apply.Options{}, writeJSON(http.StatusOK, stored))
 			got, err := writes(t)[verb](t.Context(), w)
 			if err != nil {
 				t.Fatal(err)
@@ -130,8 +130,8 @@ func TestWhatIsSent(t *testing.T) {
 			if verb != "delete" && got.Version() != 8 {
 				t.Errorf("got %s, want what the server stored", got.JSON())
 			}
-			if len(s.asked) != 1 || s.asked[0] != want {
-				t.Errorf("sent %q, want %q", s.asked, want)
+			if len(s.requests) != 1 || s.requests[0] != want {
+				t.Errorf("sent %q, want %q", s.requests, want)
 			}
 		})
 	}
@@ -139,17 +139,17 @@ func TestWhatIsSent(t *testing.T) {
 
 func TestManagerAndClusterScope(t *testing.T) {
 	var s server
-	w := s.writer(t, apply.Options{Manager: "mine"}, reply(http.StatusCreated, stored))
+	w := s.writer(t, apply.Options{Manager: "mine"}, writeJSON(http.StatusCreated, stored))
 	namespace := parse(t, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}`)
 	if _, err := w.Create(t.Context(), namespaces, namespace); err != nil {
 		t.Fatal(err)
 	}
-	if want := "POST /api/v1/namespaces?fieldManager=mine " + string(namespace.JSON()); s.asked[0] != want {
-		t.Errorf("sent %q, want %q", s.asked[0], want)
+	if want := "POST /api/v1/namespaces?fieldManager=mine " + string(namespace.JSON()); s.requests[0] != want {
+		t.Errorf("sent %q, want %q", s.requests[0], want)
 	}
 }
 
-func TestDeleteSaysWhetherItIsGone(t *testing.T) {
+func TestDeleteReturnsWhatIsLeft(t *testing.T) {
 	const deleting = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"town","uid":"u-1","deletionTimestamp":"2026-01-01T00:00:00Z"}}`
 	for name, c := range map[string]struct {
 		code       int
@@ -164,7 +164,7 @@ func TestDeleteSaysWhetherItIsGone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s server
-			left, err := s.writer(t, apply.Options{}, reply(c.code, c.body)).Delete(t.Context(), configMaps, parse(t, wanted))
+			left, err := s.writer(t, apply.Options{}, writeJSON(c.code, c.body)).Delete(t.Context(), configMaps, parse(t, wanted))
 			if (err != nil) != c.fails || c.fails && !apply.Conflict(err) {
 				t.Errorf("error: %v", err)
 			}
@@ -217,15 +217,15 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s server
-			_, err := writes(t)["create"](t.Context(), s.writer(t, apply.Options{}, reply(c.code, c.body)))
+			_, err := writes(t)["create"](t.Context(), s.writer(t, apply.Options{}, writeJSON(c.code, c.body)))
 			if err == nil || !strings.Contains(err.Error(), c.message) {
 				t.Fatalf("got %v, want an error with %q", err, c.message)
 			}
 			if got := kindsOf(fmt.Errorf("wrapped: %w", err)); got != c.are {
 				t.Errorf("taken for %q, want %q", got, c.are)
 			}
-			if want := "create configmaps.v1 " + c.outcome; s.told[0] != want {
-				t.Errorf("told %q, want %q", s.told[0], want)
+			if want := "create configmaps.v1 " + c.outcome; s.observed[0] != want {
+				t.Errorf("told %q, want %q", s.observed[0], want)
 			}
 		})
 	}
@@ -234,7 +234,7 @@ func TestRefusals(t *testing.T) {
 func kindsOf(err error) string {
 	var kinds []string
 	for name, is := range map[string]func(error) bool{
-		"conflict": apply.Conflict, "exists": apply.Exists, "gone": apply.Gone, "terminating": apply.Terminating, "unreachable": apply.Unreachable,
+		"conflict": apply.Conflict, "exists": apply.AlreadyExists, "gone": apply.NotFound, "terminating": apply.Terminating, "unreachable": apply.Unreachable,
 	} {
 		if is(err) {
 			kinds = append(kinds, name)
@@ -267,10 +267,10 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsNoObject(t *testing.T) {
+func TestAResponseThatIsNoObject(t *testing.T) {
 	for _, body := range []string{``, `[]`, `null`, `{"metadata":7}`} {
 		var s server
-		if got, err := writes(t)["create"](t.Context(), s.writer(t, apply.Options{}, reply(http.StatusCreated, body))); err == nil {
+		if got, err := writes(t)["create"](t.Context(), s.writer(t, apply.Options{}, writeJSON(http.StatusCreated, body))); err == nil {
 			t.Errorf("%q is taken for %s", body, jsonOf(got))
 		}
 	}
@@ -300,19 +300,19 @@ func TestWaitingForASlotEnds(t *testing.T) {
 	if err := <-first; err != nil {
 		t.Error(err)
 	}
-	if len(s.asked) != 1 {
-		t.Errorf("%d requests were sent at once: %q", len(s.asked), s.asked)
+	if len(s.requests) != 1 {
+		t.Errorf("%d requests were sent at once: %q", len(s.requests), s.requests)
 	}
 }
 
 func TestTheBodyOfADeletionIsJSON(t *testing.T) {
 	var s server
-	w := s.writer(t, apply.Options{}, reply(http.StatusOK, stored))
+	w := s.writer(t, apply.Options{}, writeJSON(http.StatusOK, stored))
 	odd := parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"town","uid":"\u0007é\u2028"}}`)
 	if _, err := w.Delete(t.Context(), configMaps, odd); err != nil {
 		t.Fatal(err)
 	}
-	_, body, _ := strings.Cut(s.asked[0], "configmaps/a ")
+	_, body, _ := strings.Cut(s.requests[0], "configmaps/a ")
 	var options struct{ Preconditions struct{ UID string } }
 	if err := json.Unmarshal([]byte(body), &options); err != nil || options.Preconditions.UID != odd.UID() {
 		t.Errorf("sent %s: %v", body, err)

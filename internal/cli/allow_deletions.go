@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
 func (p *program) allowDeletionsCommand() *cobra.Command {
@@ -37,10 +37,10 @@ has no object: the annotation is set on each parent. It takes the right to patch
 			}
 			return nil
 		},
-		ValidArgsFunction: p.running(f, true),
+		ValidArgsFunction: p.completeRunning(f, true),
 		RunE:              func(c *cobra.Command, args []string) error { return p.allowDeletions(c.Context(), f, args) },
 	}
-	f.registerReach(c)
+	f.registerDiscovery(c)
 	return c
 }
 
@@ -49,50 +49,50 @@ func (p *program) allowDeletions(ctx context.Context, f *getFlags, args []string
 	if err != nil {
 		return err
 	}
-	reader := &reader{r.rights.api}
-	g := &getting{reading: r, getFlags: f, word: args[0]}
+	reader := &reader{r.permissions.api}
+	g := &objectGetter{session: r, getFlags: f, controllerArg: args[0]}
 	if len(args) == 2 {
 		g.name = args[1]
 	}
 	f.everywhere = g.name == ""
-	if g.of, g.source, err = g.controller(ctx, g.word, g.objectName()); err != nil {
+	if g.selected, g.source, err = g.controller(ctx, g.controllerArg, g.objectName()); err != nil {
 		return err
 	}
-	if declared := g.of.Declared; g.name == "" && declared != nil && g.of.Held > 0 {
-		if err := reader.annotate(ctx, *declared, setpoint.AnnotationAllowDeletions, g.of.AllowDeletions); err != nil {
+	if declared := g.selected.Declared; g.name == "" && declared != nil && g.selected.HeldDeletions > 0 {
+		if err := reader.annotate(ctx, *declared, setpoint.AnnotationAllowDeletions, g.selected.AllowDeletions); err != nil {
 			return err
 		}
-		fmt.Fprintf(p.stdout, "%s: %s may go on.\n", clean(g.of.Name), plural(g.of.Held, "deletion", "deletions"))
+		fmt.Fprintf(p.stdout, "%s: %s may go on.\n", clean(g.selected.Name), plural(g.selected.HeldDeletions, "deletion", "deletions"))
 		return nil
 	}
 	return p.allowEach(ctx, g, reader)
 }
 
 // allowEach confirms the deletions of the children of single parents.
-func (p *program) allowEach(ctx context.Context, g *getting, reader *reader) error {
+func (p *program) allowEach(ctx context.Context, g *objectGetter, reader *reader) error {
 	parents, _, err := g.objects(ctx)
 	if err != nil {
 		return err
 	}
 	allowed := 0
 	for _, parent := range parents {
-		if parent.Held == 0 {
+		if parent.HeldDeletions == 0 {
 			continue
 		}
 		if err := reader.annotate(ctx, parent.Ref, setpoint.AnnotationAllowDeletions, parent.AllowDeletions); err != nil {
 			return err
 		}
 		allowed++
-		fmt.Fprintf(p.stdout, "%s: %s may go on.\n", clean(nameOf(parent.Ref)), plural(parent.Held, "deletion", "deletions"))
+		fmt.Fprintf(p.stdout, "%s: %s may go on.\n", clean(nameOf(parent.Ref)), plural(parent.HeldDeletions, "deletion", "deletions"))
 	}
 	if allowed == 0 {
-		fmt.Fprintf(p.stdout, "%s holds no deletions.\n", clean(cmp.Or(g.name, g.of.Name)))
+		fmt.Fprintf(p.stdout, "%s holds no deletions.\n", clean(cmp.Or(g.name, g.selected.Name)))
 	}
 	return nil
 }
 
 // annotate sets an annotation of an object, with the user's own rights.
-func (r *reader) annotate(ctx context.Context, ref inspect.Ref, key, value string) error {
+func (r *reader) annotate(ctx context.Context, ref model.Ref, key, value string) error {
 	metadata := map[string]any{"annotations": map[string]string{key: value}}
 	if ref.UID != "" {
 		metadata["uid"] = ref.UID

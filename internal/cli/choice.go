@@ -18,8 +18,8 @@ type choice struct {
 
 func oneOf(allowed ...string) *choice { return &choice{value: allowed[0], allowed: allowed} }
 
-// also accepts further words for what is allowed, which help does not show.
-func (c *choice) also(aliases map[string]string) *choice {
+// withAliases accepts further words for what is allowed, which help does not show.
+func (c *choice) withAliases(aliases map[string]string) *choice {
 	c.aliases = aliases
 	return c
 }

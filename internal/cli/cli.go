@@ -94,7 +94,7 @@ func (p *program) explain(command *cobra.Command, err error) int {
 		}
 		return codeUsage
 	}
-	if helpful, ok := errors.AsType[hinted](err); ok {
+	if helpful, ok := errors.AsType[errorWithHint](err); ok {
 		fmt.Fprintln(p.stderr, "hint:", helpful.hint)
 	}
 	return max(p.code, codeFailure)
@@ -105,13 +105,13 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// hinted is an error with what to do about it.
-type hinted struct {
+// errorWithHint is an error with what to do about it.
+type errorWithHint struct {
 	error
 	hint string
 }
 
-func (e hinted) Unwrap() error { return e.error }
+func (e errorWithHint) Unwrap() error { return e.error }
 
 func (p *program) root() *cobra.Command {
 	root := &cobra.Command{

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 		"setpoint-full": func() {
 			// As the packages of Kubernetes' components do it.
 			pflag.Var(&release{}, "version", "print version information and quit")
-			os.Exit(cli.Main(cli.Extras{Boot: refuse, Kubectl: repeat}))
+			os.Exit(cli.Main(cli.Extras{Boot: failBoot, Kubectl: repeat}))
 		},
 	})
 }
@@ -33,7 +33,7 @@ func (r *release) String() string     { return r.raw }
 func (r *release) Set(s string) error { r.raw = s; return nil }
 func (r *release) Type() string       { return "version" }
 
-func refuse(_ context.Context, o dev.BootOptions) (dev.Cluster, error) {
+func failBoot(_ context.Context, o dev.BootOptions) (dev.Cluster, error) {
 	done := o.Progress("certificates")
 	err := fmt.Errorf("%s is in use by process 7", o.DataDir)
 	done(err)

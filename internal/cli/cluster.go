@@ -3,7 +3,7 @@ package cli
 import (
 	"errors"
 
-	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
 // clusterFlags say which cluster is meant.
@@ -13,10 +13,10 @@ type clusterFlags struct {
 }
 
 // find finds the cluster, in the order that controllers commonly use.
-func (f clusterFlags) find() (host.Cluster, error) {
-	found, err := host.FindCluster(f.kubeconfig, f.context)
-	if errors.Is(err, host.ErrNoCluster) {
-		return found, hinted{err, "name one with --kubeconfig FILE, or start one with `setpoint dev`"}
+func (f clusterFlags) find() (manager.Cluster, error) {
+	found, err := manager.FindCluster(f.kubeconfig, f.context)
+	if errors.Is(err, manager.ErrNoCluster) {
+		return found, errorWithHint{err, "name one with --kubeconfig FILE, or start one with `setpoint dev`"}
 	}
 	if err != nil {
 		return found, err

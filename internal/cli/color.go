@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// tone is how a text looks on a terminal, as the codes of ECMA-48 have it.
-type tone string
+// style is how a text looks on a terminal, as the codes of ECMA-48 have it.
+type style string
 
 // The tones.
 const (
-	plain  tone = ""
-	bold   tone = "1"
-	red    tone = "31"
-	green  tone = "32"
-	yellow tone = "33"
+	plain  style = ""
+	bold   style = "1"
+	red    style = "31"
+	green  style = "32"
+	yellow style = "33"
 )
 
-// on is a text in that tone.
-func (t tone) on(text string) string {
+// apply is a text in that tone.
+func (t style) apply(text string) string {
 	if t == plain || text == "" {
 		return text
 	}
 	return "\x1b[" + string(t) + "m" + text + "\x1b[0m"
 }
 
-// toneOf is that of a cell below a heading.
-func toneOf(heading, cell string) tone {
+// styleOf is that of a cell below a heading.
+func styleOf(heading, cell string) style {
 	switch heading {
 	case "ERROR", "LAST ERROR":
 		return red
@@ -56,7 +56,7 @@ func colored(line string, head, cells []string) string {
 			continue
 		}
 		out.WriteString(line[:at])
-		out.WriteString(toneOf(head[i], cell).on(cell))
+		out.WriteString(styleOf(head[i], cell).apply(cell))
 		line = line[at+len(cell):]
 	}
 	return out.String() + line

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
 // Fault U12: states and errors have colours where they are wanted, and columns stay where
@@ -18,7 +18,7 @@ func TestTablesInColor(t *testing.T) {
 	}
 	head := []string{"NAME", "READY", "OBJECTS", "LAST ERROR"}
 	var with, without, bare bytes.Buffer
-	for out, t1 := range map[*bytes.Buffer]*table{&with: {head: head, color: true}, &without: {head: head}, &bare: {head: head, bare: true}} {
+	for out, t1 := range map[*bytes.Buffer]*table{&with: {headers: head, color: true}, &without: {headers: head}, &bare: {headers: head, noHeaders: true}} {
 		if err := t1.write(out, rows); err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestTablesInColor(t *testing.T) {
 // Fault U12: what failed is red in a history.
 func TestHistoryInColor(t *testing.T) {
 	var out bytes.Buffer
-	teller{out: &out, color: true, now: noon}.tellCare(readable{Care: inspect.Care{Ref: team(), State: inspect.Failing, Error: "no\x1b[0m"}})
+	printer{out: &out, color: true, now: noon}.printState(visibleState{ObjectState: model.ObjectState{Ref: team(), State: model.StateFailing, Error: "no\x1b[0m"}})
 	if got := out.String(); !strings.HasPrefix(got, "\x1b[31mTeam shop/red is failing.\x1b[0m\n  \x1b[31mno\\u001b[0m\x1b[0m\n") {
 		t.Errorf("%q", got)
 	}

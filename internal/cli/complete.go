@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -22,7 +22,7 @@ const completeLimit = 2 * time.Second
 // completer finds what a word of the command line may be, with the user's own rights. A
 // shell shows no errors: what cannot be found out is left out.
 type completer struct {
-	api *asuser.Client
+	api *userclient.Client
 	// namespace is that of the objects.
 	namespace string
 }
@@ -36,11 +36,11 @@ func complete(cluster *clusterFlags, namespace *string, find func(completer, con
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		mine, err := newRights(found)
+		perms, err := newPermissions(found)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		by := completer{api: mine.api, namespace: *namespace}
+		by := completer{api: perms.api, namespace: *namespace}
 		if by.namespace == "" {
 			by.namespace = found.Namespace
 		}
@@ -54,7 +54,7 @@ func completeNamespaces(c *cobra.Command, cluster *clusterFlags, flags ...string
 	none := ""
 	find := complete(cluster, &none, func(by completer, ctx context.Context, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		names, _ := by.api.Namespaces(ctx) // Those that came in time.
-		return beginning(word, names), cobra.ShellCompDirectiveDefault
+		return withPrefix(word, names), cobra.ShellCompDirectiveDefault
 	})
 	for _, name := range flags {
 		_ = c.RegisterFlagCompletionFunc(name, find) // Fails for a flag that does not exist.
@@ -68,9 +68,9 @@ func (by completer) object(ctx context.Context, args []string, word string) ([]s
 	case len(args) == 0 && !named:
 		return by.kinds(ctx, word), cobra.ShellCompDirectiveNoSpace
 	case len(args) == 0:
-		return beginning(word, by.names(ctx, kind, kind+"/")), cobra.ShellCompDirectiveDefault
+		return withPrefix(word, by.names(ctx, kind, kind+"/")), cobra.ShellCompDirectiveDefault
 	case len(args) == 1 && !strings.Contains(args[0], "/"):
-		return beginning(word, by.names(ctx, args[0], "")), cobra.ShellCompDirectiveDefault
+		return withPrefix(word, by.names(ctx, args[0], "")), cobra.ShellCompDirectiveDefault
 	}
 	return nil, cobra.ShellCompDirectiveDefault
 }
@@ -93,7 +93,7 @@ func (by completer) kinds(ctx context.Context, word string) []string {
 		}
 		words = append(words, kind.Resource()+"/")
 	}
-	return slices.Compact(slices.Sorted(slices.Values(beginning(word, words))))
+	return slices.Compact(slices.Sorted(slices.Values(withPrefix(word, words))))
 }
 
 // names are those of the objects of a kind, behind what leads them.
@@ -113,18 +113,18 @@ func (by completer) names(ctx context.Context, word, lead string) []string {
 	return names
 }
 
-// planned completes a controller of the cluster, and then objects that it handles.
-func (by completer) planned(ctx context.Context, args []string, word string) ([]string, cobra.ShellCompDirective) {
+// planArgs completes a controller of the cluster, and then objects that it handles.
+func (by completer) planArgs(ctx context.Context, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		return beginning(word, by.controllers(ctx, word)), cobra.ShellCompDirectiveDefault
+		return withPrefix(word, by.controllers(ctx, word)), cobra.ShellCompDirectiveDefault
 	}
 	kind, name, is, err := (&reader{by.api}).controllerArg(ctx, args[0])
 	if err != nil || !is {
 		return nil, cobra.ShellCompDirectiveDefault // It is in a file.
 	}
-	words := by.handled(ctx, kind, name, word)
+	words := by.objects(ctx, kind, name, word)
 	words = slices.DeleteFunc(words, func(w string) bool { return slices.Contains(args, w) })
-	return slices.Compact(slices.Sorted(slices.Values(beginning(word, words)))), cobra.ShellCompDirectiveDefault
+	return slices.Compact(slices.Sorted(slices.Values(withPrefix(word, words)))), cobra.ShellCompDirectiveDefault
 }
 
 // controllers are those of the cluster by their full names, or by the kind that a word begins
@@ -132,7 +132,7 @@ func (by completer) planned(ctx context.Context, args []string, word string) ([]
 func (by completer) controllers(ctx context.Context, word string) []string {
 	if typed, _, split := strings.Cut(word, "/"); split {
 		kind, err := by.api.Kind(ctx, typed)
-		if _, is := declares(kind); err != nil || !is {
+		if _, is := controllerKind(kind); err != nil || !is {
 			return nil
 		}
 		return by.names(ctx, typed, typed+"/")
@@ -147,9 +147,9 @@ func (by completer) controllers(ctx context.Context, word string) []string {
 	return words
 }
 
-// handled are the objects that a controller handles: by name, or as KIND/NAME where they may
+// objects are the objects that a controller handles: by name, or as KIND/NAME where they may
 // be of several kinds, or where the word has a kind already.
-func (by completer) handled(ctx context.Context, kind compile.Kind, name, word string) []string {
+func (by completer) objects(ctx context.Context, kind compile.Kind, name, word string) []string {
 	served, err := by.api.Kind(ctx, kind.Resource.Plural+"."+kind.Resource.Group)
 	if err != nil {
 		return nil
@@ -168,7 +168,7 @@ func (by completer) handled(ctx context.Context, kind compile.Kind, name, word s
 	for _, parent := range parents {
 		resource, lead := strings.TrimSuffix(parent.Plural+"."+parent.Group(), "."), ""
 		switch {
-		case slashed && !by.same(ctx, typed, resource):
+		case slashed && !by.sameKind(ctx, typed, resource):
 			continue
 		case slashed:
 			lead = typed + "/"
@@ -180,8 +180,8 @@ func (by completer) handled(ctx context.Context, kind compile.Kind, name, word s
 	return words
 }
 
-// same says whether two words mean one kind.
-func (by completer) same(ctx context.Context, a, b string) bool {
+// sameKind says whether two words mean one kind.
+func (by completer) sameKind(ctx context.Context, a, b string) bool {
 	one, err := by.api.Kind(ctx, a)
 	if err != nil {
 		return false
@@ -190,9 +190,9 @@ func (by completer) same(ctx context.Context, a, b string) bool {
 	return err == nil && one == other
 }
 
-// running completes a controller that runs, and then the name of one of its objects. If
+// completeRunning completes a controller that runs, and then the name of one of its objects. If
 // held says so, only what the deletion guard holds something of is of use.
-func (p *program) running(f *getFlags, held bool) cobra.CompletionFunc {
+func (p *program) completeRunning(f *getFlags, held bool) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completeLimit)
 		defer cancel()
@@ -203,53 +203,53 @@ func (p *program) running(f *getFlags, held bool) cobra.CompletionFunc {
 		var words []string
 		switch len(args) {
 		case 0:
-			words = r.controllerWords(ctx, word, held)
+			words = r.completeControllers(ctx, word, held)
 		case 1:
-			words = r.objectWords(ctx, args[0], held)
+			words = r.completeObjects(ctx, args[0], held)
 		}
-		return beginning(word, words), cobra.ShellCompDirectiveNoFileComp
+		return withPrefix(word, words), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// controllerWords are the names of controllers that begin with a word; the ends of them that
+// completeControllers are the names of controllers that begin with a word; the ends of them that
 // do, where no name does.
-func (r *reading) controllerWords(ctx context.Context, word string, held bool) []string {
+func (r *session) completeControllers(ctx context.Context, word string, held bool) []string {
 	all, _ := r.controllers(ctx) // A shell shows no error.
-	all, _ = r.rights.controllers(ctx, all)
+	all, _ = r.permissions.controllers(ctx, all)
 	var names, ends []string
 	for _, c := range all {
-		if held && c.Held == 0 {
+		if held && c.HeldDeletions == 0 {
 			continue
 		}
 		names = append(names, c.Name)
-		ends = append(ends, brief(c.Name, all))
+		ends = append(ends, shortName(c.Name, all))
 	}
-	if names = beginning(word, names); len(names) > 0 {
+	if names = withPrefix(word, names); len(names) > 0 {
 		return names
 	}
 	return ends
 }
 
-func (r *reading) objectWords(ctx context.Context, controller string, held bool) []string {
+func (r *session) completeObjects(ctx context.Context, controller string, held bool) []string {
 	c, source, err := r.controller(ctx, controller, "")
 	if err != nil {
 		return nil
 	}
-	kinds, err := r.rights.listable(ctx, c.Kinds, r.found.Namespace)
+	kinds, err := r.permissions.listable(ctx, c.Kinds, r.target.Namespace)
 	if err != nil {
 		return nil
 	}
-	page, _ := source.Objects(ctx, c.Name, inspect.Query{Namespace: r.found.Namespace, Limit: pageSize})
+	page, _ := source.Objects(ctx, c.Name, model.Query{Namespace: r.target.Namespace, Limit: pageSize})
 	var words []string
 	for _, o := range page.Objects {
-		if isAmong(kinds, o.Kind) && (!held || o.Held > 0) {
+		if containsKind(kinds, o.Kind) && (!held || o.HeldDeletions > 0) {
 			words = append(words, o.Name)
 		}
 	}
 	return words
 }
 
-// beginning are the words that begin so.
-func beginning(so string, words []string) []string {
+// withPrefix are the words that begin so.
+func withPrefix(so string, words []string) []string {
 	return slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, so) })
 }

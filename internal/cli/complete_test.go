@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
-	"github.com/setpoint-dev/setpoint/internal/reach"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
 )
 
 // apiServer serves discovery and lists of names by their paths. It refuses to list Secrets.
@@ -38,7 +38,7 @@ func apiServer(w http.ResponseWriter, r *http.Request) {
 		return string(text)
 	}
 	const controllers = "/compositecontrollers"
-	answers := map[string]string{
+	results := map[string]string{
 		"/api": `{"items":[` + group("", "v1", resource("", "v1", "namespaces", "Namespace", "Cluster", "ns"),
 			resource("", "v1", "pods", "Pod", "Namespaced", "po"), resource("", "v1", "events", "Event", "Namespaced", ""), resource("", "v1", "secrets", "Secret", "Namespaced", "")) + `]}`,
 		"/apis": `{"items":[` + group("events.k8s.io", "v1", resource("events.k8s.io", "v1", "events", "Event", "Namespaced", "")) + "," +
@@ -54,7 +54,7 @@ func apiServer(w http.ResponseWriter, r *http.Request) {
 		"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews": `{"status":{"allowed":true}}`,
 	}
 	w.Header().Set("Content-Type", "application/json")
-	answer, known := answers[r.URL.Path]
+	answer, known := results[r.URL.Path]
 	if !known {
 		w.WriteHeader(http.StatusForbidden)
 		answer = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no","code":403}`
@@ -127,31 +127,31 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// crowd is a process with objects, too.
-type crowd struct{ *crew }
+// objectSource is a process with objects, too.
+type objectSource struct{ *controllerSource }
 
-func (*crowd) Objects(context.Context, string, inspect.Query) (inspect.Page, error) {
-	red, blue := inspect.Care{Ref: team(), Held: 3}, inspect.Care{Ref: team()}
+func (*objectSource) Objects(context.Context, string, model.Query) (model.Page, error) {
+	red, blue := model.ObjectState{Ref: team(), HeldDeletions: 3}, model.ObjectState{Ref: team()}
 	blue.Name = "blue"
-	return inspect.Page{Objects: []inspect.Care{red, blue}, Total: 2, Matching: 2}, nil
+	return model.Page{Objects: []model.ObjectState{red, blue}, Total: 2, Matching: 2}, nil
 }
 
 // Fault U12: get names what runs, allow-deletions what holds deletions.
-func TestCompletionOfWhatRuns(t *testing.T) {
+func TestCompletionOfRunningControllers(t *testing.T) {
 	cluster(t, http.HandlerFunc(apiServer))
-	kinds := []inspect.Kind{team().Kind}
-	source := &crowd{&crew{newProcess("setpoint"), []inspect.Controller{
-		{Name: "compositecontroller.setpoint.dev/teams", Kinds: kinds, Held: 3}, {Name: "compositecontroller.setpoint.dev/other", Kinds: kinds},
+	kinds := []model.Kind{team().Kind}
+	source := &objectSource{&controllerSource{newFakeProcess("setpoint"), []model.Controller{
+		{Name: "compositecontroller.setpoint.dev/teams", Kinds: kinds, HeldDeletions: 3}, {Name: "compositecontroller.setpoint.dev/other", Kinds: kinds},
 	}}}
 	door := httptest.NewServer(wire.Handler(source, wire.Token("token")))
 	defer door.Close()
 	folder := t.TempDir()
-	withdraw, err := reach.Publish(folder, reach.Entry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
+	withdraw, err := discovery.Publish(folder, discovery.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer withdraw()
-	t.Setenv(reach.FolderVariable, folder)
+	t.Setenv(discovery.FolderEnv, folder)
 	for line, want := range map[string]string{
 		"get ":                   "compositecontroller.setpoint.dev/teams compositecontroller.setpoint.dev/other :4",
 		"get te":                 "teams :4",

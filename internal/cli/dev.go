@@ -14,10 +14,10 @@ import (
 
 // devFlags are what `setpoint dev` can be told.
 type devFlags struct {
-	dataDir     string
-	kubeconfig  string
-	uiAddress   string
-	processLogs string
+	dataDir          string
+	kubeconfig       string
+	dashboardAddress string
+	processLogs      string
 	// readyTimeout is how long the command waits for the processes.
 	readyTimeout time.Duration
 	logLevel     *choice
@@ -63,7 +63,7 @@ is the command's. Ctrl-C stops everything; a second one does so by force.`,
 	}
 	c.Flags().StringVar(&f.dataDir, "data-dir", "", "`folder` that keeps the cluster between runs; a throw-away one if empty")
 	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "`file` to write the kubeconfig to; in the data directory if empty")
-	c.Flags().StringVar(&f.uiAddress, "ui-address", dev.AnyWindow, "loopback `address` of the window, the pages in which one sees what controllers do; 127.0.0.1:0 is port 7400, or another if that is taken; empty for nowhere")
+	c.Flags().StringVar(&f.dashboardAddress, "ui-address", dev.AnyDashboardAddress, "loopback `address` of the window, the pages in which one sees what controllers do; 127.0.0.1:0 is port 7400, or another if that is taken; empty for nowhere")
 	c.Flags().StringVar(&f.processLogs, "process-logs", "", "`folder` for what the processes write, each to NAME.log, instead of the terminal; the last lines of one that ends by itself are shown")
 	c.Flags().DurationVar(&f.readyTimeout, "ready-timeout", 10*time.Minute, "how long COMMAND waits for the processes to answer once they are compiled; 0 for no limit")
 	c.Flags().BoolVar(&f.clusterOnly, "cluster-only", false, "run no controllers in the cluster; 'setpoint run' or another program does")
@@ -73,17 +73,17 @@ is the command's. Ctrl-C stops everything; a second one does so by force.`,
 
 func (p *program) dev(ctx context.Context, f *devFlags, dirs, command []string) error {
 	if p.Boot == nil {
-		return hinted{
+		return errorWithHint{
 			errors.New("this setpoint has no control plane in it"),
 			"use the full one (`make build` leaves it at bin/setpoint), or `setpoint run` with a cluster you have",
 		}
 	}
 	o := dev.Options{
 		Dirs: dirs, Command: command, ReadyTimeout: f.readyTimeout, ProcessLogs: f.processLogs, DataDir: f.dataDir, Kubeconfig: f.kubeconfig,
-		UIAddress: f.uiAddress, Boot: p.Boot, Program: programName(), Version: readVersion().Version, Abort: abort,
+		DashboardAddress: f.dashboardAddress, Boot: p.Boot, Program: programName(), Version: readVersion().Version, Abort: abort,
 	}
 	if f.clusterOnly {
-		o.NewEngine, o.UIAddress = dev.NewIdle, ""
+		o.NewManager, o.DashboardAddress = dev.NewIdleManager, ""
 	}
 	var err error
 	if o.Executable, err = os.Executable(); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
 var update = flag.Bool("update", false, "write docs/flags.md anew")
@@ -25,7 +25,7 @@ func TestFlagsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := string(text)
-	for name, content := range map[string]string{"run": help(t, "run"), "plan": help(t, "plan"), "former": formerTable()} {
+	for name, content := range map[string]string{"run": help(t, "run"), "plan": help(t, "plan"), "former": legacyTable()} {
 		want = between(t, want, "<!-- "+name+" -->\n", "<!-- end of "+name+" -->", content)
 	}
 	if want == string(text) {
@@ -59,25 +59,25 @@ func help(t *testing.T, command string) string {
 	return "```\n" + out.String() + "```\n"
 }
 
-func formerTable() string {
+func legacyTable() string {
 	var table strings.Builder
 	fmt.Fprintln(&table, "| Metacontroller | Setpoint | |\n|---|---|---|")
 	for _, name := range []string{"kubeconfig", "workers", "events-qps", "events-burst"} {
 		fmt.Fprintf(&table, "| `--%s` | `--%[1]s` | |\n", name)
 	}
 	fmt.Fprintln(&table, "| `--apply-strategy` | `--apply-strategy` | `dynamic-apply` is `merge`, `server-side-apply` is `server-side`; the old words are understood |")
-	for _, old := range formerFlags() {
+	for _, old := range legacyFlags() {
 		now := "–"
-		if old.now != "" {
-			now = "`--" + old.now + "`"
+		if old.replacement != "" {
+			now = "`--" + old.replacement + "`"
 		}
-		fmt.Fprintf(&table, "| `--%s` | %s | %s |\n", old.name, now, old.why)
+		fmt.Fprintf(&table, "| `--%s` | %s | %s |\n", old.name, now, old.hint)
 	}
 	return table.String()
 }
 
 // Every flag of the released Metacontroller is understood.
-func TestAllFormerFlagsAreKnown(t *testing.T) {
+func TestAllMetacontrollerFlagsAreKnown(t *testing.T) {
 	set := parsed(t).set
 	for _, name := range []string{
 		"kubeconfig", "discovery-interval", "cache-flush-interval", "metrics-address", "client-go-qps", "client-go-burst", "workers",
@@ -102,7 +102,7 @@ func parsed(t *testing.T, args ...string) *runFlags {
 	return f
 }
 
-func TestFormerFlags(t *testing.T) {
+func TestMetacontrollerFlags(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		// flag and value are what is set, note what a user is told.
@@ -133,7 +133,7 @@ func TestFormerFlags(t *testing.T) {
 		{args: []string{"--zap-encoder=console"}, flag: "log-format", value: "text", note: "--zap-encoder: --log-format=text"},
 	} {
 		f := parsed(t, c.args...)
-		notes, err := f.adopt()
+		notes, err := f.applyLegacy()
 		if err != nil {
 			t.Errorf("%q: %v", c.args, err)
 			continue
@@ -143,7 +143,7 @@ func TestFormerFlags(t *testing.T) {
 		}
 		var told []string
 		for _, note := range notes {
-			told = append(told, note.flag+": "+note.now)
+			told = append(told, note.flag+": "+note.replacement)
 		}
 		if got := strings.Join(told, "\n"); got != c.note {
 			t.Errorf("%q: told %q, want %q", c.args, got, c.note)
@@ -151,24 +151,24 @@ func TestFormerFlags(t *testing.T) {
 	}
 }
 
-func TestFormerFlagsAreChecked(t *testing.T) {
+func TestMetacontrollerFlagsAreChecked(t *testing.T) {
 	for _, c := range []struct{ arg, want string }{
 		{"--zap-log-level=loud", `--zap-log-level: "loud" is none of debug, info, error, panic, nor a number above 0`},
 		{"--zap-encoder=xml", `--zap-encoder: "xml" is none of json, console`},
 		{"--client-go-qps=many", `--client-go-qps "many": strconv.ParseFloat: parsing "many": invalid syntax`},
 		{"--leader-election=perhaps", `--leader-election "perhaps": must be one of auto, true, false`},
 	} {
-		if _, err := parsed(t, c.arg).adopt(); err == nil || err.Error() != c.want {
+		if _, err := parsed(t, c.arg).applyLegacy(); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v, want %s", c.arg, err, c.want)
 		}
 	}
 }
 
 // What a flag says reaches the host: no flag is forgotten on the way.
-func TestEveryFlagIsHeard(t *testing.T) {
+func TestEveryFlagIsUsed(t *testing.T) {
 	values := map[string]string{"crds": "skip", "ui-trusted-proxies": "10.0.0.0/8", "ui-hosts": "setpoint.example.org", "leader-elect": "true", "apply-strategy": "server-side", "deletion-guard": "false", "profiling": "true"}
 	told := func(args ...string) string {
-		o := parsed(t, args...).options(host.Cluster{Config: &rest.Config{}})
+		o := parsed(t, args...).options(manager.Cluster{Config: &rest.Config{}})
 		return fmt.Sprintf("%+v", o)
 	}
 	elsewhere := []string{"kubeconfig", "context", "log-format", "log-level", "help"}
@@ -191,7 +191,7 @@ func TestEveryFlagIsHeard(t *testing.T) {
 	})
 }
 
-func TestLeadersAreElectedInsideACluster(t *testing.T) {
+func TestLeaderElectionDefaultInCluster(t *testing.T) {
 	for _, c := range []struct {
 		args   []string
 		inside bool
@@ -202,7 +202,7 @@ func TestLeadersAreElectedInsideACluster(t *testing.T) {
 		{[]string{"--leader-elect=false"}, true, false},
 		{[]string{"--leader-elect"}, false, true},
 	} {
-		o := parsed(t, c.args...).options(host.Cluster{Config: &rest.Config{}, Inside: c.inside})
+		o := parsed(t, c.args...).options(manager.Cluster{Config: &rest.Config{}, InCluster: c.inside})
 		if o.LeaderElection.Enabled != c.want {
 			t.Errorf("%q, inside %v: %v", c.args, c.inside, o.LeaderElection.Enabled)
 		}
@@ -210,7 +210,7 @@ func TestLeadersAreElectedInsideACluster(t *testing.T) {
 }
 
 // Fault U11: the value of --leader-elect may stand apart, as help shows it.
-func TestValueOfLeaderElectApart(t *testing.T) {
+func TestLeaderElectSeparateValue(t *testing.T) {
 	for _, c := range []struct {
 		args  []string
 		value string
@@ -223,7 +223,7 @@ func TestValueOfLeaderElectApart(t *testing.T) {
 		{[]string{"false"}, "auto", 1},
 	} {
 		f := parsed(t, c.args...)
-		if left := f.electBy(f.set.Args()); len(left) != c.left || f.elect.value != c.value {
+		if left := f.splitElectArg(f.set.Args()); len(left) != c.left || f.elect.value != c.value {
 			t.Errorf("%q: %s, and %q is left", c.args, f.elect.value, left)
 		}
 	}
@@ -231,10 +231,10 @@ func TestValueOfLeaderElectApart(t *testing.T) {
 
 func TestNamespaceOfThePod(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "mine")
-	if o := parsed(t).options(host.Cluster{Config: &rest.Config{}}); o.Namespace != "mine" {
+	if o := parsed(t).options(manager.Cluster{Config: &rest.Config{}}); o.Namespace != "mine" {
 		t.Error(o.Namespace)
 	}
-	if o := parsed(t, "--namespace=other").options(host.Cluster{Config: &rest.Config{}}); o.Namespace != "other" {
+	if o := parsed(t, "--namespace=other").options(manager.Cluster{Config: &rest.Config{}}); o.Namespace != "other" {
 		t.Error(o.Namespace)
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
 // Of a controller that does nothing but review, the objects are those whose reviews are
 // kept: of each the latest review, newest first.
 
-func (g *getting) reviewHead() []string {
+func (g *objectGetter) reviewHeaders() []string {
 	head := []string{"NAME", "REVIEW", "KEPT", "AGE", "MESSAGE"}
 	if g.everywhere {
 		head = append([]string{"NAMESPACE"}, head...)
@@ -22,50 +22,50 @@ func (g *getting) reviewHead() []string {
 	return head
 }
 
-func (g *getting) reviewRow(c readable, now time.Time) row {
-	cells := []string{strings.ToLower(c.Kind.Kind) + "/" + c.Name, c.Reviewed, strconv.Itoa(c.Reviews), ago(c.Ran, now), short(c.Error, maxTrouble)}
+func (g *objectGetter) reviewRow(c visibleState, now time.Time) row {
+	cells := []string{strings.ToLower(c.Kind.Kind) + "/" + c.Name, c.ReviewOutcome, strconv.Itoa(c.Reviews), ago(c.Ran, now), short(c.Error, maxErrorWidth)}
 	if g.everywhere {
 		cells = append([]string{c.Namespace}, cells...)
 	}
 	return row{
 		cells: cells, value: c, name: nameArg(c.Ref),
-		key: c.Group + "/" + c.Kind.Kind + "/" + c.Namespace + "/" + c.Name, same: fmt.Sprint(c.Reviewed, c.Reviews, c.Error),
+		key: c.Group + "/" + c.Kind.Kind + "/" + c.Namespace + "/" + c.Name, version: fmt.Sprint(c.ReviewOutcome, c.Reviews, c.Error),
 	}
 }
 
 // reviewed are the reviewed objects that the user may read, and how many there are in all.
-func (g *getting) reviewed(ctx context.Context) ([]readable, int, error) {
+func (g *objectGetter) reviewed(ctx context.Context) ([]visibleState, int, error) {
 	q := g.query()
 	if !g.everywhere {
-		q.Namespace = g.found.Namespace
+		q.Namespace = g.target.Namespace
 	}
-	all, hidden := []readable{}, 0
+	all, hidden := []visibleState{}, 0
 	for {
-		page, err := g.source.Objects(ctx, g.of.Name, q)
+		page, err := g.source.Objects(ctx, g.selected.Name, q)
 		if err != nil {
 			return nil, 0, err
 		}
 		for _, care := range page.Objects {
 			switch {
 			case g.name != "" && !isReviewed(g.name, &care):
-			case g.rights.may(ctx, "get", care.Kind, care.Namespace, ""):
-				all = append(all, g.rights.care(ctx, care))
+			case g.permissions.can(ctx, "get", care.Kind, care.Namespace, ""):
+				all = append(all, g.permissions.state(ctx, care))
 			default:
 				hidden++
 			}
 		}
 		if q.Offset += len(page.Objects); len(page.Objects) == 0 || q.Offset >= page.Matching {
-			if hidden > 0 && !g.warned {
-				g.warned = true
+			if hidden > 0 && !g.warnedHidden {
+				g.warnedHidden = true
 				fmt.Fprintf(g.stderr, "warning: %s left out, which you may not get\n", plural(hidden, "reviewed object is", "reviewed objects are"))
 			}
-			return all, page.Total, g.rights.sure()
+			return all, page.Total, g.permissions.takeErr()
 		}
 	}
 }
 
 // isReviewed says that NAME or KIND/NAME means an object.
-func isReviewed(word string, c *inspect.Care) bool {
+func isReviewed(word string, c *model.ObjectState) bool {
 	kind, name, named := strings.Cut(word, "/")
 	if !named {
 		kind, name = "", word

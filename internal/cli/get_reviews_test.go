@@ -6,22 +6,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/host"
-	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
-// reviewer plays a process with one controller of admission.
-type reviewer struct {
-	*process
-	page inspect.Page
+// reviewSource plays a process with one controller of admission.
+type reviewSource struct {
+	*fakeProcess
+	page model.Page
 }
 
-func (r *reviewer) Controllers(context.Context) ([]inspect.Controller, error) {
-	return []inspect.Controller{{Name: "admissioncontroller.setpoint.dev/policy", Process: "setpoint", Everywhere: true}}, nil
+func (r *reviewSource) Controllers(context.Context) ([]model.Controller, error) {
+	return []model.Controller{{Name: "admissioncontroller.setpoint.dev/policy", Process: "setpoint", AllReplicas: true}}, nil
 }
 
-func (r *reviewer) Objects(_ context.Context, _ string, q inspect.Query) (inspect.Page, error) {
-	page := inspect.Page{Total: len(r.page.Objects), Reviews: true}
+func (r *reviewSource) Objects(_ context.Context, _ string, q model.Query) (model.Page, error) {
+	page := model.Page{Total: len(r.page.Objects), Reviews: true}
 	for _, c := range r.page.Objects {
 		if q.Namespace == "" || q.Namespace == c.Namespace {
 			page.Objects = append(page.Objects, c)
@@ -33,26 +33,26 @@ func (r *reviewer) Objects(_ context.Context, _ string, q inspect.Query) (inspec
 
 // Fault U3: `get` of a controller of admission said that it had no objects in all
 // namespaces, cared for nine, and that -A shows those.
-func TestGetOfReviews(t *testing.T) {
+func TestGetReviews(t *testing.T) {
 	other := pod("b")
 	other.Namespace = "other"
-	secret := inspect.Ref{Kind: inspect.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}, Namespace: "shop", Name: "s"}
-	source := &reviewer{process: newProcess("setpoint"), page: inspect.Page{Objects: []inspect.Care{
-		{Ref: pod("a"), Reviewed: "denied", Error: "no digest", Reviews: 2, Ran: time.Now().Add(-5 * time.Second)},
-		{Ref: other, Reviewed: "allowed", Reviews: 1, Ran: time.Now().Add(-6 * time.Second)},
-		{Ref: secret, Reviewed: "allowed", Reviews: 1, Ran: time.Now().Add(-7 * time.Second)},
+	secret := model.Ref{Kind: model.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}, Namespace: "shop", Name: "s"}
+	source := &reviewSource{fakeProcess: newFakeProcess("setpoint"), page: model.Page{Objects: []model.ObjectState{
+		{Ref: pod("a"), ReviewOutcome: "denied", Error: "no digest", Reviews: 2, Ran: time.Now().Add(-5 * time.Second)},
+		{Ref: other, ReviewOutcome: "allowed", Reviews: 1, Ran: time.Now().Add(-6 * time.Second)},
+		{Ref: secret, ReviewOutcome: "allowed", Reviews: 1, Ran: time.Now().Add(-7 * time.Second)},
 	}}}
 	get := func(everywhere bool, namespace, name string) (string, string) {
 		var stdout, stderr strings.Builder
 		flags := newGetFlags()
 		flags.everywhere = everywhere
-		r := &reading{
-			program: &program{stdout: &stdout, stderr: &stderr}, readFlags: &flags.readFlags, found: host.Cluster{Namespace: namespace},
-			sources: []inspect.Source{source}, patience: inspect.NewPatience(time.Minute),
-			rights: &rights{asker: allowed{"list pods in ", "get pods in shop", "get pods in other"}},
+		r := &session{
+			program: &program{stdout: &stdout, stderr: &stderr}, readFlags: &flags.readFlags, target: manager.Cluster{Namespace: namespace},
+			sources: []model.Source{source}, timeouts: model.NewTimeouts(time.Minute),
+			permissions: &permissions{accessReviewer: allowedVerbs{"list pods in ", "get pods in shop", "get pods in other"}},
 		}
-		g := getting{reading: r, getFlags: flags, word: "policy", name: name, of: inspect.Controller{Name: "policy", Everywhere: true}, source: source}
-		if err := g.once(t.Context(), &table{}); err != nil {
+		g := objectGetter{session: r, getFlags: flags, controllerArg: "policy", name: name, selected: model.Controller{Name: "policy", AllReplicas: true}, source: source}
+		if err := g.showAll(t.Context(), &table{}); err != nil {
 			t.Fatal(err)
 		}
 		return stdout.String(), stderr.String()
@@ -76,14 +76,14 @@ func TestGetOfReviews(t *testing.T) {
 }
 
 // What -A does not show, it is no help for.
-func TestGetOfNone(t *testing.T) {
+func TestGetNone(t *testing.T) {
 	var stderr strings.Builder
 	flags := newGetFlags()
-	g := getting{reading: &reading{program: &program{stderr: &stderr}, readFlags: &flags.readFlags, found: host.Cluster{Namespace: "shop"}}, getFlags: flags}
-	g.of = inspect.Controller{Name: "teams", Kinds: []inspect.Kind{team().Kind}}
-	g.tellNone(8)
+	g := objectGetter{session: &session{program: &program{stderr: &stderr}, readFlags: &flags.readFlags, target: manager.Cluster{Namespace: "shop"}}, getFlags: flags}
+	g.selected = model.Controller{Name: "teams", Kinds: []model.Kind{team().Kind}}
+	g.warnNone(8)
 	g.everywhere = true
-	g.tellNone(8)
+	g.warnNone(8)
 	const want = "teams has no such objects in namespace shop. It manages 8 objects in all; -A shows those of all namespaces.\n" +
 		"teams has no such objects in all namespaces. It manages 8 objects in all.\n"
 	if stderr.String() != want {

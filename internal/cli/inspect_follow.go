@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
 // How long there is at least between two looks of --watch, and before what failed is
@@ -15,28 +15,28 @@ import (
 // the Leases of a cluster, of which there are many: less often than a process fails that
 // has ended.
 const (
-	lull        = 500 * time.Millisecond
-	retryRest   = 2 * time.Second
-	lookFolder  = time.Second
-	lookCluster = 30 * time.Second
-	lookFailed  = 10 * time.Second
+	minWatchInterval = 500 * time.Millisecond
+	retryDelay       = 2 * time.Second
+	folderInterval   = time.Second
+	clusterInterval  = 30 * time.Second
+	failureInterval  = 10 * time.Second
 )
 
 // follow shows what there is, and again when something has changed, if it is to. Then it
 // ends at a signal, and only then: processes come and go, and so do API servers.
-func (r *reading) follow(ctx context.Context, show func(context.Context) error) error {
+func (r *session) follow(ctx context.Context, show func(context.Context) error) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	err := show(ctx)
 	if err != nil || !r.watch {
 		return err
 	}
-	w := &watching{reading: r, revisions: map[inspect.Source]uint64{}}
-	for w.await(ctx, err != nil) && pause(ctx, lull) {
-		if err = show(ctx); ctx.Err() != nil || unwritable(err) {
+	w := &processWatch{session: r, revisions: map[model.Source]uint64{}}
+	for w.wait(ctx, err != nil) && pause(ctx, minWatchInterval) {
+		if err = show(ctx); ctx.Err() != nil || isWriteError(err) {
 			break
 		}
-		w.complain(&w.failed, err)
+		w.warn(&w.showWarnings, err)
 	}
 	if ctx.Err() != nil {
 		return nil // What failed did because the user has ended it.
@@ -44,8 +44,8 @@ func (r *reading) follow(ctx context.Context, show func(context.Context) error) 
 	return err
 }
 
-// unwritable says that nobody reads on: output cannot be written.
-func unwritable(err error) bool {
+// isWriteError says that nobody reads on: output cannot be written.
+func isWriteError(err error) bool {
 	failed, is := errors.AsType[*fs.PathError](err)
 	return is && failed.Op == "write"
 }
@@ -60,41 +60,41 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// watching waits for what is new.
-type watching struct {
-	*reading
+// processWatch waits for what is new.
+type processWatch struct {
+	*session
 	// revisions are how far each process was when it said something last.
-	revisions map[inspect.Source]uint64
-	// lost and failed are warnings about finding processes, and about showing them.
-	lost, failed complaints
+	revisions map[model.Source]uint64
+	// discoveryWarnings and failed are warnings about finding processes, and about showing them.
+	discoveryWarnings, showWarnings warnings
 }
 
-// news is that a process has something new, or that it does not answer.
-type news struct {
-	from     inspect.Source
+// processChange is that a process has something new, or that it does not answer.
+type processChange struct {
+	source   model.Source
 	revision uint64
 	err      error
 }
 
-// await waits until a process has something new, or others are there than before; where
+// wait waits until a process has something new, or others are there than before; where
 // something failed, no longer than until that can be tried again. It says whether to
 // look again.
-func (w *watching) await(ctx context.Context, failed bool) bool {
-	if failed && pause(ctx, retryRest) {
-		if w.mayLook() {
-			w.lookAgain(ctx)
+func (w *processWatch) wait(ctx context.Context, failed bool) bool {
+	if failed && pause(ctx, retryDelay) {
+		if w.mayRediscover() {
+			w.rediscover(ctx)
 		}
 		return ctx.Err() == nil
 	}
 	awaiting, stop := context.WithCancel(ctx)
 	defer stop()
-	all := make(chan news)
+	all := make(chan processChange)
 	for _, s := range w.sources {
-		go awaitOne(awaiting, s, w.revisions[s], all)
+		go awaitChange(awaiting, s, w.revisions[s], all)
 	}
-	every := lookCluster
-	if w.folder != nil {
-		every = lookFolder
+	every := clusterInterval
+	if w.localProcesses != nil {
+		every = folderInterval
 	}
 	look := time.NewTicker(every)
 	defer look.Stop()
@@ -104,48 +104,50 @@ func (w *watching) await(ctx context.Context, failed bool) bool {
 			return false
 		case first := <-all:
 			if first.err == nil {
-				w.revisions[first.from] = first.revision
+				w.revisions[first.source] = first.revision
 				return true
 			}
-			delete(w.revisions, first.from) // What it says next is news.
-			if !w.mayLook() {
+			delete(w.revisions, first.source) // What it says next is news.
+			if !w.mayRediscover() {
 				continue
 			}
 		case <-look.C:
 		}
-		if w.lookAgain(ctx) {
+		if w.rediscover(ctx) {
 			return true
 		}
 	}
 }
 
-// mayLook says whether a failure is reason to look which processes there are: it costs
+// mayRediscover says whether a failure is reason to look which processes there are: it costs
 // nothing in a folder, and in a cluster a list of Leases.
-func (w *watching) mayLook() bool { return w.folder != nil || time.Since(w.looked) >= lookFailed }
+func (w *processWatch) mayRediscover() bool {
+	return w.localProcesses != nil || time.Since(w.discovered) >= failureInterval
+}
 
-// awaitOne tells of the first news of a process, and before that of each failure.
-func awaitOne(ctx context.Context, s inspect.Source, since uint64, all chan<- news) {
+// awaitChange tells of the first news of a process, and before that of each failure.
+func awaitChange(ctx context.Context, s model.Source, since uint64, all chan<- processChange) {
 	for {
 		revision, err := s.Await(ctx, since)
 		select {
 		case <-ctx.Done():
 			return
-		case all <- news{s, revision, err}:
+		case all <- processChange{s, revision, err}:
 		}
-		if err == nil || !pause(ctx, retryRest) {
+		if err == nil || !pause(ctx, retryDelay) {
 			return
 		}
 		since = 0
 	}
 }
 
-// lookAgain looks which processes there are, and says whether these are others than
+// rediscover looks which processes there are, and says whether these are others than
 // before.
-func (w *watching) lookAgain(ctx context.Context) bool {
+func (w *processWatch) rediscover(ctx context.Context) bool {
 	before := slices.Clone(w.sources)
-	err := w.look(ctx)
+	err := w.discover(ctx)
 	if ctx.Err() == nil {
-		w.complain(&w.lost, err)
+		w.warn(&w.discoveryWarnings, err)
 	}
 	for s := range w.revisions {
 		if !slices.Contains(w.sources, s) {
@@ -155,11 +157,11 @@ func (w *watching) lookAgain(ctx context.Context) bool {
 	return !slices.Equal(before, w.sources)
 }
 
-// complain warns of a problem, unless it was the same before.
-func (w *watching) complain(before *complaints, err error) {
+// warn warns of a problem, unless it was the same before.
+func (w *processWatch) warn(before *warnings, err error) {
 	if err == nil {
-		before.tell(w.stderr)
+		before.print(w.stderr)
 		return
 	}
-	before.tell(w.stderr, err)
+	before.print(w.stderr, err)
 }

@@ -10,28 +10,30 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// process plays one: it says which controllers it runs, and ends when it is told to.
-type process struct {
-	inspect.Source
+// fakeProcess plays one: it says which controllers it runs, and ends when it is told to.
+type fakeProcess struct {
+	model.Source
 	name string
-	// about is what it says of itself.
-	about inspect.Process
-	// asleep says that it takes questions, and answers none.
-	asleep bool
-	ended  chan struct{}
+	// info is what it says of itself.
+	info model.Process
+	// hangs says that it takes questions, and answers none.
+	hangs bool
+	ended chan struct{}
 }
 
-func newProcess(name string) *process { return &process{name: name, ended: make(chan struct{})} }
+func newFakeProcess(name string) *fakeProcess {
+	return &fakeProcess{name: name, ended: make(chan struct{})}
+}
 
-func (p *process) Name() string { return p.name }
+func (p *fakeProcess) Name() string { return p.name }
 
-func (p *process) Process(context.Context) (inspect.Process, error) { return p.about, nil }
+func (p *fakeProcess) Process(context.Context) (model.Process, error) { return p.info, nil }
 
-func (p *process) Controllers(ctx context.Context) ([]inspect.Controller, error) {
-	if p.asleep {
+func (p *fakeProcess) Controllers(ctx context.Context) ([]model.Controller, error) {
+	if p.hangs {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
@@ -39,11 +41,11 @@ func (p *process) Controllers(ctx context.Context) ([]inspect.Controller, error)
 	case <-p.ended:
 		return nil, errors.New("connection refused")
 	default:
-		return []inspect.Controller{{Name: p.name}}, nil
+		return []model.Controller{{Name: p.name}}, nil
 	}
 }
 
-func (p *process) Await(ctx context.Context, since uint64) (uint64, error) {
+func (p *fakeProcess) Await(ctx context.Context, since uint64) (uint64, error) {
 	if since == 0 {
 		return 1, nil
 	}
@@ -55,39 +57,39 @@ func (p *process) Await(ctx context.Context, since uint64) (uint64, error) {
 	}
 }
 
-// town are the processes of a folder.
-type town struct {
+// processList are the processes of a folder.
+type processList struct {
 	mu  sync.Mutex
-	all []inspect.Source
+	all []model.Source
 }
 
-func (t *town) find(context.Context) []inspect.Source {
+func (t *processList) find(context.Context) []model.Source {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return append([]inspect.Source(nil), t.all...)
+	return append([]model.Source(nil), t.all...)
 }
 
-func (t *town) become(all ...inspect.Source) {
+func (t *processList) set(all ...model.Source) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.all = all
 }
 
-func readingOf(t *testing.T, of *town) (*reading, *strings.Builder) {
+func newTestSession(t *testing.T, of *processList) (*session, *strings.Builder) {
 	t.Helper()
 	var stderr strings.Builder
-	r := &reading{
+	r := &session{
 		program: &program{stderr: &stderr}, readFlags: &readFlags{watch: true},
-		folder: of.find, patience: inspect.NewPatience(20 * time.Millisecond),
+		localProcesses: of.find, timeouts: model.NewTimeouts(20 * time.Millisecond),
 	}
-	if err := r.look(t.Context()); err != nil {
+	if err := r.discover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return r, &stderr
 }
 
 // names are the controllers that a reading sees.
-func names(ctx context.Context, r *reading) (string, error) {
+func names(ctx context.Context, r *session) (string, error) {
 	all, err := r.controllers(ctx)
 	var found []string
 	for _, c := range all {
@@ -96,10 +98,10 @@ func names(ctx context.Context, r *reading) (string, error) {
 	return strings.Join(found, " "), err
 }
 
-func TestAStoppedProcessIsNamed(t *testing.T) {
-	asleep := newProcess("asleep")
-	asleep.asleep = true
-	r, stderr := readingOf(t, &town{all: []inspect.Source{asleep, newProcess("well")}})
+func TestStoppedProcessIsNamed(t *testing.T) {
+	asleep := newFakeProcess("asleep")
+	asleep.hangs = true
+	r, stderr := newTestSession(t, &processList{all: []model.Source{asleep, newFakeProcess("well")}})
 	for range 2 {
 		got, err := names(t.Context(), r)
 		if err != nil || got != "well" {
@@ -116,10 +118,10 @@ func TestAStoppedProcessIsNamed(t *testing.T) {
 }
 
 // A watch goes on when processes end and others begin, also if for a while there are none.
-func TestAWatchOutlivesProcesses(t *testing.T) {
-	first, second := newProcess("first"), newProcess("second")
-	all := &town{all: []inspect.Source{first, newProcess("other")}}
-	r, stderr := readingOf(t, all)
+func TestWatchOutlivesProcesses(t *testing.T) {
+	first, second := newFakeProcess("first"), newFakeProcess("second")
+	all := &processList{all: []model.Source{first, newFakeProcess("other")}}
+	r, stderr := newTestSession(t, all)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	var step atomic.Int32
@@ -129,7 +131,7 @@ func TestAWatchOutlivesProcesses(t *testing.T) {
 		case got == "first other" && step.CompareAndSwap(0, 1):
 			close(first.ended)
 		case got == "other" && step.CompareAndSwap(1, 2):
-			all.become(second)
+			all.set(second)
 		case got == "second" && step.CompareAndSwap(2, 3):
 			stop()
 		}
@@ -144,8 +146,8 @@ func TestAWatchOutlivesProcesses(t *testing.T) {
 }
 
 // What fails while it is watched is tried again; what fails at first is an error.
-func TestAWatchOutlivesFailures(t *testing.T) {
-	r, stderr := readingOf(t, &town{all: []inspect.Source{newProcess("a")}})
+func TestWatchOutlivesFailures(t *testing.T) {
+	r, stderr := newTestSession(t, &processList{all: []model.Source{newFakeProcess("a")}})
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	looks := 0
@@ -169,20 +171,20 @@ func TestAWatchOutlivesFailures(t *testing.T) {
 
 // Fault G6: what one replica leads and another stands by for is one controller, that of
 // the leader. Where no leader answers, the one that stands by tells what it knows.
-func TestWhatIsStoodByForIsListedOnce(t *testing.T) {
-	leader, standby := newProcess("setpoint"), newProcess("setpoint-7")
-	leader.about, standby.about = inspect.Process{Elects: true, Leads: true}, inspect.Process{Elects: true}
-	all := []inspect.Controller{{Name: "cc/teams"}}
+func TestStandbyControllersAreListedOnce(t *testing.T) {
+	leader, standby := newFakeProcess("setpoint"), newFakeProcess("setpoint-7")
+	leader.info, standby.info = model.Process{LeaderElection: true, IsLeader: true}, model.Process{LeaderElection: true}
+	all := []model.Controller{{Name: "cc/teams"}}
 	for _, c := range []struct {
-		sources []inspect.Source
+		sources []model.Source
 		want    string
 	}{
-		{[]inspect.Source{&crew{standby, all}, &crew{leader, all}}, "cc/teams of setpoint"},
-		{[]inspect.Source{&crew{standby, all}}, "cc/teams of setpoint-7"},
+		{[]model.Source{&controllerSource{standby, all}, &controllerSource{leader, all}}, "cc/teams of setpoint"},
+		{[]model.Source{&controllerSource{standby, all}}, "cc/teams of setpoint-7"},
 	} {
-		r := &reading{program: &program{stderr: io.Discard}, sources: c.sources, patience: inspect.NewPatience(time.Second), rights: &rights{asker: allowed{"list teams in "}}}
-		found, err := r.hosted(t.Context())
-		if err != nil || len(found) != 1 || found[0].Name+" of "+found[0].by.Name() != c.want {
+		r := &session{program: &program{stderr: io.Discard}, sources: c.sources, timeouts: model.NewTimeouts(time.Second), permissions: &permissions{accessReviewer: allowedVerbs{"list teams in "}}}
+		found, err := r.runningControllers(t.Context())
+		if err != nil || len(found) != 1 || found[0].Name+" of "+found[0].source.Name() != c.want {
 			t.Errorf("found %+v, %v, want %s", found, err, c.want)
 		}
 	}
@@ -190,18 +192,18 @@ func TestWhatIsStoodByForIsListedOnce(t *testing.T) {
 
 // Fault G2: a controller that is refused says why. Fault U12: an error that was overcome is
 // no last error.
-func TestLastErrorIsOfWhatFails(t *testing.T) {
-	r := &reading{readFlags: &readFlags{output: oneOf(asTable, wide)}}
-	ready := inspect.Condition{Type: "Ready", Status: "True"}
-	last := &inspect.Failure{Message: "no answer", Time: noon}
+func TestLastErrorOnlyWhileFailing(t *testing.T) {
+	r := &session{readFlags: &readFlags{output: oneOf(asTable, asWide)}}
+	ready := model.Condition{Type: "Ready", Status: "True"}
+	last := &model.Failure{Message: "no answer", Time: noon}
 	for _, c := range []struct {
-		of   inspect.Controller
+		of   model.Controller
 		want string
 	}{
-		{inspect.Controller{Conditions: []inspect.Condition{{Type: "Accepted", Status: "False", Message: "spec.childResources[0]: no such kind"}, {Type: "Ready", Status: "False", Reason: "NotAccepted"}}}, "spec.childResources[0]: no such kind"},
-		{inspect.Controller{Conditions: []inspect.Condition{ready}, Failing: 1, Last: last}, "5s ago, no answer"},
-		{inspect.Controller{Conditions: []inspect.Condition{{Type: "Ready", Status: "False"}}, Last: last}, "5s ago, no answer"},
-		{inspect.Controller{Conditions: []inspect.Condition{ready}, Last: last}, ""},
+		{model.Controller{Conditions: []model.Condition{{Type: "Accepted", Status: "False", Message: "spec.childResources[0]: no such kind"}, {Type: "Ready", Status: "False", Reason: "NotAccepted"}}}, "spec.childResources[0]: no such kind"},
+		{model.Controller{Conditions: []model.Condition{ready}, Failing: 1, Last: last}, "5s ago, no answer"},
+		{model.Controller{Conditions: []model.Condition{{Type: "Ready", Status: "False"}}, Last: last}, "5s ago, no answer"},
+		{model.Controller{Conditions: []model.Condition{ready}, Last: last}, ""},
 	} {
 		if cells := r.controllerRow(c.of, noon.Add(5*time.Second)).cells; cells[len(cells)-1] != c.want {
 			t.Errorf("%+v: %q, want %q", c.of, cells, c.want)

@@ -6,20 +6,20 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/asuser"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
 // kind is the one way from a word of the command line to a kind: what kubectl takes, by the
 // discovery of the API server. A word that several groups serve is refused.
-func (r *reader) kind(ctx context.Context, word string) (inspect.Kind, error) {
+func (r *reader) kind(ctx context.Context, word string) (model.Kind, error) {
 	kind, err := r.api.Kind(ctx, word)
-	if _, several := errors.AsType[*asuser.AmbiguousError](err); several {
+	if _, several := errors.AsType[*userclient.AmbiguousError](err); several {
 		return kind, usageError{err}
 	}
-	if errors.Is(err, inspect.ErrNotFound) {
-		return kind, hinted{&unknownKindError{word}, "`kubectl api-resources` lists those that it does"}
+	if errors.Is(err, model.ErrNotFound) {
+		return kind, errorWithHint{&unknownKindError{word}, "`kubectl api-resources` lists those that it does"}
 	}
 	return kind, err
 }
@@ -32,10 +32,10 @@ func (e *unknownKindError) Error() string {
 }
 
 // Unwrap says that it is not found.
-func (e *unknownKindError) Unwrap() error { return inspect.ErrNotFound }
+func (e *unknownKindError) Unwrap() error { return model.ErrNotFound }
 
-// declares finds the kind of controllers that a kind is.
-func declares(kind inspect.Kind) (compile.Kind, bool) {
+// controllerKind finds the kind of controllers that a kind is.
+func controllerKind(kind model.Kind) (compile.Kind, bool) {
 	for _, each := range compile.Kinds() {
 		if each.Resource.Group == kind.Group && each.Resource.Kind == kind.Kind {
 			return each, true
@@ -55,6 +55,6 @@ func (r *reader) controllerArg(ctx context.Context, arg string) (kind compile.Ki
 	if err != nil {
 		return kind, name, false, err
 	}
-	kind, is = declares(meant)
+	kind, is = controllerKind(meant)
 	return kind, name, is, nil
 }

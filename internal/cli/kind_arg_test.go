@@ -8,29 +8,29 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
-	"github.com/setpoint-dev/setpoint/internal/reach"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
 )
 
 // Fault G5: all commands take the same words for a kind, those of kubectl, and refuse a word
 // that several groups serve.
 func TestCommandsAgreeOnWords(t *testing.T) {
 	cluster(t, http.HandlerFunc(apiServer))
-	kinds := []inspect.Kind{team().Kind}
-	source := &crowd{&crew{newProcess("setpoint"), []inspect.Controller{
+	kinds := []model.Kind{team().Kind}
+	source := &objectSource{&controllerSource{newFakeProcess("setpoint"), []model.Controller{
 		{Name: "compositecontroller.setpoint.dev/both", Kinds: kinds}, {Name: "compositecontroller.metacontroller.k8s.io/both", Kinds: kinds},
 		{Name: "compositecontroller.setpoint.dev/teams", Kinds: kinds},
 	}}}
 	door := httptest.NewServer(wire.Handler(source, wire.Token("token")))
 	defer door.Close()
 	folder := t.TempDir()
-	withdraw, err := reach.Publish(folder, reach.Entry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
+	withdraw, err := discovery.Publish(folder, discovery.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer withdraw()
-	t.Setenv(reach.FolderVariable, folder)
+	t.Setenv(discovery.FolderEnv, folder)
 	const several = `error: "compositecontroller" may be several kinds: write one of compositecontrollers.setpoint.dev, compositecontrollers.metacontroller.k8s.io`
 	for _, c := range []struct {
 		args, stderr string

@@ -14,7 +14,7 @@ func (p *program) kubectlCommand() *cobra.Command {
 		DisableFlagParsing: true, // All of it is kubectl's.
 		RunE: func(_ *cobra.Command, args []string) error {
 			if p.Kubectl == nil {
-				return hinted{
+				return errorWithHint{
 					errors.New("this setpoint has no kubectl in it"),
 					"use the full one (`make build` leaves it at bin/setpoint), or kubectl itself",
 				}

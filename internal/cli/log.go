@@ -4,7 +4,7 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
 // newLog makes the logger of this process. client-go logs through klog; both
@@ -17,12 +17,12 @@ func newLog(w io.Writer, format, level string) *slog.Logger {
 		handler = slog.NewJSONHandler(w, options)
 	case "brief": // For somebody who is looking on.
 		options.ReplaceAttr = dropTime
-		handler = host.NewTextLog(w, options)
+		handler = manager.NewTextHandler(w, options)
 	default:
-		handler = host.NewTextLog(w, options)
+		handler = manager.NewTextHandler(w, options)
 	}
 	log := slog.New(handler)
-	host.LeadLogs(log)
+	manager.RedirectKlog(log)
 	return log
 }
 

@@ -8,8 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/setpoint-dev/setpoint/internal/asuser"
-	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -21,20 +21,20 @@ while Setpoint names them all and does nothing.
 `
 
 // reader reads objects with the user's own rights.
-type reader struct{ api *asuser.Client }
+type reader struct{ api *userclient.Client }
 
 // openObject is open for a command about one object, which its argument names.
-func (f *readFlags) openObject(ctx context.Context, p *program, args []string) (*reading, *reader, inspect.Ref, error) {
+func (f *readFlags) openObject(ctx context.Context, p *program, args []string) (*session, *reader, model.Ref, error) {
 	r, err := f.open(ctx, p)
 	if err != nil {
-		return nil, nil, inspect.Ref{}, err
+		return nil, nil, model.Ref{}, err
 	}
-	reader := &reader{r.rights.api}
+	reader := &reader{r.permissions.api}
 	kind, name, err := parseObject(args)
 	if err != nil {
-		return nil, nil, inspect.Ref{}, err
+		return nil, nil, model.Ref{}, err
 	}
-	ref, err := reader.find(ctx, kind, name, r.found.Namespace)
+	ref, err := reader.find(ctx, kind, name, r.target.Namespace)
 	return r, reader, ref, err
 }
 
@@ -52,12 +52,12 @@ func parseObject(args []string) (kind, name string, err error) {
 }
 
 // find finds the object that is meant by KIND/NAME.
-func (r *reader) find(ctx context.Context, word, name, namespace string) (inspect.Ref, error) {
+func (r *reader) find(ctx context.Context, word, name, namespace string) (model.Ref, error) {
 	kind, err := r.kind(ctx, word)
 	if err != nil {
-		return inspect.Ref{}, err
+		return model.Ref{}, err
 	}
-	ref := inspect.Ref{Kind: kind, Name: name}
+	ref := model.Ref{Kind: kind, Name: name}
 	if ref.Namespaced {
 		ref.Namespace = namespace
 	}
@@ -65,13 +65,13 @@ func (r *reader) find(ctx context.Context, word, name, namespace string) (inspec
 }
 
 // read reads an object; nil where there is none.
-func (r *reader) read(ctx context.Context, ref inspect.Ref) (*object.Object, error) {
+func (r *reader) read(ctx context.Context, ref model.Ref) (*object.Object, error) {
 	stored, err := r.api.Get(ctx, ref.Kind, ref.Namespace, ref.Name)
 	switch {
-	case errors.Is(err, inspect.ErrNotFound):
+	case errors.Is(err, model.ErrNotFound):
 		return nil, nil //nolint:nilnil // Nothing is there, which is an answer.
 	case apierrors.IsForbidden(err):
-		return nil, hinted{fmt.Errorf("you may not see %s: %w", nameOf(ref), err), "the history of an object is shown to users who may get it"}
+		return nil, errorWithHint{fmt.Errorf("you may not see %s: %w", nameOf(ref), err), "the history of an object is shown to users who may get it"}
 	case err != nil:
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (r *reader) read(ctx context.Context, ref inspect.Ref) (*object.Object, err
 }
 
 // nameOf is an object in words, such as "Pod shop/web".
-func nameOf(ref inspect.Ref) string {
+func nameOf(ref model.Ref) string {
 	name := ref.Name
 	if ref.Namespace != "" {
 		name = ref.Namespace + "/" + ref.Name
@@ -88,7 +88,7 @@ func nameOf(ref inspect.Ref) string {
 }
 
 // nameArg is an object without its namespace, as kubectl's -o name has it.
-func nameArg(ref inspect.Ref) string {
+func nameArg(ref model.Ref) string {
 	arg := strings.ToLower(ref.Kind.Kind)
 	if ref.Group != "" {
 		arg += "." + ref.Group
@@ -97,7 +97,7 @@ func nameArg(ref inspect.Ref) string {
 }
 
 // argOf is an object as an argument of commands.
-func argOf(ref inspect.Ref) string {
+func argOf(ref model.Ref) string {
 	arg := nameArg(ref)
 	if ref.Namespace != "" {
 		arg += " -n " + ref.Namespace
@@ -105,5 +105,5 @@ func argOf(ref inspect.Ref) string {
 	return clean(arg)
 }
 
-// errNobodyCares is said about an object in nobody's care.
-var errNobodyCares = errors.New("no controller cares for it")
+// errNotManaged is said about an object in nobody's care.
+var errNotManaged = errors.New("no controller cares for it")

@@ -20,14 +20,14 @@ import (
 // clean is a text of somebody else in a line of a terminal: nothing in it moves the
 // cursor, or hides.
 func clean(text string) string {
-	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(diff.Visible(strings.ToValidUTF8(text, "�")))
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(diff.EscapeInvisible(strings.ToValidUTF8(text, "�")))
 }
 
 // row is one line of a table.
 type row struct {
 	cells []string
-	// same tells whether the row has changed: what passes with time does not count.
-	same string
+	// version tells whether the row has changed: what passes with time does not count.
+	version string
 	// key identifies what the row is about, and value is all of it.
 	key   string
 	value any
@@ -37,24 +37,24 @@ type row struct {
 
 // table writes rows below a head, those that were not written so before.
 type table struct {
-	head    []string
+	headers []string
 	written map[string]string
-	begun   bool
+	started bool
 	// color says that who reads wants it, bare that no heads are wanted.
-	color, bare bool
+	color, noHeaders bool
 	// width is that of the terminal, into which the last column is cut; 0 for any.
 	width int
 }
 
-// leastLast is how much of the last column is shown, however narrow the terminal.
-const leastLast = 20
+// minLastColumn is how much of the last column is shown, however narrow the terminal.
+const minLastColumn = 20
 
 // fit cuts the last column to what the others leave of the terminal.
 func (t *table) fit(lines [][]string) {
-	if t.width == 0 || len(t.head) == 0 {
+	if t.width == 0 || len(t.headers) == 0 {
 		return
 	}
-	last := len(t.head) - 1
+	last := len(t.headers) - 1
 	left := t.width
 	for column := range last {
 		widest := 0
@@ -63,7 +63,7 @@ func (t *table) fit(lines [][]string) {
 		}
 		left -= widest + columnGap
 	}
-	left = max(left, leastLast)
+	left = max(left, minLastColumn)
 	for _, line := range lines {
 		if utf8.RuneCountInString(line[last]) > left {
 			line[last] = short(line[last], left-1)
@@ -79,12 +79,12 @@ func (t *table) write(out io.Writer, rows []row) error {
 	var text bytes.Buffer
 	w := tabwriter.NewWriter(&text, 0, 0, columnGap, ' ', 0)
 	var all [][]string
-	headed := !t.begun && !t.bare
+	headed := !t.started && !t.noHeaders
 	if headed {
-		all = append(all, slices.Clone(t.head))
+		all = append(all, slices.Clone(t.headers))
 	}
-	t.begun = true
-	for _, r := range t.news(rows) {
+	t.started = true
+	for _, r := range t.changed(rows) {
 		line := make([]string, len(r.cells))
 		for i, cell := range r.cells {
 			line[i] = clean(cell)
@@ -100,7 +100,7 @@ func (t *table) write(out io.Writer, rows []row) error {
 	}
 	for i, line := range slices.Collect(strings.Lines(text.String())) {
 		if t.color && (!headed || i > 0) {
-			line = colored(line, t.head, all[i])
+			line = colored(line, t.headers, all[i])
 		}
 		if _, err := io.WriteString(out, line); err != nil {
 			return err
@@ -109,17 +109,17 @@ func (t *table) write(out io.Writer, rows []row) error {
 	return nil
 }
 
-// news are the rows that were not written so before.
-func (t *table) news(rows []row) []row {
+// changed are the rows that were not written so before.
+func (t *table) changed(rows []row) []row {
 	if t.written == nil {
 		t.written = map[string]string{}
 	}
 	var changed []row
 	for _, r := range rows {
-		if before, known := t.written[r.key]; !known || before != r.same {
+		if before, known := t.written[r.key]; !known || before != r.version {
 			changed = append(changed, r)
 		}
-		t.written[r.key] = r.same
+		t.written[r.key] = r.version
 	}
 	return changed
 }
@@ -162,8 +162,8 @@ func escapeHidden(text string) string {
 // moments of a day, by which durations are said.
 const day = 24 * time.Hour
 
-// span is a duration as people say it: 12s, 5m, 3h, 2d.
-func span(d time.Duration) string {
+// roundDuration is a duration as people say it: 12s, 5m, 3h, 2d.
+func roundDuration(d time.Duration) string {
 	switch d = max(0, d); {
 	case d < time.Second:
 		return d.Round(time.Millisecond).String()
@@ -177,8 +177,8 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d/day))
 }
 
-// took is how long something took.
-func took(d time.Duration) string {
+// preciseDuration is how long something took.
+func preciseDuration(d time.Duration) string {
 	if d < 10*time.Millisecond {
 		return d.Round(100 * time.Microsecond).String()
 	}
@@ -190,7 +190,7 @@ func ago(at, now time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return span(now.Sub(at))
+	return roundDuration(now.Sub(at))
 }
 
 // in is in what time something will be; "" for never.
@@ -205,7 +205,7 @@ func in(at, now time.Time) string {
 	if left < time.Minute {
 		left = (left + time.Second - 1).Truncate(time.Second)
 	}
-	return "in " + span(left)
+	return "in " + roundDuration(left)
 }
 
 // short cuts a text that would fill a table, to so many characters and an ellipsis.

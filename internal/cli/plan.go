@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/setpoint-dev/setpoint/internal/host"
-	"github.com/setpoint-dev/setpoint/internal/preview"
-	"github.com/setpoint-dev/setpoint/internal/reach"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
+	"github.com/setpoint-dev/setpoint/internal/dryrun"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
 // codeChanges is the exit code of a plan that is not empty.
@@ -19,21 +19,21 @@ const codeChanges = 2
 
 // planFlags are what `setpoint plan` can be told.
 type planFlags struct {
-	cluster    clusterFlags
-	files      []string
-	namespace  string
-	all        bool
-	everywhere bool
-	hooks      []string
-	callsOnly  bool
-	apply      *choice
-	manager    string
-	timeout    time.Duration
-	output     *choice
+	cluster      clusterFlags
+	files        []string
+	namespace    string
+	all          bool
+	everywhere   bool
+	hooks        []string
+	callsOnly    bool
+	apply        *choice
+	fieldManager string
+	timeout      time.Duration
+	output       *choice
 }
 
 func (p *program) planCommand() *cobra.Command {
-	f := &planFlags{output: oneOf("text", "json"), apply: oneOf(merge, server).also(formerStrategies())}
+	f := &planFlags{output: oneOf("text", "json"), apply: oneOf(merge, server).withAliases(legacyStrategies())}
 	c := &cobra.Command{
 		Use:   "plan [CONTROLLER] [OBJECT…]",
 		Short: "Show what a controller would do, and do nothing",
@@ -67,7 +67,7 @@ Exit codes: 0 nothing to do, 2 there are changes, 1 something went wrong.`,
   setpoint plan handlercontroller.setpoint.dev/rates -A --calls-only
   setpoint plan spcc/teams -A -o json | jq .summary`,
 		Annotations:       map[string]string{usageCode: "1"},
-		ValidArgsFunction: complete(&f.cluster, &f.namespace, completer.planned),
+		ValidArgsFunction: complete(&f.cluster, &f.namespace, completer.planArgs),
 		RunE:              func(c *cobra.Command, args []string) error { return p.plan(c, f, args) },
 	}
 	f.register(c)
@@ -86,7 +86,7 @@ func (f *planFlags) register(c *cobra.Command) {
 	set.StringArrayVar(&f.hooks, "hook", nil, "`[HOST=]ADDRESS` where to reach the hook of that host, or all hooks; may be repeated")
 	set.BoolVar(&f.callsOnly, "calls-only", false, "show which handlers would be called, and call none")
 	f.apply.flag(c, "apply-strategy", "", "the one 'setpoint run' has for controllers of metacontroller.k8s.io")
-	set.StringVar(&f.manager, "field-manager", "metacontroller", "the `name` it has for them")
+	set.StringVar(&f.fieldManager, "field-manager", "metacontroller", "the `name` it has for them")
 	set.DurationVar(&f.timeout, "timeout", time.Minute, "give up an object, or the listing before, after that time")
 	f.output.flag(c, "output", "o", "how to write it")
 }
@@ -97,35 +97,35 @@ func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
 		return err
 	}
 	variable := os.Getenv(hooksVariable)
-	if variable == "" && cluster.Processes != "" {
-		variable = reach.Hooks(cluster.Processes)
+	if variable == "" && cluster.ProcessDir != "" {
+		variable = discovery.ReadHooks(cluster.ProcessDir)
 	}
-	routes, err := readRoutes(variable, f.hooks)
+	routes, err := parseRoutes(variable, f.hooks)
 	if err != nil {
 		return usageError{err}
 	}
 	ctx, stop := untilSignal(c.Context())
 	defer stop()
-	h, err := host.New(host.Options{
-		Config: cluster.Config, Dial: routes.dial, Routed: routes.leads, Namespace: host.PodNamespace(), Version: readVersion().Version,
-		ApplyStrategy: strategies()[f.apply.value], FieldManager: f.manager, Log: newLog(p.stderr, "brief", "error"),
+	h, err := manager.New(manager.Options{
+		Config: cluster.Config, Dial: routes.dial, Routed: routes.has, Namespace: manager.PodNamespace(), Version: readVersion().Version,
+		ApplyStrategy: strategies()[f.apply.value], FieldManager: f.fieldManager, Log: newLog(p.stderr, "brief", "error"),
 	})
 	if err != nil {
 		return err
 	}
-	defer h.Shut()
+	defer h.Close()
 	options, err := f.options(ctx, h, cluster, args)
 	if err != nil {
 		return err
 	}
-	report := preview.Run(ctx, options)
+	report := dryrun.Run(ctx, options)
 	p.code = exitCode(report.Summary)
 	return f.write(p, report)
 }
 
 // options find out what is to be looked at.
-func (f *planFlags) options(ctx context.Context, h *host.Host, cluster host.Cluster, args []string) (preview.Options, error) {
-	o := preview.Options{Host: h, Timeout: f.timeout, Unasked: f.callsOnly}
+func (f *planFlags) options(ctx context.Context, h *manager.Manager, cluster manager.Cluster, args []string) (dryrun.Options, error) {
+	o := dryrun.Options{Manager: h, Timeout: f.timeout, CallsOnly: f.callsOnly}
 	namespace := f.namespace
 	if namespace == "" {
 		namespace = cluster.Namespace
@@ -134,11 +134,11 @@ func (f *planFlags) options(ctx context.Context, h *host.Host, cluster host.Clus
 	if err != nil {
 		return o, err
 	}
-	mine, err := newRights(cluster)
+	perms, err := newPermissions(cluster)
 	if err != nil {
 		return o, err
 	}
-	reader := &reader{mine.api}
+	reader := &reader{perms.api}
 	if len(args) > 0 {
 		stored, err := reader.controllerOf(ctx, h, args[0])
 		if err != nil {
@@ -151,32 +151,32 @@ func (f *planFlags) options(ctx context.Context, h *host.Host, cluster host.Clus
 	if o.Declared = declared; len(o.Controllers)+len(declared) == 0 {
 		return o, usageError{errors.New("no controller is named; write compositecontroller.setpoint.dev/NAME, or -f FILE with one")}
 	}
-	if o.Choice.Names, err = reader.named(ctx, args); err != nil {
+	if o.Selection.Names, err = reader.named(ctx, args); err != nil {
 		return o, err
 	}
-	o.Choice.Given, o.Choice.Home = objects, namespace
-	o.Choice.All = f.all || f.everywhere || f.namespace != "" && len(args)+len(objects) == 0
-	if !o.Choice.All && len(args)+len(objects) == 0 {
+	o.Selection.Manifests, o.Selection.Namespace = objects, namespace
+	o.Selection.All = f.all || f.everywhere || f.namespace != "" && len(args)+len(objects) == 0
+	if !o.Selection.All && len(args)+len(objects) == 0 {
 		return o, usageError{errors.New("no object is named; name some, or say --all, -n NAMESPACE or -A")}
 	}
-	o.Choice.Everywhere = f.everywhere || scattered(objects, namespace)
+	o.Selection.AllNamespaces = f.everywhere || spansNamespaces(objects, namespace)
 	return o, nil
 }
 
-func (f *planFlags) write(p *program, report preview.Report) error {
+func (f *planFlags) write(p *program, report dryrun.Report) error {
 	if f.output.value == "json" {
 		encoder := json.NewEncoder(p.stdout)
 		encoder.SetEscapeHTML(false)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(report)
 	}
-	return report.WriteText(p.stdout, preview.Style{Color: wantsColor(p.stdout), Idle: report.Summary.Objects <= fewObjects})
+	return report.WriteText(p.stdout, dryrun.Style{Color: wantsColor(p.stdout), Idle: report.Summary.Objects <= fewObjects})
 }
 
 // fewObjects may be named one by one, although there is nothing to do about them.
 const fewObjects = 10
 
-func exitCode(s preview.Summary) int {
+func exitCode(s dryrun.Summary) int {
 	switch {
 	case s.Errors > 0:
 		return codeFailure

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
-	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/dryrun"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/preview"
 )
 
 // readPlanFiles reads controllers, and objects that one may care for.
@@ -27,7 +27,7 @@ func readPlanFiles(files []string) (controllers, objects []*object.Object, err e
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", document, err)
 		}
-		if _, is := host.KindOf(one); is {
+		if _, is := manager.KindOf(one); is {
 			controllers = append(controllers, one)
 			continue
 		}
@@ -36,19 +36,19 @@ func readPlanFiles(files []string) (controllers, objects []*object.Object, err e
 	return controllers, objects, nil
 }
 
-// scattered says that some objects are in other namespaces.
-func scattered(objects []*object.Object, namespace string) bool {
+// spansNamespaces says that some objects are in other namespaces.
+func spansNamespaces(objects []*object.Object, namespace string) bool {
 	return slices.ContainsFunc(objects, func(o *object.Object) bool { return o.Namespace() != "" && o.Namespace() != namespace })
 }
 
 // controllerOf reads the controller of the cluster that an argument names; nil where it names
 // something else.
-func (r *reader) controllerOf(ctx context.Context, h *host.Host, arg string) (*object.Object, error) {
+func (r *reader) controllerOf(ctx context.Context, h *manager.Manager, arg string) (*object.Object, error) {
 	kind, name, is, err := r.controllerArg(ctx, arg)
 	if err != nil || !is {
 		return nil, err
 	}
-	declared, err := h.Find(ctx, kind.Resource, "", name)
+	declared, err := h.Get(ctx, kind.Resource, "", name)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", arg, err)
 	}
@@ -59,18 +59,18 @@ func (r *reader) controllerOf(ctx context.Context, h *host.Host, arg string) (*o
 }
 
 // named are the objects of a controller that arguments name.
-func (r *reader) named(ctx context.Context, args []string) (all []preview.Name, err error) {
+func (r *reader) named(ctx context.Context, args []string) (all []dryrun.ObjectName, err error) {
 	for _, arg := range args {
 		word, name, split := strings.Cut(arg, "/")
 		if !split {
-			all = append(all, preview.Name{Name: arg})
+			all = append(all, dryrun.ObjectName{ObjectName: arg})
 			continue
 		}
 		kind, err := r.kind(ctx, word)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, preview.Name{Kind: kind.Resource(), Name: name})
+		all = append(all, dryrun.ObjectName{Kind: kind.Resource(), ObjectName: name})
 	}
 	return all, nil
 }

@@ -20,12 +20,12 @@ type routes []route
 // from is empty.
 type route struct{ from, to string }
 
-// readRoutes reads those of the environment and those of --hook, which count
+// parseRoutes reads those of the environment and those of --hook, which count
 // before them.
-func readRoutes(variable string, flags []string) (routes, error) {
+func parseRoutes(variable string, flags []string) (routes, error) {
 	var all routes
 	for _, text := range flags {
-		r, err := readRoute(text)
+		r, err := parseRoute(text)
 		if err != nil {
 			return nil, fmt.Errorf("--hook %q: %w", text, err)
 		}
@@ -35,7 +35,7 @@ func readRoutes(variable string, flags []string) (routes, error) {
 		if text == "" {
 			continue
 		}
-		r, err := readRoute(text)
+		r, err := parseRoute(text)
 		if err != nil {
 			return nil, fmt.Errorf("$%s: %q: %w", hooksVariable, text, err)
 		}
@@ -44,9 +44,9 @@ func readRoutes(variable string, flags []string) (routes, error) {
 	return all, nil
 }
 
-// readRoute reads "[host[:port]=]host:port". The address may be a URL without a
+// parseRoute reads "[host[:port]=]host:port". The address may be a URL without a
 // path.
-func readRoute(text string) (route, error) {
+func parseRoute(text string) (route, error) {
 	from, to, found := strings.Cut(text, "=")
 	if !found {
 		from, to = "", text
@@ -64,12 +64,12 @@ func readRoute(text string) (route, error) {
 	if _, _, err := net.SplitHostPort(to); err != nil {
 		return route{}, fmt.Errorf("want HOST:PORT: %w", err)
 	}
-	return route{bare(from), to}, nil
+	return route{trimClusterDomain(from), to}, nil
 }
 
-// bare is a host, or a host and port, without the endings under which the
+// trimClusterDomain is a host, or a host and port, without the endings under which the
 // cluster's DNS knows a Service.
-func bare(address string) string {
+func trimClusterDomain(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		host = address
@@ -85,15 +85,15 @@ func bare(address string) string {
 // dial goes where a route leads, else where it is told.
 func (r routes) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var dialer net.Dialer
-	return dialer.DialContext(ctx, network, r.of(address))
+	return dialer.DialContext(ctx, network, r.target(address))
 }
 
-// leads says that there is a route for an address. Others are reached as 'setpoint run'
+// has says that there is a route for an address. Others are reached as 'setpoint run'
 // does it, by the proxies of the environment.
-func (r routes) leads(address string) bool { return r.index(address) >= 0 }
+func (r routes) has(address string) bool { return r.index(address) >= 0 }
 
-// of is where to go for an address: by the first route that fits.
-func (r routes) of(address string) string {
+// target is where to go for an address: by the first route that fits.
+func (r routes) target(address string) string {
 	if i := r.index(address); i >= 0 {
 		return r[i].to
 	}
@@ -101,7 +101,7 @@ func (r routes) of(address string) string {
 }
 
 func (r routes) index(address string) int {
-	whole := bare(address)
+	whole := trimClusterDomain(address)
 	host, _, err := net.SplitHostPort(whole)
 	return slices.IndexFunc(r, func(one route) bool {
 		return one.from == "" || one.from == whole || err == nil && one.from == host

@@ -6,7 +6,7 @@ import (
 )
 
 func TestRoutes(t *testing.T) {
-	r, err := readRoutes("hook.shop=localhost:1,named.shop:8080=127.0.0.1:2", []string{"hook.town=http://[::1]:3/", "HOOK.village.svc=x:4"})
+	r, err := parseRoutes("hook.shop=localhost:1,named.shop:8080=127.0.0.1:2", []string{"hook.town=http://[::1]:3/", "HOOK.village.svc=x:4"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,23 +22,23 @@ func TestRoutes(t *testing.T) {
 		"127.0.0.1:9":                       "127.0.0.1:9",
 		"shop:80":                           "shop:80",
 	} {
-		if got := r.of(address); got != want {
+		if got := r.target(address); got != want {
 			t.Errorf("%s leads to %s, want %s", address, got, want)
 		}
 		// Fault M16: addresses without a route are reached by the proxy of the environment.
-		if r.leads(address) != (want != address) {
-			t.Errorf("%s: there is a route: %t", address, r.leads(address))
+		if r.has(address) != (want != address) {
+			t.Errorf("%s: there is a route: %t", address, r.has(address))
 		}
 	}
 }
 
 // A flag counts before the variable, and one without a host leads everywhere.
-func TestRoutesOfFlagsComeFirst(t *testing.T) {
-	r, err := readRoutes("hook.shop=a:1", []string{"hook.shop=b:2", "c:3"})
+func TestRouteFlagsComeFirst(t *testing.T) {
+	r, err := parseRoutes("hook.shop=a:1", []string{"hook.shop=b:2", "c:3"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.of("hook.shop:80") != "b:2" || r.of("other.shop:80") != "c:3" {
+	if r.target("hook.shop:80") != "b:2" || r.target("other.shop:80") != "c:3" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -54,7 +54,7 @@ func TestRoutesAreChecked(t *testing.T) {
 		if c.flag != "" {
 			flags = []string{c.flag}
 		}
-		if _, err := readRoutes(c.variable, flags); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := parseRoutes(c.variable, flags); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
 func (p *program) runCommand() *cobra.Command {
@@ -29,7 +29,7 @@ The flags of Metacontroller are understood, too.`,
   setpoint run --kubeconfig dev.yaml --context staging
   setpoint run --selector team=web             # one team's controllers
   setpoint run --crds=skip --log-format=json      # the CRDs are installed apart`,
-		Args: func(c *cobra.Command, args []string) error { return noArguments(c, f.electBy(args)) },
+		Args: func(c *cobra.Command, args []string) error { return noArguments(c, f.splitElectArg(args)) },
 		RunE: func(c *cobra.Command, _ []string) error { return p.run(c.Context(), f) },
 	}
 	f.register(c)
@@ -37,7 +37,7 @@ The flags of Metacontroller are understood, too.`,
 }
 
 func (p *program) run(ctx context.Context, f *runFlags) error {
-	notes, err := f.adopt()
+	notes, err := f.applyLegacy()
 	if err != nil {
 		return usageError{err}
 	}
@@ -46,7 +46,7 @@ func (p *program) run(ctx context.Context, f *runFlags) error {
 	}
 	log := newLog(p.stderr, f.logFormat.value, f.logLevel.value)
 	for _, note := range notes {
-		log.Warn("a flag of Metacontroller", "flag", note.flag, "now", note.now)
+		log.Warn("a flag of Metacontroller", "flag", note.flag, "now", note.replacement)
 	}
 	cluster, err := f.cluster.find()
 	if err != nil {
@@ -54,7 +54,7 @@ func (p *program) run(ctx context.Context, f *runFlags) error {
 	}
 	options := f.options(cluster)
 	options.Log = log
-	h, err := host.New(options)
+	h, err := manager.New(options)
 	if err != nil {
 		return err
 	}
@@ -62,12 +62,12 @@ func (p *program) run(ctx context.Context, f *runFlags) error {
 	defer stop()
 	go tuneGC(ctx)
 	began := time.Now()
-	go announce(ctx, h.Ready(), func() { log.Info("ready", "took", time.Since(began).Round(time.Millisecond).String()) })
+	go onReady(ctx, h.Ready(), func() { log.Info("ready", "took", time.Since(began).Round(time.Millisecond).String()) })
 	return h.Run(ctx)
 }
 
-// announce calls say when ready is closed.
-func announce(ctx context.Context, ready <-chan struct{}, say func()) {
+// onReady calls say when ready is closed.
+func onReady(ctx context.Context, ready <-chan struct{}, say func()) {
 	select {
 	case <-ready:
 		say()

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/dryrun"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/preview"
 )
 
 // runFlags are what `setpoint run` can be told.
@@ -23,20 +23,20 @@ type runFlags struct {
 	selector      string
 	crds          *choice
 	elect         *choice
-	election      host.LeaderElection
+	election      manager.LeaderElection
 	workers       int
 	resync        time.Duration
 	apply         *choice
-	manager       string
+	fieldManager  string
 	deletionGuard bool
 	eventsQPS     float32
 	eventsBurst   int
 	address       string
 	healthAddress string
-	admission     host.Admission
+	admission     manager.AdmissionOptions
 	hooks         hookFlags
 	inspect       inspectFlags
-	window        host.Window
+	dashboard     manager.Dashboard
 	profiling     bool
 	logFormat     *choice
 	logLevel      *choice
@@ -44,7 +44,7 @@ type runFlags struct {
 	// set are the flags of the command, former those of Metacontroller that
 	// were given.
 	set    *pflag.FlagSet
-	former *former
+	legacy *legacyFlagSet
 }
 
 // Values of --leader-elect and --apply-strategy.
@@ -65,7 +65,7 @@ func newRunFlags() *runFlags {
 	return &runFlags{
 		crds:      oneOf("install", "skip", "recreate"),
 		elect:     oneOf(auto, yes, no),
-		apply:     oneOf(merge, server).also(formerStrategies()),
+		apply:     oneOf(merge, server).withAliases(legacyStrategies()),
 		logFormat: oneOf("text", "json"),
 		logLevel:  oneOf("info", "debug", "warn", "error"),
 	}
@@ -83,7 +83,7 @@ func (f *runFlags) register(c *cobra.Command) {
 	f.registerWork(c)
 	f.registerLimits()
 	f.registerServing(c)
-	f.former = registerFormer(f.set)
+	f.legacy = registerLegacy(f.set)
 }
 
 func (f *clusterFlags) register(c *cobra.Command) {
@@ -96,14 +96,14 @@ func (f *runFlags) registerElection(c *cobra.Command) {
 	f.set.Lookup("leader-elect").NoOptDefVal = yes
 	f.set.StringVar(&f.election.Name, "leader-elect-resource-name", "", "`name` of the lease by which they do; setpoint if empty, with a digest of --selector if there is one")
 	f.set.StringVar(&f.election.Namespace, "leader-elect-resource-namespace", "", "`namespace` of that lease; the one of --namespace if empty")
-	f.set.DurationVar(&f.election.LeaseDuration, "leader-elect-lease-duration", host.DefaultLeaseDuration, "how long the others wait for a silent leader")
-	f.set.DurationVar(&f.election.RenewDeadline, "leader-elect-renew-deadline", host.DefaultRenewDeadline, "how long a leader goes on that cannot renew its lease")
-	f.set.DurationVar(&f.election.RetryPeriod, "leader-elect-retry-period", host.DefaultRetryPeriod, "how often leaders renew and the others look")
+	f.set.DurationVar(&f.election.LeaseDuration, "leader-elect-lease-duration", manager.DefaultLeaseDuration, "how long the others wait for a silent leader")
+	f.set.DurationVar(&f.election.RenewDeadline, "leader-elect-renew-deadline", manager.DefaultRenewDeadline, "how long a leader goes on that cannot renew its lease")
+	f.set.DurationVar(&f.election.RetryPeriod, "leader-elect-retry-period", manager.DefaultRetryPeriod, "how often leaders renew and the others look")
 }
 
-// electBy takes the value of --leader-elect that stands apart from it, as help shows it;
+// splitElectArg takes the value of --leader-elect that stands apart from it, as help shows it;
 // the flag alone means true. It returns the other arguments.
-func (f *runFlags) electBy(args []string) []string {
+func (f *runFlags) splitElectArg(args []string) []string {
 	if len(args) == 1 && f.set.Changed("leader-elect") && f.elect.value == yes && f.elect.Set(args[0]) == nil {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (f *runFlags) registerWork(c *cobra.Command) {
 	f.set.IntVar(&f.workers, "workers", 32, "how many objects of one controller are worked on at once")
 	f.set.DurationVar(&f.resync, "resync-period", 0, "ask the hooks about every object at least this often; 0 leaves that to the controllers")
 	f.apply.flag(c, "apply-strategy", "", "how controllers of metacontroller.k8s.io write children; those of setpoint.dev say it themselves")
-	f.set.StringVar(&f.manager, "field-manager", "metacontroller", "`name` of the manager whose fields those are, written server-side")
+	f.set.StringVar(&f.fieldManager, "field-manager", "metacontroller", "`name` of the manager whose fields those are, written server-side")
 	f.set.BoolVar(&f.deletionGuard, "deletion-guard", true, "hold sudden mass deletions by controllers of metacontroller.k8s.io; those of setpoint.dev say it themselves")
 }
 
@@ -136,7 +136,7 @@ func (f *runFlags) registerServing(c *cobra.Command) {
 	f.set.StringVar(&f.admission.ClientCAFile, "admission-client-ca-file", "", "`file` of the CAs, in PEM, of the certificate that the API server has to show there; it need not show any without one")
 	f.set.DurationVar(&f.admission.CertificateLifetime, "admission-certificate-lifetime", 0, "how long the certificate for that is valid, which is renewed at two thirds of it; 90 days if 0. A CA is for eight times as long")
 	f.inspect.register(f.set)
-	registerWindow(f.set, &f.window)
+	registerDashboard(f.set, &f.dashboard)
 	f.set.BoolVar(&f.profiling, "profiling", false, "serve Go's profiles at --address too, under /debug/pprof")
 	f.logFormat.flag(c, "log-format", "", "how log lines are written")
 	f.logLevel.flag(c, "log-level", "", "the least that is logged")
@@ -163,7 +163,7 @@ func (f *runFlags) check() error {
 		{"events-burst", f.eventsBurst < 0},
 		{"resync-period", f.resync < 0},
 		{"admission-service-port", f.admission.Port < 0},
-		{"ui-session-lifetime", f.window.SessionLifetime < 0},
+		{"ui-session-lifetime", f.dashboard.SessionLifetime < 0},
 		{"admission-certificate-lifetime", f.admission.CertificateLifetime < 0},
 	} {
 		if negative.is {
@@ -174,20 +174,20 @@ func (f *runFlags) check() error {
 }
 
 // options are what a host is told.
-func (f *runFlags) options(cluster host.Cluster) host.Options {
-	o := host.Options{
+func (f *runFlags) options(cluster manager.Cluster) manager.Options {
+	o := manager.Options{
 		Config: cluster.Config, ClientQPS: f.qps, ClientBurst: f.burst,
-		Namespace: cmp.Or(f.namespace, host.PodNamespace()), Selector: f.selector, SkipCRDs: f.crds.value == "skip", RecreateDefinitions: f.crds.value == "recreate",
-		LeaderElection: f.election, Presence: true,
-		Workers: f.workers, Resync: f.resync, ApplyStrategy: strategies()[f.apply.value], FieldManager: f.manager, NoDeletionGuard: !f.deletionGuard,
+		Namespace: cmp.Or(f.namespace, manager.PodNamespace()), Selector: f.selector, SkipCRDs: f.crds.value == "skip", RecreateCRDs: f.crds.value == "recreate",
+		LeaderElection: f.election, ProcessLease: true,
+		Workers: f.workers, Resync: f.resync, ApplyStrategy: strategies()[f.apply.value], FieldManager: f.fieldManager, NoDeletionGuard: !f.deletionGuard,
 		EventsQPS: f.eventsQPS, EventsBurst: f.eventsBurst, HookLimits: f.hooks.limits(),
 		Address: f.address, HealthAddress: f.healthAddress, Profiling: f.profiling,
-		InspectAddress: cluster.InspectAddress(f.inspect.address), InspectFolder: cluster.Processes,
-		History: f.inspect.history(), Plan: preview.Of,
-		Window:  f.window,
-		Version: readVersion().Version,
+		InspectAddress: cluster.InspectAddress(f.inspect.address), InspectDir: cluster.ProcessDir,
+		History: f.inspect.history(), Plan: dryrun.ForObject,
+		Dashboard: f.dashboard,
+		Version:   readVersion().Version,
 	}
-	o.Admission = f.admission.Inside(cluster.Inside, "setpoint")
-	o.LeaderElection.Enabled = f.elect.value == yes || f.elect.value == auto && cluster.Inside
+	o.Admission = f.admission.WithClusterDefaults(cluster.InCluster, "setpoint")
+	o.LeaderElection.Enabled = f.elect.value == yes || f.elect.value == auto && cluster.InCluster
 	return o
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
-	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
 // hookFlags bound what is taken of a hook's response.
@@ -20,11 +20,11 @@ type hookFlags struct {
 func (f *hookFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.size, "hook-response-max-size", "32Mi", "`bytes` that the response of a hook may have")
 	set.IntVar(&f.values, "hook-response-max-values", webhook.DefaultMaxValues, "how many JSON values it may have: objects, lists and scalars at all depths")
-	set.IntVar(&f.quoted, "hook-error-max-size", webhook.DefaultMaxQuoted, "`bytes` of a response other than 200 that logs, events and conditions repeat; 0 for none")
+	set.IntVar(&f.quoted, "hook-error-max-size", webhook.DefaultMaxErrorBytes, "`bytes` of a response other than 200 that logs, events and conditions repeat; 0 for none")
 }
 
 func (f *hookFlags) check() error {
-	size, err := host.ParseBytes(f.size)
+	size, err := manager.ParseBytes(f.size)
 	switch {
 	case err != nil:
 		return fmt.Errorf("--hook-response-max-size %w", err)
@@ -43,6 +43,6 @@ const maxQuoted = 1000
 
 // limits are what check has accepted.
 func (f *hookFlags) limits() webhook.Limits {
-	size, _ := host.ParseBytes(f.size)
-	return webhook.Limits{MaxReply: int64(size), MaxValues: f.values, MaxQuoted: cmp.Or(f.quoted, -1)}
+	size, _ := manager.ParseBytes(f.size)
+	return webhook.Limits{MaxResponseBytes: int64(size), MaxValues: f.values, MaxErrorBytes: cmp.Or(f.quoted, -1)}
 }

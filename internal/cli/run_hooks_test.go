@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
-	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
 // Faults S4 and S9: what a response may take, and what is repeated of it, is bounded.
@@ -14,8 +14,8 @@ func TestHookFlags(t *testing.T) {
 		want webhook.Limits
 		err  string
 	}{
-		{nil, webhook.Limits{MaxReply: 32 << 20, MaxValues: 500_000, MaxQuoted: 200}, ""},
-		{[]string{"--hook-response-max-size=1Mi", "--hook-response-max-values=10", "--hook-error-max-size=0"}, webhook.Limits{MaxReply: 1 << 20, MaxValues: 10, MaxQuoted: -1}, ""},
+		{nil, webhook.Limits{MaxResponseBytes: 32 << 20, MaxValues: 500_000, MaxErrorBytes: 200}, ""},
+		{[]string{"--hook-response-max-size=1Mi", "--hook-response-max-values=10", "--hook-error-max-size=0"}, webhook.Limits{MaxResponseBytes: 1 << 20, MaxValues: 10, MaxErrorBytes: -1}, ""},
 		{[]string{"--hook-response-max-size=lots"}, webhook.Limits{}, `--hook-response-max-size must be a number of bytes such as 32Mi, not "lots"`},
 		{[]string{"--hook-response-max-size=0"}, webhook.Limits{}, "--hook-response-max-size must be greater than zero"},
 		{[]string{"--hook-response-max-values=0"}, webhook.Limits{}, "--hook-response-max-values must be greater than zero, not 0"},
@@ -28,7 +28,7 @@ func TestHookFlags(t *testing.T) {
 			}
 			continue
 		}
-		if got := f.options(host.Cluster{}).HookLimits; got != c.want {
+		if got := f.options(manager.Cluster{}).HookLimits; got != c.want {
 			t.Errorf("%v: %+v", c.args, got)
 		}
 	}

@@ -12,14 +12,14 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/setpoint-dev/setpoint/internal/asuser"
-	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/lineage"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 func (p *program) treeCommand() *cobra.Command {
-	f := &readFlags{output: oneOf(asTable, wide, asJSON, asYAML)}
+	f := &readFlags{output: oneOf(asTable, asWide, asJSON, asYAML)}
 	c := &cobra.Command{
 		Use:     "tree KIND/NAME",
 		Aliases: []string{"trace"},
@@ -28,7 +28,7 @@ func (p *program) treeCommand() *cobra.Command {
 of those in turn: by controllers that run here, and by those of Kubernetes, such
 as the ReplicaSets and Pods of a Deployment.
 
-` + reachHelp,
+` + discoveryHelp,
 		Example: `  setpoint tree team/red -n shop
   setpoint tree team/red -o json
   setpoint tree team/red -w`,
@@ -53,7 +53,7 @@ func (p *program) tree(ctx context.Context, f *readFlags, args []string) error {
 	}
 	last := ""
 	return r.follow(ctx, func(ctx context.Context) error {
-		root, err := r.grow(ctx, reader, ref)
+		root, err := r.buildTree(ctx, reader, ref)
 		if err != nil {
 			return err
 		}
@@ -77,13 +77,13 @@ func (p *program) tree(ctx context.Context, f *readFlags, args []string) error {
 
 // How large a tree may be, and how much is asked for it.
 const (
-	maxNodes = 10000
-	maxAsks  = 2000
-	maxReads = 2000
+	maxNodes   = 10000
+	maxQueries = 2000
+	maxReads   = 2000
 )
 
-// grow is the tree of an object.
-func (r *reading) grow(ctx context.Context, reader *reader, ref inspect.Ref) (*lineage.Node, error) {
+// buildTree is the tree of an object.
+func (r *session) buildTree(ctx context.Context, reader *reader, ref model.Ref) (*ownertree.Node, error) {
 	stored, err := reader.read(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -92,29 +92,29 @@ func (r *reading) grow(ctx context.Context, reader *reader, ref inspect.Ref) (*l
 		return nil, fmt.Errorf("there is no %s", nameOf(ref))
 	}
 	root := rootOf(ref, stored)
-	cares, err := r.about(ctx, root.Ref)
+	states, err := r.states(ctx, root.Ref)
 	if err != nil {
 		return nil, err
 	}
-	met, err := each(ctx, r, controllersOf) // Who is silent then is not asked about objects.
+	met, err := queryAll(ctx, r, controllersOf) // Who is silent then is not asked about objects.
 	if err != nil {
 		return nil, err
 	}
-	g := lineage.Grower{
-		API: r.rights.api, May: r.rights.reads(ctx), Panel: lineage.NewPanel(r.patience, func() []inspect.Answer[[]inspect.Controller] { return met }),
-		Nodes: maxNodes, Asks: maxAsks, Reads: maxReads,
+	g := ownertree.Builder{
+		API: r.permissions.api, May: r.permissions.canRead(ctx), Processes: ownertree.NewProcesses(r.timeouts, func() []model.Result[[]model.Controller] { return met }),
+		Nodes: maxNodes, Queries: maxQueries, Reads: maxReads,
 	}
-	missing, err := g.Grow(ctx, root, cares)
-	if err := cmp.Or(err, r.rights.sure()); err != nil {
+	missing, err := g.Build(ctx, root, states)
+	if err := cmp.Or(err, r.permissions.takeErr()); err != nil {
 		return nil, err
 	}
 	return root, r.warnMissing(missing)
 }
 
-func rootOf(ref inspect.Ref, stored *object.Object) *lineage.Node {
+func rootOf(ref model.Ref, stored *object.Object) *ownertree.Node {
 	ref.UID = stored.UID()
-	n := &lineage.Node{Child: inspect.Child{Ref: ref, Created: createdAt(stored)}}
-	n.Health, n.Message = inspect.HealthOf(stored)
+	n := &ownertree.Node{Child: model.Child{Ref: ref, Created: createdAt(stored)}}
+	n.Health, n.Message = model.HealthOf(stored)
 	return n
 }
 
@@ -126,12 +126,12 @@ func createdAt(o *object.Object) time.Time {
 	return at
 }
 
-// about are all who care for an object, as far as the user may know.
-func (r *reading) about(ctx context.Context, ref inspect.Ref) (all []inspect.Care, err error) {
-	answers, err := each(ctx, r, func(ctx context.Context, s inspect.Source) ([]inspect.Care, error) { return s.About(ctx, ref) })
-	for _, a := range answers {
+// states are all who care for an object, as far as the user may know.
+func (r *session) states(ctx context.Context, ref model.Ref) (all []model.ObjectState, err error) {
+	results, err := queryAll(ctx, r, func(ctx context.Context, s model.Source) ([]model.ObjectState, error) { return s.States(ctx, ref) })
+	for _, a := range results {
 		for _, care := range a.Value {
-			all = append(all, inspect.RedactCare(care, r.rights.reads(ctx)))
+			all = append(all, model.RedactState(care, r.permissions.canRead(ctx)))
 		}
 	}
 	return all, err
@@ -139,18 +139,18 @@ func (r *reading) about(ctx context.Context, ref inspect.Ref) (all []inspect.Car
 
 // warnMissing says what may be missing from a tree, once while it is watched. That the
 // API server does not answer is an error.
-func (r *reading) warnMissing(missing []error) error {
+func (r *session) warnMissing(missing []error) error {
 	var problems []error
 	for _, why := range missing {
-		var list *asuser.Unlisted
+		var list *userclient.ListError
 		switch {
-		case errors.Is(why, asuser.ErrUnreachable):
+		case errors.Is(why, userclient.ErrUnreachable):
 			return why
 		case apierrors.IsForbidden(why) && errors.As(why, &list):
 			why = fmt.Errorf("you may not list %s in namespace %s, which are left out", list.Plural, list.Namespace)
 		}
 		problems = append(problems, why)
 	}
-	r.unseen.tell(r.stderr, problems...)
+	r.hidden.print(r.stderr, problems...)
 	return nil
 }

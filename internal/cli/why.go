@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/timeline"
 )
 
 // whyFlags are what `setpoint why` can be told.
@@ -37,7 +37,7 @@ the same way are shown once, with the first of them, which says what caused it.
 The kind is written as kubectl takes it: team, teams, teams.example.com, or a
 short name.
 
-` + reachHelp,
+` + discoveryHelp,
 		Example: `  setpoint why team/red -n shop
   setpoint why team/red --runs 1 --full     # with all that was asked and answered
   setpoint why team/red -w                  # go on, and tell what happens
@@ -66,30 +66,30 @@ func (p *program) why(ctx context.Context, f *whyFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	w := &asking{reading: r, reader: reader, ref: ref, runs: f.runs, full: f.full}
+	w := &explainer{session: r, reader: reader, ref: ref, runs: f.runs, full: f.full}
 	return r.follow(ctx, w.show)
 }
 
-// asking explains one object.
-type asking struct {
-	*reading
+// explainer explains one object.
+type explainer struct {
+	*session
 	*reader
-	ref  inspect.Ref
+	ref  model.Ref
 	runs int
 	full bool
-	// told are the runs that were told of already, ended the deletion as it was told.
-	told  map[string]bool
-	ended string
+	// shown are the runs that were told of already, ended the deletion as it was told.
+	shown         map[string]bool
+	shownDeletion string
 }
 
-// account is what is known of an object.
-type account struct {
-	Object inspect.Ref `json:"object"`
-	Cares  []readable  `json:"cares"`
+// explanation is what is known of an object.
+type explanation struct {
+	Object model.Ref      `json:"object"`
+	States []visibleState `json:"cares"`
 	// Runs are the latest ones, the latest last.
-	Runs []runAccount `json:"runs"`
+	Runs []runDetails `json:"runs"`
 	// Deletion ends the history; nil where there is none.
-	Deletion *timeline.Ending `json:"deletion,omitempty"`
+	Deletion *timeline.Deletion `json:"deletion,omitempty"`
 	// Caveats say what processes that care cannot tell of it.
 	Caveats []string `json:"caveats,omitempty"`
 	// stored is the object; nil where it is gone.
@@ -97,62 +97,62 @@ type account struct {
 	// neverStored says that it is gone since its creation was denied.
 	neverStored bool
 	// entries are the latest ones in the order of printing, the latest last.
-	entries []entryAccount
+	entries []historyEntry
 }
 
-// entryAccount is an entry of the history: a run, or several that failed alike.
-type entryAccount struct {
+// historyEntry is an entry of the history: a run, or several that failed alike.
+type historyEntry struct {
 	timeline.Entry
 	// first is the run with which it began; nil where that was told before.
-	first *runAccount
+	first *runDetails
 	// deletedBy is who deleted the object, of the record of a deletion.
 	deletedBy string
 }
 
-// runAccount is a run and what was asked before.
-type runAccount struct {
-	inspect.Run
+// runDetails is a run and what was asked before.
+type runDetails struct {
+	model.Run
 	// before are the runs in which the same was asked before, by their ids.
-	before map[uint64]inspect.Run
+	before map[uint64]model.Run
 }
 
-// keyOf tells runs of all processes apart.
-func keyOf(r *inspect.Run) string {
+// runKey tells runs of all processes apart.
+func runKey(r *model.Run) string {
 	return fmt.Sprint(r.Process, " ", r.ID, " ", r.Began.UnixNano())
 }
 
-// learn asks the API server whether the user may see the object, and then the
+// collect asks the API server whether the user may see the object, and then the
 // processes.
-func (w *asking) learn(ctx context.Context) (account, error) {
+func (w *explainer) collect(ctx context.Context) (explanation, error) {
 	stored, err := w.read(ctx, w.ref)
 	if err != nil {
-		return account{}, err
+		return explanation{}, err
 	}
-	a := account{Object: w.ref, Cares: []readable{}, Runs: []runAccount{}, stored: stored}
+	a := explanation{Object: w.ref, States: []visibleState{}, Runs: []runDetails{}, stored: stored}
 	if stored != nil {
 		a.Object.UID = stored.UID()
 	}
-	answers, err := each(ctx, w.reading, w.ask)
-	var runs []inspect.Run
-	sources := map[string]inspect.Source{}
-	for _, known := range answers {
-		for _, care := range w.rights.cares(ctx, known.Value.cares) {
-			care.Elsewhere = known.Value.elsewhere
-			a.Cares = append(a.Cares, care)
+	results, err := queryAll(ctx, w.session, w.query)
+	var runs []model.Run
+	sources := map[string]model.Source{}
+	for _, known := range results {
+		for _, care := range w.permissions.states(ctx, known.Value.states) {
+			care.Standby = known.Value.standby
+			a.States = append(a.States, care)
 		}
 		if known.Value.caveat != "" {
 			a.Caveats = append(a.Caveats, known.Value.caveat)
 		}
 		for _, run := range known.Value.runs {
-			runs = append(runs, w.rights.run(ctx, run))
-			sources[keyOf(&run)] = known.Source
+			runs = append(runs, w.permissions.redact(ctx, run))
+			sources[runKey(&run)] = known.Source
 		}
 	}
-	a.leaveStandbys()
-	runs = timeline.Ordered(runs)
-	a.end(stored, runs)
-	full := func(run *inspect.Run) *runAccount {
-		found := w.rights.account(ctx, w.whole(ctx, sources[keyOf(run)], *run))
+	a.dropStandbys()
+	runs = timeline.Sort(runs)
+	a.setDeletion(stored, runs)
+	full := func(run *model.Run) *runDetails {
+		found := w.permissions.redactRun(ctx, w.fullRun(ctx, sources[runKey(run)], *run))
 		return &found
 	}
 	if w.structured() {
@@ -162,142 +162,142 @@ func (w *asking) learn(ctx context.Context) (account, error) {
 	} else {
 		a.entries = w.entries(runs, full)
 	}
-	return a, cmp.Or(err, w.rights.sure())
+	return a, cmp.Or(err, w.permissions.takeErr())
 }
 
-// end says what is known of the deletion of the object.
-func (a *account) end(stored *object.Object, runs []inspect.Run) {
+// setDeletion says what is known of the deletion of the object.
+func (a *explanation) setDeletion(stored *object.Object, runs []model.Run) {
 	switch {
 	case stored != nil:
 		var timestamp time.Time
 		var grace *int64
 		_ = json.Unmarshal(stored.Field("metadata", "deletionTimestamp"), &timestamp) // None is the zero time.
 		_ = json.Unmarshal(stored.Field("metadata", "deletionGracePeriodSeconds"), &grace)
-		a.Deletion = timeline.Deleting(timestamp, grace, stored.Finalizers())
+		a.Deletion = timeline.PendingDeletion(timestamp, grace, stored.Finalizers())
 	case timeline.NeverStored(runs):
 		a.neverStored = true
 	default:
-		a.Deletion = timeline.Gone(runs)
+		a.Deletion = timeline.CompletedDeletion(runs)
 	}
 }
 
-// leaveStandbys leaves out what processes say that stand by for one that has answered.
-func (a *account) leaveStandbys() {
-	leads := func(c readable) bool {
-		return slices.ContainsFunc(a.Cares, func(other readable) bool { return other.Controller == c.Controller && !other.Elsewhere })
+// dropStandbys leaves out what processes say that stand by for one that has answered.
+func (a *explanation) dropStandbys() {
+	leads := func(c visibleState) bool {
+		return slices.ContainsFunc(a.States, func(other visibleState) bool { return other.Controller == c.Controller && !other.Standby })
 	}
-	before := len(a.Cares)
-	a.Cares = slices.DeleteFunc(a.Cares, func(c readable) bool { return c.Elsewhere && leads(c) })
-	if len(a.Cares) < before && !slices.ContainsFunc(a.Cares, func(c readable) bool { return c.Elsewhere }) {
+	before := len(a.States)
+	a.States = slices.DeleteFunc(a.States, func(c visibleState) bool { return c.Standby && leads(c) })
+	if len(a.States) < before && !slices.ContainsFunc(a.States, func(c visibleState) bool { return c.Standby }) {
 		a.Caveats = nil
 	}
 }
 
 // structured says that the output is for programs.
-func (w *asking) structured() bool { return w.output.value == asJSON || w.output.value == asYAML }
+func (w *explainer) structured() bool { return w.output.value == asJSON || w.output.value == asYAML }
 
 // entries are the latest ones of runs, the latest first, as far as they were not told.
-func (w *asking) entries(runs []inspect.Run, full func(*inspect.Run) *runAccount) []entryAccount {
+func (w *explainer) entries(runs []model.Run, full func(*model.Run) *runDetails) []historyEntry {
 	all := timeline.Entries(runs)
 	all = all[:min(len(all), w.runs)]
-	var fresh []entryAccount
+	var fresh []historyEntry
 	for _, each := range slices.Backward(all) {
-		if w.told[keyOf(&each.Run)] {
+		if w.shown[runKey(&each.Run)] {
 			continue
 		}
-		entry := entryAccount{Entry: each, deletedBy: timeline.DeletedBy(runs, &each.Run)}
-		if first := each.First(); !w.told[keyOf(first)] {
+		entry := historyEntry{Entry: each, deletedBy: timeline.DeletedBy(runs, &each.Run)}
+		if first := each.First(); !w.shown[runKey(first)] {
 			entry.first = full(first)
 		}
-		entry.Earlier = slices.DeleteFunc(entry.Earlier, func(r inspect.Run) bool { return w.told[keyOf(&r)] })
+		entry.Earlier = slices.DeleteFunc(entry.Earlier, func(r model.Run) bool { return w.shown[runKey(&r)] })
 		fresh = append(fresh, entry)
 	}
 	return fresh
 }
 
-// note keeps what is printed now.
-func (w *asking) note(a *account) {
+// markShown keeps what is printed now.
+func (w *explainer) markShown(a *explanation) {
 	for i := range a.Runs {
-		w.told[keyOf(&a.Runs[i].Run)] = true
+		w.shown[runKey(&a.Runs[i].Run)] = true
 	}
 	for i := range a.entries {
 		e := &a.entries[i]
-		w.told[keyOf(&e.Run)] = true
+		w.shown[runKey(&e.Run)] = true
 		for k := range e.Earlier {
-			w.told[keyOf(&e.Earlier[k])] = true
+			w.shown[runKey(&e.Earlier[k])] = true
 		}
 	}
 }
 
-// knowledge is what one process knows of an object.
-type knowledge struct {
-	cares []inspect.Care
-	runs  []inspect.Run
+// processView is what one process knows of an object.
+type processView struct {
+	states []model.ObjectState
+	runs   []model.Run
 	// caveat is what the process cannot tell; "" for nothing. elsewhere says that another
 	// one does its work.
-	caveat    string
-	elsewhere bool
+	caveat  string
+	standby bool
 }
 
-func (w *asking) ask(ctx context.Context, s inspect.Source) (k knowledge, err error) {
-	if k.cares, err = s.About(ctx, w.ref); err != nil {
+func (w *explainer) query(ctx context.Context, s model.Source) (k processView, err error) {
+	if k.states, err = s.States(ctx, w.ref); err != nil {
 		return k, err
 	}
-	if len(k.cares) > 0 {
+	if len(k.states) > 0 {
 		process, err := s.Process(ctx)
 		if err != nil {
 			return k, err
 		}
-		k.caveat, k.elsewhere = process.Caveat(), process.StandsBy()
+		k.caveat, k.standby = process.Caveat(), process.IsStandby()
 	}
 	k.runs, err = s.Runs(ctx, w.ref, 0)
 	return k, err
 }
 
-// whole is a run with all that is kept of it, as far as it is still kept.
-func (w *asking) whole(ctx context.Context, s inspect.Source, run inspect.Run) runAccount {
-	a := runAccount{Run: run, before: map[uint64]inspect.Run{}}
-	full := func(id uint64) (inspect.Run, error) {
-		return inspect.AskOne(ctx, w.patience, s, func(ctx context.Context, s inspect.Source) (inspect.Run, error) { return s.Run(ctx, id) })
+// fullRun is a run with all that is kept of it, as far as it is still kept.
+func (w *explainer) fullRun(ctx context.Context, s model.Source, run model.Run) runDetails {
+	a := runDetails{Run: run, before: map[uint64]model.Run{}}
+	full := func(id uint64) (model.Run, error) {
+		return model.QueryOne(ctx, w.timeouts, s, func(ctx context.Context, s model.Source) (model.Run, error) { return s.Run(ctx, id) })
 	}
 	if found, err := full(run.ID); err == nil {
 		a.Run = found
 	}
 	for _, step := range a.Steps {
-		if step.Ask == nil || step.Ask.Previous == 0 {
+		if step.Call == nil || step.Call.Previous == 0 {
 			continue
 		}
-		if before, err := full(step.Ask.Previous); err == nil {
-			a.before[step.Ask.Previous] = before
+		if before, err := full(step.Call.Previous); err == nil {
+			a.before[step.Call.Previous] = before
 		}
 	}
 	return a
 }
 
-// account is a run as far as the user may read it, and what was asked before too.
-func (r *rights) account(ctx context.Context, a runAccount) runAccount {
-	a.Run = r.run(ctx, a.Run)
+// redactRun is a run as far as the user may read it, and what was asked before too.
+func (r *permissions) redactRun(ctx context.Context, a runDetails) runDetails {
+	a.Run = r.redact(ctx, a.Run)
 	for id, before := range a.before {
-		a.before[id] = r.run(ctx, before)
+		a.before[id] = r.redact(ctx, before)
 	}
 	return a
 }
 
 // show tells what is known, and what was not told before.
-func (w *asking) show(ctx context.Context) error {
-	a, err := w.learn(ctx)
+func (w *explainer) show(ctx context.Context) error {
+	a, err := w.collect(ctx)
 	if err != nil {
 		return err
 	}
-	first := w.told == nil
+	first := w.shown == nil
 	if first {
-		w.told = map[string]bool{}
+		w.shown = map[string]bool{}
 	}
-	a.Runs = slices.DeleteFunc(a.Runs, func(r runAccount) bool { return w.told[keyOf(&r.Run)] })
-	w.note(&a)
-	news := a.Deletion != nil && a.Deletion.String() != w.ended
+	a.Runs = slices.DeleteFunc(a.Runs, func(r runDetails) bool { return w.shown[runKey(&r.Run)] })
+	w.markShown(&a)
+	news := a.Deletion != nil && a.Deletion.String() != w.shownDeletion
 	if news {
-		w.ended = a.Deletion.String()
+		w.shownDeletion = a.Deletion.String()
 	}
 	if w.structured() {
 		if !first && len(a.Runs) == 0 && !news {
@@ -305,45 +305,45 @@ func (w *asking) show(ctx context.Context) error {
 		}
 		return encode(w.stdout, w.output.value, a)
 	}
-	t := teller{out: w.stdout, full: w.full, color: wantsColor(w.stdout), now: time.Now()}
-	if first && len(a.Cares)+len(a.entries) == 0 {
-		return w.nobody(ctx, a)
+	t := printer{out: w.stdout, full: w.full, color: wantsColor(w.stdout), now: time.Now()}
+	if first && len(a.States)+len(a.entries) == 0 {
+		return w.explainUnmanaged(ctx, a)
 	}
-	t.tell(a, first)
-	if news && a.Deletion.At.IsZero() && len(a.entries)+len(w.told) > 0 {
-		t.tellDeletion(a.Deletion)
+	t.print(a, first)
+	if news && a.Deletion.At.IsZero() && len(a.entries)+len(w.shown) > 0 {
+		t.printDeletion(a.Deletion)
 	}
 	if first && len(a.entries) > 0 {
-		t.advise(a)
+		t.printAdvice(a)
 	}
 	return nil
 }
 
-// nobody says that no controller cares, and who does something about the object.
-func (w *asking) nobody(ctx context.Context, a account) error {
+// explainUnmanaged says that no controller cares, and who does something about the object.
+func (w *explainer) explainUnmanaged(ctx context.Context, a explanation) error {
 	controllers, err := w.controllers(ctx)
 	if err != nil {
 		return err
 	}
-	controllers, _ = w.rights.controllers(ctx, controllers)
+	controllers, _ = w.permissions.controllers(ctx, controllers)
 	if declared := declaredBy(controllers, w.ref); declared != nil {
-		teller{out: w.stdout, full: w.full, now: time.Now()}.tellController(*declared)
+		printer{out: w.stdout, full: w.full, now: time.Now()}.printController(*declared)
 		return nil
 	}
 	if a.stored == nil {
 		return fmt.Errorf("%s is not there, and nothing is kept of what was done about it", nameOf(w.ref))
 	}
-	hints := []string{w.whoCares(ctx, controllers, a.stored)}
+	hints := []string{w.managerHint(ctx, controllers, a.stored)}
 	for i := range controllers {
 		if refusal := controllers[i].Refusal(); refusal != "" {
 			hints = append(hints, fmt.Sprintf("hint: the controller %s is refused, and manages nothing: %s", clean(controllers[i].Name), clean(refusal)))
 		}
 	}
-	return hinted{fmt.Errorf("%s: %w, and no reconcile history is kept of it", nameOf(w.ref), errNobodyCares), strings.Join(hints, "\n")}
+	return errorWithHint{fmt.Errorf("%s: %w, and no reconcile history is kept of it", nameOf(w.ref), errNotManaged), strings.Join(hints, "\n")}
 }
 
 // declaredBy is the controller that an object declares; nil for none.
-func declaredBy(all []inspect.Controller, ref inspect.Ref) *inspect.Controller {
+func declaredBy(all []model.Controller, ref model.Ref) *model.Controller {
 	for _, c := range all {
 		if d := c.Declared; d != nil && d.Group == ref.Group && d.Kind.Kind == ref.Kind.Kind && d.Name == ref.Name {
 			return &c
@@ -352,28 +352,28 @@ func declaredBy(all []inspect.Controller, ref inspect.Ref) *inspect.Controller {
 	return nil
 }
 
-// whoCares says what to ask instead.
-func (w *asking) whoCares(ctx context.Context, all []inspect.Controller, stored *object.Object) string {
-	is := func(k inspect.Kind) bool { return k.Group == w.ref.Group && k.Kind == w.ref.Kind.Kind }
+// managerHint says what to ask instead.
+func (w *explainer) managerHint(ctx context.Context, all []model.Controller, stored *object.Object) string {
+	is := func(k model.Kind) bool { return k.Group == w.ref.Group && k.Kind == w.ref.Kind.Kind }
 	for _, c := range all {
 		if slices.ContainsFunc(c.Kinds, is) {
 			return fmt.Sprintf("%s manages some of its kind; `setpoint get %[1]s -A` shows which", clean(c.Name))
 		}
 	}
-	if above := w.above(ctx, stored); above != nil {
+	if above := w.managedOwner(ctx, stored); above != nil {
 		return fmt.Sprintf("it belongs to %s; `setpoint why %s` shows the history of that", nameOf(*above), argOf(*above))
 	}
 	return "`setpoint get` shows the controllers that run"
 }
 
-// maxAbove is how many owners are followed upwards.
-const maxAbove = 10
+// maxOwners is how many owners are followed upwards.
+const maxOwners = 10
 
-// above is the nearest owner of an object that a controller manages; if none is, the
+// managedOwner is the nearest owner of an object that a controller manages; if none is, the
 // first owner; nil without one.
-func (w *asking) above(ctx context.Context, stored *object.Object) *inspect.Ref {
-	var nearest *inspect.Ref
-	for range maxAbove {
+func (w *explainer) managedOwner(ctx context.Context, stored *object.Object) *model.Ref {
+	var nearest *model.Ref
+	for range maxOwners {
 		owner, owned := stored.Controller()
 		if !owned {
 			break
@@ -386,8 +386,8 @@ func (w *asking) above(ctx context.Context, stored *object.Object) *inspect.Ref 
 		if nearest == nil {
 			nearest = &ref
 		}
-		cares, err := w.about(ctx, ref)
-		if err == nil && len(cares) > 0 {
+		states, err := w.states(ctx, ref)
+		if err == nil && len(states) > 0 {
 			return &ref
 		}
 		if stored, err = w.read(ctx, ref); err != nil || stored == nil {

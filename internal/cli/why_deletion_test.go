@@ -10,29 +10,31 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
-	"github.com/setpoint-dev/setpoint/internal/reach"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
 )
 
-// witness is a process that has seen every object.
-type witness struct{ *crew }
+// historySource is a process that has seen every object.
+type historySource struct{ *controllerSource }
 
-func (*witness) About(context.Context, inspect.Ref) ([]inspect.Care, error) { return nil, nil }
+func (*historySource) States(context.Context, model.Ref) ([]model.ObjectState, error) {
+	return nil, nil
+}
 
-func (*witness) Runs(_ context.Context, ref inspect.Ref, _ int) ([]inspect.Run, error) {
+func (*historySource) Runs(_ context.Context, ref model.Ref, _ int) ([]model.Run, error) {
 	if ref.Name == "green" {
 		began := time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC)
-		return []inspect.Run{
+		return []model.Run{
 			{ID: 9, Controller: "x/teams", Process: "setpoint", Object: ref, Began: began.Add(time.Second), Outcome: "deleted", Causes: []string{}},
 			{ID: 8, Controller: "x/teams", Process: "setpoint", Object: ref, Began: began, Outcome: "synced", Causes: []string{"the object changed"}},
 		}, nil
 	}
-	return []inspect.Run{{ID: 7, Controller: "x/teams", Process: "setpoint", Object: ref, Began: time.Now(), Outcome: "synced", Causes: []string{"the object changed"}}}, nil
+	return []model.Run{{ID: 7, Controller: "x/teams", Process: "setpoint", Object: ref, Began: time.Now(), Outcome: "synced", Causes: []string{"the object changed"}}}, nil
 }
 
-func (*witness) Run(context.Context, uint64) (inspect.Run, error) {
-	return inspect.Run{}, inspect.ErrNotFound
+func (*historySource) Run(context.Context, uint64) (model.Run, error) {
+	return model.Run{}, model.ErrNotFound
 }
 
 // Fault U7: a history ends with the deletion of its object.
@@ -55,15 +57,15 @@ func TestWhyEndsWithTheDeletion(t *testing.T) {
 			apiServer(w, r)
 		}
 	}))
-	door := httptest.NewServer(wire.Handler(&witness{&crew{newProcess("setpoint"), nil}}, wire.Token("token")))
+	door := httptest.NewServer(wire.Handler(&historySource{&controllerSource{newFakeProcess("setpoint"), nil}}, wire.Token("token")))
 	defer door.Close()
 	folder := t.TempDir()
-	withdraw, err := reach.Publish(folder, reach.Entry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
+	withdraw, err := discovery.Publish(folder, discovery.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer withdraw()
-	t.Setenv(reach.FolderVariable, folder)
+	t.Setenv(discovery.FolderEnv, folder)
 	gone := time.Date(2026, 3, 1, 12, 0, 31, 0, time.UTC)
 	requested := time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC).In(time.Now().Location()).Format("15:04:05.000")
 	for line, want := range map[string]string{

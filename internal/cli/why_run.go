@@ -9,23 +9,23 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/diff"
-	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/timeline"
 )
 
-// fewLines is how much of one kind is told of a run that is not told in full.
-const fewLines = 8
+// maxLines is how much of one kind is told of a run that is not told in full.
+const maxLines = 8
 
-// tellEntry tells of a run, or of several that failed alike: of the first of them, which
+// printEntry tells of a run, or of several that failed alike: of the first of them, which
 // says what caused it, and how often it failed so again.
-func (t teller) tellEntry(e *entryAccount) {
-	if timeline.Deletes(&e.Run) {
-		t.toned(0, bold, "%s  %s", t.moment(e.Began), timeline.Deleted(e.deletedBy))
+func (t printer) printEntry(e *historyEntry) {
+	if timeline.IsDeletion(&e.Run) {
+		t.styled(0, bold, "%s  %s", t.moment(e.Began), timeline.DeletedText(e.deletedBy))
 		return
 	}
 	if e.first != nil {
-		t.tellRun(e.first)
+		t.printRun(e.first)
 	}
 	again := len(e.Earlier)
 	if e.first == nil {
@@ -35,7 +35,7 @@ func (t teller) tellEntry(e *entryAccount) {
 		return
 	}
 	if e.first == nil {
-		t.line(0, "%s  %s", t.moment(e.Began), because(&e.Run))
+		t.line(0, "%s  %s", t.moment(e.Began), triggerOf(&e.Run))
 	}
 	next := ""
 	if !e.Next.IsZero() {
@@ -44,30 +44,30 @@ func (t teller) tellEntry(e *entryAccount) {
 	t.line(1, "failed in the same way %s more, the last at %s%s", plural(again, "time", "times"), t.moment(e.Began), next)
 }
 
-// tellRun tells what one run did, and why.
-func (t teller) tellRun(r *runAccount) {
+// printRun tells what one run did, and why.
+func (t printer) printRun(r *runDetails) {
 	by := ""
 	if t.several {
 		by = r.Controller + ": "
 	}
-	t.toned(0, bold, "%s  %s%s", t.moment(r.Began), by, because(&r.Run))
-	if r.Quiet > 0 {
-		t.line(1, "(%s before it found no changes)", plural(r.Quiet, "run", "runs"))
+	t.styled(0, bold, "%s  %s%s", t.moment(r.Began), by, triggerOf(&r.Run))
+	if r.Noops > 0 {
+		t.line(1, "(%s before it found no changes)", plural(r.Noops, "run", "runs"))
 	}
 	if t.full || len(r.Causes) == 0 {
-		t.line(1, "run %d of %s, in the process %s; it had waited %s", int(r.ID), r.Controller, r.Process, took(r.Waited))
+		t.line(1, "run %d of %s, in the process %s; it had waited %s", int(r.ID), r.Controller, r.Process, preciseDuration(r.QueuedFor))
 	}
-	t.tellSteps(r)
-	t.tellEnd(r)
+	t.printSteps(r)
+	t.printOutcome(r)
 }
 
-// because is what brought a run about.
-func because(run *inspect.Run) string {
+// triggerOf is what brought a run about.
+func triggerOf(run *model.Run) string {
 	if len(run.Causes) == 0 {
 		return "trigger not kept"
 	}
 	causes := slices.Clone(run.Causes)
-	if timeline.Created(run) {
+	if timeline.IsCreation(run) {
 		for i, cause := range causes {
 			if cause == objectChanged {
 				causes[i] = "the object was created"
@@ -79,33 +79,33 @@ func because(run *inspect.Run) string {
 
 const objectChanged = "the object changed"
 
-// tellSteps tells what a run did. What was decided is told with the write that came of
+// printSteps tells what a run did. What was decided is told with the write that came of
 // it.
-func (t teller) tellSteps(r *runAccount) {
+func (t printer) printSteps(r *runDetails) {
 	writes := 0
-	decided := decisions(r)
+	decided := actionsByWrite(r)
 	for i, step := range r.Steps {
 		switch {
-		case step.Ask != nil:
-			t.tellAsk(r, i)
+		case step.Call != nil:
+			t.printCall(r, i)
 		case step.Plan != nil:
-			t.tellPlan(r, step.Plan)
+			t.printPlan(r, step.Plan)
 		case step.Event != nil:
-			t.tellEvent(r, step.Event)
+			t.printEvent(r, step.Event)
 		case step.Write != nil:
 			writes++
-			if t.full || writes <= fewLines || step.Write.Error != "" {
-				t.tellWrite(step, decided[place(step.Write.Verb, step.Write.Object)])
+			if t.full || writes <= maxLines || step.Write.Error != "" {
+				t.printWrite(step, decided[writeKey(step.Write.Verb, step.Write.Object)])
 			}
 		}
 	}
-	if left := writes - fewLines; left > 0 && !t.full {
+	if left := writes - maxLines; left > 0 && !t.full {
 		t.line(1, "… and %s more, which --full tells", plural(left, "write", "writes"))
 	}
 }
 
-// tellEvent tells of an event; one that only repeats what went wrong has no more to say.
-func (t teller) tellEvent(r *runAccount, e *inspect.Event) {
+// printEvent tells of an event; one that only repeats what went wrong has no more to say.
+func (t printer) printEvent(r *runDetails, e *model.Event) {
 	if e.Message == r.Error {
 		t.line(1, "Event %s %s", e.Type, e.Reason)
 		return
@@ -113,86 +113,86 @@ func (t teller) tellEvent(r *runAccount, e *inspect.Event) {
 	t.line(1, "Event %s %s: %s", e.Type, e.Reason, e.Message)
 }
 
-// tellAsk tells what was asked, what had changed since, and what the answer was.
-func (t teller) tellAsk(r *runAccount, i int) {
+// printCall tells what was asked, what had changed since, and what the answer was.
+func (t printer) printCall(r *runDetails, i int) {
 	step := r.Steps[i]
-	ask := step.Ask
+	ask := step.Call
 	at := ""
-	if revision := timeline.Revision(r.Steps, ask); revision != "" {
+	if revision := timeline.RevisionLabel(r.Steps, ask); revision != "" {
 		at = " at the " + revision
 	}
 	if ask.Review != nil {
-		t.tellReview(r, step)
+		t.printReview(r, step)
 		return
 	}
-	t.line(1, "%s%s", asked(ask), at)
-	before, since := t.previous(r, i)
-	t.tellNews(ask, before, since)
+	t.line(1, "%s%s", callText(ask), at)
+	before, since := t.previousCall(r, i)
+	t.printRequestChanges(ask, before, since)
 	switch {
 	case ask.Error != "":
-		t.toned(2, red, "failed after %s: %s", took(step.Took), ask.Error)
+		t.styled(2, red, "failed after %s: %s", preciseDuration(step.Took), ask.Error)
 	case ask.Dropped:
-		t.line(2, "response after %s; request and response are not kept, for their size or age", took(step.Took))
+		t.line(2, "response after %s; request and response are not kept, for their size or age", preciseDuration(step.Took))
 	default:
-		t.tellReply(ask, before, took(step.Took))
+		t.printResponse(ask, before, preciseDuration(step.Took))
 	}
 	if t.full {
 		t.document("request", ask.Request)
-		t.document("reply", ask.Reply)
+		t.document("reply", ask.Response)
 	}
 }
 
-// tellReview tells what a webhook of admission was asked, and decided.
-func (t teller) tellReview(r *runAccount, step inspect.Step) {
-	ask, review := step.Ask, step.Ask.Review
-	t.line(1, "called the webhook %s of %s", ask.What, r.Controller)
+// printReview tells what a webhook of admission was asked, and decided.
+func (t printer) printReview(r *runDetails, step model.Step) {
+	ask, review := step.Call, step.Call.Review
+	t.line(1, "called the webhook %s of %s", ask.Name, r.Controller)
 	if len(review.Requested) > 0 {
 		t.line(2, "requested:")
 		t.changes(3, review.Requested)
 	}
 	switch {
 	case ask.Error != "":
-		t.toned(2, red, "failed after %s: %s", took(step.Took), ask.Error)
+		t.styled(2, red, "failed after %s: %s", preciseDuration(step.Took), ask.Error)
 	case review.Denied:
-		t.toned(2, red, "denied after %s: %s%s", took(step.Took), cmp.Or(review.Message, "no message"), prefixed(review.Reason))
+		t.styled(2, red, "denied after %s: %s%s", preciseDuration(step.Took), cmp.Or(review.Message, "no message"), parenthesized(review.Reason))
 	case len(review.Changes) > 0:
-		t.line(2, "changed after %s:", took(step.Took))
+		t.line(2, "changed after %s:", preciseDuration(step.Took))
 		t.changes(3, review.Changes)
 	default:
-		t.line(2, "response after %s", took(step.Took))
+		t.line(2, "response after %s", preciseDuration(step.Took))
 	}
 	for _, warning := range review.Warnings {
 		t.line(2, "warning: %s", warning)
 	}
 	if t.full {
 		t.document("request", ask.Request)
-		t.document("reply", ask.Reply)
+		t.document("reply", ask.Response)
 	}
 }
 
-// prefixed is a reason in parentheses; "" for none.
-func prefixed(reason string) string {
+// parenthesized is a reason in parentheses; "" for none.
+func parenthesized(reason string) string {
 	if reason == "" {
 		return ""
 	}
 	return " (" + reason + ")"
 }
 
-// asked is a call in words.
-func asked(ask *inspect.Ask) string {
+// callText is a call in words.
+func callText(ask *model.Call) string {
 	switch {
-	case ask.What == "sync":
+	case ask.Name == "sync":
 		return "called sync"
-	case ask.What == "finalize", ask.What == "customize":
-		return "called " + ask.What
+	case ask.Name == "finalize", ask.Name == "customize":
+		return "called " + ask.Name
 	case ask.Reason != "":
-		return "called the handler " + ask.What + ": " + told(ask.Reason)
+		return "called the handler " + ask.Name + ": " + reasonText(ask.Reason)
 	}
-	return "called " + ask.What
+	return "called " + ask.Name
 }
 
-// told is what a handler is told for a reason.
-func told(reason string) string {
+// reasonText is what a handler is told for a reason.
+func reasonText(reason string) string {
 	switch hook.Reason(reason) {
 	case hook.ReasonCreate:
 		return "the object was created"
@@ -210,22 +210,22 @@ func told(reason string) string {
 	return reason
 }
 
-// previous is the same question as it was asked before, in this run or in one that is
+// previousCall is the same question as it was asked before, in this run or in one that is
 // kept, and when that was; nil where there is none.
-func (t teller) previous(r *runAccount, i int) (before *inspect.Ask, since string) {
-	ask := r.Steps[i].Ask
-	if earlier := timeline.Last(r.Steps[:i], ask); earlier != nil {
+func (t printer) previousCall(r *runDetails, i int) (before *model.Call, since string) {
+	ask := r.Steps[i].Call
+	if earlier := timeline.LastComparable(r.Steps[:i], ask); earlier != nil {
 		return earlier, "earlier in this run"
 	}
 	run, known := r.before[ask.Previous]
 	if !known || run.ID == r.ID {
 		return nil, ""
 	}
-	return timeline.Last(run.Steps, ask), "at " + t.moment(run.Began)
+	return timeline.LastComparable(run.Steps, ask), "at " + t.moment(run.Began)
 }
 
-// tellNews tells what was different from the time before in what was asked.
-func (t teller) tellNews(ask, before *inspect.Ask, since string) {
+// printRequestChanges tells what was different from the time before in what was asked.
+func (t printer) printRequestChanges(ask, before *model.Call, since string) {
 	if before == nil || len(before.Request) == 0 || len(ask.Request) == 0 {
 		return
 	}
@@ -239,24 +239,24 @@ func (t teller) tellNews(ask, before *inspect.Ask, since string) {
 	}
 	t.line(2, "changed since the call %s:", since)
 	for i, part := range parts {
-		if i == fewLines && !t.full {
+		if i == maxLines && !t.full {
 			t.line(3, "… and %s more", plural(len(parts)-i, "object", "objects"))
 			break
 		}
-		t.line(3, "%s %s", nameOf(part.Object), string(part.Fate))
-		if part.Fate == diff.Changed {
+		t.line(3, "%s %s", nameOf(part.Object), string(part.Type))
+		if part.Type == diff.Modified {
 			t.changes(4, part.Changes)
 		}
 	}
 }
 
-// tellReply tells how an answer differs from the one before.
-func (t teller) tellReply(ask, before *inspect.Ask, after string) {
-	if before == nil || len(before.Reply) == 0 || len(ask.Reply) == 0 {
+// printResponse tells how an answer differs from the one before.
+func (t printer) printResponse(ask, before *model.Call, after string) {
+	if before == nil || len(before.Response) == 0 || len(ask.Response) == 0 {
 		t.line(2, "response after %s", after)
 		return
 	}
-	changes, err := diff.Objects(before.Reply, ask.Reply)
+	changes, err := diff.Objects(before.Response, ask.Response)
 	switch {
 	case err != nil:
 		t.line(2, "response after %s", after)
@@ -269,22 +269,22 @@ func (t teller) tellReply(ask, before *inspect.Ask, after string) {
 }
 
 // changes tells of fields.
-func (t teller) changes(depth int, all []inspect.Change) {
-	if telling := slices.DeleteFunc(slices.Clone(all), dull); !t.full && len(telling) > 0 {
+func (t printer) changes(depth int, all []model.Change) {
+	if telling := slices.DeleteFunc(slices.Clone(all), isTrivial); !t.full && len(telling) > 0 {
 		all = telling
 	}
 	for i, c := range all {
-		if i == fewLines && !t.full {
+		if i == maxLines && !t.full {
 			t.line(depth, "… and %s more", plural(len(all)-i, "field", "fields"))
 			return
 		}
-		t.line(depth, "%s", changed(c))
+		t.line(depth, "%s", changeText(c))
 	}
 }
 
-// dull says that a change tells nobody anything: times beside what they are of, names
+// isTrivial says that a change tells nobody anything: times beside what they are of, names
 // that are in the path already, and what is new and empty.
-func dull(c inspect.Change) bool {
+func isTrivial(c model.Change) bool {
 	for _, end := range []string{"Time", "observedGeneration", ".type", ".name", "].apiVersion", "].kind", "ID"} {
 		if strings.HasSuffix(c.Path, end) && strings.Contains(c.Path, ".") {
 			return true
@@ -294,8 +294,8 @@ func dull(c inspect.Change) bool {
 	return c.From == nil && slices.Contains(empty, string(c.To))
 }
 
-// changed is what became of a field.
-func changed(c inspect.Change) string {
+// changeText is what became of a field.
+func changeText(c model.Change) string {
 	switch {
 	case c.From == nil:
 		return c.Path + " is " + diff.Value(c.To)
@@ -305,83 +305,83 @@ func changed(c inspect.Change) string {
 	return c.Path + ": " + diff.Value(c.From) + " → " + diff.Value(c.To)
 }
 
-// place is a write, to find the decision that it came of.
-func place(verb string, of inspect.Ref) string {
+// writeKey is a write, to find the decision that it came of.
+func writeKey(verb string, of model.Ref) string {
 	return verb + " " + nameOf(of)
 }
 
-// decisions are what was decided in a run, by place.
-func decisions(r *runAccount) map[string]inspect.Action {
-	all := map[string]inspect.Action{}
+// actionsByWrite are what was decided in a run, by place.
+func actionsByWrite(r *runDetails) map[string]model.Action {
+	all := map[string]model.Action{}
 	for _, step := range r.Steps {
 		if step.Plan == nil {
 			continue
 		}
 		for _, action := range step.Plan.Actions {
-			all[place(action.Verb, action.Object)] = action
+			all[writeKey(action.Verb, action.Object)] = action
 		}
 	}
 	return all
 }
 
-// tellPlan tells what was decided and came to nothing, and that there was nothing to do.
-func (t teller) tellPlan(r *runAccount, p *inspect.Planned) {
+// printPlan tells what was decided and came to nothing, and that there was nothing to do.
+func (t printer) printPlan(r *runDetails, p *model.Planned) {
 	done := map[string]bool{}
 	for _, step := range r.Steps {
 		if w := step.Write; w != nil {
-			done[place(w.Verb, w.Object)] = true
+			done[writeKey(w.Verb, w.Object)] = true
 		}
 	}
-	if p.Equal > 0 && len(p.Actions) == 0 {
-		t.line(1, "%s unchanged", plural(p.Equal, "child", "children"))
+	if p.Unchanged > 0 && len(p.Actions) == 0 {
+		t.line(1, "%s unchanged", plural(p.Unchanged, "child", "children"))
 	}
-	left := slices.DeleteFunc(slices.Clone(p.Actions), func(a inspect.Action) bool { return done[place(a.Verb, a.Object)] })
+	left := slices.DeleteFunc(slices.Clone(p.Actions), func(a model.Action) bool { return done[writeKey(a.Verb, a.Object)] })
 	for i, action := range left {
-		if i == fewLines && !t.full {
+		if i == maxLines && !t.full {
 			t.line(1, "… and decided %s more", plural(len(left)-i, "write", "writes"))
 			return
 		}
-		t.line(1, "decided to %s %s%s, which was not done in this run", action.Verb, nameOf(action.Object), reason(action))
+		t.line(1, "decided to %s %s%s, which was not done in this run", action.Verb, nameOf(action.Object), actionReason(action))
 	}
 }
 
-// reason is why something was decided.
-func reason(a inspect.Action) string {
+// actionReason is why something was decided.
+func actionReason(a model.Action) string {
 	if a.Reason == "" {
 		return ""
 	}
 	return " (" + a.Reason + ")"
 }
 
-// tellWrite tells what was written and why, or why it was not: the API server refused it,
+// printWrite tells what was written and why, or why it was not: the API server refused it,
 // did not answer, or the write waits for its namespace.
-func (t teller) tellWrite(step inspect.Step, decided inspect.Action) {
+func (t printer) printWrite(step model.Step, decided model.Action) {
 	w := step.Write
 	what := nameOf(w.Object)
 	if w.Part != "" {
 		what = "the " + w.Part + " of " + what
 	}
-	what += reason(decided)
+	what += actionReason(decided)
 	switch {
 	case w.Error != "":
-		t.toned(1, red, "could not %s %s: %s", w.Verb, what, w.Error)
+		t.styled(1, red, "could not %s %s: %s", w.Verb, what, w.Error)
 	case w.Unchanged:
-		t.line(1, "%s %s, which made no difference", past(w.Verb), what)
+		t.line(1, "%s %s, which made no difference", pastTense(w.Verb), what)
 	default:
-		t.line(1, "%s %s in %s", past(w.Verb), what, took(step.Took))
+		t.line(1, "%s %s in %s", pastTense(w.Verb), what, preciseDuration(step.Took))
 	}
-	if changes := slices.Concat(decided.Changes, w.Changes); t.full || decided.Verb != "create" && !removal(decided.Verb, changes) {
+	if changes := slices.Concat(decided.Changes, w.Changes); t.full || decided.Verb != "create" && !isRemoval(decided.Verb, changes) {
 		t.changes(2, changes)
 	}
 }
 
-// removal says that a deletion is all that there is to say: nothing follows what goes.
-func removal(verb string, changes []inspect.Change) bool {
-	return verb == "delete" && !slices.ContainsFunc(changes, func(c inspect.Change) bool { return c.To != nil })
+// isRemoval says that a deletion is all that there is to say: nothing follows what goes.
+func isRemoval(verb string, changes []model.Change) bool {
+	return verb == "delete" && !slices.ContainsFunc(changes, func(c model.Change) bool { return c.To != nil })
 }
 
-// past is a verb of a write in the past.
-func past(verb string) string {
+// pastTense is a verb of a write in the past.
+func pastTense(verb string) string {
 	irregular := map[string]string{"apply": "applied"}
 	switch {
 	case irregular[verb] != "":
@@ -392,8 +392,8 @@ func past(verb string) string {
 	return verb + "ed"
 }
 
-// tellEnd tells how a run ended, and when the next one comes.
-func (t teller) tellEnd(r *runAccount) {
+// printOutcome tells how a run ended, and when the next one comes.
+func (t printer) printOutcome(r *runDetails) {
 	again := ""
 	if !r.Next.IsZero() {
 		again = "; next run at " + t.clock(r.Next)
@@ -401,15 +401,15 @@ func (t teller) tellEnd(r *runAccount) {
 			again = "; next retry at " + t.clock(r.Next)
 		}
 	}
-	after := took(r.Took)
+	after := preciseDuration(r.Took)
 	switch r.Outcome {
 	case "failed":
 		nth := ""
 		if r.Attempt > 0 {
 			nth = fmt.Sprintf(", for the %s time in a row", ordinal(r.Attempt+1))
 		}
-		t.toned(1, red, "failed after %s%s%s", after, nth, again)
-		if !toldError(r) {
+		t.styled(1, red, "failed after %s%s%s", after, nth, again)
+		if !errorPrinted(r) {
 			t.line(2, "%s", r.Error)
 		}
 	case "postponed":
@@ -433,12 +433,12 @@ func (t teller) tellEnd(r *runAccount) {
 	}
 }
 
-// toldError says whether a step has told what the run failed with.
-func toldError(r *runAccount) bool {
-	return slices.ContainsFunc(r.Steps, func(s inspect.Step) bool {
+// errorPrinted says whether a step has told what the run failed with.
+func errorPrinted(r *runDetails) bool {
+	return slices.ContainsFunc(r.Steps, func(s model.Step) bool {
 		switch {
-		case s.Ask != nil && s.Ask.Error != "":
-			return strings.Contains(r.Error, s.Ask.Error)
+		case s.Call != nil && s.Call.Error != "":
+			return strings.Contains(r.Error, s.Call.Error)
 		case s.Write != nil && s.Write.Error != "":
 			return strings.Contains(r.Error, s.Write.Error)
 		}
@@ -462,7 +462,7 @@ func ordinal(n int) string {
 }
 
 // document shows JSON as it was sent.
-func (t teller) document(name string, text json.RawMessage) {
+func (t printer) document(name string, text json.RawMessage) {
 	if len(text) == 0 {
 		return
 	}

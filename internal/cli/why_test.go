@@ -9,20 +9,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/timeline"
-	"github.com/setpoint-dev/setpoint/internal/trace"
+	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func team() inspect.Ref {
-	return inspect.Ref{Kind: inspect.Kind{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}, Namespace: "shop", Name: "red"}
+func team() model.Ref {
+	return model.Ref{Kind: model.Kind{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}, Namespace: "shop", Name: "red"}
 }
 
-func pod(name string) inspect.Ref {
-	return inspect.Ref{Kind: inspect.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: name}
+func pod(name string) model.Ref {
+	return model.Ref{Kind: model.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: name}
 }
 
 // request is what a hook is asked, with a pod in a phase.
@@ -31,7 +31,7 @@ func request(phase string) json.RawMessage {
 		"children": {"Pod.v1": {"a": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "shop"}, "status": {"phase": "` + phase + `"}}}}}`)
 }
 
-const wantTold = `Team shop/red is failing, 2 times in a row since 11:59:50.
+const wantWhyText = `Team shop/red is failing, 2 times in a row since 11:59:50.
   write Pod shop/b: pods "b" is forbidden: quota\u001b[31m
   Next retry in 8s, at 12:00:08.
   Managed by x/teams in the process setpoint, with 1 child.
@@ -61,60 +61,60 @@ What to do:
 `
 
 // Fault G8: the value that the last hint gives the annotation is another one each time.
-func TestWhyInWords(t *testing.T) {
+func TestWhyText(t *testing.T) {
 	refused := `pods "b" is forbidden`
-	before := inspect.Run{ID: 1, Began: noon.Add(-10 * time.Second), Steps: []inspect.Step{
-		{Ask: &inspect.Ask{What: "sync", Request: request("Pending"), Reply: json.RawMessage(`{"status": {"ready": 0}}`)}},
+	before := model.Run{ID: 1, Began: noon.Add(-10 * time.Second), Steps: []model.Step{
+		{Call: &model.Call{Name: "sync", Request: request("Pending"), Response: json.RawMessage(`{"status": {"ready": 0}}`)}},
 	}}
-	run := inspect.Run{
-		ID: 2, Controller: "x/teams", Causes: []string{"child Pod shop/a changed", "the object changed"}, Quiet: 3, Attempt: 1,
+	run := model.Run{
+		ID: 2, Controller: "x/teams", Causes: []string{"child Pod shop/a changed", "the object changed"}, Noops: 3, Attempt: 1,
 		Began: noon.Add(-2 * time.Second), Took: 30 * time.Millisecond, Outcome: "failed", Error: "write Pod shop/b: " + refused,
-		Steps: []inspect.Step{
-			{Took: 20 * time.Millisecond, Ask: &inspect.Ask{What: "sync", Previous: 1, Request: request("Running"), Reply: json.RawMessage(`{"status": {"ready": 1}}`)}},
-			{Plan: &inspect.Planned{Equal: 1, Actions: []inspect.Action{
-				{Verb: "update", Object: pod("a"), Reason: "spec.image differs", Changes: []inspect.Change{{Path: "spec.image", From: json.RawMessage(`"old"`), To: json.RawMessage(`"new"`)}}},
+		Steps: []model.Step{
+			{Took: 20 * time.Millisecond, Call: &model.Call{Name: "sync", Previous: 1, Request: request("Running"), Response: json.RawMessage(`{"status": {"ready": 1}}`)}},
+			{Plan: &model.Planned{Unchanged: 1, Actions: []model.Action{
+				{Verb: "update", Object: pod("a"), Reason: "spec.image differs", Changes: []model.Change{{Path: "spec.image", From: json.RawMessage(`"old"`), To: json.RawMessage(`"new"`)}}},
 				{Verb: "create", Object: pod("b"), Reason: "missing"},
 				{Verb: "delete", Object: pod("c"), Reason: "not desired any more"},
 			}}},
-			{Took: 5 * time.Millisecond, Write: &inspect.Write{Verb: "update", Object: pod("a")}},
-			{Write: &inspect.Write{Verb: "create", Object: pod("b"), Error: refused}},
-			{Event: &inspect.Event{Type: "Warning", Reason: "SyncFailed", Message: "write Pod shop/b: " + refused}},
+			{Took: 5 * time.Millisecond, Write: &model.Write{Verb: "update", Object: pod("a")}},
+			{Write: &model.Write{Verb: "create", Object: pod("b"), Error: refused}},
+			{Event: &model.Event{Type: "Warning", Reason: "SyncFailed", Message: "write Pod shop/b: " + refused}},
 		},
 	}
-	a := account{
+	a := explanation{
 		Object: team(),
-		Cares: []readable{{Care: inspect.Care{
-			Ref: team(), Controller: "x/teams", Process: "setpoint", State: inspect.Failing, Attempts: 2, FailingSince: noon.Add(-10 * time.Second), Next: noon.Add(8 * time.Second),
-			Error: "write Pod shop/b: " + refused + ": quota\x1b[31m", Fault: &inspect.Fault{What: trace.Forbidden}, Family: []inspect.Child{{Ref: pod("a"), Health: "Current"}},
+		States: []visibleState{{ObjectState: model.ObjectState{
+			Ref: team(), Controller: "x/teams", Process: "setpoint", State: model.StateFailing, Attempts: 2, FailingSince: noon.Add(-10 * time.Second), Next: noon.Add(8 * time.Second),
+			Error: "write Pod shop/b: " + refused + ": quota\x1b[31m", Fault: &model.Fault{Kind: record.Forbidden}, ChildStates: []model.Child{{Ref: pod("a"), Health: "Current"}},
 		}}},
 	}
 	var out bytes.Buffer
-	teller{out: &out, now: noon}.tellCare(a.Cares[0])
+	printer{out: &out, now: noon}.printState(a.States[0])
 	out.WriteString("\nReconcile history, newest last:\n\n")
 	// Fault U5: retries are one line below the run that began to fail.
-	latest := inspect.Run{Controller: run.Controller, Began: noon.Add(-time.Second), Outcome: "failed", Next: noon.Add(8 * time.Second)}
-	teller{out: &out, now: noon}.tellEntry(&entryAccount{
-		Entry: timeline.Entry{Run: latest, Earlier: []inspect.Run{latest, latest, run}},
-		first: &runAccount{Run: run, before: map[uint64]inspect.Run{1: before}},
+	latest := model.Run{Controller: run.Controller, Began: noon.Add(-time.Second), Outcome: "failed", Next: noon.Add(8 * time.Second)}
+	printer{out: &out, now: noon}.printEntry(&historyEntry{
+		Entry: timeline.Entry{Run: latest, Earlier: []model.Run{latest, latest, run}},
+		first: &runDetails{Run: run, before: map[uint64]model.Run{1: before}},
 	})
-	teller{out: &out, now: noon}.advise(a)
-	if diff := cmp.Diff(wantTold, out.String()); diff != "" {
+	printer{out: &out, now: noon}.printAdvice(a)
+	if diff := cmp.Diff(wantWhyText, out.String()); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }
 
 // Fault U3: a review says which webhook of which controller decided, why, and what it
 // changed, and of an object whose creation was denied that it does not exist.
-func TestWhyOfReviews(t *testing.T) {
-	review := func(second int, outcome, by string, r inspect.Review) entryAccount {
-		run := inspect.Run{Controller: "admissioncontroller.setpoint.dev/pods", Causes: []string{by}, Began: noon.Add(time.Duration(second) * time.Second), Outcome: outcome,
-			Steps: []inspect.Step{{Took: 2 * time.Millisecond, Ask: &inspect.Ask{What: "check", Review: &r}}}}
-		return entryAccount{Entry: timeline.Entry{Run: run}, first: &runAccount{Run: run}}
+func TestWhyReviews(t *testing.T) {
+	review := func(second int, outcome, by string, r model.Review) historyEntry {
+		run := model.Run{Controller: "admissioncontroller.setpoint.dev/pods", Causes: []string{by}, Began: noon.Add(time.Duration(second) * time.Second), Outcome: outcome,
+			Steps: []model.Step{{Took: 2 * time.Millisecond, Call: &model.Call{Name: "check", Review: &r}}}}
+		return historyEntry{Entry: timeline.Entry{Run: run}, first: &runDetails{Run: run}}
 	}
 	var out bytes.Buffer
-	teller{out: &out, now: noon}.tell(account{Object: pod("a"), neverStored: true, entries: []entryAccount{
-		review(-2, "mutated", "create by anna", inspect.Review{Operation: "create", Warnings: []string{"old"}, Changes: []inspect.Change{{Path: "spec.a", To: json.RawMessage(`1`)}}}),
-		review(-1, "denied", "create by anna", inspect.Review{Operation: "create", Denied: true, Message: "no digest", Reason: "Invalid"}),
+	printer{out: &out, now: noon}.print(explanation{Object: pod("a"), neverStored: true, entries: []historyEntry{
+		review(-2, "mutated", "create by anna", model.Review{Operation: "create", Warnings: []string{"old"}, Changes: []model.Change{{Path: "spec.a", To: json.RawMessage(`1`)}}}),
+		review(-1, "denied", "create by anna", model.Review{Operation: "create", Denied: true, Message: "no digest", Reason: "Invalid"}),
 	}}, true)
 	const want = `Pod shop/a does not exist: its creation was denied.
 
@@ -140,18 +140,18 @@ Reconcile history, newest last:
 // Fault U1: each entry says which controller it is of, not that the controller made the
 // change; children that wait for their turn are unchanged, not up to date; and of a child
 // that is deleted its fields are no change.
-func TestWhyOfSeveralControllers(t *testing.T) {
+func TestWhySeveralControllers(t *testing.T) {
 	created := json.RawMessage(`{"parent":{"metadata":{"creationTimestamp":"2026-03-01T11:59:57Z"}}}`)
-	run := inspect.Run{Controller: "x/teams", Causes: []string{"the object changed"}, Began: noon.Add(-2 * time.Second), Took: time.Second, Outcome: "synced", Steps: []inspect.Step{
-		{Took: time.Millisecond, Ask: &inspect.Ask{What: "sync", Request: created}},
-		{Plan: &inspect.Planned{Equal: 3}},
-		{Plan: &inspect.Planned{Actions: []inspect.Action{
-			{Verb: "delete", Object: pod("a"), Reason: "no longer desired", Changes: []inspect.Change{{Path: "spec.image", From: json.RawMessage(`"old"`)}}},
+	run := model.Run{Controller: "x/teams", Causes: []string{"the object changed"}, Began: noon.Add(-2 * time.Second), Took: time.Second, Outcome: "synced", Steps: []model.Step{
+		{Took: time.Millisecond, Call: &model.Call{Name: "sync", Request: created}},
+		{Plan: &model.Planned{Unchanged: 3}},
+		{Plan: &model.Planned{Actions: []model.Action{
+			{Verb: "delete", Object: pod("a"), Reason: "no longer desired", Changes: []model.Change{{Path: "spec.image", From: json.RawMessage(`"old"`)}}},
 		}}},
-		{Took: time.Millisecond, Write: &inspect.Write{Verb: "delete", Object: pod("a")}},
+		{Took: time.Millisecond, Write: &model.Write{Verb: "delete", Object: pod("a")}},
 	}}
 	var out bytes.Buffer
-	teller{out: &out, now: noon, several: true}.tellRun(&runAccount{Run: run})
+	printer{out: &out, now: noon, several: true}.printRun(&runDetails{Run: run})
 	const want = `11:59:58.000  x/teams: the object was created
   called sync
     response after 1ms
@@ -165,12 +165,12 @@ func TestWhyOfSeveralControllers(t *testing.T) {
 }
 
 // Where the timeline is not, it is said why, and who has it.
-func TestWhyOfWhoStandsBy(t *testing.T) {
+func TestWhyStandby(t *testing.T) {
 	const caveat = "The process setpoint stands by: setpoint-1 does the work, and has the timeline."
 	var out bytes.Buffer
-	teller{out: &out, now: noon}.tell(account{
+	printer{out: &out, now: noon}.print(explanation{
 		Object: team(), stored: &object.Object{}, Caveats: []string{caveat},
-		Cares: []readable{{Care: inspect.Care{Ref: team(), Controller: "x/teams", Process: "setpoint", State: inspect.NotKnown}, Elsewhere: true}},
+		States: []visibleState{{ObjectState: model.ObjectState{Ref: team(), Controller: "x/teams", Process: "setpoint", State: model.StateUnknown}, Standby: true}},
 	}, true)
 	if got := out.String(); !strings.Contains(got, "how it is doing is not known here") || !strings.HasSuffix(got, caveat+"\n") {
 		t.Errorf("told %s", got)
@@ -178,21 +178,21 @@ func TestWhyOfWhoStandsBy(t *testing.T) {
 }
 
 // What nobody works on, as a watch is missing, is not said to be worked on elsewhere.
-func TestWhyOfWhatNobodyWorksOn(t *testing.T) {
+func TestWhyUnmanaged(t *testing.T) {
 	var out bytes.Buffer
-	teller{out: &out, now: noon}.tellCare(readable{Care: inspect.Care{Ref: team(), Controller: "x/teams", Process: "setpoint", State: inspect.NotKnown}})
+	printer{out: &out, now: noon}.printState(visibleState{ObjectState: model.ObjectState{Ref: team(), Controller: "x/teams", Process: "setpoint", State: model.StateUnknown}})
 	const want = "Team shop/red is not worked on here yet.\n  Its controller begins once it can watch all that it needs: its condition Ready, and"
 	if got := out.String(); !strings.HasPrefix(got, want) || strings.Contains(got, "elsewhere") {
 		t.Errorf("told %s", got)
 	}
 }
 
-func TestNothingOfOthersMovesTheTerminal(t *testing.T) {
+func TestControlCharactersAreEscaped(t *testing.T) {
 	hostile := "a\x1b[2J\u009b31m\u202e\nb\tc\x7f"
 	var tableText, yamlText, jsonText bytes.Buffer
 	rows := []row{{cells: []string{hostile}, key: "a"}}
 	for _, write := range []error{
-		(&table{head: []string{"NAME"}}).write(&tableText, rows),
+		(&table{headers: []string{"NAME"}}).write(&tableText, rows),
 		encode(&yamlText, asYAML, map[string]string{"name": hostile}),
 		encode(&jsonText, asJSON, map[string]string{"name": hostile}),
 	} {
@@ -212,7 +212,7 @@ func TestNothingOfOthersMovesTheTerminal(t *testing.T) {
 }
 
 // Fault U12: an error that is longer than the line of a terminal wrapped, and tore the table.
-func TestTablesFitATerminal(t *testing.T) {
+func TestTablesFitTerminal(t *testing.T) {
 	rows := []row{{key: "a", cells: []string{"s-500", "Failing", "sync hook: POST http://lab.lab/sync: answered 500"}}, {key: "b", cells: []string{"ö", "Well", ""}}}
 	for width, want := range map[int]string{
 		0:  "NAME    STATE     ERROR\ns-500   Failing   sync hook: POST http://lab.lab/sync: answered 500\nö       Well      \n",
@@ -220,7 +220,7 @@ func TestTablesFitATerminal(t *testing.T) {
 		20: "NAME    STATE     ERROR\ns-500   Failing   sync hook: POST htt…\nö       Well      \n",
 	} {
 		var out bytes.Buffer
-		if err := (&table{head: []string{"NAME", "STATE", "ERROR"}, width: width}).write(&out, rows); err != nil {
+		if err := (&table{headers: []string{"NAME", "STATE", "ERROR"}, width: width}).write(&out, rows); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.ReplaceAll(out.String(), "Well\n", "Well      \n"); got != want {
@@ -229,12 +229,12 @@ func TestTablesFitATerminal(t *testing.T) {
 	}
 }
 
-func TestTablesWriteWhatIsNew(t *testing.T) {
+func TestTablesWriteChangedRows(t *testing.T) {
 	var out bytes.Buffer
-	watched := &table{head: []string{"NAME", "STATE"}}
+	watched := &table{headers: []string{"NAME", "STATE"}}
 	for _, rows := range [][]row{
-		{{key: "a", same: "Well", cells: []string{"a", "Well"}}, {key: "b", same: "Well", cells: []string{"b", "Well"}}},
-		{{key: "a", same: "Well", cells: []string{"a", "Well"}}, {key: "b", same: "Failing", cells: []string{"b", "Failing"}}},
+		{{key: "a", version: "Well", cells: []string{"a", "Well"}}, {key: "b", version: "Well", cells: []string{"b", "Well"}}},
+		{{key: "a", version: "Well", cells: []string{"a", "Well"}}, {key: "b", version: "Failing", cells: []string{"b", "Failing"}}},
 	} {
 		if err := watched.write(&out, rows); err != nil {
 			t.Fatal(err)
@@ -246,12 +246,12 @@ func TestTablesWriteWhatIsNew(t *testing.T) {
 	}
 }
 
-func TestWhichControllerIsMeant(t *testing.T) {
-	composite := inspect.Controller{Name: "compositecontroller.setpoint.dev/teams"}
-	program := inspect.Controller{Name: "shop/team"}
+func TestControllerLookup(t *testing.T) {
+	composite := model.Controller{Name: "compositecontroller.setpoint.dev/teams"}
+	program := model.Controller{Name: "shop/team"}
 	for _, test := range []struct {
 		word string
-		of   inspect.Controller
+		of   model.Controller
 		want bool
 	}{
 		{"compositecontroller.setpoint.dev/teams", composite, true},
@@ -263,17 +263,17 @@ func TestWhichControllerIsMeant(t *testing.T) {
 		{"team", program, true},
 		{"cc/team", program, false},
 	} {
-		if got := means(test.word, test.of); got != test.want {
+		if got := matchesController(test.word, test.of); got != test.want {
 			t.Errorf("%q means %s: %v", test.word, test.of.Name, got)
 		}
 	}
 }
 
-func TestSpans(t *testing.T) {
+func TestDurations(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0s", 300 * time.Millisecond: "300ms", 90 * time.Second: "90s", 5 * time.Minute: "5m", 3 * time.Hour: "3h", 72 * time.Hour: "3d",
 	} {
-		if got := span(d); got != want {
+		if got := roundDuration(d); got != want {
 			t.Errorf("%v is %q, want %q", d, got, want)
 		}
 	}

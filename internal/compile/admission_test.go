@@ -35,7 +35,7 @@ func describeWebhook(w admission.Webhook) string {
 	say("of", w.Rules)
 	say("objects", metav1.FormatLabelSelector(w.Objects))
 	say("namespaces", metav1.FormatLabelSelector(w.Namespaces))
-	say("spared", w.Spared)
+	say("spared", w.ExemptNamespaces)
 	say("if", w.Conditions)
 	say("ignored", w.Ignore)
 	say("within", w.Timeout)

@@ -22,12 +22,12 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
-	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/react"
-	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
 // Kind is a kind of controller that can be compiled.
@@ -35,8 +35,8 @@ type Kind struct {
 	// Resource is how the kind itself is served.
 	Resource object.Resource
 	// Name leads the names of its controllers in logs and metrics.
-	Name   string
-	manner manner
+	Name        string
+	conventions conventions
 	// compile makes the programs. That of kinds with hooks starts from what read
 	// reads.
 	compile func(Kind, context.Context, *object.Object, Environment) (*Compiled, error)
@@ -80,7 +80,7 @@ type Environment struct {
 	// Limits bound the responses of webhooks.
 	Limits webhook.Limits
 	// Connections bounds those of all webhooks together; nil bounds none.
-	Connections *webhook.Connections
+	Connections *webhook.ConnectionLimiter
 	// Workers is how many parents of a controller are worked on at once.
 	Workers int
 	// Resync is how often the hooks are asked at least, also about the parents
@@ -89,22 +89,22 @@ type Environment struct {
 	// Namespace keeps what belongs to cluster-scoped parents and cannot be
 	// cluster-scoped itself.
 	Namespace string
-	// Home is the namespace that Setpoint's own pods are in; empty outside a cluster.
-	Home string
+	// PodNamespace is the namespace that Setpoint's own pods are in; empty outside a cluster.
+	PodNamespace string
 	// ApplyStrategy and FieldManager are those of metacontroller.k8s.io.
-	ApplyStrategy plan.Strategy
+	ApplyStrategy plan.ApplyStrategy
 	FieldManager  string
-	// NoDeletionGuard has those of metacontroller.k8s.io delete whatever their hooks leave
+	// DisableDeletionGuard has those of metacontroller.k8s.io delete whatever their hooks leave
 	// out.
-	NoDeletionGuard bool
+	DisableDeletionGuard bool
 	// Store is where the Secrets and ConfigMaps of connections are watched.
-	Store *store.Store
-	// Renewed is told when a controller has new credentials, with which calls
+	Store *cache.Cache
+	// CredentialsRenewed is told when a controller has new credentials, with which calls
 	// that failed are worth another try; may be nil.
-	Renewed func(controller string)
-	// Called gets each webhook call of a controller, with the host and port that it went
+	CredentialsRenewed func(controller string)
+	// ObserveCall gets each webhook call of a controller, with the host and port that it went
 	// to; may be nil.
-	Called func(controller, address string, exchange webhook.Exchange)
+	ObserveCall func(controller, address string, exchange webhook.CallResult)
 }
 
 // Status is what the schema of a kind has a place for in the status: conditions, and
@@ -139,19 +139,19 @@ type Compiled struct {
 	// Programs are one for each kind of parent, Reactions one for each kind of object
 	// that has handlers, and Admission is what is asked before objects are stored, nil
 	// for nothing. There is at least one of them, and they have one name.
-	Programs  []engine.Program
-	Reactions []react.Program
+	Programs  []compose.Program
+	Handlers  []handle.Program
 	Admission *admission.Program
-	// Asked are the kinds that Admission is about, as far as what becomes of their
+	// AdmissionKinds are the kinds that Admission is about, as far as what becomes of their
 	// definitions matters.
-	Asked []object.Resource
+	AdmissionKinds []object.Resource
 	// HookAddresses are the hosts and ports behind which the hooks are.
 	HookAddresses []string
 	// Suspended says that the programs are not to be run.
 	Suspended bool
-	// Unstored says of a kind of parents that its status cannot be stored; empty
+	// StatusWarning says of a kind of parents that its status cannot be stored; empty
 	// where it can.
-	Unstored string
+	StatusWarning string
 	// Notes are things a user should know although the spec is accepted.
 	Notes []string
 	// Release lets go of the programs' connections.
@@ -163,21 +163,21 @@ func (c *Compiled) Name() string {
 	switch {
 	case len(c.Programs) > 0:
 		return c.Programs[0].Name
-	case len(c.Reactions) > 0:
-		return c.Reactions[0].Name
+	case len(c.Handlers) > 0:
+		return c.Handlers[0].Name
 	}
 	return c.Admission.Name
 }
 
 // Finalizes says that the programs put their finalizer on parents.
 func (c *Compiled) Finalizes() bool {
-	return slices.ContainsFunc(c.Programs, func(p engine.Program) bool { return p.Finalize != nil }) ||
-		slices.ContainsFunc(c.Reactions, func(p react.Program) bool { return keeps(&p) })
+	return slices.ContainsFunc(c.Programs, func(p compose.Program) bool { return p.Finalize != nil }) ||
+		slices.ContainsFunc(c.Handlers, func(p handle.Program) bool { return blocksDeletion(&p) })
 }
 
-// keeps says that an object cannot go before a handler of it is done.
-func keeps(p *react.Program) bool {
-	return slices.ContainsFunc(p.Handlers, func(h react.Handler) bool {
+// blocksDeletion says that an object cannot go before a handler of it is done.
+func blocksDeletion(p *handle.Program) bool {
+	return slices.ContainsFunc(p.Handlers, func(h handle.Handler) bool {
 		return h.Daemon != nil || !h.Optional && slices.Contains(h.On, hook.ReasonDelete)
 	})
 }
@@ -199,7 +199,7 @@ func (k Kind) compileHooks(ctx context.Context, o *object.Object, env Environmen
 	if err != nil {
 		return nil, err
 	}
-	if err := d.placeConditions(ctx, env, programs); err != nil {
+	if err := d.setConditions(ctx, env, programs); err != nil {
 		return nil, err
 	}
 	c := &connection{name: draft.Name, form: k.form(), childless: len(d.children) == 0, env: env}
@@ -209,36 +209,36 @@ func (k Kind) compileHooks(ctx context.Context, o *object.Object, env Environmen
 	return &Compiled{
 		Programs:      programs,
 		HookAddresses: d.hooks.all().addresses(),
-		Suspended:     d.suspended || paused(o),
-		Unstored:      k.unstored(programs),
+		Suspended:     d.suspended || isPaused(o),
+		StatusWarning: k.statusWarning(programs),
 		Notes:         k.notes(d, programs),
 		Release:       c.release,
 	}, nil
 }
 
-// paused says that a user asks for a controller to be left alone for now.
-func paused(o *object.Object) bool { return plan.Annotation(o, setpoint.AnnotationPaused) == "true" }
+// isPaused says that a user asks for a controller to be left alone for now.
+func isPaused(o *object.Object) bool { return plan.Annotation(o, setpoint.AnnotationPaused) == "true" }
 
-func (k Kind) form() hook.Form {
-	if k.manner.decorates {
+func (k Kind) form() hook.ControllerType {
+	if k.conventions.isDecorator {
 		return hook.Decorator
 	}
 	return hook.Composite
 }
 
 // notes adds what is known of the parents only.
-func (k Kind) notes(d *declared, programs []engine.Program) []string {
-	if problem := k.unstored(programs); problem != "" {
+func (k Kind) notes(d *declared, programs []compose.Program) []string {
+	if problem := k.statusWarning(programs); problem != "" {
 		return append(d.notes, problem)
 	}
 	return d.notes
 }
 
-// unstored names the kind of parents that has no place for the status in responses.
+// statusWarning names the kind of parents that has no place for the status in responses.
 // The words are those that Metacontroller's users know.
-func (k Kind) unstored(programs []engine.Program) string {
+func (k Kind) statusWarning(programs []compose.Program) string {
 	for _, p := range programs {
-		if !p.Parent.Status && !k.manner.decorates {
+		if !p.Parent.Status && !k.conventions.isDecorator {
 			return fmt.Sprintf("%s does not have subresource 'Status' enabled: the status in responses is not stored", p.Parent)
 		}
 	}

@@ -21,9 +21,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
-	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
 var update = flag.Bool("update", false, "write what the manifests in testdata compile to into their last file")
@@ -128,7 +128,7 @@ func compiled(t *testing.T, manifest []byte) string {
 	case c.Admission != nil:
 		return describeAdmission(c)
 	case kind.read == nil:
-		return describeReactions(c)
+		return describeHandlers(c)
 	}
 	spec, err := kind.read(o, environment(t))
 	if err != nil {
@@ -146,9 +146,9 @@ func environment(t *testing.T) Environment {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cached := store.New(client, store.Options{Log: slog.New(slog.DiscardHandler)})
+	cached := cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(cached.Close)
-	return Environment{Resolve: resolve, StatusOf: statusOf, Workers: 4, Namespace: "setpoint-system", Home: "setpoint-system", FieldManager: "metacontroller", Store: cached}
+	return Environment{Resolve: resolve, StatusOf: statusOf, Workers: 4, Namespace: "setpoint-system", PodNamespace: "setpoint-system", FieldManager: "metacontroller", Store: cached}
 }
 
 func kindNamed(t *testing.T, o *object.Object) Kind {
@@ -194,12 +194,12 @@ func describeRest(line func(string, any), c *Compiled) {
 	}
 }
 
-func describeParent(p engine.Program) string {
+func describeParent(p compose.Program) string {
 	text := p.Parent.String()
 	for _, selection := range p.Selections {
 		text += fmt.Sprintf(" [%v]", selection)
 	}
-	if p.StatusWakes {
+	if p.SyncOnStatusChange {
 		text += ", status wakes"
 	}
 	if p.Conditions {
@@ -212,11 +212,11 @@ func describeParent(p engine.Program) string {
 }
 
 // describeProgram is what the programs of a controller have in common.
-func describeProgram(line func(string, any), p engine.Program) {
+func describeProgram(line func(string, any), p compose.Program) {
 	for _, rule := range p.Children {
 		text := fmt.Sprintf("%s %s %s", rule.Resource, rule.Method, rule.Strategy)
 		if rule.Method.Rolling() {
-			text += fmt.Sprintf(" %v %d at once", rule.Checks, max(rule.MaxUnavailable, 1))
+			text += fmt.Sprintf(" %v %d at once", rule.StatusChecks, max(rule.MaxUnavailable, 1))
 		}
 		line("child", text)
 	}
@@ -229,17 +229,17 @@ func describeProgram(line func(string, any), p engine.Program) {
 	line("generate selector", p.GenerateSelector)
 	line("revisions", fmt.Sprint(p.Revisions.FieldPaths, " in ", p.Revisions.Namespace))
 	line("resync", p.Resync)
-	line("last applied", fmt.Sprint(p.LastApplied, ", outline ", p.Outline))
+	line("last applied", fmt.Sprint(p.LastApplied, ", outline ", p.OmitValues))
 	line("workers", p.Workers)
 }
 
-func describeHook(h *hooked) string {
+func describeHook(h *hookConfig) string {
 	text := fmt.Sprintf("%s %s, %s, timeout %s", h.version, h.url, h.decoding, h.timeout)
 	if h.etag.Enabled {
 		text += fmt.Sprintf(", etag for %s", h.etag.Timeout)
 	}
-	if !h.settings.IsZero() {
-		settings, _ := json.Marshal(h.settings)
+	if !h.credentials.IsZero() {
+		settings, _ := json.Marshal(h.credentials)
 		text += ", " + absent.ReplaceAllString(string(settings), "")
 	}
 	return text
@@ -255,7 +255,7 @@ func TestControllerAsHooksSeeIt(t *testing.T) {
 		target  = `"parentResource":{"apiVersion":"example.org/v1","resource":"shops"},"hooks":{"sync":{"webhook":{"url":"http://hook"}}}`
 		managed = `,"managedFields":[{"manager":"kubectl"}]`
 		status  = `,"status":{"parents":1}`
-		asked   = `,"annotations":{"setpoint.dev/full-objects":"true"}`
+		opened  = `,"annotations":{"setpoint.dev/full-objects":"true"}`
 	)
 	write := func(metadata, spec, status string) string {
 		return `{"metadata":{"name":"shops","generation":3` + metadata + `},"spec":{` + target + spec + `}` + status + `}`
@@ -267,12 +267,12 @@ func TestControllerAsHooksSeeIt(t *testing.T) {
 		whole       bool
 	}{
 		"published":       {metacontrollerComposite(), write(managed, "", status), write("", "", `,"status":{}`), false},
-		"published, full": {metacontrollerComposite(), write(asked+managed, "", status), write(asked+managed, "", status), true},
-		"ours":            {setpointComposite(), write(asked+managed, "", status), write(asked, "", ""), false},
+		"published, full": {metacontrollerComposite(), write(opened+managed, "", status), write(opened+managed, "", status), true},
+		"ours":            {setpointComposite(), write(opened+managed, "", status), write(opened, "", ""), false},
 		"ours, full":      {setpointComposite(), write(managed, full, status), write(managed, full, status), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, err := object.ParseWhole([]byte(c.given), "", "")
+			o, err := object.ParseWithManagedFields([]byte(c.given), "", "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -282,14 +282,14 @@ func TestControllerAsHooksSeeIt(t *testing.T) {
 			}
 			defer compiled.Release()
 			program := compiled.Programs[0]
-			if got := string(program.Object); got != c.want || program.Whole != c.whole {
-				t.Errorf("got %s, whole %v, want %s", got, program.Whole, c.want)
+			if got := string(program.Object); got != c.want || program.FullObjects != c.whole {
+				t.Errorf("got %s, whole %v, want %s", got, program.FullObjects, c.want)
 			}
 		})
 	}
 }
 
-func TestKindsAreTold(t *testing.T) {
+func TestUnknownKinds(t *testing.T) {
 	names := map[string]bool{}
 	for _, kind := range Kinds() {
 		if kind.Name == "" || names[kind.Name] || kind.compile == nil || !kind.Resource.Status || kind.Resource.Namespaced {

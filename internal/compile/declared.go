@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -23,26 +23,26 @@ type declared struct {
 	revisions        [][]string
 	resync           time.Duration
 	suspended        bool
-	// whole is as in engine.Program.
-	whole bool
-	guard *plan.Guard
+	// fullObjects is as in engine.Program.
+	fullObjects   bool
+	deletionLimit *plan.DeletionLimit
 	// conditions says that parents are to say in conditions how they are doing.
 	conditions bool
 	notes      []string
 }
 
-// named is a resource as a user names it, and the field where.
-type named struct{ field, apiVersion, plural string }
+// resourceRef is a resource as a user names it, and the field where.
+type resourceRef struct{ field, apiVersion, plural string }
 
 // index is the path of an item of a list.
 func index(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
 
 // target is a rule for parents.
 type target struct {
-	named
-	labels      *metav1.LabelSelector
-	annotations *annotationSelector
-	statusWakes bool
+	resourceRef
+	labels             *metav1.LabelSelector
+	annotations        *annotationSelector
+	syncOnStatusChange bool
 }
 
 // annotationSelector is that of either group.
@@ -53,63 +53,63 @@ type annotationSelector struct {
 
 // child is a rule for children. The Resource of its rule is not known yet.
 type child struct {
-	named
+	resourceRef
 	rule plan.Rule
 }
 
-// manner is how the controllers of a group and kind leave their mark on objects.
-type manner struct {
-	// decorates says that it is a DecoratorController.
-	decorates bool
-	// finalizers and managers lead the names of these; mark is the annotation
+// conventions is how the controllers of a group and kind leave their mark on objects.
+type conventions struct {
+	// isDecorator says that it is a DecoratorController.
+	isDecorator bool
+	// finalizerPrefix and managers lead the names of these; mark is the annotation
 	// on attachments.
-	finalizers, managers string
-	mark                 string
+	finalizerPrefix, managerPrefix string
+	mark                           string
 	// lastApplied, failureReason and outline are as in engine.Program.
 	lastApplied   string
 	failureReason string
 	// ignoreNamespaces is as in engine.Program.
 	ignoreNamespaces bool
-	outline          bool
+	omitValues       bool
 }
 
 // draft is what all programs of a controller have in common.
-func (k Kind) draft(o *object.Object, d *declared, env Environment) engine.Program {
-	p := engine.Program{
+func (k Kind) draft(o *object.Object, d *declared, env Environment) compose.Program {
+	p := compose.Program{
 		Name:             k.Name + "/" + o.Name(),
-		Object:           k.shown(o, d),
-		Whole:            d.whole,
+		Object:           k.objectForHooks(o, d),
+		FullObjects:      d.fullObjects,
 		Workers:          env.Workers,
 		Finalizer:        k.finalizer(o.Name()),
 		GenerateSelector: d.generateSelector,
-		Resync:           oftener(d.resync, env.Resync),
-		LastApplied:      k.manner.lastApplied,
-		Outline:          k.manner.outline,
-		FailureReason:    k.manner.failureReason,
-		IgnoreNamespaces: k.manner.ignoreNamespaces,
+		Resync:           shorterPeriod(d.resync, env.Resync),
+		LastApplied:      k.conventions.lastApplied,
+		OmitValues:       k.conventions.omitValues,
+		FailureReason:    k.conventions.failureReason,
+		IgnoreNamespaces: k.conventions.ignoreNamespaces,
 		Manager:          k.manager(o.Name(), env),
-		Guard:            d.guard,
-		Revisions:        engine.Revisions{FieldPaths: d.revisions, Namespace: env.Namespace},
+		DeletionLimit:    d.deletionLimit,
+		Revisions:        compose.Revisions{FieldPaths: d.revisions, Namespace: env.Namespace},
 	}
-	if k.manner.decorates {
-		p.Mark = plan.Mark{Key: k.manner.mark, Value: o.Name()}
+	if k.conventions.isDecorator {
+		p.Mark = plan.Mark{Key: k.conventions.mark, Value: o.Name()}
 	}
 	return p
 }
 
-// oftener is the shorter of two periods; zero is none.
-func oftener(a, b time.Duration) time.Duration {
+// shorterPeriod is the shorter of two periods; zero is none.
+func shorterPeriod(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}
 	return min(a, b)
 }
 
-// shown is the controller as its hooks see it. Its status changes with every run, and
+// objectForHooks is the controller as its hooks see it. Its status changes with every run, and
 // would make news of each; Metacontroller shows an empty one.
-func (k Kind) shown(o *object.Object, d *declared) json.RawMessage {
-	if d.whole {
-		return o.Whole()
+func (k Kind) objectForHooks(o *object.Object, d *declared) json.RawMessage {
+	if d.fullObjects {
+		return o.JSONWithManagedFields()
 	}
 	var status []byte
 	if k.Metacontroller() {

@@ -17,45 +17,45 @@ type Footprint struct {
 	// waits for, so that they are to.
 	Finalizes bool
 	// Parents are the resources of the parents.
-	Parents []Named
+	Parents []ResourceName
 }
 
-// Named is a resource as a user names it.
-type Named struct{ APIVersion, Plural string }
+// ResourceName is a resource as a user names it.
+type ResourceName struct{ APIVersion, Plural string }
 
 // String is "apps/v1/statefulsets".
-func (n Named) String() string { return n.APIVersion + "/" + n.Plural }
+func (n ResourceName) String() string { return n.APIVersion + "/" + n.Plural }
 
-// ParseNamed reads what String writes.
-func ParseNamed(text string) Named {
+// ParseResourceName reads what String writes.
+func ParseResourceName(text string) ResourceName {
 	i := strings.LastIndexByte(text, '/')
-	return Named{APIVersion: text[:max(i, 0)], Plural: text[i+1:]}
+	return ResourceName{APIVersion: text[:max(i, 0)], Plural: text[i+1:]}
 }
 
 // Group is the API group; empty for the core group.
-func (n Named) Group() string { return object.GroupOf(n.APIVersion) }
+func (n ResourceName) Group() string { return object.GroupOf(n.APIVersion) }
 
-// In says whether a list has the resource, in whatever version.
-func (n Named) In(list []Named) bool {
-	return slices.ContainsFunc(list, func(other Named) bool { return n.Plural == other.Plural && n.Group() == other.Group() })
+// InList says whether a list has the resource, in whatever version.
+func (n ResourceName) InList(list []ResourceName) bool {
+	return slices.ContainsFunc(list, func(other ResourceName) bool { return n.Plural == other.Plural && n.Group() == other.Group() })
 }
 
-// Finalized are the resources whose objects are to carry the finalizer no more,
+// FinalizerRemovals are the resources whose objects are to carry the finalizer no more,
 // of those that are noted to carry it and of the parents.
-func (f Footprint) Finalized(noted []string, leaving bool) []Named {
-	var all []Named
+func (f Footprint) FinalizerRemovals(noted []string, leaving bool) []ResourceName {
+	var all []ResourceName
 	for _, text := range noted {
-		all = append(all, ParseNamed(text))
+		all = append(all, ParseResourceName(text))
 	}
 	for _, parent := range f.Parents {
-		if !parent.In(all) {
+		if !parent.InList(all) {
 			all = append(all, parent)
 		}
 	}
 	if leaving || !f.Finalizes {
 		return all
 	}
-	return slices.DeleteFunc(all, func(n Named) bool { return n.In(f.Parents) })
+	return slices.DeleteFunc(all, func(n ResourceName) bool { return n.InList(f.Parents) })
 }
 
 // Footprint reads it from an object whose spec need not be valid.
@@ -82,7 +82,7 @@ func (k Kind) Footprint(o *object.Object) Footprint {
 	}
 	for _, r := range append(spec.Resources, spec.ParentResource, spec.Resource) {
 		if r.Resource != "" {
-			f.Parents = append(f.Parents, Named{r.APIVersion, r.Resource})
+			f.Parents = append(f.Parents, ResourceName{r.APIVersion, r.Resource})
 		}
 	}
 	return f

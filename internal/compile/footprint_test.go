@@ -37,7 +37,7 @@ func TestFootprint(t *testing.T) {
 
 // Who carries the finalizer no more: what was noted and is named no more, and all
 // of it when there is no hook any more or no controller.
-func TestFinalized(t *testing.T) {
+func TestFinalizerRemovals(t *testing.T) {
 	for name, c := range map[string]struct {
 		noted, parents    string
 		finalizes, leaves bool
@@ -54,10 +54,10 @@ func TestFinalized(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := Footprint{Finalizes: c.finalizes}
 			for text := range strings.FieldsSeq(c.parents) {
-				f.Parents = append(f.Parents, ParseNamed(text))
+				f.Parents = append(f.Parents, ParseResourceName(text))
 			}
 			var got []string
-			for _, n := range f.Finalized(strings.Fields(c.noted), c.leaves) {
+			for _, n := range f.FinalizerRemovals(strings.Fields(c.noted), c.leaves) {
 				got = append(got, n.String())
 			}
 			if strings.Join(got, " ") != c.want {

@@ -6,23 +6,23 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/calendar"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/react"
+	"github.com/setpoint-dev/setpoint/internal/schedule"
 )
 
 // handler is one handler, and where it is told.
 type handler struct {
-	react.Handler
+	handle.Handler
 
-	hooked *hooked
+	hookConfig *hookConfig
 }
 
-// hooksOf are where the handlers are told.
-func hooksOf(handlers []handler) allHooked {
-	var all allHooked
+// handlerHooks are where the handlers are told.
+func handlerHooks(handlers []handler) hookConfigs {
+	var all hookConfigs
 	for _, h := range handlers {
-		all = append(all, h.hooked)
+		all = append(all, h.hookConfig)
 	}
 	return all
 }
@@ -43,48 +43,48 @@ func readHandlers(spec *api.HandlerControllerSpec) ([]handler, error) {
 	if len(all) == 0 {
 		return nil, invalid("spec.handlers: required")
 	}
-	return all, hooksOf(all).settle(setpointEndpoints(spec.EndpointConfigs))
+	return all, handlerHooks(all).applyEndpoints(setpointEndpoints(spec.EndpointConfigs))
 }
 
 func readHandler(field string, declared *api.Handler) (handler, error) {
-	h := react.Handler{
-		Name:       declared.Name,
-		Every:      declared.Every.Duration.Duration,
-		Settle:     declared.Settle.Duration.Duration,
-		Idle:       declared.Idle.Duration.Duration,
-		Jitter:     declared.Jitter.Duration.Duration,
-		Retries:    retries(declared.Retries),
-		Within:     declared.Within.Duration.Duration,
-		Backoff:    cmp.Or(declared.Backoff.Initial.Duration.Duration, api.DefaultBackoffInitial),
-		MaxBackoff: cmp.Or(declared.Backoff.Max.Duration.Duration, api.DefaultBackoffMax),
-		Optional:   declared.Optional,
-		KeepOld:    declared.Old == api.OldInControllerRevision,
+	h := handle.Handler{
+		Name:              declared.Name,
+		Every:             declared.Every.Duration.Duration,
+		Debounce:          declared.Settle.Duration.Duration,
+		Idle:              declared.Idle.Duration.Duration,
+		Jitter:            declared.Jitter.Duration.Duration,
+		Retries:           retries(declared.Retries),
+		RetryTimeout:      declared.Within.Duration.Duration,
+		Backoff:           cmp.Or(declared.Backoff.Initial.Duration.Duration, api.DefaultBackoffInitial),
+		MaxBackoff:        cmp.Or(declared.Backoff.Max.Duration.Duration, api.DefaultBackoffMax),
+		Optional:          declared.Optional,
+		KeepPreviousState: declared.Old == api.PreviousStateControllerRevision,
 	}
 	for _, reason := range declared.Reasons {
 		h.On = append(h.On, hook.Reason(reason))
 	}
 	for i, text := range declared.Fields {
-		path, err := react.ParseField(text)
+		path, err := handle.ParseField(text)
 		if err != nil {
 			return handler{}, invalid("%s: %w", index(field+".fields", i), err)
 		}
 		h.Fields = append(h.Fields, path)
 	}
 	if declared.Schedule != "" {
-		schedule, err := calendar.Parse(declared.Schedule)
+		parsedSchedule, err := schedule.Parse(declared.Schedule)
 		if err != nil {
 			return handler{}, invalid("%s.schedule: %w", field, err)
 		}
-		h.Schedule = schedule
+		h.Schedule = parsedSchedule
 	}
-	hooked, err := readHandlersWebhook(field, declared.Webhook)
+	config, err := readHandlersWebhook(field, declared.Webhook)
 	if err != nil {
 		return handler{}, err
 	}
-	return handler{h, hooked}, checkTimes(field, &h)
+	return handler{h, config}, checkTriggers(field, &h)
 }
 
-func readHandlersWebhook(field string, declared *api.Webhook) (*hooked, error) {
+func readHandlersWebhook(field string, declared *api.Webhook) (*hookConfig, error) {
 	field += ".webhook"
 	switch {
 	case declared == nil:
@@ -95,29 +95,29 @@ func readHandlersWebhook(field string, declared *api.Webhook) (*hooked, error) {
 	return readSetpointWebhook(field, declared), nil
 }
 
-// checkTimes refuses a handler that would never be told, or by two clocks, and one
+// checkTriggers refuses a handler that would never be told, or by two clocks, and one
 // that is to hold back what it is not told of, or to know it later.
-func checkTimes(field string, h *react.Handler) error {
+func checkTriggers(field string, h *handle.Handler) error {
 	switch {
 	case len(h.On) == 0 && h.Every == 0 && h.Schedule == nil:
 		return invalid("%s: say when it is told: by reasons, every or schedule", field)
 	case h.Every != 0 && h.Schedule != nil:
 		return invalid("%s: set at most one of every and schedule", field)
-	case h.Settle != 0 && !slices.Contains(h.On, hook.ReasonUpdate):
+	case h.Debounce != 0 && !slices.Contains(h.On, hook.ReasonUpdate):
 		return invalid("%s.settle: goes with the reason update, which the handler is not told of", field)
-	case h.KeepOld && !slices.Contains(h.On, hook.ReasonUpdate):
-		return invalid("%s.old: %s goes with the reason update, which the handler is not told of", field, api.OldInControllerRevision)
+	case h.KeepPreviousState && !slices.Contains(h.On, hook.ReasonUpdate):
+		return invalid("%s.old: %s goes with the reason update, which the handler is not told of", field, api.PreviousStateControllerRevision)
 	}
 	return nil
 }
 
-// checkOld refuses to keep what is not for others to read.
-func checkOld(handlers []handler, of object.Resource) error {
+// checkPreviousState refuses to keep what is not for others to read.
+func checkPreviousState(handlers []handler, of object.Resource) error {
 	for i := range handlers {
-		if !handlers[i].KeepOld {
+		if !handlers[i].KeepPreviousState {
 			continue
 		}
-		if err := react.Keepable(of.GroupKind()); err != nil {
+		if err := handle.ValidateKeepPreviousState(of.GroupKind()); err != nil {
 			return invalid("%s.old: %w", index("spec.handlers", i), err)
 		}
 	}

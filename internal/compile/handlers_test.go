@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/react"
 )
 
-// describeReactions is what a controller with handlers compiles to, as text.
-func describeReactions(c *Compiled) string {
+// describeHandlers is what a controller with handlers compiles to, as text.
+func describeHandlers(c *Compiled) string {
 	var text strings.Builder
 	line := lineOf(&text)
-	for _, p := range c.Reactions {
+	for _, p := range c.Handlers {
 		line("handled", p.Resource)
 		line("labels", p.Labels)
 		line("fields", p.Fields)
@@ -28,9 +28,9 @@ func describeReactions(c *Compiled) string {
 			line(map[bool]string{true: "may apply", false: "may delete"}[w.Apply], strings.TrimSpace(fmt.Sprint(w.Resource, " ", w.Namespace, " ", w.Labels)))
 		}
 		line("name", p.Name)
-		line("record", p.Record)
-		if p.StatusRecord != "" {
-			line("in the status", p.StatusRecord)
+		line("record", p.HandledAnnotation)
+		if p.HandledStatusKey != "" {
+			line("in the status", p.HandledStatusKey)
 		}
 		if p.Conditions {
 			line("conditions", p.Conditions)
@@ -38,7 +38,7 @@ func describeReactions(c *Compiled) string {
 		line("finalizer", p.Finalizer)
 		line("manager", p.Manager)
 		line("workers", p.Workers)
-		if p.KeepsOld() {
+		if p.KeepsPreviousState() {
 			line("keeps in", p.Namespace)
 		}
 		for _, h := range p.Handlers {
@@ -49,7 +49,7 @@ func describeReactions(c *Compiled) string {
 	return text.String()
 }
 
-func describeHandler(h react.Handler) string {
+func describeHandler(h handle.Handler) string {
 	text := fmt.Sprint(h.Name, " on ", h.On)
 	say := func(name string, value any) {
 		if !slices.Contains([]string{"[]", "0s", "0", "false"}, fmt.Sprint(value)) {
@@ -61,14 +61,14 @@ func describeHandler(h react.Handler) string {
 	if h.Schedule != nil {
 		say("first after 2026-01-01", h.Schedule.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).UTC().Format(time.RFC3339))
 	}
-	say("settle", h.Settle)
+	say("settle", h.Debounce)
 	say("idle", h.Idle)
 	say("jitter", h.Jitter)
 	say("retries", h.Retries)
-	say("within", h.Within)
+	say("within", h.RetryTimeout)
 	say("backoff", fmt.Sprint(h.Backoff, " to ", h.MaxBackoff))
 	say("optional", h.Optional)
-	say("keeps old", h.KeepOld)
+	say("keeps old", h.KeepPreviousState)
 	return text
 }
 
@@ -93,7 +93,7 @@ spec:
 		t.Fatal(err)
 	}
 	defer c.Release()
-	p := c.Reactions[0]
+	p := c.Handlers[0]
 	if !p.Matches(o) || p.Matches(plain) {
 		t.Errorf("matches %v, without annotations %v", p.Matches(o), p.Matches(plain))
 	}

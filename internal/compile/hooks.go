@@ -15,36 +15,36 @@ import (
 )
 
 // hooks are those of a controller. There is sync or finalize at least.
-type hooks struct{ sync, finalize, customize *hooked }
+type hooks struct{ sync, finalize, customize *hookConfig }
 
-// hooked is where and how one hook is asked.
-type hooked struct {
+// hookConfig is where and how one hook is asked.
+type hookConfig struct {
 	// field is that of its webhook.
-	field    string
-	version  hook.Version
-	decoding hook.Decoding
-	url      string
-	timeout  time.Duration
-	etag     webhook.ETag
-	settings credential.Spec
+	field       string
+	version     hook.Version
+	decoding    hook.Decoding
+	url         string
+	timeout     time.Duration
+	etag        webhook.ETag
+	credentials credential.Spec
 }
 
 // endpoint is the settings for a host, and the field where they are.
 type endpoint struct {
 	field, host string
-	settings    credential.Spec
+	credentials credential.Spec
 }
 
 // all are the hooks there are.
-func (h *hooks) all() allHooked {
-	return slices.DeleteFunc(allHooked{h.sync, h.finalize, h.customize}, func(one *hooked) bool { return one == nil })
+func (h *hooks) all() hookConfigs {
+	return slices.DeleteFunc(hookConfigs{h.sync, h.finalize, h.customize}, func(one *hookConfig) bool { return one == nil })
 }
 
-// allHooked are the hooks of a controller, whatever they are for.
-type allHooked []*hooked
+// hookConfigs are the hooks of a controller, whatever they are for.
+type hookConfigs []*hookConfig
 
 // addresses are the hosts and ports behind which the hooks are, each once.
-func (all allHooked) addresses() []string {
+func (all hookConfigs) addresses() []string {
 	var some []string
 	for _, one := range all {
 		some = append(some, addressOf(one.url))
@@ -53,29 +53,29 @@ func (all allHooked) addresses() []string {
 	return slices.Compact(some)
 }
 
-// settle gives each hook the settings of its endpoint, unless it has some of its
+// applyEndpoints gives each hook the settings of its endpoint, unless it has some of its
 // own, and checks them.
-func (all allHooked) settle(endpoints []endpoint) error {
+func (all hookConfigs) applyEndpoints(endpoints []endpoint) error {
 	for _, e := range endpoints {
-		if err := e.settings.Validate(); err != nil {
+		if err := e.credentials.Validate(); err != nil {
 			return invalid("%s.%w", e.field, err)
 		}
 	}
 	for _, one := range all {
-		if err := one.settings.Validate(); err != nil {
+		if err := one.credentials.Validate(); err != nil {
 			return invalid("%s.%w", one.field, err)
 		}
-		i := slices.IndexFunc(endpoints, func(e endpoint) bool { return behind(one.url, e.host) })
-		if i >= 0 && one.settings.IsZero() {
-			one.settings = endpoints[i].settings
+		i := slices.IndexFunc(endpoints, func(e endpoint) bool { return urlHasHost(one.url, e.host) })
+		if i >= 0 && one.credentials.IsZero() {
+			one.credentials = endpoints[i].credentials
 		}
 	}
 	return nil
 }
 
-// settingsOf turns the connection settings of either group into their neutral
+// credentialsOf turns the connection settings of either group into their neutral
 // form, which has the same fields.
-func settingsOf(declared any) credential.Spec {
+func credentialsOf(declared any) credential.Spec {
 	var s credential.Spec
 	if text, err := json.Marshal(declared); err == nil {
 		_ = json.Unmarshal(text, &s) // It was read from such a text.
@@ -83,14 +83,14 @@ func settingsOf(declared any) credential.Spec {
 	return s
 }
 
-// behind says whether a URL leads to a host, or host:port. The default port is
+// urlHasHost says whether a URL leads to a host, or host:port. The default port is
 // as good as none.
-func behind(address, host string) bool {
+func urlHasHost(address, host string) bool {
 	parsed, err := url.Parse(address)
 	if err != nil {
 		return false
 	}
-	return fullHost(parsed.Host, parsed.Scheme) == fullHost(host, parsed.Scheme)
+	return hostPort(parsed.Host, parsed.Scheme) == hostPort(host, parsed.Scheme)
 }
 
 // addressOf is the host and port of a URL.
@@ -99,11 +99,11 @@ func addressOf(address string) string {
 	if err != nil {
 		return ""
 	}
-	return fullHost(parsed.Host, parsed.Scheme)
+	return hostPort(parsed.Host, parsed.Scheme)
 }
 
-// fullHost is a host with its port, in lower case.
-func fullHost(host, scheme string) string {
+// hostPort is a host with its port, in lower case.
+func hostPort(host, scheme string) string {
 	host = strings.ToLower(host)
 	if _, _, err := net.SplitHostPort(host); err == nil {
 		return host

@@ -14,17 +14,17 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// ignoresStatusChanges is what an absent ignoreStatusChanges means. Hooks that
+// defaultIgnoreStatusChanges is what an absent ignoreStatusChanges means. Hooks that
 // were written for Metacontroller may count on hearing of a status: a decorator
 // of pods would go quiet without it.
-const ignoresStatusChanges = false
+const defaultIgnoreStatusChanges = false
 
-// metacontrollerManner is that of a kind which Metacontroller's users have.
-func metacontrollerManner(lower string) manner {
-	return manner{
-		finalizers:  "metacontroller.io/" + lower + "-",
-		mark:        plan.MetacontrollerDecoratorMark,
-		lastApplied: "metacontroller.k8s.io/last-applied-configuration",
+// metacontrollerConventions is that of a kind which Metacontroller's users have.
+func metacontrollerConventions(lower string) conventions {
+	return conventions{
+		finalizerPrefix: "metacontroller.io/" + lower + "-",
+		mark:            plan.MetacontrollerDecoratorMark,
+		lastApplied:     "metacontroller.k8s.io/last-applied-configuration",
 		// Its users' alerts watch for it.
 		failureReason: api.EventSyncError,
 		// Metacontroller creates such children.
@@ -39,7 +39,7 @@ func readMetacontrollerHooks(sync, finalize, customize *api.Hook, configs []api.
 	for _, one := range []struct {
 		name     string
 		declared *api.Hook
-		into     **hooked
+		into     **hookConfig
 	}{
 		{"sync", sync, &h.sync}, {"finalize", finalize, &h.finalize}, {"customize", customize, &h.customize},
 	} {
@@ -57,17 +57,17 @@ func readMetacontrollerHooks(sync, finalize, customize *api.Hook, configs []api.
 	}
 	endpoints := make([]endpoint, len(configs))
 	for i := range configs {
-		endpoints[i] = endpoint{index("spec.endpointConfigs", i), configs[i].Host, settingsOf(configs[i].ConnectionSettings)}
+		endpoints[i] = endpoint{index("spec.endpointConfigs", i), configs[i].Host, credentialsOf(configs[i].ConnectionSettings)}
 	}
-	if err := h.all().settle(endpoints); err != nil {
+	if err := h.all().applyEndpoints(endpoints); err != nil {
 		return hooks{}, err
 	}
 	return h, nil
 }
 
-func readMetacontrollerHook(field string, declared *api.Hook) (*hooked, error) {
+func readMetacontrollerHook(field string, declared *api.Hook) (*hookConfig, error) {
 	w := declared.Webhook
-	h := &hooked{field: field, version: hook.V1, decoding: hook.LooseOptional, settings: settingsOf(w.ConnectionSettings)}
+	h := &hookConfig{field: field, version: hook.V1, decoding: hook.LooseOptional, credentials: credentialsOf(w.ConnectionSettings)}
 	if declared.Version == api.HookV2 {
 		h.version, h.decoding = hook.V2, hook.StrictOptional
 	}
@@ -81,13 +81,13 @@ func readMetacontrollerHook(field string, declared *api.Hook) (*hooked, error) {
 		h.timeout = w.Timeout.Duration
 	}
 	if e := w.ETag; e != nil {
-		h.etag = webhook.ETag{Enabled: or(e.Enabled, false), Timeout: seconds(e.CacheTimeoutSeconds), Cleanup: seconds(e.CacheCleanupSeconds)}
+		h.etag = webhook.ETag{Enabled: valueOr(e.Enabled, false), Timeout: seconds(e.CacheTimeoutSeconds), Cleanup: seconds(e.CacheCleanupSeconds)}
 	}
 	switch {
 	case w.URL != nil:
 		h.url = *w.URL
 	case w.Service != nil && w.Path != nil:
-		h.url = serviceURL(or(w.Service.Protocol, "http"), w.Service.Name, w.Service.Namespace, or(w.Service.Port, 80), *w.Path)
+		h.url = serviceURL(valueOr(w.Service.Protocol, "http"), w.Service.Name, w.Service.Namespace, valueOr(w.Service.Port, 80), *w.Path)
 	default:
 		return nil, invalid("%s: set url, or service and path", field)
 	}
@@ -102,32 +102,32 @@ func metacontrollerResync(period *int32) time.Duration {
 	return max(seconds(period), time.Second)
 }
 
-// wantsFullObjects says that hooks are to be shown what is left out else: the published
+// hasFullObjects says that hooks are to be shown what is left out else: the published
 // kinds have no field for it.
-func wantsFullObjects(o *object.Object) bool {
+func hasFullObjects(o *object.Object) bool {
 	return plan.Annotation(o, setpoint.AnnotationFullObjects) == "true"
 }
 
-// metacontrollerGuard is the limit of deletions of either kind: it has no field.
-func metacontrollerGuard(env Environment) *plan.Guard {
-	if env.NoDeletionGuard {
+// metacontrollerDeletionLimit is the limit of deletions of either kind: it has no field.
+func metacontrollerDeletionLimit(env Environment) *plan.DeletionLimit {
+	if env.DisableDeletionGuard {
 		return nil
 	}
-	return plan.DefaultGuard()
+	return plan.DefaultDeletionLimit()
 }
 
-func seconds(n *int32) time.Duration { return time.Duration(or(n, 0)) * time.Second }
+func seconds(n *int32) time.Duration { return time.Duration(valueOr(n, 0)) * time.Second }
 
-// or is what an optional field means.
-func or[T any](field *T, unset T) T {
+// valueOr is what an optional field means.
+func valueOr[T any](field *T, unset T) T {
 	if field == nil {
 		return unset
 	}
 	return *field
 }
 
-// dotted reads a path as Metacontroller does, which has no names with dots in them.
-func dotted(text string) ([]string, error) {
+// parseDottedPath reads a path as Metacontroller does, which has no names with dots in them.
+func parseDottedPath(text string) ([]string, error) {
 	path := strings.Split(text, ".")
 	if slices.Contains(path, "") {
 		return nil, fmt.Errorf("%q is no path; write the names of fields with dots between them, such as spec.template", text)
@@ -143,7 +143,7 @@ func readPaths(texts []string, read func(string) ([]string, error)) ([][]string,
 		if err != nil {
 			return nil, invalid("%s: %w", index("spec.parentResource.revisionHistory.fieldPaths", i), err)
 		}
-		if !usersField(path) {
+		if !isUserField(path) {
 			return nil, invalid("%s: %q changes with every write, and each change would be a revision; name fields of the spec, labels or annotations",
 				index("spec.parentResource.revisionHistory.fieldPaths", i), text)
 		}
@@ -152,8 +152,8 @@ func readPaths(texts []string, read func(string) ([]string, error)) ([][]string,
 	return paths, nil
 }
 
-// usersField says that a field is the user's to change, and not the system's.
-func usersField(path []string) bool {
+// isUserField says that a field is the user's to change, and not the system's.
+func isUserField(path []string) bool {
 	switch path[0] {
 	case "status":
 		return false

@@ -12,7 +12,7 @@ import (
 // have.
 func metacontrollerComposite() Kind {
 	k := kindOf(api.GroupVersion, api.CompositeControllerResource, api.CompositeControllerKind)
-	k.manner, k.read = metacontrollerManner("compositecontroller"), readMetacontrollerComposite
+	k.conventions, k.read = metacontrollerConventions("compositecontroller"), readMetacontrollerComposite
 	return k
 }
 
@@ -22,34 +22,34 @@ func readMetacontrollerComposite(o *object.Object, env Environment) (*declared, 
 		return nil, err
 	}
 	spec := &controller.Spec
-	declaredHooks := or(spec.Hooks, api.Hooks{})
+	declaredHooks := valueOr(spec.Hooks, api.Hooks{})
 	hooks, err := readMetacontrollerHooks(declaredHooks.Sync, declaredHooks.Finalize, declaredHooks.Customize, spec.EndpointConfigs)
 	if err != nil {
 		return nil, err
 	}
 	parent := spec.ParentResource
-	revisions, err := readPaths(or(parent.RevisionHistory, api.RevisionHistory{}).FieldPaths, dotted)
+	revisions, err := readPaths(valueOr(parent.RevisionHistory, api.RevisionHistory{}).FieldPaths, parseDottedPath)
 	if err != nil {
 		return nil, err
 	}
 	d := &declared{
 		targets: []target{{
-			named:       named{"spec.parentResource", parent.APIVersion, parent.Resource},
-			labels:      parent.LabelSelector,
-			statusWakes: !or(parent.IgnoreStatusChanges, ignoresStatusChanges),
+			resourceRef:        resourceRef{"spec.parentResource", parent.APIVersion, parent.Resource},
+			labels:             parent.LabelSelector,
+			syncOnStatusChange: !valueOr(parent.IgnoreStatusChanges, defaultIgnoreStatusChanges),
 		}},
 		hooks:            hooks,
-		generateSelector: or(spec.GenerateSelector, false),
+		generateSelector: valueOr(spec.GenerateSelector, false),
 		revisions:        revisions,
 		resync:           metacontrollerResync(spec.ResyncPeriodSeconds),
-		notes:            neverCalled(declaredHooks),
-		guard:            metacontrollerGuard(env),
-		whole:            wantsFullObjects(o),
+		notes:            unusedHookNotes(declaredHooks),
+		deletionLimit:    metacontrollerDeletionLimit(env),
+		fullObjects:      hasFullObjects(o),
 	}
 	for i, c := range spec.ChildResources {
 		d.children = append(d.children, child{
-			named: named{index("spec.childResources", i), c.APIVersion, c.Resource},
-			rule:  metacontrollerRule(c.UpdateStrategy, env),
+			resourceRef: resourceRef{index("spec.childResources", i), c.APIVersion, c.Resource},
+			rule:        metacontrollerRule(c.UpdateStrategy, env),
 		})
 	}
 	return d, nil
@@ -58,16 +58,16 @@ func readMetacontrollerComposite(o *object.Object, env Environment) (*declared, 
 // metacontrollerRule gives the defaults of the published kind: existing children
 // are left alone.
 func metacontrollerRule(declared *api.UpdateStrategy, env Environment) plan.Rule {
-	s := or(declared, api.UpdateStrategy{})
-	rule := plan.Rule{Method: plan.Method(cmp.Or(s.Method, api.UpdateOnDelete)), Strategy: cmp.Or(env.ApplyStrategy, plan.Merge)}
-	for _, check := range or(s.StatusChecks, api.StatusChecks{}).Conditions {
-		rule.Checks = append(rule.Checks, plan.Check{Type: check.Type, Status: or(check.Status, ""), Reason: or(check.Reason, "")})
+	s := valueOr(declared, api.UpdateStrategy{})
+	rule := plan.Rule{Method: plan.UpdateMethod(cmp.Or(s.Method, api.UpdateOnDelete)), Strategy: cmp.Or(env.ApplyStrategy, plan.Merge)}
+	for _, check := range valueOr(s.StatusChecks, api.StatusChecks{}).Conditions {
+		rule.StatusChecks = append(rule.StatusChecks, plan.StatusCheck{Type: check.Type, Status: valueOr(check.Status, ""), Reason: valueOr(check.Reason, "")})
 	}
 	return rule
 }
 
-// neverCalled notes the hooks that the published kind has and nobody asks.
-func neverCalled(declared api.Hooks) []string {
+// unusedHookNotes notes the hooks that the published kind has and nobody asks.
+func unusedHookNotes(declared api.Hooks) []string {
 	var notes []string
 	for _, one := range []struct {
 		name     string

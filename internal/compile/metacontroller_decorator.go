@@ -13,8 +13,8 @@ import (
 // have.
 func metacontrollerDecorator() Kind {
 	k := kindOf(api.GroupVersion, api.DecoratorControllerResource, api.DecoratorControllerKind)
-	k.manner, k.read = metacontrollerManner("decoratorcontroller"), readMetacontrollerDecorator
-	k.manner.decorates = true
+	k.conventions, k.read = metacontrollerConventions("decoratorcontroller"), readMetacontrollerDecorator
+	k.conventions.isDecorator = true
 	return k
 }
 
@@ -24,7 +24,7 @@ func readMetacontrollerDecorator(o *object.Object, env Environment) (*declared, 
 		return nil, err
 	}
 	spec := &controller.Spec
-	declaredHooks := or(spec.Hooks, api.DecoratorHooks{})
+	declaredHooks := valueOr(spec.Hooks, api.DecoratorHooks{})
 	hooks, err := readMetacontrollerHooks(declaredHooks.Sync, declaredHooks.Finalize, declaredHooks.Customize, spec.EndpointConfigs)
 	if err != nil {
 		return nil, err
@@ -32,12 +32,12 @@ func readMetacontrollerDecorator(o *object.Object, env Environment) (*declared, 
 	if len(spec.Resources) == 0 {
 		return nil, invalid("spec.resources: required; it names the objects to decorate")
 	}
-	d := &declared{hooks: hooks, resync: metacontrollerResync(spec.ResyncPeriodSeconds), guard: metacontrollerGuard(env), whole: wantsFullObjects(o)}
+	d := &declared{hooks: hooks, resync: metacontrollerResync(spec.ResyncPeriodSeconds), deletionLimit: metacontrollerDeletionLimit(env), fullObjects: hasFullObjects(o)}
 	for i, r := range spec.Resources {
 		t := target{
-			named:       named{index("spec.resources", i), r.APIVersion, r.Resource},
-			labels:      r.LabelSelector,
-			statusWakes: !or(r.IgnoreStatusChanges, ignoresStatusChanges),
+			resourceRef:        resourceRef{index("spec.resources", i), r.APIVersion, r.Resource},
+			labels:             r.LabelSelector,
+			syncOnStatusChange: !valueOr(r.IgnoreStatusChanges, defaultIgnoreStatusChanges),
 		}
 		if s := r.AnnotationSelector; s != nil {
 			t.annotations = &annotationSelector{s.MatchAnnotations, s.MatchExpressions}
@@ -46,11 +46,11 @@ func readMetacontrollerDecorator(o *object.Object, env Environment) (*declared, 
 	}
 	for i, a := range spec.Attachments {
 		field := index("spec.attachments", i)
-		method, note := attachmentMethod(field, or(a.UpdateStrategy, api.AttachmentUpdateStrategy{}).Method)
+		method, note := attachmentMethod(field, valueOr(a.UpdateStrategy, api.AttachmentUpdateStrategy{}).Method)
 		d.notes = append(d.notes, note...)
 		d.children = append(d.children, child{
-			named: named{field, a.APIVersion, a.Resource},
-			rule:  plan.Rule{Method: method, Strategy: cmp.Or(env.ApplyStrategy, plan.Merge)},
+			resourceRef: resourceRef{field, a.APIVersion, a.Resource},
+			rule:        plan.Rule{Method: method, Strategy: cmp.Or(env.ApplyStrategy, plan.Merge)},
 		})
 	}
 	return d, nil
@@ -58,11 +58,11 @@ func readMetacontrollerDecorator(o *object.Object, env Environment) (*declared, 
 
 // attachmentMethod takes the rolling methods for those they are named after:
 // attachments have no revisions to roll out.
-func attachmentMethod(field string, declared api.UpdateMethod) (method plan.Method, note []string) {
-	method = plan.Method(cmp.Or(declared, api.UpdateOnDelete))
+func attachmentMethod(field string, declared api.UpdateMethod) (method plan.UpdateMethod, note []string) {
+	method = plan.UpdateMethod(cmp.Or(declared, api.UpdateOnDelete))
 	if !method.Rolling() {
 		return method, nil
 	}
-	plain := plan.Method(strings.TrimPrefix(string(method), "Rolling"))
+	plain := plan.UpdateMethod(strings.TrimPrefix(string(method), "Rolling"))
 	return plain, []string{field + ".updateStrategy.method: " + string(method) + " does the same as " + string(plain) + " here: attachments have no revisions"}
 }

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// maxQualified is the longest name the API takes behind the slash of a
+	// maxQualifiedName is the longest name the API takes behind the slash of a
 	// finalizer, or of an annotation.
-	maxQualified = 63
+	maxQualifiedName = 63
 	// maxManager is the longest name of a field manager.
 	maxManager = 128
 )
@@ -19,32 +19,32 @@ const (
 // finalizer is what keeps the parents of a controller until its finalize hook is
 // done with them.
 func (k Kind) finalizer(name string) string {
-	domain, kind, _ := strings.Cut(k.manner.finalizers, "/")
-	return domain + "/" + shortened(kind+name, maxQualified)
+	domain, kind, _ := strings.Cut(k.conventions.finalizerPrefix, "/")
+	return domain + "/" + shorten(kind+name, maxQualifiedName)
 }
 
-// mark is how the handlers of a controller sign. A Go program of the same name has
+// handlerSignature is how the handlers of a controller sign. A Go program of the same name has
 // another one.
-func mark(name string) string { return "handlercontroller-" + name }
+func handlerSignature(name string) string { return "handlercontroller-" + name }
 
-// record is the annotation in which objects keep what the handlers of a
+// recordAnnotation is the annotation in which objects keep what the handlers of a
 // controller have dealt with.
-func record(name string) string {
-	return setpoint.GroupVersion.Group + "/" + shortened("handled-by-"+mark(name), maxQualified)
+func recordAnnotation(name string) string {
+	return setpoint.GroupVersion.Group + "/" + shorten("handled-by-"+handlerSignature(name), maxQualifiedName)
 }
 
 // manager is the field manager of a controller. All controllers of
 // metacontroller.k8s.io share one, as they do there.
 func (k Kind) manager(name string, env Environment) string {
-	if k.manner.managers == "" {
+	if k.conventions.managerPrefix == "" {
 		return env.FieldManager
 	}
-	return shortened(k.manner.managers+name, maxManager)
+	return shorten(k.conventions.managerPrefix+name, maxManager)
 }
 
-// shortened is a text, or its beginning with a hash of the whole where it is too
+// shorten is a text, or its beginning with a hash of the whole where it is too
 // long.
-func shortened(text string, longest int) string {
+func shorten(text string, longest int) string {
 	if len(text) <= longest {
 		return text
 	}

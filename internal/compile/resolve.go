@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/engine"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // resolve finds the kinds a controller names and makes a program for each kind of
 // parent.
-func (d *declared) resolve(ctx context.Context, env Environment, draft engine.Program) ([]engine.Program, error) {
+func (d *declared) resolve(ctx context.Context, env Environment, draft compose.Program) ([]compose.Program, error) {
 	programs, err := d.parents(ctx, env, draft)
 	if err != nil {
 		return nil, err
@@ -34,10 +34,10 @@ func (d *declared) resolve(ctx context.Context, env Environment, draft engine.Pr
 }
 
 // parents makes a program for each kind among the targets.
-func (d *declared) parents(ctx context.Context, env Environment, draft engine.Program) ([]engine.Program, error) {
-	var programs []engine.Program
+func (d *declared) parents(ctx context.Context, env Environment, draft compose.Program) ([]compose.Program, error) {
+	var programs []compose.Program
 	for _, t := range d.targets {
-		resource, err := find(ctx, env, t.named)
+		resource, err := resolveResource(ctx, env, t.resourceRef)
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +45,7 @@ func (d *declared) parents(ctx context.Context, env Environment, draft engine.Pr
 		if err != nil {
 			return nil, err
 		}
-		i := slices.IndexFunc(programs, func(p engine.Program) bool { return p.Parent.GroupKind() == resource.GroupKind() })
+		i := slices.IndexFunc(programs, func(p compose.Program) bool { return p.Parent.GroupKind() == resource.GroupKind() })
 		if i < 0 {
 			draft.Parent, draft.Scope.Namespaced = resource, resource.Namespaced
 			i, programs = len(programs), append(programs, draft)
@@ -55,7 +55,7 @@ func (d *declared) parents(ctx context.Context, env Environment, draft engine.Pr
 			return nil, invalid("%s: %s are named before as %s; name one version of a kind", t.field, resource, p.Parent)
 		}
 		p.Selections = append(p.Selections, selection)
-		p.StatusWakes = p.StatusWakes || t.statusWakes
+		p.SyncOnStatusChange = p.SyncOnStatusChange || t.syncOnStatusChange
 	}
 	for i, p := range programs {
 		if slices.ContainsFunc(p.Selections, selectsAll) {
@@ -65,14 +65,14 @@ func (d *declared) parents(ctx context.Context, env Environment, draft engine.Pr
 	return programs, nil
 }
 
-func selectsAll(s engine.Selection) bool { return s.Labels == nil && s.Annotations == nil }
+func selectsAll(s compose.Selection) bool { return s.Labels == nil && s.Annotations == nil }
 
 // rules finds the kinds of the children. They are the same for all parents.
-func (d *declared) rules(ctx context.Context, env Environment, programs []engine.Program) (plan.Rules, error) {
+func (d *declared) rules(ctx context.Context, env Environment, programs []compose.Program) (plan.Rules, error) {
 	var rules plan.Rules
-	inNamespaces := !slices.ContainsFunc(programs, func(p engine.Program) bool { return !p.Parent.Namespaced })
+	inNamespaces := !slices.ContainsFunc(programs, func(p compose.Program) bool { return !p.Parent.Namespaced })
 	for _, c := range d.children {
-		resource, err := find(ctx, env, c.named)
+		resource, err := resolveResource(ctx, env, c.resourceRef)
 		if err != nil {
 			return nil, err
 		}
@@ -94,7 +94,7 @@ func byKind(a, b plan.Rule) int {
 	return cmp.Or(cmp.Compare(a.Resource.Group, b.Resource.Group), cmp.Compare(a.Resource.Kind, b.Resource.Kind))
 }
 
-func find(ctx context.Context, env Environment, name named) (object.Resource, error) {
+func resolveResource(ctx context.Context, env Environment, name resourceRef) (object.Resource, error) {
 	resource, err := env.Resolve(ctx, name.apiVersion, name.plural)
 	if errors.Is(err, ErrNotServed) {
 		return resource, refuse(setpoint.ReasonResourceNotFound,
@@ -107,8 +107,8 @@ func find(ctx context.Context, env Environment, name named) (object.Resource, er
 }
 
 // selection reads the selectors of a target. One that is empty is none.
-func (t *target) selection() (engine.Selection, error) {
-	var s engine.Selection
+func (t *target) selection() (compose.Selection, error) {
+	var s compose.Selection
 	if t.labels != nil {
 		selector, err := metav1.LabelSelectorAsSelector(t.labels)
 		if err != nil {
@@ -144,18 +144,18 @@ func (a *annotationSelector) selector() (labels.Selector, error) {
 	return labels.SelectorFromValidatedSet(a.match).Add(requirements...), nil
 }
 
-// placeConditions has parents say in conditions how they are doing, where the schema of
+// setConditions has parents say in conditions how they are doing, where the schema of
 // their status has a place for that.
-func (d *declared) placeConditions(ctx context.Context, env Environment, programs []engine.Program) error {
+func (d *declared) setConditions(ctx context.Context, env Environment, programs []compose.Program) error {
 	if !d.conditions {
 		return nil
 	}
 	for i := range programs {
-		placed, err := env.Conditions(ctx, programs[i].Parent)
+		hasConditions, err := env.Conditions(ctx, programs[i].Parent)
 		if err != nil {
 			return err
 		}
-		programs[i].Conditions = placed
+		programs[i].Conditions = hasConditions
 	}
 	return nil
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// setpointManner is that of a kind of ours.
-func setpointManner(lower string) manner {
-	return manner{
-		finalizers:  "setpoint.dev/" + lower + "-",
-		managers:    "setpoint-" + lower + "-",
-		mark:        plan.DecoratorMark,
-		lastApplied: "setpoint.dev/applied-fields",
-		outline:     true,
+// setpointConventions is that of a kind of ours.
+func setpointConventions(lower string) conventions {
+	return conventions{
+		finalizerPrefix: "setpoint.dev/" + lower + "-",
+		managerPrefix:   "setpoint-" + lower + "-",
+		mark:            plan.DecoratorMark,
+		lastApplied:     "setpoint.dev/applied-fields",
+		omitValues:      true,
 	}
 }
 
@@ -26,7 +26,7 @@ func readSetpointHooks(declared api.Hooks, configs []api.EndpointConfig) (hooks,
 	for _, one := range []struct {
 		name     string
 		declared *api.Hook
-		into     **hooked
+		into     **hookConfig
 	}{
 		{"sync", &declared.Sync, &h.sync}, {"finalize", declared.Finalize, &h.finalize}, {"customize", declared.Customize, &h.customize},
 	} {
@@ -39,7 +39,7 @@ func readSetpointHooks(declared api.Hooks, configs []api.EndpointConfig) (hooks,
 			*one.into = readSetpointHook(field, one.declared)
 		}
 	}
-	if err := h.all().settle(setpointEndpoints(configs)); err != nil {
+	if err := h.all().applyEndpoints(setpointEndpoints(configs)); err != nil {
 		return hooks{}, err
 	}
 	return h, nil
@@ -48,12 +48,12 @@ func readSetpointHooks(declared api.Hooks, configs []api.EndpointConfig) (hooks,
 func setpointEndpoints(configs []api.EndpointConfig) []endpoint {
 	endpoints := make([]endpoint, len(configs))
 	for i := range configs {
-		endpoints[i] = endpoint{index("spec.endpointConfigs", i), configs[i].Host, settingsOf(&configs[i].ConnectionSettings)}
+		endpoints[i] = endpoint{index("spec.endpointConfigs", i), configs[i].Host, credentialsOf(&configs[i].ConnectionSettings)}
 	}
 	return endpoints
 }
 
-func readSetpointHook(field string, declared *api.Hook) *hooked {
+func readSetpointHook(field string, declared *api.Hook) *hookConfig {
 	h := readSetpointWebhook(field, declared.Webhook)
 	h.version = hook.V2
 	if cmp.Or(declared.Version, api.DefaultHookVersion) == api.HookV1 {
@@ -62,14 +62,14 @@ func readSetpointHook(field string, declared *api.Hook) *hooked {
 	return h
 }
 
-func readSetpointWebhook(field string, w *api.Webhook) *hooked {
-	h := &hooked{
-		field:    field,
-		decoding: hook.Strict,
-		url:      w.URL,
-		timeout:  cmp.Or(w.Timeout.Duration, api.DefaultTimeout),
-		etag:     webhook.ETag{Enabled: w.ETag.Enabled, Timeout: time.Duration(w.ETag.CacheTimeoutSeconds) * time.Second},
-		settings: settingsOf(&w.ConnectionSettings),
+func readSetpointWebhook(field string, w *api.Webhook) *hookConfig {
+	h := &hookConfig{
+		field:       field,
+		decoding:    hook.Strict,
+		url:         w.URL,
+		timeout:     cmp.Or(w.Timeout.Duration, api.DefaultTimeout),
+		etag:        webhook.ETag{Enabled: w.ETag.Enabled, Timeout: time.Duration(w.ETag.CacheTimeoutSeconds) * time.Second},
+		credentials: credentialsOf(&w.ConnectionSettings),
 	}
 	if cmp.Or(w.Decoding, api.DefaultDecoding) == api.DecodingLoose {
 		h.decoding = hook.Loose
@@ -87,16 +87,16 @@ func readSetpointWebhook(field string, w *api.Webhook) *hooked {
 }
 
 // setpointStrategy is how a rule of ours lays what is desired over what is there.
-func setpointStrategy(s api.ApplyStrategy) plan.Strategy {
-	return plan.Strategy(cmp.Or(s, api.DefaultApplyStrategy))
+func setpointStrategy(s api.ApplyStrategy) plan.ApplyStrategy {
+	return plan.ApplyStrategy(cmp.Or(s, api.DefaultApplyStrategy))
 }
 
-// setpointGuard is the limit of deletions that a controller declares; nil for none.
-func setpointGuard(declared api.DeletionGuard) *plan.Guard {
+// setpointDeletionLimit is the limit of deletions that a controller declares; nil for none.
+func setpointDeletionLimit(declared api.DeletionGuard) *plan.DeletionLimit {
 	if declared.Mode == api.DeletionGuardDisabled {
 		return nil
 	}
-	guard := plan.DefaultGuard()
+	guard := plan.DefaultDeletionLimit()
 	if n := declared.MaxDeletions; n != nil {
 		guard.MaxDeletions = int(*n)
 	}

@@ -18,7 +18,7 @@ import (
 // setpointAdmission is the AdmissionController of our own group.
 func setpointAdmission() Kind {
 	k := kindOf(api.GroupVersion, api.AdmissionControllerResource, api.AdmissionControllerKind)
-	k.manner, k.compile = setpointManner("admissioncontroller"), Kind.compileAdmission
+	k.conventions, k.compile = setpointConventions("admissioncontroller"), Kind.compileAdmission
 	return k
 }
 
@@ -41,7 +41,7 @@ func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Enviro
 	p := &admission.Program{
 		Name:          k.Name + "/" + o.Name(),
 		Object:        snapshot.JSON(),
-		Configuration: shortened("setpoint-"+o.Name(), maxConfiguration),
+		Configuration: shorten("setpoint-"+o.Name(), maxConfigurationName),
 		Owner: &metav1.OwnerReference{
 			APIVersion: o.APIVersion(), Kind: o.Kind(), Name: o.Name(), UID: types.UID(o.UID()),
 			Controller: new(true),
@@ -49,37 +49,37 @@ func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Enviro
 	}
 	c := &connection{name: p.Name, env: env}
 	for i := range reviews {
-		asked, err := c.open(reviews[i].hooked)
+		opened, err := c.open(reviews[i].hookConfig)
 		if err != nil {
 			c.release()
 			return nil, err
 		}
-		reviews[i].Do = asked
+		reviews[i].Admitter = opened
 		p.Webhooks = append(p.Webhooks, reviews[i].Webhook)
 	}
 	return &Compiled{
 		Admission:     p,
 		HookAddresses: reviewHooks(reviews).addresses(),
-		Suspended:     spec.Suspend || paused(o),
+		Suspended:     spec.Suspend || isPaused(o),
 		Release:       c.release,
 	}, nil
 }
 
-// maxConfiguration is the longest name of an object.
-const maxConfiguration = 253
+// maxConfigurationName is the longest name of an object.
+const maxConfigurationName = 253
 
 // review is one question, and where it is asked.
 type review struct {
 	admission.Webhook
 
-	hooked *hooked
+	hookConfig *hookConfig
 }
 
 // reviewHooks are where the questions are asked.
-func reviewHooks(reviews []review) allHooked {
-	var all allHooked
+func reviewHooks(reviews []review) hookConfigs {
+	var all hookConfigs
 	for _, r := range reviews {
-		all = append(all, r.hooked)
+		all = append(all, r.hookConfig)
 	}
 	return all
 }
@@ -96,10 +96,10 @@ func readReviews(ctx context.Context, env Environment, spec *api.AdmissionContro
 	if len(all) == 0 {
 		return nil, invalid("spec.reviews: required")
 	}
-	return all, reviewHooks(all).settle(setpointEndpoints(spec.EndpointConfigs))
+	return all, reviewHooks(all).applyEndpoints(setpointEndpoints(spec.EndpointConfigs))
 }
 
-func readReview(ctx context.Context, env Environment, field string, declared *api.AdmissionReview) (review, error) {
+func readReview(ctx context.Context, env Environment, field string, declared *api.AdmissionWebhook) (review, error) {
 	w := admission.Webhook{
 		Name:       declared.Name,
 		Mutates:    declared.Type == api.AdmissionMutate,
@@ -110,7 +110,7 @@ func readReview(ctx context.Context, env Environment, field string, declared *ap
 	}
 	w.Ignore = declared.FailurePolicy == api.FailurePolicyIgnore || declared.FailurePolicy == "" && w.Mutates
 	if declared.SystemNamespaces != api.SystemNamespacesInclude {
-		w.Spared = env.Spared()
+		w.ExemptNamespaces = env.ExemptNamespaces()
 	}
 	for _, condition := range declared.MatchConditions {
 		w.Conditions = append(w.Conditions, admission.Condition{Name: condition.Name, Expression: condition.Expression})
@@ -128,21 +128,21 @@ func readReview(ctx context.Context, env Environment, field string, declared *ap
 	if declared.Webhook == nil {
 		return review{}, invalid("%s.webhook: required", field)
 	}
-	hooked := readSetpointWebhook(field+".webhook", declared.Webhook)
-	hooked.timeout = min(hooked.timeout, w.Timeout)
-	return review{w, hooked}, nil
+	config := readSetpointWebhook(field+".webhook", declared.Webhook)
+	config.timeout = min(config.timeout, w.Timeout)
+	return review{w, config}, nil
 }
 
-// Spared are the namespaces without which nothing works, Setpoint's own among them.
-func (env *Environment) Spared() []string {
+// ExemptNamespaces are the namespaces without which nothing works, Setpoint's own among them.
+func (env *Environment) ExemptNamespaces() []string {
 	all := []string{metav1.NamespaceSystem, "kube-node-lease"}
-	if env.Home != "" && !slices.Contains(all, env.Home) {
-		all = append(all, env.Home)
+	if env.PodNamespace != "" && !slices.Contains(all, env.PodNamespace) {
+		all = append(all, env.PodNamespace)
 	}
 	return all
 }
 
-func checkSelectors(field string, declared *api.AdmissionReview) error {
+func checkSelectors(field string, declared *api.AdmissionWebhook) error {
 	for _, one := range []struct {
 		name     string
 		selector *metav1.LabelSelector
@@ -155,7 +155,7 @@ func checkSelectors(field string, declared *api.AdmissionReview) error {
 }
 
 func readRule(ctx context.Context, env Environment, field string, declared api.AdmissionRule) (admission.Rule, error) {
-	resource, err := find(ctx, env, named{field, declared.APIVersion, declared.Resource})
+	resource, err := resolveResource(ctx, env, resourceRef{field, declared.APIVersion, declared.Resource})
 	if err != nil {
 		return admission.Rule{}, err
 	}

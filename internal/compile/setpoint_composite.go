@@ -12,7 +12,7 @@ import (
 // setpointComposite is the CompositeController of our own group.
 func setpointComposite() Kind {
 	k := kindOf(api.GroupVersion, api.CompositeControllerResource, api.CompositeControllerKind)
-	k.manner, k.read = setpointManner("compositecontroller"), readSetpointComposite
+	k.conventions, k.read = setpointConventions("compositecontroller"), readSetpointComposite
 	return k
 }
 
@@ -33,23 +33,23 @@ func readSetpointComposite(o *object.Object, _ Environment) (*declared, error) {
 	}
 	d := &declared{
 		targets: []target{{
-			named:       named{"spec.parentResource", parent.APIVersion, parent.Resource},
-			labels:      parent.LabelSelector,
-			statusWakes: parent.SyncOnStatusChange,
+			resourceRef:        resourceRef{"spec.parentResource", parent.APIVersion, parent.Resource},
+			labels:             parent.LabelSelector,
+			syncOnStatusChange: parent.SyncOnStatusChange,
 		}},
 		hooks:            hooks,
 		generateSelector: spec.GenerateSelector,
 		revisions:        revisions,
 		resync:           time.Duration(spec.ResyncPeriodSeconds) * time.Second,
 		suspended:        spec.Suspend,
-		whole:            spec.FullObjects,
+		fullObjects:      spec.FullObjects,
 		conditions:       !parent.OmitConditions,
-		guard:            setpointGuard(spec.DeletionGuard),
+		deletionLimit:    setpointDeletionLimit(spec.DeletionGuard),
 	}
 	for i, c := range spec.ChildResources {
 		d.children = append(d.children, child{
-			named: named{index("spec.childResources", i), c.APIVersion, c.Resource},
-			rule:  setpointRule(c),
+			resourceRef: resourceRef{index("spec.childResources", i), c.APIVersion, c.Resource},
+			rule:        setpointRule(c),
 		})
 	}
 	return d, nil
@@ -57,13 +57,13 @@ func readSetpointComposite(o *object.Object, _ Environment) (*declared, error) {
 
 func setpointRule(c api.ChildResource) plan.Rule {
 	rule := plan.Rule{
-		Method:         plan.Method(cmp.Or(c.UpdateStrategy.Method, api.DefaultUpdateMethod)),
+		Method:         plan.UpdateMethod(cmp.Or(c.UpdateStrategy.Method, api.DefaultUpdateMethod)),
 		Strategy:       setpointStrategy(c.Apply),
 		MaxUnavailable: int(c.UpdateStrategy.MaxUnavailable),
 	}
 	if checks := c.UpdateStrategy.StatusChecks; checks != nil {
 		for _, check := range checks.Conditions {
-			rule.Checks = append(rule.Checks, plan.Check(check))
+			rule.StatusChecks = append(rule.StatusChecks, plan.StatusCheck(check))
 		}
 	}
 	return rule

@@ -12,8 +12,8 @@ import (
 // setpointDecorator is the DecoratorController of our own group.
 func setpointDecorator() Kind {
 	k := kindOf(api.GroupVersion, api.DecoratorControllerResource, api.DecoratorControllerKind)
-	k.manner, k.read = setpointManner("decoratorcontroller"), readSetpointDecorator
-	k.manner.decorates = true
+	k.conventions, k.read = setpointConventions("decoratorcontroller"), readSetpointDecorator
+	k.conventions.isDecorator = true
 	return k
 }
 
@@ -28,17 +28,17 @@ func readSetpointDecorator(o *object.Object, _ Environment) (*declared, error) {
 		return nil, err
 	}
 	d := &declared{
-		hooks:     hooks,
-		resync:    time.Duration(spec.ResyncPeriodSeconds) * time.Second,
-		suspended: spec.Suspend,
-		whole:     spec.FullObjects,
-		guard:     setpointGuard(spec.DeletionGuard),
+		hooks:         hooks,
+		resync:        time.Duration(spec.ResyncPeriodSeconds) * time.Second,
+		suspended:     spec.Suspend,
+		fullObjects:   spec.FullObjects,
+		deletionLimit: setpointDeletionLimit(spec.DeletionGuard),
 	}
 	for i, r := range spec.Resources {
 		t := target{
-			named:       named{index("spec.resources", i), r.APIVersion, r.Resource},
-			labels:      r.LabelSelector,
-			statusWakes: r.SyncOnStatusChange,
+			resourceRef:        resourceRef{index("spec.resources", i), r.APIVersion, r.Resource},
+			labels:             r.LabelSelector,
+			syncOnStatusChange: r.SyncOnStatusChange,
 		}
 		if s := r.AnnotationSelector; s != nil {
 			t.annotations = &annotationSelector{s.MatchAnnotations, s.MatchExpressions}
@@ -47,9 +47,9 @@ func readSetpointDecorator(o *object.Object, _ Environment) (*declared, error) {
 	}
 	for i, a := range spec.Attachments {
 		d.children = append(d.children, child{
-			named: named{index("spec.attachments", i), a.APIVersion, a.Resource},
+			resourceRef: resourceRef{index("spec.attachments", i), a.APIVersion, a.Resource},
 			rule: plan.Rule{
-				Method:   plan.Method(cmp.Or(a.UpdateStrategy.Method, api.AttachmentUpdateMethod(api.DefaultUpdateMethod))),
+				Method:   plan.UpdateMethod(cmp.Or(a.UpdateStrategy.Method, api.AttachmentUpdateMethod(api.DefaultUpdateMethod))),
 				Strategy: setpointStrategy(a.Apply),
 			},
 		})

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/react"
 )
 
 // setpointHandler is the HandlerController of our own group.
 func setpointHandler() Kind {
 	k := kindOf(api.GroupVersion, api.HandlerControllerResource, api.HandlerControllerKind)
-	k.manner, k.compile = setpointManner("handlercontroller"), Kind.compileHandlers
+	k.conventions, k.compile = setpointConventions("handlercontroller"), Kind.compileHandlers
 	return k
 }
 
@@ -37,48 +37,48 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 	if err != nil {
 		return nil, err
 	}
-	p := react.Program{
-		Name:      k.Name + "/" + o.Name(),
-		Object:    snapshot.JSON(),
-		Record:    record(o.Name()),
-		Finalizer: k.finalizer(o.Name()),
-		Manager:   k.manager(o.Name(), env),
-		Workers:   env.Workers,
-		Namespace: env.Namespace,
+	p := handle.Program{
+		Name:              k.Name + "/" + o.Name(),
+		Object:            snapshot.JSON(),
+		HandledAnnotation: recordAnnotation(o.Name()),
+		Finalizer:         k.finalizer(o.Name()),
+		Manager:           k.manager(o.Name(), env),
+		Workers:           env.Workers,
+		Namespace:         env.Namespace,
 	}
 	if err := resolveHandled(ctx, env, spec, &p); err != nil {
 		return nil, err
 	}
-	if err := placeInStatus(ctx, env, o.Name(), &p); err != nil {
+	if err := setStatusFields(ctx, env, o.Name(), &p); err != nil {
 		return nil, err
 	}
-	if err := checkOld(handlers, p.Resource); err != nil {
+	if err := checkPreviousState(handlers, p.Resource); err != nil {
 		return nil, err
 	}
 	c := &connection{name: p.Name, env: env}
 	for i := range handlers {
-		told, err := c.open(handlers[i].hooked)
+		opened, err := c.open(handlers[i].hookConfig)
 		if err != nil {
 			c.release()
 			return nil, err
 		}
-		handlers[i].Do = told
+		handlers[i].Do = opened
 		p.Handlers = append(p.Handlers, handlers[i].Handler)
 	}
 	return &Compiled{
-		Reactions:     []react.Program{p},
-		HookAddresses: hooksOf(handlers).addresses(),
-		Suspended:     spec.Suspend || paused(o),
+		Handlers:      []handle.Program{p},
+		HookAddresses: handlerHooks(handlers).addresses(),
+		Suspended:     spec.Suspend || isPaused(o),
 		Release:       c.release,
 	}, nil
 }
 
 // resolveHandled finds the kinds that a controller handles and writes, and reads
 // which of their objects are meant.
-func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerControllerSpec, p *react.Program) error {
+func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerControllerSpec, p *handle.Program) error {
 	const field = "spec.resource"
 	handled := spec.Resource
-	resource, err := find(ctx, env, named{field, handled.APIVersion, handled.Resource})
+	resource, err := resolveResource(ctx, env, resourceRef{field, handled.APIVersion, handled.Resource})
 	if err != nil {
 		return err
 	}
@@ -86,13 +86,13 @@ func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerContr
 		return invalid("%s.namespaces: %s are cluster-scoped; leave it out", field, resource)
 	}
 	p.Resource, p.Namespaces = resource, handled.Namespaces
-	if p.Labels, err = labelsText(field, handled.LabelSelector); err != nil {
+	if p.Labels, err = labelSelectorText(field, handled.LabelSelector); err != nil {
 		return err
 	}
-	if p.Fields, err = fieldsText(field, handled.FieldSelector); err != nil {
+	if p.Fields, err = fieldSelectorText(field, handled.FieldSelector); err != nil {
 		return err
 	}
-	if p.Matches, err = matching(field, handled.AnnotationSelector); err != nil {
+	if p.Matches, err = annotationMatcher(field, handled.AnnotationSelector); err != nil {
 		return err
 	}
 	if err := resolveOwned(ctx, env, spec.Owns, p); err != nil {
@@ -101,10 +101,10 @@ func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerContr
 	for _, list := range []struct {
 		name  string
 		rules []api.WriteRule
-		verb  react.Write
+		verb  handle.WritePermission
 	}{
-		{"spec.mayApply", spec.MayApply, react.Write{Apply: true}},
-		{"spec.mayDelete", spec.MayDelete, react.Write{Delete: true, Evict: true}},
+		{"spec.mayApply", spec.MayApply, handle.WritePermission{Apply: true}},
+		{"spec.mayDelete", spec.MayDelete, handle.WritePermission{Delete: true, Evict: true}},
 	} {
 		for i, rule := range list.rules {
 			write, err := resolveWrite(ctx, env, index(list.name, i), rule)
@@ -118,8 +118,8 @@ func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerContr
 	return nil
 }
 
-// placeInStatus has a program use what the status of its objects has a place for.
-func placeInStatus(ctx context.Context, env Environment, name string, p *react.Program) error {
+// setStatusFields has a program use what the status of its objects has a place for.
+func setStatusFields(ctx context.Context, env Environment, name string, p *handle.Program) error {
 	if env.StatusOf == nil {
 		return nil
 	}
@@ -129,16 +129,16 @@ func placeInStatus(ctx context.Context, env Environment, name string, p *react.P
 	}
 	p.Conditions = status.Conditions
 	if status.Records {
-		p.StatusRecord = mark(name)
+		p.HandledStatusKey = handlerSignature(name)
 	}
 	return nil
 }
 
 // resolveOwned finds the kinds of what is made for the handled objects.
-func resolveOwned(ctx context.Context, env Environment, owns []api.ResourceRule, p *react.Program) error {
+func resolveOwned(ctx context.Context, env Environment, owns []api.ResourceRule, p *handle.Program) error {
 	for i, rule := range owns {
 		field := index("spec.owns", i)
-		resource, err := find(ctx, env, named{field, rule.APIVersion, rule.Resource})
+		resource, err := resolveResource(ctx, env, resourceRef{field, rule.APIVersion, rule.Resource})
 		if err != nil {
 			return err
 		}
@@ -155,20 +155,20 @@ func resolveOwned(ctx context.Context, env Environment, owns []api.ResourceRule,
 	return nil
 }
 
-func resolveWrite(ctx context.Context, env Environment, field string, rule api.WriteRule) (react.Write, error) {
-	resource, err := find(ctx, env, named{field, rule.APIVersion, rule.Resource})
+func resolveWrite(ctx context.Context, env Environment, field string, rule api.WriteRule) (handle.WritePermission, error) {
+	resource, err := resolveResource(ctx, env, resourceRef{field, rule.APIVersion, rule.Resource})
 	if err != nil {
-		return react.Write{}, err
+		return handle.WritePermission{}, err
 	}
 	if rule.Namespace != "" && !resource.Namespaced {
-		return react.Write{}, invalid("%s.namespace: %s are cluster-scoped; leave it out", field, resource)
+		return handle.WritePermission{}, invalid("%s.namespace: %s are cluster-scoped; leave it out", field, resource)
 	}
-	text, err := labelsText(field, rule.LabelSelector)
-	return react.Write{Resource: resource, Namespace: rule.Namespace, Labels: text}, err
+	text, err := labelSelectorText(field, rule.LabelSelector)
+	return handle.WritePermission{Resource: resource, Namespace: rule.Namespace, Labels: text}, err
 }
 
-// labelsText is a selector as the API server takes it.
-func labelsText(field string, selector *metav1.LabelSelector) (string, error) {
+// labelSelectorText is a selector as the API server takes it.
+func labelSelectorText(field string, selector *metav1.LabelSelector) (string, error) {
 	read, err := metav1.LabelSelectorAsSelector(cmp.Or(selector, &metav1.LabelSelector{}))
 	if err != nil {
 		return "", invalid("%s.labelSelector: %w", field, err)
@@ -176,7 +176,7 @@ func labelsText(field string, selector *metav1.LabelSelector) (string, error) {
 	return read.String(), nil
 }
 
-func fieldsText(field, text string) (string, error) {
+func fieldSelectorText(field, text string) (string, error) {
 	read, err := fields.ParseSelector(text)
 	if err != nil {
 		return "", invalid("%s.fieldSelector: %w; an example is metadata.name=NAME", field, err)
@@ -184,8 +184,8 @@ func fieldsText(field, text string) (string, error) {
 	return read.String(), nil
 }
 
-// matching is what the API server cannot select by; nil where that is nothing.
-func matching(field string, declared *api.AnnotationSelector) (func(*object.Object) bool, error) {
+// annotationMatcher is what the API server cannot select by; nil where that is nothing.
+func annotationMatcher(field string, declared *api.AnnotationSelector) (func(*object.Object) bool, error) {
 	if declared == nil {
 		return nil, nil //nolint:nilnil // No selector selects all.
 	}

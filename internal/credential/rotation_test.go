@@ -24,11 +24,11 @@ type tlsHook struct {
 	// pair is what it shows to new connections, clients whom it lets in.
 	pair    atomic.Pointer[tls.Certificate]
 	clients atomic.Pointer[x509.CertPool]
-	// saw is who called last, and with what.
-	saw atomic.Value
+	// clientCerts is who called last, and with what.
+	clientCerts atomic.Value
 }
 
-func newTLSHook(t *testing.T, pair tls.Certificate, clients *authority) *tlsHook {
+func newTLSHook(t *testing.T, pair tls.Certificate, clients *testCA) *tlsHook {
 	t.Helper()
 	h := &tlsHook{}
 	h.pair.Store(&pair)
@@ -53,14 +53,14 @@ func newTLSHook(t *testing.T, pair tls.Certificate, clients *authority) *tlsHook
 	return h
 }
 
-func (h *tlsHook) admit(clients *authority) {
+func (h *tlsHook) admit(clients *testCA) {
 	pool := x509.NewCertPool()
 	pool.AddCert(clients.cert)
 	h.clients.Store(pool)
 }
 
 func (h *tlsHook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.saw.Store(r.TLS.PeerCertificates[0].Subject.CommonName + " with " + r.Header.Get("Authorization"))
+	h.clientCerts.Store(r.TLS.PeerCertificates[0].Subject.CommonName + " with " + r.Header.Get("Authorization"))
 	_, _ = io.WriteString(w, `{"children":[]}`)
 }
 
@@ -68,7 +68,7 @@ func (h *tlsHook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // the other, and nobody restarts anything.
 func TestRotation(t *testing.T) {
 	a := newAPI(t)
-	oldCA, newCA, clients := newAuthority(t), newAuthority(t), newAuthority(t)
+	oldCA, newCA, clients := newTestCA(t), newTestCA(t), newTestCA(t)
 	cert, key := clients.issue("first")
 	h := newTLSHook(t, oldCA.pair("hook"), clients)
 	a.put("configmaps/ops/ca", map[string]any{"data": map[string]string{"ca.crt": oldCA.pem}})
@@ -92,39 +92,39 @@ func TestRotation(t *testing.T) {
 		if err := call(); err != nil {
 			t.Fatal(err)
 		}
-		if got := h.saw.Load(); got != want {
+		if got := h.clientCerts.Load(); got != want {
 			t.Errorf("seen as %s, want %s", got, want)
 		}
 	}
 
 	passes("first with Bearer a")
 	a.secret("ops/hook", map[string]string{"tls.crt": cert, "tls.key": key, "token": "b"})
-	o.next()
+	o.expectChange()
 	passes("first with Bearer b")
 
 	cert, key = clients.issue("second")
 	a.secret("ops/hook", map[string]string{"tls.crt": cert, "tls.key": key, "token": "b"})
-	o.next()
+	o.expectChange()
 	passes("second with Bearer b")
 
 	renewed := newCA.pair("hook")
 	h.pair.Store(&renewed)
 	a.put("configmaps/ops/ca", map[string]any{"data": map[string]string{"ca.crt": oldCA.pem + newCA.pem}})
-	o.next()
+	o.expectChange()
 	passes("second with Bearer b")
 	a.put("configmaps/ops/ca", map[string]any{"data": map[string]string{"ca.crt": oldCA.pem}})
-	o.next()
+	o.expectChange()
 	if err := call(); !strings.Contains(fmt.Sprint(err), "certificate signed by unknown authority") {
 		t.Errorf("a hook that nobody vouches for was asked: %v", err)
 	}
 	a.remove("secrets/ops/hook")
-	o.next()
+	o.expectChange()
 	if err := call(); !strings.Contains(fmt.Sprint(err), "credentials: Secret ops/hook not found") {
 		t.Errorf("asked without credentials: %v", err)
 	}
 	a.secret("ops/hook", map[string]string{"tls.crt": cert, "tls.key": key, "token": "c"})
-	o.next()
+	o.expectChange()
 	a.put("configmaps/ops/ca", map[string]any{"data": map[string]string{"ca.crt": newCA.pem}})
-	o.next()
+	o.expectChange()
 	passes("second with Bearer c")
 }

@@ -14,42 +14,42 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
 // Source gives the credentials that a spec names as they are now.
 type Source struct {
 	spec    Spec
 	changed func()
-	// opening is held while the views are made, which may tell their handlers
+	// mu is held while the views are made, which may tell their handlers
 	// at once, and while what they hold is read.
-	opening sync.Mutex
-	views   map[holder]*store.View
+	mu    sync.Mutex
+	views map[objectRef]*cache.View
 
-	now atomic.Pointer[reading]
-	// told says that somebody has acted on a reading.
-	told atomic.Bool
+	current atomic.Pointer[loaded]
+	// served says that somebody has acted on a reading.
+	served atomic.Bool
 }
 
 // Open starts to watch the objects that a valid spec names. Nothing has to be
 // there yet. The function changed, which may be nil and must be quick, is told
 // whenever Current says something else than it said before: failed calls are
 // worth another try then.
-func Open(s *store.Store, spec Spec, changed func()) *Source {
+func Open(s *cache.Cache, spec Spec, changed func()) *Source {
 	if changed == nil {
 		changed = func() {}
 	}
-	source := &Source{spec: spec, changed: changed, views: map[holder]*store.View{}}
-	source.opening.Lock()
-	defer source.opening.Unlock()
-	for _, h := range spec.holders() {
+	source := &Source{spec: spec, changed: changed, views: map[objectRef]*cache.View{}}
+	source.mu.Lock()
+	defer source.mu.Unlock()
+	for _, h := range spec.objects() {
 		if source.views[h] == nil {
-			source.views[h] = s.Watch(h.selection(), func(store.Event) { source.reread() })
+			source.views[h] = s.Watch(h.selection(), func(cache.Event) { source.objectChanged() })
 		}
 	}
-	source.now.Store(spec.read(source, nil))
+	source.current.Store(spec.load(source, nil))
 	return source
 }
 
@@ -57,15 +57,15 @@ func Open(s *store.Store, spec Spec, changed func()) *Source {
 // and that of its TLS while the certificates do not. It waits until the objects
 // have been looked for once, as long as ctx allows.
 func (s *Source) Current(ctx context.Context) (*webhook.Credentials, error) {
-	if s.now.Load().err != nil {
-		if err := s.settle(ctx); err != nil {
-			s.told.Store(true)
+	if s.current.Load().err != nil {
+		if err := s.waitUntilRead(ctx); err != nil {
+			s.served.Store(true)
 			return nil, err
 		}
 	}
 	// In this order: who reads too early is told of the change.
-	s.told.Store(true)
-	now := s.now.Load()
+	s.served.Store(true)
+	now := s.current.Load()
 	return now.credentials, now.err
 }
 
@@ -76,11 +76,11 @@ func (s *Source) Close() {
 	}
 }
 
-// settle waits until every object has been looked for, or cannot be.
-func (s *Source) settle(ctx context.Context) error {
+// waitUntilRead waits until every object has been looked for, or cannot be.
+func (s *Source) waitUntilRead(ctx context.Context) error {
 	for h, view := range s.views {
 		select {
-		case <-view.Settled():
+		case <-view.ReadyOrFailed():
 		case <-ctx.Done():
 			return fmt.Errorf("%s has not been read yet", h)
 		}
@@ -91,43 +91,43 @@ func (s *Source) settle(ctx context.Context) error {
 	return nil
 }
 
-// reread takes up a change of an object.
-func (s *Source) reread() {
-	if s.refresh() && s.told.Load() {
+// objectChanged takes up a change of an object.
+func (s *Source) objectChanged() {
+	if s.refresh() && s.served.Load() {
 		s.changed()
 	}
 }
 
 // refresh says whether the objects hold something new.
 func (s *Source) refresh() bool {
-	s.opening.Lock()
-	defer s.opening.Unlock()
-	before := s.now.Load()
-	now := s.spec.read(s, before)
-	s.now.Store(now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.current.Load()
+	now := s.spec.load(s, before)
+	s.current.Store(now)
 	return now != before
 }
 
 // value is what a key of an object holds.
-func (s *Source) value(k key) ([]byte, error) {
-	o := s.views[k.holder].Get(k.Namespace, k.Name)
+func (s *Source) value(k valueKey) ([]byte, error) {
+	o := s.views[k.objectRef].Get(k.Namespace, k.Name)
 	if o == nil {
-		return nil, fmt.Errorf("%s not found; create it, or name another in %s", k.holder, k.field)
+		return nil, fmt.Errorf("%s not found; create it, or name another in %s", k.objectRef, k.field)
 	}
-	value, err := k.of(o)
+	value, err := k.valueIn(o)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: key %s: %w", k.holder, k.name, err)
+		return nil, fmt.Errorf("%s: key %s: %w", k.objectRef, k.name, err)
 	case value == nil:
-		return nil, fmt.Errorf("%s has no key %s; add it, or name another in %s", k.holder, k.name, k.field)
+		return nil, fmt.Errorf("%s has no key %s; add it, or name another in %s", k.objectRef, k.name, k.field)
 	case len(value) == 0:
-		return nil, fmt.Errorf("%s: key %s is empty", k.holder, k.name)
+		return nil, fmt.Errorf("%s: key %s is empty", k.objectRef, k.name)
 	}
 	return value, nil
 }
 
-// holder is an object that holds values.
-type holder struct {
+// objectRef is an object that holds values.
+type objectRef struct {
 	kind string
 	Ref
 }
@@ -138,12 +138,12 @@ const (
 )
 
 // String is "Secret ops/hook-ca".
-func (h holder) String() string { return h.kind + " " + h.Namespace + "/" + h.Name }
+func (h objectRef) String() string { return h.kind + " " + h.Namespace + "/" + h.Name }
 
-func (h holder) selection() store.Selection {
+func (h objectRef) selection() cache.Selection {
 	resource := object.Resource{Version: "v1", Plural: "secrets", Kind: secret, Namespaced: true}
 	if h.kind == configMap {
 		resource.Plural, resource.Kind = "configmaps", configMap
 	}
-	return store.Selection{Resource: resource, Namespace: h.Namespace, Name: h.Name}
+	return cache.Selection{Resource: resource, Namespace: h.Namespace, Name: h.Name}
 }

@@ -18,15 +18,15 @@ func token(key string) credential.Spec {
 	return credential.Spec{Authorization: &credential.Authorization{SecretRef: credential.KeyRef{Ref: opsHook, Key: key}}}
 }
 
-// opened is a source with the word of its changes.
-type opened struct {
+// testSource is a source with the word of its changes.
+type testSource struct {
 	*credential.Source
 
 	t       *testing.T
 	changed chan struct{}
 }
 
-func open(t *testing.T, a *api, spec credential.Spec) opened {
+func open(t *testing.T, a *apiServer, spec credential.Spec) testSource {
 	t.Helper()
 	if err := spec.Validate(); err != nil {
 		t.Fatal(err)
@@ -34,10 +34,10 @@ func open(t *testing.T, a *api, spec credential.Spec) opened {
 	changed := make(chan struct{}, 100)
 	s := credential.Open(a.store(), spec, func() { changed <- struct{}{} })
 	t.Cleanup(s.Close)
-	return opened{s, t, changed}
+	return testSource{s, t, changed}
 }
 
-func (o opened) must() *webhook.Credentials {
+func (o testSource) mustCurrent() *webhook.Credentials {
 	o.t.Helper()
 	c, err := o.Current(o.t.Context())
 	if err != nil {
@@ -46,8 +46,8 @@ func (o opened) must() *webhook.Credentials {
 	return c
 }
 
-// says checks what goes into the header, or the error.
-func (o opened) says(want string) {
+// expectHeader checks what goes into the header, or the error.
+func (o testSource) expectHeader(want string) {
 	o.t.Helper()
 	c, err := o.Current(o.t.Context())
 	got := fmt.Sprint(err)
@@ -59,8 +59,8 @@ func (o opened) says(want string) {
 	}
 }
 
-// next waits for the word of a change.
-func (o opened) next() {
+// expectChange waits for the word of a change.
+func (o testSource) expectChange() {
 	o.t.Helper()
 	select {
 	case <-o.changed:
@@ -69,8 +69,8 @@ func (o opened) next() {
 	}
 }
 
-// quiet says that no change was told.
-func (o opened) quiet() {
+// expectNoChange says that no change was told.
+func (o testSource) expectNoChange() {
 	o.t.Helper()
 	select {
 	case <-o.changed:
@@ -110,66 +110,66 @@ func TestHeaders(t *testing.T) {
 				"token": " t0ken\n", "username": "tom", "password": " pa:ss ",
 				"empty": "", "blank": " \n", "lines": "a\nb", "colon": "a:b",
 			})
-			open(t, a, c.spec).says(c.want)
+			open(t, a, c.spec).expectHeader(c.want)
 		})
 	}
 }
 
-func TestMissingSecretIsToldWhenItAppears(t *testing.T) {
+func TestMissingSecretAppears(t *testing.T) {
 	a := newAPI(t)
 	o := open(t, a, token("token"))
 	const missing = "Secret ops/hook not found; create it, or name another in authorization.secretRef"
-	o.says(missing)
+	o.expectHeader(missing)
 	a.secret("ops/hook", map[string]string{"token": "a"})
-	o.next()
-	o.says("Bearer a")
+	o.expectChange()
+	o.expectHeader("Bearer a")
 	a.remove("secrets/ops/hook")
-	o.next()
-	o.says(missing)
+	o.expectChange()
+	o.expectHeader(missing)
 }
 
-func TestChangesAreToldAndNothingElse(t *testing.T) {
+func TestChangedCallback(t *testing.T) {
 	a := newAPI(t)
 	a.secret("ops/hook", map[string]string{"token": "a"})
 	o := open(t, a, token("token"))
-	first := o.must()
-	o.quiet()
+	first := o.mustCurrent()
+	o.expectNoChange()
 	a.secret("ops/hook", map[string]string{"token": "a", "other": "b"})
 	a.secret("ops/hook", map[string]string{"token": "b"})
-	o.next()
-	o.says("Bearer b")
-	o.quiet()
-	if o.must() == first {
+	o.expectChange()
+	o.expectHeader("Bearer b")
+	o.expectNoChange()
+	if o.mustCurrent() == first {
 		t.Error("other credentials have the same pointer")
 	}
-	if c := o.must(); o.must() != c {
+	if c := o.mustCurrent(); o.mustCurrent() != c {
 		t.Error("the same credentials have another pointer")
 	}
 }
 
 // A token that changes does not cost the connections, which hang on the TLS.
-func TestTLSStaysWithTheCertificates(t *testing.T) {
+func TestTLSConfigIsReused(t *testing.T) {
 	a := newAPI(t)
-	ca, other := newAuthority(t), newAuthority(t)
+	ca, other := newTestCA(t), newTestCA(t)
 	a.secret("ops/hook", map[string]string{"token": "a", "ca.crt": ca.pem})
 	spec := token("token")
 	spec.CABundle = &credential.CABundle{SecretRef: &credential.KeyRef{Ref: opsHook}}
 	o := open(t, a, spec)
-	first := o.must()
+	first := o.mustCurrent()
 	a.secret("ops/hook", map[string]string{"token": "b", "ca.crt": ca.pem})
-	o.next()
-	if second := o.must(); second.TLS != first.TLS || second == first {
+	o.expectChange()
+	if second := o.mustCurrent(); second.TLS != first.TLS || second == first {
 		t.Error("a new token made a new TLS, or no new credentials")
 	}
 	a.secret("ops/hook", map[string]string{"token": "b", "ca.crt": other.pem})
-	o.next()
-	if o.must().TLS == first.TLS {
+	o.expectChange()
+	if o.mustCurrent().TLS == first.TLS {
 		t.Error("other certificates have the same TLS")
 	}
 }
 
 func TestBrokenCertificates(t *testing.T) {
-	ca := newAuthority(t)
+	ca := newTestCA(t)
 	cert, key := ca.issue("client")
 	_, foreign := ca.issue("other")
 	inSecret := credential.Spec{CABundle: &credential.CABundle{SecretRef: &credential.KeyRef{Ref: opsHook, Key: "bundle"}}}
@@ -190,13 +190,13 @@ func TestBrokenCertificates(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a := newAPI(t)
 			a.secret("ops/hook", c.data)
-			open(t, a, c.spec).says(c.want)
+			open(t, a, c.spec).expectHeader(c.want)
 		})
 	}
 }
 
 func TestConfigMap(t *testing.T) {
-	ca := newAuthority(t)
+	ca := newTestCA(t)
 	for name, fields := range map[string]map[string]any{
 		"data":       {"data": map[string]string{"ca.crt": ca.pem}},
 		"binaryData": {"binaryData": map[string][]byte{"ca.crt": []byte(ca.pem)}},
@@ -205,7 +205,7 @@ func TestConfigMap(t *testing.T) {
 			a := newAPI(t)
 			a.put("configmaps/ops/hook", fields)
 			o := open(t, a, credential.Spec{CABundle: &credential.CABundle{ConfigMapRef: &credential.KeyRef{Ref: opsHook}}})
-			if o.must().TLS.RootCAs == nil {
+			if o.mustCurrent().TLS.RootCAs == nil {
 				t.Error("no certificates")
 			}
 		})
@@ -215,21 +215,21 @@ func TestConfigMap(t *testing.T) {
 // Who may not read is told so at once, and goes on when they may.
 func TestForbidden(t *testing.T) {
 	a := newAPI(t)
-	a.allow("secrets/ops/hook", false)
+	a.setAllowed("secrets/ops/hook", false)
 	a.secret("ops/hook", map[string]string{"token": "a"})
 	o := open(t, a, token("token"))
 	_, err := o.Current(t.Context())
 	if text := fmt.Sprint(err); !strings.HasPrefix(text, "read Secret ops/hook: ") || !strings.Contains(text, "secrets/ops/hook is forbidden") {
 		t.Errorf("got %v", err)
 	}
-	a.allow("secrets/ops/hook", true)
-	o.next()
-	o.says("Bearer a")
+	a.setAllowed("secrets/ops/hook", true)
+	o.expectChange()
+	o.expectHeader("Bearer a")
 }
 
-func TestWaitingEndsWithTheCall(t *testing.T) {
+func TestWaitEndsWithContext(t *testing.T) {
 	a := newAPI(t)
-	a.http.Config.Handler = nil
+	a.server.Config.Handler = nil
 	s := a.store()
 	s.Close() // and so it never brings anything
 	source := credential.Open(s, token("token"), nil)
@@ -241,9 +241,9 @@ func TestWaitingEndsWithTheCall(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsNamedIsWatched(t *testing.T) {
+func TestOnlyReferencedObjectsAreWatched(t *testing.T) {
 	a := newAPI(t)
-	ca := newAuthority(t)
+	ca := newTestCA(t)
 	cert, key := ca.issue("client")
 	a.secret("ops/hook", map[string]string{"token": "a", "tls.crt": cert, "tls.key": key})
 	a.put("configmaps/kube-system/ca", map[string]any{"data": map[string]string{"root": ca.pem}})
@@ -251,7 +251,7 @@ func TestOnlyWhatIsNamedIsWatched(t *testing.T) {
 	spec.ClientTLS = &credential.ClientTLS{SecretRef: opsHook}
 	spec.CABundle = &credential.CABundle{ConfigMapRef: &credential.KeyRef{Ref: credential.Ref{Namespace: "kube-system", Name: "ca"}, Key: "root"}}
 	o := open(t, a, spec)
-	o.must()
+	o.mustCurrent()
 	got := a.watched()
 	slices.Sort(got)
 	if want := "[configmaps/kube-system/ca secrets/ops/hook]"; fmt.Sprint(got) != want {
@@ -266,7 +266,7 @@ func TestOnlyWhatIsNamedIsWatched(t *testing.T) {
 	}
 }
 
-func TestNothingNamedNeedsNothing(t *testing.T) {
+func TestEmptySpec(t *testing.T) {
 	source := credential.Open(nil, credential.Spec{}, nil)
 	defer source.Close()
 	c, err := source.Current(t.Context())

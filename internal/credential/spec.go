@@ -74,18 +74,18 @@ func (c *CABundle) validate() error {
 	switch {
 	case c == nil:
 		return nil
-	case c.places() != 1:
+	case c.sources() != 1:
 		return errors.New("caBundle: set exactly one of inline, secretRef and configMapRef")
 	case c.Inline != nil:
-		_, err := readRoots([]byte(*c.Inline))
-		return within("caBundle.inline", err)
+		_, err := parseCABundle([]byte(*c.Inline))
+		return withField("caBundle.inline", err)
 	case c.SecretRef != nil:
 		return c.SecretRef.validate("caBundle.secretRef")
 	}
 	return c.ConfigMapRef.validate("caBundle.configMapRef")
 }
 
-func (c *CABundle) places() (n int) {
+func (c *CABundle) sources() (n int) {
 	for _, set := range []bool{c.Inline != nil, c.SecretRef != nil, c.ConfigMapRef != nil} {
 		if set {
 			n++
@@ -107,7 +107,7 @@ func (a *Authorization) validate() error {
 		return nil
 	case strings.EqualFold(a.Type, "basic"):
 		return fmt.Errorf("authorization.type: %s is what basicAuth is for; use that", a.Type)
-	case strings.ContainsFunc(a.Type, isNoToken):
+	case strings.ContainsFunc(a.Type, isInvalidSchemeChar):
 		return errors.New("authorization.type: must be one word, such as Bearer")
 	case a.SecretRef.Key == "":
 		return errors.New("authorization.secretRef.key: required")
@@ -132,13 +132,13 @@ func (r Ref) validate(field string) error {
 	return nil
 }
 
-// isNoToken says that a character cannot be in the scheme of an Authorization.
-func isNoToken(c rune) bool {
+// isInvalidSchemeChar says that a character cannot be in the scheme of an Authorization.
+func isInvalidSchemeChar(c rune) bool {
 	return c <= ' ' || c >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, c)
 }
 
-// within puts a field before an error, if there is one.
-func within(field string, err error) error {
+// withField puts a field before an error, if there is one.
+func withField(field string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 
 func TestValidate(t *testing.T) {
 	text, good := "none", credential.Ref{Namespace: "ops", Name: "hook"}
-	ca := newAuthority(t).pem
+	ca := newTestCA(t).pem
 	for _, c := range []struct {
 		spec credential.Spec
 		want string

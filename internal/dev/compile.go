@@ -21,14 +21,14 @@ import (
 // Compiling is silent while it is quick. One that takes longer is shown, and where no
 // line can be kept up to date, a line says at each interval how far it has come.
 const (
-	quickCompile    = time.Second
-	compileInterval = 30 * time.Second
+	compilePhaseDelay = time.Second
+	compileInterval   = 30 * time.Second
 )
 
 // compiler makes the program of one process from its sources.
 type compiler struct {
 	process  project.Process
-	leash    *process.Leash
+	reaper   *process.Reaper
 	reporter *progress.Reporter
 
 	done  bool  // the first time is over
@@ -47,7 +47,7 @@ func (s *session) newCompiler(w *workspace, p project.Process) (*compiler, error
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("process %s: make a place for what is compiled: %w", p.Name, err)
 	}
-	return &compiler{process: p.WithBinary(filepath.Join(folder, p.Name)), leash: s.leash, reporter: s.Reporter}, nil
+	return &compiler{process: p.WithBinary(filepath.Join(folder, p.Name)), reaper: s.reaper, reporter: s.Reporter}, nil
 }
 
 // compileAll compiles what is not compiled yet before anything is booted: it is the
@@ -100,7 +100,7 @@ func (c *compiler) run(ctx context.Context, shown bool) error {
 	}()
 	code, err := process.Command{
 		Args: c.process.Build, Env: pairs(c.process.Env), Dir: c.process.Dir,
-		Stdout: output, Stderr: output, Leash: c.leash, Grace: processGrace,
+		Stdout: output, Stderr: output, Reaper: c.reaper, Grace: processGrace,
 	}.Run(ctx)
 	if err == nil && code != 0 {
 		err = fmt.Errorf("%s: exit code %d", strings.Join(c.process.Build, " "), code)
@@ -125,7 +125,7 @@ func (c *compiler) watch(output *compileOutput, shown bool, ended <-chan bool) {
 			}
 			c.reporter.Phase("compile " + c.process.Name).Fail()
 			return
-		case <-time.After(quickCompile):
+		case <-time.After(compilePhaseDelay):
 		}
 	}
 	phase := c.reporter.Phase("compile " + c.process.Name)
@@ -141,7 +141,7 @@ func (c *compiler) watch(output *compileOutput, shown bool, ended <-chan bool) {
 			}
 			return
 		case <-ticker.C:
-			c.reporter.Still("compiling %s: %s, %s", c.process.Name, progress.Took(time.Since(began)), output.progress())
+			c.reporter.Still("compiling %s: %s, %s", c.process.Name, progress.FormatDuration(time.Since(began)), output.progress())
 		}
 	}
 }

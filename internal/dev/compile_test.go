@@ -16,7 +16,7 @@ import (
 
 // Fault D1: programs are compiled before anything boots, with progress, and without a
 // limit of time.
-func TestProgramsAreCompiledBeforeTheBoot(t *testing.T) {
+func TestProgramsAreCompiledBeforeBoot(t *testing.T) {
 	ownCache(t)
 	s := newSession(t, `
 -- p/setpoint.yaml --
@@ -39,18 +39,18 @@ func main() {
 `)
 	boot := s.options.Boot
 	s.options.Boot = func(ctx context.Context, o dev.BootOptions) (dev.Cluster, error) {
-		s.screen.await(t, "✓ compile operator")
+		s.terminal.await(t, "✓ compile operator")
 		return boot(ctx, o)
 	}
 	ended := s.start(t)
-	s.screen.await(t, "operator | hello from the operator\n")
-	s.screen.await(t, "process      operator: go run . hello\n")
+	s.terminal.await(t, "operator | hello from the operator\n")
+	s.terminal.await(t, "process      operator: go run . hello\n")
 	s.write(t, "p/main.go", "package main\n\nfunc main() { undefined() }\n")
-	s.screen.await(t, "operator | ./main.go:3:15: undefined: undefined\n")
-	s.screen.await(t, "it is compiled again when a file of it changes")
+	s.terminal.await(t, "operator | ./main.go:3:15: undefined: undefined\n")
+	s.terminal.await(t, "it is compiled again when a file of it changes")
 	s.write(t, "p/main.go", "package main\n\nfunc main() { println(\"mended\"); select {} }\n")
-	s.screen.await(t, "operator | mended\n")
-	s.screen.await(t, "main.go changed: restarted operator")
+	s.terminal.await(t, "operator | mended\n")
+	s.terminal.await(t, "main.go changed: restarted operator")
 	s.signals <- syscall.SIGTERM
 	if got := <-ended; got.code != 0 || got.err != nil {
 		t.Errorf("%+v", got)
@@ -59,7 +59,7 @@ func main() {
 
 // Fault D1: a command that needs a program ends at once if that does not compile; nothing
 // is booted for it.
-func TestCommandNeedsWhatCompiles(t *testing.T) {
+func TestCommandNeedsCompiledPrograms(t *testing.T) {
 	ownCache(t)
 	s := newSession(t, `
 -- p/setpoint.yaml --
@@ -74,7 +74,7 @@ processes: [{name: operator, build: [sh, -c, "echo no such thing >&2; exit 2"], 
 	if got.code != 1 || got.err == nil || !strings.Contains(got.err.Error(), "process operator does not compile: ") {
 		t.Errorf("%+v", got)
 	}
-	s.screen.await(t, "operator | no such thing\n")
+	s.terminal.await(t, "operator | no such thing\n")
 }
 
 // ownCache is a new folder for what sessions compile; the go command keeps its own.
@@ -89,7 +89,7 @@ func ownCache(t *testing.T) {
 }
 
 // Fault D1: what is slow is not an error, and a command waits for it.
-func TestSlowProcessIsNoError(t *testing.T) {
+func TestSlowProcessIsNotAnError(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -104,23 +104,23 @@ processes: [{name: slow, command: [sh, -c, "sleep 1000; : {port}"], service: hoo
 	s.options.FreePort = func() (int, error) { return address.Port, nil }
 	s.options.Command = []string{"sh", "-c", "exit 4"}
 	ended := s.start(t)
-	s.screen.await(t, "! process slow runs; nothing answers on port")
+	s.terminal.await(t, "! process slow runs; nothing answers on port")
 	late, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address.String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer late.Close()
 	// Fault G7: the engine knows of it, and that it is over.
-	if got := <-s.engine.down; !strings.HasPrefix(got, "hook.web: process slow, which stands in for hook.web: it runs; nothing answers on port") {
+	if got := <-s.manager.down; !strings.HasPrefix(got, "hook.web: process slow, which stands in for hook.web: it runs; nothing answers on port") {
 		t.Error(got)
 	}
-	if got := <-s.engine.restarted; got != "hook.web" {
+	if got := <-s.manager.restarted; got != "hook.web" {
 		t.Error(got)
 	}
 	if got := <-ended; got.code != 4 || got.err != nil {
 		t.Errorf("%+v", got)
 	}
-	if text := s.screen.all(); strings.Contains(text, "✗") {
+	if text := s.terminal.all(); strings.Contains(text, "✗") {
 		t.Errorf("an error was shown:\n%s", text)
 	}
 }
@@ -139,7 +139,7 @@ processes: [{name: deaf, command: [sh, -c, "sleep 1000; : {port}"]}]
 }
 
 // Fault D4: "Ready" is said only if everything is.
-func TestWhatIsNotReadyIsNamed(t *testing.T) {
+func TestUnreadyProcessIsNamed(t *testing.T) {
 	s := newSession(t, `
 -- p/setpoint.yaml --
 apply: [bad.yaml]
@@ -148,8 +148,8 @@ processes: [{command: [sh, -c, "echo address in use; exit 3; {port}"], name: bro
 kind: [
 `)
 	ended := s.start(t)
-	s.screen.await(t, "Ctrl-C stops everything")
-	text := s.screen.all()
+	s.terminal.await(t, "Ctrl-C stops everything")
+	text := s.terminal.all()
 	for _, want := range []string{"not everything is ready:\n  process broken (sh -c echo address in use;", "ended with exit code 3", "are not all applied"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q was not written; there is:\n%s", want, text)
@@ -168,8 +168,8 @@ func TestProcessLogs(t *testing.T) {
 	s := newSession(t, strings.Replace(hook, "exec sleep 1000", "[ -e once ] || { touch once; exit 7; }; exec sleep 1000", 1))
 	s.options.ProcessLogs = filepath.Join(s.dir, "logs")
 	ended := s.start(t)
-	s.screen.await(t, "worker | hook one\n✗ process worker ended with exit code 7")
-	s.screen.await(t, "Ctrl-C stops everything")
+	s.terminal.await(t, "worker | hook one\n✗ process worker ended with exit code 7")
+	s.terminal.await(t, "Ctrl-C stops everything")
 	log := filepath.Join(s.dir, "logs", "worker.log")
 	for text := ""; text != "hook one\nhook one\n"; { // It is started again.
 		data, err := os.ReadFile(log)
@@ -179,7 +179,7 @@ func TestProcessLogs(t *testing.T) {
 	}
 	s.signals <- syscall.SIGTERM
 	<-ended
-	if text := s.screen.all(); strings.Count(text, "hook one") != 1 {
+	if text := s.terminal.all(); strings.Count(text, "hook one") != 1 {
 		t.Errorf("it was shown more often than at its end:\n%s", text)
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/process"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
-	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
 // Cluster is a running control plane.
@@ -55,8 +55,8 @@ type BootOptions struct {
 // Boot starts a cluster and returns when it can be used.
 type Boot func(ctx context.Context, o BootOptions) (Cluster, error)
 
-// Engine runs the controllers; host.Host is the one there is.
-type Engine interface {
+// Manager runs the controllers; host.Host is the one there is.
+type Manager interface {
 	Run(ctx context.Context) error
 	Ready() <-chan struct{}
 	// HookRestarted says that a process answers at an address, after another one or after
@@ -82,14 +82,14 @@ type Options struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	// UIAddress is where the window is, on loopback; AnyWindow for the usual place, or
+	// DashboardAddress is where the window is, on loopback; AnyDashboardAddress for the usual place, or
 	// another if that is taken, and "" for nowhere.
-	UIAddress string
+	DashboardAddress string
 	// DataDir and Kubeconfig are passed on to Boot.
 	DataDir, Kubeconfig string
 	Boot                Boot
-	// NewEngine makes what runs the controllers; a host.Host when nil.
-	NewEngine func(host.Options) (Engine, error)
+	// NewManager makes what runs the controllers; a host.Host when nil.
+	NewManager func(manager.Options) (Manager, error)
 
 	// FreePort finds a port for a process; process.FreePort when nil.
 	FreePort func() (int, error)
@@ -105,8 +105,8 @@ type Options struct {
 	Abort   func()
 }
 
-// AnyWindow is any free port of loopback.
-const AnyWindow = "127.0.0.1:0"
+// AnyDashboardAddress is any free port of loopback.
+const AnyDashboardAddress = "127.0.0.1:0"
 
 // exitFailure is the exit code of a session that went wrong.
 const exitFailure = 1
@@ -122,7 +122,7 @@ func Run(ctx context.Context, o Options) (int, error) {
 	s.cancel = cancel
 	over := make(chan struct{})
 	defer close(over)
-	go s.heed(over)
+	go s.handleSignals(over)
 	code, err := s.run(ctx)
 	s.stop()
 	return code, err
@@ -140,14 +140,14 @@ func open(o Options) (*session, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	if s.NewEngine == nil {
-		s.NewEngine = func(o host.Options) (Engine, error) { return host.New(o) }
+	if s.NewManager == nil {
+		s.NewManager = func(o manager.Options) (Manager, error) { return manager.New(o) }
 	}
 	if s.FreePort == nil {
 		s.FreePort = process.FreePort
 	}
-	leash, err := process.NewLeash()
-	s.leash = leash
+	reaper, err := process.NewReaper()
+	s.reaper = reaper
 	return s, err
 }
 
@@ -157,9 +157,9 @@ type signalled struct{ signal syscall.Signal }
 func (s signalled) Error() string              { return fmt.Sprintf("stopped by signal (%s)", s.signal) }
 func (s signalled) StopSignal() syscall.Signal { return s.signal }
 
-// heed ends the session at the first signal and aborts it at the second. While
+// handleSignals ends the session at the first signal and aborts it at the second. While
 // a command owns the terminal, Ctrl-C is for the command, which gets it too.
-func (s *session) heed(over <-chan struct{}) {
+func (s *session) handleSignals(over <-chan struct{}) {
 	asked := false
 	for {
 		select {
@@ -167,7 +167,7 @@ func (s *session) heed(over <-chan struct{}) {
 			return
 		case sig := <-s.Signals:
 			number, ok := sig.(syscall.Signal)
-			if !ok || number == syscall.SIGINT && s.terminalLent.Load() {
+			if !ok || number == syscall.SIGINT && s.commandOwnsTerminal.Load() {
 				continue
 			}
 			if asked {

@@ -20,15 +20,15 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dev"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
-	"github.com/setpoint-dev/setpoint/internal/host"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
 // These tests run whole sessions with real files and processes. The cluster and
 // the engine are played: no manifest is applied here. The scripts that run the
 // full program do that, on a real control plane.
 
-// cluster plays a control plane that is there at once.
-type cluster struct {
+// fakeCluster plays a control plane that is there at once.
+type fakeCluster struct {
 	kubeconfig string
 	done       chan struct{}
 	err        error
@@ -43,35 +43,35 @@ contexts: [{name: a, context: {cluster: a}}]
 current-context: a
 `
 
-func (c *cluster) Kubeconfig() string    { return c.kubeconfig }
-func (c *cluster) Address() string       { return "https://127.0.0.1:1" }
-func (c *cluster) Done() <-chan struct{} { return c.done }
-func (c *cluster) Err() error            { return c.err }
+func (c *fakeCluster) Kubeconfig() string    { return c.kubeconfig }
+func (c *fakeCluster) Address() string       { return "https://127.0.0.1:1" }
+func (c *fakeCluster) Done() <-chan struct{} { return c.done }
+func (c *fakeCluster) Err() error            { return c.err }
 
-func (c *cluster) Components() []dev.Component {
+func (c *fakeCluster) Components() []dev.Component {
 	return []dev.Component{{Name: "etcd", Log: "/data/logs/etcd.log"}}
 }
 
-func (c *cluster) Stop(context.Context) error {
+func (c *fakeCluster) Stop(context.Context) error {
 	c.stopped = true
 	return nil
 }
 
-// engine plays what runs the controllers.
-type engine struct {
-	options   host.Options
+// fakeManager plays what runs the controllers.
+type fakeManager struct {
+	options   manager.Options
 	ready     chan struct{}
 	restarted chan string
 	down      chan string
 	fail      error
 }
 
-func (e *engine) Ready() <-chan struct{}    { return e.ready }
-func (e *engine) HookRestarted(addr string) { e.restarted <- addr }
+func (e *fakeManager) Ready() <-chan struct{}    { return e.ready }
+func (e *fakeManager) HookRestarted(addr string) { e.restarted <- addr }
 
-func (e *engine) HookDown(addr string, err error) { e.down <- addr + ": " + err.Error() }
+func (e *fakeManager) HookDown(addr string, err error) { e.down <- addr + ": " + err.Error() }
 
-func (e *engine) Run(ctx context.Context) error {
+func (e *fakeManager) Run(ctx context.Context) error {
 	close(e.ready)
 	if e.fail != nil {
 		return e.fail
@@ -82,22 +82,22 @@ func (e *engine) Run(ctx context.Context) error {
 
 // session is one call of dev.Run.
 type session struct {
-	dir     string
-	cluster *cluster
-	engine  *engine
-	options dev.Options
-	signals chan os.Signal
-	screen  *screen
+	dir      string
+	cluster  *fakeCluster
+	manager  *fakeManager
+	options  dev.Options
+	signals  chan os.Signal
+	terminal *fakeTerminal
 }
 
-// screen collects what the user sees and lets a test wait for it.
-type screen struct {
+// fakeTerminal collects what the user sees and lets a test wait for it.
+type fakeTerminal struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
 	changed chan struct{}
 }
 
-func (s *screen) Write(data []byte) (int, error) {
+func (s *fakeTerminal) Write(data []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.changed)
@@ -105,13 +105,13 @@ func (s *screen) Write(data []byte) (int, error) {
 	return s.text.Write(data)
 }
 
-func (s *screen) all() string {
+func (s *fakeTerminal) all() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.String()
 }
 
-func (s *screen) await(t *testing.T, want string) {
+func (s *fakeTerminal) await(t *testing.T, want string) {
 	t.Helper()
 	late := time.After(2 * time.Minute)
 	for {
@@ -137,21 +137,21 @@ func newSession(t *testing.T, files string) *session {
 		t.Fatal(err)
 	}
 	s := &session{
-		dir:     dir,
-		cluster: &cluster{kubeconfig: filepath.Join(dir, "kubeconfig"), done: make(chan struct{})},
-		engine:  &engine{ready: make(chan struct{}), restarted: make(chan string, 10), down: make(chan string, 100)},
-		signals: make(chan os.Signal, 2),
-		screen:  &screen{changed: make(chan struct{})},
+		dir:      dir,
+		cluster:  &fakeCluster{kubeconfig: filepath.Join(dir, "kubeconfig"), done: make(chan struct{})},
+		manager:  &fakeManager{ready: make(chan struct{}), restarted: make(chan string, 10), down: make(chan string, 100)},
+		signals:  make(chan os.Signal, 2),
+		terminal: &fakeTerminal{changed: make(chan struct{})},
 	}
 	s.options = dev.Options{
 		Dirs: []string{filepath.Join(dir, "p")},
 		Boot: func(context.Context, dev.BootOptions) (dev.Cluster, error) { return s.cluster, nil },
-		NewEngine: func(o host.Options) (dev.Engine, error) {
-			s.engine.options = o
-			return s.engine, nil
+		NewManager: func(o manager.Options) (dev.Manager, error) {
+			s.manager.options = o
+			return s.manager, nil
 		},
 		Program: "setpoint", Executable: "/bin/setpoint", Stdout: io.Discard, Stderr: io.Discard,
-		Reporter: progress.New(progress.Options{Out: s.screen}), Log: slog.New(slog.DiscardHandler),
+		Reporter: progress.New(progress.Options{Out: s.terminal}), Log: slog.New(slog.DiscardHandler),
 		Signals: s.signals, Abort: func() { t.Error("aborted") },
 	}
 	return s
@@ -196,7 +196,7 @@ func TestCommandDecidesTheExitCode(t *testing.T) {
 	}
 }
 
-func TestCommandKnowsWhereItIs(t *testing.T) {
+func TestCommandEnvironment(t *testing.T) {
 	s := newSession(t, hook)
 	var out bytes.Buffer
 	s.options.Stdout = &out
@@ -206,7 +206,7 @@ func TestCommandKnowsWhereItIs(t *testing.T) {
 	}
 }
 
-func TestCommandKnowsWhereTheHooksAre(t *testing.T) {
+func TestCommandHookEnvironment(t *testing.T) {
 	listener, err := net.Listen("tcp", "localhost:0")
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +226,7 @@ processes: [{command: [sh, -c, "sleep 1000; : {port}"], service: "hook.web:8080"
 	}
 }
 
-func TestCommandThatIsNotThere(t *testing.T) {
+func TestCommandNotFound(t *testing.T) {
 	s := newSession(t, hook)
 	s.options.Command = []string{"no-such-program-anywhere"}
 	if got := <-s.start(t); got.code != 127 || got.err == nil {
@@ -255,13 +255,13 @@ func TestCommandNeedsItsManifests(t *testing.T) {
 	}
 }
 
-func TestBadManifestIsShownAndReadAgain(t *testing.T) {
+func TestBadManifestIsReportedAndRetried(t *testing.T) {
 	s := newSession(t, "-- p/setpoint.yaml --\napply: [a.yaml]\n-- p/a.yaml --\nkind: Pod\n")
 	ended := s.start(t)
-	s.screen.await(t, "a.yaml: document 1 (line 1): apiVersion: required")
-	s.screen.await(t, "Ctrl-C stops everything")
+	s.terminal.await(t, "a.yaml: document 1 (line 1): apiVersion: required")
+	s.terminal.await(t, "Ctrl-C stops everything")
 	s.write(t, "p/a.yaml", "apiVersion: v1\n")
-	s.screen.await(t, "a.yaml: document 1 (line 1): kind: required")
+	s.terminal.await(t, "a.yaml: document 1 (line 1): kind: required")
 	s.signals <- syscall.SIGTERM
 	if got := <-ended; got.code != 0 || got.err != nil {
 		t.Errorf("%+v", got)
@@ -275,7 +275,7 @@ func (s *session) write(t *testing.T, file, text string) {
 	}
 }
 
-func TestChangedHookIsRestartedAndSaidToBe(t *testing.T) {
+func TestChangedHookIsRestarted(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // Plays that the hook listens.
 	if err != nil {
 		t.Fatal(err)
@@ -284,10 +284,10 @@ func TestChangedHookIsRestartedAndSaidToBe(t *testing.T) {
 	s := newSession(t, strings.Replace(hook, "name: worker", "name: worker\n  env: {PORT: '{port}'}\n  service: hook.web", 1))
 	s.options.FreePort = func() (int, error) { return listener.Addr().(*net.TCPAddr).Port, nil }
 	ended := s.start(t)
-	s.screen.await(t, "worker | hook one\n")
-	s.screen.await(t, "stands in for hook.web")
+	s.terminal.await(t, "worker | hook one\n")
+	s.terminal.await(t, "stands in for hook.web")
 	for _, addr := range []string{"hook.web:80", "hook.web.svc:80", "hook.web.svc.cluster.local:443"} {
-		conn, err := s.engine.options.Dial(t.Context(), "tcp", addr)
+		conn, err := s.manager.options.Dial(t.Context(), "tcp", addr)
 		if err != nil || conn.RemoteAddr().String() != listener.Addr().String() {
 			t.Errorf("dial %s: %v", addr, err)
 			continue
@@ -295,15 +295,15 @@ func TestChangedHookIsRestartedAndSaidToBe(t *testing.T) {
 		conn.Close()
 	}
 	s.write(t, "p/hook.sh", "echo hook two; exec sleep 1000")
-	s.screen.await(t, "worker | hook two\n")
-	s.screen.await(t, "hook.sh changed: restarted worker")
+	s.terminal.await(t, "worker | hook two\n")
+	s.terminal.await(t, "hook.sh changed: restarted worker")
 	for _, want := range []string{"hook.web", "hook.web.svc", "hook.web.svc.cluster.local"} {
-		if got := <-s.engine.restarted; got != want {
+		if got := <-s.manager.restarted; got != want {
 			t.Errorf("the engine was told %q, not %q", got, want)
 		}
 	}
 	s.write(t, "p/setpoint.yaml", "")
-	s.screen.await(t, "setpoint.yaml changed: start again to use it")
+	s.terminal.await(t, "setpoint.yaml changed: start again to use it")
 	s.signals <- syscall.SIGINT
 	if got := <-ended; got.code != 0 || got.err != nil {
 		t.Errorf("%+v", got)
@@ -311,7 +311,7 @@ func TestChangedHookIsRestartedAndSaidToBe(t *testing.T) {
 }
 
 // Fault G7: the engine knows that a process has ended, and that it is back.
-func TestEngineKnowsOfADeadHook(t *testing.T) {
+func TestManagerIsNotifiedOfDeadHook(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // Plays that the hook listens.
 	if err != nil {
 		t.Fatal(err)
@@ -320,18 +320,18 @@ func TestEngineKnowsOfADeadHook(t *testing.T) {
 	s := newSession(t, strings.Replace(hook, "name: worker", "name: worker\n  env: {PORT: '{port}'}\n  service: hook.web", 1))
 	s.options.FreePort = func() (int, error) { return address.Port, nil }
 	ended := s.start(t)
-	s.screen.await(t, "Ctrl-C stops everything")
+	s.terminal.await(t, "Ctrl-C stops everything")
 
 	listener.Close()
 	s.write(t, "p/hook.sh", "exit 3")
 	for _, want := range []string{"hook.web", "hook.web.svc", "hook.web.svc.cluster.local"} {
 		want += ": process worker, which stands in for hook.web: ended with exit code 3"
-		if got := <-s.engine.down; got != want {
+		if got := <-s.manager.down; got != want {
 			t.Errorf("the engine got %q, want %q", got, want)
 		}
 	}
-	if len(s.engine.restarted) != 0 {
-		t.Errorf("the engine got %s as restarted", <-s.engine.restarted)
+	if len(s.manager.restarted) != 0 {
+		t.Errorf("the engine got %s as restarted", <-s.manager.restarted)
 	}
 	again, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address.String())
 	if err != nil {
@@ -340,7 +340,7 @@ func TestEngineKnowsOfADeadHook(t *testing.T) {
 	defer again.Close()
 	s.write(t, "p/hook.sh", "exec sleep 1000")
 	for _, want := range []string{"hook.web", "hook.web.svc", "hook.web.svc.cluster.local"} {
-		if got := <-s.engine.restarted; got != want {
+		if got := <-s.manager.restarted; got != want {
 			t.Errorf("the engine got %q, want %q", got, want)
 		}
 	}
@@ -350,15 +350,15 @@ func TestEngineKnowsOfADeadHook(t *testing.T) {
 	}
 }
 
-func TestDialOfABrokenHookSaysSo(t *testing.T) {
+func TestDialBrokenHook(t *testing.T) {
 	s := newSession(t, `
 -- p/setpoint.yaml --
 processes: [{command: [sh, -c, "exit 3; {port}"], name: broken, service: hook.web}]
 `)
 	ended := s.start(t)
-	s.screen.await(t, "process broken ended with exit code 3; starting it again")
-	s.screen.await(t, "Ctrl-C stops everything")
-	if conn, err := s.engine.options.Dial(t.Context(), "tcp", "other.invalid:80"); err == nil {
+	s.terminal.await(t, "process broken ended with exit code 3; starting it again")
+	s.terminal.await(t, "Ctrl-C stops everything")
+	if conn, err := s.manager.options.Dial(t.Context(), "tcp", "other.invalid:80"); err == nil {
 		conn.Close()
 		t.Error("a host that does not exist was reached")
 	} else if !strings.Contains(err.Error(), "processes in setpoint.yaml stand in for hook.web") {
@@ -388,9 +388,9 @@ func TestCtrlCBelongsToAnInteractiveCommand(t *testing.T) {
 	s.options.Interactive = true
 	s.options.Command = []string{"sh", "-c", "echo go; read answer; exit 5"}
 	read, write := io.Pipe()
-	s.options.Stdin, s.options.Stdout = read, s.screen
+	s.options.Stdin, s.options.Stdout = read, s.terminal
 	ended := s.start(t)
-	s.screen.await(t, "go\n")
+	s.terminal.await(t, "go\n")
 	s.signals <- syscall.SIGINT
 	s.signals <- syscall.SIGINT
 	fmt.Fprintln(write, "answer")
@@ -400,13 +400,13 @@ func TestCtrlCBelongsToAnInteractiveCommand(t *testing.T) {
 	}
 }
 
-func TestEndOfTheClusterIsTheEnd(t *testing.T) {
+func TestClusterExitEndsSession(t *testing.T) {
 	for _, command := range [][]string{nil, {"sleep", "1000"}} {
 		s := newSession(t, hook)
 		s.options.Command = command
 		s.cluster.err = errors.New("etcd died; its log is /data/logs/etcd.log")
 		ended := s.start(t)
-		s.screen.await(t, "hook one")
+		s.terminal.await(t, "hook one")
 		close(s.cluster.done)
 		if got := <-ended; got.code != 1 || !errors.Is(got.err, s.cluster.err) {
 			t.Errorf("%+v", got)
@@ -414,15 +414,15 @@ func TestEndOfTheClusterIsTheEnd(t *testing.T) {
 	}
 }
 
-func TestEndOfTheEngineIsTheEnd(t *testing.T) {
+func TestManagerExitEndsSession(t *testing.T) {
 	s := newSession(t, hook)
-	s.engine.fail = errors.New("no permission")
-	if got := <-s.start(t); got.code != 1 || !errors.Is(got.err, s.engine.fail) {
+	s.manager.fail = errors.New("no permission")
+	if got := <-s.start(t); got.code != 1 || !errors.Is(got.err, s.manager.fail) {
 		t.Errorf("%+v", got)
 	}
 }
 
-func TestMistakesComeBeforeTheBoot(t *testing.T) {
+func TestErrorsAreReportedBeforeBoot(t *testing.T) {
 	s := newSession(t, "-- p/setpoint.yaml --\naply: []\n")
 	s.options.Dirs = append(s.options.Dirs, filepath.Join(s.dir, "nowhere"))
 	s.options.Boot = func(context.Context, dev.BootOptions) (dev.Cluster, error) {
@@ -435,7 +435,7 @@ func TestMistakesComeBeforeTheBoot(t *testing.T) {
 	}
 }
 
-func TestBootThatFails(t *testing.T) {
+func TestBootFails(t *testing.T) {
 	s := newSession(t, "-- p/setpoint.yaml --\n")
 	s.options.Boot = func(context.Context, dev.BootOptions) (dev.Cluster, error) {
 		return nil, errors.New("the data directory is in use by process 7")

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/reach"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 )
 
 // dial reaches hooks: a call to a Service that a process stands in for goes to
@@ -16,7 +16,7 @@ import (
 // that is just starting is waited for; one that is down is named.
 func (s *session) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	var dialer net.Dialer
-	l := s.behind(addr)
+	l := s.processFor(addr)
 	if l == nil {
 		conn, err := dialer.DialContext(ctx, network, addr)
 		if _, unknown := errors.AsType[*net.DNSError](err); unknown {
@@ -31,7 +31,7 @@ func (s *session) dial(ctx context.Context, network, addr string) (net.Conn, err
 }
 
 // unreachable says which process does not answer, and in place of what.
-func (l *local) unreachable(err error) error {
+func (l *localProcess) unreachable(err error) error {
 	return fmt.Errorf("process %s, which stands in for %s: %w", l.Name, l.Service, err)
 }
 
@@ -49,8 +49,8 @@ func (s *session) knownServices() string {
 	return "processes in setpoint.yaml stand in for " + strings.Join(known, ", ")
 }
 
-// behind is the process that answers for an address, or nil.
-func (s *session) behind(addr string) *local {
+// processFor is the process that answers for an address, or nil.
+func (s *session) processFor(addr string) *localProcess {
 	for _, l := range s.locals {
 		if l.Service != nil && l.Service.Matches(addr) {
 			return l
@@ -59,11 +59,11 @@ func (s *session) behind(addr string) *local {
 	return nil
 }
 
-// standsIn says that a process answers for an address.
-func (s *session) standsIn(addr string) bool { return s.behind(addr) != nil }
+// isStandIn says that a process answers for an address.
+func (s *session) isStandIn(addr string) bool { return s.processFor(addr) != nil }
 
-// hooks is the variable by which a command knows where the processes are.
-func (s *session) hooks() []string {
+// hookEnv is the variable by which a command knows where the processes are.
+func (s *session) hookEnv() []string {
 	if routes := s.routes(); len(routes) > 0 {
 		return []string{"SETPOINT_HOOKS=" + strings.Join(routes, ",")}
 	}
@@ -83,5 +83,5 @@ func (s *session) routes() []string {
 
 // publishHooks says by the kubeconfig where the processes are: `setpoint plan` calls them.
 func (s *session) publishHooks(context.Context) error {
-	return reach.PublishHooks(s.inspected, s.routes())
+	return discovery.PublishHooks(s.inspectDir, s.routes())
 }

@@ -8,17 +8,17 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/setpoint-dev/setpoint/internal/reach"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 )
 
-// gather makes the folder in which the engine and the processes say where they can be
+// prepareInspection makes the folder in which the engine and the processes say where they can be
 // inspected, and has the kubeconfig lead there: whoever uses the cluster finds them.
-func (s *session) gather(context.Context) error {
+func (s *session) prepareInspection(context.Context) error {
 	folder, err := os.MkdirTemp("", "setpoint-inspect-") // 0700.
 	if err != nil {
 		return fmt.Errorf("make a folder for what can be inspected: %w", err)
 	}
-	s.inspected = folder
+	s.inspectDir = folder
 	path := s.cluster.Kubeconfig()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -28,19 +28,19 @@ func (s *session) gather(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read kubeconfig %s: %w", path, err)
 	}
-	if err := reach.PointTo(config, folder); err != nil {
+	if err := discovery.SetKubeconfigFolder(config, folder); err != nil {
 		return err
 	}
 	pointing, err := clientcmd.Write(*config)
 	if err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	return replace(path, append(heading(text), pointing...))
+	return writeAtomically(path, append(headerComments(text), pointing...))
 }
 
-// heading are the comments at the top: by them a kubeconfig is known as one that may be
+// headerComments are the comments at the top: by them a kubeconfig is known as one that may be
 // written over.
-func heading(text []byte) []byte {
+func headerComments(text []byte) []byte {
 	var kept []byte
 	for line := range bytes.Lines(text) {
 		if !bytes.HasPrefix(line, []byte("#")) {
@@ -51,8 +51,8 @@ func heading(text []byte) []byte {
 	return kept
 }
 
-// replace writes a private file anew, in one step: somebody may be waiting for it.
-func replace(path string, text []byte) error {
+// writeAtomically writes a private file anew, in one step: somebody may be waiting for it.
+func writeAtomically(path string, text []byte) error {
 	written := path + ".new"
 	if err := os.WriteFile(written, text, 0o600); err != nil {
 		return err

@@ -14,27 +14,27 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 )
 
-// local is a process of a project, running.
-type local struct {
+// localProcess is a process of a project, running.
+type localProcess struct {
 	project.Process
-	port    int
-	process *process.Process
-	sources sources
-	came    chan error // gets how the first start went
+	port       int
+	process    *process.Process
+	sources    sources
+	firstStart chan error // gets how the first start went
 	// down says that the engine knows that the process does not answer. It belongs to
 	// tell.
 	down bool
 }
 
-// prepare makes the processes of all projects, each with its port, before any
+// prepareProcesses makes the processes of all projects, each with its port, before any
 // is started: the engine may ask for any of them at any time.
-func (s *session) prepare(context.Context) error {
+func (s *session) prepareProcesses(context.Context) error {
 	var problems []error
 	for _, w := range s.projects {
 		ports, err := s.findPorts(w)
 		problems = append(problems, err)
 		for _, wanted := range w.Processes {
-			l, err := s.newLocal(w, wanted, ports)
+			l, err := s.newLocalProcess(w, wanted, ports)
 			if err != nil {
 				return err
 			}
@@ -61,9 +61,9 @@ func (s *session) findPorts(w *workspace) (map[string]int, error) {
 	return ports, nil
 }
 
-func (s *session) newLocal(w *workspace, wanted project.Process, ports map[string]int) (*local, error) {
+func (s *session) newLocalProcess(w *workspace, wanted project.Process, ports map[string]int) (*localProcess, error) {
 	port := ports[wanted.Name]
-	l := &local{port: port, sources: sourcesOf(w.Project, wanted)}
+	l := &localProcess{port: port, sources: sourcesOf(w.Project, wanted)}
 	var prepare func(context.Context) error
 	if c := w.compilers[wanted.Name]; c != nil {
 		wanted, prepare = c.process, c.prepare
@@ -76,8 +76,8 @@ func (s *session) newLocal(w *workspace, wanted project.Process, ports map[strin
 	l.process = process.New(process.Options{
 		Prepare: prepare, Command: l.Command, Env: append(s.environment(), pairs(l.Env)...), Dir: l.Dir,
 		Port: l.port, ReadyPath: l.Ready,
-		Output: output, Leash: s.leash, Grace: processGrace,
-		Notify: func(e process.Event) { s.tell(l, output, e) },
+		Output: output, Reaper: s.reaper, Grace: processGrace,
+		Notify: func(e process.Event) { s.handleEvent(l, output, e) },
 	})
 	return l, nil
 }
@@ -92,20 +92,20 @@ func pairs(env map[string]string) []string {
 
 func (s *session) startProcesses(ctx context.Context) error {
 	for _, l := range s.locals {
-		l.came = make(chan error, 1)
+		l.firstStart = make(chan error, 1)
 		done := s.phase("process " + l.Name)
 		s.background.Go(func() { l.process.Run(ctx) })
 		s.background.Go(func() {
-			err := l.awaitFirst(ctx)
+			err := l.awaitFirstStart(ctx)
 			done(err)
-			l.came <- err
+			l.firstStart <- err
 		})
 	}
 	return nil
 }
 
-// awaitFirst waits until the process has come up or failed to.
-func (l *local) awaitFirst(ctx context.Context) error {
+// awaitFirstStart waits until the process has come up or failed to.
+func (l *localProcess) awaitFirstStart(ctx context.Context) error {
 	if err := l.process.WaitReady(ctx); err != nil {
 		return l.failure(err)
 	}
@@ -113,7 +113,7 @@ func (l *local) awaitFirst(ctx context.Context) error {
 }
 
 // failure says which process does not run.
-func (l *local) failure(err error) error {
+func (l *localProcess) failure(err error) error {
 	return fmt.Errorf("process %s (%s): %w", l.Name, strings.Join(l.Written, " "), err)
 }
 
@@ -121,7 +121,7 @@ func (l *local) failure(err error) error {
 // edited until it works, and one that is slow may still come; a command, though, could
 // only fail without it.
 func (s *session) awaitProcesses(ctx context.Context) error {
-	limit, late := greetLimit, error(nil)
+	limit, late := readyLimit, error(nil)
 	if len(s.Command) > 0 {
 		limit = s.ReadyTimeout
 		late = fmt.Errorf("it does not answer after %s (--ready-timeout)", limit)
@@ -133,7 +133,7 @@ func (s *session) awaitProcesses(ctx context.Context) error {
 	var problems []error
 	for _, l := range s.locals {
 		select {
-		case err := <-l.came:
+		case err := <-l.firstStart:
 			problems = append(problems, err)
 		case <-timeout:
 			if late == nil {
@@ -150,22 +150,22 @@ func (s *session) awaitProcesses(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// tell shows what happened to a process, and says to the engine whether it answers.
-func (s *session) tell(l *local, output process.Output, e process.Event) {
+// handleEvent shows what happened to a process, and says to the engine whether it answers.
+func (s *session) handleEvent(l *localProcess, output process.Output, e process.Event) {
 	switch {
 	case e.Died != nil:
 		if log, kept := output.(*logFile); kept {
 			log.show()
 		}
 		s.Reporter.Problem(fmt.Errorf("process %s %w; starting it again in %s, or when a file of it changes",
-			l.Name, e.Died, progress.Took(e.Retry)))
+			l.Name, e.Died, progress.FormatDuration(e.Retry)))
 		s.setDown(l, e.Died)
-	case e.Unprepared != nil:
-		s.Reporter.Problem(fmt.Errorf("%w; it is compiled again when a file of it changes", e.Unprepared))
-		s.setDown(l, e.Unprepared)
+	case e.PrepareFailed != nil:
+		s.Reporter.Problem(fmt.Errorf("%w; it is compiled again when a file of it changes", e.PrepareFailed))
+		s.setDown(l, e.PrepareFailed)
 	case e.Slow:
-		s.Reporter.Warning("process %s runs; nothing answers on port %d yet, after %s", l.Name, l.port, progress.Took(e.Took))
-		s.setDown(l, fmt.Errorf("it runs; nothing answers on port %d yet, after %s", l.port, progress.Took(e.Took)))
+		s.Reporter.Warning("process %s runs; nothing answers on port %d yet, after %s", l.Name, l.port, progress.FormatDuration(e.Took))
+		s.setDown(l, fmt.Errorf("it runs; nothing answers on port %d yet, after %s", l.port, progress.FormatDuration(e.Took)))
 	case e.Ready:
 		if e.Cause != "" {
 			s.Reporter.Event(e.Took, "%s: restarted %s", e.Cause, l.Name)
@@ -178,23 +178,23 @@ func (s *session) tell(l *local, output process.Output, e process.Event) {
 
 // setDown marks the controllers behind a process as not ready, however they write its
 // address.
-func (s *session) setDown(l *local, err error) {
+func (s *session) setDown(l *localProcess, err error) {
 	l.down = true
 	if l.Service == nil {
 		return
 	}
 	for _, address := range l.Service.Addresses() {
-		s.engine.HookDown(address, l.unreachable(err))
+		s.manager.HookDown(address, l.unreachable(err))
 	}
 }
 
 // setUp makes the controllers behind a process sync their objects again.
-func (s *session) setUp(l *local) {
+func (s *session) setUp(l *localProcess) {
 	l.down = false
 	if l.Service == nil {
 		return
 	}
 	for _, address := range l.Service.Addresses() {
-		s.engine.HookRestarted(address)
+		s.manager.HookRestarted(address)
 	}
 }

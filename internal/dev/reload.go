@@ -73,7 +73,7 @@ func (s *session) watched() []string {
 // themselves while manifests are applied.
 func (s *session) reload(ctx context.Context, paths []string) {
 	for _, l := range s.locals {
-		if i := slices.IndexFunc(paths, l.sources.have); i >= 0 {
+		if i := slices.IndexFunc(paths, l.sources.contains); i >= 0 {
 			l.process.Restart(filepath.Base(paths[i]) + " changed")
 		}
 	}
@@ -105,11 +105,11 @@ func (s *session) resync(ctx context.Context, w *workspace, changed string) {
 	if err != nil {
 		s.Reporter.Problem(err)
 	}
-	w.remember(changes)
+	w.recordChanges(changes)
 }
 
-// remember keeps the list of what is applied.
-func (w *workspace) remember(changes manifest.Changes) {
+// recordChanges keeps the list of what is applied.
+func (w *workspace) recordChanges(changes manifest.Changes) {
 	w.applied = slices.DeleteFunc(w.applied, func(key manifest.Key) bool {
 		return slices.Contains(changes.Deleted, key)
 	})

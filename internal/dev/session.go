@@ -12,12 +12,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/process"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
-	"github.com/setpoint-dev/setpoint/internal/host"
-	"github.com/setpoint-dev/setpoint/internal/preview"
-	"github.com/setpoint-dev/setpoint/internal/reach"
+	"github.com/setpoint-dev/setpoint/internal/dryrun"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
 const (
@@ -25,9 +25,9 @@ const (
 	stopLimit = 2500 * time.Millisecond
 	// processGrace is how long a process may take to obey; part of stopLimit.
 	processGrace = time.Second
-	// greetLimit is how long a session without a command waits for its processes before
+	// readyLimit is how long a session without a command waits for its processes before
 	// it goes on with those that answer.
-	greetLimit = 10 * time.Second
+	readyLimit = 10 * time.Second
 )
 
 // session is one run of the development loop.
@@ -36,22 +36,22 @@ type session struct {
 	began    time.Time
 	cancel   context.CancelCauseFunc
 	projects []*workspace
-	locals   []*local
+	locals   []*localProcess
 	logs     []*logFile
 	// unapplied names the projects whose manifests were not applied at first.
 	unapplied []string
 
-	leash   *process.Leash
+	reaper  *process.Reaper
 	cluster Cluster
 	config  *rest.Config
-	engine  Engine
-	// inspected is the folder in which processes say where they can be inspected.
-	inspected string
-	// window is the URL of the window; "" without one.
-	window string
+	manager Manager
+	// inspectDir is the folder in which processes say where they can be inspected.
+	inspectDir string
+	// dashboardURL is the URL of the window; "" without one.
+	dashboardURL string
 
-	background   sync.WaitGroup // what ends when the context does
-	terminalLent atomic.Bool
+	background          sync.WaitGroup // what ends when the context does
+	commandOwnsTerminal atomic.Bool
 }
 
 // workspace is a project and what became of its manifests.
@@ -66,18 +66,18 @@ type workspace struct {
 // run goes through the steps of a session, then waits for its end.
 func (s *session) run(ctx context.Context) (int, error) {
 	steps := []func(context.Context) error{
-		s.compileAll, s.boot, s.gather, s.prepare, s.publishHooks, s.startEngine, s.startProcesses, s.awaitEngine, s.awaitProcesses, s.applyAll, s.watchFiles,
+		s.compileAll, s.boot, s.prepareInspection, s.prepareProcesses, s.publishHooks, s.startManager, s.startProcesses, s.awaitManager, s.awaitProcesses, s.applyAll, s.watchFiles,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
-			return s.interrupted(ctx, err)
+			return s.exitCode(ctx, err)
 		}
 	}
 	if len(s.Command) > 0 {
-		s.sayWhere()
+		s.printAddresses()
 		return s.runCommand(ctx)
 	}
-	s.greet()
+	s.printSummary()
 	<-ctx.Done()
 	if _, asked := errors.AsType[signalled](context.Cause(ctx)); asked {
 		return 0, nil
@@ -85,9 +85,9 @@ func (s *session) run(ctx context.Context) (int, error) {
 	return exitFailure, context.Cause(ctx)
 }
 
-// interrupted is the end of a session that did not get to its point: by a
+// exitCode is the end of a session that did not get to its point: by a
 // signal, by the end of the cluster, or by an error of its own.
-func (s *session) interrupted(ctx context.Context, err error) (int, error) {
+func (s *session) exitCode(ctx context.Context, err error) (int, error) {
 	if stop, asked := errors.AsType[signalled](context.Cause(ctx)); asked {
 		return 128 + int(stop.signal), nil
 	}
@@ -106,12 +106,12 @@ func (s *session) boot(ctx context.Context) error {
 		return fmt.Errorf("boot the control plane: %w", err)
 	}
 	s.cluster = cluster
-	s.background.Go(func() { s.mourn(ctx) })
+	s.background.Go(func() { s.watchCluster(ctx) })
 	return s.connect()
 }
 
-// mourn ends the session when its cluster is gone for good.
-func (s *session) mourn(ctx context.Context) {
+// watchCluster ends the session when its cluster is gone for good.
+func (s *session) watchCluster(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-s.cluster.Done():
@@ -135,31 +135,31 @@ func (s *session) connect() error {
 	return nil
 }
 
-func (s *session) startEngine(ctx context.Context) error {
-	window, err := s.openWindow(ctx)
+func (s *session) startManager(ctx context.Context) error {
+	dashboard, err := s.openDashboard(ctx)
 	if err != nil {
 		return err
 	}
-	engine, err := s.NewEngine(host.Options{
-		Config: s.config, Dial: s.dial, Routed: s.standsIn, Version: s.Version, Log: s.Log, DevWindow: window,
-		InspectAddress: "127.0.0.1:0", InspectFolder: s.inspected, Plan: preview.Of,
+	manager, err := s.NewManager(manager.Options{
+		Config: s.config, Dial: s.dial, Routed: s.isStandIn, Version: s.Version, Log: s.Log, DevDashboard: dashboard,
+		InspectAddress: "127.0.0.1:0", InspectDir: s.inspectDir, Plan: dryrun.ForObject,
 	})
 	if err != nil {
 		return fmt.Errorf("start the engine: %w", err)
 	}
-	s.engine = engine
+	s.manager = manager
 	s.background.Go(func() {
-		if err := engine.Run(ctx); err != nil && ctx.Err() == nil {
+		if err := manager.Run(ctx); err != nil && ctx.Err() == nil {
 			s.cancel(fmt.Errorf("the engine ended: %w", err))
 		}
 	})
 	return nil
 }
 
-func (s *session) awaitEngine(ctx context.Context) error {
+func (s *session) awaitManager(ctx context.Context) error {
 	done := s.phase("controllers")
 	select {
-	case <-s.engine.Ready():
+	case <-s.manager.Ready():
 		done(nil)
 		return nil
 	case <-ctx.Done():
@@ -170,12 +170,12 @@ func (s *session) awaitEngine(ctx context.Context) error {
 
 // runCommand lends the terminal to the command until it ends.
 func (s *session) runCommand(ctx context.Context) (int, error) {
-	s.terminalLent.Store(s.Interactive)
-	defer s.terminalLent.Store(false)
+	s.commandOwnsTerminal.Store(s.Interactive)
+	defer s.commandOwnsTerminal.Store(false)
 	code, err := process.Command{
-		Args: s.Command, Env: append(s.environment(), s.hooks()...),
+		Args: s.Command, Env: append(s.environment(), s.hookEnv()...),
 		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
-		Leash: s.leash, Interactive: s.Interactive, Grace: processGrace,
+		Reaper: s.reaper, Interactive: s.Interactive, Grace: processGrace,
 	}.Run(ctx)
 	if _, asked := errors.AsType[signalled](context.Cause(ctx)); err == nil && !asked && ctx.Err() != nil {
 		return exitFailure, context.Cause(ctx)
@@ -185,7 +185,7 @@ func (s *session) runCommand(ctx context.Context) (int, error) {
 
 // environment is what our processes and commands know beyond their own.
 func (s *session) environment() []string {
-	return []string{"KUBECONFIG=" + s.cluster.Kubeconfig(), "SETPOINT=" + s.Executable, reach.FolderVariable + "=" + s.inspected, "SETPOINT_WINDOW=" + s.window}
+	return []string{"KUBECONFIG=" + s.cluster.Kubeconfig(), "SETPOINT=" + s.Executable, discovery.FolderEnv + "=" + s.inspectDir, "SETPOINT_WINDOW=" + s.dashboardURL}
 }
 
 // stop ends everything, all at once: the parts need not outlive each other.
@@ -207,8 +207,8 @@ func (s *session) stop() {
 	for _, l := range s.logs {
 		l.close()
 	}
-	if s.inspected != "" {
-		_ = os.RemoveAll(s.inspected) // Nobody looks there any more.
+	if s.inspectDir != "" {
+		_ = os.RemoveAll(s.inspectDir) // Nobody looks there any more.
 	}
 }
 
@@ -224,7 +224,7 @@ func (s *session) stopBackground(ctx context.Context) {
 	case <-ended:
 	case <-ctx.Done():
 	}
-	s.leash.Close()
+	s.reaper.Close()
 }
 
 // phase shows a phase; the error that may end it is shown by whoever gets it.

@@ -49,8 +49,8 @@ func sourcesOf(p *project.Project, process project.Process) sources {
 	return s
 }
 
-// have says whether a file is one of them.
-func (s sources) have(path string) bool {
+// contains says whether a file is one of them.
+func (s sources) contains(path string) bool {
 	for _, source := range s.paths {
 		if path == source {
 			return true

@@ -15,7 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -27,19 +27,19 @@ const MaxBytes = 4 << 20
 // Objects says in which fields two objects differ; either may be empty. What the
 // user meant comes first: the spec before metadata, the status last. Fields that
 // change with every write are left out, and the values of a Secret are masked.
-func Objects(before, after json.RawMessage) ([]inspect.Change, error) {
-	left, err := read(before)
+func Objects(before, after json.RawMessage) ([]model.Change, error) {
+	left, err := parseObject(before)
 	if err != nil {
 		return nil, err
 	}
-	right, err := read(after)
+	right, err := parseObject(after)
 	if err != nil {
 		return nil, err
 	}
-	return fields(left, right)
+	return fieldChanges(left, right)
 }
 
-func read(text json.RawMessage) (*object.Object, error) {
+func parseObject(text json.RawMessage) (*object.Object, error) {
 	text = bytes.TrimSpace(text)
 	switch {
 	case len(text) == 0 || bytes.Equal(text, []byte("null")):
@@ -54,23 +54,23 @@ func read(text json.RawMessage) (*object.Object, error) {
 	return o, nil
 }
 
-func fields(before, after *object.Object) ([]inspect.Change, error) {
+func fieldChanges(before, after *object.Object) ([]model.Change, error) {
 	found, err := plan.Compare(before, after)
 	if err != nil {
 		return nil, err
 	}
-	changes := make([]inspect.Change, 0, len(found))
+	changes := make([]model.Change, 0, len(found))
 	for _, c := range found {
-		changes = append(changes, inspect.Change{Path: c.Path, From: c.Before, To: c.After})
+		changes = append(changes, model.Change{Path: c.Path, From: c.From, To: c.To})
 	}
-	slices.SortStableFunc(changes, func(a, b inspect.Change) int {
-		return cmp.Compare(weight(a.Path), weight(b.Path))
+	slices.SortStableFunc(changes, func(a, b model.Change) int {
+		return cmp.Compare(sectionOrder(a.Path), sectionOrder(b.Path))
 	})
 	return changes, nil
 }
 
-// weight is how late a field is told of.
-func weight(path string) int {
+// sectionOrder is how late a field is told of.
+func sectionOrder(path string) int {
 	switch first := path[:len(path)-len(strings.TrimLeftFunc(path, isLetter))]; first {
 	case "metadata":
 		return 1

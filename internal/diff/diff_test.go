@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
 func TestObjects(t *testing.T) {
@@ -45,7 +45,7 @@ func TestObjects(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := words(changes); got != c.want {
+			if got := changesText(changes); got != c.want {
 				t.Errorf("got\n%swant\n%s", got, c.want)
 			}
 		})
@@ -55,7 +55,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-func words(changes []inspect.Change) string {
+func changesText(changes []model.Change) string {
 	var text strings.Builder
 	for _, c := range changes {
 		fmt.Fprintf(&text, "%s %s -> %s\n", c.Path, Value(c.From), Value(c.To))
@@ -91,19 +91,19 @@ func TestRequests(t *testing.T) {
 		{"what is no object", json.RawMessage(`{"parent":"a","children":{"Pod.v1":{"a":5}}}`), json.RawMessage(`{"parent":["b"],"children":{"Pod.v1":{"a":6}}}`), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			parts, err := Requests(c.before, c.after)
+			changes, err := Requests(c.before, c.after)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var text strings.Builder
-			for _, p := range parts {
+			for _, p := range changes {
 				name := p.Object.Name
 				if p.Object.Namespace != "" {
 					name = p.Object.Namespace + "/" + name
 				}
-				fmt.Fprintf(&text, "%s %s %s %s", p.Role, p.Object.Kind.Kind, name, p.Fate)
+				fmt.Fprintf(&text, "%s %s %s %s", p.Role, p.Object.Kind.Kind, name, p.Type)
 				if len(p.Changes) > 0 {
-					text.WriteString(": " + words(p.Changes))
+					text.WriteString(": " + changesText(p.Changes))
 					continue
 				}
 				text.WriteString("\n")
@@ -118,7 +118,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func TestAuthors(t *testing.T) {
+func TestFieldManagers(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	entry := func(manager string, ago time.Duration, fields string) string {
 		return `{"manager":"` + manager + `","operation":"Update","time":"` + now.Add(-ago).Format(time.RFC3339) + `","fieldsType":"FieldsV1","fieldsV1":` + fields + `}`
@@ -151,7 +151,7 @@ func TestAuthors(t *testing.T) {
 		{"no time", `[{"manager":"x","fieldsV1":{}}]`, `{"spec":1}`, `{"spec":2}`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			authors, err := Authors(json.RawMessage(c.managed), json.RawMessage(c.before), json.RawMessage(c.after), now.Add(-10*time.Second), now)
+			authors, err := FieldManagers(json.RawMessage(c.managed), json.RawMessage(c.before), json.RawMessage(c.after), now.Add(-10*time.Second), now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,7 +161,7 @@ func TestAuthors(t *testing.T) {
 		})
 	}
 	for _, broken := range []string{`{`, `[{"manager":"x","time":"2026-01-02T03:04:05Z","fieldsV1":{"nonsense":{}}}]`} {
-		if _, err := Authors(json.RawMessage(broken), nil, nil, now.Add(-time.Minute), now); err == nil {
+		if _, err := FieldManagers(json.RawMessage(broken), nil, nil, now.Add(-time.Minute), now); err == nil {
 			t.Errorf("%s: read", broken)
 		}
 	}
@@ -212,14 +212,14 @@ func TestTexts(t *testing.T) {
 		{"moved", "a\nb\nc\nd", "b\nc\na\nd", "-a b c+a d"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := signed(Texts(c.before, c.after)); got != c.want {
+			if got := signedLines(Texts(c.before, c.after)); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
 	}
 }
 
-func signed(text Text) string {
+func signedLines(text Text) string {
 	var got strings.Builder
 	for _, line := range text.Lines {
 		got.WriteString(string(line.Sign) + line.Text)
@@ -232,7 +232,7 @@ func signed(text Text) string {
 
 // Whatever differs: what stays and goes is the one text, what stays and comes the
 // other, and no shorter way is known.
-func TestEditsLeadFromOneToTheOther(t *testing.T) {
+func TestShortestEdit(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	some := func() []string {
 		lines := make([]string, random.IntN(12))
@@ -243,12 +243,12 @@ func TestEditsLeadFromOneToTheOther(t *testing.T) {
 	}
 	for range 2000 {
 		a, b := some(), some()
-		signs, found := edits(a, b)
+		signs, found := shortestEdit(a, b)
 		if !found {
 			t.Fatal("not found")
 		}
 		var left, right []string
-		for _, line := range lined(signs, a, b) {
+		for _, line := range toLines(signs, a, b) {
 			if line.Sign != '+' {
 				left = append(left, line.Text)
 			}
@@ -288,20 +288,20 @@ func TestTextsAreBounded(t *testing.T) {
 	}
 	began := time.Now()
 	got := Texts(long("a"), long("b"))
-	if !got.Coarse || !got.Cut || len(got.Lines) != maxLines || got.Added != 50_000 {
-		t.Errorf("coarse %v, cut %v, %d lines, %d added", got.Coarse, got.Cut, len(got.Lines), got.Added)
+	if !got.Approximate || !got.Truncated || len(got.Lines) != maxLines || got.Added != 50_000 {
+		t.Errorf("coarse %v, cut %v, %d lines, %d added", got.Approximate, got.Truncated, len(got.Lines), got.Added)
 	}
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("took %s", took)
 	}
 }
 
-func TestTelling(t *testing.T) {
+func TestSignificant(t *testing.T) {
 	one, two := json.RawMessage(`"1"`), json.RawMessage(`"2"`)
-	change := func(path string, from, to json.RawMessage) inspect.Change {
-		return inspect.Change{Path: path, From: from, To: to}
+	change := func(path string, from, to json.RawMessage) model.Change {
+		return model.Change{Path: path, From: from, To: to}
 	}
-	changes := []inspect.Change{
+	changes := []model.Change{
 		change("status.conditions[type=Ready].lastProbeTime", nil, json.RawMessage("null")),
 		change("status.conditions[type=Ready].lastTransitionTime", nil, one),
 		change("status.conditions[type=Ready].status", nil, one),
@@ -320,9 +320,9 @@ func TestTelling(t *testing.T) {
 		{3, "spec.containers[name=a].image status.conditions[type=Ready].status status.phase and 7"},
 		{100, "spec.containers[name=a].image status.conditions[type=Ready].status status.phase spec.nodeName and 6"},
 	} {
-		telling, rest := Telling(changes, c.most)
+		significant, rest := Significant(changes, c.most)
 		var got []string
-		for _, t := range telling {
+		for _, t := range significant {
 			got = append(got, t.Path)
 		}
 		if text := fmt.Sprintf("%s and %d", strings.Join(got, " "), rest); text != c.want {
@@ -330,7 +330,7 @@ func TestTelling(t *testing.T) {
 		}
 	}
 	// Where there is nothing else, it is told.
-	if telling, rest := Telling(changes[5:6], 3); len(telling) != 1 || rest != 0 {
-		t.Errorf("%v and %d", telling, rest)
+	if significant, rest := Significant(changes[5:6], 3); len(significant) != 1 || rest != 0 {
+		t.Errorf("%v and %d", significant, rest)
 	}
 }

@@ -9,35 +9,35 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Fate is what became of an object between two requests.
-type Fate string
+// ChangeType is what became of an object between two requests.
+type ChangeType string
 
 // The fates.
 const (
-	// Changed objects have other fields.
-	Changed Fate = "changed"
-	// Going objects were asked to go since.
-	Going Fate = "is being deleted"
-	// Appeared objects were not there before, Gone ones are not there any more.
-	Appeared Fate = "appeared"
-	Gone     Fate = "is gone"
+	// Modified objects have other fields.
+	Modified ChangeType = "changed"
+	// Terminating objects were asked to go since.
+	Terminating ChangeType = "is being deleted"
+	// Added objects were not there before, Gone ones are not there any more.
+	Added   ChangeType = "appeared"
+	Deleted ChangeType = "is gone"
 	// Replaced objects are others of the same name.
-	Replaced Fate = "was replaced by another of its name"
+	Replaced ChangeType = "was replaced by another of its name"
 )
 
-// Part is one object that a request shows in another way than the one before.
-type Part struct {
+// ObjectChange is one object that a request shows in another way than the one before.
+type ObjectChange struct {
 	// Role is "object" for the one that is asked about, "child" or "related", or
 	// "controller".
 	Role   string
-	Object inspect.Ref
-	Fate   Fate
+	Object model.Ref
+	Type   ChangeType
 	// Changes are the fields, of an object that Changed or was Replaced.
-	Changes []inspect.Change
+	Changes []model.Change
 	// Before and After are the object; empty where there is none.
 	Before, After json.RawMessage
 }
@@ -48,21 +48,21 @@ type request struct {
 	Controller  json.RawMessage `json:"controller"`
 	Parent      json.RawMessage `json:"parent"`
 	Object      json.RawMessage `json:"object"`
-	Children    groups          `json:"children"`
-	Attachments groups          `json:"attachments"`
-	Owned       groups          `json:"owned"`
-	Related     groups          `json:"related"`
+	Children    objectsByKind   `json:"children"`
+	Attachments objectsByKind   `json:"attachments"`
+	Owned       objectsByKind   `json:"owned"`
+	Related     objectsByKind   `json:"related"`
 }
 
-// groups are objects by kind, and by name within it.
-type groups map[string]map[string]json.RawMessage
+// objectsByKind are objects by kind, and by name within it.
+type objectsByKind map[string]map[string]json.RawMessage
 
 // ErrTooLarge is returned for requests that are not compared, for their size.
 var ErrTooLarge = errors.New("too large to be compared")
 
 // Requests says which objects one request to a hook shows in another way than an
 // earlier one: the object that it is about first, then children, then related ones.
-func Requests(before, after json.RawMessage) ([]Part, error) {
+func Requests(before, after json.RawMessage) ([]ObjectChange, error) {
 	left, err := readRequest(before)
 	if err != nil {
 		return nil, err
@@ -71,11 +71,11 @@ func Requests(before, after json.RawMessage) ([]Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []Part
-	found = appendPart(found, "object", left.subject(), right.subject())
-	found = appendGroups(found, "child", left.children(), right.children())
-	found = appendGroups(found, "related", left.Related, right.Related)
-	return appendPart(found, "controller", left.Controller, right.Controller), nil
+	var found []ObjectChange
+	found = appendChange(found, "object", left.subject(), right.subject())
+	found = appendChanges(found, "child", left.children(), right.children())
+	found = appendChanges(found, "related", left.Related, right.Related)
+	return appendChange(found, "controller", left.Controller, right.Controller), nil
 }
 
 func readRequest(text json.RawMessage) (r request, err error) {
@@ -95,8 +95,8 @@ func (r *request) subject() json.RawMessage {
 	return r.Object
 }
 
-func (r *request) children() groups {
-	for _, each := range []groups{r.Children, r.Attachments} {
+func (r *request) children() objectsByKind {
+	for _, each := range []objectsByKind{r.Children, r.Attachments} {
 		if each != nil {
 			return each
 		}
@@ -104,10 +104,10 @@ func (r *request) children() groups {
 	return r.Owned
 }
 
-func appendGroups(to []Part, role string, before, after groups) []Part {
+func appendChanges(to []ObjectChange, role string, before, after objectsByKind) []ObjectChange {
 	for _, kind := range namesOf(before, after) {
 		for _, name := range namesOf(before[kind], after[kind]) {
-			to = appendPart(to, role, before[kind][name], after[kind][name])
+			to = appendChange(to, role, before[kind][name], after[kind][name])
 		}
 	}
 	return to
@@ -119,46 +119,46 @@ func namesOf[V any](a, b map[string]V) []string {
 	return slices.Compact(names)
 }
 
-// appendPart adds an object if it differs in anything that is worth telling.
-func appendPart(to []Part, role string, before, after json.RawMessage) []Part {
+// appendChange adds an object if it differs in anything that is worth telling.
+func appendChange(to []ObjectChange, role string, before, after json.RawMessage) []ObjectChange {
 	if bytes.Equal(before, after) {
 		return to
 	}
-	left, errLeft := read(before)
-	right, errRight := read(after)
+	left, errLeft := parseObject(before)
+	right, errRight := parseObject(after)
 	if errLeft != nil || errRight != nil || left == nil && right == nil {
 		return to
 	}
-	part := Part{Role: role, Before: before, After: after, Fate: fateOf(left, right)}
-	part.Object = refOf(right)
+	change := ObjectChange{Role: role, Before: before, After: after, Type: changeTypeOf(left, right)}
+	change.Object = refOf(right)
 	if right == nil {
-		part.Object = refOf(left)
+		change.Object = refOf(left)
 	}
-	if part.Fate == Changed || part.Fate == Replaced || part.Fate == Going {
+	if change.Type == Modified || change.Type == Replaced || change.Type == Terminating {
 		// Two objects that were read can be compared.
-		part.Changes, _ = fields(left, right)
+		change.Changes, _ = fieldChanges(left, right)
 	}
-	if part.Fate == Changed && len(part.Changes) == 0 {
+	if change.Type == Modified && len(change.Changes) == 0 {
 		return to
 	}
-	return append(to, part)
+	return append(to, change)
 }
 
-func fateOf(before, after *object.Object) Fate {
+func changeTypeOf(before, after *object.Object) ChangeType {
 	switch {
 	case before == nil:
-		return Appeared
+		return Added
 	case after == nil:
-		return Gone
+		return Deleted
 	case before.UID() != after.UID():
 		return Replaced
 	case !before.Deleting() && after.Deleting():
-		return Going
+		return Terminating
 	}
-	return Changed
+	return Modified
 }
 
-func refOf(o *object.Object) (ref inspect.Ref) {
+func refOf(o *object.Object) (ref model.Ref) {
 	if o == nil {
 		return ref
 	}
@@ -166,7 +166,7 @@ func refOf(o *object.Object) (ref inspect.Ref) {
 	if !found {
 		group, version = "", o.APIVersion()
 	}
-	ref.Kind = inspect.Kind{Group: group, Version: version, Kind: o.Kind(), Namespaced: o.Namespace() != ""}
+	ref.Kind = model.Kind{Group: group, Version: version, Kind: o.Kind(), Namespaced: o.Namespace() != ""}
 	ref.Namespace, ref.Name, ref.UID = o.Namespace(), o.Name(), o.UID()
 	return ref
 }

@@ -19,16 +19,16 @@ type Text struct {
 	Lines []Line
 	// Added and Removed are how many lines came and went.
 	Added, Removed int
-	// Coarse says that the texts differ in so much that no common lines were looked
+	// Approximate says that the texts differ in so much that no common lines were looked
 	// for between the first and the last difference.
-	Coarse bool
-	// Cut says that not all lines are here.
-	Cut bool
+	Approximate bool
+	// Truncated says that not all lines are here.
+	Truncated bool
 }
 
 const (
-	// around is how many lines that stay are shown about those that do not.
-	around = 3
+	// contextLines is how many lines that stay are shown about those that do not.
+	contextLines = 3
 	// maxEdits is how many differences are looked for: the memory that takes grows
 	// with its square.
 	maxEdits = 800
@@ -47,10 +47,10 @@ func Texts(before, after string) Text {
 	for tail < min(len(a), len(b))-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
 		tail++
 	}
-	signs, found := edits(a[head:len(a)-tail], b[head:len(b)-tail])
+	signs, found := shortestEdit(a[head:len(a)-tail], b[head:len(b)-tail])
 	all := strings.Repeat(" ", head) + signs + strings.Repeat(" ", tail)
-	text := Text{Coarse: !found, Added: strings.Count(all, "+"), Removed: strings.Count(all, "-")}
-	text.Lines, text.Cut = shown(lined(all, a, b))
+	text := Text{Approximate: !found, Added: strings.Count(all, "+"), Removed: strings.Count(all, "-")}
+	text.Lines, text.Truncated = withContext(toLines(all, a, b))
 	return text
 }
 
@@ -61,8 +61,8 @@ func split(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// lined gives each sign its line.
-func lined(signs string, a, b []string) []Line {
+// toLines gives each sign its line.
+func toLines(signs string, a, b []string) []Line {
 	lines := make([]Line, 0, len(signs))
 	i, j := 0, 0
 	for _, sign := range signs {
@@ -80,12 +80,12 @@ func lined(signs string, a, b []string) []Line {
 	return lines
 }
 
-// shown leaves out lines that stay and are far from any that does not.
-func shown(all []Line) (lines []Line, cut bool) {
+// withContext leaves out lines that stay and are far from any that does not.
+func withContext(all []Line) (lines []Line, cut bool) {
 	near := make([]bool, len(all))
 	for i, line := range all {
 		if line.Sign != ' ' {
-			for k := max(0, i-around); k <= min(len(all)-1, i+around); k++ {
+			for k := max(0, i-contextLines); k <= min(len(all)-1, i+contextLines); k++ {
 				near[k] = true
 			}
 		}
@@ -106,9 +106,9 @@ func shown(all []Line) (lines []Line, cut bool) {
 	return lines, false
 }
 
-// edits is the shortest way from one text to another, a sign for each line; and
+// shortestEdit is the shortest way from one text to another, a sign for each line; and
 // whether it was found within bounds. If not, all goes and all comes.
-func edits(a, b []string) (signs string, found bool) {
+func shortestEdit(a, b []string) (signs string, found bool) {
 	var trail [][]int
 	reach := []int{0, 0, 0}
 	for d := 0; d <= min(maxEdits, len(a)+len(b)); d++ {
@@ -117,7 +117,7 @@ func edits(a, b []string) (signs string, found bool) {
 			x := 0
 			if d > 0 {
 				sign, start := step(reach, d, k)
-				x = start + taken(sign)
+				x = start + linesConsumed(sign)
 			}
 			for x < len(a) && x-k < len(b) && a[x] == b[x-k] {
 				x++
@@ -150,7 +150,7 @@ func retrace(trail [][]int, x, y int) string {
 	for d := len(trail) - 1; d > 0; d-- {
 		k := x - y
 		sign, start := step(trail[d-1], d, k)
-		for ; x > start+taken(sign); x-- {
+		for ; x > start+linesConsumed(sign); x-- {
 			signs = append(signs, ' ')
 		}
 		signs = append(signs, sign)
@@ -164,8 +164,8 @@ func retrace(trail [][]int, x, y int) string {
 	return string(signs)
 }
 
-// taken is how many lines of the first text an edit takes.
-func taken(sign byte) int {
+// linesConsumed is how many lines of the first text an edit takes.
+func linesConsumed(sign byte) int {
 	if sign == '-' {
 		return 1
 	}

@@ -16,7 +16,7 @@ const maxValue = 120
 // by that, anything else as compact JSON, and not too long.
 func Value(value json.RawMessage) string {
 	var text string
-	if json.Unmarshal(head(value), &text) == nil && plain(text) {
+	if json.Unmarshal(shortValue(value), &text) == nil && isPlain(text) {
 		return Shorten(text, maxValue)
 	}
 	var line bytes.Buffer
@@ -26,16 +26,16 @@ func Value(value json.RawMessage) string {
 	return Shorten(line.String(), maxValue)
 }
 
-// head spares long values the reading: they are cut anyhow.
-func head(value json.RawMessage) json.RawMessage {
+// shortValue spares long values the reading: they are cut anyhow.
+func shortValue(value json.RawMessage) json.RawMessage {
 	if len(value) > 8*maxValue {
 		return nil
 	}
 	return value
 }
 
-// plain says that a string cannot be taken for something else without its quotes.
-func plain(text string) bool {
+// isPlain says that a string cannot be taken for something else without its quotes.
+func isPlain(text string) bool {
 	if text == "" || text != strings.TrimSpace(text) || strings.ContainsAny(text, "\n\"{[") {
 		return false
 	}
@@ -48,7 +48,7 @@ func Shorten(text string, most int) string {
 	if !utf8.ValidString(text) {
 		text = strings.ToValidUTF8(text, "")
 	}
-	text = Visible(text)
+	text = EscapeInvisible(text)
 	if utf8.RuneCountInString(text) <= most {
 		return text
 	}
@@ -56,15 +56,15 @@ func Shorten(text string, most int) string {
 	return string(runes[:most]) + "…"
 }
 
-// Visible is a text in which nothing hides: characters that turn the direction of
+// EscapeInvisible is a text in which nothing hides: characters that turn the direction of
 // what follows, or show nothing at all, are written as escapes.
-func Visible(text string) string {
-	if strings.IndexFunc(text, hides) < 0 {
+func EscapeInvisible(text string) string {
+	if strings.IndexFunc(text, isInvisible) < 0 {
 		return text
 	}
 	var shown strings.Builder
 	for _, r := range text {
-		if hides(r) {
+		if isInvisible(r) {
 			fmt.Fprintf(&shown, "\\u%04x", r)
 			continue
 		}
@@ -73,7 +73,7 @@ func Visible(text string) string {
 	return shown.String()
 }
 
-func hides(r rune) bool {
+func isInvisible(r rune) bool {
 	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
 }
 
@@ -92,5 +92,5 @@ func Pretty(value json.RawMessage, most int) (string, bool) {
 			text = text[:end+1]
 		}
 	}
-	return Visible(strings.ToValidUTF8(string(text), "�")), cut
+	return EscapeInvisible(strings.ToValidUTF8(string(text), "�")), cut
 }

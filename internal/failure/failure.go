@@ -10,71 +10,71 @@ import (
 	"strings"
 )
 
-// reasoned is an error with its reason.
-type reasoned struct {
+// reasonError is an error with its reason.
+type reasonError struct {
 	reason string
 	err    error
 }
 
-func (r *reasoned) Error() string { return r.err.Error() }
-func (r *reasoned) Unwrap() error { return r.err }
+func (r *reasonError) Error() string { return r.err.Error() }
+func (r *reasonError) Unwrap() error { return r.err }
 
-// New gives an error the reason that its event carries.
-func New(reason string, err error) error { return &reasoned{reason: reason, err: err} }
+// WithReason gives an error the reason that its event carries.
+func WithReason(reason string, err error) error { return &reasonError{reason: reason, err: err} }
 
 // Reason is the reason that an error was given last, or otherwise if it was given
 // none.
-func Reason(err error, otherwise string) string {
-	if r, ok := errors.AsType[*reasoned](err); ok {
+func Reason(err error, fallback string) string {
+	if r, ok := errors.AsType[*reasonError](err); ok {
 		return r.reason
 	}
-	return otherwise
+	return fallback
 }
 
-// Party is who may be to blame for an error beside ourselves.
-type Party string
+// Source is who may be to blame for an error beside ourselves.
+type Source string
 
 // Those who are asked.
 const (
-	Hook    Party = "hook"
-	Handler Party = "handler"
+	Hook    Source = "hook"
+	Handler Source = "handler"
 )
 
-// blamed is an error of one who was asked.
-type blamed struct {
-	party Party
-	err   error
+// sourceError is an error of one who was asked.
+type sourceError struct {
+	source Source
+	err    error
 }
 
-func (b *blamed) Error() string { return b.err.Error() }
-func (b *blamed) Unwrap() error { return b.err }
+func (b *sourceError) Error() string { return b.err.Error() }
+func (b *sourceError) Unwrap() error { return b.err }
 
-// By makes an error that of one who was asked: whatever it wraps happened there. None
+// WithSource makes an error that of one who was asked: whatever it wraps happened there. None
 // stays none.
-func By(party Party, err error) error {
+func WithSource(source Source, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &blamed{party: party, err: err}
+	return &sourceError{source: source, err: err}
 }
 
-// Blamed is whose error it is; "" if it is nobody's who was asked.
-func Blamed(err error) Party {
-	if b, ok := errors.AsType[*blamed](err); ok {
-		return b.party
+// SourceOf is whose error it is; "" if it is nobody's who was asked.
+func SourceOf(err error) Source {
+	if b, ok := errors.AsType[*sourceError](err); ok {
+		return b.source
 	}
 	return ""
 }
 
-// longest is how many bytes of a message are told: a reply or an answer of the API
+// maxMessage is how many bytes of a message are told: a reply or an answer of the API
 // server may be quoted in it, and a condition holds no more than 32 KiB.
-const longest = 1000
+const maxMessage = 1000
 
 // OneLine is how an error is told: tables show no more than the first line.
 func OneLine(err error) string {
 	message := strings.ReplaceAll(err.Error(), "\n", "; ")
-	if len(message) > longest {
-		message = strings.ToValidUTF8(message[:longest], "") + "…"
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
 	}
 	return message
 }

@@ -12,11 +12,11 @@ import (
 
 func TestReason(t *testing.T) {
 	plain := errors.New("no")
-	inner := failure.New("Inner", plain)
+	inner := failure.WithReason("Inner", plain)
 	for want, err := range map[string]error{
 		"Otherwise": plain,
 		"Inner":     fmt.Errorf("sync hook: %w", inner),
-		"Outer":     failure.New("Outer", fmt.Errorf("gave up: %w", inner)),
+		"Outer":     failure.WithReason("Outer", fmt.Errorf("gave up: %w", inner)),
 	} {
 		if got := failure.Reason(err, "Otherwise"); got != want || !errors.Is(err, plain) {
 			t.Errorf("the reason of %v is %s, want %s", err, got, want)

@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// copied is the object's own copy of the data, in one piece of memory.
-type copied struct {
+// objectCopy is the object's own copy of the data, in one piece of memory.
+type objectCopy struct {
 	out  []byte
 	size int // of the JSON; after that come texts that it has in no plain form
 	// head bytes stand in place of the first skipped ones of the data.
@@ -16,19 +16,19 @@ type copied struct {
 	cut           span
 }
 
-// copied leaves out managedFields and puts the type before the members where it
+// copyData leaves out managedFields and puts the type before the members where it
 // was missing: kind first, as it stands when the object does not come in a list.
 // What came by list and what came by watch shall be told apart by its content
 // only.
-func (p *parser) copied(apiVersion, kind string) copied {
-	head, body := p.typed(apiVersion, kind)
-	c := copied{
+func (p *parser) copyData(apiVersion, kind string) objectCopy {
+	head, body := p.typeHeader(apiVersion, kind)
+	c := objectCopy{
 		head:    int64(len(head)),
 		skipped: int64(len(p.data) - len(body)),
-		cut:     around(p.data, p.managed),
+		cut:     memberExtent(p.data, p.managed),
 	}
 	c.size = len(head) + len(body) - int(c.cut.to-c.cut.from)
-	c.out = append(make([]byte, 0, c.size+p.oddSize()+p.managedSize()), head...)
+	c.out = append(make([]byte, 0, c.size+p.extraSize()+p.managedSize()), head...)
 	if c.cut == (span{}) {
 		c.out = append(c.out, body...)
 		return c
@@ -38,13 +38,13 @@ func (p *parser) copied(apiVersion, kind string) copied {
 	return c
 }
 
-// typed is what stands before the members if the type was missing, and the rest.
-func (p *parser) typed(apiVersion, kind string) (head, body []byte) {
+// typeHeader is what stands before the members if the type was missing, and the rest.
+func (p *parser) typeHeader(apiVersion, kind string) (head, body []byte) {
 	if p.kind == nil && kind != "" {
-		head = appendText(head, "kind", kind)
+		head = appendTextMember(head, "kind", kind)
 	}
 	if p.apiVersion == nil && apiVersion != "" {
-		head = appendText(head, "apiVersion", apiVersion)
+		head = appendTextMember(head, "apiVersion", apiVersion)
 	}
 	if head == nil {
 		return nil, p.data
@@ -56,18 +56,18 @@ func (p *parser) typed(apiVersion, kind string) (head, body []byte) {
 	return append([]byte{'{'}, head...), body
 }
 
-// appendText appends a member and a comma.
-func appendText(out []byte, name, text string) []byte {
+// appendTextMember appends a member and a comma.
+func appendTextMember(out []byte, name, text string) []byte {
 	out, _ = jsontext.AppendQuote(out, name)
 	out = append(out, ':')
 	out, _ = jsontext.AppendQuote(out, text)
 	return append(out, ',')
 }
 
-// oddSize is how much room the texts take that stand nowhere in the data.
-func (p *parser) oddSize() int {
-	size := len(p.labels.odd)
-	for _, text := range []piece{p.uid, p.owner.name, p.owner.uid} {
+// extraSize is how much room the texts take that stand nowhere in the data.
+func (p *parser) extraSize() int {
+	size := len(p.labels.rewritten)
+	for _, text := range []textSpan{p.uid, p.owner.name, p.owner.uid} {
 		if text.from < 0 {
 			size += len(text.text)
 		}
@@ -76,42 +76,42 @@ func (p *parser) oddSize() int {
 }
 
 // spanOf is where a span of the data has got to.
-func (c *copied) spanOf(s span) span {
+func (c *objectCopy) spanOf(s span) span {
 	if s == (span{}) {
 		return span{}
 	}
 	return span{c.shift(s.from), c.shift(s.to)}
 }
 
-func (c *copied) shift(at int64) int64 {
+func (c *objectCopy) shift(at int64) int64 {
 	if at >= c.cut.to {
 		at -= c.cut.to - c.cut.from
 	}
 	return at - c.skipped + c.head
 }
 
-// place is where a text stands.
-func (c *copied) place(text piece) place {
+// rangeOf is where a text stands.
+func (c *objectCopy) rangeOf(text textSpan) textRange {
 	if text.from < 0 {
-		return c.add(text.text)
+		return c.appendText(text.text)
 	}
 	from := c.shift(text.from)
-	return place{uint32(from), uint32(from) + uint32(len(text.text))}
+	return textRange{uint32(from), uint32(from) + uint32(len(text.text))}
 }
 
-func (c *copied) labels(set labelSet) place {
-	if set.odd != nil {
-		return c.add(set.odd)
+func (c *objectCopy) labels(set labelSet) textRange {
+	if set.rewritten != nil {
+		return c.appendText(set.rewritten)
 	}
 	at := c.spanOf(set.span)
-	return place{uint32(at.from), uint32(at.to)}
+	return textRange{uint32(at.from), uint32(at.to)}
 }
 
-// add puts a text behind the JSON.
-func (c *copied) add(text []byte) place {
+// appendText puts a text behind the JSON.
+func (c *objectCopy) appendText(text []byte) textRange {
 	from := len(c.out)
 	c.out = append(c.out, text...)
-	return place{uint32(from), uint32(len(c.out))}
+	return textRange{uint32(from), uint32(len(c.out))}
 }
 
 // managedFields is the value of metadata.managedFields, nil where it is not kept.
@@ -134,15 +134,15 @@ func (p *parser) managedSize() int {
 // managedTail is the size of the number behind the managedFields: their length.
 const managedTail = 4
 
-// keepManaged puts the managedFields behind all other texts, if they are kept.
-func (c *copied) keepManaged(value []byte) {
+// appendManaged puts the managedFields behind all other texts, if they are kept.
+func (c *objectCopy) appendManaged(value []byte) {
 	if value != nil {
 		c.out = binary.BigEndian.AppendUint32(append(c.out, value...), uint32(len(value)))
 	}
 }
 
-// Whole is JSON with metadata.managedFields, where ParseWhole kept them.
-func (o *Object) Whole() []byte {
+// JSONWithManagedFields is JSON with metadata.managedFields, where ParseWithManagedFields kept them.
+func (o *Object) JSONWithManagedFields() []byte {
 	if !o.managed {
 		return o.JSON()
 	}

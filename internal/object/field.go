@@ -42,7 +42,7 @@ func (o *Object) With(value []byte, path ...string) (*Object, error) {
 
 // Edited returns the object with several edits made, one after the other.
 func (o *Object) Edited(edits ...Edit) (*Object, error) {
-	raw := o.Whole()
+	raw := o.JSONWithManagedFields()
 	for _, edit := range edits {
 		var err error
 		if raw, err = splice(raw, edit.Value, edit.Path); err != nil {
@@ -136,9 +136,9 @@ func isQuoted(quoted []byte, plain string) bool {
 
 func concat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// PathOf turns a JSON pointer into the field path users know:
+// FieldPath turns a JSON pointer into the field path users know:
 // "/spec/containers/0/image" into "spec.containers[0].image".
-func PathOf(pointer string) string {
+func FieldPath(pointer string) string {
 	var path strings.Builder
 	for token := range jsontext.Pointer(pointer).Tokens() {
 		if _, err := strconv.ParseUint(token, 10, 32); err == nil && path.Len() > 0 {

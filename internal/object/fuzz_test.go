@@ -12,8 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// odd objects, which are legal or nearly so.
-func odd() []string {
+// unusualObjects objects, which are legal or nearly so.
+func unusualObjects() []string {
 	return []string{
 		pod,
 		`{}`, ` { } `, `null`, `[]`, `{"metadata":null}`, `{"metadata":{"labels":null,"annotations":null,"ownerReferences":null,"finalizers":null}}`,
@@ -33,7 +33,7 @@ func odd() []string {
 // FuzzParse: whatever is read is legal JSON, keeps nothing of the input, and
 // reads the same once more.
 func FuzzParse(f *testing.F) {
-	for _, text := range odd() {
+	for _, text := range unusualObjects() {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -42,11 +42,11 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		before := facts(o)
+		before := objectText(o)
 		for i := range input {
 			input[i] = '#'
 		}
-		if after := facts(o); before != after {
+		if after := objectText(o); before != after {
 			t.Errorf("the object changes with its input from %s to %s", before, after)
 		}
 		if !json.Valid(o.JSON()) {
@@ -56,14 +56,14 @@ func FuzzParse(f *testing.F) {
 		if err != nil || bytes.Contains(data, []byte("anagedFields")) {
 			return
 		}
-		if !bytes.Equal(again.JSON(), o.JSON()) || facts(again) != before || again.Digest() != o.Digest() || again.Intent() != o.Intent() {
+		if !bytes.Equal(again.JSON(), o.JSON()) || objectText(again) != before || again.Digest() != o.Digest() || again.IntentDigest() != o.IntentDigest() {
 			t.Errorf("read again, %s is %s", o.JSON(), again.JSON())
 		}
 	})
 }
 
-// facts is all that is read of an object, in one line.
-func facts(o *object.Object) string {
+// objectText is all that is read of an object, in one line.
+func objectText(o *object.Object) string {
 	owner, owned := o.Controller()
 	text, _ := json.Marshal([]any{o.APIVersion(), o.Kind(), o.Namespace(), o.Name(), o.UID(), o.Version(), o.Generation(),
 		slices.Collect(o.Labels().All()), owner, owned, o.Finalizers(), o.Deleting(), string(o.JSON())})
@@ -73,7 +73,7 @@ func facts(o *object.Object) string {
 // FuzzWith: what was set is there, all else is as it was, and what was removed
 // is gone.
 func FuzzWith(f *testing.F) {
-	for _, text := range odd() {
+	for _, text := range unusualObjects() {
 		f.Add([]byte(text), "status", "x", `{"a":[1]}`)
 		f.Add([]byte(text), "metadata", "la\"bels", `"v"`)
 		f.Add([]byte(text), "metadata", "labels", `null`)

@@ -12,43 +12,43 @@ import (
 // string as it is quoted there; both are views of data. Names given twice are not
 // looked for.
 func Members(data []byte, each func(quoted, value []byte) error) error {
-	scan, err := enter(data, '{')
+	scan, err := openContainer(data, '{')
 	if err != nil {
 		return err
 	}
 	for scan.PeekKind() == '"' {
 		name, err := scan.ReadValue()
 		if err != nil {
-			return explain(data)
+			return syntaxError(data)
 		}
 		value, err := scan.ReadValue()
 		if err != nil {
-			return explain(data)
+			return syntaxError(data)
 		}
 		if err := each(name, value); err != nil {
 			return err
 		}
 	}
-	return scan.leave()
+	return scan.closeContainer()
 }
 
 // Elements calls each for every element of a JSON list, in order, with a view of
 // data.
 func Elements(data []byte, each func(value []byte) error) error {
-	scan, err := enter(data, '[')
+	scan, err := openContainer(data, '[')
 	if err != nil {
 		return err
 	}
 	for kind := scan.PeekKind(); kind != 0 && kind != ']'; kind = scan.PeekKind() {
 		value, err := scan.ReadValue()
 		if err != nil {
-			return explain(data)
+			return syntaxError(data)
 		}
 		if err := each(value); err != nil {
 			return err
 		}
 	}
-	return scan.leave()
+	return scan.closeContainer()
 }
 
 // Unquoted is the text of a JSON string: a view of it wherever there is nothing to
@@ -62,35 +62,35 @@ func Unquoted(quoted []byte) []byte {
 	return text
 }
 
-// enter begins to read an object or a list.
-func enter(data []byte, kind jsontext.Kind) (scanner, error) {
+// openContainer begins to read an object or a list.
+func openContainer(data []byte, kind jsontext.Kind) (scanner, error) {
 	scan := scanner{data: data}
 	switch found := scan.PeekKind(); {
 	case found != kind && found != 0 && found != '}' && found != ']':
-		if err := explain(data); !errors.Is(err, errOdd) {
+		if err := syntaxError(data); !errors.Is(err, errNotPlain) {
 			return scan, err
 		}
-		return scan, &FieldError{Err: errors.New("must be " + describe(kind) + ", is " + describe(found))}
+		return scan, &FieldError{Err: errors.New("must be " + kindName(kind) + ", is " + kindName(found))}
 	case found != kind:
-		return scan, explain(data)
+		return scan, syntaxError(data)
 	}
 	_, err := scan.ReadToken()
 	return scan, err
 }
 
-// leave ends reading what enter began: nothing may follow.
-func (s *scanner) leave() error {
+// closeContainer ends reading what enter began: nothing may follow.
+func (s *scanner) closeContainer() error {
 	if _, err := s.ReadToken(); err != nil {
-		return explain(s.data)
+		return syntaxError(s.data)
 	}
 	if _, err := s.ReadToken(); !errors.Is(err, io.EOF) {
-		return explain(s.data)
+		return syntaxError(s.data)
 	}
 	return nil
 }
 
-// explain says in words why data is not one JSON value.
-func explain(data []byte) error {
+// syntaxError says in words why data is not one JSON value.
+func syntaxError(data []byte) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
 	switch err := dec.SkipValue(); {
 	case errors.Is(err, io.EOF):
@@ -99,7 +99,7 @@ func explain(data []byte) error {
 		return err
 	}
 	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return errMore
+		return errTrailingData
 	}
-	return errOdd
+	return errNotPlain
 }

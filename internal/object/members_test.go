@@ -31,7 +31,7 @@ func TestElements(t *testing.T) {
 	}
 }
 
-func TestMembersOfWhatIsNone(t *testing.T) {
+func TestMembersErrors(t *testing.T) {
 	for data, want := range map[string]string{
 		"":                 "empty",
 		"  ":               "empty",
@@ -57,7 +57,7 @@ func TestMembersOfWhatIsNone(t *testing.T) {
 	}
 }
 
-func TestMembersStopWhereTold(t *testing.T) {
+func TestMembersStopOnError(t *testing.T) {
 	stop := errors.New("stop")
 	if err := object.Members([]byte(`{"a":1,"b":2}`), func(_, _ []byte) error { return stop }); !errors.Is(err, stop) {
 		t.Error(err)

@@ -33,20 +33,20 @@ type Object struct {
 	// they outlive the object as keys of this and that, and must not keep all of
 	// it.
 	names    string
-	owner    ownerPlaces
-	uid      place
-	labels   place
+	owner    ownerRanges
+	uid      textRange
+	labels   textRange
 	nameFrom uint32
 	deleted  bool
 	managed  bool
 }
 
-// place is where a text stands in raw, up to its capacity.
-type place struct{ from, to uint32 }
+// textRange is where a text stands in raw, up to its capacity.
+type textRange struct{ from, to uint32 }
 
-type ownerPlaces struct {
+type ownerRanges struct {
 	typeName  unique.Handle[typeName]
-	name, uid place
+	name, uid textRange
 }
 
 // Owner is the controlling owner of an object. Its name and UID are views of the
@@ -72,7 +72,7 @@ func (o *Object) Name() string { return o.names[o.nameFrom:] }
 
 // UID is metadata.uid; empty for an object that was never stored. It is a view of
 // the object: whoever keeps it longer keeps all of it.
-func (o *Object) UID() string { return o.at(o.uid) }
+func (o *Object) UID() string { return o.textAt(o.uid) }
 
 // Version is metadata.resourceVersion as the integer it is; 0 for an object
 // that was never stored. Versions of one resource compare by age.
@@ -85,24 +85,24 @@ func (o *Object) ResourceVersion() string { return strconv.FormatUint(o.version,
 func (o *Object) Generation() int64 { return o.generation }
 
 // Labels are metadata.labels.
-func (o *Object) Labels() Labels { return Labels{o.at(o.labels)} }
+func (o *Object) Labels() Labels { return Labels{o.textAt(o.labels)} }
 
 // Controller is the owner with controller: true, and whether there is one.
 func (o *Object) Controller() (owner Owner, owned bool) {
-	if o.owner == (ownerPlaces{}) {
+	if o.owner == (ownerRanges{}) {
 		return Owner{}, false
 	}
 	kind := o.owner.typeName.Value()
-	return Owner{APIVersion: kind.apiVersion, Kind: kind.kind, Name: o.at(o.owner.name), UID: o.at(o.owner.uid)}, true
+	return Owner{APIVersion: kind.apiVersion, Kind: kind.kind, Name: o.textAt(o.owner.name), UID: o.textAt(o.owner.uid)}, true
 }
 
 // ControlledBy says whether the controlling owner has the UID.
 func (o *Object) ControlledBy(uid string) bool {
-	return o.owner != (ownerPlaces{}) && o.at(o.owner.uid) == uid
+	return o.owner != (ownerRanges{}) && o.textAt(o.owner.uid) == uid
 }
 
-// at is the text that stands at a place, as a view.
-func (o *Object) at(p place) string {
+// textAt is the text that stands at a place, as a view.
+func (o *Object) textAt(p textRange) string {
 	if p.from == p.to {
 		return ""
 	}
@@ -127,9 +127,9 @@ func (o *Object) Deleting() bool { return o.deleted }
 // this process only: two objects of one digest look the same to a hook.
 func (o *Object) Digest() uint64 { return o.digest }
 
-// Intent is a hash of what a user edits: labels, annotations and, by its
+// IntentDigest is a hash of what a user edits: labels, annotations and, by its
 // generation, the spec. It does not move when only the status does.
-func (o *Object) Intent() uint64 { return o.intent }
+func (o *Object) IntentDigest() uint64 { return o.intent }
 
 // Ref names the object for messages and logs.
 func (o *Object) Ref() Ref { return Ref{Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()} }

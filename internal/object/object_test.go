@@ -43,7 +43,7 @@ func TestParseReadsMetadata(t *testing.T) {
 	}
 }
 
-func TestParseDropsManagedFieldsWhereverTheyStand(t *testing.T) {
+func TestParseDropsManagedFields(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"metadata":{"managedFields":[{"a":1}],"name":"x"}}`:            `{"metadata":{"name":"x"}}`,
 		`{"metadata":{"name":"x","managedFields":[{"a":1}]}}`:            `{"metadata":{"name":"x"}}`,
@@ -60,7 +60,7 @@ func TestParseDropsManagedFieldsWhereverTheyStand(t *testing.T) {
 
 // Fault M6: who asks for managedFields has them, beside the JSON that all others use; and
 // they stay when other fields are set.
-func TestParseWhole(t *testing.T) {
+func TestParseWithManagedFields(t *testing.T) {
 	const entries = `[{"manager":"x","fieldsV1":{"f:a:b":{}}}]`
 	for text, want := range map[string]string{
 		`{"metadata":{"managedFields":` + entries + `,"name":"x"}}`:                `{"metadata":{"name":"x","managedFields":` + entries + `}}`,
@@ -68,31 +68,31 @@ func TestParseWhole(t *testing.T) {
 		`{"metadata":{"name":"x","uid":"\u0041","managedFields":` + entries + `}}`: `{"metadata":{"name":"x","uid":"\u0041","managedFields":` + entries + `}}`,
 		`{"metadata":{"name":"x"}}`:                                                `{"metadata":{"name":"x"}}`,
 	} {
-		o, err := object.ParseWhole([]byte(text), "", "")
+		o, err := object.ParseWithManagedFields([]byte(text), "", "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := string(o.Whole()); got != want {
+		if got := string(o.JSONWithManagedFields()); got != want {
 			t.Errorf("ParseWhole(%s) keeps %s, want %s", text, got, want)
 		}
 		bare := parse(t, text)
 		if got, want := string(o.JSON()), string(bare.JSON()); got != want || o.Digest() != bare.Digest() || o.UID() != bare.UID() {
 			t.Errorf("JSON of ParseWhole(%s) is %s, want %s", text, got, want)
 		}
-		if !bytes.Equal(bare.Whole(), bare.JSON()) {
-			t.Errorf("Parse(%s) keeps %s", text, bare.Whole())
+		if !bytes.Equal(bare.JSONWithManagedFields(), bare.JSON()) {
+			t.Errorf("Parse(%s) keeps %s", text, bare.JSONWithManagedFields())
 		}
 		edited, err := o.With([]byte("1"), "spec")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := string(edited.Whole()), strings.TrimSuffix(want, "}")+`,"spec":1}`; got != want {
+		if got, want := string(edited.JSONWithManagedFields()), strings.TrimSuffix(want, "}")+`,"spec":1}`; got != want {
 			t.Errorf("with a spec: %s, want %s", got, want)
 		}
 	}
 }
 
-func TestDigestMovesWithWhatAHookSees(t *testing.T) {
+func TestDigestChangesWithContent(t *testing.T) {
 	base := parse(t, pod)
 	for name, c := range map[string]struct {
 		old, new       string
@@ -110,13 +110,13 @@ func TestDigestMovesWithWhatAHookSees(t *testing.T) {
 		if moved := changed.Digest() != base.Digest(); moved != c.digest {
 			t.Errorf("%s: digest moved: %v, want %v", name, moved, c.digest)
 		}
-		if moved := changed.Intent() != base.Intent(); moved != c.intent {
+		if moved := changed.IntentDigest() != base.IntentDigest(); moved != c.intent {
 			t.Errorf("%s: intent moved: %v, want %v", name, moved, c.intent)
 		}
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		`[]`:                                   "must be an object, is a list",
 		`{"kind":7}`:                           "kind: must be a string",
@@ -139,7 +139,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestParseAsNamesTheItemsOfAList(t *testing.T) {
+func TestParseAsSetsTypeOfListItems(t *testing.T) {
 	const whole = `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"x"}}`
 	for text, want := range map[string]string{
 		`{"metadata":{"name":"x"}}`:                        whole,
@@ -158,9 +158,9 @@ func TestParseAsNamesTheItemsOfAList(t *testing.T) {
 	}
 }
 
-// TestDigestIsThatOfTheContent: neither the way an object came, nor what is
+// TestDigestIgnoresOrigin: neither the way an object came, nor what is
 // left out of it, nor having been made from another may move its digest.
-func TestDigestIsThatOfTheContent(t *testing.T) {
+func TestDigestIgnoresOrigin(t *testing.T) {
 	base := parse(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","resourceVersion":"7","uid":"u"},"spec":{}}`)
 	for name, text := range map[string]string{
 		"managed fields before": `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","managedFields":[{"a":1}],"resourceVersion":"8","uid":"u"},"spec":{}}`,

@@ -12,10 +12,10 @@ import (
 
 // Parse reads one complete JSON object. It keeps nothing of data.
 // metadata.managedFields is dropped: it is often a third of an object, and few ask
-// for it: see ParseWhole.
+// for it: see ParseWithManagedFields.
 //
 // Names given twice are not looked for, since the API server sends none: see
-// NamesOnce. Where a fault lies at a field, the error is a *FieldError.
+// HasUniqueNames. Where a fault lies at a field, the error is a *FieldError.
 func Parse(data []byte) (*Object, error) { return ParseAs(data, "", "") }
 
 // ParseAs is Parse for an item of a list, which lacks its apiVersion and kind.
@@ -24,8 +24,8 @@ func ParseAs(data []byte, apiVersion, kind string) (*Object, error) {
 	return parse(data, apiVersion, kind, false)
 }
 
-// ParseWhole is ParseAs, and keeps metadata.managedFields for Whole.
-func ParseWhole(data []byte, apiVersion, kind string) (*Object, error) {
+// ParseWithManagedFields is ParseAs, and keeps metadata.managedFields for Whole.
+func ParseWithManagedFields(data []byte, apiVersion, kind string) (*Object, error) {
 	return parse(data, apiVersion, kind, true)
 }
 
@@ -34,19 +34,19 @@ func parse(data []byte, apiVersion, kind string, whole bool) (*Object, error) {
 	quick := parser{data: data, keepManaged: whole}
 	quick.scan.data = data
 	quick.dec = &quick.scan
-	if quick.whole() == nil {
-		return quick.finish(apiVersion, kind), nil
+	if quick.document() == nil {
+		return quick.build(apiVersion, kind), nil
 	}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
 	p := parser{data: data, dec: dec, keepManaged: whole}
-	if err := p.whole(); err != nil {
-		return nil, locate(dec, err)
+	if err := p.document(); err != nil {
+		return nil, withFieldPath(dec, err)
 	}
-	return p.finish(apiVersion, kind), nil
+	return p.build(apiVersion, kind), nil
 }
 
-// NamesOnce says that data is legal JSON in which no object gives a name twice.
-func NamesOnce(data []byte) bool { return jsontext.Value(data).IsValid() }
+// HasUniqueNames says that data is legal JSON in which no object gives a name twice.
+func HasUniqueNames(data []byte) bool { return jsontext.Value(data).IsValid() }
 
 // FieldError is a fault in an object, and where.
 type FieldError struct {
@@ -64,14 +64,14 @@ func (e *FieldError) Error() string {
 
 func (e *FieldError) Unwrap() error { return e.Err }
 
-var errMore = errors.New("more than one JSON value")
+var errTrailingData = errors.New("more than one JSON value")
 
-// locate says where an error was met that does not say so itself.
-func locate(dec *jsontext.Decoder, err error) error {
-	if _, itself := errors.AsType[*jsontext.SyntacticError](err); itself || errors.Is(err, errMore) {
+// withFieldPath says where an error was met that does not say so itself.
+func withFieldPath(dec *jsontext.Decoder, err error) error {
+	if _, itself := errors.AsType[*jsontext.SyntacticError](err); itself || errors.Is(err, errTrailingData) {
 		return err
 	}
-	return &FieldError{Path: PathOf(string(dec.StackPointer())), Err: err}
+	return &FieldError{Path: FieldPath(string(dec.StackPointer())), Err: err}
 }
 
 // span is a range of bytes in the data being parsed.
@@ -87,7 +87,7 @@ type parser struct {
 
 	apiVersion, kind []byte
 	namespace, name  []byte
-	uid              piece
+	uid              textSpan
 	resourceVersion  uint64
 	generation       int64
 	labels           labelSet
@@ -95,7 +95,7 @@ type parser struct {
 	controlled       bool
 	deleting         bool
 
-	// keepManaged says that managedFields are kept, beside the JSON.
+	// appendManaged says that managedFields are kept, beside the JSON.
 	keepManaged bool
 	managed     span
 	version     span
@@ -109,28 +109,28 @@ type parser struct {
 // there, odd is a JSON object made of all.
 type labelSet struct {
 	span
-	odd []byte
+	rewritten []byte
 }
 
 // owner is one owner reference. Each text is where it stands.
 type owner struct {
 	apiVersion, kind []byte
-	name, uid        piece
+	name, uid        textSpan
 }
 
-// piece is a text and where in the data it begins; -1 if it was escaped there.
-type piece struct {
+// textSpan is a text and where in the data it begins; -1 if it was escaped there.
+type textSpan struct {
 	text []byte
 	from int64
 }
 
-// whole reads an object and nothing else.
-func (p *parser) whole() error {
+// document reads an object and nothing else.
+func (p *parser) document() error {
 	if err := p.object(); err != nil {
 		return err
 	}
 	if _, err := p.dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return errMore
+		return errTrailingData
 	}
 	return nil
 }
@@ -159,15 +159,15 @@ func (p *parser) metadata(name []byte) error {
 	case "namespace":
 		return p.text(&p.namespace)
 	case "uid":
-		return p.piece(&p.uid)
+		return p.textSpan(&p.uid)
 	case "resourceVersion":
-		return p.noting(&p.version, p.readVersion)
+		return p.recordSpan(&p.version, p.readVersion)
 	case "generation":
 		return p.integer(&p.generation)
 	case "labels":
 		return p.readLabels()
 	case "annotations":
-		return p.noting(&p.annotations, p.dec.SkipValue)
+		return p.recordSpan(&p.annotations, p.dec.SkipValue)
 	case "ownerReferences":
 		return p.elements(p.readOwner)
 	case "finalizers":
@@ -183,8 +183,8 @@ func (p *parser) metadata(name []byte) error {
 	return p.dec.SkipValue()
 }
 
-// noting remembers where in the data the value stands that read consumes.
-func (p *parser) noting(s *span, read func() error) error {
+// recordSpan remembers where in the data the value stands that read consumes.
+func (p *parser) recordSpan(s *span, read func() error) error {
 	s.from = p.dec.InputOffset()
 	err := read()
 	s.to = p.dec.InputOffset()
@@ -208,16 +208,16 @@ func (p *parser) readVersion() error {
 // legal, though no API server sends any.
 func (p *parser) readLabels() error {
 	odd := false
-	err := p.noting(&p.labels.span, func() error {
+	err := p.recordSpan(&p.labels.span, func() error {
 		return p.members(func([]byte) error {
 			var value []byte
 			odd = odd || p.dec.PeekKind() == 'n'
 			return p.text(&value)
 		})
 	})
-	p.labels.odd = nil
+	p.labels.rewritten = nil
 	if text := p.data[p.labels.from:p.labels.to]; odd || bytes.IndexByte(text, '\\') >= 0 {
-		p.labels.odd = plainLabels(bytes.TrimLeft(text, ": \t\r\n"))
+		p.labels.rewritten = plainLabels(bytes.TrimLeft(text, ": \t\r\n"))
 	}
 	return err
 }
@@ -232,9 +232,9 @@ func (p *parser) readOwner() error {
 		case "kind":
 			return p.text(&one.kind)
 		case "name":
-			return p.piece(&one.name)
+			return p.textSpan(&one.name)
 		case "uid":
-			return p.piece(&one.uid)
+			return p.textSpan(&one.uid)
 		case "controller":
 			controls = p.dec.PeekKind() == 't'
 		}

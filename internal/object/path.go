@@ -22,7 +22,7 @@ func ParsePath(text string) ([]string, error) {
 	switch {
 	case len(path) == 0:
 		return nil, errors.New("an empty path names no field; an example is spec.currency")
-	case isBelowText(path):
+	case isBelowString(path):
 		return nil, fmt.Errorf(`%q leads into a text; a name with dots is written as %s.%s["example.com/note"]`, text, path[0], path[1])
 	}
 	return path, nil
@@ -76,7 +76,7 @@ func quotedName(text string) (name, rest string, err error) {
 	return "", "", errors.New("a list is watched as a whole")
 }
 
-// isBelowText says that a path goes on below a label or an annotation.
-func isBelowText(path []string) bool {
+// isBelowString says that a path goes on below a label or an annotation.
+func isBelowString(path []string) bool {
 	return len(path) > 3 && path[0] == "metadata" && (path[1] == "labels" || path[1] == "annotations")
 }

@@ -59,7 +59,7 @@ func TestParsePath(t *testing.T) {
 }
 
 // What no path can be, the API server refuses already.
-func TestSchemasRefuseWhatIsNoPath(t *testing.T) {
+func TestSchemasRejectInvalidPaths(t *testing.T) {
 	for _, text := range []string{"", "spec..x", ".spec", "spec.", "spec.a[0]", `spec["a`, `spec["a"`, `spec[""]`, `spec["a"]b`, "spec.a]"} {
 		if _, err := object.ParsePath(text); err == nil {
 			t.Errorf("%s is parsed", text)
@@ -97,8 +97,8 @@ func pathRules(t *testing.T) map[string]*regexp.Regexp {
 	return rules
 }
 
-// matched is the pattern of the first rule of a list.
-func matched(rules any) string {
+// firstRulePattern is the pattern of the first rule of a list.
+func firstRulePattern(rules any) string {
 	list, _ := rules.([]any)
 	if len(list) == 0 {
 		return ""
@@ -121,7 +121,7 @@ func itemPattern(tree any, field string) string {
 	case map[string]any:
 		if list, is := tree[field].(map[string]any); is {
 			if items, is := list["items"].(map[string]any); is {
-				return matched(items["x-kubernetes-validations"])
+				return firstRulePattern(items["x-kubernetes-validations"])
 			}
 		}
 		for _, member := range tree {

@@ -56,7 +56,7 @@ func (p *parser) open(kind jsontext.Kind, want string) error {
 		return err
 	}
 	if token.Kind() != kind {
-		return fmt.Errorf("must be %s, is %s", want, describe(token.Kind()))
+		return fmt.Errorf("must be %s, is %s", want, kindName(token.Kind()))
 	}
 	return nil
 }
@@ -72,13 +72,13 @@ func (p *parser) text(into *[]byte) error {
 		*into = p.unquoted(value)
 	case 'n':
 	default:
-		return fmt.Errorf("must be a string, is %s", describe(value.Kind()))
+		return fmt.Errorf("must be a string, is %s", kindName(value.Kind()))
 	}
 	return nil
 }
 
-// piece reads a string and notes where it stands.
-func (p *parser) piece(into *piece) error {
+// textSpan reads a string and notes where it stands.
+func (p *parser) textSpan(into *textSpan) error {
 	if err := p.text(&into.text); err != nil || len(into.text) == 0 {
 		return err
 	}
@@ -116,8 +116,8 @@ func (p *parser) integer(into *int64) error {
 	return nil
 }
 
-// describe names a kind of JSON value in a sentence.
-func describe(kind jsontext.Kind) string {
+// kindName names a kind of JSON value in a sentence.
+func kindName(kind jsontext.Kind) string {
 	switch kind {
 	case '{':
 		return "an object"

@@ -24,8 +24,8 @@ var (
 	_ reader = &scanner{}
 )
 
-// errOdd says that something is not plain JSON, or none at all.
-var errOdd = errors.New("no plain JSON")
+// errNotPlain says that something is not plain JSON, or none at all.
+var errNotPlain = errors.New("no plain JSON")
 
 const (
 	// maxOpen is how deep ReadToken goes, which is deeper than anybody here does;
@@ -52,10 +52,10 @@ type container uint8
 
 const (
 	isObject container = 1 << iota
-	// begun says that there is a value, or a name, in it.
-	begun
-	// named says that the last one was a name.
-	named
+	// nonEmpty says that there is a value, or a name, in it.
+	nonEmpty
+	// hasName says that the last one was a name.
+	hasName
 )
 
 // InputOffset is the end of the last token.
@@ -86,23 +86,23 @@ func (s *scanner) ReadToken() (jsontext.Token, error) {
 		if s.depth == 0 && s.next == len(s.data) {
 			return jsontext.Token{}, io.EOF
 		}
-		return jsontext.Token{}, errOdd
+		return jsontext.Token{}, errNotPlain
 	}
 	switch c := s.data[s.next]; {
-	case (c == '{' || c == '[') && s.depth < maxOpen && !s.named():
-		s.took(s.next + 1)
+	case (c == '{' || c == '[') && s.depth < maxOpen && !s.expectsName():
+		s.consume(s.next + 1)
 		s.open[s.depth] = 0
 		if c == '{' {
 			s.open[s.depth] = isObject
 		}
 		s.depth++
 		return tokenOf(c), nil
-	case (c == '}' || c == ']') && s.closes(c):
+	case (c == '}' || c == ']') && s.canClose(c):
 		s.end, s.ready = s.next+1, false
 		s.depth--
 		return tokenOf(c), nil
 	}
-	return jsontext.Token{}, errOdd
+	return jsontext.Token{}, errNotPlain
 }
 
 func tokenOf(c byte) jsontext.Token {
@@ -119,15 +119,15 @@ func tokenOf(c byte) jsontext.Token {
 
 // ReadValue reads a value, or a member's name.
 func (s *scanner) ReadValue() (jsontext.Value, error) {
-	if !s.seek() || s.named() && s.data[s.next] != '"' {
-		return nil, errOdd
+	if !s.seek() || s.expectsName() && s.data[s.next] != '"' {
+		return nil, errNotPlain
 	}
 	from := s.next
 	end, ok := skip(s.data, from, 0)
 	if !ok {
-		return nil, errOdd
+		return nil, errNotPlain
 	}
-	s.took(end)
+	s.consume(end)
 	return jsontext.Value(s.data[from:end]), nil
 }
 
@@ -137,31 +137,31 @@ func (s *scanner) SkipValue() error {
 	return err
 }
 
-// took moves on behind a token.
-func (s *scanner) took(end int) {
+// consume moves on behind a token.
+func (s *scanner) consume(end int) {
 	s.end, s.ready = end, false
 	if s.depth == 0 {
 		return
 	}
 	in := &s.open[s.depth-1]
-	*in |= begun
+	*in |= nonEmpty
 	if *in&isObject != 0 {
-		*in ^= named
+		*in ^= hasName
 	}
 }
 
-// named says that a member's name is due.
-func (s *scanner) named() bool {
-	return s.depth > 0 && s.open[s.depth-1]&(isObject|named) == isObject
+// expectsName says that a member's name is due.
+func (s *scanner) expectsName() bool {
+	return s.depth > 0 && s.open[s.depth-1]&(isObject|hasName) == isObject
 }
 
-// closes says whether the container may end here.
-func (s *scanner) closes(c byte) bool {
+// canClose says whether the container may end here.
+func (s *scanner) canClose(c byte) bool {
 	if s.depth == 0 {
 		return false
 	}
 	in := s.open[s.depth-1]
-	return in&isObject != 0 == (c == '}') && in&named == 0
+	return in&isObject != 0 == (c == '}') && in&hasName == 0
 }
 
 // seek finds the next token, behind the comma or the colon that must stand
@@ -170,14 +170,14 @@ func (s *scanner) seek() bool {
 	if s.ready {
 		return true
 	}
-	at := space(s.data, s.end)
+	at := skipSpace(s.data, s.end)
 	if at < len(s.data) && s.depth > 0 {
 		if separator := s.separator(s.data[at]); separator != 0 {
 			if s.data[at] != separator {
 				s.next = at
 				return false
 			}
-			at = space(s.data, at+1)
+			at = skipSpace(s.data, at+1)
 			if at < len(s.data) && (s.data[at] == '}' || s.data[at] == ']') {
 				return false
 			}
@@ -191,15 +191,15 @@ func (s *scanner) seek() bool {
 // nothing has to.
 func (s *scanner) separator(c byte) byte {
 	switch in := s.open[s.depth-1]; {
-	case in&named != 0:
+	case in&hasName != 0:
 		return ':'
-	case in&begun != 0 && c != '}' && c != ']':
+	case in&nonEmpty != 0 && c != '}' && c != ']':
 		return ','
 	}
 	return 0
 }
 
-func space(data []byte, at int) int {
+func skipSpace(data []byte, at int) int {
 	for at < len(data) && (data[at] == ' ' || data[at] == '\n' || data[at] == '\t' || data[at] == '\r') {
 		at++
 	}
@@ -235,51 +235,51 @@ func skipWord(data []byte, at int, word string) (int, bool) {
 }
 
 func skipObject(data []byte, at, depth int) (int, bool) {
-	if at = space(data, at); is(data, at, '}') {
+	if at = skipSpace(data, at); hasByte(data, at, '}') {
 		return at + 1, true
 	}
 	for {
-		if !is(data, at, '"') {
+		if !hasByte(data, at, '"') {
 			return 0, false
 		}
 		end, ok := skipText(data, at+1)
-		at = space(data, end)
-		if !ok || !is(data, at, ':') {
+		at = skipSpace(data, end)
+		if !ok || !hasByte(data, at, ':') {
 			return 0, false
 		}
-		end, ok = skip(data, space(data, at+1), depth)
-		at = space(data, end)
+		end, ok = skip(data, skipSpace(data, at+1), depth)
+		at = skipSpace(data, end)
 		switch {
-		case ok && is(data, at, '}'):
+		case ok && hasByte(data, at, '}'):
 			return at + 1, true
-		case !ok || !is(data, at, ','):
+		case !ok || !hasByte(data, at, ','):
 			return 0, false
 		}
-		at = space(data, at+1)
+		at = skipSpace(data, at+1)
 	}
 }
 
 func skipList(data []byte, at, depth int) (int, bool) {
-	if at = space(data, at); is(data, at, ']') {
+	if at = skipSpace(data, at); hasByte(data, at, ']') {
 		return at + 1, true
 	}
 	for {
 		end, ok := skip(data, at, depth)
-		at = space(data, end)
+		at = skipSpace(data, end)
 		switch {
-		case ok && is(data, at, ']'):
+		case ok && hasByte(data, at, ']'):
 			return at + 1, true
-		case !ok || !is(data, at, ','):
+		case !ok || !hasByte(data, at, ','):
 			return 0, false
 		}
-		at = space(data, at+1)
+		at = skipSpace(data, at+1)
 	}
 }
 
-func is(data []byte, at int, c byte) bool { return at < len(data) && data[at] == c }
+func hasByte(data []byte, at int, c byte) bool { return at < len(data) && data[at] == c }
 
 func skipNumber(data []byte, at int) (int, bool) {
-	if is(data, at, '-') {
+	if hasByte(data, at, '-') {
 		at++
 	}
 	whole := digits(data, at)
@@ -287,16 +287,16 @@ func skipNumber(data []byte, at int) (int, bool) {
 		return 0, false
 	}
 	at = whole
-	if is(data, at, '.') {
+	if hasByte(data, at, '.') {
 		part := digits(data, at+1)
 		if part == at+1 {
 			return 0, false
 		}
 		at = part
 	}
-	if is(data, at, 'e') || is(data, at, 'E') {
+	if hasByte(data, at, 'e') || hasByte(data, at, 'E') {
 		at++
-		if is(data, at, '+') || is(data, at, '-') {
+		if hasByte(data, at, '+') || hasByte(data, at, '-') {
 			at++
 		}
 		power := digits(data, at)
@@ -318,7 +318,7 @@ func digits(data []byte, at int) int {
 // skipText returns the end of the text whose first byte stands at a place.
 func skipText(data []byte, at int) (int, bool) {
 	for {
-		at = plain(data, at)
+		at = skipPlain(data, at)
 		switch {
 		case at >= len(data):
 			return 0, false
@@ -340,9 +340,9 @@ func skipText(data []byte, at int) (int, bool) {
 	}
 }
 
-// plain passes over bytes that mean themselves: from the space on, ASCII, no
+// skipPlain passes over bytes that mean themselves: from the space on, ASCII, no
 // quote and no backslash. It looks at eight at once.
-func plain(data []byte, at int) int {
+func skipPlain(data []byte, at int) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for ; at+8 <= len(data); at += 8 {
 		word := binary.LittleEndian.Uint64(data[at:])
@@ -351,14 +351,14 @@ func plain(data []byte, at int) int {
 		// it may spoil bytes above, never those below.
 		odd := (word - ones*' ') | (quote - ones) | (backslash - ones) | word
 		if odd &= tops; odd != 0 {
-			return firstOdd(data, at, bits.TrailingZeros64(odd)/8)
+			return firstSpecial(data, at, bits.TrailingZeros64(odd)/8)
 		}
 	}
-	return firstOdd(data, at, 0)
+	return firstSpecial(data, at, 0)
 }
 
-// firstOdd looks at the bytes one by one.
-func firstOdd(data []byte, at, sure int) int {
+// firstSpecial looks at the bytes one by one.
+func firstSpecial(data []byte, at, sure int) int {
 	for at += sure; at < len(data); at++ {
 		if c := data[at]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
 			break

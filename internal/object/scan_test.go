@@ -94,8 +94,8 @@ func descend(from reader, note func(jsontext.Kind, []byte), levels int) error {
 	return err
 }
 
-// TestNothingPlainIsOdd: what an API server sends is read by the scanner.
-func TestNothingPlainIsOdd(t *testing.T) {
+// TestScannerReadsPlainJSON: what an API server sends is read by the scanner.
+func TestScannerReadsPlainJSON(t *testing.T) {
 	for _, text := range []string{
 		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","annotations":{"a":"{\"b\":[1,2.5e-3]}"},"labels":{"é":"€"}},"spec":{"n":null,"t":true,"f":false}}`,
 		"{ \"metadata\" : { \"labels\" : { \"a\" : \"b\" } } ,\n\t\"data\" : { } }",
@@ -103,7 +103,7 @@ func TestNothingPlainIsOdd(t *testing.T) {
 		p := parser{data: []byte(text)}
 		p.scan.data = p.data
 		p.dec = &p.scan
-		if err := p.whole(); err != nil {
+		if err := p.document(); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

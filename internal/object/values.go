@@ -38,7 +38,7 @@ func countValues(data []byte, enough int) int {
 		case ',':
 			count++
 		case '{', '[':
-			if next := space(data, at+1); next < len(data) && data[next] != '}' && data[next] != ']' {
+			if next := skipSpace(data, at+1); next < len(data) && data[next] != '}' && data[next] != ']' {
 				count++
 			}
 		case '"':
@@ -52,7 +52,7 @@ func countValues(data []byte, enough int) int {
 // end of data. Unlike skipText it does not check what is in the string.
 func closingQuote(data []byte, at int) int {
 	for at < len(data) {
-		at = plain(data, at)
+		at = skipPlain(data, at)
 		switch {
 		case at >= len(data) || data[at] == '"':
 			return at

@@ -50,7 +50,7 @@ func FuzzLimitValues(f *testing.F) {
 			t.Errorf("%q: %d values in %d bytes", data, count, len(data))
 		}
 		// A name given twice is in the tree once.
-		if !json.Valid(data) || !NamesOnce(data) {
+		if !json.Valid(data) || !HasUniqueNames(data) {
 			return
 		}
 		if want := valuesIn(t, string(data)); count != want {

@@ -15,9 +15,9 @@ const benchedDeployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata
 // BenchmarkChanges is about one Deployment: one that is to be created, one that
 // is as desired but has to be compared, and one that is known to be.
 func BenchmarkChanges(b *testing.B) {
-	for _, strategy := range []Strategy{Merge, ServerSide} {
-		f := familyOf(b, nil)
-		f.Outline, f.Manager = true, "setpoint-compositecontroller-shops"
+	for _, strategy := range []ApplyStrategy{Merge, ServerSide} {
+		f := plannerOf(b, nil)
+		f.OmitValues, f.Manager = true, "setpoint-compositecontroller-shops"
 		rule, _ := f.Rules.For(object.GroupKind{Group: "apps", Kind: "Deployment"})
 		rule.Strategy = strategy
 		desired := []Child{{Rule: rule, Object: parse(b, benchedDeployment)}}
@@ -28,7 +28,7 @@ func BenchmarkChanges(b *testing.B) {
 		observed := []*object.Object{created.Stages[0][0].After}
 		for name, c := range map[string]struct {
 			observed []*object.Object
-			settled  Settled
+			settled  UpToDate
 		}{
 			"create": {nil, nil}, "compare": {observed, nil}, "known": {observed, func(*object.Object, uint64) bool { return true }},
 		} {

@@ -50,7 +50,7 @@ func owners(uid string) []any {
 
 // family is random observed children, of which no two have one name, and
 // random desired ones.
-func (g generator) children(t *testing.T, f *Family) (observed []*object.Object, desired []Child) {
+func (g generator) children(t *testing.T, f *Planner) (observed []*object.Object, desired []Child) {
 	t.Helper()
 	taken := map[id]bool{}
 	for range g.IntN(8) {
@@ -72,14 +72,14 @@ func (g generator) children(t *testing.T, f *Family) (observed []*object.Object,
 	return observed, desired
 }
 
-// TestChangesTouchOnlyTheParents: no plan updates or deletes an object that the
+// TestChangesTouchOnlyOwnedChildren: no plan updates or deletes an object that the
 // parent does not control, or that is going away; none deletes a desired child
 // unless it is to be recreated; and a plan carried out leaves nothing to do. (What
 // server-side apply makes of it the room apply tests, with the server's code.)
-func TestChangesTouchOnlyTheParents(t *testing.T) {
+func TestChangesTouchOnlyOwnedChildren(t *testing.T) {
 	seeded(t, 500, func(t *testing.T, g generator) {
 		text := g.pick("", "serverSide: true").(string)
-		f := familyOf(t, []byte(text))
+		f := plannerOf(t, []byte(text))
 		observed, desired := g.children(t, f)
 		p, err := f.Changes(observed, desired, nil)
 		if err != nil {
@@ -96,12 +96,12 @@ func TestChangesTouchOnlyTheParents(t *testing.T) {
 		}
 		observed = slices.DeleteFunc(observed, func(o *object.Object) bool { return !f.controls(o) })
 		if text == "" {
-			checkComesToRest(t, f, observed, desired, p)
+			checkConverges(t, f, observed, desired, p)
 		}
 	})
 }
 
-func checkAction(t *testing.T, f *Family, action Action, wanted map[id]Child) {
+func checkAction(t *testing.T, f *Planner, action Action, wanted map[id]Child) {
 	t.Helper()
 	if action.Before != nil && (!f.controls(action.Before) || action.Before.Deleting()) {
 		t.Errorf("%s: %s is not to be touched", action, action.Before.JSON())
@@ -129,11 +129,11 @@ func checkAction(t *testing.T, f *Family, action Action, wanted map[id]Child) {
 	}
 }
 
-// TestSettled: what the caller knows to be settled is neither compared nor
+// TestUpToDate: what the caller knows to be settled is neither compared nor
 // written. It is how writes end that a server answers without doing as told.
-func TestSettled(t *testing.T) {
-	f := familyOf(t, nil)
-	desired, err := f.Desired(replyOf(t, []byte(`[{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {}}]`)))
+func TestUpToDate(t *testing.T) {
+	f := plannerOf(t, nil)
+	desired, err := f.Desired(responseOf(t, []byte(`[{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {}}]`)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestSettled(t *testing.T) {
 }
 
 func TestDesiredTakesTheLastOfTwoFields(t *testing.T) {
-	f := familyOf(t, []byte("generated: true"))
+	f := plannerOf(t, []byte("generated: true"))
 	desired, err := f.Desired([]json.RawMessage{[]byte(
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"metadata":{"name":"b"},"data":{"k":"1","k":"2"}}`)})
 	if err != nil {
@@ -165,11 +165,11 @@ func TestDesiredTakesTheLastOfTwoFields(t *testing.T) {
 	}
 }
 
-// TestDesiredNamesTheFault: the path is what a user looks for in the hook.
-func TestDesiredNamesTheFault(t *testing.T) {
-	f := familyOf(t, nil)
-	_, err := f.Desired(replyOf(t, []byte(`[{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {app: 1}}}]`)))
-	var fault *ReplyError
+// TestDesiredReportsTheFieldPath: the path is what a user looks for in the hook.
+func TestDesiredReportsTheFieldPath(t *testing.T) {
+	f := plannerOf(t, nil)
+	_, err := f.Desired(responseOf(t, []byte(`[{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {app: 1}}}]`)))
+	var fault *ResponseError
 	if !errors.As(err, &fault) || fault.Path != "children[0].metadata.labels.app" || fault.Problem != "must be a string, is a number" {
 		t.Errorf("got %#v", err)
 	}
@@ -192,11 +192,11 @@ func TestStagesKeepTheOrderOfTiers(t *testing.T) {
 		var before []Action
 		for _, stage := range p.Stages {
 			for i, action := range stage {
-				if turn(action) != turn(stage[0]) || i > 0 && action.Desired < stage[i-1].Desired {
+				if stageOrder(action) != stageOrder(stage[0]) || i > 0 && action.Desired < stage[i-1].Desired {
 					t.Errorf("%v stands wrong in its stage", action)
 				}
 			}
-			if before != nil && turn(before[0]) >= turn(stage[0]) {
+			if before != nil && stageOrder(before[0]) >= stageOrder(stage[0]) {
 				t.Errorf("%v comes after %v", stage[0], before[0])
 			}
 			before = stage
@@ -204,10 +204,10 @@ func TestStagesKeepTheOrderOfTiers(t *testing.T) {
 	})
 }
 
-// TestChangesTellWhatIsEqual: a child found to be as desired is told, so that it
+// TestChangesListEqualChildren: a child found to be as desired is told, so that it
 // need not be compared again; one known to be is not compared.
-func TestChangesTellWhatIsEqual(t *testing.T) {
-	f := familyOf(t, nil)
+func TestChangesListEqualChildren(t *testing.T) {
+	f := plannerOf(t, nil)
 	rule, _ := f.Rules.For(object.GroupKind{Kind: "ConfigMap"})
 	desired := Child{Rule: rule, Object: parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"town"},"data":{"k":"v"}}`)}
 	desired.Rule.Method = InPlace

@@ -7,14 +7,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Settled says that an observed child is known to be what a desired one makes
+// UpToDate says that an observed child is known to be what a desired one makes
 // of it, so that the two need not be merged and compared again.
-type Settled func(observed *object.Object, desired uint64) bool
+type UpToDate func(observed *object.Object, desired uint64) bool
 
 // Changes plans the writes that turn the observed children into the desired
 // ones. Objects that are being deleted are left to go, and what the parent does
 // not control is not touched. settled may be nil.
-func (f *Family) Changes(observed []*object.Object, desired []Child, settled Settled) (Plan, error) {
+func (f *Planner) Changes(observed []*object.Object, desired []Child, upToDate UpToDate) (Plan, error) {
 	have := make(map[id]*object.Object, len(observed))
 	for _, o := range observed {
 		if f.controls(o) {
@@ -26,7 +26,7 @@ func (f *Family) Changes(observed []*object.Object, desired []Child, settled Set
 	for _, child := range desired {
 		before, digest := have[idOf(child.Object)], child.Object.Digest()
 		delete(have, idOf(child.Object))
-		if before != nil && leftAlone(before, child, digest, settled) {
+		if before != nil && needsNoChange(before, child, digest, upToDate) {
 			continue
 		}
 		action, err := f.change(before, child, digest)
@@ -42,10 +42,10 @@ func (f *Family) Changes(observed []*object.Object, desired []Child, settled Set
 	return Plan{Stages: stages(append(actions, f.removals(observed, have)...)), Equal: equal}, nil
 }
 
-// leftAlone says that a child needs no comparing: it is going, it is not to be
+// needsNoChange says that a child needs no comparing: it is going, it is not to be
 // changed, or it is known to be as desired.
-func leftAlone(observed *object.Object, desired Child, digest uint64, settled Settled) bool {
-	return observed.Deleting() || desired.Rule.Method == OnDelete || settled != nil && settled(observed, digest)
+func needsNoChange(observed *object.Object, desired Child, digest uint64, upToDate UpToDate) bool {
+	return observed.Deleting() || desired.Rule.Method == OnDelete || upToDate != nil && upToDate(observed, digest)
 }
 
 // id finds a desired child among the observed ones.
@@ -56,15 +56,15 @@ type id struct {
 
 func idOf(o *object.Object) id { return id{o.GroupKind(), o.Namespace(), o.Name()} }
 
-func (f *Family) controls(o *object.Object) bool { return o.ControlledBy(f.Parent.UID()) }
+func (f *Planner) controls(o *object.Object) bool { return o.ControlledBy(f.Parent.UID()) }
 
 // change plans for one desired child; the zero Action is nothing to do.
-func (f *Family) change(before *object.Object, child Child, digest uint64) (Action, error) {
+func (f *Planner) change(before *object.Object, child Child, digest uint64) (Action, error) {
 	action := Action{Resource: child.Rule.Resource, Ref: child.Object.Ref(), Before: before, Desired: digest}
 	switch {
 	case before == nil:
 		return f.create(action, child)
-	case child.Rule.Method == Recreate && (child.Rule.Strategy == ServerSide || noteOf(before).verb != ""):
+	case child.Rule.Method == Recreate && (child.Rule.Strategy == ServerSide || appliedRecordOf(before).verb != ""):
 		return f.recreateServerSide(action, child.Object)
 	case child.Rule.Method == Recreate:
 		return f.recreate(action, child.Object)
@@ -74,25 +74,25 @@ func (f *Family) change(before *object.Object, child Child, digest uint64) (Acti
 	return f.update(action, child.Object)
 }
 
-func (f *Family) create(action Action, child Child) (Action, error) {
-	w, err := f.wishOf(child.Object)
+func (f *Planner) create(action Action, child Child) (Action, error) {
+	w, err := f.desiredFieldsOf(child.Object)
 	if err != nil {
 		return Action{}, err
 	}
 	if child.Rule.Strategy == ServerSide {
 		action.Manager = f.Manager
-		annotate(w.fields, Applied, f.noteFor(Create, w).String())
+		setAnnotation(w.fields, AppliedAnnotation, f.appliedRecordFor(Create, w).String())
 	} else {
-		_, text, err := f.memory(w)
+		_, text, err := f.encodeLastApplied(w)
 		if err != nil {
 			return Action{}, err
 		}
-		f.note(w.fields, text)
+		f.setLastApplied(w.fields, text)
 	}
 	if w.status != nil {
 		w.fields["status"] = w.status
 	}
-	own(w.fields, f.Parent)
+	addOwner(w.fields, f.Parent)
 	action.After, err = objectOf(w.fields)
 	action.Verb, action.Reason = Create, "missing"
 	return action, err
@@ -103,45 +103,45 @@ func (f *Family) create(action Action, child Child) (Action, error) {
 // and the caller knows by Settled that it was.
 //
 // A child to which the server applied another wish comes here in the next turn.
-func (f *Family) update(action Action, desired *object.Object) (Action, error) {
+func (f *Planner) update(action Action, desired *object.Object) (Action, error) {
 	if before, err := f.appliedBefore(action.Before, desired); err != nil || before {
 		return f.finishServerSide(action, desired)
 	}
-	m, err := f.merged(action.Before, desired, merger{keys: childKeys, outlined: f.Outline})
+	m, err := f.merged(action.Before, desired, merger{keys: childKeys, valuesOmitted: f.OmitValues})
 	if err != nil {
 		return Action{}, err
 	}
-	where := m.where
-	if where == "" && m.noted {
+	fieldPath := m.fieldPath
+	if fieldPath == "" && m.recorded {
 		return Action{}, nil
 	}
-	if where == "" {
-		where = join("metadata.annotations", f.LastApplied)
+	if fieldPath == "" {
+		fieldPath = join("metadata.annotations", f.LastApplied)
 	}
-	f.note(m.fields, m.text)
+	f.setLastApplied(m.fields, m.text)
 	action.After, err = objectOf(m.fields)
-	action.Verb, action.Where, action.Reason = Update, where, where+" differs"
+	action.Verb, action.FieldPath, action.Reason = Update, fieldPath, fieldPath+" differs"
 	return action, err
 }
 
 // recreate plans to delete a child that differs. It wants more certainty than
 // update: neither a value that says nothing nor a memory that differs is worth
 // an object, and neither is one that the server writes in another way.
-func (f *Family) recreate(action Action, desired *object.Object) (Action, error) {
-	m, err := f.merged(action.Before, desired, merger{keys: childKeys, forgiving: true, outlined: f.Outline})
-	if err != nil || m.where == "" || f.asCreated(action.Before, m) {
+func (f *Planner) recreate(action Action, desired *object.Object) (Action, error) {
+	m, err := f.merged(action.Before, desired, merger{keys: childKeys, ignoreEmpty: true, valuesOmitted: f.OmitValues})
+	if err != nil || m.fieldPath == "" || f.unchangedSinceCreation(action.Before, m) {
 		return Action{}, err
 	}
-	f.note(m.fields, m.text)
-	action.Verb, action.Try, action.Where, action.Reason = Delete, Update, m.where, m.where+" differs"
+	f.setLastApplied(m.fields, m.text)
+	action.Verb, action.DryRunVerb, action.FieldPath, action.Reason = Delete, Update, m.fieldPath, m.fieldPath+" differs"
 	action.After, err = objectOf(m.fields)
 	return action, err
 }
 
-// asCreated says that the spec of a child is still what the server made of this
+// unchangedSinceCreation says that the spec of a child is still what the server made of this
 // very wish when it was created: a quantity in another notation, for instance.
-func (f *Family) asCreated(observed *object.Object, m merged) bool {
-	return m.noted && !f.Outline && observed.Generation() == 1 && strings.HasPrefix(m.where, "spec.")
+func (f *Planner) unchangedSinceCreation(observed *object.Object, m merged) bool {
+	return m.recorded && !f.OmitValues && observed.Generation() == 1 && strings.HasPrefix(m.fieldPath, "spec.")
 }
 
 // merged is a desired child merged into the observed one.
@@ -149,35 +149,35 @@ type merged struct {
 	fields map[string]any
 	// text is the wish as it is remembered.
 	text string
-	// where is the path of the first field that changes, "" if none does.
-	where string
-	// noted says that the observed child remembers this wish.
-	noted bool
+	// fieldPath is the path of the first field that changes, "" if none does.
+	fieldPath string
+	// recorded says that the observed child remembers this wish.
+	recorded bool
 }
 
-func (f *Family) merged(observed, desired *object.Object, by merger) (merged, error) {
+func (f *Planner) merged(observed, desired *object.Object, by merger) (merged, error) {
 	have, err := tree(observed.JSON())
 	if err != nil {
 		return merged{}, err
 	}
-	want, err := f.wishOf(desired)
+	want, err := f.desiredFieldsOf(desired)
 	if err != nil {
 		return merged{}, err
 	}
-	memory, text, err := f.memory(want)
+	lastAppliedFields, text, err := f.encodeLastApplied(want)
 	if err != nil {
 		return merged{}, err
 	}
 	last, key := f.lastApplied(have)
-	if noteOf(observed).verb != "" {
+	if appliedRecordOf(observed).verb != "" {
 		// The server applied fields of these names; see update.
-		last, key = memory, Applied
+		last, key = lastAppliedFields, AppliedAnnotation
 	}
 	m := merged{fields: by.objects(have, last, want.fields), text: text}
 	keepSystemFields(m.fields, have)
 	mergeOwners(m.fields, have, last, want.fields)
-	m.where = meaning(have, m.fields)
-	m.noted = key == f.LastApplied && difference(last, memory) == ""
+	m.fieldPath = semanticDifference(have, m.fields)
+	m.recorded = key == f.LastApplied && difference(last, lastAppliedFields) == ""
 	return m, nil
 }
 
@@ -185,7 +185,7 @@ func (f *Family) merged(observed, desired *object.Object, by merger) (merged, er
 func keepSystemFields(merged, observed map[string]any) {
 	to, _ := merged["metadata"].(map[string]any)
 	from, _ := observed["metadata"].(map[string]any)
-	for _, name := range system {
+	for _, name := range systemFields {
 		restore(to, from, name)
 	}
 	restore(merged, observed, "status")
@@ -227,7 +227,7 @@ func member(fields map[string]any, path ...string) any {
 const noLongerDesired = "no longer desired"
 
 // removals plans the deletion of what is left over, in the observed order.
-func (f *Family) removals(observed []*object.Object, left map[id]*object.Object) []Action {
+func (f *Planner) removals(observed []*object.Object, left map[id]*object.Object) []Action {
 	var actions []Action
 	for _, o := range observed {
 		if left[idOf(o)] != o || o.Deleting() {

@@ -17,13 +17,13 @@ type Claim struct {
 
 // Claim sorts the objects of one kind that the parent owns, and the matching
 // ones that nobody owns. A parent that is going away takes in nobody.
-func (f *Family) Claim(resource object.Resource, owned, orphans []*object.Object) (Claim, error) {
+func (f *Planner) Claim(resource object.Resource, owned, orphans []*object.Object) (Claim, error) {
 	c := Claim{Children: make([]*object.Object, 0, len(owned))}
 	for _, o := range owned {
-		if !f.concerns(o) {
+		if !f.manages(o) {
 			continue
 		}
-		if f.decorates() || f.Selector.Matches(o.Labels()) || o.Deleting() || f.Parent.Deleting() {
+		if f.isDecorator() || f.Selector.Matches(o.Labels()) || o.Deleting() || f.Parent.Deleting() {
 			c.Children = append(c.Children, o)
 			continue
 		}
@@ -34,7 +34,7 @@ func (f *Family) Claim(resource object.Resource, owned, orphans []*object.Object
 		c.Changes = append(c.Changes, Action{Verb: Release, Resource: resource, Ref: o.Ref(), Before: o, After: released,
 			Reason: "labels match the parent's selector no more"})
 	}
-	if f.Parent.Deleting() || f.decorates() {
+	if f.Parent.Deleting() || f.isDecorator() {
 		return c, nil
 	}
 	for _, o := range orphans {
@@ -61,12 +61,12 @@ const (
 // Marks are all of them.
 func Marks() []string { return []string{DecoratorMark, MetacontrollerDecoratorMark} }
 
-func (f *Family) decorates() bool { return f.Mark != Mark{} }
+func (f *Planner) isDecorator() bool { return f.Mark != Mark{} }
 
-// concerns says whether an object that the parent owns is this controller's
+// manages says whether an object that the parent owns is this controller's
 // business, not that of another one of the same parent.
-func (f *Family) concerns(o *object.Object) bool {
-	if f.decorates() {
+func (f *Planner) manages(o *object.Object) bool {
+	if f.isDecorator() {
 		return f.Mark.On(o)
 	}
 	return !isRevision(o) && !slices.ContainsFunc(Marks(), func(key string) bool { return Annotation(o, key) != "" })
@@ -98,19 +98,19 @@ type ownerReference struct {
 	BlockOwnerDeletion bool   `json:"blockOwnerDeletion"`
 }
 
-// ownedBy is the reference to a controlling owner.
-func ownedBy(parent *object.Object) ownerReference {
+// ownerReferenceTo is the reference to a controlling owner.
+func ownerReferenceTo(parent *object.Object) ownerReference {
 	return ownerReference{
 		APIVersion: parent.APIVersion(), Kind: parent.Kind(), Name: parent.Name(), UID: parent.UID(),
 		Controller: true, BlockOwnerDeletion: true,
 	}
 }
 
-// own adds the parent as the controlling owner to the fields of a new object.
-func own(fields map[string]any, parent *object.Object) {
+// addOwner adds the parent as the controlling owner to the fields of a new object.
+func addOwner(fields map[string]any, parent *object.Object) {
 	metadata := fields["metadata"].(map[string]any)
 	owners, _ := metadata["ownerReferences"].([]any)
-	metadata["ownerReferences"] = append(owners, ownedBy(parent))
+	metadata["ownerReferences"] = append(owners, ownerReferenceTo(parent))
 }
 
 // withOwner adds the parent as the controlling owner.
@@ -119,11 +119,11 @@ func withOwner(o, parent *object.Object) (*object.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := json.Marshal(ownedBy(parent))
+	own, err := json.Marshal(ownerReferenceTo(parent))
 	if err != nil {
 		return nil, err
 	}
-	return setOwners(o, append(without(owners, parent.UID()), own))
+	return setOwners(o, append(exceptOwner(owners, parent.UID()), own))
 }
 
 // withoutOwner removes the owner of a UID.
@@ -132,7 +132,7 @@ func withoutOwner(o *object.Object, uid string) (*object.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return setOwners(o, without(owners, uid))
+	return setOwners(o, exceptOwner(owners, uid))
 }
 
 func ownerReferences(o *object.Object) ([]json.RawMessage, error) {
@@ -156,7 +156,7 @@ func setOwners(o *object.Object, owners []json.RawMessage) (*object.Object, erro
 	return o.With(text, "metadata", "ownerReferences")
 }
 
-func without(owners []json.RawMessage, uid string) []json.RawMessage {
+func exceptOwner(owners []json.RawMessage, uid string) []json.RawMessage {
 	var kept []json.RawMessage
 	for _, owner := range owners {
 		var id struct{ UID string }

@@ -49,7 +49,7 @@ func TestClaim(t *testing.T) {
 			child ConfigMap going`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := familyOf(t, []byte(c.family))
+			f := plannerOf(t, []byte(c.family))
 			claim, err := f.Claim(declared()[0].Resource, owned, orphans)
 			if err != nil {
 				t.Fatal(err)
@@ -86,9 +86,9 @@ func unindent(text string) string {
 }
 
 func TestClaimNamesOwnersItCannotRead(t *testing.T) {
-	f := familyOf(t, nil)
-	spoilt := claimed(t, "a", `"ownerReferences":[null]`)
-	claim, err := f.Claim(declared()[0].Resource, nil, []*object.Object{spoilt})
+	f := plannerOf(t, nil)
+	corrupt := claimed(t, "a", `"ownerReferences":[null]`)
+	claim, err := f.Claim(declared()[0].Resource, nil, []*object.Object{corrupt})
 	if err != nil || len(claim.Changes) != 1 {
 		t.Errorf("a null owner is in the way: %v, %v", claim, err)
 	}

@@ -11,53 +11,55 @@ import (
 
 // difference is the path of the first field in which two JSON trees differ,
 // members taken by name, or "" when they are equal.
-func difference(a, b any) string { return differ("", a, b, equalScalars) }
+func difference(a, b any) string { return diffValues("", a, b, equalScalars) }
 
-// meaning is the same, but prefers a field that does not only differ in the notation of
+// semanticDifference is the same, but prefers a field that does not only differ in the notation of
 // a quantity.
-func meaning(a, b any) string { return cmp.Or(differ("", a, b, means), difference(a, b)) }
+func semanticDifference(a, b any) string {
+	return cmp.Or(diffValues("", a, b, equivalent), difference(a, b))
+}
 
-// sameness says that two values that are neither objects nor lists are the same.
-type sameness func(a, b any) bool
+// equalFunc says that two values that are neither objects nor lists are the same.
+type equalFunc func(a, b any) bool
 
-func differ(path string, a, b any, same sameness) string {
+func diffValues(path string, a, b any, same equalFunc) string {
 	switch left := a.(type) {
 	case map[string]any:
 		if right, ok := b.(map[string]any); ok {
-			return differObjects(path, left, right, same)
+			return diffObjects(path, left, right, same)
 		}
 	case []any:
 		if right, ok := b.([]any); ok {
-			return differLists(path, left, right, same)
+			return diffLists(path, left, right, same)
 		}
 	default:
 		if same(a, b) {
 			return ""
 		}
 	}
-	return whole(path)
+	return pathOrRoot(path)
 }
 
-// whole is the path of a difference in a value as a whole.
-func whole(path string) string { return cmp.Or(path, ".") }
+// pathOrRoot is the path of a difference in a value as a whole.
+func pathOrRoot(path string) string { return cmp.Or(path, ".") }
 
-func differObjects(path string, a, b map[string]any, same sameness) string {
-	for _, name := range namesOf(a, b) {
+func diffObjects(path string, a, b map[string]any, same equalFunc) string {
+	for _, name := range memberNames(a, b) {
 		at := join(path, name)
 		left, inA := a[name]
 		right, inB := b[name]
 		if inA != inB {
 			return at
 		}
-		if found := differ(at, left, right, same); found != "" {
+		if found := diffValues(at, left, right, same); found != "" {
 			return found
 		}
 	}
 	return ""
 }
 
-// namesOf are the names of the members of either, sorted.
-func namesOf(a, b map[string]any) []string {
+// memberNames are the names of the members of either, sorted.
+func memberNames(a, b map[string]any) []string {
 	names := slices.Collect(maps.Keys(a))
 	for name := range b {
 		if _, both := a[name]; !both {
@@ -68,12 +70,12 @@ func namesOf(a, b map[string]any) []string {
 	return names
 }
 
-func differLists(path string, a, b []any, same sameness) string {
+func diffLists(path string, a, b []any, same equalFunc) string {
 	if len(a) != len(b) {
-		return whole(path)
+		return pathOrRoot(path)
 	}
 	for i := range a {
-		if found := differ(path+"["+strconv.Itoa(i)+"]", a[i], b[i], same); found != "" {
+		if found := diffValues(path+"["+strconv.Itoa(i)+"]", a[i], b[i], same); found != "" {
 			return found
 		}
 	}

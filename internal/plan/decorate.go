@@ -10,13 +10,13 @@ import (
 
 // decorate sets the labels and annotations of a reply on its parent. Those the
 // reply does not name are left alone.
-func decorate(parent *object.Object, reply *hook.Response) (*object.Object, error) {
+func decorate(parent *object.Object, response *hook.Response) (*object.Object, error) {
 	var edits []object.Edit
 	for _, field := range [...]struct {
 		name string
 		wish map[string]*string
-	}{{"labels", reply.Labels}, {"annotations", reply.Annotations}} {
-		edit, changes, err := texts(parent.Field("metadata", field.name), field.wish)
+	}{{"labels", response.Labels}, {"annotations", response.Annotations}} {
+		edit, changes, err := editStrings(parent.Field("metadata", field.name), field.wish)
 		if err != nil {
 			return nil, err
 		}
@@ -31,8 +31,8 @@ func decorate(parent *object.Object, reply *hook.Response) (*object.Object, erro
 	return parent.Edited(edits...)
 }
 
-// texts sets and removes members of a map of texts.
-func texts(field []byte, wish map[string]*string) (object.Edit, bool, error) {
+// editStrings sets and removes members of a map of texts.
+func editStrings(field []byte, wish map[string]*string) (object.Edit, bool, error) {
 	if len(wish) == 0 {
 		return object.Edit{}, false, nil
 	}

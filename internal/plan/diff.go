@@ -10,24 +10,24 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Change is a field that gets another value.
-type Change struct {
+// FieldChange is a field that gets another value.
+type FieldChange struct {
 	// Path is such as "spec.ports[port=80].nodePort". An item of a list is named
 	// by what tells it apart from the others or, where nothing does, by its place.
 	Path string
-	// Before and After are the values as JSON; nil where there is none.
-	Before, After json.RawMessage
+	// From and After are the values as JSON; nil where there is none.
+	From, To json.RawMessage
 }
 
 // String is a line for the value before, led by "- ", and one for the value
 // after, led by "+ ", as far as there is one.
-func (c Change) String() string {
+func (c FieldChange) String() string {
 	var lines []string
-	if c.Before != nil {
-		lines = append(lines, "- "+c.Path+": "+string(c.Before))
+	if c.From != nil {
+		lines = append(lines, "- "+c.Path+": "+string(c.From))
 	}
-	if c.After != nil {
-		lines = append(lines, "+ "+c.Path+": "+string(c.After))
+	if c.To != nil {
+		lines = append(lines, "+ "+c.Path+": "+string(c.To))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -37,8 +37,8 @@ func (c Change) String() string {
 // differs. It is empty when only what Setpoint remembers in annotations changes.
 // What an Apply removes is known to the server alone: carry it out as a dry run
 // and Compare to see that too.
-func Diff(a Action) ([]Change, error) {
-	if a.Before == nil || a.Verb != Apply && a.Try != Apply {
+func Diff(a Action) ([]FieldChange, error) {
+	if a.Before == nil || a.Verb != Apply && a.DryRunVerb != Apply {
 		return Compare(a.Before, a.After)
 	}
 	foreseen, err := Overlay(a.Before, a.After)
@@ -59,10 +59,10 @@ func Overlay(under, over *object.Object) (*object.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	laid := merger{keys: childKeys}.objects(have, nil, want)
-	mergeOwners(laid, have, nil, want)
-	mergeFinalizers(laid, have)
-	return objectOf(laid)
+	overlaid := merger{keys: childKeys}.objects(have, nil, want)
+	mergeOwners(overlaid, have, nil, want)
+	mergeFinalizers(overlaid, have)
+	return objectOf(overlaid)
 }
 
 // mergeFinalizers keeps those of others: each is somebody's own.
@@ -84,28 +84,28 @@ func mergeFinalizers(merged, observed map[string]any) {
 // Compare says in which fields two objects differ; either may be nil. Fields
 // that are the system's, and what Setpoint remembers in annotations, are left
 // out. The values in a Secret are masked.
-func Compare(before, after *object.Object) ([]Change, error) {
-	left, err := shown(before)
+func Compare(before, after *object.Object) ([]FieldChange, error) {
+	left, err := comparableFields(before)
 	if err != nil {
 		return nil, err
 	}
-	right, err := shown(after)
+	right, err := comparableFields(after)
 	if err != nil {
 		return nil, err
 	}
-	var found changes
-	for _, name := range namesOf(left, right) {
-		found.compare(name, side(left, name), side(right, name))
+	var found fieldChanges
+	for _, name := range memberNames(left, right) {
+		found.compare(name, memberValue(left, name), memberValue(right, name))
 	}
-	if secret(before) || secret(after) {
+	if isSecret(before) || isSecret(after) {
 		mask(found)
 	}
 	return found, nil
 }
 
-// Masked hides, among changes of an object, what nobody should read.
-func Masked(o *object.Object, changes []Change) []Change {
-	if secret(o) {
+// MaskSecret hides, among changes of an object, what nobody should read.
+func MaskSecret(o *object.Object, changes []FieldChange) []FieldChange {
+	if isSecret(o) {
 		mask(changes)
 	}
 	return changes
@@ -114,16 +114,16 @@ func Masked(o *object.Object, changes []Change) []Change {
 // Same says that two objects are the same, the order of lists included, but for
 // fields that are the system's and what Setpoint remembers in annotations.
 func Same(a, b *object.Object) (bool, error) {
-	left, err := shown(a)
+	left, err := comparableFields(a)
 	if err != nil {
 		return false, err
 	}
-	right, err := shown(b)
+	right, err := comparableFields(b)
 	return difference(left, right) == "", err
 }
 
-// shown is what of an object is worth showing.
-func shown(o *object.Object) (map[string]any, error) {
+// comparableFields is what of an object is worth showing.
+func comparableFields(o *object.Object) (map[string]any, error) {
 	if o == nil {
 		return nil, nil //nolint:nilnil // No object has no fields.
 	}
@@ -132,11 +132,11 @@ func shown(o *object.Object) (map[string]any, error) {
 		return nil, fmt.Errorf("compare %s: %w", o.Ref(), err)
 	}
 	metadata, _ := fields["metadata"].(map[string]any)
-	for _, name := range system {
+	for _, name := range systemFields {
 		delete(metadata, name)
 	}
 	annotations, _ := metadata["annotations"].(map[string]any)
-	for _, key := range memories {
+	for _, key := range lastAppliedAnnotations {
 		delete(annotations, key)
 	}
 	if len(annotations) == 0 {
@@ -151,34 +151,34 @@ type value struct {
 	given bool
 }
 
-func side(members map[string]any, name string) value {
+func memberValue(members map[string]any, name string) value {
 	of, given := members[name]
 	return value{of, given}
 }
 
-// changes are the differences found so far.
-type changes []Change
+// fieldChanges are the differences found so far.
+type fieldChanges []FieldChange
 
 // compare goes down to the fields in which two values differ.
-func (c *changes) compare(path string, before, after value) {
-	members, areObjects := both[map[string]any](before, after)
-	lists, areLists := both[[]any](before, after)
+func (c *fieldChanges) compare(path string, before, after value) {
+	members, areObjects := bothOf[map[string]any](before, after)
+	lists, areLists := bothOf[[]any](before, after)
 	switch {
 	case areObjects:
-		for _, name := range namesOf(members[0], members[1]) {
-			c.compare(join(path, name), side(members[0], name), side(members[1], name))
+		for _, name := range memberNames(members[0], members[1]) {
+			c.compare(join(path, name), memberValue(members[0], name), memberValue(members[1], name))
 		}
 	case areLists:
-		c.lists(path, lists[0], lists[1])
+		c.compareLists(path, lists[0], lists[1])
 	case before.given && after.given && difference(before.of, after.of) == "":
 	default:
-		*c = append(*c, Change{Path: path, Before: before.text(), After: after.text()})
+		*c = append(*c, FieldChange{Path: path, From: before.text(), To: after.text()})
 	}
 }
 
-// both are the two values if they are of one type, and not both empty. A value
+// bothOf are the two values if they are of one type, and not both empty. A value
 // that is not given counts as an empty one of the other's type.
-func both[T map[string]any | []any](before, after value) ([2]T, bool) {
+func bothOf[T map[string]any | []any](before, after value) ([2]T, bool) {
 	left, isLeft := before.of.(T)
 	right, isRight := after.of.(T)
 	fit := (isLeft || !before.given) && (isRight || !after.given)
@@ -193,29 +193,29 @@ func (v value) text() json.RawMessage {
 	return text
 }
 
-// lists compares items that have one identity, or else one place.
-func (c *changes) lists(path string, before, after []any) {
-	for _, key := range tellingKeys {
+// compareLists compares items that have one identity, or else one place.
+func (c *fieldChanges) compareLists(path string, before, after []any) {
+	for _, key := range displayKeys {
 		left, fits := key.index(before)
 		right, fitsToo := key.index(after)
 		if fits && fitsToo {
-			c.keyed(path, key, left, right)
+			c.compareKeyed(path, key, left, right)
 			return
 		}
 	}
 	for i := range max(len(before), len(after)) {
-		c.compare(path+"["+strconv.Itoa(i)+"]", place(before, i), place(after, i))
+		c.compare(path+"["+strconv.Itoa(i)+"]", itemValue(before, i), itemValue(after, i))
 	}
 }
 
-func place(list []any, i int) value {
+func itemValue(list []any, i int) value {
 	if i >= len(list) {
 		return value{}
 	}
 	return value{list[i], true}
 }
 
-func (c *changes) keyed(path string, key itemKey, before, after items) {
+func (c *fieldChanges) compareKeyed(path string, key itemKey, before, after items) {
 	order := slices.Clone(before.order)
 	for _, id := range after.order {
 		if _, known := before.byID[id]; !known {
@@ -241,27 +241,27 @@ func (k itemKey) describe(id identity) string {
 	return text
 }
 
-func secret(o *object.Object) bool {
+func isSecret(o *object.Object) bool {
 	return o != nil && o.Kind() == "Secret" && o.APIVersion() == "v1"
 }
 
 // mask hides what a Secret holds. Annotations go with the data: kubectl, for
 // one, keeps a copy of it there.
-func mask(changes []Change) {
+func mask(changes []FieldChange) {
 	for i, c := range changes {
 		field, _, _ := strings.Cut(strings.TrimPrefix(c.Path, "metadata."), ".")
 		if field, _, _ = strings.Cut(field, "["); field != "data" && field != "stringData" && field != "annotations" {
 			continue
 		}
 		before, after := `"***"`, `"***"`
-		if c.Before != nil && c.After != nil {
+		if c.From != nil && c.To != nil {
 			before, after = `"*** (before)"`, `"*** (after)"`
 		}
-		if c.Before != nil {
-			changes[i].Before = json.RawMessage(before)
+		if c.From != nil {
+			changes[i].From = json.RawMessage(before)
 		}
-		if c.After != nil {
-			changes[i].After = json.RawMessage(after)
+		if c.To != nil {
+			changes[i].To = json.RawMessage(after)
 		}
 	}
 }

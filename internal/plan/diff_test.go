@@ -28,8 +28,8 @@ func TestCompare(t *testing.T) {
 	})
 }
 
-func linesOf(t *testing.T) func([]Change, error) string {
-	return func(changes []Change, err error) string {
+func linesOf(t *testing.T) func([]FieldChange, error) string {
+	return func(changes []FieldChange, err error) string {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
@@ -59,8 +59,8 @@ func TestDiffOfEachVerb(t *testing.T) {
 		"apply": {Action{Verb: Apply, Before: before, After: applied},
 			"- data.a: \"1\"\n+ data.a: \"2\"\n+ data.b: \"3\"\n" +
 				"+ metadata.ownerReferences[name=p].name: \"p\"\n+ metadata.ownerReferences[name=p].uid: \"parent\"\n"},
-		"recreate":              {Action{Verb: Delete, Try: Update, Before: before, After: after}, "- data.a: \"1\"\n+ data.a: \"2\"\n- data.theirs: \"2\"\n"},
-		"recreate, server-side": {Action{Verb: Delete, Try: Apply, Before: before, After: applied}, "- data.a: \"1\"\n+ data.a: \"2\"\n+ data.b: \"3\"\n"},
+		"recreate":              {Action{Verb: Delete, DryRunVerb: Update, Before: before, After: after}, "- data.a: \"1\"\n+ data.a: \"2\"\n- data.theirs: \"2\"\n"},
+		"recreate, server-side": {Action{Verb: Delete, DryRunVerb: Apply, Before: before, After: applied}, "- data.a: \"1\"\n+ data.a: \"2\"\n+ data.b: \"3\"\n"},
 		"delete":                {Action{Verb: Delete, Before: before}, whole},
 	} {
 		if got := linesOf(t)(Diff(c.action)); !strings.Contains(got, c.want) {

@@ -10,36 +10,36 @@ import (
 
 // When a child counts as flapping, and what follows.
 const (
-	// patience is how many writes for one reason are taken as they come, within
+	// flappingWrites is how many writes for one reason are taken as they come, within
 	// the window.
-	patience = 5
-	window   = time.Minute
-	// shortestRest and longestRest bound how long a flapping child is left
+	flappingWrites = 5
+	flappingWindow = time.Minute
+	// minFlappingBackoff and maxFlappingBackoff bound how long a flapping child is left
 	// alone; each further write doubles it.
-	shortestRest = 10 * time.Second
-	longestRest  = 30 * time.Second
+	minFlappingBackoff = 10 * time.Second
+	maxFlappingBackoff = 30 * time.Second
 )
 
 // Flapping finds the children of one parent that are written again and again
 // although the wish for them has not changed: somebody else keeps changing them,
 // or the server does. Its zero value is ready. It has no clock of its own.
-type Flapping struct{ fits map[id]*fit }
+type Flapping struct{ children map[id]*flappingChild }
 
-// fit is a child that was written to lately.
-type fit struct {
+// flappingChild is a child that was written to lately.
+type flappingChild struct {
 	ref     object.Ref
 	desired uint64
 	reason  string
 	// writes are the times of the latest ones, the oldest first.
-	writes []time.Time
-	rest   time.Duration
-	until  time.Time
+	writes  []time.Time
+	backoff time.Duration
+	until   time.Time
 	// manager is the field manager that changes it, as far as that is known.
 	manager string
 }
 
-// Fit is a flapping child, for messages.
-type Fit struct {
+// FlappingChild is a flapping child, for messages.
+type FlappingChild struct {
 	Ref object.Ref
 	// Reason is what each write was for, such as "data.colour differs".
 	Reason string
@@ -48,92 +48,94 @@ type Fit struct {
 	Manager string
 	// Until is how long it is left alone.
 	Until time.Time
-	// Over is when it counts as calm if nothing is written to it before.
-	Over time.Time
+	// ExpiresAt is when it counts as calm if nothing is written to it before.
+	ExpiresAt time.Time
 }
 
-// Wrote notes that a child was brought in line. A new wish begins anew. It
+// RecordWrite notes that a child was brought in line. A new wish begins anew. It
 // returns whether the child is to be left alone from now on, for a while.
-func (f *Flapping) Wrote(a Action, now time.Time) (rests bool) {
-	if !bringsInLine(a) {
+func (f *Flapping) RecordWrite(a Action, now time.Time) (throttled bool) {
+	if !isCorrection(a) {
 		return false
 	}
 	name := idOf(a.Before)
-	one := f.fits[name]
-	if one == nil || one.desired != a.Desired || one.reason != a.Reason || one.quiet(now) {
-		one = &fit{ref: a.Ref, desired: a.Desired, reason: a.Reason}
-		if f.fits == nil {
-			f.fits = map[id]*fit{}
+	one := f.children[name]
+	if one == nil || one.desired != a.Desired || one.reason != a.Reason || one.expired(now) {
+		one = &flappingChild{ref: a.Ref, desired: a.Desired, reason: a.Reason}
+		if f.children == nil {
+			f.children = map[id]*flappingChild{}
 		}
-		f.fits[name] = one
+		f.children[name] = one
 	}
-	return one.wrote(now)
+	return one.recordWrite(now)
 }
 
-// bringsInLine tells the writes that correct a child from those that make,
+// isCorrection tells the writes that correct a child from those that make,
 // claim or remove one.
-func bringsInLine(a Action) bool {
+func isCorrection(a Action) bool {
 	return a.Before != nil && a.Verb != Adopt && a.Verb != Release && a.Reason != noLongerDesired
 }
 
-// ChangedBy notes which field manager changes the child of an action.
-func (f *Flapping) ChangedBy(a Action, manager string) {
-	if one := f.fits[idOf(a.Before)]; one != nil {
+// SetManager notes which field manager changes the child of an action.
+func (f *Flapping) SetManager(a Action, manager string) {
+	if one := f.children[idOf(a.Before)]; one != nil {
 		one.manager = manager
 	}
 }
 
-func (o *fit) wrote(now time.Time) (rests bool) {
+func (o *flappingChild) recordWrite(now time.Time) (throttled bool) {
 	o.writes = append(o.writes, now)
-	if len(o.writes) > patience {
+	if len(o.writes) > flappingWrites {
 		o.writes = o.writes[1:]
 	}
-	if len(o.writes) < patience || now.Sub(o.writes[0]) > max(window, time.Duration(patience)*2*o.rest) {
+	if len(o.writes) < flappingWrites || now.Sub(o.writes[0]) > max(flappingWindow, time.Duration(flappingWrites)*2*o.backoff) {
 		return false
 	}
-	o.rest = min(max(2*o.rest, shortestRest), longestRest)
-	o.until = now.Add(o.rest)
+	o.backoff = min(max(2*o.backoff, minFlappingBackoff), maxFlappingBackoff)
+	o.until = now.Add(o.backoff)
 	return true
 }
 
-// quiet says that the last write is so long ago that it has nothing to do with
+// expired says that the last write is so long ago that it has nothing to do with
 // the next.
-func (o *fit) quiet(now time.Time) bool {
-	return !now.Before(o.over())
+func (o *flappingChild) expired(now time.Time) bool {
+	return !now.Before(o.expiresAt())
 }
 
-func (o *fit) over() time.Time { return o.writes[len(o.writes)-1].Add(window + 2*o.rest) }
+func (o *flappingChild) expiresAt() time.Time {
+	return o.writes[len(o.writes)-1].Add(flappingWindow + 2*o.backoff)
+}
 
-// Calm takes out of a plan what would be written to flapping children before
+// Throttle takes out of a plan what would be written to flapping children before
 // their rest is over. It returns the plan that is left and when the first of
 // them may be written again; zero if none rests.
-func (f *Flapping) Calm(p Plan, now time.Time) (calm Plan, until time.Time) {
-	if len(f.fits) == 0 {
+func (f *Flapping) Throttle(p Plan, now time.Time) (throttled Plan, until time.Time) {
+	if len(f.children) == 0 {
 		return p, time.Time{}
 	}
-	calm.Equal = p.Equal
+	throttled.Equal = p.Equal
 	for _, stage := range p.Stages {
 		var kept []Action
 		for _, a := range stage {
-			if one := f.restOf(a, now); one != nil {
+			if one := f.throttledBy(a, now); one != nil {
 				until = earlier(until, one.until)
 				continue
 			}
 			kept = append(kept, a)
 		}
 		if len(kept) > 0 {
-			calm.Stages = append(calm.Stages, kept)
+			throttled.Stages = append(throttled.Stages, kept)
 		}
 	}
-	return calm, until
+	return throttled, until
 }
 
-// restOf is the rest that an action would disturb, or nil.
-func (f *Flapping) restOf(a Action, now time.Time) *fit {
-	if !bringsInLine(a) {
+// throttledBy is the rest that an action would disturb, or nil.
+func (f *Flapping) throttledBy(a Action, now time.Time) *flappingChild {
+	if !isCorrection(a) {
 		return nil
 	}
-	if one := f.fits[idOf(a.Before)]; one != nil && one.desired == a.Desired && now.Before(one.until) {
+	if one := f.children[idOf(a.Before)]; one != nil && one.desired == a.Desired && now.Before(one.until) {
 		return one
 	}
 	return nil
@@ -146,18 +148,18 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Fits lists the children that are flapping, sorted by name, and forgets those that
+// Children lists the children that are flapping, sorted by name, and forgets those that
 // have been quiet.
-func (f *Flapping) Fits(now time.Time) []Fit {
-	var all []Fit
-	for name, one := range f.fits {
+func (f *Flapping) Children(now time.Time) []FlappingChild {
+	var all []FlappingChild
+	for name, one := range f.children {
 		switch {
-		case one.quiet(now):
-			delete(f.fits, name)
-		case one.rest > 0:
-			all = append(all, Fit{Ref: one.ref, Reason: one.reason, Manager: one.manager, Until: one.until, Over: one.over()})
+		case one.expired(now):
+			delete(f.children, name)
+		case one.backoff > 0:
+			all = append(all, FlappingChild{Ref: one.ref, Reason: one.reason, Manager: one.manager, Until: one.until, ExpiresAt: one.expiresAt()})
 		}
 	}
-	slices.SortFunc(all, func(a, b Fit) int { return cmp.Compare(a.Ref.String(), b.Ref.String()) })
+	slices.SortFunc(all, func(a, b FlappingChild) int { return cmp.Compare(a.Ref.String(), b.Ref.String()) })
 	return all
 }

@@ -18,53 +18,53 @@ func TestFlapping(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	wrote := func(a Action, after time.Duration) bool {
 		now = now.Add(after)
-		return f.Wrote(a, now)
+		return f.RecordWrite(a, now)
 	}
-	rests := func(a Action) time.Duration {
-		_, until := f.Calm(Plan{Stages: [][]Action{{a}}}, now)
+	throttled := func(a Action) time.Duration {
+		_, until := f.Throttle(Plan{Stages: [][]Action{{a}}}, now)
 		if until.IsZero() {
 			return 0
 		}
 		return until.Sub(now)
 	}
 
-	for range patience - 1 {
-		if wrote(same, time.Second) || rests(same) != 0 {
+	for range flappingWrites - 1 {
+		if wrote(same, time.Second) || throttled(same) != 0 {
 			t.Fatal("left alone before it was written too often")
 		}
 	}
-	if !wrote(same, time.Second) || rests(same) != shortestRest {
-		t.Fatalf("rests %v", rests(same))
+	if !wrote(same, time.Second) || throttled(same) != minFlappingBackoff {
+		t.Fatalf("rests %v", throttled(same))
 	}
-	if rests(update(2, "data.a differs")) != 0 {
+	if throttled(update(2, "data.a differs")) != 0 {
 		t.Error("another wish has to wait")
 	}
-	if rests(Action{Verb: Delete, Before: child, Reason: noLongerDesired}) != 0 || rests(Action{Verb: Create, Ref: child.Ref()}) != 0 {
+	if throttled(Action{Verb: Delete, Before: child, Reason: noLongerDesired}) != 0 || throttled(Action{Verb: Create, Ref: child.Ref()}) != 0 {
 		t.Error("what brings nothing in line has to wait")
 	}
-	for _, want := range []time.Duration{20 * time.Second, longestRest, longestRest} {
-		if !wrote(same, rests(same)) || rests(same) != want {
-			t.Fatalf("rests %v, want %v", rests(same), want)
+	for _, want := range []time.Duration{20 * time.Second, maxFlappingBackoff, maxFlappingBackoff} {
+		if !wrote(same, throttled(same)) || throttled(same) != want {
+			t.Fatalf("rests %v, want %v", throttled(same), want)
 		}
 	}
-	fits := f.Fits(now)
-	if len(fits) != 1 || fits[0].Reason != "data.a differs" || fits[0].Until.Sub(now) != longestRest {
+	fits := f.Children(now)
+	if len(fits) != 1 || fits[0].Reason != "data.a differs" || fits[0].Until.Sub(now) != maxFlappingBackoff {
 		t.Fatalf("%+v", fits)
 	}
-	now = fits[0].Over
-	if len(f.Fits(now)) != 0 || rests(same) != 0 || wrote(same, 0) {
+	now = fits[0].ExpiresAt
+	if len(f.Children(now)) != 0 || throttled(same) != 0 || wrote(same, 0) {
 		t.Error("not forgotten when it has been quiet")
 	}
 }
 
 // Now and then is not again and again.
-func TestRareWritesAreNoFlapping(t *testing.T) {
+func TestRareWritesAreNotFlapping(t *testing.T) {
 	child := parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","uid":"u"}}`)
 	var f Flapping
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for range 100 {
 		now = now.Add(20 * time.Second)
-		if f.Wrote(Action{Verb: Update, Before: child, Desired: 1, Reason: "data.a differs"}, now) {
+		if f.RecordWrite(Action{Verb: Update, Before: child, Desired: 1, Reason: "data.a differs"}, now) {
 			t.Fatal("counts as flapping")
 		}
 	}

@@ -23,8 +23,8 @@ var childKeys = []itemKey{
 // conditions, and whatever else can be told apart.
 var statusKeys = append([]itemKey{{field: "type"}}, childKeys...)
 
-// tellingKeys are all that may tell items apart in what is shown to people.
-var tellingKeys = append(slices.Clip(childKeys), itemKey{field: "type"}, itemKey{field: "key"}, itemKey{manifests: true})
+// displayKeys are all that may tell items apart in what is shown to people.
+var displayKeys = append(slices.Clip(childKeys), itemKey{field: "type"}, itemKey{field: "key"}, itemKey{manifests: true})
 
 // ownerKeys tell apart owner references. Two owners of different kinds may have
 // one name.
@@ -46,7 +46,7 @@ type items struct {
 // one of them lacks the key, or because two share it.
 func (k itemKey) index(list []any) (items, bool) {
 	// Most keys tell most lists not apart, for which no room is to be made.
-	if slices.ContainsFunc(list, k.isLacking) {
+	if slices.ContainsFunc(list, k.isMissing) {
 		return items{}, false
 	}
 	found := items{make([]identity, 0, len(list)), make(map[identity]any, len(list))}
@@ -61,8 +61,8 @@ func (k itemKey) index(list []any) (items, bool) {
 	return found, true
 }
 
-// isLacking says that an item has no such key.
-func (k itemKey) isLacking(item any) bool {
+// isMissing says that an item has no such key.
+func (k itemKey) isMissing(item any) bool {
 	_, has := k.of(item)
 	return !has
 }

@@ -17,8 +17,8 @@ func TestMemoryOfLargeResponses(t *testing.T) {
 	const values, most = 500_000, 192 << 20
 	list := "[" + strings.Repeat("{},", values-100) + "{}]"
 	child := json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"w"},"data":` + list + `}`)
-	for _, strategy := range []Strategy{Merge, ServerSide} {
-		f := familyOf(t, nil)
+	for _, strategy := range []ApplyStrategy{Merge, ServerSide} {
+		f := plannerOf(t, nil)
 		f.Rules[0].Strategy = strategy
 		if took := heaptest.Allocated(func() {
 			desired, err := f.Desired([]json.RawMessage{child})
@@ -32,10 +32,10 @@ func TestMemoryOfLargeResponses(t *testing.T) {
 			t.Errorf("a child, %s: %d MiB", strategy, took>>20)
 		}
 	}
-	f := familyOf(t, nil)
-	reply := &hook.Response{Status: json.RawMessage(`{"a":` + list + `}`)}
+	f := plannerOf(t, nil)
+	response := &hook.Response{Status: json.RawMessage(`{"a":` + list + `}`)}
 	if took := heaptest.Allocated(func() {
-		if _, err := f.Lay(f.Parent, object.Resource{Custom: true, Status: true}, reply, time.Now()); err != nil {
+		if _, err := f.OverlayResponse(f.Parent, object.Resource{Custom: true, Status: true}, response, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}); took > most {

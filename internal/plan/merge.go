@@ -20,12 +20,12 @@ package plan
 type merger struct {
 	// keys are what may tell the items of a list apart, the most telling first.
 	keys []itemKey
-	// forgiving takes a value that says nothing (false, 0, "", [], {}), was
+	// ignoreEmpty takes a value that says nothing (false, 0, "", [], {}), was
 	// applied before and is not there, for one that the server dropped, and
 	// leaves it out.
-	forgiving bool
-	// outlined says that what was applied is known by its outline only.
-	outlined bool
+	ignoreEmpty bool
+	// valuesOmitted says that what was applied is known by its outline only.
+	valuesOmitted bool
 }
 
 func (m merger) merge(observed, applied, desired any) any {
@@ -63,7 +63,7 @@ func (m merger) objects(observed, applied, desired map[string]any) map[string]an
 		switch {
 		case exists:
 			merged[name] = m.merge(have, last, value)
-		case m.forgiving && wasApplied && saysNothing(value) && saysNothing(last):
+		case m.ignoreEmpty && wasApplied && isEmptyValue(value) && isEmptyValue(last):
 		default:
 			merged[name] = value
 		}
@@ -71,8 +71,8 @@ func (m merger) objects(observed, applied, desired map[string]any) map[string]an
 	return merged
 }
 
-// saysNothing is true of what a server may leave out when it stores an object.
-func saysNothing(value any) bool {
+// isEmptyValue is true of what a server may leave out when it stores an object.
+func isEmptyValue(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:
 		return len(v) == 0
@@ -98,11 +98,11 @@ func (m merger) lists(observed, applied, desired []any) []any {
 		have, fits := key.index(observed)
 		last, fitsToo := key.index(applied)
 		if fits && fitsToo {
-			return m.keyed(have, last, want)
+			return m.byKey(have, last, want)
 		}
 	}
 	if !hasKeys && len(observed) == len(desired) && m.unchanged(applied, desired) {
-		return m.places(observed, applied, desired)
+		return m.byPosition(observed, applied, desired)
 	}
 	return desired
 }
@@ -111,14 +111,14 @@ func (m merger) lists(observed, applied, desired []any) []any {
 // that is less certain: it may want other values in the same places, which
 // merging place by place sets as well.
 func (m merger) unchanged(applied, desired []any) bool {
-	if m.outlined {
-		desired = outlineList(desired)
+	if m.valuesOmitted {
+		desired = listFieldSet(desired)
 	}
 	return difference(applied, desired) == ""
 }
 
-// keyed merges lists whose items are told apart by identities.
-func (m merger) keyed(observed, applied, desired items) []any {
+// byKey merges lists whose items are told apart by identities.
+func (m merger) byKey(observed, applied, desired items) []any {
 	merged := make([]any, 0, max(len(observed.order), len(desired.order)))
 	for _, id := range observed.order {
 		item := observed.byID[id]
@@ -139,8 +139,8 @@ func (m merger) keyed(observed, applied, desired items) []any {
 	return merged
 }
 
-// places merges the items of lists of one length, each with that in its place.
-func (m merger) places(observed, applied, desired []any) []any {
+// byPosition merges the items of lists of one length, each with that in its place.
+func (m merger) byPosition(observed, applied, desired []any) []any {
 	merged := make([]any, len(desired))
 	for i := range desired {
 		merged[i] = m.merge(observed[i], applied[i], desired[i])

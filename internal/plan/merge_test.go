@@ -16,9 +16,9 @@ func TestMerge(t *testing.T) {
 	})
 }
 
-// TestForgiving: values that say nothing, were applied and are not there are
+// TestIgnoreEmpty: values that say nothing, were applied and are not there are
 // taken for dropped by the server.
-func TestForgiving(t *testing.T) {
+func TestIgnoreEmpty(t *testing.T) {
 	for name, c := range map[string]struct{ observed, applied, desired, merged string }{
 		"dropped": {
 			`{}`, `{env: [], labels: {}, value: "", tty: false, n: 0}`, `{env: [], labels: {}, value: "", tty: false, n: 0.0}`, `{}`},
@@ -31,9 +31,9 @@ func TestForgiving(t *testing.T) {
 		"not dropped but changed": {
 			`{tty: true, n: 1}`, `{tty: false, n: 0}`, `{tty: false, n: 0}`, `{tty: false, n: 0}`},
 	} {
-		got := merger{keys: childKeys, forgiving: true}.merge(
+		got := merger{keys: childKeys, ignoreEmpty: true}.merge(
 			treeOf(t, []byte(c.observed)), treeOf(t, []byte(c.applied)), treeOf(t, []byte(c.desired)))
-		if where := difference(got, treeOf(t, []byte(c.merged))); where != "" {
+		if fieldPath := difference(got, treeOf(t, []byte(c.merged))); fieldPath != "" {
 			t.Errorf("%s: got %s, want %s", name, jsonOf(t, got), c.merged)
 		}
 	}

@@ -42,11 +42,11 @@ func tier(kind object.GroupKind) int {
 // depend on, then all else the other way round. Within a stage the given order
 // stays, which is the order of the reply.
 func stages(actions []Action) [][]Action {
-	slices.SortStableFunc(actions, func(a, b Action) int { return turn(a) - turn(b) })
+	slices.SortStableFunc(actions, func(a, b Action) int { return stageOrder(a) - stageOrder(b) })
 	var sorted [][]Action
 	for from := 0; from < len(actions); {
 		to := from + 1
-		for to < len(actions) && turn(actions[to]) == turn(actions[from]) {
+		for to < len(actions) && stageOrder(actions[to]) == stageOrder(actions[from]) {
 			to++
 		}
 		sorted = append(sorted, actions[from:to:to])
@@ -55,8 +55,8 @@ func stages(actions []Action) [][]Action {
 	return sorted
 }
 
-// turn is negative for deletions, so that they come first.
-func turn(a Action) int {
+// stageOrder is negative for deletions, so that they come first.
+func stageOrder(a Action) int {
 	t := tier(a.Resource.GroupKind())
 	if a.Verb == Delete {
 		return -1 - t

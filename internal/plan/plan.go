@@ -25,41 +25,41 @@ const (
 	Release Verb = "release"
 )
 
-// Method is how an existing child that differs is brought in line.
-type Method string
+// UpdateMethod is how an existing child that differs is brought in line.
+type UpdateMethod string
 
 // The methods of a rule.
 const (
 	// OnDelete leaves it alone until somebody deletes it.
-	OnDelete Method = "OnDelete"
+	OnDelete UpdateMethod = "OnDelete"
 	// Recreate deletes it, and creates it anew once it is gone.
-	Recreate Method = "Recreate"
+	Recreate UpdateMethod = "Recreate"
 	// InPlace updates it.
-	InPlace Method = "InPlace"
+	InPlace UpdateMethod = "InPlace"
 	// RollingRecreate and RollingInPlace do the same to one child after the
 	// other, each once those before it are well.
-	RollingRecreate Method = "RollingRecreate"
-	RollingInPlace  Method = "RollingInPlace"
+	RollingRecreate UpdateMethod = "RollingRecreate"
+	RollingInPlace  UpdateMethod = "RollingInPlace"
 )
 
 // Rolling says that the method takes one child after the other.
-func (m Method) Rolling() bool { return m == RollingRecreate || m == RollingInPlace }
+func (m UpdateMethod) Rolling() bool { return m == RollingRecreate || m == RollingInPlace }
 
-// Strategy is how a desired child is laid over an observed one.
-type Strategy string
+// ApplyStrategy is how a desired child is laid over an observed one.
+type ApplyStrategy string
 
 // The strategies of a rule.
 const (
 	// Merge compares with what was applied last, which an annotation of the
 	// child remembers, and sends the whole object.
-	Merge Strategy = "Merge"
+	Merge ApplyStrategy = "Merge"
 	// ServerSide sends the desired fields, and the API server keeps account of
 	// whose they are.
-	ServerSide Strategy = "ServerSide"
+	ServerSide ApplyStrategy = "ServerSide"
 )
 
-// Check is a condition that a child's status must have for the child to be well.
-type Check struct {
+// StatusCheck is a condition that a child's status must have for the child to be well.
+type StatusCheck struct {
 	Type string
 	// Status and Reason are compared where they are not empty.
 	Status, Reason string
@@ -68,11 +68,11 @@ type Check struct {
 // Rule is what a controller declares about one kind of child.
 type Rule struct {
 	Resource object.Resource
-	Method   Method
+	Method   UpdateMethod
 	// Strategy is Merge if empty.
-	Strategy Strategy
-	// Checks say when a child is well, for the rolling methods.
-	Checks []Check
+	Strategy ApplyStrategy
+	// StatusChecks say when a child is well, for the rolling methods.
+	StatusChecks []StatusCheck
 	// MaxUnavailable is how many children of the kind a rolling method may have
 	// under way at once; 1 if zero.
 	MaxUnavailable int
@@ -102,16 +102,16 @@ type Action struct {
 	// After is the object to send: for Apply those fields of it that are desired.
 	// For Delete there is one only if Try is set.
 	After *object.Object
-	// Try says of a Delete how After is tried first, by Update or by Apply: if it
+	// DryRunVerb says of a Delete how After is tried first, by Update or by Apply: if it
 	// turns out to leave the object as it is, it is carried out instead. What the
 	// server would not let be created anew is not deleted either.
-	Try Verb
+	DryRunVerb Verb
 	// Desired is the digest of the desired child this action brings about;
 	// 0 for Adopt, Release and a Delete without Try.
 	Desired uint64
-	// Where is the path of the first field that differs, such as "spec.image";
+	// FieldPath is the path of the first field that differs, such as "spec.image";
 	// "" where the action is not about a difference.
-	Where string
+	FieldPath string
 	// Reason says why, such as "missing" or "spec.image differs".
 	Reason string
 	// Manager is the field manager to write as; that of the writer if empty.

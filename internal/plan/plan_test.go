@@ -29,8 +29,8 @@ func declared() Rules {
 	}
 }
 
-// setting is family.yaml: what a case wants otherwise than most.
-type setting struct {
+// planSettings is family.yaml: what a case wants otherwise than most.
+type planSettings struct {
 	// Cluster says that the parent is cluster-scoped.
 	Cluster bool
 	// Selector is what children must match; all do without one.
@@ -47,9 +47,9 @@ type setting struct {
 	ServerSide bool
 }
 
-func familyOf(t testing.TB, text []byte) *Family {
+func plannerOf(t testing.TB, text []byte) *Planner {
 	t.Helper()
-	var s setting
+	var s planSettings
 	if err := yaml.UnmarshalStrict(text, &s); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func familyOf(t testing.TB, text []byte) *Family {
 	if s.Deleting {
 		parent = strings.Replace(parent, `"uid"`, `"deletionTimestamp":"2026-01-01T00:00:00Z","uid"`, 1)
 	}
-	f := &Family{Parent: parse(t, parent), Namespaced: !s.Cluster, Rules: declared(), Generated: s.Generated,
+	f := &Planner{Parent: parse(t, parent), Namespaced: !s.Cluster, Rules: declared(), GenerateSelector: s.Generated,
 		Selector: labels.Everything(), LastApplied: lastApplied, Manager: "setpoint-shops", IgnoreNamespaces: s.IgnoreNamespaces}
 	for i := range f.Rules {
 		if s.InPlace {
@@ -103,13 +103,13 @@ func listOf(t *testing.T, text []byte) []map[string]any {
 	return objects
 }
 
-func replyOf(t *testing.T, text []byte) []json.RawMessage {
+func responseOf(t *testing.T, text []byte) []json.RawMessage {
 	t.Helper()
-	var reply []json.RawMessage
+	var response []json.RawMessage
 	for _, child := range listOf(t, text) {
-		reply = append(reply, json.RawMessage(jsonOf(t, child)))
+		response = append(response, json.RawMessage(jsonOf(t, child)))
 	}
-	return reply
+	return response
 }
 
 // observedOf reads observed.yaml. What a case does not say of the metadata is
@@ -146,8 +146,8 @@ func observedOf(t *testing.T, files map[string][]byte) []*object.Object {
 // TestPlan reads observed.yaml, applied.yaml and reply.yaml, and wants plan.txt.
 func TestPlan(t *testing.T) {
 	eachVector(t, "testdata/plan/*.txtar", func(t *testing.T, files map[string][]byte) string {
-		f, observed := familyOf(t, files["family.yaml"]), observedOf(t, files)
-		desired, err := f.Desired(replyOf(t, files["reply.yaml"]))
+		f, observed := plannerOf(t, files["family.yaml"]), observedOf(t, files)
+		desired, err := f.Desired(responseOf(t, files["reply.yaml"]))
 		if err != nil {
 			return err.Error() + "\n"
 		}
@@ -155,19 +155,19 @@ func TestPlan(t *testing.T) {
 		if err != nil {
 			return err.Error() + "\n"
 		}
-		checkComesToRest(t, f, observed, desired, p)
+		checkConverges(t, f, observed, desired, p)
 		return describe(t, p)
 	})
 }
 
-// checkComesToRest carries the plan out as a server without a will of its own
+// checkConverges carries the plan out as a server without a will of its own
 // would, until what is deleted for being different has been created anew, and
 // wants nothing left to do.
-func checkComesToRest(t *testing.T, f *Family, observed []*object.Object, desired []Child, p Plan) {
+func checkConverges(t *testing.T, f *Planner, observed []*object.Object, desired []Child, p Plan) {
 	t.Helper()
 	var err error
 	for range 2 {
-		observed = carriedOut(t, observed, p)
+		observed = applyPlan(t, observed, p)
 		if p, err = f.Changes(observed, desired, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -180,14 +180,14 @@ func checkComesToRest(t *testing.T, f *Family, observed []*object.Object, desire
 // overlay is what an apply makes of an object, but for what it removes.
 func overlay(t *testing.T, apply Action) *object.Object {
 	t.Helper()
-	laid, err := Overlay(apply.Before, apply.After)
+	overlaid, err := Overlay(apply.Before, apply.After)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return laid
+	return overlaid
 }
 
-func carriedOut(t *testing.T, observed []*object.Object, p Plan) []*object.Object {
+func applyPlan(t *testing.T, observed []*object.Object, p Plan) []*object.Object {
 	now := map[id]*object.Object{}
 	var order []id
 	set := func(o *object.Object) {

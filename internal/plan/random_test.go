@@ -117,7 +117,7 @@ func TestMergeIsIdempotent(t *testing.T) {
 	seeded(t, 2000, func(t *testing.T, g generator) {
 		desired := g.object(4)
 		observed, applied := g.objectLike(desired), g.objectLike(desired)
-		checkIdempotent(t, merger{keys: childKeys, forgiving: g.IntN(2) == 0}, observed, applied, desired)
+		checkIdempotent(t, merger{keys: childKeys, ignoreEmpty: g.IntN(2) == 0}, observed, applied, desired)
 	})
 }
 
@@ -126,18 +126,18 @@ func checkIdempotent(t *testing.T, m merger, observed, applied, desired map[stri
 	before := jsonOf(t, []any{observed, applied, desired})
 	merged := m.objects(observed, applied, desired)
 	again := m.objects(merged, desired, desired)
-	if where := difference(merged, again); where != "" {
+	if fieldPath := difference(merged, again); fieldPath != "" {
 		t.Errorf("merged again, %s differs\nobserved, applied, desired: %s\nmerged: %s\nagain:  %s",
-			where, before, jsonOf(t, merged), jsonOf(t, again))
+			fieldPath, before, jsonOf(t, merged), jsonOf(t, again))
 	}
 	if after := jsonOf(t, []any{observed, applied, desired}); after != before {
 		t.Errorf("the inputs were changed\nfrom %s\nto   %s", before, after)
 	}
 }
 
-// TestMergeKeepsWhatIsNobodysWish: a member that was neither applied nor is
+// TestMergeKeepsForeignFields: a member that was neither applied nor is
 // desired stays as it is; one that is desired is there.
-func TestMergeKeepsWhatIsNobodysWish(t *testing.T) {
+func TestMergeKeepsForeignFields(t *testing.T) {
 	seeded(t, 2000, func(t *testing.T, g generator) {
 		desired := g.object(4)
 		observed, applied := g.objectLike(desired), g.objectLike(desired)
@@ -145,8 +145,8 @@ func TestMergeKeepsWhatIsNobodysWish(t *testing.T) {
 		observed["theirs"] = others
 		merged := merger{keys: childKeys}.objects(observed, applied, desired)
 		checkFollows(t, "", observed, applied, desired, merged)
-		if where := difference(merged["theirs"], others); where != "" {
-			t.Errorf("theirs: %s differs", where)
+		if fieldPath := difference(merged["theirs"], others); fieldPath != "" {
+			t.Errorf("theirs: %s differs", fieldPath)
 		}
 	})
 }
@@ -194,24 +194,24 @@ func checkListed(t *testing.T, path string, want, got any) {
 	}
 }
 
-// TestWhatLacksNothingNeedsNoMerge: where all that is desired is observed, laying
+// TestNothingMissingNeedsNoMerge: where all that is desired is observed, laying
 // it over changes nothing.
-func TestWhatLacksNothingNeedsNoMerge(t *testing.T) {
+func TestNothingMissingNeedsNoMerge(t *testing.T) {
 	seeded(t, 2000, func(t *testing.T, g generator) {
 		desired := g.object(4)
-		checkLacking(t, merger{keys: childKeys}.objects(g.objectLike(desired), nil, desired), desired)
-		checkLacking(t, g.objectLike(desired), desired)
+		checkMissing(t, merger{keys: childKeys}.objects(g.objectLike(desired), nil, desired), desired)
+		checkMissing(t, g.objectLike(desired), desired)
 	})
 }
 
-func checkLacking(t *testing.T, observed, desired map[string]any) {
+func checkMissing(t *testing.T, observed, desired map[string]any) {
 	t.Helper()
-	if where := lacking("", desired, desired); where != "" {
-		t.Errorf("%s is not as desired in what is desired: %s", where, jsonOf(t, desired))
+	if fieldPath := firstMissing("", desired, desired); fieldPath != "" {
+		t.Errorf("%s is not as desired in what is desired: %s", fieldPath, jsonOf(t, desired))
 	}
-	laid := merger{keys: childKeys}.objects(observed, nil, desired)
-	if where := difference(observed, laid); where != "" && lacking("", observed, desired) == "" {
-		t.Errorf("nothing is lacking, and yet %s differs\nobserved, desired: %s", where, jsonOf(t, []any{observed, desired}))
+	overlaid := merger{keys: childKeys}.objects(observed, nil, desired)
+	if fieldPath := difference(observed, overlaid); fieldPath != "" && firstMissing("", observed, desired) == "" {
+		t.Errorf("nothing is lacking, and yet %s differs\nobserved, desired: %s", fieldPath, jsonOf(t, []any{observed, desired}))
 	}
 }
 
@@ -219,14 +219,14 @@ func checkLacking(t *testing.T, observed, desired map[string]any) {
 // that only changed places do not count.
 func checkChanges(t *testing.T, before, after map[string]any) {
 	t.Helper()
-	var same, found changes
+	var same, found fieldChanges
 	same.compare("x", value{before, true}, value{before, true})
 	found.compare("x", value{before, true}, value{after, true})
 	if len(same) > 0 || len(found) > 0 && difference(before, after) == "" {
 		t.Errorf("changes of what is the same: %v %v\nbefore, after: %s", same, found, jsonOf(t, []any{before, after}))
 	}
 	for _, c := range found {
-		if c.Before == nil && c.After == nil || string(c.Before) == string(c.After) {
+		if c.From == nil && c.To == nil || string(c.From) == string(c.To) {
 			t.Errorf("%v is no change\nbefore, after: %s", c, jsonOf(t, []any{before, after}))
 		}
 	}
@@ -250,10 +250,10 @@ func FuzzMerge(f *testing.F) {
 		}
 		observed, applied, desired := trees[0], trees[1], trees[2]
 		for _, forgiving := range []bool{false, true} {
-			checkIdempotent(t, merger{keys: childKeys, forgiving: forgiving}, observed, applied, desired)
+			checkIdempotent(t, merger{keys: childKeys, ignoreEmpty: forgiving}, observed, applied, desired)
 		}
-		checkIdempotentByOutline(t, observed, applied, desired)
-		checkLacking(t, observed, desired)
+		checkIdempotentByFieldSet(t, observed, applied, desired)
+		checkMissing(t, observed, desired)
 		checkChanges(t, observed, desired)
 		if _, err := json.Marshal(trees); err != nil {
 			t.Error(err)

@@ -88,8 +88,8 @@ func (k Revisions) paths() [][]string {
 	return k.FieldPaths
 }
 
-// of is the revision that a parent is at.
-func (k Revisions) of(parent *object.Object) (Revision, error) {
+// current is the revision that a parent is at.
+func (k Revisions) current(parent *object.Object) (Revision, error) {
 	fields := map[string]any{}
 	for _, path := range k.paths() {
 		text := parent.Field(path...)
@@ -100,14 +100,14 @@ func (k Revisions) of(parent *object.Object) (Revision, error) {
 		if err := utiljson.Unmarshal(text, &value); err != nil {
 			return Revision{}, fmt.Errorf("read %s of %s: %w", strings.Join(path, "."), parent.Ref(), err)
 		}
-		put(fields, value, path)
+		setMember(fields, value, path)
 	}
 	patch, err := json.Marshal(fields)
 	return Revision{Name: k.name(parent, patch), patch: patch}, err
 }
 
-// put sets a member of a tree, and makes the objects on the way.
-func put(fields map[string]any, value any, path []string) {
+// setMember sets a member of a tree, and makes the objects on the way.
+func setMember(fields map[string]any, value any, path []string) {
 	for _, name := range path[:len(path)-1] {
 		inner, isObject := fields[name].(map[string]any)
 		if !isObject {
@@ -142,9 +142,9 @@ func groupName(group string) string {
 	return group
 }
 
-// shown is the parent as it was at a former revision: all is as it is now, but
+// parentAt is the parent as it was at a former revision: all is as it is now, but
 // for the fields that are rolled out.
-func (k Revisions) shown(now *object.Object, at Revision) (*object.Object, error) {
+func (k Revisions) parentAt(now *object.Object, at Revision) (*object.Object, error) {
 	var edits []object.Edit
 	for _, path := range k.paths() {
 		value := at.Stored.Field(append([]string{"data", "parentPatch"}, path...)...)
@@ -175,7 +175,7 @@ func (k Revisions) create(parent *object.Object, r Revision) (*object.Object, er
 			"namespace":       namespace,
 			"labels":          k.labels(parent),
 			"annotations":     map[string]any{controllerAnnotation: k.Controller},
-			"ownerReferences": []any{ownedBy(parent)},
+			"ownerReferences": []any{ownerReferenceTo(parent)},
 		},
 		"data":     data,
 		"revision": r.Number,

@@ -26,7 +26,7 @@ func (c Claims) Has(child *object.Object) bool { return c[idOf(child)] }
 // kind in one namespace.
 type claimsList map[string]map[string][]string
 
-func (c Claims) text() (string, error) {
+func (c Claims) encode() (string, error) {
 	list := claimsList{}
 	for _, child := range c.sorted() {
 		kind := kindText(child.kind)

@@ -16,9 +16,9 @@ type History struct {
 	Latest Revision
 	// Former are the others that are kept, the latest of them first. Some may
 	// have no claims left.
-	Former []Revision
-	family *Family
-	keeper Revisions
+	Former    []Revision
+	family    *Planner
+	revisions Revisions
 }
 
 // History makes out the revisions of a parent. kept are the ControllerRevisions
@@ -27,12 +27,12 @@ type History struct {
 // Where the parent has come to be at another revision, the one it was at claims
 // the children that followed it: all that no former one claims. Until that is
 // stored, nothing may be done about the children.
-func (k Revisions) History(f *Family, kept, observed []*object.Object) (History, error) {
-	latest, err := k.of(f.Parent)
+func (k Revisions) History(f *Planner, kept, observed []*object.Object) (History, error) {
+	latest, err := k.current(f.Parent)
 	if err != nil {
 		return History{}, err
 	}
-	h := History{Latest: latest, family: f, keeper: k}
+	h := History{Latest: latest, family: f, revisions: k}
 	for _, o := range kept {
 		if Annotation(o, controllerAnnotation) != k.Controller || o.Deleting() {
 			continue
@@ -54,14 +54,14 @@ func (k Revisions) History(f *Family, kept, observed []*object.Object) (History,
 	slices.SortFunc(h.Former, func(a, b Revision) int {
 		return cmp.Or(cmp.Compare(b.Number, a.Number), cmp.Compare(a.Name, b.Name))
 	})
-	h.turn(observed)
+	h.updateLatest(observed)
 	return h, nil
 }
 
-// turn makes the latest revision the one of the highest number. The one it takes
+// updateLatest makes the latest revision the one of the highest number. The one it takes
 // the place of claims what followed it. What it claims already it does from a
 // turn that was interrupted; some of it may be missing now.
-func (h *History) turn(observed []*object.Object) {
+func (h *History) updateLatest(observed []*object.Object) {
 	if len(h.Former) == 0 {
 		h.Latest.Number = max(h.Latest.Number, 1)
 		return
@@ -85,7 +85,7 @@ func (h *History) claimed(child *object.Object) bool {
 
 // ParentAt is the parent as a hook is shown it at a former revision.
 func (h *History) ParentAt(parent *object.Object, former Revision) (*object.Object, error) {
-	return h.keeper.shown(parent, former)
+	return h.revisions.parentAt(parent, former)
 }
 
 // Writes plans what it takes to have former revisions claim no more and no less
@@ -96,14 +96,14 @@ func (h *History) ParentAt(parent *object.Object, former Revision) (*object.Obje
 // makes it a former one: found half done, it is done once more. A child is let
 // go of before it is moved: found in between, it follows the latest revision.
 func (h *History) Writes(kept []Claims) (Plan, error) {
-	var claims, latest, spent []Action
+	var claims, latest, unused []Action
 	for i, r := range h.Former {
-		action, err := h.keep(r, kept[i])
+		action, err := h.updateClaims(r, kept[i])
 		switch {
 		case err != nil:
 			return Plan{}, err
 		case action.Verb == Delete:
-			spent = append(spent, action)
+			unused = append(unused, action)
 		case action.Verb != "":
 			claims = append(claims, action)
 		}
@@ -116,7 +116,7 @@ func (h *History) Writes(kept []Claims) (Plan, error) {
 		latest = append(latest, action)
 	}
 	var p Plan
-	for _, stage := range [][]Action{claims, latest, spent} {
+	for _, stage := range [][]Action{claims, latest, unused} {
 		if len(stage) > 0 {
 			p.Stages = append(p.Stages, stage)
 		}
@@ -124,20 +124,20 @@ func (h *History) Writes(kept []Claims) (Plan, error) {
 	return p, nil
 }
 
-// keep plans to have a former revision claim these children.
-func (h *History) keep(r Revision, claims Claims) (action Action, err error) {
+// updateClaims plans to have a former revision claim these children.
+func (h *History) updateClaims(r Revision, claims Claims) (action Action, err error) {
 	if len(claims) == 0 {
-		return r.drop(), nil
+		return r.deletion(), nil
 	}
 	action = Action{Verb: Update, Resource: ControllerRevisions, Before: r.Stored, After: r.Stored, Reason: "other children follow it"}
 	if r.Stored == nil {
 		action.Verb, action.Reason = Create, "its children have to wait for their turn"
-		if action.After, err = h.keeper.create(h.family.Parent, r); err != nil {
+		if action.After, err = h.revisions.create(h.family.Parent, r); err != nil {
 			return Action{}, err
 		}
 	}
 	action.Ref = action.After.Ref()
-	text, err := claims.text()
+	text, err := claims.encode()
 	if err != nil {
 		return Action{}, fmt.Errorf("%s: %w", action.Ref, err)
 	}
@@ -152,8 +152,8 @@ func (h *History) keep(r Revision, claims Claims) (action Action, err error) {
 	return action, err
 }
 
-// drop plans to delete a revision without claims: it is not needed any more.
-func (r Revision) drop() Action {
+// deletion plans to delete a revision without claims: it is not needed any more.
+func (r Revision) deletion() Action {
 	if r.Stored == nil {
 		return Action{}
 	}
@@ -165,7 +165,7 @@ func (r Revision) drop() Action {
 func (h *History) storeLatest() (Action, error) {
 	r := h.Latest
 	if r.Stored == nil {
-		created, err := h.keeper.create(h.family.Parent, r)
+		created, err := h.revisions.create(h.family.Parent, r)
 		if err != nil {
 			return Action{}, err
 		}

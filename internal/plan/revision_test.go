@@ -12,14 +12,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-func keeperOf(paths ...[]string) Revisions {
+func revisionsOf(paths ...[]string) Revisions {
 	shops := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop", Namespaced: true}
 	return Revisions{Controller: "shops", Parents: shops, FieldPaths: paths, Namespace: "setpoint"}
 }
 
 func revisionOf(t *testing.T, k Revisions, parent string) Revision {
 	t.Helper()
-	r, err := k.of(parse(t, parent))
+	r, err := k.current(parse(t, parent))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func revisionOf(t *testing.T, k Revisions, parent string) Revision {
 }
 
 func TestRevisionName(t *testing.T) {
-	k := keeperOf()
+	k := revisionsOf()
 	this := revisionOf(t, k, shop).Name
 	if !strings.HasPrefix(this, "shops.example.org-") {
 		t.Errorf("got %s", this)
@@ -57,9 +57,9 @@ func TestRevisionName(t *testing.T) {
 	}
 }
 
-func TestRevisionNameIsAName(t *testing.T) {
+func TestRevisionNameIsValid(t *testing.T) {
 	for _, group := range []string{"", "example.org", strings.Repeat("long.", 43) + "org", strings.Repeat("a", 213) + ".org"} {
-		k := keeperOf()
+		k := revisionsOf()
 		k.Parents.Group = group
 		name := revisionOf(t, k, shop).Name
 		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
@@ -96,53 +96,53 @@ func TestParentAtRevision(t *testing.T) {
 		{[][]string{{"spec"}, {"spec", "a"}}, `{"a":1}`, `{"a":2}`, `{"a":1}`},
 		{[][]string{{"spec", "a"}, {"spec"}}, `{"a":1}`, `{"a":2}`, `{"a":1}`},
 	} {
-		k := keeperOf(c.paths...)
+		k := revisionsOf(c.paths...)
 		before := parse(t, parent(c.then))
-		r, err := k.of(before)
+		r, err := k.current(before)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if r.Stored, err = k.create(before, r); err != nil {
 			t.Fatal(err)
 		}
-		got, err := k.shown(parse(t, parent(c.now)), r)
+		got, err := k.parentAt(parse(t, parent(c.now)), r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if where := difference(treeOf(t, got.JSON()), treeOf(t, []byte(parent(c.want)))); where != "" {
-			t.Errorf("%v of %s in %s: %s differs: %s", c.paths, c.then, c.now, where, got.JSON())
+		if fieldPath := difference(treeOf(t, got.JSON()), treeOf(t, []byte(parent(c.want)))); fieldPath != "" {
+			t.Errorf("%v of %s in %s: %s differs: %s", c.paths, c.then, c.now, fieldPath, got.JSON())
 		}
 	}
 }
 
 func TestParentAtRevisionThatDoesNotFit(t *testing.T) {
-	k := keeperOf([]string{"spec", "a", "x"})
+	k := revisionsOf([]string{"spec", "a", "x"})
 	before := parse(t, strings.Replace(shop, `{"image":"b"}`, `{"a":{"x":1}}`, 1))
-	r, err := k.of(before)
+	r, err := k.current(before)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r.Stored, err = k.create(before, r); err != nil {
 		t.Fatal(err)
 	}
-	_, err = k.shown(parse(t, strings.Replace(shop, `{"image":"b"}`, `{"a":"text"}`, 1)), r)
+	_, err = k.parentAt(parse(t, strings.Replace(shop, `{"image":"b"}`, `{"a":"text"}`, 1)), r)
 	if err == nil || !strings.Contains(err.Error(), "show Shop town/books as at revision") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestClaimsAreReadAsWritten(t *testing.T) {
-	rules := rollingFamily(t, shop, RollingInPlace, 1).Rules
+	rules := rollingPlanner(t, shop, RollingInPlace, 1).Rules
 	kind := webs.GroupKind()
 	claims := Claims{
 		{kind, "town", "w1"}: true, {kind, "town", "w0"}: true, {kind, "shore", "w0"}: true, {kind, "", "w0"}: true,
 	}
-	text, err := claims.text()
+	text, err := claims.encode()
 	if want := `{"Web.example.org":{"":["w0"],"shore":["w0"],"town":["w0","w1"]}}`; err != nil || text != want {
 		t.Errorf("got %s, %v; want %s", text, err, want)
 	}
 	read, err := readClaims(text, rules)
-	if again, _ := read.text(); err != nil || again != text {
+	if again, _ := read.encode(); err != nil || again != text {
 		t.Errorf("got %s, %v", again, err)
 	}
 	read, err = readClaims(`{"ConfigMap":{"town":["c"]},"Gone.example.org":{"town":["g"]}}`, rules)
@@ -156,21 +156,21 @@ func TestTooManyClaims(t *testing.T) {
 	for i := range 20000 {
 		claims[id{webs.GroupKind(), "town", fmt.Sprintf("a-rather-long-name-%d", i)}] = true
 	}
-	if _, err := claims.text(); err == nil || !strings.Contains(err.Error(), "the 20000 children") {
+	if _, err := claims.encode(); err == nil || !strings.Contains(err.Error(), "the 20000 children") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// archive is the revisions of a parent in a notation that fits into a table:
+// revisionFixture is the revisions of a parent in a notation that fits into a table:
 // each is its image, its number and the children it claims, such as "a1:w0,w1";
 // "?0" is the unknown one.
-type archive struct {
+type revisionFixture struct {
 	t *testing.T
 	k Revisions
-	f *Family
+	f *Planner
 }
 
-func (a archive) stored(text string) []*object.Object {
+func (a revisionFixture) stored(text string) []*object.Object {
 	a.t.Helper()
 	var all []*object.Object
 	for one := range strings.FieldsSeq(text) {
@@ -180,7 +180,7 @@ func (a archive) stored(text string) []*object.Object {
 			continue
 		}
 		parent := parse(a.t, strings.Replace(shop, `"b"`, fmt.Sprintf("%q", head[:1]), 1))
-		r, err := a.k.of(parent)
+		r, err := a.k.current(parent)
 		if err != nil {
 			a.t.Fatal(err)
 		}
@@ -196,13 +196,13 @@ func (a archive) stored(text string) []*object.Object {
 	return all
 }
 
-func (a archive) claiming(r Revision, names []string) *object.Object {
+func (a revisionFixture) claiming(r Revision, names []string) *object.Object {
 	a.t.Helper()
 	claims := Claims{}
 	for _, name := range names {
 		claims[id{webs.GroupKind(), "town", name}] = true
 	}
-	action, err := (&History{keeper: a.k, family: a.f}).keep(r, claims)
+	action, err := (&History{revisions: a.k, family: a.f}).updateClaims(r, claims)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func (a archive) claiming(r Revision, names []string) *object.Object {
 }
 
 // describe is the opposite of stored.
-func (a archive) describe(o *object.Object) string {
+func (a revisionFixture) describe(o *object.Object) string {
 	a.t.Helper()
 	image := cmp.Or(strings.Trim(string(o.Field("data", "parentPatch", "spec", "image")), `"`), "?")
 	claims, err := readClaims(Annotation(o, claimsAnnotation), a.f.Rules)
@@ -228,9 +228,9 @@ func claimedNames(claims Claims) string {
 	return strings.Join(names, ",")
 }
 
-func (a archive) history(stored, children string) History {
+func (a revisionFixture) history(stored, children string) History {
 	a.t.Helper()
-	s := sceneOf(a.t, RollingInPlace, 1, children)
+	s := newRolloutFixture(a.t, RollingInPlace, 1, children)
 	config := parse(a.t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"town","ownerReferences":[{"uid":"parent-uid","controller":true}]}}`)
 	h, err := a.k.History(a.f, a.stored(stored), append(s.observed(), config))
 	if err != nil {
@@ -268,7 +268,7 @@ func TestHistory(t *testing.T) {
 		{"all have gone over", "a1: b2:", ".b+,.b+", "a1:", "delete a1:"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := archive{t, keeperOf(), rollingFamily(t, shop, RollingInPlace, 1)}
+			a := revisionFixture{t, revisionsOf(), rollingPlanner(t, shop, RollingInPlace, 1)}
 			h := a.history(c.stored, c.children)
 			var former []string
 			var kept []Claims
@@ -290,7 +290,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-func (a archive) writes(h History, kept []Claims) string {
+func (a revisionFixture) writes(h History, kept []Claims) string {
 	a.t.Helper()
 	p, err := h.Writes(kept)
 	if err != nil {
@@ -309,10 +309,10 @@ func (a archive) writes(h History, kept []Claims) string {
 	return strings.Join(text, "; ")
 }
 
-// TestHistoryIsOneControllers: two controllers may care for one parent, and
+// TestHistoryIsPerController: two controllers may care for one parent, and
 // what is being deleted is as good as gone.
-func TestHistoryIsOneControllers(t *testing.T) {
-	a := archive{t, keeperOf(), rollingFamily(t, shop, RollingInPlace, 1)}
+func TestHistoryIsPerController(t *testing.T) {
+	a := revisionFixture{t, revisionsOf(), rollingPlanner(t, shop, RollingInPlace, 1)}
 	stored := a.stored("a1: a2: b3:")
 	for i, edit := range []object.Edit{
 		{Value: []byte(`"other"`), Path: []string{"metadata", "annotations", controllerAnnotation}},
@@ -332,32 +332,32 @@ func TestHistoryIsOneControllers(t *testing.T) {
 // TestClusterParentsRevisions: a revision belongs to a namespace, its parent to
 // none.
 func TestClusterParentsRevisions(t *testing.T) {
-	created, err := keeperOf().create(parse(t, strings.Replace(shop, `"namespace":"town",`, "", 1)), Revision{Name: "n", patch: []byte(`{}`)})
+	created, err := revisionsOf().create(parse(t, strings.Replace(shop, `"namespace":"town",`, "", 1)), Revision{Name: "n", patch: []byte(`{}`)})
 	if err != nil || created.Namespace() != "setpoint" || !created.ControlledBy(parse(t, shop).UID()) {
 		t.Errorf("got %s, %v", created.JSON(), err)
 	}
 }
 
-func TestSpoiltRevision(t *testing.T) {
-	a := archive{t, keeperOf(), rollingFamily(t, shop, RollingInPlace, 1)}
+func TestCorruptRevision(t *testing.T) {
+	a := revisionFixture{t, revisionsOf(), rollingPlanner(t, shop, RollingInPlace, 1)}
 	for want, edit := range map[string]object.Edit{
 		`metadata.annotations["setpoint.dev/children"]: invalid character`: {Value: []byte(`"w0"`), Path: []string{"metadata", "annotations", claimsAnnotation}},
 		"revision: strconv.ParseInt":                                       {Path: []string{"revision"}},
 	} {
-		spoilt, err := a.stored("a1:")[0].Edited(edit)
+		corrupt, err := a.stored("a1:")[0].Edited(edit)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = a.k.History(a.f, []*object.Object{spoilt}, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err = a.k.History(a.f, []*object.Object{corrupt}, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 }
 
-// TestOnlyOneLetsGo: a child that is moved is let go of by the one write that
+// TestOneRevisionReleasesItsClaims: a child that is moved is let go of by the one write that
 // stores the others' claims.
-func TestOnlyOneLetsGo(t *testing.T) {
-	a := archive{t, keeperOf(), rollingFamily(t, shop, RollingInPlace, 1)}
+func TestOneRevisionReleasesItsClaims(t *testing.T) {
+	a := revisionFixture{t, revisionsOf(), rollingPlanner(t, shop, RollingInPlace, 1)}
 	h := a.history("a1:", ".a+,.a+,.a+")
 	kept := slices.Clone(h.Former[0].Claims.sorted())[1:]
 	if got, want := a.writes(h, []Claims{{kept[0]: true, kept[1]: true}}), "update a1:w1,w2; create b2:"; got != want {

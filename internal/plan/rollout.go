@@ -6,8 +6,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Plain is the method for one child whose turn it is.
-func (m Method) Plain() Method {
+// NonRolling is the method for one child whose turn it is.
+func (m UpdateMethod) NonRolling() UpdateMethod {
 	switch m {
 	case RollingRecreate:
 		return Recreate
@@ -32,15 +32,15 @@ func (r Rules) Rolling() bool {
 // follow the latest are not. So a revision that does not work stops at the first
 // child, and one that mends what is broken begins there.
 type Rollout struct {
-	Family   *Family
+	Family   *Planner
 	Observed []*object.Object
 	// Latest are the children the latest revision wants. What nobody claims
 	// follows it.
 	Latest []Child
 	// Former are the former revisions, in the order of a History.
 	Former []Former
-	// Settled as for Changes; may be nil.
-	Settled Settled
+	// UpToDate as for Changes; may be nil.
+	UpToDate UpToDate
 	// Frozen leaves each child at its revision: the parent is going away.
 	Frozen bool
 }
@@ -71,7 +71,7 @@ func (r *Rollout) Step() (Step, error) {
 	for i := range step.Claims {
 		step.Claims[i] = Claims{}
 	}
-	lines, candidates, err := r.lineUp()
+	lines, candidates, err := r.groups()
 	if err != nil {
 		return Step{}, err
 	}
@@ -105,10 +105,10 @@ func count(yes bool) int {
 	return 0
 }
 
-// lineUp makes a line of the children of each rolling rule, in the order of the
+// groups makes a line of the children of each rolling rule, in the order of the
 // latest reply. candidates has an item for each of r.Latest; nil for a child that
 // is not rolled out.
-func (r *Rollout) lineUp() (lines []*line, candidates []*candidate, err error) {
+func (r *Rollout) groups() (lines []*rolloutGroup, candidates []*candidate, err error) {
 	observed := make(map[id]*object.Object, len(r.Observed))
 	for _, o := range r.Observed {
 		if r.Family.controls(o) {
@@ -116,7 +116,7 @@ func (r *Rollout) lineUp() (lines []*line, candidates []*candidate, err error) {
 		}
 	}
 	claims := r.claims()
-	byKind := map[object.GroupKind]*line{}
+	byKind := map[object.GroupKind]*rolloutGroup{}
 	candidates = make([]*candidate, len(r.Latest))
 	for i, child := range r.Latest {
 		if !child.Rule.Method.Rolling() {
@@ -133,7 +133,7 @@ func (r *Rollout) lineUp() (lines []*line, candidates []*candidate, err error) {
 		}
 		at := byKind[name.kind]
 		if at == nil {
-			at = &line{max: max(child.Rule.MaxUnavailable, 1)}
+			at = &rolloutGroup{max: max(child.Rule.MaxUnavailable, 1)}
 			byKind[name.kind] = at
 			lines = append(lines, at)
 		}

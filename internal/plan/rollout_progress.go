@@ -25,7 +25,7 @@ func (p Progress) Done() bool { return p.Reason == OnLatestRevision }
 const maxNamed = 3
 
 // progressOf looks at what was decided about each child.
-func progressOf(lines []*line) Progress {
+func progressOf(lines []*rolloutGroup) Progress {
 	var p progress
 	for _, line := range lines {
 		for _, c := range line.candidates {
@@ -34,10 +34,10 @@ func progressOf(lines []*line) Progress {
 	}
 	state := fmt.Sprintf("%d of %d children are at the latest revision", p.done, p.all)
 	switch {
-	case len(p.writing) > 0:
-		return Progress{RolloutProgressing, state + "; updating " + named(p.writing, ", ")}
+	case len(p.updating) > 0:
+		return Progress{RolloutProgressing, state + "; updating " + joinNames(p.updating, ", ")}
 	case p.done < p.all:
-		return Progress{RolloutWaiting, state + "; waiting for " + named(p.waitedFor, "; ")}
+		return Progress{RolloutWaiting, state + "; waiting for " + joinNames(p.waitingFor, "; ")}
 	case p.all == 1:
 		return Progress{OnLatestRevision, "the one child is at the latest revision"}
 	}
@@ -46,8 +46,8 @@ func progressOf(lines []*line) Progress {
 
 // progress counts the children, and names those that matter.
 type progress struct {
-	all, done          int
-	writing, waitedFor []string
+	all, done            int
+	updating, waitingFor []string
 }
 
 func (p *progress) add(c *candidate) {
@@ -55,20 +55,20 @@ func (p *progress) add(c *candidate) {
 	name := c.latest.Object.Ref().String()
 	there := c.observed != nil && !c.observed.Deleting()
 	switch {
-	case c.begun:
-		p.writing = append(p.writing, name)
+	case c.updating:
+		p.updating = append(p.updating, name)
 		return
 	case c.former < 0 && there && !c.differs:
 		p.done++
 	}
-	if c.unwell != "" {
-		p.waitedFor = append(p.waitedFor, name+": "+c.unwell)
+	if c.notReady != "" {
+		p.waitingFor = append(p.waitingFor, name+": "+c.notReady)
 	} else if c.differs {
-		p.waitedFor = append(p.waitedFor, name+": it is brought back to its revision first")
+		p.waitingFor = append(p.waitingFor, name+": it is brought back to its revision first")
 	}
 }
 
-func named(names []string, separator string) string {
+func joinNames(names []string, separator string) string {
 	more := len(names) - maxNamed
 	if more <= 0 {
 		return strings.Join(names, separator)

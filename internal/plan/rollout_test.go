@@ -13,14 +13,14 @@ import (
 
 var webs = object.Resource{Group: "example.org", Version: "v1", Plural: "webs", Kind: "Web", Namespaced: true, Status: true, Custom: true}
 
-// rollingFamily has one rolling rule and one that is not.
-func rollingFamily(t testing.TB, parent string, method Method, most int) *Family {
+// rollingPlanner has one rolling rule and one that is not.
+func rollingPlanner(t testing.TB, parent string, method UpdateMethod, most int) *Planner {
 	t.Helper()
-	return &Family{
+	return &Planner{
 		Parent: parse(t, parent), Namespaced: true, Selector: labels.Everything(), LastApplied: lastApplied,
 		Rules: Rules{
 			{Resource: declared()[0].Resource, Method: InPlace},
-			{Resource: webs, Method: method, MaxUnavailable: most, Checks: []Check{{Type: "Ready", Status: "True"}}},
+			{Resource: webs, Method: method, MaxUnavailable: most, StatusChecks: []StatusCheck{{Type: "Ready", Status: "True"}}},
 		},
 	}
 }
@@ -31,26 +31,26 @@ func web(name int, image string) string {
 	return fmt.Sprintf(`{"apiVersion":"example.org/v1","kind":"Web","metadata":{"name":"w%d"},"spec":{"image":%q}}`, name, image)
 }
 
-// scene is a rollout in a notation that fits into a table. Each child is three
+// rolloutFixture is a rollout in a notation that fits into a table. Each child is three
 // letters: the former revision that claims it, or "." for none; the image it has,
 // or "_" where it is not there; and "+" for well, "-" for unwell, "~" for one
 // whose status is out of date and "x" for one that is being deleted. Revisions
 // are called by the image they give their children; the latest is b.
-type scene struct {
+type rolloutFixture struct {
 	t     testing.TB
-	f     *Family
+	f     *Planner
 	child []string
 	// wanted and made keep what is made again and again.
 	wanted map[string][]Child
 	made   map[string]*object.Object
 }
 
-func sceneOf(t testing.TB, method Method, most int, children string) scene {
+func newRolloutFixture(t testing.TB, method UpdateMethod, most int, children string) rolloutFixture {
 	t.Helper()
-	return scene{t, rollingFamily(t, shop, method, most), strings.FieldsFunc(children, func(r rune) bool { return r == ',' }), map[string][]Child{}, map[string]*object.Object{}}
+	return rolloutFixture{t, rollingPlanner(t, shop, method, most), strings.FieldsFunc(children, func(r rune) bool { return r == ',' }), map[string][]Child{}, map[string]*object.Object{}}
 }
 
-func (s scene) wants(image string) []Child {
+func (s rolloutFixture) desired(image string) []Child {
 	s.t.Helper()
 	for i := len(s.wanted[image]); i < len(s.child); i++ {
 		child, err := s.f.child("children", []byte(web(i, image)))
@@ -62,7 +62,7 @@ func (s scene) wants(image string) []Child {
 	return slices.Clone(s.wanted[image])[:len(s.child)]
 }
 
-func (s scene) observed() []*object.Object {
+func (s rolloutFixture) observed() []*object.Object {
 	s.t.Helper()
 	var all []*object.Object
 	for i, letters := range s.child {
@@ -79,9 +79,9 @@ func (s scene) observed() []*object.Object {
 }
 
 // stored is a child as created from what a revision wants of it.
-func (s scene) stored(i int, image string, health byte) *object.Object {
+func (s rolloutFixture) stored(i int, image string, health byte) *object.Object {
 	s.t.Helper()
-	p, err := s.f.Changes(nil, s.wants(image)[i:i+1], nil)
+	p, err := s.f.Changes(nil, s.desired(image)[i:i+1], nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -106,9 +106,9 @@ func (s scene) stored(i int, image string, health byte) *object.Object {
 	return o
 }
 
-// formers are the revisions by which children are claimed, in order of letters.
+// former are the revisions by which children are claimed, in order of letters.
 // One called "?" says nothing of what it wants.
-func (s scene) formers() (letters []byte, formers []Former) {
+func (s rolloutFixture) former() (letters []byte, formers []Former) {
 	for _, child := range s.child {
 		if child[0] != '.' && !slices.Contains(letters, child[0]) {
 			letters = append(letters, child[0])
@@ -118,11 +118,11 @@ func (s scene) formers() (letters []byte, formers []Former) {
 	for _, letter := range letters {
 		former := Former{Claims: Claims{}}
 		if letter != '?' {
-			former.Children = s.wants(string(letter))
+			former.Children = s.desired(string(letter))
 		}
 		for i, child := range s.child {
 			if child[0] == letter {
-				former.Claims[idOf(s.wants("b")[i].Object)] = true
+				former.Claims[idOf(s.desired("b")[i].Object)] = true
 			}
 		}
 		formers = append(formers, former)
@@ -130,10 +130,10 @@ func (s scene) formers() (letters []byte, formers []Former) {
 	return letters, formers
 }
 
-func (s scene) step() Step {
+func (s rolloutFixture) step() Step {
 	s.t.Helper()
-	_, formers := s.formers()
-	step, err := (&Rollout{Family: s.f, Observed: s.observed(), Latest: s.wants("b"), Former: formers}).Step()
+	_, formers := s.former()
+	step, err := (&Rollout{Family: s.f, Observed: s.observed(), Latest: s.desired("b"), Former: formers}).Step()
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func (s scene) step() Step {
 // outcome says for each child who claims it after a step, and what is done to
 // it: the image it is given by an update or a creation, "d" for a deletion, "="
 // for nothing.
-func (s scene) outcome(step Step) string {
+func (s rolloutFixture) outcome(step Step) string {
 	s.t.Helper()
 	p, err := s.f.Changes(s.observed(), step.Desired, nil)
 	if err != nil {
@@ -158,9 +158,9 @@ func (s scene) outcome(step Step) string {
 			}
 		}
 	}
-	letters, _ := s.formers()
+	letters, _ := s.former()
 	var text []string
-	for i, child := range s.wants("b") {
+	for i, child := range s.desired("b") {
 		claim := "."
 		for former, claims := range step.Claims {
 			if claims.Has(child.Object) {
@@ -222,12 +222,12 @@ func TestRollout(t *testing.T) {
 		{"it says nothing while a moved one is unwell", ".b-,?a-,?_+", 1, ".=,?=,?=", RolloutWaiting},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := sceneOf(t, RollingInPlace, c.most, c.children)
+			s := newRolloutFixture(t, RollingInPlace, c.most, c.children)
 			step := s.step()
 			if got := s.outcome(step); got != c.want || step.Progress.Reason != c.reason {
 				t.Errorf("%s: got %s, %s (%s)\nwant %s, %s", c.children, got, step.Progress.Reason, step.Progress.Message, c.want, c.reason)
 			}
-			recreated := sceneOf(t, RollingRecreate, c.most, c.children)
+			recreated := newRolloutFixture(t, RollingRecreate, c.most, c.children)
 			if got, want := recreated.outcome(recreated.step()), deleting(c.children, c.want); got != want {
 				t.Errorf("RollingRecreate: %s: got %s, want %s", c.children, got, want)
 			}
@@ -257,7 +257,7 @@ func TestProgressMessage(t *testing.T) {
 		".bx,aa+":                 "0 of 2 children are at the latest revision; waiting for Web town/w0: it is being deleted",
 		"._+,._+,._+,._+,._+,aa+": "0 of 6 children are at the latest revision; updating Web town/w0, Web town/w1, Web town/w2 and 2 more",
 	} {
-		if got := sceneOf(t, RollingInPlace, 1, children).step().Progress.Message; got != want {
+		if got := newRolloutFixture(t, RollingInPlace, 1, children).step().Progress.Message; got != want {
 			t.Errorf("%s: got  %s\nwant %s", children, got, want)
 		}
 	}
@@ -273,7 +273,7 @@ func TestEveryRollout(t *testing.T) {
 		}
 	}
 	for most := 1; most <= 2; most++ {
-		s := sceneOf(t, RollingInPlace, most, "")
+		s := newRolloutFixture(t, RollingInPlace, most, "")
 		for _, first := range states {
 			for _, second := range states {
 				for _, third := range []string{"._-", "aa+", "aa-", ".b+"} {
@@ -286,11 +286,11 @@ func TestEveryRollout(t *testing.T) {
 }
 
 // checkStep holds one step to what a rollout promises.
-func checkStep(t *testing.T, s scene, most int) {
+func checkStep(t *testing.T, s rolloutFixture, most int) {
 	t.Helper()
 	step := s.step()
 	outcome := strings.Split(s.outcome(step), ",")
-	var disturbed, followers, behind, moved, movedWell, wrong int
+	var unavailable, followers, behind, moved, movedReady, wrong int
 	for i, child := range s.child {
 		became := outcome[i]
 		isBehind := child[0] == 'a' && (child[1] != 'b' || child[2] == 'x')
@@ -301,10 +301,10 @@ func checkStep(t *testing.T, s scene, most int) {
 		isDisturbed := child[2] != '+' || child[1:2] != wants
 		isMoved := isBehind && became[0] == '.'
 		behind += count(isBehind)
-		disturbed += count(isDisturbed)
+		unavailable += count(isDisturbed)
 		followers += count(isDisturbed && !isBehind)
 		moved += count(isMoved)
-		movedWell += count(isMoved && !isDisturbed)
+		movedReady += count(isMoved && !isDisturbed)
 		wrong += count(child[1] != 'b' || child[2] == 'x')
 		if became[0] == 'a' && became[1] == 'b' {
 			t.Errorf("%v of %d: %v: a claimed child is made as the latest revision wants it", s.child, most, outcome)
@@ -313,7 +313,7 @@ func checkStep(t *testing.T, s scene, most int) {
 			t.Errorf("%v of %d: %v: a child is not brought to its revision", s.child, most, outcome)
 		}
 	}
-	if movedWell > 0 && disturbed+movedWell > most {
+	if movedReady > 0 && unavailable+movedReady > most {
 		t.Errorf("%v of %d: %v: too many would be unwell", s.child, most, outcome)
 	}
 	if moved > 0 && followers+moved > most {
@@ -331,9 +331,9 @@ func checkStep(t *testing.T, s scene, most int) {
 }
 
 func TestFrozenRolloutMovesNothing(t *testing.T) {
-	s := sceneOf(t, RollingInPlace, 1, "aa+,.a+,a_+,ad+,?a+")
-	_, formers := s.formers()
-	step, err := (&Rollout{Family: s.f, Observed: s.observed(), Latest: s.wants("b"), Former: formers, Frozen: true}).Step()
+	s := newRolloutFixture(t, RollingInPlace, 1, "aa+,.a+,a_+,ad+,?a+")
+	_, formers := s.former()
+	step, err := (&Rollout{Family: s.f, Observed: s.observed(), Latest: s.desired("b"), Former: formers, Frozen: true}).Step()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,8 +345,8 @@ func TestFrozenRolloutMovesNothing(t *testing.T) {
 // TestRolloutLeavesOtherRulesAlone: they follow the latest revision at once, and
 // what the latest does not want goes.
 func TestRolloutLeavesOtherRulesAlone(t *testing.T) {
-	s := sceneOf(t, RollingInPlace, 1, ".b-,aa+,aa+")
-	latest, err := s.f.Desired(replyOf(t, []byte(`
+	s := newRolloutFixture(t, RollingInPlace, 1, ".b-,aa+,aa+")
+	latest, err := s.f.Desired(responseOf(t, []byte(`
 - {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}
 - {apiVersion: example.org/v1, kind: Web, metadata: {name: w0}, spec: {image: b}}
 - {apiVersion: example.org/v1, kind: Web, metadata: {name: w1}, spec: {image: b}}
@@ -354,7 +354,7 @@ func TestRolloutLeavesOtherRulesAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, formers := s.formers()
+	_, formers := s.former()
 	step, err := (&Rollout{Family: s.f, Observed: s.observed(), Latest: latest, Former: formers}).Step()
 	if err != nil {
 		t.Fatal(err)
@@ -366,7 +366,7 @@ func TestRolloutLeavesOtherRulesAlone(t *testing.T) {
 	if got, want := p.String(), "1. delete Web town/w2: no longer desired\n2. create ConfigMap town/c: missing\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if step.Claims[0].Has(s.wants("b")[2].Object) {
+	if step.Claims[0].Has(s.desired("b")[2].Object) {
 		t.Error("a child that nobody wants is still claimed")
 	}
 }

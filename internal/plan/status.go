@@ -11,44 +11,44 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Lay lays what a reply says of its parent over it: the status and, where the
+// OverlayResponse lays what a reply says of its parent over it: the status and, where the
 // controller is a decorator, labels and annotations. That is what the hook is
 // asked about next. It is the observed parent itself when nothing changes.
-func (f *Family) Lay(parent *object.Object, resource object.Resource, reply *hook.Response, now time.Time) (*object.Object, error) {
-	if f.decorates() {
-		decorated, err := decorate(parent, reply)
+func (f *Planner) OverlayResponse(parent *object.Object, resource object.Resource, response *hook.Response, now time.Time) (*object.Object, error) {
+	if f.isDecorator() {
+		decorated, err := decorate(parent, response)
 		if err != nil {
 			return nil, err
 		}
 		parent = decorated
 	}
-	s := statusOf{resource: resource, decorates: f.decorates(), now: now}
-	return s.laid(parent, reply)
+	s := statusOverlay{resource: resource, decorates: f.isDecorator(), now: now}
+	return s.overlay(parent, response)
 }
 
-// statusOf is how the status of a reply becomes that of its parent.
-type statusOf struct {
+// statusOverlay is how the status of a reply becomes that of its parent.
+type statusOverlay struct {
 	resource  object.Resource
 	decorates bool
 	now       time.Time
 }
 
-func (s statusOf) laid(parent *object.Object, reply *hook.Response) (*object.Object, error) {
-	if s.silent(reply) {
+func (s statusOverlay) overlay(parent *object.Object, response *hook.Response) (*object.Object, error) {
+	if s.isUnchanged(response) {
 		return parent, nil
 	}
 	var want map[string]any
-	if err := utiljson.Unmarshal(reply.Status, &want); reply.Status != nil && err != nil {
+	if err := utiljson.Unmarshal(response.Status, &want); response.Status != nil && err != nil {
 		return nil, err
 	}
 	// A status that is missing, or no object, has nothing to keep or to merge with.
 	have, _ := tree(parent.Field("status"))
-	want = s.settled(have, want, parent.Generation())
-	withConditions(have, want, reply.Conditions, conditionStamp{parent.Generation(), s.now})
-	if reply.Message != "" {
-		want["message"] = reply.Message
+	want = s.complete(have, want, parent.Generation())
+	withConditions(have, want, response.Conditions, conditionStamp{parent.Generation(), s.now})
+	if response.Message != "" {
+		want["message"] = response.Message
 	}
-	if difference(have, want) == "" && !s.begins(parent, reply) {
+	if difference(have, want) == "" && !s.createsStatus(parent, response) {
 		return parent, nil
 	}
 	text, err := json.Marshal(want)
@@ -58,27 +58,27 @@ func (s statusOf) laid(parent *object.Object, reply *hook.Response) (*object.Obj
 	return parent.With(text, "status")
 }
 
-// begins says that an object without a status is to have one, be it empty. Only a
+// createsStatus says that an object without a status is to have one, be it empty. Only a
 // decorator's can be: observedGeneration is in that of a composite's custom resource.
-func (s statusOf) begins(parent *object.Object, reply *hook.Response) bool {
-	return s.resource.Custom && reply.Status != nil && parent.Field("status") == nil
+func (s statusOverlay) createsStatus(parent *object.Object, response *hook.Response) bool {
+	return s.resource.Custom && response.Status != nil && parent.Field("status") == nil
 }
 
-// silent says that the status stays as it is.
-func (s statusOf) silent(reply *hook.Response) bool {
+// isUnchanged says that the status stays as it is.
+func (s statusOverlay) isUnchanged(response *hook.Response) bool {
 	if !s.resource.Status && !s.decorates {
 		return true
 	}
-	nothing := reply.Status == nil && len(reply.Conditions) == 0 && reply.Message == ""
+	nothing := response.Status == nil && len(response.Conditions) == 0 && response.Message == ""
 	return nothing && (s.decorates || !s.resource.Custom)
 }
 
-// settled completes a reply's status. A composite's custom resource has it
+// complete completes a reply's status. A composite's custom resource has it
 // replaced whole, and observedGeneration set in it. The status of a built-in
 // kind has other writers: it is merged member by member; a null removes. A
 // decorator that says something of a custom resource's status replaces it, one that
 // does not leaves it alone.
-func (s statusOf) settled(have, want map[string]any, generation int64) map[string]any {
+func (s statusOverlay) complete(have, want map[string]any, generation int64) map[string]any {
 	switch {
 	case s.decorates && want == nil:
 		want = maps.Clone(have)

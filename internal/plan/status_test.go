@@ -46,24 +46,24 @@ func TestStatus(t *testing.T) {
 			if c.have != "" {
 				text = text[:len(text)-1] + `,"status":` + c.have + `}`
 			}
-			reply := &hook.Response{}
+			response := &hook.Response{}
 			if c.reply != "" && c.reply != "null" {
-				reply.Status = json.RawMessage(c.reply)
+				response.Status = json.RawMessage(c.reply)
 			}
 			parent := parse(t, text)
-			laid, err := new(Family).Lay(parent, c.resource, reply, time.Time{})
+			overlaid, err := new(Planner).OverlayResponse(parent, c.resource, response, time.Time{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := string(laid.Field("status"))
-			if laid == parent {
+			got := string(overlaid.Field("status"))
+			if overlaid == parent {
 				got = unchanged
 			}
 			if got != c.wants {
 				t.Errorf("got %s, want %s", got, c.wants)
 			}
-			again, err := new(Family).Lay(laid, c.resource, reply, time.Time{})
-			if err != nil || again != laid {
+			again, err := new(Planner).OverlayResponse(overlaid, c.resource, response, time.Time{})
+			if err != nil || again != overlaid {
 				t.Errorf("laid over once more, it changes: %s, %v", again.JSON(), err)
 			}
 		})
@@ -72,12 +72,12 @@ func TestStatus(t *testing.T) {
 
 func TestStatusRefuses(t *testing.T) {
 	custom := object.Resource{Status: true, Custom: true}
-	if _, err := new(Family).Lay(parse(t, `{"metadata":{"name":"a"}}`), custom, &hook.Response{Status: json.RawMessage(`[1]`)}, time.Time{}); err == nil {
+	if _, err := new(Planner).OverlayResponse(parse(t, `{"metadata":{"name":"a"}}`), custom, &hook.Response{Status: json.RawMessage(`[1]`)}, time.Time{}); err == nil {
 		t.Error("a list is taken for a status")
 	}
 }
 
-func TestDecorated(t *testing.T) {
+func TestDecorate(t *testing.T) {
 	value := func(s string) *string { return &s }
 	at := func(hour int) time.Time { return time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC) }
 	resource := object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true}
@@ -110,12 +110,12 @@ func TestDecorated(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			family := &Family{Mark: Mark{Key: DecoratorMark, Value: "d"}}
-			laid, err := family.Lay(have, resource, &c.reply, at(1))
-			if err != nil || string(laid.JSON()) != c.want {
-				t.Fatalf("got  %s, %v\nwant %s", laid.JSON(), err, c.want)
+			family := &Planner{Mark: Mark{Key: DecoratorMark, Value: "d"}}
+			overlaid, err := family.OverlayResponse(have, resource, &c.reply, at(1))
+			if err != nil || string(overlaid.JSON()) != c.want {
+				t.Fatalf("got  %s, %v\nwant %s", overlaid.JSON(), err, c.want)
 			}
-			if again, err := family.Lay(laid, resource, &c.reply, at(2)); err != nil || again != laid {
+			if again, err := family.OverlayResponse(overlaid, resource, &c.reply, at(2)); err != nil || again != overlaid {
 				t.Errorf("laid over once more, it changes: %s, %v", again.JSON(), err)
 			}
 		})
@@ -136,16 +136,16 @@ func TestDecoratedCustomResource(t *testing.T) {
 		if c.have != "" {
 			text = text[:len(text)-1] + `,"status":` + c.have + `}`
 		}
-		reply := &hook.Response{}
+		response := &hook.Response{}
 		if c.reply != "" {
-			reply.Status = json.RawMessage(c.reply)
+			response.Status = json.RawMessage(c.reply)
 		}
-		family := &Family{Mark: Mark{Key: DecoratorMark, Value: "d"}}
-		laid, err := family.Lay(parse(t, text), resource, reply, time.Time{})
-		if err != nil || string(laid.Field("status")) != c.want {
-			t.Errorf("%s: got %s, %v, want %s", name, laid.Field("status"), err, c.want)
+		family := &Planner{Mark: Mark{Key: DecoratorMark, Value: "d"}}
+		overlaid, err := family.OverlayResponse(parse(t, text), resource, response, time.Time{})
+		if err != nil || string(overlaid.Field("status")) != c.want {
+			t.Errorf("%s: got %s, %v, want %s", name, overlaid.Field("status"), err, c.want)
 		}
-		if again, err := family.Lay(laid, resource, reply, time.Time{}); err != nil || again != laid {
+		if again, err := family.OverlayResponse(overlaid, resource, response, time.Time{}); err != nil || again != overlaid {
 			t.Errorf("%s: laid over once more, it changes: %s, %v", name, again.JSON(), err)
 		}
 	}
@@ -155,13 +155,13 @@ func TestConditionsKeepTheirTime(t *testing.T) {
 	resource := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop", Status: true, Custom: true}
 	parent := parse(t, `{"metadata":{"name":"a","generation":2},"status":{"conditions":[`+
 		`{"type":"Ready","status":"True","lastTransitionTime":"2025-01-01T00:00:00Z"},{"type":"Theirs","status":"True"}]}}`)
-	reply := &hook.Response{Status: json.RawMessage(`{}`), Conditions: []hook.Condition{{Type: "Ready", Status: "True", Reason: "New"}, {Type: "Added", Status: "False", Reason: "No"}}}
-	laid, err := new(Family).Lay(parent, resource, reply, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	response := &hook.Response{Status: json.RawMessage(`{}`), Conditions: []hook.Condition{{Type: "Ready", Status: "True", Reason: "New"}, {Type: "Added", Status: "False", Reason: "No"}}}
+	overlaid, err := new(Planner).OverlayResponse(parent, resource, response, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	want := `{"conditions":[` +
 		`{"lastTransitionTime":"2025-01-01T00:00:00Z","message":"","observedGeneration":2,"reason":"New","status":"True","type":"Ready"},` +
 		`{"status":"True","type":"Theirs"},` +
 		`{"lastTransitionTime":"2026-01-01T00:00:00Z","message":"","observedGeneration":2,"reason":"No","status":"False","type":"Added"}],"observedGeneration":2}`
-	if err != nil || string(laid.Field("status")) != want {
-		t.Errorf("got  %s, %v\nwant %s", laid.Field("status"), err, want)
+	if err != nil || string(overlaid.Field("status")) != want {
+		t.Errorf("got  %s, %v\nwant %s", overlaid.Field("status"), err, want)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-func TestBackoffDoublesToTheMaximumAndSettlesToNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, q *queue.Queue) {
+func TestBackoffDoublesToTheMaximum(t *testing.T) {
+	withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 		k := key("a", "b")
 		q.Add(k, event)
 		for n, seconds := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
@@ -26,7 +26,7 @@ func TestBackoffDoublesToTheMaximumAndSettlesToNothing(t *testing.T) {
 		if want := "retry 8"; item.Causes.String() != want {
 			t.Errorf("causes %q, want %q", item.Causes, want)
 		}
-		q.Done(k, queue.Settled())
+		q.Done(k, queue.NoRequeue())
 		fail(t, q, k, 1) // which starts with no failures again
 	})
 }
@@ -46,7 +46,7 @@ func TestJitterStaysWithinAQuarter(t *testing.T) {
 
 // What arrives when a key has failed 5 times and waits 16 s, a second after
 // its failure.
-func TestWhatACauseDoesToABackoff(t *testing.T) {
+func TestCausesInBackoff(t *testing.T) {
 	tests := []struct {
 		kind    queue.CauseKind
 		after   time.Duration // when the key is handed out, from then
@@ -54,19 +54,19 @@ func TestWhatACauseDoesToABackoff(t *testing.T) {
 		causes  string
 	}{
 		{queue.ParentChanged, 0, 0, "parent changed"},
-		{queue.UserAsked, 0, 0, "user asked"},
+		{queue.ReconcileRequested, 0, 0, "user asked"},
 		{queue.HookChanged, 0, 0, "hook changed"},
 		{queue.ChildChanged, 2 * time.Second, 5, "child changed, retry 5"},
 		{queue.RelatedChanged, 2 * time.Second, 5, "related changed, retry 5"},
 		{queue.StatusChanged, 15 * time.Second, 5, "parent status changed, retry 5"},
-		{queue.Recheck, 15 * time.Second, 5, "recheck, retry 5"},
+		{queue.RequeueAfter, 15 * time.Second, 5, "recheck, retry 5"},
 		{queue.Resync, 15 * time.Second, 5, "resync, retry 5"},
 		{queue.Start, 15 * time.Second, 5, "start, retry 5"},
 		{queue.Unspecified, 15 * time.Second, 5, "unspecified, retry 5"},
 	}
 	for _, test := range tests {
 		t.Run(test.kind.String(), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, q *queue.Queue) {
+			withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 				k := key("a", "b")
 				fail(t, q, k, 5)
 				pass(time.Second)
@@ -81,7 +81,7 @@ func TestWhatACauseDoesToABackoff(t *testing.T) {
 					t.Errorf("attempt %d, causes %q, waited %v; want %d, %q, 0s",
 						item.Attempt, item.Causes, item.Waited, test.attempt, test.causes)
 				}
-				q.Done(k, queue.Settled())
+				q.Done(k, queue.NoRequeue())
 				pass(time.Hour)
 				wantQueued(t, q, 0)
 			})
@@ -89,8 +89,8 @@ func TestWhatACauseDoesToABackoff(t *testing.T) {
 	}
 }
 
-func TestAnEventLongAfterTheFailureRunsAtOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, q *queue.Queue) {
+func TestALateEventRunsAtOnce(t *testing.T) {
+	withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 		fail(t, q, key("a", "b"), 5)
 		pass(4 * time.Second)
 		q.Add(key("a", "b"), event)
@@ -100,7 +100,7 @@ func TestAnEventLongAfterTheFailureRunsAtOnce(t *testing.T) {
 	})
 }
 
-func TestWhatACauseDoesToAnAttemptThatFailsLater(t *testing.T) {
+func TestCausesDuringAFailingAttempt(t *testing.T) {
 	tests := []struct {
 		kind    queue.CauseKind
 		delay   time.Duration // that Done returns
@@ -113,7 +113,7 @@ func TestWhatACauseDoesToAnAttemptThatFailsLater(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.kind.String(), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, q *queue.Queue) {
+			withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 				k := key("a", "b")
 				fail(t, q, k, 4)
 				pass(time.Minute)
@@ -137,7 +137,7 @@ func TestWhatACauseDoesToAnAttemptThatFailsLater(t *testing.T) {
 }
 
 func TestRetryAfter(t *testing.T) {
-	inBubble(t, func(t *testing.T, q *queue.Queue) {
+	withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 		k := key("a", "b")
 		fail(t, q, k, 2)
 		pass(time.Minute)
@@ -164,7 +164,7 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func TestRetryKeysNow(t *testing.T) {
-	inBubble(t, func(t *testing.T, q *queue.Queue) {
+	withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 		for _, name := range []string{"a", "b"} {
 			q.Add(key(name, name), event)
 		}
@@ -178,14 +178,14 @@ func TestRetryKeysNow(t *testing.T) {
 		if item := next(t, q); item.Key != key("b", "b") {
 			t.Errorf("%v is retried", item.Key)
 		} else {
-			q.Done(item.Key, queue.Settled())
+			q.Done(item.Key, queue.NoRequeue())
 		}
 		wantQueued(t, q, 0)
 	})
 }
 
 func TestRetryNow(t *testing.T) {
-	inBubble(t, func(t *testing.T, q *queue.Queue) {
+	withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 		for _, name := range []string{"a", "b", "c"} {
 			q.Add(key(name, name), event)
 		}
@@ -206,7 +206,7 @@ func TestRetryNow(t *testing.T) {
 			if item.Attempt != 5 || item.Causes.String() != "retry 5" {
 				t.Errorf("attempt %d because of %q, want 5 because of retry 5", item.Attempt, item.Causes)
 			}
-			q.Done(item.Key, queue.Settled())
+			q.Done(item.Key, queue.NoRequeue())
 		}
 		wantQueued(t, q, 0)
 		pass(time.Second)
@@ -216,11 +216,11 @@ func TestRetryNow(t *testing.T) {
 	})
 }
 
-func TestAddAfterTheEarliestStands(t *testing.T) {
-	inBubble(t, func(t *testing.T, q *queue.Queue) {
+func TestTheEarliestAddAfterCounts(t *testing.T) {
+	withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 		k := key("a", "b")
 		q.AddAfter(k, resync, 30*time.Second)
-		q.AddAfter(k, queue.Cause{Kind: queue.Recheck}, 10*time.Second)
+		q.AddAfter(k, queue.Cause{Kind: queue.RequeueAfter}, 10*time.Second)
 		q.AddAfter(k, queue.Cause{Kind: queue.Start}, 20*time.Second)
 		pass(10*time.Second - 1)
 		wantQueued(t, q, 0)
@@ -228,19 +228,19 @@ func TestAddAfterTheEarliestStands(t *testing.T) {
 		if got := next(t, q).Causes.String(); got != "recheck" {
 			t.Errorf("causes %q, want recheck", got)
 		}
-		q.Done(k, queue.Settled())
+		q.Done(k, queue.NoRequeue())
 		pass(time.Hour)
 		wantQueued(t, q, 0)
 	})
 }
 
-func TestAddLeavesTheTimerOfAddAfterAlone(t *testing.T) {
-	inBubble(t, func(t *testing.T, q *queue.Queue) {
+func TestAddKeepsTheTimerOfAddAfter(t *testing.T) {
+	withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 		k := key("a", "b")
 		q.AddAfter(k, resync, 10*time.Second)
 		q.Add(k, edit)
 		next(t, q)
-		q.Done(k, queue.Settled())
+		q.Done(k, queue.NoRequeue())
 		pass(10 * time.Second)
 		if got := next(t, q).Causes.String(); got != "resync" {
 			t.Errorf("causes %q, want resync", got)
@@ -248,8 +248,8 @@ func TestAddLeavesTheTimerOfAddAfterAlone(t *testing.T) {
 	})
 }
 
-func TestDelaysBeyondAllTime(t *testing.T) {
-	inBubble(t, func(t *testing.T, q *queue.Queue) {
+func TestVeryLongDelays(t *testing.T) {
+	withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 		q.AddAfter(key("a", "b"), resync, 1<<63-1)
 		q.Add(key("c", "d"), event)
 		next(t, q)
@@ -276,7 +276,7 @@ func TestForget(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, q *queue.Queue) {
+			withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 				k := key("a", "b")
 				test.prepare(t, q, k)
 				q.Forget(k)
@@ -288,7 +288,7 @@ func TestForget(t *testing.T) {
 }
 
 func TestForgetWhileHeld(t *testing.T) {
-	inBubble(t, func(t *testing.T, q *queue.Queue) {
+	withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 		k := key("a", "b")
 		fail(t, q, k, 3)
 		pass(time.Minute)
@@ -296,7 +296,7 @@ func TestForgetWhileHeld(t *testing.T) {
 		q.Add(k, resync)
 		q.Forget(k)
 		wantQueued(t, q, 0)
-		q.Done(k, queue.Settled())
+		q.Done(k, queue.NoRequeue())
 		if item := next(t, q); item.Attempt != 0 || item.Causes.String() != "resync" {
 			t.Errorf("attempt %d because of %q, want 0 because of resync", item.Attempt, item.Causes)
 		}

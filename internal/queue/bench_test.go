@@ -36,7 +36,7 @@ func BenchmarkAddNextDone(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				q.Add(keys[i%100], edit)
 				item, _ := q.Next(b.Context())
-				q.Done(item.Key, queue.Settled())
+				q.Done(item.Key, queue.NoRequeue())
 				if item.Causes.Has(queue.ChildChanged) {
 					q.Add(item.Key, event)
 				}
@@ -60,7 +60,7 @@ func BenchmarkContended(b *testing.B) {
 			n := turn.Add(1)
 			q.Add(key(names[n%1000].Name, names[n/1000%10_000].Name), event)
 			if item, ok := q.Next(b.Context()); ok {
-				q.Done(item.Key, queue.Settled())
+				q.Done(item.Key, queue.NoRequeue())
 			}
 		}
 	})
@@ -78,7 +78,7 @@ func BenchmarkResync10000(b *testing.B) {
 		}
 		for range keys {
 			item, _ := q.Next(b.Context())
-			q.Done(item.Key, queue.Settled())
+			q.Done(item.Key, queue.NoRequeue())
 		}
 	}
 }

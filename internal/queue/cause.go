@@ -7,34 +7,34 @@ type CauseKind uint8
 
 // The kinds of causes. What follows from each is in traitsOf.
 const (
-	Unspecified    CauseKind = iota
-	ParentChanged            // the parent's generation, labels or annotations changed, or it is being deleted
-	UserAsked                // somebody asked for this sync by name
-	HookChanged              // the logic itself is another one: a new version, a restarted process
-	StatusChanged            // only the parent's status changed
-	ChildChanged             // Detail: kind, Object: which
-	RelatedChanged           // Detail: kind, Object: which
-	Retrying                 // added by the queue when a backoff ends; Detail: the number of failed attempts
-	Recheck                  // the hook asked to be called again after a time
-	Resync                   // the regular look, whether or not anything changed
-	Start                    // the controller started, or saw the parent for the first time
+	Unspecified        CauseKind = iota
+	ParentChanged                // the parent's generation, labels or annotations changed, or it is being deleted
+	ReconcileRequested           // somebody asked for this sync by name
+	HookChanged                  // the logic itself is another one: a new version, a restarted process
+	StatusChanged                // only the parent's status changed
+	ChildChanged                 // Detail: kind, Object: which
+	RelatedChanged               // Detail: kind, Object: which
+	Retrying                     // added by the queue when a backoff ends; Detail: the number of failed attempts
+	RequeueAfter                 // the hook asked to be called again after a time
+	Resync                       // the regular look, whether or not anything changed
+	Start                        // the controller started, or saw the parent for the first time
 
 	causeKinds // how many there are
 )
 
-// reaction is what a cause does to a key that waits in backoff.
-type reaction uint8
+// backoffReaction is what a cause does to a key that waits in backoff.
+type backoffReaction uint8
 
 const (
-	waits    reaction = iota // nothing new: joins the retry
-	hurries                  // news: brings the retry forward, but keeps the failures in mind
-	restarts                 // another input: forgets the failures and runs at once
+	joinRetry    backoffReaction = iota // nothing new: joins the retry
+	advanceRetry                        // news: brings the retry forward, but keeps the failures in mind
+	resetBackoff                        // another input: forgets the failures and runs at once
 )
 
 type traits struct {
 	before, after string // the words around a cause's particulars
 	priority      Priority
-	reaction      reaction
+	reaction      backoffReaction
 }
 
 // traitsOf is the one place that says what each kind of cause means.
@@ -43,17 +43,17 @@ type traits struct {
 // writes the status. Start does because lists are delivered again when a watch
 // breaks.
 var traitsOf = [causeKinds]traits{
-	Unspecified:    {"unspecified", "", Background, waits},
-	ParentChanged:  {"parent", "changed", Edits, restarts},
-	UserAsked:      {"user asked", "", Edits, restarts},
-	HookChanged:    {"hook", "changed", Events, restarts},
-	StatusChanged:  {"parent status", "changed", Events, waits},
-	ChildChanged:   {"child", "changed", Events, hurries},
-	RelatedChanged: {"related", "changed", Events, hurries},
-	Retrying:       {"retry", "", Retries, waits},
-	Recheck:        {"recheck", "", Retries, waits},
-	Resync:         {"resync", "", Background, waits},
-	Start:          {"start", "", Background, waits},
+	Unspecified:        {"unspecified", "", Background, joinRetry},
+	ParentChanged:      {"parent", "changed", Edits, resetBackoff},
+	ReconcileRequested: {"user asked", "", Edits, resetBackoff},
+	HookChanged:        {"hook", "changed", Events, resetBackoff},
+	StatusChanged:      {"parent status", "changed", Events, joinRetry},
+	ChildChanged:       {"child", "changed", Events, advanceRetry},
+	RelatedChanged:     {"related", "changed", Events, advanceRetry},
+	Retrying:           {"retry", "", Retries, joinRetry},
+	RequeueAfter:       {"recheck", "", Retries, joinRetry},
+	Resync:             {"resync", "", Background, joinRetry},
+	Start:              {"start", "", Background, joinRetry},
 }
 
 func (k CauseKind) traits() *traits {

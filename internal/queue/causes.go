@@ -62,8 +62,8 @@ func (c Causes) String() string {
 
 func (c *Causes) empty() bool { return c.kinds == 0 }
 
-func (c *Causes) reaction() reaction {
-	strongest := waits
+func (c *Causes) reaction() backoffReaction {
+	strongest := joinRetry
 	for kind := range causeKinds {
 		if c.Has(kind) {
 			strongest = max(strongest, kind.traits().reaction)
@@ -83,13 +83,13 @@ func (c *Causes) add(cause Cause) {
 		c.list = append(c.list, cause)
 	default:
 		c.more++
-		c.displace(cause)
+		c.replaceLessUrgent(cause)
 	}
 }
 
-// displace lists the cause in place of the newest of the least urgent ones, if
+// replaceLessUrgent lists the cause in place of the newest of the least urgent ones, if
 // it is more urgent than those.
-func (c *Causes) displace(cause Cause) {
+func (c *Causes) replaceLessUrgent(cause Cause) {
 	least := 0
 	for i, listed := range c.list {
 		if listed.Kind.Priority() >= c.list[least].Kind.Priority() {

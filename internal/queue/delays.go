@@ -8,7 +8,7 @@ import (
 // forever is longer than any queue lives, and small enough to add to a moment.
 const forever time.Duration = 1 << 61
 
-func after(now, delay time.Duration) time.Duration { return now + min(delay, forever) }
+func addDelay(now, delay time.Duration) time.Duration { return now + min(delay, forever) }
 
 // timer is one moment at which something becomes of an entry. It lives inside
 // the entry, so that setting it costs no allocation.

@@ -13,47 +13,47 @@ func (q *Queue) now() time.Duration { return time.Since(q.epoch) }
 func (q *Queue) entry(key Key) *entry {
 	e := q.entries[key]
 	if e == nil {
-		e = q.spare.take()
+		e = q.free.take()
 		e.reset(key)
 		q.entries[key] = e
 	}
 	return e
 }
 
-// note adds a cause to the entry and queues it, unless a worker holds it.
-func (q *Queue) note(e *entry, cause Cause, now time.Duration) {
+// addCause adds a cause to the entry and queues it, unless a worker holds it.
+func (q *Queue) addCause(e *entry, cause Cause, now time.Duration) {
 	e.causes.add(cause)
-	if !e.held {
-		q.place(e, cause.Kind.traits().reaction, now)
-	} else if e.since == 0 {
-		e.since = now
+	if !e.active {
+		q.enqueue(e, cause.Kind.traits().reaction, now)
+	} else if e.waitingSince == 0 {
+		e.waitingSince = now
 	}
 }
 
-// place queues the entry, or leaves it in backoff if what has come does not end
+// enqueue queues the entry, or leaves it in backoff if what has come does not end
 // that.
-func (q *Queue) place(e *entry, how reaction, now time.Duration) {
-	if e.retry.set() && !q.endBackoff(e, how, now) {
-		e.since = 0
+func (q *Queue) enqueue(e *entry, reaction backoffReaction, now time.Duration) {
+	if e.retry.set() && !q.endBackoff(e, reaction, now) {
+		e.waitingSince = 0
 		return
 	}
-	if how == restarts {
+	if reaction == resetBackoff {
 		e.attempts = 0
 	}
-	if e.since == 0 {
-		e.since = now
+	if e.waitingSince == 0 {
+		e.waitingSince = now
 	}
 	q.ready.push(e)
 }
 
 // endBackoff drops the retry timer if the reaction is strong enough, or moves
 // it as near as the reaction may.
-func (q *Queue) endBackoff(e *entry, how reaction, now time.Duration) bool {
+func (q *Queue) endBackoff(e *entry, reaction backoffReaction, now time.Duration) bool {
 	switch {
-	case how == waits:
+	case reaction == joinRetry:
 		return false
-	case how == hurries && now < e.soonest:
-		q.delays.set(&e.retry, min(e.retry.at, e.soonest))
+	case reaction == advanceRetry && now < e.earliestRetry:
+		q.delays.set(&e.retry, min(e.retry.at, e.earliestRetry))
 		return false
 	default:
 		q.delays.drop(&e.retry)
@@ -61,22 +61,22 @@ func (q *Queue) endBackoff(e *entry, how reaction, now time.Duration) bool {
 	}
 }
 
-// conclude applies what a worker reported.
-func (q *Queue) conclude(e *entry, outcome Outcome, now time.Duration) {
+// finish applies what a worker reported.
+func (q *Queue) finish(e *entry, outcome Outcome, now time.Duration) {
 	switch {
-	case outcome.settled:
+	case outcome.done:
 		e.attempts = 0
 	case outcome.after > 0:
-		e.soonest = after(now, outcome.after)
-		q.delays.set(&e.retry, e.soonest)
+		e.earliestRetry = addDelay(now, outcome.after)
+		q.delays.set(&e.retry, e.earliestRetry)
 	default:
 		delay := outcome.backoff
 		if delay <= 0 {
 			delay = q.options.backoff(e.attempts)
 		}
 		e.attempts++
-		e.soonest = now + min(delay, q.options.EventDelay)
-		q.delays.set(&e.retry, after(now, delay))
+		e.earliestRetry = now + min(delay, q.options.EventDelay)
+		q.delays.set(&e.retry, addDelay(now, delay))
 	}
 }
 
@@ -84,26 +84,26 @@ func (q *Queue) conclude(e *entry, outcome Outcome, now time.Duration) {
 func (q *Queue) discard(e *entry) {
 	if e.idle() {
 		delete(q.entries, e.key)
-		q.spare.put(e)
+		q.free.put(e)
 	}
 }
 
-// proceed makes sure that somebody looks at what is queued and what will be.
-func (q *Queue) proceed() {
-	q.arm()
-	q.rouse()
+// signal makes sure that somebody looks at what is queued and what will be.
+func (q *Queue) signal() {
+	q.setAlarm()
+	q.wakeWorker()
 }
 
-// arm sets the alarm to the earliest delay. An alarm that rings too early,
+// setAlarm sets the alarm to the earliest delay. An alarm that rings too early,
 // because what it was set for is gone, only sets itself again.
-func (q *Queue) arm() {
+func (q *Queue) setAlarm() {
 	at, some := q.delays.next()
-	if !some || (q.rings != 0 && q.rings <= at) {
+	if !some || (q.alarmAt != 0 && q.alarmAt <= at) {
 		return
 	}
-	q.rings = at
+	q.alarmAt = at
 	if wait := at - q.now(); q.alarm == nil {
-		q.alarm = time.AfterFunc(wait, q.ring)
+		q.alarm = time.AfterFunc(wait, q.onAlarm)
 	} else {
 		q.alarm.Reset(wait)
 	}
@@ -113,12 +113,12 @@ func (q *Queue) arm() {
 // come due together, an edit must not wait for the lock until all are in.
 const maxExpired = 256
 
-// ring queues keys whose delay has ended. If there are more, the alarm that it
+// onAlarm queues keys whose delay has ended. If there are more, the alarm that it
 // sets rings at once.
-func (q *Queue) ring() {
+func (q *Queue) onAlarm() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.rings = 0
+	q.alarmAt = 0
 	now := q.now()
 	for range maxExpired {
 		t := q.delays.popDue(now)
@@ -127,20 +127,20 @@ func (q *Queue) ring() {
 		}
 		q.expire(t, now)
 	}
-	q.proceed()
+	q.signal()
 }
 
 func (q *Queue) expire(t *timer, now time.Duration) {
 	if t == &t.entry.retry {
-		q.note(t.entry, t.entry.retrying(), now)
+		q.addCause(t.entry, t.entry.retryCause(), now)
 	} else {
-		q.note(t.entry, t.entry.laterBy, now)
+		q.addCause(t.entry, t.entry.delayedCause, now)
 	}
 }
 
-// rouse wakes one waiting worker if there is something for it. That one rouses
+// wakeWorker wakes one waiting worker if there is something for it. That one rouses
 // the next, as wake holds one token only.
-func (q *Queue) rouse() {
+func (q *Queue) wakeWorker() {
 	if q.ready.len == 0 || q.waiting == 0 {
 		return
 	}

@@ -43,13 +43,13 @@ func (l *list[T]) all(yield func(*T) bool) {
 	}
 }
 
-// spares keeps a few discarded elements for the next that is needed: a queue
+// freeList keeps a few discarded elements for the next that is needed: a queue
 // that works off what it gets allocates nothing for it.
-type spares[T any] []*T
+type freeList[T any] []*T
 
-const maxSpares = 256
+const maxFree = 256
 
-func (s *spares[T]) take() *T {
+func (s *freeList[T]) take() *T {
 	n := len(*s)
 	if n == 0 {
 		return new(T)
@@ -59,8 +59,8 @@ func (s *spares[T]) take() *T {
 	return element
 }
 
-func (s *spares[T]) put(element *T) {
-	if len(*s) < maxSpares {
+func (s *freeList[T]) put(element *T) {
+	if len(*s) < maxFree {
 		var zero T
 		*element = zero
 		*s = append(*s, element)

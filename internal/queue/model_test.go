@@ -16,21 +16,21 @@ import (
 // model is what a queue promises, without any order or time: which kinds of
 // causes each key still has to be handed out for, and which keys workers hold.
 type model struct {
-	t      *testing.T
-	q      *queue.Queue
-	random *rand.Rand
-	owed   map[queue.Key]map[queue.CauseKind]bool
-	timed  map[queue.Key]int // AddAfters since the key was forgotten or handed out
-	held   []queue.Key
+	t       *testing.T
+	q       *queue.Queue
+	random  *rand.Rand
+	pending map[queue.Key]map[queue.CauseKind]bool
+	delayed map[queue.Key]int // AddAfters since the key was forgotten or handed out
+	held    []queue.Key
 }
 
 func TestAgainstAModel(t *testing.T) {
 	for seed := range uint64(200) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, q *queue.Queue) {
+			withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 				m := &model{
 					t: t, q: q, random: rand.New(rand.NewPCG(seed, 1)),
-					owed: map[queue.Key]map[queue.CauseKind]bool{}, timed: map[queue.Key]int{},
+					pending: map[queue.Key]map[queue.CauseKind]bool{}, delayed: map[queue.Key]int{},
 				}
 				for range 500 {
 					m.step()
@@ -58,12 +58,12 @@ func (m *model) step() {
 		m.add()
 	case 3:
 		k := m.anyKey()
-		m.timed[k]++
+		m.delayed[k]++
 		m.q.AddAfter(k, m.anyCause(), time.Duration(1+m.random.IntN(50))*time.Second)
 	case 4, 5, 6:
 		m.take()
 	case 7, 8, 9:
-		m.giveBack()
+		m.finishOne()
 	case 10:
 		if m.random.IntN(4) == 0 {
 			m.q.RetryNow()
@@ -75,10 +75,10 @@ func (m *model) step() {
 
 func (m *model) add() {
 	k, cause := m.anyKey(), m.anyCause()
-	if m.owed[k] == nil {
-		m.owed[k] = map[queue.CauseKind]bool{}
+	if m.pending[k] == nil {
+		m.pending[k] = map[queue.CauseKind]bool{}
 	}
-	m.owed[k][cause.Kind] = true
+	m.pending[k][cause.Kind] = true
 	m.q.Add(k, cause)
 }
 
@@ -92,7 +92,7 @@ func (m *model) take() {
 			m.t.Fatalf("%v was handed out while a worker holds it", k)
 		}
 	}
-	for kind := range m.owed[item.Key] {
+	for kind := range m.pending[item.Key] {
 		if !item.Causes.Has(kind) {
 			m.t.Fatalf("%v was handed out for %q, not for %q", item.Key, item.Causes, kind)
 		}
@@ -100,12 +100,12 @@ func (m *model) take() {
 	if item.Waited < 0 {
 		m.t.Fatalf("%v waited %v", item.Key, item.Waited)
 	}
-	delete(m.owed, item.Key)
-	delete(m.timed, item.Key)
+	delete(m.pending, item.Key)
+	delete(m.delayed, item.Key)
 	m.held = append(m.held, item.Key)
 }
 
-func (m *model) giveBack() {
+func (m *model) finishOne() {
 	if len(m.held) == 0 {
 		return
 	}
@@ -113,7 +113,7 @@ func (m *model) giveBack() {
 	m.held = m.held[1:]
 	switch m.random.IntN(5) {
 	case 0, 1:
-		m.q.Done(k, queue.Settled())
+		m.q.Done(k, queue.NoRequeue())
 	case 2, 3:
 		m.q.Done(k, queue.Retry())
 	case 4:
@@ -125,18 +125,18 @@ func (m *model) giveBack() {
 func (m *model) finish() {
 	for range 10 {
 		for len(m.held) > 0 {
-			m.q.Done(m.held[0], queue.Settled())
+			m.q.Done(m.held[0], queue.NoRequeue())
 			m.held = m.held[1:]
 		}
 		for m.q.Len() > 0 {
 			m.take()
-			m.q.Done(m.held[len(m.held)-1], queue.Settled())
+			m.q.Done(m.held[len(m.held)-1], queue.NoRequeue())
 			m.held = m.held[:len(m.held)-1]
 		}
 		pass(2 * time.Minute)
 	}
-	if len(m.owed) > 0 || len(m.timed) > 0 {
-		m.t.Errorf("never handed out: added %v, timed %v", m.owed, m.timed)
+	if len(m.pending) > 0 || len(m.delayed) > 0 {
+		m.t.Errorf("never handed out: added %v, timed %v", m.pending, m.delayed)
 	}
 	if got := m.q.Stats(); got != (queue.Stats{}) {
 		m.t.Errorf("left over: %+v", got)
@@ -212,6 +212,6 @@ func anyOutcome(random *rand.Rand) queue.Outcome {
 	case 1:
 		return queue.RetryAfter(time.Duration(random.IntN(3)) * time.Microsecond)
 	default:
-		return queue.Settled()
+		return queue.NoRequeue()
 	}
 }

@@ -5,13 +5,13 @@ import "time"
 // Outcome is what a worker reports of a key it was given. The zero value asks
 // for a retry: a worker that came to no verdict has not settled anything.
 type Outcome struct {
-	settled bool
+	done    bool
 	after   time.Duration
 	backoff time.Duration
 }
 
-// Settled says that the key needs nothing more; its failures are forgotten.
-func Settled() Outcome { return Outcome{settled: true} }
+// NoRequeue says that the key needs nothing more; its failures are forgotten.
+func NoRequeue() Outcome { return Outcome{done: true} }
 
 // Retry says that the attempt failed; the key comes back after a delay that
 // doubles with each failure.

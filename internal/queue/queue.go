@@ -17,12 +17,12 @@ type Queue struct {
 	mu      sync.Mutex
 	closed  bool
 	entries map[Key]*entry
-	spare   spares[entry]
+	free    freeList[entry]
 	ready   ready
 	delays  delays
 	alarm   *time.Timer   // rings when the earliest delay ends
-	rings   time.Duration // when it does; zero: not set
-	held    int           // keys that workers have
+	alarmAt time.Duration // when it does; zero: not set
+	active  int           // keys that workers have
 	waiting int           // workers that wait in Next
 }
 
@@ -52,8 +52,8 @@ func (q *Queue) Add(key Key, cause Cause) {
 	if q.closed {
 		return
 	}
-	q.note(q.entry(key), cause, q.now())
-	q.proceed()
+	q.addCause(q.entry(key), cause, q.now())
+	q.signal()
 }
 
 // AddAfter adds the key when the delay has passed. If an earlier AddAfter of
@@ -68,13 +68,13 @@ func (q *Queue) AddAfter(key Key, cause Cause, delay time.Duration) {
 	if q.closed {
 		return
 	}
-	e, at := q.entry(key), after(q.now(), delay)
-	if e.later.set() && e.later.at <= at {
+	e, at := q.entry(key), addDelay(q.now(), delay)
+	if e.delayed.set() && e.delayed.at <= at {
 		return
 	}
-	e.laterBy = cause
-	q.delays.set(&e.later, at)
-	q.proceed()
+	e.delayedCause = cause
+	q.delays.set(&e.delayed, at)
+	q.signal()
 }
 
 // Next waits for a key and hands it out. It returns false when the context
@@ -85,13 +85,13 @@ func (q *Queue) Next(ctx context.Context) (Item, bool) {
 	for ctx.Err() == nil && !q.closed {
 		if q.ready.len > 0 {
 			e := q.ready.pop()
-			q.held++
-			q.rouse()
-			return e.handOut(q.now()), true
+			q.active++
+			q.wakeWorker()
+			return e.take(q.now()), true
 		}
 		q.wait(ctx)
 	}
-	q.rouse() // the token this worker may have taken is for another
+	q.wakeWorker() // the token this worker may have taken is for another
 	return Item{}, false
 }
 
@@ -101,19 +101,19 @@ func (q *Queue) Done(key Key, outcome Outcome) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e := q.entries[key]
-	if e == nil || !e.held {
+	if e == nil || !e.active {
 		return 0
 	}
-	e.held = false
-	q.held--
+	e.active = false
+	q.active--
 	now := q.now()
-	q.conclude(e, outcome, now)
+	q.finish(e, outcome, now)
 	if !e.causes.empty() {
-		q.place(e, e.causes.reaction(), now)
+		q.enqueue(e, e.causes.reaction(), now)
 	}
 	delay := e.retry.until(now)
 	q.discard(e)
-	q.proceed()
+	q.signal()
 	return delay
 }
 
@@ -142,7 +142,7 @@ func (q *Queue) Forget(key Key) {
 		return
 	}
 	q.delays.drop(&e.retry)
-	q.delays.drop(&e.later)
+	q.delays.drop(&e.delayed)
 	e.attempts = 0
 	q.discard(e)
 }
@@ -179,12 +179,12 @@ func (q *Queue) RetryKeysNow(keys []Key) int {
 func (q *Queue) retryNow(failing []*entry) int {
 	ended, now := 0, q.now()
 	for _, e := range failing {
-		if q.endBackoff(e, hurries, now) {
-			q.note(e, e.retrying(), now)
+		if q.endBackoff(e, advanceRetry, now) {
+			q.addCause(e, e.retryCause(), now)
 			ended++
 		}
 	}
-	q.proceed()
+	q.signal()
 	return ended
 }
 
@@ -203,5 +203,5 @@ func (q *Queue) Close() {
 	}
 	// The runtime may keep the stopped alarm for as long as it was set for, and
 	// the alarm keeps the queue; it must not keep all that was in it.
-	q.entries, q.spare, q.ready, q.delays, q.held = nil, nil, ready{}, delays{}, 0
+	q.entries, q.free, q.ready, q.delays, q.active = nil, nil, ready{}, delays{}, 0
 }

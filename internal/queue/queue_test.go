@@ -20,9 +20,9 @@ var (
 
 func key(namespace, name string) queue.Key { return queue.Key{Namespace: namespace, Name: name} }
 
-// inBubble runs a test on a clock of its own, with a queue whose backoff has no
+// withFakeClock runs a test on a clock of its own, with a queue whose backoff has no
 // jitter: 1 s, 2 s, 4 s … 60 s, events after 3 s.
-func inBubble(t *testing.T, test func(*testing.T, *queue.Queue)) {
+func withFakeClock(t *testing.T, test func(*testing.T, *queue.Queue)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		q := queue.New(queue.Options{
@@ -85,7 +85,7 @@ func drain(t *testing.T, q *queue.Queue) string {
 	for q.Len() > 0 {
 		item := next(t, q)
 		names = append(names, item.Key.Name)
-		q.Done(item.Key, queue.Settled())
+		q.Done(item.Key, queue.NoRequeue())
 	}
 	return strings.Join(names, " ")
 }
@@ -105,7 +105,7 @@ func TestOrder(t *testing.T) {
 			q := queue.New(queue.Options{})
 			defer q.Close()
 			for add := range strings.SplitSeq(test.add, ", ") {
-				addInWords(t, q, add)
+				addAll(t, q, add)
 			}
 			if got := drain(t, q); got != test.want {
 				t.Errorf("order %q, want %q", got, test.want)
@@ -114,9 +114,9 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// addInWords understands "namespace/name: kind of cause"; the namespace may be
+// addAll understands "namespace/name: kind of cause"; the namespace may be
 // left out.
-func addInWords(t *testing.T, q *queue.Queue, words string) {
+func addAll(t *testing.T, q *queue.Queue, words string) {
 	t.Helper()
 	where, why, _ := strings.Cut(words, ": ")
 	namespace, name, found := strings.Cut(where, "/")
@@ -135,7 +135,7 @@ func addInWords(t *testing.T, q *queue.Queue, words string) {
 func TestLowerPrioritiesDoNotStarve(t *testing.T) {
 	q := queue.New(queue.Options{})
 	defer q.Close()
-	kinds := []queue.CauseKind{queue.ParentChanged, queue.ChildChanged, queue.Recheck, queue.Resync}
+	kinds := []queue.CauseKind{queue.ParentChanged, queue.ChildChanged, queue.RequeueAfter, queue.Resync}
 	for _, kind := range kinds {
 		for n := range 1000 {
 			q.Add(key("", fmt.Sprint(kind, n)), queue.Cause{Kind: kind})
@@ -151,7 +151,7 @@ func TestLowerPrioritiesDoNotStarve(t *testing.T) {
 	}
 }
 
-func TestACrowdedNamespaceDoesNotStarveAnother(t *testing.T) {
+func TestABusyNamespaceDoesNotStarveOthers(t *testing.T) {
 	q := queue.New(queue.Options{})
 	defer q.Close()
 	for n := range 10_000 {
@@ -164,7 +164,7 @@ func TestACrowdedNamespaceDoesNotStarveAnother(t *testing.T) {
 }
 
 func TestOneWorkerPerKey(t *testing.T) {
-	inBubble(t, func(t *testing.T, q *queue.Queue) {
+	withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 		k := key("a", "b")
 		q.Add(k, event)
 		next(t, q)
@@ -173,7 +173,7 @@ func TestOneWorkerPerKey(t *testing.T) {
 		q.Add(k, resync)
 		wantQueued(t, q, 0)
 		pass(2 * time.Second)
-		q.Done(k, queue.Settled())
+		q.Done(k, queue.NoRequeue())
 		again := next(t, q)
 		if want := "parent changed, resync"; again.Causes.String() != want {
 			t.Errorf("causes %q, want %q", again.Causes, want)
@@ -197,7 +197,7 @@ func TestNextBlocks(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, q *queue.Queue) {
+			withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				answer := make(chan bool, 1)
@@ -220,7 +220,7 @@ func TestNextBlocks(t *testing.T) {
 
 // One alarm adds many keys at once: all waiting workers must get one.
 func TestEveryWaitingWorkerIsWoken(t *testing.T) {
-	inBubble(t, func(t *testing.T, q *queue.Queue) {
+	withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 		const workers = 20
 		got := make(chan queue.Key, workers)
 		for n := range workers {
@@ -239,9 +239,9 @@ func TestEveryWaitingWorkerIsWoken(t *testing.T) {
 
 // The first of two waiting workers is woken for a key just as its context ends:
 // the second must get the key.
-func TestALeavingWorkerPassesTheKeyOn(t *testing.T) {
+func TestAStoppedWorkerPassesTheKeyOn(t *testing.T) {
 	for range 100 {
-		inBubble(t, func(t *testing.T, q *queue.Queue) {
+		withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 			leaving, leave := context.WithCancel(t.Context())
 			got := make(chan bool, 2)
 			for _, ctx := range []context.Context{leaving, t.Context()} {
@@ -263,7 +263,7 @@ func TestALeavingWorkerPassesTheKeyOn(t *testing.T) {
 }
 
 func TestThousandsComeDueTogether(t *testing.T) {
-	inBubble(t, func(t *testing.T, q *queue.Queue) {
+	withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 		for n := range 5000 {
 			q.AddAfter(key("", fmt.Sprint(n)), resync, time.Minute)
 		}
@@ -273,7 +273,7 @@ func TestThousandsComeDueTogether(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	inBubble(t, func(t *testing.T, q *queue.Queue) {
+	withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 		q.Add(key("a", "held"), event)
 		held := next(t, q)
 		q.Add(key("a", "queued"), event)
@@ -295,7 +295,7 @@ func TestClose(t *testing.T) {
 }
 
 func TestStats(t *testing.T) {
-	inBubble(t, func(t *testing.T, q *queue.Queue) {
+	withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 		fail(t, q, key("a", "failing"), 3)
 		q.AddAfter(key("a", "failing"), resync, time.Hour)
 		q.AddAfter(key("a", "delayed"), resync, time.Hour)
@@ -305,7 +305,7 @@ func TestStats(t *testing.T) {
 		pass(time.Second)
 		q.Add(key("b", "resynced"), resync)
 		pass(time.Second)
-		want := queue.Stats{Depth: [4]int{1, 0, 0, 1}, Held: 1, Backoff: 1, Delayed: 2, OldestWait: 2 * time.Second}
+		want := queue.Stats{Depth: [4]int{1, 0, 0, 1}, Active: 1, Backoff: 1, Delayed: 2, OldestWait: 2 * time.Second}
 		if got := q.Stats(); got != want {
 			t.Errorf("stats %+v, want %+v", got, want)
 		}

@@ -2,9 +2,9 @@ package queue
 
 import "time"
 
-// turnEvery is how often a pick passes over the order of priorities. With every
+// lowPriorityEvery is how often a pick passes over the order of priorities. With every
 // band full, edits get 7 picks in 8 and each lower band one in 24.
-const turnEvery = 8
+const lowPriorityEvery = 8
 
 // ready holds the keys that can be handed out now.
 type ready struct {
@@ -12,20 +12,20 @@ type ready struct {
 	len   int
 	picks uint64
 	turn  Priority // the band that was given the latest turn
-	lanes spares[lane]
+	lanes freeList[lane]
 }
 
 // band holds the keys of one priority, a lane for each namespace.
 type band struct {
 	lanes map[string]*lane
-	round list[lane] // the lanes in the order of their turns
+	order list[lane] // the lanes in the order of their turns
 	len   int
 }
 
 type lane struct {
 	namespace string
 	keys      list[entry]
-	place     link[lane]
+	link      link[lane]
 }
 
 // push queues the entry at its causes' priority, or promotes it to that.
@@ -39,7 +39,7 @@ func (r *ready) push(e *entry) {
 	}
 	b := &r.bands[priority]
 	e.priority, e.lane = priority, r.laneOf(b, e.key.Namespace)
-	e.lane.keys.push(&e.place)
+	e.lane.keys.push(&e.link)
 	b.len++
 	r.len++
 }
@@ -47,9 +47,9 @@ func (r *ready) push(e *entry) {
 // pop removes and returns the entry whose turn it is; ready must not be empty.
 func (r *ready) pop() *entry {
 	b := &r.bands[r.pick()]
-	l := b.round.first.element
-	b.round.remove(&l.place)
-	b.round.push(&l.place)
+	l := b.order.first.element
+	b.order.remove(&l.link)
+	b.order.push(&l.link)
 	e := l.keys.first.element
 	r.remove(e)
 	return e
@@ -58,7 +58,7 @@ func (r *ready) pop() *entry {
 // pick returns the band to serve next.
 func (r *ready) pick() Priority {
 	r.picks++
-	if r.picks%turnEvery == 0 {
+	if r.picks%lowPriorityEvery == 0 {
 		for range priorities - 1 {
 			r.turn = r.turn%Background + 1
 			if r.bands[r.turn].len > 0 {
@@ -76,12 +76,12 @@ func (r *ready) pick() Priority {
 
 func (r *ready) remove(e *entry) {
 	b, l := &r.bands[e.priority], e.lane
-	l.keys.remove(&e.place)
+	l.keys.remove(&e.link)
 	e.lane = nil
 	b.len--
 	r.len--
 	if l.keys.empty() {
-		b.round.remove(&l.place)
+		b.order.remove(&l.link)
 		delete(b.lanes, l.namespace)
 		r.lanes.put(l)
 	}
@@ -95,9 +95,9 @@ func (r *ready) laneOf(b *band, namespace string) *lane {
 		b.lanes = map[string]*lane{}
 	}
 	l := r.lanes.take()
-	l.namespace, l.place.element = namespace, l
+	l.namespace, l.link.element = namespace, l
 	b.lanes[namespace] = l
-	b.round.push(&l.place)
+	b.order.push(&l.link)
 	return l
 }
 
@@ -105,9 +105,9 @@ func (r *ready) laneOf(b *band, namespace string) *lane {
 // at all of them: promotion leaves no order of age to rely on.
 func (r *ready) oldest(now time.Duration) time.Duration {
 	for i := range r.bands {
-		for l := range r.bands[i].round.all {
+		for l := range r.bands[i].order.all {
 			for e := range l.keys.all {
-				now = min(now, e.since)
+				now = min(now, e.waitingSince)
 			}
 		}
 	}

@@ -5,7 +5,7 @@ import "time"
 // Stats is the state of a queue at one moment.
 type Stats struct {
 	Depth      [priorities]int // keys that are queued, by Priority
-	Held       int             // keys that workers have
+	Active     int             // keys that workers have
 	Backoff    int             // keys that wait for a retry
 	Delayed    int             // keys that an AddAfter will add
 	OldestWait time.Duration   // of a key that is queued
@@ -33,7 +33,7 @@ func (q *Queue) Stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.now()
-	stats := Stats{Held: q.held, OldestWait: now - q.ready.oldest(now)}
+	stats := Stats{Active: q.active, OldestWait: now - q.ready.oldest(now)}
 	for p := range priorities {
 		stats.Depth[p] = q.ready.bands[p].len
 	}

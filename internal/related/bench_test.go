@@ -6,35 +6,35 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
-	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
 const manyParents = 2000
 
-// bench gives many parents rules and returns the tap they all draw from.
-func bench(b *testing.B, wake func(queue.Key, *object.Object), rules func(i int) []hook.RelatedRule) (*Registry, *tap, *server) {
+// newBenchRegistry gives many parents rules and returns the tap they all draw from.
+func newBenchRegistry(b *testing.B, wake func(queue.Key, *object.Object), rules func(i int) []hook.RelatedRule) (*Registry, *sharedWatch, *server) {
 	b.Helper()
 	api := newServer(b)
 	api.put(configMap("a/one", "1"))
-	r := New(Options{Store: api.store(), Scope: v2Cluster, Resolve: resolve, Wake: wake})
+	r := New(Options{Store: api.store(), Scope: v2Cluster, Resolve: resolve, Enqueue: wake})
 	b.Cleanup(r.Close)
 	for i := range manyParents {
-		if err := r.Set(b.Context(), keyOfParent(i), rules(i)); err != nil {
+		if err := r.Set(b.Context(), parentKey(i), rules(i)); err != nil {
 			b.Fatal(err)
 		}
 	}
-	eventually(b, "all served", func() bool { return len(r.Lacking(keyOfParent(0))) == 0 && len(r.behind) == 0 && len(r.taps) <= 2 })
+	eventually(b, "all served", func() bool { return len(r.Pending(parentKey(0))) == 0 && len(r.behind) == 0 && len(r.watches) <= 2 })
 	i := slices.IndexFunc(r.Watches(), func(w Watch) bool { return w.Objects == 1 })
-	return r, r.taps[r.Watches()[i].Selection], api
+	return r, r.watches[r.Watches()[i].Selection], api
 }
 
-func keyOfParent(i int) queue.Key { return queue.Key{Namespace: "a", Name: fmt.Sprint("parent-", i)} }
+func parentKey(i int) queue.Key { return queue.Key{Namespace: "a", Name: fmt.Sprint("parent-", i)} }
 
-// BenchmarkWake is one object changing that many parents read: how long it takes
+// BenchmarkEnqueue is one object changing that many parents read: how long it takes
 // until all of them have been woken.
-func BenchmarkWake(b *testing.B) {
+func BenchmarkEnqueue(b *testing.B) {
 	shared := of(configMaps, in("a"), named("one"))
 	for what, rules := range map[string]func(int) []hook.RelatedRule{
 		"same answer": func(int) []hook.RelatedRule { return []hook.RelatedRule{shared} },
@@ -46,32 +46,32 @@ func BenchmarkWake(b *testing.B) {
 		},
 	} {
 		b.Run(what, func(b *testing.B) {
-			woken := 0
-			_, t, _ := bench(b, func(queue.Key, *object.Object) { woken++ }, rules)
+			enqueued := 0
+			_, t, _ := newBenchRegistry(b, func(queue.Key, *object.Object) { enqueued++ }, rules)
 			one, other := t.view.Get("a", "one"), parsed(b, "2")
 			b.ReportAllocs()
 			for b.Loop() {
 				// The view goes on saying what there is, so the rules are told
 				// themselves.
-				woken = 0
-				t.registry.turn++
-				for user := range t.served.of(one) {
-					user.objectChanged(change{subject: other, now: other})
+				enqueued = 0
+				t.registry.eventID++
+				for user := range t.index.of(one) {
+					user.objectChanged(change{object: other, current: other})
 				}
 				one, other = other, one
 			}
-			if woken != manyParents {
-				b.Fatalf("%d woken", woken)
+			if enqueued != manyParents {
+				b.Fatalf("%d woken", enqueued)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/manyParents, "ns/parent")
 		})
 	}
 }
 
-// BenchmarkWakeIntoQueue is the same with the engine's queue at the end of it.
-func BenchmarkWakeIntoQueue(b *testing.B) {
+// BenchmarkEnqueueIntoQueue is the same with the engine's queue at the end of it.
+func BenchmarkEnqueueIntoQueue(b *testing.B) {
 	q := queue.New(queue.Options{})
-	_, t, _ := bench(b, func(parent queue.Key, changed *object.Object) {
+	_, t, _ := newBenchRegistry(b, func(parent queue.Key, changed *object.Object) {
 		if changed != nil {
 			q.Add(parent, queue.Cause{Kind: queue.RelatedChanged, Detail: changed.Kind(), Object: queue.Key{Namespace: changed.Namespace(), Name: changed.Name()}})
 		}
@@ -79,19 +79,19 @@ func BenchmarkWakeIntoQueue(b *testing.B) {
 	one, other := t.view.Get("a", "one"), parsed(b, "2")
 	b.ReportAllocs()
 	for b.Loop() {
-		t.registry.turn++
-		for user := range t.served.of(one) {
-			user.objectChanged(change{subject: other, now: other})
+		t.registry.eventID++
+		for user := range t.index.of(one) {
+			user.objectChanged(change{object: other, current: other})
 		}
 		one, other = other, one
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/manyParents, "ns/parent")
 }
 
-// BenchmarkEventOfNoConcern is an object changing that none of many rules in
+// BenchmarkUnrelatedEvent is an object changing that none of many rules in
 // other namespaces, with other names and labels, selects.
-func BenchmarkEventOfNoConcern(b *testing.B) {
-	_, t, _ := bench(b, func(queue.Key, *object.Object) {}, func(i int) []hook.RelatedRule {
+func BenchmarkUnrelatedEvent(b *testing.B) {
+	_, t, _ := newBenchRegistry(b, func(queue.Key, *object.Object) {}, func(i int) []hook.RelatedRule {
 		own := fmt.Sprint("c", i)
 		return []hook.RelatedRule{
 			of(configMaps, in(own)), of(configMaps, named(own)), of(configMaps, labelled("app="+own)), of(configMaps, near("team="+own)),
@@ -100,14 +100,14 @@ func BenchmarkEventOfNoConcern(b *testing.B) {
 	one := t.view.Get("a", "one")
 	b.ReportAllocs()
 	for b.Loop() {
-		t.changed(store.Event{Old: one, New: one}, (*rule).objectChanged)
+		t.changed(cache.Event{Old: one, New: one}, (*rule).objectChanged)
 	}
 }
 
-// BenchmarkShown is a parent asking what it is shown after a change, among many
+// BenchmarkSnapshot is a parent asking what it is shown after a change, among many
 // that share one answer of many objects, each of which asks.
-func BenchmarkShown(b *testing.B) {
-	r, t, api := bench(b, func(queue.Key, *object.Object) {}, func(int) []hook.RelatedRule { return []hook.RelatedRule{of(configMaps)} })
+func BenchmarkSnapshot(b *testing.B) {
+	r, t, api := newBenchRegistry(b, func(queue.Key, *object.Object) {}, func(int) []hook.RelatedRule { return []hook.RelatedRule{of(configMaps)} })
 	for i := range 1000 {
 		api.put(configMap(fmt.Sprintf("a/o%d", i), "1"))
 	}
@@ -115,11 +115,11 @@ func BenchmarkShown(b *testing.B) {
 	one, other := t.view.Get("a", "one"), parsed(b, "2")
 	b.ReportAllocs()
 	for b.Loop() {
-		for user := range t.served.of(one) {
-			user.objectChanged(change{subject: other, now: other})
+		for user := range t.index.of(one) {
+			user.objectChanged(change{object: other, current: other})
 		}
 		for i := range manyParents {
-			r.Shown(keyOfParent(i))
+			r.Snapshot(parentKey(i))
 		}
 		one, other = other, one
 	}
@@ -129,10 +129,10 @@ func BenchmarkShown(b *testing.B) {
 // BenchmarkSet is a parent's customize hook giving the answer it gave before.
 func BenchmarkSet(b *testing.B) {
 	rules := []hook.RelatedRule{of(configMaps, in("a"), named("one")), of(configMaps, labelled("app=x")), of(widgets)}
-	r, _, _ := bench(b, func(queue.Key, *object.Object) {}, func(int) []hook.RelatedRule { return []hook.RelatedRule{of(configMaps)} })
+	r, _, _ := newBenchRegistry(b, func(queue.Key, *object.Object) {}, func(int) []hook.RelatedRule { return []hook.RelatedRule{of(configMaps)} })
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := r.Set(b.Context(), keyOfParent(0), rules); err != nil {
+		if err := r.Set(b.Context(), parentKey(0), rules); err != nil {
 			b.Fatal(err)
 		}
 	}

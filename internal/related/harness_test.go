@@ -15,29 +15,29 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// desk is a registry with somebody who sits beside it and notes whom it wakes.
-type desk struct {
+// fixture is a registry with somebody who sits beside it and notes whom it wakes.
+type fixture struct {
 	*Registry
 	t   *testing.T
 	api *server
 
-	mu     sync.Mutex
-	woken  []string
-	timers []func()
+	mu       sync.Mutex
+	enqueued []string
+	timers   []func()
 }
 
-// newDesk returns a registry whose timers run out when the test says so.
-func newDesk(t *testing.T, scope Scope) *desk {
+// newFixture returns a registry whose timers run out when the test says so.
+func newFixture(t *testing.T, scope Scope) *fixture {
 	t.Helper()
 	api := newServer(t)
-	return sit(t, api, Options{Store: api.store(), Scope: scope})
+	return newFixtureOn(t, api, Options{Store: api.store(), Scope: scope})
 }
 
-func sit(t *testing.T, api *server, options Options) *desk {
+func newFixtureOn(t *testing.T, api *server, options Options) *fixture {
 	t.Helper()
-	d := &desk{t: t, api: api}
+	d := &fixture{t: t, api: api}
 	options.Resolve = resolve
-	options.Wake = d.wake
+	options.Enqueue = d.enqueue
 	if options.After == nil {
 		options.After = d.after
 	}
@@ -46,17 +46,17 @@ func sit(t *testing.T, api *server, options Options) *desk {
 	return d
 }
 
-func (d *desk) wake(parent queue.Key, changed *object.Object) {
+func (d *fixture) enqueue(parent queue.Key, changed *object.Object) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	cause := "listed"
 	if changed != nil {
 		cause = changed.Ref().String()
 	}
-	d.woken = append(d.woken, parent.String()+": "+cause)
+	d.enqueued = append(d.enqueued, parent.String()+": "+cause)
 }
 
-func (d *desk) after(_ time.Duration, do func()) func() bool {
+func (d *fixture) after(_ time.Duration, do func()) func() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	stopped := false
@@ -73,68 +73,68 @@ func (d *desk) after(_ time.Duration, do func()) func() bool {
 	}
 }
 
-// timePasses has all timers run out.
-func (d *desk) timePasses() {
+// fireTimers has all timers run out.
+func (d *fixture) fireTimers() {
 	d.mu.Lock()
-	due := d.timers
+	canSwitch := d.timers
 	d.timers = nil
 	d.mu.Unlock()
-	for _, do := range due {
+	for _, do := range canSwitch {
 		do()
 	}
 }
 
-// wakes takes what was noted.
-func (d *desk) wakes() []string {
+// takeEnqueued takes what was noted.
+func (d *fixture) takeEnqueued() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	woken := d.woken
-	d.woken = nil
-	slices.Sort(woken)
-	return woken
+	enqueued := d.enqueued
+	d.enqueued = nil
+	slices.Sort(enqueued)
+	return enqueued
 }
 
-// expectWakes waits until as many were woken as are wanted.
-func (d *desk) expectWakes(want ...string) {
+// expectEnqueued waits until as many were woken as are wanted.
+func (d *fixture) expectEnqueued(want ...string) {
 	d.t.Helper()
 	eventually(d.t, fmt.Sprint("wakes of ", want), func() bool {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		return len(d.woken) >= len(want)
+		return len(d.enqueued) >= len(want)
 	})
 	slices.Sort(want)
-	if got := d.wakes(); !slices.Equal(got, want) {
+	if got := d.takeEnqueued(); !slices.Equal(got, want) {
 		d.t.Fatalf("woke %q, want %q", got, want)
 	}
 }
 
-func (d *desk) set(parent string, rules ...hook.RelatedRule) {
+func (d *fixture) set(parent string, rules ...hook.RelatedRule) {
 	d.t.Helper()
 	if err := d.Set(d.t.Context(), keyFrom(parent), rules); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-// settle waits until a parent lacks nothing.
-func (d *desk) settle(parent string) {
+// waitSynced waits until a parent lacks nothing.
+func (d *fixture) waitSynced(parent string) {
 	d.t.Helper()
-	eventually(d.t, "watches of "+parent, func() bool { return len(d.Lacking(keyFrom(parent))) == 0 })
+	eventually(d.t, "watches of "+parent, func() bool { return len(d.Pending(keyFrom(parent))) == 0 })
 }
 
-// shows says what a parent is shown, such as "ConfigMap.v1: a/b=content".
-func (d *desk) shows(parent string) string {
+// snapshotOf says what a parent is shown, such as "ConfigMap.v1: a/b=content".
+func (d *fixture) snapshotOf(parent string) string {
 	d.t.Helper()
-	return say(d.t, d.Shown(keyFrom(parent)).Groups)
+	return describe(d.t, d.Snapshot(keyFrom(parent)).Groups)
 }
 
-func (d *desk) expect(parent, want string) {
+func (d *fixture) expect(parent, want string) {
 	d.t.Helper()
-	if got := d.shows(parent); got != want {
+	if got := d.snapshotOf(parent); got != want {
 		d.t.Fatalf("%s is shown %q, want %q", parent, got, want)
 	}
 }
 
-func (d *desk) expectOpen(want ...string) {
+func (d *fixture) expectOpen(want ...string) {
 	d.t.Helper()
 	slices.Sort(want)
 	var got []string
@@ -148,11 +148,11 @@ func (d *desk) expectOpen(want ...string) {
 	})
 }
 
-func say(t *testing.T, groups []hook.Group) string {
+func describe(t *testing.T, groups []hook.Group) string {
 	t.Helper()
-	said := make([]string, len(groups))
+	lines := make([]string, len(groups))
 	for i, g := range groups {
-		said[i] = g.Kind + "." + g.APIVersion + ":"
+		lines[i] = g.Kind + "." + g.APIVersion + ":"
 		for _, e := range g.Objects {
 			o, err := object.Parse(e.Object)
 			if err != nil {
@@ -161,10 +161,10 @@ func say(t *testing.T, groups []hook.Group) string {
 			if o.Namespace() != e.Namespace || o.Name() != e.Name {
 				t.Fatalf("%s/%s is called %s/%s", o.Namespace(), o.Name(), e.Namespace, e.Name)
 			}
-			said[i] += " " + keyFor(e).String() + "=" + strings.Trim(string(o.Field("content")), `"`)
+			lines[i] += " " + keyFor(e).String() + "=" + strings.Trim(string(o.Field("content")), `"`)
 		}
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(lines, ", ")
 }
 
 func keyFor(e hook.Entry) queue.Key { return queue.Key{Namespace: e.Namespace, Name: e.Name} }
@@ -178,19 +178,21 @@ func keyFrom(text string) queue.Key {
 	return queue.Key{Namespace: namespace, Name: name}
 }
 
-func configMap(key, content string, marks ...string) thing {
-	return thingOf("configmaps", key, content, marks)
+func configMap(key, content string, marks ...string) testObject {
+	return newTestObject("configmaps", key, content, marks)
 }
 
-func widget(key, content string, marks ...string) thing {
-	return thingOf("widgets", key, content, marks)
+func widget(key, content string, marks ...string) testObject {
+	return newTestObject("widgets", key, content, marks)
 }
 
-func namespace(key string, marks ...string) thing { return thingOf("namespaces", key, "", marks) }
+func namespace(key string, marks ...string) testObject {
+	return newTestObject("namespaces", key, "", marks)
+}
 
-func thingOf(plural, key, content string, marks []string) thing {
+func newTestObject(plural, key, content string, marks []string) testObject {
 	k := keyFrom(key)
-	o := thing{name: name{plural, k.Namespace, k.Name}, content: content, labels: map[string]string{}}
+	o := testObject{name: name{plural, k.Namespace, k.Name}, content: content, labels: map[string]string{}}
 	for _, mark := range marks {
 		label, value, _ := strings.Cut(mark, "=")
 		o.labels[label] = value

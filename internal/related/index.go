@@ -10,24 +10,24 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// place is where a rule is filed: under the namespace it selects in, or "" for
+// indexKey is where a rule is filed: under the namespace it selects in, or "" for
 // any, and there under a label that it demands, under a name, as the value of no
 // label, or under nothing.
-type place struct {
+type indexKey struct {
 	namespace string
 	label     object.Label
 }
 
 // index finds the rules that may select an object.
-type index map[place][]*rule
+type index map[indexKey][]*rule
 
-func (x index) file(r *rule, where []place) {
+func (x index) add(r *rule, where []indexKey) {
 	for _, p := range where {
 		x[p] = append(x[p], r)
 	}
 }
 
-func (x index) remove(r *rule, where []place) {
+func (x index) remove(r *rule, where []indexKey) {
 	for _, p := range where {
 		x[p] = slices.DeleteFunc(x[p], func(other *rule) bool { return other == r })
 		if len(x[p]) == 0 {
@@ -42,7 +42,7 @@ func (x index) of(o *object.Object) iter.Seq[*rule] {
 		if o == nil {
 			return
 		}
-		for p := range standings(o) {
+		for p := range indexKeysOf(o) {
 			for _, r := range x[p] {
 				if !yield(r) {
 					return
@@ -52,16 +52,16 @@ func (x index) of(o *object.Object) iter.Seq[*rule] {
 	}
 }
 
-// standings are the places at which rules that select an object can be.
-func standings(o *object.Object) iter.Seq[place] {
-	return func(yield func(place) bool) {
+// indexKeysOf are the places at which rules that select an object can be.
+func indexKeysOf(o *object.Object) iter.Seq[indexKey] {
+	return func(yield func(indexKey) bool) {
 		in := func(namespace string) bool {
 			for label := range o.Labels().All() {
-				if !yield(place{namespace, label}) {
+				if !yield(indexKey{namespace, label}) {
 					return false
 				}
 			}
-			return yield(place{namespace, object.Label{Value: o.Name()}}) && yield(place{namespace: namespace})
+			return yield(indexKey{namespace, object.Label{Value: o.Name()}}) && yield(indexKey{namespace: namespace})
 		}
 		if in("") && o.Namespace() != "" {
 			in(o.Namespace())
@@ -69,28 +69,28 @@ func standings(o *object.Object) iter.Seq[place] {
 	}
 }
 
-// placesOf files a selector under one of the label pairs that it demands: the
+// selectorKeys files a selector under one of the label pairs that it demands: the
 // values of the narrowest requirement that names any, of which an object has one
 // at most.
-func placesOf(namespace string, selector labels.Selector) []place {
+func selectorKeys(namespace string, selector labels.Selector) []indexKey {
 	requirements, _ := selector.Requirements()
-	var where []place
+	var where []indexKey
 	for _, r := range requirements {
 		values := r.ValuesUnsorted()
-		if !demandsValue(r.Operator()) || where != nil && len(values) >= len(where) {
+		if !requiresValue(r.Operator()) || where != nil && len(values) >= len(where) {
 			continue
 		}
-		where = make([]place, len(values))
+		where = make([]indexKey, len(values))
 		for i, value := range values {
-			where[i] = place{namespace, object.Label{Key: r.Key(), Value: value}}
+			where[i] = indexKey{namespace, object.Label{Key: r.Key(), Value: value}}
 		}
 	}
 	if where == nil {
-		return []place{{namespace: namespace}}
+		return []indexKey{{namespace: namespace}}
 	}
 	return where
 }
 
-func demandsValue(operator selection.Operator) bool {
+func requiresValue(operator selection.Operator) bool {
 	return operator == selection.Equals || operator == selection.DoubleEquals || operator == selection.In
 }

@@ -28,7 +28,7 @@ func TestModel(t *testing.T) {
 			var steps []string
 			for range 1 + r.IntN(10) {
 				steps = append(steps, m.step(r))
-				m.readWoken()
+				m.takeEnqueued()
 			}
 			m.converge(strings.Join(steps, "\n"))
 		}
@@ -42,11 +42,11 @@ func TestModelInLockstep(t *testing.T) {
 		for range 80 {
 			before := m.expected()
 			what := m.step(r)
-			woken := m.converge(what)
+			enqueued := m.converge(what)
 			m.catchUp()
-			maps.Copy(woken, m.readWoken())
+			maps.Copy(enqueued, m.takeEnqueued())
 			want := m.expected()
-			for parent := range woken {
+			for parent := range enqueued {
 				overlapping := len(m.rules[parent]) > 1
 				if before[parent] == want[parent] && !overlapping && parent != m.set {
 					t.Fatalf("after %s: %s was woken for nothing", what, parent)
@@ -76,27 +76,27 @@ type model struct {
 	rules map[string][]hook.RelatedRule
 
 	// set is the parent that was given rules in this step.
-	set   string
-	seen  map[string]string
-	mu    sync.Mutex
-	woken map[string]bool
+	set      string
+	seen     map[string]string
+	mu       sync.Mutex
+	enqueued map[string]bool
 }
 
 func newModel(t *testing.T, r *rand.Rand, scope Scope) *model {
 	t.Helper()
 	m := &model{
 		t: t, api: newServer(t), scope: scope, rules: map[string][]hook.RelatedRule{},
-		woken: map[string]bool{}, seen: map[string]string{},
+		enqueued: map[string]bool{}, seen: map[string]string{},
 	}
 	for range 30 {
 		m.edit(r)
 	}
 	// Timers run out a thousand times as fast as they should.
-	hurried := func(d time.Duration, do func()) func() bool { return time.AfterFunc(d/1000, do).Stop }
-	m.Registry = New(Options{Store: m.api.store(), Scope: scope, Resolve: resolve, After: hurried, Wake: func(parent queue.Key, _ *object.Object) {
+	fastTimers := func(d time.Duration, do func()) func() bool { return time.AfterFunc(d/1000, do).Stop }
+	m.Registry = New(Options{Store: m.api.store(), Scope: scope, Resolve: resolve, After: fastTimers, Enqueue: func(parent queue.Key, _ *object.Object) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.woken[parent.String()] = true
+		m.enqueued[parent.String()] = true
 	}})
 	t.Cleanup(m.Close)
 	return m
@@ -119,13 +119,13 @@ func (m *model) step(r *rand.Rand) string {
 		rules[i] = randomRule(r)
 	}
 	err := m.Set(context.Background(), keyFrom(parent), rules)
-	if legal := m.legal(parent, rules); legal != (err == nil) {
+	if legal := m.valid(parent, rules); legal != (err == nil) {
 		m.t.Fatalf("rules of %s: %v, legal: %v; %+v", parent, err, legal, rules)
 	}
 	if err == nil {
 		m.rules[parent] = rules
 		m.set = parent
-		m.look(parent)
+		m.observe(parent)
 	}
 	return fmt.Sprintf("set %s: %+v", parent, rules)
 }
@@ -146,14 +146,14 @@ func (m *model) parents() []string {
 // edit changes one object.
 func (m *model) edit(r *rand.Rand) string {
 	marks := []string{"a=" + pick(r, "1", "2"), "b=" + pick(r, "1", "2", "3")}[:r.IntN(3)]
-	space, label := pick(r, "n0", "n1", "n2", "n3"), pick(r, "x", "y", "z")
-	o := namespace(space, marks...)
+	ns, label := pick(r, "n0", "n1", "n2", "n3"), pick(r, "x", "y", "z")
+	o := namespace(ns, marks...)
 	switch r.IntN(6) {
 	case 0:
 		o = widget(label, pick(r, "1", "2"), marks...)
 	case 1:
 	default:
-		o = configMap(space+"/"+label, pick(r, "1", "2"), marks...)
+		o = configMap(ns+"/"+label, pick(r, "1", "2"), marks...)
 	}
 	if r.IntN(4) == 0 {
 		m.api.delete(o.name)
@@ -205,11 +205,11 @@ func randomSelector(r *rand.Rand) *metav1.LabelSelector {
 	return s
 }
 
-// legal says whether rules are, as the documentation has it.
-func (m *model) legal(parent string, rules []hook.RelatedRule) bool {
+// valid says whether rules are, as the documentation has it.
+func (m *model) valid(parent string, rules []hook.RelatedRule) bool {
 	return !slices.ContainsFunc(rules, func(rule hook.RelatedRule) bool {
 		spaced := rule.Resource == "configmaps"
-		confined := m.scope.confined() && spaced
+		confined := m.scope.ownNamespaceOnly() && spaced
 		return rule.NamespaceSelector != nil && (!spaced || confined) ||
 			confined && rule.Namespace != "" && rule.Namespace != keyFrom(parent).Namespace
 	})
@@ -243,16 +243,16 @@ func (m *model) expected() map[string]string {
 }
 
 // selects tries one rule on one object.
-func (m *model) selects(parent string, rule hook.RelatedRule, o thing, objects map[name]thing) bool {
-	space, spaceExists := objects[name{"namespaces", "", o.namespace}]
+func (m *model) selects(parent string, rule hook.RelatedRule, o testObject, objects map[name]testObject) bool {
+	ns, spaceExists := objects[name{"namespaces", "", o.namespace}]
 	home := keyFrom(parent).Namespace
 	switch {
 	case o.plural != rule.Resource,
 		len(rule.Names) > 0 && !slices.Contains(rule.Names, o.name.name),
 		!matches(rule.LabelSelector, o.labels),
 		o.namespace != "" && rule.Namespace != "" && o.namespace != rule.Namespace,
-		o.namespace != "" && m.scope.confined() && o.namespace != home,
-		rule.NamespaceSelector != nil && (!spaceExists || !matches(rule.NamespaceSelector, space.labels)):
+		o.namespace != "" && m.scope.ownNamespaceOnly() && o.namespace != home,
+		rule.NamespaceSelector != nil && (!spaceExists || !matches(rule.NamespaceSelector, ns.labels)):
 		return false
 	}
 	return true
@@ -266,17 +266,17 @@ func matches(selector *metav1.LabelSelector, marks map[string]string) bool {
 	return err == nil && parsed.Matches(labels.Set(marks))
 }
 
-// look notes what a parent is shown, if it may be asked.
-func (m *model) look(parent string) {
-	if _, known := m.rules[parent]; known && len(m.Lacking(keyFrom(parent))) == 0 {
-		m.seen[parent] = m.describe(m.Shown(keyFrom(parent)).Groups)
+// observe notes what a parent is shown, if it may be asked.
+func (m *model) observe(parent string) {
+	if _, known := m.rules[parent]; known && len(m.Pending(keyFrom(parent))) == 0 {
+		m.seen[parent] = m.describe(m.Snapshot(keyFrom(parent)).Groups)
 	}
 }
 
 func (m *model) describe(groups []hook.Group) string {
-	said := make([]string, len(groups))
+	lines := make([]string, len(groups))
 	for i, g := range groups {
-		said[i] = g.Kind + "." + g.APIVersion + ":"
+		lines[i] = g.Kind + "." + g.APIVersion + ":"
 		for _, e := range g.Objects {
 			o, err := object.Parse(e.Object)
 			if err != nil {
@@ -286,10 +286,10 @@ func (m *model) describe(groups []hook.Group) string {
 			for label := range o.Labels().All() {
 				marks[label.Key] = label.Value
 			}
-			said[i] += " " + keyFor(e).String() + "=" + fmt.Sprint(marks, strings.Trim(string(o.Field("content")), `"`))
+			lines[i] += " " + keyFor(e).String() + "=" + fmt.Sprint(marks, strings.Trim(string(o.Field("content")), `"`))
 		}
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(lines, ", ")
 }
 
 // converge waits until the reader has seen what is to be seen. It returns whom
@@ -297,14 +297,14 @@ func (m *model) describe(groups []hook.Group) string {
 func (m *model) converge(what string) map[string]bool {
 	m.t.Helper()
 	want := m.expected()
-	woken := map[string]bool{}
+	enqueued := map[string]bool{}
 	tick := time.NewTicker(100 * time.Microsecond)
 	defer tick.Stop()
 	limit := time.After(20 * time.Second)
 	for {
-		maps.Copy(woken, m.readWoken())
+		maps.Copy(enqueued, m.takeEnqueued())
 		if maps.Equal(m.seen, want) {
-			return woken
+			return enqueued
 		}
 		select {
 		case <-tick.C:
@@ -314,26 +314,26 @@ func (m *model) converge(what string) map[string]bool {
 	}
 }
 
-// readWoken looks at the parents that were woken.
-func (m *model) readWoken() map[string]bool {
+// takeEnqueued looks at the parents that were woken.
+func (m *model) takeEnqueued() map[string]bool {
 	m.mu.Lock()
-	woken := m.woken
-	m.woken = map[string]bool{}
+	enqueued := m.enqueued
+	m.enqueued = map[string]bool{}
 	m.mu.Unlock()
-	for parent := range woken {
-		m.look(parent)
+	for parent := range enqueued {
+		m.observe(parent)
 	}
-	return woken
+	return enqueued
 }
 
-// catchUp waits until every watch has heard of everything.
+// catchUpInterval waits until every watch has heard of everything.
 func (m *model) catchUp() {
 	m.t.Helper()
 	m.api.bookmark()
 	eventually(m.t, "all watches caught up", func() bool {
 		m.Registry.mu.Lock()
 		defer m.Registry.mu.Unlock()
-		for _, t := range m.taps {
+		for _, t := range m.watches {
 			if t.synced && t.view.Version() < m.api.current() {
 				return false
 			}

@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
 // pattern says which objects a rule selects, once it is checked and narrowed to
@@ -20,15 +20,15 @@ type pattern struct {
 	names []string
 	// labels are those of the object.
 	labels labels.Selector
-	// spaces are the labels of the object's namespace; nil for any.
-	spaces labels.Selector
+	// namespaceLabels are the labels of the object's namespace; nil for any.
+	namespaceLabels labels.Selector
 }
 
 // identity is the same for patterns that select the same.
 func (p *pattern) identity() string {
 	spaces := "any"
-	if p.spaces != nil {
-		spaces = fmt.Sprintf("%q", p.spaces)
+	if p.namespaceLabels != nil {
+		spaces = fmt.Sprintf("%q", p.namespaceLabels)
 	}
 	names := "any"
 	if p.names != nil {
@@ -37,17 +37,17 @@ func (p *pattern) identity() string {
 	return fmt.Sprintf("%v %q %s %q %s", p.resource, p.namespace, names, p.labels, spaces)
 }
 
-// fits says whether the pattern selects an object, as far as its namespace's
+// matches says whether the pattern selects an object, as far as its namespace's
 // labels have no part in it.
-func (p *pattern) fits(o *object.Object) bool {
-	return p.isIn(o.Namespace()) && p.isCalled(o.Name()) && p.labels.Matches(o.Labels())
+func (p *pattern) matches(o *object.Object) bool {
+	return p.inNamespace(o.Namespace()) && p.hasName(o.Name()) && p.labels.Matches(o.Labels())
 }
 
-func (p *pattern) isIn(namespace string) bool {
+func (p *pattern) inNamespace(namespace string) bool {
 	return p.namespace == "" || p.namespace == namespace
 }
 
-func (p *pattern) isCalled(name string) bool {
+func (p *pattern) hasName(name string) bool {
 	if p.names == nil {
 		return true
 	}
@@ -55,23 +55,23 @@ func (p *pattern) isCalled(name string) bool {
 	return found
 }
 
-// exact says that a pattern names its objects in full.
-func (p *pattern) exact() bool {
+// namesAll says that a pattern names its objects in full.
+func (p *pattern) namesAll() bool {
 	return p.names != nil && (p.namespace != "" || !p.resource.Namespaced)
 }
 
-// fewNames is up to how many names of a rule each gets a watch of its own.
-const fewNames = 4
+// maxNameWatches is up to how many names of a rule each gets a watch of its own.
+const maxNameWatches = 4
 
-// narrowest are the selections that bring what the pattern selects, and little
+// selections are the selections that bring what the pattern selects, and little
 // else. One that names nothing needs none.
-func (p *pattern) narrowest() []store.Selection {
-	if p.names == nil || len(p.names) > fewNames && !isSecret(p.resource) {
-		return []store.Selection{{Resource: p.resource, Namespace: p.namespace, Labels: p.labels.String()}}
+func (p *pattern) selections() []cache.Selection {
+	if p.names == nil || len(p.names) > maxNameWatches && !isSecret(p.resource) {
+		return []cache.Selection{{Resource: p.resource, Namespace: p.namespace, Labels: p.labels.String()}}
 	}
-	selections := make([]store.Selection, len(p.names))
+	selections := make([]cache.Selection, len(p.names))
 	for i, name := range p.names {
-		selections[i] = store.Selection{Resource: p.resource, Namespace: p.namespace, Name: name}
+		selections[i] = cache.Selection{Resource: p.resource, Namespace: p.namespace, Name: name}
 	}
 	return selections
 }
@@ -83,14 +83,14 @@ func isSecret(resource object.Resource) bool {
 	return resource.GroupKind() == object.GroupKind{Kind: "Secret"}
 }
 
-// places are where the pattern is filed, so that an object finds it.
-func (p *pattern) places() []place {
+// indexKeys are where the pattern is filed, so that an object finds it.
+func (p *pattern) indexKeys() []indexKey {
 	if p.names == nil {
-		return placesOf(p.namespace, p.labels)
+		return selectorKeys(p.namespace, p.labels)
 	}
-	where := make([]place, len(p.names))
+	where := make([]indexKey, len(p.names))
 	for i, name := range p.names {
-		where[i] = place{p.namespace, object.Label{Value: name}}
+		where[i] = indexKey{p.namespace, object.Label{Value: name}}
 	}
 	return where
 }

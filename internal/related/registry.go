@@ -8,46 +8,46 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
-	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
-// spaces is the watch that says which labels namespaces have.
-var spaces = store.Selection{Resource: object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}, Metadata: true}
+// namespaceSelection is the watch that says which labels namespaces have.
+var namespaceSelection = cache.Selection{Resource: object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}, Metadata: true}
 
-// catchUp is how soon a watch is looked at again that is behind the one it is to
+// catchUpInterval is how soon a watch is looked at again that is behind the one it is to
 // replace.
-const catchUp = 100 * time.Millisecond
+const catchUpInterval = 100 * time.Millisecond
 
-// doubtAfter is how often a watch is looked at that has yet to deliver.
-const doubtAfter = time.Second
+// errorCheckInterval is how often a watch is looked at that has yet to deliver.
+const errorCheckInterval = time.Second
 
 // Options of a Registry. Store, Resolve and Wake are required.
 type Options struct {
-	Store *store.Store
+	Store *cache.Cache
 	Scope Scope
 	// Managed has related objects come with metadata.managedFields.
 	Managed bool
 	// Resolve finds a kind as the API server serves it. It is asked each time a
 	// rule names a kind that no other rule is about.
 	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
-	// Wake is told of a parent whose related objects are others than before. The
+	// Enqueue is told of a parent whose related objects are others than before. The
 	// object is the one that changed, as it is or as it last was, or the
 	// namespace that did; nil when there is no single one, as when all watches
 	// that the parent's rules need have just delivered, or when one of those it
 	// is Lacking turns out not to work. It must be quick and must not call the
 	// Registry.
-	Wake func(parent queue.Key, changed *object.Object)
-	// Linger is how long a watch stays open that nobody needs; 30s if zero.
-	Linger time.Duration
+	Enqueue func(parent queue.Key, changed *object.Object)
+	// IdleTimeout is how long a watch stays open that nobody needs; 30s if zero.
+	IdleTimeout time.Duration
 	// After calls a function after a time, on another goroutine, unless stop is
 	// called before; time.AfterFunc if nil.
 	After func(d time.Duration, do func()) (stop func() bool)
 }
 
 func (o Options) withDefaults() Options {
-	o.Linger = cmp.Or(o.Linger, 30*time.Second)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, 30*time.Second)
 	if o.After == nil {
 		o.After = func(d time.Duration, do func()) func() bool { return time.AfterFunc(d, do).Stop }
 	}
@@ -61,30 +61,30 @@ type Registry struct {
 	options Options
 	running sync.WaitGroup
 
-	mu      sync.Mutex
-	closed  bool
-	parents map[queue.Key]*answer
-	answers map[string]*answer
-	rules   map[string]*rule
-	feeds   map[kindName]*feed
-	taps    map[store.Selection]*tap
+	mu       sync.Mutex
+	closed   bool
+	parents  map[queue.Key]*ruleSet
+	ruleSets map[string]*ruleSet
+	rules    map[string]*rule
+	kinds    map[kindName]*kindRules
+	watches  map[cache.Selection]*sharedWatch
 	// behind are the rules that wait for a watch to catch up.
 	behind map[*rule]struct{}
-	// serial numbers the rules, turn the events.
-	serial, turn uint64
+	// nextSerial numbers the rules, turn the events.
+	nextSerial, eventID uint64
 }
 
 // New returns a registry without parents. It asks nothing of the API server
 // before a rule does.
 func New(o Options) *Registry {
 	return &Registry{
-		options: o.withDefaults(),
-		parents: map[queue.Key]*answer{},
-		answers: map[string]*answer{},
-		rules:   map[string]*rule{},
-		feeds:   map[kindName]*feed{},
-		taps:    map[store.Selection]*tap{},
-		behind:  map[*rule]struct{}{},
+		options:  o.withDefaults(),
+		parents:  map[queue.Key]*ruleSet{},
+		ruleSets: map[string]*ruleSet{},
+		rules:    map[string]*rule{},
+		kinds:    map[kindName]*kindRules{},
+		watches:  map[cache.Selection]*sharedWatch{},
+		behind:   map[*rule]struct{}{},
 	}
 }
 
@@ -95,7 +95,7 @@ func New(o Options) *Registry {
 //
 // Set does not wait for watches: see Lacking.
 func (r *Registry) Set(ctx context.Context, parent queue.Key, rules []hook.RelatedRule) error {
-	patterns, err := r.check(ctx, parent.Namespace, rules)
+	patterns, err := r.validate(ctx, parent.Namespace, rules)
 	if err != nil {
 		return err
 	}
@@ -104,14 +104,14 @@ func (r *Registry) Set(ctx context.Context, parent queue.Key, rules []hook.Relat
 	if r.closed {
 		return nil
 	}
-	former, given := r.parents[parent], r.answer(patterns)
-	if given == former {
+	former, requested := r.parents[parent], r.ruleSetFor(patterns)
+	if requested == former {
 		return nil
 	}
-	given.parents.add(parent)
-	r.parents[parent] = given
+	requested.parents.add(parent)
+	r.parents[parent] = requested
 	if former != nil {
-		r.part(parent, former)
+		r.detach(parent, former)
 	}
 	return nil
 }
@@ -123,32 +123,32 @@ func (r *Registry) Drop(parent queue.Key) {
 	defer r.mu.Unlock()
 	if former := r.parents[parent]; former != nil && !r.closed {
 		delete(r.parents, parent)
-		r.part(parent, former)
+		r.detach(parent, former)
 	}
 }
 
-// Lacking lists the watches that the parent's rules need and that have not
+// Pending lists the watches that the parent's rules need and that have not
 // delivered yet. Until there is none, a hook must not be asked: it would take
 // what it is not shown for not being there. Wake tells when the last of them has
 // delivered.
-func (r *Registry) Lacking(parent queue.Key) []Watch {
+func (r *Registry) Pending(parent queue.Key) []Watch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := r.parents[parent]
-	if a == nil || a.ready {
+	if a == nil || a.synced {
 		return nil
 	}
-	missing := map[*tap]struct{}{}
+	missing := map[*sharedWatch]struct{}{}
 	for _, one := range a.rules {
-		for _, t := range one.lacks() {
+		for _, t := range one.pendingWatches() {
 			missing[t] = struct{}{}
 		}
 	}
-	return states(missing)
+	return statesOf(missing)
 }
 
-// Shown is what a hook is shown beside a parent and its children, at one moment.
-type Shown struct {
+// Snapshot is what a hook is shown beside a parent and its children, at one moment.
+type Snapshot struct {
 	// Groups has one group for every kind that the rules name, also the empty
 	// ones, with every object once. Groups and objects are sorted by what they
 	// are called on the wire. They are shared and read-only.
@@ -158,20 +158,20 @@ type Shown struct {
 	Digest uint64
 }
 
-// Shown returns what there is for a parent. It is cheap: what the same rules
+// Snapshot returns what there is for a parent. It is cheap: what the same rules
 // select is put together once, whoever asks.
-func (r *Registry) Shown(parent queue.Key) Shown {
+func (r *Registry) Snapshot(parent queue.Key) Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if a := r.parents[parent]; a != nil {
-		return a.show()
+		return a.takeSnapshot()
 	}
-	return Shown{}
+	return Snapshot{}
 }
 
 // Watch is the state of one watch.
 type Watch struct {
-	Selection store.Selection
+	Selection cache.Selection
 	// Objects is how many there are.
 	Objects int
 	// Synced says that it has delivered what there is.
@@ -184,14 +184,14 @@ type Watch struct {
 func (r *Registry) Watches() []Watch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := make(map[*tap]struct{}, len(r.taps))
-	for _, t := range r.taps {
+	all := make(map[*sharedWatch]struct{}, len(r.watches))
+	for _, t := range r.watches {
 		all[t] = struct{}{}
 	}
-	return states(all)
+	return statesOf(all)
 }
 
-func states(taps map[*tap]struct{}) []Watch {
+func statesOf(taps map[*sharedWatch]struct{}) []Watch {
 	watches := make([]Watch, 0, len(taps))
 	for t := range taps {
 		watches = append(watches, t.state())
@@ -204,8 +204,8 @@ func states(taps map[*tap]struct{}) []Watch {
 func (r *Registry) Close() {
 	r.mu.Lock()
 	if !r.closed {
-		for _, t := range r.taps {
-			t.keep()
+		for _, t := range r.watches {
+			t.cancelExpiry()
 			t.close()
 		}
 	}

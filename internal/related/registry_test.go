@@ -12,15 +12,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-func TestParentsAreWoken(t *testing.T) {
-	d := newDesk(t, v2Cluster)
+func TestParentsAreEnqueued(t *testing.T) {
+	d := newFixture(t, v2Cluster)
 	d.api.put(configMap("a/one", "1", "app=x"))
 	d.set("named", of(configMaps, in("a"), named("one")))
 	d.set("labelled", of(configMaps, labelled("app=x")))
 	d.set("spaced", of(configMaps, in("a")))
 	d.set("stranger", of(configMaps, in("b")))
 	d.set("twice", of(configMaps, in("a"), named("one", "2", "3", "4", "5")), of(configMaps, in("a")))
-	d.expectWakes("labelled: listed", "named: listed", "spaced: listed", "stranger: listed", "twice: listed")
+	d.expectEnqueued("labelled: listed", "named: listed", "spaced: listed", "stranger: listed", "twice: listed")
 	d.expect("twice", "ConfigMap.v1: a/one=1")
 
 	steps := []struct {
@@ -44,99 +44,99 @@ func TestParentsAreWoken(t *testing.T) {
 		for i := range step.want {
 			step.want[i] += ": ConfigMap " + object
 		}
-		d.expectWakes(step.want...)
+		d.expectEnqueued(step.want...)
 	}
 	d.expect("named", "ConfigMap.v1: a/one=3")
 	d.expect("stranger", "ConfigMap.v1:")
 }
 
-func TestNewVersionWithoutAChangeWakesNobody(t *testing.T) {
-	d := newDesk(t, v2Cluster)
+func TestNewVersionWithoutAChangeEnqueuesNothing(t *testing.T) {
+	d := newFixture(t, v2Cluster)
 	d.api.put(configMap("a/one", "1"))
 	d.set("p", of(configMaps))
-	d.expectWakes("p: listed")
-	before := d.Shown(keyFrom("p"))
+	d.expectEnqueued("p: listed")
+	before := d.Snapshot(keyFrom("p"))
 	d.api.put(configMap("a/one", "1"))
 	eventually(t, "the new version", func() bool {
-		return string(d.Shown(keyFrom("p")).Groups[0].Objects[0].Object) != string(before.Groups[0].Objects[0].Object)
+		return string(d.Snapshot(keyFrom("p")).Groups[0].Objects[0].Object) != string(before.Groups[0].Objects[0].Object)
 	})
-	if got := d.Shown(keyFrom("p")).Digest; got != before.Digest {
+	if got := d.Snapshot(keyFrom("p")).Digest; got != before.Digest {
 		t.Error("the digest changed")
 	}
 	d.api.put(configMap("a/one", "2"))
-	d.expectWakes("p: ConfigMap a/one")
-	if got := d.Shown(keyFrom("p")).Digest; got == before.Digest {
+	d.expectEnqueued("p: ConfigMap a/one")
+	if got := d.Snapshot(keyFrom("p")).Digest; got == before.Digest {
 		t.Error("the digest did not change")
 	}
 }
 
-func TestShownIsSortedAndWhole(t *testing.T) {
-	d := newDesk(t, v2Cluster)
+func TestSnapshotIsSortedAndComplete(t *testing.T) {
+	d := newFixture(t, v2Cluster)
 	for _, key := range []string{"team/b", "team/a", "team-1/a", "team0/a"} {
 		d.api.put(configMap(key, "", "app=x"))
 	}
 	d.api.put(widget("w", ""))
 	d.set("p", of(widgets), of(configMaps), of(secrets), of(configMaps, labelled("app=x")))
-	d.settle("p")
+	d.waitSynced("p")
 	d.expect("p", "ConfigMap.v1: team-1/a= team/a= team/b= team0/a=, Secret.v1:, Widget.example.com/v1: w=")
 
 	d.set("p")
-	if got := d.Shown(keyFrom("p")); len(got.Groups) != 0 || got.Digest != 0 {
+	if got := d.Snapshot(keyFrom("p")); len(got.Groups) != 0 || got.Digest != 0 {
 		t.Errorf("without rules there is %v", got)
 	}
-	if got := d.Shown(keyFrom("unknown")); len(got.Groups) != 0 || got.Digest != 0 {
+	if got := d.Snapshot(keyFrom("unknown")); len(got.Groups) != 0 || got.Digest != 0 {
 		t.Errorf("for an unknown parent there is %v", got)
 	}
 }
 
-func TestNothingIsShownBeforeAllIsListed(t *testing.T) {
-	d := newDesk(t, v2Cluster)
+func TestSnapshotIsEmptyUntilSynced(t *testing.T) {
+	d := newFixture(t, v2Cluster)
 	d.api.slow = func(path string) bool { return strings.HasPrefix(path, "widgets") }
 	d.api.put(configMap("a/one", "1"))
 	d.set("p", of(configMaps), of(widgets))
 	d.set("q", of(configMaps))
-	d.settle("q")
+	d.waitSynced("q")
 	d.expectOpen("configmaps", "widgets")
-	d.wakes()
-	lacking := d.Lacking(keyFrom("p"))
-	if len(lacking) != 1 || lacking[0].Selection.Resource != widgets || lacking[0].Err != nil {
-		t.Fatalf("lacking %v", lacking)
+	d.takeEnqueued()
+	pending := d.Pending(keyFrom("p"))
+	if len(pending) != 1 || pending[0].Selection.Resource != widgets || pending[0].Err != nil {
+		t.Fatalf("lacking %v", pending)
 	}
 	d.api.put(configMap("a/one", "2"))
-	d.expectWakes("q: ConfigMap a/one")
+	d.expectEnqueued("q: ConfigMap a/one")
 	d.api.release()
-	d.expectWakes("p: listed")
+	d.expectEnqueued("p: listed")
 	d.expect("p", "ConfigMap.v1: a/one=2, Widget.example.com/v1:")
 }
 
-func TestWatchThatDoesNotWorkIsReported(t *testing.T) {
-	d := newDesk(t, v2Cluster)
+func TestFailingWatchIsReported(t *testing.T) {
+	d := newFixture(t, v2Cluster)
 	d.api.with(func() { d.api.refuse = func(path string) bool { return strings.HasPrefix(path, "secrets") } })
 	d.set("p", of(secrets, in("a"), named("s")), of(configMaps))
-	var lacking []Watch
+	var pending []Watch
 	eventually(t, "an error", func() bool {
-		lacking = d.Lacking(keyFrom("p"))
-		return len(lacking) == 1 && lacking[0].Err != nil
+		pending = d.Pending(keyFrom("p"))
+		return len(pending) == 1 && pending[0].Err != nil
 	})
-	if got := lacking[0].Err.Error(); !strings.Contains(got, "watch secrets.v1 in a named s: not for you") {
+	if got := pending[0].Err.Error(); !strings.Contains(got, "watch secrets.v1 in a named s: not for you") {
 		t.Fatalf("error %s", got)
 	}
-	d.timePasses()
-	d.expectWakes("p: listed")
-	d.timePasses()
-	if woken := d.wakes(); len(woken) > 0 {
-		t.Fatalf("told again: %v", woken)
+	d.fireTimers()
+	d.expectEnqueued("p: listed")
+	d.fireTimers()
+	if enqueued := d.takeEnqueued(); len(enqueued) > 0 {
+		t.Fatalf("told again: %v", enqueued)
 	}
 	i := slices.IndexFunc(d.Watches(), func(w Watch) bool { return w.Err != nil })
-	if i < 0 || d.Watches()[i].Selection != lacking[0].Selection {
+	if i < 0 || d.Watches()[i].Selection != pending[0].Selection {
 		t.Fatalf("watches %v", d.Watches())
 	}
 	d.api.with(func() { d.api.refuse = nil })
-	d.expectWakes("p: listed")
+	d.expectEnqueued("p: listed")
 }
 
 func TestNamespaceLabelsDecide(t *testing.T) {
-	d := newDesk(t, v2Cluster)
+	d := newFixture(t, v2Cluster)
 	d.api.put(namespace("a", "team=blue"))
 	d.api.put(namespace("b", "team=red"))
 	d.api.put(configMap("a/one", ""))
@@ -144,100 +144,100 @@ func TestNamespaceLabelsDecide(t *testing.T) {
 	d.api.put(configMap("b/two", ""))
 	d.set("p", of(configMaps, near("team=blue")))
 	d.set("q", of(configMaps, in("b")))
-	d.expectWakes("p: listed", "q: listed")
+	d.expectEnqueued("p: listed", "q: listed")
 	d.expect("p", "ConfigMap.v1: a/one=")
 
 	d.api.put(namespace("b", "team=blue"))
-	d.expectWakes("p: Namespace b")
+	d.expectEnqueued("p: Namespace b")
 	d.expect("p", "ConfigMap.v1: a/one= b/one= b/two=")
 
 	d.api.put(namespace("a", "team=blue", "other=label"))
 	d.api.delete(name{"configmaps", "b", "one"})
-	d.expectWakes("p: ConfigMap b/one", "q: ConfigMap b/one")
+	d.expectEnqueued("p: ConfigMap b/one", "q: ConfigMap b/one")
 
 	d.api.put(namespace("a"))
-	d.expectWakes("p: Namespace a")
+	d.expectEnqueued("p: Namespace a")
 	d.expect("p", "ConfigMap.v1: b/two=")
 
 	d.api.put(configMap("c/one", ""))
 	eventually(t, "the object of a namespace not yet known", func() bool { return d.Watches()[0].Objects == 3 })
 	d.api.put(namespace("c", "team=blue"))
-	d.expectWakes("p: Namespace c")
+	d.expectEnqueued("p: Namespace c")
 
 	d.api.delete(name{"namespaces", "", "c"})
-	d.expectWakes("p: Namespace c")
+	d.expectEnqueued("p: Namespace c")
 	d.expectOpen("configmaps", "metadata of namespaces")
 
 	d.set("p", of(configMaps, in("b")))
-	d.timePasses()
+	d.fireTimers()
 	d.expectOpen("configmaps in b")
 }
 
 func TestEqualRulesAreOne(t *testing.T) {
-	d := newDesk(t, v2Cluster)
+	d := newFixture(t, v2Cluster)
 	d.api.put(configMap("a/one", "1"))
 	d.set("p0", of(configMaps, in("a"), named("one", "two")))
-	d.settle("p0")
+	d.waitSynced("p0")
 	for i := range 100 {
 		d.set(fmt.Sprint("p", i), of(configMaps, in("a"), named("two", "one", "one")))
 	}
-	if len(d.rules) != 1 || len(d.answers) != 1 || len(d.Watches()) != 2 {
-		t.Fatalf("%d rules, %d answers, %d watches", len(d.rules), len(d.answers), len(d.Watches()))
+	if len(d.rules) != 1 || len(d.ruleSets) != 1 || len(d.Watches()) != 2 {
+		t.Fatalf("%d rules, %d answers, %d watches", len(d.rules), len(d.ruleSets), len(d.Watches()))
 	}
-	first, other := d.Shown(keyFrom("p0")), d.Shown(keyFrom("p99"))
+	first, other := d.Snapshot(keyFrom("p0")), d.Snapshot(keyFrom("p99"))
 	if &first.Groups[0] != &other.Groups[0] {
 		t.Error("what is shown was put together twice")
 	}
-	d.wakes()
+	d.takeEnqueued()
 	d.api.put(configMap("a/one", "2"))
-	eventually(t, "wakes of all", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.woken) == 100 })
+	eventually(t, "wakes of all", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.enqueued) == 100 })
 }
 
 func TestWatchesEndWithTheirRules(t *testing.T) {
-	d := newDesk(t, v2Cluster)
+	d := newFixture(t, v2Cluster)
 	d.set("p", of(configMaps, in("a"), named("one")), of(widgets, labelled("app=x")))
 	d.set("q", of(configMaps, in("a"), named("one")))
 	d.expectOpen("configmaps in a named one", "widgets with app=x")
-	d.settle("q")
+	d.waitSynced("q")
 	d.Drop(keyFrom("p"))
 	d.Drop(keyFrom("nobody"))
 	if got := len(d.Watches()); got != 2 {
 		t.Fatalf("%d watches, want 2 until time passes", got)
 	}
-	d.timePasses()
+	d.fireTimers()
 	d.expectOpen("configmaps in a named one")
 
 	// One that is wanted back in time is not opened anew.
 	d.Drop(keyFrom("q"))
 	opened := len(d.api.opened)
 	d.set("r", of(configMaps, in("a"), named("one")))
-	if lacking := d.Lacking(keyFrom("r")); lacking != nil {
-		t.Fatalf("lacking %v", lacking)
+	if pending := d.Pending(keyFrom("r")); pending != nil {
+		t.Fatalf("lacking %v", pending)
 	}
-	d.timePasses()
+	d.fireTimers()
 	if len(d.api.opened) != opened {
 		t.Fatalf("opened %v", d.api.opened[opened:])
 	}
 	d.Drop(keyFrom("r"))
-	d.timePasses()
+	d.fireTimers()
 	d.expectOpen()
-	if len(d.rules)+len(d.answers)+len(d.feeds)+len(d.taps)+len(d.parents) > 0 {
+	if len(d.rules)+len(d.ruleSets)+len(d.kinds)+len(d.watches)+len(d.parents) > 0 {
 		t.Error("something is remembered of parents that are gone")
 	}
 }
 
-// arranges waits, while time passes, until there are so many watches.
-func (d *desk) arranges(n int) {
+// watchesFor waits, while time passes, until there are so many watches.
+func (d *fixture) watchesFor(n int) {
 	d.t.Helper()
 	eventually(d.t, fmt.Sprintf("%d watches", n), func() bool {
 		d.api.bookmark()
-		d.timePasses()
+		d.fireTimers()
 		return len(d.Watches()) == n
 	})
 }
 
 // spread sets one rule each for a number of parents.
-func (d *desk) spread(n int) {
+func (d *fixture) spread(n int) {
 	d.t.Helper()
 	for i := range n {
 		d.set(fmt.Sprint("p", i), of(configMaps, in(fmt.Sprint("n", i)), named("one")))
@@ -245,107 +245,107 @@ func (d *desk) spread(n int) {
 }
 
 func TestManyNarrowWatchesBecomeOne(t *testing.T) {
-	d := newDesk(t, v2Cluster)
+	d := newFixture(t, v2Cluster)
 	for i := range 20 {
 		d.api.put(configMap(fmt.Sprintf("n%d/one", i), "1"))
 	}
-	d.spread(maxNarrow)
-	for i := range maxNarrow {
-		d.settle(fmt.Sprint("p", i))
+	d.spread(maxNarrowWatches)
+	for i := range maxNarrowWatches {
+		d.waitSynced(fmt.Sprint("p", i))
 	}
 	if d.api.everOpened("configmaps") {
 		t.Fatal("a wide watch was opened for few rules")
 	}
 	d.api.with(func() { d.api.slow = func(path string) bool { return path == "configmaps" } })
-	d.wakes()
+	d.takeEnqueued()
 	d.set("more", of(configMaps, in("n0")))
 
 	// Until the wide watch has delivered, the narrow ones serve.
 	d.api.put(configMap("n3/one", "2"))
-	d.expectWakes("p3: ConfigMap n3/one")
+	d.expectEnqueued("p3: ConfigMap n3/one")
 	d.expect("p3", "ConfigMap.v1: n3/one=2")
 	eventually(t, "the wide watch", func() bool { return d.api.open()["configmaps"] })
 	d.api.release()
-	d.expectWakes("more: listed")
-	d.arranges(1)
+	d.expectEnqueued("more: listed")
+	d.watchesFor(1)
 	d.expectOpen("configmaps")
 	d.api.put(configMap("n4/one", "2"))
-	d.expectWakes("p4: ConfigMap n4/one")
+	d.expectEnqueued("p4: ConfigMap n4/one")
 
-	for i := range maxNarrow - 3 {
+	for i := range maxNarrowWatches - 3 {
 		d.Drop(keyFrom(fmt.Sprint("p", i)))
 	}
 	d.Drop(keyFrom("more"))
 	d.api.with(func() { d.api.slow = nil })
 	d.expect("p6", "ConfigMap.v1: n6/one=1")
-	d.arranges(3)
+	d.watchesFor(3)
 	d.expectOpen("configmaps in n5 named one", "configmaps in n6 named one", "configmaps in n7 named one")
 	d.api.put(configMap("n6/one", "3"))
-	d.expectWakes("p6: ConfigMap n6/one")
+	d.expectEnqueued("p6: ConfigMap n6/one")
 	d.expect("p6", "ConfigMap.v1: n6/one=3")
 
 	// And all of it once more.
 	d.set("all", of(configMaps))
-	d.arranges(1)
+	d.watchesFor(1)
 	d.Drop(keyFrom("all"))
-	d.arranges(3)
+	d.watchesFor(3)
 }
 
 // TestReplacedWatchIsNotOlder has the wide watch lag behind the narrow ones it
 // is to replace: nothing that was seen may vanish, and nothing that was gone may
 // come back.
 func TestReplacedWatchIsNotOlder(t *testing.T) {
-	d := newDesk(t, v2Cluster)
+	d := newFixture(t, v2Cluster)
 	d.api.put(configMap("n1/one", "1"))
-	d.spread(maxNarrow)
-	for i := range maxNarrow {
-		d.settle(fmt.Sprint("p", i))
+	d.spread(maxNarrowWatches)
+	for i := range maxNarrowWatches {
+		d.waitSynced(fmt.Sprint("p", i))
 	}
 	d.set("more", of(widgets))
-	d.settle("more")
-	d.wakes()
+	d.waitSynced("more")
+	d.takeEnqueued()
 
 	d.set("wide", of(configMaps))
-	d.settle("wide")
-	d.arranges(2)
+	d.waitSynced("wide")
+	d.watchesFor(2)
 	d.expectOpen("configmaps", "widgets")
 
 	// Back again, by a watch that has the list but not what came after it.
 	d.api.with(func() { d.api.slow = func(path string) bool { return strings.Contains(path, "named") } })
-	d.wakes()
-	for i := range maxNarrow - 2 {
+	d.takeEnqueued()
+	for i := range maxNarrowWatches - 2 {
 		d.Drop(keyFrom(fmt.Sprint("p", i+2)))
 	}
 	d.Drop(keyFrom("wide"))
-	d.timePasses()
+	d.fireTimers()
 	eventually(t, "a held narrow watch", func() bool { return d.api.open()["configmaps in n1 named one"] })
 	d.api.put(configMap("n0/one", "new"))
 	d.api.delete(name{"configmaps", "n1", "one"})
-	d.expectWakes("p0: ConfigMap n0/one", "p1: ConfigMap n1/one")
+	d.expectEnqueued("p0: ConfigMap n0/one", "p1: ConfigMap n1/one")
 	d.api.releaseLists()
 	eventually(t, "its list", func() bool {
 		return slices.ContainsFunc(d.Watches(), func(w Watch) bool { return w.Selection.Name == "one" && w.Synced && w.Objects == 1 })
 	})
-	d.timePasses()
+	d.fireTimers()
 	d.expect("p0", "ConfigMap.v1: n0/one=new")
 	d.expect("p1", "ConfigMap.v1:")
 	d.api.release()
-	d.arranges(3)
+	d.watchesFor(3)
 	d.expect("p0", "ConfigMap.v1: n0/one=new")
 	d.expect("p1", "ConfigMap.v1:")
-	if woken := d.wakes(); len(woken) > 0 {
-		t.Errorf("woke %v for nothing", woken)
+	if enqueued := d.takeEnqueued(); len(enqueued) > 0 {
+		t.Errorf("woke %v for nothing", enqueued)
 	}
 }
 
 func TestSecretsAreReadByNameOnly(t *testing.T) {
-	d := newDesk(t, v2Cluster)
+	d := newFixture(t, v2Cluster)
 	var want []string
-	for i := range 2 * maxNarrow {
+	for i := range 2 * maxNarrowWatches {
 		d.set(fmt.Sprint("p", i), of(secrets, in("a"), named(fmt.Sprint("s", i), "shared")))
 		want = append(want, fmt.Sprint("secrets in a named s", i))
 	}
-	many := make([]string, 2*fewNames)
+	many := make([]string, 2*maxNameWatches)
 	for i := range many {
 		many[i] = fmt.Sprint("many", i)
 		want = append(want, "secrets in a named "+many[i])
@@ -359,9 +359,9 @@ func TestSecretsAreReadByNameOnly(t *testing.T) {
 	}
 }
 
-func TestUnservedKindClearsUpByItself(t *testing.T) {
+func TestUnservedKindRecovers(t *testing.T) {
 	served := false
-	d := newDesk(t, v2Cluster)
+	d := newFixture(t, v2Cluster)
 	known := d.options.Resolve
 	d.options.Resolve = func(ctx context.Context, apiVersion, plural string) (object.Resource, error) {
 		if plural == "widgets" && !served {
@@ -377,26 +377,26 @@ func TestUnservedKindClearsUpByItself(t *testing.T) {
 	if err := d.Set(t.Context(), keyFrom("p"), rules); err != nil {
 		t.Fatal(err)
 	}
-	d.expectWakes("p: listed")
+	d.expectEnqueued("p: listed")
 
 	// A kind that is being watched is not looked for again.
 	served = false
 	d.set("q", rules...)
 }
 
-func TestNobodyIsWokenAfterClose(t *testing.T) {
-	d := newDesk(t, v2Cluster)
+func TestNothingIsEnqueuedAfterClose(t *testing.T) {
+	d := newFixture(t, v2Cluster)
 	d.set("p", of(configMaps))
-	d.settle("p")
+	d.waitSynced("p")
 	d.Close()
-	d.wakes()
+	d.takeEnqueued()
 	d.api.put(configMap("a/one", "1"))
 	d.set("q", of(widgets))
 	d.Drop(keyFrom("p"))
-	d.timePasses()
+	d.fireTimers()
 	d.Close()
 	d.expectOpen()
-	if woken := d.wakes(); len(woken) > 0 {
-		t.Errorf("woke %v", woken)
+	if enqueued := d.takeEnqueued(); len(enqueued) > 0 {
+		t.Errorf("woke %v", enqueued)
 	}
 }

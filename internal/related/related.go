@@ -27,16 +27,16 @@ type Scope struct {
 	Namespaces []string
 }
 
-// confined says that rules select in the namespace of the parent alone.
-func (s Scope) confined() bool { return s.Version == hook.V1 && s.Namespaced }
+// ownNamespaceOnly says that rules select in the namespace of the parent alone.
+func (s Scope) ownNamespaceOnly() bool { return s.Version == hook.V1 && s.Namespaced }
 
-// reaches says whether rules may select in a namespace.
-func (s Scope) reaches(namespace string) bool {
+// includes says whether rules may select in a namespace.
+func (s Scope) includes(namespace string) bool {
 	return len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, namespace)
 }
 
-// spread is a pattern of any namespace as one for each of those that rules select in.
-func (s Scope) spread(p pattern) []pattern {
+// perNamespace is a pattern of any namespace as one for each of those that rules select in.
+func (s Scope) perNamespace(p pattern) []pattern {
 	if len(s.Namespaces) == 0 || p.namespace != "" || !p.resource.Namespaced {
 		return []pattern{p}
 	}

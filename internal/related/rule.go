@@ -10,226 +10,226 @@ import (
 // The registry's lock guards it.
 type rule struct {
 	pattern
-	feed *feed
+	kind *kindRules
 	// key is its identity, serial the order in which rules came.
 	key    string
 	serial uint64
-	// answers are those the rule is part of.
-	answers crowd[*answer]
+	// ruleSets are those the rule is part of.
+	ruleSets indexedSet[*ruleSet]
 
-	// now brings the objects; it is nil until all of it has delivered. next is to
+	// current brings the objects; it is nil until all of it has delivered. next is to
 	// take its place; it is nil when there is no change under way. A rule that
 	// names nothing has an empty one.
-	now, next supply
-	// space brings the labels of namespaces; nil where they do not matter.
-	space *tap
-	// near are the namespaces whose labels match.
-	near map[string]bool
+	current, next watchSet
+	// namespaceWatch brings the labels of namespaces; nil where they do not matter.
+	namespaceWatch *sharedWatch
+	// matchingNamespaces are the namespaces whose labels match.
+	matchingNamespaces map[string]bool
 
-	objects shelf
-	// arrived are the objects that the next supply brings, while it takes over.
-	arrived shelf
-	// heard is up to which version the present supply has been heard of.
-	heard uint64
+	objects sortedObjects
+	// incoming are the objects that the next supply brings, while it takes over.
+	incoming sortedObjects
+	// version is up to which version the present supply has been heard of.
+	version uint64
 }
 
-// places are where the rule is filed, so that an object finds it. One that goes
+// indexKeys are where the rule is filed, so that an object finds it. One that goes
 // by the labels of namespaces is filed under the namespaces themselves: an object
 // knows no others.
-func (r *rule) places() []place {
-	if r.spaces == nil {
-		return r.pattern.places()
+func (r *rule) indexKeys() []indexKey {
+	if r.namespaceLabels == nil {
+		return r.pattern.indexKeys()
 	}
-	var where []place
-	for name := range r.near {
-		where = append(where, placesOf(name, r.labels)...)
+	var where []indexKey
+	for name := range r.matchingNamespaces {
+		where = append(where, selectorKeys(name, r.labels)...)
 	}
 	return where
 }
 
 // selects says whether the rule selects the object.
 func (r *rule) selects(o *object.Object) bool {
-	return r.fits(o) && (r.spaces == nil || r.near[o.Namespace()])
+	return r.matches(o) && (r.namespaceLabels == nil || r.matchingNamespaces[o.Namespace()])
 }
 
 // objectChanged puts what there is of a name in place of what there was, and
 // wakes the parents for whom that makes a difference.
 func (r *rule) objectChanged(c change) {
-	if c.now != nil && !r.selects(c.now) {
-		c.now = nil
+	if c.current != nil && !r.selects(c.current) {
+		c.current = nil
 	}
-	before := r.objects.put(c.subject.Namespace(), c.subject.Name(), c.now)
-	if before == c.now {
+	before := r.objects.put(c.object.Namespace(), c.object.Name(), c.current)
+	if before == c.current {
 		return
 	}
-	r.heard = max(r.heard, c.version)
-	r.forget()
-	if before == nil || c.now == nil || before.Digest() != c.now.Digest() {
-		r.wake(c.subject)
+	r.version = max(r.version, c.version)
+	r.invalidate()
+	if before == nil || c.current == nil || before.Digest() != c.current.Digest() {
+		r.enqueue(c.object)
 	}
 }
 
-// spaceChanged takes in or lets go of the objects of a namespace whose labels
+// namespaceChanged takes in or lets go of the objects of a namespace whose labels
 // have come to match, or do so no more.
-func (r *rule) spaceChanged(c change) {
-	name := c.subject.Name()
-	near := c.now != nil && r.spaces.Matches(c.now.Labels())
-	if near == r.near[name] {
+func (r *rule) namespaceChanged(c change) {
+	name := c.object.Name()
+	isMatching := c.current != nil && r.namespaceLabels.Matches(c.current.Labels())
+	if isMatching == r.matchingNamespaces[name] {
 		return
 	}
 	before := len(r.objects)
-	if near {
-		r.takeIn(name)
+	if isMatching {
+		r.addNamespace(name)
 	} else {
-		r.letGo(name)
+		r.removeNamespace(name)
 	}
 	if len(r.objects) != before {
-		r.forget()
-		r.wake(c.subject)
+		r.invalidate()
+		r.enqueue(c.object)
 	}
 }
 
-// takeIn adds what the rule selects in a namespace that has come near.
-func (r *rule) takeIn(namespace string) {
-	r.near[namespace] = true
-	for _, t := range r.now {
-		t.served.file(r, placesOf(namespace, r.labels))
+// addNamespace adds what the rule selects in a namespace that has come near.
+func (r *rule) addNamespace(namespace string) {
+	r.matchingNamespaces[namespace] = true
+	for _, t := range r.current {
+		t.index.add(r, selectorKeys(namespace, r.labels))
 		for o := range t.view.All() {
 			if o.Namespace() == namespace && r.selects(o) {
 				r.objects.put(namespace, o.Name(), o)
 			}
 		}
-		r.heard = max(r.heard, t.view.Version())
+		r.version = max(r.version, t.view.Version())
 	}
 }
 
-func (r *rule) letGo(namespace string) {
-	delete(r.near, namespace)
-	for _, t := range r.now {
-		t.served.remove(r, placesOf(namespace, r.labels))
+func (r *rule) removeNamespace(namespace string) {
+	delete(r.matchingNamespaces, namespace)
+	for _, t := range r.current {
+		t.index.remove(r, selectorKeys(namespace, r.labels))
 	}
 	r.objects = r.objects.without(namespace)
 }
 
-// survey finds the namespaces whose labels match.
-func (r *rule) survey() {
-	if r.spaces == nil || r.near != nil {
+// findNamespaces finds the namespaces whose labels match.
+func (r *rule) findNamespaces() {
+	if r.namespaceLabels == nil || r.matchingNamespaces != nil {
 		return
 	}
-	r.near = map[string]bool{}
-	for space := range r.space.view.All() {
-		if r.spaces.Matches(space.Labels()) {
-			r.near[space.Name()] = true
+	r.matchingNamespaces = map[string]bool{}
+	for ns := range r.namespaceWatch.view.All() {
+		if r.namespaceLabels.Matches(ns.Labels()) {
+			r.matchingNamespaces[ns.Name()] = true
 		}
 	}
 }
 
-// forget has the answers put together anew when they are next asked for.
-func (r *rule) forget() {
-	for _, a := range r.answers.list {
-		a.shown = nil
+// invalidate has the answers put together anew when they are next asked for.
+func (r *rule) invalidate() {
+	for _, a := range r.ruleSets.list {
+		a.snapshot = nil
 	}
 }
 
-func (r *rule) wake(changed *object.Object) {
-	for _, a := range r.answers.list {
-		a.wake(changed)
+func (r *rule) enqueue(changed *object.Object) {
+	for _, a := range r.ruleSets.list {
+		a.enqueue(changed)
 	}
 }
 
-// disappoint wakes the parents that the rule keeps waiting.
-func (r *rule) disappoint() {
-	if r.now != nil {
+// enqueueUnsynced wakes the parents that the rule keeps waiting.
+func (r *rule) enqueueUnsynced() {
+	if r.current != nil {
 		return
 	}
-	for _, a := range r.answers.list {
-		a.wakeAll(nil)
+	for _, a := range r.ruleSets.list {
+		a.enqueueAll(nil)
 	}
 }
 
-// due says that the next supply can take over. It may only be behind the present
+// canSwitch says that the next supply can take over. It may only be behind the present
 // one: then an object would come to life again that is already gone.
-func (r *rule) due() (due, behind bool) {
-	if r.next == nil || !r.next.synced() || r.space != nil && !r.space.synced {
+func (r *rule) canSwitch() (canSwitch, behind bool) {
+	if r.next == nil || !r.next.synced() || r.namespaceWatch != nil && !r.namespaceWatch.synced {
 		return false, false
 	}
-	behind = r.now != nil && !r.next.reached(r.heard)
+	behind = r.current != nil && !r.next.reached(r.version)
 	return !behind, behind
 }
 
-// turnOver has the next supply take over, with what has arrived from it.
-func (r *rule) turnOver() {
-	former := r.now
-	changed := !r.objects.same(r.arrived)
-	r.objects, r.arrived = r.arrived, nil
-	r.now, r.next = r.next, nil
-	r.file(former)
-	r.forget()
+// switchOver has the next supply take over, with what has arrived from it.
+func (r *rule) switchOver() {
+	former := r.current
+	changed := !r.objects.same(r.incoming)
+	r.objects, r.incoming = r.incoming, nil
+	r.current, r.next = r.next, nil
+	r.register(former)
+	r.invalidate()
 	switch {
 	case former == nil:
-		for _, a := range r.answers.list {
-			a.complete()
+		for _, a := range r.ruleSets.list {
+			a.checkSynced()
 		}
 	case changed:
-		r.wake(nil)
+		r.enqueue(nil)
 	}
 }
 
-// file has the events of the present supply find the rule, and gives up the
+// register has the events of the present supply find the rule, and gives up the
 // former one.
-func (r *rule) file(former supply) {
-	where := r.places()
+func (r *rule) register(former watchSet) {
+	where := r.indexKeys()
 	for _, t := range former {
-		t.served.remove(r, where)
+		t.index.remove(r, where)
 	}
-	if former == nil && r.space != nil {
-		r.space.served.file(r, placesOf("", r.spaces))
+	if former == nil && r.namespaceWatch != nil {
+		r.namespaceWatch.index.add(r, selectorKeys("", r.namespaceLabels))
 	}
-	for _, t := range r.now {
-		t.served.file(r, where)
-		r.heard = max(r.heard, t.view.Version())
+	for _, t := range r.current {
+		t.index.add(r, where)
+		r.version = max(r.version, t.view.Version())
 	}
-	r.giveUp(former)
+	r.releaseUnused(former)
 }
 
-// giveUp leaves those watches of a supply that neither the present nor the next
+// releaseUnused leaves those watches of a supply that neither the present nor the next
 // one has.
-func (r *rule) giveUp(former supply) {
+func (r *rule) releaseUnused(former watchSet) {
 	for _, t := range former {
-		if !r.draws(t) {
-			t.leave(r, true)
+		if !r.uses(t) {
+			t.release(r, true)
 		}
 	}
 }
 
-func (r *rule) draws(t *tap) bool {
-	return slices.Contains(r.now, t) || slices.Contains(r.next, t)
+func (r *rule) uses(t *sharedWatch) bool {
+	return slices.Contains(r.current, t) || slices.Contains(r.next, t)
 }
 
-// end takes the rule from all its watches.
-func (r *rule) end() {
-	for _, t := range r.now {
-		t.served.remove(r, r.places())
-		t.leave(r, false)
+// close takes the rule from all its watches.
+func (r *rule) close() {
+	for _, t := range r.current {
+		t.index.remove(r, r.indexKeys())
+		t.release(r, false)
 	}
 	for _, t := range r.next {
-		t.leave(r, false)
+		t.release(r, false)
 	}
-	if r.space != nil {
-		r.space.served.remove(r, placesOf("", r.spaces))
-		r.space.leave(r, false)
+	if r.namespaceWatch != nil {
+		r.namespaceWatch.index.remove(r, selectorKeys("", r.namespaceLabels))
+		r.namespaceWatch.release(r, false)
 	}
-	r.now, r.next = nil, nil
+	r.current, r.next = nil, nil
 }
 
-// lacks are the watches that have to deliver before the rule is served.
-func (r *rule) lacks() []*tap {
-	if r.now != nil {
+// pendingWatches are the watches that have to deliver before the rule is served.
+func (r *rule) pendingWatches() []*sharedWatch {
+	if r.current != nil {
 		return nil
 	}
-	needs := slices.Clone(r.next)
-	if r.space != nil {
-		needs = append(needs, r.space)
+	pending := slices.Clone(r.next)
+	if r.namespaceWatch != nil {
+		pending = append(pending, r.namespaceWatch)
 	}
-	return slices.DeleteFunc(needs, func(t *tap) bool { return t.synced })
+	return slices.DeleteFunc(pending, func(t *sharedWatch) bool { return t.synced })
 }

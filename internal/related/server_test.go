@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/store"
 )
 
 var (
@@ -44,15 +44,15 @@ func resolve(_ context.Context, apiVersion, plural string) (object.Resource, err
 // name is what an object of some kind is called.
 type name struct{ plural, namespace, name string }
 
-// thing is an object.
-type thing struct {
+// testObject is an object.
+type testObject struct {
 	name
 	labels map[string]string
 	// content is all that a test changes in an object besides its labels.
 	content string
 }
 
-func (o thing) json(version uint64, bare bool) string {
+func (o testObject) json(version uint64, bare bool) string {
 	kind := map[string]object.Resource{"configmaps": configMaps, "secrets": secrets, "namespaces": namespaces, "widgets": widgets}[o.plural]
 	marks, _ := json.Marshal(o.labels)
 	meta := fmt.Sprintf(`"metadata":{"name":%q,"namespace":%q,"uid":"uid of %v","resourceVersion":"%d","labels":%s}`,
@@ -71,7 +71,7 @@ type server struct {
 
 	mu       sync.Mutex
 	version  uint64
-	objects  map[name]thing
+	objects  map[name]testObject
 	versions map[name]uint64
 	watchers map[*watcher]bool
 	// opened are all watches ever opened.
@@ -96,7 +96,7 @@ type watcher struct {
 func newServer(t testing.TB) *server {
 	t.Helper()
 	s := &server{
-		t: t, version: 1, objects: map[name]thing{}, versions: map[name]uint64{}, watchers: map[*watcher]bool{},
+		t: t, version: 1, objects: map[name]testObject{}, versions: map[name]uint64{}, watchers: map[*watcher]bool{},
 	}
 	s.http = httptest.NewServer(s)
 	t.Cleanup(s.http.Close)
@@ -104,7 +104,7 @@ func newServer(t testing.TB) *server {
 }
 
 // store returns a store that watches the server.
-func (s *server) store() *store.Store {
+func (s *server) store() *cache.Cache {
 	s.t.Helper()
 	client, err := rest.UnversionedRESTClientFor(&rest.Config{
 		Host: s.http.URL, QPS: -1,
@@ -113,7 +113,7 @@ func (s *server) store() *store.Store {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	shared := store.New(client, store.Options{
+	shared := cache.New(client, cache.Options{
 		Log: slog.New(slog.DiscardHandler), MinBackoff: time.Millisecond, MaxBackoff: 4 * time.Millisecond,
 	})
 	s.t.Cleanup(shared.Close)
@@ -126,7 +126,7 @@ func (s *server) with(do func()) {
 	do()
 }
 
-func (s *server) put(o thing) {
+func (s *server) put(o testObject) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old, existed := s.objects[o.name]
@@ -136,11 +136,11 @@ func (s *server) put(o thing) {
 		was, is := existed && w.selects(old), w.selects(o)
 		switch {
 		case was && is:
-			w.tell("MODIFIED", o.json(s.version, w.bare))
+			w.send("MODIFIED", o.json(s.version, w.bare))
 		case was:
-			w.tell("DELETED", old.json(s.version, w.bare))
+			w.send("DELETED", old.json(s.version, w.bare))
 		case is:
-			w.tell("ADDED", o.json(s.version, w.bare))
+			w.send("ADDED", o.json(s.version, w.bare))
 		}
 	}
 }
@@ -156,7 +156,7 @@ func (s *server) delete(n name) {
 	delete(s.objects, n)
 	for w := range s.watchers {
 		if w.selects(old) {
-			w.tell("DELETED", old.json(s.version, w.bare))
+			w.send("DELETED", old.json(s.version, w.bare))
 		}
 	}
 }
@@ -167,7 +167,7 @@ func (s *server) bookmark() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.watchers {
-		w.tell("BOOKMARK", fmt.Sprintf(`{"metadata":{"resourceVersion":"%d"}}`, s.version))
+		w.send("BOOKMARK", fmt.Sprintf(`{"metadata":{"resourceVersion":"%d"}}`, s.version))
 	}
 }
 
@@ -177,12 +177,12 @@ func (s *server) current() uint64 {
 	return s.version
 }
 
-func (w *watcher) selects(o thing) bool {
+func (w *watcher) selects(o testObject) bool {
 	return o.plural == w.plural && (w.namespace == "" || w.namespace == o.namespace) &&
 		(w.name == "" || w.name == o.name.name) && w.labels.Matches(labels.Set(o.labels))
 }
 
-func (w *watcher) tell(kind, object string) {
+func (w *watcher) send(kind, object string) {
 	line := fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", kind, object)
 	if w.held {
 		w.backlog = append(w.backlog, line)
@@ -247,10 +247,10 @@ func watcherOf(r *http.Request) *watcher {
 func (s *server) list(w *watcher) {
 	for n, o := range s.objects {
 		if w.selects(o) {
-			w.tell("ADDED", o.json(s.versions[n], w.bare))
+			w.send("ADDED", o.json(s.versions[n], w.bare))
 		}
 	}
-	w.tell("BOOKMARK", fmt.Sprintf(
+	w.send("BOOKMARK", fmt.Sprintf(
 		`{"metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}`, s.version))
 	w.listed = len(w.backlog)
 }
@@ -260,7 +260,7 @@ func (s *server) releaseLists() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.watchers {
-		w.send(w.listed)
+		w.flush(w.listed)
 	}
 }
 
@@ -270,12 +270,12 @@ func (s *server) release() {
 	defer s.mu.Unlock()
 	for w := range s.watchers {
 		w.held = false
-		w.send(len(w.backlog))
+		w.flush(len(w.backlog))
 	}
 }
 
-// send sends the first n lines that were held back.
-func (w *watcher) send(n int) {
+// flush sends the first n lines that were held back.
+func (w *watcher) flush(n int) {
 	for _, line := range w.backlog[:n] {
 		w.lines <- line
 	}
@@ -301,7 +301,7 @@ func (s *server) everOpened(path string) bool {
 }
 
 // all are the objects there are.
-func (s *server) all() map[name]thing {
+func (s *server) all() map[name]testObject {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.objects)

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-func TestCrowdIsASet(t *testing.T) {
+func TestIndexedSet(t *testing.T) {
 	r := rand.New(rand.NewPCG(rand.Uint64(), 0))
 	for range 200 {
-		var c crowd[int]
+		var c indexedSet[int]
 		want := map[int]bool{}
 		for range r.IntN(200) {
 			one := r.IntN(40)

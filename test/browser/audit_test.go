@@ -26,12 +26,12 @@ func (p *page) audit() {
 		})
 	}
 	p.scheme("light")
-	p.fits()
+	p.expectNoOverflow()
 }
 
-// fits says that nothing has to be scrolled to the side, and that all can be hit: each
+// expectNoOverflow says that nothing has to be scrolled to the side, and that all can be hit: each
 // target is 24 pixels high and wide, with its label. Fault U10.
-func (p *page) fits() {
+func (p *page) expectNoOverflow() {
 	p.t.Helper()
 	p.until("be easy to hit, and to read", func() error {
 		found, err := evaluate[[]string](p, fitsScript)

@@ -102,12 +102,12 @@ func (c *cluster) apply(text string) {
 // API server does that a while later.
 func (c *cluster) established(crd string) {
 	c.t.Helper()
-	until(c.t, "serve "+crd, patience, func() error {
+	until(c.t, "serve "+crd, waitTimeout, func() error {
 		_, err := c.try("", "wait", "--for=condition=Established", "crd/"+crd, "--timeout=10s")
 		return err
 	})
 	path := c.kubectl("get", "crd", crd, "-o", "jsonpath=/openapi/v3/apis/{.spec.group}/{.spec.versions[0].name}")
-	until(c.t, "describe "+crd, patience, func() error {
+	until(c.t, "describe "+crd, waitTimeout, func() error {
 		text, err := c.try("", "get", "--raw", path)
 		if kind := `"` + c.kubectl("get", "crd", crd, "-o", "jsonpath={.spec.names.kind}") + `"`; err == nil && !strings.Contains(text, kind) {
 			return errors.New("it is not described yet")
@@ -220,7 +220,7 @@ func (c *cluster) client() *client {
 // create sends an object to the path of its collection, again while the API server is
 // too busy to take it.
 func (c *client) create(ctx context.Context, path string, object any) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	body, err := json.Marshal(object)
 	if err != nil {

@@ -72,7 +72,7 @@ func TestFailing(t *testing.T) {
 	p.seeIn("section[aria-label^='Managed by']", "Well")
 	p.open("/")
 	p.see(group)
-	until(t, "have the child", patience, func() error {
+	until(t, "have the child", waitTimeout, func() error {
 		_, err := c.try("", "get", "configmap", "pine", "-n", ns)
 		return err
 	})

@@ -19,7 +19,7 @@ func TestForm(t *testing.T) {
 	c.apply(featuresManifest)
 	c.established("features.forms.test")
 	p := newPage(t, sharedUI())
-	p.faults.allow("status 422|status of 422")
+	p.errors.allow("status 422|status of 422")
 
 	p.open(featuresPath + "/new?namespace=" + ns)
 	p.opened()

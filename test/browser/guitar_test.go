@@ -55,7 +55,7 @@ func TestGuitar(t *testing.T) {
 	var stored struct {
 		Spec struct{ Brand, Comment string }
 	}
-	until(t, "store the change", patience, func() error {
+	until(t, "store the change", waitTimeout, func() error {
 		err := c.get(&stored, "guitars.kool.karmalabs.local", "tele", "-n", ns)
 		if err == nil && (stored.Spec.Brand != "Epiphone" || !strings.Contains(stored.Spec.Comment, "decent")) {
 			err = fmt.Errorf("it is %+v", stored)
@@ -69,8 +69,8 @@ func TestGuitar(t *testing.T) {
 	p.click("Delete tele")
 	p.at(guitarsPath)
 	p.see("tele is deleted")
-	p.missIn("main table", "tele")
-	until(t, "be gone", patience, func() error {
+	p.notSeeIn("main table", "tele")
+	until(t, "be gone", waitTimeout, func() error {
 		if out, err := c.try("", "get", "guitars.kool.karmalabs.local", "-n", ns, "-o", "name"); err != nil || out != "" {
 			return fmt.Errorf("there is %q (%w)", out, err)
 		}

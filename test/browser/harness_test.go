@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestHarnessFindsFaults shows a page on which everything is wrong to the harness: a
+// TestHarnessFindsErrors shows a page on which everything is wrong to the harness: a
 // check that finds nothing anywhere would be green forever.
-func TestHarnessFindsFaults(t *testing.T) {
+func TestHarnessFindsErrors(t *testing.T) {
 	t.Parallel()
 	server := serve(t, `<html><body>
 		<h1>Bad</h1><h3 id="a">Deep</h3><p id="a" style="color: red">Twice</p>
@@ -21,13 +21,13 @@ func TestHarnessFindsFaults(t *testing.T) {
 		<script src="/script.js"></script>
 	</body></html>`)
 	p := newPage(t, server.URL)
-	p.faults.allow(".")
+	p.errors.allow(".")
 	p.open("/")
 
 	p.until("find the faults", func() error {
-		p.faults.mu.Lock()
-		defer p.faults.mu.Unlock()
-		return missing(p.faults.found, "another host: http://localhost:1/elsewhere", "console.error: a complaint",
+		p.errors.mu.Lock()
+		defer p.errors.mu.Unlock()
+		return missing(p.errors.found, "another host: http://localhost:1/elsewhere", "console.error: a complaint",
 			"Error: thrown", "status 404: GET "+server.URL+"/gone.png", "console: security: ")
 	})
 	p.until("find what is hard to use", func() error {
@@ -81,8 +81,8 @@ func TestHarnessUsesPages(t *testing.T) {
 	p.at("/")
 	p.tabTo("Name")
 	p.resize(phoneWidth, phoneHeight)
-	p.fits()
-	if picture := p.shoot(); len(picture) < 1000 {
+	p.expectNoOverflow()
+	if picture := p.screenshot(); len(picture) < 1000 {
 		t.Errorf("a picture has %d bytes", len(picture))
 	}
 }

@@ -10,21 +10,21 @@ import (
 )
 
 // hook serves a function as the hook of a controller, and says where.
-func hook(t *testing.T, answer func(request hookRequest) (status int, reply any)) (url string) {
+func hook(t *testing.T, response func(request hookRequest) (status int, response any)) (url string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request hookRequest
 		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		status, reply := answer(request)
+		status, response := response(request)
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		if text, ok := reply.(string); ok {
+		if text, ok := response.(string); ok {
 			fmt.Fprint(w, text)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(reply)
+		_ = json.NewEncoder(w).Encode(response)
 	}))
 	t.Cleanup(server.Close)
 	return server.URL

@@ -8,49 +8,49 @@ import (
 	"testing"
 )
 
-// hostile is what somebody writes who wants scripts of theirs to run in the browsers of
+// hostileText is what somebody writes who wants scripts of theirs to run in the browsers of
 // others.
-const hostile = `"'><img src=x onerror=window.__pwned=1><script>window.__pwned=1</script><svg onload=window.__pwned=1>{{.}}</textarea></title></script><a href="javascript:window.__pwned=1">x</a><iframe src="http://evil.example/"></iframe>`
+const hostileText = `"'><img src=x onerror=window.__pwned=1><script>window.__pwned=1</script><svg onload=window.__pwned=1>{{.}}</textarea></title></script><a href="javascript:window.__pwned=1">x</a><iframe src="http://evil.example/"></iframe>`
 
-// TestHostile shows what hostile people write in every place where they can: nothing
+// TestHostileContent shows what hostile people write in every place where they can: nothing
 // of it runs, nothing of it is fetched, and it is to be read as it was written.
-func TestHostile(t *testing.T) {
+func TestHostileContent(t *testing.T) {
 	t.Parallel()
 	c := sharedCluster(t)
 	ns := c.namespace()
 	group := ns + ".test"
 	url := hook(t, func(r hookRequest) (int, any) {
 		if r.Parent.Spec["bad"] == true {
-			return http.StatusInternalServerError, hostile
+			return http.StatusInternalServerError, hostileText
 		}
 		child := map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap",
-			"metadata": map[string]any{"name": r.Parent.Metadata.Name, "annotations": map[string]string{"said": hostile}},
-			"data":     map[string]string{"script": hostile},
+			"metadata": map[string]any{"name": r.Parent.Metadata.Name, "annotations": map[string]string{"said": hostileText}},
+			"data":     map[string]string{"script": hostileText},
 		}
 		return http.StatusOK, map[string]any{
-			"status": map[string]any{"said": hostile}, "children": []any{child},
-			"conditions": []any{map[string]any{"type": "Said", "status": "True", "reason": "Said", "message": hostile}},
-			"events":     []any{map[string]any{"type": "Normal", "reason": "Said", "message": hostile}},
+			"status": map[string]any{"said": hostileText}, "children": []any{child},
+			"conditions": []any{map[string]any{"type": "Said", "status": "True", "reason": "Said", "message": hostileText}},
+			"events":     []any{map[string]any{"type": "Normal", "reason": "Said", "message": hostileText}},
 		}
 	})
 	c.kind(group, "Trap", url)
 	c.kubectl("patch", "crd", "traps."+group, "--type=json", "-p", quote([]any{
-		map[string]any{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/description", "value": hostile},
+		map[string]any{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/description", "value": hostileText},
 		map[string]any{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties", "value": map[string]any{
-			"lure": map[string]any{"type": "string", "description": hostile, "enum": []string{"plain", hostile}},
+			"lure": map[string]any{"type": "string", "description": hostileText, "enum": []string{"plain", hostileText}},
 		}},
 		map[string]any{"op": "replace", "path": "/spec/versions/0/additionalPrinterColumns", "value": []any{
-			map[string]any{"name": hostile, "type": "string", "jsonPath": ".spec.text", "description": hostile},
+			map[string]any{"name": hostileText, "type": "string", "jsonPath": ".spec.text", "description": hostileText},
 		}},
 	}))
 	for _, name := range []string{"good", "bad"} {
 		trap, err := json.Marshal(map[string]any{
 			"apiVersion": group + "/v1", "kind": "Trap",
 			"metadata": map[string]any{
-				"name": name, "namespace": ns, "annotations": map[string]string{"said": hostile},
+				"name": name, "namespace": ns, "annotations": map[string]string{"said": hostileText},
 			},
-			"spec": map[string]any{"text": hostile, "bad": name == "bad"},
+			"spec": map[string]any{"text": hostileText, "bad": name == "bad"},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +58,7 @@ func TestHostile(t *testing.T) {
 		c.apply(string(trap))
 	}
 
-	until(t, "have the child", patience, func() error {
+	until(t, "have the child", waitTimeout, func() error {
 		_, err := c.try("", "get", "configmap", "good", "-n", ns)
 		return err
 	})
@@ -82,7 +82,7 @@ func TestHostile(t *testing.T) {
 	p.see("<script>window.__pwned=1</script>")
 
 	// Nor does it by the way of an address.
-	p.faults.allow("status 4|status of 4")
+	p.errors.allow("status 4|status of 4")
 	for _, path := range []string{
 		"/resources?text=%22%3E%3Cscript%3Ewindow.__pwned=1%3C/script%3E", "/%3Cscript%3Ewindow.__pwned=1%3C/script%3E",
 		resources + "/" + ns + "/%3Cimg%20src=x%20onerror=window.__pwned=1%3E", "/signin?return=//evil.example/", "/signin?return=javascript:window.__pwned=1",

@@ -25,7 +25,7 @@ func TestOutage(t *testing.T) {
 	})
 	p, editor := newPage(t, ui), newPage(t, ui)
 	for _, each := range []*page{p, editor} {
-		each.faults.allow("status 5|status of 5|Error Code 5|request failed|ERR_")
+		each.errors.allow("status 5|status of 5|Error Code 5|request failed|ERR_")
 	}
 	p.open(object)
 	p.see("example-immortalpod")
@@ -42,7 +42,7 @@ func TestOutage(t *testing.T) {
 		_, err := c.try("", "get", "--raw", "/readyz")
 		return err
 	})
-	p.miss("does not answer")
+	p.notSee("does not answer")
 	p.see("example-immortalpod")
 
 	if got := editor.valueOf("image"); got != "nginx:1.28" {

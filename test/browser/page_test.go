@@ -24,9 +24,9 @@ const (
 )
 
 const (
-	// patience is how long a page may take to become what it should: long, since a
+	// waitTimeout is how long a page may take to become what it should: long, since a
 	// machine may be busy with everything else.
-	patience     = 2 * time.Minute
+	waitTimeout  = 2 * time.Minute
 	pollInterval = 50 * time.Millisecond
 )
 
@@ -36,7 +36,7 @@ type page struct {
 	t      *testing.T
 	ctx    context.Context // a window is a context to chromedp
 	base   string
-	faults *faults
+	errors *pageErrors
 }
 
 // sharedUI is where the control plane of all tests has its UI.
@@ -49,16 +49,16 @@ func newPage(t *testing.T, base string) *page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &page{t: t, base: base, faults: newFaults(address.Host)}
+	p := &page{t: t, base: base, errors: newPageErrors(address.Host)}
 	ctx, closeWindow := chromedp.NewContext(chromium,
-		chromedp.WithNewBrowserContext(), chromedp.WithListener(p.faults.listen))
+		chromedp.WithNewBrowserContext(), chromedp.WithListener(p.errors.listen))
 	p.ctx = ctx
 	t.Cleanup(func() {
-		for _, fault := range p.faults.unexpected() {
+		for _, fault := range p.errors.unexpected() {
 			t.Errorf("%s", fault)
 		}
 		if t.Failed() {
-			p.keepWhatIsSeen()
+			p.saveScreenshot()
 		}
 		closeWindow()
 	})
@@ -82,7 +82,7 @@ func call[P, R any](command cdp.Command[P, R], params P) chromedp.Action[chromed
 
 func (p *page) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, waitTimeout)
 	defer cancel()
 	if err := chromedp.Do(ctx, actions...); err != nil {
 		p.t.Fatalf("%s: %v", what, err)
@@ -92,7 +92,7 @@ func (p *page) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 // until repeats a check until it finds nothing wrong.
 func (p *page) until(what string, check func() error) {
 	p.t.Helper()
-	until(p.t, what, patience, check)
+	until(p.t, what, waitTimeout, check)
 }
 
 func until(t *testing.T, what string, limit time.Duration, check func() error) {
@@ -115,7 +115,7 @@ func until(t *testing.T, what string, limit time.Duration, check func() error) {
 // evaluate asks the page for a value. A page may be gone in the midst of it: that is
 // an error to ask again after.
 func evaluate[T any](p *page, expression string) (T, error) {
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, waitTimeout)
 	defer cancel()
 	return chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
@@ -206,14 +206,14 @@ func (p *page) seeIn(selector string, texts ...string) {
 	})
 }
 
-// miss waits until texts are not to be read (any more).
-func (p *page) miss(texts ...string) {
+// notSee waits until texts are not to be read (any more).
+func (p *page) notSee(texts ...string) {
 	p.t.Helper()
-	p.missIn("body", texts...)
+	p.notSeeIn("body", texts...)
 }
 
-// missIn waits until texts are not to be read in what a selector finds.
-func (p *page) missIn(selector string, texts ...string) {
+// notSeeIn waits until texts are not to be read in what a selector finds.
+func (p *page) notSeeIn(selector string, texts ...string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("not see %q in %s", texts, selector), func() error {
 		seen, err := p.textOf(selector)
@@ -257,10 +257,10 @@ func (p *page) scheme(preferred string) {
 	}))
 }
 
-// shoot takes a picture of the window.
-func (p *page) shoot() []byte {
+// screenshot takes a picture of the window.
+func (p *page) screenshot() []byte {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, waitTimeout)
 	defer cancel()
 	picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 	if err != nil {
@@ -269,10 +269,10 @@ func (p *page) shoot() []byte {
 	return picture
 }
 
-// keepWhatIsSeen leaves a picture and the text of a page on which a test failed. `go
+// saveScreenshot leaves a picture and the text of a page on which a test failed. `go
 // test -artifacts` keeps them for longer than the test.
-func (p *page) keepWhatIsSeen() {
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+func (p *page) saveScreenshot() {
+	ctx, cancel := context.WithTimeout(p.ctx, waitTimeout)
 	defer cancel()
 	at, _ := evaluate[string](p, "location.href")
 	text, _ := evaluate[string](p, "document.body.innerText")

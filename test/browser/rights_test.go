@@ -37,12 +37,12 @@ func TestRights(t *testing.T) {
 	t.Run("who may write", func(t *testing.T) { mayWrite(t, c.on(t), ui) })
 	t.Run("who may only read", func(t *testing.T) { mayOnlyRead(t, c.on(t), ui) })
 	t.Run("who may see one namespace", func(t *testing.T) { maySeeOne(t, c.on(t), ui) })
-	t.Run("who has no token", func(t *testing.T) { mayNothing(t, ui) })
+	t.Run("who has no token", func(t *testing.T) { hasNoAccess(t, ui) })
 	t.Run("who comes by a proxy", func(t *testing.T) {
-		comesByProxy(t, c.run(append(nobody, "--ui-user-header", "X-Forwarded-User", "--ui-groups-header", "X-Forwarded-Groups")...))
+		throughProxy(t, c.run(append(nobody, "--ui-user-header", "X-Forwarded-User", "--ui-groups-header", "X-Forwarded-Groups")...))
 	})
 	t.Run("who pretends to be a proxy", func(t *testing.T) {
-		pretends(t, c.run(append(nobody, "--ui-user-header", "X-Forwarded-User", "--ui-trusted-proxies", "192.0.2.0/24")...))
+		forgedHeaders(t, c.run(append(nobody, "--ui-user-header", "X-Forwarded-User", "--ui-trusted-proxies", "192.0.2.0/24")...))
 	})
 	t.Run("whose session ends", func(t *testing.T) {
 		sessionEnds(t, c.on(t), c.run(append(nobody, "--ui-session-lifetime", "8s")...))
@@ -70,7 +70,7 @@ func (p *page) signIn(token string) {
 	p.see("Sign in")
 	p.fill("Token", token)
 	p.click("Sign in")
-	p.miss("Sign in to")
+	p.notSee("Sign in to")
 }
 
 func mayWrite(t *testing.T, c *cluster, ui string) {
@@ -171,7 +171,7 @@ func maySeeOne(t *testing.T, c *cluster, ui string) {
 	p.open(widgetsPath + "?namespace=people")
 	p.signIn(c.tokenOf("ned"))
 	p.see("in-people")
-	p.miss("in-elsewhere")
+	p.notSee("in-elsewhere")
 	// A namespace is gone to once it is typed in full, and what narrows the list goes along.
 	p.fill("Name", "in")
 	p.at(widgetsPath + "?namespace=people&name=in")
@@ -185,7 +185,7 @@ func maySeeOne(t *testing.T, c *cluster, ui string) {
 	p.see("in-people")
 	// What he may not see is refused with the right that is missing, and says nothing
 	// of what is there.
-	p.faults.allow("status 403|status of 403")
+	p.errors.allow("status 403|status of 403")
 	p.open(widgetsPath + "/elsewhere/in-elsewhere")
 	p.see("no right to get widgets.people.test in the namespace elsewhere")
 	p.audit()
@@ -193,9 +193,9 @@ func maySeeOne(t *testing.T, c *cluster, ui string) {
 	p.see("no right to get widgets.people.test in the namespace elsewhere")
 }
 
-func mayNothing(t *testing.T, ui string) {
+func hasNoAccess(t *testing.T, ui string) {
 	p := newPage(t, ui)
-	p.faults.allow("status 4|status of 4")
+	p.errors.allow("status 4|status of 4")
 	p.open("/resources")
 	p.fill("Token", "made-up")
 	p.click("Sign in")
@@ -203,11 +203,11 @@ func mayNothing(t *testing.T, ui string) {
 	p.audit()
 	p.open("/")
 	p.see("Sign in")
-	p.miss("people.test")
+	p.notSee("people.test")
 }
 
-// as has a window send the headers of a proxy.
-func (p *page) as(headers map[string]any) {
+// withHeaders has a window send the headers of a proxy.
+func (p *page) withHeaders(headers map[string]any) {
 	p.t.Helper()
 	sent := network.Headers{}
 	for name, value := range headers {
@@ -216,9 +216,9 @@ func (p *page) as(headers map[string]any) {
 	p.do("send headers", call(network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: sent}))
 }
 
-func comesByProxy(t *testing.T, ui string) {
+func throughProxy(t *testing.T, ui string) {
 	p := newPage(t, ui)
-	p.as(map[string]any{"X-Forwarded-User": "olga"})
+	p.withHeaders(map[string]any{"X-Forwarded-User": "olga"})
 	p.open(widgetsPath)
 	p.see("in-people", "olga")
 	p.open(widgetsPath + "/new")
@@ -226,26 +226,26 @@ func comesByProxy(t *testing.T, ui string) {
 
 	// A proxy that is told to may not make anybody the master of the cluster.
 	p = newPage(t, ui)
-	p.faults.allow("status 403|status of 403")
-	p.as(map[string]any{"X-Forwarded-User": "paul", "X-Forwarded-Groups": "system:masters"})
+	p.errors.allow("status 403|status of 403")
+	p.withHeaders(map[string]any{"X-Forwarded-User": "paul", "X-Forwarded-Groups": "system:masters"})
 	p.open(widgetsPath)
 	p.see("no right to list widgets.people.test")
-	p.miss("in-people")
+	p.notSee("in-people")
 }
 
-func pretends(t *testing.T, ui string) {
+func forgedHeaders(t *testing.T, ui string) {
 	p := newPage(t, ui)
-	p.as(map[string]any{"X-Forwarded-User": "olga"})
+	p.withHeaders(map[string]any{"X-Forwarded-User": "olga"})
 	p.open(widgetsPath)
 	p.see("Sign in")
-	p.miss("olga")
+	p.notSee("olga")
 }
 
 // sessionEnds lets a session run out on an open page: the page says so, and signing in
 // leads back to where one was.
 func sessionEnds(t *testing.T, c *cluster, ui string) {
 	p := newPage(t, ui)
-	p.faults.allow("status 401|status of 401")
+	p.errors.allow("status 401|status of 401")
 	path := widgetsPath + "/people/in-people"
 	p.open(path)
 	p.signIn(c.tokenOf("rita"))

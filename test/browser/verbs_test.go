@@ -160,7 +160,7 @@ func (p *page) disabled(name string) {
 
 // with runs what needs several commands of the protocol.
 func (p *page) with(do func(context.Context, *chromedp.Target) error) error {
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, waitTimeout)
 	defer cancel()
 	return chromedp.Do(ctx, chromedp.Func(do))
 }

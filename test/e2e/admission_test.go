@@ -26,10 +26,10 @@ import (
 // looks a Service up itself.
 func TestAdmission(t *testing.T) {
 	t.Parallel()
-	c := bootOwn(t)
+	c := bootCluster(t)
 	hook := httptest.NewServer(http.HandlerFunc(admit))
 	t.Cleanup(hook.Close)
-	s := &reviewed{ownCluster: c, whole: t, front: front.New(t), load: newLoad(c)}
+	s := &admissionTest{testCluster: c, parent: t, balancer: front.New(t), load: newLoad(c)}
 	c.apply(reviewedService)
 	s.replicas = []*process{s.replica(), s.replica()}
 	c.established("admissioncontrollers.setpoint.dev")
@@ -37,11 +37,11 @@ func TestAdmission(t *testing.T) {
 	s.serving()
 	c.kubectl("wait", "--for=condition=Ready", "admissioncontroller/pods", "--timeout=60s")
 
-	s.part("stopped", s.stopped)
-	s.part("killed", s.killed)
-	s.part("all killed", s.allKilled)
-	s.part("certificates", s.rotated)
-	s.part("withdrawn", s.withdrawn)
+	s.subtest("stopped", s.replicaStopped)
+	s.subtest("killed", s.replicaKilled)
+	s.subtest("all killed", s.allReplicasKilled)
+	s.subtest("certificates", s.certificatesRotate)
+	s.subtest("withdrawn", s.controllerDeleted)
 }
 
 const reviewedService = `apiVersion: v1
@@ -72,56 +72,56 @@ func admit(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	verdict := `{"allowed": true}`
+	response := `{"allowed": true}`
 	if review.Name == "bad" {
-		verdict = `{"allowed": false, "message": "no bad pods"}`
+		response = `{"allowed": false, "message": "no bad pods"}`
 	}
-	_, _ = io.WriteString(w, verdict) // the caller may be dead
+	_, _ = io.WriteString(w, response) // the caller may be dead
 }
 
-// reviewed is a cluster whose pods are reviewed.
-type reviewed struct {
-	*ownCluster
+// admissionTest is a cluster whose pods are reviewed.
+type admissionTest struct {
+	*testCluster
 
-	// whole is the test whose parts these are.
-	whole    *testing.T
-	front    *front.Front
+	// parent is the test whose parts these are.
+	parent   *testing.T
+	balancer *front.LoadBalancer
 	load     *load
 	replicas []*process
 }
 
 // replica starts one more Setpoint. It outlives the part that started it.
-func (s *reviewed) replica(flags ...string) *process {
+func (s *admissionTest) replica(flags ...string) *process {
 	part := s.t
-	s.t = s.whole
+	s.t = s.parent
 	defer func() { s.t = part }()
 	return s.run(append(flags, "--namespace", "setpoint-system", "--leader-elect",
 		"--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s", "--leader-elect-retry-period", "500ms",
-		"--admission-service", "setpoint", "--admission-service-port", strconv.Itoa(s.front.Port()))...)
+		"--admission-service", "setpoint", "--admission-service-port", strconv.Itoa(s.balancer.Port()))...)
 }
 
-// part is a subtest. What it waits for in vain is its failure.
-func (s *reviewed) part(name string, do func(*testing.T)) {
-	s.whole.Run(name, func(t *testing.T) {
+// subtest is a subtest. What it waits for in vain is its failure.
+func (s *admissionTest) subtest(name string, do func(*testing.T)) {
+	s.parent.Run(name, func(t *testing.T) {
 		s.t = t
-		defer func() { s.t = s.whole }()
+		defer func() { s.t = s.parent }()
 		do(t)
 	})
 }
 
-// lead has the Service lead to the replicas that serve.
-func (s *reviewed) lead() {
+// updateBackends has the Service lead to the replicas that serve.
+func (s *admissionTest) updateBackends() {
 	var addresses []string
 	for _, p := range s.replicas {
-		if address := p.said(`msg="serving reviews" address=(\S+)`); address != "" {
+		if address := p.findInLog(`msg="serving reviews" address=(\S+)`); address != "" {
 			addresses = append(addresses, address)
 		}
 	}
-	s.front.Lead(addresses...)
+	s.balancer.SetBackends(addresses...)
 }
 
-// said is what the first group of a pattern is in the log, "" if it is not there.
-func (p *process) said(pattern string) string {
+// findInLog is what the first group of a pattern is in the log, "" if it is not there.
+func (p *process) findInLog(pattern string) string {
 	log, err := os.ReadFile(p.log)
 	if err != nil {
 		return ""
@@ -134,27 +134,27 @@ func (p *process) said(pattern string) string {
 }
 
 // serving waits until all replicas serve.
-func (s *reviewed) serving() {
+func (s *admissionTest) serving() {
 	s.until(time.Minute, func() error {
 		for _, p := range s.replicas {
-			if p.said(`msg="serving reviews" address=(\S+)`) == "" {
+			if p.findInLog(`msg="serving reviews" address=(\S+)`) == "" {
 				return errors.New("a replica does not serve")
 			}
 		}
 		return nil
 	})
-	s.lead()
+	s.updateBackends()
 }
 
 // leader takes the replica that leads out of the others.
-func (s *reviewed) leader() (leader *process) {
+func (s *admissionTest) leader() (leader *process) {
 	s.until(time.Minute, func() error {
 		holder, err := s.try("", "get", "lease", "setpoint", "-n", "setpoint-system", "-o", "jsonpath={.spec.holderIdentity}")
 		if err != nil {
 			return err
 		}
 		i := slices.IndexFunc(s.replicas, func(p *process) bool {
-			return holder != "" && p.said("(msg=leading .*identity="+regexp.QuoteMeta(holder)+")") != ""
+			return holder != "" && p.findInLog("(msg=leading .*identity="+regexp.QuoteMeta(holder)+")") != ""
 		})
 		if i < 0 {
 			return fmt.Errorf("nobody leads; the lease is held by %q", holder)
@@ -166,13 +166,13 @@ func (s *reviewed) leader() (leader *process) {
 	return leader
 }
 
-// kept is the serving certificate and the CAs of the Secret.
-type kept struct {
+// certificateSecret is the serving certificate and the CAs of the Secret.
+type certificateSecret struct {
 	serving     *x509.Certificate
 	authorities []*x509.Certificate
 }
 
-func (s *reviewed) kept() (k kept) {
+func (s *admissionTest) readSecret() (k certificateSecret) {
 	s.until(time.Minute, func() error {
 		out, err := s.try("", "get", "secret", "setpoint-admission", "-n", "setpoint-system", "-o", "json")
 		if err != nil {
@@ -207,8 +207,8 @@ func certificates(text []byte) (all []*x509.Certificate, err error) {
 	return all, nil
 }
 
-// signer is who of the CAs has signed the serving certificate.
-func (k kept) signer() *x509.Certificate {
+// signingCA is who of the CAs has signed the serving certificate.
+func (k certificateSecret) signingCA() *x509.Certificate {
 	for _, ca := range k.authorities {
 		if k.serving.CheckSignatureFrom(ca) == nil {
 			return ca
@@ -220,25 +220,25 @@ func (k kept) signer() *x509.Certificate {
 // requests are the least that are made while certificates change.
 const requests = 1000
 
-// rotated has two certificates and a CA follow others while pods are being created.
+// certificatesRotate has two certificates and a CA follow others while pods are being created.
 // The CA follows since somebody has deleted the Secret: that is what an operator does
 // when a key has got out.
-func (s *reviewed) rotated(t *testing.T) {
-	s.load.during(t, 8, func() {
-		first, serials := s.kept(), map[string]bool{}
+func (s *admissionTest) certificatesRotate(t *testing.T) {
+	s.load.whileLoaded(t, 8, func() {
+		first, serials := s.readSecret(), map[string]bool{}
 		s.until(3*time.Minute, func() error {
-			serials[s.kept().serving.SerialNumber.String()] = true
+			serials[s.readSecret().serving.SerialNumber.String()] = true
 			if len(serials) < 3 {
 				return fmt.Errorf("there were %d serving certificates", len(serials))
 			}
 			return nil
 		})
-		if !s.kept().signer().Equal(first.signer()) {
+		if !s.readSecret().signingCA().Equal(first.signingCA()) {
 			t.Error("another CA signs already")
 		}
 		s.kubectl("delete", "secret", "setpoint-admission", "-n", "setpoint-system")
 		s.until(3*time.Minute, func() error {
-			if now := s.kept(); now.signer() == nil || now.signer().Equal(first.signer()) {
+			if now := s.readSecret(); now.signingCA() == nil || now.signingCA().Equal(first.signingCA()) {
 				return fmt.Errorf("no other CA signs, of %d", len(now.authorities))
 			}
 			return nil
@@ -254,7 +254,7 @@ func (s *reviewed) rotated(t *testing.T) {
 }
 
 // refuses says that reviews are done: what is bad is refused by the hook.
-func (s *reviewed) refuses(t *testing.T) {
+func (s *admissionTest) refuses(t *testing.T) {
 	t.Helper()
 	err := s.load.create(t.Context(), "bad")
 	if err == nil || !strings.Contains(err.Error(), "denied the request: no bad pods") {
@@ -262,15 +262,15 @@ func (s *reviewed) refuses(t *testing.T) {
 	}
 }
 
-// stopped ends the replica that leads in good order: nobody notices, but who is asked at
+// replicaStopped ends the replica that leads in good order: nobody notices, but who is asked at
 // the very moment in which a connection ends.
-func (s *reviewed) stopped(t *testing.T) {
+func (s *admissionTest) replicaStopped(t *testing.T) {
 	s.serving()
 	s.load.ending = true
 	defer func() { s.load.ending = false }()
-	s.load.during(t, 4, func() {
+	s.load.whileLoaded(t, 4, func() {
 		leader := s.leader()
-		s.lead()
+		s.updateBackends()
 		leader.stop()
 		other := s.leader()
 		s.replicas = append(s.replicas, other)
@@ -280,15 +280,15 @@ func (s *reviewed) stopped(t *testing.T) {
 	s.serving()
 }
 
-// killed ends it without a warning. What it was being asked is lost; from then on the
+// replicaKilled ends it without a warning. What it was being asked is lost; from then on the
 // other one answers, long before it leads.
-func (s *reviewed) killed(t *testing.T) {
+func (s *admissionTest) replicaKilled(t *testing.T) {
 	leader := s.leader()
 	leader.kill()
 	s.until(10*time.Second, func() error { return s.load.create(t.Context(), "good") })
 	s.refuses(t)
-	s.load.during(t, 4, func() {
-		s.lead()
+	s.load.whileLoaded(t, 4, func() {
+		s.updateBackends()
 		other := s.leader()
 		s.replicas = append(s.replicas, other)
 		// Who leads now puts things right.
@@ -302,17 +302,17 @@ func (s *reviewed) killed(t *testing.T) {
 }
 
 // bad is nil if a bad pod is refused by the hook.
-func (s *reviewed) bad(t *testing.T) error {
+func (s *admissionTest) bad(t *testing.T) error {
 	if err := s.load.create(t.Context(), "bad"); err == nil || !strings.Contains(err.Error(), "no bad pods") {
 		return fmt.Errorf("a bad pod: %w", err)
 	}
 	return nil
 }
 
-// allKilled leaves nobody to answer, and no certificates: a review that validates is not
+// allReplicasKilled leaves nobody to answer, and no certificates: a review that validates is not
 // got round by that. Those that are started next make others, which last so shortly that
 // they are renewed every twenty seconds.
-func (s *reviewed) allKilled(t *testing.T) {
+func (s *admissionTest) allReplicasKilled(t *testing.T) {
 	for _, p := range s.replicas {
 		p.kill()
 	}
@@ -331,10 +331,10 @@ func (s *reviewed) allKilled(t *testing.T) {
 	s.refuses(t)
 }
 
-// withdrawn deletes the controller: from then on nobody is asked, and in between nobody
+// controllerDeleted deletes the controller: from then on nobody is asked, and in between nobody
 // is refused.
-func (s *reviewed) withdrawn(t *testing.T) {
-	s.load.during(t, 8, func() {
+func (s *admissionTest) controllerDeleted(t *testing.T) {
+	s.load.whileLoaded(t, 8, func() {
 		s.kubectl("delete", "admissioncontroller", "pods")
 		s.until(30*time.Second, func() error { return s.load.create(t.Context(), "bad") })
 		done := s.load.done()

@@ -15,17 +15,17 @@ import (
 	"time"
 )
 
-// ownCluster is a control plane of a test's own, without controllers.
-type ownCluster struct {
+// testCluster is a control plane of a test's own, without controllers.
+type testCluster struct {
 	t          *testing.T
 	dir        string
 	kubeconfig string
 	runs       int
 }
 
-func bootOwn(t *testing.T) *ownCluster {
+func bootCluster(t *testing.T) *testCluster {
 	dir := t.TempDir()
-	c := &ownCluster{t: t, dir: filepath.Join(dir, "data"), kubeconfig: filepath.Join(dir, "kubeconfig")}
+	c := &testCluster{t: t, dir: filepath.Join(dir, "data"), kubeconfig: filepath.Join(dir, "kubeconfig")}
 	start(t, filepath.Join(dir, "cluster.log"), os.Getenv("SETPOINT"),
 		"dev", "--cluster-only", "--data-dir", c.dir, "--kubeconfig", c.kubeconfig)
 	c.until(3*time.Minute, func() error {
@@ -37,7 +37,7 @@ func bootOwn(t *testing.T) *ownCluster {
 
 // run starts Setpoint; SETPOINT_RUN may name another binary for it, such as one
 // with the race detector.
-func (c *ownCluster) run(flags ...string) *process {
+func (c *testCluster) run(flags ...string) *process {
 	binary := cmp.Or(os.Getenv("SETPOINT_RUN"), os.Getenv("SETPOINT"))
 	c.runs++
 	log := filepath.Join(filepath.Dir(c.dir), fmt.Sprintf("setpoint-%d.log", c.runs))
@@ -45,7 +45,7 @@ func (c *ownCluster) run(flags ...string) *process {
 }
 
 // killComponent kills a process of the control plane, without a warning.
-func (c *ownCluster) killComponent(name string) {
+func (c *testCluster) killComponent(name string) {
 	list, err := exec.Command("ps", "-axww", "-o", "pid=,args=").Output()
 	if err != nil {
 		c.t.Errorf("list processes: %v", err)
@@ -66,21 +66,21 @@ func (c *ownCluster) killComponent(name string) {
 	c.t.Errorf("no process of %s found", name)
 }
 
-func (c *ownCluster) apply(text string) {
+func (c *testCluster) apply(text string) {
 	c.t.Helper()
 	if _, err := c.try(text, "apply", "-f", "-"); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-func (c *ownCluster) kubectl(args ...string) {
+func (c *testCluster) kubectl(args ...string) {
 	c.t.Helper()
 	if _, err := c.try("", args...); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-func (c *ownCluster) try(stdin string, args ...string) (string, error) {
+func (c *testCluster) try(stdin string, args ...string) (string, error) {
 	cmd := exec.Command("kubectl", append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
 	var out, complaints bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &complaints
@@ -91,7 +91,7 @@ func (c *ownCluster) try(stdin string, args ...string) (string, error) {
 }
 
 // until repeats a check until it finds nothing wrong.
-func (c *ownCluster) until(limit time.Duration, check func() error) {
+func (c *testCluster) until(limit time.Duration, check func() error) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), limit)
 	defer cancel()
@@ -110,9 +110,9 @@ func (c *ownCluster) until(limit time.Duration, check func() error) {
 
 // established waits until a kind is served. kubectl alone would fail for a CRD that has
 // no conditions at all yet.
-func (c *ownCluster) established(crd string) {
+func (c *testCluster) established(crd string) {
 	c.t.Helper()
-	c.until(patience, func() error {
+	c.until(waitTimeout, func() error {
 		_, err := c.try("", "wait", "--for=condition=Established", "crd/"+crd, "--timeout=10s")
 		return err
 	})

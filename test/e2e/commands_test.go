@@ -18,8 +18,8 @@ import (
 // Polling asks this often; a script that fails has been patient this long.
 const (
 	pollInterval = 200 * time.Millisecond
-	patience     = 2 * time.Minute
-	watchfulness = 3 * time.Second
+	waitTimeout  = 2 * time.Minute
+	staysPeriod  = 3 * time.Second
 )
 
 type command = func(ts *testscript.TestScript, neg bool, args []string)
@@ -38,7 +38,7 @@ func commands() map[string]command {
 		"hook":       hookCommand,
 		"calls":      callsCommand,
 		"lastcall":   lastCallCommand,
-		"tell":       tell,
+		"tell":       instructCommand,
 		"proxy":      proxyCommand,
 	}
 }
@@ -128,13 +128,13 @@ func capture(ts *testscript.TestScript, neg bool, args []string) {
 
 // eventually [-within 60s] [-not] PATTERN COMMAND…: asks until the answer is right.
 func eventually(ts *testscript.TestScript, neg bool, args []string) {
-	q := parseQuestion(ts, "within", patience, args)
+	q := parseRetry(ts, "within", waitTimeout, args)
 	if neg {
 		ts.Fatalf("! eventually would wait for nothing: use stays, or eventually -not")
 	}
 	deadline := time.Now().Add(q.period)
 	for {
-		out, right := q.ask(ts)
+		out, right := q.check(ts)
 		if right {
 			ts.Check(out.replay(ts))
 			return
@@ -148,27 +148,27 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 
 // stays [-for 3s] [-not] PATTERN COMMAND…: the answer is right each time it is asked.
 func stays(ts *testscript.TestScript, neg bool, args []string) {
-	q := parseQuestion(ts, "for", watchfulness, args)
+	q := parseRetry(ts, "for", staysPeriod, args)
 	if neg {
 		ts.Fatalf("! stays says nothing: use stays -not")
 	}
 	for end := time.Now().Add(q.period); time.Now().Before(end); <-time.After(pollInterval) {
-		if out, right := q.ask(ts); !right {
+		if out, right := q.check(ts); !right {
 			ts.Fatalf("did not stay so: %s\nanswer:\n%s", q, out)
 		}
 	}
 }
 
-// question is a command that is asked again and again, and what it should answer.
-type question struct {
+// retryUntil is a command that is asked again and again, and what it should answer.
+type retryUntil struct {
 	period  time.Duration
 	not     bool
 	pattern *regexp.Regexp
 	command []string
 }
 
-func parseQuestion(ts *testscript.TestScript, periodFlag string, period time.Duration, args []string) question {
-	var q question
+func parseRetry(ts *testscript.TestScript, periodFlag string, period time.Duration, args []string) retryUntil {
+	var q retryUntil
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.DurationVar(&q.period, periodFlag, period, "")
@@ -184,10 +184,10 @@ func parseQuestion(ts *testscript.TestScript, periodFlag string, period time.Dur
 	return q
 }
 
-// ask runs the command. A pattern is looked for in all it prints, whether it
+// check runs the command. A pattern is looked for in all it prints, whether it
 // succeeds or not: "NotFound" is an answer too. The empty pattern asks for
 // success. -not asks for success with something printed that does not match.
-func (q question) ask(ts *testscript.TestScript) (output, bool) {
+func (q retryUntil) check(ts *testscript.TestScript) (output, bool) {
 	out, err := run(ts, "", q.command[0], q.command[1:]...)
 	switch {
 	case q.not:
@@ -198,7 +198,7 @@ func (q question) ask(ts *testscript.TestScript) (output, bool) {
 	return out, q.pattern.MatchString(out.String())
 }
 
-func (q question) String() string {
+func (q retryUntil) String() string {
 	not := ""
 	if q.not {
 		not = "not "

@@ -21,7 +21,7 @@ import (
 
 // behaviour is what a scripted hook does with a call; see README.md.
 type behaviour struct {
-	reply    *template.Template
+	response *template.Template
 	status   int
 	header   http.Header
 	delay    time.Duration
@@ -43,10 +43,10 @@ type hookServer struct {
 	server  *http.Server
 	secured string // the behaviour's tls that the server has
 
-	mu    sync.Mutex
-	does  behaviour
-	calls int
-	last  []byte
+	mu        sync.Mutex
+	behaviour behaviour
+	calls     int
+	last      []byte
 }
 
 // hookCommand: hook NAME KEY=VALUE…: starts a hook, or changes what it does.
@@ -68,7 +68,7 @@ func hookCommand(ts *testscript.TestScript, neg bool, args []string) {
 		servers.byName[args[0]] = h
 		ts.Defer(h.stop)
 	}
-	ts.Check(h.become(does))
+	ts.Check(h.setBehaviour(does))
 	ts.Setenv(args[0]+"_url", scheme+h.address)
 }
 
@@ -106,7 +106,7 @@ func parseBehaviour(ts *testscript.TestScript, settings []string) (behaviour, er
 		var err error
 		switch key {
 		case "reply":
-			does.reply, err = parseReply(value, ts.ReadFile(value))
+			does.response, err = parseResponse(value, ts.ReadFile(value))
 		case "status":
 			does.status, err = strconv.Atoi(value)
 		case "header":
@@ -138,8 +138,8 @@ func parseBehaviour(ts *testscript.TestScript, settings []string) (behaviour, er
 	return does, nil
 }
 
-// parseReply makes a template of a reply, so that it can speak of the request.
-func parseReply(name, text string) (*template.Template, error) {
+// parseResponse makes a template of a reply, so that it can speak of the request.
+func parseResponse(name, text string) (*template.Template, error) {
 	asJSON := func(v any) (string, error) {
 		out, err := json.Marshal(v)
 		return string(out), err
@@ -147,10 +147,10 @@ func parseReply(name, text string) (*template.Template, error) {
 	return template.New(name).Funcs(template.FuncMap{"json": asJSON}).Parse(text)
 }
 
-// become changes what the hook does from the next call on.
-func (h *hookServer) become(does behaviour) error {
+// setBehaviour changes what the hook does from the next call on.
+func (h *hookServer) setBehaviour(does behaviour) error {
 	h.mu.Lock()
-	h.does = does
+	h.behaviour = does
 	h.mu.Unlock()
 	if does.refuse {
 		h.stop()
@@ -194,7 +194,7 @@ func (h *hookServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 		return
 	}
-	if code := does.turnsAway(r); code != 0 {
+	if code := does.refusal(r); code != 0 {
 		w.WriteHeader(code)
 		return
 	}
@@ -218,11 +218,11 @@ func (h *hookServer) note(request []byte) behaviour {
 	defer h.mu.Unlock()
 	h.calls++
 	h.last = request
-	return h.does
+	return h.behaviour
 }
 
-// turnsAway is the status of a request that gets no reply; 0 if it gets one.
-func (b behaviour) turnsAway(r *http.Request) int {
+// refusal is the status of a request that gets no reply; 0 if it gets one.
+func (b behaviour) refusal(r *http.Request) int {
 	for name := range b.require {
 		if r.Header.Get(name) != b.require.Get(name) {
 			return http.StatusUnauthorized
@@ -235,7 +235,7 @@ func (b behaviour) turnsAway(r *http.Request) int {
 }
 
 func (b behaviour) body(request []byte) ([]byte, error) {
-	if b.reply == nil {
+	if b.response == nil {
 		return nil, nil
 	}
 	var data any
@@ -243,7 +243,7 @@ func (b behaviour) body(request []byte) ([]byte, error) {
 		return nil, err
 	}
 	var body bytes.Buffer
-	err := b.reply.Execute(&body, data)
+	err := b.response.Execute(&body, data)
 	return append(body.Bytes(), bytes.Repeat([]byte(" "), max(0, b.size-body.Len()))...), err
 }
 

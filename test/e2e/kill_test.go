@@ -22,39 +22,39 @@ const (
 // each belongs to its parent.
 func TestKilled(t *testing.T) { //nolint:tparallel // The victims share the cluster, one after the other.
 	t.Parallel()
-	c := bootOwn(t)
-	hook := &haltingHook{left: -1}
+	c := bootCluster(t)
+	hook := &pausingHook{left: -1}
 	server := httptest.NewServer(hook)
 	t.Cleanup(server.Close)
 	c.apply(fmt.Sprintf(crdManifest, "widgets", "kill.test", "Widget", "Namespaced"))
 	c.established("widgets.kill.test")
-	engine := c.run()
+	manager := c.run()
 	c.established("compositecontrollers.setpoint.dev")
 	c.apply(fmt.Sprintf(killController, server.URL))
 
 	for _, victim := range []string{"etcd", "kube-apiserver"} {
 		t.Run(victim, func(t *testing.T) {
-			half := hook.stopAfter(killParents / 2)
+			half := hook.pauseAfter(killParents / 2)
 			c.createParents(victim)
 			<-half
 			c.killComponent(victim)
-			hook.goOn()
+			hook.resume()
 			c.until(2*time.Minute, func() error { return c.wrong(victim) })
-			engine.expectAlive(t)
+			manager.expectAlive(t)
 		})
 	}
 	t.Run("setpoint", func(t *testing.T) {
-		half := hook.stopAfter(killParents / 2)
+		half := hook.pauseAfter(killParents / 2)
 		c.createParents("setpoint")
 		<-half
-		engine.kill()
-		hook.goOn()
+		manager.kill()
+		hook.resume()
 		if c.wrong("setpoint") == nil {
 			t.Error("there was nothing left to do")
 		}
-		engine = c.run()
+		manager = c.run()
 		c.until(2*time.Minute, func() error { return c.wrong("setpoint") })
-		engine.expectAlive(t)
+		manager.expectAlive(t)
 	})
 }
 
@@ -69,34 +69,34 @@ spec:
   hooks: {sync: {webhook: {url: "%s"}}}
 `
 
-// haltingHook answers every parent with its children. It can be made to stop in
+// pausingHook answers every parent with its children. It can be made to stop in
 // the middle of things.
-type haltingHook struct {
-	mu     sync.Mutex
-	left   int           // calls until it stops; negative when it does not
-	halted chan struct{} // closed when it stops
-	goes   chan struct{} // closed when it goes on
+type pausingHook struct {
+	mu      sync.Mutex
+	left    int           // calls until it stops; negative when it does not
+	paused  chan struct{} // closed when it stops
+	resumed chan struct{} // closed when it goes on
 }
 
-// stopAfter has the hook stop answering after so many calls. What it returns is
+// pauseAfter has the hook stop answering after so many calls. What it returns is
 // closed when it has.
-func (h *haltingHook) stopAfter(calls int) (halted <-chan struct{}) {
+func (h *pausingHook) pauseAfter(calls int) (halted <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.left, h.halted, h.goes = calls, make(chan struct{}), make(chan struct{})
-	return h.halted
+	h.left, h.paused, h.resumed = calls, make(chan struct{}), make(chan struct{})
+	return h.paused
 }
 
-// goOn has it answer again, also those who wait.
-func (h *haltingHook) goOn() {
+// resume has it answer again, also those who wait.
+func (h *pausingHook) resume() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.left = -1
-	close(h.goes)
+	close(h.resumed)
 }
 
 // await counts a call, and waits while the hook has stopped.
-func (h *haltingHook) await() {
+func (h *pausingHook) await() {
 	h.mu.Lock()
 	if h.left < 0 {
 		h.mu.Unlock()
@@ -105,17 +105,17 @@ func (h *haltingHook) await() {
 	if h.left > 0 {
 		h.left--
 		if h.left == 0 {
-			close(h.halted)
+			close(h.paused)
 		}
 		h.mu.Unlock()
 		return
 	}
-	goes := h.goes
+	goes := h.resumed
 	h.mu.Unlock()
 	<-goes
 }
 
-func (h *haltingHook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *pausingHook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var request struct {
 		Parent struct {
 			Metadata struct{ Name string }
@@ -137,7 +137,7 @@ func (h *haltingHook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // createParents makes the parents in a namespace of their own.
-func (c *ownCluster) createParents(namespace string) {
+func (c *testCluster) createParents(namespace string) {
 	c.t.Helper()
 	var manifest strings.Builder
 	fmt.Fprintf(&manifest, "{apiVersion: v1, kind: Namespace, metadata: {name: %s}}\n", namespace)
@@ -148,7 +148,7 @@ func (c *ownCluster) createParents(namespace string) {
 }
 
 // wrong says what is wrong with the children in a namespace, if anything.
-func (c *ownCluster) wrong(namespace string) error {
+func (c *testCluster) wrong(namespace string) error {
 	out, err := c.try("", "get", "widgets.kill.test,configmaps", "-n", namespace, "-o", "json")
 	if err != nil {
 		return err

@@ -24,12 +24,12 @@ type load struct {
 	refusals []string
 	// ending says that a replica ends in good order meanwhile, and cut is how many pods
 	// met that moment.
-	ending bool
-	cut    int
+	ending      bool
+	interrupted int
 }
 
 // newLoad gets ready to make load, and makes none.
-func newLoad(c *ownCluster) *load {
+func newLoad(c *testCluster) *load {
 	log := filepath.Join(filepath.Dir(c.dir), "proxy.log")
 	start(c.t, log, os.Getenv("SETPOINT"), "kubectl", "--kubeconfig", c.kubeconfig, "proxy", "--port=0")
 	l := &load{}
@@ -45,8 +45,8 @@ func newLoad(c *ownCluster) *load {
 	return l
 }
 
-// during loads with so many clients while something happens. Nothing may be refused.
-func (l *load) during(t *testing.T, clients int, something func()) {
+// whileLoaded loads with so many clients while something happens. Nothing may be refused.
+func (l *load) whileLoaded(t *testing.T, clients int, something func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -63,23 +63,23 @@ func (l *load) during(t *testing.T, clients int, something func()) {
 	all.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t.Logf("%d pods, of which %d met the end of a connection", l.created, l.cut)
+	t.Logf("%d pods, of which %d met the end of a connection", l.created, l.interrupted)
 	if len(l.refusals) > 0 {
 		t.Errorf("of %d pods %d were refused, the first with: %s", l.created, len(l.refusals), l.refusals[0])
 	}
-	l.created, l.cut, l.refusals = 0, 0, nil
+	l.created, l.interrupted, l.refusals = 0, 0, nil
 }
 
-// mayBeCut is how many pods may be refused because their review was being written in
+// maxInterrupted is how many pods may be refused because their review was being written in
 // the very moment in which a connection was closed: a machine that is busy enough reads
 // too late that no more is to be written to it, and API servers do not try again.
-const mayBeCut = 2
+const maxInterrupted = 2
 
 func (l *load) note(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil && l.ending && l.cut < mayBeCut && strings.Contains(err.Error(), "write: broken pipe") {
-		l.cut++
+	if err != nil && l.ending && l.interrupted < maxInterrupted && strings.Contains(err.Error(), "write: broken pipe") {
+		l.interrupted++
 		return
 	}
 	if err != nil {

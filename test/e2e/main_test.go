@@ -28,7 +28,7 @@ const insideVariable = "SETPOINT_E2E_INSIDE"
 // Scripts know the same program as operator: see operate.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == operatorName {
-		fmt.Fprintln(os.Stderr, "operator:", operate())
+		fmt.Fprintln(os.Stderr, "operator:", runOperator())
 		os.Exit(1)
 	}
 	if os.Getenv(insideVariable) != "" {

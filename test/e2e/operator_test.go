@@ -27,12 +27,12 @@ const operatorName = "operator"
 
 // The files between scripts and their operators, in the folder of the script.
 const (
-	callsFile    = "calls.log" // what was called, in order
-	ordersFolder = "orders"    // what a handler is to do, in a file of its name
+	callsFile          = "calls.log" // what was called, in order
+	instructionsFolder = "orders"    // what a handler is to do, in a file of its name
 )
 
-// ordersInterval is how often a handler that waits looks for other orders.
-const ordersInterval = 20 * time.Millisecond
+// instructionsInterval is how often a handler that waits looks for other orders.
+const instructionsInterval = 20 * time.Millisecond
 
 // operatorSpec is the file that says which app an operator is.
 type operatorSpec struct {
@@ -49,24 +49,24 @@ type operatorSpec struct {
 }
 
 type handlerSpec struct {
-	Name     string
-	Reasons  []setpoint.Reason
-	Schedule string // a cron expression
-	Labels   string
-	Field    string
-	Backoff  string // between all attempts
-	Retries  int
-	Optional bool
-	KeepOld  bool
+	Name              string
+	Reasons           []setpoint.Reason
+	Schedule          string // a cron expression
+	Labels            string
+	Field             string
+	Backoff           string // between all attempts
+	Retries           int
+	Optional          bool
+	KeepPreviousState bool
 	// Daemon has it run for each object, and write into status.seen what spec.value is;
 	// StopTimeout is how long a deleted object waits for it.
 	Daemon      bool
 	StopTimeout string
 }
 
-// operate is the program `operator REPLICA FILE [flags]`: an app made with the
+// runOperator is the program `operator REPLICA FILE [flags]`: an app made with the
 // SDK, whose handlers do what the script tells them. Its log is REPLICA.log.
-func operate() error {
+func runOperator() error {
 	if len(os.Args) < 3 {
 		return errors.New("usage: operator REPLICA FILE [flags]")
 	}
@@ -108,7 +108,7 @@ func (spec *operatorSpec) app(replica string) (*setpoint.App, error) {
 		if err != nil {
 			return nil, err
 		}
-		app.Define(text)
+		app.InstallCRDs(text)
 	}
 	if spec.Compose {
 		spec.compose(app)
@@ -116,7 +116,7 @@ func (spec *operatorSpec) app(replica string) (*setpoint.App, error) {
 	if spec.Validate {
 		objects := setpoint.For[setpoint.Unstructured](app, setpoint.Kind(spec.APIVersion, spec.Kind))
 		objects.Validate(func(_ context.Context, r *setpoint.Review[setpoint.Unstructured]) error {
-			return obey(r.Object, strings.Fields(readOrders("validate")))
+			return execute(r.Object, strings.Fields(readInstructions("validate")))
 		}, setpoint.Name("validate"))
 		return app, spec.handle(replica, objects)
 	}
@@ -128,12 +128,12 @@ func (spec *operatorSpec) app(replica string) (*setpoint.App, error) {
 
 // handle registers the handlers.
 func (spec *operatorSpec) handle(replica string, handlers *setpoint.Handlers[setpoint.Unstructured]) error {
-	register := map[setpoint.Reason]func(setpoint.Func[setpoint.Unstructured], ...setpoint.HandlerOption){
-		setpoint.Create: handlers.OnCreate,
-		setpoint.Update: handlers.OnUpdate,
-		setpoint.Delete: handlers.OnDelete,
-		setpoint.Resume: handlers.OnResume,
-		setpoint.Event:  handlers.OnEvent,
+	register := map[setpoint.Reason]func(setpoint.HandlerFunc[setpoint.Unstructured], ...setpoint.HandlerOption){
+		setpoint.ReasonCreate: handlers.OnCreate,
+		setpoint.ReasonUpdate: handlers.OnUpdate,
+		setpoint.ReasonDelete: handlers.OnDelete,
+		setpoint.ReasonResume: handlers.OnResume,
+		setpoint.ReasonEvent:  handlers.OnEvent,
 	}
 	for _, h := range spec.Handlers {
 		options, err := h.options()
@@ -141,10 +141,10 @@ func (spec *operatorSpec) handle(replica string, handlers *setpoint.Handlers[set
 			return err
 		}
 		if h.Daemon {
-			handlers.Daemon((&actor{replica: replica, handler: h.Name}).follow, options...)
+			handlers.Daemon((&scriptedHandler{replica: replica, handler: h.Name}).runDaemon, options...)
 			continue
 		}
-		do := (&actor{replica: replica, handler: h.Name}).act
+		do := (&scriptedHandler{replica: replica, handler: h.Name}).run
 		for _, reason := range h.Reasons {
 			register[reason](do, options...)
 		}
@@ -160,12 +160,12 @@ func (spec *operatorSpec) handle(replica string, handlers *setpoint.Handlers[set
 func (spec *operatorSpec) compose(app *setpoint.App) {
 	parents := setpoint.Compose[setpoint.Unstructured](app, setpoint.Kind(spec.APIVersion, spec.Kind))
 	parents.Owns(&corev1.ConfigMap{})
-	parents.Customize(func(context.Context, *setpoint.Unstructured) ([]setpoint.Relation, error) {
+	parents.Customize(func(context.Context, *setpoint.Unstructured) ([]setpoint.RelatedRule, error) {
 		shared := &metav1.LabelSelector{MatchLabels: map[string]string{"shared": "yes"}}
-		return []setpoint.Relation{{Like: &corev1.ConfigMap{}, Labels: shared}}, nil
+		return []setpoint.RelatedRule{{Object: &corev1.ConfigMap{}, Labels: shared}}, nil
 	})
-	parents.Sync(func(_ context.Context, f *setpoint.Family[setpoint.Unstructured]) error {
-		if err := obey(f.Parent, strings.Fields(readOrders("compose"))); err != nil {
+	parents.Sync(func(_ context.Context, f *setpoint.ComposeContext[setpoint.Unstructured]) error {
+		if err := execute(f.Parent, strings.Fields(readInstructions("compose"))); err != nil {
 			return err
 		}
 		var shared []corev1.ConfigMap
@@ -174,7 +174,7 @@ func (spec *operatorSpec) compose(app *setpoint.App) {
 		for _, one := range shared {
 			data[one.Namespace] = one.Data["value"]
 		}
-		f.Want(&corev1.ConfigMap{Data: data})
+		f.Apply(&corev1.ConfigMap{Data: data})
 		return nil
 	})
 }
@@ -207,54 +207,54 @@ func (h *handlerSpec) options() ([]setpoint.HandlerOption, error) {
 	if h.Optional {
 		options = append(options, setpoint.Optional())
 	}
-	if h.KeepOld {
-		options = append(options, setpoint.KeepOld())
+	if h.KeepPreviousState {
+		options = append(options, setpoint.KeepPreviousState())
 	}
 	return options, nil
 }
 
-// actor is a handler that does as it is told.
-type actor struct{ replica, handler string }
+// scriptedHandler is a handler that does as it is told.
+type scriptedHandler struct{ replica, handler string }
 
-// act writes the call down, and follows the handler's orders.
-func (a *actor) act(ctx context.Context, c *setpoint.Call[setpoint.Unstructured]) error {
-	if err := a.begins(c); err != nil {
+// run writes the call down, and follows the handler's orders.
+func (a *scriptedHandler) run(ctx context.Context, c *setpoint.Call[setpoint.Unstructured]) error {
+	if err := a.logCall(c); err != nil {
 		return err
 	}
 	for {
-		orders := strings.Fields(readOrders(a.handler))
-		if len(orders) > 1 && orders[0] == "fail" && strconv.Itoa(c.Attempt) >= orders[1] {
-			orders = orders[2:]
+		instructions := strings.Fields(readInstructions(a.handler))
+		if len(instructions) > 1 && instructions[0] == "fail" && strconv.Itoa(c.Attempt) >= instructions[1] {
+			instructions = instructions[2:]
 		}
-		if len(orders) == 0 || orders[0] != "wait" {
-			if err := obey(c.Object, orders); err != nil {
+		if len(instructions) == 0 || instructions[0] != "wait" {
+			if err := execute(c.Object, instructions); err != nil {
 				return err
 			}
-			return a.note("done %s %s", c.Object.GetName(), value(c.Object))
+			return a.log("done %s %s", c.Object.GetName(), value(c.Object))
 		}
 		select {
-		case <-time.After(ordersInterval):
+		case <-time.After(instructionsInterval):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// follow is a daemon: it writes down what it sees of its object, and follows its orders
+// runDaemon is a daemon: it writes down what it sees of its object, and follows its orders
 // when it is to end.
-func (a *actor) follow(ctx context.Context, c *setpoint.Call[setpoint.Unstructured]) error {
+func (a *scriptedHandler) runDaemon(ctx context.Context, c *setpoint.Call[setpoint.Unstructured]) error {
 	for {
-		if err := a.note("daemon %s %s", c.Object.GetName(), value(c.Object)); err != nil {
+		if err := a.log("daemon %s %s", c.Object.GetName(), value(c.Object)); err != nil {
 			return err
 		}
-		crash(readOrders(a.handler))
+		crash(readInstructions(a.handler))
 		c.Object.Object["status"] = map[string]any{"seen": value(c.Object)}
 		if err := c.Write(); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return obey(c.Object, strings.Fields(readOrders(a.handler)))
+			return execute(c.Object, strings.Fields(readInstructions(a.handler)))
 		case <-c.Changed():
 		}
 		if err := c.Refresh(); err != nil {
@@ -263,18 +263,18 @@ func (a *actor) follow(ctx context.Context, c *setpoint.Call[setpoint.Unstructur
 	}
 }
 
-// begins writes a call down, as in "one publish update w 2 was=1 attempt=0". What
+// logCall writes a call down, as in "one publish update w 2 was=1 attempt=0". What
 // was is "-" where it is not known.
-func (a *actor) begins(c *setpoint.Call[setpoint.Unstructured]) error {
+func (a *scriptedHandler) logCall(c *setpoint.Call[setpoint.Unstructured]) error {
 	was := "-"
 	if c.Old != nil {
 		was = value(c.Old)
 	}
-	return a.note("%s %s %s was=%s attempt=%d", c.Reason, c.Object.GetName(), value(c.Object), was, c.Attempt)
+	return a.log("%s %s %s was=%s attempt=%d", c.Reason, c.Object.GetName(), value(c.Object), was, c.Attempt)
 }
 
-// note adds a line to the calls, at once: several replicas write to them.
-func (a *actor) note(format string, args ...any) error {
+// log adds a line to the calls, at once: several replicas write to them.
+func (a *scriptedHandler) log(format string, args ...any) error {
 	calls, err := openToAppend(callsFile)
 	if err != nil {
 		return err
@@ -291,22 +291,22 @@ func value(o *setpoint.Unstructured) string {
 	return text[:min(len(text), 10)]
 }
 
-// readOrders are a handler's orders; none if it was not told anything.
-func readOrders(handler string) string {
-	orders, err := os.ReadFile(filepath.Join(ordersFolder, handler))
+// readInstructions are a handler's orders; none if it was not told anything.
+func readInstructions(handler string) string {
+	instructions, err := os.ReadFile(filepath.Join(instructionsFolder, handler))
 	if err != nil {
 		return ""
 	}
-	return string(orders)
+	return string(instructions)
 }
 
-// obey does what README.md says of orders.
-func obey(o *setpoint.Unstructured, orders []string) error {
-	if len(orders) == 0 {
+// execute does what README.md says of orders.
+func execute(o *setpoint.Unstructured, instructions []string) error {
+	if len(instructions) == 0 {
 		return nil
 	}
-	crash(orders[0])
-	switch orders[0] {
+	crash(instructions[0])
+	switch instructions[0] {
 	case "hang":
 		select {} // Whatever the context says.
 	case "fail":
@@ -317,7 +317,7 @@ func obey(o *setpoint.Unstructured, orders []string) error {
 		return errors.Join(syscall.Kill(os.Getpid(), syscall.SIGKILL), errors.New("still alive"))
 	case "status":
 		var status map[string]any
-		if err := json.Unmarshal([]byte(orders[1]), &status); err != nil {
+		if err := json.Unmarshal([]byte(instructions[1]), &status); err != nil {
 			return err
 		}
 		o.Object["status"] = status
@@ -338,13 +338,13 @@ func crash(order string) {
 	}
 }
 
-// tell HANDLER ORDERS…: what a handler of the script's operators is to do from
+// instructCommand HANDLER ORDERS…: what a handler of the script's operators is to do from
 // now on; nothing but succeed, without orders.
-func tell(ts *testscript.TestScript, neg bool, args []string) {
+func instructCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: tell HANDLER [wait|hang|fail [N [ORDERS…]]|permanent|die|panic|exit|deny|status JSON]")
 	}
-	folder := ts.MkAbs(ordersFolder)
+	folder := ts.MkAbs(instructionsFolder)
 	ts.Check(os.MkdirAll(folder, 0o755))
 	// A handler may be reading: it is to see the former orders, or these.
 	draft := filepath.Join(folder, "."+args[0])

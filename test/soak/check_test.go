@@ -10,24 +10,24 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// finding is what there is, and what is wrong with it.
-type finding struct {
-	*story
-	all     map[string][]unstructured.Unstructured
-	parents map[string]*unstructured.Unstructured   // by UID
-	owned   map[string][]*unstructured.Unstructured // by the owner's UID
-	wrong   []string
-	strays  []*unstructured.Unstructured
+// state is what there is, and what is wrong with it.
+type state struct {
+	*soakRun
+	all      map[string][]unstructured.Unstructured
+	parents  map[string]*unstructured.Unstructured   // by UID
+	owned    map[string][]*unstructured.Unstructured // by the owner's UID
+	problems []string
+	unowned  []*unstructured.Unstructured
 }
 
 // check says all that is not as it has to be. Strays are children that somebody
 // has taken from a parent that is gone now: they are nobody's.
-func (s *story) check(ctx context.Context) (wrong []string, strays []*unstructured.Unstructured) {
+func (s *soakRun) check(ctx context.Context) (wrong []string, unowned []*unstructured.Unstructured) {
 	all, err := s.cluster.all(ctx)
 	if err != nil {
 		return []string{err.Error()}, nil
 	}
-	f := &finding{story: s, all: all,
+	f := &state{soakRun: s, all: all,
 		parents: map[string]*unstructured.Unstructured{}, owned: map[string][]*unstructured.Unstructured{}}
 	f.sort()
 	for uid, p := range f.parents {
@@ -37,25 +37,25 @@ func (s *story) check(ctx context.Context) (wrong []string, strays []*unstructur
 	defer s.ledger.mu.Unlock()
 	f.checkChildren()
 	f.checkBells()
-	f.checkKept()
+	f.checkParentsExist()
 	f.checkCanaries(ctx)
-	return f.wrong, f.strays
+	return f.problems, f.unowned
 }
 
-// tidy deletes strays, as the message about them says: their names may be wanted.
-func (s *story) tidy(ctx context.Context, strays []*unstructured.Unstructured) {
-	for _, o := range strays {
+// deleteUnowned deletes strays, as the message about them says: their names may be wanted.
+func (s *soakRun) deleteUnowned(ctx context.Context, unowned []*unstructured.Unstructured) {
+	for _, o := range unowned {
 		err := s.cluster.in(resourceOf("v1", o.GetKind())).Delete(ctx, o.GetName(), metav1.DeleteOptions{})
 		s.cluster.noteRequest("another client deletes an unowned object", err)
 	}
 }
 
-func (f *finding) say(format string, args ...any) {
-	f.wrong = append(f.wrong, fmt.Sprintf(format, args...))
+func (f *state) problem(format string, args ...any) {
+	f.problems = append(f.problems, fmt.Sprintf(format, args...))
 }
 
 // sort files parents and children.
-func (f *finding) sort() {
+func (f *state) sort() {
 	for _, kind := range kinds() {
 		for i := range f.all[kind+"s"] {
 			p := &f.all[kind+"s"][i]
@@ -69,7 +69,7 @@ func (f *finding) sort() {
 	}
 }
 
-func (f *finding) children() []*unstructured.Unstructured {
+func (f *state) children() []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for _, resource := range []string{"configmaps", "secrets"} {
 		for i := range f.all[resource] {
@@ -80,20 +80,20 @@ func (f *finding) children() []*unstructured.Unstructured {
 }
 
 // checkParent wants a parent to have exactly what its spec says.
-func (f *finding) checkParent(o *unstructured.Unstructured, children []*unstructured.Unstructured) {
+func (f *state) checkParent(o *unstructured.Unstructured, children []*unstructured.Unstructured) {
 	who := o.GetKind() + " " + o.GetName()
 	if o.GetDeletionTimestamp() != nil {
-		f.say("%s is still being deleted, with finalizers %v", who, o.GetFinalizers())
+		f.problem("%s is still being deleted, with finalizers %v", who, o.GetFinalizers())
 		return
 	}
 	var p parent
 	body, _ := json.Marshal(o.Object) // it was JSON a moment ago
 	if err := json.Unmarshal(body, &p); err != nil {
-		f.say("%s: %v", who, err)
+		f.problem("%s: %v", who, err)
 		return
 	}
 	wanted := map[string]string{}
-	for _, w := range p.wishes() {
+	for _, w := range p.desiredChildren() {
 		wanted[w.kind+" "+w.name] = w.value
 	}
 	if o.GetName() == canary {
@@ -101,29 +101,29 @@ func (f *finding) checkParent(o *unstructured.Unstructured, children []*unstruct
 	} else {
 		f.checkStatus(who, o, &p)
 	}
-	f.checkMarks(who, o, &p)
+	f.checkMetadata(who, o, &p)
 	for _, c := range children {
 		what := c.GetKind() + " " + c.GetName()
 		value, isWanted := wanted[what]
 		delete(wanted, what)
 		got, _, _ := unstructured.NestedString(c.Object, "data", "value")
 		switch {
-		case !isWanted && unmarked(c):
+		case !isWanted && lostLabel(c):
 			// Its label was taken while nobody led: it goes with its parent.
 		case !isWanted:
-			f.say("%s has %s, which it does not want", who, what)
+			f.problem("%s has %s, which it does not want", who, what)
 		case got != value:
-			f.say("%s of %s holds %q, want %q", what, who, got, value)
+			f.problem("%s of %s holds %q, want %q", what, who, got, value)
 		case c.GetDeletionTimestamp() != nil:
-			f.say("%s of %s is being deleted", what, who)
+			f.problem("%s of %s is being deleted", what, who)
 		}
 	}
 	for what := range wanted {
-		f.say("%s lacks %s", who, what)
+		f.problem("%s lacks %s", who, what)
 	}
 }
 
-func (f *finding) checkStatus(who string, o *unstructured.Unstructured, p *parent) {
+func (f *state) checkStatus(who string, o *unstructured.Unstructured, p *parent) {
 	if p.Kind == title(lamp) && !p.lit() {
 		return // it keeps the status it had
 	}
@@ -133,26 +133,26 @@ func (f *finding) checkStatus(who string, o *unstructured.Unstructured, p *paren
 	}
 	ready, _, _ := unstructured.NestedInt64(o.Object, "status", "ready")
 	value, _, _ := unstructured.NestedString(o.Object, "status", "value")
-	if int(ready) != len(p.wishes()) || value != p.Spec.Value {
-		f.say("%s has status {ready: %d, value: %q}, want {ready: %d, value: %q}", who, ready, value, len(p.wishes()), p.Spec.Value)
+	if int(ready) != len(p.desiredChildren()) || value != p.Spec.Value {
+		f.problem("%s has status {ready: %d, value: %q}, want {ready: %d, value: %q}", who, ready, value, len(p.desiredChildren()), p.Spec.Value)
 	}
 }
 
-// checkMarks wants finalizers and labels on those who have them for a reason.
-func (f *finding) checkMarks(who string, o *unstructured.Unstructured, p *parent) {
+// checkMetadata wants finalizers and labels on those who have them for a reason.
+func (f *state) checkMetadata(who string, o *unstructured.Unstructured, p *parent) {
 	marked := p.Kind == title(shed) || p.Kind == title(bell) || p.Kind == title(lamp) && p.lit()
 	if marked != (len(o.GetFinalizers()) == 1) {
-		f.say("%s has finalizers %v", who, o.GetFinalizers())
+		f.problem("%s has finalizers %v", who, o.GetFinalizers())
 	}
 	glow, glows := o.GetLabels()["glow"]
 	if glows != (p.Kind == title(lamp) && p.lit()) || glows && glow != p.Spec.Value {
-		f.say("%s glows: %v, %q", who, glows, glow)
+		f.problem("%s glows: %v, %q", who, glows, glow)
 	}
 }
 
 // checkChildren wants every child to belong to a parent that is there, and to
 // have what others put on it.
-func (f *finding) checkChildren() {
+func (f *state) checkChildren() {
 	for _, c := range f.children() {
 		what, uid := c.GetKind()+" "+c.GetName(), string(c.GetUID())
 		owner := ownerOf(c)
@@ -160,22 +160,22 @@ func (f *finding) checkChildren() {
 		switch {
 		case isCanary || c.GetName() == "kube-root-ca.crt":
 		case owner != nil && f.parents[string(owner.UID)] == nil:
-			f.say("%s belongs to %s %s, which is gone", what, owner.Kind, owner.Name)
-		case owner == nil && !f.ledger.freed[uid]:
-			f.say("%s belongs to nobody", what)
-		case owner == nil && f.wantedByName(c):
-			f.say("%s is not taken in again", what)
+			f.problem("%s belongs to %s %s, which is gone", what, owner.Kind, owner.Name)
+		case owner == nil && !f.ledger.unowned[uid]:
+			f.problem("%s belongs to nobody", what)
+		case owner == nil && f.isDesired(c):
+			f.problem("%s is not taken in again", what)
 		case owner == nil:
-			f.strays = append(f.strays, c)
+			f.unowned = append(f.unowned, c)
 		}
 		if note, noted := f.ledger.notes[uid]; noted && c.GetAnnotations()["note"] != note {
-			f.say("%s has lost the note that somebody put on it", what)
+			f.problem("%s has lost the note that somebody put on it", what)
 		}
 	}
 }
 
-// wantedByName says that the parent is there from which a child was taken.
-func (f *finding) wantedByName(c *unstructured.Unstructured) bool {
+// isDesired says that the parent is there from which a child was taken.
+func (f *state) isDesired(c *unstructured.Unstructured) bool {
 	if uid := c.GetLabels()[uidLabel]; uid != "" {
 		return f.parents[uid] != nil
 	}
@@ -187,35 +187,35 @@ func (f *finding) wantedByName(c *unstructured.Unstructured) bool {
 	return false
 }
 
-// checkKept wants nothing lost.
-func (f *finding) checkKept() {
+// checkParentsExist wants nothing lost.
+func (f *state) checkParentsExist() {
 	there := map[string]bool{}
 	for _, p := range f.parents {
 		there[strings.ToLower(p.GetKind())+"s "+p.GetName()] = true
 	}
-	for kept := range f.ledger.kept {
+	for kept := range f.ledger.parents {
 		if !there[kept] {
-			f.say("%s is gone, and nobody has deleted it", kept)
+			f.problem("%s is gone, and nobody has deleted it", kept)
 		}
 	}
 }
 
 // checkCanaries wants what is somebody else's to be untouched.
-func (f *finding) checkCanaries(ctx context.Context) {
+func (f *state) checkCanaries(ctx context.Context) {
 	for where, version := range f.cluster.canaries {
 		space, called, _ := strings.Cut(where, "/")
 		o, err := f.cluster.Resource(resourceOf("v1", "ConfigMap")).Namespace(space).Get(ctx, called, metav1.GetOptions{})
 		switch {
 		case err != nil:
-			f.say("somebody else's ConfigMap %s: %v", where, err)
+			f.problem("somebody else's ConfigMap %s: %v", where, err)
 		case o.GetResourceVersion() != version:
-			f.say("somebody else's ConfigMap %s was written", where)
+			f.problem("somebody else's ConfigMap %s was written", where)
 		}
 	}
 }
 
-// look looks for what no state of the cluster shows.
-func (s *story) look() {
+// checkPanics looks for what no state of the cluster shows.
+func (s *soakRun) checkPanics() {
 	s.t.Helper()
 	for _, r := range s.replicas {
 		for _, line := range r.panics() {

@@ -31,13 +31,13 @@ const patience = 5 * time.Second
 // cluster is the API as those see it who use it.
 type cluster struct {
 	dynamic.Interface
-	tally *tally
+	tally *counters
 	// canaries are the versions that must stay, by namespace and name.
 	canaries map[string]string
 }
 
 // connect waits until there is an API server.
-func connect(t *testing.T, kubeconfig string, count *tally) *cluster {
+func connect(t *testing.T, kubeconfig string, count *counters) *cluster {
 	t.Helper()
 	c := &cluster{tally: count, canaries: map[string]string{}}
 	eventually(t, "the control plane", func(ctx context.Context) error {
@@ -58,7 +58,7 @@ func connect(t *testing.T, kubeconfig string, count *tally) *cluster {
 // eventually tries for a while.
 func eventually(t *testing.T, what string, do func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), *within)
+	ctx, cancel := context.WithTimeout(t.Context(), *convergeTimeout)
 	defer cancel()
 	for {
 		err := do(ctx)

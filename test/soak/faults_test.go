@@ -7,86 +7,86 @@ import (
 	"time"
 )
 
-// trouble lets everybody loose for a while.
-func (s *story) trouble(d time.Duration) {
+// injectFaults lets everybody loose for a while.
+func (s *soakRun) injectFaults(d time.Duration) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), d)
 	defer cancel()
-	s.hook.weather(true)
-	defer s.hook.weather(false)
+	s.hook.setFaulty(true)
+	defer s.hook.setFaulty(false)
 	var busy sync.WaitGroup
 	busy.Go(func() { s.newUser("second").work(ctx) })
 	busy.Go(func() { s.newUser("third").work(ctx) })
-	busy.Go(func() { s.newVandal().work(ctx) })
-	busy.Go(func() { (&storm{story: s, dice: dice(s.seed, "storm"), busy: &busy}).rage(ctx) })
+	busy.Go(func() { s.newTamperer().work(ctx) })
+	busy.Go(func() { (&faultInjector{soakRun: s, rand: newRand(s.seed, "storm"), busy: &busy}).run(ctx) })
 	busy.Wait()
-	s.collectAnew()
+	s.restartGarbageCollector()
 }
 
-// collectAnew starts the garbage collector anew. One that has met a dead API
+// restartGarbageCollector starts the garbage collector anew. One that has met a dead API
 // server waits for up to a quarter of an hour before it tries an object again,
 // and those of its name wait with it.
-func (s *story) collectAnew() {
+func (s *soakRun) restartGarbageCollector() {
 	if err := s.plane.kill("kube-controller-manager"); err != nil {
 		s.t.Logf("the garbage collector goes on as it is: %v", err)
 	}
 }
 
-// storm kills processes, and lets others sleep.
-type storm struct {
-	*story
-	dice *rand.Rand
+// faultInjector kills processes, and lets others sleep.
+type faultInjector struct {
+	*soakRun
+	rand *rand.Rand
 	busy *sync.WaitGroup
 }
 
-// blow is one of its doings.
-type blow struct {
+// fault is one of its doings.
+type fault struct {
 	name string
 	do   func(context.Context) error
 }
 
-func (s *storm) blows() []blow {
-	return []blow{
+func (s *faultInjector) faults() []fault {
+	return []fault{
 		{"API server killed", func(context.Context) error { return s.plane.kill("kube-apiserver") }},
 		{"etcd killed", func(context.Context) error { return s.plane.kill("etcd") }},
-		{"leader killed", func(ctx context.Context) error { s.leader(ctx, true).end((*process).kill); return nil }},
-		{"leader stopped", func(ctx context.Context) error { s.leader(ctx, true).end((*process).stop); return nil }},
-		{"standby killed", func(ctx context.Context) error { s.leader(ctx, false).end((*process).kill); return nil }},
+		{"leader killed", func(ctx context.Context) error { s.leader(ctx, true).terminate((*process).kill); return nil }},
+		{"leader stopped", func(ctx context.Context) error { s.leader(ctx, true).terminate((*process).stop); return nil }},
+		{"standby killed", func(ctx context.Context) error { s.leader(ctx, false).terminate((*process).kill); return nil }},
 		{"leader frozen", func(ctx context.Context) error {
-			asleep := s.leader(ctx, true)
-			s.busy.Go(func() { asleep.freeze(ctx, s.between(11*time.Second, 16*time.Second)) })
+			frozen := s.leader(ctx, true)
+			s.busy.Go(func() { frozen.freeze(ctx, s.between(11*time.Second, 16*time.Second)) })
 			return nil
 		}},
-		{"hook down", func(ctx context.Context) error { return s.hook.away(ctx, s.between(time.Second, 5*time.Second)) }},
+		{"hook down", func(ctx context.Context) error { return s.hook.downFor(ctx, s.between(time.Second, 5*time.Second)) }},
 	}
 }
 
-// rage strikes every blow once, in an order of chance, and then again.
-func (s *storm) rage(ctx context.Context) {
+// run strikes every blow once, in an order of chance, and then again.
+func (s *faultInjector) run(ctx context.Context) {
 	for {
-		blows := s.blows()
-		s.dice.Shuffle(len(blows), func(i, j int) { blows[i], blows[j] = blows[j], blows[i] })
+		blows := s.faults()
+		s.rand.Shuffle(len(blows), func(i, j int) { blows[i], blows[j] = blows[j], blows[i] })
 		for _, b := range blows {
 			if pause(ctx, s.between(time.Second, 5*time.Second)) != nil {
 				return
 			}
-			s.tally.note(b.name)
+			s.tally.add(b.name)
 			if err := b.do(ctx); err != nil {
-				s.tally.note(b.name + ", or would have been: " + err.Error())
+				s.tally.add(b.name + ", or would have been: " + err.Error())
 			}
 		}
 	}
 }
 
-func (s *storm) between(least, most time.Duration) time.Duration {
-	return least + time.Duration(s.dice.Int64N(int64(most-least)))
+func (s *faultInjector) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(s.rand.Int64N(int64(most-least)))
 }
 
 // leader is the replica that leads, or one that does not; should none be, any.
-func (s *storm) leader(ctx context.Context, leads bool) *replica {
+func (s *faultInjector) leader(ctx context.Context, leads bool) *replica {
 	for _, r := range s.replicas {
-		if r.leads(ctx) == leads {
+		if r.isLeader(ctx) == leads {
 			return r
 		}
 	}
-	return s.replicas[s.dice.IntN(len(s.replicas))]
+	return s.replicas[s.rand.IntN(len(s.replicas))]
 }

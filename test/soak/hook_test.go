@@ -16,13 +16,13 @@ import (
 // hook answers for all controllers. In bad weather it does all that hooks do
 // when they are not well.
 type hook struct {
-	tally   *tally
-	ledger  *ledger
+	tally   *counters
+	ledger  *expectations
 	address string
 
 	mu     sync.Mutex
-	dice   *rand.Rand
-	bad    bool
+	rand   *rand.Rand
+	faulty bool
 	server *http.Server
 }
 
@@ -33,9 +33,9 @@ const (
 	lastPort  = 22_999
 )
 
-func newHook(t *testing.T, dice *rand.Rand, count *tally, known *ledger) *hook {
+func newHook(t *testing.T, rnd *rand.Rand, count *counters, known *expectations) *hook {
 	t.Helper()
-	h := &hook{dice: dice, tally: count, ledger: known}
+	h := &hook{rand: rnd, tally: count, ledger: known}
 	for port := firstPort; port <= lastPort && h.server == nil; port++ {
 		h.address = fmt.Sprintf("127.0.0.1:%d", port)
 		_ = h.up() // the port may be taken
@@ -61,29 +61,29 @@ func (h *hook) up() error {
 
 func (h *hook) down() { _ = h.server.Close() }
 
-// away takes the hook down for a while.
-func (h *hook) away(ctx context.Context, d time.Duration) error {
+// downFor takes the hook down for a while.
+func (h *hook) downFor(ctx context.Context, d time.Duration) error {
 	h.down()
 	_ = pause(ctx, d)
 	return h.up()
 }
 
-func (h *hook) weather(bad bool) {
+func (h *hook) setFaulty(bad bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.bad = bad
+	h.faulty = bad
 }
 
-// mishap is something that goes wrong with one call.
-type mishap struct {
+// hookFault is something that goes wrong with one call.
+type hookFault struct {
 	name string
-	// share is how many of a thousand calls it befalls.
-	share int
-	do    func(h *hook, w http.ResponseWriter, r *http.Request)
+	// perMille is how many of a thousand calls it befalls.
+	perMille int
+	do       func(h *hook, w http.ResponseWriter, r *http.Request)
 }
 
-func mishaps() []mishap {
-	return []mishap{
+func hookFaults() []hookFault {
+	return []hookFault{
 		{"hook answers 500", 40, func(_ *hook, w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "not well", http.StatusInternalServerError)
 		}},
@@ -95,11 +95,11 @@ func mishaps() []mishap {
 			http.Error(w, "busy", http.StatusTooManyRequests)
 		}},
 		{"hook is slow", 40, func(h *hook, w http.ResponseWriter, r *http.Request) {
-			if pause(r.Context(), time.Duration(h.roll(2000))*time.Millisecond) == nil {
-				h.answer(w, r)
+			if pause(r.Context(), time.Duration(h.random(2000))*time.Millisecond) == nil {
+				h.respond(w, r)
 			}
 		}},
-		{"hook answers nonsense", 40, (*hook).nonsense},
+		{"hook answers nonsense", 40, (*hook).invalidResponse},
 		{"hook resets the connection", 20, func(_ *hook, w http.ResponseWriter, _ *http.Request) { reset(w) }},
 		{"hook answers half", 20, func(_ *hook, w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
@@ -109,31 +109,31 @@ func mishaps() []mishap {
 }
 
 func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.tally.note("hook calls")
-	luck := h.roll(1000)
+	h.tally.add("hook calls")
+	n := h.random(1000)
 	h.mu.Lock()
-	bad := h.bad
+	bad := h.faulty
 	h.mu.Unlock()
-	for _, m := range mishaps() {
-		if luck -= m.share; bad && luck < 0 {
-			h.tally.note(m.name)
+	for _, m := range hookFaults() {
+		if n -= m.perMille; bad && n < 0 {
+			h.tally.add(m.name)
 			m.do(h, w, r)
 			return
 		}
 	}
-	h.answer(w, r)
+	h.respond(w, r)
 }
 
-func (h *hook) roll(n int) int {
+func (h *hook) random(n int) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.dice.IntN(n)
+	return h.rand.IntN(n)
 }
 
-// nonsense is an answer that must not be acted on: least of all taken for "no
+// invalidResponse is an answer that must not be acted on: least of all taken for "no
 // children".
-func (h *hook) nonsense(w http.ResponseWriter, r *http.Request) {
-	answers := []string{
+func (h *hook) invalidResponse(w http.ResponseWriter, r *http.Request) {
+	responses := []string{
 		``, `{}`, `null`, `[]`, `{"children":null}`, `{"childern":[]}`, `{"children":[null]}`, `{"children":[],"children":[]`,
 		`{"status":{},"children":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{}}]}`,
 		`{"status":{},"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"undeclared"}}]}`,
@@ -141,9 +141,9 @@ func (h *hook) nonsense(w http.ResponseWriter, r *http.Request) {
 	}
 	if slices.Contains([]string{"/handle", "/review"}, r.URL.Path) {
 		// An empty object is a good response of a handler: there is nothing to write.
-		answers = []string{``, `null`, `[]`, `{"statsu":{}}`, `{"status":[]}`, `{"allowed":"yes"}`, `<html><body>the proxy is sorry</body></html>`}
+		responses = []string{``, `null`, `[]`, `{"statsu":{}}`, `{"status":[]}`, `{"allowed":"yes"}`, `<html><body>the proxy is sorry</body></html>`}
 	}
-	fmt.Fprint(w, answers[h.roll(len(answers))])
+	fmt.Fprint(w, responses[h.random(len(responses))])
 }
 
 // reset ends a connection as a crash does.
@@ -158,8 +158,8 @@ func reset(w http.ResponseWriter) {
 	_ = connection.Close()
 }
 
-// question is what the hook is asked.
-type question struct {
+// hookRequest is what the hook is asked.
+type hookRequest struct {
 	Parent      *parent
 	Object      *parent
 	Children    groups
@@ -188,41 +188,41 @@ type child struct {
 	Data     map[string]string
 }
 
-func (h *hook) answer(w http.ResponseWriter, r *http.Request) {
-	var asked question
-	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+func (h *hook) respond(w http.ResponseWriter, r *http.Request) {
+	var request hookRequest
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	var reply map[string]any
+	var response map[string]any
 	switch {
-	case asked.Handler != "":
-		reply = asked.handle(h.ledger)
-	case asked.Review != "":
-		reply = asked.review()
-	case asked.Object != nil:
-		reply = asked.decorate()
-	case asked.Finalizing:
-		reply = asked.takeDown()
+	case request.Handler != "":
+		response = request.handle(h.ledger)
+	case request.Review != "":
+		response = request.review()
+	case request.Object != nil:
+		response = request.decorate()
+	case request.Finalizing:
+		response = request.finalize()
 	default:
-		reply = asked.sync()
+		response = request.sync()
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(reply) // the caller may be dead
+	_ = json.NewEncoder(w).Encode(response) // the caller may be dead
 }
 
-func (q *question) sync() map[string]any {
-	return map[string]any{"status": status(q.Parent, q.Children), "children": objects(q.Parent, q.Parent.wishes())}
+func (q *hookRequest) sync() map[string]any {
+	return map[string]any{"status": status(q.Parent, q.Children), "children": objects(q.Parent, q.Parent.desiredChildren())}
 }
 
-// takeDown leaves all children but the last, until none is left.
-func (q *question) takeDown() map[string]any {
+// finalize leaves all children but the last, until none is left.
+func (q *hookRequest) finalize() map[string]any {
 	there := map[string]bool{}
 	for _, c := range q.Children.all() {
 		there[c.Metadata.Name] = true
 	}
-	var left []wish
-	for _, w := range q.Parent.wishes() {
+	var left []desiredChild
+	for _, w := range q.Parent.desiredChildren() {
 		if there[w.name] {
 			left = append(left, w)
 		}
@@ -234,7 +234,7 @@ func (q *question) takeDown() map[string]any {
 	}
 }
 
-func (q *question) decorate() map[string]any {
+func (q *hookRequest) decorate() map[string]any {
 	if q.Finalizing {
 		return map[string]any{
 			"labels": map[string]any{"glow": nil}, "attachments": []any{}, "finalized": len(q.Attachments.all()) == 0,
@@ -243,11 +243,11 @@ func (q *question) decorate() map[string]any {
 	return map[string]any{
 		"labels":      map[string]any{"glow": q.Object.Spec.Value},
 		"status":      status(q.Object, q.Attachments),
-		"attachments": objects(q.Object, q.Object.wishes()),
+		"attachments": objects(q.Object, q.Object.desiredChildren()),
 	}
 }
 
-func objects(p *parent, wishes []wish) []any {
+func objects(p *parent, wishes []desiredChild) []any {
 	all := make([]any, len(wishes))
 	for i, w := range wishes {
 		all[i] = w.object(p)
@@ -262,7 +262,7 @@ func status(p *parent, observed groups) map[string]any {
 		values[c.Kind+" "+c.Metadata.Name] = c.Data["value"]
 	}
 	ready := 0
-	for _, w := range p.wishes() {
+	for _, w := range p.desiredChildren() {
 		if values[w.kind+" "+w.name] == w.value {
 			ready++
 		}

@@ -25,11 +25,11 @@ import (
 )
 
 var (
-	lasting  = flag.Duration("for", 30*time.Second, "how long there are faults")
-	seed     = flag.Uint64("seed", 0, "what they are drawn from; 0 draws that too")
-	within   = flag.Duration("within", 2*time.Minute, "how long converging may take when they are over")
-	replicas = flag.Int("replicas", 2, "how many Setpoints there are, of which one leads")
-	report   = flag.String("report", "", "`file` that the report is added to, as Markdown")
+	faultDuration   = flag.Duration("for", 30*time.Second, "how long there are faults")
+	seed            = flag.Uint64("seed", 0, "what they are drawn from; 0 draws that too")
+	convergeTimeout = flag.Duration("within", 2*time.Minute, "how long converging may take when they are over")
+	replicaCount    = flag.Int("replicas", 2, "how many Setpoints there are, of which one leads")
+	reportFile      = flag.String("report", "", "`file` that the report is added to, as Markdown")
 )
 
 // TestSoak has everybody at it at once, lets the faults end, and wants all to be
@@ -37,20 +37,20 @@ var (
 func TestSoak(t *testing.T) {
 	binary := findBinary(t)
 	drawn := cmp.Or(*seed, uint64(time.Now().UnixNano())%1_000_000)
-	t.Logf("seed %d, faults for %s", drawn, *lasting)
-	s := newStory(t, binary, drawn)
-	s.open()
+	t.Logf("seed %d, faults for %s", drawn, *faultDuration)
+	s := newSoakRun(t, binary, drawn)
+	s.setUp()
 	s.converge("before the faults")
 
-	s.trouble(*lasting)
+	s.injectFaults(*faultDuration)
 
 	took := s.converge("after the faults")
-	s.rest()
-	s.look()
-	text := s.tell(took)
+	s.awaitNoWrites()
+	s.checkPanics()
+	text := s.report(took)
 	t.Log("\n" + text)
-	if *report != "" {
-		appendTo(t, *report, text)
+	if *reportFile != "" {
+		appendTo(t, *reportFile, text)
 	}
 }
 
@@ -68,52 +68,52 @@ func findBinary(t *testing.T) string {
 	return path
 }
 
-// story is one run: who takes part, and what is known of it.
-type story struct {
+// soakRun is one run: who takes part, and what is known of it.
+type soakRun struct {
 	t        *testing.T
 	seed     uint64
 	dir      string
-	plane    *plane
+	plane    *controlPlane
 	cluster  *cluster
 	hook     *hook
 	replicas []*replica
-	ledger   *ledger
-	tally    *tally
+	ledger   *expectations
+	tally    *counters
 }
 
-func newStory(t *testing.T, binary string, seed uint64) *story {
+func newSoakRun(t *testing.T, binary string, seed uint64) *soakRun {
 	dir := t.TempDir()
-	count := newTally()
-	plane := bootPlane(t, binary, dir)
-	known := newLedger()
-	s := &story{
+	count := newCounters()
+	plane := bootControlPlane(t, binary, dir)
+	known := newExpectations()
+	s := &soakRun{
 		t: t, seed: seed, dir: dir, tally: count, plane: plane,
 		cluster: connect(t, plane.kubeconfig, count),
-		hook:    newHook(t, dice(seed, "hook"), count, known),
+		hook:    newHook(t, newRand(seed, "hook"), count, known),
 		ledger:  known,
 	}
 	reviews := front.New(t)
 	var addresses []string
-	for i := range *replicas {
+	for i := range *replicaCount {
 		r := newReplica(t, binary, plane.kubeconfig, i, count)
 		r.service = strconv.Itoa(reviews.Port())
 		s.replicas, addresses = append(s.replicas, r), append(addresses, r.reviews)
 	}
-	reviews.Lead(addresses...)
+	reviews.SetBackends(addresses...)
 	return s
 }
 
-// dice are random numbers for one of those who take part, so that one's haste
+// newRand are random numbers for one of those who take part, so that one's haste
 // does not change another's luck.
-func dice(seed uint64, who string) *rand.Rand {
+func newRand(seed uint64, who string) *rand.Rand {
 	for _, letter := range who {
 		seed = seed*31 + uint64(letter)
 	}
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
-// open puts up all there is before the faults.
-func (s *story) open() {
+// setUp puts up all there is before the faults.
+func (s *soakRun) setUp() {
 	s.t.Helper()
 	for _, r := range s.replicas {
 		r.start()
@@ -128,32 +128,32 @@ func (s *story) open() {
 }
 
 // converge waits until everything is right, and tells how long that took.
-func (s *story) converge(when string) time.Duration {
+func (s *soakRun) converge(when string) time.Duration {
 	s.t.Helper()
 	since := time.Now()
 	for ctx := s.t.Context(); ; {
-		wrong, strays := s.check(ctx)
+		wrong, unowned := s.check(ctx)
 		if len(wrong) == 0 {
 			return time.Since(since)
 		}
-		s.tidy(ctx, strays)
-		if pause(ctx, 250*time.Millisecond) != nil || time.Since(since) > *within {
-			s.t.Fatalf("%s (seed %d): not right within %s:\n%s\n%s", when, s.seed, *within, few(wrong), s.tell(0))
+		s.deleteUnowned(ctx, unowned)
+		if pause(ctx, 250*time.Millisecond) != nil || time.Since(since) > *convergeTimeout {
+			s.t.Fatalf("%s (seed %d): not right within %s:\n%s\n%s", when, s.seed, *convergeTimeout, firstOf(wrong), s.report(0))
 		}
 	}
 }
 
-// restFor is how long nothing may happen any more at the end.
-const restFor = 3 * time.Second
+// idleTime is how long nothing may happen any more at the end.
+const idleTime = 3 * time.Second
 
-// rest wants all writes to end when all is right. A write that failed may be due once more,
+// awaitNoWrites wants all writes to end when all is right. A write that failed may be due once more,
 // after its backoff.
-func (s *story) rest() {
+func (s *soakRun) awaitNoWrites() {
 	s.t.Helper()
 	var written []string
-	for end := time.Now().Add(*within); time.Now().Before(end); {
+	for end := time.Now().Add(*convergeTimeout); time.Now().Before(end); {
 		before := s.cluster.versions(s.t)
-		_ = pause(s.t.Context(), restFor)
+		_ = pause(s.t.Context(), idleTime)
 		written = nil
 		for name, version := range s.cluster.versions(s.t) {
 			if before[name] != version {

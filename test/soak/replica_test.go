@@ -26,13 +26,13 @@ type replica struct {
 	// reviews is where it answers the API server, service the port of the Service that
 	// leads there.
 	reviews, service string
-	tally            *tally
+	tally            *counters
 	mu               sync.Mutex
 	running          *process
-	expected, over   bool
+	expected, closed bool
 }
 
-func newReplica(t *testing.T, binary, kubeconfig string, n int, count *tally) *replica {
+func newReplica(t *testing.T, binary, kubeconfig string, n int, count *counters) *replica {
 	t.Helper()
 	r := &replica{
 		t: t, name: fmt.Sprintf("setpoint-%d", n), binary: binary, kubeconfig: kubeconfig,
@@ -56,7 +56,7 @@ func freeAddress(t *testing.T) string {
 func (r *replica) start() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over {
+	if r.closed {
 		return
 	}
 	r.expected = false
@@ -75,20 +75,20 @@ func (r *replica) start() {
 func (r *replica) follow(running *process) {
 	<-running.ended
 	r.mu.Lock()
-	expected, over := r.expected, r.over
+	expected, over := r.expected, r.closed
 	r.mu.Unlock()
 	if over {
 		return
 	}
 	if !expected {
-		r.tally.note("Setpoint ended by itself")
+		r.tally.add("Setpoint ended by itself")
 	}
 	_ = pause(context.Background(), time.Second)
 	r.start()
 }
 
-// end has it ended in some way, which is expected.
-func (r *replica) end(how func(*process)) {
+// terminate has it ended in some way, which is expected.
+func (r *replica) terminate(how func(*process)) {
 	r.mu.Lock()
 	running := r.running
 	r.expected = true
@@ -107,8 +107,8 @@ func (r *replica) freeze(ctx context.Context, d time.Duration) {
 	running.signal(syscall.SIGCONT)
 }
 
-// leads asks it whether it is the one that works.
-func (r *replica) leads(ctx context.Context) bool {
+// isLeader asks it whether it is the one that works.
+func (r *replica) isLeader(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.address+"/metrics", http.NoBody)
@@ -126,7 +126,7 @@ func (r *replica) leads(ctx context.Context) bool {
 
 func (r *replica) close() {
 	r.mu.Lock()
-	r.over = true
+	r.closed = true
 	running := r.running
 	r.mu.Unlock()
 	if running == nil {

@@ -18,43 +18,43 @@ const (
 	firstParents = 60
 	// parentsOfKind is how many there are of a kind at most.
 	parentsOfKind = 20
-	// mostChildren is what a parent wants at most.
-	mostChildren = 6
+	// maxChildren is what a parent wants at most.
+	maxChildren = 6
 )
 
 // user makes, edits and deletes parents.
 type user struct {
-	*story
-	dice *rand.Rand
+	*soakRun
+	rand *rand.Rand
 }
 
-func (s *story) newUser(who string) *user { return &user{story: s, dice: dice(s.seed, who)} }
+func (s *soakRun) newUser(who string) *user { return &user{soakRun: s, rand: newRand(s.seed, who)} }
 
 // work goes on until ctx is done.
 func (u *user) work(ctx context.Context) {
-	for pause(ctx, time.Duration(20+u.dice.IntN(150))*time.Millisecond) == nil {
+	for pause(ctx, time.Duration(20+u.rand.IntN(150))*time.Millisecond) == nil {
 		u.act(ctx)
 	}
 }
 
 func (u *user) act(ctx context.Context) {
-	switch luck := u.dice.IntN(100); {
-	case luck < 25:
+	switch n := u.rand.IntN(100); {
+	case n < 25:
 		u.create(ctx)
-	case luck < 50:
-		u.patch(ctx, "edits a parent", u.draw(), fmt.Sprintf(`{"spec":{"value":%q}}`, u.value()))
-	case luck < 65:
-		u.patch(ctx, "scales a parent", u.draw(), fmt.Sprintf(`{"spec":{"children":%d}}`, u.dice.IntN(mostChildren)))
-	case luck < 80:
-		u.delete(ctx, u.draw())
-	case luck < 85:
-		again := u.draw()
+	case n < 50:
+		u.patch(ctx, "edits a parent", u.pick(), fmt.Sprintf(`{"spec":{"value":%q}}`, u.value()))
+	case n < 65:
+		u.patch(ctx, "scales a parent", u.pick(), fmt.Sprintf(`{"spec":{"children":%d}}`, u.rand.IntN(maxChildren)))
+	case n < 80:
+		u.delete(ctx, u.pick())
+	case n < 85:
+		again := u.pick()
 		u.delete(ctx, again)
 		u.make(ctx, again)
-	case luck < 95:
-		u.patch(ctx, "lights or darkens a lamp", u.drawOf(lamp), fmt.Sprintf(`{"metadata":{"annotations":{"lit":%q}}}`, u.answer()))
+	case n < 95:
+		u.patch(ctx, "lights or darkens a lamp", u.pickOf(lamp), fmt.Sprintf(`{"metadata":{"annotations":{"lit":%q}}}`, u.yesOrNo()))
 	default:
-		u.patch(ctx, "asks to reconcile", u.draw(), fmt.Sprintf(`{"metadata":{"annotations":{"setpoint.dev/reconcile-at":"%d"}}}`, u.dice.Uint32()))
+		u.patch(ctx, "asks to reconcile", u.pick(), fmt.Sprintf(`{"metadata":{"annotations":{"setpoint.dev/reconcile-at":"%d"}}}`, u.rand.Uint32()))
 	}
 }
 
@@ -63,21 +63,21 @@ type name struct{ kind, name string }
 
 func (n name) String() string { return n.kind + "s " + n.name }
 
-func (u *user) draw() name { return u.drawOf(kinds()[u.dice.IntN(len(kinds()))]) }
+func (u *user) pick() name { return u.pickOf(kinds()[u.rand.IntN(len(kinds()))]) }
 
-func (u *user) drawOf(kind string) name {
-	return name{kind, fmt.Sprintf("%s-%d", kind, u.dice.IntN(parentsOfKind))}
+func (u *user) pickOf(kind string) name {
+	return name{kind, fmt.Sprintf("%s-%d", kind, u.rand.IntN(parentsOfKind))}
 }
 
-func (u *user) value() string { return fmt.Sprintf("v%08x", u.dice.Uint32()) }
+func (u *user) value() string { return fmt.Sprintf("v%08x", u.rand.Uint32()) }
 
-func (u *user) answer() string { return []string{"yes", "no"}[u.dice.IntN(2)] }
+func (u *user) yesOrNo() string { return []string{"yes", "no"}[u.rand.IntN(2)] }
 
-func (u *user) create(ctx context.Context) { u.make(ctx, u.draw()) }
+func (u *user) create(ctx context.Context) { u.make(ctx, u.pick()) }
 
 func (u *user) make(ctx context.Context, n name) {
-	spec := map[string]any{"children": int64(u.dice.IntN(mostChildren)), "value": u.value()}
-	if n.kind == bell && u.dice.IntN(10) == 0 {
+	spec := map[string]any{"children": int64(u.rand.IntN(maxChildren)), "value": u.value()}
+	if n.kind == bell && u.rand.IntN(10) == 0 {
 		spec["value"] = forbidden
 	}
 	metadata := map[string]any{"name": n.name, "namespace": namespace}
@@ -85,14 +85,14 @@ func (u *user) make(ctx context.Context, n name) {
 	case pot:
 		spec["selector"] = map[string]any{"matchLabels": map[string]any{pot: n.name}}
 	case lamp:
-		metadata["annotations"] = map[string]any{"lit": u.answer()}
+		metadata["annotations"] = map[string]any{"lit": u.yesOrNo()}
 	}
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "soak.test/v1", "kind": title(n.kind), "metadata": metadata, "spec": spec,
 	}}
 	_, err := u.cluster.in(parentsOf(n.kind)).Create(ctx, o, metav1.CreateOptions{})
 	if err == nil {
-		u.ledger.write(func(l *ledger) { l.kept[n.String()] = true })
+		u.ledger.update(func(l *expectations) { l.parents[n.String()] = true })
 	}
 	u.cluster.noteRequest("a user makes a parent", err)
 }
@@ -103,7 +103,7 @@ func (u *user) patch(ctx context.Context, what string, n name, patch string) {
 }
 
 func (u *user) delete(ctx context.Context, n name) {
-	u.ledger.write(func(l *ledger) { delete(l.kept, n.String()) })
+	u.ledger.update(func(l *expectations) { delete(l.parents, n.String()) })
 	err := u.cluster.in(parentsOf(n.kind)).Delete(ctx, n.name, metav1.DeleteOptions{})
 	u.cluster.noteRequest("a user deletes a parent", err)
 }
@@ -113,13 +113,13 @@ func (u *user) delete(ctx context.Context, n name) {
 func (c *cluster) noteRequest(what string, err error) {
 	switch {
 	case err == nil:
-		c.tally.note(what)
+		c.tally.add(what)
 	case apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err), apierrors.IsConflict(err):
 	case strings.Contains(err.Error(), "denied the request"):
-		c.tally.note("a review denies a request")
+		c.tally.add("a review denies a request")
 	case strings.Contains(err.Error(), "failed calling webhook"):
-		c.tally.note("a request finds no one who reviews it")
+		c.tally.add("a request finds no one who reviews it")
 	default:
-		c.tally.note("a request finds no API server")
+		c.tally.add("a request finds no API server")
 	}
 }

@@ -19,13 +19,13 @@ import (
 const layout = 1
 
 const (
-	markFile  = "cluster.json"
-	tempGlob  = "setpoint-cluster-*"
-	folderSub = 0o700
+	metadataFile   = "cluster.json"
+	tempGlob       = "setpoint-cluster-*"
+	subdirectories = 0o700
 )
 
-// Mark is kept in the folder between runs.
-type Mark struct {
+// Metadata is kept in the folder between runs.
+type Metadata struct {
 	Layout int `json:"layout"`
 	// Temporary folders may be removed by anybody who finds them abandoned.
 	Temporary bool `json:"temporary,omitempty"`
@@ -36,9 +36,9 @@ type Mark struct {
 
 // Dir is a folder in use by this process.
 type Dir struct {
-	path string
-	mark Mark
-	lock *os.File
+	path     string
+	metadata Metadata
+	lock     *os.File
 }
 
 // Open takes possession of a folder, making it if need be. An empty path stands
@@ -54,7 +54,7 @@ func Open(path string) (*Dir, error) {
 	if err := refuseForeign(path); err != nil {
 		return nil, err
 	}
-	return open(path, Mark{Layout: layout})
+	return open(path, Metadata{Layout: layout})
 }
 
 func openTemporary() (*Dir, error) {
@@ -63,7 +63,7 @@ func openTemporary() (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make temporary data directory: %w", err)
 	}
-	return open(path, Mark{Layout: layout, Temporary: true})
+	return open(path, Metadata{Layout: layout, Temporary: true})
 }
 
 // sweep removes what clusters killed by SIGKILL left behind: temporary folders
@@ -72,46 +72,46 @@ func openTemporary() (*Dir, error) {
 func sweep(parent string) {
 	paths, _ := filepath.Glob(filepath.Join(parent, tempGlob))
 	for _, path := range paths {
-		mark, err := readMark(path)
-		if err != nil || !mark.Temporary {
+		metadata, err := readMetadata(path)
+		if err != nil || !metadata.Temporary {
 			continue
 		}
-		if dir, err := open(path, mark); err == nil {
+		if dir, err := open(path, metadata); err == nil {
 			_ = dir.Close()
 		}
 	}
 }
 
-func open(path string, fresh Mark) (*Dir, error) {
-	if err := os.MkdirAll(path, folderSub); err != nil {
+func open(path string, fresh Metadata) (*Dir, error) {
+	if err := os.MkdirAll(path, subdirectories); err != nil {
 		return nil, fmt.Errorf("make data directory: %w", err)
 	}
 	lock, err := acquire(path)
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{path: path, lock: lock, mark: fresh}
-	if err := d.settle(); err != nil {
+	d := &Dir{path: path, lock: lock, metadata: fresh}
+	if err := d.initialize(); err != nil {
 		_ = lock.Close()
 		return nil, err
 	}
 	return d, nil
 }
 
-// settle reads or writes the mark, and makes the folders inside.
-func (d *Dir) settle() error {
-	mark, err := readMark(d.path)
+// initialize reads or writes the mark, and makes the folders inside.
+func (d *Dir) initialize() error {
+	metadata, err := readMetadata(d.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = d.save()
 	case err == nil:
-		d.mark = mark
+		d.metadata = metadata
 	}
 	if err != nil {
 		return err
 	}
 	for _, sub := range []string{d.Path("logs"), d.Path("pki"), d.Path("run")} {
-		if err := os.MkdirAll(sub, folderSub); err != nil {
+		if err := os.MkdirAll(sub, subdirectories); err != nil {
 			return fmt.Errorf("make data directory: %w", err)
 		}
 	}
@@ -129,39 +129,39 @@ func refuseForeign(path string) error {
 	}
 	foreign := len(entries) > 0
 	for _, entry := range entries {
-		if name := entry.Name(); name == markFile || name == lockFile {
+		if name := entry.Name(); name == metadataFile || name == lockFile {
 			foreign = false
 			break
 		}
 	}
 	if foreign {
-		return fmt.Errorf("data directory %s is not empty and holds no cluster of ours (no %s in it): choose another one or empty it", path, markFile)
+		return fmt.Errorf("data directory %s is not empty and holds no cluster of ours (no %s in it): choose another one or empty it", path, metadataFile)
 	}
 	return nil
 }
 
-func readMark(path string) (Mark, error) {
-	file := filepath.Join(path, markFile)
+func readMetadata(path string) (Metadata, error) {
+	file := filepath.Join(path, metadataFile)
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return Mark{}, fmt.Errorf("read mark of the data directory: %w", err)
+		return Metadata{}, fmt.Errorf("read mark of the data directory: %w", err)
 	}
-	var mark Mark
-	if err := json.Unmarshal(text, &mark); err != nil {
-		return Mark{}, fmt.Errorf("data directory is damaged: read %s: %w", file, err)
+	var metadata Metadata
+	if err := json.Unmarshal(text, &metadata); err != nil {
+		return Metadata{}, fmt.Errorf("data directory is damaged: read %s: %w", file, err)
 	}
-	if mark.Layout != layout {
-		return Mark{}, fmt.Errorf("data directory %s has layout %d, this program reads layout %d: use another directory", path, mark.Layout, layout)
+	if metadata.Layout != layout {
+		return Metadata{}, fmt.Errorf("data directory %s has layout %d, this program reads layout %d: use another directory", path, metadata.Layout, layout)
 	}
-	return mark, nil
+	return metadata, nil
 }
 
 func (d *Dir) save() error {
-	text, err := json.MarshalIndent(d.mark, "", "  ")
+	text, err := json.MarshalIndent(d.metadata, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode mark of the data directory: %w", err)
 	}
-	return d.Write(markFile, append(text, '\n'))
+	return d.Write(metadataFile, append(text, '\n'))
 }
 
 // Path is the place of a file in the folder.
@@ -170,14 +170,14 @@ func (d *Dir) Path(elements ...string) string {
 }
 
 // Temporary says whether Close removes the folder.
-func (d *Dir) Temporary() bool { return d.mark.Temporary }
+func (d *Dir) Temporary() bool { return d.metadata.Temporary }
 
 // Port is the port a component had when the folder was last used, or 0.
-func (d *Dir) Port(component string) int { return d.mark.Ports[component] }
+func (d *Dir) Port(component string) int { return d.metadata.Ports[component] }
 
 // RememberPorts keeps the ports for the next run.
 func (d *Dir) RememberPorts(ports map[string]int) error {
-	d.mark.Ports = ports
+	d.metadata.Ports = ports
 	return d.save()
 }
 
@@ -206,13 +206,13 @@ func WriteFile(path string, content []byte) error {
 	return nil
 }
 
-// Abandon gives the folder up as it is, so that it can be looked at.
-func (d *Dir) Abandon() { _ = d.lock.Close() }
+// Unlock gives the folder up as it is, so that it can be looked at.
+func (d *Dir) Unlock() { _ = d.lock.Close() }
 
 // Close gives the folder up and removes it if it was a temporary one.
 func (d *Dir) Close() error {
 	var err error
-	if d.mark.Temporary {
+	if d.metadata.Temporary {
 		err = os.RemoveAll(d.path)
 	} else {
 		err = release(d.path)

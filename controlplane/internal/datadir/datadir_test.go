@@ -27,7 +27,7 @@ func closeDir(t *testing.T, dir *datadir.Dir) {
 	}
 }
 
-func TestKeptDirectory(t *testing.T) {
+func TestPersistentDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b")
 	dir := open(t, path)
 	if err := dir.RememberPorts(map[string]int{"x": 7}); err != nil {
@@ -46,7 +46,7 @@ func TestKeptDirectory(t *testing.T) {
 	}
 }
 
-func TestTemporaryDirectoryGoes(t *testing.T) {
+func TestTemporaryDirectoryIsRemoved(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	dir := open(t, "")
 	path := dir.Path()
@@ -59,7 +59,7 @@ func TestTemporaryDirectoryGoes(t *testing.T) {
 func TestAbandonedTemporaryDirectoriesAreSwept(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	abandoned, held := open(t, ""), open(t, "")
-	abandoned.Abandon()
+	abandoned.Unlock()
 	closeDir(t, open(t, "")) // a third one finds the first
 	if _, err := os.Stat(abandoned.Path()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("abandoned directory: %v", err)

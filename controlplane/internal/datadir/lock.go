@@ -31,7 +31,7 @@ func acquire(path string) (*os.File, error) {
 	}
 	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil {
-		err = signLock(file)
+		err = writeHolder(file)
 	}
 	if err == nil {
 		return file, nil
@@ -43,7 +43,7 @@ func acquire(path string) (*os.File, error) {
 	return nil, fmt.Errorf("lock data directory %s: %w", path, err)
 }
 
-func signLock(file *os.File) error {
+func writeHolder(file *os.File) error {
 	if err := file.Truncate(0); err != nil {
 		return err
 	}

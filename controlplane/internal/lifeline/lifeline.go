@@ -49,9 +49,9 @@ func (l *Line) Close() {
 	_ = l.read.Close()
 }
 
-// Hold calls onCut, from another goroutine, when the parent of this process is
+// Watch calls onCut, from another goroutine, when the parent of this process is
 // gone. It does nothing in a process that was started without a line.
-func Hold(onCut func()) {
+func Watch(onCut func()) {
 	fd, err := strconv.Atoi(os.Getenv(variable))
 	if err != nil {
 		return

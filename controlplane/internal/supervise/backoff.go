@@ -30,15 +30,15 @@ func (p Policy) withDefaults() Policy {
 	return p
 }
 
-// streak counts the runs in a row that ended too soon.
-type streak struct {
+// restartStreak counts the runs in a row that ended too soon.
+type restartStreak struct {
 	policy Policy
 	short  int
 }
 
 // ended records a run and says how long to wait before the next one, or that
 // there should be none.
-func (s *streak) ended(ran time.Duration) (delay time.Duration, again bool) {
+func (s *restartStreak) ended(ran time.Duration) (delay time.Duration, again bool) {
 	if ran >= s.policy.Settled {
 		s.short = 0
 	}

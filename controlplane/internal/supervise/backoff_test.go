@@ -6,7 +6,7 @@ import (
 )
 
 func TestBackoffDoublesUntilGivenUp(t *testing.T) {
-	s := streak{policy: Policy{FirstDelay: time.Second, MaxDelay: 3 * time.Second, Tries: 5}.withDefaults()}
+	s := restartStreak{policy: Policy{FirstDelay: time.Second, MaxDelay: 3 * time.Second, Tries: 5}.withDefaults()}
 	for i, want := range []time.Duration{1, 2, 3, 3} {
 		delay, again := s.ended(0)
 		if delay != want*time.Second || !again {
@@ -18,8 +18,8 @@ func TestBackoffDoublesUntilGivenUp(t *testing.T) {
 	}
 }
 
-func TestLongRunStartsAfresh(t *testing.T) {
-	s := streak{policy: Policy{}.withDefaults()}
+func TestLongRunResetsBackoff(t *testing.T) {
+	s := restartStreak{policy: Policy{}.withDefaults()}
 	for range 4 {
 		s.ended(0)
 	}

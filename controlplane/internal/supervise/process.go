@@ -71,7 +71,7 @@ func Start(spec Spec, line *lifeline.Line, log *slog.Logger) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	go p.keep(run)
+	go p.supervise(run)
 	return p, nil
 }
 
@@ -152,18 +152,18 @@ func (p *Process) launch() (*run, error) {
 	return r, nil
 }
 
-// keep replaces one run by the next until it is told to stop or gives up.
-func (p *Process) keep(r *run) {
+// supervise replaces one run by the next until it is told to stop or gives up.
+func (p *Process) supervise(r *run) {
 	defer close(p.done)
-	streak := streak{policy: p.spec.Policy.withDefaults()}
+	streak := restartStreak{policy: p.spec.Policy.withDefaults()}
 	for {
-		exit, stopped := p.attend(r)
+		exit, stopped := p.waitRun(r)
 		if stopped {
 			return
 		}
 		delay, again := streak.ended(time.Since(r.since))
 		if !again {
-			p.err = p.obituary(exit)
+			p.err = p.givenUp(exit)
 			return
 		}
 		p.log.Warn("component ended, restarting it", "exit", exit.Error(), "delay", delay)
@@ -180,8 +180,8 @@ func (p *Process) keep(r *run) {
 	}
 }
 
-// attend waits for the end of a run, bringing it about when asked to stop.
-func (p *Process) attend(r *run) (exit error, stopped bool) {
+// waitRun waits for the end of a run, bringing it about when asked to stop.
+func (p *Process) waitRun(r *run) (exit error, stopped bool) {
 	defer p.setPID(0)
 	select {
 	case exit = <-r.ended:

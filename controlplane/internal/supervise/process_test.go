@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 
 // serve lives until it is ended, or its parent is.
 func serve() {
-	lifeline.Hold(func() { os.Exit(1) })
+	lifeline.Watch(func() { os.Exit(1) })
 	fmt.Println("serving")
 	select {}
 }
@@ -92,7 +92,7 @@ func start(t *testing.T, spec supervise.Spec) *supervise.Process {
 	return p
 }
 
-func TestKilledChildComesBack(t *testing.T) {
+func TestKilledChildIsRestarted(t *testing.T) {
 	p := start(t, spec(t.TempDir(), "server"))
 	first := p.PID()
 	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
@@ -163,7 +163,7 @@ func TestStopDuringBackoff(t *testing.T) {
 	}
 }
 
-func TestRestartWaitsForWhatTheChildNeeds(t *testing.T) {
+func TestRestartWaitsForNeeds(t *testing.T) {
 	s := spec(t.TempDir(), "server")
 	asked := make(chan error)
 	s.Needs = func(context.Context) error { return <-asked }

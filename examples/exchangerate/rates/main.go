@@ -43,20 +43,20 @@ func main() {
 type service struct {
 	mu      sync.Mutex
 	rates   map[string]string
-	trouble string
+	failure string
 }
 
 func (s *service) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /latest", s.latest)
 	mux.HandleFunc("/trouble", func(_ http.ResponseWriter, r *http.Request) {
-		body := written(r)
+		body := readValue(r)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.trouble = body
+		s.failure = body
 	})
 	mux.HandleFunc("/{currency}", func(_ http.ResponseWriter, r *http.Request) {
-		body, currency := written(r), strings.ToUpper(r.PathValue("currency"))
+		body, currency := readValue(r), strings.ToUpper(r.PathValue("currency"))
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.rates[currency] = body
@@ -64,8 +64,8 @@ func (s *service) handler() http.Handler {
 	return mux
 }
 
-// written is what somebody puts somewhere; nothing when it is deleted.
-func written(r *http.Request) string {
+// readValue is what somebody puts somewhere; nothing when it is deleted.
+func readValue(r *http.Request) string {
 	if r.Method == http.MethodDelete {
 		return ""
 	}
@@ -76,14 +76,14 @@ func written(r *http.Request) string {
 func (s *service) latest(w http.ResponseWriter, r *http.Request) {
 	symbol := r.FormValue("symbols")
 	s.mu.Lock()
-	rate, trouble := s.rates[symbol], s.trouble
+	rate, failure := s.rates[symbol], s.failure
 	s.mu.Unlock()
 
-	if status, err := strconv.Atoi(trouble); err == nil {
+	if status, err := strconv.Atoi(failure); err == nil {
 		http.Error(w, http.StatusText(status), status)
 		return
 	}
-	if delay, err := time.ParseDuration(trouble); err == nil {
+	if delay, err := time.ParseDuration(failure); err == nil {
 		select {
 		case <-time.After(delay):
 		case <-r.Context().Done():

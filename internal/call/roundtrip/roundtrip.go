@@ -24,8 +24,8 @@ func (e *InterimError) Error() string {
 // Do sends a request and returns a final response. The response body ends with the
 // context of the request, whatever it is: that of a 101 would be the connection itself,
 // whose reads heed no context.
-func Do(over http.RoundTripper, req *http.Request) (*http.Response, error) {
-	response, err := over.RoundTrip(req)
+func Do(transport http.RoundTripper, req *http.Request) (*http.Response, error) {
+	response, err := transport.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
@@ -37,12 +37,14 @@ func Do(over http.RoundTripper, req *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// Over is a http.RoundTripper that does exchanges by Do.
-func Over(next http.RoundTripper) http.RoundTripper { return over{next} }
+// NewTransport is a http.RoundTripper that does exchanges by Do.
+func NewTransport(next http.RoundTripper) http.RoundTripper { return finalResponseTransport{next} }
 
-type over struct{ next http.RoundTripper }
+type finalResponseTransport struct{ next http.RoundTripper }
 
-func (o over) RoundTrip(req *http.Request) (*http.Response, error) { return Do(o.next, req) }
+func (o finalResponseTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	return Do(o.next, req)
+}
 
 // body is a response body that is closed when a context ends.
 type body struct {
@@ -50,8 +52,8 @@ type body struct {
 	stop func() bool
 }
 
-func newBody(ctx context.Context, of io.ReadCloser) *body {
-	return &body{of, context.AfterFunc(ctx, func() { _ = of.Close() })}
+func newBody(ctx context.Context, inner io.ReadCloser) *body {
+	return &body{inner, context.AfterFunc(ctx, func() { _ = inner.Close() })}
 }
 
 // Close closes it, whether or not the context has ended.

@@ -14,9 +14,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/roundtrip"
 )
 
-// stubborn is a server at the other end of a pipe: it answers each request with raw
+// rawServer is a server at the other end of a pipe: it answers each request with raw
 // bytes and keeps the connection until the client closes it, which ends closed.
-func stubborn(raw string) (transport *http.Transport, closed chan struct{}) {
+func rawServer(raw string) (transport *http.Transport, closed chan struct{}) {
 	closed = make(chan struct{})
 	transport = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
@@ -51,9 +51,9 @@ func TestInterimResponse(t *testing.T) {
 		"HTTP/1.1 101\r\n\r\n",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			transport, closed := stubborn(raw)
+			transport, closed := rawServer(raw)
 			began := time.Now()
-			response, err := roundtrip.Over(transport).RoundTrip(request(t.Context(), t))
+			response, err := roundtrip.NewTransport(transport).RoundTrip(request(t.Context(), t))
 			if err == nil {
 				_ = response.Body.Close()
 			}
@@ -68,22 +68,22 @@ func TestInterimResponse(t *testing.T) {
 	}
 }
 
-// endless is a body that heeds nothing but its end.
-type endless struct{ ended chan struct{} }
+// endlessBody is a body that heeds nothing but its end.
+type endlessBody struct{ ended chan struct{} }
 
-func (e endless) Read([]byte) (int, error) {
+func (e endlessBody) Read([]byte) (int, error) {
 	<-e.ended
 	return 0, net.ErrClosed
 }
 
-func (e endless) Close() error {
+func (e endlessBody) Close() error {
 	close(e.ended)
 	return nil
 }
 
-type answering struct{ body io.ReadCloser }
+type bodyTransport struct{ body io.ReadCloser }
 
-func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
+func (a bodyTransport) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: a.body}, nil
 }
 
@@ -93,7 +93,7 @@ func TestBodyEndsWithContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		response, err := roundtrip.Do(answering{endless{make(chan struct{})}}, request(ctx, t)) //nolint:bodyclose // the context closes it
+		response, err := roundtrip.Do(bodyTransport{endlessBody{make(chan struct{})}}, request(ctx, t)) //nolint:bodyclose // the context closes it
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,8 +110,8 @@ func TestBodyEndsWithContext(t *testing.T) {
 func TestBodyIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		body := endless{make(chan struct{})}
-		response, err := roundtrip.Do(answering{body}, request(ctx, t))
+		body := endlessBody{make(chan struct{})}
+		response, err := roundtrip.Do(bodyTransport{body}, request(ctx, t))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,10 +16,10 @@ import (
 // work is in the figure too, since both share this process.
 func BenchmarkCall(b *testing.B) {
 	object := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"v":%q}}`, bytes.Repeat([]byte("x"), 900))
-	reply := fmt.Appendf(nil, `{"status":{"ready":1},"children":[%s,%s]}`, object, object)
+	body := fmt.Appendf(nil, `{"status":{"ready":1},"children":[%s,%s]}`, object, object)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		_, _ = w.Write(reply)
+		_, _ = w.Write(body)
 	}))
 	b.Cleanup(server.Close)
 	w := open(b, webhook.Config{URL: server.URL})

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	defaultLifetime = time.Hour
-	defaultRoom     = 64 << 20
-	// entrySize is about what a reply costs beside its body.
-	entrySize = 512
+	defaultCacheTimeout = time.Hour
+	defaultCacheBytes   = 64 << 20
+	// entryOverhead is about what a reply costs beside its body.
+	entryOverhead = 512
 )
 
 // ETag lets a hook say that its last reply about a parent still holds, instead
@@ -29,125 +29,125 @@ type ETag struct {
 	// Cleanup is how often replies past that are thrown away; as often as
 	// Timeout if it is not above zero.
 	Cleanup time.Duration
-	// Room is how many bytes of replies are kept, the most recently used ones;
+	// MaxBytes is how many bytes of replies are kept, the most recently used ones;
 	// 64 MiB if it is not above zero.
-	Room int64
+	MaxBytes int64
 }
 
-// replies are those a hook may refer to. Nil keeps none, and of no subject.
-type replies struct {
+// responseCache are those a hook may refer to. Nil keeps none, and of no subject.
+type responseCache struct {
 	lifetime, cleanup time.Duration
-	room              int64
+	maxBytes          int64
 
-	mu    sync.Mutex
-	about map[subject]*list.Element
-	// recent holds *reply, the one used last in front.
-	recent *list.List
-	size   int64
-	// cleaned is when expired replies were last thrown away.
-	cleaned time.Time
+	mu      sync.Mutex
+	entries map[cacheKey]*list.Element
+	// lru holds *reply, the one used last in front.
+	lru  *list.List
+	size int64
+	// lastCleanup is when expired replies were last thrown away.
+	lastCleanup time.Time
 }
 
-// subject is what a question is about.
-type subject struct {
-	kind   Question
-	parent object.GroupKind
+// cacheKey is what a question is about.
+type cacheKey struct {
+	hookType  HookType
+	groupKind object.GroupKind
 	object.Ref
 }
 
-// reply is one reply. Nil is none.
-type reply struct {
-	subject subject
+// cachedResponse is one reply. Nil is none.
+type cachedResponse struct {
+	key     cacheKey
 	etag    string
 	body    []byte
 	expires time.Time
 }
 
-func newReplies(c ETag) *replies {
+func newResponseCache(c ETag) *responseCache {
 	if !c.Enabled {
 		return nil
 	}
-	lifetime := positive(c.Timeout, defaultLifetime)
-	return &replies{
-		lifetime: lifetime,
-		cleanup:  positive(c.Cleanup, lifetime),
-		room:     positive(c.Room, defaultRoom),
-		about:    map[subject]*list.Element{},
-		recent:   list.New(),
-		cleaned:  time.Now(),
+	lifetime := orDefault(c.Timeout, defaultCacheTimeout)
+	return &responseCache{
+		lifetime:    lifetime,
+		cleanup:     orDefault(c.Cleanup, lifetime),
+		maxBytes:    orDefault(c.MaxBytes, defaultCacheBytes),
+		entries:     map[cacheKey]*list.Element{},
+		lru:         list.New(),
+		lastCleanup: time.Now(),
 	}
 }
 
-// find returns the last reply about the subject, or nil.
-func (r *replies) find(about *subject) *reply {
+// get returns the last reply about the subject, or nil.
+func (r *responseCache) get(about *cacheKey) *cachedResponse {
 	if r == nil || about == nil {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	element := r.about[*about]
+	element := r.entries[*about]
 	if element == nil {
 		return nil
 	}
-	found := element.Value.(*reply)
+	found := element.Value.(*cachedResponse)
 	if !time.Now().Before(found.expires) {
-		r.drop(element)
+		r.remove(element)
 		return nil
 	}
-	r.recent.MoveToFront(element)
+	r.lru.MoveToFront(element)
 	return found
 }
 
-// keep remembers a reply. One without an ETag only ends the use of the one
+// put remembers a reply. One without an ETag only ends the use of the one
 // before.
-func (r *replies) keep(about *subject, etag string, body []byte) {
+func (r *responseCache) put(about *cacheKey, etag string, body []byte) {
 	if r == nil || about == nil {
 		return
 	}
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if old := r.about[*about]; old != nil {
-		r.drop(old)
+	if old := r.entries[*about]; old != nil {
+		r.remove(old)
 	}
 	if etag != "" {
 		// The body belongs to whoever asked.
-		r.add(&reply{subject: *about, etag: etag, body: bytes.Clone(body), expires: now.Add(r.lifetime)})
+		r.add(&cachedResponse{key: *about, etag: etag, body: bytes.Clone(body), expires: now.Add(r.lifetime)})
 	}
-	r.tidy(now)
+	r.evict(now)
 }
 
-func (r *replies) add(came *reply) {
-	r.about[came.subject] = r.recent.PushFront(came)
-	r.size += came.size()
+func (r *responseCache) add(added *cachedResponse) {
+	r.entries[added.key] = r.lru.PushFront(added)
+	r.size += added.size()
 }
 
-func (r *replies) drop(element *list.Element) {
-	old := r.recent.Remove(element).(*reply)
-	delete(r.about, old.subject)
+func (r *responseCache) remove(element *list.Element) {
+	old := r.lru.Remove(element).(*cachedResponse)
+	delete(r.entries, old.key)
 	r.size -= old.size()
 }
 
-// tidy throws away what has expired, if it is time to, and what there is no
+// evict throws away what has expired, if it is time to, and what there is no
 // room for.
-func (r *replies) tidy(now time.Time) {
-	if now.Sub(r.cleaned) >= r.cleanup {
-		r.cleaned = now
-		for _, element := range r.about {
-			if !now.Before(element.Value.(*reply).expires) {
-				r.drop(element)
+func (r *responseCache) evict(now time.Time) {
+	if now.Sub(r.lastCleanup) >= r.cleanup {
+		r.lastCleanup = now
+		for _, element := range r.entries {
+			if !now.Before(element.Value.(*cachedResponse).expires) {
+				r.remove(element)
 			}
 		}
 	}
-	for r.size > r.room {
-		r.drop(r.recent.Back())
+	for r.size > r.maxBytes {
+		r.remove(r.lru.Back())
 	}
 }
 
-func (r *reply) size() int64 { return entrySize + int64(len(r.etag)+len(r.body)) }
+func (r *cachedResponse) size() int64 { return entryOverhead + int64(len(r.etag)+len(r.body)) }
 
-// asked is the header of a question that mentions the reply.
-func (r *reply) asked(header http.Header) http.Header {
+// withIfNoneMatch is the header of a question that mentions the reply.
+func (r *cachedResponse) withIfNoneMatch(header http.Header) http.Header {
 	if r == nil {
 		return header
 	}
@@ -156,17 +156,17 @@ func (r *reply) asked(header http.Header) http.Header {
 	return header
 }
 
-// stands says whether an answer means that the reply still holds.
-func (r *reply) stands(code int) bool {
+// confirmedBy says whether an answer means that the reply still holds.
+func (r *cachedResponse) confirmedBy(code int) bool {
 	return r != nil && (code == http.StatusNotModified || code == http.StatusPreconditionFailed)
 }
 
-// subject reads what the question is about, nil if that is no object. The group
+// cacheKey reads what the question is about, nil if that is no object. The group
 // of the parent counts: two groups may have a kind of one name.
-func (q question) subject() *subject {
+func (q request) cacheKey() *cacheKey {
 	parent, err := object.Parse(q.parent)
 	if err != nil {
 		return nil
 	}
-	return &subject{kind: q.kind, parent: parent.GroupKind(), Ref: parent.Ref()}
+	return &cacheKey{hookType: q.hookType, groupKind: parent.GroupKind(), Ref: parent.Ref()}
 }

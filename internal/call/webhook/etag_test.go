@@ -17,34 +17,34 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
-// about is a question about a parent of its own.
-func about(apiVersion, namespace, name string) *hook.Request {
-	q := question()
+// requestFor is a question about a parent of its own.
+func requestFor(apiVersion, namespace, name string) *hook.Request {
+	q := request()
 	q.Parent = fmt.Appendf(nil, `{"apiVersion":%q,"kind":"Cat","metadata":{"namespace":%q,"name":%q}}`, apiVersion, namespace, name)
 	return q
 }
 
-// tagger is a hook that answers with an ETag, and with a code alone where the
+// etagServer is a hook that answers with an ETag, and with a code alone where the
 // question has one.
-type tagger struct {
-	code  int
-	body  string
-	asked []string
+type etagServer struct {
+	code        int
+	body        string
+	ifNoneMatch []string
 }
 
-func (h *tagger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *etagServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	tag := r.Header.Get("If-None-Match")
-	h.asked = append(h.asked, tag)
+	h.ifNoneMatch = append(h.ifNoneMatch, tag)
 	if tag != "" && h.code != 0 {
 		w.WriteHeader(h.code)
 		return
 	}
-	w.Header().Set("ETag", fmt.Sprintf("%q", fmt.Sprint("v", len(h.asked))))
+	w.Header().Set("ETag", fmt.Sprintf("%q", fmt.Sprint("v", len(h.ifNoneMatch))))
 	_, _ = io.WriteString(w, h.body)
 }
 
-func (h *tagger) open(t *testing.T, c webhook.Config) *webhook.Webhook {
+func (h *etagServer) open(t *testing.T, c webhook.Config) *webhook.Webhook {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
@@ -52,23 +52,23 @@ func (h *tagger) open(t *testing.T, c webhook.Config) *webhook.Webhook {
 	return open(t, c)
 }
 
-func (h *tagger) mustHaveBeenAsked(t *testing.T, tags ...string) {
+func (h *etagServer) expectIfNoneMatch(t *testing.T, tags ...string) {
 	t.Helper()
-	if got, want := fmt.Sprintf("%q", h.asked), fmt.Sprintf("%q", tags); got != want {
+	if got, want := fmt.Sprintf("%q", h.ifNoneMatch), fmt.Sprintf("%q", tags); got != want {
 		t.Errorf("asked with If-None-Match %s, want %s", got, want)
 	}
 }
 
-const taggedReply = `{"status":{"n":1},"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}]}`
+const taggedResponse = `{"status":{"n":1},"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}]}`
 
-func TestReplyIsUsedAgain(t *testing.T) {
+func TestCachedResponseIsReused(t *testing.T) {
 	for _, code := range []int{http.StatusNotModified, http.StatusPreconditionFailed} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
-			h := &tagger{code: code, body: taggedReply}
-			var last webhook.Exchange
-			w := h.open(t, webhook.Config{Observe: func(e webhook.Exchange) { last = e }})
+			h := &etagServer{code: code, body: taggedResponse}
+			var last webhook.CallResult
+			w := h.open(t, webhook.Config{Observe: func(e webhook.CallResult) { last = e }})
 			for range 3 {
-				resp, err := w.Call(t.Context(), about("a.example/v1", "home", "tom"))
+				resp, err := w.Call(t.Context(), requestFor("a.example/v1", "home", "tom"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -79,7 +79,7 @@ func TestReplyIsUsedAgain(t *testing.T) {
 				clear(resp.Status)
 				clear(resp.Children[0])
 			}
-			h.mustHaveBeenAsked(t, "", `"v1"`, `"v1"`)
+			h.expectIfNoneMatch(t, "", `"v1"`, `"v1"`)
 			if last.Code != code || last.BytesIn != 0 {
 				t.Errorf("observed %+v", last)
 			}
@@ -88,14 +88,14 @@ func TestReplyIsUsedAgain(t *testing.T) {
 }
 
 // Neither code means anything but after the question of one's last reply.
-func TestUnaskedNotModifiedIsNoAnswer(t *testing.T) {
+func TestUnexpectedNotModifiedIsAnError(t *testing.T) {
 	for code, want := range map[int]string{
 		304: "answered 304 Not Modified", 412: "answered 412 Precondition Failed",
 	} {
-		server := answering(t, code, nil, "")
+		server := serveResponse(t, code, nil, "")
 		for _, enabled := range []bool{false, true} {
 			w := open(t, webhook.Config{URL: server.URL, ETag: webhook.ETag{Enabled: enabled}})
-			if got := complaint(t, w, server.URL); got != want {
+			if got := callError(t, w, server.URL); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
 		}
@@ -103,79 +103,79 @@ func TestUnaskedNotModifiedIsNoAnswer(t *testing.T) {
 }
 
 func TestNoETagIsSentUnlessEnabled(t *testing.T) {
-	h := &tagger{body: taggedReply}
+	h := &etagServer{body: taggedResponse}
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	w := open(t, webhook.Config{URL: server.URL})
 	for range 2 {
-		if _, err := w.Call(t.Context(), about("a.example/v1", "home", "tom")); err != nil {
+		if _, err := w.Call(t.Context(), requestFor("a.example/v1", "home", "tom")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h.mustHaveBeenAsked(t, "", "")
+	h.expectIfNoneMatch(t, "", "")
 }
 
 // A reply about one parent is none about another, be its kind of the same name.
-func TestRepliesAreToldApart(t *testing.T) {
-	h := &tagger{code: 304, body: taggedReply}
+func TestCacheKeys(t *testing.T) {
+	h := &etagServer{code: 304, body: taggedResponse}
 	w := h.open(t, webhook.Config{})
-	finalizing := about("a.example/v1", "home", "tom")
+	finalizing := requestFor("a.example/v1", "home", "tom")
 	finalizing.Finalizing = true
 	for _, q := range []*hook.Request{
-		about("a.example/v1", "home", "tom"), about("b.example/v1", "home", "tom"),
-		about("a.example/v1", "away", "tom"), about("a.example/v1", "home", "kit"), finalizing,
+		requestFor("a.example/v1", "home", "tom"), requestFor("b.example/v1", "home", "tom"),
+		requestFor("a.example/v1", "away", "tom"), requestFor("a.example/v1", "home", "kit"), finalizing,
 	} {
 		if _, err := w.Call(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h.mustHaveBeenAsked(t, "", "", "", "", "")
-	if _, err := w.Call(t.Context(), about("a.example/v2", "home", "tom")); err != nil {
+	h.expectIfNoneMatch(t, "", "", "", "", "")
+	if _, err := w.Call(t.Context(), requestFor("a.example/v2", "home", "tom")); err != nil {
 		t.Fatal(err)
 	}
-	h.mustHaveBeenAsked(t, "", "", "", "", "", `"v1"`)
+	h.expectIfNoneMatch(t, "", "", "", "", "", `"v1"`)
 }
 
-func TestNewReplyReplacesTheOld(t *testing.T) {
-	h := &tagger{body: taggedReply}
+func TestNewResponseReplacesCachedOne(t *testing.T) {
+	h := &etagServer{body: taggedResponse}
 	w := h.open(t, webhook.Config{})
 	for range 3 {
-		if _, err := w.Call(t.Context(), about("a.example/v1", "home", "tom")); err != nil {
+		if _, err := w.Call(t.Context(), requestFor("a.example/v1", "home", "tom")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h.mustHaveBeenAsked(t, "", `"v1"`, `"v2"`)
+	h.expectIfNoneMatch(t, "", `"v1"`, `"v2"`)
 }
 
 // What could not be understood is not kept, or it would be misunderstood for
 // ever.
-func TestMalformedReplyIsNotKept(t *testing.T) {
-	h := &tagger{code: 304, body: `{"childern":[]}`}
+func TestMalformedResponseIsNotCached(t *testing.T) {
+	h := &etagServer{code: 304, body: `{"childern":[]}`}
 	w := h.open(t, webhook.Config{})
 	for range 2 {
-		if _, err := w.Call(t.Context(), about("a.example/v1", "home", "tom")); err == nil {
+		if _, err := w.Call(t.Context(), requestFor("a.example/v1", "home", "tom")); err == nil {
 			t.Fatal("no error")
 		}
 	}
-	h.mustHaveBeenAsked(t, "", "")
+	h.expectIfNoneMatch(t, "", "")
 }
 
-func TestRoomForRepliesIsBounded(t *testing.T) {
-	h := &tagger{code: 304, body: `{"children":[]` + strings.Repeat(" ", 1000) + `}`}
-	w := h.open(t, webhook.Config{ETag: webhook.ETag{Room: 4000}})
+func TestCacheMaxBytes(t *testing.T) {
+	h := &etagServer{code: 304, body: `{"children":[]` + strings.Repeat(" ", 1000) + `}`}
+	w := h.open(t, webhook.Config{ETag: webhook.ETag{MaxBytes: 4000}})
 	for _, name := range []string{"a", "b", "a", "c", "a", "b"} {
-		if _, err := w.Call(t.Context(), about("x.example/v1", "home", name)); err != nil {
+		if _, err := w.Call(t.Context(), requestFor("x.example/v1", "home", name)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// There is room for two; b was used the longest ago when c came.
-	h.mustHaveBeenAsked(t, "", "", `"v1"`, "", `"v1"`, "")
-	if n, size := w.Kept(); n != 2 || size > 4000 {
+	h.expectIfNoneMatch(t, "", "", `"v1"`, "", `"v1"`, "")
+	if n, size := w.CacheSize(); n != 2 || size > 4000 {
 		t.Errorf("%d replies of %d bytes are kept", n, size)
 	}
 }
 
-func TestRepliesExpire(t *testing.T) {
+func TestCachedResponsesExpire(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		etag webhook.ETag
@@ -189,10 +189,10 @@ func TestRepliesExpire(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var told atomic.Bool
-				w := openPipe(t, webhook.Config{ETag: enabled(c.etag)}, tagging(&told))
+				w := openPipe(t, webhook.Config{ETag: withETag(c.etag)}, serveETag(&told))
 				ask := func(name string) bool {
 					told.Store(false)
-					if _, err := w.Call(t.Context(), about("a.example/v1", "home", name)); err != nil {
+					if _, err := w.Call(t.Context(), requestFor("a.example/v1", "home", name)); err != nil {
 						t.Fatal(err)
 					}
 					return told.Load()
@@ -209,7 +209,7 @@ func TestRepliesExpire(t *testing.T) {
 				ask("kit")
 				<-time.After(c.gone)
 				ask("eve")
-				if n, _ := w.Kept(); n != 1 {
+				if n, _ := w.CacheSize(); n != 1 {
 					t.Errorf("%d replies are kept, want that about eve", n)
 				}
 			})
@@ -217,14 +217,14 @@ func TestRepliesExpire(t *testing.T) {
 	}
 }
 
-func enabled(e webhook.ETag) webhook.ETag {
+func withETag(e webhook.ETag) webhook.ETag {
 	e.Enabled = true
 	return e
 }
 
-// tagging answers with an ETag, or that the reply of that one still holds, and
+// serveETag answers with an ETag, or that the reply of that one still holds, and
 // notes which.
-func tagging(told *atomic.Bool) script {
+func serveETag(told *atomic.Bool) connHandler {
 	return func(_ int, conn net.Conn) {
 		defer conn.Close()
 		asked, err := http.ReadRequest(bufio.NewReader(conn))
@@ -242,14 +242,14 @@ func tagging(told *atomic.Bool) script {
 }
 
 // A customizer's replies are used again as well.
-func TestCustomizeReplyIsUsedAgain(t *testing.T) {
-	h := &tagger{code: 304, body: `{"relatedResources":[{"apiVersion":"v1","resource":"nodes"}]}`}
+func TestCachedCustomizeResponseIsReused(t *testing.T) {
+	h := &etagServer{code: 304, body: `{"relatedResources":[{"apiVersion":"v1","resource":"nodes"}]}`}
 	w := h.open(t, webhook.Config{})
 	for range 2 {
-		resp, err := w.Customize(t.Context(), &hook.CustomizeRequest{Parent: about("a.example/v1", "home", "tom").Parent})
+		resp, err := w.Customize(t.Context(), &hook.CustomizeRequest{Parent: requestFor("a.example/v1", "home", "tom").Parent})
 		if err != nil || len(resp.Related) != 1 || resp.Related[0].Resource != "nodes" {
 			t.Fatalf("got %v and error %v", resp, err)
 		}
 	}
-	h.mustHaveBeenAsked(t, "", `"v1"`)
+	h.expectIfNoneMatch(t, "", `"v1"`)
 }

@@ -13,39 +13,39 @@ import (
 
 func TestHook(t *testing.T) {
 	hooktest.Run(t, func(t *testing.T, logic hook.Hook) hook.Hook {
-		return openServer(t, hooktest.Handler(logic, hook.Composite), hook.Composite)
+		return openServer(t, hooktest.HTTPHook(logic, hook.Composite), hook.Composite)
 	})
 }
 
 func TestDecoratorHook(t *testing.T) {
 	hooktest.RunDecorator(t, func(t *testing.T, logic hook.Hook) hook.Hook {
-		return openServer(t, hooktest.Handler(logic, hook.Decorator), hook.Decorator)
+		return openServer(t, hooktest.HTTPHook(logic, hook.Decorator), hook.Decorator)
 	})
 }
 
 func TestCustomizeHook(t *testing.T) {
 	hooktest.RunCustomizer(t, func(t *testing.T, logic hook.Customizer) hook.Customizer {
-		return openServer(t, hooktest.CustomizeHandler(logic), hook.Decorator)
+		return openServer(t, hooktest.HTTPCustomizer(logic), hook.Decorator)
 	})
 }
 
 func TestHandlerHook(t *testing.T) {
 	hooktest.RunHandler(t, func(t *testing.T, logic hook.Handler) hook.Handler {
-		return openServer(t, hooktest.NoticeHandler(logic), hook.Composite)
+		return openServer(t, hooktest.HTTPHandler(logic), hook.Composite)
 	})
 }
 
 func TestHookOverHTTP2(t *testing.T) {
 	hooktest.Run(t, func(t *testing.T, logic hook.Hook) hook.Hook {
-		return openHTTP2(t, hooktest.Handler(logic, hook.Composite))
+		return openHTTP2(t, hooktest.HTTPHook(logic, hook.Composite))
 	})
 }
 
-func openServer(t *testing.T, handler http.Handler, form hook.Form) *webhook.Webhook {
+func openServer(t *testing.T, handler http.Handler, form hook.ControllerType) *webhook.Webhook {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	return open(t, webhook.Config{URL: server.URL, Wire: hook.Wire{Version: hook.V2, Form: form}})
+	return open(t, webhook.Config{URL: server.URL, Wire: hook.Wire{Version: hook.V2, ControllerType: form}})
 }
 
 func openHTTP2(t *testing.T, handler http.Handler) *webhook.Webhook {
@@ -62,7 +62,7 @@ func openHTTP2(t *testing.T, handler http.Handler) *webhook.Webhook {
 	w := open(t, webhook.Config{URL: server.URL, Wire: hook.Wire{Version: hook.V2}})
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
-	w.Trust(roots)
+	w.TrustRoots(roots)
 	return w
 }
 

@@ -14,10 +14,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/heaptest"
 )
 
-// flood answers with a response in which a value is repeated until it has nearly the
+// valuesServer answers with a response in which a value is repeated until it has nearly the
 // size that is taken.
-func flood(before, value, after string) http.HandlerFunc {
-	body := []byte(before + strings.Repeat(value+",", (webhook.DefaultMaxReply-len(before)-len(after))/(len(value)+1)-1) + value + after)
+func valuesServer(before, value, after string) http.HandlerFunc {
+	body := []byte(before + strings.Repeat(value+",", (webhook.DefaultMaxResponseBytes-len(before)-len(after))/(len(value)+1)-1) + value + after)
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) }
 }
 
@@ -26,28 +26,28 @@ func TestTooManyValues(t *testing.T) {
 	const want = "malformed reply: has more than 500000 JSON values"
 	const child = `{"children":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"w"},"data":{"a":[`
 	sync := func(ctx context.Context, w *webhook.Webhook) error {
-		_, err := w.Call(ctx, question())
+		_, err := w.Call(ctx, request())
 		return err
 	}
 	for name, c := range map[string]struct {
 		handler http.HandlerFunc
 		call    func(context.Context, *webhook.Webhook) error
 	}{
-		"in a child":     {flood(child, "{}", "]}}]}"), sync},
-		"members":        {flood(child, `{"a":1}`, "]}}]}"), sync},
-		"in the status":  {flood(`{"children":[],"status":{"a":[`, "{}", "]}}"), sync},
-		"children":       {flood(`{"children":[`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"w"}}`, "]}"), sync},
-		"unknown fields": {flood(`{"children":[],"other":[`, "0", "]}"), sync},
-		"in rules": {flood(`{"relatedResources":[`, `{"apiVersion":"v1","resource":"pods"}`, "]}"), func(ctx context.Context, w *webhook.Webhook) error {
-			_, err := w.Customize(ctx, &hook.CustomizeRequest{Parent: question().Parent})
+		"in a child":     {valuesServer(child, "{}", "]}}]}"), sync},
+		"members":        {valuesServer(child, `{"a":1}`, "]}}]}"), sync},
+		"in the status":  {valuesServer(`{"children":[],"status":{"a":[`, "{}", "]}}"), sync},
+		"children":       {valuesServer(`{"children":[`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"w"}}`, "]}"), sync},
+		"unknown fields": {valuesServer(`{"children":[],"other":[`, "0", "]}"), sync},
+		"in rules": {valuesServer(`{"relatedResources":[`, `{"apiVersion":"v1","resource":"pods"}`, "]}"), func(ctx context.Context, w *webhook.Webhook) error {
+			_, err := w.Customize(ctx, &hook.CustomizeRequest{Parent: request().Parent})
 			return err
 		}},
-		"in a patch": {flood(`{"patch":{"spec":[`, "{}", "]}}"), func(ctx context.Context, w *webhook.Webhook) error {
-			_, err := w.Handle(ctx, &hook.Notice{Object: question().Parent})
+		"in a patch": {valuesServer(`{"patch":{"spec":[`, "{}", "]}}"), func(ctx context.Context, w *webhook.Webhook) error {
+			_, err := w.Handle(ctx, &hook.HandlerRequest{Object: request().Parent})
 			return err
 		}},
-		"in a verdict": {flood(`{"allowed":true,"patch":{"spec":[`, "{}", "]}}"), func(ctx context.Context, w *webhook.Webhook) error {
-			_, err := w.Admit(ctx, &hook.Review{UID: "1", Object: question().Parent})
+		"in a verdict": {valuesServer(`{"allowed":true,"patch":{"spec":[`, "{}", "]}}"), func(ctx context.Context, w *webhook.Webhook) error {
+			_, err := w.Admit(ctx, &hook.ReviewRequest{UID: "1", Object: request().Parent})
 			return err
 		}},
 	} {
@@ -73,8 +73,8 @@ func TestTooManyValues(t *testing.T) {
 func TestManyValues(t *testing.T) {
 	pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"w","labels":{"app":"x"}},"spec":{"containers":[{"name":"c","image":"registry.example/c:1",` +
 		`"env":[` + strings.Repeat(`{"name":"A","value":"x"},`, 20) + `{"name":"B","value":"y"}],"ports":[{"containerPort":80}]}]}}`
-	server := answering(t, 200, nil, `{"children":[`+strings.Repeat(pod+",", 4999)+pod+`]}`)
-	resp, err := open(t, webhook.Config{URL: server.URL, Timeout: time.Minute}).Call(t.Context(), question())
+	server := serveResponse(t, 200, nil, `{"children":[`+strings.Repeat(pod+",", 4999)+pod+`]}`)
+	resp, err := open(t, webhook.Config{URL: server.URL, Timeout: time.Minute}).Call(t.Context(), request())
 	if err != nil || len(resp.Children) != 5000 {
 		t.Errorf("%v", err)
 	}
@@ -82,15 +82,15 @@ func TestManyValues(t *testing.T) {
 
 // Fault S9: what a hook says with another status goes to events and conditions, as far
 // as the user wants.
-func TestQuoting(t *testing.T) {
-	server := answering(t, 500, nil, strings.Repeat("no database ", 100))
+func TestQuotedBody(t *testing.T) {
+	server := serveResponse(t, 500, nil, strings.Repeat("no database ", 100))
 	for quoted, want := range map[int]string{
 		0:  "answered 500 Internal Server Error: " + strings.Repeat("no database ", 100)[:200] + "…",
 		11: "answered 500 Internal Server Error: no database…",
 		-1: "answered 500 Internal Server Error",
 	} {
-		w := open(t, webhook.Config{URL: server.URL, Limits: webhook.Limits{MaxQuoted: quoted}})
-		if _, err := w.Call(t.Context(), question()); !strings.HasSuffix(fmt.Sprint(err), want) || err == nil {
+		w := open(t, webhook.Config{URL: server.URL, Limits: webhook.Limits{MaxErrorBytes: quoted}})
+		if _, err := w.Call(t.Context(), request()); !strings.HasSuffix(fmt.Sprint(err), want) || err == nil {
 			t.Errorf("%d bytes: %v", quoted, err)
 		}
 	}

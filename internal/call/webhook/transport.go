@@ -28,10 +28,10 @@ const (
 )
 
 // newTransport is made for one host that is asked by so many at a time.
-func newTransport(c Config, secured *tls.Config) *http.Transport {
+func newTransport(c Config, tlsConfig *tls.Config) *http.Transport {
 	t := &http.Transport{
 		DialContext:            c.Dial,
-		TLSClientConfig:        secured.Clone(), // configuring HTTP/2 changes it
+		TLSClientConfig:        tlsConfig.Clone(), // configuring HTTP/2 changes it
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		TLSHandshakeTimeout:    c.Timeout,
@@ -51,7 +51,7 @@ func newTransport(c Config, secured *tls.Config) *http.Transport {
 	case c.Routed != nil:
 		t.Proxy = c.proxy
 	}
-	t.DialContext = c.Connections.bound(t.DialContext)
+	t.DialContext = c.ConnectionLimiter.limitDialer(t.DialContext)
 	return t
 }
 
@@ -68,11 +68,11 @@ func (c Config) proxy(r *http.Request) (*url.URL, error) {
 }
 
 // newHeader is shared by all calls; the transport only reads it.
-func newHeader(user *url.Userinfo, agent string) http.Header {
+func newHeader(user *url.Userinfo, userAgent string) http.Header {
 	h := http.Header{
 		"Content-Type": {"application/json"},
 		"Accept":       {"application/json"},
-		"User-Agent":   {agent},
+		"User-Agent":   {userAgent},
 	}
 	if user != nil {
 		password, _ := user.Password()

@@ -14,8 +14,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
-// counted serves a handler and counts the connections made to it.
-func counted(t *testing.T, handler http.HandlerFunc) (url string, connections *atomic.Int64) {
+// countConnections serves a handler and counts the connections made to it.
+func countConnections(t *testing.T, handler http.HandlerFunc) (url string, connections *atomic.Int64) {
 	t.Helper()
 	connections = new(atomic.Int64)
 	server := httptest.NewUnstartedServer(handler)
@@ -29,17 +29,17 @@ func counted(t *testing.T, handler http.HandlerFunc) (url string, connections *a
 	return server.URL, connections
 }
 
-func TestConnectionsAreReusedWhateverTheAnswer(t *testing.T) {
+func TestConnectionsAreReusedAfterErrors(t *testing.T) {
 	for _, code := range []int{200, 204, 302, 404, 429, 500} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
-			url, connections := counted(t, func(w http.ResponseWriter, r *http.Request) {
+			url, connections := countConnections(t, func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
 				w.WriteHeader(code)
 				_, _ = io.WriteString(w, strings.Repeat("miaow ", 5000))
 			})
 			w := open(t, webhook.Config{URL: url})
 			for range 20 {
-				if _, err := w.Call(t.Context(), question()); err == nil {
+				if _, err := w.Call(t.Context(), request()); err == nil {
 					t.Fatal("no error")
 				}
 			}
@@ -54,7 +54,7 @@ func TestConnectionsAreKeptForEveryCaller(t *testing.T) {
 	const callers, rounds = 12, 20
 	// Every round, all callers wait for each other within the hook.
 	var round sync.WaitGroup
-	url, connections := counted(t, func(w http.ResponseWriter, r *http.Request) {
+	url, connections := countConnections(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		round.Done()
 		round.Wait()
@@ -66,7 +66,7 @@ func TestConnectionsAreKeptForEveryCaller(t *testing.T) {
 		var calls sync.WaitGroup
 		for range callers {
 			calls.Go(func() {
-				if _, err := w.Call(t.Context(), question()); err != nil {
+				if _, err := w.Call(t.Context(), request()); err != nil {
 					t.Error(err)
 				}
 			})

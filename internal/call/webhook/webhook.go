@@ -27,9 +27,9 @@ const (
 
 // The Limits of a webhook that says nothing else.
 const (
-	DefaultMaxReply  = 32 << 20
-	DefaultMaxValues = 500_000
-	DefaultMaxQuoted = 200
+	DefaultMaxResponseBytes = 32 << 20
+	DefaultMaxValues        = 500_000
+	DefaultMaxErrorBytes    = 200
 )
 
 // Config is one webhook. Only the URL has to be given.
@@ -54,8 +54,8 @@ type Config struct {
 	Credentials func(ctx context.Context) (*Credentials, error)
 	// ETag lets replies be used again.
 	ETag ETag
-	// Connections bounds those of all webhooks together; nil bounds none.
-	Connections *Connections
+	// ConnectionLimiter bounds those of all webhooks together; nil bounds none.
+	ConnectionLimiter *ConnectionLimiter
 	// Dial replaces the way to the network, and any proxy but for addresses that are
 	// not Routed.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -63,45 +63,45 @@ type Config struct {
 	// the proxies of the environment count. Nil stands for all.
 	Routed func(address string) bool
 	// Observe is told of every call after it, from the caller's goroutine.
-	Observe func(Exchange)
+	Observe func(CallResult)
 }
 
 // Limits bound what a response can take of the process. What is not above zero has
 // its default.
 type Limits struct {
-	// MaxReply is the size in bytes above which a response is refused; 32 MiB.
-	MaxReply int64
+	// MaxResponseBytes is the size in bytes above which a response is refused; 32 MiB.
+	MaxResponseBytes int64
 	// MaxValues is how many JSON values a response may have: objects, lists and
 	// scalars at all depths; 500,000. A tree of them takes 50 to 300 bytes for each,
 	// several times over, whatever their size in the response.
 	MaxValues int
-	// MaxQuoted is how many bytes of a response other than 200 an error repeats, which
+	// MaxErrorBytes is how many bytes of a response other than 200 an error repeats, which
 	// goes to logs, events and conditions; 200. Less than zero is none.
-	MaxQuoted int
+	MaxErrorBytes int
 }
 
 func (l Limits) withDefaults() Limits {
-	l.MaxReply = positive(l.MaxReply, DefaultMaxReply)
-	l.MaxValues = positive(l.MaxValues, DefaultMaxValues)
-	l.MaxQuoted = max(0, cmp.Or(l.MaxQuoted, DefaultMaxQuoted))
+	l.MaxResponseBytes = orDefault(l.MaxResponseBytes, DefaultMaxResponseBytes)
+	l.MaxValues = orDefault(l.MaxValues, DefaultMaxValues)
+	l.MaxErrorBytes = max(0, cmp.Or(l.MaxErrorBytes, DefaultMaxErrorBytes))
 	return l
 }
 
-// Question is what a call asked.
-type Question string
+// HookType is what a call asked.
+type HookType string
 
 // The questions.
 const (
-	Sync      Question = "sync"
-	Finalize  Question = "finalize"
-	Customize Question = "customize"
-	Handle    Question = "handle"
-	Admit     Question = "admit"
+	Sync      HookType = "sync"
+	Finalize  HookType = "finalize"
+	Customize HookType = "customize"
+	Handle    HookType = "handle"
+	Admit     HookType = "admit"
 )
 
-// Exchange is what one call came to.
-type Exchange struct {
-	Question Question
+// CallResult is what one call came to.
+type CallResult struct {
+	HookType HookType
 	// Code is the HTTP status code, 0 if none arrived.
 	Code int
 	// Duration is from the question to the answer understood.
@@ -116,16 +116,16 @@ type Exchange struct {
 // Webhook is a hook.Hook, a hook.Customizer, a hook.Handler and a hook.Admitter: the
 // questions differ in their wire form alone.
 type Webhook struct {
-	url     *url.URL
-	shown   string
-	wire    hook.Wire
-	timeout time.Duration
-	limits  Limits
-	links   *links
-	// connections is nil where nothing bounds them.
-	connections *Connections
-	kept        *replies
-	observe     func(Exchange)
+	url         *url.URL
+	redactedURL string
+	wire        hook.Wire
+	timeout     time.Duration
+	limits      Limits
+	client      *reloadingClient
+	// limiter is nil where nothing bounds them.
+	limiter *ConnectionLimiter
+	cache   *responseCache
+	observe func(CallResult)
 }
 
 var (
@@ -141,29 +141,29 @@ func New(c Config) (*Webhook, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Timeout = positive(c.Timeout, defaultTimeout)
-	c.Concurrency = positive(c.Concurrency, defaultConcurrency)
+	c.Timeout = orDefault(c.Timeout, defaultTimeout)
+	c.Concurrency = orDefault(c.Concurrency, defaultConcurrency)
 	c.UserAgent = cmp.Or(c.UserAgent, defaultUserAgent)
 	w := &Webhook{
-		connections: c.Connections,
+		limiter:     c.ConnectionLimiter,
 		url:         target,
-		shown:       shown(target),
+		redactedURL: redact(target),
 		wire:        c.Wire,
 		timeout:     c.Timeout,
 		limits:      c.withDefaults(),
-		links:       newLinks(c, target.User),
-		kept:        newReplies(c.ETag),
+		client:      newReloadingClient(c, target.User),
+		cache:       newResponseCache(c.ETag),
 		observe:     c.Observe,
 	}
-	c.Connections.add(w.links)
+	c.ConnectionLimiter.add(w.client)
 	return w, nil
 }
 
 // Close lets go of the connections that are not in use. A closed webhook can
 // still be called.
 func (w *Webhook) Close() {
-	w.connections.remove(w.links)
-	w.links.hangUp()
+	w.limiter.remove(w.client)
+	w.client.closeIdle()
 }
 
 // Timeout bounds a call from dialling to the last byte.
@@ -172,32 +172,32 @@ func (w *Webhook) Timeout() time.Duration { return w.timeout }
 // Call implements hook.Hook.
 func (w *Webhook) Call(ctx context.Context, req *hook.Request) (*hook.Response, error) {
 	var resp *hook.Response
-	q := question{
-		kind: Sync,
+	q := request{
+		hookType: Sync,
 		// The body is made anew for every call: the transport may go on
 		// reading it after the answer has come.
 		body:   req.AppendJSON(nil, w.wire),
 		parent: req.Parent,
-		read: func(data []byte) (err error) {
+		decode: func(data []byte) (err error) {
 			resp, err = hook.DecodeResponse(data, w.wire)
 			return err
 		},
 	}
 	if req.Finalizing {
-		q.kind = Finalize
+		q.hookType = Finalize
 	}
-	err := w.ask(ctx, q)
+	err := w.do(ctx, q)
 	return resp, err
 }
 
 // Customize implements hook.Customizer.
 func (w *Webhook) Customize(ctx context.Context, req *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
 	var resp *hook.CustomizeResponse
-	err := w.ask(ctx, question{
-		kind:   Customize,
-		body:   req.AppendJSON(nil),
-		parent: req.Parent,
-		read: func(data []byte) (err error) {
+	err := w.do(ctx, request{
+		hookType: Customize,
+		body:     req.AppendJSON(nil),
+		parent:   req.Parent,
+		decode: func(data []byte) (err error) {
 			resp, err = hook.DecodeCustomizeResponse(data, w.wire.Decoding)
 			return err
 		},
@@ -207,16 +207,16 @@ func (w *Webhook) Customize(ctx context.Context, req *hook.CustomizeRequest) (*h
 
 // Handle implements hook.Handler. No earlier reply stands for the answer to a
 // notice, which is about what has happened and not about what is.
-func (w *Webhook) Handle(ctx context.Context, n *hook.Notice) (*hook.Answer, error) {
-	var answer *hook.Answer
+func (w *Webhook) Handle(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+	var resp *hook.HandlerResponse
 	// own is what the handler says went wrong, in an exchange that went well.
 	var own error
-	err := w.ask(ctx, question{
-		kind: Handle,
-		body: n.AppendJSON(nil),
-		read: func(data []byte) (err error) {
-			answer, err = hook.DecodeAnswer(data, w.wire.Decoding)
-			if !hook.Malformed(err) {
+	err := w.do(ctx, request{
+		hookType: Handle,
+		body:     n.AppendJSON(nil),
+		decode: func(data []byte) (err error) {
+			resp, err = hook.DecodeHandlerResponse(data, w.wire.Decoding)
+			if !hook.IsMalformed(err) {
 				own, err = err, nil
 			}
 			return err
@@ -225,44 +225,44 @@ func (w *Webhook) Handle(ctx context.Context, n *hook.Notice) (*hook.Answer, err
 	if err != nil {
 		return nil, err
 	}
-	return answer, own
+	return resp, own
 }
 
 // Admit implements hook.Admitter. No earlier verdict stands for one about another
 // change.
-func (w *Webhook) Admit(ctx context.Context, r *hook.Review) (*hook.Verdict, error) {
-	var verdict *hook.Verdict
-	err := w.ask(ctx, question{
-		kind: Admit,
-		body: r.AppendJSON(nil),
-		read: func(data []byte) (err error) {
-			verdict, err = hook.DecodeVerdict(data, w.wire.Decoding)
+func (w *Webhook) Admit(ctx context.Context, r *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+	var review *hook.ReviewResponse
+	err := w.do(ctx, request{
+		hookType: Admit,
+		body:     r.AppendJSON(nil),
+		decode: func(data []byte) (err error) {
+			review, err = hook.DecodeReviewResponse(data, w.wire.Decoding)
 			return err
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return verdict, nil
+	return review, nil
 }
 
-// ask puts a question and tells the observer how it went.
-func (w *Webhook) ask(ctx context.Context, q question) error {
-	ex := Exchange{Question: q.kind, BytesOut: len(q.body)}
-	began := time.Now()
+// do puts a question and tells the observer how it went.
+func (w *Webhook) do(ctx context.Context, q request) error {
+	ex := CallResult{HookType: q.hookType, BytesOut: len(q.body)}
+	start := time.Now()
 	err := w.exchange(ctx, q, &ex)
 	if err != nil {
-		err = &Error{At: w.shown, Err: err}
+		err = &Error{URL: w.redactedURL, Err: err}
 	}
 	if w.observe != nil {
-		ex.Duration, ex.Err = time.Since(began), err
+		ex.Duration, ex.Err = time.Since(start), err
 		w.observe(ex)
 	}
 	return err
 }
 
-func parseURL(raw string) (*url.URL, error) {
-	u, err := url.Parse(raw)
+func parseURL(rawURL string) (*url.URL, error) {
+	u, err := url.Parse(rawURL)
 	// Its own message repeats the URL, with any password in it.
 	if parse := (*url.Error)(nil); errors.As(err, &parse) {
 		return nil, fmt.Errorf("webhook url: %w", parse.Err)
@@ -278,15 +278,15 @@ func parseURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// shown is the URL less what may be secret.
-func shown(u *url.URL) string {
+// redact is the URL less what may be secret.
+func redact(u *url.URL) string {
 	public := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	return public.String()
 }
 
-func positive[N ~int | ~int64](n, otherwise N) N {
+func orDefault[N ~int | ~int64](n, fallback N) N {
 	if n > 0 {
 		return n
 	}
-	return otherwise
+	return fallback
 }

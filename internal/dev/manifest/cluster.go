@@ -24,13 +24,13 @@ import (
 const (
 	// fieldManager owns the fields that manifests set.
 	fieldManager = "setpoint-dev"
-	// patience is how long a cluster may take to get over a restart of its API
+	// applyTimeout is how long a cluster may take to get over a restart of its API
 	// server.
-	patience = 8 * time.Second
-	// newKind is how long a kind may take to be served once it is defined; a
+	applyTimeout = 8 * time.Second
+	// newKindTimeout is how long a kind may take to be served once it is defined; a
 	// kind that does not exist looks the same until then.
-	newKind    = 2 * time.Second
-	retryEvery = 150 * time.Millisecond
+	newKindTimeout = 2 * time.Second
+	retryEvery     = 150 * time.Millisecond
 )
 
 // cluster applies and deletes single objects.
@@ -60,7 +60,7 @@ func (c *cluster) apply(ctx context.Context, object *unstructured.Unstructured) 
 	}
 	force := true
 	options := metav1.PatchOptions{FieldManager: fieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict}
-	return c.insist(ctx, object.GroupVersionKind(), func() error {
+	return c.retry(ctx, object.GroupVersionKind(), func() error {
 		resource, err := c.resource(object.GroupVersionKind(), object.GetNamespace())
 		if err != nil {
 			return err
@@ -93,7 +93,7 @@ func (c *cluster) established(ctx context.Context, definition *unstructured.Unst
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
 	defer cancel()
 	err = poll(ctx, func() (bool, error) {
 		now, err := resource.Get(ctx, definition.GetName(), metav1.GetOptions{})
@@ -134,23 +134,23 @@ func (c *cluster) resource(kind schema.GroupVersionKind, namespace string) (dyna
 	return resource.Namespace(namespace), nil
 }
 
-// insist repeats do for as long as its error may go away by itself.
-func (c *cluster) insist(ctx context.Context, kind schema.GroupVersionKind, do func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// retry repeats do for as long as its error may go away by itself.
+func (c *cluster) retry(ctx context.Context, kind schema.GroupVersionKind, do func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
 	defer cancel()
 	began := time.Now()
 	return poll(ctx, func() (bool, error) {
 		err := do()
 		if meta.IsNoMatchError(err) {
 			c.mapper.Reset()
-			return time.Since(began) > newKind, err
+			return time.Since(began) > newKindTimeout, err
 		}
-		return !mayPass(err, kind), err
+		return !isRetryable(err, kind), err
 	})
 }
 
-// mayPass says whether an error may go away by itself.
-func mayPass(err error, kind schema.GroupVersionKind) bool {
+// isRetryable says whether an error may go away by itself.
+func isRetryable(err error, kind schema.GroupVersionKind) bool {
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true
 	}

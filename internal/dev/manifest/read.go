@@ -70,8 +70,8 @@ func Files(paths []string) ([]string, error) {
 	return files, errors.Join(problems...)
 }
 
-// settings are YAML files that lie beside manifests and are none.
-var settings = []string{"setpoint.yaml", "kustomization.yaml", "kustomization.yml"}
+// reservedFiles are YAML files that lie beside manifests and are none.
+var reservedFiles = []string{"setpoint.yaml", "kustomization.yaml", "kustomization.yml"}
 
 func manifestsIn(dir string) []string {
 	entries, _ := os.ReadDir(dir) // A folder that vanished holds nothing.
@@ -88,7 +88,7 @@ func manifestsIn(dir string) []string {
 // IsManifest says whether a file in a folder of manifests is taken for one.
 func IsManifest(file string) bool {
 	name := filepath.Base(file)
-	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)) && !slices.Contains(settings, name)
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)) && !slices.Contains(reservedFiles, name)
 }
 
 // shorten writes a path from the working directory, where that is shorter.

@@ -12,9 +12,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 )
 
-// enter writes the files of a txtar text to a folder and makes that the
+// chdirWithFiles writes the files of a txtar text to a folder and makes that the
 // current one, so that paths in messages are short.
-func enter(t *testing.T, text string) {
+func chdirWithFiles(t *testing.T, text string) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := txtar.Write(txtar.Parse([]byte(text)), dir); err != nil {
@@ -60,7 +60,7 @@ not: read
 `
 
 func TestRead(t *testing.T) {
-	enter(t, folder)
+	chdirWithFiles(t, folder)
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
+func TestReadErrors(t *testing.T) {
 	for name, c := range map[string]struct{ file, want string }{
 		"not YAML":   {"a: b\n---\na: [", "a.yaml: document 2 (line 3): error converting YAML to JSON"},
 		"twice":      {"a: b\na: c", `a.yaml: document 1 (line 1): error converting YAML to JSON: yaml: unmarshal errors:`},
@@ -100,7 +100,7 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			enter(t, "-- a.yaml --\n"+c.file+"\n")
+			chdirWithFiles(t, "-- a.yaml --\n"+c.file+"\n")
 			if _, err := manifest.Read([]string{"a.yaml"}); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
@@ -108,8 +108,8 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 	}
 }
 
-func TestReadNamesAllThatIsMissing(t *testing.T) {
-	enter(t, "-- there.yaml --\n{}\n")
+func TestReadNamesAllMissingFiles(t *testing.T) {
+	chdirWithFiles(t, "-- there.yaml --\n{}\n")
 	_, err := manifest.Read([]string{"gone.yaml", "there.yaml", "away"})
 	if err == nil || !strings.Contains(err.Error(), "gone.yaml") || !strings.Contains(err.Error(), "away") {
 		t.Error(err)

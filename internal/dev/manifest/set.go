@@ -52,7 +52,7 @@ func (s *Set) Sync(ctx context.Context) (Changes, error) {
 		changes.Applied = append(changes.Applied, landed...)
 		problems = append(problems, err)
 	}
-	for _, gone := range work.gone {
+	for _, gone := range work.deleted {
 		if err := s.cluster.delete(ctx, gone.Object); err != nil {
 			problems = append(problems, fmt.Errorf("delete %s: %w", KeyOf(gone.Object), err))
 			continue
@@ -63,21 +63,21 @@ func (s *Set) Sync(ctx context.Context) (Changes, error) {
 	return changes, errors.Join(problems...)
 }
 
-// work is the difference between the files and what was applied from them.
-type work struct {
-	stages [2][]applied // what others need, then the others
-	gone   []Document   // in the reverse of the order they were written in
+// changeSet is the difference between the files and what was applied from them.
+type changeSet struct {
+	stages  [2][]applied // what others need, then the others
+	deleted []Document   // in the reverse of the order they were written in
 }
 
-func (s *Set) compare(documents []Document) (work, error) {
-	var w work
+func (s *Set) compare(documents []Document) (changeSet, error) {
+	var w changeSet
 	wanted := map[Key]bool{}
 	for _, d := range documents {
 		key := KeyOf(d.Object)
 		wanted[key] = true
 		sum, err := digest(d.Object)
 		if err != nil {
-			return work{}, fmt.Errorf("%s: %w", d, err)
+			return changeSet{}, fmt.Errorf("%s: %w", d, err)
 		}
 		if before, there := s.applied[key]; !there || before.digest != sum {
 			w.stages[key.stage()] = append(w.stages[key.stage()], applied{d, sum})
@@ -85,15 +85,15 @@ func (s *Set) compare(documents []Document) (work, error) {
 	}
 	for key, before := range s.applied {
 		if !wanted[key] {
-			w.gone = append(w.gone, before.document)
+			w.deleted = append(w.deleted, before.document)
 		}
 	}
-	slices.SortFunc(w.gone, lastFirst)
+	slices.SortFunc(w.deleted, reverseOrder)
 	return w, nil
 }
 
-// lastFirst deletes what depends on others before them.
-func lastFirst(a, b Document) int {
+// reverseOrder deletes what depends on others before them.
+func reverseOrder(a, b Document) int {
 	if byStage := KeyOf(b.Object).stage() - KeyOf(a.Object).stage(); byStage != 0 {
 		return byStage
 	}

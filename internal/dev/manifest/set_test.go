@@ -39,7 +39,7 @@ func TestCompare(t *testing.T) {
 ---
 {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: new}}
 `))
-	got := map[string][]string{"gone": names(after.gone)}
+	got := map[string][]string{"gone": names(after.deleted)}
 	for i, name := range []string{"first", "then"} {
 		for _, item := range after.stages[i] {
 			got[name] = append(got[name], KeyOf(item.document.Object).String())
@@ -64,7 +64,7 @@ func read(t *testing.T, text string) []Document {
 	return documents
 }
 
-func mustCompare(t *testing.T, s *Set, documents []Document) work {
+func mustCompare(t *testing.T, s *Set, documents []Document) changeSet {
 	t.Helper()
 	w, err := s.compare(documents)
 	if err != nil {
@@ -81,7 +81,7 @@ func names(documents []Document) []string {
 	return all
 }
 
-func TestOnlyWhatMayPassIsTriedAgain(t *testing.T) {
+func TestOnlyRetryableErrorsAreRetried(t *testing.T) {
 	pod, other := schema.GroupVersionKind{Kind: "Pod"}, schema.GroupVersionKind{Kind: "ConfigMap"}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "a", errors.New("no service account"))
 	for _, c := range []struct {
@@ -98,7 +98,7 @@ func TestOnlyWhatMayPassIsTriedAgain(t *testing.T) {
 		{apierrors.NewBadRequest("unknown field"), other, false},
 		{apierrors.NewInternalError(errors.New("field not declared in schema")), other, false},
 	} {
-		if got := mayPass(c.err, c.kind); got != c.want {
+		if got := isRetryable(c.err, c.kind); got != c.want {
 			t.Errorf("%s: %v: %t", c.kind.Kind, c.err, got)
 		}
 	}

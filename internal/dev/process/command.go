@@ -21,7 +21,7 @@ type Command struct {
 	Dir            string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Leash          *Leash
+	Reaper         *Reaper
 	// Interactive leaves the command in our own process group, so that it may
 	// read from the terminal and gets Ctrl-C from it.
 	Interactive bool
@@ -48,20 +48,20 @@ func (c Command) Run(ctx context.Context) (int, error) {
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
 	cmd.Env, cmd.Dir = append(os.Environ(), c.Env...), c.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
-	cmd.WaitDelay = lastWords
-	target, err := c.Leash.start(cmd, !c.Interactive)
+	cmd.WaitDelay = outputTimeout
+	target, err := c.Reaper.start(cmd, !c.Interactive)
 	if err != nil {
 		return codeOf(err), fmt.Errorf("run %s: %w", c.Args[0], err)
 	}
 	r := &running{target: target, exited: make(chan struct{})}
 	go func() {
-		r.await(cmd, c.Leash)
+		r.await(cmd, c.Reaper)
 		close(r.exited)
 	}()
 	select {
 	case <-r.exited:
 	case <-ctx.Done():
-		r.stop(signalOf(context.Cause(ctx)), orElse(c.Grace, time.Second))
+		r.stop(signalOf(context.Cause(ctx)), defaultDuration(c.Grace, time.Second))
 	}
 	return r.exit.code(), nil
 }

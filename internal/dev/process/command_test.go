@@ -13,14 +13,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/process"
 )
 
-func newLeash(t *testing.T) *process.Leash {
+func newReaper(t *testing.T) *process.Reaper {
 	t.Helper()
-	leash, err := process.NewLeash()
+	reaper, err := process.NewReaper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(leash.Close)
-	return leash
+	t.Cleanup(reaper.Close)
+	return reaper
 }
 
 func TestCommandExitCodes(t *testing.T) {
@@ -42,7 +42,7 @@ func TestCommandExitCodes(t *testing.T) {
 		{"not executable", []string{script}, 126, "permission denied"},
 	} {
 		for _, interactive := range []bool{false, true} {
-			code, err := process.Command{Args: c.args, Leash: newLeash(t), Interactive: interactive}.Run(t.Context())
+			code, err := process.Command{Args: c.args, Reaper: newReaper(t), Interactive: interactive}.Run(t.Context())
 			if code != c.code || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: code %d, error %v", c.name, code, err)
 			}
@@ -50,11 +50,11 @@ func TestCommandExitCodes(t *testing.T) {
 	}
 }
 
-func TestCommandIsConnected(t *testing.T) {
+func TestCommandStreams(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	code, err := process.Command{
 		Args: sh(`read line; echo "$line $WHO"; echo problem >&2`), Env: []string{"WHO=there"},
-		Stdin: strings.NewReader("hello\n"), Stdout: &stdout, Stderr: &stderr, Leash: newLeash(t),
+		Stdin: strings.NewReader("hello\n"), Stdout: &stdout, Stderr: &stderr, Reaper: newReaper(t),
 	}.Run(t.Context())
 	if code != 0 || err != nil || stdout.String() != "hello there\n" || stderr.String() != "problem\n" {
 		t.Errorf("code %d, %v, stdout %q, stderr %q", code, err, &stdout, &stderr)
@@ -94,7 +94,7 @@ func TestCommandGetsTheSignal(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			code, err := process.Command{
-				Args: sh(c.script), Stdout: cancelOn{cancel, c.cause}, Leash: newLeash(t), Grace: 200 * time.Millisecond,
+				Args: sh(c.script), Stdout: cancelOn{cancel, c.cause}, Reaper: newReaper(t), Grace: 200 * time.Millisecond,
 			}.Run(ctx)
 			if code != c.code || err != nil {
 				t.Errorf("code %d, want %d; error %v", code, c.code, err)
@@ -103,19 +103,19 @@ func TestCommandGetsTheSignal(t *testing.T) {
 	}
 }
 
-func TestCommandLeavesNothing(t *testing.T) {
-	grave := newGrave(t)
-	leash := newLeash(t)
+func TestCommandKillsItsGroup(t *testing.T) {
+	marker := newDeathMarker(t)
+	reaper := newReaper(t)
 	ended := make(chan int, 1)
 	go func() {
 		code, _ := process.Command{
-			Args: sh(`exec 3>"$FIFO"; echo open >&3; sleep 1000 & exit 4`), Env: []string{"FIFO=" + grave.path}, Leash: leash,
+			Args: sh(`exec 3>"$FIFO"; echo open >&3; sleep 1000 & exit 4`), Env: []string{"FIFO=" + marker.path}, Reaper: reaper,
 		}.Run(t.Context())
 		ended <- code
 	}()
-	grave.awaitOpen(t)
+	marker.awaitOpen(t)
 	if code := <-ended; code != 4 {
 		t.Errorf("code %d", code)
 	}
-	grave.awaitAlone(t)
+	marker.awaitAlone(t)
 }

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// lastWords is how long the output of an ended process is still read, should
+// outputTimeout is how long the output of an ended process is still read, should
 // something that left its group hold on to it.
-const lastWords = 300 * time.Millisecond
+const outputTimeout = 300 * time.Millisecond
 
 type launchOptions struct {
 	command []string
 	env     []string
 	dir     string
 	output  Output
-	leash   *Leash
+	reaper  *Reaper
 }
 
 // running is a started program and all it started itself.
@@ -43,7 +43,7 @@ func launch(o launchOptions) (*running, error) {
 	cmd := exec.Command(o.command[0], o.command[1:]...)
 	cmd.Dir, cmd.Env = o.dir, append(os.Environ(), o.env...)
 	cmd.Stdout, cmd.Stderr = write, write
-	target, err := o.leash.start(cmd, true)
+	target, err := o.reaper.start(cmd, true)
 	if err != nil {
 		read.Close()
 		return nil, fmt.Errorf("start: %w", err)
@@ -55,8 +55,8 @@ func launch(o launchOptions) (*running, error) {
 		_, _ = io.Copy(o.output, read)
 	}()
 	go func() {
-		r.await(cmd, o.leash)
-		_ = read.SetReadDeadline(time.Now().Add(lastWords))
+		r.await(cmd, o.reaper)
+		_ = read.SetReadDeadline(time.Now().Add(outputTimeout))
 		<-copied
 		read.Close()
 		o.output.Flush()
@@ -66,13 +66,13 @@ func launch(o launchOptions) (*running, error) {
 }
 
 // await sees the program to its end, and what it started with it.
-func (r *running) await(cmd *exec.Cmd, leash *Leash) {
+func (r *running) await(cmd *exec.Cmd, reaper *Reaper) {
 	_ = cmd.Wait() // What there is to know is in the state.
 	r.exit = exit{cmd.ProcessState}
 	if r.target.isGroup() { // A number of one reaped process may be another's by now.
 		r.target.kill(syscall.SIGKILL)
 	}
-	leash.release(r.target)
+	reaper.release(r.target)
 }
 
 // stop asks for an end and, after grace, forces it.

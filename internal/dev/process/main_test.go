@@ -17,7 +17,7 @@ import (
 )
 
 // roles are what this test binary plays when it is started again.
-var roles = map[string]func(){"server": serve, "parent": keepAndHang}
+var roles = map[string]func(){"server": serve, "parent": serveAndHang}
 
 const roleVariable = "PROCESS_TEST_ROLE"
 
@@ -51,16 +51,16 @@ func serve() {
 	_ = http.ListenAndServe(net.JoinHostPort("127.0.0.1", os.Getenv("PORT")), nil)
 }
 
-// keepAndHang supervises a process until somebody kills it.
-func keepAndHang() {
-	leash, err := process.NewLeash()
+// serveAndHang supervises a process until somebody kills it.
+func serveAndHang() {
+	reaper, err := process.NewReaper()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	process.New(process.Options{
 		Command: []string{"sh", "-c", holdOpen}, Env: []string{"FIFO=" + os.Getenv("FIFO")},
-		Output: discard{}, Leash: leash,
+		Output: discard{}, Reaper: reaper,
 	}).Run(context.Background())
 }
 
@@ -73,23 +73,23 @@ func (discard) Flush()                         {}
 // both ignore what asks them nicely to go.
 const holdOpen = `trap '' TERM; exec 3>"$FIFO"; echo open >&3; sleep 1000 & wait`
 
-// grave is a FIFO that tells when the last process which holds it open is gone.
-type grave struct {
+// deathMarker is a FIFO that tells when the last process which holds it open is gone.
+type deathMarker struct {
 	path string
 	file *os.File
 }
 
-func newGrave(t *testing.T) *grave {
+func newDeathMarker(t *testing.T) *deathMarker {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &grave{path: path}
+	return &deathMarker{path: path}
 }
 
 // awaitOpen waits until somebody holds it open.
-func (g *grave) awaitOpen(t *testing.T) {
+func (g *deathMarker) awaitOpen(t *testing.T) {
 	t.Helper()
 	file, err := os.Open(g.path) // Blocks until somebody opens the other end.
 	if err != nil {
@@ -103,7 +103,7 @@ func (g *grave) awaitOpen(t *testing.T) {
 }
 
 // awaitAlone waits until nobody does any more.
-func (g *grave) awaitAlone(t *testing.T) {
+func (g *deathMarker) awaitAlone(t *testing.T) {
 	t.Helper()
 	_ = g.file.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if n, err := g.file.Read(make([]byte, 1)); n != 0 || err == nil || os.IsTimeout(err) {
@@ -111,18 +111,18 @@ func (g *grave) awaitAlone(t *testing.T) {
 	}
 }
 
-func TestNothingOutlivesAKilledParent(t *testing.T) {
-	grave := newGrave(t)
+func TestKilledParentKillsChildren(t *testing.T) {
+	marker := newDeathMarker(t)
 	parent := exec.Command(self(t))
-	parent.Env = append(os.Environ(), role("parent"), "FIFO="+grave.path)
+	parent.Env = append(os.Environ(), role("parent"), "FIFO="+marker.path)
 	parent.Stderr = os.Stderr
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
-	grave.awaitOpen(t)
+	marker.awaitOpen(t)
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	grave.awaitAlone(t)
+	marker.awaitAlone(t)
 	_ = parent.Wait()
 }

@@ -38,7 +38,7 @@ type Options struct {
 	ReadyPath string
 
 	Output Output
-	Leash  *Leash
+	Reaper *Reaper
 	// Notify is told of what happens, from one goroutine at a time.
 	Notify func(Event)
 
@@ -47,13 +47,13 @@ type Options struct {
 	Backoff, MaxBackoff time.Duration
 	// Grace is how long it may take to obey SIGTERM; 1 s when zero.
 	Grace time.Duration
-	// Patience is how long it may take to listen before that is reported;
+	// SlowAfter is how long it may take to listen before that is reported;
 	// 10 s when zero.
-	Patience time.Duration
+	SlowAfter time.Duration
 }
 
-// steady is how long a process must have lived for its death to be a new one.
-const steady = 10 * time.Second
+// backoffReset is how long a process must have lived for its death to be a new one.
+const backoffReset = 10 * time.Second
 
 // Event is what happened to a process: exactly one field but Took is set.
 type Event struct {
@@ -66,8 +66,8 @@ type Event struct {
 	// Slow says that it runs and does not answer yet, after Took.
 	Slow bool
 
-	// Unprepared is why it cannot be started before Restart is called.
-	Unprepared error
+	// PrepareFailed is why it cannot be started before Restart is called.
+	PrepareFailed error
 
 	// Died is why it ended by itself; it is started again after Retry.
 	Died  error
@@ -95,17 +95,17 @@ type state struct {
 
 // New makes a Process; Run starts it.
 func New(o Options) *Process {
-	o.Backoff = orElse(o.Backoff, 250*time.Millisecond)
-	o.MaxBackoff = orElse(o.MaxBackoff, 10*time.Second)
-	o.Grace = orElse(o.Grace, time.Second)
-	o.Patience = orElse(o.Patience, 10*time.Second)
+	o.Backoff = defaultDuration(o.Backoff, 250*time.Millisecond)
+	o.MaxBackoff = defaultDuration(o.MaxBackoff, 10*time.Second)
+	o.Grace = defaultDuration(o.Grace, time.Second)
+	o.SlowAfter = defaultDuration(o.SlowAfter, 10*time.Second)
 	if o.Notify == nil {
 		o.Notify = func(Event) {}
 	}
 	return &Process{options: o, restart: make(chan string, 1), changed: make(chan struct{})}
 }
 
-func orElse(d, otherwise time.Duration) time.Duration {
+func defaultDuration(d, otherwise time.Duration) time.Duration {
 	if d == 0 {
 		return otherwise
 	}
@@ -131,7 +131,7 @@ func (p *Process) Run(ctx context.Context) {
 			continue
 		}
 		began := time.Now()
-		next, err := p.once(ctx, cause)
+		next, err := p.runOnce(ctx, cause)
 		if ctx.Err() != nil {
 			p.set(state{down: ctx.Err()})
 			return
@@ -140,12 +140,12 @@ func (p *Process) Run(ctx context.Context) {
 			wait = p.options.Backoff
 			continue
 		}
-		if time.Since(began) > steady {
+		if time.Since(began) > backoffReset {
 			wait = p.options.Backoff
 		}
 		p.set(state{down: err, failed: err})
 		p.options.Notify(Event{Died: err, Retry: wait})
-		if next, asked := p.rest(ctx, wait); asked {
+		if next, asked := p.awaitBackoff(ctx, wait); asked {
 			cause = next
 		}
 		wait = min(2*wait, p.options.MaxBackoff)
@@ -170,7 +170,7 @@ func (p *Process) awaitRestart(ctx context.Context, err error) (cause string) {
 	if ctx.Err() != nil {
 		return ""
 	}
-	p.options.Notify(Event{Unprepared: err})
+	p.options.Notify(Event{PrepareFailed: err})
 	select {
 	case cause = <-p.restart:
 	case <-ctx.Done():
@@ -178,8 +178,8 @@ func (p *Process) awaitRestart(ctx context.Context, err error) (cause string) {
 	return cause
 }
 
-// rest waits before a restart. Somebody who asks for one need not wait.
-func (p *Process) rest(ctx context.Context, wait time.Duration) (cause string, asked bool) {
+// awaitBackoff waits before a restart. Somebody who asks for one need not wait.
+func (p *Process) awaitBackoff(ctx context.Context, wait time.Duration) (cause string, asked bool) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -191,13 +191,13 @@ func (p *Process) rest(ctx context.Context, wait time.Duration) (cause string, a
 	return "", false
 }
 
-// once starts the process and sees it to its end. It returns why the next one
+// runOnce starts the process and sees it to its end. It returns why the next one
 // is to be started, and an error if this one ended without being told to.
-func (p *Process) once(ctx context.Context, cause string) (next string, err error) {
+func (p *Process) runOnce(ctx context.Context, cause string) (next string, err error) {
 	began := time.Now()
 	run, err := launch(launchOptions{
 		command: p.options.Command, env: p.options.Env, dir: p.options.Dir,
-		output: p.options.Output, leash: p.options.Leash,
+		output: p.options.Output, reaper: p.options.Reaper,
 	})
 	if err != nil {
 		return "could not be started", err
@@ -225,26 +225,26 @@ func (p *Process) once(ctx context.Context, cause string) (next string, err erro
 // probe waits until the process answers and says so. That it is slow is said before, or
 // not at all.
 func (p *Process) probe(ctx context.Context, began time.Time, cause string) {
-	said := make(chan struct{})
-	slow := time.AfterFunc(p.options.Patience, func() {
-		defer close(said)
+	reported := make(chan struct{})
+	slow := time.AfterFunc(p.options.SlowAfter, func() {
+		defer close(reported)
 		if ctx.Err() == nil {
-			p.options.Notify(Event{Slow: true, Took: p.options.Patience})
+			p.options.Notify(Event{Slow: true, Took: p.options.SlowAfter})
 		}
 	})
-	answered := answers(ctx, p.options.Port, p.options.ReadyPath)
+	answered := awaitReady(ctx, p.options.Port, p.options.ReadyPath)
 	if !slow.Stop() {
-		<-said
+		<-reported
 	}
 	if !answered {
 		return
 	}
-	p.set(state{ready: true, failed: p.unproven()})
+	p.set(state{ready: true, failed: p.lastFailure()})
 	p.options.Notify(Event{Ready: true, Cause: cause, Took: time.Since(began)})
 }
 
-// unproven is the former failure, if being started is all that is known of the process.
-func (p *Process) unproven() error {
+// lastFailure is the former failure, if being started is all that is known of the process.
+func (p *Process) lastFailure() error {
 	if p.options.Port != 0 {
 		return nil
 	}

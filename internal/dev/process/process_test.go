@@ -44,12 +44,12 @@ type supervised struct {
 // supervise runs a process; when the test is over nothing of it is left.
 func supervise(t *testing.T, o process.Options) *supervised {
 	t.Helper()
-	leash, err := process.NewLeash()
+	reaper, err := process.NewReaper()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &supervised{output: &output{}, events: make(chan process.Event, 100)}
-	o.Leash, o.Output, o.Notify = leash, s.output, func(e process.Event) { s.events <- e }
+	o.Reaper, o.Output, o.Notify = reaper, s.output, func(e process.Event) { s.events <- e }
 	s.Process = process.New(o)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -60,7 +60,7 @@ func supervise(t *testing.T, o process.Options) *supervised {
 	s.stop = sync.OnceFunc(func() {
 		cancel()
 		<-ended
-		leash.Close()
+		reaper.Close()
 	})
 	t.Cleanup(s.stop)
 	return s
@@ -79,7 +79,7 @@ func (s *supervised) next(t *testing.T) process.Event {
 
 func sh(script string) []string { return []string{"sh", "-c", script} }
 
-func TestDeadProcessIsRestartedWithBackoff(t *testing.T) {
+func TestExitedProcessIsRestartedWithBackoff(t *testing.T) {
 	s := supervise(t, process.Options{
 		Command: sh("echo out; echo err >&2; printf rest; exit 3"),
 		Port:    1, // Nobody answers there.
@@ -96,7 +96,7 @@ func TestDeadProcessIsRestartedWithBackoff(t *testing.T) {
 	}
 }
 
-func TestReasonsOfDeath(t *testing.T) {
+func TestExitReasons(t *testing.T) {
 	for script, want := range map[string]string{
 		"exit 0":         "ended with exit code 0 although it should keep running",
 		"kill -KILL $$":  "killed by signal 9 (killed)",
@@ -109,7 +109,7 @@ func TestReasonsOfDeath(t *testing.T) {
 	}
 }
 
-func TestProgramThatIsNotThere(t *testing.T) {
+func TestProgramNotFound(t *testing.T) {
 	s := supervise(t, process.Options{Command: []string{"no-such-program-anywhere"}, Backoff: time.Hour})
 	e := s.next(t)
 	if e.Died == nil || !strings.Contains(e.Died.Error(), "no-such-program-anywhere") {
@@ -134,7 +134,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-func TestRestartNeedsNoPatience(t *testing.T) {
+func TestRestartSkipsBackoff(t *testing.T) {
 	dir := t.TempDir()
 	s := supervise(t, process.Options{
 		Command: sh(`[ -e fixed ] || { touch fixed; exit 1; }; exec sleep 1000`), Dir: dir, Backoff: time.Hour,
@@ -147,7 +147,7 @@ func TestRestartNeedsNoPatience(t *testing.T) {
 	}
 }
 
-func TestReadyMeansAnswering(t *testing.T) {
+func TestReadyWhenListening(t *testing.T) {
 	port, err := process.FreePort()
 	if err != nil {
 		t.Fatal(err)
@@ -164,8 +164,8 @@ func TestReadyMeansAnswering(t *testing.T) {
 	}
 }
 
-func TestSilentProcessIsReported(t *testing.T) {
-	s := supervise(t, process.Options{Command: sh("exec sleep 1000"), Port: 1, Patience: time.Millisecond})
+func TestSlowProcessIsReported(t *testing.T) {
+	s := supervise(t, process.Options{Command: sh("exec sleep 1000"), Port: 1, SlowAfter: time.Millisecond})
 	if e := s.next(t); !e.Slow {
 		t.Errorf("got %+v", e)
 	}
@@ -176,22 +176,22 @@ func TestSilentProcessIsReported(t *testing.T) {
 	}
 }
 
-func TestWholeGroupGoes(t *testing.T) {
-	grave := newGrave(t)
+func TestStopKillsWholeGroup(t *testing.T) {
+	marker := newDeathMarker(t)
 	s := supervise(t, process.Options{
-		Command: sh(holdOpen), Env: []string{"FIFO=" + grave.path}, Grace: 10 * time.Millisecond,
+		Command: sh(holdOpen), Env: []string{"FIFO=" + marker.path}, Grace: 10 * time.Millisecond,
 	})
-	grave.awaitOpen(t)
+	marker.awaitOpen(t)
 	s.stop()
-	grave.awaitAlone(t)
+	marker.awaitAlone(t)
 }
 
-func TestChildrenGoWithADeadLeader(t *testing.T) {
-	grave := newGrave(t)
+func TestChildrenDieWithTheirLeader(t *testing.T) {
+	marker := newDeathMarker(t)
 	supervise(t, process.Options{
-		Command: sh(`exec 3>"$FIFO"; echo open >&3; sleep 1000 & exit 1`), Env: []string{"FIFO=" + grave.path},
+		Command: sh(`exec 3>"$FIFO"; echo open >&3; sleep 1000 & exit 1`), Env: []string{"FIFO=" + marker.path},
 		Backoff: time.Hour,
 	})
-	grave.awaitOpen(t)
-	grave.awaitAlone(t)
+	marker.awaitOpen(t)
+	marker.awaitAlone(t)
 }

@@ -54,7 +54,7 @@ func (r *Reporter) redraw() {
 	}
 	r.erase()
 	if len(r.phases) == 0 {
-		r.rest()
+		r.stopAnimation()
 		return
 	}
 	spinner := []rune(frames)
@@ -67,8 +67,8 @@ func (r *Reporter) redraw() {
 	_, _ = io.WriteString(r.options.Out, text.String())
 }
 
-// rest stops the animation until there is a phase again.
-func (r *Reporter) rest() {
+// stopAnimation stops the animation until there is a phase again.
+func (r *Reporter) stopAnimation() {
 	if r.stop != nil {
 		close(r.stop)
 		r.stop = nil
@@ -88,9 +88,9 @@ func clip(text string, width int) string {
 	return string(runes[:min(len(runes), max(width, 1))])
 }
 
-func (r *Reporter) good(text string) string  { return r.paint("32", text) }
-func (r *Reporter) bad(text string) string   { return r.paint("31", text) }
-func (r *Reporter) faint(text string) string { return r.paint("2", text) }
+func (r *Reporter) good(text string) string { return r.paint("32", text) }
+func (r *Reporter) bad(text string) string  { return r.paint("31", text) }
+func (r *Reporter) dim(text string) string  { return r.paint("2", text) }
 
 func (r *Reporter) paint(code, text string) string {
 	if !r.options.Color || text == "" {

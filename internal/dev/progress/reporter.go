@@ -81,12 +81,12 @@ func (p *Phase) end(mark, detail string) {
 		return
 	}
 	r.phases = slices.Delete(r.phases, i, i+1)
-	r.print(strings.TrimRight(p.line(mark)+"  "+r.faint(detail), " "))
+	r.print(strings.TrimRight(p.line(mark)+"  "+r.dim(detail), " "))
 }
 
 // line aligns the times of phases under each other.
 func (p *Phase) line(mark string) string {
-	return fmt.Sprintf("%s %-40s %6s", mark, p.name, Took(time.Since(p.began)))
+	return fmt.Sprintf("%s %-40s %6s", mark, p.name, FormatDuration(time.Since(p.began)))
 }
 
 // Line writes one line, or several.
@@ -98,7 +98,7 @@ func (r *Reporter) Line(format string, args ...any) {
 
 // Event says that something happened and how long it took.
 func (r *Reporter) Event(took time.Duration, format string, args ...any) {
-	r.Line("%s %s %s", r.good("✓"), fmt.Sprintf(format, args...), r.faint("("+Took(took)+")"))
+	r.Line("%s %s %s", r.good("✓"), fmt.Sprintf(format, args...), r.dim("("+FormatDuration(took)+")"))
 }
 
 // Still says that something goes on, where no moving line shows it.
@@ -134,8 +134,8 @@ func (r *Reporter) print(text string) {
 	r.redraw()
 }
 
-// Took writes a duration as briefly as a reader wants it.
-func Took(d time.Duration) string {
+// FormatDuration writes a duration as briefly as a reader wants it.
+func FormatDuration(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return fmt.Sprintf("%dms", d.Milliseconds())

@@ -81,7 +81,7 @@ func TestMovingLinesStayAtTheBottom(t *testing.T) {
 	})
 }
 
-func TestColorsAreOnlyWhereTheyAreWanted(t *testing.T) {
+func TestColorsAreOptional(t *testing.T) {
 	for _, color := range []bool{false, true} {
 		var out bytes.Buffer
 		r := progress.New(progress.Options{Out: &out, Color: color})
@@ -109,7 +109,7 @@ func TestWritersKeepLinesWhole(t *testing.T) {
 	}
 }
 
-func TestEndlessLineIsBroken(t *testing.T) {
+func TestLongLinesAreBroken(t *testing.T) {
 	var out bytes.Buffer
 	w := progress.New(progress.Options{Out: &out}).Writer("a")
 	fmt.Fprint(w, strings.Repeat("x", 100<<10))

@@ -18,7 +18,7 @@ type node struct {
 	problems *[]error
 }
 
-func (n node) complain(format string, args ...any) {
+func (n node) errorf(format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	if n.path != "" {
 		err = fmt.Errorf("%s: %w", n.path, err)
@@ -30,12 +30,12 @@ func (n node) complain(format string, args ...any) {
 func (n node) object(known ...string) node {
 	fields, ok := n.value.(map[string]any)
 	if !ok {
-		n.complain("want an object, found %s", describe(n.value))
+		n.errorf("want an object, found %s", describe(n.value))
 		return node{path: n.path, value: map[string]any{}, problems: n.problems}
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if !slices.Contains(known, name) {
-			n.field(name).complain("unknown field; known are %v", known)
+			n.field(name).errorf("unknown field; known are %v", known)
 		}
 	}
 	return n
@@ -57,7 +57,7 @@ func (n node) list() []node {
 	}
 	items, ok := n.value.([]any)
 	if !ok {
-		n.complain("want a list, found %s", describe(n.value))
+		n.errorf("want a list, found %s", describe(n.value))
 	}
 	nodes := make([]node, len(items))
 	for i, item := range items {
@@ -79,7 +79,7 @@ func (n node) existing(dir string) string {
 	name := n.required()
 	path := within(dir, name)
 	if _, err := os.Stat(path); name != "" && errors.Is(err, fs.ErrNotExist) {
-		n.complain("%s: no such file or folder", name)
+		n.errorf("%s: no such file or folder", name)
 	}
 	return path
 }
@@ -88,18 +88,18 @@ func (n node) required() string {
 	switch value := n.value.(type) {
 	case string:
 		if value == "" {
-			n.complain("must not be empty")
+			n.errorf("must not be empty")
 		}
 		return value
 	case float64, int64, bool:
-		n.complain("want text, found %s; put it in quotes", describe(value))
+		n.errorf("want text, found %s; put it in quotes", describe(value))
 	default:
-		n.complain("want text, found %s", describe(value))
+		n.errorf("want text, found %s", describe(value))
 	}
 	return ""
 }
 
-func (n node) texts() []string {
+func (n node) strings() []string {
 	var all []string
 	for _, item := range n.list() {
 		all = append(all, item.argument())
@@ -121,7 +121,7 @@ func (n node) textMap() map[string]string {
 	}
 	fields, ok := n.value.(map[string]any)
 	if !ok {
-		n.complain("want an object, found %s", describe(n.value))
+		n.errorf("want an object, found %s", describe(n.value))
 	}
 	all := make(map[string]string, len(fields))
 	for _, name := range slices.Sorted(maps.Keys(fields)) {

@@ -67,7 +67,7 @@ func Load(dir string) (*Project, error) {
 	file := filepath.Join(dir, FileName)
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, absent(dir, absolute)
+		return nil, notFound(dir, absolute)
 	}
 	if err != nil {
 		return nil, err
@@ -83,8 +83,8 @@ func Load(dir string) (*Project, error) {
 	return p, nil
 }
 
-// absent says why a folder has no setpoint.yaml.
-func absent(dir, absolute string) error {
+// notFound says why a folder has no setpoint.yaml.
+func notFound(dir, absolute string) error {
 	info, err := os.Stat(absolute)
 	switch {
 	case err != nil:
@@ -119,7 +119,7 @@ func readProject(n node, dir string) *Project {
 	for _, item := range fields.field("processes").list() {
 		process := readProcess(item, dir)
 		if seen[process.Name] {
-			item.field("name").complain("two processes are called %q; give one another name", process.Name)
+			item.field("name").errorf("two processes are called %q; give one another name", process.Name)
 		}
 		seen[process.Name] = true
 		p.Processes = append(p.Processes, process)
@@ -137,7 +137,7 @@ func (p *Project) checkPorts(n node) {
 	for i, process := range p.Processes {
 		for _, name := range process.portsUsed() {
 			if !has[name] {
-				n.list()[i].complain("{port:%s}: there is no process of that name which is told its {port}", name)
+				n.list()[i].errorf("{port:%s}: there is no process of that name which is told its {port}", name)
 			}
 		}
 	}
@@ -147,8 +147,8 @@ func readProcess(n node, dir string) Process {
 	n = n.object("name", "build", "command", "env", "dir", "service", "ready", "watch")
 	p := Process{
 		Name:    n.field("name").text(),
-		Build:   n.field("build").texts(),
-		Command: n.field("command").texts(),
+		Build:   n.field("build").strings(),
+		Command: n.field("command").strings(),
 		Env:     n.field("env").textMap(),
 		Dir:     dir,
 		Ready:   n.field("ready").text(),
@@ -160,7 +160,7 @@ func readProcess(n node, dir string) Process {
 		p.Watch = append(p.Watch, within(p.Dir, path.required()))
 	}
 	if len(p.Command) == 0 {
-		n.field("command").complain("required: the program to run and its arguments")
+		n.field("command").errorf("required: the program to run and its arguments")
 		return p
 	}
 	if service := n.field("service"); service.value != nil {
@@ -178,16 +178,16 @@ func readProcess(n node, dir string) Process {
 // check holds the rules that need more than one field.
 func (p *Process) check(n node) {
 	if p.Service != nil && !p.UsesPort() {
-		n.field("service").complain(`the process must learn its port: write "{port}" in command or env`)
+		n.field("service").errorf(`the process must learn its port: write "{port}" in command or env`)
 	}
 	if p.Ready != "" && !p.UsesPort() {
-		n.field("ready").complain(`only a process that is told a port can be asked whether it is ready: write "{port}" in command or env`)
+		n.field("ready").errorf(`only a process that is told a port can be asked whether it is ready: write "{port}" in command or env`)
 	}
 	if len(p.Build) == 0 && slices.ContainsFunc(p.Command, func(word string) bool { return strings.Contains(word, Binary) }) {
-		n.field("command").complain("%s is the file that build writes: add build, such as [go, build, -o, %q, .]", Binary, Binary)
+		n.field("command").errorf("%s is the file that build writes: add build, such as [go, build, -o, %q, .]", Binary, Binary)
 	}
 	if p.Ready != "" && p.Ready[0] != '/' {
-		n.field("ready").complain("want an HTTP path that begins with /, found %q", p.Ready)
+		n.field("ready").errorf("want an HTTP path that begins with /, found %q", p.Ready)
 	}
 }
 

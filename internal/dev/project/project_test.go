@@ -87,7 +87,7 @@ func TestEmptyFileIsAProject(t *testing.T) {
 	}
 }
 
-func TestLoadSaysWhatIsWrongAndWhere(t *testing.T) {
+func TestLoadErrors(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"not YAML":             {"apply: [", "did not find expected node content"},
 		"twice":                {"apply: []\napply: []", `key "apply" already set`},
@@ -131,7 +131,7 @@ func TestLoadSaysWhatIsWrongAndWhere(t *testing.T) {
 }
 
 // Fault D4: each problem names the file and the field.
-func TestLoadTellsAllProblems(t *testing.T) {
+func TestLoadReportsAllErrors(t *testing.T) {
 	dir := write(t, "apply: [1]\nprocesses: [{}]\nmore: 1")
 	_, err := project.Load(dir)
 	for _, want := range []string{"more: unknown field", "apply[0]", "processes[0].command"} {

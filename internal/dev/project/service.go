@@ -54,7 +54,7 @@ func readService(n node) *Service {
 	host, port, hasPort := strings.Cut(text, ":")
 	name, namespace, found := strings.Cut(host, ".")
 	if !found || !isLabel(name) || !isLabel(namespace) {
-		n.complain(`want "name.namespace" or "name.namespace:port", found %q`, text)
+		n.errorf(`want "name.namespace" or "name.namespace:port", found %q`, text)
 		return nil
 	}
 	s := &Service{Name: name, Namespace: namespace}
@@ -63,7 +63,7 @@ func readService(n node) *Service {
 	}
 	number, err := strconv.Atoi(port)
 	if err != nil || number < 1 || number > 65535 {
-		n.complain("%q is no port", port)
+		n.errorf("%q is no port", port)
 		return nil
 	}
 	s.Port = number

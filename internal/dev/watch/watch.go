@@ -19,8 +19,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// quiet is how long nothing must happen before a burst is over.
-const quiet = 80 * time.Millisecond
+// debounce is how long nothing must happen before a burst is over.
+const debounce = 80 * time.Millisecond
 
 // ignored are folders full of files that are made, not written.
 var ignored = map[string]bool{"node_modules": true, "__pycache__": true, "vendor": true, "target": true}
@@ -78,7 +78,7 @@ func Ignored(path string) bool {
 func (w *Watcher) Run(ctx context.Context, changed func(paths []string)) {
 	defer w.events.Close()
 	burst := map[string]bool{}
-	over := time.NewTimer(quiet)
+	over := time.NewTimer(debounce)
 	over.Stop()
 	for {
 		select {
@@ -86,9 +86,9 @@ func (w *Watcher) Run(ctx context.Context, changed func(paths []string)) {
 			return
 		case <-w.events.Errors: //nolint:errcheck // An overflow: what matters is written again by whoever waits for it.
 		case event := <-w.events.Events:
-			if w.matters(event) {
+			if w.isRelevant(event) {
 				burst[event.Name] = true
-				over.Reset(quiet)
+				over.Reset(debounce)
 			}
 		case <-over.C:
 			changed(slices.Sorted(maps.Keys(burst)))
@@ -97,8 +97,8 @@ func (w *Watcher) Run(ctx context.Context, changed func(paths []string)) {
 	}
 }
 
-// matters also takes a new folder under watch.
-func (w *Watcher) matters(event fsnotify.Event) bool {
+// isRelevant also takes a new folder under watch.
+func (w *Watcher) isRelevant(event fsnotify.Event) bool {
 	if event.Op == fsnotify.Chmod || Ignored(event.Name) {
 		return false
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/watch"
 )
 
-// watched is a folder under watch and the bursts of changes in it.
-type watched struct {
+// testFolder is a folder under watch and the bursts of changes in it.
+type testFolder struct {
 	dir    string
 	bursts chan []string
 }
 
-func watching(t *testing.T, folders ...string) *watched {
+func watchFolder(t *testing.T, folders ...string) *testFolder {
 	t.Helper()
-	w := &watched{dir: t.TempDir(), bursts: make(chan []string, 100)}
+	w := &testFolder{dir: t.TempDir(), bursts: make(chan []string, 100)}
 	for _, folder := range folders {
 		w.mkdir(t, folder)
 	}
@@ -40,14 +40,14 @@ func watching(t *testing.T, folders ...string) *watched {
 	return w
 }
 
-func (w *watched) mkdir(t *testing.T, folder string) {
+func (w *testFolder) mkdir(t *testing.T, folder string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Join(w.dir, folder), 0o700); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (w *watched) write(t *testing.T, file string) {
+func (w *testFolder) write(t *testing.T, file string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(w.dir, file), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func (w *watched) write(t *testing.T, file string) {
 }
 
 // await waits until all the files, and nothing else, were reported.
-func (w *watched) await(t *testing.T, files ...string) {
+func (w *testFolder) await(t *testing.T, files ...string) {
 	t.Helper()
 	var want, got []string
 	for _, file := range files {
@@ -72,8 +72,8 @@ func (w *watched) await(t *testing.T, files ...string) {
 	}
 }
 
-func TestChangesAreTold(t *testing.T) {
-	w := watching(t, "sub/deep")
+func TestChangesAreReported(t *testing.T) {
+	w := watchFolder(t, "sub/deep")
 	w.write(t, "a.yaml")
 	w.write(t, "sub/deep/b.py")
 	w.await(t, "a.yaml", "sub/deep/b.py")
@@ -88,15 +88,15 @@ func TestChangesAreTold(t *testing.T) {
 }
 
 func TestNewFoldersAreWatched(t *testing.T) {
-	w := watching(t)
+	w := watchFolder(t)
 	w.mkdir(t, "new")
 	w.await(t, "new")
 	w.write(t, "new/a.py")
 	w.await(t, "new/a.py")
 }
 
-func TestWhatIsMadeIsIgnored(t *testing.T) {
-	w := watching(t, "__pycache__", ".git", "node_modules/x")
+func TestBuildOutputIsIgnored(t *testing.T) {
+	w := watchFolder(t, "__pycache__", ".git", "node_modules/x")
 	for _, file := range []string{
 		".hidden", "a.py~", ".a.py.swp", "#a.py#", "a.pyc", "__pycache__/a.py", ".git/index", "node_modules/x/index.js",
 	} {
@@ -112,7 +112,7 @@ func TestWhatIsMadeIsIgnored(t *testing.T) {
 	w.await(t, "last")
 }
 
-func TestFolderThatIsNotThere(t *testing.T) {
+func TestMissingFolder(t *testing.T) {
 	watcher, err := watch.New(filepath.Join(t.TempDir(), "gone"))
 	if err != nil {
 		t.Fatal(err)

@@ -23,19 +23,19 @@ type bench struct {
 	kubeconfig string
 	client     *cluster.Client
 	// figures are what was measured, by contender, each round one.
-	figures map[string][]figures
+	figures map[string][]measurements
 }
 
-// figures are those of one turn, in milliseconds; perSecond is what many clients got
+// measurements are those of one turn, in milliseconds; perSecond is what many clients got
 // done together.
-type figures struct{ single50, single99, crowd50, crowd99, perSecond float64 }
+type measurements struct{ single50, single99, crowd50, crowd99, perSecond float64 }
 
 func newBench(o options, dir, kubeconfig string) (*bench, error) {
 	client, err := cluster.Connect(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	return &bench{options: o, dir: dir, kubeconfig: kubeconfig, client: client, figures: map[string][]figures{}}, nil
+	return &bench{options: o, dir: dir, kubeconfig: kubeconfig, client: client, figures: map[string][]measurements{}}, nil
 }
 
 func (b *bench) run(ctx context.Context) error {
@@ -46,7 +46,7 @@ func (b *bench) run(ctx context.Context) error {
 		}
 		for _, c := range all {
 			fmt.Fprintf(os.Stderr, "round %d: %s\n", round+1, c.name)
-			turn, err := b.turn(ctx, c)
+			turn, err := b.measure(ctx, c)
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
@@ -56,8 +56,8 @@ func (b *bench) run(ctx context.Context) error {
 	return nil
 }
 
-// turn measures one contender, alone.
-func (b *bench) turn(ctx context.Context, c contender) (f figures, err error) {
+// measure measures one contender, alone.
+func (b *bench) measure(ctx context.Context, c contender) (f measurements, err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.options.timeout)
 	defer cancel()
 	stop, err := c.start(ctx, b)
@@ -84,7 +84,7 @@ func (b *bench) turn(ctx context.Context, c contender) (f figures, err error) {
 	crowd, err := b.create(ctx, b.options.crowd, b.options.clients)
 	took := time.Since(since)
 	at := func(all []time.Duration, p float64) float64 { return stats.Millis(stats.Percentile(all, p)) }
-	return figures{at(single, 50), at(single, 99), at(crowd, 50), at(crowd, 99), float64(b.options.crowd) / took.Seconds()}, err
+	return measurements{at(single, 50), at(single, 99), at(crowd, 50), at(crowd, 99), float64(b.options.crowd) / took.Seconds()}, err
 }
 
 // until waits until pods are changed, or are not any more.
@@ -143,25 +143,25 @@ func (b *bench) create(ctx context.Context, count, clients int) ([]time.Duration
 func (b *bench) report(w io.Writer) error {
 	fmt.Fprintf(w, "| who changes pods | 1 client: p50 | × | p99 | %d clients: p50 | × | p99 | pods/s |\n|---|---|---|---|---|---|---|---|\n", b.options.clients)
 	for _, c := range contenders() {
-		median := func(of func(figures) float64) float64 {
+		median := func(of func(measurements) float64) float64 {
 			var all []float64
 			for _, f := range b.figures[c.name] {
 				all = append(all, of(f))
 			}
 			return stats.Median(all)
 		}
-		ratio := func(of func(figures) float64) float64 {
+		ratio := func(of func(measurements) float64) float64 {
 			var all []float64
 			for i, f := range b.figures[c.name] {
 				all = append(all, of(f)/of(b.figures[baseline][i]))
 			}
 			return stats.Median(all)
 		}
-		single50, crowd50 := func(f figures) float64 { return f.single50 }, func(f figures) float64 { return f.crowd50 }
+		single50, crowd50 := func(f measurements) float64 { return f.single50 }, func(f measurements) float64 { return f.crowd50 }
 		_, err := fmt.Fprintf(w, "| %s | %.2f ms | %.2f | %.2f ms | %.1f ms | %.2f | %.1f ms | %.0f |\n", c.name,
-			median(single50), ratio(single50), median(func(f figures) float64 { return f.single99 }),
-			median(crowd50), ratio(crowd50), median(func(f figures) float64 { return f.crowd99 }),
-			median(func(f figures) float64 { return f.perSecond }))
+			median(single50), ratio(single50), median(func(f measurements) float64 { return f.single99 }),
+			median(crowd50), ratio(crowd50), median(func(f measurements) float64 { return f.crowd99 }),
+			median(func(f measurements) float64 { return f.perSecond }))
 		if err != nil {
 			return err
 		}

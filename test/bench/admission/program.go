@@ -23,7 +23,7 @@ func runProgram(ctx context.Context, kubeconfig string) error {
 	setpoint.For[corev1.Pod](app).Mutate(func(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
 		inject(r.Object)
 		return nil
-	}, setpoint.Name("inject"), setpoint.FailurePolicy(setpoint.Fail), setpoint.Everywhere())
+	}, setpoint.Name("inject"), setpoint.FailurePolicy(setpoint.Fail), setpoint.IncludeSystemNamespaces())
 	return app.Run(ctx, setpoint.Options{Kubeconfig: kubeconfig, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 }
 
@@ -34,7 +34,7 @@ func runHook(ctx context.Context, address string) error {
 		return fmt.Errorf("listen on %s: %w", address, err)
 	}
 	fmt.Println("http://" + listener.Addr().String())
-	server := &http.Server{Handler: http.HandlerFunc(answer), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: http.HandlerFunc(respond), ReadHeaderTimeout: 10 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -43,8 +43,8 @@ func runHook(ctx context.Context, address string) error {
 	return nil
 }
 
-// answer says what the pod is to be.
-func answer(w http.ResponseWriter, r *http.Request) {
+// respond says what the pod is to be.
+func respond(w http.ResponseWriter, r *http.Request) {
 	var review struct{ Object corev1.Pod }
 	body, err := io.ReadAll(r.Body)
 	if err == nil {

@@ -43,8 +43,8 @@ func (c command) expand(values map[string]string) []string {
 }
 
 const (
-	here    = "test/bench/compare/"
-	example = "examples/exchangerate/"
+	compareDir = "test/bench/compare/"
+	example    = "examples/exchangerate/"
 )
 
 // contenders are all there are, in the order of the table. What they are told beside
@@ -54,16 +54,16 @@ func contenders() []contender {
 	inherited := []string{"KUBECONFIG=$KUBECONFIG", "RATES=$RATES"}
 	reconciler := source{
 		program: []string{
-			here + "kubebuilder/api/v1/exchangerate_types.go",
-			here + "kubebuilder/internal/controller/exchangerate_controller.go",
-			here + "kubebuilder/internal/rates/service.go",
+			compareDir + "kubebuilder/api/v1/exchangerate_types.go",
+			compareDir + "kubebuilder/internal/controller/exchangerate_controller.go",
+			compareDir + "kubebuilder/internal/rates/service.go",
 		},
-		scaffolded: []string{here + "kubebuilder/cmd/main.go", here + "kubebuilder/api/v1/groupversion_info.go"},
-		generated:  append([]string{here + "kubebuilder/api/v1/zz_generated.deepcopy.go"}, crd...),
+		scaffolded: []string{compareDir + "kubebuilder/cmd/main.go", compareDir + "kubebuilder/api/v1/groupversion_info.go"},
+		generated:  append([]string{compareDir + "kubebuilder/api/v1/zz_generated.deepcopy.go"}, crd...),
 	}
 	return []contender{{
 		name: "kopf", title: "Kopf",
-		source:   source{program: []string{here + "kopf/exchangerate.py"}, crd: crd},
+		source:   source{program: []string{compareDir + "kopf/exchangerate.py"}, crd: crd},
 		operator: command{env: inherited, args: []string{"$BIN/compare-kopf/bin/kopf", "run", "--standalone", "--all-namespaces", "$HERE/kopf/exchangerate.py"}},
 		needs:    "compare-kopf/bin/kopf", built: "test/bench/compare/kopf/install.sh bin/compare-kopf",
 	}, {
@@ -81,7 +81,7 @@ func contenders() []contender {
 		needs:    "compare-setpoint", built: "make bin/compare-setpoint",
 	}, {
 		name: "setpoint-webhook", title: "Setpoint, Python hook",
-		source:   source{program: []string{here + "webhook/hook.py", here + "webhook/controller.yaml"}, crd: crd},
+		source:   source{program: []string{compareDir + "webhook/hook.py", compareDir + "webhook/controller.yaml"}, crd: crd},
 		operator: command{args: []string{"$BIN/setpoint-light", "run", "--kubeconfig=$KUBECONFIG", "--address="}},
 		hook: &command{env: []string{"RATES=$RATES", "ADDRESS=$ADDRESS"},
 			args: []string{"python3", "$HERE/webhook/hook.py"}},

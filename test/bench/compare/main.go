@@ -100,7 +100,7 @@ func run(ctx context.Context, args []string) (err error) {
 		}
 		fmt.Fprintln(os.Stderr, "logs are in", dir)
 	}()
-	s, err := openStage(ctx, o, dir)
+	s, err := newEnvironment(ctx, o, dir)
 	if err != nil {
 		return err
 	}

@@ -10,23 +10,23 @@ import (
 
 // The currencies that the objects go through, one after the other.
 const (
-	atFirst   = "USD"
-	changed   = "CHF"
-	meanwhile = "JPY"
-	troubled  = "GBP"
+	initialCurrency = "USD"
+	changedCurrency = "CHF"
+	outageCurrency  = "JPY"
+	failingCurrency = "GBP"
 )
 
 // rateOf is what a euro is worth, as the ConfigMaps should have it.
 func rateOf(currency string) string {
-	return map[string]string{atFirst: "1.1901", changed: "1.0824", meanwhile: "130.32", troubled: "0.8521"}[currency]
+	return map[string]string{initialCurrency: "1.1901", changedCurrency: "1.0824", outageCurrency: "130.32", failingCurrency: "0.8521"}[currency]
 }
 
 // rateService is what the operators ask. It can be out of order.
 type rateService struct {
 	server  *http.Server
 	address string
-	asked   atomic.Int64
-	trouble atomic.Bool
+	calls   atomic.Int64
+	broken  atomic.Bool
 }
 
 func serveRates() (*rateService, error) {
@@ -43,11 +43,11 @@ func serveRates() (*rateService, error) {
 }
 
 func (s *rateService) latest(w http.ResponseWriter, r *http.Request) {
-	s.asked.Add(1)
+	s.calls.Add(1)
 	currency := r.FormValue("symbols")
 	rate := rateOf(currency)
 	switch {
-	case s.trouble.Load():
+	case s.broken.Load():
 		http.Error(w, "out of order", http.StatusServiceUnavailable)
 	case rate == "":
 		fmt.Fprint(w, `{"rates":{}}`)

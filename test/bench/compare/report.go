@@ -25,7 +25,7 @@ type row struct {
 // heading is a row without cells.
 func heading(title string) row { return row{title: "**" + title + "**"} }
 
-func (s *stage) rows() []row {
+func (s *environment) rows() []row {
 	n := float64(s.objects)
 	rows := []row{heading("lines that somebody writes")}
 	rows = append(rows, s.sourceRows()...)
@@ -43,7 +43,7 @@ func (s *stage) rows() []row {
 	return append(rows, behaviourRows()...)
 }
 
-func (s *stage) sourceRows() []row {
+func (s *environment) sourceRows() []row {
 	lines := func(title string, files func(source) []string) row {
 		return row{title: title, written: true, cell: func(r *result) string {
 			count, err := countFiles(s.root, files(r.source))
@@ -66,7 +66,7 @@ func stepRows(of func(*result) *outcome, n float64) []row {
 		{title: "all right after", cell: func(r *result) string { return seconds(of(r).took) }},
 		{title: "API requests per object", cell: func(r *result) string { return requests(of(r).requests, n) }},
 		{title: "CPU per object", cell: func(r *result) string { return perObject(of(r), n) }},
-		{title: "rate asked for, per object", cell: func(r *result) string { return fmt.Sprintf("%.2f", float64(of(r).asked)/n) }},
+		{title: "rate asked for, per object", cell: func(r *result) string { return fmt.Sprintf("%.2f", float64(of(r).serviceCalls)/n) }},
 	}
 }
 
@@ -75,7 +75,7 @@ func restartRows() []row {
 		{title: "all right after", cell: func(r *result) string { return seconds(r.restart.took) }},
 		{title: "API requests, in all", cell: func(r *result) string { return requests(r.restart.requests, 1) }},
 		{title: "CPU, in all", cell: func(r *result) string { return seconds(r.restart.cpu + r.restart.hookCPU) }},
-		{title: "rates asked for", cell: func(r *result) string { return fmt.Sprint(r.restart.asked) }},
+		{title: "rates asked for", cell: func(r *result) string { return fmt.Sprint(r.restart.serviceCalls) }},
 	}
 }
 
@@ -96,17 +96,17 @@ func memoryRows() []row {
 func behaviourRows() []row {
 	return []row{
 		{title: "sees what changed while it was away", cell: func(*result) string { return "yes" }}, // or the run would have failed
-		{title: "brings back a ConfigMap that was deleted", cell: func(r *result) string { return yes(r.does.restoresDeleted) }},
-		{title: "and one that was edited", cell: func(r *result) string { return yes(r.does.restoresEdited) }},
-		{title: "service down: a condition says so", cell: func(r *result) string { return yes(r.does.saysCondition) }},
-		{title: "and a Warning", cell: func(r *result) string { return yes(r.does.saysEvent) }},
-		{title: "service back: right after", cell: func(r *result) string { return recovery(r.does.recovers) }},
-		{title: "an object can be deleted while it is away", cell: func(r *result) string { return yes(r.does.letsGo) }},
+		{title: "brings back a ConfigMap that was deleted", cell: func(r *result) string { return yes(r.behaviour.restoresDeleted) }},
+		{title: "and one that was edited", cell: func(r *result) string { return yes(r.behaviour.restoresEdited) }},
+		{title: "service down: a condition says so", cell: func(r *result) string { return yes(r.behaviour.setsCondition) }},
+		{title: "and a Warning", cell: func(r *result) string { return yes(r.behaviour.sendsEvent) }},
+		{title: "service back: right after", cell: func(r *result) string { return recovery(r.behaviour.recovers) }},
+		{title: "an object can be deleted while it is away", cell: func(r *result) string { return yes(r.behaviour.deletesWhileDown) }},
 	}
 }
 
 // report prints the table.
-func (s *stage) report(ctx context.Context, out io.Writer, results []*result) error {
+func (s *environment) report(ctx context.Context, out io.Writer, results []*result) error {
 	facts, err := s.facts(ctx, results)
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func line(text *strings.Builder, title string, results []*result, cell func(*res
 }
 
 // facts are what a reader needs to judge the numbers.
-func (s *stage) facts(ctx context.Context, results []*result) (string, error) {
+func (s *environment) facts(ctx context.Context, results []*result) (string, error) {
 	body, err := s.admin.Get(ctx, "/version")
 	if err != nil {
 		return "", err
@@ -206,7 +206,7 @@ func yes(holds bool) string {
 
 func recovery(after time.Duration) string {
 	if after == 0 {
-		return fmt.Sprintf("not within %s", recoverPatience)
+		return fmt.Sprintf("not within %s", recoverTimeout)
 	}
 	return seconds(after)
 }

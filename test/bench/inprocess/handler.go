@@ -21,7 +21,7 @@ const apiVersion = thing.Group + "/" + thing.Version
 // not told again of what they have dealt with.
 func (w *worker) handlers(o *options) *setpoint.App {
 	app := setpoint.New("bench")
-	app.Define(thing.CRD)
+	app.InstallCRDs(thing.CRD)
 	things := setpoint.For[thing.Thing](app, setpoint.Kind(apiVersion, thing.Kind))
 	things.Owns(&corev1.ConfigMap{})
 	things.OnCreate(w.publish)

@@ -26,12 +26,12 @@ func (w *worker) composer(o *options) *setpoint.App {
 }
 
 // sync counts as ready the children that are there with the parent's value.
-func (w *worker) sync(_ context.Context, f *setpoint.Family[thing.Thing]) error {
+func (w *worker) sync(_ context.Context, f *setpoint.ComposeContext[thing.Thing]) error {
 	at, parent := time.Now(), f.Parent
 	w.recorder.Entered(parent.Name, parent.Spec.Value, at)
 	w.showRelated(f, at)
 	for j := range parent.Spec.Children {
-		f.Want(child(parent, j))
+		f.Apply(child(parent, j))
 	}
 	parent.Status = thing.Status{Value: parent.Spec.Value, ObservedGeneration: parent.Generation}
 	var observed []corev1.ConfigMap
@@ -45,7 +45,7 @@ func (w *worker) sync(_ context.Context, f *setpoint.Family[thing.Thing]) error 
 }
 
 // showRelated records what the parent reads.
-func (w *worker) showRelated(f *setpoint.Family[thing.Thing], at time.Time) {
+func (w *worker) showRelated(f *setpoint.ComposeContext[thing.Thing], at time.Time) {
 	if f.Parent.Spec.Shared == "" {
 		return
 	}
@@ -57,10 +57,10 @@ func (w *worker) showRelated(f *setpoint.Family[thing.Thing], at time.Time) {
 }
 
 // relate wants to be shown the ConfigMap that the parent names.
-func (w *worker) relate(_ context.Context, parent *thing.Thing) ([]setpoint.Relation, error) {
+func (w *worker) relate(_ context.Context, parent *thing.Thing) ([]setpoint.RelatedRule, error) {
 	w.recorder.Customized()
 	if parent.Spec.Shared == "" {
 		return nil, nil
 	}
-	return []setpoint.Relation{{Like: &corev1.ConfigMap{}, Namespace: parent.Namespace, Names: []string{parent.Spec.Shared}}}, nil
+	return []setpoint.RelatedRule{{Object: &corev1.ConfigMap{}, Namespace: parent.Namespace, Names: []string{parent.Spec.Shared}}}, nil
 }

@@ -49,7 +49,7 @@ func TestNoSuchProgram(t *testing.T) {
 	}
 }
 
-func TestKillAsksNobody(t *testing.T) {
+func TestKill(t *testing.T) {
 	process, err := Start(t.TempDir(), "stubborn", "/bin/sh", "-c", "trap '' TERM; echo here; while :; do sleep 1; done")
 	if err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func (p *ControlPlane) waitReady(ctx context.Context) error {
 		if err := p.process.Err(); err != nil {
 			return false, err
 		}
-		notYet = p.ask(ctx)
+		notYet = p.checkReady(ctx)
 		return notYet == nil, nil
 	})
 	if err != nil {
@@ -58,7 +58,7 @@ func (p *ControlPlane) waitReady(ctx context.Context) error {
 	return nil
 }
 
-func (p *ControlPlane) ask(ctx context.Context) error {
+func (p *ControlPlane) checkReady(ctx context.Context) error {
 	admin, err := Connect(p.Kubeconfig)
 	if err != nil {
 		return err

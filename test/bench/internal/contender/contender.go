@@ -104,7 +104,7 @@ type Reading struct {
 	HookCPU time.Duration
 	// Calls counts hook calls, or reconciles; Customized the questions for
 	// related objects.
-	Calls, Customized int64
+	Calls, CustomizeCalls int64
 	// FirstCall and LastCall are when calls came.
 	FirstCall, LastCall time.Time
 }
@@ -206,10 +206,10 @@ func read(ctx context.Context, process *child.Process, calls *probe.Client) (Rea
 		return Reading{}, err
 	}
 	return Reading{
-		Usage:      usage,
-		Calls:      stats.Calls,
-		Customized: stats.Customized,
-		FirstCall:  stats.First,
-		LastCall:   stats.Last,
+		Usage:          usage,
+		Calls:          stats.Calls,
+		CustomizeCalls: stats.Customized,
+		FirstCall:      stats.First,
+		LastCall:       stats.Last,
 	}, nil
 }

@@ -21,7 +21,7 @@ type Caller struct {
 func (c Caller) Call(ctx context.Context, n int) (time.Duration, error) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c.Workers}}
 	defer client.CloseIdleConnections()
-	ask := func(ctx context.Context, _ int) error { return c.ask(ctx, client) }
+	ask := func(ctx context.Context, _ int) error { return c.post(ctx, client) }
 	if err := Each(ctx, c.Workers, c.Workers, ask); err != nil {
 		return 0, err
 	}
@@ -30,7 +30,7 @@ func (c Caller) Call(ctx context.Context, n int) (time.Duration, error) {
 	return time.Since(since), err
 }
 
-func (c Caller) ask(ctx context.Context, client *http.Client) error {
+func (c Caller) post(ctx context.Context, client *http.Client) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(c.Body))
 	if err != nil {
 		return fmt.Errorf("ask the hook: %w", err)

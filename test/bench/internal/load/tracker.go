@@ -15,8 +15,8 @@ type Goal struct {
 	Gone bool
 }
 
-// Sighting is one object as a watch last showed it.
-type Sighting struct {
+// Observation is one object as a watch last showed it.
+type Observation struct {
 	Name  string
 	Child bool
 	Gone  bool
@@ -31,22 +31,22 @@ type Sighting struct {
 
 // Tracker knows which objects are as they should be. It is told, never asks.
 type Tracker struct {
-	mu        sync.Mutex
-	goal      Goal
-	parents   []state
-	children  []state
-	strangers map[string]bool
-	wrong     int
-	reached   chan struct{}
-	at        time.Time
-	failure   error
+	mu         sync.Mutex
+	goal       Goal
+	parents    []state
+	children   []state
+	unexpected map[string]bool
+	wrong      int
+	reached    chan struct{}
+	at         time.Time
+	failure    error
 }
 
 // state is one expected object.
 type state struct {
-	seen  Sighting
-	there bool
-	right bool
+	seen    Observation
+	exists  bool
+	correct bool
 }
 
 // Expect sets a new goal. What has been seen of the same number of objects
@@ -60,14 +60,14 @@ func (t *Tracker) Expect(goal Goal) {
 	t.reached = make(chan struct{})
 	t.wrong = 0
 	for i := range t.parents {
-		t.judge(&t.parents[i], i)
+		t.evaluate(&t.parents[i], i)
 	}
 	for c := range t.children {
-		t.judge(&t.children[c], c/goal.Children)
+		t.evaluate(&t.children[c], c/goal.Children)
 	}
 	for _, states := range [][]state{t.parents, t.children} {
 		for _, s := range states {
-			if !s.right {
+			if !s.correct {
 				t.wrong++
 			}
 		}
@@ -85,41 +85,41 @@ func resize(states []state, n int) []state {
 	return make([]state, n)
 }
 
-// judge compares what was last seen of an object with the goal for its parent.
-func (t *Tracker) judge(s *state, parent int) {
+// evaluate compares what was last seen of an object with the goal for its parent.
+func (t *Tracker) evaluate(s *state, parent int) {
 	switch {
 	case t.goal.Gone:
-		s.right = !s.there
+		s.correct = !s.exists
 	case s.seen.Child:
-		s.right = s.there && s.seen.Value == t.goal.Value(parent)
+		s.correct = s.exists && s.seen.Value == t.goal.Value(parent)
 	default:
-		s.right = s.there && s.seen.Ready == t.goal.Children && s.seen.Value == t.goal.Value(parent)
+		s.correct = s.exists && s.seen.Ready == t.goal.Children && s.seen.Value == t.goal.Value(parent)
 	}
 }
 
 // See takes note of an object at a time.
-func (t *Tracker) See(s Sighting, at time.Time) {
+func (t *Tracker) See(s Observation, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known, parent := t.find(s)
 	if known == nil {
-		t.noteStranger(s)
+		t.noteUnexpected(s)
 		return
 	}
-	was := known.right
-	known.seen, known.there = s, !s.Gone
-	t.judge(known, parent)
+	was := known.correct
+	known.seen, known.exists = s, !s.Gone
+	t.evaluate(known, parent)
 	switch {
-	case was && !known.right:
+	case was && !known.correct:
 		t.wrong++
-	case !was && known.right:
+	case !was && known.correct:
 		t.wrong--
 		t.noteReached(at)
 	}
 }
 
 // find returns the expected object of a name, and its parent's number.
-func (t *Tracker) find(s Sighting) (*state, int) {
+func (t *Tracker) find(s Observation) (*state, int) {
 	if !s.Child {
 		i, ok := thing.Index(s.Name)
 		if !ok || i >= len(t.parents) {
@@ -134,20 +134,20 @@ func (t *Tracker) find(s Sighting) (*state, int) {
 	return &t.children[i*t.goal.Children+j], i
 }
 
-// noteStranger remembers children that nobody wants; other names, such as the
+// noteUnexpected remembers children that nobody wants; other names, such as the
 // ConfigMap that Kubernetes puts into each namespace, are none of ours.
-func (t *Tracker) noteStranger(s Sighting) {
+func (t *Tracker) noteUnexpected(s Observation) {
 	if _, _, ours := thing.ChildIndex(s.Name); !s.Child || !ours {
 		return
 	}
 	if s.Gone {
-		delete(t.strangers, s.Name)
+		delete(t.unexpected, s.Name)
 		return
 	}
-	if t.strangers == nil {
-		t.strangers = map[string]bool{}
+	if t.unexpected == nil {
+		t.unexpected = map[string]bool{}
 	}
-	t.strangers[s.Name] = true
+	t.unexpected[s.Name] = true
 }
 
 // noteReached records when the last object became right. Should one become

@@ -16,9 +16,9 @@ var small = Work{Parents: 2, Children: 2, Round: "a"}
 func done(t *Tracker, w Work, at time.Time) {
 	for i := range w.Parents {
 		parent := thing.Name(i)
-		t.See(Sighting{Name: parent, UID: "uid-" + parent, Ready: w.Children, Value: w.Value(i)}, at)
+		t.See(Observation{Name: parent, UID: "uid-" + parent, Ready: w.Children, Value: w.Value(i)}, at)
 		for j := range w.Children {
-			t.See(Sighting{Name: thing.ChildName(parent, j), Child: true, Value: w.Value(i)}, at)
+			t.See(Observation{Name: thing.ChildName(parent, j), Child: true, Value: w.Value(i)}, at)
 		}
 	}
 }
@@ -42,11 +42,11 @@ func reached(t *testing.T, tracker *Tracker) bool {
 	}
 }
 
-func TestReachedWhenAllIsRight(t *testing.T) {
+func TestReachedWhenAllMatch(t *testing.T) {
 	var tracker Tracker
 	tracker.Expect(Goal{Work: small})
 	at := time.Now()
-	tracker.See(Sighting{Name: "kube-root-ca.crt", Child: true}, at)
+	tracker.See(Observation{Name: "kube-root-ca.crt", Child: true}, at)
 	done(&tracker, small, at)
 	if !reached(t, &tracker) || !tracker.ReachedAt().Equal(at) {
 		t.Errorf("not reached at %v: %v", at, tracker.Check())
@@ -77,9 +77,9 @@ func TestNextRoundAndGone(t *testing.T) {
 		if reached(t, &tracker) {
 			t.Error("gone while objects are there")
 		}
-		tracker.See(Sighting{Name: thing.Name(i), Gone: true}, time.Now())
+		tracker.See(Observation{Name: thing.Name(i), Gone: true}, time.Now())
 		for j := range next.Children {
-			tracker.See(Sighting{Name: thing.ChildName(thing.Name(i), j), Child: true, Gone: true}, time.Now())
+			tracker.See(Observation{Name: thing.ChildName(thing.Name(i), j), Child: true, Gone: true}, time.Now())
 		}
 	}
 	if !reached(t, &tracker) {
@@ -87,12 +87,12 @@ func TestNextRoundAndGone(t *testing.T) {
 	}
 }
 
-func TestTimeIsThatOfTheLastReturn(t *testing.T) {
+func TestReachedAt(t *testing.T) {
 	var tracker Tracker
 	tracker.Expect(Goal{Work: small})
 	first := time.Now()
 	done(&tracker, small, first)
-	child := Sighting{Name: thing.ChildName(thing.Name(0), 0), Child: true, Gone: true}
+	child := Observation{Name: thing.ChildName(thing.Name(0), 0), Child: true, Gone: true}
 	tracker.See(child, first.Add(time.Second))
 	if tracker.Check() == nil {
 		t.Error("nothing wrong after a child has gone")
@@ -104,15 +104,15 @@ func TestTimeIsThatOfTheLastReturn(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrong(t *testing.T) {
+func TestMismatches(t *testing.T) {
 	tests := map[string]struct {
-		see  Sighting
+		see  Observation
 		want string
 	}{
-		"missing":    {Sighting{Name: thing.Name(0), Gone: true}, "thing-00000 is not there"},
-		"old child":  {Sighting{Name: "thing-00001-1", Child: true, Value: "old"}, `child thing-00001-1 holds "old", want "a-1"`},
-		"bad status": {Sighting{Name: thing.Name(1), Ready: 1, Value: "a-1"}, `parent thing-00001 has status {ready: 1, value: "a-1"}, want {ready: 2, value: "a-1"}`},
-		"stranger":   {Sighting{Name: "thing-00001-2", Child: true}, "child thing-00001-2 is not wanted"},
+		"missing":    {Observation{Name: thing.Name(0), Gone: true}, "thing-00000 is not there"},
+		"old child":  {Observation{Name: "thing-00001-1", Child: true, Value: "old"}, `child thing-00001-1 holds "old", want "a-1"`},
+		"bad status": {Observation{Name: thing.Name(1), Ready: 1, Value: "a-1"}, `parent thing-00001 has status {ready: 1, value: "a-1"}, want {ready: 2, value: "a-1"}`},
+		"stranger":   {Observation{Name: "thing-00001-2", Child: true}, "child thing-00001-2 is not wanted"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestABrokenWatchEndsTheWait(t *testing.T) {
+func TestBrokenWatchEndsWait(t *testing.T) {
 	broken := errors.New("watch ended")
 	var tracker Tracker
 	tracker.Expect(Goal{Work: small})

@@ -15,10 +15,10 @@ type Observer struct{ watches []*watch.Watch }
 // Observe tells see of every parent and child of a namespace, from several
 // goroutines, and fail if it cannot go on. It returns when all that was there
 // has been told.
-func Observe(ctx context.Context, client *cluster.Client, namespace string, see func(Sighting, time.Time), fail func(error)) (*Observer, error) {
+func Observe(ctx context.Context, client *cluster.Client, namespace string, see func(Observation, time.Time), fail func(error)) (*Observer, error) {
 	o := &Observer{}
 	sink := watch.Sink[object]{
-		See:  func(seen *object, gone bool, at time.Time) { see(sighting(seen, gone), at) },
+		See:  func(seen *object, gone bool, at time.Time) { see(observation(seen, gone), at) },
 		Fail: fail,
 	}
 	for _, path := range []string{ThingsPath(namespace), ChildrenPath(namespace)} {
@@ -47,8 +47,8 @@ type object struct {
 	Data   map[string]string `json:"data"`
 }
 
-func sighting(seen *object, gone bool) Sighting {
-	s := Sighting{
+func observation(seen *object, gone bool) Observation {
+	s := Observation{
 		Name:   seen.Metadata.Name,
 		UID:    seen.Metadata.UID,
 		Gone:   gone,

@@ -5,20 +5,20 @@ import (
 	"testing"
 )
 
-func TestSighting(t *testing.T) {
+func TestObservation(t *testing.T) {
 	tests := map[string]struct {
 		body string
 		gone bool
-		want Sighting
+		want Observation
 	}{
 		"parent": {
 			body: `{"kind":"Thing","metadata":{"name":"thing-00000","uid":"u"},"spec":{"value":"a"},"status":{"ready":1,"value":"b"}}`,
-			want: Sighting{Name: "thing-00000", UID: "u", Wanted: "a", Value: "b", Ready: 1},
+			want: Observation{Name: "thing-00000", UID: "u", Wanted: "a", Value: "b", Ready: 1},
 		},
 		"child": {
 			body: `{"kind":"ConfigMap","metadata":{"name":"thing-00000-0"},"data":{"value":"c"}}`,
 			gone: true,
-			want: Sighting{Name: "thing-00000-0", Child: true, Gone: true, Value: "c"},
+			want: Observation{Name: "thing-00000-0", Child: true, Gone: true, Value: "c"},
 		},
 	}
 	for name, test := range tests {
@@ -27,7 +27,7 @@ func TestSighting(t *testing.T) {
 			if err := json.Unmarshal([]byte(test.body), &seen); err != nil {
 				t.Fatal(err)
 			}
-			if got := sighting(&seen, test.gone); got != test.want {
+			if got := observation(&seen, test.gone); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})

@@ -44,9 +44,9 @@ func (c *Client) Body(ctx context.Context) (body json.RawMessage, err error) {
 // Entered returns when the last of the awaited calls came in, waiting for it
 // until ctx is done.
 func (c *Client) Entered(ctx context.Context, value string) (time.Time, error) {
-	var answer entered
-	err := c.do(ctx, http.MethodGet, "/entered?value="+url.QueryEscape(value), &answer)
-	return answer.At, err
+	var response entered
+	err := c.do(ctx, http.MethodGet, "/entered?value="+url.QueryEscape(value), &response)
+	return response.At, err
 }
 
 func (c *Client) do(ctx context.Context, method, path string, into any) error {

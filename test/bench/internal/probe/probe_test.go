@@ -45,7 +45,7 @@ func TestCallsAreCounted(t *testing.T) {
 	}
 }
 
-func TestReadyWhenSaid(t *testing.T) {
+func TestReady(t *testing.T) {
 	recorder, client := start(t)
 	if client.Ready(t.Context()) {
 		t.Error("ready before anybody said so")
@@ -56,7 +56,7 @@ func TestReadyWhenSaid(t *testing.T) {
 	}
 }
 
-func TestFirstCallWithTheArmedValue(t *testing.T) {
+func TestFirstCallWithArmedValue(t *testing.T) {
 	recorder, client := start(t)
 	if err := client.Arm(t.Context(), "wanted", 1); err != nil {
 		t.Fatal(err)
@@ -92,13 +92,13 @@ func TestLastOfSeveralParents(t *testing.T) {
 	}
 }
 
-func TestTheLastBodyIsKept(t *testing.T) {
+func TestLastBody(t *testing.T) {
 	recorder, client := start(t)
 	if _, err := client.Body(t.Context()); err == nil {
 		t.Error("no call yet: no error")
 	}
-	recorder.Keep([]byte(`{"a":1}`))
-	recorder.Keep([]byte(`{"a":2}`))
+	recorder.SetBody([]byte(`{"a":1}`))
+	recorder.SetBody([]byte(`{"a":2}`))
 	if got, err := client.Body(t.Context()); err != nil || string(got) != `{"a":2}` {
 		t.Errorf("got %s, %v", got, err)
 	}

@@ -18,15 +18,15 @@ type Recorder struct {
 	calls, customized atomic.Int64
 	first, last       atomic.Int64
 	ready             atomic.Bool
-	armed             atomic.Pointer[trap]
+	armed             atomic.Pointer[firstCall]
 	body              atomic.Pointer[[]byte]
 }
 
-// trap waits until calls for so many parents have had a value.
-type trap struct {
+// firstCall waits until calls for so many parents have had a value.
+type firstCall struct {
 	value   string
 	parents int
-	fell    chan struct{}
+	done    chan struct{}
 
 	mu   sync.Mutex
 	seen map[string]bool
@@ -34,8 +34,8 @@ type trap struct {
 	at time.Time
 }
 
-// catch takes note of a call with the value.
-func (t *trap) catch(parent string, at time.Time) {
+// record takes note of a call with the value.
+func (t *firstCall) record(parent string, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.seen[parent] || len(t.seen) == t.parents {
@@ -44,7 +44,7 @@ func (t *trap) catch(parent string, at time.Time) {
 	t.seen[parent] = true
 	if len(t.seen) == t.parents {
 		t.at = at
-		close(t.fell)
+		close(t.done)
 	}
 }
 
@@ -61,20 +61,20 @@ func (r *Recorder) Entered(parent, value string, at time.Time) {
 // Shown records that a call showed a value, of the parent or of what it reads.
 func (r *Recorder) Shown(parent, value string, at time.Time) {
 	if armed := r.armed.Load(); armed != nil && armed.value == value {
-		armed.catch(parent, at)
+		armed.record(parent, at)
 	}
 }
 
 // Customized records one question for related objects.
 func (r *Recorder) Customized() { r.customized.Add(1) }
 
-// Keep keeps the body of a call until the next one's: an example of them all.
-func (r *Recorder) Keep(body []byte) { r.body.Store(&body) }
+// SetBody keeps the body of a call until the next one's: an example of them all.
+func (r *Recorder) SetBody(body []byte) { r.body.Store(&body) }
 
 // SetReady says that the process is ready for work.
 func (r *Recorder) SetReady() { r.ready.Store(true) }
 
 // arm replaces the trap by one for value.
 func (r *Recorder) arm(value string, parents int) {
-	r.armed.Store(&trap{value: value, parents: parents, seen: map[string]bool{}, fell: make(chan struct{})})
+	r.armed.Store(&firstCall{value: value, parents: parents, seen: map[string]bool{}, done: make(chan struct{})})
 }

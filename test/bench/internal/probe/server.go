@@ -68,7 +68,7 @@ func (r *Recorder) serveReady(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (r *Recorder) serveStats(w http.ResponseWriter, _ *http.Request) {
-	reply(w, Stats{
+	writeJSON(w, Stats{
 		Calls:      r.calls.Load(),
 		Customized: r.customized.Load(),
 		First:      timeOf(r.first.Load()),
@@ -110,14 +110,14 @@ func (r *Recorder) serveEntered(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	select {
-	case <-armed.fell:
-		reply(w, entered{At: armed.at})
+	case <-armed.done:
+		writeJSON(w, entered{At: armed.at})
 	case <-req.Context().Done():
 	}
 }
 
-// reply cannot tell anybody when the reader has gone.
-func reply(w http.ResponseWriter, answer any) {
+// writeJSON cannot tell anybody when the reader has gone.
+func writeJSON(w http.ResponseWriter, response any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer)
+	_ = json.NewEncoder(w).Encode(response)
 }

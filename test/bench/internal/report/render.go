@@ -79,8 +79,8 @@ type table struct {
 // tables are all there is to show: the goals, then what was measured.
 func (r *Report) tables() []table {
 	var tables []table
-	if len(r.Verdicts) > 0 {
-		tables = append(tables, table{"goals", verdictGrid(r.Verdicts)})
+	if len(r.Goals) > 0 {
+		tables = append(tables, table{"goals", goalGrid(r.Goals)})
 	}
 	for i := range r.Sections {
 		tables = append(tables, table{r.Sections[i].Title, r.Sections[i].grid(r.Baseline)})

@@ -69,9 +69,9 @@ type Report struct {
 	// Baseline is the contender that ratios compare with.
 	Baseline string `json:"baseline"`
 	// Conditions are the facts under which it was measured.
-	Conditions []string  `json:"conditions"`
-	Sections   []Section `json:"sections"`
-	Verdicts   []Verdict `json:"goals,omitempty"`
+	Conditions []string     `json:"conditions"`
+	Sections   []Section    `json:"sections"`
+	Goals      []GoalResult `json:"goals,omitempty"`
 }
 
 // Add puts a row under a section, which is begun if it is new.

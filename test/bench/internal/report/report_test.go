@@ -29,7 +29,7 @@ func folded() *Report {
 
 func TestText(t *testing.T) {
 	r := folded()
-	r.Judge("ours", []Goal{
+	r.Compare("ours", []Goal{
 		{Section: "create", Key: "time", What: "time", Unit: Seconds, Limit: 1.2, Ratio: true},
 		{Section: "create", Key: "cpu", What: "CPU", Unit: Millis, Limit: 1},
 		{Section: "other", Key: "cpu", What: "CPU", Unit: Millis, Limit: 1},
@@ -129,7 +129,7 @@ func TestFoldComparesRounds(t *testing.T) {
 	if got := r.text(); !strings.Contains(got, "1.18 (1.10–1.25)") {
 		t.Errorf("the rounds are not shown:\n%s", got)
 	}
-	r.Judge("ours", []Goal{{Section: "create", Key: "time", What: "time", Limit: 1.2, Ratio: true}})
+	r.Compare("ours", []Goal{{Section: "create", Key: "time", What: "time", Limit: 1.2, Ratio: true}})
 	if got := r.text(); !strings.Contains(got, "1.10 × – 1.25 ×  reached") {
 		t.Errorf("the rounds are not shown with the goal:\n%s", got)
 	}

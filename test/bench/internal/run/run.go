@@ -33,7 +33,7 @@ func Main(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return fmt.Errorf("make a directory for logs: %w", err)
 	}
-	defer func() { err = o.leave(dir, err) }()
+	defer func() { err = o.keepOrRemove(dir, err) }()
 	since := time.Now()
 	var plane *cluster.ControlPlane
 	if o.kubeconfig == "" {
@@ -55,8 +55,8 @@ func Main(ctx context.Context, args []string) (err error) {
 	return r.report.Write(os.Stdout, o.output)
 }
 
-// leave removes the logs when nobody will want them.
-func (o *options) leave(dir string, err error) error {
+// keepOrRemove removes the logs when nobody will want them.
+func (o *options) keepOrRemove(dir string, err error) error {
 	if err == nil && !o.keep {
 		return os.RemoveAll(dir)
 	}
@@ -147,7 +147,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 		Report:   r.report,
 		Progress: r.progress,
 
-		Bystanders: r.bystanders,
+		OtherProcesses: r.otherProcesses,
 	}
 	if err := bench.WarmUp(ctx, r.contenders); err != nil {
 		return fmt.Errorf("warm up: %w", err)
@@ -163,8 +163,8 @@ func (r *runner) run(ctx context.Context) (err error) {
 	return r.conclude(ctx)
 }
 
-// bystanders reads the processor time of this process and of the control plane.
-func (r *runner) bystanders() (map[string]time.Duration, error) {
+// otherProcesses reads the processor time of this process and of the control plane.
+func (r *runner) otherProcesses() (map[string]time.Duration, error) {
 	used := map[string]time.Duration{}
 	if r.plane != nil {
 		var err error
@@ -183,17 +183,17 @@ func (r *runner) conclude(ctx context.Context) error {
 	r.report.Fold(r.options.contenders)
 	// Goals are ratios to the hand-written controller, and mean nothing beside others.
 	if !r.options.smoke && r.options.baseline == contender.Handwritten {
-		r.judge(scenario.Goals(r.options.Options), contender.Setpoint, contender.SetpointMC)
-		r.judge(scenario.InProcessGoals(r.options.Options), contender.GoHandler, contender.GoSync)
+		r.compareGoals(scenario.Goals(r.options.Options), contender.Setpoint, contender.SetpointMC)
+		r.compareGoals(scenario.InProcessGoals(r.options.Options), contender.GoHandler, contender.GoSync)
 	}
 	conditions, err := r.conditions(ctx)
 	r.report.Conditions = conditions
 	return err
 }
 
-// judge compares contenders that have the same goals with them.
-func (r *runner) judge(goals []report.Goal, contenders ...string) {
+// compareGoals compares contenders that have the same goals with them.
+func (r *runner) compareGoals(goals []report.Goal, contenders ...string) {
 	for _, name := range contenders {
-		r.report.Judge(name, goals)
+		r.report.Compare(name, goals)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // createAndUpdate creates the parents and then gives them other values. It
 // reports under the given sections.
-func (t *turn) createAndUpdate(ctx context.Context, create, update string) error {
+func (t *trial) createAndUpdate(ctx context.Context, create, update string) error {
 	if err := t.create(ctx, create); err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (t *turn) createAndUpdate(ctx context.Context, create, update string) error
 	})
 }
 
-func (t *turn) create(ctx context.Context, section string) error {
+func (t *trial) create(ctx context.Context, section string) error {
 	return t.churn(ctx, step{
 		section: section,
 		goal:    load.Goal{Work: t.work},
@@ -39,7 +39,7 @@ func (t *turn) create(ctx context.Context, section string) error {
 }
 
 // delete deletes the parents; the garbage collector deletes their children.
-func (t *turn) delete(ctx context.Context, section string) error {
+func (t *trial) delete(ctx context.Context, section string) error {
 	return t.churn(ctx, step{
 		section: section,
 		goal:    load.Goal{Work: t.work, Gone: true},
@@ -48,7 +48,7 @@ func (t *turn) delete(ctx context.Context, section string) error {
 }
 
 // write has a contender without eyes do the work.
-func (t *turn) write(ctx context.Context, created bool) error {
+func (t *trial) write(ctx context.Context, created bool) error {
 	writer, ok := t.contender.(contender.Writer)
 	if !ok {
 		return nil
@@ -57,7 +57,7 @@ func (t *turn) write(ctx context.Context, created bool) error {
 }
 
 // parentUID waits for the watch to have shown a parent.
-func (t *turn) parentUID(ctx context.Context, i int) (uid string, err error) {
+func (t *trial) parentUID(ctx context.Context, i int) (uid string, err error) {
 	err = cluster.Poll(ctx, "the watch to show "+thing.Name(i), func() (seen bool, err error) {
 		uid, err = t.tracker.UID(i)
 		return uid != "", err
@@ -66,7 +66,7 @@ func (t *turn) parentUID(ctx context.Context, i int) (uid string, err error) {
 }
 
 // churn measures a step and reports it under its section, if it has one.
-func (t *turn) churn(ctx context.Context, s step) error {
+func (t *trial) churn(ctx context.Context, s step) error {
 	return t.limited(ctx, cmp.Or(s.section, "create"), func(ctx context.Context) error {
 		out, err := t.phase(ctx, s)
 		if err != nil {
@@ -81,14 +81,14 @@ func (t *turn) churn(ctx context.Context, s step) error {
 }
 
 // add puts a row into the report and a line into the progress.
-func (t *turn) add(head report.Section, values map[string]float64) {
+func (t *trial) add(head report.Section, values map[string]float64) {
 	t.bench.Report.Add(head, report.Row{Contender: t.contender.Name(), Values: values})
 	first := head.Columns[0]
 	t.bench.Progress(fmt.Sprintf("%s, %s: %s %s", head.Title, t.contender.Name(), first.Title, report.Format(values[first.Key], first.Unit)))
 }
 
 // churnTitle tells what a section is about. Its first word is what is done.
-func (t *turn) churnTitle(section string) string {
+func (t *trial) churnTitle(section string) string {
 	what, rest, _ := strings.Cut(section, "-")
 	if what == Unrelated {
 		return fmt.Sprintf("3 %s %s among %d unrelated ConfigMaps", rest, t.size().title(), t.bench.Unrelated)
@@ -96,12 +96,12 @@ func (t *turn) churnTitle(section string) string {
 	return fmt.Sprintf("1 %s %s", what, t.size().title())
 }
 
-func (t *turn) churnHead(section string) report.Section {
+func (t *trial) churnHead(section string) report.Section {
 	columns := append(timeColumns(), perParentColumns()...)
 	return report.Section{ID: section, Title: t.churnTitle(section), Columns: append(columns, memoryColumns()...)}
 }
 
-func (t *turn) churnValues(out *outcome, section string) map[string]float64 {
+func (t *trial) churnValues(out *outcome, section string) map[string]float64 {
 	parents := float64(t.work.Parents)
 	values := map[string]float64{
 		"time":   out.converged.Seconds(),

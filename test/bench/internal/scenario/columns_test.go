@@ -6,7 +6,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/bench/internal/cluster"
 )
 
-func TestWritesBesideTheChildrens(t *testing.T) {
+func TestNonChildWrites(t *testing.T) {
 	values := map[string]float64{}
 	addRequests(values, cluster.Requests{cluster.Create: 20, cluster.Update: 20, cluster.Status: 10, cluster.Parent: 5}, 10)
 	if values["beside"] != 1.5 || values["requests"] != 5.5 {

@@ -43,9 +43,9 @@ func TestSizes(t *testing.T) {
 }
 
 // A goal about a measure that no section has would never be judged.
-func TestGoalsAreAboutSomething(t *testing.T) {
+func TestGoalsReferToColumns(t *testing.T) {
 	b := &Bench{Options: Options{Sizes: []Size{{2, 1}}}}
-	turn := &turn{bench: b, work: b.Sizes[0].work()}
+	turn := &trial{bench: b, work: b.Sizes[0].work()}
 	sections := map[string]report.Section{
 		Steady:  {Columns: requestColumns(report.Count)},
 		Latency: latencyHead(1), Memory: memoryHead(1), Related: turn.relatedHead(), Outage: turn.outageHead(),

@@ -13,26 +13,26 @@ import (
 	"github.com/setpoint-dev/setpoint/test/bench/internal/thing"
 )
 
-// rest is between one event and the next, so that each finds everybody idle.
-const rest = 30 * time.Millisecond
+// idleTime is between one event and the next, so that each finds everybody idle.
+const idleTime = 30 * time.Millisecond
 
 // sample is one change's way, each from the moment the request was sent.
 type sample struct {
-	// reply is when the API server answered, event when a bare watch showed the
+	// response is when the API server answered, event when a bare watch showed the
 	// change, call when the contender was about to deal with it.
-	reply, event, call time.Duration
+	response, event, call time.Duration
 }
 
 // latency changes one parent at a time.
-func (t *turn) latency(ctx context.Context, process contender.Process) error {
-	t.settle(ctx)
+func (t *trial) latency(ctx context.Context, process contender.Process) error {
+	t.awaitIdle(ctx)
 	samples := make([]sample, t.bench.Samples)
 	for n := range samples {
 		var err error
 		if samples[n], err = t.changeOne(ctx, process, n); err != nil {
 			return fmt.Errorf("sample %d: %w", n, err)
 		}
-		if err := pause(ctx, rest); err != nil {
+		if err := pause(ctx, idleTime); err != nil {
 			return err
 		}
 	}
@@ -75,13 +75,13 @@ func latencyValues(samples []sample) map[string]float64 {
 		"event99": percentile(99, event),
 		"bare50":  percentile(50, bare),
 		"bare99":  percentile(99, bare),
-		"reply50": percentile(50, func(s sample) time.Duration { return s.reply }),
+		"reply50": percentile(50, func(s sample) time.Duration { return s.response }),
 	}
 }
 
 // changeOne changes a parent and follows the change to the call, and on to the
 // status, after which all is quiet again.
-func (t *turn) changeOne(ctx context.Context, process contender.Process, n int) (sample, error) {
+func (t *trial) changeOne(ctx context.Context, process contender.Process, n int) (sample, error) {
 	value := fmt.Sprintf("latency-%d", n)
 	if err := process.Probe().Arm(ctx, value, 1); err != nil {
 		return sample{}, err
@@ -101,7 +101,7 @@ func (t *turn) changeOne(ctx context.Context, process contender.Process, n int) 
 	case <-ctx.Done():
 		return sample{}, fmt.Errorf("status of %s: %w", thing.Name(n%t.work.Parents), context.Cause(ctx))
 	}
-	return sample{reply: replied.Sub(since), event: awaited.at.Sub(since), call: entered.Sub(since)}, nil
+	return sample{response: replied.Sub(since), event: awaited.at.Sub(since), call: entered.Sub(since)}, nil
 }
 
 // arrivals notes when the change of one parent arrives at the load generator.
@@ -127,7 +127,7 @@ func (a *arrivals) await(value string, ready int) *arrival {
 	return a.awaited
 }
 
-func (a *arrivals) see(s load.Sighting, at time.Time) {
+func (a *arrivals) see(s load.Observation, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	w := a.awaited

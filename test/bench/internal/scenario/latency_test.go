@@ -10,9 +10,9 @@ import (
 func TestArrivals(t *testing.T) {
 	var a arrivals
 	at := time.Now()
-	a.see(load.Sighting{Name: "thing-00000", Wanted: "new"}, at) // nobody awaits it
+	a.see(load.Observation{Name: "thing-00000", Wanted: "new"}, at) // nobody awaits it
 	awaited := a.await("new", 1)
-	for _, s := range []load.Sighting{
+	for _, s := range []load.Observation{
 		{Name: "thing-00001", Wanted: "old", Value: "old", Ready: 1},
 		{Name: "thing-00000-0", Child: true, Value: "new"},
 		{Name: "thing-00000", Wanted: "new", Value: "old", Ready: 1},
@@ -26,8 +26,8 @@ func TestArrivals(t *testing.T) {
 		t.Error("settled before the status was right")
 	default:
 	}
-	a.see(load.Sighting{Name: "thing-00000", Wanted: "new", Value: "new", Ready: 1}, at.Add(time.Second))
-	a.see(load.Sighting{Name: "thing-00000", Wanted: "new", Value: "new", Ready: 1}, at.Add(2*time.Second))
+	a.see(load.Observation{Name: "thing-00000", Wanted: "new", Value: "new", Ready: 1}, at.Add(time.Second))
+	a.see(load.Observation{Name: "thing-00000", Wanted: "new", Value: "new", Ready: 1}, at.Add(2*time.Second))
 	<-awaited.settled
 	if want := at.Add(-time.Second); !awaited.at.Equal(want) {
 		t.Errorf("first seen at %v, want %v", awaited.at, want)
@@ -36,8 +36,8 @@ func TestArrivals(t *testing.T) {
 
 func TestLatencyValues(t *testing.T) {
 	samples := []sample{
-		{reply: 4 * time.Millisecond, event: 4 * time.Millisecond, call: 5 * time.Millisecond},
-		{reply: 6 * time.Millisecond, event: 8 * time.Millisecond, call: 6 * time.Millisecond},
+		{response: 4 * time.Millisecond, event: 4 * time.Millisecond, call: 5 * time.Millisecond},
+		{response: 6 * time.Millisecond, event: 8 * time.Millisecond, call: 6 * time.Millisecond},
 	}
 	got := latencyValues(samples)
 	for key, want := range map[string]float64{

@@ -15,9 +15,9 @@ import (
 // a contender adds to it, such as annotations.
 const memoryPadding = 1010
 
-// memoryLife has a contender create many ConfigMaps for few parents, and then
+// runMemory has a contender create many ConfigMaps for few parents, and then
 // start again with all of them there.
-func (b *Bench) memoryLife(ctx context.Context, c contender.Contender) (err error) {
+func (b *Bench) runMemory(ctx context.Context, c contender.Contender) (err error) {
 	process, ok := c.(contender.Process)
 	if !ok {
 		return nil
@@ -32,7 +32,7 @@ func (b *Bench) memoryLife(ctx context.Context, c contender.Contender) (err erro
 	return t.limited(ctx, Memory, func(ctx context.Context) error { return t.memory(ctx, process) })
 }
 
-func (t *turn) memory(ctx context.Context, process contender.Process) error {
+func (t *trial) memory(ctx context.Context, process contender.Process) error {
 	out, err := t.phase(ctx, step{
 		goal: load.Goal{Work: t.work},
 		load: func(ctx context.Context) error { return t.generator.Create(ctx, t.work) },
@@ -46,7 +46,7 @@ func (t *turn) memory(ctx context.Context, process contender.Process) error {
 	if _, err := process.Start(ctx, contender.Settings{}); err != nil {
 		return err
 	}
-	t.settle(ctx)
+	t.awaitIdle(ctx)
 	again, err := process.Read(ctx)
 	if err != nil {
 		return err

@@ -13,9 +13,9 @@ import (
 	"github.com/setpoint-dev/setpoint/test/bench/internal/stats"
 )
 
-// outageLife takes the hook away from a contender that has settled its parents,
+// runOutage takes the hook away from a contender that has settled its parents,
 // changes every parent meanwhile, and brings the hook back.
-func (b *Bench) outageLife(ctx context.Context, c contender.Contender) (err error) {
+func (b *Bench) runOutage(ctx context.Context, c contender.Contender) (err error) {
 	hooked, ok := c.(contender.Hooked)
 	if !ok {
 		return nil
@@ -28,21 +28,21 @@ func (b *Bench) outageLife(ctx context.Context, c contender.Contender) (err erro
 	if err := t.create(ctx, ""); err != nil {
 		return err
 	}
-	during, err := t.hookAway(ctx, hooked)
+	during, err := t.stopHook(ctx, hooked)
 	if err != nil {
 		return fmt.Errorf("%s: the hook is away: %w", c.Name(), err)
 	}
-	return t.limited(ctx, Outage, func(ctx context.Context) error { return t.hookBack(ctx, hooked, during) })
+	return t.limited(ctx, Outage, func(ctx context.Context) error { return t.restartHook(ctx, hooked, during) })
 }
 
-// absence is what the contender did without its hook.
-type absence struct {
+// hookOutage is what the contender did without its hook.
+type hookOutage struct {
 	cpu      time.Duration
 	requests cluster.Requests
 }
 
-// hookAway changes all parents, spread over the time of the outage.
-func (t *turn) hookAway(ctx context.Context, hooked contender.Hooked) (*absence, error) {
+// stopHook changes all parents, spread over the time of the outage.
+func (t *trial) stopHook(ctx context.Context, hooked contender.Hooked) (*hookOutage, error) {
 	before, err := hooked.ReadProcess()
 	if err != nil {
 		return nil, err
@@ -64,11 +64,11 @@ func (t *turn) hookAway(ctx context.Context, hooked contender.Hooked) (*absence,
 		return nil, err
 	}
 	now, err := cluster.Count(ctx, t.bench.Admin)
-	return &absence{cpu: after.CPU - before.CPU, requests: now.Sub(requests)}, err
+	return &hookOutage{cpu: after.CPU - before.CPU, requests: now.Sub(requests)}, err
 }
 
-// hookBack measures from the moment the hook is started.
-func (t *turn) hookBack(ctx context.Context, hooked contender.Hooked, during *absence) error {
+// restartHook measures from the moment the hook is started.
+func (t *trial) restartHook(ctx context.Context, hooked contender.Hooked, during *hookOutage) error {
 	before, err := hooked.ReadProcess()
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (t *turn) hookBack(ctx context.Context, hooked contender.Hooked, during *ab
 	if err := t.tracker.Wait(ctx); err != nil {
 		return err
 	}
-	t.settle(ctx)
+	t.awaitIdle(ctx)
 	after, err := hooked.Read(ctx)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (t *turn) hookBack(ctx context.Context, hooked contender.Hooked, during *ab
 	return t.tracker.Check()
 }
 
-func (t *turn) outageHead() report.Section {
+func (t *trial) outageHead() report.Section {
 	columns := []report.Column{
 		{Key: "time", Title: "hook back → all recovered", Unit: report.Seconds},
 		{Key: "first", Title: "→ first call", Unit: report.Seconds},

@@ -27,7 +27,7 @@ func processorHead(section, title string) report.Section {
 	return report.Section{ID: section + "-processors", Title: title + ": processor time by process", Columns: columns}
 }
 
-func (t *turn) processorRow(out *outcome) report.Row {
+func (t *trial) processorRow(out *outcome) report.Row {
 	used := maps.Clone(out.others)
 	used[contenderProcess] = out.after.CPU - out.before.CPU
 	used[hookProcess] = out.after.HookCPU - out.before.HookCPU

@@ -15,9 +15,9 @@ import (
 // sharedName is the ConfigMap that all parents of the related scenario read.
 const sharedName = "shared"
 
-// relatedLife has a contender settle parents that all read one ConfigMap, and
+// runRelated has a contender settle parents that all read one ConfigMap, and
 // changes that.
-func (b *Bench) relatedLife(ctx context.Context, c contender.Contender) (err error) {
+func (b *Bench) runRelated(ctx context.Context, c contender.Contender) (err error) {
 	process, ok := c.(contender.Process)
 	if !ok || !process.Reads() {
 		return nil
@@ -48,7 +48,7 @@ type spread struct {
 
 // related lets calls by the contender and bare ones take turns, so that both
 // meet the same machine.
-func (t *turn) related(ctx context.Context, process contender.Process) error {
+func (t *trial) related(ctx context.Context, process contender.Process) error {
 	rounds := make([]spread, t.bench.Changes)
 	for n := range rounds {
 		var err error
@@ -63,7 +63,7 @@ func (t *turn) related(ctx context.Context, process contender.Process) error {
 	return t.tracker.Check()
 }
 
-func (t *turn) changeShared(ctx context.Context, process contender.Process, value string) (s spread, err error) {
+func (t *trial) changeShared(ctx context.Context, process contender.Process, value string) (s spread, err error) {
 	if err := process.Probe().Arm(ctx, value, t.work.Parents); err != nil {
 		return s, err
 	}
@@ -77,7 +77,7 @@ func (t *turn) changeShared(ctx context.Context, process contender.Process, valu
 			return fmt.Errorf("wait until all parents have been shown the change: %w", errors.Join(err, context.Cause(ctx)))
 		}
 		s.took = last.Sub(since)
-		t.settle(ctx)
+		t.awaitIdle(ctx)
 		return nil
 	})
 	return s, err
@@ -85,7 +85,7 @@ func (t *turn) changeShared(ctx context.Context, process contender.Process, valu
 
 // bareCalls makes as many calls of the hook as there are parents, each with what
 // the contender has sent it last.
-func (t *turn) bareCalls(ctx context.Context, process contender.Process) (time.Duration, error) {
+func (t *trial) bareCalls(ctx context.Context, process contender.Process) (time.Duration, error) {
 	hooked, ok := process.(contender.Hooked)
 	if !ok {
 		return 0, nil
@@ -98,7 +98,7 @@ func (t *turn) bareCalls(ctx context.Context, process contender.Process) (time.D
 	return caller.Call(ctx, t.work.Parents)
 }
 
-func (t *turn) relatedHead() report.Section {
+func (t *trial) relatedHead() report.Section {
 	columns := []report.Column{
 		{Key: "time", Title: "request → all called", Unit: report.Seconds, Ratio: true},
 		{Key: "bare", Title: "bare calls", Unit: report.Seconds},
@@ -117,7 +117,7 @@ func (t *turn) relatedHead() report.Section {
 }
 
 // relatedValues are medians, and per change.
-func (t *turn) relatedValues(rounds []spread) map[string]float64 {
+func (t *trial) relatedValues(rounds []spread) map[string]float64 {
 	median := func(of func(spread) float64) float64 {
 		all := make([]float64, len(rounds))
 		for i, s := range rounds {
@@ -129,7 +129,7 @@ func (t *turn) relatedValues(rounds []spread) map[string]float64 {
 	values := map[string]float64{
 		"time":       median(func(s spread) float64 { return s.took.Seconds() }),
 		"calls":      median(func(s spread) float64 { return float64(s.after.Calls-s.before.Calls) / parents }),
-		"customized": median(func(s spread) float64 { return float64(s.after.Customized - s.before.Customized) }),
+		"customized": median(func(s spread) float64 { return float64(s.after.CustomizeCalls - s.before.CustomizeCalls) }),
 		"cpu":        median(func(s spread) float64 { return stats.Millis(s.after.CPU-s.before.CPU) / parents }),
 		"rss":        mib(rounds[len(rounds)-1].after.RSS),
 	}

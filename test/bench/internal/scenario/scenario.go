@@ -66,24 +66,24 @@ type Bench struct {
 	Admin    *cluster.Client
 	Report   *report.Report
 	Progress func(text string)
-	// Bystanders reads the processor time of all but the contenders, by name.
-	Bystanders func() (map[string]time.Duration, error)
+	// OtherProcesses reads the processor time of all but the contenders, by name.
+	OtherProcesses func() (map[string]time.Duration, error)
 
-	turns int
+	trials int
 	// unrelatedThere says that the ConfigMaps of nobody have been created.
 	unrelatedThere bool
 }
 
-// life is what a contender goes through with one set of parents.
-type life struct {
+// lifecycle is what a contender goes through with one set of parents.
+type lifecycle struct {
 	scenarios []string
 	run       func(context.Context, contender.Contender) error
 }
 
 // Round puts each contender through all chosen scenarios once.
 func (b *Bench) Round(ctx context.Context, contenders []contender.Contender) error {
-	for _, life := range b.lives() {
-		if !slices.ContainsFunc(life.scenarios, b.wants) {
+	for _, life := range b.lifecycles() {
+		if !slices.ContainsFunc(life.scenarios, b.isSelected) {
 			continue
 		}
 		for _, c := range contenders {
@@ -95,32 +95,32 @@ func (b *Bench) Round(ctx context.Context, contenders []contender.Contender) err
 	return nil
 }
 
-func (b *Bench) lives() []life {
-	lives := []life{{[]string{Churn, Steady, Restart, Latency}, b.settledLife}}
+func (b *Bench) lifecycles() []lifecycle {
+	lives := []lifecycle{{[]string{Churn, Steady, Restart, Latency}, b.churnAndIdle}}
 	for _, size := range b.Sizes[1:] {
-		lives = append(lives, life{[]string{Churn, Restart}, b.sizedLife(size)})
+		lives = append(lives, lifecycle{[]string{Churn, Restart}, b.churnAndRestart(size)})
 	}
 	return append(lives,
-		life{[]string{Related}, b.relatedLife},
-		life{[]string{Outage}, b.outageLife},
-		life{[]string{Memory}, b.memoryLife},
-		life{[]string{Unrelated}, b.unrelatedLife})
+		lifecycle{[]string{Related}, b.runRelated},
+		lifecycle{[]string{Outage}, b.runOutage},
+		lifecycle{[]string{Memory}, b.runMemory},
+		lifecycle{[]string{Unrelated}, b.runUnrelated})
 }
 
-func (b *Bench) wants(scenario string) bool { return slices.Contains(b.Scenarios, scenario) }
+func (b *Bench) isSelected(scenario string) bool { return slices.Contains(b.Scenarios, scenario) }
 
-// settledLife creates parents, does everything that wants settled ones, and
+// churnAndIdle creates parents, does everything that wants settled ones, and
 // deletes them.
-func (b *Bench) settledLife(ctx context.Context, c contender.Contender) error {
-	return b.churnLife(ctx, c, b.Sizes[0], func(t *turn) []idleScenario {
+func (b *Bench) churnAndIdle(ctx context.Context, c contender.Contender) error {
+	return b.runChurn(ctx, c, b.Sizes[0], func(t *trial) []idleScenario {
 		return []idleScenario{{Steady, t.steady}, {Restart, t.restart}, {Latency, t.latency}}
 	})
 }
 
-// sizedLife is a shorter one, for the scenarios that other sizes are tried with.
-func (b *Bench) sizedLife(size Size) func(context.Context, contender.Contender) error {
+// churnAndRestart is a shorter one, for the scenarios that other sizes are tried with.
+func (b *Bench) churnAndRestart(size Size) func(context.Context, contender.Contender) error {
 	return func(ctx context.Context, c contender.Contender) error {
-		return b.churnLife(ctx, c, size, func(t *turn) []idleScenario {
+		return b.runChurn(ctx, c, size, func(t *trial) []idleScenario {
 			return []idleScenario{{Restart, t.restart}}
 		})
 	}
@@ -132,9 +132,9 @@ type idleScenario struct {
 	run  func(context.Context, contender.Process) error
 }
 
-func (b *Bench) churnLife(ctx context.Context, c contender.Contender, size Size, between func(*turn) []idleScenario) (err error) {
+func (b *Bench) runChurn(ctx context.Context, c contender.Contender, size Size, between func(*trial) []idleScenario) (err error) {
 	process, isProcess := c.(contender.Process)
-	if !isProcess && !b.wants(Churn) {
+	if !isProcess && !b.isSelected(Churn) {
 		return nil
 	}
 	t, err := b.begin(ctx, c, size.work(), contender.Settings{})
@@ -142,7 +142,7 @@ func (b *Bench) churnLife(ctx context.Context, c contender.Contender, size Size,
 		return err
 	}
 	defer func() { err = errors.Join(err, t.end(ctx)) }()
-	if err := t.createForLife(ctx, size); err != nil {
+	if err := t.createMeasured(ctx, size); err != nil {
 		return err
 	}
 	if isProcess {
@@ -150,23 +150,23 @@ func (b *Bench) churnLife(ctx context.Context, c contender.Contender, size Size,
 			return err
 		}
 	}
-	if b.wants(Churn) {
+	if b.isSelected(Churn) {
 		return t.delete(ctx, "delete-"+size.String())
 	}
 	return nil
 }
 
-// createForLife reports on what it does if that is wanted for itself.
-func (t *turn) createForLife(ctx context.Context, size Size) error {
-	if t.bench.wants(Churn) {
+// createMeasured reports on what it does if that is wanted for itself.
+func (t *trial) createMeasured(ctx context.Context, size Size) error {
+	if t.bench.isSelected(Churn) {
 		return t.createAndUpdate(ctx, "create-"+size.String(), "update-"+size.String())
 	}
 	return t.create(ctx, "")
 }
 
-func (t *turn) idle(ctx context.Context, process contender.Process, scenarios []idleScenario) error {
+func (t *trial) idle(ctx context.Context, process contender.Process, scenarios []idleScenario) error {
 	for _, scenario := range scenarios {
-		if !t.bench.wants(scenario.name) {
+		if !t.bench.isSelected(scenario.name) {
 			continue
 		}
 		if err := t.limited(ctx, scenario.name, func(ctx context.Context) error { return scenario.run(ctx, process) }); err != nil {
@@ -176,8 +176,8 @@ func (t *turn) idle(ctx context.Context, process contender.Process, scenarios []
 	return nil
 }
 
-// unrelatedLife creates and updates parents among ConfigMaps of nobody.
-func (b *Bench) unrelatedLife(ctx context.Context, c contender.Contender) (err error) {
+// runUnrelated creates and updates parents among ConfigMaps of nobody.
+func (b *Bench) runUnrelated(ctx context.Context, c contender.Contender) (err error) {
 	if _, isProcess := c.(contender.Process); !isProcess {
 		return nil
 	}

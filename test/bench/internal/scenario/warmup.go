@@ -18,7 +18,7 @@ func (b *Bench) WarmUp(ctx context.Context, contenders []contender.Contender) er
 	unseen := *b
 	unseen.Report = &report.Report{}
 	unseen.Progress = func(string) {}
-	defer func() { b.turns = unseen.turns }()
+	defer func() { b.trials = unseen.trials }()
 	for i, c := range contenders {
 		if err := unseen.warmUp(ctx, c, i == len(contenders)-1); err != nil {
 			return err

@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/test/bench/internal/thing"
 )
 
-// question is the part of a sync request that the answer depends on.
-type question struct {
+// syncRequest is the part of a sync request that the answer depends on.
+type syncRequest struct {
 	Parent struct {
 		Metadata struct {
 			Namespace string `json:"namespace"`
@@ -28,7 +28,7 @@ type shown struct {
 	ConfigMaps map[string]configMap `json:"ConfigMap.v1"`
 }
 
-type answer struct {
+type syncResponse struct {
 	Status   thing.Status `json:"status"`
 	Children []configMap  `json:"children"`
 }
@@ -62,36 +62,36 @@ type hook struct {
 
 func (h *hook) serveSync(w http.ResponseWriter, req *http.Request) {
 	at := time.Now()
-	var asked question
-	body, err := read(req, &asked)
+	var request syncRequest
+	body, err := read(req, &request)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	h.record(&asked, body, at)
-	reply(w, decide(&asked))
+	h.record(&request, body, at)
+	writeJSON(w, decide(&request))
 }
 
-func (h *hook) record(asked *question, body []byte, at time.Time) {
-	name := asked.Parent.Metadata.Name
-	h.recorder.Entered(name, asked.Parent.Spec.Value, at)
-	h.recorder.Keep(body)
-	for _, shared := range asked.Related.ConfigMaps {
+func (h *hook) record(request *syncRequest, body []byte, at time.Time) {
+	name := request.Parent.Metadata.Name
+	h.recorder.Entered(name, request.Parent.Spec.Value, at)
+	h.recorder.SetBody(body)
+	for _, shared := range request.Related.ConfigMaps {
 		h.recorder.Shown(name, shared.Data[thing.ValueKey], at)
 	}
 }
 
 func (h *hook) serveCustomize(w http.ResponseWriter, req *http.Request) {
-	var asked question
-	if _, err := read(req, &asked); err != nil {
+	var request syncRequest
+	if _, err := read(req, &request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	h.recorder.Customized()
-	reply(w, relate(&asked))
+	writeJSON(w, relate(&request))
 }
 
-func read(req *http.Request, into *question) ([]byte, error) {
+func read(req *http.Request, into *syncRequest) ([]byte, error) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		return nil, err
@@ -99,8 +99,8 @@ func read(req *http.Request, into *question) ([]byte, error) {
 	return body, json.Unmarshal(body, into)
 }
 
-func reply(w http.ResponseWriter, answer any) {
-	body, err := json.Marshal(answer)
+func writeJSON(w http.ResponseWriter, response any) {
+	body, err := json.Marshal(response)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -110,33 +110,33 @@ func reply(w http.ResponseWriter, answer any) {
 }
 
 // relate wants to be shown the ConfigMap that the parent names.
-func relate(asked *question) relation {
-	if asked.Parent.Spec.Shared == "" {
+func relate(request *syncRequest) relation {
+	if request.Parent.Spec.Shared == "" {
 		return relation{Related: []rule{}}
 	}
 	return relation{Related: []rule{{
 		APIVersion: "v1",
 		Resource:   "configmaps",
-		Namespace:  asked.Parent.Metadata.Namespace,
-		Names:      []string{asked.Parent.Spec.Shared},
+		Namespace:  request.Parent.Metadata.Namespace,
+		Names:      []string{request.Parent.Spec.Shared},
 	}}}
 }
 
 // decide wants every child with the parent's value, and counts as ready those
 // observed with it.
-func decide(asked *question) answer {
-	spec := asked.Parent.Spec
-	out := answer{
+func decide(request *syncRequest) syncResponse {
+	spec := request.Parent.Spec
+	out := syncResponse{
 		Status:   thing.Status{Value: spec.Value},
 		Children: make([]configMap, spec.Children),
 	}
-	for _, observed := range asked.Children.ConfigMaps {
+	for _, observed := range request.Children.ConfigMaps {
 		if observed.Data[thing.ValueKey] == spec.Value {
 			out.Status.Ready++
 		}
 	}
 	for j := range out.Children {
-		name := thing.ChildName(asked.Parent.Metadata.Name, j)
+		name := thing.ChildName(request.Parent.Metadata.Name, j)
 		out.Children[j] = configMap{
 			APIVersion: "v1",
 			Kind:       "ConfigMap",

@@ -33,10 +33,10 @@ type ExchangeRateReconciler struct {
 }
 
 const (
-	// askAgain is how often a rate is asked for again.
-	askAgain = time.Hour
-	// askTimeout is how long an answer may take.
-	askTimeout = 5 * time.Second
+	// pollInterval is how often a rate is asked for again.
+	pollInterval = time.Hour
+	// rateTimeout is how long an answer may take.
+	rateTimeout = 5 * time.Second
 	// handled is the condition that says how the asking went.
 	handled = "Handled"
 )
@@ -71,7 +71,7 @@ func (r *ExchangeRateReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	}
 	before := object.DeepCopy()
 	failure := r.publish(ctx, &object)
-	r.tell(&object, failure)
+	r.recordFailure(&object, failure)
 	if !equality.Semantic.DeepEqual(before.Status, object.Status) {
 		if err := r.Status().Patch(ctx, &object, client.MergeFrom(before)); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -80,13 +80,13 @@ func (r *ExchangeRateReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	if failure != nil {
 		return ctrl.Result{}, failure
 	}
-	return ctrl.Result{RequeueAfter: askAgain}, nil
+	return ctrl.Result{RequeueAfter: pollInterval}, nil
 }
 
 // publish asks for the rate and writes the ConfigMap. When the service does not
 // answer, the last good rate is kept, also if somebody has deleted it.
 func (r *ExchangeRateReconciler) publish(ctx context.Context, object *v1.ExchangeRate) error {
-	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	asking, cancel := context.WithTimeout(ctx, rateTimeout)
 	defer cancel()
 	rate, failure := r.Rates.Rate(asking, object.Spec.Currency)
 	if failure == nil {
@@ -106,8 +106,8 @@ func (r *ExchangeRateReconciler) publish(ctx context.Context, object *v1.Exchang
 	return failure
 }
 
-// tell says in a condition, and in an event when it is news, how it went.
-func (r *ExchangeRateReconciler) tell(object *v1.ExchangeRate, failure error) {
+// recordFailure says in a condition, and in an event when it is news, how it went.
+func (r *ExchangeRateReconciler) recordFailure(object *v1.ExchangeRate, failure error) {
 	now := metav1.Condition{
 		Type: handled, Status: metav1.ConditionTrue, Reason: "Published",
 		Message:            "a euro is " + object.Status.Rate + " " + object.Status.Currency,

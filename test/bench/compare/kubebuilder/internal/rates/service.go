@@ -16,8 +16,8 @@ import (
 // Service answers /latest?symbols=USD with {"rates":{"USD":1.1901}}.
 type Service struct{ Address string }
 
-// maxAnswer is more than any answer of the service.
-const maxAnswer = 1 << 20
+// maxResponse is more than any answer of the service.
+const maxResponse = 1 << 20
 
 // Check says what is wrong with the service's address.
 func (s *Service) Check() error {
@@ -35,15 +35,15 @@ func (s *Service) Check() error {
 
 // Rate is what a euro is worth in a currency, as the service writes it.
 func (s *Service) Rate(ctx context.Context, currency string) (string, error) {
-	body, err := s.ask(ctx, currency)
+	body, err := s.get(ctx, currency)
 	if err != nil {
 		return "", fmt.Errorf("ask the rate service for %s: %w", currency, err)
 	}
-	var answer struct{ Rates map[string]json.Number }
-	if err := json.Unmarshal(body, &answer); err != nil {
+	var response struct{ Rates map[string]json.Number }
+	if err := json.Unmarshal(body, &response); err != nil {
 		return "", fmt.Errorf("the rate service answers nonsense about %s: %w", currency, err)
 	}
-	rate, known := answer.Rates[currency]
+	rate, known := response.Rates[currency]
 	if !known {
 		return "", fmt.Errorf("the rate service does not know %s", currency)
 	}
@@ -53,8 +53,8 @@ func (s *Service) Rate(ctx context.Context, currency string) (string, error) {
 	return rate.String(), nil
 }
 
-// ask is the body of an answer that is well.
-func (s *Service) ask(ctx context.Context, currency string) ([]byte, error) {
+// get is the body of an answer that is well.
+func (s *Service) get(ctx context.Context, currency string) ([]byte, error) {
 	address := strings.TrimSuffix(s.Address, "/") + "/latest?" + url.Values{"symbols": {currency}}.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
@@ -68,5 +68,5 @@ func (s *Service) ask(ctx context.Context, currency string) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, errors.New(response.Status)
 	}
-	return io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	return io.ReadAll(io.LimitReader(response.Body, maxResponse))
 }

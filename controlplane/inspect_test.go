@@ -1,0 +1,307 @@
+package controlplane_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/cri-streaming/pkg/streaming/portforward"
+
+	"github.com/setpoint-dev/setpoint/controlplane"
+	"github.com/setpoint-dev/setpoint/controlplane/internal/proctest"
+)
+
+// A process in a pod is found by its Lease and read by a port-forward through the API
+// server, by whom the API server lets. There is no kubelet here: one that can do
+// nothing but forward ports stands in, made of what real ones forward ports with.
+func TestInspectProcessInPod(t *testing.T) {
+	t.Parallel()
+	c := start(t, controlplane.Options{})
+	kubelet := serveKubelet(t)
+	c.kubectl("create", "namespace", "shop")
+	c.await("create", "serviceaccount/default", "-n", "shop") // No pod is let in before.
+	c.apply(podOfSetpoint)
+	c.kubectl("patch", "node", "here", "--subresource=status", "-p", fmt.Sprintf(
+		`{"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}], "daemonEndpoints": {"kubeletEndpoint": {"Port": %d}}}}`, kubelet.port))
+	c.runSetpoint(t, "POD_NAME=setpoint-0", "POD_NAMESPACE=shop")
+
+	proctest.Eventually(t, waitTimeout, func() error {
+		place := c.kubectl("get", "lease", "-n", "shop", "-o", `jsonpath={.items[*].metadata.annotations.setpoint\.dev/inspect}`)
+		if !strings.HasPrefix(place, "shop/setpoint-0:") {
+			return fmt.Errorf("the lease leads to %q", place)
+		}
+		return nil
+	})
+	proctest.Eventually(t, waitTimeout, func() error { // Its kind is served a moment later.
+		_, err := c.tryKubectlWithInput(emptyController, "apply", "-f", "-")
+		return err
+	})
+
+	may, mayNot, unread := c.user("may"), c.user("may-not"), c.user("unread")
+	proctest.Eventually(t, waitTimeout, func() error {
+		out, err := setpoint(may, "get", "-N", "shop")
+		if err != nil || !strings.Contains(out, "1 controller runs that you may not see") || strings.Contains(out, "idle") {
+			return fmt.Errorf("who may forward ports, and nothing else: %w\n%s", err, out)
+		}
+		return nil
+	})
+	c.apply(readControllersRole)
+	proctest.Eventually(t, waitTimeout, func() error {
+		out, err := setpoint(may, "get", "-N", "shop")
+		if err != nil || !strings.Contains(out, "compositecontroller.metacontroller.k8s.io/idle") {
+			return fmt.Errorf("who may forward ports: %w\n%s", err, out)
+		}
+		return nil
+	})
+	if kubelet.forwarded.Load() == 0 {
+		t.Error("nothing was forwarded")
+	}
+	c.attackInspection(t, may)
+	out, err := setpoint(unread, "get", "-N", "shop")
+	if err == nil || !strings.Contains(out, "you lack the right to get the Secret shop/setpoint-inspect") {
+		t.Errorf("who may forward ports, and not get the Secret: %v\n%s", err, out)
+	}
+	out, err = setpoint(may, "get", "--pod", "shop/setpoint-0:1")
+	if err == nil || !strings.Contains(out, "connection refused") {
+		t.Errorf("at another port: %v\n%s", err, out)
+	}
+	out, err = setpoint(mayNot, "get", "-N", "shop")
+	if err == nil || !strings.Contains(out, "you lack the right to create pods/portforward in namespace shop") {
+		t.Errorf("who may not: %v\n%s", err, out)
+	}
+	out, err = setpoint(mayNot, "get", "-N", "default")
+	if err == nil || !strings.Contains(out, "you may list leases.coordination.k8s.io neither in all namespaces nor in default") {
+		t.Errorf("who may not list: %v\n%s", err, out)
+	}
+}
+
+// attackInspection asks at the port itself, as another container of the pod could, or who
+// forwards it. Fault S10: there was no token.
+func (c cluster) attackInspection(t *testing.T, may string) {
+	t.Helper()
+	place := c.kubectl("get", "lease", "-n", "shop", "-o", `jsonpath={.items[*].metadata.annotations.setpoint\.dev/inspect}`)
+	_, port, _ := strings.Cut(place, ":")
+	ask := func(token string) int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/inspect/v1/controllers", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		return response.StatusCode
+	}
+	token := func() string {
+		text, err := base64.StdEncoding.DecodeString(c.kubectl("get", "secret", "setpoint-inspect", "-n", "shop", "-o", "jsonpath={.data.token}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	before := token()
+	for name, given := range map[string]string{"none": "", "a guess": "guess", "that of a user": c.kubectl("create", "token", "may", "-n", "shop")} {
+		if status := ask(given); status != http.StatusUnauthorized {
+			t.Errorf("with the token %s: status %d", name, status)
+		}
+	}
+	if status := ask(before); status != http.StatusOK {
+		t.Errorf("with the token: status %d", status)
+	}
+	// Rotated: at once for users, and the old one ends.
+	c.kubectl("delete", "secret", "setpoint-inspect", "-n", "shop")
+	if out, err := setpoint(may, "get", "-N", "shop"); err != nil || !strings.Contains(out, "compositecontroller.metacontroller.k8s.io/idle") {
+		t.Errorf("after the rotation: %v\n%s", err, out)
+	}
+	if token() == before {
+		t.Error("the token is the same after the rotation")
+	}
+	if status := ask(before); status != http.StatusUnauthorized {
+		t.Errorf("with the token before the rotation: status %d", status)
+	}
+}
+
+// podOfSetpoint is a pod on a node that kwok leaves alone.
+const podOfSetpoint = `
+{apiVersion: v1, kind: Node, metadata: {name: here}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: setpoint-0, namespace: shop}
+spec: {nodeName: here, automountServiceAccountToken: false, containers: [{name: main, image: setpoint}]}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: may, namespace: shop}}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: may-not, namespace: shop}}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: unread, namespace: shop}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: find, namespace: shop}
+rules: [{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [list]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: inspect, namespace: shop}
+rules: [{apiGroups: [""], resources: [pods/portforward], verbs: [get, create]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: token, namespace: shop}
+rules: [{apiGroups: [""], resources: [secrets], resourceNames: [setpoint-inspect], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: find, namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: find}
+subjects: [{kind: ServiceAccount, name: may}, {kind: ServiceAccount, name: may-not}, {kind: ServiceAccount, name: unread}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: inspect, namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: inspect}
+subjects: [{kind: ServiceAccount, name: may}, {kind: ServiceAccount, name: unread}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: token, namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: token}
+subjects: [{kind: ServiceAccount, name: may}, {kind: ServiceAccount, name: may-not}]
+`
+
+// readControllersRole lets one who may forward ports see which controllers there are.
+const readControllersRole = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: see-controllers}
+rules: [{apiGroups: [metacontroller.k8s.io], resources: [compositecontrollers], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: see-controllers}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: see-controllers}
+subjects: [{kind: ServiceAccount, name: may, namespace: shop}]
+`
+
+// emptyController is one that asks nobody: there are no such objects.
+const emptyController = `
+apiVersion: metacontroller.k8s.io/v1alpha1
+kind: CompositeController
+metadata: {name: idle}
+spec:
+  generateSelector: true
+  parentResource: {apiVersion: batch/v1, resource: cronjobs}
+  childResources: [{apiVersion: v1, resource: configmaps}]
+  hooks: {sync: {webhook: {url: "http://127.0.0.1:1"}}}
+`
+
+// runSetpoint runs the program as if it were in a pod, until the test ends.
+func (c cluster) runSetpoint(t *testing.T, environ ...string) {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), os.Getenv(binaryVariable), "run", "--kubeconfig", c.Kubeconfig(), "--leader-elect",
+		"--address=", "--inspect-address=127.0.0.1:0", "--namespace=shop")
+	run.Env = append(os.Environ(), environ...)
+	var log bytes.Buffer
+	run.Stderr = &log
+	run.Cancel = func() error { return run.Process.Signal(syscall.SIGTERM) }
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := run.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("setpoint run: %v\n%s", err, log.String())
+		}
+	})
+}
+
+// user is a kubeconfig of a service account in the namespace shop.
+func (c cluster) user(name string) (kubeconfig string) {
+	c.t.Helper()
+	text, err := os.ReadFile(c.Kubeconfig())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	kubeconfig = filepath.Join(c.t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, text, 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	token := c.kubectl("create", "token", name, "-n", "shop")
+	c.kubectl("config", "--kubeconfig", kubeconfig, "set-credentials", name, "--token", token)
+	c.kubectl("config", "--kubeconfig", kubeconfig, "set-context", "--current", "--user", name)
+	return kubeconfig
+}
+
+// setpoint runs a command as who a kubeconfig says.
+func setpoint(kubeconfig string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
+	defer cancel()
+	command := exec.CommandContext(ctx, os.Getenv(binaryVariable), args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+// kubelet forwards ports of its pods, all of which are this machine.
+type kubelet struct {
+	port      int
+	forwarded atomic.Int64
+}
+
+func serveKubelet(t *testing.T) *kubelet {
+	t.Helper()
+	k := &kubelet{}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/portForward/shop/setpoint-0") {
+			http.NotFound(w, r)
+			return
+		}
+		portforward.ServePortForward(w, r, k, "setpoint-0", "", &portforward.V4Options{}, waitTimeout, waitTimeout, portforward.SupportedProtocols)
+	}))
+	t.Cleanup(server.Close)
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k.port, err = strconv.Atoi(port); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// PortForward connects a stream with a port.
+func (k *kubelet) PortForward(ctx context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
+	var dialer net.Dialer
+	to, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
+	if err != nil {
+		return err
+	}
+	k.forwarded.Add(1)
+	defer func() { _ = to.Close() }()
+	ended := make(chan error, 2)
+	go func() { _, err := io.Copy(to, stream); ended <- err }()
+	go func() { _, err := io.Copy(stream, to); ended <- err }()
+	select {
+	case err = <-ended:
+	case <-time.After(waitTimeout):
+		err = errors.New("too long")
+	}
+	return err
+}

@@ -1,0 +1,145 @@
+package hook_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// formatExtensions is what a response has beside the desired state, in words.
+func formatExtensions(r *hook.Response) []string {
+	var parts []string
+	for name, values := range map[string]map[string]*string{"annotations": r.Annotations, "labels": r.Labels} {
+		if values != nil {
+			parts = append(parts, name+"="+formatStringMap(values))
+		}
+	}
+	slices.Sort(parts)
+	for _, e := range r.Events {
+		parts = append(parts, fmt.Sprintf("event=%s/%s/%s", e.Type, e.Reason, e.Message))
+	}
+	for _, c := range r.Conditions {
+		parts = append(parts, fmt.Sprintf("condition=%s/%s/%s/%s", c.Type, c.Status, c.Reason, c.Message))
+	}
+	if r.Message != "" {
+		parts = append(parts, "message="+r.Message)
+	}
+	return parts
+}
+
+func formatStringMap(values map[string]*string) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		value := "(gone)"
+		if values[key] != nil {
+			value = *values[key]
+		}
+		parts = append(parts, key+":"+value)
+	}
+	return strings.Join(parts, ",")
+}
+
+// Both forms have them.
+func TestDecodeExtensions(t *testing.T) {
+	known := []hook.Decoding{hook.Strict, hook.Loose}
+	loose := []hook.Decoding{hook.Loose}
+	for _, c := range []struct {
+		name  string
+		modes []hook.Decoding
+		reply string
+		want  string
+	}{
+		{"message", known, `"message":"3 of 5 \u0063ats \"are\" home"`, `message=3 of 5 cats "are" home`},
+		{"null", known, `"message":null,"events":null,"conditions":null`, ``},
+		{"empty", known, `"message":"","events":[],"conditions":[]`, ``},
+		{"events", known, `"events":[{"type":"Warning","reason":"Hungry","message":"no food"},{"reason":"Fed"}]`,
+			`event=Warning/Hungry/no food event=Normal/Fed/`},
+		{"event with nulls", known, `"events":[{"type":null,"reason":"Fed","message":null}]`, `event=Normal/Fed/`},
+		{"conditions", known, `"conditions":[{"type":"Ready","status":"True","reason":"AllHome","message":"m"},{"type":"example.com/Fed","status":"Unknown","reason":"x:y,Z_9"}]`,
+			`condition=Ready/True/AllHome/m condition=example.com/Fed/Unknown/x:y,Z_9/`},
+		{"condition as metav1 writes it", known,
+			`"conditions":[{"type":"Ready","status":"False","observedGeneration":3,"lastTransitionTime":null,"reason":"Hungry","message":""}]`,
+			`condition=Ready/False/Hungry/`},
+		{"unknown fields within", loose, `"events":[{"reason":"Fed","count":3}],"conditions":[{"type":"A","status":"True","reason":"B","severity":""}]`,
+			`event=Normal/Fed/ condition=A/True/B/`},
+		{"field twice", loose, `"events":[{"reason":"A"}],"events":[{"reason":"B"}],"conditions":[{"type":"A","status":"True","reason":"A"}],"conditions":[],"message":"a","message":null`,
+			`event=Normal/B/`},
+	} {
+		for _, mode := range c.modes {
+			for _, form := range controllerTypes {
+				t.Run(c.name+"/"+mode.String()+"/"+form.String(), func(t *testing.T) {
+					checkResponse(t, beside(form, c.reply), hook.Wire{ControllerType: form, Decoding: mode}, c.want)
+				})
+			}
+		}
+	}
+}
+
+var controllerTypes = []hook.ControllerType{hook.Composite, hook.Decorator}
+
+// beside is a reply with no children but these fields.
+func beside(form hook.ControllerType, fields string) string {
+	if form == hook.Decorator {
+		return `{"attachments":[],` + fields + `}`
+	}
+	return `{"children":[],` + fields + `}`
+}
+
+func checkResponse(t *testing.T, response string, w hook.Wire, want string) {
+	t.Helper()
+	resp, err := hook.DecodeResponse([]byte(response), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := formatResponse(resp); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestDecodeExtensionsMalformed(t *testing.T) {
+	known := []hook.Decoding{hook.Strict, hook.Loose}
+	strict := []hook.Decoding{hook.Strict}
+	upstream := []hook.Decoding{hook.StrictOptional}
+	long := strings.Repeat("R", 1025)
+	for _, c := range []struct {
+		name  string
+		modes []hook.Decoding
+		reply string
+		want  string
+	}{
+		{"message no text", known, `"message":{"a":1}`, `message: must be a string, is an object`},
+		{"events no list", known, `"events":{}`, `events: must be a list, is an object`},
+		{"event null", known, `"events":[null]`, `events[0]: must be an object, is null`},
+		{"too many events", known, `"events":[` + strings.Repeat(`{"reason":"A"},`, 100) + `{"reason":"A"}]`, `events[99]: must be the last one: no more than 100 are read`},
+		{"event type", known, `"events":[{"reason":"A"},{"type":"Error","reason":"A"}]`, `events[1].type: must be Normal or Warning, is "Error"`},
+		{"event reason missing", known, `"events":[{"message":"hi"}]`, `events[0].reason: required`},
+		{"event reason in words", known, `"events":[{"reason":"No food"}]`, `events[0].reason: "No food": must be a word in CamelCase, such as QuotaExceeded`},
+		{"event message no text", known, `"events":[{"reason":"A","message":5}]`, `events[0].message: must be a string, is a number`},
+		{"event field unknown", strict, `"events":[{"reasn":"A"}]`, `events[0].reasn: unknown field; did you mean "reason"?`},
+		{"condition type missing", known, `"conditions":[{"status":"True","reason":"A"}]`, `conditions[0].type: required`},
+		{"condition type odd", known, `"conditions":[{"type":"is it?","status":"True","reason":"A"}]`, `conditions[0].type: "is it?": must be a word in CamelCase, such as Ready`},
+		{"condition type twice", known, `"conditions":[{"type":"A","status":"True","reason":"A"},{"type":"A","status":"True","reason":"A"}]`, `conditions[1].type: "A" is given twice`},
+		{"condition status a boolean", known, `"conditions":[{"type":"A","status":true,"reason":"A"}]`, `conditions[0].status: must be a string, is a boolean`},
+		{"condition status odd", known, `"conditions":[{"type":"A","status":"true","reason":"A"}]`, `conditions[0].status: must be True, False or Unknown, is "true"`},
+		{"condition status missing", known, `"conditions":[{"type":"A","reason":"A"}]`, `conditions[0].status: required`},
+		{"condition reason missing", known, `"conditions":[{"type":"A","status":"True","reason":""}]`, `conditions[0].reason: required`},
+		{"condition reason long", known, `"conditions":[{"type":"A","status":"True","reason":"` + long + `"}]`,
+			`conditions[0].reason: "` + long[:60] + `…": must be a word in CamelCase, such as QuotaExceeded`},
+		{"condition field unknown", strict, `"conditions":[{"type":"A","state":"True"}]`, `conditions[0].state: unknown field; did you mean "status"?`},
+		{"message to upstream", upstream, `"message":"hi"`, `message: unknown field`},
+		{"events to upstream", upstream, `"events":[]`, `events: unknown field`},
+		{"conditions to upstream", upstream, `"conditions":[]`, `conditions: unknown field`},
+	} {
+		for _, mode := range c.modes {
+			for _, form := range controllerTypes {
+				t.Run(c.name+"/"+mode.String()+"/"+form.String(), func(t *testing.T) {
+					checkMalformed(t, beside(form, c.reply), hook.Wire{ControllerType: form, Decoding: mode}, c.want)
+				})
+			}
+		}
+	}
+}

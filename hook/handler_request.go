@@ -1,0 +1,66 @@
+package hook
+
+import (
+	"slices"
+	"strconv"
+)
+
+// AppendJSON appends the notice's wire form to dst. The objects go in as the
+// bytes they are, and those that it owns under the keys of V2. Every field is
+// there, with null where something is not known.
+func (n *HandlerRequest) AppendJSON(dst []byte) []byte {
+	dst = slices.Grow(dst, n.wireSize())
+	dst = append(dst, `{"controller":`...)
+	dst = appendObject(dst, n.Controller)
+	dst = appendField(dst, "handler")
+	dst = appendString(dst, n.Handler)
+	dst = appendField(dst, "reason")
+	dst = appendString(dst, string(n.Reason))
+	dst = appendField(dst, "object")
+	dst = appendObject(dst, n.Object)
+	dst = appendField(dst, "old")
+	dst = appendObject(dst, n.PreviousState)
+	dst = appendField(dst, "changes")
+	dst = appendChanges(dst, n.Changes)
+	dst = appendField(dst, "owned")
+	dst = objectKeys{}.appendGroups(dst, n.Owned)
+	dst = appendField(dst, "attempt")
+	dst = strconv.AppendInt(dst, int64(n.Attempt), 10)
+	dst = appendField(dst, "gone")
+	dst = strconv.AppendBool(dst, n.Deleted)
+	dst = appendField(dst, "dryRun")
+	dst = strconv.AppendBool(dst, n.DryRun)
+	return append(dst, '}')
+}
+
+// handlerRequestSize is for the punctuation of a notice, and changeSize for that of a
+// change.
+const (
+	handlerRequestSize = 192
+	changeSize         = 32
+)
+
+func (n *HandlerRequest) wireSize() int {
+	size := handlerRequestSize + len(n.Handler) + len(n.Controller) + len(n.Object) + len(n.PreviousState) + sizeOf(n.Owned)
+	for _, c := range n.Changes {
+		size += changeSize + len(c.Path) + len(c.From) + len(c.To)
+	}
+	return size
+}
+
+func appendChanges(dst []byte, changes []FieldChange) []byte {
+	dst = append(dst, '[')
+	for i, c := range changes {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"path":`...)
+		dst = appendString(dst, c.Path)
+		dst = appendField(dst, "old")
+		dst = appendObject(dst, c.From)
+		dst = appendField(dst, "new")
+		dst = appendObject(dst, c.To)
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}

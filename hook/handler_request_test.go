@@ -1,0 +1,48 @@
+package hook_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// Each file holds a notice and what has to be sent for it.
+func TestHandlerRequestVectors(t *testing.T) {
+	files, err := filepath.Glob("testdata/notice/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no vectors: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var v struct {
+				Notice hook.HandlerRequest
+				Wire   json.RawMessage
+			}
+			if err := json.Unmarshal(compact(t, data), &v); err != nil {
+				t.Fatal(err)
+			}
+			checkWire(t, v.Notice.AppendJSON([]byte("before ")), append([]byte("before "), v.Wire...))
+		})
+	}
+}
+
+// Room for a notice is made once, however large its objects are. The other
+// allocation is for putting groups in order.
+func TestHandlerRequestAllocatesOnce(t *testing.T) {
+	n := &hook.HandlerRequest{
+		Object:  fmtObject("tom", 100_000),
+		Changes: []hook.FieldChange{{Path: "spec.currency", From: json.RawMessage(`"USD"`), To: json.RawMessage(`"CHF"`)}},
+		Owned:   []hook.Group{{APIVersion: "v1", Kind: "ConfigMap", Objects: []hook.Entry{{Namespace: "home", Name: "a", Object: fmtObject("a", 1000)}}}},
+	}
+	var wire []byte
+	if allocations := testing.AllocsPerRun(10, func() { wire = n.AppendJSON(nil) }); allocations > 2 {
+		t.Errorf("%v allocations for %d bytes", allocations, len(wire))
+	}
+}

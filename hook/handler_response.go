@@ -1,0 +1,175 @@
+package hook
+
+import (
+	"errors"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// DecodeHandlerResponse reads the answer to a Notice. What it returns points into data,
+// which is not to be changed afterwards.
+//
+// Unlike a Response, an answer may be empty: {} says that there is nothing to do.
+// Whatever is not clearly an answer is a *MalformedError. Any other error is the
+// handler's own, from the answer's field error: a *TerminalError where it is
+// permanent, a *RetryAfterError where it says when to come again.
+func DecodeHandlerResponse(data []byte, d Decoding) (*HandlerResponse, error) {
+	r := handlerResponseReader{reader: newReader(data, d), out: &HandlerResponse{}}
+	if err := r.decode(); err != nil {
+		return nil, r.malformed(err)
+	}
+	if r.failure.isSet {
+		return nil, r.handlerError()
+	}
+	return r.out, nil
+}
+
+// handlerResponseReader reads the answer to a Notice.
+type handlerResponseReader struct {
+	reader
+
+	out     *HandlerResponse
+	failure handlerFailure
+	// hasKnownField says that there was a field that answers have.
+	hasKnownField bool
+}
+
+// handlerFailure is what an answer says that went wrong.
+type handlerFailure struct {
+	isSet     bool
+	message   string
+	permanent bool
+}
+
+// The fields of an answer to a notice, beside those that it has in common with
+// other answers.
+const (
+	fieldPatch      = "patch"
+	fieldApply      = "apply"
+	fieldDelete     = "delete"
+	fieldRetryAfter = "retryAfterSeconds"
+	fieldError      = "error"
+)
+
+// handlerResponseFields is the one list of the fields that an answer may have.
+func handlerResponseFields() []string {
+	return []string{fieldPatch, fieldStatus, fieldApply, fieldDelete, fieldEvents, fieldConditions, fieldMessage, fieldRetryAfter, fieldError}
+}
+
+func (r *handlerResponseReader) decode() error {
+	if err := r.document(r.field); err != nil {
+		return err
+	}
+	if r.firstUnknown != nil && !r.hasKnownField {
+		return malformedAt(pathOf(jsontext.Pointer("").AppendToken(*r.firstUnknown)),
+			"unknown field, and nothing else is there%s; answer {} for nothing to do", suggestion(*r.firstUnknown, handlerResponseFields()))
+	}
+	return r.checkFailure()
+}
+
+func (r *handlerResponseReader) field(name []byte) (err error) {
+	known := r.hasKnownField
+	r.hasKnownField = true
+	switch string(name) {
+	case fieldPatch:
+		r.out.Patch, err = r.patch()
+	case fieldStatus:
+		r.out.Status, err = r.rawObject()
+	case fieldApply:
+		r.out.Apply = nil
+		err = r.optional(r.applied)
+	case fieldDelete:
+		r.out.Delete = nil
+		err = r.optional(r.deletion)
+	case fieldEvents:
+		r.out.Events = nil
+		err = r.optional(func() error { return r.event(&r.out.Events) })
+	case fieldConditions:
+		r.out.Conditions = nil
+		err = r.optional(func() error { return r.condition(&r.out.Conditions) })
+	case fieldMessage:
+		r.out.Message = ""
+		err = r.optionalString(&r.out.Message)
+	case fieldRetryAfter:
+		err = r.seconds(&r.out.RetryAfter)
+	case fieldError:
+		err = r.errorField()
+	default:
+		r.hasKnownField = known
+		err = r.unknownField(name, handlerResponseFields())
+	}
+	return err
+}
+
+// errorField reads what went wrong; null is nothing.
+func (r *handlerResponseReader) errorField() error {
+	r.failure = handlerFailure{}
+	if r.null() {
+		return r.skip()
+	}
+	r.failure.isSet = true
+	err := r.members(func(name []byte) error {
+		switch string(name) {
+		case "message":
+			return r.optionalString(&r.failure.message)
+		case "permanent":
+			return r.boolean(&r.failure.permanent)
+		}
+		return r.rejectUnknown(name, []string{"message", "permanent"})
+	})
+	if err == nil && r.failure.message == "" {
+		return r.errorAt(".message", "required")
+	}
+	return err
+}
+
+// checkFailure holds an error apart from an answer: of the one nothing is
+// written, of the other all.
+func (r *handlerResponseReader) checkFailure() error {
+	if !r.failure.isSet {
+		return nil
+	}
+	if field := r.firstWrite(); field != "" {
+		return malformedAt(field, "goes with no error, of which nothing is written; to write and come again, answer retryAfterSeconds without an error")
+	}
+	if r.failure.permanent && r.out.RetryAfter > 0 {
+		return malformedAt(fieldRetryAfter, "goes with no permanent error, which does not come again")
+	}
+	return nil
+}
+
+// firstWrite is the first field by which the answer wants something done.
+func (r *handlerResponseReader) firstWrite() string {
+	switch a := r.out; {
+	case a.Patch != nil:
+		return fieldPatch
+	case a.Status != nil:
+		return fieldStatus
+	case len(a.Apply) > 0:
+		return fieldApply
+	case len(a.Delete) > 0:
+		return fieldDelete
+	case len(a.Events) > 0:
+		return fieldEvents
+	case len(a.Conditions) > 0:
+		return fieldConditions
+	case a.Message != "":
+		return fieldMessage
+	}
+	return ""
+}
+
+// maxErrorMessage is how much is repeated of what a handler says went wrong.
+const maxErrorMessage = 1000
+
+// handlerError is the handler's own error.
+func (r *handlerResponseReader) handlerError() error {
+	err := errors.New(truncate(r.failure.message, maxErrorMessage))
+	switch {
+	case r.failure.permanent:
+		return &TerminalError{Err: err}
+	case r.out.RetryAfter > 0:
+		return &RetryAfterError{After: r.out.RetryAfter, Err: err}
+	}
+	return err
+}

@@ -1,0 +1,232 @@
+package hook_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+func fmtObject(name string, size int) json.RawMessage {
+	return fmt.Appendf(nil, `{"metadata":{"name":%q},"data":{"v":"%0*d"}}`, name, size, 0)
+}
+
+func TestDecodeHandlerResponse(t *testing.T) {
+	loose := []hook.Decoding{hook.Loose}
+	for _, c := range []struct {
+		name  string
+		modes []hook.Decoding
+		reply string
+		want  string
+	}{
+		{"nothing", modes, `{}`, ``},
+		{"null fields", modes, `{"patch":null,"status":null,"apply":null,"delete":null,"events":null,"conditions":null,"message":null,"retryAfterSeconds":null,"error":null}`, ``},
+		{"empty fields", modes, `{"patch":{},"status":{},"apply":[],"delete":[],"events":[],"conditions":[],"message":"","retryAfterSeconds":0}`, `patch={} status={}`},
+		{"patch", modes, ` { "patch": { "spec" : {"review":true,"x":null,"status":1} }}`, `patch={ "spec" : {"review":true,"x":null,"status":1} }`},
+		{"patch of the metadata", modes, `{"patch":{"metadata":{"labels":{"a":null,"b":"1"},"annotations":{"x.y/z":"any: thing"}}}}`,
+			`patch={"metadata":{"labels":{"a":null,"b":"1"},"annotations":{"x.y/z":"any: thing"}}}`},
+		{"status", modes, `{"status":{"rate":1.1901,"old":null}}`, `status={"rate":1.1901,"old":null}`},
+		{"apply", modes, `{"apply":[` + pod + `,{"object":` + pod + `},{"unowned":true,"object":` + pod + `}]}`,
+			`apply=` + pod + ` apply=` + pod + ` apply(unowned)=` + pod},
+		{"apply as written", modes, `{"apply":[{ "metadata": {"name":"a"}, "kind":"Pod", "apiVersion":"v1","x":[] }]}`, `apply={ "metadata": {"name":"a"}, "kind":"Pod", "apiVersion":"v1","x":[] }`},
+		{"apply what has an object of its own", modes, `{"apply":[{"object":{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"object":{}}}]}`,
+			`apply={"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"object":{}}`},
+		{"delete", modes, `{"delete":[{"apiVersion":"v1","kind":"Pod","name":"a","evict":true},{"apiVersion":"apps/v1","kind":"Deployment","namespace":"b","selector":"app=web,tier!=cache"}]}`,
+			`delete={v1 Pod  a  true} delete={apps/v1 Deployment b  app=web,tier!=cache false}`},
+		{"told", modes, `{"message":"m","events":[{"reason":"Fed"},{"type":"Warning","reason":"Hungry","message":"no food"}],"conditions":[{"type":"Ready","status":"True","reason":"Fed"}]}`,
+			`message=m event={Normal Fed } event={Warning Hungry no food} condition={Ready True Fed }`},
+		{"not done yet", modes, `{"status":{"a":1},"retryAfterSeconds":1.5}`, `status={"a":1} retry=1.5s`},
+		{"endless retry", modes, `{"retryAfterSeconds":1e999}`, `retry=8760h0m0s`},
+		{"unknown field beside", loose, `{"message":"m","X":{"a":[1]}}`, `message=m`},
+		{"unknown field in a deletion", loose, `{"delete":[{"apiVersion":"v1","kind":"Pod","name":"a","X":1}]}`, `delete={v1 Pod  a  false}`},
+		{"unknown field beside an object", loose, `{"apply":[{"object":` + pod + `,"X":1}]}`, `apply=` + pod},
+		{"field twice", loose, `{"apply":[` + pod + `,` + pod + `],"apply":[],"message":"a","message":"b"}`, `message=b`},
+		{"negative retry", loose, `{"retryAfterSeconds":-1}`, ``},
+	} {
+		for _, mode := range c.modes {
+			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
+				answer, err := hook.DecodeHandlerResponse([]byte(c.reply), mode)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := formatHandlerResponse(answer); got != c.want {
+					t.Errorf("got  %s\nwant %s", got, c.want)
+				}
+			})
+		}
+	}
+}
+
+// formatHandlerResponse is an answer in one line.
+func formatHandlerResponse(a *hook.HandlerResponse) string {
+	var parts []string
+	add := func(name string, value any) { parts = append(parts, fmt.Sprintf("%s=%v", name, value)) }
+	if a.Patch != nil {
+		add("patch", string(a.Patch))
+	}
+	if a.Status != nil {
+		add("status", string(a.Status))
+	}
+	for _, one := range a.Apply {
+		add(map[bool]string{false: "apply", true: "apply(unowned)"}[one.Unowned], string(one.Object))
+	}
+	for _, one := range a.Delete {
+		add("delete", one)
+	}
+	if a.Message != "" {
+		add("message", a.Message)
+	}
+	for _, one := range a.Events {
+		add("event", one)
+	}
+	for _, one := range a.Conditions {
+		add("condition", one)
+	}
+	if a.RetryAfter != 0 {
+		add("retry", a.RetryAfter)
+	}
+	return strings.Join(parts, " ")
+}
+
+func TestDecodeHandlerResponseMalformed(t *testing.T) {
+	strict := []hook.Decoding{hook.Strict}
+	known := []hook.Decoding{hook.Strict, hook.StrictOptional}
+	loose := []hook.Decoding{hook.Loose}
+	for _, c := range []struct {
+		name  string
+		modes []hook.Decoding
+		reply string
+		want  string
+	}{
+		{"empty", modes, ``, `empty`},
+		{"null", modes, `null`, `must be an object, is null`},
+		{"text", modes, `"ok"`, `must be an object, is a string`},
+		{"web page", modes, `<html>`, `invalid character '<' at start of value at byte 0`},
+		{"more than one", modes, `{}{}`, `more than one JSON value`},
+		{"cut short", modes, `{"apply":[` + pod + `,{"apiVersion":"v1"`, `apply[1]: cut short after 85 bytes`},
+		{"unknown field", known, `{"pach":{}}`, `pach: unknown field; did you mean "patch"?`},
+		{"unknown field alone", loose, `{"ok":true}`, `ok: unknown field, and nothing else is there; answer {} for nothing to do`},
+		{"misspelt field alone", loose, `{"aply":[]}`, `aply: unknown field, and nothing else is there; did you mean "apply"?; answer {} for nothing to do`},
+		{"field twice", known, `{"patch":{},"patch":{}}`, `patch: given twice`},
+		{"field twice within", known, `{"patch":{"spec":{"a":1,"a":2}}}`, `patch.spec.a: given twice`},
+
+		{"patch a list", modes, `{"patch":[{"op":"add"}]}`, `patch: must be an object, is a list`},
+		{"patch of the kind", modes, `{"patch":{"kind":"Pod"}}`, `patch.kind: cannot be patched: it says what the object is`},
+		{"patch of the apiVersion", modes, `{"patch":{"spec":{},"apiVersion":"v1"}}`, `patch.apiVersion: cannot be patched: it says what the object is`},
+		{"patch of the status", modes, `{"patch":{"st\u0061tus":{}}}`, `patch.status: cannot be patched here; put it into the field status of the answer`},
+		{"patch of the name", modes, `{"patch":{"metadata":{"labels":{"a":"b"},"name":"x"}}}`, `patch.metadata.name: cannot be patched: of the metadata, only labels and annotations can`},
+		{"patch of the namespace", modes, `{"patch":{"metadata":{"namespace":"x"}}}`, `patch.metadata.namespace: cannot be patched: of the metadata, only labels and annotations can`},
+		{"patch of the uid", modes, `{"patch":{"metadata":{"uid":"x"}}}`, `patch.metadata.uid: cannot be patched: of the metadata, only labels and annotations can`},
+		{"patch of finalizers", modes, `{"patch":{"metadata":{"finalizers":[]}}}`, `patch.metadata.finalizers: cannot be patched: of the metadata, only labels and annotations can`},
+		{"patch of all metadata", modes, `{"patch":{"metadata":null}}`, `patch.metadata: must be an object, is null`},
+		{"patch of all labels", modes, `{"patch":{"metadata":{"labels":null}}}`, `patch.metadata.labels: must be an object, is null; null removes one that it is given for by name`},
+		{"patch of a label", modes, `{"patch":{"metadata":{"labels":{"a":1}}}}`, `patch.metadata.labels.a: must be a string, is a number`},
+
+		{"status a list", modes, `{"status":[]}`, `status: must be an object, is a list`},
+		{"status text", loose, `{"status":"ok"}`, `status: must be an object, is a string`},
+
+		{"apply an object", modes, `{"apply":` + pod + `}`, `apply: must be a list, is an object`},
+		{"apply null", modes, `{"apply":[null]}`, `apply[0]: must be an object, is null`},
+		{"apply nothing", modes, `{"apply":[` + pod + `,{}]}`, `apply[1].apiVersion: required`},
+		{"apply without a name", modes, `{"apply":[{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"a-"}}]}`, `apply[0].metadata.name: required`},
+		{"apply in full without a kind", modes, `{"apply":[{"object":{"apiVersion":"v1"}}]}`, `apply[0].object.kind: required`},
+		{"unowned nothing", modes, `{"apply":[{"unowned":true}]}`, `apply[0].object: required`},
+		{"unowned in the object", known, `{"apply":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"unowned":true}]}`, `apply[0].object: required`},
+		{"unknown field beside an object", known, `{"apply":[{"object":` + pod + `,"Unowned":true}]}`, `apply[0].Unowned: unknown field beside object and unowned; what is of the object goes into the field object`},
+		{"unowned text", modes, `{"apply":[{"object":` + pod + `,"unowned":"no"}]}`, `apply[0].unowned: must be true or false, is a string`},
+
+		{"delete text", modes, `{"delete":["a"]}`, `delete[0]: must be an object, is a string`},
+		{"delete without apiVersion", modes, `{"delete":[{"kind":"Pod","name":"a"}]}`, `delete[0].apiVersion: required`},
+		{"delete without kind", modes, `{"delete":[{"apiVersion":"v1","name":"a"}]}`, `delete[0].kind: required`},
+		{"delete what", modes, `{"delete":[{"apiVersion":"v1","kind":"Pod"}]}`, `delete[0]: must say which, by name or by selector`},
+		{"delete by empty selector", modes, `{"delete":[{"apiVersion":"v1","kind":"Pod","selector":""}]}`, `delete[0]: must say which, by name or by selector`},
+		{"delete all", modes, `{"delete":[{"apiVersion":"v1","kind":"Pod","selector":" "}]}`, `delete[0].selector: selects everything; name what is to be deleted`},
+		{"delete by both", modes, `{"delete":[{"apiVersion":"v1","kind":"Pod","name":"a","selector":"a=b"}]}`, `delete[0].selector: goes with no name`},
+		{"delete by malformed selector", modes, `{"delete":[{"apiVersion":"v1","kind":"Pod","selector":"a in b"}]}`, `delete[0].selector: "a in b": must be a label selector, such as "app=web,tier!=cache"`},
+		{"delete by a selector's object", modes, `{"delete":[{"apiVersion":"v1","kind":"Pod","selector":{"matchLabels":{}}}]}`, `delete[0].selector: must be a string, is an object`},
+		{"evict no pod", modes, `{"delete":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","evict":true}]}`, `delete[0].evict: is for pods only`},
+		{"unknown field in a deletion", known, `{"delete":[{"apiVersion":"v1","kind":"Pod","labelSelector":"a=b"}]}`, `delete[0].labelSelector: unknown field; did you mean "selector"?`},
+
+		{"event without a reason", modes, `{"events":[{"message":"m"}]}`, `events[0].reason: required`},
+		{"condition twice", modes, `{"conditions":[{"type":"A","status":"True","reason":"B"},{"type":"A","status":"True","reason":"B"}]}`, `conditions[1].type: "A" is given twice`},
+		{"negative retry", strict, `{"retryAfterSeconds":-1}`, `retryAfterSeconds: must not be negative`},
+		{"retry text", modes, `{"retryAfterSeconds":"1s"}`, `retryAfterSeconds: must be a number, is a string`},
+
+		{"error text", modes, `{"error":"no"}`, `error: must be an object, is a string`},
+		{"error without a message", modes, `{"error":{"permanent":true}}`, `error.message: required`},
+		{"unknown field in an error", known, `{"error":{"message":"m","fatal":true}}`, `error.fatal: unknown field`},
+		{"error beside a patch", modes, `{"patch":{"spec":{}},"error":{"message":"m"}}`, `patch: goes with no error, of which nothing is written; to write and come again, answer retryAfterSeconds without an error`},
+		{"error beside conditions", modes, `{"error":{"message":"m"},"conditions":[{"type":"A","status":"True","reason":"B"}]}`, `conditions: goes with no error, of which nothing is written; to write and come again, answer retryAfterSeconds without an error`},
+		{"permanent error to come again", modes, `{"error":{"message":"m","permanent":true},"retryAfterSeconds":1}`, `retryAfterSeconds: goes with no permanent error, which does not come again`},
+	} {
+		for _, mode := range c.modes {
+			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
+				answer, err := hook.DecodeHandlerResponse([]byte(c.reply), mode)
+				if answer != nil {
+					t.Errorf("got answer %s", formatHandlerResponse(answer))
+				}
+				checkMalformedError(t, err, c.want)
+			})
+		}
+	}
+}
+
+func TestDecodeHandlerResponseErrors(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	for _, c := range []struct {
+		name, reply, want string
+	}{
+		{"plain", `{"error":{"message":"service down"}}`, `service down`},
+		{"beside empty fields", `{"error":{"message":"service down","permanent":false},"patch":null,"apply":[],"message":""}`, `service down`},
+		{"later", `{"retryAfterSeconds":90,"error":{"message":"service down"}}`, `after 1m30s: service down`},
+		{"permanent", `{"error":{"message":"no such currency","permanent":true}}`, `terminal: no such currency`},
+		{"long", `{"error":{"message":"` + long + `"}}`, long[:1000] + "…"},
+	} {
+		for _, mode := range modes {
+			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
+				answer, err := hook.DecodeHandlerResponse([]byte(c.reply), mode)
+				if answer != nil || err == nil {
+					t.Fatalf("got answer %v and error %v", answer, err)
+				}
+				if got := formatError(err); got != c.want {
+					t.Errorf("got  %s\nwant %s", got, c.want)
+				}
+			})
+		}
+	}
+}
+
+// formatError is an error with its kind before it.
+func formatError(err error) string {
+	if later, ok := errors.AsType[*hook.RetryAfterError](err); ok {
+		return fmt.Sprintf("after %s: %s", later.After.Round(time.Second), err)
+	}
+	if _, ok := errors.AsType[*hook.TerminalError](err); ok {
+		return "terminal: " + err.Error()
+	}
+	if _, ok := errors.AsType[*hook.MalformedError](err); ok {
+		return "malformed: " + err.Error()
+	}
+	return err.Error()
+}
+
+// An error must stay readable whatever a hook answers.
+func TestDecodeHandlerResponseErrorIsShort(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	for _, response := range []string{
+		`{"` + long + `":1}`,
+		`{"apply":[{"` + long + `":1,"object":` + pod + `}]}`,
+		`{"delete":[{"apiVersion":"v1","kind":"Pod","selector":"` + long + ` in b"}]}`,
+		`{"error":{"message":"` + long + `"}}`,
+	} {
+		for _, mode := range []hook.Decoding{hook.Strict, hook.Loose} {
+			if _, err := hook.DecodeHandlerResponse([]byte(response), mode); len(fmt.Sprint(err)) > 1100 {
+				t.Errorf("%s: error of %d bytes", mode, len(fmt.Sprint(err)))
+			}
+		}
+	}
+}

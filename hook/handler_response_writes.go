@@ -1,0 +1,147 @@
+package hook
+
+import (
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// patch reads a merge patch of the object, nil for null. What an object is, and
+// what others keep in its metadata, is not to be patched.
+func (r *handlerResponseReader) patch() (json.RawMessage, error) {
+	if r.null() {
+		return nil, r.skip()
+	}
+	start, err := r.openObject(func(name []byte) error {
+		switch string(name) {
+		case "apiVersion", "kind":
+			return r.errorAt("", "cannot be patched: it says what the object is")
+		case "status":
+			return r.errorAt("", "cannot be patched here; put it into the field status of the answer")
+		case "metadata":
+			return r.members(r.metadataPatch)
+		}
+		return r.skip()
+	})
+	if err != nil {
+		return nil, err
+	}
+	end := r.dec.InputOffset()
+	return json.RawMessage(r.data[start:end:end]), nil
+}
+
+func (r *handlerResponseReader) metadataPatch(name []byte) (err error) {
+	rules := labelRules
+	switch string(name) {
+	case "labels":
+	case "annotations":
+		rules = annotationRules
+	default:
+		return r.errorAt("", "cannot be patched: of the metadata, only labels and annotations can")
+	}
+	if r.null() {
+		return r.errorAt("", "must be an object, is null; null removes one that it is given for by name")
+	}
+	_, err = r.stringMap(rules)
+	return err
+}
+
+// applied reads one object to apply: as it is, or in the field object with what
+// is to be known of it beside. One that has a field object of its own has to be
+// given in the second way.
+func (r *handlerResponseReader) applied() error {
+	var a AppliedObject
+	var id identity
+	var wrapped bool
+	sibling := ""
+	start, err := r.openObject(func(name []byte) (err error) {
+		switch string(name) {
+		case "object":
+			wrapped = true
+			a.Object, err = r.object()
+			return err
+		case "unowned":
+			wrapped = true
+			return r.boolean(&a.Unowned)
+		}
+		if sibling == "" {
+			sibling = string(name)
+		}
+		return r.identityMember(name, &id)
+	})
+	if err != nil {
+		return err
+	}
+	if wrapped {
+		err = r.checkWrapped(a, sibling)
+	} else if missing := id.missing(); missing != "" {
+		err = r.errorAt(missing, "required")
+	} else {
+		end := r.dec.InputOffset()
+		a.Object = json.RawMessage(r.data[start:end:end])
+	}
+	r.out.Apply = append(r.out.Apply, a)
+	return err
+}
+
+func (r *handlerResponseReader) checkWrapped(a AppliedObject, sibling string) error {
+	switch {
+	case a.Object == nil:
+		return r.errorAt(".object", "required")
+	case sibling != "" && !r.decoding.loose():
+		return r.errorAt(fieldPath(sibling), "unknown field beside object and unowned; what is of the object goes into the field object")
+	}
+	return nil
+}
+
+// deletion reads what is to be deleted.
+func (r *handlerResponseReader) deletion() error {
+	var d Deletion
+	err := r.members(func(name []byte) error {
+		switch string(name) {
+		case "apiVersion":
+			return r.optionalString(&d.APIVersion)
+		case "kind":
+			return r.optionalString(&d.Kind)
+		case "namespace":
+			return r.optionalString(&d.Namespace)
+		case "name":
+			return r.optionalString(&d.Name)
+		case "selector":
+			return r.optionalString(&d.Selector)
+		case "evict":
+			return r.boolean(&d.Evict)
+		}
+		return r.rejectUnknown(name, []string{"apiVersion", "kind", "namespace", "name", "selector", "evict"})
+	})
+	if err != nil {
+		return err
+	}
+	r.out.Delete = append(r.out.Delete, d)
+	return r.checkDeletion(d)
+}
+
+func (r *handlerResponseReader) checkDeletion(d Deletion) error {
+	switch {
+	case d.APIVersion == "":
+		return r.errorAt(".apiVersion", "required")
+	case d.Kind == "":
+		return r.errorAt(".kind", "required")
+	case d.Name == "" && d.Selector == "":
+		return r.errorAt("", "must say which, by name or by selector")
+	case d.Name != "" && d.Selector != "":
+		return r.errorAt(".selector", "goes with no name")
+	case d.Evict && (d.APIVersion != "v1" || d.Kind != "Pod"):
+		return r.errorAt(".evict", "is for pods only")
+	case d.Selector == "":
+		return nil
+	}
+	selector, err := labels.Parse(d.Selector)
+	if err != nil {
+		return r.errorAt(".selector", `%q: must be a label selector, such as "app=web,tier!=cache"`, shorten(d.Selector))
+	}
+	if selector.Empty() {
+		return r.errorAt(".selector", "selects everything; name what is to be deleted")
+	}
+	return nil
+}

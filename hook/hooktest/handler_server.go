@@ -1,0 +1,112 @@
+package hooktest
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// HTTPHandler is Handler for what handlers are told. A permanent error is
+// answered in the reply, any other as by Handler.
+func HTTPHandler(logic hook.Handler) http.Handler {
+	return serve(func(r *http.Request) (any, error) {
+		n, err := readHandlerRequest(r)
+		if err != nil {
+			return nil, err
+		}
+		response, err := logic.Handle(r.Context(), n)
+		if terminal, ok := errors.AsType[*hook.TerminalError](err); ok {
+			return map[string]any{"error": map[string]any{"message": terminal.Error(), "permanent": true}}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return newWireHandlerResponse(response), nil
+	})
+}
+
+type wireHandlerRequest struct {
+	Controller json.RawMessage
+	Handler    string
+	Reason     hook.Reason
+	Object     json.RawMessage
+	Old        *json.RawMessage
+	Changes    []hook.FieldChange
+	Owned      groups
+	Attempt    *int
+	Gone       *bool
+	DryRun     *bool
+}
+
+func readHandlerRequest(r *http.Request) (*hook.HandlerRequest, error) {
+	var wire wireHandlerRequest
+	if err := read(r, &wire); err != nil {
+		return nil, err
+	}
+	if wire.Changes == nil || wire.Owned == nil || wire.Attempt == nil || wire.Gone == nil || wire.DryRun == nil {
+		return nil, errors.New("a field is missing")
+	}
+	var o struct {
+		Metadata struct{ Namespace, Name string }
+	}
+	if err := json.Unmarshal(wire.Object, &o); err != nil {
+		return nil, err
+	}
+	n := &hook.HandlerRequest{
+		Controller: wire.Controller, Handler: wire.Handler, Reason: wire.Reason, Object: wire.Object,
+		Namespace: o.Metadata.Namespace, Name: o.Metadata.Name,
+		Changes: wire.Changes, Owned: readGroups(wire.Owned), Attempt: *wire.Attempt, Deleted: *wire.Gone, DryRun: *wire.DryRun,
+	}
+	if wire.Old != nil {
+		n.PreviousState = *wire.Old
+	}
+	return n, nil
+}
+
+type wireHandlerResponse struct {
+	Patch             json.RawMessage `json:"patch,omitempty"`
+	Status            json.RawMessage `json:"status,omitempty"`
+	Apply             []any           `json:"apply,omitempty"`
+	Delete            []wireDeletion  `json:"delete,omitempty"`
+	Events            []wireEvent     `json:"events,omitempty"`
+	Conditions        []wireCondition `json:"conditions,omitempty"`
+	Message           string          `json:"message,omitempty"`
+	RetryAfterSeconds float64         `json:"retryAfterSeconds,omitempty"`
+}
+
+type wireUnowned struct {
+	Object  json.RawMessage `json:"object"`
+	Unowned bool            `json:"unowned"`
+}
+
+type wireDeletion struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name,omitempty"`
+	Selector   string `json:"selector,omitempty"`
+	Evict      bool   `json:"evict,omitempty"`
+}
+
+func newWireHandlerResponse(a *hook.HandlerResponse) wireHandlerResponse {
+	wire := wireHandlerResponse{Patch: a.Patch, Status: a.Status, Message: a.Message, RetryAfterSeconds: a.RetryAfter.Seconds()}
+	for _, one := range a.Apply {
+		if one.Unowned {
+			wire.Apply = append(wire.Apply, wireUnowned(one))
+			continue
+		}
+		wire.Apply = append(wire.Apply, one.Object)
+	}
+	for _, d := range a.Delete {
+		wire.Delete = append(wire.Delete, wireDeletion(d))
+	}
+	for _, e := range a.Events {
+		wire.Events = append(wire.Events, wireEvent(e))
+	}
+	for _, c := range a.Conditions {
+		wire.Conditions = append(wire.Conditions, wireCondition(c))
+	}
+	return wire
+}

@@ -1,0 +1,287 @@
+package hook
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// DecodeReviewResponse reads the answer to a Review. What it returns points into data,
+// which is not to be changed afterwards.
+//
+// The field allowed must be there: neither silence nor a misspelt word lets a change
+// pass. Whatever is not clearly a verdict is a *MalformedError.
+func DecodeReviewResponse(data []byte, d Decoding) (*ReviewResponse, error) {
+	r := reviewResponseReader{reader: newReader(data, d), out: &ReviewResponse{}}
+	if err := r.decode(); err != nil {
+		return nil, r.malformed(err)
+	}
+	return r.out, nil
+}
+
+// reviewResponseReader reads the answer to a Review.
+type reviewResponseReader struct {
+	reader
+
+	out *ReviewResponse
+	// isSet says that there was a field allowed, and allowed what it said.
+	isSet, allowed bool
+	denial         Denial
+	code           *int
+}
+
+// The fields of an answer to a review, beside those that it has in common with
+// other answers.
+const (
+	fieldAllowed   = "allowed"
+	fieldReason    = "reason"
+	fieldCode      = "code"
+	fieldObject    = "object"
+	fieldJSONPatch = "jsonPatch"
+	fieldWarnings  = "warnings"
+	fieldAudit     = "auditAnnotations"
+)
+
+// reviewResponseFields is the one list of the fields that an answer to a review may have.
+func reviewResponseFields() []string {
+	return []string{
+		fieldAllowed, fieldMessage, fieldReason, fieldCode,
+		fieldObject, fieldPatch, fieldJSONPatch, fieldWarnings, fieldAudit, fieldEvents,
+	}
+}
+
+func (r *reviewResponseReader) decode() error {
+	if err := r.document(r.field); err != nil {
+		return err
+	}
+	switch {
+	case r.isSet:
+		return r.check()
+	case r.firstUnknown != nil:
+		return malformedAt(pathOf(jsontext.Pointer("").AppendToken(*r.firstUnknown)),
+			"unknown field, and %s is missing%s", fieldAllowed, suggestion(*r.firstUnknown, reviewResponseFields()))
+	}
+	return malformedAt(fieldAllowed, "required; answer true or false")
+}
+
+func (r *reviewResponseReader) field(name []byte) (err error) {
+	switch string(name) {
+	case fieldAllowed:
+		return r.allowedField()
+	case fieldMessage:
+		return r.optionalString(&r.denial.Message)
+	case fieldReason:
+		return r.optionalString(&r.denial.Reason)
+	case fieldCode:
+		return r.codeField()
+	case fieldObject:
+		r.out.Object, err = r.rawObject()
+	case fieldPatch:
+		r.out.Patch, err = r.rawObject()
+	case fieldJSONPatch:
+		r.out.JSONPatch, err = r.jsonPatch()
+	case fieldWarnings:
+		r.out.Warnings = nil
+		err = r.optional(r.warning)
+	case fieldAudit:
+		r.out.AuditAnnotations, err = r.audit()
+	case fieldEvents:
+		r.out.Events = nil
+		err = r.optional(r.objectEvent)
+	default:
+		err = r.unknownField(name, reviewResponseFields())
+	}
+	return err
+}
+
+// allowedField reads true or false, and nothing that could pass for one of them.
+func (r *reviewResponseReader) allowedField() error {
+	if r.null() {
+		return r.errorAt("", "must be true or false, is null")
+	}
+	if r.isSet {
+		return r.errorAt("", "given twice")
+	}
+	r.isSet = true
+	return r.boolean(&r.allowed)
+}
+
+// codeField reads the HTTP status of a refusal; null is none.
+func (r *reviewResponseReader) codeField() error {
+	r.code = nil
+	if r.null() {
+		return r.skip()
+	}
+	value, err := r.dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	var code int
+	if json.Unmarshal(value, &code) != nil || code < http.StatusBadRequest || code > 599 {
+		return r.errorAt("", "must be the HTTP status of an error, 400 to 599")
+	}
+	r.code = &code
+	return nil
+}
+
+// jsonPatch reads a JSON patch. What is in it is the API server's to judge, but for
+// what it would not say clearly.
+func (r *reviewResponseReader) jsonPatch() (json.RawMessage, error) {
+	if r.null() {
+		return nil, r.skip()
+	}
+	var first int64
+	err := r.elements("a list of operations", func() error {
+		if first == 0 {
+			first = r.dec.InputOffset()
+		}
+		return r.jsonPatchOperation()
+	})
+	if err != nil || first == 0 {
+		return nil, err
+	}
+	end := r.dec.InputOffset()
+	return json.RawMessage(r.data[first-1 : end : end]), nil
+}
+
+func (r *reviewResponseReader) jsonPatchOperation() error {
+	var op, path string
+	err := r.members(func(name []byte) error {
+		switch string(name) {
+		case "op":
+			return r.optionalString(&op)
+		case "path":
+			return r.optionalString(&path)
+		}
+		return r.skip()
+	})
+	switch {
+	case err != nil:
+		return err
+	case op == "":
+		return r.errorAt(".op", "required")
+	case path != "" && path[0] != '/':
+		return r.errorAt(".path", "%q: must be a JSON pointer, such as /metadata/labels", shorten(path))
+	}
+	return nil
+}
+
+func (r *reviewResponseReader) warning() error {
+	if len(r.out.Warnings) == maxListItems {
+		return r.tooMany()
+	}
+	var text string
+	if err := r.string(&text); err != nil {
+		return err
+	}
+	r.out.Warnings = append(r.out.Warnings, text)
+	return nil
+}
+
+// audit reads annotations of the audit log; null is none.
+func (r *reviewResponseReader) audit() (map[string]string, error) {
+	values, err := r.stringMap(annotationRules)
+	if err != nil || values == nil {
+		return nil, err
+	}
+	all := map[string]string{}
+	for key, value := range values {
+		if value != nil {
+			all[key] = *value
+		}
+	}
+	return all, nil
+}
+
+// objectEvent reads one event, told at the object that it names, if it does.
+func (r *reviewResponseReader) objectEvent() error {
+	if len(r.out.Events) == maxListItems {
+		return r.tooMany()
+	}
+	e := ObjectEvent{Event: Event{Type: eventNormal}}
+	err := r.members(func(name []byte) error {
+		if string(name) == fieldObject {
+			return r.involvedObject(&e)
+		}
+		return r.eventMember(name, &e.Event, fieldObject)
+	})
+	if err != nil {
+		return err
+	}
+	r.out.Events = append(r.out.Events, e)
+	return r.checkEvent(e.Event)
+}
+
+// involvedObject reads which object an event is told at; null for the one asked about.
+func (r *reviewResponseReader) involvedObject(e *ObjectEvent) error {
+	if r.null() {
+		return r.skip()
+	}
+	err := r.members(func(name []byte) error {
+		switch string(name) {
+		case "apiVersion":
+			return r.optionalString(&e.APIVersion)
+		case "kind":
+			return r.optionalString(&e.Kind)
+		case "namespace":
+			return r.optionalString(&e.Namespace)
+		case "name":
+			return r.optionalString(&e.Name)
+		case "uid":
+			return r.optionalString(&e.UID)
+		}
+		return r.rejectUnknown(name, []string{"apiVersion", "kind", "namespace", "name", "uid"})
+	})
+	switch {
+	case err != nil:
+		return err
+	case e.APIVersion == "":
+		return r.errorAt(".apiVersion", "required")
+	case e.Kind == "":
+		return r.errorAt(".kind", "required")
+	case e.Name == "":
+		return r.errorAt(".name", "required")
+	}
+	return nil
+}
+
+// check holds what goes with a refusal apart from what goes with a change.
+func (r *reviewResponseReader) check() error {
+	changes := r.changes()
+	switch {
+	case len(changes) > 1:
+		return malformedAt(changes[1], "goes with no %s: say what to change in one way", changes[0])
+	case r.allowed && r.code != nil:
+		return malformedAt(fieldCode, "goes with allowed: false")
+	case r.allowed && r.denial.Reason != "":
+		return malformedAt(fieldReason, "goes with allowed: false")
+	case r.allowed && r.denial.Message != "":
+		return malformedAt(fieldMessage, "goes with allowed: false; to tell the user something all the same, answer warnings")
+	case r.allowed:
+		return nil
+	case len(changes) > 0:
+		return malformedAt(changes[0], "goes with allowed: true; of what is refused nothing is stored")
+	case r.denial.Message == "":
+		return malformedAt(fieldMessage, "required with allowed: false; say what is wrong and what to do")
+	}
+	if r.code != nil {
+		r.denial.Code = *r.code
+	}
+	r.out.Denial = &r.denial
+	return nil
+}
+
+// changes are the fields by which the answer changes the object.
+func (r *reviewResponseReader) changes() []string {
+	var all []string
+	for _, one := range []struct {
+		name  string
+		value json.RawMessage
+	}{{fieldObject, r.out.Object}, {fieldPatch, r.out.Patch}, {fieldJSONPatch, r.out.JSONPatch}} {
+		if one.value != nil {
+			all = append(all, one.name)
+		}
+	}
+	return all
+}

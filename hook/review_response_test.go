@@ -1,0 +1,139 @@
+package hook_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"encoding/json"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// Each file holds a review and what has to be sent for it.
+func TestReviewRequestVectors(t *testing.T) {
+	files, err := filepath.Glob("testdata/review/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no vectors: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var v struct {
+				Review hook.ReviewRequest
+				Wire   json.RawMessage
+			}
+			if err := json.Unmarshal(compact(t, data), &v); err != nil {
+				t.Fatal(err)
+			}
+			checkWire(t, v.Review.AppendJSON([]byte("before ")), append([]byte("before "), v.Wire...))
+		})
+	}
+}
+
+func TestDecodeReviewResponse(t *testing.T) {
+	loose := []hook.Decoding{hook.Loose}
+	for _, c := range []struct {
+		name  string
+		modes []hook.Decoding
+		reply string
+		want  string
+	}{
+		{"allowed", modes, `{"allowed":true}`, `allowed`},
+		{"null fields", modes, `{"allowed":true,"message":null,"reason":null,"code":null,"object":null,"patch":null,"jsonPatch":null,"warnings":null,"auditAnnotations":null,"events":null}`, `allowed`},
+		{"empty fields", modes, `{"allowed":true,"message":"","jsonPatch":[],"warnings":[],"auditAnnotations":{},"events":[]}`, `allowed`},
+		{"denied", modes, `{"message":"no tag","allowed":false}`, `denied: no tag`},
+		{"denied in detail", modes, `{"allowed":false,"message":"no tag","reason":"Invalid","code":422}`, `denied: no tag Invalid 422`},
+		{"object", modes, `{"allowed":true,"object": {"apiVersion":"v1"} }`, `allowed object={"apiVersion":"v1"}`},
+		{"patch", modes, `{"allowed":true,"patch":{"metadata":{"labels":{"a":null}}}}`, `allowed patch={"metadata":{"labels":{"a":null}}}`},
+		{"JSON patch", modes, `{"allowed":true,"jsonPatch": [ {"op":"add","path":"/a","value":[1]}, {"op":"test","path":"","value":1}] }`,
+			`allowed jsonPatch=[ {"op":"add","path":"/a","value":[1]}, {"op":"test","path":"","value":1}]`},
+		{"told", modes, `{"allowed":true,"warnings":["a","b"],"auditAnnotations":{"x.y/z":"1"},"events":[{"reason":"Seen"},` +
+			`{"type":"Warning","reason":"Odd","message":"m","object":{"apiVersion":"v1","kind":"Pod","namespace":"n","name":"p","uid":"u"}}]}`,
+			`allowed warnings=[a b] audit=map[x.y/z:1] event={{Normal Seen }     } event={{Warning Odd m} v1 Pod n p u}`},
+		{"unknown field beside", loose, `{"allowed":true,"X":{"a":[1]}}`, `allowed`},
+	} {
+		for _, mode := range c.modes {
+			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
+				v, err := hook.DecodeReviewResponse([]byte(c.reply), mode)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := formatReviewResponse(v); got != c.want {
+					t.Errorf("got  %s\nwant %s", got, c.want)
+				}
+			})
+		}
+	}
+}
+
+// formatReviewResponse is a verdict in one line.
+func formatReviewResponse(v *hook.ReviewResponse) string {
+	parts := []string{"allowed"}
+	if d := v.Denial; d != nil {
+		parts = []string{"denied:", d.Message}
+		if d.Code != 0 {
+			parts = append(parts, d.Reason, fmt.Sprint(d.Code))
+		}
+	}
+	add := func(name string, value any) {
+		if text := fmt.Sprint(value); !slices.Contains([]string{"", "[]", "map[]"}, text) {
+			parts = append(parts, name+"="+text)
+		}
+	}
+	add("object", string(v.Object))
+	add("patch", string(v.Patch))
+	add("jsonPatch", string(v.JSONPatch))
+	add("warnings", v.Warnings)
+	add("audit", v.AuditAnnotations)
+	for _, e := range v.Events {
+		add("event", e)
+	}
+	return strings.Join(parts, " ")
+}
+
+// What is not clearly a verdict allows nothing.
+func TestDecodeReviewResponseMalformed(t *testing.T) {
+	for _, c := range []struct {
+		reply string
+		mode  hook.Decoding
+		want  string
+	}{
+		{``, hook.Strict, `malformed reply: empty`},
+		{`null`, hook.Loose, `malformed reply: must be an object, is null`},
+		{`{}`, hook.Loose, `malformed reply: allowed: required; answer true or false`},
+		{`{"alowed":true}`, hook.Strict, `malformed reply: alowed: unknown field; did you mean "allowed"?`},
+		{`{"alowed":true}`, hook.Loose, `malformed reply: alowed: unknown field, and allowed is missing; did you mean "allowed"?`},
+		{`{"allowed":null}`, hook.Loose, `malformed reply: allowed: must be true or false, is null`},
+		{`{"allowed":"true"}`, hook.Loose, `malformed reply: allowed: must be true or false, is a string`},
+		{`{"allowed":false,"allowed":true}`, hook.Loose, `malformed reply: allowed: given twice`},
+		{`{"allowed":true} x`, hook.Loose, `malformed reply: invalid character 'x' at start of value at byte 17`},
+		{`{"allowed":false}`, hook.Strict, `malformed reply: message: required with allowed: false; say what is wrong and what to do`},
+		{`{"allowed":false,"message":"m","patch":{}}`, hook.Strict, `malformed reply: patch: goes with allowed: true; of what is refused nothing is stored`},
+		{`{"allowed":true,"message":"m"}`, hook.Strict, `malformed reply: message: goes with allowed: false; to tell the user something all the same, answer warnings`},
+		{`{"allowed":true,"reason":"Invalid"}`, hook.Strict, `malformed reply: reason: goes with allowed: false`},
+		{`{"allowed":true,"code":400}`, hook.Strict, `malformed reply: code: goes with allowed: false`},
+		{`{"allowed":false,"message":"m","code":200}`, hook.Strict, `malformed reply: code: must be the HTTP status of an error, 400 to 599`},
+		{`{"allowed":true,"object":{},"patch":{}}`, hook.Strict, `malformed reply: patch: goes with no object: say what to change in one way`},
+		{`{"allowed":true,"object":[]}`, hook.Strict, `malformed reply: object: must be an object, is a list`},
+		{`{"allowed":true,"jsonPatch":{}}`, hook.Strict, `malformed reply: jsonPatch: must be a list of operations, is an object`},
+		{`{"allowed":true,"jsonPatch":[{"path":"/a"}]}`, hook.Strict, `malformed reply: jsonPatch[0].op: required`},
+		{`{"allowed":true,"jsonPatch":[{"op":"add","path":"a"}]}`, hook.Strict, `malformed reply: jsonPatch[0].path: "a": must be a JSON pointer, such as /metadata/labels`},
+		{`{"allowed":true,"warnings":"a"}`, hook.Strict, `malformed reply: warnings: must be a list, is a string`},
+		{`{"allowed":true,"warnings":[1]}`, hook.Strict, `malformed reply: warnings[0]: must be a string, is a number`},
+		{`{"allowed":true,"events":[{}]}`, hook.Strict, `malformed reply: events[0].reason: required`},
+		{`{"allowed":true,"events":[{"reason":"A","object":{"kind":"Pod"}}]}`, hook.Strict, `malformed reply: events[0].object.apiVersion: required`},
+	} {
+		v, err := hook.DecodeReviewResponse([]byte(c.reply), c.mode)
+		if _, malformed := errors.AsType[*hook.MalformedError](err); !malformed || v != nil || err.Error() != c.want {
+			t.Errorf("%s: got %v, %v\nwant %s", c.reply, v, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package setpoint
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// What is at work is known by name.
+func TestInFlightCalls(t *testing.T) {
+	app := New("app")
+	pods := For[corev1.Pod](app)
+	begun, end := make(chan bool), make(chan bool)
+	pods.OnCreate(func(context.Context, *Call[corev1.Pod]) error {
+		begun <- true
+		<-end
+		return nil
+	}, Name("linger"))
+	h, err := app.Handler("linger")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		_, err := h.Handle(t.Context(), &hook.HandlerRequest{Object: pod(t, "one").JSON(), Namespace: "shop", Name: "one"})
+		done <- err
+	}()
+	<-begun
+	if got := app.inFlight.names(); !slices.Equal(got, []string{"handler linger of Pod shop/one"}) {
+		t.Errorf("got %q", got)
+	}
+	close(end)
+	if err := <-done; err != nil || len(app.inFlight.names()) != 0 {
+		t.Errorf("got %v, and %q is at work", err, app.inFlight.names())
+	}
+}

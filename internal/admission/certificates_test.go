@@ -1,0 +1,342 @@
+package admission_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/setpoint-dev/setpoint/internal/admission"
+)
+
+const (
+	secretPath = "/api/v1/namespaces/ops/secrets/setpoint-admission"
+	day        = 24 * time.Hour
+)
+
+// certificateTest is a Keeper at work.
+type certificateTest struct {
+	*admission.CertificateManager
+
+	clock *clocktesting.FakeClock
+}
+
+func newTestManager(t *testing.T, o admission.CertificateManagerOptions) *certificateTest {
+	t.Helper()
+	fake := clocktesting.NewFakeClock(time.Now())
+	o.Names, o.Clock, o.Log = []string{"setpoint.ops.svc"}, fake, slog.New(slog.DiscardHandler)
+	return &certificateTest{admission.NewCertificateManager(o), fake}
+}
+
+// newSecretManager is a Keeper of a replica in the cluster.
+func newSecretManager(t *testing.T, c *fakeAPIServer) *certificateTest {
+	t.Helper()
+	return newTestManager(t, admission.CertificateManagerOptions{
+		Secret: admission.SecretRef{Namespace: "ops", Name: "setpoint-admission"}, Store: c.store(), Client: c.client(),
+	})
+}
+
+// run runs something until the test ends, or until it is told to stop.
+func run(t *testing.T, do func(context.Context)) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() { do(ctx) })
+	stop = func() { cancel(); done.Wait() }
+	t.Cleanup(stop)
+	return stop
+}
+
+func (k *certificateTest) follow(t *testing.T) {
+	t.Helper()
+	run(t, func(ctx context.Context) {
+		if err := k.Watch(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// isTrusted says whether there is a certificate that the bundle vouches for.
+func (k *certificateTest) isTrusted() bool {
+	c, err := k.Certificate()
+	return err == nil && trustsCertificate(k.Bundle(), c.Leaf, k.clock.Now())
+}
+
+func trustsCertificate(bundle []byte, c *x509.Certificate, at time.Time) bool {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	_, err := c.Verify(x509.VerifyOptions{Roots: roots, DNSName: "setpoint.ops.svc", CurrentTime: at})
+	return err == nil
+}
+
+// serial tells one serving certificate from another.
+func (k *certificateTest) serial() string {
+	c, err := k.Certificate()
+	if err != nil {
+		return err.Error()
+	}
+	return c.Leaf.SerialNumber.String()
+}
+
+func (k *certificateTest) authorities() int {
+	return bytes.Count(k.Bundle(), []byte("BEGIN CERTIFICATE"))
+}
+
+// All replicas have what the leader makes, and the same after each renewal.
+func TestCertificatesInASecret(t *testing.T) {
+	c := newFakeAPIServer(t)
+	leader, standby := newSecretManager(t, c), newSecretManager(t, c)
+	leader.follow(t)
+	standby.follow(t)
+	if _, err := standby.Certificate(); err == nil {
+		t.Error("there is a certificate that nobody made")
+	}
+	changed := standby.Changed()
+	run(t, leader.Renew)
+	<-changed
+	eventually(t, "both have it", func() bool { return leader.isTrusted() && standby.isTrusted() && leader.serial() == standby.serial() })
+
+	o := c.get(secretPath)
+	if o.Object["type"] != "kubernetes.io/tls" || o.GetLabels()["app.kubernetes.io/managed-by"] != "setpoint" {
+		t.Errorf("stored as %v", o.Object)
+	}
+
+	first := leader.serial()
+	same, _ := leader.Certificate()
+	c.edit(secretPath, func(o *unstructured.Unstructured) { o.SetAnnotations(map[string]string{"theirs": "stays"}) })
+	leader.clock.Step(61 * day)
+	standby.clock.Step(61 * day)
+	eventually(t, "it is renewed", func() bool { return leader.serial() != first && standby.serial() == leader.serial() })
+	if !leader.isTrusted() || same.Leaf.SerialNumber.String() != first {
+		t.Error("the renewed one is not sound, or the old one was changed")
+	}
+	if c.get(secretPath).GetAnnotations()["theirs"] != "stays" {
+		t.Error("an annotation was removed")
+	}
+	if n := len(c.written()); n != 2 {
+		t.Errorf("wrote %v", c.written())
+	}
+}
+
+// A CA is followed only when the configurations carry the new one, and every
+// certificate on the way is one that the bundle before vouches for.
+func TestCARotation(t *testing.T) {
+	c := newFakeAPIServer(t)
+	k := newSecretManager(t, c)
+	k.follow(t)
+	run(t, k.Renew)
+	eventually(t, "there is one", k.isTrusted)
+	k.clock.Step(500 * day)
+	eventually(t, "a new CA joins", func() bool { return k.authorities() == 2 })
+	served, both := k.serial(), k.Bundle()
+
+	k.Propagated([]byte("another"), k.clock.Now())
+	k.Propagated(both, k.clock.Now())
+	eventually(t, "it waits", k.clock.HasWaiters)
+	if k.serial() != served {
+		t.Error("it did not wait until the bundle has settled")
+	}
+	k.clock.Step(6 * time.Minute)
+	eventually(t, "the new one signs", func() bool { return k.serial() != served })
+	if !k.isTrusted() || !bytes.Equal(k.Bundle(), both) {
+		t.Error("the bundle changed as well")
+	}
+	k.clock.Step(300 * day)
+	eventually(t, "the old one leaves", func() bool { return k.authorities() == 1 && k.isTrusted() })
+}
+
+// What somebody does to the Secret is mended at once, and what is served with
+// stays good for those who trusted the bundle before.
+func TestSecretIsRepaired(t *testing.T) {
+	data := func(key, value string) func(*fakeAPIServer) {
+		return func(c *fakeAPIServer) {
+			c.edit(secretPath, func(o *unstructured.Unstructured) {
+				_ = unstructured.SetNestedField(o.Object, base64.StdEncoding.EncodeToString([]byte(value)), "data", key)
+			})
+		}
+	}
+	for name, spoil := range map[string]func(*fakeAPIServer){
+		"deleted":   func(c *fakeAPIServer) { c.remove(secretPath) },
+		"nonsense":  data("tls.crt", "nonsense"),
+		"no keys":   data("ca.key", ""),
+		"no bundle": data("ca.crt", "-"),
+		"emptied": func(c *fakeAPIServer) {
+			c.edit(secretPath, func(o *unstructured.Unstructured) { delete(o.Object, "data") })
+		},
+		"unlabelled": func(c *fakeAPIServer) { c.edit(secretPath, func(o *unstructured.Unstructured) { o.SetLabels(nil) }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newFakeAPIServer(t)
+			leader, standby := newSecretManager(t, c), newSecretManager(t, c)
+			leader.follow(t)
+			standby.follow(t)
+			run(t, leader.Renew)
+			eventually(t, "both have one", func() bool { return leader.isTrusted() && standby.isTrusted() })
+			trusted, writes := leader.Bundle(), len(c.written())
+
+			spoil(c)
+			eventually(t, "it is mended", func() bool { return len(c.written()) == writes+1 })
+			want := 1
+			if name == "deleted" {
+				want = 2 // Whoever deletes keys wants others.
+			}
+			eventually(t, "a new CA follows, if it is to", func() bool { return leader.authorities() == want })
+			eventually(t, "both have the same", func() bool { return bytes.Equal(leader.Bundle(), standby.Bundle()) && standby.isTrusted() })
+			cert, _ := standby.Certificate()
+			if !trustsCertificate(trusted, cert.Leaf, leader.clock.Now()) {
+				t.Error("who trusted the bundle before does not trust what is served now")
+			}
+			newcomer := newSecretManager(t, c)
+			newcomer.follow(t)
+			eventually(t, "another one can read it", newcomer.isTrusted)
+		})
+	}
+}
+
+// Of two that both think they lead one writes, and both serve the same.
+func TestCertificateManagersRace(t *testing.T) {
+	c := newFakeAPIServer(t)
+	var keepers []*certificateTest
+	for range 4 {
+		k := newSecretManager(t, c)
+		k.follow(t)
+		keepers = append(keepers, k)
+	}
+	for _, k := range keepers {
+		run(t, k.Renew)
+	}
+	agreed := func(but string) func() bool {
+		return func() bool {
+			return !slices.ContainsFunc(keepers, func(k *certificateTest) bool {
+				return !k.isTrusted() || k.serial() != keepers[0].serial() || k.serial() == but || k.Err() != nil
+			})
+		}
+	}
+	eventually(t, "all have the same", agreed(""))
+	first := keepers[0].serial()
+	for _, k := range keepers {
+		k.clock.Step(61 * day)
+	}
+	eventually(t, "all have the next", agreed(first))
+	if n := len(c.written()); n != 2 {
+		t.Errorf("%d writes: %v", n, c.written())
+	}
+}
+
+// What may not be read or written is said, and works once it may.
+func TestCertificateManagerForbidden(t *testing.T) {
+	for _, c := range []struct {
+		method, want string
+	}{
+		{http.MethodPost, "write Secret ops/setpoint-admission: secrets is forbidden: nobody may"},
+		{http.MethodGet, "read Secret ops/setpoint-admission: watch secrets.v1 in ops named setpoint-admission"},
+	} {
+		t.Run(c.method, func(t *testing.T) {
+			cluster := newFakeAPIServer(t)
+			cluster.refuse = func(r *http.Request) error {
+				if r.Method == c.method {
+					return forbidden("secrets")
+				}
+				return nil
+			}
+			k := newSecretManager(t, cluster)
+			k.follow(t)
+			run(t, k.Renew)
+			eventually(t, "it is said", func() bool { return k.Err() != nil && strings.HasPrefix(k.Err().Error(), c.want) })
+			if _, err := k.Certificate(); err == nil || err.Error() != k.Err().Error() {
+				t.Errorf("serving fails with %v", err)
+			}
+			cluster.with(func() { cluster.refuse = nil })
+			eventually(t, "it works", func() bool {
+				k.clock.Step(time.Minute)
+				return k.isTrusted() && k.Err() == nil
+			})
+		})
+	}
+}
+
+// A Secret that is somebody else's is left alone.
+func TestForeignSecretsAreKept(t *testing.T) {
+	c := newFakeAPIServer(t)
+	c.create(secretPath, `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"ops","name":"setpoint-admission"},"data":{"tls.crt":"YQ=="}}`)
+	k := newSecretManager(t, c)
+	k.follow(t)
+	run(t, k.Renew)
+	eventually(t, "it is said", func() bool { return k.Err() != nil && strings.Contains(k.Err().Error(), "not Setpoint's") })
+	if n := c.written(); len(n) != 0 {
+		t.Errorf("wrote %v", n)
+	}
+	c.remove(secretPath)
+	eventually(t, "it is made", k.isTrusted)
+}
+
+func TestCertificatesInMemory(t *testing.T) {
+	k := newTestManager(t, admission.CertificateManagerOptions{Lifetimes: admission.Lifetimes{Certificate: time.Hour}})
+	k.follow(t)
+	eventually(t, "there is one", k.isTrusted)
+	first := k.serial()
+	stop := run(t, k.Renew)
+	eventually(t, "it waits", k.clock.HasWaiters)
+	k.clock.Step(41 * time.Minute)
+	eventually(t, "it is renewed", func() bool { return k.serial() != first })
+	stop()
+	next := k.serial()
+	k.clock.Step(2 * time.Hour)
+	run(t, k.Renew)
+	eventually(t, "the next who leads renews it", func() bool { return k.serial() != next && k.isTrusted() })
+}
+
+// Fault S2. All replicas have the same key, and so do those that come later. While another one
+// takes its place, or the first that of none, paths of both are answered.
+func TestReplicasShareOnePathKey(t *testing.T) {
+	c := newFakeAPIServer(t)
+	leader, standby := newSecretManager(t, c), newSecretManager(t, c)
+	leader.follow(t)
+	standby.follow(t)
+	run(t, leader.Renew)
+	both := func(k *certificateTest) admission.PathKey {
+		key := leader.PathKeys().Key
+		if k.PathKeys().Key != key {
+			return ""
+		}
+		return key
+	}
+	eventually(t, "both have a key", func() bool { return both(standby) != "" })
+	first := both(standby)
+
+	set := func(value string) {
+		c.edit(secretPath, func(o *unstructured.Unstructured) {
+			_ = unstructured.SetNestedField(o.Object, base64.StdEncoding.EncodeToString([]byte(value)), "data", "path.key")
+		})
+	}
+	set("") // As it was before there were keys, or for who wants another one.
+	eventually(t, "both have another key", func() bool { return both(standby) != "" && both(standby) != first })
+	for _, k := range []*certificateTest{leader, standby} {
+		if former := k.PathKeys().Previous; !slices.Equal(former, []admission.PathKey{first}) {
+			t.Errorf("former keys: %q", former)
+		}
+		k.clock.Step(5*time.Minute + time.Second)
+		if former := k.PathKeys().Previous; len(former) > 0 {
+			t.Errorf("former keys after five minutes: %q", former)
+		}
+	}
+	newcomer := newSecretManager(t, c)
+	newcomer.follow(t)
+	eventually(t, "another one has it too", func() bool { return both(newcomer) != "" })
+
+	c.remove(secretPath)
+	eventually(t, "it is there again", func() bool { return c.get(secretPath) != nil && leader.authorities() == 2 })
+	if both(newcomer) == "" {
+		t.Error("the paths have changed with the certificates")
+	}
+}

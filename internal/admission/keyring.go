@@ -1,0 +1,187 @@
+package admission
+
+import (
+	"bytes"
+	"cmp"
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+)
+
+// keyring is all that is kept of certificates and keys. It is immutable.
+type keyring struct {
+	// serving is what the Server shows, signed by the signer.
+	serving, signer keyPair
+	// nextCA is the CA that is to sign next. It is in the bundle and waits until
+	// every configuration carries that; nil if none waits.
+	nextCA *keyPair
+	// retired are CAs that sign no more, and are trusted for what they have signed.
+	retired []*x509.Certificate
+	// pathKey makes the paths of reviews unguessable; empty in what was kept before
+	// there were any.
+	pathKey PathKey
+}
+
+// keyPair is a certificate and its key.
+type keyPair struct {
+	cert *x509.Certificate
+	key  crypto.Signer
+}
+
+// authorities are the CAs that are trusted: who signs, who is to, who did. Their
+// order stays the same when the heir succeeds.
+func (k *keyring) authorities() []*x509.Certificate {
+	all := append([]*x509.Certificate{k.signer.cert}, k.retired...)
+	if k.nextCA != nil {
+		all = append(all, k.nextCA.cert)
+	}
+	slices.SortFunc(all, func(a, b *x509.Certificate) int {
+		return cmp.Or(a.NotBefore.Compare(b.NotBefore), bytes.Compare(a.Raw, b.Raw))
+	})
+	return all
+}
+
+// The keys of a Secret that holds a keyring. Those of the serving certificate are
+// prescribed for Secrets of type kubernetes.io/tls.
+const (
+	servingCertKey = "tls.crt"
+	servingKeyKey  = "tls.key"
+	bundleKey      = "ca.crt"
+	signerKeyKey   = "ca.key"
+	nextCAKeyKey   = "next-ca.key"
+	pathKeyKey     = "path.key"
+)
+
+// secretData are a keyring as it is kept, in PEM form by the key of a Secret.
+type secretData map[string][]byte
+
+// encode writes a keyring. Which certificate of the bundle signs is known by its key.
+func (k *keyring) encode() (secretData, error) {
+	bundle, err := cert.EncodeCertificates(k.authorities()...)
+	if err != nil {
+		return nil, err
+	}
+	serving, err := cert.EncodeCertificates(k.serving.cert)
+	if err != nil {
+		return nil, err
+	}
+	c := secretData{servingCertKey: serving, bundleKey: bundle}
+	if k.pathKey != "" {
+		c[pathKeyKey] = []byte(k.pathKey)
+	}
+	keys := map[string]crypto.Signer{servingKeyKey: k.serving.key, signerKeyKey: k.signer.key}
+	if k.nextCA != nil {
+		keys[nextCAKeyKey] = k.nextCA.key
+	}
+	for name, key := range keys {
+		if c[name], err = keyutil.MarshalPrivateKeyToPEM(key); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// decode reads what pack has written. An error says what of it makes no sense;
+// whether the certificates are still valid is not looked at.
+func (c secretData) decode() (*keyring, error) {
+	authorities, err := cert.ParseCertsPEM(c[bundleKey])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", bundleKey, err)
+	}
+	k := &keyring{retired: authorities, pathKey: PathKey(c[pathKeyKey])}
+	if k.serving, err = c.serving(); err != nil {
+		return nil, fmt.Errorf("%s: %w", servingCertKey, err)
+	}
+	if k.signer, err = k.loadCA(c, signerKeyKey); err != nil {
+		return nil, err
+	}
+	if err = k.serving.cert.CheckSignatureFrom(k.signer.cert); err != nil {
+		return nil, fmt.Errorf("%s: is not signed by the CA of %s: %w", servingCertKey, signerKeyKey, err)
+	}
+	if len(c[nextCAKeyKey]) > 0 {
+		nextCA, err := k.loadCA(c, nextCAKeyKey)
+		if err != nil {
+			return nil, err
+		}
+		k.nextCA = &nextCA
+	}
+	return k, nil
+}
+
+func (c secretData) serving() (keyPair, error) {
+	both, err := tls.X509KeyPair(c[servingCertKey], c[servingKeyKey])
+	if err != nil {
+		return keyPair{}, err
+	}
+	key, ok := both.PrivateKey.(crypto.Signer)
+	if !ok {
+		return keyPair{}, errors.New("its key cannot sign")
+	}
+	return keyPair{both.Leaf, key}, nil
+}
+
+// loadCA reads a CA's key and takes its certificate from those that have none.
+func (k *keyring) loadCA(c secretData, name string) (keyPair, error) {
+	parsed, err := keyutil.ParsePrivateKeyPEM(c[name])
+	if err != nil {
+		return keyPair{}, fmt.Errorf("%s: %w", name, err)
+	}
+	key, ok := parsed.(crypto.Signer)
+	if !ok {
+		return keyPair{}, fmt.Errorf("%s: the key cannot sign", name)
+	}
+	i := slices.IndexFunc(k.retired, func(c *x509.Certificate) bool { return c.IsCA && certifies(c, key) })
+	if i < 0 {
+		return keyPair{}, fmt.Errorf("%s: %s has no CA of that key", name, bundleKey)
+	}
+	claimed := k.retired[i]
+	k.retired = slices.Delete(k.retired, i, i+1)
+	return keyPair{claimed, key}, nil
+}
+
+func certifies(c *x509.Certificate, key crypto.Signer) bool {
+	public, ok := c.PublicKey.(interface {
+		Equal(other crypto.PublicKey) bool
+	})
+	return ok && public.Equal(key.Public())
+}
+
+// equal says that two hold the same, in the same order.
+func (c secretData) equal(other secretData) bool {
+	if len(c) != len(other) {
+		return false
+	}
+	for name, value := range c {
+		if !bytes.Equal(value, other[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// certificate is what a Server shows.
+func (k *keyring) certificate() *tls.Certificate {
+	return &tls.Certificate{Certificate: [][]byte{k.serving.cert.Raw}, PrivateKey: k.serving.key, Leaf: k.serving.cert}
+}
+
+// clockSkew is how much earlier than they are made certificates are valid: not all
+// clocks are right.
+const clockSkew = time.Hour
+
+// valid says that a certificate is, at a time.
+func valid(c *x509.Certificate, now time.Time) bool {
+	return !now.Before(c.NotBefore) && now.Before(c.NotAfter)
+}
+
+// renewTime is when a certificate is to be followed by another: at two thirds of its life.
+func renewTime(c *x509.Certificate) time.Time {
+	made := c.NotBefore.Add(clockSkew)
+	return made.Add(c.NotAfter.Sub(made) / 3 * 2)
+}

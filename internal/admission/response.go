@@ -1,0 +1,101 @@
+package admission
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+var errNoResponse = errors.New("the hook gave neither a verdict nor an error")
+
+// reviewResponse is the AdmissionReview by which a verdict is told, and what came of it.
+func reviewResponse(w *Webhook, r *hook.ReviewRequest, v *hook.ReviewResponse) (*admissionv1.AdmissionReview, Result, error) {
+	if v == nil {
+		return nil, Errored, errNoResponse
+	}
+	response := &admissionv1.AdmissionResponse{
+		UID:              types.UID(r.UID),
+		Allowed:          v.Denial == nil,
+		Warnings:         cleanWarnings(v.Warnings),
+		AuditAnnotations: cleanAudit(v.AuditAnnotations),
+	}
+	if v.Denial != nil {
+		response.Result = denialStatus(v.Denial)
+		return newAdmissionReview(response), Denied, nil
+	}
+	patch, err := PatchFor(r, v)
+	switch {
+	case err != nil:
+		return nil, Errored, fmt.Errorf("what is to be changed: %w", err)
+	case patch == nil:
+		return newAdmissionReview(response), Allowed, nil
+	case !w.Mutates:
+		return nil, Errored, errors.New("it wants to change the object, but it validates: what it changes belongs into a webhook that mutates")
+	}
+	form := admissionv1.PatchTypeJSONPatch
+	response.Patch, response.PatchType = patch, &form
+	return newAdmissionReview(response), Mutated, nil
+}
+
+func newAdmissionReview(response *admissionv1.AdmissionResponse) *admissionv1.AdmissionReview {
+	return &admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: reviewVersion, Kind: reviewKind},
+		Response: response,
+	}
+}
+
+// reasons lists the status codes that go with reasons.
+var reasons = map[metav1.StatusReason]int32{
+	metav1.StatusReasonBadRequest:            http.StatusBadRequest,
+	metav1.StatusReasonUnauthorized:          http.StatusUnauthorized,
+	metav1.StatusReasonForbidden:             http.StatusForbidden,
+	metav1.StatusReasonNotFound:              http.StatusNotFound,
+	metav1.StatusReasonMethodNotAllowed:      http.StatusMethodNotAllowed,
+	metav1.StatusReasonNotAcceptable:         http.StatusNotAcceptable,
+	metav1.StatusReasonConflict:              http.StatusConflict,
+	metav1.StatusReasonAlreadyExists:         http.StatusConflict,
+	metav1.StatusReasonGone:                  http.StatusGone,
+	metav1.StatusReasonRequestEntityTooLarge: http.StatusRequestEntityTooLarge,
+	metav1.StatusReasonInvalid:               http.StatusUnprocessableEntity,
+	metav1.StatusReasonTooManyRequests:       http.StatusTooManyRequests,
+	metav1.StatusReasonInternalError:         http.StatusInternalServerError,
+	metav1.StatusReasonServiceUnavailable:    http.StatusServiceUnavailable,
+}
+
+// denialStatus is a denial as the API server tells it. A code that is no error's would
+// have a client take the denial for a success, so it is not passed on.
+func denialStatus(d *hook.Denial) *metav1.Status {
+	status := &metav1.Status{
+		Status: metav1.StatusFailure, Message: d.Message,
+		Reason: metav1.StatusReason(d.Reason), Code: int32(d.Code),
+	}
+	if status.Reason == "" {
+		status.Reason = metav1.StatusReasonForbidden
+	}
+	if d.Code < http.StatusBadRequest || d.Code > maxCode {
+		status.Code = reasons[status.Reason]
+	}
+	if status.Code == 0 {
+		status.Code = http.StatusForbidden
+	}
+	return status
+}
+
+// maxCode is the last HTTP status that there is.
+const maxCode = 599
+
+// encode writes an answer.
+func encode(a *admissionv1.AdmissionReview) ([]byte, error) {
+	data, err := json.Marshal(a)
+	if err != nil {
+		return nil, fmt.Errorf("write the answer: %w", err)
+	}
+	return data, nil
+}

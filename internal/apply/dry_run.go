@@ -1,0 +1,200 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// simulatesTakeOver says that a take over cannot be done, but only be foreseen: the server
+// forgets at once what it is told in a dry run.
+func (w *Writer) simulatesTakeOver(a plan.Action) bool { return w.options.DryRun && a.TakeOver != nil }
+
+// simulateTakeOver tries an apply after a take over: what would vanish is taken out here,
+// and the rest is tried as an update, so that the server sets its defaults.
+func (w *Writer) simulateTakeOver(ctx context.Context, a plan.Action) (*object.Object, error) {
+	body, err := w.doRequest(ctx, a.Resource, "get", w.client.Get().AbsPath(pathOf(a)).SetHeader("Accept", "application/json"))
+	if err != nil {
+		return nil, fmt.Errorf("read who owns its fields: %w", err)
+	}
+	live, err := parseManagedMetadata(body, a)
+	if err != nil {
+		return nil, err
+	}
+	left, err := live.without(body, a.After, w.managerOr(a.Manager), a.TakeOver)
+	if err != nil {
+		return nil, err
+	}
+	simulated, err := plan.Overlay(left, a.After)
+	if err != nil {
+		return nil, err
+	}
+	return w.send(ctx, a.Resource, "try", w.updateRequest(a.Resource, simulated))
+}
+
+// without is an object without what would vanish from it.
+func (l *managedMetadata) without(body []byte, desired *object.Object, manager string, t *plan.TakeOver) (*object.Object, error) {
+	var have, want map[string]any
+	if err := utiljson.Unmarshal(body, &have); err != nil {
+		return nil, err
+	}
+	if err := utiljson.Unmarshal(desired.JSON(), &want); err != nil {
+		return nil, err
+	}
+	l.remove(have, want, manager, t)
+	left, err := json.Marshal(have)
+	if err != nil {
+		return nil, err
+	}
+	return object.Parse(left)
+}
+
+// remove takes out of an object what would vanish from it: what only the manager
+// owns, once it has taken over, and does not want.
+func (l *managedMetadata) remove(have, want map[string]any, manager string, t *plan.TakeOver) {
+	entries, _ := transferFields(l.ManagedFields, manager, t)
+	var mine fieldSet
+	var theirs []fieldSet
+	for _, e := range entries {
+		if e.Manager == manager && e.Operation == operationApply && e.Subresource == "" {
+			mine = e.FieldsV1
+			continue
+		}
+		theirs = append(theirs, e.FieldsV1)
+	}
+	removeMembers(have, want, mine, theirs)
+	metadata, _ := have["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	for _, key := range t.RemoveAnnotations {
+		delete(annotations, key)
+	}
+}
+
+// removeMembers removes from an object the members that go.
+func removeMembers(have, want map[string]any, mine fieldSet, theirs []fieldSet) {
+	for name, below := range mine {
+		member, isMember := strings.CutPrefix(name, "f:")
+		value, there := have[member]
+		if !isMember || !there {
+			continue
+		}
+		wanted, isWanted := want[member]
+		left, stays := remaining(value, wanted, below, childrenOf(theirs, name))
+		if have[member] = left; !stays && !isWanted {
+			delete(have, member)
+		}
+	}
+}
+
+// remaining is what is left of a value, and whether it stays if nobody wants it.
+func remaining(value, want any, mine fieldSet, theirs []fieldSet) (left any, stays bool) {
+	shared := len(theirs) > 0
+	switch {
+	case len(mine) > 0:
+	case want != nil && !slices.ContainsFunc(theirs, func(o fieldSet) bool { return len(o) > 0 }):
+		// It is one value for the server, however much there is in it.
+		return want, true
+	default:
+		return value, shared
+	}
+	switch have := value.(type) {
+	case map[string]any:
+		wanted, _ := want.(map[string]any)
+		removeMembers(have, wanted, mine, theirs)
+		return have, shared
+	case []any:
+		wanted, _ := want.([]any)
+		have = remainingItems(have, wanted, mine, theirs)
+		return have, shared || len(have) > 0
+	}
+	return value, shared
+}
+
+// remainingItems are the items of a list without those that go.
+func remainingItems(have, want []any, mine fieldSet, theirs []fieldSet) []any {
+	left := make([]any, 0, len(have))
+	for _, item := range have {
+		name, below, known := mine.findItem(item)
+		if !known {
+			left = append(left, item)
+			continue
+		}
+		wanted, isWanted := itemIn(want, name)
+		kept, stays := remaining(item, wanted, below, childrenOf(theirs, name))
+		// Who owns but fields of an item did not add it.
+		if _, added := below[self]; stays || isWanted || len(below) > 0 && !added {
+			left = append(left, kept)
+		}
+	}
+	return left
+}
+
+// findItem finds an item among what is owned.
+func (o fieldSet) findItem(item any) (name string, below fieldSet, known bool) {
+	for name, below := range o {
+		if namesItem(name, item) {
+			return name, below, true
+		}
+	}
+	return "", nil, false
+}
+
+func itemIn(list []any, name string) (item any, found bool) {
+	for _, item := range list {
+		if namesItem(name, item) {
+			return item, true
+		}
+	}
+	return nil, false
+}
+
+// namesItem says that a name in an account is that of an item.
+func namesItem(name string, item any) bool {
+	kind, text, _ := strings.Cut(name, ":")
+	var value any
+	if json.Unmarshal([]byte(text), &value) != nil {
+		return false
+	}
+	switch kind {
+	case "v":
+		return fmt.Sprint(value) == fmt.Sprint(item)
+	case "k":
+		keys, _ := value.(map[string]any)
+		members, isObject := item.(map[string]any)
+		for key, value := range keys {
+			if !matchesKey(key, value, members) {
+				return false
+			}
+		}
+		return isObject
+	}
+	return false
+}
+
+// matchesKey takes a port without a protocol to be TCP's, as the API does. Any other
+// part of a key may be left out.
+func matchesKey(key string, value any, members map[string]any) bool {
+	has, given := members[key]
+	if !given && key == "protocol" {
+		has, given = "TCP", true
+	}
+	return !given || fmt.Sprint(has) == fmt.Sprint(value)
+}
+
+// childrenOf is what others own below a name.
+func childrenOf(theirs []fieldSet, name string) []fieldSet {
+	var below []fieldSet
+	for _, fields := range theirs {
+		if deeper, given := fields[name]; given {
+			below = append(below, deeper)
+		}
+	}
+	return below
+}

@@ -1,0 +1,179 @@
+package apply
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// jsonPatchOp is an operation of a JSON patch.
+type jsonPatchOp struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// managedMetadata is the part of an object's metadata that says who owns which fields.
+type managedMetadata struct {
+	UID             string               `json:"uid"`
+	ResourceVersion string               `json:"resourceVersion"`
+	Annotations     map[string]string    `json:"annotations"`
+	ManagedFields   []managedFieldsEntry `json:"managedFields"`
+}
+
+// managedFieldsEntry is what one manager owns, by one way of writing.
+type managedFieldsEntry struct {
+	Manager     string          `json:"manager,omitempty"`
+	Operation   string          `json:"operation,omitempty"`
+	APIVersion  string          `json:"apiVersion,omitempty"`
+	Time        json.RawMessage `json:"time,omitempty"`
+	FieldsType  string          `json:"fieldsType,omitempty"`
+	FieldsV1    fieldSet        `json:"fieldsV1,omitempty"`
+	Subresource string          `json:"subresource,omitempty"`
+}
+
+// fieldSet is a tree of fields. A name says what it stands for: "f:spec" for a
+// member, `k:{"name":"web"}` for an item of a list, `v:"x"` for a value in a set,
+// and "." for the collection itself.
+type fieldSet map[string]fieldSet
+
+// self names the collection among its items.
+const self = "."
+
+// The ways of writing.
+const (
+	operationApply  = "Apply"
+	operationUpdate = "Update"
+)
+
+// transferEdits makes the edits by which the manager gets the fields of others.
+func (l *managedMetadata) transferEdits(manager string, t *plan.TakeOver) []jsonPatchOp {
+	var edits []jsonPatchOp
+	if entries, changed := transferFields(l.ManagedFields, manager, t); changed {
+		edits = append(edits, jsonPatchOp{"replace", "/metadata/managedFields", entries})
+	}
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	for _, key := range t.RemoveAnnotations {
+		if _, there := l.Annotations[key]; there {
+			edits = append(edits, jsonPatchOp{Op: "remove", Path: "/metadata/annotations/" + escape.Replace(key)})
+		}
+	}
+	return edits
+}
+
+// transferFields is the entries with what others own by now moved to the manager's.
+func transferFields(entries []managedFieldsEntry, manager string, t *plan.TakeOver) (after []managedFieldsEntry, changed bool) {
+	mine := managedFieldsEntry{Manager: manager, Operation: operationApply, FieldsType: "FieldsV1"}
+	for _, e := range entries {
+		if e.Subresource != "" {
+			after = append(after, e)
+			continue
+		}
+		taken, left := split(e, manager, t)
+		if len(taken) > 0 {
+			mine.APIVersion, mine.Time = e.APIVersion, e.Time
+			mine.FieldsV1 = union(mine.FieldsV1, taken)
+			changed = changed || e.Manager != manager || e.Operation != operationApply
+		}
+		if len(left) > 0 {
+			e.FieldsV1 = left
+			after = append(after, e)
+		}
+	}
+	if len(mine.FieldsV1) > 0 {
+		after = append(after, mine)
+	}
+	return after, changed
+}
+
+// split sorts the fields of an entry into what the manager gets and what stays.
+func split(e managedFieldsEntry, manager string, t *plan.TakeOver) (taken, left fieldSet) {
+	if e.Manager == manager && e.Operation == operationApply {
+		return e.FieldsV1, nil
+	}
+	for _, from := range t.From {
+		switch {
+		case from.Name != e.Manager:
+		case e.Operation == operationApply, !from.Shared:
+			return e.FieldsV1, nil
+		default:
+			return splitMetadata(e.FieldsV1, t.Applied)
+		}
+	}
+	return nil, e.FieldsV1
+}
+
+// splitMetadata leaves labels, annotations, finalizers and owners that were not
+// applied to whoever else wrote them under the same name.
+func splitMetadata(fields fieldSet, applied map[string]any) (taken, left fieldSet) {
+	const metadata = "f:metadata"
+	mine, theirs := fieldSet{}, fieldSet{}
+	for name, items := range fields[metadata] {
+		known := itemNames(applied[strings.TrimPrefix(name, "f:")])
+		setNonEmpty(mine, name, filterItems(items, func(item string) bool { return known[item] }))
+		setNonEmpty(theirs, name, filterItems(items, func(item string) bool { return !known[item] }))
+	}
+	taken, left = maps.Clone(fields), fieldSet{}
+	delete(taken, metadata)
+	setNonEmpty(taken, metadata, mine)
+	setNonEmpty(left, metadata, theirs)
+	return taken, left
+}
+
+// setNonEmpty adds a member unless there is nothing in it.
+func setNonEmpty(fields fieldSet, name string, below fieldSet) {
+	if len(below) > 0 {
+		fields[name] = below
+	}
+}
+
+// filterItems is what of the items fits, and the collection itself where anything does.
+func filterItems(items fieldSet, fits func(item string) bool) fieldSet {
+	found := fieldSet{}
+	for item, below := range items {
+		if item != self && fits(item) {
+			found[item] = below
+		}
+	}
+	if _, given := items[self]; given && len(found) > 0 {
+		found[self] = fieldSet{}
+	}
+	return found
+}
+
+// itemNames are the items of labels, annotations, finalizers or owner references
+// as an account of fields calls them.
+func itemNames(applied any) map[string]bool {
+	names := map[string]bool{}
+	switch items := applied.(type) {
+	case map[string]any:
+		for key := range items {
+			names["f:"+key] = true
+		}
+	case []any:
+		for _, item := range items {
+			names[itemName(item)] = true
+		}
+	}
+	return names
+}
+
+func itemName(item any) string {
+	owner, isOwner := item.(map[string]any)
+	if isOwner {
+		return fmt.Sprintf(`k:{"uid":%q}`, owner["uid"])
+	}
+	return fmt.Sprintf("v:%q", item)
+}
+
+func union(a, b fieldSet) fieldSet {
+	all := fieldSet{}
+	maps.Copy(all, a)
+	for name, below := range b {
+		all[name] = union(all[name], below)
+	}
+	return all
+}

@@ -1,0 +1,340 @@
+package apply_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+const manager = "setpoint-compositecontroller-shops"
+
+// testController keeps the children of one parent in a cluster as they are desired, and
+// remembers, as the engine does, what needs no comparing.
+type testController struct {
+	*cluster
+	// writer writes, and rehearse does not.
+	writer, dryRunWriter *apply.Writer
+
+	planner  *plan.Planner
+	upToDate map[string][2]uint64
+}
+
+func newTestController(t *testing.T, lastApplied string, outline bool) *testController {
+	c := newCluster(t)
+	parent := parse(t, `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"books","namespace":"town","uid":"parent-uid"}}`)
+	return &testController{cluster: c, writer: c.writer(apply.Options{}), dryRunWriter: c.writer(apply.Options{DryRun: true}), upToDate: map[string][2]uint64{}, planner: &plan.Planner{
+		Parent: parent, Namespaced: true, Selector: labels.Everything(), LastApplied: lastApplied, OmitValues: outline, Manager: manager}}
+}
+
+// rules are the same for all kinds.
+func rules(method plan.UpdateMethod, strategy plan.ApplyStrategy) plan.Rules {
+	var all plan.Rules
+	for _, plural := range slices.Sorted(maps.Keys(kindOf)) {
+		all = append(all, plan.Rule{Resource: kindOf[plural], Method: method, Strategy: strategy})
+	}
+	return all
+}
+
+// observed is what a cache has: all objects, without the account of their fields.
+func (k *testController) observed() []*object.Object {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var all []*object.Object
+	for _, key := range slices.Sorted(maps.Keys(k.objects)) {
+		text, err := json.Marshal(k.objects[key])
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		all = append(all, parse(k.t, string(text)))
+	}
+	return all
+}
+
+func (k *testController) plan(response []json.RawMessage) plan.Plan {
+	k.t.Helper()
+	desired, err := k.planner.Desired(response)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	p, err := k.planner.Changes(k.observed(), desired, func(o *object.Object, wish uint64) bool {
+		return k.upToDate[o.UID()] == [2]uint64{o.Digest(), wish}
+	})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return p
+}
+
+// maxPasses is how many turns a reply may take: what is deleted is created anew in
+// the next, and a change of strategy takes two.
+const maxPasses = 3
+
+// reconcile plans and writes until there is nothing more to do.
+func (k *testController) reconcile(response []json.RawMessage) {
+	k.t.Helper()
+	for range maxPasses {
+		p := k.plan(response)
+		if p.Empty() || !k.apply(p) {
+			return
+		}
+	}
+	if p := k.plan(response); !p.Empty() {
+		k.t.Errorf("does not come to rest:\n%s", p)
+	}
+}
+
+// apply says whether all landed.
+func (k *testController) apply(p plan.Plan) (landed bool) {
+	k.t.Helper()
+	landed = true
+	simulated := k.dryRun(p)
+	for i, result := range k.writer.ApplyPlan(k.t.Context(), p) {
+		action := result.Action
+		if happened := outcome(result); happened != simulated[i] {
+			k.t.Errorf("%s: a dry run foresaw\n%s\nand what happened is\n%s", action, simulated[i], happened)
+		}
+		if action.Before != nil && !action.Before.ControlledBy("parent-uid") {
+			k.t.Errorf("%s: is not the parent's", action)
+		}
+		switch {
+		case result.Err != nil:
+			landed = false
+			k.log = append(k.log, keyOf(action.Resource, action.Ref.Name)+": "+result.Err.Error())
+		case result.Stored != nil && action.Desired != 0:
+			k.upToDate[result.Stored.UID()] = [2]uint64{result.Stored.Digest(), action.Desired}
+		}
+	}
+	return landed
+}
+
+// dryRun is what a dry run says will become of each action.
+func (k *testController) dryRun(p plan.Plan) (outcomes []string) {
+	k.t.Helper()
+	log, version := k.log, k.version
+	for _, result := range k.dryRunWriter.ApplyPlan(k.t.Context(), p) {
+		outcomes = append(outcomes, outcome(result))
+	}
+	if k.version != version {
+		k.t.Errorf("a dry run stored something: %s", p)
+	}
+	k.log = log
+	return outcomes
+}
+
+func outcome(result apply.Result) string {
+	switch {
+	case result.Err != nil:
+		return result.Err.Error()
+	case result.Stored == nil:
+		return "gone"
+	}
+	return normalize(result.Stored.JSON())
+}
+
+// editAs changes an object as somebody else would: members of the patch are set,
+// and removed where they are null.
+func (k *testController) editAs(manager, key string, patch map[string]any) {
+	k.t.Helper()
+	live := k.objects[key]
+	if live == nil {
+		k.t.Fatalf("there is no %s", key)
+	}
+	o := live.DeepCopy()
+	overlay(o.Object, patch)
+	body, err := json.Marshal(o)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	request := k.request(manager, key, body)
+	if _, err := k.put(request, live); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// create stores an object of somebody else.
+func (k *testController) create(plural, text string) {
+	k.t.Helper()
+	if _, err := k.post(k.request("others", plural+"/", []byte(text))); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// request is a write that does not come from a Writer.
+func (k *testController) request(manager, key string, body []byte) *apiRequest {
+	plural, name, _ := strings.Cut(key, "/")
+	request := &http.Request{Method: http.MethodPut, URL: &url.URL{RawQuery: "fieldManager=" + manager}, Header: http.Header{}}
+	return &apiRequest{Request: request, resource: kindOf[plural], name: name, body: body}
+}
+
+func overlay(onto, patch map[string]any) {
+	for name, value := range patch {
+		below, isObject := value.(map[string]any)
+		here, wasObject := onto[name].(map[string]any)
+		switch {
+		case value == nil:
+			delete(onto, name)
+		case isObject && wasObject:
+			overlay(here, below)
+		default:
+			onto[name] = value
+		}
+	}
+}
+
+var update = flag.Bool("update", false, "write what the stories yield into their last file")
+
+// TestScripts tells what becomes of children as wishes follow each other. Each
+// file is a turn, named after what happens: a reply that is carried out by a
+// method and a strategy, an echo of what is there as the reply, an edit by others,
+// or a restart, after which all is compared anew with the last reply. The last file is what was written, and what
+// is there in the end.
+func TestScripts(t *testing.T) {
+	paths, err := filepath.Glob("testdata/stories/*.txtar")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no stories: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := &archive.Files[len(archive.Files)-1]
+			got := runScript(t, archive.Files[:len(archive.Files)-1])
+			if got == string(last.Data) {
+				return
+			}
+			if !*update {
+				t.Fatalf("got\n%s\nwant\n%s", got, last.Data)
+			}
+			last.Data = []byte(got)
+			if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func runScript(t *testing.T, turns []txtar.File) string {
+	k := newTestController(t, "metacontroller.k8s.io/last-applied-configuration", false)
+	var story strings.Builder
+	var response []json.RawMessage
+	for _, turn := range turns {
+		k.log = nil
+		switch words := strings.Fields(turn.Name); words[0] {
+		case "restart":
+			clear(k.upToDate)
+			k.reconcile(response)
+		case "others":
+			for key, patch := range readYAML[map[string]map[string]any](t, turn.Data) {
+				k.editAs(words[len(words)-1], key, patch)
+			}
+		case "echo":
+			response = k.echo()
+			k.reconcile(response)
+		case "outlined":
+			k.planner.LastApplied, k.planner.OmitValues = "setpoint.dev/applied-fields", true
+		case "renamed":
+			k.planner.Manager = words[1]
+		default:
+			k.setRules(rulesNamed(t, words))
+			response = readYAML[[]json.RawMessage](t, turn.Data)
+			k.reconcile(response)
+		}
+		fmt.Fprintf(&story, "%s:\n", turn.Name)
+		// Writes to several objects are made at once, in any order.
+		slices.SortStableFunc(k.log, func(a, b string) int { return strings.Compare(subject(a), subject(b)) })
+		for _, line := range k.log {
+			fmt.Fprintf(&story, "  %s\n", line)
+		}
+	}
+	return story.String() + k.show()
+}
+
+// setRules changes the rules. That is another program, with a memory of its own.
+func (k *testController) setRules(rules plan.Rules) {
+	if !slices.EqualFunc(rules, k.planner.Rules, func(a, b plan.Rule) bool { return a.Method == b.Method && a.Strategy == b.Strategy }) {
+		clear(k.upToDate)
+	}
+	k.planner.Rules = rules
+}
+
+// echo is the reply of a hook that hands back what it was shown.
+func (k *testController) echo() (response []json.RawMessage) {
+	for _, o := range k.observed() {
+		response = append(response, o.JSON())
+	}
+	return response
+}
+
+func subject(line string) string {
+	of, _, _ := strings.Cut(line, ":")
+	return of
+}
+
+func rulesNamed(t *testing.T, words []string) plan.Rules {
+	method, strategy := plan.InPlace, plan.Merge
+	for _, word := range words {
+		switch word {
+		case "merge":
+		case "server-side":
+			strategy = plan.ServerSide
+		case "recreate":
+			method = plan.Recreate
+		default:
+			t.Fatalf("no such turn: %s", word)
+		}
+	}
+	return rules(method, strategy)
+}
+
+func readYAML[T any](t *testing.T, text []byte) (value T) {
+	t.Helper()
+	if err := yaml.Unmarshal(text, &value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// show is what is there, and who owns what of it.
+func (k *testController) show() string {
+	var text bytes.Buffer
+	for _, key := range slices.Sorted(maps.Keys(k.objects)) {
+		o := k.objects[key].DeepCopy()
+		var owners []string
+		for _, entry := range o.GetManagedFields() {
+			owners = append(owners, fmt.Sprintf("%s by %s", entry.Operation, entry.Manager))
+		}
+		slices.Sort(owners) // The server sorts them by the second in which they wrote.
+		for _, name := range []string{"uid", "resourceVersion", "managedFields", "namespace", "ownerReferences"} {
+			unstructured.RemoveNestedField(o.Object, "metadata", name)
+		}
+		for _, name := range []string{"apiVersion", "kind", "status"} {
+			delete(o.Object, name)
+		}
+		shown, err := yaml.Marshal(o.Object)
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		fmt.Fprintf(&text, "--- %s: %s\n%s", key, strings.Join(owners, ", "), shown)
+	}
+	return text.String()
+}

@@ -1,0 +1,76 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// metadataOnly has the server leave out all but the metadata of an object.
+const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+// takeOver makes the fields of former managers this one's in the account that
+// the server keeps, and removes what they remembered in annotations. It changes
+// nothing else: the apply that follows does. It returns the version of the
+// object after that.
+func (w *Writer) takeOver(ctx context.Context, a plan.Action) (version string, err error) {
+	if a.TakeOver == nil {
+		return a.Before.ResourceVersion(), nil
+	}
+	live, err := w.getManagedMetadata(ctx, a)
+	if err != nil {
+		return "", err
+	}
+	if a.Verb == plan.Delete && live.ResourceVersion != a.Before.ResourceVersion() {
+		return "", newConflict("the object has changed since it was read")
+	}
+	return w.takeOverFields(ctx, a, live)
+}
+
+// takeOverFields hands over what an account says is others'.
+func (w *Writer) takeOverFields(ctx context.Context, a plan.Action, live *managedMetadata) (version string, err error) {
+	edits := live.transferEdits(w.managerOr(a.Manager), a.TakeOver)
+	if len(edits) == 0 {
+		return live.ResourceVersion, nil
+	}
+	// That the version is replaced makes a conflict of one that has moved on.
+	body, err := json.Marshal(append(edits, jsonPatchOp{"replace", "/metadata/resourceVersion", live.ResourceVersion}))
+	if err != nil {
+		return "", err
+	}
+	request := w.writeRequest(w.client.Patch(types.JSONPatchType), a.Manager).SetHeader("Content-Type", string(types.JSONPatchType)).
+		AbsPath(pathOf(a)).Body(body)
+	stored, err := w.send(ctx, a.Resource, "take_over", request)
+	if err != nil {
+		return "", fmt.Errorf("take over the fields of former managers: %w", err)
+	}
+	return stored.ResourceVersion(), nil
+}
+
+func pathOf(a plan.Action) string { return a.Resource.Path(a.Ref.Namespace, a.Ref.Name) }
+
+// getManagedMetadata reads who owns which fields of the object an action is about.
+func (w *Writer) getManagedMetadata(ctx context.Context, a plan.Action) (*managedMetadata, error) {
+	request := w.client.Get().AbsPath(pathOf(a)).SetHeader("Accept", metadataOnly)
+	body, err := w.doRequest(ctx, a.Resource, "get", request)
+	if err != nil {
+		return nil, fmt.Errorf("read who owns its fields: %w", err)
+	}
+	return parseManagedMetadata(body, a)
+}
+
+// parseManagedMetadata is the one in an object that was read.
+func parseManagedMetadata(body []byte, a plan.Action) (*managedMetadata, error) {
+	var live struct{ Metadata managedMetadata }
+	if err := json.Unmarshal(body, &live); err != nil {
+		return nil, fmt.Errorf("read who owns its fields: %w", err)
+	}
+	if live.Metadata.UID != a.Before.UID() {
+		return nil, newConflict("the object is another one of that name by now")
+	}
+	return &live.Metadata, nil
+}

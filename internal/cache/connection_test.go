@@ -1,0 +1,135 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Fault H8: delays grow while nothing works, and a watch that worked ends that: several
+// short outages within two minutes used to add up to delays of half a minute.
+func TestBackoffResetsOnceAWatchWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &connection{minDelay: time.Second, maxDelay: 30 * time.Second, gracePeriod: time.Hour, report: func(error) {}}
+		defer l.close()
+		between := func(least, most time.Duration) {
+			t.Helper()
+			if d := l.nextDelay(); d < least || d > most {
+				t.Errorf("waits %s, want %s to %s", d, least, most)
+			}
+		}
+		for range 3 {
+			between(time.Second, 2*time.Second)
+			between(2*time.Second, 4*time.Second)
+			between(4*time.Second, 8*time.Second)
+			l.connected()
+			<-time.After(5 * time.Second)
+			l.disconnected(t.Context())
+		}
+		for range 9 {
+			l.nextDelay()
+		}
+		between(15*time.Second, 30*time.Second)
+		// One that ends at once has not worked.
+		l.connected()
+		<-time.After(time.Second)
+		l.disconnected(t.Context())
+		between(15*time.Second, 30*time.Second)
+	})
+}
+
+// Fault H8: a watch that stays without a connection is reported, whatever it waits for.
+func TestLostConnectionIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var notified []error
+		ctx, halt := context.WithCancel(t.Context())
+		l := &connection{minDelay: 1, maxDelay: 2, gracePeriod: 5 * time.Second, report: func(err error) { notified = append(notified, err) }}
+		wait := func(d time.Duration) {
+			<-time.After(d)
+			synctest.Wait()
+		}
+		l.connected()
+		l.disconnected(ctx)
+		wait(4 * time.Second)
+		l.connected()
+		wait(time.Minute)
+		if len(notified) > 0 {
+			t.Fatalf("told %v of a moment", notified)
+		}
+		l.disconnected(ctx)
+		wait(6 * time.Second)
+		if len(notified) != 1 || !errors.Is(notified[0], errLost) {
+			t.Fatalf("told %v", notified)
+		}
+		l.connected()
+		l.disconnected(ctx)
+		halt()
+		wait(time.Minute)
+		if len(notified) != 1 {
+			t.Errorf("told %v after the end", notified)
+		}
+	})
+}
+
+// Fault H8: outages that follow each other, each of them overcome, do not slow the watch
+// down. The store's longest delay is that of production here.
+func TestRepeatedOutagesDoNotGrowBackoff(t *testing.T) {
+	t.Parallel()
+	api := newServer(t)
+	api.put(namedObject("a"))
+	s := New(api.client(), Options{MinBackoff: time.Millisecond})
+	t.Cleanup(s.Close)
+	v, events := openView(s, Selection{Resource: configMaps})
+	receive(t, v.Ready())
+	expectEvents(t, events, "+a")
+	// Added up, the attempts of the first ten or so would reach the longest delay, 15 to
+	// 30 s, and each outage after these would outlast the patience of this test.
+	for range 20 {
+		api.sendBookmarks(100 * time.Millisecond)
+		refused := make(chan struct{}, 1000)
+		api.locked(func() {
+			api.reject = func(*http.Request) *metav1.Status {
+				refused <- struct{}{}
+				return &metav1.Status{Code: 503, Reason: metav1.StatusReasonServiceUnavailable, Message: "away"}
+			}
+			api.broadcast(breakConnection)
+			api.watchers = map[chan string]bool{}
+		})
+		for range 4 {
+			receive(t, refused)
+		}
+		api.locked(func() { api.reject = nil })
+		api.put(namedObject("a"))
+		expectEvents(t, events, "~a")
+	}
+}
+
+// Fault H8: while a watch is neither connected nor refused, its health says so.
+func TestLostConnectionIsUnhealthy(t *testing.T) {
+	t.Parallel()
+	api := newServer(t)
+	api.put(namedObject("a"))
+	notified := make(chan error, 100)
+	s := New(api.client(), Options{MinBackoff: time.Hour, MaxBackoff: 4 * time.Hour, GracePeriod: time.Millisecond, OnHealth: func(_ Selection, err error) { notified <- err }})
+	t.Cleanup(s.Close)
+	v := s.Watch(Selection{Resource: configMaps}, nil)
+	receive(t, v.Ready())
+	api.request(isStream)
+	// The watch ends with an error, after which the list is to be asked for anew: in an hour.
+	api.locked(func() {
+		api.broadcast(`{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}` + "\n")
+		api.watchers = map[chan string]bool{}
+	})
+	if err := receive(t, notified); err == nil || !strings.Contains(err.Error(), "watch configmaps.v1: the connection to the API server was lost") {
+		t.Errorf("told %v", err)
+	}
+	if v.Err() == nil {
+		t.Error("no error")
+	}
+}

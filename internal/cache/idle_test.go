@@ -1,0 +1,68 @@
+package cache
+
+import (
+	"testing"
+	"time"
+)
+
+// What happens while a watch is silent is known when it is opened anew, from where
+// it was: nothing is listed again.
+func TestIdleWatchIsReopened(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	// The reflector lists again after watches that end within a second.
+	store := s.store(Options{IdleTimeout: time.Second})
+	events := make(chan Event, 100)
+	view := store.Watch(Selection{Resource: configMaps}, func(e Event) { events <- e })
+	receive(t, view.Ready())
+	s.request(isStream)
+	// The connection stays, and carries nothing any more.
+	s.locked(func() { clear(s.watchers) })
+	s.put(testObject{key: key{"default", "missed"}})
+	if e := receive(t, events); e.New == nil || e.New.Name() != "missed" {
+		t.Errorf("told %v", e)
+	}
+	for len(s.opened) > 0 {
+		if r := receive(t, s.opened); !isResume(r) {
+			t.Errorf("listed again: %s", r.URL)
+		}
+	}
+}
+
+// A watch that says something now and then stays. What this process itself was too slow
+// to say in time does not count.
+func TestActiveWatchStaysOpen(t *testing.T) {
+	t.Parallel()
+	const silence = time.Second
+	s := newServer(t)
+	store := s.store(Options{IdleTimeout: silence})
+	view := store.Watch(Selection{Resource: configMaps}, nil)
+	receive(t, view.Ready())
+	s.request(isStream)
+	for range 20 {
+		longest := s.sendBookmarks(3 * silence)
+		if longest < silence/2 {
+			if n := len(s.opened); n > 0 {
+				t.Errorf("%d more requests", n)
+			}
+			return
+		}
+		for len(s.opened) > 0 {
+			<-s.opened
+		}
+	}
+	t.Error("this machine is too slow to say something twice a second")
+}
+
+// sendBookmarks sends bookmarks for a while. The longest is how long nothing was said.
+func (s *server) sendBookmarks(period time.Duration) (longest time.Duration) {
+	bookmark := time.NewTicker(20 * time.Millisecond)
+	defer bookmark.Stop()
+	last := time.Now()
+	for end := last.Add(period); last.Before(end); {
+		<-bookmark.C
+		s.send(`{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"1"}}}` + "\n")
+		longest, last = max(longest, time.Since(last)), time.Now()
+	}
+	return longest
+}

@@ -1,0 +1,133 @@
+package webhook_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+)
+
+// A handler that says what went wrong has answered: the exchange is well, and
+// no reply stands for a later one.
+func TestHandlerError(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Header.Get("If-None-Match"))
+		w.Header().Set("ETag", `"1"`)
+		_, _ = w.Write([]byte(`{"error":{"message":"no such currency","permanent":true}}`))
+	}))
+	t.Cleanup(server.Close)
+	var trace []webhook.CallResult
+	h := open(t, webhook.Config{
+		URL: server.URL, ETag: webhook.ETag{Enabled: true}, Observe: func(e webhook.CallResult) { trace = append(trace, e) },
+	})
+	for range 2 {
+		resp, err := h.Handle(t.Context(), &hook.HandlerRequest{Reason: hook.ReasonCreate, Object: []byte(`{"kind":"A","metadata":{"name":"a"}}`)})
+		if _, terminal := errors.AsType[*hook.TerminalError](err); !terminal || resp != nil || err.Error() != "no such currency" {
+			t.Errorf("got %v, %v", resp, err)
+		}
+	}
+	for i, e := range trace {
+		if e.HookType != webhook.Handle || e.Err != nil || e.Code != http.StatusOK || asked[i] != "" {
+			t.Errorf("exchange %d: %+v, If-None-Match %q", i, e, asked[i])
+		}
+	}
+	if len(trace) != 2 {
+		t.Errorf("%d exchanges", len(trace))
+	}
+}
+
+// What a handler's server answers means what it means for any hook.
+func TestHandlerStatusErrors(t *testing.T) {
+	for code, want := range map[int]func(error) bool{
+		http.StatusTooManyRequests:    isA[*hook.RetryAfterError],
+		http.StatusServiceUnavailable: isA[*hook.UnreachableError],
+		http.StatusBadRequest:         func(err error) bool { return err != nil && !isA[*hook.TerminalError](err) },
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "7")
+			w.WriteHeader(code)
+		}))
+		t.Cleanup(server.Close)
+		if resp, err := open(t, webhook.Config{URL: server.URL}).Handle(t.Context(), &hook.HandlerRequest{}); resp != nil || !want(err) {
+			t.Errorf("%d: got %v, %v", code, resp, err)
+		}
+	}
+}
+
+func isA[E error](err error) bool {
+	_, is := errors.AsType[E](err)
+	return is
+}
+
+// A verdict is taken only from an answer that is clearly one: of a server that fails
+// there is none, which is not the same as a refusal.
+func TestAdmit(t *testing.T) {
+	for _, c := range []struct {
+		name, reply string
+		code        int
+		allowed     bool
+		want        string
+	}{
+		{"allowed", `{"allowed":true}`, http.StatusOK, true, ""},
+		{"denied", `{"allowed":false,"message":"no tag"}`, http.StatusOK, false, ""},
+		{"nonsense", `yes`, http.StatusOK, false, "malformed reply"},
+		{"silence", `{}`, http.StatusOK, false, "allowed: required"},
+		{"failure", `{"allowed":true}`, http.StatusInternalServerError, false, "500"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(c.code)
+				_, _ = w.Write([]byte(c.reply))
+			}))
+			t.Cleanup(server.Close)
+			review, err := open(t, webhook.Config{URL: server.URL}).Admit(t.Context(), &hook.ReviewRequest{Operation: hook.OperationCreate})
+			if c.want != "" {
+				if err == nil || review != nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("got %v, %v", review, err)
+				}
+				return
+			}
+			if err != nil || (review.Denial == nil) != c.allowed {
+				t.Errorf("got %+v, %v", review, err)
+			}
+		})
+	}
+}
+
+// Fault H1: a handler whose connection was closed without a response was called once more
+// at once, beyond its retries. A call about what should be is repeated: the connection was
+// kept from an earlier call, and may have been dead.
+func TestHandlersAreCalledOnce(t *testing.T) {
+	var calls atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if calls.Add(1) == 1 {
+			_, _ = io.WriteString(w, `{"status": {}, "children": []}`)
+			return
+		}
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		conn.Close()
+	}))
+	defer server.Close()
+	h := open(t, webhook.Config{URL: server.URL})
+	if _, err := h.Call(t.Context(), request()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Handle(t.Context(), &hook.HandlerRequest{}); !hook.IsUnreachable(err) {
+		t.Errorf("the handler: %v", err)
+	}
+	if n := calls.Load(); n != 2 {
+		t.Errorf("%d calls, want 2", n)
+	}
+}

@@ -1,0 +1,251 @@
+package webhook_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+)
+
+// request is about nothing in particular.
+func request() *hook.Request {
+	return &hook.Request{Controller: []byte(`{}`), Parent: []byte(`{}`), ParentNamespace: "default"}
+}
+
+// serveResponse serves one answer for ever.
+func serveResponse(t *testing.T, code int, header http.Header, body string) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		maps.Copy(w.Header(), header)
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, body)
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// callError is the error of a call, less where it was made.
+func callError(t *testing.T, w *webhook.Webhook, url string) string {
+	t.Helper()
+	resp, err := w.Call(t.Context(), request())
+	if err == nil || resp != nil {
+		t.Fatalf("got response %v and error %v", resp, err)
+	}
+	text, found := strings.CutPrefix(err.Error(), "POST "+url+": ")
+	if !found {
+		t.Errorf("error does not say where: %v", err)
+	}
+	return text
+}
+
+func TestStatusErrors(t *testing.T) {
+	page := "<html>\r\n\t<b>\x1b[31mbad</b>\x00 gateway </html>\n"
+	for _, c := range []struct {
+		name   string
+		code   int
+		header http.Header
+		body   string
+		want   string
+	}{
+		{"not found", 404, nil, "no such page", "answered 404 Not Found: no such page"},
+		{"error", 500, nil, "", "answered 500 Internal Server Error"},
+		{"traceback", 500, nil, "Traceback:\n  File \"sync.py\"\n", `answered 500 Internal Server Error: Traceback: File "sync.py"`},
+		{"page", 502, nil, page, "answered 502 Bad Gateway: <html> <b> [31mbad</b> gateway </html>"},
+		{"endless", 503, nil, strings.Repeat("x", 1<<20), "answered 503 Service Unavailable: " + strings.Repeat("x", 200) + "…"},
+		{"strange", 799, nil, "", "answered 799"},
+		{"created", 201, nil, `{"children":[]}`, `answered 201 Created: {"children":[]}`},
+		{"no content", 204, nil, "", "answered 204 No Content"},
+		{"redirect", 301, http.Header{"Location": {"https://example.com/"}}, "",
+			"answered 301 Moved Permanently, pointing to https://example.com/; redirects are not followed: ask there"},
+		{"busy, no word when", 429, nil, "slow down", "answered 429 Too Many Requests: slow down"},
+		{"empty", 200, nil, "", "malformed reply: empty"},
+		{"cut short", 200, nil, `{"children":[`, "malformed reply: children: cut short after 13 bytes"},
+		{"child null", 200, nil, `{"children":[null]}`, "malformed reply: children[0]: must be an object, is null"},
+		{"child without name", 200, nil, `{"children":[{"apiVersion":"v1","kind":"Pod"}]}`, "malformed reply: children[0].metadata.name: required"},
+		{"misspelt", 200, nil, `{"childern":[]}`, `malformed reply: childern: unknown field; did you mean "children"?`},
+		{"compressed", 200, http.Header{"Content-Encoding": {"gzip"}}, "\x1f\x8b", `malformed reply: encoded as "gzip", which was not asked for`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := serveResponse(t, c.code, c.header, c.body)
+			w := open(t, webhook.Config{URL: server.URL})
+			if got := callError(t, w, server.URL); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	for value, want := range map[string]time.Duration{
+		"3":                             3 * time.Second,
+		"86401":                         24 * time.Hour,
+		"9223372036854775807":           24 * time.Hour,
+		"Sat, 01 Jan 2000 00:00:05 GMT": 5 * time.Second,
+		"Mon, 01 Jan 2035 00:00:00 GMT": 24 * time.Hour,
+		"Fri, 31 Dec 1999 00:00:00 GMT": 0,
+		"0":                             0,
+		"-1":                            0,
+		"1.5":                           0,
+		"soon":                          0,
+		"":                              0,
+	} {
+		t.Run(value, func(t *testing.T) {
+			// In here it is the first second of the year 2000.
+			synctest.Test(t, func(t *testing.T) {
+				w := openPipe(t, webhook.Config{}, respondAndWait("HTTP/1.1 429 Busy\r\nRetry-After: "+value+"\r\nContent-Length: 0\r\n\r\n"))
+				_, err := w.Call(t.Context(), request())
+				checkRetryAfter(t, err, want)
+			})
+		})
+	}
+}
+
+func checkRetryAfter(t *testing.T, err error, want time.Duration) {
+	t.Helper()
+	var later *hook.RetryAfterError
+	switch asked := errors.As(err, &later); {
+	case err == nil:
+		t.Error("no error")
+	case asked != (want > 0):
+		t.Errorf("got %v, want a wait of %v", err, want)
+	case asked && later.After != want:
+		t.Errorf("got a wait of %v, want %v", later.After, want)
+	}
+}
+
+func TestMaxResponseBytes(t *testing.T) {
+	const limit = 1 << 20
+	for _, c := range []struct {
+		name      string
+		size      int
+		announced bool
+		want      string
+		read      int
+	}{
+		{"as large as allowed", limit, true, "<nil>", limit},
+		{"as large as allowed, unannounced", limit, false, "<nil>", limit},
+		{"announced too large", limit + 1, true, "malformed reply: larger than 1 MiB", 0},
+		{"unannounced too large", 100 << 20, false, "malformed reply: larger than 1 MiB", limit + 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := httptest.NewServer(padded(c.size, c.announced))
+			t.Cleanup(server.Close)
+			var trace webhook.CallResult
+			w := open(t, webhook.Config{URL: server.URL, Limits: webhook.Limits{MaxResponseBytes: limit}, Observe: func(e webhook.CallResult) { trace = e }})
+			_, err := w.Call(t.Context(), request())
+			if got := strings.TrimPrefix(fmt.Sprint(err), "POST "+server.URL+": "); got != c.want {
+				t.Errorf("got error %s, want %s", got, c.want)
+			}
+			if trace.BytesIn != c.read {
+				t.Errorf("read %d bytes, want %d", trace.BytesIn, c.read)
+			}
+		})
+	}
+}
+
+// padded answers with no children and white space to the size wanted, for as
+// long as anybody listens.
+func padded(size int, contentLength bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if contentLength {
+			w.Header().Set("Content-Length", fmt.Sprint(size))
+		}
+		n, err := io.WriteString(w, `{"children":[]}`)
+		for left := size - n; left > 0 && err == nil; left -= n {
+			n, err = io.WriteString(w, strings.Repeat(" ", min(left, 64<<10)))
+		}
+	}
+}
+
+func TestObserve(t *testing.T) {
+	var trace []webhook.CallResult
+	observe := func(e webhook.CallResult) { trace = append(trace, e) }
+	good, bad := serveResponse(t, 200, nil, `{"children":[]}`), serveResponse(t, 500, nil, "oh")
+	for _, server := range []*httptest.Server{good, bad} {
+		w := open(t, webhook.Config{URL: server.URL, Observe: observe})
+		_, err := w.Call(t.Context(), request())
+		if last := trace[len(trace)-1]; last.Err != err || last.Duration <= 0 {
+			t.Errorf("observed %+v of a call with error %v", last, err)
+		}
+	}
+	out := len(request().AppendJSON(nil, hook.Wire{Version: hook.V1}))
+	if e := trace[0]; e.Code != 200 || e.BytesOut != out || e.BytesIn != 15 {
+		t.Errorf("observed %+v", e)
+	}
+	if e := trace[1]; e.Code != 500 || e.BytesOut != out || e.BytesIn != 2 {
+		t.Errorf("observed %+v", e)
+	}
+	if len(trace) != 2 {
+		t.Errorf("observed %d calls, want 2", len(trace))
+	}
+}
+
+// Metrics tell the questions apart, and count those that never arrived.
+func TestObserveHookTypes(t *testing.T) {
+	var trace []string
+	w := open(t, webhook.Config{
+		URL:  "http://hook.nowhere/",
+		Dial: func(context.Context, string, string) (net.Conn, error) { return nil, io.ErrClosedPipe },
+		Observe: func(e webhook.CallResult) {
+			trace = append(trace, fmt.Sprint(e.HookType, " ", e.Code, " ", e.Err != nil))
+		},
+	})
+	finalizing := request()
+	finalizing.Finalizing = true
+	_, _ = w.Call(t.Context(), request())
+	_, _ = w.Call(t.Context(), finalizing)
+	_, _ = w.Customize(t.Context(), &hook.CustomizeRequest{})
+	if got, want := fmt.Sprint(trace), "[sync 0 true finalize 0 true customize 0 true]"; got != want {
+		t.Errorf("observed %s, want %s", got, want)
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	var got http.Header
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header.Clone()
+		_, _ = io.WriteString(w, `{"children":[]}`)
+	}))
+	t.Cleanup(server.Close)
+	w := open(t, webhook.Config{URL: strings.Replace(server.URL, "//", "//tom:p%40ss@", 1), UserAgent: "setpoint/1.2"})
+	if _, err := w.Call(t.Context(), request()); err != nil {
+		t.Fatal(err)
+	}
+	got.Del("Content-Length")
+	want := http.Header{
+		"Content-Type":  {"application/json"},
+		"Accept":        {"application/json"},
+		"User-Agent":    {"setpoint/1.2"},
+		"Authorization": {"Basic dG9tOnBAc3M="},
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
+
+func TestNewRejectsBadURLs(t *testing.T) {
+	for url, want := range map[string]string{
+		"":                        `webhook url "": must begin with http:// or https://`,
+		"hook.default/sync":       `webhook url "hook.default/sync": must begin with http:// or https://`,
+		"ftp://hook.default/sync": `webhook url "ftp://hook.default/sync": must begin with http:// or https://`,
+		"http://":                 `webhook url "http:": has no host`,
+		"http://:80/sync":         `webhook url "http://:80/sync": has no host`,
+		"http://me:secret@a b/":   `webhook url: invalid character " " in host name`,
+		"http://me:secret@/":      `webhook url "http://me:xxxxx@/": has no host`,
+	} {
+		if _, err := webhook.New(webhook.Config{URL: url}); fmt.Sprint(err) != want {
+			t.Errorf("%q: got %v, want %s", url, err, want)
+		}
+	}
+}

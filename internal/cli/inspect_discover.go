@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/portforward"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// errNoProcessFound is said where nobody answers.
+var errNoProcessFound = errors.New("no process that runs controllers is found")
+
+// podConnection is a process in a pod, and what ends the connection to it.
+type podConnection struct {
+	model.Source
+	close context.CancelFunc
+}
+
+// discover finds the processes that are meant. Those that were found before are the same
+// Sources; if it fails, they stay.
+func (r *session) discover(ctx context.Context) error {
+	r.discovered = time.Now()
+	var found []model.Source
+	if r.localProcesses != nil {
+		found = r.localProcesses(ctx)
+	}
+	if len(found) == 0 {
+		var err error
+		if found, err = r.discoverPods(ctx); err != nil {
+			return err
+		}
+	}
+	if r.process != "" {
+		var names []string
+		for _, s := range found {
+			names = append(names, s.Name())
+		}
+		found = slices.DeleteFunc(found, func(s model.Source) bool { return s.Name() != r.process })
+		if len(found) == 0 {
+			return fmt.Errorf("there is no process %q, but %s", r.process, strings.Join(names, ", "))
+		}
+	}
+	r.sources = found
+	return nil
+}
+
+// discoverPods finds the processes in pods of the cluster.
+func (r *session) discoverPods(ctx context.Context) ([]model.Source, error) {
+	config := rest.CopyConfig(r.target.Config)
+	config.UserAgent = r.target.UserAgent
+	places, err := r.podLocations(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	var found []model.Source
+	for _, place := range places {
+		source, err := r.connectPod(ctx, config, place)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, source)
+	}
+	r.closePods(places)
+	if len(found) == 0 {
+		return nil, errorWithHint{errNoProcessFound, "no Lease leads to one: those that elect a leader are found by theirs; --pod NAMESPACE/POD names another one"}
+	}
+	return found, nil
+}
+
+// connectPod is the process at a place, by the connection that there is.
+func (r *session) connectPod(ctx context.Context, config *rest.Config, place portforward.Location) (model.Source, error) {
+	if known, is := r.pods[place]; is {
+		return known.Source, nil
+	}
+	ctx, leave := context.WithCancel(ctx)
+	source, err := portforward.Connect(ctx, config, place)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	if r.pods == nil {
+		r.pods = map[portforward.Location]podConnection{}
+	}
+	r.pods[place] = podConnection{source, leave}
+	return source, nil
+}
+
+// closePods ends connections to where no process is any more.
+func (r *session) closePods(present []portforward.Location) {
+	for place, known := range r.pods {
+		if !slices.Contains(present, place) {
+			known.close()
+			delete(r.pods, place)
+		}
+	}
+}
+
+// podLocations are the pods to ask.
+func (r *session) podLocations(ctx context.Context, config *rest.Config) ([]portforward.Location, error) {
+	if r.pod != "" {
+		place, err := portforward.Parse(r.pod, r.target.Namespace)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--pod: %w", err)}
+		}
+		return []portforward.Location{place}, nil
+	}
+	places, notes, err := portforward.Discover(ctx, config, r.leaseNamespace)
+	var problems []error
+	for _, note := range notes {
+		problems = append(problems, errors.New(note))
+	}
+	r.podNotes.print(r.stderr, problems...)
+	if err != nil {
+		return nil, errorWithHint{err, "-N names the namespace of the Leases, --pod the pod itself"}
+	}
+	return places, nil
+}

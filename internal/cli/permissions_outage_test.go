@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+// unreachableReviewer is an API server that does not answer.
+type unreachableReviewer struct{}
+
+func (unreachableReviewer) CanI(context.Context, string, model.Kind, string, string) (bool, error) {
+	return false, userclient.ErrUnreachable
+}
+
+func (unreachableReviewer) Kind(context.Context, string) (model.Kind, error) {
+	return model.Kind{}, userclient.ErrUnreachable
+}
+
+// What is left out because nobody says what the user may see is not left out in silence.
+func TestOutageIsNotForbidden(t *testing.T) {
+	perms := &permissions{accessReviewer: unreachableReviewer{}}
+	said := model.Controller{Kinds: []model.Kind{team().Kind}, Last: &model.Failure{Message: "no"}}
+	if got, _ := perms.controllers(t.Context(), []model.Controller{said}); len(got) != 0 {
+		t.Error("shown although nobody allows it")
+	}
+	if err := perms.takeErr(); !errors.Is(err, userclient.ErrUnreachable) {
+		t.Errorf("sure: %v", err)
+	}
+	if err := perms.takeErr(); err != nil {
+		t.Errorf("once it was said: %v", err)
+	}
+	if _, err := perms.listable(t.Context(), said.Kinds, "shop"); !errors.Is(err, userclient.ErrUnreachable) {
+		t.Errorf("a list: %v", err)
+	}
+	perms.can(t.Context(), "get", model.Kind{Version: "v1", Kind: "Pod"}, "shop", "")
+	if perms.takeErr() == nil {
+		t.Error("a kind that nobody knows")
+	}
+}

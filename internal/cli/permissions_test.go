@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// allowedVerbs are rights, such as "get teams in shop"; of all namespaces "list teams in ".
+type allowedVerbs []string
+
+func (a allowedVerbs) CanI(_ context.Context, verb string, kind model.Kind, namespace, _ string) (bool, error) {
+	return slices.Contains(a, verb+" "+kind.Plural+" in "+namespace), nil
+}
+
+func (allowedVerbs) Kind(_ context.Context, name string) (model.Kind, error) {
+	if name == "pod" {
+		return pod("").Kind, nil
+	}
+	return model.Kind{}, model.ErrNotFound
+}
+
+func TestOnlyReadableIsShown(t *testing.T) {
+	run := model.Run{Object: team(), Steps: []model.Step{{Call: &model.Call{Name: "sync", Request: request("Pending")}}}}
+	care := model.ObjectState{Ref: team(), ChildStates: []model.Child{{Ref: pod("a")}, {Ref: pod("b")}}}
+	for _, test := range []struct {
+		name         string
+		of           allowedVerbs
+		phase, owner bool
+		family       int
+	}{
+		{"all", allowedVerbs{"get teams in shop", "get pods in shop"}, true, true, 2},
+		{"no pods", allowedVerbs{"get teams in shop", "get pods in other"}, false, true, 0},
+		{"nothing", nil, false, false, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			perms := &permissions{accessReviewer: test.of}
+			kept := runDetails{Run: run, before: map[uint64]model.Run{1: run}}
+			shown := perms.redactRun(t.Context(), kept)
+			for _, each := range []model.Run{shown.Run, shown.before[1]} {
+				text := string(each.Steps[0].Call.Request)
+				if strings.Contains(text, "Pending") != test.phase || strings.Contains(text, `"Team"`) != test.owner {
+					t.Errorf("shown: %s", text)
+				}
+			}
+			got := perms.state(t.Context(), care)
+			if len(got.ChildStates) != test.family || got.Hidden != 2-test.family {
+				t.Errorf("%d children, %d hidden", len(got.ChildStates), got.Hidden)
+			}
+		})
+	}
+}
+
+func TestLastErrorNeedsAccess(t *testing.T) {
+	declared := model.Ref{Kind: model.Kind{Plural: "compositecontrollers"}, Name: "teams"}
+	said := model.Controller{
+		Declared: &declared, Kinds: []model.Kind{team().Kind}, Last: &model.Failure{Message: "no"},
+		Conditions: []model.Condition{{Type: "Ready", Reason: "HookFailing", Message: "no"}},
+	}
+	for right, want := range map[string][2]bool{
+		"get compositecontrollers in ": {true, true}, "list teams in ": {true, true}, "list teams in shop": {}, "list pods in ": {},
+	} {
+		got, hidden := (&permissions{accessReviewer: allowedVerbs{right}}).controllers(t.Context(), []model.Controller{said})
+		text, err := json.Marshal(got)
+		if err != nil || len(got) == 1 != want[0] || len(got)+hidden != 1 || strings.Contains(string(text), `"no"`) != want[1] {
+			t.Errorf("with %q: %s, %d hidden, %v", right, text, hidden, err)
+		}
+	}
+	if said.Last == nil || said.Ready().Message == "" {
+		t.Error("what was read was changed")
+	}
+}
+
+// What a write was refused with may quote what was to be written.
+func TestWriteErrorsNeedAccess(t *testing.T) {
+	care := model.ObjectState{Ref: team(), Error: "it says open sesame", Mentions: []model.Location{{Kind: pod("a").Kind, Namespace: "shop"}}}
+	for right, want := range map[string]bool{"get pods in shop": true, "get pods in other": false} {
+		perms := &permissions{accessReviewer: allowedVerbs{right, "get teams in shop"}}
+		if got := perms.state(t.Context(), care); strings.Contains(got.Error, "sesame") != want || got.Error == "" {
+			t.Errorf("with %q: %q", right, got.Error)
+		}
+	}
+}
+
+func TestListNeedsAccess(t *testing.T) {
+	both := []model.Kind{team().Kind, pod("").Kind}
+	for _, test := range []struct {
+		of        allowedVerbs
+		namespace string
+		want      int
+		lacking   string
+	}{
+		{allowedVerbs{"list teams in shop", "list pods in shop"}, "shop", 2, ""},
+		{allowedVerbs{"list teams in shop"}, "shop", 1, ""},
+		{allowedVerbs{"list teams in shop"}, "", 0, "list teams.example.com in all of the cluster"},
+		{allowedVerbs{"get teams in shop"}, "shop", 0, "list teams.example.com in the namespace shop, or to list pods in the namespace shop"},
+	} {
+		got, err := (&permissions{accessReviewer: test.of}).listable(t.Context(), both, test.namespace)
+		if len(got) != test.want || (err != nil) != (test.lacking != "") {
+			t.Errorf("%v in %q: %v, %v", test.of, test.namespace, got, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), test.lacking) {
+			t.Errorf("%v: %v, want it to say %q", test.of, err, test.lacking)
+		}
+	}
+}
+
+func TestPluralsAreFound(t *testing.T) {
+	perms := &permissions{accessReviewer: allowedVerbs{"get pods in shop"}}
+	for kind, want := range map[string]bool{"Pod": true, "Other": false} {
+		if got := perms.can(t.Context(), "get", model.Kind{Version: "v1", Kind: kind}, "shop", ""); got != want {
+			t.Errorf("%s: %v", kind, got)
+		}
+	}
+}
+
+// controllerSource is a process with some controllers.
+type controllerSource struct {
+	*fakeProcess
+	all []model.Controller
+}
+
+func (c *controllerSource) Controllers(context.Context) ([]model.Controller, error) {
+	return c.all, nil
+}
+
+// A controller of which the user may not know is not found by its name either.
+func TestHiddenControllersAreNotFound(t *testing.T) {
+	source := &controllerSource{newFakeProcess("a"), []model.Controller{
+		{Name: "example/teams", Kinds: []model.Kind{team().Kind}}, {Name: "example/secrets", Kinds: []model.Kind{pod("").Kind}},
+	}}
+	for _, test := range []struct {
+		of           allowedVerbs
+		word, object string
+		found        bool
+		says         string
+	}{
+		{allowedVerbs{"list teams in "}, "teams", "", true, ""},
+		{allowedVerbs{"list teams in shop"}, "teams", "", true, ""},
+		{allowedVerbs{"get teams in shop"}, "teams", "red", true, ""},
+		{allowedVerbs{"get teams in shop"}, "teams", "", false, "that you may see: there are none, and 2 that you may not see"},
+		{allowedVerbs{"list teams in other"}, "teams", "red", false, "that you may see: there are none, and 2 that you may not see"},
+		{allowedVerbs{"list teams in "}, "nonsense", "", false, "that you may see: there are example/teams, and 1 that you may not see"},
+		{allowedVerbs{"list teams in ", "list pods in "}, "nonsense", "", false, `"nonsense": there are example/teams, example/secrets`},
+	} {
+		r := &session{program: &program{stderr: io.Discard}, sources: []model.Source{source}, timeouts: model.NewTimeouts(time.Second), permissions: &permissions{accessReviewer: test.of}}
+		r.target.Namespace = "shop"
+		c, _, err := r.controller(t.Context(), test.word, test.object)
+		said := ""
+		if hint, is := errors.AsType[errorWithHint](err); is {
+			said = err.Error() + ": " + hint.hint
+		}
+		if (err == nil && c.Name == "example/teams") != test.found || !strings.Contains(said, test.says) || strings.Contains(said, "secrets") != (len(test.of) > 1) {
+			t.Errorf("with %v, %q is %q: %s", test.of, test.word, c.Name, said)
+		}
+	}
+}

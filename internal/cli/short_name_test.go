@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// Fault U12: names of controllers took up to 71 characters. A narrow terminal shows
+// them without their kind where that means no other; commands take both, and a pipe has them whole.
+func TestNamesFitTerminal(t *testing.T) {
+	all := []model.Controller{
+		{Name: "decoratorcontroller.metacontroller.k8s.io/service-per-pod"}, {Name: "compositecontroller.setpoint.dev/teams"},
+		{Name: "compositecontroller.metacontroller.k8s.io/teams"}, {Name: "exchange/rates"}, {Name: "plain"},
+	}
+	whole := []string{all[0].Name, all[1].Name, all[2].Name, all[3].Name, all[4].Name}
+	shortest := []string{"service-per-pod", whole[1], whole[2], "rates", "plain"}
+	head := []string{"NAME", "READY", "LAST ERROR"}
+	for _, c := range []struct {
+		width int
+		want  []string
+	}{
+		{0, whole}, {200, whole}, {57 + 3 + 5 + 3 + 10, whole}, {57 + 3 + 5 + 3 + 9, shortest}, {60, shortest}, {1, shortest},
+	} {
+		var rows []row
+		for _, one := range all {
+			rows = append(rows, row{name: one.Name, cells: []string{one.Name, "True", strings.Repeat("no ", 30)}})
+		}
+		abbreviate(rows, head, all, c.width)
+		var got []string
+		for _, r := range rows {
+			got = append(got, r.cells[0])
+			if !matchesOnly(r.cells[0], r.name, all) {
+				t.Errorf("%q means others than %s, too", r.cells[0], r.name)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("in %d: %q, want %q", c.width, got, c.want)
+		}
+	}
+}

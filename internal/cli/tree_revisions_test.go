@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
+)
+
+// Fault U6: the ControllerRevisions in which handlers keep the state of an object are in its
+// tree. No process has them in memory: the API server is asked.
+func TestTreeHasControllerRevisions(t *testing.T) {
+	cluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/apis/example.com/v1/namespaces/shop/teams/red":
+			_, _ = w.Write([]byte(`{"apiVersion":"example.com/v1","kind":"Team","metadata":{"name":"red","namespace":"shop","uid":"u"}}`))
+		case "/apis/apps/v1/namespaces/shop/controllerrevisions":
+			_, _ = w.Write([]byte(`{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadataList","metadata":{},"items":[
+				{"metadata":{"name":"red-kept","namespace":"shop","uid":"k","ownerReferences":[{"apiVersion":"example.com/v1","kind":"Team","name":"red","uid":"u"}]}},
+				{"metadata":{"name":"other","namespace":"shop","uid":"o","ownerReferences":[{"apiVersion":"example.com/v1","kind":"Team","name":"blue","uid":"v"}]}}]}`))
+		default:
+			apiServer(w, r)
+		}
+	}))
+	revisions := model.Kind{Group: "apps", Version: "v1", Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true}
+	teams := model.Kind{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}
+	for _, keeps := range [][]model.Kind{{revisions}, nil} {
+		source := &historySource{&controllerSource{newFakeProcess("setpoint"), []model.Controller{{Name: "x/teams", Kinds: []model.Kind{teams}, RevisionKinds: keeps}}}}
+		door := httptest.NewServer(wire.Handler(source, wire.Token("token")))
+		folder := t.TempDir()
+		withdraw, err := discovery.Publish(folder, discovery.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv(discovery.FolderEnv, folder)
+		var out, problems bytes.Buffer
+		p := &program{stdout: &out, stderr: &problems, stdin: strings.NewReader("")}
+		code := p.execute(t.Context(), []string{"tree", "team/red"})
+		if code != codeOK || strings.Contains(out.String(), "ControllerRevision shop/red-kept") != (keeps != nil) || strings.Contains(out.String(), "other") {
+			t.Errorf("keeps %v: %d, %s\n%s", keeps, code, &problems, &out)
+		}
+		withdraw()
+		door.Close()
+	}
+}

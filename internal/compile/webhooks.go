@@ -1,0 +1,87 @@
+package compile
+
+import (
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/credential"
+)
+
+// connection makes the webhooks of one controller.
+type connection struct {
+	name string
+	form hook.ControllerType
+	// childless says that the controller declares no children.
+	childless bool
+	env       Environment
+	// closers lets go of what was opened.
+	closers []func()
+}
+
+// connect gives the programs their hooks.
+func (c *connection) connect(h *hooks, programs []compose.Program) error {
+	made := map[*hookConfig]*webhook.Webhook{}
+	for _, one := range h.all() {
+		config, err := c.open(one)
+		if err != nil {
+			c.release()
+			return err
+		}
+		made[one] = config
+	}
+	for i := range programs {
+		p := &programs[i]
+		if h.sync != nil {
+			p.Sync = made[h.sync]
+		}
+		if h.finalize != nil {
+			p.Finalize = made[h.finalize]
+		}
+		if h.customize != nil {
+			p.Customize, p.Scope.Version = made[h.customize], h.customize.version
+		}
+	}
+	return nil
+}
+
+func (c *connection) open(h *hookConfig) (*webhook.Webhook, error) {
+	config := webhook.Config{
+		URL:               h.url,
+		Wire:              hook.Wire{Version: h.version, ControllerType: c.form, Decoding: h.decoding, NoChildren: c.childless},
+		Timeout:           h.timeout,
+		ETag:              h.etag,
+		Concurrency:       c.env.Workers,
+		UserAgent:         c.env.UserAgent,
+		Limits:            c.env.Limits,
+		ConnectionLimiter: c.env.Connections,
+		Dial:              c.env.Dial,
+		Routed:            c.env.Routed,
+	}
+	if c.env.ObserveCall != nil {
+		address := addressOf(h.url)
+		config.Observe = func(e webhook.CallResult) { c.env.ObserveCall(c.name, address, e) }
+	}
+	if !h.credentials.IsZero() {
+		source := credential.Open(c.env.Store, h.credentials, c.credentialsRenewed)
+		config.Credentials = source.Current
+		c.closers = append(c.closers, source.Close)
+	}
+	opened, err := webhook.New(config)
+	if err != nil {
+		return nil, invalid("%s: %w", h.field, err)
+	}
+	c.closers = append(c.closers, opened.Close)
+	return opened, nil
+}
+
+func (c *connection) credentialsRenewed() {
+	if c.env.CredentialsRenewed != nil {
+		c.env.CredentialsRenewed(c.name)
+	}
+}
+
+func (c *connection) release() {
+	for _, closeOne := range c.closers {
+		closeOne()
+	}
+}

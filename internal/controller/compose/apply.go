@@ -1,0 +1,220 @@
+package compose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// apply is the step that has the plan carried out. The input is answered when
+// there was nothing to do.
+func (r *run) apply(ctx context.Context, todo plan.Plan) error {
+	r.memory.syncedInput = 0
+	kept, err := r.storeRevisions(ctx)
+	if err != nil {
+		return err
+	}
+	whole := r.throttle(todo)
+	todo = r.guardDeletions(whole)
+	r.record.Planned(r.recordedPlan(todo, whole), r.countUnchanged(whole))
+	if !todo.Empty() {
+		if !r.stillExists() {
+			return errConflict
+		}
+		r.memory.hasWritten = true
+		if err := r.observeResults(ctx, r.applyPlan(ctx, todo)); err != nil {
+			return err
+		}
+	}
+	r.memory.upToDate.grow(len(todo.Equal))
+	for _, same := range todo.Equal {
+		r.memory.upToDate.add(same.Observed, same.Desired)
+	}
+	if r.rollout != nil && r.rollout.err != nil {
+		return r.rollout.err
+	}
+	if todo.Empty() && !kept {
+		// After a write the hook is asked about what came of it.
+		r.memory.syncedInput = r.inputDigest
+	}
+	return nil
+}
+
+// observeResults takes in what became of each write, so that the next look sees it.
+func (r *run) observeResults(ctx context.Context, results []apply.Result) error {
+	var errs []error
+	waiters := map[string]int{}
+	for _, result := range results {
+		if wait, is := errors.AsType[*apply.MissingNamespaceError](result.Err); is {
+			waiters[wait.Namespace]++
+			continue
+		}
+		if err := r.observeResult(ctx, result); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return joinErrors(append(errs, namespaceErrors(waiters, len(errs) > 0)...))
+}
+
+// namespaceErrors are the errors of children that wait for their namespaces. If nothing failed,
+// the namespaces are the parent's after all: the cache had not seen them.
+func namespaceErrors(namespaces map[string]int, failed bool) []error {
+	if len(namespaces) > 0 && !failed {
+		return []error{errConflict}
+	}
+	var errs []error
+	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+		what := "children wait"
+		if namespaces[namespace] == 1 {
+			what = "child waits"
+		}
+		errs = append(errs, failure.WithReason(ReasonWriteFailed, fmt.Errorf(
+			"%d %s for Namespace %s: nothing is written into one that is not this object's", namespaces[namespace], what, namespace)))
+	}
+	return errs
+}
+
+// maxErrors is how many errors of one run are told; more are counted.
+const maxErrors = 3
+
+// joinErrors joins the errors, without those that only say that something moved
+// while there are others.
+func joinErrors(errs []error) error {
+	var failures []error
+	moved := false
+	for _, err := range errs {
+		switch {
+		case errors.Is(err, errConflict):
+			moved = true
+		case err != nil:
+			failures = append(failures, err)
+		}
+	}
+	if len(failures) == 0 && moved {
+		return errConflict
+	}
+	if more := len(failures) - maxErrors; more > 0 {
+		failures = append(failures[:maxErrors], fmt.Errorf("and %d more", more))
+	}
+	return errors.Join(failures...)
+}
+
+func (r *run) observeResult(ctx context.Context, result apply.Result) error {
+	action, err := result.Action, result.Err
+	view := r.viewOf(action.Resource)
+	switch {
+	case err == nil && result.Stored == nil:
+		view.ObserveDelete(action.Before)
+		r.detectFlapping(ctx, action)
+	case err == nil:
+		view.ObserveWrite(result.Stored)
+		if action.Desired != 0 {
+			r.memory.upToDate.add(result.Stored, action.Desired)
+		}
+		if result.Changed() {
+			r.detectFlapping(ctx, action)
+		}
+	case apply.NotFound(err) && action.Before != nil:
+		view.ObserveDelete(action.Before)
+	case apply.AlreadyExists(err):
+		return r.handleExisting(ctx, action)
+	case apply.Conflict(err):
+		return errConflict
+	default:
+		return failure.WithReason(ReasonWriteFailed, err)
+	}
+	r.logWrite(result)
+	return nil
+}
+
+func (r *run) logWrite(result apply.Result) {
+	r.log.Debug("child written", "verb", string(result.Action.Verb), "child", result.Action.Ref.String(),
+		"parent", r.stored.Ref().String(), "reason", result.Action.Reason)
+}
+
+// handleExisting looks at the object that already has the name of a child to be created.
+// It may be our own that the cache has not seen or has lost sight of, or one to
+// be taken in; any other is somebody else's and stays theirs.
+func (r *run) handleExisting(ctx context.Context, action plan.Action) error {
+	live, err := r.tools.Writer.Get(ctx, action.Resource, action.Ref.Namespace, action.Ref.Name)
+	if apply.NotFound(err) {
+		return errConflict
+	}
+	if err != nil {
+		return failure.WithReason(ReasonWriteFailed, fmt.Errorf("create %s: it exists; read it: %w", action.Ref, err))
+	}
+	owner, owned := live.Controller()
+	switch {
+	case live.Deleting():
+		return r.waitForName(live, "is being deleted")
+	case owned && owner.UID != r.stored.UID():
+		return r.waitForName(live, "belongs to "+owner.Kind+" "+owner.Name)
+	case r.program.isDecorator():
+		return r.handleExistingAttachment(action.Resource, live)
+	case r.planner.Selector.Matches(live.Labels()):
+		r.viewOf(action.Resource).ObserveWrite(live)
+		return nil
+	case owned && r.program.GenerateSelector:
+		return r.relabel(ctx, action.Resource, live)
+	}
+	return r.waitForName(live, fmt.Sprintf("belongs to nobody, and its labels do not match %q; delete it or label it", r.planner.Selector))
+}
+
+// handleExistingAttachment is meet for a decorator. It takes nobody in: what its object
+// owns without its mark is another controller's.
+func (r *run) handleExistingAttachment(resource object.Resource, live *object.Object) error {
+	mark := r.planner.Mark
+	_, owned := live.Controller()
+	switch {
+	case !owned:
+		return r.waitForName(live, "belongs to nobody; delete it")
+	case !mark.On(live):
+		return r.waitForName(live, fmt.Sprintf("has no annotation %s: %s, and so belongs to another controller; annotate it or delete it", mark.Key, mark.Value))
+	}
+	r.viewOf(resource).ObserveWrite(live)
+	return nil
+}
+
+// waitForName has the parent wait for the name that an object has, and says why.
+func (r *run) waitForName(live *object.Object, why string) error {
+	r.nameWaiters.add(childNameOf(live), r.item.Key)
+	return failure.WithReason(ReasonWriteFailed, fmt.Errorf("create %s: it exists and %s", live.Ref(), why))
+}
+
+// relabel gives back to a child the label by which it is found.
+func (r *run) relabel(ctx context.Context, resource object.Resource, child *object.Object) error {
+	labelled, err := child.With(fmt.Appendf(nil, "%q", r.stored.UID()), "metadata", "labels", plan.UIDLabel)
+	if err != nil {
+		return failure.WithReason(ReasonWriteFailed, err)
+	}
+	began := r.record.Now()
+	stored, err := r.tools.Writer.Update(ctx, resource, labelled)
+	r.record.Wrote(began, record.Write{Resource: resource, Part: "metadata", Before: child, After: stored, Err: err})
+	if apply.Conflict(err) || apply.NotFound(err) {
+		return errConflict
+	}
+	if err != nil {
+		return failure.WithReason(ReasonWriteFailed, fmt.Errorf("label %s: %w", child.Ref(), err))
+	}
+	r.viewOf(resource).ObserveWrite(stored)
+	return nil
+}
+
+// viewOf is the watch of a kind of child.
+func (r *run) viewOf(resource object.Resource) *cache.View {
+	for _, kind := range r.Controller.children {
+		if kind.rule.Resource == resource {
+			return kind.view
+		}
+	}
+	return r.parents
+}

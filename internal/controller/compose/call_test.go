@@ -1,0 +1,31 @@
+package compose
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// A cause that wants the hook asked counts also behind more causes than are
+// listed, and so does a failure: its answer was not carried out.
+func TestMustCall(t *testing.T) {
+	var many []queue.Cause
+	for i := range 20 {
+		many = append(many, queue.Cause{Kind: queue.ChildChanged, Object: queue.Key{Name: strconv.Itoa(i)}})
+	}
+	quiet := &run{item: queue.Item{Causes: queue.NewCauses(many...)}, memory: &memory{}}
+	if quiet.mustCall() {
+		t.Error("children that changed demand nothing by themselves")
+	}
+	for _, kind := range forceCallCauses {
+		r := &run{item: queue.Item{Causes: queue.NewCauses(append(many, queue.Cause{Kind: kind})...)}, memory: &memory{}}
+		if !r.mustCall() {
+			t.Errorf("%s is lost among many causes", kind)
+		}
+	}
+	quiet.memory.result.failing = true
+	if !quiet.mustCall() {
+		t.Error("after a failure nobody asks")
+	}
+}

@@ -1,0 +1,70 @@
+package compose
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// determinismPause is the time between two calls with one request where two at once responded
+// the same: a time in whole seconds differs after that.
+const determinismPause = 1100 * time.Millisecond
+
+// checkDeterminism calls a hook that leads to write after write once more with the same request. If
+// the responses differ, the run has a whim, which names where.
+func (r *run) checkDeterminism(ctx context.Context, asked hook.Hook, parent *object.Object) error {
+	if r.memory.hasWritten {
+		r.memory.determinism.RecordWrite(r.intent(), r.tools.Now())
+		r.memory.hasWritten = false
+	}
+	due, delayed := r.memory.determinism.Due(r.intent(), r.tools.Now())
+	if !due {
+		return nil
+	}
+	if delayed {
+		pause := time.NewTimer(determinismPause)
+		defer pause.Stop()
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	again, err := r.call(ctx, asked, r.request(parent), r.latestRevision())
+	if err != nil {
+		return hookFailure(r.hookName(), err)
+	}
+	where := plan.ResponseDifference(r.response, again)
+	r.memory.determinism.RecordResult(where != "")
+	if where == "" {
+		return nil
+	}
+	r.nondeterminismErr = failure.WithReason(ReasonConflicting, fmt.Errorf("%s hook: two responses to the same request differ in %s; "+
+		"leave out what is random or a time, or make it of the object", r.hookName(), where))
+	return nil
+}
+
+// intent changes when a user changes the parent. A decorator sets labels itself.
+func (r *run) intent() uint64 {
+	if r.program.isDecorator() {
+		return uint64(r.stored.Generation()) + 1
+	}
+	return r.stored.IntentDigest()
+}
+
+// isConflicting says that a failure must not be retried at each event: its own writes, or
+// those of another client, are what brings them.
+func isConflicting(err error) bool {
+	reason := reasonOf(err)
+	return reason == ReasonConflicting || reason == ReasonFlapping
+}
+
+// conflictBackoff is the time to the next attempt after so many that failed in a row.
+func conflictBackoff(failed int) time.Duration {
+	return min(maxDelay, time.Second<<min(max(failed-1, 0), 6))
+}

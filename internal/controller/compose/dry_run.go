@@ -1,0 +1,198 @@
+package compose
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// DryRunResult is what a run of a parent would do.
+type DryRunResult struct {
+	// Hook is the hook that was asked, "sync" or "finalize"; empty when nobody
+	// was, because of Untouched.
+	Hook string
+	// SkipReason says why the parent would be left alone; empty otherwise.
+	SkipReason string
+	// Stored is the parent as it is, Parent the same with the reply laid over, and
+	// with the controller's finalizer on it, or off.
+	Stored, Parent *object.Object
+	// Claims take in and let go of children, Plan does the rest.
+	// Revisions are kept before it does.
+	Claims, Plan, Revisions plan.Plan
+	// Removals are the deletions of Plan that the deletion guard counts, Held is the
+	// Parent if it holds them; nil if there are none.
+	Removals []plan.Action
+	Held     *object.Object
+	Response *hook.Response
+}
+
+// errNoParent says that there is nothing to preview.
+var errNoParent = errors.New("there is no such object among the parents of this controller")
+
+// Parents are the objects in the care of the controller, sorted by namespace and
+// name. Those that are not listed yet are missing.
+func (c *Controller) Parents() []*object.Object {
+	var parents []*object.Object
+	for parent := range c.parents.All() {
+		if c.program.phaseOf(parent) != phaseIgnored {
+			parents = append(parents, parent)
+		}
+	}
+	slices.SortFunc(parents, func(a, b *object.Object) int {
+		return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
+	})
+	return parents
+}
+
+// DryRun asks the hook about a parent and plans, and writes nothing. Without an
+// object given, the one of the key is looked up; one given need not be stored.
+// The controller must not be running.
+func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Object) (DryRunResult, error) {
+	if !c.waitForSync(ctx) {
+		return DryRunResult{}, fmt.Errorf("wait for the watches to sync: %w", context.Cause(ctx))
+	}
+	parent := given
+	if parent == nil {
+		parent = c.parents.Get(key.Namespace, key.Name)
+	}
+	if parent == nil {
+		return DryRunResult{}, fmt.Errorf("%s %s: %w", c.program.Parent.Kind, key, errNoParent)
+	}
+	r := c.newRun(queue.Item{Key: key}, parent)
+	result := DryRunResult{Stored: parent, Parent: parent, SkipReason: r.skipReason()}
+	var err error
+	switch {
+	case r.phase == phaseReleasing:
+		result.Parent, err = r.withoutFinalizer(parent)
+	case r.hasNoHook():
+		err = r.dryRunFinalizer()
+		result.Parent = r.parent
+	case result.SkipReason == "":
+		err = r.dryRun(ctx, &result)
+	}
+	return result, err
+}
+
+// skipReason says why nobody is asked about the parent.
+func (r *run) skipReason() string {
+	switch r.phase {
+	case phaseIgnored:
+		return "not in the care of this controller: its labels or annotations do not match, or it is going away"
+	case phasePaused:
+		return "paused by its annotation"
+	case phaseReleasing:
+		return "only the finalizer of this controller is to be removed"
+	case phaseManaged:
+		if r.hasNoHook() {
+			return "no sync hook: only its finalize hook is called, once it is being deleted"
+		}
+	}
+	return ""
+}
+
+// dryRun takes the steps of a run, but for those that write.
+func (r *run) dryRun(ctx context.Context, into *DryRunResult) error {
+	if err := r.dryRunFinalizer(); err != nil {
+		return err
+	}
+	if err := r.resolveSelector(); err != nil {
+		return err
+	}
+	claims, err := r.listChildren()
+	if err != nil {
+		return err
+	}
+	into.Claims = plan.Plan{Stages: [][]plan.Action{claims}}
+	r.dryRunAdopt(claims)
+	if err := r.waitForRelated(ctx); err != nil {
+		return err
+	}
+	if err := r.callHook(ctx); err != nil {
+		return err
+	}
+	into.Hook, into.Response = r.hookName(), r.response
+	if into.Plan, err = r.buildPlan(); err == nil {
+		err = r.setConditions(r.syncReport())
+	}
+	into.Parent = r.parent
+	if r.phase == phaseManaged {
+		into.Removals = r.unexplainedDeletions(into.Plan)
+	}
+	if err == nil && len(into.Removals) > 0 {
+		into.Held, err = r.parentWithHeldDeletions(into.Removals)
+	}
+	if err == nil && r.phase == phaseFinalizing && r.response.Finalized && into.Plan.Empty() {
+		into.Parent, err = r.withoutFinalizer(r.parent)
+	}
+	if r.rollout != nil {
+		into.Revisions = r.rollout.writes
+	}
+	return err
+}
+
+// parentWithHeldDeletions is the parent as it is stored when the deletion guard holds deletions.
+func (r *run) parentWithHeldDeletions(removals []plan.Action) (*object.Object, error) {
+	parent := r.parent
+	defer func() { r.parent = parent }()
+	r.withheld, r.guardDecision = removals, guardDecision{held: true, value: confirmationValueFor(removals)}
+	err := r.setConditions(r.failureReport(r.withheldError()))
+	return r.parent, err
+}
+
+// dryRunFinalizer shows the hook the parent with the finalizer on it.
+func (r *run) dryRunFinalizer() error {
+	if r.program.Finalize == nil || r.phase != phaseManaged || r.program.hasFinalizer(r.stored) {
+		return nil
+	}
+	held, err := withFinalizers(r.stored, append(r.stored.Finalizers(), r.program.Finalizer))
+	if err != nil {
+		return failure.WithReason(ReasonWriteFailed, err)
+	}
+	r.stored, r.parent, r.planner.Parent = held, held, held
+	return nil
+}
+
+// withoutFinalizer is a parent without the finalizer.
+func (r *run) withoutFinalizer(parent *object.Object) (*object.Object, error) {
+	ours := func(name string) bool { return name == r.program.Finalizer }
+	return withFinalizers(parent, slices.DeleteFunc(parent.Finalizers(), ours))
+}
+
+// dryRunAdopt shows the hook the orphans that would have been taken in.
+func (r *run) dryRunAdopt(claims []plan.Action) {
+	for _, claim := range claims {
+		if claim.Verb != plan.Adopt {
+			continue
+		}
+		for i, kind := range r.Controller.children {
+			if kind.rule.Resource == claim.Resource {
+				r.children[i] = append(r.children[i], claim.After)
+			}
+		}
+	}
+}
+
+// waitForRelated waits for the watches that a running controller would be woken by.
+func (r *run) waitForRelated(ctx context.Context) error {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if err := r.relate(ctx); !errors.Is(err, errRelatedPending) {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for related objects: %w", context.Cause(ctx))
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package compose
+
+import (
+	"hash/maphash"
+	"slices"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// reportResponseEvents passes on the events of a reply that has been carried out, be it the
+// last of its run or not. One that stands in reply after reply is told once,
+// until it was left out of one.
+func (r *run) reportResponseEvents() {
+	reported := make([]uint64, 0, len(r.response.Events))
+	for _, event := range r.response.Events {
+		digest := maphash.Comparable(inputSeed, event)
+		if !slices.Contains(r.memory.sentEvents, digest) && !slices.Contains(reported, digest) {
+			r.sendEvent(event)
+		}
+		reported = append(reported, digest)
+	}
+	r.memory.sentEvents = reported
+}
+
+// reportPause says once that a parent is left alone, and once that it is not any
+// more.
+func (r *run) reportPause() {
+	paused := r.phase == phasePaused
+	if paused == r.memory.paused {
+		return
+	}
+	event := hook.Event{Type: normal, Reason: ReasonResumed, Message: "in the care of " + r.program.Name + " again"}
+	if paused {
+		event.Reason = ReasonPaused
+		event.Message = "left alone by " + r.program.Name + " while the annotation " + setpoint.AnnotationPaused + " is \"true\""
+	}
+	r.sendEvent(event)
+	r.memories.setPaused(r.memory, paused)
+}
+
+// reportManualReconcile says that a sync which a user asked for was done.
+func (r *run) reportManualReconcile() {
+	if r.item.Causes.Has(queue.ReconcileRequested) {
+		r.sendEvent(hook.Event{Type: normal, Reason: ReasonRequested,
+			Message: "synced by " + r.program.Name + ", as was asked for"})
+	}
+}

@@ -1,0 +1,106 @@
+package compose
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// setFinalizer is the step that puts the finalizer on a parent before the hook first
+// hears of it: from then on it cannot go without the finalize hook.
+func (r *run) setFinalizer(ctx context.Context) error {
+	if r.program.Finalize == nil || r.phase != phaseManaged || r.program.hasFinalizer(r.stored) {
+		return nil
+	}
+	return r.updateFinalizers(ctx, "add the finalizer to", append(r.stored.Finalizers(), r.program.Finalizer))
+}
+
+// removeFinalizer is the step that lets a parent go, or back to its other owners.
+func (r *run) removeFinalizer(ctx context.Context) error {
+	ours := func(name string) bool { return name == r.program.Finalizer }
+	return r.updateFinalizers(ctx, "remove the finalizer from", slices.DeleteFunc(r.stored.Finalizers(), ours))
+}
+
+// finalized says that a response has said so, and has been carried out. It counts from
+// then on, whatever the hook would say to another call: it may have deleted what it
+// would look for.
+func (r *run) finalized() bool { return r.phase == phaseFinalizing && r.memory.finalized }
+
+// completeFinalization is the step that lets a finalized parent go, once the children that are being
+// deleted are gone: they wake it.
+func (r *run) completeFinalization(ctx context.Context) error {
+	if slices.ContainsFunc(r.observed(), (*object.Object).Deleting) {
+		return r.storeStatus(ctx)
+	}
+	if !r.stored.Deleting() || len(r.stored.Finalizers()) > 1 {
+		// It lives on, so its status is of use, and does not speak of us any more.
+		if err := r.setConditions(plan.StatusReport{}); err != nil {
+			return err
+		}
+		if err := r.storeStatus(ctx); err != nil {
+			return err
+		}
+	}
+	if err := r.removeFinalizer(ctx); err != nil {
+		return err
+	}
+	r.memory.finalized = false
+	return nil
+}
+
+func (r *run) updateFinalizers(ctx context.Context, what string, names []string) error {
+	if !r.stillExists() {
+		return errConflict
+	}
+	edited, err := withFinalizers(r.stored, names)
+	if err != nil {
+		return failure.WithReason(ReasonWriteFailed, err)
+	}
+	return r.storeParent(ctx, what, edited)
+}
+
+func withFinalizers(o *object.Object, names []string) (*object.Object, error) {
+	if len(names) == 0 {
+		return o.With(nil, "metadata", "finalizers")
+	}
+	text, err := json.Marshal(names)
+	if err != nil {
+		return nil, err
+	}
+	return o.With(text, "metadata", "finalizers")
+}
+
+// storeParent writes the parent but for its status, and goes on with what the
+// server made of it.
+func (r *run) storeParent(ctx context.Context, what string, edited *object.Object) error {
+	began := r.record.Now()
+	stored, err := r.tools.Writer.Update(ctx, r.program.Parent, edited)
+	r.record.Wrote(began, record.Write{Resource: r.program.Parent, Part: "metadata", Before: r.stored, After: stored, Err: err})
+	if err != nil {
+		return r.parentWriteError(what, err)
+	}
+	r.parents.ObserveWrite(stored)
+	return r.setStored(stored)
+}
+
+// setStored takes what is stored now for the parent, with the status that is not
+// stored yet laid over it.
+func (r *run) setStored(stored *object.Object) error {
+	unstoredStatus := r.parent.Field("status")
+	pending := r.parent != r.stored && object.DigestOf(unstoredStatus) != statusDigest(r.stored)
+	r.stored, r.parent, r.planner.Parent = stored, stored, stored
+	if !pending {
+		return nil
+	}
+	overlaid, err := stored.With(unstoredStatus, "status")
+	if err != nil {
+		return failure.WithReason(ReasonWriteFailed, err)
+	}
+	r.parent = overlaid
+	return nil
+}

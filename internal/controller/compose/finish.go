@@ -1,0 +1,156 @@
+package compose
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// eventInterval is how soon an unchanged failure is told again. With the longest
+// delay and the time in which a hook that hangs is given up by default, a
+// failing parent is never silent for more than a minute.
+const eventInterval = 15 * time.Second
+
+// conflictDelay is how soon a run is repeated that met an object which had changed
+// under its hands: when the cache has heard of the change.
+const conflictDelay = 100 * time.Millisecond
+
+// maxConflicts is how many runs in a row may end so before that is a failure like
+// any other.
+const maxConflicts = 20
+
+// finish is the last step: it draws the conclusion from how the run ended,
+// for the queue, for the memory and for whoever looks on.
+func (r *run) finish(ctx context.Context, err error) (record.Outcome, queue.Outcome) {
+	r.memories.setConflict(r.item.Key, r.memory, r.conflict(err), r.tools.Now())
+	r.record.Failed(err)
+	delay, delayed := hook.RetryDelay(err)
+	var wait *deletionsPendingError
+	switch {
+	case err == nil:
+		return r.succeeded(), queue.NoRequeue()
+	case ctx.Err() != nil:
+		// Stopped in the middle: nothing is known to have failed.
+		return record.Postponed, queue.Retry()
+	case delayed:
+		// The hook says when to call again: no event warns of what works as it should.
+		r.log.Debug("run postponed by the hook", "parent", r.stored.Ref().String(), "delay", delay, "error", failure.OneLine(err))
+		r.recordFailure(err, r.memory.result.lastEvent)
+		return record.Postponed, queue.RetryAfter(delay)
+	case errors.As(err, &wait):
+		return record.Postponed, queue.RetryAfter(wait.delay)
+	case errors.Is(err, errRelatedPending):
+		return record.Postponed, queue.NoRequeue()
+	case hook.IsTerminal(err):
+		r.recordFailure(err, r.reportFailure(err))
+		return record.Failed, queue.NoRequeue()
+	case hook.IsUnreachable(err) && r.recoveryProbe.tryAcquire(r.item.Key):
+		r.recordFailure(err, r.reportFailure(err))
+		return record.Failed, queue.RetryAfter(probeInterval)
+	case errors.Is(err, errIncomplete):
+		return record.Postponed, queue.RetryAfter(time.Millisecond)
+	case errors.Is(err, errConflict) && r.memory.conflicts < maxConflicts:
+		r.memory.conflicts++
+		return record.Postponed, queue.RetryAfter(conflictDelay)
+	}
+	r.recordFailure(err, r.reportFailure(err))
+	if isConflicting(err) {
+		return record.Failed, queue.RetryAfter(conflictBackoff(r.memory.failures))
+	}
+	return record.Failed, queue.RetryIn(r.queue.Backoff(r.item))
+}
+
+func (r *run) succeeded() record.Outcome {
+	r.pruneUpToDate()
+	r.memory.conflicts = 0
+	if r.calls > 0 {
+		r.memory.editPending = false
+	}
+	r.recordResult(runResult{}, nil)
+	r.reportManualReconcile()
+	if r.response != nil && r.response.ResyncAfter > 0 {
+		r.queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.RequeueAfter}, r.response.ResyncAfter)
+	}
+	r.scheduleResync(r.item.Key)
+	if r.calls == 0 {
+		return record.Skipped
+	}
+	return record.Synced
+}
+
+// recordResult keeps how the run ended. Where the hook answers a parent again that it gave no
+// answer before, in whatever way, the others without an answer need not wait out their
+// backoffs. Those that it answered with an error do: that is about them alone.
+func (r *run) recordResult(now runResult, last *LastError) {
+	recovered := r.memory.result.unreachable && !now.unreachable
+	r.memories.record(r.memory, r.countChildren(), now, last)
+	if recovered {
+		r.recoveryProbe.reset()
+		r.queue.RetryKeysNow(r.memories.unreachableKeys())
+	}
+}
+
+// recordFailure notes a failure. told is when it was last told as an event.
+func (r *run) recordFailure(err error, reported time.Time) {
+	now := runResult{failing: true, hookFailing: isHookFailure(err), unreachable: hook.IsUnreachable(err), message: failure.OneLine(err), fault: record.FaultOf(err), lastEvent: reported, since: r.tools.Now(), locations: r.record.Refused()}
+	for _, a := range r.withheld {
+		// The message may name them.
+		now.locations = record.AddLocations(now.locations, record.Location{Resource: a.Resource, Namespace: strings.Clone(a.Ref.Namespace)})
+	}
+	if reasonOf(err) == ReasonConflicting {
+		now.locations = record.AddLocations(now.locations, r.latestLocations...)
+	}
+	r.recordResult(now, &LastError{
+		Message: now.message, Object: r.item.Key.String(), Time: r.tools.Now(), Locations: now.locations,
+	})
+}
+
+// reportFailure warns the parent's user and whoever reads the log, unless the same was
+// said a moment ago. It returns when it was last said.
+func (r *run) reportFailure(err error) time.Time {
+	message := failure.OneLine(err)
+	log := r.log.With("parent", r.stored.Ref().String(), "attempt", r.item.Attempt+1, "error", message)
+	last := r.memory.result
+	again := reasonOf(err) != ReasonDeletionsHeld && r.since(last.lastEvent) >= eventInterval
+	if last.message == message && !again {
+		log.Debug("run failed again")
+		return last.lastEvent
+	}
+	log.Warn("run failed")
+	r.sendEvent(r.program.warningEvent(reasonOf(err), message))
+	return r.tools.Now()
+}
+
+// warningEvent is the event that warns of a failed run.
+func (p *Program) warningEvent(reason, message string) hook.Event {
+	if p.FailureReason == "" {
+		return hook.Event{Type: warning, Reason: reason, Message: message}
+	}
+	return hook.Event{Type: warning, Reason: p.FailureReason, Message: "Sync error: " + reason + ": " + message}
+}
+
+// pruneUpToDate forgets the agreements on children that are gone.
+func (r *run) pruneUpToDate() {
+	if len(r.memory.upToDate) <= r.countChildren() {
+		return
+	}
+	present := make(map[uint64]bool, r.countChildren())
+	for _, child := range r.observed() {
+		present[childDigest(child)] = true
+	}
+	r.memory.upToDate.prune(present)
+}
+
+func (r *run) countChildren() int {
+	n := 0
+	for _, children := range r.children {
+		n += len(children)
+	}
+	return n
+}

@@ -1,0 +1,167 @@
+package compose
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// guardDeletions takes out of a plan the deletions that are held, or that wait for those of
+// other parents.
+func (r *run) guardDeletions(todo plan.Plan) plan.Plan {
+	r.guardDecision, r.withheld = guardDecision{}, nil
+	if r.phase != phaseManaged {
+		r.deletionGuard.drop(r.guardedParent())
+		return todo
+	}
+	removed := r.unexplainedDeletions(todo)
+	now := r.deletionGuard.decide(r.guardedParent(), removed, plan.Annotation(r.stored, setpoint.AnnotationAllowDeletions))
+	if !now.held && now.wait == 0 {
+		return todo
+	}
+	r.guardDecision, r.withheld = now, removed
+	return todo.Without(removed)
+}
+
+func (r *run) guardedParent() guardedParent { return guardedParent{r.Controller, r.item.Key} }
+
+// unexplainedDeletions are the deletions of a plan that nothing but the hook's response
+// explains: no change of the parent's spec does. A change explains none that the hook
+// wanted before it, and that are held.
+func (r *run) unexplainedDeletions(todo plan.Plan) []plan.Action {
+	removals := todo.Removals()
+	if r.noteSpecChange() {
+		return r.deletionGuard.filterHeld(r.guardedParent(), removals)
+	}
+	return removals
+}
+
+// noteSpecChange says whether the spec of the parent has changed lately, or since the last
+// run that succeeded. What is not known is taken for unchanged.
+func (r *run) noteSpecChange() bool {
+	m, spec, now := r.memory, specDigest(r.stored), r.tools.Now()
+	if m.specDigest != spec {
+		if m.specDigest != 0 || r.editedSinceStatus() {
+			m.editedAt, m.editPending = now, true
+		}
+		m.specDigest = spec
+	}
+	return m.editPending || !m.editedAt.IsZero() && now.Sub(m.editedAt) < deletionWindow
+}
+
+// editedSinceStatus says that the parent was edited since its status was stored, by this
+// controller: custom resources of composites alone have a status that is all ours.
+func (r *run) editedSinceStatus() bool {
+	if r.program.isDecorator() || !r.program.Parent.Custom || !r.program.Parent.Status {
+		return false
+	}
+	observed, err := strconv.ParseInt(string(r.stored.Field("status", "observedGeneration")), 10, 64)
+	return err == nil && observed > 0 && observed < r.stored.Generation()
+}
+
+// specDigest tells specs of one object apart: by its generation, or by all that is
+// neither metadata nor status where the kind has none.
+func specDigest(o *object.Object) uint64 {
+	if o.Generation() > 0 {
+		return uint64(o.Generation())
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(o.JSON(), &fields) != nil {
+		return o.IntentDigest() // The cache holds nothing but objects.
+	}
+	delete(fields, "metadata")
+	delete(fields, "status")
+	var spec []byte
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		spec = append(append(spec, name...), fields[name]...)
+	}
+	return max(object.DigestOf(spec), 1)
+}
+
+// recordedPlan is a plan as it is recorded: with the deletions that are held.
+func (r *run) recordedPlan(rest, whole plan.Plan) plan.Plan {
+	if len(r.withheld) == 0 {
+		return rest
+	}
+	why := "; held by the deletion guard"
+	if !r.guardDecision.held {
+		why = "; the deletion guard waits for those of other parents"
+	}
+	held := make([]plan.Action, len(r.withheld))
+	for i, a := range r.withheld {
+		a.Reason += why
+		held[i] = a
+	}
+	return plan.Plan{Stages: append([][]plan.Action{held}, rest.Stages...), Equal: whole.Equal}
+}
+
+// deletionsPendingError ends a run whose deletions wait.
+type deletionsPendingError struct{ delay time.Duration }
+
+func (e *deletionsPendingError) Error() string { return "deletions wait for those of other parents" }
+
+// withheldError is the error of a run that did all but delete.
+func (r *run) withheldError() error {
+	if len(r.withheld) == 0 {
+		return nil
+	}
+	r.memory.syncedInput = 0
+	if !r.guardDecision.held {
+		return &deletionsPendingError{r.guardDecision.wait}
+	}
+	return failure.WithReason(ReasonDeletionsHeld, r.deletionsHeldError())
+}
+
+// maxListed is how many children an error lists.
+const maxListed = 3
+
+func (r *run) deletionsHeldError() error {
+	var names []string
+	for _, a := range r.withheld[:min(len(r.withheld), maxListed)] {
+		names = append(names, a.Ref.String())
+	}
+	list := strings.Join(names, ", ")
+	if more := len(r.withheld) - len(names); more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	what := "deletions"
+	if len(r.withheld) == 1 {
+		what = "deletion"
+	}
+	return errors.New(strconv.Itoa(len(r.withheld)) + " " + what + " held by the deletion guard: the response of the hook leaves out " + list +
+		"; correct the hook, or confirm with the annotation " + setpoint.AnnotationAllowDeletions + "=" + r.guardDecision.value)
+}
+
+// CountAllChildren counts the children of all parents, from the caches.
+func (c *Controller) CountAllChildren() int {
+	n := 0
+	for parent := range c.parents.All() {
+		if c.program.phaseOf(parent) == phaseIgnored {
+			continue
+		}
+		n += c.countOwned(parent)
+	}
+	return n
+}
+
+// countKind counts those of one kind. A decorator counts its attachments.
+func (c *Controller) countKind(of childKind, parent *object.Object) int {
+	if !c.program.isDecorator() {
+		return of.view.CountOwned(parent.UID())
+	}
+	n := 0
+	for _, o := range of.view.Owned(parent.UID()) {
+		n += count(c.program.Mark.On(o))
+	}
+	return n
+}

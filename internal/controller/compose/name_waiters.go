@@ -1,0 +1,59 @@
+package compose
+
+import (
+	"sync"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// nameWaiters remembers which parents wait for a name that somebody else's object
+// has, so that they are woken when it is free instead of when their backoff
+// ends. A parent that has given up waiting is woken for nothing once.
+type nameWaiters struct {
+	mu     sync.Mutex
+	byName map[childName]map[queue.Key]bool
+}
+
+// childName is what two children cannot both have.
+type childName struct {
+	kind            object.GroupKind
+	namespace, name string
+}
+
+func childNameOf(o *object.Object) childName {
+	return childName{o.GroupKind(), o.Namespace(), o.Name()}
+}
+
+func newNameWaiters() *nameWaiters { return &nameWaiters{byName: map[childName]map[queue.Key]bool{}} }
+
+// add has a parent wait for a name.
+func (w *nameWaiters) add(name childName, parent queue.Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.byName[name] == nil {
+		w.byName[name] = map[queue.Key]bool{}
+	}
+	w.byName[name][parent] = true
+}
+
+// drop has a parent that is gone wait for nothing.
+func (w *nameWaiters) drop(parent queue.Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, waiters := range w.byName {
+		delete(waiters, parent)
+		if len(waiters) == 0 {
+			delete(w.byName, name)
+		}
+	}
+}
+
+// take returns the parents that wait for a name, and lets them wait no more.
+func (w *nameWaiters) take(name childName) map[queue.Key]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	waiters := w.byName[name]
+	delete(w.byName, name)
+	return waiters
+}

@@ -1,0 +1,96 @@
+package compose
+
+import (
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// ObjectStates says how each parent is doing, in no order.
+func (c *Controller) ObjectStates() []record.ObjectState {
+	all := make([]record.ObjectState, 0, c.parents.Len())
+	for parent := range c.parents.All() {
+		if state, ours := c.objectState(parent); ours {
+			all = append(all, state)
+		}
+	}
+	return all
+}
+
+// ObjectState says how one parent is doing; false if it is none.
+func (c *Controller) ObjectState(key queue.Key) (record.ObjectState, bool) {
+	parent := c.parents.Get(key.Namespace, key.Name)
+	if parent == nil {
+		return record.ObjectState{}, false
+	}
+	return c.objectState(parent)
+}
+
+func (c *Controller) objectState(parent *object.Object) (record.ObjectState, bool) {
+	currentPhase := c.program.phaseOf(parent)
+	if currentPhase == phaseIgnored {
+		return record.ObjectState{}, false
+	}
+	key := keyOf(parent)
+	state := c.memories.objectState(key, parent.UID())
+	state.Object, state.Paused = parent, currentPhase == phasePaused
+	held, value := c.deletionGuard.heldChildren(guardedParent{c, key})
+	state.HeldDeletions, state.AllowDeletions = len(held), value
+	pending := c.queue.Pending(key)
+	// Who stands by has everything queued, and runs nothing.
+	state.Standby = !c.active.Load()
+	state.Queued = !state.Standby && (pending.Queued || pending.Active || state.LastRun.IsZero() && !state.Paused)
+	state.NextRun = pending.Next
+	if state.LastRun.IsZero() {
+		state.Children = c.countOwned(parent)
+	}
+	return state, true
+}
+
+// objectState is what is remembered of a parent.
+func (m *memories) objectState(key queue.Key, uid string) record.ObjectState {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.byKey[key]
+	if known == nil || known.uid != uid {
+		return record.ObjectState{}
+	}
+	conflicting := m.conflicts[key]
+	state := record.ObjectState{LastRun: known.lastRun, Children: known.children, Conflict: conflicting.message, Locations: conflicting.locations}
+	if known.result.failing {
+		state.Failing, state.Error, state.Attempts = true, known.result.message, known.failures
+		state.Fault, state.Since = known.result.fault, known.result.since
+		state.Locations = record.AddLocations(slices.Clone(state.Locations), known.result.locations...)
+	}
+	return state
+}
+
+func (c *Controller) countOwned(parent *object.Object) int {
+	n := 0
+	for _, kind := range c.children {
+		n += c.countKind(kind, parent)
+	}
+	return n
+}
+
+// Children are the children of a parent, in the order of the rules, and its revisions.
+func (c *Controller) Children(parent *object.Object) []record.Child {
+	var family []record.Child
+	for _, kind := range c.children {
+		for _, child := range kind.view.Owned(parent.UID()) {
+			if !c.program.isDecorator() || c.program.Mark.On(child) {
+				family = append(family, record.Child{Resource: kind.rule.Resource, Object: child})
+			}
+		}
+	}
+	for _, revision := range c.revisionsOf(parent) {
+		family = append(family, record.Child{Resource: plan.ControllerRevisions, Object: revision})
+	}
+	return family
+}
+
+// Resource is the kind of its parents.
+func (c *Controller) Resource() object.Resource { return c.program.Parent }

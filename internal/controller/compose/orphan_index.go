@@ -1,0 +1,130 @@
+package compose
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// orphanIndex finds the parents whose selector an object without owner matches,
+// without trying every parent: a selector is filed under one of the label pairs
+// it demands. The few that demand none are tried one by one.
+type orphanIndex struct {
+	mu        sync.RWMutex
+	byKey     map[queue.Key]indexedSelector
+	byLabel   map[object.Label][]queue.Key
+	unindexed []queue.Key
+}
+
+type indexedSelector struct {
+	selector labels.Selector
+	// pairs is what the seeker is filed under; empty among the others.
+	pairs []object.Label
+}
+
+func newOrphanIndex() *orphanIndex {
+	return &orphanIndex{byKey: map[queue.Key]indexedSelector{}, byLabel: map[object.Label][]queue.Key{}}
+}
+
+// set files a parent under what it seeks now. A parent whose selector cannot
+// be understood seeks nobody; its run says so. Nor does one that is going away.
+func (s *orphanIndex) set(parent *object.Object, generated bool) {
+	key := keyOf(parent)
+	selector, err := selectorOf(parent, generated)
+	adopts := err == nil && !parent.Deleting()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, isKnown := s.byKey[key]
+	if isKnown && adopts && known.selector.String() == selector.String() {
+		return
+	}
+	s.remove(key)
+	if !adopts {
+		return
+	}
+	s.add(key, indexedSelector{selector: selector, pairs: requiredLabels(selector)})
+}
+
+// drop removes a parent.
+func (s *orphanIndex) drop(parent queue.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.remove(parent)
+}
+
+// matching returns the parents that would take an orphan in.
+func (s *orphanIndex) matching(orphan *object.Object, sameNamespace bool) []queue.Key {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var found []queue.Key
+	try := func(key queue.Key) {
+		if sameNamespace && key.Namespace != orphan.Namespace() {
+			return
+		}
+		if s.byKey[key].selector.Matches(orphan.Labels()) {
+			found = append(found, key)
+		}
+	}
+	for pair := range orphan.Labels().All() {
+		for _, key := range s.byLabel[pair] {
+			try(key)
+		}
+	}
+	for _, key := range s.unindexed {
+		try(key)
+	}
+	return found
+}
+
+func (s *orphanIndex) add(key queue.Key, one indexedSelector) {
+	s.byKey[key] = one
+	for _, pair := range one.pairs {
+		s.byLabel[pair] = append(s.byLabel[pair], key)
+	}
+	if len(one.pairs) == 0 {
+		s.unindexed = append(s.unindexed, key)
+	}
+}
+
+func (s *orphanIndex) remove(key queue.Key) {
+	one, known := s.byKey[key]
+	if !known {
+		return
+	}
+	delete(s.byKey, key)
+	same := func(other queue.Key) bool { return other == key }
+	for _, pair := range one.pairs {
+		if s.byLabel[pair] = slices.DeleteFunc(s.byLabel[pair], same); len(s.byLabel[pair]) == 0 {
+			delete(s.byLabel, pair)
+		}
+	}
+	s.unindexed = slices.DeleteFunc(s.unindexed, same)
+}
+
+// requiredLabels are label pairs of which a matching object has exactly one: the
+// values of the narrowest requirement that names any.
+func requiredLabels(selector labels.Selector) []object.Label {
+	requirements, _ := selector.Requirements()
+	var pairs []object.Label
+	for _, r := range requirements {
+		switch r.Operator() {
+		case selection.Equals, selection.DoubleEquals, selection.In:
+		default:
+			continue
+		}
+		values := r.Values().UnsortedList()
+		if pairs != nil && len(values) >= len(pairs) {
+			continue
+		}
+		pairs = pairs[:0:0]
+		for _, value := range values {
+			pairs = append(pairs, object.Label{Key: r.Key(), Value: value})
+		}
+	}
+	return pairs
+}

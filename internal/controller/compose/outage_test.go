@@ -1,0 +1,55 @@
+package compose
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// The neighbour of fault H1: a parent that gets an answer again ended the backoffs of all
+// others, also of those that the hook had answered with an error.
+func TestRecoveryRetriesUnreachableParents(t *testing.T) {
+	none, wrong := runResult{failing: true, hookFailing: true, unreachable: true}, runResult{failing: true, hookFailing: true}
+	for name, c := range map[string]outageCase{
+		"a response after no answer":  {former: none, retries: true},
+		"an error after no answer":    {former: none, now: wrong, retries: true},
+		"a response after an error":   {former: wrong},
+		"no answer after no answer":   {former: none, now: none},
+		"a response after a response": {},
+	} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { c.check(t) }) })
+	}
+}
+
+// outageCase is how the run of one parent ended, after another end.
+type outageCase struct {
+	former, now runResult
+	// retries says that the wait of a parent without an answer is over.
+	retries bool
+}
+
+func (c outageCase) check(t *testing.T) {
+	t.Helper()
+	q, m := queue.New(queue.Options{}), newMemories()
+	defer q.Close()
+	waits := map[bool]queue.Key{true: {Name: "without an answer"}, false: {Name: "with an error"}}
+	for unanswered, key := range waits {
+		m.record(m.get(key, key.Name), 0, runResult{failing: true, hookFailing: true, unreachable: unanswered}, nil)
+		q.Add(key, queue.Cause{Kind: queue.Start})
+		item, _ := q.Next(t.Context())
+		q.Done(item.Key, queue.RetryIn(time.Hour))
+	}
+	<-time.After(time.Minute)
+	key := queue.Key{Name: "subject"}
+	r := &run{Controller: &Controller{queue: q, memories: m}, item: queue.Item{Key: key}, memory: m.get(key, "subject")}
+	m.record(r.memory, 0, c.former, nil)
+	r.recordResult(c.now, nil)
+	if ended := q.RetryKeysNow([]queue.Key{waits[true]}) == 0; ended != c.retries {
+		t.Errorf("the wait of the parent without an answer is over: %v", ended)
+	}
+	if q.RetryKeysNow([]queue.Key{waits[false]}) == 0 {
+		t.Error("the wait of the parent that was answered with an error is over")
+	}
+}

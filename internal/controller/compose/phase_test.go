@@ -1,0 +1,112 @@
+package compose
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+func selectorFor(t *testing.T, text string) labels.Selector {
+	t.Helper()
+	parsed, err := labels.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+func TestPhaseOf(t *testing.T) {
+	asked := hook.Func(nil)
+	const (
+		web     = `,"labels":{"app":"web"}`
+		held    = `,"finalizers":["other","ours"]`
+		going   = `,"deletionTimestamp":"2026-01-01T00:00:00Z"`
+		paused  = `,"annotations":{"setpoint.dev/paused":"true"}`
+		unpause = `,"annotations":{"setpoint.dev/paused":"false"}`
+	)
+	for _, c := range []struct {
+		name, metadata     string
+		with, without, all phase
+	}{
+		{"matches", web, phaseManaged, phaseManaged, phaseManaged},
+		{"matches not", ``, phaseIgnored, phaseIgnored, phaseManaged},
+		{"matches, held", web + held, phaseManaged, phaseReleasing, phaseManaged},
+		{"matches not, held", held, phaseFinalizing, phaseReleasing, phaseManaged},
+		{"going", web + going, phaseIgnored, phaseManaged, phaseIgnored},
+		{"going, held", web + going + held, phaseFinalizing, phaseReleasing, phaseFinalizing},
+		{"going, held, matches not", going + held, phaseFinalizing, phaseReleasing, phaseFinalizing},
+		{"going, matches not", going, phaseIgnored, phaseIgnored, phaseIgnored},
+		{"paused", web + paused, phasePaused, phasePaused, phasePaused},
+		{"paused, held, going", going + held + paused, phasePaused, phasePaused, phasePaused},
+		{"not paused", web + unpause, phaseManaged, phaseManaged, phaseManaged},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			selections := []Selection{{Labels: selectorFor(t, "app=db")}, {Labels: selectorFor(t, "app=web")}}
+			parent := parentOf(t, c.metadata)
+			for _, p := range []struct {
+				what    string
+				program Program
+				want    phase
+			}{
+				{"with a finalize hook", Program{Finalizer: "ours", Finalize: asked, Selections: selections}, c.with},
+				{"without", Program{Finalizer: "ours", Selections: selections}, c.without},
+				{"for all parents", Program{Finalizer: "ours", Finalize: asked}, c.all},
+			} {
+				if got := p.program.phaseOf(parent); got != p.want {
+					t.Errorf("%s: got %d, want %d", p.what, got, p.want)
+				}
+			}
+		})
+	}
+}
+
+func TestSelectionByAnnotations(t *testing.T) {
+	s := Selection{Labels: selectorFor(t, "app"), Annotations: selectorFor(t, "tier in (a,b)")}
+	for metadata, want := range map[string]bool{
+		`,"labels":{"app":"x"},"annotations":{"tier":"a"}`: true,
+		`,"labels":{"app":"x"},"annotations":{"tier":"c"}`: false,
+		`,"labels":{"app":"x"}`:                            false,
+		`,"annotations":{"tier":"a"}`:                      false,
+	} {
+		if s.matches(parentOf(t, metadata)) != want {
+			t.Errorf("%s: want %v", metadata, want)
+		}
+	}
+	if text := s.String(); !strings.Contains(text, "labels app, annotations tier in (a,b)") {
+		t.Error(text)
+	}
+}
+
+func parentOf(t *testing.T, metadata string) *object.Object {
+	t.Helper()
+	o, err := object.Parse([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","uid":"u"` + metadata + `}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestRecoveryProbe(t *testing.T) {
+	var s recoveryProbe
+	one, other := queue.Key{Name: "one"}, queue.Key{Name: "other"}
+	if !s.tryAcquire(one) || s.tryAcquire(other) || !s.tryAcquire(one) {
+		t.Error("the first that asks is the scout, and nobody else")
+	}
+	s.drop(other)
+	if s.tryAcquire(other) {
+		t.Error("replaced because of another one's end")
+	}
+	s.drop(one)
+	if !s.tryAcquire(other) || s.tryAcquire(one) {
+		t.Error("a scout that is gone is not replaced")
+	}
+	s.reset()
+	if !s.tryAcquire(one) {
+		t.Error("no new scout after the hook was back")
+	}
+}

@@ -1,0 +1,108 @@
+package compose
+
+import (
+	"context"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// startRecord begins the account of the run.
+func (r *run) startRecord() {
+	now := r.tools.Now()
+	begin := record.New
+	if r.tools.Unrecorded {
+		begin = record.NewSummary
+	}
+	r.record = begin(record.Run{
+		Controller: r.program.Name, Resource: r.program.Parent, Key: r.item.Key, UID: r.stored.UID(),
+		Causes: r.item.Causes, Attempt: r.item.Attempt, StartTime: now, QueueDuration: min(r.item.Waited, now.Sub(r.Controller.startedAt)),
+	}, r.tools.Now)
+}
+
+// finishRecord ends the account and gives it to whoever observes.
+func (r *run) finishRecord(outcome record.Outcome, requeue queue.Outcome) {
+	ran := r.record.Finish(outcome)
+	if r.record.Detailed() && !ran.IsNoop() {
+		ran.NextRun = r.nextRun(requeue)
+	}
+	r.tools.Observer.Ran(ran)
+}
+
+// nextRun is when the parent comes again, as far as that is known. What else waits for it
+// to do so does not bring it back before a delay of the verdict has passed.
+func (r *run) nextRun(requeue queue.Outcome) time.Time {
+	if delay := requeue.Delay(); delay > 0 {
+		return r.tools.Now().Add(delay)
+	}
+	return r.queue.Pending(r.item.Key).Next
+}
+
+// call calls a hook about one revision of the parent.
+func (r *run) call(ctx context.Context, asked hook.Hook, request *hook.Request, at record.Revision) (*hook.Response, error) {
+	began := r.record.Now()
+	response, err := withRecover(r, r.hookName(), func() (*hook.Response, error) { return asked.Call(ctx, request) })
+	if !r.record.Detailed() {
+		return response, err
+	}
+	call := record.Call{Name: r.hookName(), Revision: at, Request: record.Request{ControllerType: r.form(), Sync: request}, Err: err}
+	if err == nil {
+		// The reply is worked on from here on; what the hook said stays.
+		said := *response
+		call.Response.Sync = &said
+	}
+	r.record.Called(began, call)
+	return response, err
+}
+
+// withRecover calls a hook, which may be a function of this program: a panic or a
+// runtime.Goexit of it is its error like any.
+func withRecover[T any](r *run, name string, do func() (T, error)) (response T, err error) {
+	err = failure.Recover("the function", func() (err error) {
+		response, err = do()
+		return err
+	})
+	if stack, crashed := failure.PanicStack(err); crashed {
+		r.log.Error("hook crashed", "hook", name, "parent", r.item.Key.String(), "error", failure.OneLine(err), "stack", stack)
+	}
+	return response, failure.WithSource(failure.Hook, err)
+}
+
+func (r *run) form() hook.ControllerType {
+	if r.program.isDecorator() {
+		return hook.Decorator
+	}
+	return hook.Composite
+}
+
+// applyPlan has a plan carried out.
+func (r *run) applyPlan(ctx context.Context, todo plan.Plan) []apply.Result {
+	began := r.record.Now()
+	results := r.tools.Writer.ApplyPlan(ctx, todo)
+	r.record.Applied(began, results)
+	return results
+}
+
+// countUnchanged is how many children a plan leaves as they are.
+func (r *run) countUnchanged(todo plan.Plan) int {
+	left := r.countChildren()
+	for _, stage := range todo.Stages {
+		for i := range stage {
+			if stage[i].Before != nil {
+				left--
+			}
+		}
+	}
+	return max(left, 0)
+}
+
+// sendEvent tells the parent's user something.
+func (r *run) sendEvent(event hook.Event) {
+	r.tools.Observer.Event(r.stored, event)
+	r.record.EventSent(event)
+}

@@ -1,0 +1,123 @@
+package compose
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// watchRevisions starts the watch of revisions, if any child may have to wait for
+// its turn.
+func (c *Controller) watchRevisions() {
+	if !c.program.Children.Rolling() {
+		return
+	}
+	selection := c.selectionFor(plan.ControllerRevisions)
+	selection.Labels = plan.ParentUIDLabel
+	c.revisions = c.tools.Store.Watch(selection, c.revisionChanged)
+}
+
+// revisionChanged queues the parent whose revision somebody else has changed.
+func (c *Controller) revisionChanged(e cache.Event) {
+	<-c.watchesSet
+	if e.Old != nil && e.New != nil && e.Old.Digest() == e.New.Digest() {
+		return
+	}
+	if e.New == nil {
+		c.enqueueNameWaiters(e.Old)
+		c.enqueueOwner(e.Old)
+		return
+	}
+	c.enqueueOwner(e.New)
+}
+
+// storeRevisions is the step that stores which children follow which revision. Nothing is
+// done about the children before all of it is stored. It says whether there was
+// anything to store.
+func (r *run) storeRevisions(ctx context.Context) (bool, error) {
+	if r.rollout == nil || r.rollout.writes.Empty() {
+		return false, nil
+	}
+	if !r.stillExists() {
+		return false, errConflict
+	}
+	r.record.Planned(r.rollout.writes, 0)
+	for _, stage := range r.rollout.writes.Stages {
+		// One stage stands on the other: the results of one decide on the next.
+		for _, result := range r.applyPlan(ctx, plan.Plan{Stages: [][]plan.Action{stage}}) {
+			if err := r.observeRevision(ctx, result); err != nil {
+				return true, err
+			}
+		}
+	}
+	return true, nil
+}
+
+func (r *run) observeRevision(ctx context.Context, result apply.Result) error {
+	action, err := result.Action, result.Err
+	switch {
+	case err == nil && result.Stored == nil:
+		r.revisions.ObserveDelete(action.Before)
+	case err == nil:
+		r.revisions.ObserveWrite(result.Stored)
+	case apply.AlreadyExists(err):
+		return r.handleExistingRevision(ctx, action)
+	case apply.NotFound(err) && action.Before != nil:
+		r.revisions.ObserveDelete(action.Before)
+		return errConflict
+	case apply.Conflict(err):
+		return errConflict
+	default:
+		return failure.WithReason(ReasonRolloutFailed, err)
+	}
+	r.log.Debug("revision written", "verb", string(action.Verb), "revision", action.Ref.String(),
+		"parent", r.stored.Ref().String(), "reason", action.Reason)
+	return nil
+}
+
+// handleExistingRevision looks at the object that already has the name of a revision to be
+// created. It is ours if it is the parent's: the cache has not seen it yet, or
+// somebody has taken the label from it.
+func (r *run) handleExistingRevision(ctx context.Context, action plan.Action) error {
+	live, err := r.tools.Writer.Get(ctx, action.Resource, action.Ref.Namespace, action.Ref.Name)
+	if apply.NotFound(err) {
+		return errConflict
+	}
+	if err != nil {
+		return failure.WithReason(ReasonRolloutFailed, fmt.Errorf("create %s: it exists; read it: %w", action.Ref, err))
+	}
+	switch {
+	case live.Deleting():
+		return r.waitForName(live, "is being deleted")
+	case !live.ControlledBy(r.stored.UID()):
+		return r.waitForName(live, "does not belong to "+r.stored.Ref().String()+"; delete it")
+	case live.Labels().Get(plan.ParentUIDLabel) == r.stored.UID():
+		r.revisions.ObserveWrite(live)
+		return errConflict
+	}
+	return r.relabelRevision(ctx, live)
+}
+
+// relabelRevision gives back to a revision the label by which it is found.
+func (r *run) relabelRevision(ctx context.Context, live *object.Object) error {
+	labelled, err := live.With(fmt.Appendf(nil, "%q", r.stored.UID()), "metadata", "labels", plan.ParentUIDLabel)
+	if err != nil {
+		return failure.WithReason(ReasonRolloutFailed, err)
+	}
+	began := r.record.Now()
+	stored, err := r.tools.Writer.Update(ctx, plan.ControllerRevisions, labelled)
+	r.record.Wrote(began, record.Write{Resource: plan.ControllerRevisions, Part: "metadata", Before: live, After: stored, Err: err})
+	if err != nil && !apply.Conflict(err) && !apply.NotFound(err) {
+		return failure.WithReason(ReasonRolloutFailed, fmt.Errorf("label %s: %w", live.Ref(), err))
+	}
+	if err == nil {
+		r.revisions.ObserveWrite(stored)
+	}
+	return errConflict
+}

@@ -1,0 +1,217 @@
+package compose
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// conditionUpdated is the parent's condition that says how far a rollout is.
+const conditionUpdated = "Updated"
+
+// rollout is what a run knows of the revisions of its parent.
+type rollout struct {
+	history plan.History
+	// responses are those for the former revisions, in the order of the history;
+	// nil where nobody was asked or the hook failed, with err.
+	responses []*hook.Response
+	err       error
+	// progress is how far it is, once that is known.
+	progress plan.Progress
+	// writes are to be carried out before those of the children.
+	writes plan.Plan
+}
+
+// hasRollout says whether the children of the parent may have to wait for their turn.
+func (r *run) hasRollout() bool { return r.revisions != nil && !r.leavesChildren() }
+
+// revisionsOf are the revisions that are kept of the parent.
+func (c *Controller) revisionsOf(parent *object.Object) []*object.Object {
+	if c.revisions == nil {
+		return nil
+	}
+	return c.revisions.Owned(parent.UID())
+}
+
+// loadRevisions makes out the revisions of the parent.
+func (r *run) loadRevisions() error {
+	r.rollout = nil
+	if !r.hasRollout() {
+		return nil
+	}
+	revisions := plan.Revisions{
+		Controller: r.program.Name, Parents: r.program.Parent,
+		FieldPaths: r.program.Revisions.FieldPaths, Namespace: r.program.Revisions.Namespace,
+	}
+	history, err := revisions.History(&r.planner, r.storedRevisions, r.observed())
+	if err != nil {
+		return failure.WithReason(ReasonRolloutFailed, err)
+	}
+	r.rollout = &rollout{history: history, responses: make([]*hook.Response, len(history.Former))}
+	return nil
+}
+
+// callFormer asks the hook about the parent at each of its former revisions that
+// still has children. It returns at once; what it returns waits for the answers.
+func (r *run) callFormer(ctx context.Context, asked hook.Hook) (wait func()) {
+	if r.rollout == nil {
+		return func() {}
+	}
+	var calls sync.WaitGroup
+	errs := make([]error, len(r.rollout.responses))
+	for i, former := range r.rollout.history.Former {
+		if needsCall(former) {
+			calls.Go(func() { r.rollout.responses[i], errs[i] = r.callAt(ctx, asked, former) })
+		}
+	}
+	return func() {
+		calls.Wait()
+		r.rollout.err = joinErrors(errs)
+	}
+}
+
+// needsCall says whether the hook can and need be asked about a former revision.
+func needsCall(former plan.Revision) bool { return len(former.Claims) > 0 && former.Known() }
+
+func (r *run) callAt(ctx context.Context, asked hook.Hook, former plan.Revision) (*hook.Response, error) {
+	then, err := r.rollout.history.ParentAt(r.visibleParent(), former)
+	if err != nil {
+		return nil, failure.WithReason(ReasonRolloutFailed, err)
+	}
+	at := record.Revision{Name: strings.Clone(former.Name), Number: former.Number, Previous: true}
+	response, err := r.call(ctx, asked, r.request(then), at)
+	if err != nil {
+		return nil, r.formerRevisionError(former, err)
+	}
+	return response, nil
+}
+
+// latestRevision is the revision that the parent is at; zero where none is kept.
+func (r *run) latestRevision() record.Revision {
+	if r.rollout == nil {
+		return record.Revision{}
+	}
+	at := &r.rollout.history.Latest
+	return record.Revision{Name: strings.Clone(at.Name), Number: at.Number}
+}
+
+// formerRevisionError is the failure of a hook that was asked about a former revision.
+func (r *run) formerRevisionError(former plan.Revision, err error) error {
+	return hookFailure(fmt.Sprintf("%s hook, asked about the former revision %s", r.hookName(), former.Name), err)
+}
+
+// mergeResponses takes into the latest reply what it has in common with the others.
+func (r *run) mergeResponses() {
+	if r.rollout == nil {
+		return
+	}
+	for i, former := range r.rollout.history.Former {
+		if !needsCall(former) {
+			continue
+		}
+		response := r.rollout.responses[i]
+		r.response.Finalized = r.response.Finalized && response != nil && response.Finalized
+		if response != nil {
+			r.response.ResyncAfter = shorterDelay(r.response.ResyncAfter, response.ResyncAfter)
+		}
+	}
+}
+
+// shorterDelay is the shorter of two delays; zero is none.
+func shorterDelay(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// planRollout decides which revision each child is to follow. It returns what is to
+// be planned for, and has the reply say how far the rollout is.
+func (r *run) planRollout(latest []plan.Child) ([]plan.Child, error) {
+	if r.rollout == nil {
+		return latest, nil
+	}
+	frozen := r.phase == phaseFinalizing
+	todo := plan.Rollout{
+		Family: &r.planner, Observed: r.observed(), Latest: latest, Former: r.formerChildren(), UpToDate: r.memory.upToDate.contains, Frozen: frozen,
+	}
+	step, err := todo.Step()
+	if err != nil {
+		return nil, hookFailure(r.hookName(), malformedError(err))
+	}
+	if frozen {
+		return step.Desired, nil
+	}
+	if r.rollout.writes, err = r.rollout.history.Writes(step.Claims); err != nil {
+		return nil, failure.WithReason(ReasonRolloutFailed, err)
+	}
+	r.updatedChildren += step.Moved
+	r.rollout.progress = step.Progress
+	return step.Desired, r.setProgressCondition(step.Progress)
+}
+
+// formerChildren is what the former revisions want. What one of them said that cannot be
+// understood counts for nothing.
+func (r *run) formerChildren() []plan.Former {
+	errs := []error{r.rollout.err}
+	former := make([]plan.Former, len(r.rollout.responses))
+	for i, response := range r.rollout.responses {
+		former[i].Claims = r.rollout.history.Former[i].Claims
+		if response == nil {
+			continue
+		}
+		children, err := r.planner.Desired(response.Children)
+		if err != nil {
+			errs = append(errs, r.formerRevisionError(r.rollout.history.Former[i], malformedError(err)))
+			continue
+		}
+		former[i].Children = children
+	}
+	r.rollout.err = joinErrors(errs)
+	return former
+}
+
+// setProgressCondition puts the progress of the rollout among the conditions of the reply, in
+// place of one that the hook may give.
+func (r *run) setProgressCondition(progress plan.Progress) error {
+	updated := hook.Condition{Type: conditionUpdated, Status: "False", Reason: progress.Reason, Message: progress.Message}
+	if progress.Done() {
+		updated.Status = "True"
+	}
+	if len(r.response.Conditions) == 0 {
+		status, err := withConditions(r.response.Status)
+		if err != nil {
+			return hookFailure(r.hookName(), &hook.MalformedError{Path: "status", Err: err})
+		}
+		r.response.Status = status
+	}
+	named := func(c hook.Condition) bool { return c.Type == conditionUpdated }
+	r.response.Conditions = append(slices.DeleteFunc(slices.Clone(r.response.Conditions), named), updated)
+	return nil
+}
+
+// withConditions gives a status a list of conditions, so that one that is added
+// joins those of this status, not those of the one it replaces.
+func withConditions(status json.RawMessage) (json.RawMessage, error) {
+	members := map[string]json.RawMessage{}
+	if status != nil {
+		if err := json.Unmarshal(status, &members); err != nil {
+			return nil, err
+		}
+	}
+	if members["conditions"] != nil {
+		return status, nil
+	}
+	members["conditions"] = json.RawMessage("[]")
+	return json.Marshal(members)
+}

@@ -1,0 +1,61 @@
+package compose
+
+import (
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// startRun is the first step: it finds the parent and what is remembered of it.
+// It returns false when there is no such parent any more, or none of ours.
+func (c *Controller) startRun(item queue.Item) (*run, bool) {
+	parent := c.parents.Get(item.Key.Namespace, item.Key.Name)
+	if parent == nil || c.program.phaseOf(parent) == phaseIgnored {
+		c.dropParent(item.Key)
+		return nil, false
+	}
+	return c.newRun(item, parent), true
+}
+
+// newRun makes the run of a parent.
+func (c *Controller) newRun(item queue.Item, parent *object.Object) *run {
+	r := &run{
+		Controller: c,
+		item:       item,
+		memory:     c.memories.get(item.Key, parent.UID()),
+		phase:      c.program.phaseOf(parent),
+		stored:     parent,
+		parent:     parent,
+	}
+	r.planner = plan.Planner{
+		Parent:           parent,
+		Namespaced:       c.program.Parent.Namespaced,
+		Rules:            c.program.Children,
+		GenerateSelector: c.program.GenerateSelector,
+		LastApplied:      c.program.LastApplied,
+		OmitValues:       c.program.OmitValues,
+		Manager:          c.program.Manager,
+		Mark:             c.program.Mark,
+		IgnoreNamespaces: c.program.IgnoreNamespaces,
+	}
+	return r
+}
+
+// dropParent drops all that is remembered of a parent.
+func (c *Controller) dropParent(key queue.Key) {
+	c.memories.drop(key)
+	c.nameWaiters.drop(key)
+	c.lostChildren.take(key)
+	c.recoveryProbe.drop(key)
+	c.deletionGuard.drop(guardedParent{c, key})
+	c.orphanIndex.drop(key)
+	if c.related != nil {
+		c.related.Drop(key)
+	}
+}
+
+// stillExists says whether the parent is still there, and still the same object.
+func (r *run) stillExists() bool {
+	now := r.parents.Get(r.item.Key.Namespace, r.item.Key.Name)
+	return now != nil && now.UID() == r.stored.UID()
+}

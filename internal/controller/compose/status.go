@@ -1,0 +1,85 @@
+package compose
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// storeStatus is the step that writes what the latest reply says of the parent,
+// as far as it is not stored already: its status, and what a decorator sets.
+func (r *run) storeStatus(ctx context.Context) error {
+	if r.parent == r.stored || !r.stillExists() {
+		return nil
+	}
+	if r.decorationChanged() {
+		if err := r.decorate(ctx); err != nil {
+			return err
+		}
+	}
+	if r.parent == r.stored || r.isStatusStored() || !r.program.Parent.Status {
+		return nil
+	}
+	began := r.record.Now()
+	stored, err := r.tools.Writer.UpdateStatus(ctx, r.program.Parent, r.parent)
+	r.record.Wrote(began, record.Write{Resource: r.program.Parent, Part: "status", Before: r.stored, After: stored, Err: err})
+	if err != nil {
+		return r.parentWriteError("store the status of", err)
+	}
+	r.parents.ObserveWrite(stored)
+	r.memory.hasWritten = true
+	r.memory.status.wanted, r.memory.status.stored = statusDigest(r.parent), statusDigest(stored)
+	r.stored, r.parent, r.planner.Parent = stored, stored, stored
+	return nil
+}
+
+// parentWriteError is the error of a write of the parent. What was to be written is dropped: it
+// would be refused again.
+func (r *run) parentWriteError(what string, err error) error {
+	r.memory.syncedInput, r.parent = 0, r.stored
+	if apply.Conflict(err) || apply.NotFound(err) {
+		return errConflict
+	}
+	return failure.WithReason(ReasonWriteFailed, fmt.Errorf("%s %s: %w", what, r.stored.Ref(), err))
+}
+
+// decorate writes what a decorator sets.
+func (r *run) decorate(ctx context.Context) error {
+	wanted := statusDigest(r.parent)
+	r.ownWrites.add(r.item.Key, r.parent)
+	if err := r.storeParent(ctx, "decorate", r.parent); err != nil {
+		return err
+	}
+	r.ownWrites.add(r.item.Key, r.stored)
+	r.memory.hasWritten = true
+	if !r.program.Parent.Status {
+		r.memory.status.wanted, r.memory.status.stored = wanted, statusDigest(r.stored)
+	}
+	return nil
+}
+
+// decorationChanged says that more of the parent is to be written than its status, which
+// has a write of its own where the kind has that subresource.
+func (r *run) decorationChanged() bool {
+	if !r.program.isDecorator() {
+		return false
+	}
+	same := func(field ...string) bool {
+		return object.DigestOf(r.parent.Field(field...)) == object.DigestOf(r.stored.Field(field...))
+	}
+	return !same("metadata", "labels") || !same("metadata", "annotations") ||
+		!r.program.Parent.Status && !same("status") && !r.isStatusStored()
+}
+
+// isStatusStored says that this very status was stored before, and that what the
+// server made of it is still there.
+func (r *run) isStatusStored() bool {
+	known := r.memory.status
+	return known.wanted != 0 && known.wanted == statusDigest(r.parent) && known.stored == statusDigest(r.stored)
+}
+
+func statusDigest(o *object.Object) uint64 { return object.DigestOf(o.Field("status")) }

@@ -1,0 +1,77 @@
+package compose
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// throttle takes out of a plan what would be written to children that are to be
+// left alone for a while, and comes back to them afterwards.
+func (r *run) throttle(todo plan.Plan) plan.Plan {
+	throttled, until := r.memory.flapping.Throttle(todo, r.tools.Now())
+	if !until.IsZero() {
+		r.queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.RequeueAfter}, until.Sub(r.tools.Now()))
+	}
+	if first, there := throttled.First(); there {
+		r.latestWrite = first.Ref.String() + ": " + first.Reason
+		r.latestLocations = []record.Location{{Resource: first.Resource, Namespace: strings.Clone(first.Ref.Namespace)}}
+	}
+	return throttled
+}
+
+// detectFlapping notes a write, and says so when the same one was made too often.
+func (r *run) detectFlapping(ctx context.Context, action plan.Action) {
+	if !r.memory.flapping.RecordWrite(action, r.tools.Now()) {
+		return
+	}
+	if manager, err := r.tools.Writer.LastManager(ctx, action); err == nil {
+		r.memory.flapping.SetManager(action, manager)
+	}
+	for _, flapping := range r.memory.flapping.Children(r.tools.Now()) {
+		if flapping.Ref == action.Ref {
+			r.sendEvent(hook.Event{Type: warning, Reason: ReasonFlapping, Message: flappingMessage(flapping) +
+				"; it is left alone until " + flapping.Until.UTC().Format(time.TimeOnly)})
+		}
+	}
+}
+
+func flappingMessage(flapping plan.FlappingChild) string {
+	by := "another client changes it, or the API server does"
+	if flapping.Manager != "" {
+		by = "the field manager " + flapping.Manager + " changes it"
+	}
+	return fmt.Sprintf("%s: %s again and again, although the response of the hook is the same: %s", flapping.Ref, flapping.Reason, by)
+}
+
+// conflict is what of a parent does not settle; without words if all does.
+func (r *run) conflict(err error) conflict {
+	if err != nil && reasonOf(err) == ReasonConflicting {
+		return conflict{failure.OneLine(err), r.latestLocations}
+	}
+	fits := r.memory.flapping.Children(r.tools.Now())
+	if len(fits) == 0 {
+		return conflict{}
+	}
+	// Nothing else may happen that shows that it is over.
+	r.queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.RequeueAfter}, fits[0].ExpiresAt.Sub(r.tools.Now()))
+	return conflict{flappingMessage(fits[0]), r.locationsOf(fits[0].Ref)}
+}
+
+// locationsOf is where a child may be: two of its kinds may have one name.
+func (r *run) locationsOf(child object.Ref) (all []record.Location) {
+	for _, kind := range r.Controller.children {
+		if kind.rule.Resource.Kind == child.Kind {
+			all = append(all, record.Location{Resource: kind.rule.Resource, Namespace: strings.Clone(child.Namespace)})
+		}
+	}
+	return all
+}

@@ -1,0 +1,174 @@
+package handle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// systemFields are members of metadata that are the system's: who hands back what was
+// shown has no say in them.
+var systemFields = []string{"selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
+	"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"}
+
+// applyObject applies one object. One of a kind that the program does not own is applied
+// whoever made it.
+func (h *applier) applyObject(ctx context.Context, a hook.AppliedObject) error {
+	resource, desired, err := h.desiredObject(a)
+	if err != nil {
+		return err
+	}
+	if h.isUnchanged != nil && h.isUnchanged(desired) {
+		return nil
+	}
+	began, write := h.record.Now(), h.newWrite(resource, desired)
+	stored, err := h.createOrApply(ctx, resource, desired)
+	write.After, write.Err = stored, err
+	h.record.Wrote(began, write)
+	if isNamespaceTerminating(err) {
+		h.log.Debug("not applied, for its namespace is going away", "applied", desired.Ref().String())
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("apply %s: %w", desired.Ref(), err)
+	}
+	h.noteWritten(resource, stored)
+	if h.onApplied != nil {
+		h.onApplied(desired, stored)
+	}
+	h.log.Debug("applied", "applied", desired.Ref().String(), "object", h.object.Ref().String())
+	return nil
+}
+
+// newWrite is the write of an object, as far as it is known before.
+func (h *applier) newWrite(resource object.Resource, desired *object.Object) record.Write {
+	known, watched := h.watchedObject(resource, desired)
+	w := record.Write{Verb: plan.Apply, Resource: resource, Ref: desired.Ref(), Before: known}
+	if watched && known == nil {
+		w.Verb = plan.Create
+	}
+	return w
+}
+
+// createOrApply brings an object in line. What is to belong to the handled object, and is of
+// a kind that is watched, is created unless it belongs to it already: a POST costs the
+// API server less than an apply, and says so if the name is somebody else's.
+func (h *applier) createOrApply(ctx context.Context, resource object.Resource, desired *object.Object) (*object.Object, error) {
+	writer, manager := h.tools.Writer, h.program.Manager
+	known, watched := h.watchedObject(resource, desired)
+	if !watched || !h.isOwned(desired) || known != nil && h.isOwned(known) {
+		return writer.Apply(ctx, resource, desired, manager)
+	}
+	stored, err := writer.CreateFor(ctx, resource, desired, manager)
+	if !apply.AlreadyExists(err) {
+		return stored, err
+	}
+	if err := h.checkOwnership(ctx, resource, desired); err != nil {
+		return nil, err
+	}
+	return writer.Apply(ctx, resource, desired, manager)
+}
+
+// checkOwnership says why an object is not to be taken that is there and was not known to
+// belong to the handled one. It may if it does, or if the program made it and
+// somebody took the owner from it; who deletes the handled object would delete
+// anybody else's with it.
+func (h *applier) checkOwnership(ctx context.Context, resource object.Resource, desired *object.Object) error {
+	existing, err := h.tools.Writer.Ownership(ctx, resource, desired.Namespace(), desired.Name())
+	if err != nil {
+		return fmt.Errorf("it exists; read whose it is: %w", err)
+	}
+	owner, owned := existing.Controller()
+	switch {
+	case h.isOwned(existing.Object):
+		return nil
+	case owned:
+		return fmt.Errorf("it exists and belongs to %s %s", owner.Kind, owner.Name)
+	case slices.Contains(existing.Managers, h.program.Manager):
+		return nil
+	}
+	return errors.New("it exists and belongs to nobody; delete it, or give one of the two another name")
+}
+
+// watchedObject is an object as it is watched; nil if there is none of its name, and not
+// watched if that would mean nothing.
+func (c *Controller) watchedObject(resource object.Resource, o *object.Object) (known *object.Object, watched bool) {
+	for _, kind := range c.owned {
+		at := slices.IndexFunc(kind.namespaces, func(namespace string) bool { return namespace == "" || namespace == o.Namespace() })
+		if kind.resource == resource && at >= 0 {
+			return kind.views[at].Get(o.Namespace(), o.Name()), true
+		}
+	}
+	return nil, false
+}
+
+// desiredObject is an object as it is to be applied, and its kind.
+func (h *applier) desiredObject(a hook.AppliedObject) (object.Resource, *object.Object, error) {
+	given, err := object.Parse(a.Object)
+	if err != nil {
+		return object.Resource{}, nil, err
+	}
+	resource, err := h.program.resourceToApply(h.object.Namespace(), given)
+	if err != nil {
+		return object.Resource{}, nil, err
+	}
+	desired, err := h.withOwner(resource, given, a.Unowned)
+	return resource, desired, err
+}
+
+// withOwner is an object to apply with all that it does not say itself: where it
+// lies, and whose it is.
+func (h *applier) withOwner(resource object.Resource, given *object.Object, unowned bool) (*object.Object, error) {
+	text := given.Field("metadata")
+	if text == nil {
+		return nil, fmt.Errorf("apply %s: metadata must be an object", given.Ref())
+	}
+	metadata := decodeObject(text)
+	for _, name := range systemFields {
+		delete(metadata, name)
+	}
+	delete(metadata, "namespace")
+	namespace := namespaceFor(resource, h.object.Namespace(), given.Namespace())
+	if namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	if !unowned && (h.object.Namespace() == "" || h.object.Namespace() == namespace) {
+		owners, _ := metadata["ownerReferences"].([]any)
+		metadata["ownerReferences"] = append(withoutOwner(owners, h.object.UID()), ownerReference(h.object))
+	}
+	text, err := json.Marshal(metadata)
+	if err != nil {
+		return nil, err
+	}
+	return given.Edited(object.Edit{Path: []string{"status"}}, object.Edit{Path: []string{"metadata"}, Value: text})
+}
+
+// withoutOwner are the owners but one.
+func withoutOwner(owners []any, uid string) []any {
+	var kept []any
+	for _, owner := range owners {
+		if members, isObject := owner.(map[string]any); !isObject || members["uid"] != uid {
+			kept = append(kept, owner)
+		}
+	}
+	return kept
+}
+
+// ownerReference is the reference to an object as the controlling owner.
+func ownerReference(o *object.Object) map[string]any {
+	return map[string]any{
+		"apiVersion": o.APIVersion(), "kind": o.Kind(), "name": o.Name(), "uid": o.UID(),
+		"controller": true, "blockOwnerDeletion": true,
+	}
+}
+
+// isOwned says whether an object is controlled by the handled one.
+func (h *applier) isOwned(o *object.Object) bool { return o.ControlledBy(h.object.UID()) }

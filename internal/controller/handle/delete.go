@@ -1,0 +1,178 @@
+package handle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// target is one object to delete.
+type target struct {
+	resource object.Resource
+	object   *object.Object
+	evict    bool
+	// selector is the one of the answer that matches it; empty for one that is named.
+	selector string
+}
+
+// resolveDeletions finds out, once, which objects an answer deletes.
+func (h *applier) resolveDeletions(ctx context.Context, o *pendingResponse) error {
+	if o.resolved {
+		return nil
+	}
+	var all []target
+	for _, d := range o.response.Delete {
+		found, err := h.findTargets(ctx, d)
+		if err != nil {
+			return err
+		}
+		all = append(all, found...)
+	}
+	o.targets, o.resolved = all, true
+	return nil
+}
+
+// findTargets finds the objects that a deletion means, as far as they are for the program
+// to delete, each once.
+func (h *applier) findTargets(ctx context.Context, d hook.Deletion) ([]target, error) {
+	var targets []target
+	seen := map[string]bool{}
+	for _, p := range h.program.deletePermissions(d) {
+		namespace := namespaceFor(p.Resource, h.object.Namespace(), d.Namespace)
+		if !p.allowsNamespace(namespace) {
+			continue
+		}
+		objects, err := h.readTargets(ctx, p, d, namespace)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			if !seen[o.UID()] && !o.Deleting() {
+				seen[o.UID()] = true
+				targets = append(targets, target{p.Resource, o, d.Evict, d.Selector})
+			}
+		}
+	}
+	return targets, nil
+}
+
+// readTargets reads the objects that a deletion means and one permission covers. One that
+// is named and not covered by any is refused, rather than passed over.
+func (h *applier) readTargets(ctx context.Context, p deletePermission, d hook.Deletion, namespace string) ([]*object.Object, error) {
+	if d.Name == "" {
+		return h.listTargets(ctx, p, d, namespace)
+	}
+	o, err := h.tools.Writer.Get(ctx, p.Resource, namespace, d.Name)
+	switch {
+	case apply.NotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read %s %s before deleting it: %w", d.Kind, d.Name, err)
+	case p.allows(h, o):
+		return []*object.Object{o}, nil
+	}
+	for _, other := range h.program.deletePermissions(d) {
+		if other.allowsNamespace(namespace) && other.allows(h, o) {
+			return nil, nil
+		}
+	}
+	return nil, undeclared(deletionVerb(d), true, d.APIVersion, d.Kind)
+}
+
+// listTargets reads the objects that a deletion selects.
+func (h *applier) listTargets(ctx context.Context, p deletePermission, d hook.Deletion, namespace string) ([]*object.Object, error) {
+	if !p.owned {
+		selector := d.Selector
+		if p.Labels != "" {
+			selector += "," + p.Labels
+		}
+		found, err := h.tools.Writer.List(ctx, p.Resource, namespace, selector)
+		if err != nil {
+			return nil, fmt.Errorf("list %s with %s before deleting them: %w", p.Resource, selector, err)
+		}
+		return found, nil
+	}
+	selector, err := labels.Parse(d.Selector)
+	if err != nil {
+		return nil, err
+	}
+	var found []*object.Object
+	for i, kind := range h.program.Owns {
+		if kind != p.Resource {
+			continue
+		}
+		for _, o := range h.ownedBy(h.object)[i] {
+			if o.Namespace() == namespace && selector.Matches(o.Labels()) {
+				found = append(found, o)
+			}
+		}
+	}
+	return found, nil
+}
+
+// allows says whether an object is one that may be deleted.
+func (p deletePermission) allows(h *applier, o *object.Object) bool {
+	return p.matchesLabels(o) && (!p.owned || h.isOwned(o))
+}
+
+// deleteAll deletes what is to be deleted, and keeps in mind what could not be. One
+// that fails does not keep the others from being tried.
+func (h *applier) deleteAll(ctx context.Context, o *pendingResponse) error {
+	var left []target
+	var errs []error
+	for _, t := range o.targets {
+		if err := h.delete(ctx, t); err != nil {
+			left, errs = append(left, t), append(errs, err)
+		}
+	}
+	o.targets = left
+	for _, err := range errs {
+		if !errors.Is(err, errEvictionRefused) {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (h *applier) delete(ctx context.Context, t target) error {
+	if t.evict {
+		return h.evict(ctx, t)
+	}
+	began := h.record.Now()
+	stored, err := h.tools.Writer.Delete(ctx, t.resource, t.object)
+	h.record.Wrote(began, record.Write{Verb: plan.Delete, Resource: t.resource, Before: t.object, After: stored, Err: err})
+	switch {
+	case apply.Conflict(err):
+		// There is another one of its name by now, which nobody wants deleted.
+	case err != nil:
+		return fmt.Errorf("delete %s: %w", t.object.Ref(), err)
+	case stored != nil:
+		h.noteWritten(t.resource, stored)
+	default:
+		h.noteDeleted(t.resource, t.object)
+	}
+	h.log.Info("deleted", "deleted", t.object.Ref().String(), "object", h.object.Ref().String())
+	return nil
+}
+
+func (h *applier) evict(ctx context.Context, t target) error {
+	began := h.record.Now()
+	err := h.tools.Writer.Evict(ctx, t.resource, t.object)
+	h.record.Wrote(began, record.Write{Verb: record.Evict, Resource: t.resource, Ref: t.object.Ref(), Err: err})
+	switch {
+	case apply.TooManyRequests(err):
+		return fmt.Errorf("evict %s: %w", t.object.Ref(), errEvictionRefused)
+	case err != nil && !apply.Conflict(err):
+		return fmt.Errorf("evict %s: %w", t.object.Ref(), err)
+	}
+	h.log.Info("evicted", "evicted", t.object.Ref().String(), "object", h.object.Ref().String())
+	return nil
+}

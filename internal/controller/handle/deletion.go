@@ -1,0 +1,106 @@
+package handle
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// handleDeletions tells of objects that do not exist any more. Nothing is repeated: there is
+// no object left to keep a record on.
+func (c *Controller) handleDeletions(ctx context.Context, events []cache.Event) {
+	for _, e := range events {
+		if e.New != nil || !c.program.selects(e.Old) || c.leftSelector(ctx, e.Old) {
+			continue
+		}
+		for i := range c.program.Handlers {
+			for _, reason := range c.program.deletionReasons(i, e.Old) {
+				c.callDeleted(ctx, call{handler: i, reason: reason, object: e.Old, deleted: true})
+			}
+		}
+	}
+}
+
+// leftSelector says that an object is not gone, but merely out of what the API server
+// selects. It is let go then.
+func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
+	if c.program.serverSelector() == "" && c.program.Fields == "" {
+		return false
+	}
+	for range maxConflicts {
+		existing, err := c.tools.Writer.Get(ctx, c.program.Resource, o.Namespace(), o.Name())
+		if err != nil || existing.UID() != o.UID() {
+			return false
+		}
+		if !c.program.hasFinalizer(existing) {
+			return true
+		}
+		body, err := json.Marshal(c.program.finalizerRemoval(existing))
+		if err == nil {
+			_, err = c.tools.Writer.Patch(ctx, c.program.Resource, existing, body)
+		}
+		if err == nil {
+			return true
+		}
+		c.log.Warn("finalizer not removed; trying again", "object", o.Ref().String(), "error", failure.OneLine(err))
+		if !sleep(ctx, conflictDelay) {
+			return true
+		}
+	}
+	return true
+}
+
+// sleep waits, and says whether the context is still there.
+func sleep(ctx context.Context, delay time.Duration) bool {
+	select {
+	case <-time.After(delay):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// deletionReasons are the reasons for which a handler is told of an object's end: an
+// optional Delete handler is, unless it has been told while the object was kept.
+func (p *Program) deletionReasons(i int, o *object.Object) []hook.Reason {
+	h := &p.Handlers[i]
+	var reasons []hook.Reason
+	if h.handles(hook.ReasonEvent) && h.matches(nil, o) {
+		reasons = append(reasons, hook.ReasonEvent)
+	}
+	if h.handles(hook.ReasonDelete) && h.Optional && !p.handledStateOf(o)[h.Name].Done && h.matches(nil, o) {
+		reasons = append(reasons, hook.ReasonDelete)
+	}
+	return reasons
+}
+
+func (c *Controller) callDeleted(ctx context.Context, made call) {
+	h := &c.program.Handlers[made.handler]
+	n := c.newRequest(h, made.object)
+	n.Reason, n.Deleted = made.reason, true
+	n.Owned = c.program.ownedGroups(c.ownedBy(made.object))
+	rec := c.startDetachedRecord(made.object, "it is gone")
+	response, err := c.invoke(ctx, rec, n, h)
+	if err == nil {
+		all := applier{Controller: c, record: rec, object: made.object, onWrite: func(object.Ref, *object.Object) {}}
+		err = all.applyResponse(ctx, &pendingResponse{call: made, response: response})
+	}
+	r := &run{Controller: c, record: rec, stored: made.object, detached: true}
+	switch {
+	case err == nil:
+		for _, event := range response.Events {
+			r.sendEvent(event)
+		}
+	case ctx.Err() == nil:
+		err = fmt.Errorf("handler %s: %w", h.Name, err)
+		c.log.Warn("handling failed", "object", made.object.Ref().String(), "error", failure.OneLine(err))
+		r.sendEvent(hook.Event{Type: warning, Reason: handlerFailureReason(err), Message: failure.OneLine(err)})
+	}
+	c.finishDetachedRecord(ctx, rec, err)
+}

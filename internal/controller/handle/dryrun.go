@@ -1,0 +1,272 @@
+package handle
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// DryRunRequest says what to preview.
+type DryRunRequest struct {
+	Key queue.Key
+	// Object is seen as the next state of the object; it need not be stored. Without
+	// it, the stored one is looked up.
+	Object *object.Object
+	// SkipCalls leaves the handlers alone: who would be told is all there is to say.
+	SkipCalls bool
+}
+
+// DryRunResult is what a turn of an object would do.
+type DryRunResult struct {
+	// SkipReason says why the object would be left alone; empty otherwise.
+	SkipReason string
+	// Stored is the object as it is, Object as it would be once everything is
+	// written: with what answers change, the record, and the finalizer on it, or off.
+	Stored, Object *object.Object
+	// StateChanged says that the record would be another one. Record is its annotation.
+	StateChanged      bool
+	HandledAnnotation string
+	// Calls are those that would be made now, in their order.
+	Calls []DryRunCall
+	// GaveUp are handlers that wait for the object to change, Timers the next calls
+	// by the clock.
+	GaveUp []string
+	Timers []Timer
+}
+
+// DryRunCall is a call that would be made, and what would come of it.
+type DryRunCall struct {
+	Handler string
+	Reason  hook.Reason
+	// Since is since when the handler is due, as far as that is known; else zero.
+	Since time.Time
+	// Debounce is for how long nothing may have changed before the call is made.
+	Debounce time.Duration
+	Attempt  int
+	// Changes are what the handler is told that has changed.
+	Changes []hook.FieldChange
+	// Response is nil where the handler was not asked, or failed, which is Err then.
+	Response *hook.HandlerResponse
+	Err      error
+	// GaveUp says that a failed call would not be made again.
+	GaveUp bool
+	Writes []DryRunWrite
+}
+
+// Timer is a handler that the clock will have told.
+type Timer struct {
+	Handler string
+	// At is the next moment, unless the object changes in the Idle before.
+	At   time.Time
+	Idle time.Duration
+}
+
+// errNoObject says that there is nothing to preview.
+var errNoObject = errors.New("there is no such object among those that this controller handles")
+
+// Objects are those that the controller handles, sorted by namespace and name.
+// Those that are not listed yet are missing.
+func (c *Controller) Objects() []*object.Object {
+	var all []*object.Object
+	for _, view := range c.objects.views {
+		for o := range view.All() {
+			if c.program.phaseOf(o) != phaseIgnored {
+				all = append(all, o)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *object.Object) int {
+		return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
+	})
+	return all
+}
+
+// DryRun finds out which handlers would be told of an object now, asks them, and
+// finds out what would be written of what they answer; and writes nothing. What a
+// start alone brings about is left out. The controller must not be running.
+func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult, error) {
+	if !c.waitForSync(ctx) {
+		return DryRunResult{}, fmt.Errorf("wait for the watches to sync: %w", context.Cause(ctx))
+	}
+	r, found := c.startDryRun(of.Key, of.Object)
+	if !found {
+		return DryRunResult{}, fmt.Errorf("%s %s: %w", c.program.Resource.Kind, of.Key, errNoObject)
+	}
+	p := DryRunResult{Stored: r.stored, Object: r.stored, HandledAnnotation: c.program.HandledAnnotation, SkipReason: r.skipReason()}
+	var err error
+	switch {
+	case r.phase == phaseReleasing:
+		p.Object, err = newObject(mergePatch(decodeObject(r.stored.JSON()), map[string]any{"metadata": r.metadataPatch(nil)}))
+	case p.SkipReason == "":
+		err = r.dryRun(ctx, &p, !of.SkipCalls)
+	}
+	return p, err
+}
+
+// startDryRun opens a run that writes nothing. An object that is given is seen as the
+// next state of the stored one.
+func (c *Controller) startDryRun(key queue.Key, given *object.Object) (*run, bool) {
+	stored := c.get(key)
+	first := cmp.Or(stored, given)
+	if first == nil {
+		return nil, false
+	}
+	r := &run{Controller: c, item: queue.Item{Key: key}, stored: first, isDryRun: true}
+	r.loadMemory()
+	for i := range r.memory.handlers {
+		r.memory.handlers[i].resumed = true
+	}
+	r.observe()
+	if given != nil && given != first {
+		r.stored = given
+		r.observe()
+	}
+	r.phase = c.program.phaseOf(r.stored)
+	if given != nil && (stored == nil || stored.Digest() != given.Digest()) {
+		r.takeEvents([]cache.Event{{Old: stored, New: given}})
+	}
+	return r, true
+}
+
+// skipReason says why nobody is told of the object.
+func (r *run) skipReason() string {
+	switch r.phase {
+	case phaseIgnored:
+		return "not handled by this controller: its labels or annotations do not match"
+	case phasePaused:
+		return "paused by its annotation"
+	case phaseReleasing:
+		return "only the finalizer of this controller is to be removed"
+	}
+	return ""
+}
+
+// dryRun takes the steps of a run, but for those that write.
+func (r *run) dryRun(ctx context.Context, into *DryRunResult, ask bool) error {
+	if err := r.dryRunFinalizer(); err != nil {
+		return err
+	}
+	if err := r.loadPreviousStates(ctx); err != nil {
+		return err
+	}
+	r.skipDebounce()
+	r.decide()
+	into.Timers, into.GaveUp = r.timers(), r.gaveUp()
+	var applied []*pendingResponse
+	for _, c := range r.callsInOrder() {
+		f := r.newDryRunCall(c)
+		if o := r.dryRunCall(ctx, c, &f, ask); o != nil {
+			applied = append(applied, o)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		into.Calls = append(into.Calls, f)
+	}
+	var err error
+	into.Object, into.StateChanged, err = r.dryRunObject(applied)
+	return err
+}
+
+// callsInOrder are the calls to make, in the order of the program: each handler is called for
+// what happened, then for what the object is due for.
+func (r *run) callsInOrder() []call {
+	var all []call
+	due := r.pending.calls
+	for i := range r.program.Handlers {
+		for _, e := range r.memory.handlers[i].events {
+			all = append(all, r.eventCall(i, e))
+		}
+		if len(due) > 0 && due[0].handler == i {
+			all, due = append(all, due[0]), due[1:]
+		}
+	}
+	return all
+}
+
+// dryRunFinalizer shows the handlers the object with the finalizer on it.
+func (r *run) dryRunFinalizer() error {
+	if r.phase != phaseManaged || r.stored.Deleting() || r.program.hasFinalizer(r.stored) || !r.program.needsFinalizer(r.stored) {
+		return nil
+	}
+	held, err := r.stored.With(toJSON(append(r.stored.Finalizers(), r.program.Finalizer)), "metadata", "finalizers")
+	if err != nil {
+		return failure.WithReason(ReasonWriteFailed, fmt.Errorf("add the finalizer: %w", err))
+	}
+	r.stored = held
+	r.observe()
+	return nil
+}
+
+// skipDebounce has edits settled: whoever asks for a preview does not wait for it.
+func (r *run) skipDebounce() {
+	now := r.tools.Now()
+	for i := range r.memory.handlers {
+		if settle := r.program.Handlers[i].Debounce; settle > 0 {
+			r.memory.handlers[i].idle.since = now.Add(-settle)
+		}
+	}
+}
+
+// newDryRunCall is a call before anybody was asked.
+func (r *run) newDryRunCall(c call) DryRunCall {
+	h := &r.program.Handlers[c.handler]
+	f := DryRunCall{Handler: h.Name, Reason: c.reason, Since: r.pendingSince(c), Attempt: c.attempt, Changes: r.request(c).Changes}
+	if c.reason == hook.ReasonUpdate {
+		f.Debounce = h.Debounce
+	}
+	return f
+}
+
+// pendingSince is since when a handler is due, as far as the object says so; else zero.
+func (r *run) pendingSince(c call) time.Time {
+	e := r.storedState[r.program.Handlers[c.handler].Name]
+	switch {
+	case e.Attempts > 0:
+		return time.Unix(e.Since, 0)
+	case c.reason == hook.ReasonCreate:
+		return createdAt(c.object)
+	case c.reason == hook.ReasonDelete:
+		return timeIn(c.object, "deletionTimestamp")
+	case c.reason == hook.ReasonUpdate && e.InProgress != "":
+		return time.Unix(e.InProgressSince, 0)
+	}
+	return time.Time{}
+}
+
+// timers are the next calls by the clock of handlers that are not called now.
+func (r *run) timers() []Timer {
+	var timers []Timer
+	s := r.observation(queue.Causes{})
+	for i := range r.program.Handlers {
+		h := &r.program.Handlers[i]
+		if !h.hasTimer() || r.pending.includes(i) || r.stored.Deleting() || !h.matches(nil, r.stored) {
+			continue
+		}
+		if at := s.nextTick(i); !at.IsZero() {
+			timers = append(timers, Timer{Handler: h.Name, At: at, Idle: h.Idle})
+		}
+	}
+	return timers
+}
+
+// gaveUp are the handlers that failed for good with the object as it is.
+func (r *run) gaveUp() []string {
+	var names []string
+	known := r.currentState()
+	for i := range r.program.Handlers {
+		if name := r.program.Handlers[i].Name; known[name].Failed && !r.pending.includes(i) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

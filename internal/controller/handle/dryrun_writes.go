@@ -1,0 +1,99 @@
+package handle
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// DryRunWrite is one write of another object that an answer asks for.
+type DryRunWrite struct {
+	plan.Action
+	// Evict says of a deletion that the pod would be evicted.
+	Evict bool
+}
+
+// dryRunCall asks a handler and finds out what its answer would write. It
+// returns what is owed then; nil if there is nothing to be stored of the object.
+func (r *run) dryRunCall(ctx context.Context, c call, into *DryRunCall, ask bool) *pendingResponse {
+	if !ask {
+		return nil
+	}
+	var o *pendingResponse
+	if o, into.Err = r.makeCall(ctx, c); into.Err != nil {
+		into.GaveUp = r.memory.handlers[c.handler].errorReason == ReasonGaveUp
+		return nil
+	}
+	into.Response = o.response
+	h := &applier{Controller: r.Controller, object: r.stored}
+	if into.Writes, into.Err = h.dryRun(ctx, o); into.Err == nil {
+		return o
+	}
+	if into.GaveUp = hook.IsTerminal(into.Err); into.GaveUp {
+		r.dropRefused(o, into.Err)
+	}
+	return nil
+}
+
+// dryRun finds out what carrying an answer out would write, in its order.
+func (h *applier) dryRun(ctx context.Context, o *pendingResponse) ([]DryRunWrite, error) {
+	if err := h.resolveDeletions(ctx, o); err != nil {
+		return nil, err
+	}
+	var writes []DryRunWrite
+	for _, t := range o.targets {
+		action := plan.Action{Verb: plan.Delete, Resource: t.resource, Ref: t.object.Ref(), Before: t.object}
+		if t.selector != "" {
+			action.Reason = "matches " + t.selector
+		}
+		writes = append(writes, DryRunWrite{Action: action, Evict: t.evict})
+	}
+	for _, a := range o.response.Apply {
+		action, err := h.dryRunApply(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		writes = append(writes, DryRunWrite{Action: action})
+	}
+	return writes, nil
+}
+
+func (h *applier) dryRunApply(ctx context.Context, a hook.AppliedObject) (plan.Action, error) {
+	resource, desired, err := h.desiredObject(a)
+	if err != nil {
+		return plan.Action{}, err
+	}
+	before, err := h.tools.Writer.Get(ctx, resource, desired.Namespace(), desired.Name())
+	if err != nil && !apply.NotFound(err) {
+		return plan.Action{}, fmt.Errorf("read %s before applying it: %w", desired.Ref(), err)
+	}
+	action := plan.Action{Verb: plan.Create, Resource: resource, Ref: desired.Ref(), After: desired, Manager: h.program.Manager}
+	if err == nil {
+		action.Verb, action.Before = plan.Apply, before
+		if _, watched := h.watchedObject(resource, desired); watched && h.isOwned(desired) && !h.isOwned(before) {
+			if err := h.checkOwnership(ctx, resource, desired); err != nil {
+				return plan.Action{}, fmt.Errorf("apply %s: %w", desired.Ref(), err)
+			}
+		}
+	}
+	return action, nil
+}
+
+// dryRunObject is the object with all that would be stored of it, and whether the
+// record would be another one.
+func (r *run) dryRunObject(applied []*pendingResponse) (o *object.Object, recorded bool, err error) {
+	whole := decodeObject(r.stored.JSON())
+	if r.program.Resource.Status {
+		if status := r.statusPatch(applied); len(status) > 0 {
+			whole = mergePatch(whole, map[string]any{"status": status})
+		}
+	}
+	accounts := r.metadataPatch(applied)
+	whole = mergePatch(whole, combinePatches(r.contentPatch(applied), map[string]any{"metadata": accounts}))
+	o, err = newObject(whole)
+	return o, accounts["annotations"] != nil, err
+}

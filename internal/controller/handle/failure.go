@@ -1,0 +1,107 @@
+package handle
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+)
+
+// Reasons of events and of the condition Handled.
+const (
+	ReasonHandlerFailed          = "HandlerFailed"
+	ReasonGaveUp                 = "HandlerGaveUp"
+	ReasonInvalidResponse        = "InvalidAnswer"
+	ReasonWriteFailed            = "WriteFailed"
+	ReasonReadFailed             = "ReadFailed"
+	ReasonPanicked               = "InternalError"
+	ReasonPaused                 = "Paused"
+	ReasonResumed                = "Resumed"
+	ReasonRequested              = "ReconcileRequested"
+	ReasonConflicting            = "Conflicting"
+	ReasonPreviousStateNotStored = "OldNotKept"
+	ReasonPreviousStateLost      = "OldLost"
+	ReasonEvictionRefused        = "EvictionRefused"
+	ReasonDaemonStuck            = "DaemonStuck"
+	// ReasonConflictResolved ends what ReasonConflicting began.
+	ReasonConflictResolved = "ConflictResolved"
+)
+
+// Types of events.
+const (
+	normal  = "Normal"
+	warning = "Warning"
+)
+
+// errConflict ends what met an object that had changed under its hands. It is
+// nobody's fault: it is done again on what is there now.
+var errConflict = errors.New("an object changed meanwhile")
+
+// errTooManyConflicts is errConflict for too long.
+var errTooManyConflicts = errors.New("it changes all the time")
+
+// reasonOf is the reason of an error's event.
+func reasonOf(err error) string { return failure.Reason(err, ReasonWriteFailed) }
+
+// requestedDelay is the delay that a handler asked for.
+func requestedDelay(err error) (time.Duration, bool) {
+	after, is := hook.RetryDelay(err)
+	return after, is && after > 0
+}
+
+// The delays between attempts, unless a handler has its own, and the longest of those
+// that get no answer at all, unless a handler has a longest of its own: such a call
+// costs little, and nothing else finds out that there are answers again.
+const (
+	firstDelay       = time.Second
+	longestDelay     = 5 * time.Minute
+	unreachableDelay = 15 * time.Second
+)
+
+// jitter is how much longer than configured a delay may be, by chance, so that what
+// failed together does not come back together. It is never shorter.
+const jitter = 0.25
+
+// backoff is the delay after so many failures in a row, of which there is at least
+// one.
+func backoff(failures int, first, longest time.Duration) time.Duration {
+	delay := longest
+	if doublings := failures - 1; doublings < 32 && first<<doublings < longest {
+		delay = first << doublings
+	}
+	return delay + time.Duration(jitter*rand.Float64()*float64(delay))
+}
+
+// delay is how long a handler waits after a failure.
+func (h *Handler) delay(err error, failures int) time.Duration {
+	if after, is := requestedDelay(err); is {
+		return after
+	}
+	first, longest := firstDelay, longestDelay
+	if h.Backoff > 0 {
+		first = h.Backoff
+	}
+	if h.MaxBackoff > 0 {
+		longest = h.MaxBackoff
+	}
+	if hook.IsUnreachable(err) && longest == longestDelay {
+		longest = unreachableDelay
+	}
+	return backoff(failures, first, max(first, longest))
+}
+
+// exhausted says that a handler with a limit is not to be tried again.
+func (h *Handler) exhausted(a attempt) bool {
+	switch {
+	case h.Retries < 0, h.Retries > 0 && a.count > h.Retries:
+		return true
+	case h.RetryTimeout > 0:
+		return a.next.Sub(a.since) > h.RetryTimeout
+	}
+	return false
+}
+
+// hasRetryLimit says that a handler has a limit, which counts across restarts.
+func (h *Handler) hasRetryLimit() bool { return h.Retries > 0 || h.RetryTimeout > 0 }

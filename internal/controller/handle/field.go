@@ -1,0 +1,30 @@
+package handle
+
+import (
+	"fmt"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// ParseField reads the path of a field that a handler can watch.
+func ParseField(text string) ([]string, error) {
+	path, err := object.ParsePath(text)
+	if err != nil {
+		return nil, err
+	}
+	if isSystemField(path) {
+		return nil, fmt.Errorf("%q does not change, or changes with every write; name fields of the spec, of the status, labels or annotations", text)
+	}
+	return path, nil
+}
+
+// isSystemField says that a field is what the system keeps of an object.
+func isSystemField(path []string) bool {
+	switch path[0] {
+	case "apiVersion", "kind":
+		return true
+	case "metadata":
+		return len(path) == 1 || path[1] != "labels" && path[1] != "annotations" && path[1] != "ownerReferences"
+	}
+	return false
+}

@@ -1,0 +1,68 @@
+package handle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// setFinalizer is the step that puts the finalizer on an object before a handler first
+// hears of it: from then on it cannot go without those that are told of that.
+func (r *run) setFinalizer(ctx context.Context) error {
+	if r.phase != phaseManaged || r.stored.Deleting() || r.program.hasFinalizer(r.stored) || !r.program.needsFinalizer(r.stored) {
+		return nil
+	}
+	metadata := precondition(r.stored, true)
+	metadata["finalizers"] = append(r.stored.Finalizers(), r.program.Finalizer)
+	err := r.patchObject(ctx, map[string]any{"metadata": metadata})
+	switch {
+	case err == nil:
+		r.observe()
+		return nil
+	case errors.Is(err, errConflict), apply.NotFound(err):
+		return errConflict
+	}
+	return failure.WithReason(ReasonWriteFailed, fmt.Errorf("add the finalizer: %w", err))
+}
+
+// removesFinalizer says whether the object is to be kept no longer: nobody needs it kept,
+// or it is being deleted and all that have to are done with it.
+func (r *run) removesFinalizer(applied []*pendingResponse) bool {
+	if !r.program.hasFinalizer(r.stored) || r.waitsForDaemon() {
+		return false
+	}
+	if !r.program.needsFinalizer(r.stored) {
+		return true
+	}
+	if !r.stored.Deleting() {
+		return false
+	}
+	known := r.currentState()
+	for i := range r.program.Handlers {
+		h := &r.program.Handlers[i]
+		waits := h.handles(hook.ReasonDelete) && h.matches(nil, r.stored)
+		if waits && (!known[h.Name].Done || r.memory.hasPending(i, applied)) {
+			return false
+		}
+	}
+	return true
+}
+
+// finalizerRemoval is the patch by which the finalizer goes from this version of the
+// object.
+func (p *Program) finalizerRemoval(o *object.Object) map[string]any {
+	metadata := precondition(o, true)
+	metadata["finalizers"] = without(o.Finalizers(), p.Finalizer)
+	return map[string]any{"metadata": metadata}
+}
+
+// without are the names but one.
+func without(names []string, name string) []string {
+	return slices.DeleteFunc(names, func(other string) bool { return other == name })
+}

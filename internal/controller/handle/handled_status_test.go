@@ -1,0 +1,110 @@
+package handle
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// TestStateInStatus: where a record is kept makes no difference to
+// what handlers are told, nor to what is written.
+func TestStateInStatus(t *testing.T) {
+	t.Setenv(stateLocationVariable, "status")
+	for name, story := range map[string]func(*testing.T){
+		"create, update":  TestCreateThenUpdate,
+		"restart":         TestRestart,
+		"no lost updates": TestNoLostUpdates,
+		"failed writes":   TestFailedWritesAreRetried,
+		"own cause":       TestOwnWritesDoNotTrigger,
+		"deletion":        TestDeletion,
+		"release":         TestFinalizerOfUnselectedObject,
+		"terminal":        TestTerminal,
+		"drift":           TestDrift,
+		"nothing new":     TestUnchangedObjectsAreNotApplied,
+	} {
+		t.Run(name, story)
+	}
+}
+
+// A status and the record are one request.
+func TestStatusAndStateInOneWrite(t *testing.T) {
+	t.Setenv(stateLocationVariable, "status")
+	s, e := newServer(t), newFakeHandler()
+	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		// Who writes a status whole knows nothing of the record, or wants it gone.
+		return &hook.HandlerResponse{Status: json.RawMessage(`{"told":"` + string(n.Reason) + `","` + HandledStatusField + `":null}`)}, nil
+	})
+	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Fields: [][]string{{"spec"}, {"status"}}, Do: e})
+	st := e.start(t, s, p)
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.expectCalls(t, "h create eur")
+	if writes := s.wrote("PATCH"); len(writes) != 1 || !strings.HasPrefix(writes[0], "PATCH rates/eur/status") {
+		t.Errorf("wrote %q", writes)
+	}
+	if r := stateIn(s.get(rates, "eur")); r["h"].Digest == "" {
+		t.Errorf("recorded %v", r)
+	}
+	st.stop()
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	st = e.start(t, s, p)
+	st.expectCalls(t, "h update eur")
+
+	// A status that somebody writes without the record gets it again.
+	s.edit(rates, "eur", `{"status":{"`+HandledStatusField+`":null}}`)
+	eventually(t, "recorded again", func() bool { return stateIn(s.get(rates, "eur"))["h"].Digest != "" })
+	st.expectCalls(t, "h update eur")
+}
+
+// A release that keeps its records in the status goes on from one that did not, and
+// takes the annotation away once.
+func TestStateMovesToStatus(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e})
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st := e.start(t, s, p)
+	st.expectCalls(t, "h create eur")
+	st.stop()
+	p.HandledStatusKey = "test"
+	st = e.start(t, s, p)
+	st.expectCalls(t)
+	if n := len(s.wrote("PATCH")); n != 1 {
+		t.Errorf("%d writes before there was anything to record: %q", n, s.wrote("PATCH"))
+	}
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	st.expectCalls(t, "h update eur spec.n:1->2")
+	o := s.get(rates, "eur")
+	if len(stateIn(o)) > 0 || field(o, "status", HandledStatusField, "test") == nil {
+		t.Errorf("left as %s", text(o))
+	}
+	s.edit(rates, "eur", `{"spec":{"n":3}}`)
+	st.expectCalls(t, "h update eur spec.n:1->2", "h update eur spec.n:2->3")
+	if n := len(s.wrote("PATCH")); n != 4 {
+		t.Errorf("%d writes: %q", n, s.wrote("PATCH"))
+	}
+}
+
+// Where the server does not keep it, for the schema in the cluster is another one
+// than the program's, the record goes to the annotation.
+func TestStatusPrunesState(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	s.admit = func(_ string, o map[string]any) {
+		if status, is := o["status"].(map[string]any); is {
+			delete(status, HandledStatusField)
+		}
+	}
+	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e})
+	p.HandledStatusKey = "test"
+	st := e.start(t, s, p)
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.expectCalls(t, "h create eur")
+	if stateIn(s.get(rates, "eur"))["h"].Digest == "" {
+		t.Errorf("left as %s", text(s.get(rates, "eur")))
+	}
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	st.expectCalls(t, "h create eur", "h update eur spec.n:1->2")
+	if n := len(s.wrote("PATCH rates/eur/status")); n != 1 {
+		t.Errorf("%d attempts to keep it in the status", n)
+	}
+}

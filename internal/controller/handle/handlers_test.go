@@ -1,0 +1,525 @@
+package handle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+func (s *testEnv) eventLines() []string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return slices.Clone(s.events)
+}
+
+func (s *testEnv) wasCalled(line string) bool { return slices.Contains(s.calledLines(), line) }
+
+func conditionsOf(o map[string]any) string { return text(field(o, "status", "conditions")) }
+
+func TestTimer(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	var fails atomic.Bool
+	e.respond("t", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		if fails.Load() {
+			return nil, errors.New("no rate")
+		}
+		return &hook.HandlerResponse{Status: json.RawMessage(`{"rate":1}`)}, nil
+	})
+	st := e.start(t, s, program(Handler{Name: "t", Every: 50 * time.Millisecond, Do: e}))
+	s.create(rates, "eur", `{}`)
+	eventually(t, "three times", func() bool { return len(st.calledLines()) >= 3 })
+	if n := len(s.wrote("PATCH")); n != 1 {
+		t.Errorf("%d writes of the same: %q", n, s.wrote("PATCH"))
+	}
+	fails.Store(true)
+	eventually(t, "again, no later than the next moment", func() bool { return st.wasCalled("t timer eur attempt 3") })
+	fails.Store(false)
+	eventually(t, "well", func() bool { return st.Health().Failing == 0 })
+	s.drop(rates, "eur")
+	eventually(t, "gone", func() bool { return st.Health().Queue.Delayed == 0 && len(st.memories.failingKeys()) == 0 })
+	n := len(st.calledLines())
+	st.waitIdle(t)
+	if len(st.calledLines()) > n {
+		t.Error("told of what is gone")
+	}
+}
+
+// Events are told one by one, to the end; nothing is recorded, nothing repeated.
+func TestEvents(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	e.respond("e", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { return nil, errors.New("whatever") })
+	st := e.start(t, s, program(Handler{Name: "e", On: []hook.Reason{hook.ReasonEvent}, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.expectCalls(t, "e event eur")
+	s.edit(rates, "eur", `{"status":{"n":1}}`)
+	st.expectCalls(t, "e event eur", "e event eur")
+	s.drop(rates, "eur")
+	st.expectCalls(t, "e event eur", "e event eur", "e event eur gone")
+	if writes := s.wrote(""); len(writes) > 0 {
+		t.Errorf("wrote %q", writes)
+	}
+}
+
+// An optional Delete handler keeps nothing, and is told all the same.
+func TestOptionalDelete(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	st := e.start(t, s, program(Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Optional: true, Do: e}))
+	s.create(rates, "eur", `{}`)
+	st.waitIdle(t)
+	s.drop(rates, "eur")
+	st.expectCalls(t, "d delete eur gone")
+	s.create(rates, "usd", `{"metadata":{"finalizers":["somebody/else"]}}`)
+	st.waitIdle(t)
+	s.drop(rates, "usd")
+	st.expectCalls(t, "d delete eur gone", "d delete usd")
+	s.edit(rates, "usd", `{"metadata":{"finalizers":null}}`)
+	eventually(t, "gone", func() bool { return s.get(rates, "usd") == nil })
+	st.expectCalls(t, "d delete eur gone", "d delete usd")
+}
+
+// A deletion waits for a handler that gave up, and says so.
+func TestDeletionWaitsForFailedHandler(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	e.respond("d", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		return nil, &hook.TerminalError{Err: errors.New("the bank is closed")}
+	})
+	st := e.start(t, s, program(Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e}))
+	s.create(rates, "eur", `{"status":{"conditions":[]}}`)
+	eventually(t, "held", func() bool { return strings.Contains(text(s.get(rates, "eur")), finalizer) })
+	s.drop(rates, "eur")
+	st.expectCalls(t, "d delete eur")
+	if o := s.get(rates, "eur"); o == nil || !strings.Contains(conditionsOf(o), "the bank is closed") {
+		t.Errorf("left %s", text(o))
+	}
+	e.respond("d", nil)
+	s.edit(rates, "eur", `{"metadata":{"annotations":{"setpoint.dev/reconcile-at":"now"}}}`)
+	eventually(t, "gone", func() bool { return s.get(rates, "eur") == nil })
+}
+
+// Attempts count across restarts where a limit is declared.
+func TestRetryLimitsSurviveRestart(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { return nil, errors.New("no") })
+	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Retries: 2, Backoff: time.Minute, Do: e})
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	for attempt, line := range []string{"h create eur", "h create eur attempt 1", "h create eur attempt 2"} {
+		st := e.start(t, s, p)
+		st.expectCalls(t, line)
+		if got := stateIn(s.get(rates, "eur"))["h"]; attempt < 2 && got.Attempts != attempt+1 || attempt == 2 && !got.Failed {
+			t.Errorf("recorded %+v after %s", got, line)
+		}
+		st.stop()
+	}
+	st := e.start(t, s, p)
+	st.expectCalls(t)
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	st.expectCalls(t, "h update eur spec.n:1->2")
+}
+
+// What was undone needs no retry, and leaves no complaint.
+func TestRevertedEditClearsFailure(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, Retries: 5, Backoff: time.Minute, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1},"status":{"conditions":[]}}`)
+	eventually(t, "recorded", func() bool { return stateIn(s.get(rates, "eur"))["h"].Digest != "" })
+	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { return nil, errors.New("no such number") })
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	eventually(t, "complaint", func() bool { return strings.Contains(conditionsOf(s.get(rates, "eur")), "no such number") })
+	s.edit(rates, "eur", `{"spec":{"n":1}}`)
+	eventually(t, "no complaint", func() bool {
+		o := s.get(rates, "eur")
+		return strings.Contains(conditionsOf(o), `"True"`) && stateIn(o)["h"].Attempts == 0 && st.Health().Failing == 0
+	})
+}
+
+// What a program does not declare is not touched, and nothing else of the answer
+// is acted upon.
+func TestUndeclaredWrites(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		return &hook.HandlerResponse{
+			Patch:  json.RawMessage(`{"spec":{"done":true}}`),
+			Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Selector: "app=web"}},
+		}, nil
+	})
+	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
+	s.create(pods, "web", `{"metadata":{"labels":{"app":"web"}}}`)
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.expectCalls(t, "h create eur")
+	want := "eur HandlerGaveUp gave up: handler h: delete[0]: may not delete v1 Pod: the controller does not declare it; add it to what it owns, or may delete"
+	if got := st.eventLines(); !slices.Equal(got, []string{want}) {
+		t.Errorf("told %q", got)
+	}
+	if s.get(pods, "web") == nil || field(s.get(rates, "eur"), "spec", "done") != nil {
+		t.Error("acted upon")
+	}
+}
+
+// Pods are evicted as far as budgets allow; what takes their place meanwhile stays.
+func TestEviction(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		return &hook.HandlerResponse{Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Selector: "app=web", Evict: true}}}, nil
+	})
+	allowed := 1
+	s.reject = func(_, path string, _ map[string]any) int {
+		if !strings.HasSuffix(path, "/eviction") {
+			return 0
+		}
+		if allowed == 0 {
+			return 429
+		}
+		allowed--
+		return 0
+	}
+	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
+	p.Writes = []WritePermission{{Resource: pods, Evict: true, Labels: "tier=front"}}
+	s.create(pods, "web-1", `{"metadata":{"labels":{"app":"web","tier":"front"}}}`)
+	s.create(pods, "web-2", `{"metadata":{"labels":{"app":"web","tier":"front"}}}`)
+	s.create(pods, "other", `{"metadata":{"labels":{"app":"web","tier":"back"}}}`)
+	st := e.start(t, s, p)
+	s.create(rates, "eur", `{}`)
+	eventually(t, "one is gone", func() bool { return s.get(pods, "web-1") == nil || s.get(pods, "web-2") == nil })
+	st.waitIdle(t)
+	if stateIn(s.get(rates, "eur"))["h"].Digest != "" {
+		t.Error("recorded before all was done")
+	}
+	if got := st.eventLines(); len(got) > 0 {
+		t.Errorf("a budget is no failure: %q", got)
+	}
+	s.clockOffset.Store(int64(evictionEventDelay))
+	refused := []string{"eur EvictionRefused evict Pod town/web-2: a disruption budget does not allow more evictions now"}
+	eventuallyOr(t, func() bool {
+		st.SyncAll(queue.HookChanged)
+		return slices.Equal(st.eventLines(), refused)
+	}, func() string { return fmt.Sprintf("told %q, want %q", st.eventLines(), refused) })
+	s.create(pods, "web-3", `{"metadata":{"labels":{"app":"web","tier":"front"}}}`)
+	s.set(func() { allowed = 5 })
+	st.SyncAll(queue.HookChanged)
+	eventually(t, "recorded", func() bool { return stateIn(s.get(rates, "eur"))["h"].Digest != "" })
+	if s.get(pods, "web-1") != nil || s.get(pods, "web-2") != nil || s.get(pods, "web-3") == nil || s.get(pods, "other") == nil {
+		t.Errorf("left %v", s.objects)
+	}
+	st.expectCalls(t, "h create eur")
+	if got := st.eventLines(); !slices.Equal(got, refused) {
+		t.Errorf("told %q, want %q once", got, refused)
+	}
+}
+
+// Who asks to be called again while a budget keeps a pod is told of it all the same.
+func TestRefusedEvictionEventOnRequeue(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		return &hook.HandlerResponse{RetryAfter: time.Second, Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Name: "web", Evict: true}}}, nil
+	})
+	s.reject = func(_, path string, _ map[string]any) int {
+		if strings.HasSuffix(path, "/eviction") {
+			return 429
+		}
+		return 0
+	}
+	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
+	p.Writes = []WritePermission{{Resource: pods, Evict: true}}
+	s.create(pods, "web", `{}`)
+	st := e.start(t, s, p)
+	s.create(rates, "eur", `{}`)
+	eventuallyOr(t, func() bool {
+		s.clockOffset.Add(int64(2 * time.Second))
+		st.SyncAll(queue.HookChanged)
+		return len(st.eventLines()) > 0
+	}, func() string { return "never told" })
+	if want := "eur EvictionRefused "; !strings.HasPrefix(st.eventLines()[0], want) || len(st.calledLines()) < 2 {
+		t.Errorf("told %q of %d calls, want %q", st.eventLines(), len(st.calledLines()), want)
+	}
+}
+
+// Somebody edits the object while an answer is on its way: nothing is lost, and
+// what no one else watches is written all the same.
+func TestEditDuringCall(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	var once atomic.Bool
+	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		if once.CompareAndSwap(false, true) {
+			s.edit(rates, "eur", `{"spec":{"n":2}}`)
+		}
+		var o struct{ Spec struct{ N int } }
+		_ = json.Unmarshal(n.Object, &o)
+		return &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"twice":` + text(2*o.Spec.N) + `}}`)}, nil
+	})
+	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	eventually(t, "four", func() bool { return text(field(s.get(rates, "eur"), "spec", "twice")) == "4" })
+	st.waitIdle(t)
+	if got := st.calledLines(); len(got) != 2 || !strings.HasPrefix(got[1], "h update eur spec.n:1->2") {
+		t.Errorf("told %q", got)
+	}
+}
+
+func TestPause(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
+	s.create(rates, "eur", `{"metadata":{"annotations":{"setpoint.dev/paused":"true"}}}`)
+	eventually(t, "paused", func() bool { return st.Health().Paused == 1 })
+	st.expectCalls(t)
+	s.edit(rates, "eur", `{"metadata":{"annotations":null}}`)
+	st.expectCalls(t, "h create eur")
+	if st.Health().Paused != 0 {
+		t.Error("still paused")
+	}
+}
+
+// A handler that is not done is told again, and what it answered is written.
+func TestRetryAfterInResponse(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	calls := 0
+	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		calls++
+		a := &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"step":` + text(calls) + `}}`)}
+		if calls < 3 {
+			a.RetryAfter = 10 * time.Millisecond
+		}
+		return a, nil
+	})
+	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.expectCalls(t, "h create eur", "h create eur", "h create eur")
+	if text(field(s.get(rates, "eur"), "spec", "step")) != "3" || stateIn(s.get(rates, "eur"))["h"].Digest == "" {
+		t.Errorf("left %s", text(s.get(rates, "eur")))
+	}
+}
+
+// Handlers that undo each other's work are slowed down, and that is seen.
+func TestConflictingHandlers(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	says := func(word string) func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		return func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			return &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"word":"` + word + `"}}`)}, nil
+		}
+	}
+	e.respond("a", says("a"))
+	e.respond("b", says("b"))
+	on := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
+	watch := func(name string, not string) Handler {
+		return Handler{Name: name, On: on, Do: e, When: func(_, now *object.Object) bool { return string(now.Field("spec", "word")) != `"`+not+`"` }}
+	}
+	st := e.start(t, s, program(watch("a", "a"), watch("b", "b")))
+	s.create(rates, "eur", `{"spec":{"word":"x"}}`)
+	eventually(t, "noticed", func() bool { return st.Health().Conflicting == 1 })
+	n := len(st.calledLines())
+	st.waitIdle(t)
+	if more := len(st.calledLines()) - n; more > 2 {
+		t.Errorf("still told, %d times", more)
+	}
+}
+
+func TestPanicsAreRecovered(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { panic("oh no") })
+	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: 5 * time.Millisecond, Do: e}))
+	s.create(rates, "eur", `{}`)
+	eventually(t, "again", func() bool { return st.wasCalled("h create eur attempt 1") })
+	e.respond("h", nil)
+	eventually(t, "well", func() bool { return stateIn(s.get(rates, "eur"))["h"].Digest != "" })
+	if got := st.eventLines(); len(got) == 0 || !strings.Contains(got[0], "oh no") {
+		t.Errorf("told %q", got)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	s := newServer(t)
+	hangs := hook.HandlerFunc(func(ctx context.Context, _ *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	st := newFakeHandler().start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Timeout: 5 * time.Millisecond, Do: hangs}))
+	s.create(rates, "eur", `{}`)
+	eventually(t, "told", func() bool { return len(st.eventLines()) > 0 && strings.Contains(st.eventLines()[0], "deadline") })
+}
+
+// Good news end the waiting of what failed.
+func TestRetryNow(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		return nil, &hook.UnreachableError{Err: errors.New("nobody there")}
+	})
+	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Hour, Do: e}))
+	s.create(rates, "eur", `{}`)
+	s.create(rates, "usd", `{}`)
+	eventually(t, "both fail", func() bool { return st.Health().Failing == 2 && st.Health().HandlerFailing == 2 })
+	e.respond("h", nil)
+	st.RetryNow()
+	eventually(t, "both well", func() bool { return st.Health().Failing == 0 })
+}
+
+func TestDaemon(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	var running, started atomic.Int32
+	daemon := func(ctx context.Context, _ *hook.HandlerRequest, existing *Live) error {
+		running.Add(1)
+		defer running.Add(-1)
+		switch started.Add(1) {
+		case 1:
+			return errors.New("not today")
+		case 2:
+			panic("nor today")
+		}
+		if _, err := existing.Write(&hook.HandlerResponse{Status: json.RawMessage(`{"watched":true}`)}); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return nil
+	}
+	p := program(
+		Handler{Name: "d", Daemon: daemon, Backoff: time.Millisecond,
+			When: func(_, now *object.Object) bool { return now.Labels().Get("watch") == "yes" }},
+		Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, Fields: [][]string{{"status", "watched"}}, Do: e},
+	)
+	st := e.start(t, s, p)
+	s.create(rates, "eur", `{"metadata":{"labels":{"watch":"yes"}}}`)
+	st.expectCalls(t, "h update eur status:->{\"watched\":true}")
+	if got := text(st.eventLines()); !strings.Contains(got, "not today") || !strings.Contains(got, "nor today") {
+		t.Errorf("told %s", got)
+	}
+	s.edit(rates, "eur", `{"metadata":{"labels":{"watch":"no"}}}`)
+	eventually(t, "stopped and released", func() bool {
+		return running.Load() == 0 && !strings.Contains(text(s.get(rates, "eur")), finalizer)
+	})
+	s.edit(rates, "eur", `{"metadata":{"labels":{"watch":"yes"}}}`)
+	eventually(t, "started again", func() bool { return running.Load() == 1 })
+	s.drop(rates, "eur")
+	eventually(t, "gone", func() bool { return s.get(rates, "eur") == nil })
+	if running.Load() != 0 {
+		t.Error("the object went before its daemon")
+	}
+	s.create(rates, "usd", `{"metadata":{"labels":{"watch":"yes"}}}`)
+	eventually(t, "started", func() bool { return running.Load() == 1 })
+	st.stop()
+	if running.Load() != 0 {
+		t.Error("the program ended before its daemon")
+	}
+}
+
+// A namespace that is going away with finalizers inside: nothing can be made in it,
+// and nothing is waited for.
+func TestTerminatingNamespace(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	e.respond("d", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		return &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"last-words"}}`)}}}, nil
+	})
+	s.terminating = true
+	st := e.start(t, s, program(Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e}))
+	s.create(rates, "eur", `{}`)
+	eventually(t, "held", func() bool { return strings.Contains(text(s.get(rates, "eur")), finalizer) })
+	s.drop(rates, "eur")
+	eventually(t, "gone", func() bool { return s.get(rates, "eur") == nil })
+	st.expectCalls(t, "d delete eur")
+}
+
+// Who copies an object copies its annotations. To the handlers, the copy is new.
+func TestCopiedObjectIsNew(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	eventually(t, "recorded", func() bool { return stateIn(s.get(rates, "eur"))["h"].Digest != "" })
+	annotations := text(field(s.get(rates, "eur"), "metadata", "annotations"))
+	s.create(rates, "copy", `{"metadata":{"annotations":`+annotations+`},"spec":{"n":1}}`)
+	st.expectCalls(t, "h create eur", "h create copy")
+}
+
+// An object that the API server selects no more is not gone; it is let go.
+func TestObjectLeavesSelector(t *testing.T) {
+	told := []hook.Reason{hook.ReasonEvent, hook.ReasonDelete}
+	for name, optional := range map[string]bool{"held": false, "free": true} {
+		t.Run(name, func(t *testing.T) {
+			s, e := newServer(t), newFakeHandler()
+			p := program(Handler{Name: "h", On: told, Optional: optional, Do: e})
+			p.Fields = "spec.mode=on"
+			st := e.start(t, s, p)
+			s.create(rates, "eur", `{"spec":{"mode":"on"}}`)
+			st.expectCalls(t, "h event eur")
+			if held := strings.Contains(text(s.get(rates, "eur")), finalizer); held == optional {
+				t.Errorf("held is %v", held)
+			}
+			s.edit(rates, "eur", `{"spec":{"mode":"off"}}`)
+			eventually(t, "let go", func() bool { return !strings.Contains(text(s.get(rates, "eur")), finalizer) })
+			st.expectCalls(t, "h event eur")
+		})
+	}
+}
+
+// A condition that panics is not met, and takes nobody down.
+func TestWhenPanics(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	bad := Handler{Name: "bad", On: []hook.Reason{hook.ReasonCreate, hook.ReasonEvent, hook.ReasonDelete}, Optional: true, Do: e,
+		When: func(_, now *object.Object) bool { panic("no such field") }}
+	st := e.start(t, s, program(bad, Handler{Name: "good", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
+	s.create(rates, "eur", `{}`)
+	st.expectCalls(t, "good create eur")
+	s.drop(rates, "eur")
+	st.expectCalls(t, "good create eur")
+}
+
+// Nor does an object of which it cannot be said whether it is handled: it is not.
+func TestMatchesPanics(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
+	p.Matches = func(o *object.Object) bool {
+		if o.Name() == "bad" {
+			panic("no such field")
+		}
+		return true
+	}
+	s.create(rates, "bad", `{}`)
+	st := e.start(t, s, p)
+	s.create(rates, "eur", `{}`)
+	st.expectCalls(t, "h create eur")
+}
+
+// In another term, nothing is trusted that was known in the former one.
+func TestLeadershipChange(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	on := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume}
+	st := &testEnv{server: s}
+	e.env = st
+	c := New(program(Handler{Name: "h", On: on, Do: e}), s.tools(st))
+	st.Controller = c
+	t.Cleanup(c.Close)
+	term := func() (end func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); c.Run(ctx) }()
+		return func() { cancel(); <-ended }
+	}
+	end := term()
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	s.create(rates, "usd", `{"spec":{"n":1}}`)
+	eventually(t, "both created", func() bool { return len(st.calledLines()) == 2 })
+	st.waitIdle(t)
+	end()
+	s.edit(rates, "usd", `{"spec":{"n":2}}`)
+	eventually(t, "seen", func() bool {
+		return string(c.get(queue.Key{Namespace: "town", Name: "usd"}).Field("spec", "n")) == "2"
+	})
+	st.lock.Lock()
+	st.callLines = nil
+	st.lock.Unlock()
+	end = term()
+	eventuallyOr(t, func() bool { return len(st.calledLines()) == 2 }, func() string { return text(st.calledLines()) })
+	st.waitIdle(t)
+	end()
+	got := st.calledLines()
+	slices.Sort(got)
+	if want := []string{"h resume eur", "h update usd"}; !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}

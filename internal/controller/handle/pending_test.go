@@ -1,0 +1,253 @@
+package handle
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func parse(t *testing.T, text string) *object.Object {
+	t.Helper()
+	o, err := object.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// newRate is a Rate of which the watched fields say one word.
+func newRate(t *testing.T, word string) *object.Object {
+	return parse(t, `{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":"eur","namespace":"town","uid":"u-1",`+
+		`"creationTimestamp":"2026-03-01T11:00:00Z"},"spec":{"word":"`+word+`"}}`)
+}
+
+func newDeletedRate(t *testing.T, word string) *object.Object {
+	return parse(t, strings.Replace(string(newRate(t, word).JSON()), `"metadata":{`, `"metadata":{"deletionTimestamp":"2026-03-01T11:59:00Z",`, 1))
+}
+
+// summary says what is on an agenda: who is told why, whose entry is made, and when
+// to look again.
+func (a pendingCalls) summary(p *Program) string {
+	var parts []string
+	for _, c := range a.calls {
+		word := p.Handlers[c.handler].Name + " " + string(c.reason)
+		if c.attempt > 0 {
+			word += fmt.Sprintf(" attempt %d", c.attempt)
+		}
+		if c.previous != nil {
+			word += " from " + strings.Trim(string(c.previous.Field("spec", "word")), `"`)
+		}
+		parts = append(parts, word)
+	}
+	for _, i := range a.firstSeen {
+		parts = append(parts, p.Handlers[i].Name+" first")
+	}
+	if !a.next.IsZero() {
+		parts = append(parts, "again in "+a.next.Sub(noon).String())
+	}
+	return strings.Join(parts, ", ")
+}
+
+const (
+	onCreate = hook.ReasonCreate
+	onUpdate = hook.ReasonUpdate
+	onDelete = hook.ReasonDelete
+	onResume = hook.ReasonResume
+	onDrift  = hook.ReasonDrift
+)
+
+func on(reasons ...hook.Reason) Handler { return Handler{On: reasons} }
+
+func (h Handler) with(change func(*Handler)) Handler {
+	change(&h)
+	return h
+}
+
+// TestPendingCalls is the table of the design: what an object is due for.
+func TestPendingCalls(t *testing.T) {
+	digestOf := func(word string) string { return digest(watchableFields(newRate(t, word))) }
+	a, b := digestOf("a"), digestOf("b")
+	isA := func(_, now *object.Object) bool { return string(now.Field("spec", "word")) == `"a"` }
+	changed := func(old, now *object.Object) bool { return old != nil && old != now }
+	failedOn := func(reason hook.Reason, input string, wait time.Duration) func(*handlerMemory) {
+		return func(m *handlerMemory) {
+			m.attempt = attempt{reason: reason, digest: input, count: 2, since: noon.Add(-time.Minute), next: noon.Add(wait)}
+		}
+	}
+	for name, c := range map[string]struct {
+		handler Handler
+		object  *object.Object
+		entry   entry
+		memory  func(*handlerMemory)
+		change  func(*observation)
+		want    string
+	}{
+		"create":                           {handler: on(onCreate), want: "h create"},
+		"create, dealt with":               {handler: on(onCreate), entry: entry{Digest: a}},
+		"create, edited since":             {handler: on(onCreate), entry: entry{Digest: b}},
+		"create, older than its program":   {handler: on(onCreate, onUpdate), entry: entry{}, want: "h create"},
+		"create, of no interest":           {handler: on(onCreate).with(func(h *Handler) { h.When = isA }), object: newRate(t, "b")},
+		"create, begins to match":          {handler: on(onCreate).with(func(h *Handler) { h.When = isA }), want: "h create"},
+		"create, matches again":            {handler: on(onCreate).with(func(h *Handler) { h.When = isA }), entry: entry{Digest: a}},
+		"create and update, new":           {handler: on(onCreate, onUpdate), want: "h create"},
+		"create and update, dealt with":    {handler: on(onCreate, onUpdate), entry: entry{Digest: a}},
+		"create and update, edited":        {handler: on(onCreate, onUpdate), entry: entry{Digest: b}, want: "h update"},
+		"update, at first sight":           {handler: on(onUpdate), want: "h first"},
+		"update, dealt with":               {handler: on(onUpdate), entry: entry{Digest: a}},
+		"update":                           {handler: on(onUpdate), entry: entry{Digest: b}, want: "h update"},
+		"update, from what is known":       {handler: on(onUpdate), entry: entry{Digest: b}, memory: func(m *handlerMemory) { m.handled = newRate(t, "b") }, want: "h update from b"},
+		"update, ceased to match":          {handler: on(onUpdate).with(func(h *Handler) { h.When = isA }), object: newRate(t, "b"), entry: entry{Digest: a}},
+		"update, matches again, edited":    {handler: on(onUpdate).with(func(h *Handler) { h.When = isA }), entry: entry{Digest: b}, want: "h update"},
+		"update, cares for changes":        {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: func(m *handlerMemory) { m.firstDigest, m.handled = b, newRate(t, "b") }, want: "h update from b"},
+		"update, cares for changes, none":  {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: func(m *handlerMemory) { m.firstDigest, m.handled = a, newRate(t, "a") }},
+		"update, of another field":         {handler: on(onUpdate).with(func(h *Handler) { h.Fields = [][]string{{"spec", "other"}} }), entry: entry{Digest: digest(map[string]any{})}},
+		"update, as the server stored it":  {handler: on(onUpdate), entry: entry{Digest: b}, memory: func(m *handlerMemory) { m.serverDigest.recorded, m.serverDigest.actual = b, a }},
+		"update, not written yet":          {handler: on(onUpdate), entry: entry{Digest: b}, memory: func(m *handlerMemory) { m.pendingEntry, m.digestBefore = &entry{Digest: b}, a }},
+		"update, failed a moment ago":      {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, a, time.Second), want: "again in 1s"},
+		"update, failed long ago":          {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, a, -time.Second), want: "h update attempt 2"},
+		"update, failed on another input":  {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, b, time.Second), want: "h update"},
+		"update, failed, user asks":        {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, a, time.Second), change: func(s *observation) { s.retryCalls = true }, want: "h update attempt 2"},
+		"gave up":                          {handler: on(onCreate, onUpdate), entry: entry{Digest: a, Failed: true}},
+		"gave up, edited":                  {handler: on(onCreate, onUpdate), entry: entry{Digest: b, Failed: true}, want: "h update"},
+		"gave up, user asks":               {handler: on(onCreate, onUpdate), entry: entry{Digest: a, Failed: true}, change: func(s *observation) { s.retryCalls = true }, want: "h update"},
+		"gave up on create, edited":        {handler: on(onCreate), entry: entry{Digest: b, Failed: true}, want: "h create"},
+		"limits, after a restart":          {handler: on(onCreate), entry: entry{Attempts: 2}, memory: func(m *handlerMemory) { m.attempt.count = 2 }, want: "h create attempt 2"},
+		"resume":                           {handler: on(onResume), entry: entry{Digest: a}, memory: func(m *handlerMemory) { m.resumed = false }, want: "h resume"},
+		"resume, done":                     {handler: on(onResume), entry: entry{Digest: a}},
+		"resume, new":                      {handler: on(onResume), want: "h first"},
+		"resume, edited meanwhile":         {handler: on(onResume, onUpdate), entry: entry{Digest: b}, memory: func(m *handlerMemory) { m.resumed = false }, want: "h update"},
+		"resume, edited, without update":   {handler: on(onResume), entry: entry{Digest: b}, memory: func(m *handlerMemory) { m.resumed = false }, want: "h resume"},
+		"drift":                            {handler: on(onDrift), entry: entry{Digest: a, OwnedDigest: "other"}, want: "h drift"},
+		"drift, none":                      {handler: on(onDrift), entry: entry{Digest: a, OwnedDigest: "owned"}},
+		"drift, at first sight":            {handler: on(onDrift), want: "h first"},
+		"drift, in a later release":        {handler: on(onCreate, onDrift), entry: entry{Digest: a}, want: "h first"},
+		"drift and update":                 {handler: on(onUpdate, onDrift), entry: entry{Digest: b, OwnedDigest: "other"}, want: "h update"},
+		"drift, once more":                 {handler: on(onDrift), entry: entry{Digest: a, OwnedDigest: "owned"}, memory: func(m *handlerMemory) { m.attempt = attempt{reason: onDrift, digest: "owned", requeued: true} }, want: "h drift"},
+		"drift and an update of no matter": {handler: on(onUpdate, onDrift).with(func(h *Handler) { h.When = func(old, _ *object.Object) bool { return old == nil } }), entry: entry{Digest: b, OwnedDigest: "other"}, memory: func(m *handlerMemory) { m.handled = newRate(t, "b") }, want: ""},
+		"event":                            {handler: on(hook.ReasonEvent)},
+		"delete":                           {handler: on(onDelete), object: newDeletedRate(t, "a"), want: "h delete"},
+		"delete, nobody holds it":          {handler: on(onDelete), object: newDeletedRate(t, "a"), change: func(s *observation) { s.hasFinalizer = false }},
+		"delete, optional":                 {handler: on(onDelete).with(func(h *Handler) { h.Optional = true }), object: newDeletedRate(t, "a"), change: func(s *observation) { s.hasFinalizer = false }, want: "h delete"},
+		"delete, done":                     {handler: on(onDelete), object: newDeletedRate(t, "a"), entry: entry{Done: true}},
+		"delete, gave up":                  {handler: on(onDelete), object: newDeletedRate(t, "a"), entry: entry{Digest: "-" + a, Failed: true}},
+		"delete, gave up, edited":          {handler: on(onDelete), object: newDeletedRate(t, "b"), entry: entry{Digest: "-" + a, Failed: true}, want: "h delete"},
+		"delete, gave up on an update":     {handler: on(onUpdate, onDelete), object: newDeletedRate(t, "a"), entry: entry{Digest: a, Failed: true}, want: "h delete"},
+		"delete, not deleted":              {handler: on(onDelete)},
+		"update of what is deleted":        {handler: on(onCreate, onUpdate, onResume, onDrift), object: newDeletedRate(t, "b"), entry: entry{Digest: a}},
+		"timer, not yet":                   {handler: every(time.Hour), change: func(s *observation) { s.now = noon.Add(-time.Minute) }, memory: func(m *handlerMemory) { m.lastTick = noon.Add(-time.Hour) }, want: "again in 0s"},
+		"timer":                            {handler: every(time.Hour), memory: func(m *handlerMemory) { m.lastTick = noon.Add(-time.Hour) }, want: "h timer"},
+		"timer, user asks":                 {handler: every(time.Hour), memory: func(m *handlerMemory) { m.lastTick = noon.Add(time.Minute) }, change: func(s *observation) { s.requested = true }, want: "h timer"},
+		"timer, while deleted":             {handler: every(time.Hour), object: newDeletedRate(t, "a"), memory: func(m *handlerMemory) { m.lastTick = noon.Add(-time.Hour) }},
+		// Fault H7.
+		"timer, late a moment ago":    {handler: every(time.Hour), memory: func(m *handlerMemory) { m.lastTick = noon.Add(-time.Minute) }, want: "again in 59m0s"},
+		"timer, held back":            {handler: every(time.Hour).with(func(h *Handler) { h.Idle = 10 * time.Minute }), memory: func(m *handlerMemory) { m.lastTick, m.idle.since = noon.Add(-time.Hour), noon.Add(-time.Minute) }, want: "again in 9m0s"},
+		"timer, idle for long enough": {handler: every(time.Hour).with(func(h *Handler) { h.Idle = 10 * time.Minute }), memory: func(m *handlerMemory) { m.lastTick, m.idle.since = noon.Add(-time.Hour), noon.Add(-time.Hour) }, want: "h timer"},
+		"timer, failed":               {handler: every(time.Hour), memory: failedOn(hook.ReasonTimer, "", time.Minute), want: "again in 1m0s"},
+		"timer, of no interest":       {handler: every(time.Hour).with(func(h *Handler) { h.When = isA }), object: newRate(t, "b"), memory: func(m *handlerMemory) { m.lastTick = noon.Add(-time.Hour) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.handler.Name, c.handler.Do = "h", hook.HandlerFunc(nil)
+			p := &Program{Handlers: []Handler{c.handler}}
+			if c.object == nil {
+				c.object = newRate(t, "a")
+			}
+			m := &memory{firstSeen: noon.Add(-24 * time.Hour), handlers: []handlerMemory{{progress: progress{resumed: true}}}}
+			if c.memory != nil {
+				c.memory(&m.handlers[0])
+			}
+			s := &observation{program: p, object: c.object, hasFinalizer: true, state: handledState{"h": c.entry}, watchedDigests: p.watchedDigests(c.object), ownedDigest: "owned", memory: m, now: noon}
+			if c.change != nil {
+				c.change(s)
+			}
+			if got := s.pendingCalls().summary(p); got != c.want {
+				t.Errorf("due for %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func every(interval time.Duration) Handler { return Handler{Every: interval} }
+
+func TestTimerTimes(t *testing.T) {
+	o := newRate(t, "a") // created at 11:00
+	at := func(text string) time.Time {
+		moment, err := time.Parse(time.RFC3339, "2026-03-01T"+text+"Z")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return moment
+	}
+	for _, c := range []struct{ after, want string }{
+		{"10:00:00", "11:20:00"}, {"11:00:00", "11:20:00"}, {"11:19:59", "11:20:00"}, {"11:20:00", "11:40:00"}, {"12:30:00", "12:40:00"},
+	} {
+		h := every(20 * time.Minute)
+		if got := h.nextTime(o, at(c.after)); !got.Equal(at(c.want)) {
+			t.Errorf("after %s comes %s, want %s", c.after, got.Format(time.TimeOnly), c.want)
+		}
+		h.Jitter = 5 * time.Minute
+		shift := h.jitterOffset(o.UID())
+		if late := h.nextTime(o, at(c.after).Add(shift)).Sub(at(c.want)); shift <= 0 || shift >= h.Jitter || late != shift {
+			t.Errorf("after %s it is late by %s, the shift is %s", c.after, late, shift)
+		}
+	}
+	h := Handler{Schedule: hourlySchedule{}, Jitter: time.Minute}
+	if got := h.nextTime(o, at("12:30:00").Add(h.jitterOffset(o.UID()))); got.Sub(at("13:00:00")) != h.jitterOffset(o.UID()) {
+		t.Errorf("the calendar says %s", got)
+	}
+	h = Handler{Schedule: emptySchedule{}}
+	if got := h.nextTime(o, noon); !got.IsZero() {
+		t.Errorf("a calendar without moments says %s", got)
+	}
+}
+
+type hourlySchedule struct{}
+
+func (hourlySchedule) Next(t time.Time) time.Time { return t.Truncate(time.Hour).Add(time.Hour) }
+
+type emptySchedule struct{}
+
+func (emptySchedule) Next(time.Time) time.Time { return time.Time{} }
+
+func TestRetryLimits(t *testing.T) {
+	for name, c := range map[string]struct {
+		handler Handler
+		attempt attempt
+		want    bool
+	}{
+		"none":             {Handler{}, attempt{count: 1000}, false},
+		"once":             {Handler{Retries: -1}, attempt{count: 1}, true},
+		"retries left":     {Handler{Retries: 2}, attempt{count: 2}, false},
+		"no retries left":  {Handler{Retries: 2}, attempt{count: 3}, true},
+		"time left":        {Handler{RetryTimeout: time.Minute}, attempt{count: 9, since: noon, next: noon.Add(time.Minute)}, false},
+		"no time left":     {Handler{RetryTimeout: time.Minute}, attempt{count: 9, since: noon, next: noon.Add(61 * time.Second)}, true},
+		"both, first time": {Handler{Retries: 5, RetryTimeout: time.Minute}, attempt{count: 2, since: noon, next: noon.Add(time.Hour)}, true},
+	} {
+		if got := c.handler.exhausted(c.attempt); got != c.want {
+			t.Errorf("%s: exhausted is %v", name, got)
+		}
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	for failures, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 9: 256 * time.Second, 10: 300 * time.Second, 1000: 300 * time.Second} {
+		if got := backoff(failures, firstDelay, longestDelay); got < want || got > want*5/4 {
+			t.Errorf("after %d failures %s, want about %s", failures, got, want)
+		}
+	}
+	h := Handler{Backoff: time.Minute, MaxBackoff: time.Hour}
+	if got := h.delay(&hook.UnreachableError{Err: errConflict}, 9); got < time.Hour {
+		t.Errorf("no response, with a longest delay of its own: %s", got)
+	}
+	if got := (&Handler{}).delay(&hook.UnreachableError{Err: errConflict}, 9); got < unreachableDelay || got > unreachableDelay*5/4 {
+		t.Errorf("no response: %s", got)
+	}
+	if got := h.delay(&hook.RetryAfterError{After: 7 * time.Second, Err: errConflict}, 9); got != 7*time.Second {
+		t.Errorf("asked for 7s: %s", got)
+	}
+}

@@ -1,0 +1,189 @@
+package handle
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// checkResponse refuses an answer that cannot be understood, or that goes beyond what the
+// program may write. Nothing of such an answer is acted upon.
+func (p *Program) checkResponse(n *hook.HandlerRequest, a *hook.HandlerResponse) error {
+	for _, part := range []struct {
+		path string
+		text json.RawMessage
+	}{{"patch", a.Patch}, {"status", a.Status}} {
+		if err := isObject(part.text); err != nil {
+			return &hook.MalformedError{Path: part.path, Err: err}
+		}
+	}
+	for i, one := range a.Apply {
+		if err := p.checkApplied(n, one); err != nil {
+			return errorAt(fmt.Sprintf("apply[%d]", i), err)
+		}
+	}
+	for i, one := range a.Delete {
+		if err := p.checkDeletion(n, one); err != nil {
+			return errorAt(fmt.Sprintf("delete[%d]", i), err)
+		}
+	}
+	return nil
+}
+
+// errorAt says where in an answer an error lies.
+func errorAt(path string, err error) error {
+	if hook.IsTerminal(err) {
+		return &hook.TerminalError{Err: fmt.Errorf("%s: %w", path, errors.Unwrap(err))}
+	}
+	return &hook.MalformedError{Path: path, Err: err}
+}
+
+func isObject(text json.RawMessage) error {
+	var members map[string]json.RawMessage
+	if text == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, &members); err != nil || members == nil {
+		return errors.New("must be a JSON object")
+	}
+	return nil
+}
+
+func (p *Program) checkApplied(n *hook.HandlerRequest, a hook.AppliedObject) error {
+	o, err := object.Parse(a.Object)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.APIVersion() == "":
+		return errors.New("apiVersion: required")
+	case o.Kind() == "":
+		return errors.New("kind: required")
+	case o.Name() == "":
+		return errors.New("metadata.name: required")
+	}
+	_, err = p.resourceToApply(n.Namespace, o)
+	return err
+}
+
+// resourceToApply is the kind of an object to apply, or an error if it is not for the
+// program to apply.
+func (p *Program) resourceToApply(ownNamespace string, o *object.Object) (object.Resource, error) {
+	for _, resource := range p.Owns {
+		if matchesKind(resource, o.APIVersion(), o.Kind()) {
+			return resource, requireNamespace(resource, ownNamespace, o.Namespace())
+		}
+	}
+	known := false
+	for i := range p.Writes {
+		w := &p.Writes[i]
+		if !w.Apply || !matchesKind(w.Resource, o.APIVersion(), o.Kind()) {
+			continue
+		}
+		known = true
+		if w.allowsNamespace(namespaceFor(w.Resource, ownNamespace, o.Namespace())) && w.matchesLabels(o) {
+			return w.Resource, requireNamespace(w.Resource, ownNamespace, o.Namespace())
+		}
+	}
+	return object.Resource{}, undeclared("apply", known, o.APIVersion(), o.Kind())
+}
+
+func (p *Program) checkDeletion(n *hook.HandlerRequest, d hook.Deletion) error {
+	switch _, err := labels.Parse(d.Selector); {
+	case d.APIVersion == "" || d.Kind == "":
+		return errors.New("apiVersion and kind: required")
+	case (d.Name == "") == (d.Selector == ""):
+		return errors.New("must have either a name or a selector")
+	case err != nil:
+		return fmt.Errorf("selector: %w", err)
+	case d.Evict && (d.APIVersion != "v1" || d.Kind != "Pod"):
+		return fmt.Errorf("evict: only pods can be evicted, not %s", d.Kind)
+	}
+	known := false
+	for _, w := range p.deletePermissions(d) {
+		known = true
+		if w.allowsNamespace(namespaceFor(w.Resource, n.Namespace, d.Namespace)) {
+			return requireNamespace(w.Resource, n.Namespace, d.Namespace)
+		}
+	}
+	return undeclared(deletionVerb(d), known, d.APIVersion, d.Kind)
+}
+
+// deletionVerb is what a deletion does.
+func deletionVerb(d hook.Deletion) string {
+	if d.Evict {
+		return "evict"
+	}
+	return "delete"
+}
+
+// deletePermission is one to delete or evict objects of a kind; with owned, only what the handled
+// object controls.
+type deletePermission struct {
+	WritePermission
+	owned bool
+}
+
+// deletePermissions are the permissions to delete objects of a kind.
+func (p *Program) deletePermissions(d hook.Deletion) []deletePermission {
+	var all []deletePermission
+	for _, resource := range p.Owns {
+		if matchesKind(resource, d.APIVersion, d.Kind) {
+			all = append(all, deletePermission{WritePermission{Resource: resource}, true})
+		}
+	}
+	for _, w := range p.Writes {
+		if permits := w.Delete && !d.Evict || w.Evict && d.Evict; permits && matchesKind(w.Resource, d.APIVersion, d.Kind) {
+			all = append(all, deletePermission{WritePermission: w})
+		}
+	}
+	return all
+}
+
+func matchesKind(resource object.Resource, apiVersion, kind string) bool {
+	return resource.APIVersion() == apiVersion && resource.Kind == kind
+}
+
+// allowsNamespace says whether the permission holds in a namespace.
+func (w *WritePermission) allowsNamespace(namespace string) bool {
+	return w.Namespace == "" || w.Namespace == namespace
+}
+
+// matchesLabels says whether the permission holds for an object.
+func (w *WritePermission) matchesLabels(o *object.Object) bool {
+	selector, err := labels.Parse(w.Labels)
+	return err == nil && selector.Matches(o.Labels())
+}
+
+// namespaceFor is where an object lies that says, or does not say, in which namespace.
+func namespaceFor(resource object.Resource, ownNamespace, namespace string) string {
+	switch {
+	case !resource.Namespaced:
+		return ""
+	case namespace == "":
+		return ownNamespace
+	}
+	return namespace
+}
+
+// requireNamespace refuses an object that would have to lie in a namespace, of which there
+// is none.
+func requireNamespace(resource object.Resource, ownNamespace, namespace string) error {
+	if resource.Namespaced && namespaceFor(resource, ownNamespace, namespace) == "" {
+		return errors.New("namespace: required, for the handled object is in none")
+	}
+	return nil
+}
+
+// undeclared is the error of an answer that goes beyond what was declared.
+func undeclared(verb string, known bool, apiVersion, kind string) error {
+	if known {
+		return &hook.TerminalError{Err: fmt.Errorf("may not %s this %s: it is not in the namespace, or has not the labels, that the controller declares", verb, kind)}
+	}
+	return &hook.TerminalError{Err: fmt.Errorf("may not %s %s %s: the controller does not declare it; add it to what it owns, or may %[1]s", verb, apiVersion, kind)}
+}

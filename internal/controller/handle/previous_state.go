@@ -1,0 +1,114 @@
+package handle
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// loadPreviousStates is the step that finds out what handlers have dealt with in the time of a
+// former process, where the object is another one now. It asks the server once for an
+// object, and not at all for those that nobody changed.
+func (r *run) loadPreviousStates(ctx context.Context) error {
+	if r.phase != phaseManaged || r.memory.revisions.listed || !r.program.KeepsPreviousState() {
+		return nil
+	}
+	known := r.currentState()
+	for i := range r.program.Handlers {
+		h := &r.program.Handlers[i]
+		if h.KeepPreviousState && known[h.Name].HasRevision && r.memory.handlers[i].handled == nil {
+			return r.previousStateError(r.listRevisions(ctx))
+		}
+	}
+	return nil
+}
+
+// previousStateError is what becomes of a look that failed: one that the server refuses is not
+// worth waiting for.
+func (r *run) previousStateError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if apply.Unreachable(err) {
+		return failure.WithReason(ReasonReadFailed, err)
+	}
+	r.memory.revisions.listed = true
+	r.reportPreviousState(ReasonPreviousStateLost, fmt.Errorf("what handlers have dealt with is not known: %w", err))
+	return nil
+}
+
+// listRevisions finds out, once, which revisions there are of an object, and what those keep
+// that handlers do not know any more. Where the record says that nothing is kept, there
+// is nothing to find.
+func (r *run) listRevisions(ctx context.Context) error {
+	k := &r.memory.revisions
+	if k.listed {
+		return nil
+	}
+	if !r.hasRevisions() {
+		k.listed = true
+		return nil
+	}
+	selector := fmt.Sprintf("%s=%s,%s=%s", objectLabel, r.stored.UID(), annotationLabel, r.program.annotationName())
+	found, err := r.tools.Writer.List(ctx, plan.ControllerRevisions, r.program.revisionNamespace(r.stored), selector)
+	if err != nil {
+		return fmt.Errorf("list the revisions of %s: %w", r.stored.Ref(), err)
+	}
+	k.listed = true
+	for _, revision := range found {
+		if revision.Deleting() {
+			continue
+		}
+		if err := k.add(revision); err != nil {
+			return err
+		}
+	}
+	r.restorePreviousStates(found)
+	return nil
+}
+
+// hasRevisions says whether an entry says that something is kept.
+func (r *run) hasRevisions() bool {
+	for _, e := range r.storedState {
+		if e.HasRevision {
+			return true
+		}
+	}
+	return false
+}
+
+// restorePreviousStates tells handlers what they have dealt with, as revisions keep it.
+func (r *run) restorePreviousStates(found []*object.Object) {
+	known := r.currentState()
+	for i := range r.program.Handlers {
+		h, m := &r.program.Handlers[i], &r.memory.handlers[i]
+		e := known[h.Name]
+		if !h.KeepPreviousState || !e.HasRevision || m.handled != nil {
+			continue
+		}
+		var err error
+		if m.handled, err = r.previousStateIn(found, e.Digest); err != nil {
+			r.reportPreviousState(ReasonPreviousStateLost, fmt.Errorf("what handler %s has dealt with is not known: %w", h.Name, err))
+		}
+	}
+}
+
+// previousStateIn is the object as an entry has seen it.
+func (r *run) previousStateIn(found []*object.Object, seen string) (*object.Object, error) {
+	name := r.program.revisionName(r.stored.UID(), seen)
+	for _, revision := range found {
+		if revision.Name() != name {
+			continue
+		}
+		part, sound := revisionState(revision, seen)
+		if !sound {
+			return nil, fmt.Errorf("somebody changed %s", revision.Ref())
+		}
+		return previousObject(r.stored, part)
+	}
+	return nil, fmt.Errorf("somebody deleted the ControllerRevision %s", name)
+}

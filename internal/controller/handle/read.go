@@ -1,0 +1,35 @@
+package handle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// reader lets handlers read what their program declares.
+type reader struct{ controller *Controller }
+
+// List asks the API server: what is read now and then is not worth a watch of it.
+func (r reader) List(ctx context.Context, apiVersion, kind, namespace, selector string) (hook.Group, error) {
+	group := hook.Group{APIVersion: apiVersion, Kind: kind}
+	p := &r.controller.program
+	if limits := p.Namespaces; p.Resource.Namespaced && len(limits) > 0 && !slices.Contains(limits, namespace) {
+		return group, &hook.TerminalError{Err: fmt.Errorf("may not list %s in the namespace %q: the controller is limited to %v", kind, namespace, limits)}
+	}
+	for _, resource := range p.Reads {
+		if !matchesKind(resource, apiVersion, kind) {
+			continue
+		}
+		found, err := r.controller.tools.Writer.List(ctx, resource, namespace, selector)
+		if err != nil {
+			return group, fmt.Errorf("list %s: %w", resource, err)
+		}
+		for _, o := range found {
+			group.Objects = append(group.Objects, hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()})
+		}
+		return group, nil
+	}
+	return group, undeclared("list", false, apiVersion, kind)
+}

@@ -1,0 +1,43 @@
+package handle
+
+import (
+	"log/slog"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// recoverConditions contains conditions, of the program and of handlers.
+func (c *Controller) recoverConditions() {
+	c.program.Matches = c.program.matchFunc()
+	if matches := c.program.Matches; matches != nil {
+		c.program.Matches = func(o *object.Object) bool {
+			return evaluate(c.log, o, func() bool { return matches(o) })
+		}
+	}
+	c.program.Handlers = slices.Clone(c.program.Handlers)
+	for i := range c.program.Handlers {
+		h := &c.program.Handlers[i]
+		when, log := h.When, c.log.With("handler", h.Name)
+		if when == nil {
+			continue
+		}
+		h.When = func(old, now *object.Object) bool {
+			return evaluate(log, now, func() bool { return when(old, now) })
+		}
+	}
+}
+
+// evaluate evaluates a condition on an object. One that panics or calls runtime.Goexit is not
+// met, which is logged.
+func evaluate(log *slog.Logger, o *object.Object, says func() bool) (is bool) {
+	err := failure.Recover("a condition", func() error {
+		is = says()
+		return nil
+	})
+	if stack, crashed := failure.PanicStack(err); crashed {
+		log.Error("condition crashed", "object", o.Ref().String(), "error", failure.OneLine(err), "stack", stack)
+	}
+	return is
+}

@@ -1,0 +1,66 @@
+package handle
+
+import (
+	"cmp"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// request is what a handler is told of a call, without copying any object.
+func (r *run) request(c call) *hook.HandlerRequest {
+	h := &r.program.Handlers[c.handler]
+	o := c.object
+	if r.isDryRun && !c.deleted {
+		o = r.withPendingResponses(o)
+	}
+	n := r.newRequest(h, o)
+	n.Since = r.memory.handlers[c.handler].idle.since
+	n.Reason, n.Attempt, n.Deleted, n.DryRun = c.reason, c.attempt, c.deleted, r.isDryRun
+	n.Owned = r.program.ownedGroups(r.owned)
+	if c.previous != nil {
+		n.PreviousState = c.previous.JSON()
+		n.Changes = h.Changes(c.previous, cmp.Or(c.event.New, o))
+	}
+	return n
+}
+
+// withPendingResponses is an object as the handlers before this one would have it: in a rehearsal
+// nothing of that is written.
+func (r *run) withPendingResponses(o *object.Object) *object.Object {
+	var patch map[string]any
+	for _, before := range r.memory.pending {
+		if said := responsePatch(before.response, true); len(said) > 0 {
+			patch = combinePatches(patch, said)
+		}
+	}
+	if patch == nil {
+		return o
+	}
+	if made := applyPatch(o, patch); made != nil {
+		return made
+	}
+	return o
+}
+
+// newRequest is a notice that says no more than of which object.
+func (c *Controller) newRequest(h *Handler, o *object.Object) *hook.HandlerRequest {
+	return &hook.HandlerRequest{
+		Controller: c.program.Object, Handler: h.Name, Object: o.JSON(), Namespace: o.Namespace(), Name: o.Name(), Reader: reader{c},
+	}
+}
+
+// ownedGroups are the owned objects in a group for each kind.
+func (p *Program) ownedGroups(owned [][]*object.Object) []hook.Group {
+	groups := make([]hook.Group, len(p.Owns))
+	for i, resource := range p.Owns {
+		group := hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind}
+		if i < len(owned) {
+			for _, o := range owned[i] {
+				group.Objects = append(group.Objects, hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()})
+			}
+		}
+		groups[i] = group
+	}
+	return groups
+}

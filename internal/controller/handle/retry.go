@@ -1,0 +1,120 @@
+package handle
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// handlerFailed notes a failed call, and when it comes again, if it does.
+func (r *run) handlerFailed(c call, err error) {
+	h, m := &r.program.Handlers[c.handler], &r.memory.handlers[c.handler]
+	err = fmt.Errorf("handler %s: %w", h.Name, err)
+	if c.reason == hook.ReasonEvent {
+		r.giveUp(c, err)
+		return
+	}
+	now := r.tools.Now()
+	if !m.attempt.matches(c) {
+		m.attempt = attempt{since: now}
+	}
+	a := &m.attempt
+	a.reason, a.digest, a.requeued = c.reason, c.digest, false
+	a.count++
+	delay := h.delay(err, a.count)
+	a.next = now.Add(h.capAtNextTime(c, now, delay))
+	if hook.IsTerminal(err) || h.exhausted(*a) {
+		r.giveUp(c, err)
+		return
+	}
+	if h.hasRetryLimit() && c.reason != hook.ReasonTimer {
+		e := r.currentState()[h.Name]
+		e.Attempts, e.Since = a.count, a.since.Unix()
+		m.pendingEntry = &e
+	}
+	r.recordError(c.handler, failure.WithReason(handlerFailureReason(err), err))
+}
+
+// handlerFailureReason is the reason of a handler's failure.
+func handlerFailureReason(err error) string {
+	if hook.IsMalformed(err) {
+		return ReasonInvalidResponse
+	}
+	return ReasonHandlerFailed
+}
+
+// capAtNextTime cuts the delay of a timer to the time until its next moment.
+func (h *Handler) capAtNextTime(c call, now time.Time, delay time.Duration) time.Duration {
+	if c.reason != hook.ReasonTimer {
+		return delay
+	}
+	next := h.nextTime(c.object, now)
+	if h.Every > 0 {
+		next = h.intervalStart(c, now).Add(h.Every)
+	}
+	if next.IsZero() {
+		return delay
+	}
+	return min(delay, next.Sub(now))
+}
+
+// giveUp notes that a handler is not to be called again before there is something
+// else to tell.
+func (r *run) giveUp(c call, err error) {
+	h, m := &r.program.Handlers[c.handler], &r.memory.handlers[c.handler]
+	if c.reason == hook.ReasonEvent {
+		r.handlerFailing = true
+		r.record.Failed(err)
+		r.reportFailure(failure.WithReason(handlerFailureReason(err), err))
+		return
+	}
+	m.attempt = attempt{}
+	e := r.currentState()[h.Name]
+	e.Attempts, e.Since = 0, 0
+	switch c.reason {
+	case hook.ReasonCreate, hook.ReasonUpdate:
+		e = entry{Digest: c.digest, Failed: true, OwnedDigest: e.OwnedDigest}
+		m.handled, m.resumed = c.object, true
+	case hook.ReasonDelete:
+		e.Digest, e.Failed, e.Done = c.digest, !h.Optional, h.Optional
+	case hook.ReasonResume:
+		m.resumed = true
+	case hook.ReasonDrift:
+		e.OwnedDigest = c.digest
+	case hook.ReasonTimer:
+		m.lastTick = h.intervalStart(c, r.tools.Now())
+	}
+	if e != (entry{}) {
+		m.pendingEntry, m.digestBefore = &e, ""
+	}
+	r.recordError(c.handler, failure.WithReason(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
+}
+
+// recordError notes what a handler failed with, and tells it.
+func (r *run) recordError(handler int, err error) {
+	m := &r.memory.handlers[handler]
+	m.errorMessage, m.errorReason = failure.OneLine(err), reasonOf(err)
+	m.fault, m.refusedLocations = record.FaultOf(err), r.record.Refused()
+	r.record.Failed(err)
+	r.handlerFailing = true
+	r.reportFailure(err)
+}
+
+// fail notes a failure of the run as a whole, which is then repeated with backoff.
+// That something moved is none.
+func (r *run) fail(err error) {
+	switch {
+	case errors.Is(err, errConflict):
+		r.conflicted = true
+		r.record.Failed(err)
+	case err != nil:
+		r.failure = err
+		r.record.Failed(err)
+		r.memory.writeAttempt.failed(r.tools.Now())
+		r.reportFailure(err)
+	}
+}

@@ -1,0 +1,192 @@
+package handle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// revisionHistory are the revisions of an object that are known to be there.
+type revisionHistory struct {
+	// listed says that the server was asked, or need not be.
+	listed bool
+	// revisions have no data: who keeps it in memory need not keep it elsewhere.
+	revisions []*object.Object
+}
+
+// storeRevisions stores what handlers have dealt with, as the entries have it that are about to
+// be recorded. That comes before the record: whatever an entry says is kept, is. It is
+// found by the digest in the entry, so that what was stored for a record that was
+// never written is not taken for anything.
+func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) error {
+	if r.phase != phaseManaged || r.stored.Deleting() || !r.program.KeepsPreviousState() {
+		return nil
+	}
+	known := r.currentState()
+	for i := range r.program.Handlers {
+		h, m := &r.program.Handlers[i], &r.memory.handlers[i]
+		e := known[h.Name]
+		if !h.KeepPreviousState || e.Digest == "" || e.HasRevision || m.unstorableDigest == e.Digest || r.memory.hasPending(i, applied) {
+			continue
+		}
+		part := r.watchedState(i, e.Digest)
+		if part == nil {
+			continue // What it has dealt with is known to nobody any more.
+		}
+		err := r.storeRevision(ctx, e.Digest, part)
+		switch {
+		case err == nil:
+			e.HasRevision, m.unstorableDigest = true, ""
+			m.pendingEntry = &e
+		case ctx.Err() != nil || !errors.Is(err, errTooLarge) && apply.Unreachable(err):
+			return fmt.Errorf("keep what handler %s has dealt with: %w", h.Name, err)
+		default:
+			// Nothing waits for it. It is told until it is well, once.
+			if m.unstorableDigest == "" && !isNamespaceTerminating(err) {
+				r.reportPreviousState(ReasonPreviousStateNotStored, fmt.Errorf("what handler %s has dealt with will not be known after a restart: %w", h.Name, err))
+			}
+			m.unstorableDigest = e.Digest
+		}
+	}
+	return nil
+}
+
+// watchedState is what a handler watches of the object as it was seen; nil if that is not at
+// hand: as it was answered, as it is, or as it was.
+func (r *run) watchedState(handler int, seen string) map[string]any {
+	h, m := &r.program.Handlers[handler], &r.memory.handlers[handler]
+	for _, o := range []*object.Object{m.afterResponse, r.stored, m.handled} {
+		if o == nil {
+			continue
+		}
+		if part := h.watchedFields(o); digest(part) == seen {
+			return part
+		}
+	}
+	return nil
+}
+
+// errTooLarge says that a state does not fit into a revision.
+var errTooLarge = fmt.Errorf("it is larger than %d bytes; have the handler watch fewer fields", maxRevisionBytes)
+
+// storeRevision makes the revision of a state, if it is not there.
+func (r *run) storeRevision(ctx context.Context, seen string, part map[string]any) error {
+	if err := r.listRevisions(ctx); err != nil {
+		return err
+	}
+	k := &r.memory.revisions
+	if k.find(r.program.revisionName(r.stored.UID(), seen)) != nil {
+		return nil
+	}
+	revision, err := r.program.revisionOf(r.stored, seen, part, k.nextNumber())
+	if err != nil {
+		return err
+	}
+	if len(revision.JSON()) > maxRevisionBytes {
+		return errTooLarge
+	}
+	began := r.record.Now()
+	stored, err := r.tools.Writer.Create(ctx, plan.ControllerRevisions, revision)
+	if apply.AlreadyExists(err) {
+		stored, err = r.reuseRevision(ctx, revision, seen)
+	}
+	r.record.Wrote(began, record.Write{Verb: plan.Create, Resource: plan.ControllerRevisions, Ref: revision.Ref(), After: stored, Err: err})
+	if err != nil {
+		return fmt.Errorf("create %s: %w", revision.Ref(), err)
+	}
+	r.log.Debug("kept", "revision", revision.Ref().String(), "object", r.stored.Ref().String())
+	return k.add(stored)
+}
+
+// reuseRevision looks at what has the name of a revision that is to be made: the same one, made
+// for a record that was never written. One that was spoilt gives way.
+func (r *run) reuseRevision(ctx context.Context, revision *object.Object, seen string) (*object.Object, error) {
+	existing, err := r.tools.Writer.Get(ctx, plan.ControllerRevisions, revision.Namespace(), revision.Name())
+	if err != nil && !apply.NotFound(err) {
+		return nil, err
+	}
+	if err == nil {
+		_, sound := revisionState(existing, seen)
+		if sound && !existing.Deleting() && existing.Labels().Get(objectLabel) == r.stored.UID() && existing.Labels().Get(annotationLabel) == r.program.annotationName() {
+			return existing, nil
+		}
+		if _, err := r.tools.Writer.Delete(ctx, plan.ControllerRevisions, existing); err != nil {
+			return nil, err
+		}
+	}
+	return r.tools.Writer.Create(ctx, plan.ControllerRevisions, revision)
+}
+
+// pruneRevisions deletes the revisions that no entry of the record names any more. What cannot be
+// deleted is tried again after the next write.
+func (r *run) pruneRevisions(ctx context.Context) {
+	k := &r.memory.revisions
+	if !r.written || len(k.revisions) == 0 || r.stored.Deleting() {
+		return
+	}
+	recorded, named := r.program.handledStateOf(r.stored), map[string]bool{}
+	for i := range r.program.Handlers {
+		if h := &r.program.Handlers[i]; h.KeepPreviousState {
+			named[r.program.revisionName(r.stored.UID(), recorded[h.Name].Digest)] = true
+		}
+	}
+	k.revisions = slices.DeleteFunc(k.revisions, func(revision *object.Object) bool {
+		if named[revision.Name()] {
+			return false
+		}
+		began := r.record.Now()
+		_, err := r.tools.Writer.Delete(ctx, plan.ControllerRevisions, revision)
+		r.record.Wrote(began, record.Write{Verb: plan.Delete, Resource: plan.ControllerRevisions, Ref: revision.Ref(), Err: err})
+		if err != nil && !apply.Conflict(err) {
+			r.log.Info("revision not deleted; tried again after the next write", "revision", revision.Ref().String(), "error", failure.OneLine(err))
+			return false
+		}
+		return true
+	})
+}
+
+func (k *revisionHistory) find(name string) *object.Object {
+	for _, revision := range k.revisions {
+		if revision.Name() == name {
+			return revision
+		}
+	}
+	return nil
+}
+
+// nextNumber is the number of the next revision.
+func (k *revisionHistory) nextNumber() int64 {
+	last := int64(0)
+	for _, revision := range k.revisions {
+		last = max(last, revisionNumber(revision))
+	}
+	return last + 1
+}
+
+// add notes a revision, without its data.
+func (k *revisionHistory) add(revision *object.Object) error {
+	small, err := newObject(map[string]any{
+		"apiVersion": revision.APIVersion(), "kind": revision.Kind(),
+		"metadata": map[string]any{"name": revision.Name(), "namespace": revision.Namespace(), "uid": revision.UID()},
+		"revision": revisionNumber(revision),
+	})
+	if err == nil {
+		k.revisions = append(k.revisions, small)
+	}
+	return err
+}
+
+// reportPreviousState says that a handler will not be told what it has dealt with. It is no
+// failure: nothing waits for it.
+func (r *run) reportPreviousState(reason string, err error) {
+	r.log.Warn("old object not known", "object", r.stored.Ref().String(), "reason", reason, "error", failure.OneLine(err))
+	r.sendEvent(hook.Event{Type: warning, Reason: reason, Message: failure.OneLine(err)})
+}

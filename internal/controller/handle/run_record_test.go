@@ -1,0 +1,295 @@
+package handle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// runLines are the runs that did something, a line each.
+func (s *testEnv) runLines() []string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	var all []string
+	for i := range s.runs {
+		if run := &s.runs[i]; !run.IsNoop() {
+			all = append(all, runLine(run))
+		}
+	}
+	return all
+}
+
+// runLine is a run in short: how it ended, how many failed before, and its steps.
+func runLine(run *record.Run) string {
+	words := []string{string(run.Outcome)}
+	if run.Attempt > 0 {
+		words = append(words, fmt.Sprint("after ", run.Attempt))
+	}
+	if run.Trigger != "" {
+		words = append(words, "("+run.Trigger+")")
+	}
+	for _, s := range run.Steps {
+		switch {
+		case s.Call != nil && s.Call.Err != nil:
+			words = append(words, s.Call.Name+"!"+s.Call.Err.Error())
+		case s.Call != nil:
+			words = append(words, s.Call.Name+"?"+string(s.Call.Reason))
+		case s.Write != nil && s.Write.Err != nil:
+			words = append(words, "refused "+string(s.Write.Verb)+" "+s.Write.Ref.String())
+		case s.Write != nil:
+			words = append(words, strings.TrimSpace(string(s.Write.Verb)+" "+s.Write.Ref.Kind+" "+s.Write.Part))
+		case s.Event != nil:
+			words = append(words, "told "+s.Event.Reason)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// The account of a creation says who was asked what, and what was written; those of a
+// failing handler how often it failed and when it comes again; that of a conflict that
+// an object had changed.
+func TestRunRecords(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		return &hook.HandlerResponse{
+			Status: json.RawMessage(`{"rate":1}`), Events: []hook.Event{{Type: "Normal", Reason: "Published", Message: "done"}},
+			Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"eur"},"data":{"rate":"1"}}`)}},
+		}, nil
+	})
+	st := e.start(t, s, program(Handler{
+		Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Backoff: time.Millisecond, MaxBackoff: time.Millisecond, Do: e,
+	}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.waitIdle(t)
+	created := "synced, h?create, create ConfigMap, patch Rate status, patch Rate metadata, told Published"
+	if st.program.HandledStatusKey != "" {
+		created = "synced, h?create, create ConfigMap, patch Rate status, told Published"
+	}
+	st.expectRuns(t, created)
+	ask := st.runAt(0).Steps[0].Call
+	if string(ask.Request.Handler.Object) == "" || ask.Request.Handler.Reader != nil || len(ask.Response.Handler.Apply) != 1 {
+		t.Errorf("asked %+v", ask)
+	}
+	if run := st.runAt(0); run.Key.Name != "eur" || run.Resource != rates || run.UID == "" || run.Controller != "test" || run.Duration <= 0 || run.StartTime.IsZero() {
+		t.Errorf("ran %+v", run)
+	}
+
+	failed := 0
+	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		failed++
+		if failed <= 2 {
+			return nil, errors.New("no money")
+		}
+		return &hook.HandlerResponse{}, nil
+	})
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	eventually(t, "three calls", func() bool { return len(st.runLines()) > 3 })
+	st.waitIdle(t)
+	last := len(st.runLines()) - 1
+	failing := st.runAt(1)
+	if failing.Err == nil || !strings.Contains(failing.Err.Error(), "no money") || failing.NextRun.IsZero() {
+		t.Errorf("failed with %v, next %v", failing.Err, failing.NextRun)
+	}
+	got := st.runLines()[1:]
+	if !strings.HasPrefix(got[0], "failed, h!no money") || !strings.HasPrefix(got[1], "failed, after 1, h!no money") || !strings.HasPrefix(got[len(got)-1], "synced, after 2, h?update, patch Rate") {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+
+	refused := false
+	s.reject = func(method, path string, _ map[string]any) int {
+		if method == "PATCH" && strings.HasSuffix(path, "rates/eur") && !refused {
+			refused = true
+			return 409
+		}
+		return 0
+	}
+	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		return &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"comment":"x"}}`)}, nil
+	})
+	s.edit(rates, "eur", `{"spec":{"n":3}}`)
+	eventually(t, "written", func() bool { return field(s.get(rates, "eur"), "spec", "comment") == "x" })
+	st.waitIdle(t)
+	conflict := st.runAt(last + 1)
+	if conflict.Outcome != record.Postponed || !errors.Is(conflict.Err, errConflict) || !strings.Contains(runLine(&conflict), "refused patch Rate town/eur") {
+		t.Errorf("a conflict: %s, %v", runLine(&conflict), conflict.Err)
+	}
+}
+
+func (s *testEnv) expectRuns(t *testing.T, want ...string) {
+	t.Helper()
+	if got := s.runLines(); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// runAt is the i-th run that did something.
+func (s *testEnv) runAt(i int) record.Run {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for _, run := range s.runs {
+		if run.IsNoop() {
+			continue
+		}
+		if i == 0 {
+			return run
+		}
+		i--
+	}
+	return record.Run{}
+}
+
+// What a daemon writes, and what is told of an object that is gone, has an account of
+// its own.
+func TestDetachedRunRecords(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	st := e.start(t, s, program(Handler{Name: "end", On: []hook.Reason{hook.ReasonDelete}, Optional: true, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.waitIdle(t)
+	s.drop(rates, "eur")
+	eventually(t, "told of the end", func() bool { return slices.Contains(st.runLines(), "synced, (it is gone), end?delete") })
+}
+
+// A daemon that has nothing new to write has done nothing, and one that was stopped in
+// the middle has not failed.
+func TestDaemonRunRecords(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	st := e.start(t, s, program(Handler{Name: "end", On: []hook.Reason{hook.ReasonDelete}, Optional: true, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.waitIdle(t)
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for _, c := range []struct {
+		ctx   context.Context
+		err   error
+		steps bool
+		want  record.Outcome
+	}{
+		{t.Context(), nil, false, record.Skipped},
+		{t.Context(), nil, true, record.Synced},
+		{t.Context(), errors.New("no"), false, record.Failed},
+		{stopped, context.Canceled, false, record.Postponed},
+	} {
+		rec := st.startDetachedRecord(st.Objects()[0], "a test")
+		if c.steps {
+			rec.EventSent(hook.Event{})
+		}
+		st.finishDetachedRecord(c.ctx, rec, c.err)
+		st.lock.Lock()
+		run := st.runs[len(st.runs)-1]
+		st.lock.Unlock()
+		if run.Outcome != c.want || run.IsNoop() != (c.want == record.Skipped || c.want == record.Postponed) {
+			t.Errorf("%v, steps %v: %s", c.err, c.steps, run.Outcome)
+		}
+	}
+}
+
+// How an object is doing can be read at any time.
+func TestObjectStates(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		if n.Name == "bad" {
+			return nil, errors.New("no money")
+		}
+		return &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + n.Name + `"}}`)}}}, nil
+	})
+	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Hour, MaxBackoff: time.Hour, Do: e}))
+	s.create(rates, "good", `{}`)
+	s.create(rates, "bad", `{}`)
+	s.create(rates, "paused", `{"metadata":{"annotations":{"setpoint.dev/paused":"true"}}}`)
+	st.waitIdle(t)
+	said := map[string]string{}
+	for _, c := range st.ObjectStates() {
+		said[c.Object.Name()] = fmt.Sprintf("failing %t %d %q %s, paused %t, waiting %t, ran %t, next %t, %d owned",
+			c.Failing, c.Attempts, c.Error, faultKind(c.Fault), c.Paused, c.Queued, !c.LastRun.IsZero(), !c.NextRun.IsZero(), c.Children)
+	}
+	for name, want := range map[string]string{
+		"good":   `failing false 0 "" , paused false, waiting false, ran true, next false, 1 owned`,
+		"bad":    `failing true 1 "handler h: no money" handler, paused false, waiting false, ran true, next true, 0 owned`,
+		"paused": `failing false 0 "" , paused true, waiting false, ran true, next false, 0 owned`,
+	} {
+		if said[name] != want {
+			t.Errorf("%s: %s\nwant %s", name, said[name], want)
+		}
+	}
+	good, is := st.ObjectState(keyOf(st.Objects()[1]))
+	if !is || len(st.Children(good.Object)) != 1 {
+		t.Errorf("the family of %v is %v", good.Object, st.Children(good.Object))
+	}
+	st.stop()
+	if good, is = st.ObjectState(keyOf(good.Object)); !is || !good.Standby || good.Queued {
+		t.Errorf("of who does not work: %+v", good)
+	}
+}
+
+// What a write was refused with may quote what was to be written, whoever wrote it: a
+// run, or a daemon beside the runs.
+func TestObjectStateLocations(t *testing.T) {
+	sign := &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"sign"}}`)}}}
+	daemon := func(_ context.Context, _ *hook.HandlerRequest, existing *Live) error {
+		_, err := existing.Write(sign)
+		return err
+	}
+	for name, h := range map[string]func(*fakeHandler) Handler{
+		"a run":    func(e *fakeHandler) Handler { return Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e} },
+		"a daemon": func(*fakeHandler) Handler { return Handler{Name: "h", Daemon: daemon, Backoff: time.Hour} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, e := newServer(t), newFakeHandler()
+			e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { return sign, nil })
+			s.reject = func(_, path string, _ map[string]any) int {
+				if strings.Contains(path, "configmaps") {
+					return 403
+				}
+				return 0
+			}
+			st := e.start(t, s, program(h(e)))
+			s.create(rates, "eur", `{}`)
+			var state record.ObjectState
+			eventually(t, "failed", func() bool {
+				if all := st.ObjectStates(); len(all) == 1 {
+					state = all[0]
+				}
+				return state.Failing
+			})
+			if len(state.Locations) != 1 || state.Locations[0].Resource.Kind != "ConfigMap" || state.Locations[0].Namespace != "town" {
+				t.Errorf("%q among %v", state.Error, state.Locations)
+			}
+			if last := st.Health().LastError; len(last.Locations) != 1 {
+				t.Errorf("last %+v", last)
+			}
+		})
+	}
+}
+
+func faultKind(f *record.Fault) record.FaultKind {
+	if f == nil {
+		return ""
+	}
+	return f.Kind
+}
+
+// Fault U1: the time since which an object fails is that of the first failure in a row.
+func TestFailingSince(t *testing.T) {
+	var m memory
+	fails := func(second int64) {
+		m.updateState(runResult{failing: true}, LastError{Message: "no"}, time.Unix(second, 0))
+	}
+	fails(1)
+	fails(2)
+	if m.state.Attempts != 2 || m.state.Since != time.Unix(1, 0) {
+		t.Errorf("failed %d times since %s", m.state.Attempts, m.state.Since)
+	}
+	m.updateState(runResult{}, LastError{}, time.Unix(3, 0))
+	fails(4)
+	if m.state.Attempts != 1 || m.state.Since != time.Unix(4, 0) {
+		t.Errorf("after a recovery: failed %d times since %s", m.state.Attempts, m.state.Since)
+	}
+}

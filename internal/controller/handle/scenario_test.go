@@ -1,0 +1,447 @@
+package handle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// The seed of a schedule that failed, to run it alone.
+const seedVariable = "TEST_SEED"
+
+// TestRandomScenarios plays random schedules of edits, errors, calls without a response, refused
+// writes, lost connections, kills and restarts, and checks what designs/0006 promises. Time
+// is that of a bubble: hours pass in a moment. Faults H1, H2, H3, H5, H7.
+func TestRandomScenarios(t *testing.T) {
+	first, n := rand.Uint64N(1_000_000), uint64(5)
+	if given, err := strconv.ParseUint(os.Getenv(seedVariable), 10, 64); err == nil {
+		first, n = given, 1
+	}
+	for seed := first; seed < first+n; seed++ {
+		t.Run(fmt.Sprint("seed-", seed), func(t *testing.T) {
+			t.Logf("to run it alone: %s=%d go test ./internal/controller/handle -run TestAnySchedule", seedVariable, seed)
+			synctest.Test(t, func(t *testing.T) { newScenario(t, seed).play() })
+		})
+	}
+}
+
+// The handlers of a schedule, and their limits.
+const (
+	scenarioRetries = 3
+	scenarioBackoff = 2 * time.Second
+	scenarioTimer   = 7 * time.Second
+)
+
+func scenarioProgram(inStatus bool) Program {
+	both, spec := []hook.Reason{onCreate, onUpdate}, [][]string{{"spec"}}
+	p := program(
+		Handler{Name: "first", On: both, Fields: spec, Backoff: scenarioBackoff},
+		Handler{Name: "events", On: []hook.Reason{hook.ReasonEvent}},
+		Handler{Name: "limited", On: both, Fields: spec, Backoff: scenarioBackoff, Retries: scenarioRetries},
+		Handler{Name: "last", On: both, Fields: spec, Backoff: scenarioBackoff},
+		Handler{Name: "timer", Every: scenarioTimer, Backoff: scenarioBackoff},
+		Handler{Name: "delete", On: []hook.Reason{onDelete}, Fields: spec, Backoff: scenarioBackoff},
+	)
+	p.Conditions = true
+	if p.HandledStatusKey = ""; inStatus {
+		p.HandledStatusKey = "test"
+	}
+	return p
+}
+
+// scenario is one random run.
+type scenario struct {
+	t       *testing.T
+	s       *server
+	program Program
+
+	mu  sync.Mutex
+	rng *rand.Rand
+	// noFaults says that nothing goes wrong any more.
+	noFaults atomic.Bool
+	// responses counts the responses, each of which is marked by a number.
+	responses int
+	// edited is the latest spec.n of each object; it only grows.
+	edited map[string]int
+	past   map[string]lastCall
+	calls  map[string][]time.Time
+	// shown is the spec.n of which handlers of events were last shown.
+	shown map[string]int
+
+	process *process
+}
+
+// lastCall is what is known of the latest call of a handler for an object.
+type lastCall struct {
+	process *process
+	n       int
+	attempt int
+	began   time.Time
+	ended   time.Time
+	err     error
+	gaveUp  bool
+}
+
+// process is one life of the controller; it is dead once it was killed.
+type process struct {
+	*bubbleEnv
+
+	scenario *scenario
+	dead     atomic.Bool
+}
+
+var errLost = errors.New("connection lost")
+
+func newScenario(t *testing.T, seed uint64) *scenario {
+	sc := &scenario{
+		t: t, s: newBubbleServer(t), program: scenarioProgram(seed%2 == 1), rng: rand.New(rand.NewPCG(seed, seed)),
+		edited: map[string]int{}, past: map[string]lastCall{}, calls: map[string][]time.Time{}, shown: map[string]int{},
+	}
+	sc.s.admit = sc.admit
+	sc.s.reject = func(_, _ string, body map[string]any) int {
+		if field(body, "status", "refused") != nil && !sc.noFaults.Load() {
+			return http.StatusUnprocessableEntity
+		}
+		return 0
+	}
+	return sc
+}
+
+// chance says whether something happens that does so once in n times.
+func (sc *scenario) chance(n int) bool { return !sc.noFaults.Load() && sc.random(n) == 0 }
+
+func (sc *scenario) random(n int) int {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return sc.rng.IntN(n)
+}
+
+// admit is asked by the server about each object that is to be stored. No write of one
+// handler, or of another client, is lost to one that did not see it.
+func (sc *scenario) admit(path string, o map[string]any) {
+	was := sc.s.objects[path]
+	if was == nil || field(was, "status", "by") == field(o, "status", "by") {
+		return
+	}
+	if before, after := countIn(was), countIn(o); after != before+1 {
+		sc.t.Errorf("a write was lost: %v wrote %d over %d of %v", field(o, "status", "by"), after, before, field(was, "status", "by"))
+	}
+}
+
+// RoundTrip loses requests and responses, and watches.
+func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
+	sc := p.scenario
+	watches := r.URL.Query().Get("watch") == "true"
+	if p.dead.Load() || sc.chance(30) {
+		return nil, errLost
+	}
+	if !watches && !sc.noFaults.Load() {
+		elapse(time.Duration(sc.random(20)) * time.Millisecond)
+		if p.dead.Load() {
+			return nil, errLost
+		}
+	}
+	response, err := sc.s.RoundTrip(r)
+	switch {
+	case err != nil:
+	case watches:
+		go func() {
+			for !sc.noFaults.Load() && r.Context().Err() == nil {
+				elapse(time.Second)
+				if sc.chance(20) {
+					_ = response.Body.Close()
+					return
+				}
+			}
+		}()
+	case p.dead.Load() || sc.chance(40):
+		_, _ = io.Copy(io.Discard, response.Body)
+		return nil, errLost
+	}
+	return response, err
+}
+
+// start begins another life of the controller.
+func (sc *scenario) start() {
+	sc.process = &process{scenario: sc}
+	do := map[string]handlerFunc{}
+	for _, h := range sc.program.Handlers {
+		p := sc.process
+		do[h.Name] = func(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			return sc.handle(ctx, p, n)
+		}
+	}
+	sc.program.Handlers = slices.Clone(sc.program.Handlers)
+	sc.process.bubbleEnv = startEnv(sc.s, sc.program, sc.process, do)
+}
+
+// handle is every handler: it checks that it may be called, and does as chance has it.
+func (sc *scenario) handle(ctx context.Context, p *process, n *hook.HandlerRequest) (response *hook.HandlerResponse, err error) {
+	o := decodeObject(n.Object)
+	number := int(intIn(o, "spec", "n"))
+	key := n.Handler + " " + n.Name + " " + text(field(o, "metadata", "uid"))
+	call := lastCall{process: p, n: number, attempt: n.Attempt, began: time.Now()}
+	sc.check(key, n, call)
+	defer func() {
+		call.ended, call.err = time.Now(), err
+		if met := recover(); met != nil {
+			call.err = errors.New("panicked")
+			sc.recordCall(key, n, call)
+			panic(met)
+		}
+		if response == nil && err == nil {
+			call.err = errors.New("ended")
+		}
+		if ctx.Err() == nil {
+			sc.recordCall(key, n, call)
+		}
+	}()
+	if sc.chance(4) {
+		elapse(time.Duration(sc.random(3000)) * time.Millisecond)
+	}
+	if !sc.noFaults.Load() {
+		if response, err, fails := sc.fail(); fails {
+			return response, err
+		}
+	}
+	return sc.respond(n, o, number), nil
+}
+
+// fail lets a call end badly, or not.
+func (sc *scenario) fail() (*hook.HandlerResponse, error, bool) { //nolint:revive // Whether it fails comes last.
+	switch sc.random(14) {
+	case 0:
+		return nil, errors.New("not today"), true
+	case 1:
+		return nil, &hook.UnreachableError{Err: errLost}, true
+	case 2:
+		panic("not today")
+	case 3:
+		runtime.Goexit()
+	}
+	return nil, nil, false
+}
+
+// respond counts, as every handler does that succeeds.
+func (sc *scenario) respond(n *hook.HandlerRequest, o map[string]any, number int) *hook.HandlerResponse {
+	sc.mu.Lock()
+	sc.responses++
+	by := fmt.Sprintf("%s %d", n.Handler, sc.responses)
+	if n.Reason == hook.ReasonEvent {
+		sc.shown[n.Name] = number
+	}
+	sc.mu.Unlock()
+	if n.Reason == hook.ReasonEvent && sc.random(2) == 0 || n.Reason == hook.ReasonDelete {
+		return &hook.HandlerResponse{}
+	}
+	status := map[string]any{"by": by, "count": countIn(o) + 1, n.Handler: number}
+	if sc.chance(8) {
+		status["refused"] = by
+	}
+	response := &hook.HandlerResponse{Status: json.RawMessage(text(status))}
+	if sc.chance(6) {
+		response.RetryAfter = time.Duration(1+sc.random(5)) * time.Second
+	}
+	return response
+}
+
+func intIn(o map[string]any, path ...string) int64 {
+	n, _ := field(o, path...).(int64)
+	return n
+}
+
+// check says what is wrong about a call that is being made.
+func (sc *scenario) check(key string, n *hook.HandlerRequest, now lastCall) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	was, known := sc.past[key]
+	if n.Reason == hook.ReasonUpdate || n.Reason == hook.ReasonCreate {
+		sc.checkPace(key, now)
+	}
+	if !known || was.process != now.process || n.Reason == hook.ReasonEvent {
+		return
+	}
+	gap := now.began.Sub(was.ended)
+	switch {
+	case n.Handler == "timer":
+		if was.err == nil && n.Attempt == 0 && now.began.Sub(was.began) < scenarioTimer && !was.gaveUp {
+			sc.t.Errorf("%s: called %s after the call before", key, now.began.Sub(was.began))
+		}
+		return
+	case was.n != now.n:
+		return
+	case was.gaveUp:
+		sc.t.Errorf("%s: called for n=%d again, after it gave up", key, now.n)
+	case n.Handler == "limited" && n.Attempt > scenarioRetries:
+		sc.t.Errorf("%s: retry %d of %d", key, n.Attempt, scenarioRetries)
+	case was.err != nil && n.Attempt != was.attempt+1:
+		sc.t.Errorf("%s: attempt %d after a failed attempt %d", key, n.Attempt, was.attempt)
+	}
+	if least := min(scenarioBackoff<<was.attempt, unreachableDelay); was.err != nil && gap < least {
+		sc.t.Errorf("%s: retry %d after %s, want at least %s", key, n.Attempt, gap, least)
+	}
+}
+
+// checkPace says whether a handler is called too often for changes.
+func (sc *scenario) checkPace(key string, now lastCall) {
+	const window = 10 * time.Second
+	recent := slices.DeleteFunc(append(sc.calls[key], now.began), func(at time.Time) bool { return now.began.Sub(at) > window })
+	sc.calls[key] = recent
+	if len(recent) > burst+int(window/refill)+maxEvents {
+		sc.t.Errorf("%s: %d calls within %s", key, len(recent), window)
+	}
+}
+
+func (sc *scenario) recordCall(key string, n *hook.HandlerRequest, call lastCall) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	call.gaveUp = n.Handler == "limited" && call.err != nil && call.attempt == scenarioRetries
+	if n.Handler == "timer" {
+		// A call that asks to be made again is made before the next moment.
+		call.gaveUp = true
+	}
+	sc.past[key] = call
+}
+
+// play plays the schedule, and looks at what it has come to.
+func (sc *scenario) play() {
+	sc.start()
+	for range 60 {
+		sc.step()
+		elapse(time.Duration(sc.random(4000)) * time.Millisecond)
+	}
+	sc.noFaults.Store(true)
+	elapse(10 * time.Second)
+	for name := range sc.edited {
+		sc.edit(name)
+	}
+	elapse(30 * time.Minute)
+	sc.checkFinalState()
+	sc.process.stop()
+}
+
+var scenarioNames = []string{"a", "b", "c"}
+
+// step does something.
+func (sc *scenario) step() {
+	name := scenarioNames[sc.random(len(scenarioNames))]
+	switch sc.random(12) {
+	case 0, 1, 2, 3:
+		sc.edit(name)
+	case 4:
+		if sc.s.get(rates, name) != nil {
+			sc.s.edit(rates, name, fmt.Sprintf(`{"metadata":{"labels":{"x":"%d"}}}`, sc.random(10)))
+		}
+	case 5, 6:
+		sc.increment(name)
+	case 7:
+		sc.s.drop(rates, name)
+	case 8:
+		sc.restart(true)
+	case 9:
+		sc.restart(false)
+	case 10:
+		sc.process.RetryWrites()
+	case 11:
+		for range 3 * burst {
+			sc.edit(name)
+			elapse(10 * time.Millisecond)
+		}
+	}
+}
+
+// edit creates an object, or edits its spec.
+func (sc *scenario) edit(name string) {
+	sc.mu.Lock()
+	sc.edited[name]++
+	n := sc.edited[name]
+	sc.mu.Unlock()
+	if sc.s.get(rates, name) == nil {
+		sc.s.create(rates, name, fmt.Sprintf(`{"spec":{"n":%d}}`, n))
+		return
+	}
+	sc.s.edit(rates, name, fmt.Sprintf(`{"spec":{"n":%d}}`, n))
+}
+
+// increment is what another client writes.
+func (sc *scenario) increment(name string) {
+	sc.mu.Lock()
+	sc.responses++
+	by := fmt.Sprint("user ", sc.responses)
+	sc.mu.Unlock()
+	sc.s.set(func() {
+		path := pathOf(rates, name)
+		if have := sc.s.objects[path]; have != nil {
+			sc.s.put(path, mergePatch(have, map[string]any{"status": map[string]any{"by": by, "count": float64(countIn(have) + 1)}}))
+		}
+	})
+}
+
+// restart ends the process, at once if it is killed, and starts another.
+func (sc *scenario) restart(killed bool) {
+	sc.process.dead.Store(killed)
+	sc.process.stop()
+	sc.checkThrottleEvents()
+	sc.start()
+}
+
+// checkThrottleEvents checks that what was slowed was told.
+func (sc *scenario) checkThrottleEvents() {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	told := sc.process.eventLines()
+	for key, calls := range sc.calls {
+		name := strings.Fields(key)[1]
+		says := func(e string) bool { return strings.HasPrefix(e, name+" "+ReasonConflicting) }
+		if len(calls) > burst+10 && !slices.ContainsFunc(told, says) {
+			sc.t.Errorf("%s: %d calls in a row and no event", key, len(calls))
+		}
+	}
+	clear(sc.calls)
+}
+
+// checkFinalState checks what there is once nothing goes wrong any more.
+func (sc *scenario) checkFinalState() {
+	sc.checkThrottleEvents()
+	if h := sc.process.Health(); h.Conflicting > 0 || h.Queue.Queued()+h.Queue.Active > 0 {
+		sc.t.Errorf("not at rest: %+v", h)
+	}
+	for name, n := range sc.edited {
+		o := sc.s.get(rates, name)
+		if o == nil {
+			sc.t.Errorf("%s: there is none", name)
+			continue
+		}
+		recorded := sc.process.program.handledStateOf(parse(sc.t, text(o)))
+		for _, handler := range []string{"first", "limited", "last"} {
+			if got := field(o, "status", handler); got != float64(n) || recorded[handler].Digest == "" || recorded[handler].Failed {
+				sc.t.Errorf("%s: %s handled %v, want %d; recorded %+v", name, handler, got, n, recorded[handler])
+			}
+		}
+		if sc.shown[name] != n {
+			sc.t.Errorf("%s: the handler of events was last shown %d, want %d", name, sc.shown[name], n)
+		}
+		if field(o, "metadata", "deletionTimestamp") != nil {
+			sc.t.Errorf("%s: is still being deleted", name)
+		}
+		if c := conditionsOf(o); strings.Contains(c, `"False"`) {
+			sc.t.Errorf("%s: %s", name, c)
+		}
+	}
+}

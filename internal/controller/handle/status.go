@@ -1,0 +1,101 @@
+package handle
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// storeStatus patches the status, if that makes another one of it. With exact,
+// nobody may have written to the object meanwhile. It returns the status as it was to
+// be, nil if nothing was written.
+func (r *run) storeStatus(ctx context.Context, patch map[string]any, checkVersion bool) (map[string]any, error) {
+	if len(patch) == 0 {
+		return nil, nil //nolint:nilnil // Nothing was to be.
+	}
+	have := decodeObject(r.stored.Field("status"))
+	want := mergePatch(have, patch)
+	if reflect.DeepEqual(have, want) {
+		return nil, nil //nolint:nilnil // Nothing was to be.
+	}
+	body, err := json.Marshal(map[string]any{"metadata": precondition(r.stored, checkVersion), "status": patch})
+	if err != nil {
+		return nil, err
+	}
+	began := r.record.Now()
+	stored, err := r.tools.Writer.PatchStatus(ctx, r.program.Resource, r.stored, body)
+	r.record.Wrote(began, record.Write{Verb: record.Patch, Resource: r.program.Resource, Part: "status", Before: r.stored, After: stored, Err: err})
+	if err != nil {
+		return nil, r.statusError("store the status of", err)
+	}
+	r.setStored(stored)
+	return want, nil
+}
+
+// precondition has the server write to this object only, or to this version of it.
+func precondition(o *object.Object, checkVersion bool) map[string]any {
+	metadata := map[string]any{"uid": o.UID()}
+	if checkVersion {
+		metadata["resourceVersion"] = o.ResourceVersion()
+	}
+	return metadata
+}
+
+// statusError says what became of a write of the object.
+func (r *run) statusError(what string, err error) error {
+	if apply.Conflict(err) {
+		return errConflict
+	}
+	return fmt.Errorf("%s %s: %w", what, r.stored.Ref(), err)
+}
+
+// setStored takes what is stored now for the object.
+func (r *run) setStored(stored *object.Object) {
+	r.wrote(r.program.Resource, stored)
+	r.stored, r.written, r.stale = stored, true, true
+	if r.writing != nil {
+		r.writing.base = stored
+	}
+	if !r.detached {
+		r.memory.ownVersions = append(r.memory.ownVersions, stored.Version())
+		r.memory.ownVersions = r.memory.ownVersions[max(0, len(r.memory.ownVersions)-maxEvents):]
+	}
+}
+
+// statusPatch is what answers change in the status, one after the other, and what
+// there is to say of the handlers themselves.
+func (r *run) statusPatch(applied []*pendingResponse) map[string]any {
+	var patch map[string]any
+	var conditions []hook.Condition
+	for _, o := range applied {
+		if o.response.Status != nil {
+			patch = combinePatches(patch, decodeObject(o.response.Status))
+			// Who writes a status whole has no say in what is kept there.
+			delete(patch, HandledStatusField)
+		}
+		if o.response.Message != "" && r.program.Resource.Custom {
+			patch = combinePatches(patch, map[string]any{"message": o.response.Message})
+		}
+		conditions = append(conditions, o.response.Conditions...)
+	}
+	if own, says := r.condition(); says {
+		conditions = append(conditions, own)
+	}
+	if len(conditions) == 0 {
+		return patch
+	}
+	list, given := patch["conditions"].([]any)
+	if !given {
+		list, _ = decodeObject(r.stored.Field("status"))["conditions"].([]any)
+	}
+	return combinePatches(patch, map[string]any{
+		"conditions": plan.Conditions(list, conditions, r.stored.Generation(), r.tools.Now()),
+	})
+}

@@ -1,0 +1,204 @@
+package handle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+)
+
+// errGone ends a run whose object is not there any more. The watch says so in a moment.
+var errGone = errors.New("the object is gone")
+
+// writePending writes the responses of former runs that are not written yet, but for those
+// of handlers that are about to be called for something newer.
+func (r *run) writePending(ctx context.Context) error {
+	if !r.stillExists() {
+		return r.dropPending()
+	}
+	for _, o := range slices.Clone(r.memory.pending) {
+		if o.call.reason != hook.ReasonEvent && r.pending.calls.includes(o.call.handler) {
+			continue
+		}
+		if r.hasConflict(o) {
+			r.callAgain(o)
+			continue
+		}
+		if err := r.writeResponse(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeResponse writes what a handler wants: objects deleted and applied first, then the
+// status and the object, the one last that has the record, which says nothing that has
+// not landed. A write that the API server refuses is a failure of the handler, and holds
+// back no other.
+func (r *run) writeResponse(ctx context.Context, o *pendingResponse) error {
+	if !r.stillExists() {
+		return r.dropPending()
+	}
+	if !r.apply(ctx, o) || !r.mayWrite(o) {
+		return r.refresh(ctx)
+	}
+	r.writing = o
+	err := r.store(ctx, []*pendingResponse{o})
+	r.writing = nil
+	switch {
+	case err == nil:
+		r.responsesWritten(ctx, []*pendingResponse{o})
+		return r.refresh(ctx)
+	case o.changesObject() && isRejection(err):
+		o.attempt.failed(r.tools.Now())
+		r.recordError(o.call.handler, failure.WithReason(ReasonWriteFailed, fmt.Errorf("handler %s: %w", r.program.Handlers[o.call.handler].Name, err)))
+		return r.refresh(ctx)
+	}
+	return r.writeError(ctx, err)
+}
+
+// writeState writes what is left of the record, the condition and the finalizer.
+func (r *run) writeState(ctx context.Context) error {
+	if !r.stillExists() {
+		return r.dropPending()
+	}
+	if !r.mayWrite(nil) {
+		return nil
+	}
+	if err := r.store(ctx, nil); err != nil {
+		return r.writeError(ctx, err)
+	}
+	r.responsesWritten(ctx, nil)
+	return r.refresh(ctx)
+}
+
+// writeError is what becomes of a run that could not write.
+func (r *run) writeError(ctx context.Context, err error) error {
+	switch {
+	case apply.NotFound(err):
+		return r.dropPending()
+	case errors.Is(err, errConflict):
+		return errConflict
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return failure.WithReason(ReasonWriteFailed, err)
+}
+
+// dropPending drops what was to be written of an object that is not there any more.
+func (r *run) dropPending() error {
+	r.memory.pending = nil
+	return errGone
+}
+
+// refresh looks at the object as our writes have left it.
+func (r *run) refresh(ctx context.Context) error {
+	if r.stale {
+		r.stale = false
+		r.observe()
+	}
+	return ctx.Err()
+}
+
+// isRejection says that the API server understood a write and does not take it. What it says
+// of itself, that it is overloaded say, is none.
+func isRejection(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || apply.NotFound(err) {
+		return false
+	}
+	switch status.Status().Code {
+	case http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return false
+	}
+	return true
+}
+
+// failed notes that a write failed.
+func (a *attempt) failed(now time.Time) {
+	a.count++
+	a.next = now.Add(backoff(a.count, firstDelay, longestDelay))
+}
+
+// mayWrite says whether it is time to write the object: what failed a moment ago, and a
+// record that is removed over and over, waits, unless a handler just responded.
+func (r *run) mayWrite(o *pendingResponse) bool {
+	wait := latest(r.memory.writeAttempt.next, r.memory.stateRemovals.next)
+	if o != nil {
+		wait = latest(wait, o.attempt.next)
+	}
+	return o != nil && o.fresh && o.attempt.count == 0 || r.retriesWrites() || !wait.After(r.tools.Now())
+}
+
+// store writes what carried answers say of the object.
+func (r *run) store(ctx context.Context, applied []*pendingResponse) error {
+	checkVersion := slices.ContainsFunc(applied, (*pendingResponse).changesObject)
+	r.updateOwnedDigests(applied)
+	if err := r.storeRevisions(ctx, applied); err != nil {
+		return err
+	}
+	d := objectWrite{before: r.stored, checkVersion: checkVersion}
+	if r.storesStateInStatus() {
+		return r.storeStateWithStatus(ctx, applied, d)
+	}
+	if r.program.Resource.Status {
+		var err error
+		if d.status, err = r.storeStatus(ctx, r.statusPatch(applied), true); err != nil {
+			return err
+		}
+	}
+	return r.storeObject(ctx, applied, d)
+}
+
+// responsesWritten takes note that answers have been written whole.
+func (r *run) responsesWritten(ctx context.Context, applied []*pendingResponse) {
+	r.memory.writeAttempt = attempt{}
+	defer r.pruneRevisions(ctx)
+	for _, o := range applied {
+		if m := &r.memory.handlers[o.call.handler]; o.attempt.count > 0 {
+			o.attempt, m.errorMessage = attempt{}, ""
+		}
+		for _, event := range o.response.Events {
+			r.sendEvent(event)
+		}
+	}
+	r.memory.pending = slices.DeleteFunc(r.memory.pending, func(o *pendingResponse) bool { return slices.Contains(applied, o) })
+	for i := range r.memory.handlers {
+		if m := &r.memory.handlers[i]; m.pendingEntry != nil && !r.memory.hasPending(i, nil) {
+			m.storedEntry, m.pendingEntry, m.afterResponse = *m.pendingEntry, nil, nil
+		}
+	}
+}
+
+// updateOwnedDigests notes in the entries what the owned objects are after our writes.
+// For a handler that has yet to be told of drift they are still not as they were
+// left.
+func (r *run) updateOwnedDigests(applied []*pendingResponse) {
+	if !r.program.handles(hook.ReasonDrift) {
+		return
+	}
+	before := r.ownedDigest
+	r.ownedDigest = r.digests.owned(r.ownedNow)
+	known := r.currentState()
+	for i := range r.program.Handlers {
+		h, m := &r.program.Handlers[i], &r.memory.handlers[i]
+		e := known[h.Name]
+		told := slices.ContainsFunc(applied, func(o *pendingResponse) bool { return o.call.handler == i && o.call.reason != hook.ReasonEvent })
+		if !h.handles(hook.ReasonDrift) || e.Digest == "" || e.OwnedDigest == r.ownedDigest || !told && e.OwnedDigest != before {
+			continue
+		}
+		e.OwnedDigest = r.ownedDigest
+		m.pendingEntry = &e
+		if m.attempt.requeued && m.attempt.reason == hook.ReasonDrift {
+			m.attempt.digest = r.ownedDigest
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package credential
+
+import (
+	"cmp"
+	"encoding/json"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// valueKey is one value that a spec names, and the field that names it.
+type valueKey struct {
+	objectRef
+
+	name, field string
+}
+
+// key says where the certificates are; false if they are inline.
+func (c *CABundle) key() (valueKey, bool) {
+	switch {
+	case c.SecretRef != nil:
+		return valueKey{objectRef{secret, c.SecretRef.Ref}, cmp.Or(c.SecretRef.Key, "ca.crt"), "caBundle.secretRef"}, true
+	case c.ConfigMapRef != nil:
+		return valueKey{objectRef{configMap, c.ConfigMapRef.Ref}, cmp.Or(c.ConfigMapRef.Key, "ca.crt"), "caBundle.configMapRef"}, true
+	}
+	return valueKey{}, false
+}
+
+func (c *ClientTLS) keys() (cert, privateKey valueKey) {
+	in := objectRef{secret, c.SecretRef}
+	return valueKey{in, cmp.Or(c.CertKey, "tls.crt"), "clientTLS"}, valueKey{in, cmp.Or(c.PrivateKeyKey, "tls.key"), "clientTLS"}
+}
+
+func (a *Authorization) key() valueKey {
+	return valueKey{objectRef{secret, a.SecretRef.Ref}, a.SecretRef.Key, "authorization.secretRef"}
+}
+
+func (b *BasicAuth) keys() (username, password valueKey) {
+	in := objectRef{secret, b.SecretRef}
+	return valueKey{in, cmp.Or(b.UsernameKey, "username"), "basicAuth"}, valueKey{in, cmp.Or(b.PasswordKey, "password"), "basicAuth"}
+}
+
+// objects are the objects that the spec names.
+func (s Spec) objects() []objectRef {
+	var all []objectRef
+	if s.CABundle != nil {
+		if k, named := s.CABundle.key(); named {
+			all = append(all, k.objectRef)
+		}
+	}
+	if s.ClientTLS != nil {
+		all = append(all, objectRef{secret, s.ClientTLS.SecretRef})
+	}
+	if s.Authorization != nil {
+		all = append(all, objectRef{secret, s.Authorization.SecretRef.Ref})
+	}
+	if s.BasicAuth != nil {
+		all = append(all, objectRef{secret, s.BasicAuth.SecretRef})
+	}
+	return all
+}
+
+// valueIn reads the key's value out of its object; nil if there is none.
+func (k valueKey) valueIn(o *object.Object) ([]byte, error) {
+	if k.kind == configMap {
+		if plain := o.Field("data", k.name); plain != nil {
+			var text string
+			err := json.Unmarshal(plain, &text)
+			return []byte(text), err
+		}
+		return decodeBase64(o.Field("binaryData", k.name))
+	}
+	return decodeBase64(o.Field("data", k.name))
+}
+
+// decodeBase64 reads a value that is written in base64.
+func decodeBase64(field []byte) ([]byte, error) {
+	if field == nil {
+		return nil, nil
+	}
+	value := []byte{}
+	err := json.Unmarshal(field, &value)
+	return value, err
+}

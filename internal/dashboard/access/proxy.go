@@ -1,0 +1,104 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+// usesProxyAuth reports whether a proxy that is believed speaks for a visitor.
+func (g *Authenticator) usesProxyAuth(r *http.Request) bool {
+	if g.options.Headers.User == "" || !g.isFromProxy(r) {
+		return false
+	}
+	return r.Header.Get(g.options.Headers.User) != "" || bearerToken(r) != ""
+}
+
+// bearerToken is the token that a proxy passes on.
+func bearerToken(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// proxyIdentity is who a proxy says that the visitor is. A token says more than a name:
+// then requests carry it, and nobody is impersonated.
+func (g *Authenticator) proxyIdentity(r *http.Request) (*Identity, error) {
+	if token := bearerToken(r); token != "" {
+		return g.bearerIdentity(r, token)
+	}
+	if !g.isAllowedHost(r.Host) {
+		return nil, fmt.Errorf("%w: %q is none of the names that --ui-hosts lists", ErrHost, r.Host)
+	}
+	headers := g.options.Headers
+	u := userclient.User{Name: r.Header.Get(headers.User)}
+	if strings.HasPrefix(u.Name, "system:") {
+		return nil, fmt.Errorf("%w: %s", ErrProxyUser, u.Name)
+	}
+	u.Name = headers.UserPrefix + u.Name
+	if headers.Groups != "" {
+		u.Groups = proxyGroups(r.Header.Values(headers.Groups), headers.GroupsPrefix)
+	}
+	return newIdentity(u, g.csrfSecret(u.Name)), nil
+}
+
+// proxyGroups are those of a header, which may be there several times, or list several.
+// Those of the cluster itself do not count: who may name groups in a directory is not to
+// become the cluster's master by it.
+func proxyGroups(values []string, prefix string) []string {
+	var all []string
+	for _, value := range values {
+		for group := range strings.SplitSeq(value, ",") {
+			if group = strings.TrimSpace(group); group != "" {
+				all = append(all, group)
+			}
+		}
+	}
+	all = slices.DeleteFunc(all, func(group string) bool {
+		return strings.HasPrefix(group, "system:") && group != authenticatedGroup
+	})
+	for i, group := range all {
+		if group != authenticatedGroup {
+			all[i] = prefix + group
+		}
+	}
+	return all
+}
+
+// authenticatedGroup is the group of everyone who is signed in.
+const authenticatedGroup = "system:authenticated"
+
+// bearerIdentity is the visitor of a token that a proxy passes on, known by a session that no
+// cookie names.
+func (g *Authenticator) bearerIdentity(r *http.Request, token string) (*Identity, error) {
+	id := "bearer:" + g.digest(token)
+	now := g.options.Now()
+	s := g.sessions.get(id)
+	if s == nil || s.claimVerification(now) {
+		u, err := g.verify(r.Context(), token)
+		if ended := expiredError(err); ended != nil {
+			g.sessions.drop(id)
+			return nil, ended
+		}
+		if err != nil {
+			return nil, err
+		}
+		s = newSession(u, now)
+		g.sessions.put(id, s)
+	}
+	return newIdentity(s.user, g.csrfSecret(s.user.Name)), nil
+}
+
+// expiredError is ErrExpired for a token that is not accepted, and nil for another error.
+func expiredError(err error) error {
+	if errors.Is(err, userclient.ErrBadToken) {
+		return fmt.Errorf("%w: %w", ErrExpired, err)
+	}
+	return nil
+}

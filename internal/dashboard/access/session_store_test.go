@@ -1,0 +1,131 @@
+package access_test
+
+import (
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+// Whose session has ended, however it did, is told: what is kept of the user has a token.
+func TestOnSessionEnd(t *testing.T) {
+	var mu sync.Mutex
+	var gone []string
+	tell := func(u userclient.User) {
+		mu.Lock()
+		defer mu.Unlock()
+		gone = append(gone, u.Token)
+	}
+	told := func(t *testing.T, when string, want ...string) {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Equal(gone, want) {
+			t.Errorf("%s: of %v is told", when, gone)
+		}
+		gone = nil
+	}
+	t.Run("signed out", func(t *testing.T) {
+		w := newTestEnv(t)
+		b := w.browser(w.authenticator(access.Options{OnSessionEnd: tell}))
+		if _, err := b.signIn("token-of-ann"); err != nil {
+			t.Fatal(err)
+		}
+		told(t, "signed in")
+		if _, err := b.signIn("token-of-bob"); err != nil {
+			t.Fatal(err)
+		}
+		told(t, "signed in as somebody else", "token-of-ann")
+		b.authenticator.SignOut(httptest.NewRecorder(), b.request("POST", "/signout"))
+		told(t, "signed out", "token-of-bob")
+	})
+	t.Run("with the token", func(t *testing.T) {
+		w := newTestEnv(t)
+		authenticator := w.authenticator(access.Options{OnSessionEnd: tell, Headers: access.Headers{User: "X-Forwarded-User"}})
+		b, proxied := w.browser(authenticator), w.browser(authenticator)
+		proxied.peer = "127.0.0.1:1"
+		if _, err := b.signIn("token-of-ann"); err != nil {
+			t.Fatal(err)
+		}
+		proxied.expect("bob", "by a proxy", "Authorization: Bearer token-of-bob")
+		w.tokens = nil
+		w.now = w.now.Add(4 * time.Minute)
+		b.expect("expired", "revoked")
+		told(t, "revoked", "token-of-ann")
+		proxied.expect("expired", "revoked", "Authorization: Bearer token-of-bob")
+		told(t, "revoked", "token-of-bob")
+	})
+	t.Run("with the user of the token", func(t *testing.T) {
+		w := newTestEnv(t)
+		b := w.browser(w.authenticator(access.Options{OnSessionEnd: tell, Headers: access.Headers{User: "X-Forwarded-User"}}))
+		b.peer = "127.0.0.1:1"
+		b.expect("bob", "at first", "Authorization: Bearer token-of-bob")
+		w.tokens["token-of-bob"] = "mallory"
+		w.now = w.now.Add(4 * time.Minute)
+		b.expect("mallory", "later", "Authorization: Bearer token-of-bob")
+		told(t, "another user", "token-of-bob")
+	})
+	t.Run("when nobody comes", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newTestEnv(t)
+			ended := make(chan string, 1)
+			b := w.browser(access.New(access.Options{OnSessionEnd: func(u userclient.User) { ended <- u.Token }}, w.verify))
+			if _, err := b.signIn("token-of-ann"); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			token := <-ended
+			if after := time.Since(began); token != "token-of-ann" || after < 30*time.Minute || after > 32*time.Minute {
+				t.Errorf("of %s is told after %s", token, after)
+			}
+			b.expect("expired", "unused")
+		})
+	})
+}
+
+func TestSessionEvictionIsPerUser(t *testing.T) {
+	w := newTestEnv(t)
+	authenticator := w.authenticator(access.Options{})
+	ann, first := w.browser(authenticator), w.browser(authenticator)
+	if _, err := ann.signIn("token-of-ann"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1200 {
+		bob := w.browser(authenticator)
+		if i == 0 {
+			bob = first
+		}
+		w.now = w.now.Add(time.Second)
+		if _, err := bob.signIn("token-of-bob"); err != nil {
+			t.Fatal(err)
+		}
+		if i == 19 {
+			first.expect("bob", "one of a few")
+		}
+	}
+	ann.expect("ann", "while somebody else signs in")
+	first.expect("expired", "the oldest of too many of one user")
+}
+
+func TestSessionsOfOtherReplicas(t *testing.T) {
+	w := newTestEnv(t)
+	here, there := w.browser(w.authenticator(access.Options{})), w.browser(w.authenticator(access.Options{}))
+	if _, err := there.signIn("token-of-ann"); err != nil {
+		t.Fatal(err)
+	}
+	here.cookies = there.cookies
+	_, err := here.authenticator.Authenticate(here.request("GET", "/"))
+	if err == nil || !strings.Contains(err.Error(), "another replica") {
+		t.Errorf("a session of another process: %v", err)
+	}
+	here.cookies["setpoint"].Value = "nonsense"
+	if _, err = here.authenticator.Authenticate(here.request("GET", "/")); err == nil || strings.Contains(err.Error(), "replica") {
+		t.Errorf("nonsense: %v", err)
+	}
+}

@@ -1,0 +1,70 @@
+package access
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+// cookieGracePeriod is how long a cookie is kept after its session has ended: so long a visitor is
+// told that it has ended, and not only to sign in.
+const cookieGracePeriod = 24 * time.Hour
+
+// maxTokenBytes is how long a token may be; those of clusters have 2 KiB at most.
+const maxTokenBytes = 16 << 10
+
+// SignIn begins a session of the user that a token belongs to, and ends the one that
+// the visitor had. The error wraps asuser.ErrBadToken, or is a TooManyAttemptsError, which may
+// be both.
+func (g *Authenticator) SignIn(w http.ResponseWriter, r *http.Request, token string) (*Identity, error) {
+	u, err := g.verifyToken(r, strings.TrimPrefix(strings.TrimSpace(token), "Bearer "))
+	if err != nil {
+		return nil, err
+	}
+	g.endSession(r)
+	id, s := randomText(), newSession(u, g.options.Now())
+	g.sessions.put(g.digest(id), s)
+	http.SetCookie(w, g.newCookie(id, int((g.options.Lifetime+cookieGracePeriod)/time.Second)))
+	return newIdentity(u, s.csrf), nil
+}
+
+// verifyToken asks whose token this is, in the turn of the address that it comes from.
+func (g *Authenticator) verifyToken(r *http.Request, token string) (userclient.User, error) {
+	if len(token) > maxTokenBytes {
+		return userclient.User{}, fmt.Errorf("sign in: %w: a token has at most %d bytes", userclient.ErrBadToken, maxTokenBytes)
+	}
+	attempt, err := g.attempts.start(r.Context(), g.clientAddr(r), g.options.Now())
+	if err != nil {
+		return userclient.User{}, err
+	}
+	u, err := g.verify(r.Context(), token)
+	if err != nil {
+		return u, attempt.failed(fmt.Errorf("sign in: %w", err))
+	}
+	attempt.succeeded()
+	return u, nil
+}
+
+// SignOut ends the session of a visitor, if there is one. Whoever has a page of it open
+// is told at the next request.
+func (g *Authenticator) SignOut(w http.ResponseWriter, r *http.Request) {
+	g.endSession(r)
+	http.SetCookie(w, g.newCookie("", -1))
+}
+
+func (g *Authenticator) endSession(r *http.Request) {
+	if cookie, err := r.Cookie(g.cookieName()); err == nil {
+		g.sessions.drop(g.digest(cookie.Value))
+	}
+}
+
+func (g *Authenticator) newCookie(value string, seconds int) *http.Cookie {
+	//nolint:gosec // Where the window is served by HTTP, a Secure cookie would be none.
+	return &http.Cookie{
+		Name: g.cookieName(), Value: value, Path: "/", MaxAge: seconds,
+		Secure: g.options.Secure, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	}
+}

@@ -1,0 +1,66 @@
+package dashboard
+
+import (
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// controllerPage is all of one controller.
+type controllerPage struct {
+	controllerRow
+	Objects            *objectList
+	Suspend, Reconcile formButton
+	// Caveat says what its process cannot tell of it.
+	Caveat string
+	// Since is when it became as it is; zero where nobody knows.
+	Since time.Time
+}
+
+// formButton is something that can be done on a page, or the reason why it cannot.
+type formButton struct {
+	// URL is where its form is sent.
+	URL, Label     string
+	Enabled        bool
+	DisabledReason string
+}
+
+func showController(req *request) error {
+	source, c, err := req.controller()
+	if err != nil {
+		return err
+	}
+	req.redactController(c)
+	process, err := req.processOf(source)
+	if err != nil {
+		return err
+	}
+	row := newControllerRow(c, &process)
+	data := &controllerPage{controllerRow: row, Caveat: process.CaveatFor(c), Suspend: req.suspendButton(c), Reconcile: req.reconcileButton(c), Since: c.Ready().Since}
+	if data.Objects, err = req.listObjects(source, c); err != nil {
+		return err
+	}
+	return req.render(page{Name: "controller", Title: row.ShortName, Section: "overview", Data: data})
+}
+
+// controller is the one that the URL names.
+func (req *request) controller() (model.Source, *model.Controller, error) {
+	process, name := req.path("process"), unslug(req.path("controller"))
+	source, err := req.source(process)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := req.controllersOf(source)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range all {
+		if all[i].Name == name && req.canSee(&all[i]) {
+			return source, &all[i], nil
+		}
+	}
+	if err := req.accessErrors.first(); err != nil {
+		return nil, nil, err
+	}
+	return nil, nil, notFound("The process %s runs no controller %s that you may see.", process, name)
+}

@@ -1,0 +1,146 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// goProgramReason says how a controller is suspended that no object declares.
+const goProgramReason = "This controller is part of a Go program: to have it rest, stop the program, or pause its objects one by one."
+
+// suspendButton says whether a controller can be suspended, or resumed, by the visitor.
+func (req *request) suspendButton(c *model.Controller) formButton {
+	a := formButton{URL: controllerURL(c.Process, c.Name) + "/suspend", Label: "Suspend"}
+	if c.Suspended {
+		a.URL, a.Label = controllerURL(c.Process, c.Name)+"/resume", "Resume"
+	}
+	if c.Declared == nil {
+		a.DisabledReason = goProgramReason
+		return a
+	}
+	return req.enableIfPatchAllowed(a, *c.Declared)
+}
+
+// reconcileButton says whether all objects of a controller can be reconciled at once.
+func (req *request) reconcileButton(c *model.Controller) formButton {
+	a := formButton{URL: controllerURL(c.Process, c.Name) + "/reconcile", Label: "Reconcile all"}
+	switch {
+	case c.AllReplicas:
+		a.DisabledReason = "It reviews what others write, and has no objects in its care."
+		return a
+	case c.Declared == nil && len(c.Kinds) == 0:
+		a.DisabledReason = "It is not known here which objects it handles."
+		return a
+	case c.Declared == nil:
+		if a.Enabled = len(req.reconcilableKinds(c)) > 0; !a.Enabled {
+			a.DisabledReason = "You lack the right to " + describePermission("list and patch", c.Kinds[0], "") + "."
+		}
+		return a
+	case c.Suspended:
+		a.DisabledReason = "It is suspended."
+		return a
+	}
+	return req.enableIfPatchAllowed(a, *c.Declared)
+}
+
+// enableIfPatchAllowed says whether the visitor may write to an object, as something takes.
+func (req *request) enableIfPatchAllowed(a formButton, ref model.Ref) formButton {
+	if a.Enabled = req.can("patch", ref.Kind, ref.Namespace, ref.Name); !a.Enabled {
+		a.DisabledReason = "You lack the right to patch " + ref.Resource() + "."
+	}
+	return a
+}
+
+// DisabledReasons are the reasons why something cannot be done, each once.
+func (p *controllerPage) DisabledReasons() []string {
+	switch {
+	case p.Suspend.DisabledReason == "" || p.Suspend.DisabledReason == p.Reconcile.DisabledReason:
+		return slices.DeleteFunc([]string{p.Reconcile.DisabledReason}, func(why string) bool { return why == "" })
+	case p.Reconcile.DisabledReason == "":
+		return []string{p.Suspend.DisabledReason}
+	}
+	return []string{p.Reconcile.Label + ": " + p.Reconcile.DisabledReason, p.Suspend.Label + ": " + p.Suspend.DisabledReason}
+}
+
+func suspendController(req *request) error {
+	return req.patchController("It is suspended: its objects stay as they are.", func(c *model.Controller) map[string]any {
+		if c.Declared.Group == v1alpha1.GroupVersion.Group {
+			return map[string]any{"spec": map[string]any{"suspend": true}}
+		}
+		return annotationPatch(v1alpha1.AnnotationPaused, "true")
+	})
+}
+
+func resumeController(req *request) error {
+	return req.patchController("It is at work again.", func(c *model.Controller) map[string]any {
+		// Whichever of the two had it suspended.
+		patch := annotationPatch(v1alpha1.AnnotationPaused, nil)
+		if c.Declared.Group == v1alpha1.GroupVersion.Group {
+			patch["spec"] = map[string]any{"suspend": nil}
+		}
+		return patch
+	})
+}
+
+func reconcileAll(req *request) error {
+	source, c, err := req.controller()
+	if err != nil {
+		return err
+	}
+	if c.Declared == nil {
+		able := req.reconcileButton(c)
+		if err := req.accessErrors.first(); err != nil {
+			return err
+		}
+		if !able.Enabled {
+			return badRequest("%s", able.DisabledReason)
+		}
+		return req.reconcileObjects(source, c)
+	}
+	return req.patchController("All of its objects are being looked at.", func(*model.Controller) map[string]any {
+		return annotationPatch(v1alpha1.AnnotationReconcileAt, req.now().UTC().Format(time.RFC3339Nano))
+	})
+}
+
+// annotationPatch is a patch that sets an annotation, or takes it away.
+func annotationPatch(name string, value any) map[string]any {
+	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{name: value}}}
+}
+
+// patchController patches the object that declares a controller, as the visitor.
+func (req *request) patchController(done string, change func(*model.Controller) map[string]any) error {
+	_, c, err := req.controller()
+	if err != nil {
+		return err
+	}
+	if c.Declared == nil {
+		return badRequest("The controller %s is part of a Go program: no object of the cluster declares it.", c.Name)
+	}
+	if err := req.patch(req.context(), *c.Declared, change(c)); err != nil {
+		return err
+	}
+	req.flash(done)
+	return req.redirect(controllerURL(c.Process, c.Name))
+}
+
+// patch merges a change into an object, as the visitor.
+func (req *request) patch(ctx context.Context, ref model.Ref, change map[string]any) error {
+	body, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	if ref.Plural == "" || ref.Version == "" {
+		if ref.Kind, err = req.api.Kind(ctx, ref.Resource()); err != nil {
+			return err
+		}
+	}
+	_, err = req.api.Patch(ctx, ref, types.MergePatchType, body)
+	return err
+}

@@ -1,0 +1,89 @@
+package dashboard
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// health is how a controller is doing, in a word, and what is to be known about that.
+type health struct {
+	// Tone is the class of its badge; Rank sorts those first that need somebody.
+	Tone, Label string
+	Rank        int
+	// Reason and Message are those of the condition that says so.
+	Reason, Message string
+}
+
+// healthOf judges by the conditions, the worst first.
+func healthOf(c *model.Controller) health {
+	accepted, ready := findCondition(c, "Accepted"), c.Ready()
+	of := func(tone, word string, rank int, message model.Condition) health {
+		return health{Tone: tone, Label: word, Rank: rank, Reason: message.Reason, Message: message.Message}
+	}
+	switch {
+	case accepted.Status == "False":
+		return of("bad", "Refused", 0, accepted)
+	case c.Suspended:
+		return of("calm", "Suspended", 4, ready)
+	case ready.Status == "False":
+		return of("bad", "Not ready", 1, ready)
+	case ready.Status != "True":
+		return of("wait", "Starting", 3, ready)
+	case c.HeldDeletions > 0:
+		return of("bad", "Deletions held", 1, findCondition(c, "DeletionsHeld"))
+	case c.Failing > 0:
+		return health{Tone: "warn", Label: formatCount(c.Failing) + " failing", Rank: 2}
+	case c.Conflicting > 0:
+		return of("warn", "Unsettled", 2, findCondition(c, "Settled"))
+	}
+	return health{Tone: "good", Label: "Ready", Rank: 5}
+}
+
+// findCondition is the one of a type; the zero Condition if there is none.
+func findCondition(c *model.Controller, name string) model.Condition {
+	for _, each := range c.Conditions {
+		if each.Type == name {
+			return each
+		}
+	}
+	return model.Condition{}
+}
+
+// controllerRow is a controller as it is listed.
+type controllerRow struct {
+	*model.Controller
+	// ShortName is its own name, and Sort what sort of controller it is, in words.
+	ShortName, TypeLabel string
+	Health               health
+	Plots                []plot
+}
+
+// newControllerRow says how a controller of a process is doing. What a program does while it stands
+// by, only the process that leads knows, unless it is at work in each; where an object
+// declares the controller, that says it in its status.
+func newControllerRow(c *model.Controller, of *model.Process) controllerRow {
+	row := controllerRow{Controller: c, ShortName: shortName(c.Name), TypeLabel: typeLabel(c), Health: healthOf(c), Plots: newPlots(c.Series)}
+	if of.IsStandby() && c.Declared == nil && !c.AllReplicas && row.Health.Tone != "bad" {
+		row.Health = health{Tone: "calm", Label: "Standby", Rank: 4, Message: of.Caveat()}
+	}
+	return row
+}
+
+// shortName is what the user has called a controller.
+func shortName(name string) string {
+	_, short, named := strings.Cut(name, "/")
+	if !named {
+		return name
+	}
+	return short
+}
+
+// typeLabel is such as "CompositeController · setpoint.dev", or "Go program guitar".
+func typeLabel(c *model.Controller) string {
+	if c.Declared == nil {
+		return "Go program " + c.Process
+	}
+	return strings.TrimSuffix(c.Declared.Kind.Kind+" · "+cmp.Or(c.Declared.Group, c.Declared.Version), " · ")
+}

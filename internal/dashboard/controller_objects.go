@@ -1,0 +1,266 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// pageSize is how many objects are on a page.
+const pageSize = 100
+
+// objectList is a page of the objects of a controller.
+type objectList struct {
+	model.Page
+	Query model.Query
+	// path is the path of the page that it is on.
+	path string
+	// MissingPermission is the right that the visitor lacks to see any; "" if they may.
+	MissingPermission string
+	// Partial says that some kinds are left out, which the visitor may not list.
+	Partial bool
+	// CanReconcile says that the visitor may write to the objects.
+	CanReconcile bool
+	// Kinds are those that there are to choose from.
+	Kinds []model.Kind
+}
+
+// listObjects are those of a controller that the URL asks for, as far as the visitor may
+// list them. Of one whose kinds are not known, they may list none.
+func (req *request) listObjects(source model.Source, c *model.Controller) (*objectList, error) {
+	list := &objectList{Query: req.objectQuery(), path: controllerURL(c.Process, c.Name)}
+	for _, kind := range c.Kinds {
+		if req.can("list", kind, list.Query.Namespace, "") {
+			list.Kinds = append(list.Kinds, kind)
+		}
+	}
+	list.Partial = len(list.Kinds) < len(c.Kinds)
+	switch {
+	case c.AllReplicas:
+		return list, req.fetchReviews(list, source, c)
+	case len(c.Kinds) == 0:
+		return list, nil
+	case len(list.Kinds) == 0:
+		list.MissingPermission = describePermission("list", c.Kinds[0], list.Query.Namespace)
+		return list, nil
+	case list.Partial && !list.hasKind(model.Kind{Group: list.Query.Group, Kind: list.Query.Kind}):
+		list.Query.Group, list.Query.Kind = list.Kinds[0].Group, list.Kinds[0].Kind
+	}
+	list.Query.ReadableKinds = model.Readable(c.Children, list.Query.Namespace, req.canRead)
+	if err := req.fetchObjects(list, source, c); err != nil {
+		return list, err
+	}
+	// A process of another version does not know groups.
+	list.Objects = slices.DeleteFunc(list.Objects, func(c model.ObjectState) bool { return !list.hasKind(c.Kind) })
+	list.Objects = req.redactStates(list.Objects)
+	list.CanReconcile = slices.ContainsFunc(list.Kinds, func(k model.Kind) bool { return req.can("patch", k, list.Query.Namespace, "") })
+	return list, nil
+}
+
+func (req *request) fetchObjects(list *objectList, source model.Source, c *model.Controller) (err error) {
+	list.Page, err = model.QueryOne(req.context(), req.patience, source, func(ctx context.Context, s model.Source) (model.Page, error) {
+		return s.Objects(ctx, c.Name, list.Query)
+	})
+	return err
+}
+
+// fetchReviews are the objects of a controller that does nothing but review, as far as the
+// visitor may read them. Which kinds these are, its rules say, and not its name.
+func (req *request) fetchReviews(list *objectList, source model.Source, c *model.Controller) error {
+	if err := req.fetchObjects(list, source, c); err != nil {
+		return err
+	}
+	list.Reviews, list.Kinds = true, c.Kinds
+	seen := filterAllowed(list.Objects, func(c *model.ObjectState) bool { return req.canRead(c.Kind, c.Namespace) })
+	list.Partial = len(seen) < len(list.Objects)
+	list.Objects = req.redactStates(seen)
+	return nil
+}
+
+// hasKind says whether a kind is among those to choose from.
+func (l *objectList) hasKind(kind model.Kind) bool {
+	return slices.ContainsFunc(l.Kinds, func(k model.Kind) bool { return sameKind(k, kind) })
+}
+
+// kindOption is one kind to choose, and by what value of the URL.
+type kindOption struct {
+	Name, Value string
+	Current     bool
+}
+
+// KindOptions are the kinds, with their groups where two have one name.
+func (l *objectList) KindOptions() []kindOption {
+	var choices []kindOption
+	for _, kind := range l.Kinds {
+		choice := kindOption{Name: kind.Kind, Value: kindValue(kind.Group, kind.Kind)}
+		choice.Current = sameKind(kind, model.Kind{Group: l.Query.Group, Kind: l.Query.Kind})
+		if slices.ContainsFunc(l.Kinds, func(k model.Kind) bool { return k.Kind == kind.Kind && k.Group != kind.Group }) {
+			choice.Name = choice.Value
+		}
+		choices = append(choices, choice)
+	}
+	return choices
+}
+
+// kindValue is how URLs say a kind, such as "Pod" or "Deployment.apps".
+func kindValue(group, kind string) string {
+	if group == "" || kind == "" {
+		return kind
+	}
+	return kind + "." + group
+}
+
+// describePermission names a right as one would ask for it.
+func describePermission(verb string, kind model.Kind, namespace string) string {
+	switch {
+	case !kind.Namespaced:
+		return verb + " " + kind.Resource()
+	case namespace == "":
+		return verb + " " + kind.Resource() + " in all namespaces"
+	default:
+		return verb + " " + kind.Resource() + " in the namespace " + namespace
+	}
+}
+
+// objectQuery is what the URL asks for.
+func (req *request) objectQuery() model.Query {
+	q := model.Query{
+		Text: strings.ToLower(req.query("q")), Namespace: req.query("ns"),
+		Sort: req.query("sort"), Reverse: req.query("reverse") != "", Limit: pageSize,
+	}
+	q.Kind, q.Group, _ = strings.Cut(req.query("kind"), ".")
+	for _, state := range model.States() {
+		if strings.EqualFold(req.query("state"), string(state)) {
+			q.State = state
+		}
+	}
+	if !slices.Contains([]string{"name", "created", "run", "children"}, q.Sort) {
+		q.Sort = ""
+	}
+	if at, err := strconv.Atoi(req.query("offset")); err == nil && at > 0 {
+		q.Offset = at - at%pageSize
+	}
+	return q
+}
+
+// urlFor is the URL of the list as it would be for another query.
+func (l *objectList) urlFor(q model.Query) string {
+	values := url.Values{}
+	set := func(name, value string) {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	set("q", q.Text)
+	set("ns", q.Namespace)
+	set("kind", kindValue(q.Group, q.Kind))
+	set("state", string(q.State))
+	set("sort", q.Sort)
+	if q.Reverse {
+		set("reverse", "yes")
+	}
+	if q.Offset > 0 {
+		set("offset", strconv.Itoa(q.Offset))
+	}
+	if len(values) == 0 {
+		return l.path
+	}
+	return l.path + "?" + values.Encode()
+}
+
+// Path is where the list is, without what it is narrowed by.
+func (l *objectList) Path() string { return l.path }
+
+// URL is the URL of the list as it is.
+func (l *objectList) URL() string { return l.urlFor(l.Query) }
+
+// stateFilter is one choice of several.
+type stateFilter struct {
+	Name, URL string
+	Count     int
+	Current   bool
+}
+
+// StateFilters are the states to choose from: those that there are, and all.
+func (l *objectList) StateFilters() []stateFilter {
+	choose := func(name string, state model.State, count int) stateFilter {
+		q := l.Query
+		q.State, q.Offset = state, 0
+		return stateFilter{Name: name, URL: l.urlFor(q), Count: count, Current: l.Query.State == state}
+	}
+	chips := []stateFilter{choose("All", "", l.Total)}
+	for _, state := range model.States() {
+		if n := l.States[state]; n > 0 || l.Query.State == state {
+			chips = append(chips, choose(string(state), state, n))
+		}
+	}
+	return chips
+}
+
+// column is a head of the table, by which it can be sorted.
+type column struct {
+	Name, URL string
+	// Sorted is the value of aria-sort: "ascending", "descending", or "".
+	Sorted string
+	Class  string
+}
+
+// Columns are the heads of the table.
+func (l *objectList) Columns() []column {
+	heads := []struct{ name, sort, class string }{
+		{"Object", "name", ""}, {"State", "", ""}, {"Children", "children", "number"}, {"Last run", "run", ""}, {"Age", "created", ""},
+	}
+	var columns []column
+	for _, head := range heads {
+		q := l.Query
+		q.Sort, q.Reverse, q.Offset = head.sort, false, 0
+		c := column{Name: head.name, Class: head.class}
+		if l.Query.Sort == head.sort {
+			q.Reverse = !l.Query.Reverse
+			c.Sorted = map[bool]string{false: "ascending", true: "descending"}[l.Query.Reverse]
+		}
+		c.URL = l.urlFor(q)
+		columns = append(columns, c)
+	}
+	return columns
+}
+
+// Range says which part of the list this is, such as "1–100 of 10 000".
+func (l *objectList) Range() string {
+	from := min(l.Query.Offset+1, l.Matching)
+	return formatCount(from) + "–" + formatCount(l.Query.Offset+len(l.Objects)) + " of " + formatCount(l.Matching)
+}
+
+// HasPages says that there is more than one page.
+func (l *objectList) HasPages() bool { return l.Matching > pageSize || l.Query.Offset > 0 }
+
+// PreviousURL and After are the URLs of the pages beside this one; "" for none.
+func (l *objectList) PreviousURL() string {
+	if l.Query.Offset == 0 {
+		return ""
+	}
+	q := l.Query
+	q.Offset = max(0, q.Offset-pageSize)
+	return l.urlFor(q)
+}
+
+// NextURL is the URL of the next page; "" for none.
+func (l *objectList) NextURL() string {
+	q := l.Query
+	q.Offset += pageSize
+	if q.Offset >= l.Matching {
+		return ""
+	}
+	return l.urlFor(q)
+}
+
+// Filtered says that there may be more objects than those that are shown.
+func (l *objectList) Filtered() bool {
+	q := l.Query
+	return cmp.Or(q.Text, q.Namespace, q.Kind, string(q.State)) != ""
+}

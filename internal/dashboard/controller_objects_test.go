@@ -1,0 +1,108 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+func newTestRequest(t *testing.T, path string) *request {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody)
+	return &request{Server: newServer(t), r: r, identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}
+}
+
+func deployment(group string) model.Kind {
+	return model.Kind{Group: group, Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true}
+}
+
+func newState(kind model.Kind) model.ObjectState {
+	return model.ObjectState{Ref: model.Ref{Kind: kind, Namespace: "shop", Name: "a"}}
+}
+
+// Kinds of one name are told apart by their groups, and where no kind is known, nothing
+// is listed.
+func TestObjectsByKind(t *testing.T) {
+	source := &fakeSource{name: "setpoint", page: model.Page{Objects: []model.ObjectState{newState(deployment("apps")), newState(deployment("test"))}}}
+	for _, c := range []struct {
+		name    string
+		kinds   []model.Kind
+		objects int
+	}{
+		{"both", []model.Kind{deployment("apps"), deployment("test")}, 2},
+		{"one of them", []model.Kind{deployment("apps")}, 1},
+		{"none is known", nil, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			source.page.Objects = []model.ObjectState{newState(deployment("apps")), newState(deployment("test"))}
+			list, err := newTestRequest(t, "/?kind=Deployment.apps").listObjects(source, &model.Controller{Name: "c", Kinds: c.kinds})
+			if err != nil || len(list.Objects) != c.objects || list.Query.Kind != "Deployment" || list.Query.Group != "apps" {
+				t.Errorf("%+v, %v", list, err)
+			}
+			for _, choice := range list.KindOptions() {
+				if choice.Current != (choice.Value == "Deployment.apps") || (choice.Name == choice.Value) != (len(c.kinds) > 1) {
+					t.Errorf("%+v", choice)
+				}
+			}
+		})
+	}
+}
+
+func TestKindValue(t *testing.T) {
+	for _, c := range []struct{ group, kind, want string }{{"", "", ""}, {"", "Pod", "Pod"}, {"apps", "Deployment", "Deployment.apps"}} {
+		if got := kindValue(c.group, c.kind); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// A row tells of its own object, not of one of another group with its name.
+func TestJoinStates(t *testing.T) {
+	page := kindPage{Kind: deployment("apps"), Rows: []objectRow{{Row: userclient.Row{Namespace: "shop", Name: "a"}}}}
+	page.joinStates([]model.ObjectState{newState(deployment("test"))})
+	if len(page.Rows[0].States) != 0 {
+		t.Errorf("joined %+v", page.Rows[0].States)
+	}
+	page.joinStates([]model.ObjectState{newState(deployment("apps"))})
+	if len(page.Rows[0].States) != 1 {
+		t.Error("not joined")
+	}
+}
+
+func TestFilterAllowed(t *testing.T) {
+	all := []model.Controller{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+	got := filterAllowed(all, func(c *model.Controller) bool {
+		c.Process = "changed"
+		return c.Name != "b"
+	})
+	if len(got) != 2 || got[0].Name != "a" || got[1].Name != "c" || got[0].Process != "changed" || all[0].Process != "" {
+		t.Errorf("allowed %+v of %+v", got, all)
+	}
+}
+
+func TestStateFilters(t *testing.T) {
+	kinds := []model.Kind{webKind(), podRef("a").Kind}
+	for _, test := range []struct {
+		list     objectList
+		has, not string
+	}{
+		{objectList{Query: model.Query{Sort: "name", Reverse: true}, Kinds: kinds}, `<option value="">All kinds`, "left out"},
+		{objectList{Query: model.Query{Sort: "name", Reverse: true}, Kinds: kinds, Partial: true}, "Some kinds of this controller are left out", "All kinds"},
+	} {
+		test.list.Total = 1
+		var out strings.Builder
+		data := map[string]any{"Objects": &test.list, "Suspended": false, "Kinds": kinds}
+		if err := newServer(t).pages["controller"].ExecuteTemplate(&out, "objects", view{Data: data}); err != nil {
+			t.Fatal(err)
+		}
+		wantTexts(t, out.String(), `name="reverse" value="yes"`, test.has)
+		if strings.Contains(out.String(), test.not) {
+			t.Errorf("it says %q", test.not)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// Where no object declares a controller, each of its objects is asked for: so many at
+// most, and so many at a time.
+const (
+	maxBulkReconciles = 500
+	bulkParallelism   = 8
+)
+
+// reconcilableKinds are the kinds of a controller of which the visitor may ask for any object.
+func (req *request) reconcilableKinds(c *model.Controller) []model.Kind {
+	var kinds []model.Kind
+	for _, kind := range c.Kinds {
+		if req.can("list", kind, "", "") && req.can("patch", kind, "", "") {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// reconcileObjects asks for a run of each object of a controller, as the visitor. Those come
+// first that were asked for the longest ago, so that whoever asks again reaches the others.
+func (req *request) reconcileObjects(source model.Source, c *model.Controller) error {
+	done := &reconcileTally{}
+	var all []model.ObjectState
+	for _, kind := range req.reconcilableKinds(c) {
+		query := model.Query{Group: kind.Group, Kind: kind.Kind, Sort: "asked", Limit: maxBulkReconciles}
+		some, err := req.listUnpaused(source, c.Name, query, done)
+		if err != nil {
+			return err
+		}
+		all = append(all, some...)
+	}
+	slices.SortStableFunc(all, func(a, b model.ObjectState) int { return a.ReconcileAt.Compare(b.ReconcileAt) })
+	if err := req.annotateObjects(all[:min(len(all), maxBulkReconciles)], done); err != nil {
+		return req.abortReconcile(err, done)
+	}
+	req.flash(done.String())
+	return req.redirect(controllerURL(c.Process, c.Name))
+}
+
+// listUnpaused are the objects that a query is about, without those that a user wants left
+// alone; of both, it counts all that there are.
+func (req *request) listUnpaused(source model.Source, controller string, query model.Query, done *reconcileTally) ([]model.ObjectState, error) {
+	objects := func(query model.Query) (model.Page, error) {
+		return model.QueryOne(req.context(), req.patience, source, func(ctx context.Context, s model.Source) (model.Page, error) {
+			return s.Objects(ctx, controller, query)
+		})
+	}
+	page, err := objects(query)
+	if err != nil {
+		return nil, err
+	}
+	done.total += page.Matching
+	if page.States[model.StatePaused] == 0 {
+		return page.Objects, nil
+	}
+	query.State, query.Limit = model.StatePaused, 1
+	paused, err := objects(query)
+	done.total -= paused.Matching
+	done.paused += paused.Matching
+	return slices.DeleteFunc(page.Objects, func(c model.ObjectState) bool { return c.State == model.StatePaused }), err
+}
+
+// annotateObjects asks for a run of each object. What comes of one does not keep the others from
+// it, unless it would come of all.
+func (req *request) annotateObjects(states []model.ObjectState, done *reconcileTally) error {
+	group, ctx := errgroup.WithContext(req.context())
+	group.SetLimit(bulkParallelism)
+	change := annotationPatch(v1alpha1.AnnotationReconcileAt, req.now().UTC().Format(time.RFC3339Nano))
+	for i := range states {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return done.record(req.patch(ctx, states[i].Ref, change))
+		})
+	}
+	return group.Wait()
+}
+
+// abortReconcile says how far it came; who has to sign in before they read on is told there.
+func (req *request) abortReconcile(err error, done *reconcileTally) error {
+	message := fmt.Sprintf("%s asked for, of %d", pluralize(done.requested, "object was", "objects were"), done.total)
+	if apierrors.IsUnauthorized(err) {
+		req.flash(capitalize(message) + ". Ask again for the others.")
+	}
+	return fmt.Errorf("%s, before this: %w", message, err)
+}
+
+// reconcileTally counts the objects that were asked for, of all that are not paused.
+type reconcileTally struct {
+	mu                                 sync.Mutex
+	total, paused, requested, rejected int
+}
+
+// record counts what came of asking for one object; it returns what would come of all.
+func (a *reconcileTally) record(err error) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case err == nil:
+		a.requested++
+	case apierrors.IsNotFound(err):
+		a.total--
+	case affectsAllObjects(err):
+		return err
+	default:
+		a.rejected++
+	}
+	return nil
+}
+
+// affectsAllObjects says that an error is not about the object that was asked for: that nobody
+// answers, that more is asked than the API server can take, or that the visitor is not
+// known any more, or has left.
+func affectsAllObjects(err error) bool {
+	if _, later := apierrors.SuggestsClientDelay(err); apierrors.IsTooManyRequests(err) && !later {
+		return false // A webhook can say that, too.
+	}
+	return isUnreachable(err) || apierrors.IsUnauthorized(err) || errors.Is(err, context.Canceled)
+}
+
+func (a *reconcileTally) String() string {
+	text := pluralize(a.requested, "object is", "objects are") + " being looked at."
+	if a.rejected > 0 {
+		text += " Of " + strconv.Itoa(a.rejected) + " more, the API server refused that: reconcile one on its own page to see why."
+	}
+	if a.paused > 0 {
+		text += " " + pluralize(a.paused, "other is", "others are") + " paused, and left alone."
+	}
+	if left := a.total - a.requested - a.rejected; left > 0 {
+		text += " " + pluralize(left, "other was", "others were") + " left out, which is too many at a time: ask again for these."
+	}
+	return text
+}

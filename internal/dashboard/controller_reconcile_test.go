@@ -1,0 +1,225 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// goProgram is a controller of a Go program, and its objects of some names.
+func goProgram(names ...string) *fakeSource {
+	c := teamsController()
+	c.Name, c.Process = "shop/team", "shop"
+	page := model.Page{Total: len(names), Matching: len(names), States: map[model.State]int{}}
+	for _, name := range names {
+		page.Objects = append(page.Objects, model.ObjectState{Ref: model.Ref{Kind: c.Kinds[0], Namespace: "town", Name: name}, State: model.StateSynced})
+	}
+	return &fakeSource{name: "shop", controllers: []model.Controller{c}, page: page}
+}
+
+// postReconcileAll asks for all objects of the program, from a page that was shown before.
+func postReconcileAll(t *testing.T, s *Server, page string) *httptest.ResponseRecorder {
+	t.Helper()
+	_, token, _ := strings.Cut(page, `name="csrf" value="`)
+	token, _, _ = strings.Cut(token, `"`)
+	fields := url.Values{"stay": {"yes"}, "csrf": {token}}
+	r := httptest.NewRequest(http.MethodPost, "http://localhost"+programPage+"/reconcile", strings.NewReader(fields.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Hx-Request", "true")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+const programPage = "/controllers/shop/shop~team"
+
+func TestReconcileAllOfAProgram(t *testing.T) {
+	a := newFakeAPI(t, discoveryResponses())
+	const at = "/apis/example.org/v1/namespaces/town/teams/"
+	a.responses[at+"red"], a.responses[at+"blue"], a.responses[at+"locked"] = `{"metadata":{"name":"red"}}`, `{"metadata":{"name":"blue"}}`, "forbidden"
+	s := a.newServer(t, goProgram("red", "blue", "locked", "gone"))
+	page := get(t, s, programPage).Body.String()
+	wantTexts(t, page, `action="`+programPage+`/reconcile"`, "stop the program, or pause its objects one by one")
+	w := postReconcileAll(t, s, page)
+	if message := w.Header().Get("Hx-Trigger"); !strings.Contains(message, "2 objects are being looked at. Of 1 more, the API server refused that") {
+		t.Errorf("%d: said %s", w.Code, message)
+	}
+	for _, name := range []string{"red", "blue", "locked", "gone"} {
+		if a.count(at+name+"?") != 1 {
+			t.Errorf("%s was asked for %d times", name, a.count(at+name+"?"))
+		}
+	}
+}
+
+// fakeCluster is an API server, and a program that has the objects of two kinds in its cache.
+type fakeCluster struct {
+	*fakeSource
+	t  *testing.T
+	mu sync.Mutex
+	// objects are by their paths; odd ones are answered with a status, and asked counts
+	// how often each was asked for.
+	objects     map[string]*object.Object
+	statusCodes map[string]int
+	requested   map[string]int
+}
+
+// newFakeCluster has so many teams and players, each with annotations if it has a name that is
+// among those annotated.
+func newFakeCluster(t *testing.T, teamsIn, playersIn int, annotated map[string]string) *fakeCluster {
+	t.Helper()
+	s := &fakeCluster{fakeSource: goProgram(), t: t, objects: map[string]*object.Object{}, statusCodes: map[string]int{}, requested: map[string]int{}}
+	players := model.Kind{Group: "example.org", Version: "v1", Plural: "players", Kind: "Player", Namespaced: true}
+	c := &s.controllers[0]
+	c.Kinds = append(c.Kinds, players)
+	for kind, n := range map[model.Kind]int{c.Kinds[0]: teamsIn, players: playersIn} {
+		for i := range n {
+			name := fmt.Sprintf("%s-%03d", kind.Plural, i)
+			o, err := object.Parse(fmt.Appendf(nil, `{"apiVersion":"example.org/v1","kind":%q,"metadata":{"name":%q,"namespace":"town","annotations":{%s}}}`, kind.Kind, name, annotated[name]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.objects["/apis/example.org/v1/namespaces/town/"+kind.Plural+"/"+name] = o
+		}
+	}
+	return s
+}
+
+func (s *fakeCluster) Objects(_ context.Context, _ string, q model.Query) (model.Page, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []model.ManagedObject
+	for _, o := range s.objects {
+		kind := s.controllers[0].Kinds[map[string]int{"Team": 0, "Player": 1}[o.Kind()]]
+		resource := object.Resource{Group: kind.Group, Version: kind.Version, Plural: kind.Plural, Kind: kind.Kind, Namespaced: true}
+		paused := plan.Annotation(o, v1alpha1.AnnotationPaused) == "true"
+		all = append(all, model.ManagedObject{Resource: resource, ObjectState: record.ObjectState{Object: o, Paused: paused}})
+	}
+	return model.NewPage(all, q), nil
+}
+
+func (s *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Metadata struct{ Annotations json.RawMessage }
+	}
+	if json.NewDecoder(r.Body).Decode(&body) != nil {
+		return // Who asked has left meanwhile.
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requested[path.Base(r.URL.Path)]++
+	w.Header().Set("Content-Type", "application/json")
+	if code := s.statusCodes[path.Base(r.URL.Path)]; code != 0 {
+		w.WriteHeader(code)
+		return
+	}
+	changed, err := s.objects[r.URL.Path].With(body.Metadata.Annotations, "metadata", "annotations")
+	if err != nil {
+		s.t.Error(err)
+	}
+	s.objects[r.URL.Path] = changed
+	_, _ = io.WriteString(w, "{}")
+}
+
+// requestCounts is how often each object was asked for.
+func (s *fakeCluster) requestCounts() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.requested)
+}
+
+// newServer is a Server of the town, of which each visit is a second later.
+func (s *fakeCluster) newServer() *Server {
+	api := httptest.NewServer(s)
+	s.t.Cleanup(api.Close)
+	server := (&fakeAPI{Server: api}).newServer(s.t, s)
+	var visits atomic.Int64
+	server.options.Now = func() time.Time { return time.Unix(1_900_000_000+visits.Add(1), 0) }
+	return server
+}
+
+// Of very many, as many are asked for as is right at a time, and the others are told of:
+// who asks again reaches these, of whichever kind, before any other a second time. Those
+// that are paused do not stand in their way, nor does what else users ask for with.
+func TestReconcileAllCoversEveryObject(t *testing.T) {
+	marks := map[string]string{"teams-001": `"setpoint.dev/reconcile-at":"now"`}
+	for i := range maxBulkReconciles {
+		marks[fmt.Sprintf("players-%03d", i)] = `"setpoint.dev/paused":"true"`
+	}
+	source := newFakeCluster(t, maxBulkReconciles+10, maxBulkReconciles+40, marks)
+	s := source.newServer()
+	page := get(t, s, programPage).Body.String()
+	for _, want := range []string{
+		"500 objects are being looked at. 500 others are paused, and left alone. 50 others were left out",
+		"500 objects are being looked at. 500 others are paused",
+	} {
+		if message := postReconcileAll(t, s, page).Header().Get("Hx-Trigger"); !strings.Contains(message, want) {
+			t.Errorf("said %s, want %s", message, want)
+		}
+		if asked := source.requestCounts(); len(asked) == maxBulkReconciles && asked["teams-001"] != 1 {
+			t.Error("an object of which a user asked for a run, in words, is not among the first")
+		}
+	}
+	asked := source.requestCounts()
+	if len(asked) != maxBulkReconciles+50 {
+		t.Errorf("%d objects were asked for of %d", len(asked), maxBulkReconciles+50)
+	}
+	for name, n := range asked {
+		if strings.HasPrefix(name, "players") && (name < "players-500" || n > 2) {
+			t.Errorf("%s was asked for %d times", name, n)
+		}
+	}
+}
+
+// One odd answer is about one object. What would come of all ends it, and how far it came
+// is said.
+func TestReconcileAllContinuesAfterErrors(t *testing.T) {
+	source := newFakeCluster(t, 5, 0, nil)
+	source.statusCodes = map[string]int{"teams-000": http.StatusInternalServerError, "teams-001": http.StatusConflict, "teams-002": http.StatusTooManyRequests}
+	s := source.newServer()
+	page := get(t, s, programPage).Body.String()
+	if w := postReconcileAll(t, s, page); !strings.Contains(w.Header().Get("Hx-Trigger"), "2 objects are being looked at. Of 3 more, the API server refused that") {
+		t.Errorf("%d: %v", w.Code, w.Header())
+	}
+	for code, want := range map[int]int{http.StatusUnauthorized: http.StatusUnauthorized, http.StatusServiceUnavailable: http.StatusServiceUnavailable} {
+		source = newFakeCluster(t, maxBulkReconciles, 0, nil)
+		source.statusCodes = map[string]int{"teams-020": code}
+		s = source.newServer()
+		w := postReconcileAll(t, s, get(t, s, programPage).Body.String())
+		if message := w.Body.String(); w.Code != want || !strings.Contains(message, "objects were asked for, of 500, before this") {
+			t.Errorf("%d: %s", w.Code, message)
+		}
+		if processes := w.Header().Get("Hx-Trigger"); strings.Contains(processes, "asked for, of 500") != (code == http.StatusUnauthorized) {
+			t.Errorf("%d: told %s", code, processes)
+		}
+		if n := len(source.requestCounts()); n == maxBulkReconciles {
+			t.Errorf("%d: %d were asked for all the same", code, n)
+		}
+	}
+}
+
+func TestReconcileAllNeedsAnAPIServer(t *testing.T) {
+	a := newFakeAPI(t, discoveryResponses())
+	s := a.newServer(t, goProgram("red"))
+	page := get(t, s, programPage).Body.String()
+	a.Close()
+	if w := postReconcileAll(t, s, page); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("%d: %s", w.Code, w.Header())
+	}
+}

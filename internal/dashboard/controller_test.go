@@ -1,0 +1,198 @@
+package dashboard
+
+import (
+	"bufio"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+func TestControllersAreSortedBySeverity(t *testing.T) {
+	healthy, sick, lazy := teamsController(), teamsController(), teamsController()
+	healthy.Name, sick.Name, lazy.Name = "c/aaa", "c/zzz", "c/mmm"
+	sick.Conditions = []model.Condition{{Type: "Ready", Status: "False", Reason: "HookFailing", Message: "it answers 500"}}
+	lazy.Suspended = true
+	body := get(t, newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{healthy, lazy, sick}}), "/").Body.String()
+	last := 0
+	for _, text := range []string{">zzz<", "HookFailing", ">mmm<", "Suspended", ">aaa<", "Ready"} {
+		at := strings.Index(body[last:], text)
+		if at < 0 {
+			t.Fatalf("%s is missing, or not in its place:\n%s", text, body)
+		}
+		last += at
+	}
+}
+
+func TestUnresponsiveProcessIsNamed(t *testing.T) {
+	w := get(t, newServer(t, &fakeSource{name: "shop", err: errors.New("connection refused")}, &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}}), "/")
+	for _, text := range []string{"shop", "connection refused", "teams"} {
+		if !strings.Contains(w.Body.String(), text) {
+			t.Errorf("%q is missing:\n%s", text, w.Body)
+		}
+	}
+}
+
+func TestEmptyOverviewShowsExample(t *testing.T) {
+	up := httptest.NewServer(http.NotFoundHandler())
+	defer up.Close()
+	if body := get(t, (&fakeAPI{Server: up}).newServer(t, &fakeSource{name: "setpoint"}), "/").Body.String(); !strings.Contains(body, "setpoint dev examples/") {
+		t.Errorf("no word about what to do:\n%s", body)
+	}
+}
+
+// Fault U8: "No controllers yet" is not said where it is not known, or not so.
+func TestUnknownIsNotShownAsEmpty(t *testing.T) {
+	up := httptest.NewServer(http.NotFoundHandler())
+	defer up.Close()
+	for want, page := range map[string]string{
+		"API server unreachable":            get(t, newServer(t, &fakeSource{name: "setpoint"}), "/").Body.String(),
+		"No controllers match the selector": get(t, (&fakeAPI{Server: up}).newServer(t, &fakeSource{name: "setpoint", process: model.Process{Selector: "team=a"}}), "/").Body.String(),
+		"Controllers not known yet":         get(t, (&fakeAPI{Server: up}).newServer(t, &fakeSource{name: "setpoint", process: model.Process{Watches: []model.Watch{{Selection: "x"}}}}), "/").Body.String(),
+	} {
+		if !strings.Contains(page, want) || strings.Contains(page, "No controllers yet") {
+			t.Errorf("the page does not say %q:\n%s", want, page)
+		}
+	}
+}
+
+func TestObjectPagination(t *testing.T) {
+	list := objectList{path: "/c", Page: model.Page{Total: 10000, Matching: 10000}, Query: model.Query{Offset: 200, Sort: "name", State: model.StateFailing, Text: "a b"}}
+	list.Objects = make([]model.ObjectState, pageSize)
+	if got, want := list.PreviousURL(), "/c?offset=100&q=a+b&sort=name&state=Failing"; got != want {
+		t.Errorf("before: %s, want %s", got, want)
+	}
+	if got := list.Range(); got != "201–300 of 10\u202f000" {
+		t.Errorf("range: %s", got)
+	}
+	list.Query.Offset = 9900
+	if list.NextURL() != "" {
+		t.Errorf("after the last: %s", list.NextURL())
+	}
+	for _, c := range list.Columns() {
+		if (c.Sorted == "ascending") != (c.Name == "Object") {
+			t.Errorf("%s is sorted %q", c.Name, c.Sorted)
+		}
+	}
+}
+
+func TestUnknownControllers(t *testing.T) {
+	s := newServer(t, &fakeSource{name: "setpoint"})
+	for _, path := range []string{teamsPage, "/controllers/nobody/x"} {
+		if w := get(t, s, path); w.Code != http.StatusNotFound {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+}
+
+func TestEventStream(t *testing.T) {
+	source := &fakeSource{name: "setpoint", revisions: make(chan uint64, 2)}
+	server := httptest.NewServer(newServer(t, source))
+	defer server.Close()
+	response, err := http.Get(server.URL + "/live")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	lines, heard := bufio.NewScanner(response.Body), 0
+	timeout := time.AfterFunc(20*time.Second, server.CloseClientConnections)
+	defer timeout.Stop()
+	for lines.Scan() {
+		switch lines.Text() {
+		case ": open": // What has changed meanwhile.
+			source.revisions <- 1
+		case "event: change":
+			heard++
+			if heard == 2 {
+				return
+			}
+			source.revisions <- 2
+		}
+	}
+	t.Errorf("the page was told of %d changes", heard)
+}
+
+func TestFlashMessageIsShownOnce(t *testing.T) {
+	s := newServer(t, &fakeSource{name: "setpoint"})
+	w := httptest.NewRecorder()
+	(&request{Server: s, w: w, r: httptest.NewRequest(http.MethodPost, "/", http.NoBody)}).flash("It is done.")
+	r := httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)
+	for _, cookie := range w.Result().Cookies() {
+		r.AddCookie(cookie)
+	}
+	next := httptest.NewRecorder()
+	s.ServeHTTP(next, r)
+	if !strings.Contains(next.Body.String(), "It is done.") {
+		t.Error("it is not said")
+	}
+	if cookies := next.Result().Cookies(); len(cookies) != 1 || cookies[0].MaxAge >= 0 {
+		t.Errorf("it is said again: %v", cookies)
+	}
+}
+
+func TestHumanDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "now", 90 * time.Second: "90s", 3 * time.Minute: "3m", 5 * time.Hour: "5h", 72 * time.Hour: "3d",
+	} {
+		if got := humanDuration(d); got != want {
+			t.Errorf("span(%s) is %q, want %q", d, got, want)
+		}
+	}
+	for d, want := range map[time.Duration]string{0: "0", 850 * time.Microsecond: "850µs", 12300 * time.Microsecond: "12ms", 2 * time.Second: "2.0s"} {
+		if got := formatDuration(d); got != want {
+			t.Errorf("took(%s) is %q, want %q", d, got, want)
+		}
+	}
+	for n, want := range map[int]string{7: "7 B", 1500: "1.5 KB", 48_000_000: "48 MB"} {
+		if got := formatBytes(n); got != want {
+			t.Errorf("size(%d) is %q, want %q", n, got, want)
+		}
+	}
+	if got := formatCount(1234567); got != "1\u202f234\u202f567" {
+		t.Errorf("count: %q", got)
+	}
+}
+
+// A Go program that stands by is not said to be well: only the one that leads knows. That
+// no history is kept is said, too.
+func TestStandbyController(t *testing.T) {
+	source := &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}, process: model.Process{Name: "setpoint", LeaderElection: true, Leader: "setpoint-1"}}
+	for _, path := range []string{"/", teamsPage} {
+		body := get(t, newServer(t, source), path).Body.String()
+		if !strings.Contains(body, "Standby") || path == teamsPage && !strings.Contains(body, "setpoint-1 does the work") {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+	source.process = model.Process{Name: "setpoint", IsLeader: true, History: model.HistoryStats{Off: true}}
+	for _, path := range []string{"/", teamsPage} {
+		if body := get(t, newServer(t, source), path).Body.String(); !strings.Contains(body, "(--history-size)") || strings.Contains(body, "Runs") {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+}
+
+// What reviews objects does so in each replica: one that stands by is at work, too, and
+// there is nothing to be reconciled.
+func TestReviewsRunInEveryReplica(t *testing.T) {
+	source := goProgram()
+	source.controllers[0].AllReplicas = true
+	source.process = model.Process{Name: "shop", LeaderElection: true, Leader: "shop-1"}
+	for _, path := range []string{"/", programPage} {
+		body := get(t, newServer(t, source), path).Body.String()
+		if strings.Contains(body, ">Standby") || path == programPage && strings.Contains(body, "does the work") {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+	s := newServer(t, source)
+	page := get(t, s, programPage).Body.String()
+	wantTexts(t, page, "It reviews what others write, and has no objects in its care.")
+	if w := postReconcileAll(t, s, page); w.Code != http.StatusBadRequest {
+		t.Errorf("%d: %s", w.Code, w.Header())
+	}
+	source.process.History.Off = true
+	wantTexts(t, get(t, s, programPage).Body.String(), "(--history-size)")
+}

@@ -1,0 +1,59 @@
+package discovery
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// crashedProcess is a process that ended without saying so, of which nothing can be read any more.
+// It is there until one of its name comes.
+type crashedProcess struct{ name string }
+
+// err says that it did not take back what it had published.
+func (e *crashedProcess) err() error {
+	return fmt.Errorf("the process %s has crashed, or was killed", e.name)
+}
+
+// Name implements inspect.Source.
+func (e *crashedProcess) Name() string { return e.name }
+
+// Process implements inspect.Source.
+func (e *crashedProcess) Process(context.Context) (model.Process, error) {
+	return model.Process{}, e.err()
+}
+
+// Controllers implements inspect.Source.
+func (e *crashedProcess) Controllers(context.Context) ([]model.Controller, error) {
+	return nil, e.err()
+}
+
+// Objects implements inspect.Source.
+func (e *crashedProcess) Objects(context.Context, string, model.Query) (model.Page, error) {
+	return model.Page{}, e.err()
+}
+
+// States implements inspect.Source.
+func (e *crashedProcess) States(context.Context, model.Ref) ([]model.ObjectState, error) {
+	return nil, e.err()
+}
+
+// Runs implements inspect.Source.
+func (e *crashedProcess) Runs(context.Context, model.Ref, int) ([]model.Run, error) {
+	return nil, e.err()
+}
+
+// Run implements inspect.Source.
+func (e *crashedProcess) Run(context.Context, uint64) (model.Run, error) { return model.Run{}, e.err() }
+
+// Plan implements inspect.Source.
+func (e *crashedProcess) Plan(context.Context, string, model.Ref) (model.Plan, error) {
+	return model.Plan{}, e.err()
+}
+
+// Await implements inspect.Source: nothing changes any more.
+func (e *crashedProcess) Await(ctx context.Context, _ uint64) (uint64, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
+}

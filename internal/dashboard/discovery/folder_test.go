@@ -1,0 +1,219 @@
+package discovery_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
+)
+
+// fakeSource plays what a process knows: no more than its name.
+type fakeSource struct {
+	model.Source
+	name string
+}
+
+func (b fakeSource) Name() string { return b.name }
+
+func (b fakeSource) Run(context.Context, uint64) (model.Run, error) { return model.Run{}, nil }
+
+func publish(t *testing.T, folder string, e discovery.ProcessEntry) (withdraw func()) {
+	t.Helper()
+	withdraw, err := discovery.Publish(folder, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return withdraw
+}
+
+func names(sources []model.Source) string {
+	var all []string
+	for _, s := range sources {
+		all = append(all, s.Name())
+	}
+	return strings.Join(all, " ")
+}
+
+func TestFolderSources(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "odd [name]*")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	find := discovery.FolderSources(folder)
+	if got := find(t.Context()); len(got) != 0 {
+		t.Errorf("in an empty folder: %s", names(got))
+	}
+	gone := exec.CommandContext(t.Context(), "true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	pid := os.Getpid()
+	withdraw := publish(t, folder, discovery.ProcessEntry{Name: "teams", PID: pid, Address: "127.0.0.1:1"})
+	publish(t, folder, discovery.ProcessEntry{Name: "setpoint", PID: pid, Address: "[::1]:2"})
+	publish(t, folder, discovery.ProcessEntry{Name: "setpoint", PID: gone.Process.Pid, Address: "127.0.0.1:3"})
+	publish(t, folder, discovery.ProcessEntry{Name: "nobody", Address: "127.0.0.1:3"})
+	publish(t, folder, discovery.ProcessEntry{Name: "abroad", PID: pid, Address: "192.0.2.1:80"})
+	publish(t, folder, discovery.ProcessEntry{Name: "by name", PID: pid, Address: "example.com:80"})
+	if err := os.WriteFile(filepath.Join(folder, "x.json"), []byte("no JSON"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := find(t.Context())
+	if names(first) != "setpoint teams" {
+		t.Errorf("found %q, want the two that live on this machine, by name", names(first))
+	}
+	if again := find(t.Context()); again[0] != first[0] || again[1] != first[1] {
+		t.Error("other Sources for the same processes")
+	}
+	withdraw()
+	if left := find(t.Context()); names(left) != "setpoint" || left[0] != first[0] {
+		t.Errorf("after one left: %q", names(left))
+	}
+}
+
+// Fault U6: a program that crashed vanished from the overview. It is there, and says so,
+// until one of its name comes.
+func TestCrashedProcess(t *testing.T) {
+	folder := t.TempDir()
+	gone := exec.CommandContext(t.Context(), "true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	find := discovery.FolderSources(folder)
+	for range 2 {
+		publish(t, folder, discovery.ProcessEntry{Name: "guitar", PID: gone.Process.Pid, Address: "127.0.0.1:3"})
+	}
+	found := find(t.Context())
+	if names(found) != "guitar" {
+		t.Fatalf("found %q", names(found))
+	}
+	if _, err := found[0].Controllers(t.Context()); err == nil || !strings.Contains(err.Error(), "crashed") {
+		t.Errorf("it says %v", err)
+	}
+	if again := find(t.Context()); again[0] != found[0] {
+		t.Error("another Source for the same process")
+	}
+	publish(t, folder, discovery.ProcessEntry{Name: "guitar", PID: os.Getpid(), Address: "127.0.0.1:4"})
+	if again := find(t.Context()); len(again) != 1 || again[0] == found[0] {
+		t.Errorf("once it is back: %q", names(again))
+	}
+}
+
+func TestEntriesArePrivate(t *testing.T) {
+	folder := t.TempDir()
+	publish(t, folder, discovery.ProcessEntry{Name: "a", PID: 1, Token: "secret"})
+	files, err := os.ReadDir(folder)
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	info, err := files[0].Info()
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
+	}
+}
+
+func TestTokenIsSent(t *testing.T) {
+	server := httptest.NewServer(wire.Handler(fakeSource{name: "teams"}, wire.Token("secret")))
+	defer server.Close()
+	folder := t.TempDir()
+	address := server.Listener.Addr().String()
+	publish(t, folder, discovery.ProcessEntry{Name: "a right one", PID: os.Getpid(), Address: address, Token: "secret"})
+	publish(t, folder, discovery.ProcessEntry{Name: "a wrong one", PID: os.Getpid(), Address: address, Token: "public"})
+	found := discovery.FolderSources(folder)(t.Context())
+	if _, err := found[0].Run(t.Context(), 0); err != nil {
+		t.Errorf("with the token: %v", err)
+	}
+	if _, err := found[1].Run(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "token") {
+		t.Errorf("with another token: %v", err)
+	}
+}
+
+func TestKubeconfigFolder(t *testing.T) {
+	config, err := clientcmd.Load([]byte(`
+apiVersion: v1
+kind: Config
+clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}, {name: b, cluster: {server: "https://127.0.0.1:2"}}]
+contexts: [{name: one, context: {cluster: a}}, {name: two, context: {cluster: gone}}]
+current-context: one
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := discovery.KubeconfigFolder(config, ""); got != "" {
+		t.Errorf("leads to %q before it was told", got)
+	}
+	if err := discovery.SetKubeconfigFolder(config, "/a folder"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := clientcmd.Write(*config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := clientcmd.Load(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for context, want := range map[string]string{"": "/a folder", "one": "/a folder", "two": "", "three": ""} {
+		if got := discovery.KubeconfigFolder(read, context); got != want {
+			t.Errorf("context %q leads to %q, want %q; the file:\n%s", context, got, want, text)
+		}
+	}
+	if got := discovery.KubeconfigFolder(clientcmdapi.NewConfig(), ""); got != "" {
+		t.Errorf("an empty one leads to %q", got)
+	}
+}
+
+// Fault G6: two replicas on one machine are two processes, each with a name of its own, by
+// which what they say is known too. The one that was there before keeps its name.
+func TestUniqueNames(t *testing.T) {
+	folder := t.TempDir()
+	other := exec.CommandContext(t.Context(), "sleep", "1000")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(wire.Handler(fakeSource{name: "setpoint"}, wire.Token("secret")))
+	t.Cleanup(func() { server.Close(); _ = other.Process.Kill(); _ = other.Wait() })
+	address := server.Listener.Addr().String()
+	publish(t, folder, discovery.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: address, Token: "secret"})
+	find := discovery.FolderSources(folder)
+	first := find(t.Context())[0]
+	publish(t, folder, discovery.ProcessEntry{Name: "setpoint", PID: other.Process.Pid, Address: address, Token: "secret"})
+	found := find(t.Context())
+	second := fmt.Sprintf("setpoint-%d", other.Process.Pid)
+	if got := strings.Fields(names(found)); len(got) != 2 || !slices.Contains(got, "setpoint") || !slices.Contains(got, second) || !slices.Contains(found, first) {
+		t.Errorf("found %q, want setpoint and %s", names(found), second)
+	}
+	for _, s := range found {
+		if run, err := s.Run(t.Context(), 1); err != nil || run.Process != s.Name() {
+			t.Errorf("%s says that it is %q, %v", s.Name(), run.Process, err)
+		}
+	}
+}
+
+// Fault D3: where hooks are is found by the folder too.
+func TestHooks(t *testing.T) {
+	folder := t.TempDir()
+	if got := discovery.ReadHooks(folder); got != "" {
+		t.Errorf("in an empty folder: %q", got)
+	}
+	if err := discovery.PublishHooks(folder, []string{"hook.web=localhost:1", "a.b:8080=localhost:2"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := discovery.ReadHooks(folder); got != "hook.web=localhost:1,a.b:8080=localhost:2" {
+		t.Errorf("published %q", got)
+	}
+	if found := discovery.FolderSources(folder)(t.Context()); len(found) != 0 {
+		t.Errorf("it is taken for the process %s", names(found))
+	}
+}

@@ -1,0 +1,307 @@
+package portforward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authorization "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	core "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/token"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
+)
+
+// Connect makes a Source of what can be inspected at a place. It is reached when it is
+// first asked, by one connection to the API server, which ends with the context.
+func Connect(ctx context.Context, config *rest.Config, at Location) (model.Source, error) {
+	dialer, err := newDialer(config, at)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the cluster: %w", err)
+	}
+	secrets, err := core.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the cluster: %w", err)
+	}
+	credential := token.NewCredential(secrets.Secrets(at.Namespace), at.Namespace)
+	t := &tunnel{location: at, dialer: dialer, config: config}
+	transport := &http.Transport{DialContext: t.dial, MaxIdleConnsPerHost: 4}
+	context.AfterFunc(ctx, func() {
+		transport.CloseIdleConnections()
+		t.close()
+	})
+	// The name by which a process is asked is that of its own machine: see wire.
+	base := &url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(int(at.Port)))}
+	return wire.NewClient(at.Name, base, transport, credential), nil
+}
+
+// newDialer speaks to the API server as kubectl does: by a WebSocket, or by SPDY with
+// servers and proxies that know of no other way.
+func newDialer(config *rest.Config, at Location) (httpstream.Dialer, error) {
+	client, err := core.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	target := client.RESTClient().Post().Resource("pods").Namespace(at.Namespace).Name(at.Pod).SubResource("portforward").URL()
+	webSocket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(target, config)
+	if err != nil {
+		return nil, err
+	}
+	transport, upgrader, err := spdy.RoundTripperFor(config)
+	if err != nil {
+		return nil, err
+	}
+	plain := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, target)
+	return portforward.NewFallbackDialerForStreaming(webSocket, plain, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	}), nil
+}
+
+// tunnel is a connection to the API server, through which there are many to the pod.
+// Nothing listens on this machine for it, where others could use it too.
+type tunnel struct {
+	location Location
+	dialer   httpstream.Dialer
+	config   *rest.Config
+
+	mu         sync.Mutex
+	connection httpstream.Connection
+	requests   int
+	closed     bool
+}
+
+// dial makes a connection to the pod, whatever the address.
+func (t *tunnel) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	return openWithContext(ctx, func() (net.Conn, error) {
+		s, err := t.open()
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	})
+}
+
+// openWithContext opens a connection, and waits for it as long as the context lasts. One
+// that comes later is closed: nobody else knows of it.
+func openWithContext(ctx context.Context, open func() (net.Conn, error)) (net.Conn, error) {
+	type opened struct {
+		net.Conn
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		c, err := open()
+		done <- opened{c, err}
+	}()
+	select {
+	case o := <-done:
+		return o.Conn, o.err
+	case <-ctx.Done():
+		go func() {
+			if o := <-done; o.err == nil {
+				_ = o.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}
+
+// open opens the two streams that make up a connection to the pod.
+func (t *tunnel) open() (*stream, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.connect(); err != nil {
+		return nil, t.wrapError(err)
+	}
+	t.requests++
+	header := http.Header{}
+	header.Set(corev1.PortHeader, strconv.Itoa(int(t.location.Port)))
+	header.Set(corev1.PortForwardRequestIDHeader, strconv.Itoa(t.requests))
+	header.Set(corev1.StreamType, corev1.StreamTypeError)
+	problems, err := t.connection.CreateStream(header)
+	if err != nil {
+		return nil, t.wrapError(err)
+	}
+	_ = problems.Close() // Nothing is said from here.
+	header.Set(corev1.StreamType, corev1.StreamTypeData)
+	data, err := t.connection.CreateStream(header)
+	if err != nil {
+		t.connection.RemoveStreams(problems)
+		return nil, t.wrapError(err)
+	}
+	s := &stream{Stream: data, location: t.location, errorRead: make(chan struct{})}
+	connection := t.connection
+	s.remove = sync.OnceFunc(func() { connection.RemoveStreams(problems, data) })
+	go s.readError(problems)
+	return s, nil
+}
+
+// connect connects to the API server, if that is not so.
+func (t *tunnel) connect() error {
+	if t.closed {
+		return net.ErrClosed
+	}
+	if t.connection != nil {
+		select {
+		case <-t.connection.CloseChan():
+		default:
+			return nil
+		}
+	}
+	connection, protocol, err := t.dialer.Dial(portforward.PortForwardProtocolV1Name)
+	if err != nil {
+		return err
+	}
+	if protocol != portforward.PortForwardProtocolV1Name {
+		_ = connection.Close()
+		return fmt.Errorf("the API server speaks %q, not %q", protocol, portforward.PortForwardProtocolV1Name)
+	}
+	t.connection = connection
+	return nil
+}
+
+func (t *tunnel) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed = true; t.connection != nil {
+		_ = t.connection.Close()
+	}
+}
+
+// wrapError says what is lacking. What the API server says of an upgrade that it refuses
+// comes as a text, so that it is asked for the right itself.
+func (t *tunnel) wrapError(err error) error {
+	if t.forbidden() {
+		return fmt.Errorf("reach the pod %s: you lack the right to create pods/portforward in namespace %s: %w", t.location, t.location.Namespace, err)
+	}
+	return fmt.Errorf("reach the pod %s by port-forward: %w", t.location, err)
+}
+
+// reviewTimeout is how long a user waits to hear what is lacking.
+const reviewTimeout = 5 * time.Second
+
+// forbidden says whether the user lacks the right. Where that is not known, the error
+// has to speak for itself.
+func (t *tunnel) forbidden() bool {
+	client, err := authorization.NewForConfig(t.config)
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), reviewTimeout)
+	defer cancel()
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "create", Resource: "pods", Subresource: "portforward", Namespace: t.location.Namespace, Name: t.location.Pod,
+		},
+	}}
+	answer, err := client.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	return err == nil && !answer.Status.Allowed
+}
+
+// stream is a connection to the pod.
+type stream struct {
+	httpstream.Stream
+	location Location
+	remove   func()
+	// errorRead is closed when the other end has said all there is to say of problems.
+	errorRead chan struct{}
+	remoteErr error
+}
+
+// maxErrorBytes is how much of a problem is read, in bytes.
+const maxErrorBytes = 4 << 10
+
+// readError reads what went wrong at the other end, if something did.
+func (s *stream) readError(problems io.Reader) {
+	text, err := io.ReadAll(io.LimitReader(problems, maxErrorBytes))
+	switch {
+	case len(text) > 0:
+		s.remoteErr = fmt.Errorf("reach the pod %s by port-forward: %s", s.location, text)
+	case err != nil && !errors.Is(err, io.EOF):
+		s.remoteErr = fmt.Errorf("reach the pod %s by port-forward: %w", s.location, err)
+	}
+	close(s.errorRead)
+	if s.remoteErr != nil {
+		_ = s.Reset() // Who reads or writes gets to know.
+	}
+}
+
+// Read reads what the pod sends. Where it ends early, the reason is what was told.
+func (s *stream) Read(into []byte) (int, error) {
+	n, err := s.Stream.Read(into)
+	if n > 0 || err == nil {
+		return n, err
+	}
+	return 0, s.streamError(err)
+}
+
+// Write sends to the pod. Where that fails, the reason is what was told.
+func (s *stream) Write(from []byte) (int, error) {
+	n, err := s.Stream.Write(from)
+	if err != nil {
+		err = s.streamError(err)
+	}
+	return n, err
+}
+
+// streamError is what was told of the end of a stream; the end itself, if nothing was.
+func (s *stream) streamError(end error) error {
+	select {
+	case <-s.errorRead:
+		if s.remoteErr != nil {
+			return s.remoteErr
+		}
+	case <-time.After(streamErrorTimeout):
+	}
+	return end
+}
+
+// streamErrorTimeout is how long an end waits for its reason, which comes by another way.
+const streamErrorTimeout = time.Second
+
+// Close ends the connection to the pod.
+func (s *stream) Close() error {
+	err := s.Reset()
+	s.remove()
+	return err
+}
+
+// LocalAddr, RemoteAddr and the deadlines are what a net.Conn has. Requests have
+// contexts instead.
+func (s *stream) LocalAddr() net.Addr { return address(s.location) }
+
+// RemoteAddr is the pod.
+func (s *stream) RemoteAddr() net.Addr { return address(s.location) }
+
+// SetDeadline does nothing.
+func (*stream) SetDeadline(time.Time) error { return nil }
+
+// SetReadDeadline does nothing.
+func (*stream) SetReadDeadline(time.Time) error { return nil }
+
+// SetWriteDeadline does nothing.
+func (*stream) SetWriteDeadline(time.Time) error { return nil }
+
+// address is a place as an address.
+type address Location
+
+// Network is how it is reached.
+func (address) Network() string { return "port-forward" }
+
+// String names the pod.
+func (a address) String() string { return Location(a).String() }

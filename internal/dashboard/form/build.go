@@ -1,0 +1,250 @@
+package form
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// maxVisibleFields is how many fields an object may have that shows all of them at once.
+const maxVisibleFields = 8
+
+// fieldBuilder makes fields, and counts them.
+type fieldBuilder struct {
+	form   *Form
+	fields int
+	// yamlValues are at least those of the fields that are entered as YAML.
+	yamlValues int
+}
+
+// fieldContext is where a field stands.
+type fieldContext struct {
+	name, label string
+	depth       int
+	refs        []string
+	// required in what it is in, mandatory in any case; a row is neither, and may be
+	// left empty.
+	required, mandatory, row bool
+}
+
+// Read makes the fields of what was entered. What it refuses is wrong with the request
+// as a whole; what wraps ErrFormTooLarge may be entered as YAML.
+func (f *Form) Read(values url.Values) (*Field, error) {
+	entries, err := parseInput(values)
+	if err != nil {
+		return nil, err
+	}
+	if unknown := f.findUnknownField(&f.root, entries, fieldContext{}); unknown != "" {
+		return nil, fmt.Errorf("the form has no field %q", truncate(unknown, 100))
+	}
+	l := &fieldBuilder{form: f}
+	root := l.field(&f.root, fieldContext{required: true, mandatory: true}, entries)
+	if l.fields > MaxFields {
+		return nil, fmt.Errorf("more than %d fields: %w", MaxFields, ErrFormTooLarge)
+	}
+	if l.yamlValues > MaxValues {
+		return nil, fmt.Errorf("more than %d values in fields that are entered as YAML: %w", MaxValues, ErrInputTooLarge)
+	}
+	return root, nil
+}
+
+// Blank is what is entered in a new form: a row where there has to be one.
+func (f *Form) Blank() url.Values {
+	values := url.Values{}
+	root, err := f.Read(values)
+	if err != nil {
+		return values
+	}
+	root.Walk(func(field *Field) {
+		if field.Type == List && field.Mandatory && !field.YAML {
+			values.Set(field.Next+"~"+rowMark, "1")
+		}
+	})
+	return values
+}
+
+func (l *fieldBuilder) field(s *spec.Schema, at fieldContext, e *inputNode) *Field {
+	l.fields++
+	resolved := l.form.resolve(s, at.depth, at.refs)
+	f := &Field{
+		Name: at.name, ID: elementID(at.name), Path: strings.TrimPrefix(at.name, "."), Label: at.label,
+		Help: firstParagraph(resolved.schema.Description), Type: resolved.kind,
+		Required: at.required, Mandatory: at.mandatory,
+		Text: e.text(), Nullable: resolved.schema.Nullable && !at.row,
+		Default: formatScalar(resolved.schema.Default, resolved.kind),
+	}
+	_, f.Null = e.markText(nullMark)
+	f.Null = f.Null && f.Nullable
+	switch {
+	case l.fields > MaxFields:
+	case resolved.kind == Any || resolved.hasParts() && e.hasText():
+		f.YAML = true
+		l.yamlValues += countValues(f.Text)
+	case resolved.hasParts():
+		l.parts(f, &resolved, at, e)
+	default:
+		f.Input = newInput(f, &resolved.schema)
+		if at.name == ".metadata.namespace" {
+			f.Input.Suggestions = l.form.options.Namespaces
+		}
+		if f.Input.Widget == "check" && !e.hasText() {
+			f.Text = f.defaultText()
+		}
+	}
+	return f
+}
+
+func (l *fieldBuilder) parts(f *Field, resolved *resolvedSchema, at fieldContext, e *inputNode) {
+	f.Default = ""
+	switch resolved.kind {
+	case List:
+		l.rows(f, resolved.schema.Items.Schema, at, resolved.refs, e)
+	case Map:
+		l.rows(f, resolved.schema.AdditionalProperties.Schema, at, resolved.refs, e)
+		for i, n := range e.rowNumbers() {
+			l.key(f.Rows[i], e.rows[n])
+		}
+	default:
+		f.CanBeEmpty = (!at.required || at.row) && at.depth > 1 && len(resolved.schema.Required) == 0
+		_, f.SendEmpty = e.markText(setMark)
+		f.SendEmpty = f.SendEmpty && f.CanBeEmpty
+		l.properties(f, resolved, at, e)
+	}
+}
+
+func (l *fieldBuilder) rows(f *Field, of *spec.Schema, at fieldContext, refs []string, e *inputNode) {
+	next := 0
+	for _, n := range e.rowNumbers() {
+		below := fieldContext{
+			name: rowName(at.name, n), label: strings.TrimSpace(at.label + " " + strconv.Itoa(len(f.Rows)+1)),
+			depth: at.depth + 1, refs: refs, row: true,
+		}
+		f.Rows = append(f.Rows, l.field(of, below, e.rows[n]))
+		next = n + 1
+	}
+	f.Next = rowName(at.name, next)
+}
+
+func (l *fieldBuilder) key(f *Field, e *inputNode) {
+	text, _ := e.markText(keyMark)
+	name := f.Name + "~" + keyMark
+	f.Key = &Field{
+		Name: name, ID: elementID(name), Path: f.Path, Label: "key", Type: String, Text: text,
+		Input: Input{Widget: "text", Type: "text", Placeholder: "key"},
+	}
+}
+
+func (l *fieldBuilder) properties(f *Field, resolved *resolvedSchema, at fieldContext, e *inputNode) {
+	required := slices.Clone(resolved.schema.Required)
+	var all []*Field
+	for _, name := range slices.Sorted(maps.Keys(resolved.schema.Properties)) {
+		s := resolved.schema.Properties[name]
+		is := slices.Contains(required, name)
+		all = append(all, l.field(&s, fieldContext{
+			name: propertyName(at.name, name), label: name, depth: at.depth + 1, refs: resolved.refs,
+			required: is, mandatory: is && at.mandatory,
+		}, e.child(name)))
+	}
+	many := len(all) > maxVisibleFields
+	slices.SortStableFunc(all, func(a, b *Field) int { return cmp.Compare(fieldRank(a, at, many), fieldRank(b, at, many)) })
+	first := len(all)
+	if many || at.name == ".metadata" {
+		isLate := func(f *Field) bool { return !f.Required && !f.Touched() }
+		if late := slices.IndexFunc(all, isLate); late >= 0 {
+			first = late
+		}
+	}
+	// A few simple ones are no burden.
+	for first < min(maxVisibleFields-2, len(all)) && all[first].Input.Widget != "" {
+		first++
+	}
+	if first == 0 {
+		// A part without anything to begin with begins with its simple fields.
+		first = min(maxVisibleFields/2, len(all))
+	}
+	f.Fields, f.More = all[:first], all[first:]
+}
+
+// fieldRank puts those first that have to be entered, or were where there are many, and
+// simple ones before those that have parts. At the top it is metadata, spec, and what
+// else there is.
+func fieldRank(f *Field, at fieldContext, many bool) int {
+	switch {
+	case at.depth == 0 && f.Label == "metadata":
+		return 0
+	case at.depth == 0 && f.Label == "spec":
+		return 1
+	case at.name == ".metadata" && f.Label == "name":
+		return 1
+	}
+	rank := 2
+	if !f.Required {
+		rank += 2
+	}
+	if !f.Required && many && !f.Touched() {
+		rank += 2
+	}
+	if f.Input.Widget == "" {
+		rank++
+	}
+	return rank
+}
+
+// findUnknownField finds something entered that the form has no field for.
+func (f *Form) findUnknownField(s *spec.Schema, e *inputNode, at fieldContext) string {
+	if e.isEmpty() {
+		return ""
+	}
+	resolved := f.resolve(s, at.depth, at.refs)
+	for name, below := range e.properties {
+		of, known := resolved.schema.Properties[name]
+		if !known || resolved.kind != Object {
+			return propertyName(at.name, name)
+		}
+		next := fieldContext{name: propertyName(at.name, name), depth: at.depth + 1, refs: resolved.refs}
+		if found := f.findUnknownField(&of, below, next); found != "" {
+			return found
+		}
+	}
+	for n, below := range e.rows {
+		next := fieldContext{name: rowName(at.name, n), depth: at.depth + 1, refs: resolved.refs}
+		of := rowSchema(&resolved)
+		if of == nil {
+			return next.name
+		}
+		if found := f.findUnknownField(of, below, next); found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
+func rowSchema(s *resolvedSchema) *spec.Schema {
+	switch s.kind {
+	case List:
+		return s.schema.Items.Schema
+	case Map:
+		return s.schema.AdditionalProperties.Schema
+	}
+	return nil
+}
+
+// firstParagraph is the first paragraph of a description, or as much of it as is read.
+func firstParagraph(text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n\n")
+	text = strings.Join(strings.Fields(text), " ")
+	const most = 240
+	if len(text) <= most {
+		return text
+	}
+	if end := strings.LastIndex(text[:most], ". "); end > most/3 {
+		return text[:end+1]
+	}
+	return strings.ToValidUTF8(text[:strings.LastIndex(text[:most]+" ", " ")], "") + " …"
+}

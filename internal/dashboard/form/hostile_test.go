@@ -1,0 +1,67 @@
+package form_test
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
+)
+
+// TestBroadSchemas: a schema whose parts have ten parts each, ten levels deep, is not
+// laid out to its end.
+func TestBroadSchemas(t *testing.T) {
+	known := map[string]*spec.Schema{}
+	for level := range 10 {
+		var properties []string
+		for i := range 10 {
+			properties = append(properties, fmt.Sprintf(`p%d: {$ref: "#/components/schemas/L%d"}`, i, level+1))
+		}
+		known[fmt.Sprintf("L%d", level)] = schemaOf(t, "{type: object, properties: {"+strings.Join(properties, ", ")+"}}")
+	}
+	known["L10"] = schemaOf(t, "{type: string}")
+	f := form.New(schemaOf(t, `{type: object, properties: {spec: {$ref: "#/components/schemas/L0"}}}`), known, form.Options{})
+	began := time.Now()
+	if _, err := f.Read(url.Values{}); !errors.Is(err, form.ErrFormTooLarge) {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// FuzzRead enters anything under any name: what comes of it is an object or an error,
+// and entering that object again makes the same.
+func FuzzRead(f *testing.F) {
+	for _, name := range []string{".spec.a", ".spec.list[0]", ".spec.map[0]~key", `.spec["x.y"]`, ".spec.list", ".spec~set", ".", "..", "[", `[""]`, "~row", ".spec.any"} {
+		f.Add(name, "text", ".spec.map[0]", "1")
+	}
+	const text = `{type: object, properties: {spec: {type: object, properties: {a: {type: integer}, b: {type: boolean, default: true},
+  list: {type: array, items: {type: object, properties: {c: {type: string}, inner: {type: object, properties: {d: {type: string}}}}}},
+  map: {type: object, additionalProperties: {type: string}}, any: {x-kubernetes-preserve-unknown-fields: true}, x.y: {type: number, nullable: true}}}}}`
+	f.Fuzz(func(t *testing.T, name, entered, other, second string) {
+		made := form.New(schemaOf(t, text), nil, form.Options{Existing: true})
+		root, err := made.Read(url.Values{name: {entered}, other: {second}})
+		if err != nil {
+			return
+		}
+		object, problems := made.Object(root)
+		root.AddProblems(append(problems, form.Problem{Field: name, Message: entered}))
+		if len(problems) > 0 {
+			return
+		}
+		again, err := made.Read(made.Values(object))
+		if err != nil {
+			t.Fatalf("%v of %v", err, object)
+		}
+		back, _ := made.Object(again)
+		if got, want := form.FormatYAML(back), form.FormatYAML(object); got != want && !strings.Contains(want, ": null") && !strings.Contains(want, "{}") {
+			t.Errorf("entered again it is\n%s, not\n%s", got, want)
+		}
+	})
+}

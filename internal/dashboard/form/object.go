@@ -1,0 +1,161 @@
+package form
+
+import (
+	"fmt"
+)
+
+// Problem is something wrong with a field, for people.
+type Problem struct {
+	// Field is its path, such as "spec.items[0].name".
+	Field   string
+	Message string
+
+	// at is the field, where that is known.
+	at *Field
+}
+
+// result is what became of a field.
+type result struct {
+	value any
+	// sent says that there is a value, touched that a user wanted it: an object that
+	// has to be there is sent with its parent, but is no reason for the parent to be.
+	sent, touched bool
+	problems      []Problem
+}
+
+// Object is the object of what was entered, with numbers as json.Number, and what
+// cannot be one. It is to be called once before Explain: then rows know where they
+// went.
+func (f *Form) Object(root *Field) (object map[string]any, problems []Problem) {
+	made := root.result()
+	object, ok := made.value.(map[string]any)
+	if !ok {
+		object = map[string]any{}
+	}
+	if f.options.Kind != "" {
+		object["apiVersion"], object["kind"] = f.options.APIVersion, f.options.Kind
+	}
+	return object, made.problems
+}
+
+func (f *Field) result() result {
+	switch {
+	case f.Null:
+		return result{sent: true, touched: true}
+	case f.YAML:
+		return f.yamlResult()
+	case f.Type == List:
+		return f.listResult()
+	case f.Type == Map:
+		return f.mapResult()
+	case f.Type == Object:
+		return f.objectResult()
+	case f.Text == "":
+		return result{}
+	}
+	value, problem := parseScalar(f)
+	made := result{value: value, sent: problem == "", touched: f.Touched()}
+	if problem != "" {
+		made.touched, made.problems = true, []Problem{f.newProblem(problem)}
+	}
+	return made
+}
+
+func (f *Field) newProblem(message string) Problem {
+	return Problem{Field: f.Path, Message: message, at: f}
+}
+
+func (f *Field) yamlResult() result {
+	value, err := ParseYAML(f.Text)
+	switch {
+	case err != nil:
+		return result{touched: true, problems: []Problem{f.newProblem(err.Error())}}
+	case value == nil:
+		return result{}
+	}
+	return result{value: value, sent: true, touched: true}
+}
+
+func (f *Field) objectResult() result {
+	members, touched := map[string]any{}, f.SendEmpty
+	var problems []Problem
+	for _, parts := range [][]*Field{f.Fields, f.More} {
+		for _, part := range parts {
+			made := part.result()
+			touched = touched || made.touched
+			switch {
+			case made.sent:
+				members[part.Label] = made.value
+				problems = append(problems, made.problems...)
+			case len(made.problems) > 0:
+				problems = append(problems, made.problems...)
+			case part.Required:
+				problems = append(problems, part.newProblem("This is required."))
+			}
+		}
+	}
+	if !touched && !f.Required {
+		return result{}
+	}
+	return result{value: members, sent: true, touched: touched, problems: problems}
+}
+
+func (f *Field) listResult() result {
+	made := result{value: []any{}, sent: f.Required}
+	elements := []any{}
+	for _, row := range f.Rows {
+		one := row.result()
+		row.at = -1
+		made.problems = append(made.problems, one.problems...)
+		if one.sent && one.touched || len(one.problems) > 0 {
+			row.at = len(elements)
+			elements = append(elements, one.value)
+			made.sent, made.touched = true, true
+		}
+	}
+	made.value = elements
+	return made
+}
+
+func (f *Field) mapResult() result {
+	made := result{sent: f.Required}
+	members := map[string]any{}
+	for i, row := range f.Rows {
+		one := row.result()
+		key := row.Key.Text
+		_, taken := members[key]
+		switch {
+		case key == "" && !one.touched && len(one.problems) == 0:
+			continue
+		case key == "":
+			one.problems = append(one.problems, row.Key.newProblem(fmt.Sprintf("Row %d needs a key.", i+1)))
+		case taken:
+			one.problems = append(one.problems, row.Key.newProblem(fmt.Sprintf("The key %q is there twice.", truncate(key, 60))))
+		case !one.sent && len(one.problems) == 0 && row.Type == String:
+			// A key without a text has the empty text.
+			one.value, one.sent = "", true
+		case !one.sent && len(one.problems) == 0:
+			one.value, one.problems = row.emptyValue(one.problems)
+		}
+		made.sent, made.touched = true, true
+		members[key] = one.value
+		made.problems = append(made.problems, one.problems...)
+	}
+	made.value = members
+	return made
+}
+
+// emptyValue is the value of a key to which nothing was entered.
+func (f *Field) emptyValue(problems []Problem) (any, []Problem) {
+	switch {
+	case f.YAML:
+		return nil, append(problems, f.newProblem("This is required."))
+	case f.Type == Object:
+		return map[string]any{}, problems
+	case f.Type == List:
+		return []any{}, problems
+	case f.Type == Map:
+		return map[string]any{}, problems
+	}
+	return nil, append(problems, f.newProblem("This is required."))
+}

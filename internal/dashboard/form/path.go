@@ -1,0 +1,111 @@
+package form
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// The marks behind the name of an input, each for what its text cannot say.
+const (
+	// rowMark is on each row, so that an empty one is not forgotten.
+	rowMark = "row"
+	// keyMark is the key of a row of a map.
+	keyMark = "key"
+	// setMark wants an object also if nothing in it is set.
+	setMark = "set"
+	// nullMark wants null.
+	nullMark = "null"
+)
+
+// step is one part of a name: a property, or the number of a row.
+type step struct {
+	property string
+	row      int
+	isRow    bool
+}
+
+// propertyName appends a property to a name.
+func propertyName(name, property string) string {
+	if strings.ContainsAny(property, `.[]~"`) || property == "" {
+		return name + "[" + strconv.Quote(property) + "]"
+	}
+	return name + "." + property
+}
+
+func rowName(name string, i int) string { return name + "[" + strconv.Itoa(i) + "]" }
+
+// split reads a name: its steps, and its mark if it has one.
+func split(name string) (steps []step, mark string, err error) {
+	for name != "" {
+		var s step
+		switch name[0] {
+		case '~':
+			return steps, name[1:], nil
+		case '.':
+			end := strings.IndexAny(name[1:], ".[~") + 1
+			if end == 0 {
+				end = len(name)
+			}
+			s.property, name = name[1:end], name[end:]
+		case '[':
+			if s, name, err = splitBracket(name); err != nil {
+				return nil, "", err
+			}
+		default:
+			return nil, "", errors.New("it is no path")
+		}
+		steps = append(steps, s)
+	}
+	return steps, "", nil
+}
+
+func splitBracket(name string) (s step, rest string, err error) {
+	inner := name[1:]
+	if quoted, err := strconv.QuotedPrefix(inner); err == nil {
+		s.property, _ = strconv.Unquote(quoted)
+		inner = inner[len(quoted):]
+	} else {
+		digits, _, _ := strings.Cut(inner, "]")
+		s.isRow, inner = true, inner[len(digits):]
+		s.row, err = strconv.Atoi(digits)
+		if err != nil || s.row < 0 || s.row > MaxRow {
+			return s, "", fmt.Errorf("the number of a row is one from 0 to %d", MaxRow)
+		}
+	}
+	if !strings.HasPrefix(inner, "]") {
+		return s, "", errors.New("a bracket is not closed")
+	}
+	return s, inner[1:], nil
+}
+
+// elementID is the id of an element, from the name of its input: letters, digits and
+// dashes, so that it can be selected by without quotes.
+func elementID(name string) string {
+	var id strings.Builder
+	id.WriteString("f")
+	steps, mark, _ := split(name)
+	for _, s := range steps {
+		id.WriteByte('-')
+		if s.isRow {
+			id.WriteString(strconv.Itoa(s.row))
+			continue
+		}
+		for _, r := range s.property {
+			writeIDRune(&id, r)
+		}
+	}
+	if mark != "" {
+		id.WriteString("--" + mark)
+	}
+	return id.String()
+}
+
+func writeIDRune(id *strings.Builder, r rune) {
+	if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+		id.WriteRune(r)
+		return
+	}
+	fmt.Fprintf(id, "_%x_", r)
+}

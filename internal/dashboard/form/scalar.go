@@ -1,0 +1,107 @@
+package form
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// formatScalar is a value without parts as it is entered.
+func formatScalar(value any, kind Type) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case string:
+		if kind == IntOrString && wholeNumber.MatchString(v) {
+			// Without quotes it would come back as a number.
+			return strconv.Quote(v)
+		}
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case bool, int64, int, json.Number:
+		return fmt.Sprint(v)
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+var (
+	wholeNumber = regexp.MustCompile(`^[+-]?\d+$`)
+	realNumber  = regexp.MustCompile(`^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$`)
+)
+
+// parseScalar is the value of a text, or what is wrong with it.
+func parseScalar(f *Field) (value any, problem string) {
+	switch f.Type {
+	case Boolean:
+		if f.Text != "true" && f.Text != "false" {
+			return nil, "Choose true or false."
+		}
+		return f.Text == "true", ""
+	case Integer:
+		return parseInteger(f.Text)
+	case Number:
+		return parseNumber(f.Text)
+	case IntOrString:
+		if wholeNumber.MatchString(f.Text) {
+			return parseInteger(f.Text)
+		}
+		if text, err := strconv.Unquote(f.Text); err == nil && strings.HasPrefix(f.Text, `"`) {
+			return text, ""
+		}
+	case String:
+		if f.Input.Type == "datetime-local" {
+			return fromPickerTime(f.Text), ""
+		}
+	}
+	// Browsers end the lines of a text as letters once ended lines.
+	return strings.ReplaceAll(f.Text, "\r\n", "\n"), ""
+}
+
+func parseInteger(text string) (value any, problem string) {
+	text = strings.TrimSpace(text)
+	n, isNumber := new(big.Int).SetString(text, 10)
+	switch {
+	case !wholeNumber.MatchString(text) || !isNumber:
+		return nil, fmt.Sprintf("%q is no whole number, such as 3.", truncate(text, 40))
+	case !n.IsInt64():
+		return nil, truncate(text, 40) + " is too large; the largest whole number is 9223372036854775807."
+	}
+	return json.Number(n.String()), ""
+}
+
+func parseNumber(text string) (value any, problem string) {
+	text = strings.TrimPrefix(strings.TrimSpace(text), "+")
+	if strings.HasPrefix(text, ".") {
+		text = "0" + text
+	}
+	if !realNumber.MatchString(text) {
+		return nil, fmt.Sprintf("%q is no number, such as 0.5.", truncate(text, 40))
+	}
+	return json.Number(text), ""
+}
+
+// toPickerTime is a moment as the picker of a browser has it, without a zone; that works for
+// whole seconds in UTC.
+func toPickerTime(text string) (local string, is bool) {
+	if text == "" {
+		return "", true
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05Z", "2006-01-02T15:04:05", "2006-01-02T15:04"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.Format("2006-01-02T15:04:05"), true
+		}
+	}
+	return "", false
+}
+
+// fromPickerTime is what was picked, with its zone.
+func fromPickerTime(local string) string { return local + "Z" }

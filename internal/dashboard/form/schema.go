@@ -1,0 +1,189 @@
+package form
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// Type is what kind of value a field has.
+type Type string
+
+// The types. Any is what no form is made for: it is entered as YAML.
+const (
+	String      Type = "string"
+	Integer     Type = "integer"
+	Number      Type = "number"
+	Boolean     Type = "boolean"
+	IntOrString Type = "int-or-string"
+	Object      Type = "object"
+	List        Type = "list"
+	Map         Type = "map"
+	Any         Type = "any"
+)
+
+// maxDepth is how many levels get fields; what lies deeper is entered as YAML.
+const maxDepth = 12
+
+// resolvedSchema is a schema that says its own type, and which references led to it.
+type resolvedSchema struct {
+	schema spec.Schema
+	kind   Type
+	refs   []string
+}
+
+// resolve finds out what is made of a schema at a depth.
+func (f *Form) resolve(s *spec.Schema, depth int, refs []string) resolvedSchema {
+	flat, recursive := f.flatten(s, refs)
+	flat.kind = kindOf(&flat.schema)
+	if recursive || depth > maxDepth && flat.hasParts() {
+		flat.kind = Any
+	}
+	return flat
+}
+
+// hasParts says that it has parts.
+func (s *resolvedSchema) hasParts() bool { return s.kind == Object || s.kind == List || s.kind == Map }
+
+func kindOf(s *spec.Schema) Type {
+	is := func(extension string) bool { on, _ := s.Extensions.GetBool(extension); return on }
+	switch {
+	case is("x-kubernetes-int-or-string") || s.Format == "int-or-string":
+		return IntOrString
+	case is("x-kubernetes-preserve-unknown-fields") || is("x-kubernetes-embedded-resource"):
+		return Any
+	case len(s.Type) != 1:
+		return kindOfAlternatives(slices.Concat(s.OneOf, s.AnyOf))
+	}
+	switch s.Type[0] {
+	case "string":
+		return String
+	case "integer":
+		return Integer
+	case "number":
+		return Number
+	case "boolean":
+		return Boolean
+	case "array":
+		return kindOfList(s)
+	case "object":
+		return kindOfObject(s)
+	}
+	return Any
+}
+
+// kindOfAlternatives knows quantities, which are texts wherever they may be numbers.
+func kindOfAlternatives(alternatives []spec.Schema) Type {
+	var types []string
+	for i := range alternatives {
+		types = append(types, alternatives[i].Type...)
+	}
+	slices.Sort(types)
+	switch strings.Join(types, " ") {
+	case "number string":
+		return String
+	case "integer string":
+		return IntOrString
+	}
+	return Any
+}
+
+func kindOfList(s *spec.Schema) Type {
+	if s.Items == nil || s.Items.Schema == nil {
+		return Any
+	}
+	return List
+}
+
+func kindOfObject(s *spec.Schema) Type {
+	more := s.AdditionalProperties
+	switch {
+	case len(s.Properties) == 0 && more != nil && more.Schema != nil:
+		return Map
+	case more != nil && (more.Allows || more.Schema != nil):
+		return Any
+	}
+	return Object
+}
+
+// flatten follows references and folds what must all hold into one schema. It says
+// when a reference leads back to where it came from.
+func (f *Form) flatten(s *spec.Schema, refs []string) (flat resolvedSchema, recursive bool) {
+	flat = resolvedSchema{schema: *s, refs: refs}
+	if name := refName(s); name != "" {
+		target, known := f.definitions[name]
+		if !known || slices.Contains(refs, name) {
+			return flat, true
+		}
+		below, recursive := f.flatten(target, append(slices.Clip(refs), name))
+		merge(&flat.schema, &below.schema)
+		flat.refs = below.refs
+		return flat, recursive
+	}
+	for i := range s.AllOf {
+		below, again := f.flatten(&s.AllOf[i], flat.refs)
+		merge(&flat.schema, &below.schema)
+		flat.refs, recursive = below.refs, recursive || again
+	}
+	return flat, recursive
+}
+
+// refName is the name of a definition, the last part of its address.
+func refName(s *spec.Schema) string {
+	address := s.Ref.String()
+	return address[strings.LastIndex(address, "/")+1:]
+}
+
+// merge fills what a schema leaves open from another.
+func merge(s, from *spec.Schema) {
+	s.Type = firstSlice(s.Type, from.Type)
+	s.Description = firstText(s.Description, from.Description)
+	s.Format = firstText(s.Format, from.Format)
+	s.Pattern = firstText(s.Pattern, from.Pattern)
+	s.Nullable = s.Nullable || from.Nullable
+	s.Enum = firstSlice(s.Enum, from.Enum)
+	s.OneOf, s.AnyOf = firstSlice(s.OneOf, from.OneOf), firstSlice(s.AnyOf, from.AnyOf)
+	s.Required = slices.Concat(s.Required, from.Required)
+	s.Minimum, s.Maximum = firstPointer(s.Minimum, from.Minimum), firstPointer(s.Maximum, from.Maximum)
+	s.MinLength, s.MaxLength = firstPointer(s.MinLength, from.MinLength), firstPointer(s.MaxLength, from.MaxLength)
+	s.MinItems, s.MaxItems = firstPointer(s.MinItems, from.MinItems), firstPointer(s.MaxItems, from.MaxItems)
+	s.Items = firstPointer(s.Items, from.Items)
+	s.AdditionalProperties = firstPointer(s.AdditionalProperties, from.AdditionalProperties)
+	if s.Default == nil {
+		s.Default = from.Default
+	}
+	mergeMaps(s, from)
+}
+
+func mergeMaps(s, from *spec.Schema) {
+	properties := map[string]spec.Schema{}
+	extensions := spec.Extensions{}
+	for _, each := range []*spec.Schema{from, s} {
+		maps.Copy(properties, each.Properties)
+		maps.Copy(extensions, each.Extensions)
+	}
+	s.Properties, s.Extensions = properties, extensions
+}
+
+func firstText(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func firstSlice[S ~[]E, E any](a, b S) S {
+	if len(a) > 0 {
+		return a
+	}
+	return b
+}
+
+func firstPointer[T any](a, b *T) *T {
+	if a != nil {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,172 @@
+package form
+
+import (
+	"encoding/json"
+	"maps"
+	"net/url"
+	"reflect"
+	"slices"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// valueWriter writes what would have to be entered to make a value.
+type valueWriter struct {
+	form   *Form
+	values url.Values
+}
+
+// Values is what would have to be entered to make an object. What the form has no
+// field for is left out; a part that could not be said without loss, in a list, is
+// entered as YAML.
+func (f *Form) Values(object map[string]any) url.Values {
+	w := &valueWriter{form: f, values: url.Values{}}
+	w.write(&f.root, fieldContext{required: true}, object)
+	return w.values
+}
+
+// write reports whether the value could be said at all.
+func (w *valueWriter) write(s *spec.Schema, at fieldContext, value any) {
+	resolved := w.form.resolve(s, at.depth, at.refs)
+	if value == nil {
+		if resolved.schema.Nullable {
+			w.values.Set(at.name+"~"+nullMark, "on")
+		}
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		switch resolved.kind {
+		case Object:
+			w.object(&resolved, at, v)
+			return
+		case Map:
+			w.mapPairs(&resolved, at, v)
+			return
+		}
+	case []any:
+		if resolved.kind == List {
+			w.list(&resolved, at, v)
+			return
+		}
+	default:
+		if resolved.kind != Any && !resolved.hasParts() {
+			w.values.Set(at.name, formatScalar(value, resolved.kind))
+			return
+		}
+	}
+	w.values.Set(at.name, FormatYAML(value))
+}
+
+func (w *valueWriter) object(resolved *resolvedSchema, at fieldContext, members map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if s, known := resolved.schema.Properties[name]; known {
+			w.write(&s, fieldContext{
+				name: propertyName(at.name, name), depth: at.depth + 1, refs: resolved.refs,
+				required: slices.Contains(resolved.schema.Required, name),
+			}, members[name])
+		}
+	}
+	if len(members) == 0 && at.depth > 1 && (!at.required || at.row) {
+		w.values.Set(at.name+"~"+setMark, "on")
+	}
+}
+
+func (w *valueWriter) list(resolved *resolvedSchema, at fieldContext, elements []any) {
+	if len(elements) > MaxRows {
+		w.values.Set(at.name, FormatYAML(elements))
+		return
+	}
+	for i, element := range elements {
+		below := fieldContext{name: rowName(at.name, i), depth: at.depth + 1, refs: resolved.refs, row: true}
+		w.values.Set(below.name+"~"+rowMark, "1")
+		if !w.writeExactly(resolved.schema.Items.Schema, below, element) {
+			w.replaceWithYAML(at.name, elements)
+			return
+		}
+	}
+}
+
+func (w *valueWriter) mapPairs(resolved *resolvedSchema, at fieldContext, members map[string]any) {
+	if len(members) > MaxRows {
+		w.values.Set(at.name, FormatYAML(members))
+		return
+	}
+	for i, key := range slices.Sorted(maps.Keys(members)) {
+		below := fieldContext{name: rowName(at.name, i), depth: at.depth + 1, refs: resolved.refs, row: true}
+		w.values.Set(below.name+"~"+rowMark, "1")
+		w.values.Set(below.name+"~"+keyMark, key)
+		if key == "" || !w.writeExactly(resolved.schema.AdditionalProperties.Schema, below, members[key]) && members[key] != "" {
+			w.replaceWithYAML(at.name, members)
+			return
+		}
+	}
+}
+
+// writeExactly writes the value of a row and reads it again. A list is sent as a whole, so
+// nothing of it may be lost: what comes back as something else is entered as YAML.
+func (w *valueWriter) writeExactly(s *spec.Schema, at fieldContext, value any) bool {
+	try := &valueWriter{form: w.form, values: url.Values{}}
+	try.write(s, at, value)
+	if !try.roundTrips(s, at, value) {
+		resolved := w.form.resolve(s, at.depth, at.refs)
+		if !resolved.hasParts() {
+			return false
+		}
+		try.values = url.Values{at.name: {FormatYAML(value)}}
+	}
+	maps.Copy(w.values, try.values)
+	return true
+}
+
+// roundTrips reads what was written at a place, and compares.
+func (w *valueWriter) roundTrips(s *spec.Schema, at fieldContext, value any) bool {
+	root, err := parseInput(w.values)
+	if err != nil {
+		return false
+	}
+	steps, _, err := split(at.name)
+	if err != nil {
+		return false
+	}
+	e := root
+	for _, step := range steps {
+		if e, err = e.childAt(step); err != nil {
+			return false
+		}
+	}
+	made := (&fieldBuilder{form: w.form}).field(s, at, e).result()
+	return made.sent && len(made.problems) == 0 && Equal(made.value, value)
+}
+
+// replaceWithYAML takes back what was written below a name, and enters the whole as YAML.
+func (w *valueWriter) replaceWithYAML(name string, value any) {
+	maps.DeleteFunc(w.values, func(each string, _ []string) bool {
+		return len(each) > len(name) && each[:len(name)] == name && each[len(name)] == '['
+	})
+	w.values.Set(name, FormatYAML(value))
+}
+
+// Equal compares JSON values, whatever types their numbers have.
+func Equal(a, b any) bool { return reflect.DeepEqual(normalizeNumbers(a), normalizeNumbers(b)) }
+
+// normalizeNumbers is a value with every number as its text.
+func normalizeNumbers(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		members := make(map[string]any, len(v))
+		for name, member := range v {
+			members[name] = normalizeNumbers(member)
+		}
+		return members
+	case []any:
+		elements := make([]any, 0, len(v))
+		for _, element := range v {
+			elements = append(elements, normalizeNumbers(element))
+		}
+		return elements
+	case int, int64, float64:
+		return json.Number(formatScalar(v, Number))
+	}
+	return value
+}

@@ -1,0 +1,35 @@
+package model
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// Each kind of fault that an account can have is said in words.
+func TestAdviceForEveryFault(t *testing.T) {
+	for _, what := range []record.FaultKind{
+		record.HookUnknownHost, record.HookUnreachable, record.HookTLS, record.HookTimeout, record.HookDisconnected, record.HookStatus, record.HookInvalidResponse,
+		record.HookCredentials, record.HookFailed, record.HandlerFailed, record.Forbidden, record.Invalid, record.Conflict,
+		record.Terminating, record.Rejected, record.APIServerUnavailable, record.TimedOut, record.Panicked,
+	} {
+		a := AdviceFor(&Fault{Kind: what})
+		if a.Title == "" || !strings.HasSuffix(a.Help, ".") || strings.Contains(a.Help, "--") {
+			t.Errorf("%s: %+v", what, a)
+		}
+	}
+	for code, want := range map[int]string{
+		302: "The hook's address has moved (302 Found)", 404: "The hook's address leads nowhere (404 Not Found)",
+		401: "The hook does not accept Setpoint's credentials (401 Unauthorized)", 418: "The hook refuses the request (418 I'm a teapot)",
+		429: "The hook asks to be left alone for a while (429 Too Many Requests)", 503: "Nobody answers behind the hook's address (503 Service Unavailable)",
+		500: "The hook failed (500 Internal Server Error)", 599: "The hook failed (599)", 204: "The hook failed (204 No Content)",
+	} {
+		if a := AdviceFor(&Fault{Kind: record.HookStatus, Code: code}); a.Title != want || !a.Hook {
+			t.Errorf("%d: %+v", code, a)
+		}
+	}
+	if a := AdviceFor(nil); a != (Advice{}) {
+		t.Errorf("nothing: %+v", a)
+	}
+}

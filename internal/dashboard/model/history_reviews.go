@@ -1,0 +1,71 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// Reviews are the objects of which reviews by a controller are kept, with the latest
+// review of each, the latest first. Controllers that review and do nothing else have no
+// other objects.
+func (b *History) Reviews(controller string) []ObjectState {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.controllers[controller]
+	if s == nil {
+		return nil
+	}
+	var all []ObjectState
+	for _, d := range s.objects {
+		i := len(d.entries) - 1
+		for i >= 0 && !reviewed(&d.entries[i].run) {
+			i--
+		}
+		if i < 0 {
+			continue
+		}
+		words := d.entries[i].summary()
+		all = append(all, ObjectState{
+			Ref: words.Object, Controller: controller, State: StateUnknown, Ran: words.Began,
+			ReviewOutcome: words.Outcome, Reviews: len(d.entries) + d.noops, Error: denialOf(&d.entries[i].run, words.Error),
+		})
+	}
+	slices.SortFunc(all, func(a, b ObjectState) int {
+		return cmp.Or(b.Ran.Compare(a.Ran), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// reviewed says that a run was a review.
+func reviewed(run *record.Run) bool {
+	return slices.ContainsFunc(run.Steps, func(s record.Step) bool { return s.Call != nil }) && run.Trigger != ""
+}
+
+// denialOf is why a review was refused: what it failed with, or the reason that it gave,
+// as long as that is kept.
+func denialOf(run *record.Run, failed string) string {
+	for i := range run.Steps {
+		ask := run.Steps[i].Call
+		if ask != nil && ask.Response.Review != nil && ask.Response.Review.Denial != nil {
+			return cmp.Or(failed, ask.Response.Review.Denial.Message)
+		}
+	}
+	return failed
+}
+
+// ReviewsPage is the part of them that a query asks for. What denials say is looked
+// through for no text: it may quote an object that the reader may not read.
+func (b *History) ReviewsPage(controller string, q Query) Page {
+	all := b.Reviews(controller)
+	page := Page{Total: len(all), Reviews: true, States: map[State]int{}, Objects: []ObjectState{}}
+	matching := slices.DeleteFunc(all, func(c ObjectState) bool {
+		return q.Kind != "" && (q.Kind != c.Kind.Kind || q.Group != c.Group) || q.Namespace != "" && q.Namespace != c.Namespace ||
+			q.Text != "" && !contains(c.Name, q.Text) && !contains(c.Namespace, q.Text)
+	})
+	page.Matching = len(matching)
+	from := min(max(q.Offset, 0), len(matching))
+	page.Objects = append(page.Objects, matching[from:min(from+q.limit(), len(matching))]...)
+	return page
+}

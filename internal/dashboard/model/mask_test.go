@@ -1,0 +1,159 @@
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+func TestMasked(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		about      object.Resource
+		want       string
+	}{
+		{"nothing", ``, rates, ``},
+		{"no Secret, as it is", `{"b":1,"a":{"data":"x"}}`, rates, `{"b":1,"a":{"data":"x"}}`},
+		{"a Secret among children",
+			`{"children":{"Secret.v1":{"a":{"apiVersion":"v1","kind":"Secret","data":{"k":"djE=","l":null},"stringData":{"m":"v"},"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}","x":"y"}}}}}}`, rates,
+			`{"children":{"Secret.v1":{"a":{"apiVersion":"v1","data":{"k":"••••••","l":null},"kind":"Secret","metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"••••••","x":"y"}},"stringData":{"m":"••••••"}}}}}`},
+		{"data that is no object", `{"apiVersion":"v1","kind":"Secret","data":"x"}`, rates, `{"apiVersion":"v1","data":"••••••","kind":"Secret"}`},
+		{"a Secret of another group", `{"apiVersion":"example.org/v1","kind":"Secret","data":{"a":"b"}}`, rates, `{"apiVersion":"example.org/v1","data":{"a":"b"},"kind":"Secret"}`},
+		{"Setpoint's own annotations", `{"apiVersion":"v1","kind":"Secret","metadata":{"annotations":{"setpoint.dev/applied":"{}","metacontroller.k8s.io/last-applied-configuration":"{}"}}}`, rates,
+			`{"apiVersion":"v1","kind":"Secret","metadata":{"annotations":{"metacontroller.k8s.io/last-applied-configuration":"••••••","setpoint.dev/applied":"••••••"}}}`},
+		{"a kind that is escaped", `{"apiVersion":"v1","kind":"Secr\u0065t","data":{"a":"b"}}`, rates, `{"apiVersion":"v1","data":{"a":"••••••"},"kind":"Secret"}`},
+		{"copies in annotations of any name", `{"apiVersion":"v1","kind":"Secret","metadata":{"annotations":{"short":"x","json":"{}","lines":"a\nb","long":"` + strings.Repeat("x", 65) + `","mark":"` + strings.Repeat("y", 64) + `"}}}`, rates,
+			`{"apiVersion":"v1","kind":"Secret","metadata":{"annotations":{"json":"••••••","lines":"••••••","long":"••••••","mark":"` + strings.Repeat("y", 64) + `","short":"x"}}}`},
+		{"a copy that changed", `{"changes":[{"path":"metadata.annotations.any","old":"x","new":"{}"}]}`, secrets,
+			`{"changes":[{"new":"••••••","old":"x","path":"metadata.annotations.any"}]}`},
+		{"numbers stay what they are", `{"kind":"Secret","apiVersion":"v1","n":12345678901234567890}`, rates, `{"apiVersion":"v1","kind":"Secret","n":12345678901234567890}`},
+		{"a patch of a Secret", `{"patch":{"data":{"a":"b"},"metadata":{"labels":{"c":"d"}}}}`, secrets, `{"patch":{"data":{"a":"••••••"},"metadata":{"labels":{"c":"d"}}}}`},
+		{"what changed in a Secret", `{"changes":[{"path":"data.a","old":null,"new":"b"},{"path":"metadata.labels.x","old":1,"new":2}]}`, secrets,
+			`{"changes":[{"new":"••••••","old":null,"path":"data.a"},{"new":2,"old":1,"path":"metadata.labels.x"}]}`},
+		{"a JSON patch of a Secret", `{"jsonPatch":[{"op":"add","path":"/data/a","value":"b"},{"op":"add","path":"/type","value":"Opaque"},{"op":"replace","path":"","value":{}}]}`, secrets,
+			`{"jsonPatch":[{"op":"add","path":"/data/a","value":"••••••"},{"op":"add","path":"/type","value":"Opaque"},{"op":"replace","path":"","value":"••••••"}]}`},
+		{"what cannot be read", `{"Secret`, secrets, mask},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var text json.RawMessage
+			if c.text != "" {
+				text = json.RawMessage(c.text)
+			}
+			if got := string(maskSecrets(text, c.about)); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func parsed(t *testing.T, text string) *object.Object {
+	t.Helper()
+	o, err := object.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// What is written to a Secret is told by the names of its keys alone.
+func TestChangesOfSecrets(t *testing.T) {
+	before := parsed(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","labels":{"a":"b"}},"data":{"old":"c2VjcmV0"}}`)
+	after := parsed(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","labels":{"a":"c"}},"data":{"old":"b3RoZXI=","new":"bW9yZQ=="}}`)
+	run := record.Run{Controller: "a", Resource: rates, Steps: []record.Step{
+		{Plan: &record.Planned{Stages: [][]plan.Action{{{Verb: plan.Update, Resource: secrets, Ref: after.Ref(), Before: before, After: after, Reason: "data.old differs"}}}}},
+		{Write: &record.Write{Verb: plan.Apply, Resource: secrets, Ref: after.Ref(), Before: before, After: after}},
+	}}
+	words := renderRun(&entry{run: run}, true)
+	const want = `[{"path":"data.new","to":"••••••"},{"path":"data.old","from":"••••••","to":"••••••"},{"path":"metadata.labels.a","from":"b","to":"c"}]`
+	if got := string(marshal(words.Steps[0].Plan.Actions[0].Changes)); got != want {
+		t.Errorf("planned %s\nwant    %s", got, want)
+	}
+	if got := string(marshal(words.Steps[1].Write.Changes)); got != want {
+		t.Errorf("wrote %s\nwant  %s", got, want)
+	}
+	if brief := renderRun(&entry{run: run}, false); brief.Steps[0].Plan.Actions[0].Changes != nil || brief.Steps[1].Write.Changes != nil {
+		t.Error("a list has changes")
+	}
+}
+
+func TestRedactQuotes(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "",
+		`secrets "s" is forbidden: User "anna" cannot update`:                                   `secrets "s" is forbidden: User "anna" cannot update`,
+		`apply: Secret "s" is invalid: data[k]: Invalid value: "v": too odd`:                    `apply: Secret "s" is invalid: data[k]: ••••••`,
+		`Secret "s" is invalid: [data[k]: Too long: v, data[l]: Invalid value: "w"]`:            `Secret "s" is invalid: [data[k]: ••••••`,
+		`admission webhook "w" denied the request: password v is weak`:                          `admission webhook "w" denied the request: ••••••`,
+		`Secret in version "v1" cannot be handled as a Secret: json: v`:                         `Secret in version "v1" cannot be handled as a Secret: ••••••`,
+		`failed to create typed patch object (a/b): .data.k: expected string, got &value{v: 1}`: `failed to create typed patch object (a/b): .data.k: expected: ••••••`,
+	} {
+		if got := redactQuotes(text); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// What the API server quotes of a Secret when it refuses it is told nowhere.
+func TestSecretWriteErrors(t *testing.T) {
+	refusal := errors.New(`Secret "s" is invalid: data[k]: Invalid value: "czNjcmV0"`)
+	for _, c := range []struct {
+		of   object.Resource
+		told bool
+	}{{secrets, false}, {rates, true}} {
+		words := renderRun(&entry{run: record.Run{Controller: "a", Resource: rates, Err: refusal, Steps: []record.Step{
+			{Write: &record.Write{Resource: c.of, Err: refusal}}, {Event: &hook.Event{Message: refusal.Error()}},
+		}}}, false)
+		for _, text := range []string{words.Error, words.Steps[0].Write.Error, words.Steps[1].Event.Message} {
+			if strings.Contains(text, "czNjcmV0") != c.told {
+				t.Errorf("of a %s: %s", c.of.Kind, text)
+			}
+		}
+	}
+}
+
+func TestRequestsAndResponses(t *testing.T) {
+	label := "x"
+	for _, c := range []struct {
+		name     string
+		question record.Request
+		answer   record.Response
+		request  string
+		reply    string
+	}{
+		{"nothing", record.Request{}, record.Response{}, ``, ``},
+		{"sync",
+			record.Request{Sync: &hook.Request{Parent: json.RawMessage(`{"a":1}`), Children: []hook.Group{{APIVersion: "v1", Kind: "Pod"}}}},
+			record.Response{Sync: &hook.Response{Children: []json.RawMessage{json.RawMessage(`{"b":2}`)}, Status: json.RawMessage(`{}`), ResyncAfter: 1500e6, Events: []hook.Event{{Type: "Normal", Reason: "R", Message: "m"}}}},
+			`{"controller":null,"parent":{"a":1},"children":{"Pod.v1":{}},"related":{},"finalizing":false}`,
+			`{"status":{},"children":[{"b":2}],"resyncAfterSeconds":1.5,"events":[{"type":"Normal","reason":"R","message":"m"}]}`},
+		{"a decorator's",
+			record.Request{ControllerType: hook.Decorator, Sync: &hook.Request{Parent: json.RawMessage(`{}`), Finalizing: true}},
+			record.Response{Sync: &hook.Response{Children: []json.RawMessage{json.RawMessage(`{}`)}, Finalized: true, Labels: map[string]*string{"a": &label, "b": nil}}},
+			`{"controller":null,"object":{},"attachments":{},"related":{},"finalizing":true}`,
+			`{"attachments":[{}],"finalized":true,"labels":{"a":"x","b":null}}`},
+		{"customize",
+			record.Request{Customize: &hook.CustomizeRequest{Parent: json.RawMessage(`{}`)}},
+			record.Response{Customize: &hook.CustomizeResponse{Related: []hook.RelatedRule{{APIVersion: "v1", Resource: "pods", Names: []string{"a"}}}}},
+			`{"controller":null,"parent":{}}`, `{"relatedResources":[{"apiVersion":"v1","resource":"pods","names":["a"]}]}`},
+		{"a verdict", record.Request{}, record.Response{Review: &hook.ReviewResponse{Denial: &hook.Denial{Message: "no", Code: 422}, Warnings: []string{"w"}}},
+			``, `{"allowed":false,"message":"no","code":422,"warnings":["w"]}`},
+		{"an answer", record.Request{}, record.Response{Handler: &hook.HandlerResponse{
+			Patch: json.RawMessage(`{"spec":1}`), Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"a":1}`)}, {Object: json.RawMessage(`{}`), Unowned: true}},
+			Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Name: "p", Evict: true}}, RetryAfter: 60e9,
+		}}, ``, `{"patch":{"spec":1},"apply":[{"a":1},{"object":{},"unowned":true}],"delete":[{"apiVersion":"v1","kind":"Pod","name":"p","evict":true}],"retryAfterSeconds":60}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := string(requestJSON(&c.question)); got != c.request {
+				t.Errorf("asked %s\nwant  %s", got, c.request)
+			}
+			if got := string(responseJSON(&c.answer, c.question.ControllerType)); got != c.reply {
+				t.Errorf("answered %s\nwant     %s", got, c.reply)
+			}
+		})
+	}
+}

@@ -1,0 +1,206 @@
+package model
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// redacted is what is said in place of what the reader may not read.
+const redacted = "you may not read these"
+
+// Redact is a run without what its reader may not read: whole objects in requests and
+// replies are replaced by what they are called, and the fields that change in them are
+// left out, and so is what the API server said of a write to them. Of a run about an
+// object that may not be read itself, neither causes nor errors are left, nor anything
+// that was asked, answered or told; what was written to others stays as far as those may
+// be read. The names of objects stay in steps.
+//
+// may says whether objects of a kind in a namespace may be read; the plural of the kind
+// is empty where the run does not know it.
+func Redact(run Run, may func(kind Kind, namespace string) bool) Run {
+	r := redactor{may: may, plurals: pluralsOf(&run), namespace: run.Object.Namespace, allowed: map[kindLocation]bool{}}
+	own := r.mayRead(run.Object.Kind, run.Object.Namespace)
+	if !own && len(run.Causes) > 0 {
+		run.Causes = []string{redacted}
+	}
+	r.hiddenErrors = r.hiddenWriteErrors(run.Steps, own)
+	if run.Error != "" && (!own || len(r.hiddenErrors) > 0) {
+		r.hiddenErrors = append(r.hiddenErrors, run.Error)
+		run.Error, run.Fault = redacted, nil
+	}
+	steps := make([]Step, len(run.Steps))
+	for i, step := range run.Steps {
+		steps[i] = r.step(step, own)
+	}
+	run.Steps = steps
+	return run
+}
+
+// redactor knows what one reader may read.
+type redactor struct {
+	may     func(Kind, string) bool
+	plurals map[groupKind]Kind
+	// namespace is the namespace of the run's object.
+	namespace string
+	// allowed are the answers so far: the same few kinds come again and again.
+	allowed map[kindLocation]bool
+	// hiddenErrors are errors that must not be told again elsewhere.
+	hiddenErrors []string
+}
+
+// hiddenWriteErrors are the errors of writes that the reader may not know of.
+func (r *redactor) hiddenWriteErrors(steps []Step, own bool) []string {
+	var all []string
+	for i := range steps {
+		if w := steps[i].Write; w != nil && w.Error != "" && (!own || !r.mayRead(w.Object.Kind, w.Object.Namespace)) {
+			all = append(all, w.Error)
+		}
+	}
+	return all
+}
+
+// hiddenErrorPrefix is how much of an error is enough to know it again: its end may be cut off.
+const hiddenErrorPrefix = 40
+
+// repeatsHiddenError says whether a text has one of the errors in it.
+func (r *redactor) repeatsHiddenError(text string) bool {
+	return slices.ContainsFunc(r.hiddenErrors, func(refusal string) bool {
+		return strings.Contains(text, refusal[:min(len(refusal), hiddenErrorPrefix)])
+	})
+}
+
+type groupKind struct{ group, kind string }
+
+type kindLocation struct {
+	groupKind
+	namespace string
+}
+
+func (r *redactor) mayRead(kind Kind, namespace string) bool {
+	at := kindLocation{groupKind{kind.Group, kind.Kind}, namespace}
+	known, is := r.allowed[at]
+	if !is {
+		known = r.may(kind, namespace)
+		r.allowed[at] = known
+	}
+	return known
+}
+
+// pluralsOf are the kinds that a run names with their plurals.
+func pluralsOf(run *Run) map[groupKind]Kind {
+	known := map[groupKind]Kind{}
+	note := func(ref *Ref) { known[groupKind{ref.Group, ref.Kind.Kind}] = ref.Kind }
+	note(&run.Object)
+	for i := range run.Steps {
+		if w := run.Steps[i].Write; w != nil {
+			note(&w.Object)
+		}
+		if p := run.Steps[i].Plan; p != nil {
+			for j := range p.Actions {
+				note(&p.Actions[j].Object)
+			}
+		}
+	}
+	return known
+}
+
+// step is a step as far as it may be read; own says whether the object of the run may.
+func (r *redactor) step(step Step, own bool) Step {
+	switch {
+	case step.Call != nil:
+		ask := *step.Call
+		ask.Request, ask.Response = r.text(ask.Request, own), r.text(ask.Response, own)
+		if !own && ask.Error != "" {
+			ask.Error, ask.Fault = redacted, nil
+		}
+		if ask.Review != nil && !own {
+			ask.Review = &Review{Operation: ask.Review.Operation, DryRun: ask.Review.DryRun, Denied: ask.Review.Denied}
+		}
+		step.Call = &ask
+	case step.Plan != nil:
+		step.Plan = r.plan(step.Plan)
+	case step.Write != nil:
+		step.Write = r.write(*step.Write, own)
+	case step.Event != nil && (!own || r.repeatsHiddenError(step.Event.Message)):
+		event := *step.Event
+		event.Message = redacted
+		step.Event = &event
+	}
+	return step
+}
+
+func (r *redactor) write(write Write, own bool) *Write {
+	readable := r.mayRead(write.Object.Kind, write.Object.Namespace)
+	if !readable {
+		write.Changes = nil
+	}
+	if write.Error != "" && (!own || !readable) {
+		write.Error, write.Fault = redacted, nil
+	}
+	return &write
+}
+
+func (r *redactor) plan(p *Planned) *Planned {
+	planned := Planned{Unchanged: p.Unchanged}
+	for _, action := range p.Actions {
+		if !r.mayRead(action.Object.Kind, action.Object.Namespace) {
+			action.Reason, action.Changes = redacted, nil
+		}
+		planned.Actions = append(planned.Actions, action)
+	}
+	return &planned
+}
+
+// text is what was asked or answered, as far as it may be read.
+func (r *redactor) text(text json.RawMessage, own bool) json.RawMessage {
+	switch {
+	case text == nil:
+		return nil
+	case !own:
+		return marshal(map[string]any{"hidden": redacted})
+	}
+	return transformJSON(text, r.object)
+}
+
+// object is a value of JSON as it may be read: objects stand for themselves, or for
+// what they are called.
+func (r *redactor) object(value any) any {
+	members, is := value.(map[string]any)
+	if !is {
+		return value
+	}
+	apiVersion, kind := typeOf(members)
+	metadata, has := members["metadata"].(map[string]any)
+	if apiVersion == "" || kind == "" || !has {
+		return value
+	}
+	called, namespace := r.kindOf(apiVersion, kind), ""
+	if said, is := metadata["namespace"].(string); is {
+		namespace = said
+	} else if called.Namespaced {
+		// A reply need not say what goes without saying.
+		namespace = r.namespace
+	}
+	if r.mayRead(called, namespace) {
+		return value
+	}
+	names := map[string]any{}
+	for _, name := range [...]string{"name", "namespace"} {
+		if metadata[name] != nil {
+			names[name] = metadata[name]
+		}
+	}
+	return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": names, "hidden": redacted}
+}
+
+func (r *redactor) kindOf(apiVersion, kind string) Kind {
+	group, version, named := strings.Cut(apiVersion, "/")
+	if !named {
+		group, version = "", apiVersion
+	}
+	if known, is := r.plurals[groupKind{group, kind}]; is {
+		return known
+	}
+	return Kind{Group: group, Version: version, Kind: kind}
+}

@@ -1,0 +1,158 @@
+package model
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// Review is what the API server asked a webhook about, and what the webhook decided.
+type Review struct {
+	// Operation is "create", "update", "delete" or "connect".
+	Operation string `json:"operation"`
+	DryRun    bool   `json:"dryRun,omitempty"`
+	// Denied says that the webhook denied it, Message and Reason why.
+	Denied  bool   `json:"denied,omitempty"`
+	Message string `json:"message,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	// Warnings were shown to the user.
+	Warnings []string `json:"warnings,omitempty"`
+	// Requested are the fields that the user wanted to change, of an update, and Changes
+	// those that the webhook changed beside that; only of Source.Run.
+	Requested []Change `json:"requested,omitempty"`
+	Changes   []Change `json:"changes,omitempty"`
+}
+
+// reviewOf puts a review into words; nil for a call that is none.
+func (w *renderer) reviewOf(a *record.Call) *Review {
+	asked, answered := a.Request.Review, a.Response.Review
+	if asked == nil {
+		return nil
+	}
+	review := &Review{Operation: strings.ToLower(string(asked.Operation)), DryRun: asked.DryRun}
+	if answered != nil {
+		review.Warnings = answered.Warnings
+	}
+	if answered != nil && answered.Denial != nil {
+		review.Denied, review.Message, review.Reason = true, answered.Denial.Message, answered.Denial.Reason
+		if isSecretResource(w.of.Resource) {
+			review.Message = redactQuotes(review.Message)
+		}
+	}
+	if !w.whole || w.dropped {
+		return review
+	}
+	review.Requested = requestedChanges(asked, w.of.Resource)
+	if answered != nil && answered.Denial == nil {
+		review.Changes = mutations(asked, answered, w.of.Resource)
+	}
+	return review
+}
+
+// requestedChanges are the fields that an update changes.
+func requestedChanges(r *hook.ReviewRequest, resource object.Resource) []Change {
+	if len(r.OldObject) == 0 || len(r.Object) == 0 {
+		return nil
+	}
+	before, errBefore := object.Parse(r.OldObject)
+	after, errAfter := object.Parse(r.Object)
+	if errBefore != nil || errAfter != nil {
+		return nil
+	}
+	changes, err := plan.Compare(before, after)
+	if err != nil {
+		return nil
+	}
+	return changesOf(changes, resource)
+}
+
+// mutations are the fields that a webhook changed, by the patch that the API server got.
+func mutations(r *hook.ReviewRequest, v *hook.ReviewResponse, resource object.Resource) []Change {
+	patch, err := admission.PatchFor(r, v)
+	if err != nil || patch == nil {
+		return nil
+	}
+	var operations []struct {
+		Op, Path, From string
+		Value          json.RawMessage
+	}
+	if json.Unmarshal(patch, &operations) != nil {
+		return nil
+	}
+	var changes []plan.FieldChange
+	for _, o := range operations {
+		if o.Op == "test" {
+			continue
+		}
+		change := plan.FieldChange{Path: pathOf(o.Path), From: valueAt(r.Object, o.Path), To: o.Value}
+		if o.From != "" {
+			change.To = valueAt(r.Object, o.From)
+		}
+		if strings.HasSuffix(o.Path, "/-") || o.Op == "add" && inList(o.Path) {
+			change.From = nil // It is inserted, and what was there moves on.
+		}
+		changes = append(changes, change)
+	}
+	return changesOf(changes, resource)
+}
+
+// pointer are the names in a JSON pointer.
+func pointer(path string) []string {
+	names := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	for i, name := range names {
+		names[i] = strings.ReplaceAll(strings.ReplaceAll(name, "~1", "/"), "~0", "~")
+	}
+	return names
+}
+
+// inList says that the last name in a JSON pointer is an index.
+func inList(path string) bool {
+	names := pointer(path)
+	_, err := strconv.Atoi(names[len(names)-1])
+	return err == nil
+}
+
+// pathOf is a JSON pointer written as other paths are.
+func pathOf(path string) string {
+	var text strings.Builder
+	for _, name := range pointer(path) {
+		_, err := strconv.Atoi(name)
+		switch {
+		case name == "-":
+			text.WriteString("[new]")
+		case err == nil:
+			text.WriteString("[" + name + "]")
+		case strings.ContainsAny(name, "./[]"):
+			text.WriteString("[" + strconv.Quote(name) + "]")
+		case text.Len() == 0:
+			text.WriteString(name)
+		default:
+			text.WriteString("." + name)
+		}
+	}
+	return text.String()
+}
+
+// valueAt is the value in JSON that a pointer leads to; nil for none.
+func valueAt(text json.RawMessage, path string) json.RawMessage {
+	for _, name := range pointer(path) {
+		var members map[string]json.RawMessage
+		var items []json.RawMessage
+		at, err := strconv.Atoi(name)
+		switch {
+		case json.Unmarshal(text, &members) == nil:
+			text = members[name]
+		case json.Unmarshal(text, &items) == nil && err == nil && at >= 0 && at < len(items):
+			text = items[at]
+		default:
+			return nil
+		}
+	}
+	return text
+}

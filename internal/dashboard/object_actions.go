@@ -1,0 +1,268 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/diff"
+)
+
+// action is something that can be done with an object, or could be with more rights.
+type action struct {
+	Label, URL, Icon string
+	// Post actions are sent as a form; the others are links.
+	Post bool
+	// Fields are what the form says.
+	Fields map[string]string
+	// MissingPermission names the right that the visitor has not got; "" for none.
+	MissingPermission string
+	// Target is where the answer goes without leaving the page, "#" and an ID; "" for
+	// nowhere.
+	Target string
+	Danger bool
+}
+
+// actions are what can be done with an object in the care of somebody.
+func (req *request) actions(s *pageObject, states []model.ObjectState) []action {
+	if s.Deleted {
+		return nil
+	}
+	var all []action
+	if len(states) > 0 {
+		all = append(all, req.annotationActions(s)...)
+		for _, state := range states {
+			all = append(all, planAction(s, state, len(states) > 1))
+		}
+	}
+	edit := action{Label: "Edit", Icon: "edit", URL: s.URL("edit"), MissingPermission: req.missingPermission("patch", s)}
+	remove := action{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true, MissingPermission: req.missingPermission("delete", s)}
+	return append(all, edit, remove)
+}
+
+// annotationActions are what is asked of controllers by annotations.
+func (req *request) annotationActions(s *pageObject) []action {
+	lacking := req.missingPermission("patch", s)
+	toggle := action{Label: "Pause", Icon: "pause", Fields: map[string]string{"do": "pause"}}
+	if s.Paused() {
+		toggle = action{Label: "Resume", Icon: "play", Fields: map[string]string{"do": "resume"}}
+	}
+	now := action{Label: "Reconcile now", Icon: "again", Fields: map[string]string{"do": "reconcile"}}
+	all := []action{now, toggle}
+	for i := range all {
+		all[i].Post, all[i].URL, all[i].MissingPermission = true, s.URL("ask"), lacking
+	}
+	return all
+}
+
+func planAction(s *pageObject, state model.ObjectState, several bool) action {
+	label := "Plan"
+	if several {
+		label += " of " + shortControllerName(state.Controller)
+	}
+	return action{
+		Label: label, Icon: "wait", URL: s.URL("plan"), Post: true, Target: "#plan",
+		Fields: map[string]string{"process": state.Process, "controller": state.Controller},
+	}
+}
+
+// missingPermission names the right that the visitor would need.
+func (req *request) missingPermission(verb string, s *pageObject) string {
+	if req.can(verb, s.Kind, s.Namespace, s.Name) {
+		return ""
+	}
+	text := "You may not: that takes the right to " + verb + " " + s.Resource()
+	if s.Namespace != "" {
+		text += " in the namespace " + s.Namespace
+	}
+	return text + "."
+}
+
+// MissingPermissions are the rights that keep the visitor from what is offered.
+func (p objectPage) MissingPermissions() []string {
+	var all []string
+	for _, a := range p.Actions {
+		if a.MissingPermission != "" && !slices.Contains(all, a.Label+": "+a.MissingPermission) {
+			all = append(all, a.Label+": "+a.MissingPermission)
+		}
+	}
+	return all
+}
+
+// Paused says that a user wants the object left alone.
+func (s *pageObject) Paused() bool { return s.Meta.Annotations[v1alpha1.AnnotationPaused] == "true" }
+
+// annotateObject tells controllers of an object what a user wants, by an annotation.
+func annotateObject(req *request) error {
+	s, err := req.loadObject()
+	if err != nil {
+		return err
+	}
+	if s.Deleted {
+		return notFound("%s %s is gone: there is nothing to be asked for.", s.Kind.Kind, s.Name)
+	}
+	mark, message := annotationFor(req.field("do"), req.now())
+	if mark == nil {
+		return badRequest("There is nothing called %q to ask for.", req.field("do"))
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": s.UID, "annotations": mark}})
+	if err != nil {
+		return fmt.Errorf("write a patch: %w", err)
+	}
+	if _, err := req.api.Patch(req.context(), s.Ref, types.MergePatchType, patch); err != nil {
+		return err
+	}
+	req.flash(message)
+	return req.redirect(s.URL())
+}
+
+// annotationFor is the annotation for what is asked for, and what is said about it.
+func annotationFor(do string, now time.Time) (mark map[string]any, message string) {
+	switch do {
+	case "reconcile":
+		return map[string]any{v1alpha1.AnnotationReconcileAt: now.UTC().Format(time.RFC3339Nano)}, "Asked for a run now. It appears in the timeline."
+	case "pause":
+		return map[string]any{v1alpha1.AnnotationPaused: "true"}, "Paused: it and what was made of it are left alone until somebody resumes it."
+	case "resume":
+		return map[string]any{v1alpha1.AnnotationPaused: nil}, "Resumed."
+	}
+	return nil, ""
+}
+
+// planPage is what would be done about an object now.
+type planPage struct {
+	*pageObject
+	Tab        string
+	Controller string
+	Lines      []planLine
+	Report     string
+	// Fault is why there is no plan.
+	Fault *fault
+	// MissingPermission names a right without which a plan is not shown.
+	MissingPermission string
+	CreatedAt         time.Time
+}
+
+// planLine is a line of a plan, and what it is: "add", "del", "change", "bad", "note",
+// "head" or nothing.
+type planLine struct{ Text, Class string }
+
+// maxPlanBytes is how much of a plan is shown.
+const maxPlanBytes = 256 << 10
+
+func showPlan(req *request) error {
+	s, err := req.loadObject()
+	if err != nil {
+		return err
+	}
+	source, err := req.source(req.field("process"))
+	if err != nil {
+		return err
+	}
+	p := planPage{pageObject: s, Tab: "timeline", Controller: req.field("controller"), CreatedAt: req.now()}
+	if err := req.loadPlan(&p, source); err != nil {
+		return err
+	}
+	if req.isFragment() {
+		return req.renderFragment("object_plan", "plan", p)
+	}
+	return req.render(page{Name: "object_plan", Title: "Plan for " + s.Kind.Kind + " " + s.Name, Section: "resources", Static: true, Data: p})
+}
+
+// loadPlan asks for it, if the visitor may read all that it may be about, and shows it if
+// they may read all that it is about: of a controller that does not run, nobody knows
+// that before.
+func (req *request) loadPlan(p *planPage, source model.Source) error {
+	controllers, err := req.controllersOf(source)
+	if err != nil {
+		return err
+	}
+	for _, c := range controllers {
+		if c.Name != p.Controller || !req.canSee(&c) {
+			continue
+		}
+		if p.MissingPermission = req.forbiddenKind(c.Children, p.Namespace); p.MissingPermission != "" {
+			return nil
+		}
+		return req.makePlan(p, source)
+	}
+	if err := req.accessErrors.first(); err != nil {
+		return err
+	}
+	return notFound("There is no controller %s in %s.", p.Controller, source.Name())
+}
+
+// setPlan takes a plan over, if all that it is about may be read. Who is the process itself
+// may read all.
+func (p *planPage) setPlan(plan *model.Plan, own bool, reads func(model.Kind, string) bool) {
+	if !own {
+		p.MissingPermission = forbiddenRef(plan.Refs, p.Ref, reads)
+	}
+	if p.MissingPermission != "" {
+		return
+	}
+	p.Lines = planLines(plan.Text)
+	p.Report, _ = diff.Pretty(plan.Report, maxPlanBytes)
+}
+
+// forbiddenRef names the right that is missing to read what a plan is about. The object
+// itself was read before.
+func forbiddenRef(refs []model.Ref, itself model.Ref, reads func(model.Kind, string) bool) string {
+	if len(refs) == 0 {
+		return "This process, of another version, does not say what its plan is about: it is not shown to who may not read everything."
+	}
+	for _, ref := range refs {
+		same := sameKind(ref.Kind, itself.Kind) && ref.Namespace == itself.Namespace && ref.Name == itself.Name
+		if !same && !reads(ref.Kind, ref.Namespace) {
+			return "This plan is about objects that you may not read: that takes the right to " + shortPermission("get", ref.Kind, ref.Namespace) + "."
+		}
+	}
+	return ""
+}
+
+// forbiddenKind names the first kind that the visitor may not read everywhere where an
+// object may have children.
+func (req *request) forbiddenKind(kinds []model.Kind, namespace string) string {
+	for _, kind := range kinds {
+		in := namespace
+		if !kind.Namespaced {
+			in = ""
+		}
+		if !req.canRead(kind, in) {
+			return "A plan shows what would become of " + kind.Resource() + ", which you may not read: that takes the right to get them."
+		}
+	}
+	return ""
+}
+
+func planLines(text string) []planLine {
+	if len(text) > maxPlanBytes {
+		text = text[:maxPlanBytes] + "\n… and more"
+	}
+	var lines []planLine
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		lines = append(lines, planLine{diff.EscapeInvisible(line), planClass(strings.TrimLeft(line, " "))})
+	}
+	for len(lines) > 0 && lines[len(lines)-1].Text == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
+}
+
+func planClass(line string) string {
+	for _, known := range []struct{ prefix, class string }{
+		{"-/+ ", "change"}, {"+ ", "add"}, {"- ", "del"}, {"~ ", "change"}, {"error: ", "bad"}, {"hint: ", "bad"}, {"note: ", "note"},
+	} {
+		if strings.HasPrefix(line, known.prefix) {
+			return known.class
+		}
+	}
+	return ""
+}

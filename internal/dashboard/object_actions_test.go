@@ -1,0 +1,45 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// A plan is shown to who may read all that it is about, wherever that is, and to nobody
+// else any part of it.
+func TestPlanPermissions(t *testing.T) {
+	web := webSubject("a", "b")
+	elsewhere := podRef("p")
+	elsewhere.Namespace = "bank"
+	all := []model.Ref{web.Ref, podRef("p"), elsewhere}
+	for _, c := range []struct {
+		name  string
+		refs  []model.Ref
+		own   bool
+		may   []string
+		lacks string
+	}{
+		{"all may be read", all, false, []string{"Pod in shop", "Pod in bank"}, ""},
+		{"the object itself was read", []model.Ref{web.Ref}, false, nil, ""},
+		{"another of its kind was not", []model.Ref{webSubject("other", "").Ref}, false, nil, "get webs.example.org in shop"},
+		{"a kind may not", all, false, nil, "get pods in shop"},
+		{"a namespace may not", all, false, []string{"Pod in shop"}, "get pods in bank"},
+		{"the process itself", all, true, nil, ""},
+		{"another version", nil, false, []string{"Pod in shop", "Pod in bank"}, "another version"},
+		{"another version, the process itself", nil, true, nil, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := planPage{pageObject: web}
+			p.setPlan(&model.Plan{Text: "Web shop/a\n", Report: json.RawMessage(`{}`), Refs: c.refs}, c.own, func(kind model.Kind, namespace string) bool {
+				return strings.Contains(strings.Join(c.may, ","), kind.Kind+" in "+namespace)
+			})
+			shown := len(p.Lines) > 0 && p.Report != ""
+			if shown != (c.lacks == "") || !shown && len(p.Lines)+len(p.Report) > 0 || !strings.Contains(p.MissingPermission, c.lacks) {
+				t.Errorf("shown %t, lacking %q", shown, p.MissingPermission)
+			}
+		})
+	}
+}

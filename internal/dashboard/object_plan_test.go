@@ -1,0 +1,75 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// blockingPlanner is a process whose plans take until they are let go on.
+type blockingPlanner struct {
+	fakeSource
+	started, release chan struct{}
+}
+
+func (p *blockingPlanner) Plan(context.Context, string, model.Ref) (model.Plan, error) {
+	p.started <- struct{}{}
+	<-p.release
+	return model.Plan{Text: "nothing to do", Report: json.RawMessage("{}")}, nil
+}
+
+func TestPlansAreBoundedAndLogged(t *testing.T) {
+	_, s := newObjectServer(t, v1Object("ConfigMap", nil))
+	var log bytes.Buffer
+	s.log = slog.New(slog.NewTextHandler(&log, nil))
+	process := &blockingPlanner{fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}}, make(chan struct{}), make(chan struct{})}
+	s.options.Sources = func(context.Context) []model.Source { return []model.Source{process} }
+	req, err := s.authenticator.Authenticate(httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := url.Values{"csrf": {req.CSRF}, "process": {"setpoint"}, "controller": {teamsController().Name}}
+	const path = "/resources/configmaps/shop/a/plan"
+	answers := make(chan int)
+	for range maxPlans {
+		go func() { answers <- post(t, s, path, fields).Code }()
+		<-process.started
+	}
+	if w := post(t, s, path, fields); w.Code != http.StatusTooManyRequests || !strings.Contains(w.Body.String(), "Try again in a moment") {
+		t.Errorf("one too many is answered with %d: %s", w.Code, w.Body)
+	}
+	close(process.release)
+	for range maxPlans {
+		if code := <-answers; code != http.StatusOK {
+			t.Errorf("a plan is answered with %d", code)
+		}
+	}
+	if got := log.String(); strings.Count(got, "planned for a visitor") != maxPlans ||
+		!strings.Contains(got, "user=dev") || !strings.Contains(got, "resource=configmaps namespace=shop name=a") {
+		t.Errorf("the log is %s", got)
+	}
+}
+
+func TestLimiter(t *testing.T) {
+	turns := limiter{perUser: 2, total: 3}
+	for i, want := range []bool{true, true, false} {
+		if turns.acquire("ann") != want {
+			t.Errorf("turn %d of ann", i)
+		}
+	}
+	if !turns.acquire("bob") || turns.acquire("cat") {
+		t.Error("all together have another number")
+	}
+	turns.release("ann")
+	if !turns.acquire("cat") || len(turns.byName) != 3 {
+		t.Error("one that has ended still counts")
+	}
+}

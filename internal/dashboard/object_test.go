@@ -1,0 +1,483 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// hostile is what names, labels and replies of others may be.
+const hostile = "<script>alert(1)</script>\" onmouseover=\"x\u202e\u0007"
+
+var noon = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func webKind() model.Kind {
+	return model.Kind{Group: "example.org", Version: "v1", Plural: "webs", Kind: "Web", Namespaced: true}
+}
+
+func podRef(name string) model.Ref {
+	return model.Ref{Kind: model.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: name}
+}
+
+func webSubject(name, label string) *pageObject {
+	return &pageObject{
+		Ref: model.Ref{Kind: webKind(), Namespace: "shop", Name: name, UID: "u1"},
+		Meta: metav1.ObjectMeta{
+			Labels: map[string]string{"app": label}, CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour)), Generation: 3,
+			Finalizers: []string{label},
+		},
+		Conditions: []metav1.Condition{{Type: "Ready", Status: "False", Reason: label, Message: label, LastTransitionTime: metav1.NewTime(noon.Add(-time.Minute))}},
+	}
+}
+
+func newRun(id uint64, message string) model.Run {
+	return model.Run{
+		ID: id, Controller: "compositecontroller.setpoint.dev/webs", Process: "setpoint", Object: webSubject("a", "").Ref,
+		Causes: []string{"child Pod shop/" + message + " changed"}, Began: noon.Add(-time.Duration(100-id) * time.Second),
+		QueuedFor: 2 * time.Millisecond, Took: 20 * time.Millisecond, Outcome: "synced", Noops: 2,
+		Steps: []model.Step{
+			{Took: 5 * time.Millisecond, Call: &model.Call{Name: "sync", Request: json.RawMessage(`{"parent":{}}`), Response: json.RawMessage(`{"a":"` + "</pre><script>" + `"}`), Previous: id - 1}},
+			{At: 5 * time.Millisecond, Plan: &model.Planned{Actions: []model.Action{{
+				Verb: "update", Object: podRef(message), Reason: message,
+				Changes: []model.Change{{Path: "spec." + message, From: json.RawMessage(`"a"`), To: json.RawMessage(`"<script>"`)}},
+			}}}},
+			{At: 6 * time.Millisecond, Took: 9 * time.Millisecond, Write: &model.Write{Verb: "update", Object: podRef(message), Version: "7"}},
+			{At: 15 * time.Millisecond, Event: &model.Event{Type: "Warning", Reason: "Told", Message: message}},
+		},
+	}
+}
+
+func newFailedRun(id uint64, text string) model.Run {
+	run := newRun(id, "a")
+	run.Outcome, run.Error, run.Next, run.Attempt = "failed", text, noon.Add(5*time.Second), int(id)
+	run.Fault = &model.Fault{Kind: record.HookStatus, Code: 500, Body: text[strings.LastIndex(text, ": ")+2:]}
+	run.Steps = []model.Step{{Took: time.Millisecond, Call: &model.Call{Name: "sync", Error: text, Request: json.RawMessage(`{}`)}}}
+	return run
+}
+
+// renderPage renders a page as a browser would get it.
+func renderPage(t *testing.T, name string, data any) string {
+	t.Helper()
+	s := newServer(t)
+	var out bytes.Buffer
+	if err := s.pages[name].ExecuteTemplate(&out, "layout", view{Title: "T", URL: "/x", CSRF: "c", Data: data}); err != nil {
+		t.Fatal(err)
+	}
+	checkInert(t, out.String())
+	return out.String()
+}
+
+// checkInert finds whatever of a page a strict policy would block, or somebody else
+// could have written into it.
+func checkInert(t *testing.T, html string) {
+	t.Helper()
+	lower := strings.ToLower(html)
+	for _, bad := range []string{" style=", "<style", "<script>", "onmouseover=\"x", "href=\"javascript:", " onclick=", "\u202e", "#zgotmplz", "<no value>"} {
+		if at := strings.Index(lower, strings.ToLower(bad)); at >= 0 {
+			t.Errorf("the page has %q: …%s…", bad, html[max(0, at-80):min(len(html), at+80)])
+		}
+	}
+}
+
+func wantTexts(t *testing.T, html string, texts ...string) {
+	t.Helper()
+	plain := strings.Join(strings.Fields(html), " ")
+	for _, text := range texts {
+		if !strings.Contains(plain, text) {
+			t.Errorf("the page lacks %q", text)
+		}
+	}
+	if t.Failed() {
+		t.Log(plain)
+	}
+}
+
+func newObjectPage(name, message string, runs ...model.Run) objectPage {
+	s := webSubject(name, message)
+	p := objectPage{pageObject: s, Tab: "timeline"}
+	for _, each := range timeline.Entries(runs) {
+		p.Entries = append(p.Entries, newGroupedEntry(s, each))
+	}
+	state := model.ObjectState{
+		Ref: s.Ref, Controller: "compositecontroller.setpoint.dev/webs", Process: "setpoint", State: model.StateSynced, Ran: noon,
+		ChildStates: []model.Child{{Ref: podRef(message), Health: "Failed", Message: message}, {Ref: podRef("b"), Health: "Current"}},
+	}
+	if len(runs) > 0 && runs[0].Error != "" {
+		state.State, state.Error, state.Attempts, state.Next = model.StateFailing, runs[0].Error, 3, noon.Add(5*time.Second)
+		state.Fault, state.FailingSince = runs[0].Fault, runs[len(p.Entries[0].Earlier)].Began
+	}
+	declared := model.Ref{Kind: model.Kind{Group: "setpoint.dev", Version: "v1alpha1", Plural: "compositecontrollers", Kind: "CompositeController"}, Name: "webs"}
+	by := processInfo{Source: &fakeSource{name: "setpoint"}, Controllers: []model.Controller{{Process: "setpoint", Name: state.Controller, Declared: &declared}}}
+	p.States = stateViews([]model.ObjectState{state}, []processInfo{by}, p.Entries)
+	p.Tree, _ = buildTree(context.Background(), s.Ref, []model.ObjectState{state}, &ownertree.Builder{May: func(model.Kind, string) bool { return true }})
+	p.Events.All = []userclient.Event{{Type: "Warning", Reason: message, Message: message, Source: message, Count: 3, Last: noon}}
+	p.Actions = []action{
+		{Label: "Pause", Icon: "pause", Post: true, URL: s.URL("ask"), Fields: map[string]string{"do": "pause"}},
+		{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true, MissingPermission: "You may not: that takes the right to delete webs.example.org in the namespace shop."},
+	}
+	return p
+}
+
+func TestObjectPage(t *testing.T) {
+	html := renderPage(t, "object", newObjectPage("a", "p", newRun(9, "p"), newRun(8, "q")))
+	wantTexts(t, html,
+		"Updated Pod p", "child Pod shop/p changed", `href="/resources/pods/shop/p"`, "waited 2.0ms", "asked 5.0ms", "wrote 9.0ms",
+		"2 runs before that found nothing new", "1 of 2 current", "Told: p", "You may not: that takes the right to delete",
+		`action="/resources/webs.example.org/shop/a/ask"`, `name="csrf" value="c"`, `id="run-setpoint-9"`)
+}
+
+func TestObjectPageEscapesText(t *testing.T) {
+	html := renderPage(t, "object", newObjectPage("javascript:alert(1)", hostile, newFailedRun(3, "sync hook: answered 500: "+hostile), newRun(2, hostile)))
+	if !strings.Contains(html, `\u202e`) {
+		t.Error("what turns the direction is not shown")
+	}
+	if long := renderPage(t, "object", newObjectPage("a", strings.Repeat("x", 1<<20), newRun(2, strings.Repeat("y", 1<<20)))); len(long) > 1<<20 {
+		t.Errorf("a page has %d bytes", len(long))
+	}
+}
+
+func TestObjectPageFailure(t *testing.T) {
+	const text = "sync hook: POST http://webs.shop/sync: answered 500 Internal Server Error: no more strings"
+	html := renderPage(t, "object", newObjectPage("a", "p", newFailedRun(5, text), newFailedRun(4, text), newFailedRun(3, text), newRun(2, "p")))
+	wantTexts(t, html,
+		"The hook failed (500 Internal Server Error)", "no more strings", "Failed 3 times in a row, since <time datetime=\"2030-01-02T03:02:28Z\"", "It is tried again in 5s",
+		"3 times, since 03:02:28Z", "2 earlier failures of the same kind", `href="/resources/compositecontrollers.setpoint.dev/-/webs/edit"`, "What helps:")
+}
+
+func TestObjectPageDeleted(t *testing.T) {
+	p := newObjectPage("a", "p", newRun(2, "p"))
+	p.pageObject = &pageObject{Ref: p.Ref, Deleted: true}
+	p.Actions = nil
+	// Fault U7: a deletion ends the timeline.
+	p.setDeletion([]model.Run{newRun(2, "p")})
+	wantTexts(t, renderPage(t, "object", p), "Deleted; history is kept in memory only.", "Updated Pod p", `<li class="timeline-entry" id="deletion">`, `<h3 dir="auto">Deleted</h3>`)
+	// One that a watch has delivered stands in the order of time, and is no run with details.
+	gone := newRun(3, "p")
+	gone.Outcome, gone.Steps, gone.Causes = "deleted", nil, nil
+	p.Entries = (&request{}).timelineEntries(p.pageObject, []model.Run{gone}, 1)
+	p.setDeletion([]model.Run{gone, newRun(2, "p")})
+	if html := renderPage(t, "object", p); strings.Contains(html, `id="deletion"`) || !strings.Contains(html, ">Deleted</h3>") || strings.Contains(html, "Details<") {
+		t.Error(html)
+	}
+	p.Deleted, p.Meta.DeletionTimestamp, p.Meta.Finalizers = false, &metav1.Time{Time: noon}, []string{"example.com/a", "example.com/b"}
+	p.setDeletion(nil)
+	wantTexts(t, renderPage(t, "object", p), "Deletion requested, waiting for the finalizers example.com/a, example.com/b")
+	empty := objectPage{pageObject: webSubject("a", "b"), Tab: "timeline"}
+	wantTexts(t, renderPage(t, "object", empty), "Not managed by a Setpoint controller")
+}
+
+func TestRunPage(t *testing.T) {
+	s := webSubject("a", hostile)
+	run := newRun(9, hostile)
+	p := runPage{pageObject: s, Entry: newEntry(s, run), Tab: "timeline"}
+	p.Steps = stepViews(s, &p.Entry)
+	p.Body = &body{ID: bodyID(run, 0, "reply"), Text: "{\"a\":\"</pre><script>\"}"}
+	p.openBody()
+	wantTexts(t, renderPage(t, "object_run", p), "called sync", "decided", "1 write", "resource version 7",
+		"/runs/9?in=setpoint&amp;show=request-diff&amp;step=0", "&lt;/pre&gt;&lt;script&gt;", "/runs/8?in=setpoint")
+}
+
+func TestPlanPage(t *testing.T) {
+	p := planPage{pageObject: webSubject("a", "b"), Controller: "webs", CreatedAt: noon, Report: "{}",
+		Lines: planLines("webs\n\nWeb shop/a\n  + Pod shop/p  create\n      + spec.x: \"<script>\"\n  - Pod shop/q  delete\n  error: no\n\n1 object: 1 to create. Nothing was written.\n")}
+	wantTexts(t, renderPage(t, "object_plan", p), `plan-add"> &#43; Pod shop/p create`, `plan-del"> - Pod shop/q`, `plan-bad"> error: no`, "Nothing was written.")
+	p.Fault = describeFault("sync hook: POST http://x: connection refused", &model.Fault{Kind: record.HookUnreachable}, runFailedTitle)
+	wantTexts(t, renderPage(t, "object_plan", p), "Nobody listens at the hook&#39;s address")
+}
+
+func TestYAMLPage(t *testing.T) {
+	s := webSubject("a", "b")
+	s.Kind = model.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
+	s.raw = json.RawMessage(`{"kind":"Secret","metadata":{"name":"a","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"czNjcmV0"},"managedFields":[{"manager":"kubectl"}]},"data":{"p":"czNjcmV0"}}`)
+	p := yamlPage{pageObject: s, Tab: "yaml"}
+	if err := p.setText(s); err != nil {
+		t.Fatal(err)
+	}
+	html := renderPage(t, "object_yaml", p)
+	wantTexts(t, html, "*** (hidden)", "manager: kubectl", "The values of a Secret are hidden")
+	if strings.Contains(html, "czNjcmV0") {
+		t.Error("a secret is shown")
+	}
+}
+
+func TestDescribeFault(t *testing.T) {
+	const text = "sync hook: POST http://h/sync: answered 500 Internal Server Error: lookup x: tls: no"
+	got := describeFault(text, &model.Fault{Kind: record.HookStatus, Code: 500, Body: "lookup x: tls: no", Path: "a.b"}, runFailedTitle)
+	if got.Title != "The hook failed (500 Internal Server Error)" || got.Response != "lookup x: tls: no" || got.Path != "a.b" || !got.Hook || got.Text != text {
+		t.Errorf("%+v", got)
+	}
+	// Of what only words are known, these are not read.
+	for _, of := range []*model.Fault{nil, {Kind: "of a later version"}} {
+		if got := describeFault(text, of, runFailedTitle); got.Title != runFailedTitle || got.Help != "" || got.Hook || got.Text != text {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+func TestTimingBar(t *testing.T) {
+	run := newRun(1, "a")
+	got := newTimingBar(&run)
+	at := 0
+	for _, part := range got.Parts {
+		if part.Offset != at || part.Width < 1 {
+			t.Errorf("%+v does not begin at %d", part, at)
+		}
+		at += part.Width
+	}
+	if got.Total != 22*time.Millisecond || len(got.Parts) != 4 || at > timingBarWidth {
+		t.Errorf("%+v", got)
+	}
+	// What is written at once takes longer in sum than the run.
+	run.Steps = []model.Step{{Took: time.Second, Call: &model.Call{}}, {Took: time.Second, Write: &model.Write{}}}
+	for _, part := range newTimingBar(&run).Parts {
+		if part.Took > run.Took {
+			t.Errorf("%+v takes longer than the run", part)
+		}
+	}
+	if got := newTimingBar(&model.Run{}); len(got.Parts) != 0 {
+		t.Errorf("nothing took %+v", got)
+	}
+}
+
+func TestTreeOmitsForbiddenKinds(t *testing.T) {
+	secret := podRef("s")
+	secret.Kind = model.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
+	state := model.ObjectState{ChildStates: []model.Child{{Ref: podRef("a"), Health: "Current"}, {Ref: secret}, {Ref: podRef("b"), Health: "Failed"}}}
+	got, err := buildTree(t.Context(), webSubject("a", "").Ref, []model.ObjectState{state, state}, &ownertree.Builder{May: func(k model.Kind, _ string) bool { return k.Kind == "Pod" }})
+	if err != nil || len(got.Children) != 2 || got.Children[0].Name != "b" || got.Hidden != 1 || got.Current != 1 || got.Total != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestHeadlines(t *testing.T) {
+	self := webSubject("a", "b").Ref
+	write := func(verb, part string, of model.Ref) model.Step {
+		return model.Step{Write: &model.Write{Verb: verb, Part: part, Object: of}}
+	}
+	for _, c := range []struct {
+		outcome, want string
+		steps         []model.Step
+	}{
+		{"synced", "Deleted Pod p", []model.Step{write("delete", "", podRef("p"))}},
+		{"synced", "Updated its status", []model.Step{write("update", "status", self)}},
+		{"synced", "Deleted Pod p, updated its status", []model.Step{write("delete", "", podRef("p")), write("update", "status", self)}},
+		{"synced", "Created 2, deleted 1, updated its status twice", []model.Step{
+			write("create", "", podRef("p")), write("create", "", podRef("q")), write("delete", "", podRef("r")), write("update", "status", self), write("update", "status", self),
+		}},
+		// Fault U1: one object that is written three times is one, not three.
+		{"synced", "Updated its status 3 times", []model.Step{write("update", "status", self), write("update", "status", self), write("update", "status", self)}},
+		{"synced", "Nothing to do", []model.Step{{Write: &model.Write{Verb: "update", Unchanged: true}}}},
+		{"synced", "Asked: nothing to do", []model.Step{{Call: &model.Call{}}}},
+		{"postponed", "Postponed", nil},
+		{"denied", "Creation denied", []model.Step{{Call: &model.Call{Review: &model.Review{Operation: "create", Denied: true}}}}},
+	} {
+		run := model.Run{Object: self, Outcome: c.outcome, Steps: c.steps}
+		if got := newEntry(webSubject("a", "b"), run).Headline; got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// What changed, and who changed it, is found by the requests of two runs and the
+// managed fields of the object that is there.
+func TestObjectChanges(t *testing.T) {
+	s := webSubject("a", "b")
+	s.Meta.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: "kubectl-edit", Operation: "Update", Time: &metav1.Time{Time: noon.Add(-92 * time.Second)},
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:image":{}}}`),
+	}}
+	callBody := func(image, phase string) json.RawMessage {
+		return json.RawMessage(`{"parent":{"apiVersion":"example.org/v1","kind":"Web","metadata":{"namespace":"shop","name":"a","uid":"u1"},"spec":{"image":"` + image +
+			`"}},"children":{"Pod.v1":{"p":{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"shop","name":"p"},"status":{"phase":"` + phase + `"}}}}}`)
+	}
+	before, after := newRun(7, "p"), newRun(9, "p")
+	before.Steps[0].Call.Request, after.Steps[0].Call.Request = callBody("a", "Pending"), callBody("b", "Running")
+	after.Steps[0].Call.Previous = 7
+	// What the run sees of its own doing is no reason for it.
+	own := model.Call{Name: "sync", Request: callBody("c", "Failed"), Previous: 7}
+	after.Steps = append(after.Steps, model.Step{Call: &own})
+	after.Causes = []string{"the object changed", "child Pod shop/p changed", "recheck"}
+	server := newServer(t, &fakeSource{name: "setpoint", runs: []model.Run{after, before}})
+	r := httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)
+	req := &request{Server: server, r: r, api: &userclient.Client{}, identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}
+	entries := req.timelineEntries(s, []model.Run{after}, 10)
+	if len(entries) != 1 || len(entries[0].ObjectChanges) != 2 || strings.Join(entries[0].OtherCauses, ",") != "recheck" {
+		t.Fatalf("%+v", entries)
+	}
+	objectChanges := entries[0].ObjectChanges
+	if objectChanges[0].Fields[0].Path != "spec.image" || len(objectChanges[0].Authors) != 1 || objectChanges[0].Authors[0] != "kubectl-edit" || objectChanges[1].Object.Name != "p" {
+		t.Errorf("%+v", objectChanges)
+	}
+	html := renderPage(t, "object", objectPage{pageObject: s, Tab: "timeline", Entries: entries})
+	wantTexts(t, html, `the object itself</span> changed <span class="by">by <strong dir="auto">kubectl-edit</strong>`, "<del dir=\"ltr\">a</del>", "Running")
+}
+
+// Fault U1: what the controller itself wrote after its call changes the next request, and
+// is no trigger: a child that was deleted is.
+func TestOwnWritesAreNotTriggers(t *testing.T) {
+	callBody := func(n, children string) json.RawMessage {
+		return json.RawMessage(`{"parent":{"apiVersion":"example.org/v1","kind":"Web","metadata":{"namespace":"shop","name":"a","uid":"u1"},"status":{"n":` + n + `}},"children":{"Pod.v1":{` + children + `}}}`)
+	}
+	before, after := newRun(7, "p"), newRun(9, "p")
+	before.Steps[0].Call.Request = callBody("1", `"p":{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"shop","name":"p"}}`)
+	after.Steps[0].Call.Request, after.Steps[0].Call.Previous = callBody("2", ""), 7
+	after.Causes = []string{"child Pod shop/p changed", "retry"}
+	server := newServer(t, &fakeSource{name: "setpoint", runs: []model.Run{after, before}})
+	req := &request{Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: &userclient.Client{}, identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}
+	got := req.timelineEntries(webSubject("a", "b"), []model.Run{after}, 10)
+	r := got[0].runTriggers
+	if len(r.ObjectChanges) != 1 || r.ObjectChanges[0].Object.Name != "p" || len(r.OtherChanges) != 1 || r.OtherChanges[0].Role != "object" || strings.Join(r.OtherCauses, ",") != "retry" {
+		t.Fatalf("%+v", r)
+	}
+	html := renderPage(t, "object", objectPage{pageObject: webSubject("a", "b"), Tab: "timeline", Entries: got})
+	if gone, also := strings.Index(html, "is gone"), strings.Index(html, "Also changed since the call before"); gone < 0 || also < gone || strings.Index(html, "the object itself") < also {
+		t.Errorf("the child at %d, what changed beside at %d", gone, also)
+	}
+}
+
+// Fault U1: in a rolling update a run asks about the former revision too. That is no edit.
+func TestObjectChangesInRollingUpdate(t *testing.T) {
+	s := webSubject("a", "b")
+	asked := func(image string, at model.Revision) model.Step {
+		callBody := `{"parent":{"apiVersion":"example.org/v1","kind":"Web","metadata":{"namespace":"shop","name":"a","uid":"u1"},"spec":{"image":"` + image + `"}}}`
+		return model.Step{Call: &model.Call{Name: "sync", Revision: &at, Request: json.RawMessage(callBody), Previous: 7}}
+	}
+	old, latest := model.Revision{Name: "a", Number: 1, Previous: true}, model.Revision{Name: "b", Number: 2}
+	before, after := newRun(7, "p"), newRun(9, "p")
+	before.Steps = []model.Step{asked("b", latest), asked("a", old)}
+	after.Steps, after.Causes = []model.Step{asked("a", old), asked("b", latest), asked("a", old)}, []string{"periodic resync"}
+	server := newServer(t, &fakeSource{name: "setpoint", runs: []model.Run{after, before}})
+	req := &request{Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: &userclient.Client{}, identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}
+	entries := req.timelineEntries(s, []model.Run{after}, 10)
+	if len(entries[0].ObjectChanges) != 0 || strings.Join(entries[0].OtherCauses, ",") != "periodic resync" {
+		t.Errorf("%+v", entries[0].runTriggers)
+	}
+	p := runPage{pageObject: s, Entry: entries[0], Tab: "timeline", Steps: stepViews(s, &entries[0])}
+	html := renderPage(t, "object_run", p)
+	wantTexts(t, html, "at the former revision 1", "at the latest revision 2")
+	if strings.Contains(html, "after its writes") {
+		t.Error("nothing was written in between")
+	}
+}
+
+// Fault U3: a denial says by which webhook of which controller, why, and that nothing was
+// stored; a mutation what it changed.
+func TestObjectPageReviews(t *testing.T) {
+	s := webSubject("a", "b")
+	s.Deleted = true
+	reviewed := func(id uint64, outcome string, r model.Review) model.Run {
+		run := newRun(id, "p")
+		run.Controller, run.Outcome, run.Causes = "admissioncontroller.setpoint.dev/webs", outcome, []string{"create by anna"}
+		run.Steps = []model.Step{{Call: &model.Call{Name: "check-image", Review: &r}}}
+		return run
+	}
+	denied := reviewed(9, "denied", model.Review{Operation: "create", Denied: true, Message: "no digest"})
+	mutated := reviewed(8, "mutated", model.Review{Operation: "create", Changes: []model.Change{{Path: "spec.tier", To: json.RawMessage(`"gold"`)}}})
+	server := newServer(t, &fakeSource{name: "setpoint", runs: []model.Run{denied, mutated}})
+	req := &request{Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: &userclient.Client{}, identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}
+	runs := []model.Run{denied, mutated}
+	p := objectPage{pageObject: s, Tab: "timeline", Entries: req.timelineEntries(s, runs, 10), NeverStored: timeline.NeverStored(runs)}
+	wantTexts(t, renderPage(t, "object", p), "It was not stored: its creation was denied", "Creation denied", "create by anna", "no digest",
+		"check-image</span> of admissioncontroller.setpoint.dev/webs", "Creation mutated and allowed", "spec.tier", "gold")
+}
+
+// Fault U5: what a person did stands before what else changed.
+func TestLeadingCausesComeFirst(t *testing.T) {
+	e := newEntry(webSubject("a", "b"), newRun(9, "p"))
+	e.runTriggers = runTriggers{LeadingCauses: []string{"hook changed"}, ObjectChanges: []objectChange{{ObjectChange: diff.ObjectChange{Role: "object", Type: diff.Modified}}}, OtherCauses: []string{"retry 3"}}
+	html := renderPage(t, "object", objectPage{pageObject: webSubject("a", "b"), Tab: "timeline", Entries: []entry{e}})
+	if lead, changed, rest := strings.Index(html, "hook changed"), strings.Index(html, "the object itself"), strings.Index(html, "retry 3"); lead < 0 || lead > changed || changed > rest {
+		t.Errorf("told at %d, %d, %d", lead, changed, rest)
+	}
+}
+
+func TestPlanLinesAreBounded(t *testing.T) {
+	lines := planLines(strings.Repeat("+ x\n", 1<<20))
+	if last := lines[len(lines)-1].Text; len(lines) > maxPlanBytes || last != "… and more" {
+		t.Errorf("%d lines, the last %q", len(lines), last)
+	}
+}
+
+// What does not settle has not failed, and what is paused is not tried again, whatever it
+// failed with before.
+func TestOnlyFailuresShowErrors(t *testing.T) {
+	for kind, want := range map[model.State]string{
+		model.StateConflicting: "It is written again and again", model.StatePaused: "A user wants it left alone",
+	} {
+		p := newObjectPage("a", "p", newRun(2, "p"))
+		state := p.States[0].ObjectState
+		state.State, state.Conflict = kind, "Pod shop/p: spec.x differs again and again"
+		p.States = stateViews([]model.ObjectState{state}, nil, p.Entries)
+		html := renderPage(t, "object", p)
+		wantTexts(t, html, want)
+		if strings.Contains(html, "The last run failed") || strings.Contains(html, "tried again") {
+			t.Errorf("%s is shown as a failure: %s", kind, html)
+		}
+		state.Error = "as a process of before said it"
+		if views := stateViews([]model.ObjectState{state}, nil, nil); views[0].Fault != nil {
+			t.Errorf("%s has a fault", kind)
+		}
+	}
+}
+
+// A page of who stands by says who does the work, and not that nothing was done.
+func TestObjectPageStandby(t *testing.T) {
+	p := newObjectPage("a", "p")
+	state := p.States[0].ObjectState
+	state.State = model.StateUnknown
+	source := &fakeSource{name: "setpoint", process: model.Process{Name: "setpoint", LeaderElection: true, Leader: "setpoint-1"}}
+	req := newTestRequest(t, "/")
+	req.options.Sources = func(context.Context) []model.Source {
+		return []model.Source{source, &fakeSource{name: "another", process: source.process}}
+	}
+	processes := req.managingProcesses([]model.ObjectState{state})
+	p.States, p.Caveats = stateViews([]model.ObjectState{state}, processes, nil), caveats(processes)
+	html := renderPage(t, "object", p)
+	wantTexts(t, html, "Unknown", "is known where the work is done", "stands by: setpoint-1 does the work, and has the timeline", "is not known here")
+	if len(p.Caveats) != 1 || strings.Contains(html, "appears here by itself") || strings.Contains(html, "Well") {
+		t.Errorf("caveats %q: %s", p.Caveats, html)
+	}
+}
+
+// What nobody works on, as a watch is missing, is not said to be worked on elsewhere.
+func TestObjectPageNotWatched(t *testing.T) {
+	p := newObjectPage("a", "p")
+	state := p.States[0].ObjectState
+	state.State = model.StateUnknown
+	for _, process := range []model.Process{{Name: "setpoint", IsLeader: true}, {Name: "setpoint", LeaderElection: true, IsLeader: true}} {
+		p.States = stateViews([]model.ObjectState{state}, []processInfo{{Source: &fakeSource{name: "setpoint"}, Process: process}}, nil)
+		html := renderPage(t, "object", p)
+		wantTexts(t, html, "It is not worked on here yet", "its condition Ready")
+		if strings.Contains(html, "where the work is done") {
+			t.Errorf("%+v: %s", process, html)
+		}
+	}
+}
+
+// What was a moment ago was not "now ago".
+func TestJustNow(t *testing.T) {
+	run := newRun(9, "p")
+	run.Began = noon
+	p := newObjectPage("a", "p", run)
+	p.States[0].Ran, p.Meta.CreationTimestamp = noon, metav1.NewTime(noon)
+	p.Meta.DeletionTimestamp = &p.Meta.CreationTimestamp
+	html := renderPage(t, "object", p)
+	if strings.Contains(html, "now</time> ago") || strings.Contains(html, "now ago") || strings.Count(html, "just now") != 4 {
+		t.Errorf("%d times just now: %s", strings.Count(html, "just now"), html)
+	}
+}

@@ -1,0 +1,96 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
+)
+
+// Fault U6: children of a suspended controller, whose health is not known, were counted as
+// not current.
+func TestTreeSummary(t *testing.T) {
+	for want, of := range map[string]tree{
+		"2 of 3 current": {Current: 2, Total: 3}, "1, health not known": {Unknown: 1, Total: 1},
+		"1 of 3 current, health of 2 not known": {Current: 1, Unknown: 2, Total: 3},
+	} {
+		if got := of.Summary(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// childrenSource is a process that cares for objects by their names.
+type childrenSource struct {
+	*fakeSource
+	children map[string][]model.Child
+	// calls is how many times.
+	calls atomic.Int32
+}
+
+func (c *childrenSource) States(_ context.Context, ref model.Ref) ([]model.ObjectState, error) {
+	c.calls.Add(1)
+	family, is := c.children[ref.Name]
+	if !is {
+		return nil, nil
+	}
+	return []model.ObjectState{{Ref: ref, Controller: "webs", Process: "setpoint", State: model.StateSynced, ChildStates: family}}, nil
+}
+
+func newChild(group, kind, name string) model.Child {
+	ref := model.Ref{Kind: model.Kind{Group: group, Version: "v1", Plural: strings.ToLower(kind) + "s", Kind: kind, Namespaced: true}, Namespace: "shop", Name: name, UID: name}
+	return model.Child{Ref: ref, Health: "Current"}
+}
+
+func newChildrenSource(families map[string][]model.Child) *childrenSource {
+	c := teamsController()
+	c.Kinds = []model.Kind{webKind()}
+	return &childrenSource{fakeSource: &fakeSource{name: "setpoint", controllers: []model.Controller{c}}, children: families}
+}
+
+func TestTreeSpansControllers(t *testing.T) {
+	a := newFakeAPI(t, discoveryResponses())
+	a.responses["/apis/example.org/v1/namespaces/shop/webs/a"] = `{"metadata":{"name":"a","namespace":"shop","uid":"a"}}`
+	var sets []string
+	var deployments []model.Child
+	for i := range 9 {
+		deployments = append(deployments, newChild("apps", "Deployment", fmt.Sprintf("d%d", i)))
+		sets = append(sets, fmt.Sprintf(`{"metadata":{"name":"r%[1]d","namespace":"shop","uid":"r%[1]d","ownerReferences":[{"uid":"d%[1]d"}]}}`, i))
+	}
+	a.responses["/apis/apps/v1/namespaces/shop/replicasets"] = `{"items":[` + strings.Join(sets, ",") + `]}`
+	a.responses["/api/v1/namespaces/shop/pods"] = "forbidden"
+	source := newChildrenSource(map[string][]model.Child{"a": {newChild("example.org", "Web", "b")}, "b": deployments})
+	body := get(t, a.newServer(t, source), "/resources/webs.example.org/shop/a").Body.String()
+	wantTexts(t, body, `href="/resources/webs.example.org/shop/b"`, `href="/resources/deployments.apps/shop/d8"`, `href="/resources/replicasets.apps/shop/r8"`,
+		"Not all is shown: you lack the right to list things in the namespace shop.")
+	if sets, pods := a.count("/replicasets?"), a.count("/pods?"); sets != 1 || pods != 1 {
+		t.Errorf("listed replica sets %d times, and pods %d", sets, pods)
+	}
+}
+
+func TestTreeLimits(t *testing.T) {
+	families := map[string][]model.Child{"loop": {newChild("example.org", "Web", "loop"), newChild("example.org", "Web", "a")}}
+	for i := range maxNodes + 7 {
+		families["a"] = append(families["a"], newChild("example.org", "Web", fmt.Sprintf("w%03d", i)))
+	}
+	families["a"][3].Name, families["a"][3].Health = "loop", "Failed"
+	source := newChildrenSource(families)
+	panel := ownertree.NewProcesses(model.NewTimeouts(time.Second), func() []model.Result[[]model.Controller] {
+		return []model.Result[[]model.Controller]{{Source: source, Value: source.controllers}}
+	})
+	states, _ := source.States(t.Context(), newChild("example.org", "Web", "a").Ref)
+	got, err := buildTree(t.Context(), newChild("example.org", "Web", "a").Ref, states, &ownertree.Builder{
+		Processes: panel, May: func(model.Kind, string) bool { return true },
+	})
+	if err != nil || len(got.Children) != maxNodes || got.More != 7 || got.Children[0].Name != "loop" || len(got.Children[0].Children) != 0 {
+		t.Errorf("%d children and %d more, the first %+v; %v", len(got.Children), got.More, got.Children[0], err)
+	}
+	if asked := source.calls.Load() - 1; asked != maxCalls || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], fmt.Sprint(maxNodes-maxCalls)) {
+		t.Errorf("asked about %d; it says %q", asked, got.Warnings)
+	}
+}

@@ -1,0 +1,76 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/diff"
+)
+
+// yamlPage is an object as it is stored.
+type yamlPage struct {
+	*pageObject
+	Tab string
+	// Text is the object without who manages its fields, which Managers are.
+	Text, ManagedFields string
+	// Masked says that values are hidden.
+	Masked    bool
+	Truncated bool
+}
+
+// maxYAMLBytes is how much of an object is shown.
+const maxYAMLBytes = 1 << 20
+
+func showObjectYAML(req *request) error {
+	s, err := req.loadObject()
+	if err != nil {
+		return err
+	}
+	p := yamlPage{pageObject: s, Tab: "yaml"}
+	if !s.Deleted {
+		if err := p.setText(s); err != nil {
+			return err
+		}
+	}
+	return req.render(page{
+		Name: "object_yaml", Title: s.Kind.Kind + " " + s.Name + " as YAML", Section: "resources",
+		Watch: s.Resource(), Namespace: s.Namespace, Object: s.Name, Data: p,
+	})
+}
+
+func (p *yamlPage) setText(s *pageObject) error {
+	var o map[string]any
+	if err := json.Unmarshal(s.raw, &o); err != nil {
+		return fmt.Errorf("understand %s %s: %w", s.Kind.Kind, s.Name, err)
+	}
+	metadata, _ := o["metadata"].(map[string]any)
+	managers := metadata["managedFields"]
+	delete(metadata, "managedFields")
+	o, hidden := userclient.MaskSecret(o, hiddenValue)
+	p.Masked = hidden > 0
+	var err error
+	if p.Text, p.Truncated, err = toYAML(o); err != nil {
+		return err
+	}
+	if managers != nil {
+		p.ManagedFields, _, err = toYAML(managers)
+	}
+	return err
+}
+
+func toYAML(value any) (text string, cut bool, err error) {
+	data, err := yaml.Marshal(value)
+	if err != nil {
+		return "", false, fmt.Errorf("write YAML: %w", err)
+	}
+	if cut = len(data) > maxYAMLBytes; cut {
+		data = data[:maxYAMLBytes]
+	}
+	return diff.EscapeInvisible(string(data)), cut, nil
+}
+
+// hiddenValue stands for a value that nobody should read.
+const hiddenValue = "*** (hidden)"

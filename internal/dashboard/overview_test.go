@@ -1,0 +1,44 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	authorization "k8s.io/api/authorization/v1"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// What a process watches is told to who may list it, there.
+func TestWatchesRequireListPermission(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review authorization.SelfSubjectAccessReview
+		_ = json.NewDecoder(r.Body).Decode(&review)
+		asked := review.Spec.ResourceAttributes
+		review.Status.Allowed = asked.Verb == "list" && asked.Resource == "teams" && asked.Namespace == "shop"
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	defer api.Close()
+	teams, vaults := teamsController().Kinds[0], model.Kind{Group: "example.org", Version: "v1", Plural: "vaults", Kind: "Vault", Namespaced: true}
+	process := &fakeSource{name: "setpoint"}
+	process.process.Watches = []model.Watch{
+		{Selection: "teams.v1.example.org in shop", Kind: teams, Namespace: "shop", Objects: 3, Bytes: 1},
+		{Selection: "teams.v1.example.org in bank", Kind: teams, Namespace: "bank", Objects: 1000, Bytes: 1},
+		{Selection: "vaults.v1.example.org with tier=gold", Kind: vaults, Objects: 1000, Bytes: 1, Error: "no vaults"},
+		{Selection: "of another version", Objects: 1000, Bytes: 1},
+	}
+	body := newProxyServer(t, api.URL, process)("/").Body.String()
+	wantTexts(t, body, "teams.v1.example.org in shop", "3 objects, 1 B", "of what you may list", "3 watches are not shown")
+	for _, secret := range []string{"bank", "vaults", "gold", "another version", "1,000", "1003"} {
+		if strings.Contains(body, secret) {
+			t.Errorf("%q is shown to who may not list it", secret)
+		}
+	}
+	if all := get(t, newServer(t, process), "/").Body.String(); !strings.Contains(all, "vaults.v1.example.org with tier=gold") || !strings.Contains(all, "another version") {
+		t.Errorf("the process itself may see all:\n%s", all)
+	}
+}

@@ -1,0 +1,147 @@
+package ownertree
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+func refOf(kind, name string) model.Ref {
+	return model.Ref{Kind: model.Kind{Group: "example.org", Version: "v1", Kind: kind, Namespaced: true}, Namespace: "shop", Name: name}
+}
+
+func childOf(kind, name string) model.Child { return model.Child{Ref: refOf(kind, name)} }
+
+// namesOf are those of nodes, in their order.
+func namesOf(nodes []*Node) []string {
+	var all []string
+	for _, n := range nodes {
+		all = append(all, n.Name)
+	}
+	return all
+}
+
+// What a replica does not know that stands by hides nothing that the leader knows.
+func TestWorstKnownStateWins(t *testing.T) {
+	failing := model.ObjectState{Controller: "webs", State: model.StateFailing, Error: "no"}
+	well := model.ObjectState{Controller: "webs", State: model.StateSynced}
+	unknown := model.ObjectState{Controller: "webs", State: model.StateUnknown}
+	unsettled := model.ObjectState{Controller: "nets", State: model.StateConflicting, Conflict: "again and again"}
+	for _, test := range []struct {
+		cares []model.ObjectState
+		state model.State
+		error string
+	}{
+		{nil, "", ""},
+		{[]model.ObjectState{unknown}, model.StateUnknown, ""},
+		{[]model.ObjectState{unknown, failing}, model.StateFailing, "no"},
+		{[]model.ObjectState{unknown, well}, model.StateSynced, ""},
+		{[]model.ObjectState{well, failing}, model.StateFailing, "no"},
+		{[]model.ObjectState{well, unsettled}, model.StateConflicting, "again and again"},
+		{[]model.ObjectState{unsettled, failing, unknown, well}, model.StateFailing, "no"},
+	} {
+		for range 2 {
+			n := &Node{}
+			(&treeBuild{Builder: &Builder{}}).addChildren(n, test.cares)
+			if n.State != test.state || n.Error != test.error {
+				t.Errorf("of %v: %q, %q", test.cares, n.State, n.Error)
+			}
+			slices.Reverse(test.cares)
+		}
+	}
+	n := &Node{}
+	(&treeBuild{Builder: &Builder{}}).addChildren(n, []model.ObjectState{unknown, failing})
+	if len(n.Controllers) != 1 {
+		t.Errorf("in the care of %v, want each once", n.Controllers)
+	}
+}
+
+// fakeProcess is one that tells of controllers for some kinds.
+type fakeProcess struct {
+	model.Source
+	name     string
+	kinds    []model.Kind
+	children map[string][]model.Child
+	// hangs says that it answers nothing about objects.
+	hangs   bool
+	queries atomic.Int32
+}
+
+func (p *fakeProcess) Name() string { return p.name }
+
+func (p *fakeProcess) States(ctx context.Context, ref model.Ref) ([]model.ObjectState, error) {
+	p.queries.Add(1)
+	if p.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return []model.ObjectState{{Ref: ref, Controller: p.name, State: model.StateSynced, ChildStates: p.children[ref.Name]}}, nil
+}
+
+func processesOf(all ...*fakeProcess) *Processes {
+	return NewProcesses(model.NewTimeouts(20*time.Millisecond), func() (results []model.Result[[]model.Controller]) {
+		for _, p := range all {
+			results = append(results, model.Result[[]model.Controller]{Source: p, Value: []model.Controller{{Name: p.name, Kinds: p.kinds}}})
+		}
+		return results
+	})
+}
+
+// A process that hangs is waited for once, and the tree says so and has what others know.
+func TestHangingProcessIsQueriedOnce(t *testing.T) {
+	kinds := []model.Kind{refOf("Web", "").Kind}
+	families := map[string][]model.Child{}
+	var first []model.Child
+	for i := range 50 {
+		name := fmt.Sprint("w", i)
+		first = append(first, childOf("Web", name))
+		families[name] = []model.Child{childOf("Web", name+"-child")}
+	}
+	hung, well := &fakeProcess{name: "hung", kinds: kinds, hangs: true}, &fakeProcess{name: "well", kinds: kinds, children: families}
+	other := &fakeProcess{name: "other", kinds: []model.Kind{refOf("Page", "").Kind}}
+	g := &Builder{Processes: processesOf(hung, well, other), May: func(model.Kind, string) bool { return true }, Nodes: 1000, Queries: 1000}
+	root := &Node{Child: childOf("Web", "root")}
+	missing, err := g.Build(t.Context(), root, []model.ObjectState{{Controller: "well", State: model.StateSynced, ChildStates: first}})
+	if err != nil || len(missing) != 1 || missing[0].Error() != "the process hung does not answer in time" {
+		t.Errorf("says %v, %v", missing, err)
+	}
+	if hung, other, well := hung.queries.Load(), other.queries.Load(), well.queries.Load(); hung > maxConcurrentQueries || other != 0 || well != 100 {
+		t.Errorf("asked %d times who hangs, %d who does not care, and %d who does", hung, other, well)
+	}
+	for _, n := range root.Children {
+		if len(n.Children) != 1 {
+			t.Errorf("%s has %d children", n.Name, len(n.Children))
+		}
+	}
+}
+
+func TestBuildTree(t *testing.T) {
+	web := &fakeProcess{name: "web", kinds: []model.Kind{refOf("Web", "").Kind}, children: map[string][]model.Child{
+		"b": {childOf("Web", "c"), childOf("Web", "a"), childOf("Page", "z")}, // Back to the root, too.
+		"c": {childOf("Web", "d"), childOf("Vault", "v")},
+	}}
+	g := &Builder{
+		Processes: processesOf(web), Nodes: 100, Queries: 100,
+		May: func(kind model.Kind, _ string) bool { return kind.Kind != "Vault" },
+	}
+	root := &Node{Child: childOf("Web", "a")}
+	missing, err := g.Build(t.Context(), root, []model.ObjectState{{Controller: "webs", State: model.StateFailing, ChildStates: []model.Child{childOf("Web", "b")}}})
+	if err != nil || len(missing) != 0 || root.State != model.StateFailing {
+		t.Errorf("%v, %v, %s", missing, err, root.State)
+	}
+	b := root.Children[0]
+	if got := web.queries.Load(); got != 3 {
+		t.Errorf("asked %d times, want for b, c and d only", got)
+	}
+	if got := namesOf(b.Children); !slices.Equal(got, []string{"z", "c"}) {
+		t.Errorf("made of b: %v, want by kind, and none that is in the tree", got)
+	}
+	if c := b.Children[1]; !slices.Equal(namesOf(c.Children), []string{"d"}) || c.Hidden != 1 {
+		t.Errorf("made of c: %v and %d hidden", namesOf(c.Children), c.Hidden)
+	}
+}

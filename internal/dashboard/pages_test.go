@@ -1,0 +1,179 @@
+package dashboard
+
+import (
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+// hostileScript is text that somebody would like to have run as a script.
+const hostileScript = `"><img src=x onerror=alert(1)><script>alert(2)</script>{{.}}javascript:alert(3)`
+
+// newHostileSource is a process in which everything that others write is intruder.
+func newHostileSource() *fakeSource {
+	c := teamsController()
+	c.Description, c.Notes = []string{hostileScript}, []string{hostileScript}
+	c.Conditions = []model.Condition{{Type: "Ready", Status: "False", Reason: hostileScript, Message: hostileScript}}
+	c.Last = &model.Failure{Message: hostileScript, Object: hostileScript}
+	c.Calls = []model.CallStats{{Name: hostileScript, Outcome: hostileScript}}
+	c.Failing = 1
+	c.Series = model.Series{Every: time.Second, Points: []model.Point{{Runs: 1}, {Runs: 2, Failed: 1}}}
+	state := model.ObjectState{
+		Ref: model.Ref{Kind: c.Kinds[0], Namespace: hostileScript, Name: hostileScript}, State: model.StateFailing, Error: hostileScript, Attempts: 1,
+	}
+	return &fakeSource{
+		name: "setpoint", controllers: []model.Controller{c},
+		process: model.Process{Name: hostileScript, Instance: hostileScript, Watches: []model.Watch{{Selection: hostileScript, Error: hostileScript}}},
+		page:    model.Page{Total: 1, Matching: 1, Objects: []model.ObjectState{state}, States: map[model.State]int{model.StateFailing: 1}},
+	}
+}
+
+const teamsPage = "/controllers/setpoint/compositecontroller.setpoint.dev~teams"
+
+// What a page must not have: a script or a style of its own, or a handler.
+var (
+	inlineCode      = regexp.MustCompile(`(?i)<script(>|\s[^>]*>[^<])|<style|<[a-z][^<>]*\s(style|on[a-z]+)\s*=|<img`)
+	scriptURL       = regexp.MustCompile(`(?i)(href|src|action|hx-get|hx-post)="\s*javascript:`)
+	attributeValues = regexp.MustCompile(`="[^"]*"`)
+)
+
+// findInlineCode is what a page has that it must not; "" for nothing. What is in the value of
+// an attribute is text.
+func findInlineCode(page string) string {
+	return scriptURL.FindString(page) + inlineCode.FindString(attributeValues.ReplaceAllString(page, `=""`))
+}
+
+func TestHostileTextIsEscaped(t *testing.T) {
+	s := newServer(t, newHostileSource())
+	for _, path := range []string{"/", teamsPage, teamsPage + "?q=" + url.QueryEscape(hostileScript), "/" + url.PathEscape(hostileScript), "/signin?return=" + url.QueryEscape(hostileScript)} {
+		body := get(t, s, path).Body.String()
+		if found := findInlineCode(body); found != "" {
+			t.Errorf("%s has %q", path, found)
+		}
+	}
+}
+
+func TestTemplatesHaveNothingInline(t *testing.T) {
+	err := fs.WalkDir(templateFiles, "templates", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := templateFiles.ReadFile(file)
+		if found := findInlineCode(string(text)); found != "" {
+			t.Errorf("%s has %q, which the policy of its page forbids", file, found)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSecurityHeaders(t *testing.T) {
+	s := newServer(t, newHostileSource())
+	for _, path := range []string{"/", teamsPage, "/nowhere", "/signin"} {
+		header := get(t, s, path).Header()
+		if !strings.HasPrefix(header.Get("Content-Security-Policy"), "default-src 'none'") || header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %v", path, header)
+		}
+	}
+}
+
+func TestAssetCaching(t *testing.T) {
+	s := newServer(t, &fakeSource{name: "setpoint"})
+	for name := range s.assets {
+		w := get(t, s, s.assets.url(name))
+		if w.Code != http.StatusOK || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %d %v", name, w.Code, w.Header())
+		}
+		if w := get(t, s, "/assets/0000/"+name); w.Code != http.StatusNotFound {
+			t.Errorf("%s of another version: %d", name, w.Code)
+		}
+	}
+	if len(s.assets) < 5 {
+		t.Errorf("only %d assets", len(s.assets))
+	}
+}
+
+// newSignInServer is a server whose visitors have to sign in.
+func newSignInServer(t *testing.T) *Server {
+	t.Helper()
+	s := newServer(t, &fakeSource{name: "setpoint"})
+	api, err := userclient.New(&rest.Config{Host: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.authenticator = access.New(access.Options{}, api.Verify)
+	return s
+}
+
+func TestSignInRedirect(t *testing.T) {
+	s := newSignInServer(t)
+	for _, each := range routes() {
+		method, path, _ := strings.Cut(each.pattern, " ")
+		if each.public || method != http.MethodGet || path == "/live" {
+			continue
+		}
+		path = strings.NewReplacer("{$}", "", "{", "", "}", "", "...", "").Replace(path)
+		w := get(t, s, path)
+		if w.Code != http.StatusSeeOther || !strings.HasPrefix(w.Header().Get("Location"), "/signin?return=") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Header().Get("Location"))
+		}
+	}
+	if w := get(t, s, "/live"); !strings.Contains(w.Body.String(), "event: expired") {
+		t.Errorf("/live: %s", w.Body)
+	}
+	r := httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)
+	r.Header.Set("Hx-Request", "true")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	if w.Code != http.StatusUnauthorized || w.Header().Get("Hx-Redirect") == "" {
+		t.Errorf("a script: %d %v", w.Code, w.Header())
+	}
+}
+
+func TestSignInRedirectIsLocal(t *testing.T) {
+	for path, want := range map[string]string{
+		"/controllers/a/b?q=c": "/controllers/a/b?q=c", "": "/", "https://evil.test": "/", "//evil.test": "/", `/\evil.test`: "/", "/a\r\nb": "/",
+	} {
+		if got := localPath(path); got != want {
+			t.Errorf("local(%q) is %q", path, got)
+		}
+	}
+}
+
+func TestWritesRequireCSRFToken(t *testing.T) {
+	s := newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}})
+	for _, each := range routes() {
+		method, path, _ := strings.Cut(each.pattern, " ")
+		if each.public || method != http.MethodPost {
+			continue
+		}
+		path = strings.NewReplacer("{", "", "}", "").Replace(path)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost"+path, http.NoBody))
+		if w.Code != http.StatusForbidden {
+			t.Errorf("%s without a token: %d", path, w.Code)
+		}
+	}
+}
+
+func TestUnknownHostsAreRejected(t *testing.T) {
+	s := newServer(t, newHostileSource())
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://evil.test/", http.NoBody))
+	if w.Code != http.StatusForbidden {
+		t.Errorf("a name that leads here: %d", w.Code)
+	}
+}

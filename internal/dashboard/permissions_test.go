@@ -1,0 +1,131 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+// newProxyServer is a server whose visitors are those that a proxy names, and ann's visit there.
+func newProxyServer(t *testing.T, api string, sources ...model.Source) func(path string) *httptest.ResponseRecorder {
+	t.Helper()
+	c, err := userclient.New(&rest.Config{Host: api})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{
+		Cluster: c, Access: access.Options{Headers: access.Headers{User: "X-User"}},
+		Sources: func(context.Context) []model.Source { return sources },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(path string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody)
+		r.RemoteAddr = "127.0.0.1:1234"
+		r.Header.Set("X-User", "ann")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w
+	}
+}
+
+// manyControllers is a process of many controllers, each of a kind of its own.
+func manyControllers() *fakeSource {
+	process := &fakeSource{name: "setpoint"}
+	for i := range 30 {
+		c := teamsController()
+		c.Name += fmt.Sprint(i)
+		c.Kinds[0].Plural += fmt.Sprint(i)
+		process.controllers = append(process.controllers, c)
+	}
+	return process
+}
+
+// That nobody answers is not told as if the visitor lacked rights, or as if something
+// were not there: the page comes again by itself.
+func TestOutageIsNotForbidden(t *testing.T) {
+	visit := newProxyServer(t, "http://127.0.0.1:1", &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}})
+	for _, path := range []string{"/", "/resources", teamsPage, "/resources/pods/shop/a"} {
+		w := visit(path)
+		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Refresh") == "" || !strings.Contains(w.Body.String(), "No answer") {
+			t.Errorf("%s: %d %v\n%s", path, w.Code, w.Header(), w.Body)
+		}
+	}
+}
+
+func TestOutageDelaysOnce(t *testing.T) {
+	var asked atomic.Int32
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer api.Close()
+	if w := newProxyServer(t, api.URL, manyControllers())("/"); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("%d:\n%s", w.Code, w.Body)
+	}
+	if n := asked.Load(); n > maxParallelReviews {
+		t.Errorf("asked %d times of who does not answer", n)
+	}
+}
+
+func TestAccessReviewsRunInParallel(t *testing.T) {
+	var waiting atomic.Int32
+	several := make(chan struct{})
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if waiting.Add(1) == 2 {
+			close(several)
+		}
+		select {
+		case <-several:
+		case <-r.Context().Done():
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
+	}))
+	defer api.Close()
+	if w := newProxyServer(t, api.URL, manyControllers())("/"); w.Code != http.StatusOK || strings.Count(w.Body.String(), `<a class="strong"`) != 30 {
+		t.Errorf("%d:\n%s", w.Code, w.Body)
+	}
+}
+
+// Nor where something is asked for: that is tried again, once somebody answers.
+func TestReconcileDuringOutage(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review struct {
+			Spec struct{ ResourceAttributes struct{ Verb string } }
+		}
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Spec.ResourceAttributes.Verb == "patch" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
+	}))
+	defer api.Close()
+	window := (&fakeAPI{Server: api}).newServer(t, goProgram("red"))
+	ann := userclient.User{Name: "ann"}
+	client, err := window.options.Cluster.As(ann)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodPost, programPage+"/reconcile", http.NoBody)
+	r.SetPathValue("process", "shop")
+	r.SetPathValue("controller", "shop~team")
+	err = reconcileAll(&request{Server: window, r: r, w: httptest.NewRecorder(), identity: &access.Identity{User: ann}, api: client})
+	if p := problemOf(err); err == nil || p.Status != http.StatusServiceUnavailable || !p.AutoRetry {
+		t.Errorf("%v", err)
+	}
+}

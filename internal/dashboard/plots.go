@@ -1,0 +1,87 @@
+package dashboard
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// plot is a sparkline with its name and what it comes to.
+type plot struct {
+	Name, Latest, Label string
+	// Rate is what it comes to in a minute, in words.
+	Rate string
+	// Class is its colour: "" or that of a tone.
+	Class  string
+	Values []float64
+}
+
+// newPlots are the plots of a series: runs, errors and how long runs take. None if
+// nothing has been noted.
+func newPlots(s model.Series) []plot {
+	if len(s.Points) < 2 {
+		return nil
+	}
+	var runs, failed, took []float64
+	var allRuns, allFailed int
+	var latest, since time.Duration
+	for i, p := range s.Points {
+		runs, failed = append(runs, float64(p.Runs)), append(failed, float64(p.Failed))
+		took = append(took, p.Median.Seconds())
+		allRuns, allFailed = allRuns+int(p.Runs), allFailed+int(p.Failed)
+		if p.Median > 0 {
+			latest = p.Median
+		}
+		if since == 0 && p.Runs > 0 {
+			since = s.Every * time.Duration(len(s.Points)-i)
+		}
+	}
+	over := humanDuration(s.Every * time.Duration(len(s.Points)))
+	errors := ratePlot("error", allFailed, since, over)
+	errors.Class, errors.Values = "calm", failed
+	if allFailed > 0 {
+		errors.Class = "bad"
+	}
+	ran := ratePlot("run", allRuns, since, over)
+	ran.Values = runs
+	return []plot{
+		ran, errors,
+		{Name: "Latency", Latest: durationOrDash(latest), Class: "wait", Values: took, Label: fmt.Sprintf("the median run took %s lately", durationOrDash(latest))},
+	}
+}
+
+// ratePlot is a plot of things that were counted since the first of them.
+func ratePlot(one string, n int, since time.Duration, over string) plot {
+	p := plot{Name: capitalize(one) + "s", Label: pluralize(n, one, one+"s") + " in " + over, Latest: "0", Rate: "no " + one + "s in " + over}
+	if n > 0 {
+		rate, what := perMinute(n, since), one+"s"
+		if rate == "1" {
+			what = one
+		}
+		p.Latest, p.Rate = rate+"/min", rate+" "+what+" a minute"
+		p.Label += ", " + rate + " a minute"
+	}
+	return p
+}
+
+// perMinute is a rate. What has only begun is not taken for a minute's worth of more.
+func perMinute(n int, over time.Duration) string {
+	rate := float64(n) / max(over, time.Minute).Minutes()
+	switch {
+	case rate >= 10:
+		return formatCount(int(rate + 0.5))
+	case rate < 0.1:
+		return "under 0.1"
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", rate), ".0")
+}
+
+// durationOrDash is how long something took, or a dash for what did not happen.
+func durationOrDash(d time.Duration) string {
+	if d == 0 {
+		return "–"
+	}
+	return formatDuration(d)
+}

@@ -1,0 +1,85 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+// cancelingSource is a process that never answers, and whose asker is gone once it was asked.
+type cancelingSource struct {
+	fakeSource
+	cancel context.CancelFunc
+}
+
+func (l *cancelingSource) Process(ctx context.Context) (model.Process, error) {
+	l.cancel()
+	<-ctx.Done()
+	return model.Process{}, ctx.Err()
+}
+
+// A page that is cut short is none: not one that shows less, and not an empty one.
+func TestCanceledPageIsUnavailable(t *testing.T) {
+	for _, path := range []string{"/", "/controllers/setpoint/x"} {
+		ctx, leave := context.WithCancel(t.Context())
+		s := newServer(t, &cancelingSource{fakeSource{name: "setpoint"}, leave})
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, http.NoBody)
+		if path != "/" {
+			leave()
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || strings.Contains(w.Body.String(), "canceled") {
+			t.Errorf("%s: %d %v\n%s", path, w.Code, w.Header(), w.Body)
+		}
+		wantTexts(t, w.Body.String(), "comes back by itself", "Try again now")
+	}
+}
+
+// What was sent does not come back by itself, and cannot be got again at its address.
+func TestFormsAreNotRetriedAutomatically(t *testing.T) {
+	s := newServer(t, &fakeSource{name: "setpoint"})
+	for from, back := range map[string]string{
+		"http://localhost/resources/pods/shop/a": `href="/resources/pods/shop/a"`, "http://evil.example.org/x": `href="/"`, "": `href="/"`,
+	} {
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/resources/pods/shop/a/ask", strings.NewReader(url.Values{"csrf": {csrfToken(t, s)}}.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Referer", from)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Refresh") != "" || strings.Contains(w.Body.String(), "by itself") {
+			t.Errorf("%d %v\n%s", w.Code, w.Header(), w.Body)
+		}
+		wantTexts(t, w.Body.String(), back, "Back to send it again")
+	}
+}
+
+// csrfToken is what forms of a server that is open to all carry.
+func csrfToken(t *testing.T, s *Server) string {
+	t.Helper()
+	req, err := s.authenticator.Authenticate(httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return req.CSRF
+}
+
+func TestNotFoundDuringOutage(t *testing.T) {
+	s := newServer(t, &fakeSource{name: "setpoint"})
+	for doubt, want := range map[error]int{nil: http.StatusNotFound, userclient.ErrUnreachable: http.StatusServiceUnavailable} {
+		w := httptest.NewRecorder()
+		req := &request{Server: s, w: w, r: httptest.NewRequest(http.MethodGet, "http://localhost/x", http.NoBody), identity: &access.Identity{}}
+		req.accessErrors.record(doubt)
+		req.renderError(notFound("There is no such thing."))
+		if w.Code != want {
+			t.Errorf("in doubt for %v: %d\n%s", doubt, w.Code, w.Body)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+func TestRefreshIntervalGrowsWithRenderTime(t *testing.T) {
+	var p refreshThrottle
+	if got := p.interval("ann", "/a"); got != minRefreshInterval {
+		t.Errorf("a page of which nothing is known rests for %s", got)
+	}
+	for took, want := range map[time.Duration]time.Duration{
+		time.Millisecond: minRefreshInterval, 3 * time.Second: 15 * time.Second, time.Hour: maxRefreshInterval,
+	} {
+		p.startRender("ann", "/a")()
+		p.byUser["ann"]["/a"].took = took
+		if got := p.interval("ann", "/a"); got != want {
+			t.Errorf("what took %s rests for %s, not %s", took, got, want)
+		}
+	}
+	p.byUser["ann"]["/a"].took = 0
+	here, there := p.startRender("ann", "/a"), p.startRender("ann", "/a")
+	here()
+	p.byUser["ann"]["/a"].since = time.Now().Add(-2 * time.Second)
+	if got := p.interval("ann", "/a"); got < 10*time.Second {
+		t.Errorf("what is being made for 2s rests for %s", got)
+	}
+	there()
+	if got := p.interval("bob", "/a"); got != minRefreshInterval {
+		t.Errorf("another's page rests for %s", got)
+	}
+}
+
+// Whoever makes up pages takes little, and from nobody else.
+func TestThrottleMemoryIsBounded(t *testing.T) {
+	var p refreshThrottle
+	p.startRender("bob", "/b")()
+	p.byUser["bob"]["/b"].took = time.Second
+	for i := range 3 * maxTrackedPages {
+		p.startRender("ann", fmt.Sprint("/", i))()
+	}
+	p.startRender("ann", strings.Repeat("x", maxTrackedPathBytes+1))()
+	if n := len(p.byUser["ann"]); n != maxTrackedPages || p.byUser["ann"][strings.Repeat("x", maxTrackedPathBytes+1)] != nil {
+		t.Errorf("%d of ann's are kept", n)
+	}
+	if got := p.interval("bob", "/b"); got != 5*time.Second {
+		t.Errorf("bob's page rests for %s", got)
+	}
+	for i := range 2 * maxTrackedUsers {
+		p.startRender(fmt.Sprint(i), "/")()
+	}
+	if n := len(p.byUser); n != maxTrackedUsers {
+		t.Errorf("%d visitors are known", n)
+	}
+}
+
+// Ages move on under the same pace as all else.
+func TestStalePageIsRefreshed(t *testing.T) {
+	s := newServer(t, &fakeSource{name: "setpoint"})
+	r := httptest.NewRequest(http.MethodGet, "http://localhost/live", http.NoBody)
+	for since, want := range map[time.Duration]int{0: 0, staleAfter: 1} {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := httptest.NewRecorder()
+		l := &eventStream{
+			request: &request{Server: s, w: w, r: r}, out: http.NewResponseController(w),
+			changed: make(chan struct{}, 1), sources: map[model.Source]context.CancelFunc{},
+		}
+		l.watchSources(ctx)
+		l.lastChange = time.Now().Add(-since)
+		l.poll(ctx)
+		if len(l.changed) != want {
+			t.Errorf("after %s the page is told of %d changes", since, len(l.changed))
+		}
+		cancel()
+	}
+}
+
+// What happened between a page and its stream is told at once, and once.
+func TestStreamStartsWithOneChange(t *testing.T) {
+	busy := &fakeSource{name: "setpoint", revisions: make(chan uint64, 1)}
+	busy.revisions <- 7
+	s := newServer(t, &fakeSource{name: "quiet"}, busy)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*minRefreshInterval)
+	defer cancel()
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/live?page=%2F", http.NoBody))
+	if n := strings.Count(w.Body.String(), "event: change"); n != 1 {
+		t.Errorf("told %d times:\n%s", n, w.Body)
+	}
+}
+
+// slowSource answers after a while.
+type slowSource struct{ *fakeSource }
+
+func (s slowSource) Process(ctx context.Context) (model.Process, error) {
+	sleep(ctx, 300*time.Millisecond)
+	return s.fakeSource.Process(ctx)
+}
+
+func TestRenderTimeIsMeasured(t *testing.T) {
+	s := newServer(t, slowSource{&fakeSource{name: "setpoint"}})
+	r := httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)
+	r.Header.Set("X-Live", "yes")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	if !strings.Contains(get(t, s, "/").Body.String(), `data-live="/live?page=%2F"`) {
+		t.Error("the page does not say which it is")
+	}
+	req, err := s.authenticator.Authenticate(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.throttle.interval(req.User.Name, "/"); got < refreshFactor*300*time.Millisecond {
+		t.Errorf("it rests for %s", got)
+	}
+}
+
+func TestPageWatchesItsObject(t *testing.T) {
+	p := page{Watch: "pods", Namespace: "shop", Object: "a"}
+	if got, want := liveURL("/x y", &p), "/live?"+(url.Values{"page": {"/x y"}, "watch": {"pods"}, "namespace": {"shop"}, "name": {"a"}}).Encode(); got != want {
+		t.Errorf("%s, not %s", got, want)
+	}
+	a := newFakeAPI(t, discoveryResponses())
+	a.responses["/api/v1/namespaces/shop/pods"] = "forbidden"
+	server := httptest.NewServer(a.newServer(t))
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	callBody, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+liveURL("/x", &p), http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(callBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	for a.count("/pods?") == 0 && sleep(ctx, 10*time.Millisecond) {
+	}
+	if a.count("/pods?fieldSelector=metadata.name%3Da&limit=1") != 1 {
+		t.Errorf("asked %q", a.requests)
+	}
+}
+
+// countingSource counts how often runs are read in full.
+type countingSource struct {
+	*fakeSource
+	reads int
+}
+
+func (c *countingSource) Run(ctx context.Context, id uint64) (model.Run, error) {
+	c.reads++
+	return c.fakeSource.Run(ctx, id)
+}
+
+func TestTriggersAreCached(t *testing.T) {
+	before, after := newRun(7, "p"), newRun(9, "p")
+	before.Steps[0].Call.Request, after.Steps[0].Call.Request = []byte(`{"parent":{"kind":"Web","metadata":{"name":"a","uid":"u1"},"spec":{"a":1}}}`), []byte(`{"parent":{"kind":"Web","metadata":{"name":"a","uid":"u1"},"spec":{"a":2}}}`)
+	after.Steps[0].Call.Previous, after.Causes = 7, []string{"the object changed"}
+	source := &countingSource{fakeSource: &fakeSource{name: "setpoint", runs: []model.Run{after, before}}}
+	server := newServer(t, source)
+	look := func(reader string, run model.Run) int {
+		source.reads = 0
+		api, err := server.options.Cluster.As(userclient.User{Name: reader})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := &request{
+			Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: api,
+			identity: &access.Identity{User: userclient.User{Name: reader, OwnCredentials: true}},
+		}
+		entries := req.timelineEntries(webSubject("a", ""), []model.Run{run}, 10)
+		if len(entries[0].ObjectChanges) != 1 || entries[0].ObjectChanges[0].Fields[0].Path != "spec.a" {
+			t.Errorf("%s sees %+v", reader, entries[0].ObjectChanges)
+		}
+		return source.reads
+	}
+	first, again, another := look("ann", after), look("ann", after), look("bob", after)
+	if first != 2 || again != 0 || another != 2 {
+		t.Errorf("read %d, then %d, for another %d", first, again, another)
+	}
+	recent := after
+	recent.Began = noon.Add(-time.Second)
+	source.runs[0] = recent
+	look("ann", recent)
+	if look("ann", recent) != 2 {
+		t.Error("what may have been before the object was read is kept")
+	}
+}

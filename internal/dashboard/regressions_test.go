@@ -1,0 +1,95 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+// Fault U3: a controller of admission waited "for .", or for the first Pod with nine there.
+func TestAdmissionControllersListReviews(t *testing.T) {
+	policy := model.Controller{Name: "admissioncontroller.setpoint.dev/policy", Process: "setpoint", AllReplicas: true}
+	pod := model.Ref{Kind: model.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: "web"}
+	denied := model.ObjectState{Ref: pod, State: model.StateUnknown, Controller: policy.Name, ReviewOutcome: "denied", Error: "image :latest is not pinned", Reviews: 9}
+	for name, test := range map[string]struct {
+		page  model.Page
+		wants []string
+	}{
+		"none": {model.Page{Reviews: true}, []string{"No reviews kept"}},
+		"some": {model.Page{Reviews: true, Total: 1, Matching: 1, Objects: []model.ObjectState{denied}}, []string{"Reviewed objects", "/resources/pods/shop/web", "denied", "image :latest is not pinned"}},
+	} {
+		body := get(t, newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{policy}, page: test.page}), controllerURL("setpoint", policy.Name)).Body.String()
+		wantTexts(t, body, test.wants...)
+		for _, never := range []string{"waits for", "first Pod"} {
+			if strings.Contains(body, never) {
+				t.Errorf("%s: the page says %q", name, never)
+			}
+		}
+	}
+}
+
+// Fault U4: who may not list events got a raw error, and the empty state too.
+func TestForbiddenEvents(t *testing.T) {
+	refusal := permissionProblem(userclient.Permission{User: "ann", Verb: "list", Resource: "events", Namespace: "shop"})
+	p := objectPage{pageObject: &pageObject{Ref: model.Ref{Kind: model.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: "web"}}, Events: eventList{Problem: refusal}}
+	body := renderPage(t, "object", p)
+	wantTexts(t, body, "ann has no right to list events in the namespace shop.", "kubectl create role events-list --verb=list --resource=events -n shop")
+	if strings.Contains(body, "No events") {
+		t.Error("the page says that there are none")
+	}
+}
+
+// Fault U6: "Nothing was done about it yet" stood beside "last run 20m ago".
+func TestRunsWithoutHistory(t *testing.T) {
+	p := objectPage{pageObject: &pageObject{Ref: model.Ref{Name: "web"}}, States: []stateView{{ObjectState: model.ObjectState{State: model.StateSynced, Ran: time.Now().Add(-20 * time.Minute)}}}}
+	body := renderPage(t, "object", p)
+	wantTexts(t, body, "No history is kept any more")
+	if strings.Contains(body, "Not reconciled yet") {
+		t.Error("the page says that it was never reconciled")
+	}
+}
+
+// Fault U9: "failing" in an address is the state Failing.
+func TestStateInURL(t *testing.T) {
+	for query, want := range map[string]model.State{"failing": model.StateFailing, "Failing": model.StateFailing, "nonsense": ""} {
+		req := &request{r: httptest.NewRequest(http.MethodGet, "/?state="+query, http.NoBody)}
+		if got := req.objectQuery().State; got != want {
+			t.Errorf("%s: %q", query, got)
+		}
+	}
+}
+
+// Fault U9: a namespace that is not in the list is the one that is chosen all the same.
+func TestUnlistedNamespaceIsSelected(t *testing.T) {
+	for namespace, want := range map[string]string{"nope": "nope", "shop": "", "": ""} {
+		if got := (&kindPage{Namespace: namespace, Namespaces: []string{"shop", ""}}).UnlistedNamespace(); got != want {
+			t.Errorf("%q: %q", namespace, got)
+		}
+	}
+}
+
+func TestKindHeadings(t *testing.T) {
+	for plural, want := range map[string]string{"networkpolicies": "NetworkPolicies", "configmaps": "ConfigMaps", "endpoints": "Endpoints", "sheep": "sheep"} {
+		kind := map[string]string{"networkpolicies": "NetworkPolicy", "configmaps": "ConfigMap", "endpoints": "Endpoints", "sheep": "Animal"}[plural]
+		if got := (&kindPage{Kind: model.Kind{Kind: kind, Plural: plural}}).Heading(); got != want {
+			t.Errorf("%s is headed %q", plural, got)
+		}
+	}
+}
+
+// Fault U6: objects of a controller that is suspended lost their card, tree and actions.
+func TestSuspendedControllerObjects(t *testing.T) {
+	a := newFakeAPI(t, discoveryResponses())
+	a.responses["/apis/example.org/v1/namespaces/shop/webs/a"] = `{"metadata":{"name":"a","namespace":"shop","uid":"u"}}`
+	a.responses["/api/v1/namespaces/shop/configmaps"] = `{"items":[{"metadata":{"name":"made","namespace":"shop","uid":"c","ownerReferences":[{"uid":"u"}]}}]}`
+	web := model.Kind{Group: "example.org", Version: "v1", Plural: "webs", Kind: "Web", Namespaced: true}
+	c := model.Controller{Name: "c/webs", Process: "setpoint", Suspended: true, Kinds: []model.Kind{web}, Children: []model.Kind{{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}}}
+	state := model.ObjectState{Ref: model.Ref{Kind: web, Namespace: "shop", Name: "a"}, State: model.StateUnknown, Suspended: true, Controller: c.Name, Process: "setpoint"}
+	body := get(t, a.newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{c}, states: []model.ObjectState{state}}), "/resources/webs.example.org/shop/a").Body.String()
+	wantTexts(t, body, "Suspended", "This controller is suspended by its spec", "/resources/configmaps/shop/made", "Reconcile now", "Edit")
+}

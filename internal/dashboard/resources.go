@@ -1,0 +1,124 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+// resourcesPage is what the page of all kinds shows: those that controllers care for, and
+// those of what they make.
+type resourcesPage struct {
+	Managed, Children []*kindRow
+	// Others are all other kinds, by the names that URLs have for them.
+	Others []string
+}
+
+// kindRow is a kind and who has to do with it.
+type kindRow struct {
+	model.Kind
+	Controllers []model.Controller
+	// Count is how many the visitor sees, Problem why they see none.
+	Count   int64
+	Problem string
+}
+
+func showResources(req *request) error {
+	if wanted := req.query("kind"); wanted != "" {
+		kind, err := req.api.Kind(req.context(), wanted)
+		if err != nil {
+			return err
+		}
+		return req.redirect(resourceURL(kind))
+	}
+	data := resourcesPage{}
+	for _, t := range req.visibleProcesses(req.fetchProcesses()) {
+		for _, c := range t.Controllers {
+			data.Managed = addKinds(data.Managed, c, c.Kinds)
+			data.Children = addKinds(data.Children, c, c.Children)
+		}
+	}
+	sortKinds(data.Managed)
+	sortKinds(data.Children)
+	if err := req.countObjects(slices.Concat(data.Managed, data.Children)); err != nil {
+		return err
+	}
+	if !req.targets("resources") {
+		data.Others = req.otherKinds(&data)
+	}
+	return req.render(page{Name: "resources", Title: "Resources", Section: "resources", Data: data})
+}
+
+// addKinds notes that a controller has to do with kinds.
+func addKinds(all []*kindRow, c model.Controller, kinds []model.Kind) []*kindRow {
+	for _, kind := range kinds {
+		i := slices.IndexFunc(all, func(h *kindRow) bool { return sameKind(h.Kind, kind) })
+		if i < 0 {
+			i, all = len(all), append(all, &kindRow{Kind: kind})
+		}
+		all[i].Controllers = append(all[i].Controllers, c)
+	}
+	return all
+}
+
+// sameKind is true also for two versions of a kind.
+func sameKind(a, b model.Kind) bool { return a.Group == b.Group && a.Kind == b.Kind }
+
+func sortKinds(all []*kindRow) {
+	slices.SortFunc(all, func(a, b *kindRow) int {
+		return cmp.Or(cmp.Compare(a.Kind.Kind, b.Kind.Kind), cmp.Compare(a.Group, b.Group))
+	})
+}
+
+// countObjects counts the objects of kinds by asking for one of each. It is an error if
+// nobody answers for any of them.
+func (req *request) countObjects(all []*kindRow) error {
+	failures := make([]error, len(all))
+	var group errgroup.Group
+	group.SetLimit(6)
+	for i, each := range all {
+		group.Go(func() error {
+			failures[i] = each.count(req.context(), req.api)
+			return nil
+		})
+	}
+	_ = group.Wait() // None of them fails.
+	if len(all) > 0 && !slices.ContainsFunc(failures, func(err error) bool { return err == nil || !isUnreachable(err) }) {
+		return failures[0]
+	}
+	return nil
+}
+
+func (h *kindRow) count(ctx context.Context, api *userclient.Client) error {
+	tally := api.Count(ctx, h.Kind, "")
+	if tally.Err != nil {
+		h.Problem = problemOf(tally.Err).Title
+	}
+	h.Count = tally.Count
+	return tally.Err
+}
+
+// otherKinds are the kinds that no controller has to do with. Without an answer there are
+// none: the page is about the others.
+func (req *request) otherKinds(data *resourcesPage) []string {
+	kinds, err := req.api.Kinds(req.context())
+	if err != nil {
+		req.log.Debug("kinds are not known", "error", err.Error())
+	}
+	known := slices.Concat(data.Managed, data.Children)
+	var names []string
+	for _, kind := range kinds {
+		is := func(h *kindRow) bool { return sameKind(h.Kind, kind) }
+		if !strings.Contains(kind.Plural, "/") && !slices.ContainsFunc(known, is) {
+			names = append(names, kind.Resource())
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,182 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// showCreate is the page on which an object is made.
+func showCreate(req *request) error {
+	kind, err := req.api.Kind(req.context(), req.path("resource"))
+	if err != nil {
+		return err
+	}
+	namespace := targetNamespace(kind, req.defaultNamespace())
+	lacking := req.requireAccess("create", kind, namespace, "")
+	if lacking != nil && !kind.Namespaced {
+		return lacking
+	}
+	d := req.newDraft(kind, model.Ref{})
+	if lacking != nil {
+		d.warnForbidden(lacking)
+	}
+	if d.form != nil {
+		d.values = d.form.Blank()
+	}
+	if kind.Namespaced {
+		d.values.Set(".metadata.namespace", namespace)
+	}
+	d.Text = form.FormatYAML(d.skeleton(namespace))
+	if req.query("as") == modeYAML {
+		d.Mode = modeYAML
+	}
+	d.buildForm()
+	if d.Root != nil {
+		d.Root.FocusOn(".metadata.name")
+	}
+	return req.renderDraft(d, 0)
+}
+
+// defaultNamespace is where a visitor who says nothing else means.
+func (req *request) defaultNamespace() string {
+	if wanted := req.query("namespace"); wanted != "" {
+		return wanted
+	}
+	return "default"
+}
+
+// skeleton is an object to begin with, as YAML.
+func (d *draft) skeleton(namespace string) map[string]any {
+	metadata := map[string]any{"name": ""}
+	if d.Namespaced {
+		metadata["namespace"] = namespace
+	}
+	made := map[string]any{"apiVersion": apiVersion(d.Kind), "kind": d.Kind.Kind, "metadata": metadata}
+	if d.form != nil && d.form.HasField("spec") {
+		made["spec"] = map[string]any{}
+	}
+	return made
+}
+
+// createObject makes what is entered, or goes on with entering it.
+func createObject(req *request) error {
+	kind, err := req.api.Kind(req.context(), req.path("resource"))
+	if err != nil {
+		return err
+	}
+	done, err := req.acquireDraftSlot(req.context())
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := req.requireCreate(kind); err != nil {
+		return err
+	}
+	d := req.newDraft(kind, model.Ref{})
+	if err := d.readForm(req); err != nil {
+		return err
+	}
+	if req.applyButton(d) {
+		return req.renderDraft(d, 0)
+	}
+	object, err := d.parse()
+	if errors.Is(err, errInvalidInput) {
+		return req.renderDraft(d, http.StatusUnprocessableEntity)
+	}
+	stored, err := req.create(kind, object)
+	if err != nil {
+		return req.renderRejected(d, err)
+	}
+	var made struct{ Metadata model.Ref }
+	if err := json.Unmarshal(stored, &made); err != nil {
+		return err
+	}
+	req.flash(kind.Kind + " " + made.Metadata.Name + " is created.")
+	made.Metadata.Kind = kind
+	return req.redirect(objectURL(made.Metadata))
+}
+
+// create creates an object in the namespace that it names.
+func (req *request) create(kind model.Kind, object map[string]any) (json.RawMessage, error) {
+	metadata, _ := object["metadata"].(map[string]any)
+	namespace, _ := metadata["namespace"].(string)
+	namespace = targetNamespace(kind, namespace)
+	body, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	return req.api.Create(req.context(), kind, namespace, body)
+}
+
+// applyButton does what a button wants that only changes the page: a row more or less, or
+// the other way of entering.
+func (req *request) applyButton(d *draft) bool {
+	add, remove, to := req.field("add"), req.field("remove"), req.field("turn")
+	switch {
+	case add != "":
+		form.Add(d.values, add)
+		d.buildForm()
+		if d.Root != nil {
+			d.Root.FocusOn(add)
+		}
+	case remove != "":
+		form.Remove(d.values, remove)
+	case to == modeForm || to == modeYAML:
+		d.switchMode(to)
+	default:
+		return false
+	}
+	return true
+}
+
+// renderRejected shows the page again with what the API server says. Only what cannot be
+// mended by entering something else is a page of its own.
+func (req *request) renderRejected(d *draft, err error) error {
+	p := problemOf(err)
+	if isUnreachable(err) {
+		d.Problem, d.Hint = p.Text, "Nothing is lost: send it again once the API server answers."
+		return req.renderDraft(d, p.Status)
+	}
+	d.setAPIError(err)
+	d.Commands = p.Commands
+	if apierrors.IsAlreadyExists(err) && d.Mode == modeForm {
+		d.Problem, d.Hint = "There is one with this name already.", "Choose another name."
+		d.addProblems([]form.Problem{{Field: "metadata.name", Message: "This name is taken."}})
+	}
+	return req.renderDraft(d, p.Status)
+}
+
+// draftPage is what the page of a draft shows.
+type draftPage struct {
+	*draft
+	// Title is what the page does, Submit what its button does.
+	Title, Submit string
+	// InvalidFields are the fields that have problems.
+	InvalidFields []*form.Field
+}
+
+func (req *request) renderDraft(d *draft, status int) error {
+	d.buildForm()
+	shown := draftPage{draft: d, Title: "New " + d.Kind.Kind, Submit: "Create"}
+	if d.Existing() {
+		shown.Title, shown.Submit = "Edit "+d.Ref.Name, "Save"
+	}
+	if d.Mode == modeForm {
+		d.Root.Walk(func(f *form.Field) {
+			if len(f.Problems) > 0 {
+				shown.InvalidFields = append(shown.InvalidFields, f)
+			}
+		})
+	}
+	d.Problems = slices.CompactFunc(d.Problems, func(a, b form.Problem) bool { return a.Field == b.Field && a.Message == b.Message })
+	return req.render(page{
+		Name: "resource_draft", Title: shown.Title, Section: "resources", Static: true, Status: status, Data: shown,
+	})
+}

@@ -1,0 +1,263 @@
+package dashboard
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+// deletePage is what the page on which an object is deleted shows.
+type deletePage struct {
+	model.Ref
+	UID string
+	// Finalizers hold it until somebody has done what they stand for; Since is when
+	// it was deleted already, in words.
+	Finalizers []string
+	Deleting   bool
+	// Dependents is what goes with it, Cares who cares for it.
+	Dependents []dependent
+	States     []model.ObjectState
+	// Contents are what is inside of it, of a namespace or a definition of a kind, and
+	// goes in any case. Looked are the kinds that were looked through for what else it
+	// owns, in words.
+	Contents      []userclient.KindCount
+	HasContents   bool
+	SearchedKinds []string
+	// Incomplete is why there may be more of it.
+	Incomplete string
+	// ConfirmName has the name typed, since much goes with it.
+	ConfirmName       bool
+	MissingPermission string
+	// Propagation is what is chosen.
+	Propagation string
+	Problem     string
+	BackURL     string
+}
+
+// dependent is an object that goes with another, and how many owners are between them.
+type dependent struct {
+	model.Ref
+	Depth int
+}
+
+// revisionKind is in what controllers keep what an object was before.
+var revisionKind = model.Kind{Group: "apps", Version: "v1", Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true}
+
+// confirmThreshold is how many objects may go without the name being typed.
+const confirmThreshold = 10
+
+// showDelete is the page that says what will go.
+func showDelete(req *request) error {
+	data, err := req.loadDelete()
+	if err != nil {
+		return err
+	}
+	return req.renderDelete(data, 0)
+}
+
+func (req *request) renderDelete(data *deletePage, status int) error {
+	return req.render(page{
+		Name: "resource_delete", Title: "Delete " + data.Name, Section: "resources", Static: true, Status: status, Data: data,
+	})
+}
+
+// loadDelete finds out what goes with an object.
+func (req *request) loadDelete() (*deletePage, error) {
+	ref, err := req.refFromURL()
+	if err != nil {
+		return nil, err
+	}
+	stored, err := req.api.Get(req.context(), ref.Kind, ref.Namespace, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	var o metav1.PartialObjectMetadata
+	if err := json.Unmarshal(stored, &o); err != nil {
+		return nil, err
+	}
+	ref.UID = string(o.UID)
+	data := &deletePage{
+		Ref: ref, UID: ref.UID, Finalizers: o.Finalizers, Deleting: o.DeletionTimestamp != nil,
+		Propagation: string(metav1.DeletePropagationBackground), BackURL: objectURL(ref),
+	}
+	if !req.can("delete", ref.Kind, ref.Namespace, ref.Name) {
+		data.MissingPermission = shortPermission("delete", ref.Kind, ref.Namespace)
+	}
+	req.findDependents(data)
+	if err := req.addContents(data, stored); err != nil {
+		return nil, err
+	}
+	data.ConfirmName = len(data.Dependents) > confirmThreshold || data.HasContents
+	return data, nil
+}
+
+// addContents counts what is in a namespace, or of a kind that would not be served any
+// more: that goes with it, without naming it as an owner.
+func (req *request) addContents(data *deletePage, stored json.RawMessage) (err error) {
+	switch data.Kind.Kind + "." + data.Group {
+	case "Namespace.":
+		data.HasContents = true
+		data.Contents, err = req.api.Contents(req.context(), data.Name)
+	case "CustomResourceDefinition.apiextensions.k8s.io":
+		data.HasContents = true
+		var kind model.Kind
+		if kind, err = req.definedKind(stored); err == nil {
+			data.Contents = []userclient.KindCount{req.api.Count(req.context(), kind, "")}
+		}
+	}
+	return err
+}
+
+// definedKind is the kind that a definition defines.
+func (req *request) definedKind(stored json.RawMessage) (model.Kind, error) {
+	var o struct {
+		Spec struct {
+			Group    string
+			Scope    string
+			Names    struct{ Kind, Plural string }
+			Versions []struct {
+				Name   string
+				Served bool
+			}
+		}
+	}
+	if err := json.Unmarshal(stored, &o); err != nil {
+		return model.Kind{}, fmt.Errorf("understand the definition of a kind: %w", err)
+	}
+	kind := model.Kind{Group: o.Spec.Group, Kind: o.Spec.Names.Kind, Plural: o.Spec.Names.Plural, Namespaced: o.Spec.Scope == "Namespaced"}
+	for _, version := range o.Spec.Versions {
+		if version.Served {
+			kind.Version = version.Name
+		}
+	}
+	return kind, nil
+}
+
+// Counted are those of the contents that there are some of, the most first.
+func (data *deletePage) Counted() []userclient.KindCount {
+	counted := slices.DeleteFunc(slices.Clone(data.Contents), func(t userclient.KindCount) bool { return t.Count == 0 })
+	slices.SortStableFunc(counted, func(a, b userclient.KindCount) int { return cmp.Compare(b.Count, a.Count) })
+	return counted
+}
+
+// Uncounted are those of the contents of which nobody said how many there are.
+func (data *deletePage) Uncounted() []userclient.KindCount {
+	return slices.DeleteFunc(slices.Clone(data.Contents), func(t userclient.KindCount) bool { return t.Err == nil })
+}
+
+// ContentsURL is where the objects of a kind are that are inside.
+func (data *deletePage) ContentsURL(kind model.Kind) string {
+	if data.Kind.Kind != "Namespace" {
+		return resourceURL(kind)
+	}
+	return resourceURL(kind) + "?" + url.Values{"namespace": {data.Name}}.Encode()
+}
+
+// findDependents asks those who care for the object which children it has, and the API
+// server what else names it as an owner.
+func (req *request) findDependents(data *deletePage) {
+	data.States, _ = req.objectStates(data.Ref) // A process that is silent knows no less than the API server.
+	var kinds []model.Kind
+	for _, c := range managingControllers(req.fetchProcesses(), data.Kind) {
+		for _, kind := range c.Children {
+			if !slices.Contains(kinds, kind) {
+				kinds = append(kinds, kind)
+			}
+		}
+	}
+	if len(data.States) > 0 && !slices.Contains(kinds, revisionKind) {
+		kinds = append(kinds, revisionKind)
+	}
+	found, err := req.api.Dependents(req.context(), data.Ref, kinds)
+	if err != nil {
+		data.Incomplete = err.Error()
+	}
+	for _, kind := range slices.Concat(kinds, userclient.BuiltinChildKinds(data.Kind)) {
+		if !slices.Contains(data.SearchedKinds, kind.Plural) {
+			data.SearchedKinds = append(data.SearchedKinds, kind.Plural)
+		}
+	}
+	data.addDependents(found, 0)
+	for _, state := range data.States {
+		for i := range state.ChildStates {
+			child := state.ChildStates[i].Ref
+			same := func(g dependent) bool {
+				return sameKind(g.Kind, child.Kind) && g.Namespace == child.Namespace && g.Name == child.Name
+			}
+			if !slices.ContainsFunc(data.Dependents, same) && req.can("get", child.Kind, child.Namespace, child.Name) {
+				data.Dependents = append(data.Dependents, dependent{Ref: child})
+			}
+		}
+	}
+}
+
+func (data *deletePage) addDependents(found []userclient.Dependent, depth int) {
+	for i := range found {
+		data.Dependents = append(data.Dependents, dependent{found[i].Ref, depth})
+		data.addDependents(found[i].Dependents, depth+1)
+	}
+}
+
+// deleteObject deletes it, if it is still the one that the page was about.
+func deleteObject(req *request) error {
+	data, err := req.loadDelete()
+	if errors.Is(err, model.ErrNotFound) || apierrors.IsNotFound(err) {
+		return req.alreadyDeleted()
+	}
+	if err != nil {
+		return err
+	}
+	data.Propagation = cmp.Or(req.field("propagation"), data.Propagation)
+	if data.ConfirmName && req.field("confirm") != data.Name {
+		data.Problem = "Type the name " + data.Name + " to delete it with all that goes with it."
+		return req.renderDelete(data, http.StatusUnprocessableEntity)
+	}
+	err = req.api.Delete(req.context(), data.Kind, data.Namespace, data.Name, userclient.DeleteOptions{
+		UID: req.field("uid"), Propagation: metav1.DeletionPropagation(data.Propagation),
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return req.alreadyDeleted()
+	case apierrors.IsConflict(err):
+		data.Problem = "This is another " + data.Kind.Kind + " of the same name: the one you meant is gone already. Look at it before you delete it."
+		return req.renderDelete(data, http.StatusConflict)
+	case err != nil:
+		p := problemOf(err)
+		data.Problem = p.Text
+		return req.renderDelete(data, p.Status)
+	}
+	text := data.Kind.Kind + " " + data.Name + " is deleted."
+	if len(data.Finalizers) > 0 || data.Propagation == string(metav1.DeletePropagationForeground) {
+		text = data.Kind.Kind + " " + data.Name + " is being deleted. It goes as soon as nothing holds it any more."
+	}
+	req.flash(text)
+	return req.redirect(req.listURL(data.Ref))
+}
+
+func (req *request) alreadyDeleted() error {
+	ref, err := req.refFromURL()
+	if err != nil {
+		return err
+	}
+	req.flash(ref.Kind.Kind + " " + ref.Name + " was gone already.")
+	return req.redirect(req.listURL(ref))
+}
+
+// listURL is the list that an object is, or was, in: of all namespaces if the visitor
+// may list those.
+func (req *request) listURL(ref model.Ref) string {
+	if ref.Namespace == "" || req.can("list", ref.Kind, "", "") {
+		return resourceURL(ref.Kind)
+	}
+	return resourceURL(ref.Kind) + "?" + url.Values{"namespace": {ref.Namespace}}.Encode()
+}

@@ -1,0 +1,138 @@
+package dashboard
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+// fakeAPI is an API server that answers by path, and notes what it was asked. What it
+// does not know is not there, and "forbidden" may not be read.
+type fakeAPI struct {
+	*httptest.Server
+	responses map[string]string
+	mu        sync.Mutex
+	requests  []string
+}
+
+func newFakeAPI(t *testing.T, byPath map[string]string) *fakeAPI {
+	t.Helper()
+	a := &fakeAPI{responses: byPath}
+	a.Server = httptest.NewServer(a)
+	t.Cleanup(a.Close)
+	return a
+}
+
+func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.requests = append(a.requests, r.URL.RequestURI())
+	w.Header().Set("Content-Type", "application/json")
+	switch answer := a.responses[r.URL.Path]; answer {
+	case "":
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"not found"}`)
+	case "forbidden":
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,`+
+			`"message":"things is forbidden: User \"ann\" cannot list resource \"things\" in API group \"\" in the namespace \"shop\""}`)
+	default:
+		_, _ = io.WriteString(w, answer)
+	}
+}
+
+// count is how often something was asked that has a text in it.
+func (a *fakeAPI) count(text string) (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, asked := range a.requests {
+		if strings.Contains(asked, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// newServer is a Server of that API server.
+func (a *fakeAPI) newServer(t *testing.T, sources ...model.Source) *Server {
+	t.Helper()
+	api, err := userclient.New(&rest.Config{Host: a.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{
+		Cluster: api, Access: access.Options{Open: true}, Log: slog.New(slog.DiscardHandler),
+		Sources: func(context.Context) []model.Source { return sources },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// discoveryResponses are answers about which kinds there are: some of the core group, webs, and
+// definitions of kinds.
+func discoveryResponses() map[string]string {
+	const verbs = `"verbs":["list","delete","get"]`
+	return map[string]string{
+		"/api": `{"items":[{"metadata":{"name":""},"versions":[{"version":"v1","resources":[
+			{"resource":"namespaces","responseKind":{"kind":"Namespace"},"scope":"Cluster",` + verbs + `},
+			{"resource":"configmaps","responseKind":{"kind":"ConfigMap"},"scope":"Namespaced",` + verbs + `},
+			{"resource":"things","responseKind":{"kind":"Thing"},"scope":"Namespaced",` + verbs + `},
+			{"resource":"pods","responseKind":{"kind":"Pod"},"scope":"Namespaced",` + verbs + `}]}]}]}`,
+		"/apis": `{"items":[{"metadata":{"name":"example.org"},"versions":[{"version":"v1","resources":[
+			{"resource":"webs","responseKind":{"kind":"Web"},"scope":"Namespaced",` + verbs + `}]}]},
+			{"metadata":{"name":"apps"},"versions":[{"version":"v1","resources":[
+			{"resource":"replicasets","responseKind":{"kind":"ReplicaSet"},"scope":"Namespaced",` + verbs + `},
+			{"resource":"deployments","responseKind":{"kind":"Deployment"},"scope":"Namespaced",` + verbs + `}]}]},
+			{"metadata":{"name":"apiextensions.k8s.io"},"versions":[{"version":"v1","resources":[
+			{"resource":"customresourcedefinitions","responseKind":{"kind":"CustomResourceDefinition"},"scope":"Cluster",` + verbs + `}]}]}]}`,
+	}
+}
+
+func TestDeleteNamespaceListsContents(t *testing.T) {
+	a := newFakeAPI(t, discoveryResponses())
+	a.responses["/api/v1/namespaces/shop"] = `{"metadata":{"name":"shop","uid":"u"}}`
+	a.responses["/api/v1/namespaces/shop/pods"] = `{"metadata":{"remainingItemCount":1233,"continue":"x"},"items":[{"metadata":{"name":"a"}}]}`
+	a.responses["/api/v1/namespaces/shop/configmaps"] = `{"items":[]}`
+	a.responses["/api/v1/namespaces/shop/things"] = "forbidden"
+	body := get(t, a.newServer(t), "/resources/namespaces/-/shop/delete").Body.String()
+	wantTexts(t, body, "Everything in this namespace is deleted with it.", `<a href="/resources/pods?namespace=shop">Pod</a>`,
+		"1 234", "things <span class=\"muted small\">(you lack the right to list things in the namespace shop)</span>", "Type shop to confirm")
+	for _, not := range []string{"ConfigMap", "Nothing that is known", "Stays"} {
+		if strings.Contains(body, not) {
+			t.Errorf("it says %q", not)
+		}
+	}
+}
+
+func TestDeleteCRDCountsObjects(t *testing.T) {
+	a := newFakeAPI(t, discoveryResponses())
+	a.responses["/apis/apiextensions.k8s.io/v1/customresourcedefinitions/webs.example.org"] = `{"metadata":{"name":"webs.example.org","uid":"u"},
+		"spec":{"group":"example.org","scope":"Namespaced","names":{"kind":"Web","plural":"webs"},"versions":[{"name":"v1","served":true},{"name":"v2","served":false}]}}`
+	a.responses["/apis/example.org/v1/webs"] = `{"metadata":{"remainingItemCount":6,"continue":"x"},"items":[{"metadata":{"name":"a"}}]}`
+	body := get(t, a.newServer(t), "/resources/customresourcedefinitions.apiextensions.k8s.io/-/webs.example.org/delete").Body.String()
+	wantTexts(t, body, "All objects of the kind that it defines are deleted with it.", `<a href="/resources/webs.example.org">Web</a>`, `<td class="number">7</td>`)
+}
+
+func TestDeleteListsSearchedKinds(t *testing.T) {
+	a := newFakeAPI(t, discoveryResponses())
+	a.responses["/apis/example.org/v1/namespaces/shop/webs/a"] = `{"metadata":{"name":"a","namespace":"shop","uid":"u"}}`
+	a.responses["/api/v1/namespaces/shop/pods"] = `{"items":[]}`
+	wantTexts(t, get(t, a.newServer(t), "/resources/webs.example.org/shop/a/delete").Body.String(), "No kind was looked through.", "which those are is not known here")
+	c := teamsController()
+	c.Kinds, c.Children = []model.Kind{webKind()}, []model.Kind{podRef("").Kind}
+	wantTexts(t, get(t, a.newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{c}}), "/resources/webs.example.org/shop/a/delete").Body.String(),
+		"No pods that you may list name it as their owner.", "Only these kinds were looked through: pods.")
+}

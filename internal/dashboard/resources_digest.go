@@ -1,0 +1,113 @@
+package dashboard
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// secretDigester makes seals, with a key that no page tells and that ends with the process.
+type secretDigester struct {
+	key []byte
+	// keyID tells the key from others, and nothing of it.
+	keyID string
+}
+
+func newSecretDigester() *secretDigester {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // It never returns an error.
+	return &secretDigester{key, rand.Text()}
+}
+
+// secretDigests stand for values that no page shows, by their paths. They travel with a page in
+// the values' place: what has another seal of the same key is another value. They say
+// nothing else.
+type secretDigests map[string]string
+
+// keyIDEntry is where seals have the id of their key; no path of an object is empty.
+const keyIDEntry = ""
+
+// digest makes the seals of what an object holds otherwise than it is shown. The same value
+// has another seal in another object, and at another path.
+func (s *secretDigester) digest(uid string, object, shown map[string]any) secretDigests {
+	made := secretDigests{}
+	s.add(made, uid, "", object, shown)
+	if len(made) > 0 {
+		made[keyIDEntry] = s.keyID
+	}
+	return made
+}
+
+func (s *secretDigester) add(to secretDigests, uid, path string, value, shown any) {
+	if reflect.DeepEqual(value, shown) {
+		return
+	}
+	members, are := value.(map[string]any)
+	showing, too := shown.(map[string]any)
+	if !are || !too {
+		mac := hmac.New(sha256.New, s.key)
+		_ = json.NewEncoder(mac).Encode([]any{uid, path, value}) //nolint:errchkjson // It was JSON before.
+		to[path] = base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
+		return
+	}
+	for name, member := range members {
+		at := name
+		if path != "" {
+			at = path + "[" + name + "]"
+		}
+		s.add(to, uid, at, member, showing[name])
+	}
+}
+
+// String is what travels; "" for none.
+func (s secretDigests) String() string {
+	if len(s) == 0 {
+		return ""
+	}
+	data, _ := json.Marshal(s) //nolint:errchkjson // Text can always be encoded.
+	return string(data)
+}
+
+func parseSecretDigests(text string) (secretDigests, error) {
+	if text == "" {
+		return secretDigests{}, nil
+	}
+	if err := object.LimitValues([]byte(text), form.MaxValues); err != nil {
+		return nil, fmt.Errorf("read what stands for values: %w", err)
+	}
+	var read secretDigests
+	if err := json.Unmarshal([]byte(text), &read); err != nil {
+		return nil, fmt.Errorf("read what stands for values: %w", err)
+	}
+	return read, nil
+}
+
+// changes are the values that were others before. Those that came, or went, are seen
+// without seals. Seals of another process tell nothing, which is a change as well: it
+// may be one.
+func (s secretDigests) changes(after secretDigests) []model.Change {
+	var found []model.Change
+	if len(s) > 0 && len(after) > 0 && s[keyIDEntry] != after[keyIDEntry] {
+		return []model.Change{{
+			Path: "values that are not shown", From: json.RawMessage(`"(not shown)"`), To: json.RawMessage(`"(it is not known whether they changed)"`),
+		}}
+	}
+	for _, path := range slices.Sorted(maps.Keys(after)) {
+		if before := s[path]; before != "" && before != after[path] {
+			found = append(found, model.Change{
+				Path: path, From: json.RawMessage(`"(not shown)"`), To: json.RawMessage(`"(another value, not shown)"`),
+			})
+		}
+	}
+	return found
+}

@@ -1,0 +1,145 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/diff"
+)
+
+// showEdit is the page on which an object is changed.
+func showEdit(req *request) error {
+	ref, err := req.refFromURL()
+	if err != nil {
+		return err
+	}
+	if err := req.requireAccess("patch", ref.Kind, ref.Namespace, ref.Name); err != nil {
+		return err
+	}
+	stored, err := req.api.Get(req.context(), ref.Kind, ref.Namespace, ref.Name)
+	if err != nil {
+		return err
+	}
+	d := req.newDraft(ref.Kind, ref)
+	d.Cancel = objectURL(ref)
+	if err := d.loadStored(stored); err != nil {
+		return err
+	}
+	if req.query("as") == modeYAML {
+		d.Mode = modeYAML
+	}
+	return req.renderDraft(d, 0)
+}
+
+// saveObject stores what was changed, or goes on with changing it. Only the difference
+// to what was loaded is sent, so that what the page does not show stays.
+func saveObject(req *request) error {
+	ref, err := req.refFromURL()
+	if err != nil {
+		return err
+	}
+	if err := req.requireAccess("patch", ref.Kind, ref.Namespace, ref.Name); err != nil {
+		return err
+	}
+	done, err := req.acquireDraftSlot(req.context())
+	if err != nil {
+		return err
+	}
+	defer done()
+	d := req.newDraft(ref.Kind, ref)
+	d.Cancel = objectURL(ref)
+	if err := d.readForm(req); err != nil {
+		return err
+	}
+	if d.base == nil {
+		return badRequest("The page did not send what it had loaded. Open it anew.")
+	}
+	if req.applyButton(d) {
+		return req.renderDraft(d, 0)
+	}
+	object, err := d.parse()
+	if errors.Is(err, errInvalidInput) {
+		return req.renderDraft(d, http.StatusUnprocessableEntity)
+	}
+	return req.save(d, form.Patch(d.base, object))
+}
+
+// maxConflicts is how often an object may be stored by somebody else before ours is, with
+// nothing changed that a visitor could have: what controllers note in a status.
+const maxConflicts = 5
+
+func (req *request) save(d *draft, patch map[string]any) error {
+	if len(patch) == 0 {
+		req.flash("Nothing was changed.")
+		return req.redirect(d.Cancel)
+	}
+	for race := 1; ; race++ {
+		err := req.patchDraft(d, patch)
+		switch {
+		case apierrors.IsConflict(err):
+			same, err := req.rebase(d, patch)
+			if err != nil {
+				return req.renderRejected(d, err)
+			}
+			if !same || race == maxConflicts {
+				return req.renderDraft(d, http.StatusConflict)
+			}
+		case err != nil:
+			return req.renderRejected(d, err)
+		default:
+			req.flash(d.Kind.Kind + " " + d.Ref.Name + " is saved.")
+			return req.redirect(d.Cancel)
+		}
+	}
+}
+
+// patchDraft stores a difference to what was loaded, unless that is out of date.
+func (req *request) patchDraft(d *draft, patch map[string]any) error {
+	metadata, _ := patch["metadata"].(map[string]any)
+	versioned, meta := maps.Clone(patch), map[string]any{"resourceVersion": d.Version}
+	maps.Copy(meta, metadata)
+	versioned["metadata"] = meta
+	body, err := json.Marshal(versioned)
+	if err != nil {
+		return err
+	}
+	_, err = req.api.Patch(req.context(), d.Ref, types.MergePatchType, body)
+	return err
+}
+
+// rebase lays what the visitor changed over what others stored meanwhile, and says what
+// that was: to save it then is for the visitor to decide. It is the same if nothing
+// changed of what people enter, whether the page shows it or not.
+func (req *request) rebase(d *draft, patch map[string]any) (same bool, err error) {
+	stored, err := req.api.Get(req.context(), d.Ref.Kind, d.Ref.Namespace, d.Ref.Name)
+	if err != nil {
+		return false, err
+	}
+	loaded, sealed := d.base, d.secretDigests
+	if err := d.loadStored(stored); err != nil {
+		return false, err
+	}
+	unseen := sealed.changes(d.secretDigests)
+	d.Changes = append(diffObjects(loaded, d.base), unseen...)
+	d.setObject(form.Apply(d.base, patch))
+	d.Root = nil
+	d.Problem = "Somebody changed this " + d.Kind.Kind + " while you did."
+	d.Hint = "Your changes are laid over theirs below. Look at it, and save again."
+	return reflect.DeepEqual(loaded, d.base) && len(unseen) == 0, nil
+}
+
+func diffObjects(before, after map[string]any) []model.Change {
+	changes, err := diff.Objects(json.RawMessage(compactJSON(before)), json.RawMessage(compactJSON(after)))
+	if err != nil {
+		return nil
+	}
+	return changes
+}

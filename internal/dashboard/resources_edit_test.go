@@ -1,0 +1,299 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"html"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+// objectServer is an API server that has one object of v1, in the namespace shop, which is
+// changed by merge patches.
+type objectServer struct {
+	t *testing.T
+
+	mu      sync.Mutex
+	version int
+	object  map[string]any
+	patches []string
+	// concurrentPatch, if set, is what somebody else does before the next patch.
+	concurrentPatch map[string]any
+}
+
+// newObjectServer makes a window over a shelf with an object.
+func newObjectServer(t *testing.T, object map[string]any) (*objectServer, *Server) {
+	t.Helper()
+	k := &objectServer{t: t, version: 1, object: object}
+	server := httptest.NewServer(k)
+	t.Cleanup(server.Close)
+	api, err := userclient.New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{
+		Cluster: api, Access: access.Options{Open: true}, Log: slog.New(slog.DiscardHandler),
+		Sources: func(context.Context) []model.Source { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k, s
+}
+
+const objectServerKinds = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{},"versions":[{"version":"v1","resources":[
+	{"resource":"configmaps","responseKind":{"kind":"ConfigMap","version":"v1"},"scope":"Namespaced","verbs":["get"]},
+	{"resource":"secrets","responseKind":{"kind":"Secret","version":"v1"},"scope":"Namespaced","verbs":["get"]},
+	{"resource":"selfsubjectreviews","responseKind":{"kind":"SelfSubjectReview","version":"v1"},"scope":"Cluster","verbs":["create"]}]}]}]}`
+
+const objectServerSchema = `{"components":{"schemas":{"ConfigMap":{"type":"object","properties":{"data":{"type":"object","additionalProperties":{"type":"string"}}},
+	"x-kubernetes-group-version-kind":[{"group":"","kind":"ConfigMap","version":"v1"}]}}}}`
+
+func (k *objectServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	switch r.URL.Path {
+	case "/api":
+		_, _ = io.WriteString(w, objectServerKinds)
+	case "/apis":
+		_, _ = io.WriteString(w, `{"items":[]}`)
+	case "/openapi/v3":
+		_, _ = io.WriteString(w, `{"paths":{"api/v1":{"serverRelativeURL":"/openapi/v3/api/v1"}}}`)
+	case "/openapi/v3/api/v1":
+		_, _ = io.WriteString(w, objectServerSchema)
+	default:
+		if r.Method == http.MethodPatch && !k.patch(w, r) {
+			return
+		}
+		_ = json.NewEncoder(w).Encode(k.stored())
+	}
+}
+
+func (k *objectServer) stored() map[string]any {
+	return form.Apply(k.object, map[string]any{"metadata": map[string]any{"resourceVersion": strconv.Itoa(k.version)}})
+}
+
+func (k *objectServer) patch(w http.ResponseWriter, r *http.Request) bool {
+	if k.concurrentPatch != nil {
+		k.object, k.concurrentPatch = form.Apply(k.object, k.concurrentPatch), nil
+		k.version++
+	}
+	body, _ := io.ReadAll(r.Body)
+	var patch map[string]any
+	if err := json.Unmarshal(body, &patch); err != nil {
+		k.t.Error(err)
+	}
+	metadata, _ := patch["metadata"].(map[string]any)
+	if metadata["resourceVersion"] != strconv.Itoa(k.version) {
+		refusal := apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, "a", os.ErrExist).Status()
+		w.WriteHeader(http.StatusConflict)
+		_ = json.NewEncoder(w).Encode(refusal)
+		return false
+	}
+	k.object = form.Apply(k.object, patch)
+	k.version++
+	k.patches = append(k.patches, string(body))
+	return true
+}
+
+// formFields are what a browser would send of the form of a draft.
+func formFields(page string) url.Values {
+	_, page, _ = strings.Cut(page, `id="draft"`)
+	fields := url.Values{"do": {"save"}}
+	for part := range strings.SplitSeq(page, "<") {
+		_, name, named := strings.Cut(part, ` name="`)
+		name, _, _ = strings.Cut(name, `"`)
+		switch {
+		case !named:
+		case strings.HasPrefix(part, "textarea "):
+			_, text, _ := strings.Cut(part, ">\n")
+			fields.Set(html.UnescapeString(name), html.UnescapeString(text))
+		case strings.HasPrefix(part, "input "):
+			_, value, _ := strings.Cut(part, ` value="`)
+			value, _, _ = strings.Cut(value, `"`)
+			fields.Set(html.UnescapeString(name), html.UnescapeString(value))
+		}
+	}
+	return fields
+}
+
+func post(t *testing.T, s *Server, path string, fields url.Values) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "http://localhost"+path, strings.NewReader(fields.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+func v1Object(kind string, data map[string]any) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "a", "namespace": "shop", "uid": "u"}, "data": data}
+}
+
+// The largest values that a ConfigMap may have, of the kinds of text that grow most on
+// their way through a form.
+func TestEditLargeObjects(t *testing.T) {
+	random := make([]byte, 1<<20)
+	for i := range random {
+		random[i] = byte('!' + rand.IntN(90))
+	}
+	for name, value := range map[string]string{
+		"JSON": strings.Repeat(`{"a":"b\\"},`, 80_000), "lines": strings.Repeat("a: <b>\n", 140_000), "random": string(random),
+	} {
+		for _, as := range []string{modeForm, modeYAML} {
+			k, s := newObjectServer(t, v1Object("ConfigMap", map[string]any{"large": value, "small": "old"}))
+			page := get(t, s, "/resources/configmaps/shop/a/edit?as="+as).Body.String()
+			fields := formFields(page)
+			if as == modeYAML {
+				fields.Set("text", strings.Replace(fields.Get("text"), "small: old", "small: new", 1))
+			} else {
+				for field, values := range fields {
+					if values[0] == "old" {
+						fields.Set(field, "new")
+					}
+				}
+			}
+			w := post(t, s, "/resources/configmaps/shop/a/edit", fields)
+			if w.Code != http.StatusSeeOther || len(k.patches) != 1 || len(k.patches[0]) > 100 {
+				t.Errorf("%s as %s: answered %d, patches %.300q: %.300s", name, as, w.Code, k.patches, w.Body)
+			}
+		}
+	}
+}
+
+func TestTooLargeForms(t *testing.T) {
+	_, s := newObjectServer(t, v1Object("ConfigMap", map[string]any{"a": "b"}))
+	fields := formFields(get(t, s, "/resources/configmaps/shop/a/edit?as=yaml").Body.String())
+	// Of the size that a form may have, but more than an object: what was entered stays.
+	fields.Set("text", strings.Repeat("x", form.MaxBytes+1))
+	if w := post(t, s, "/resources/configmaps/shop/a/edit", fields); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "xxxxx") {
+		t.Errorf("a large text is answered with %d", w.Code)
+	}
+	fields.Set("text", strings.Repeat("x", maxDraftBytes))
+	w := post(t, s, "/resources/configmaps/shop/a/edit", fields)
+	if w.Code != http.StatusRequestEntityTooLarge || !strings.Contains(w.Body.String(), "Make it smaller") {
+		t.Errorf("one too large is answered with %d: %s", w.Code, w.Body)
+	}
+}
+
+// stalledBody is a body that does not arrive in time.
+type stalledBody struct{ io.Reader }
+
+func (stalledBody) Read([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
+
+func TestIncompleteBodies(t *testing.T) {
+	_, s := newObjectServer(t, v1Object("ConfigMap", nil))
+	for want, body := range map[int]io.Reader{http.StatusRequestTimeout: stalledBody{}, http.StatusBadRequest: strings.NewReader("csrf=%zz")} {
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/resources/configmaps/shop/a/edit", io.NopCloser(body))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != want || !strings.Contains(w.Body.String(), "Nothing was changed") {
+			t.Errorf("answered %d, not %d: %s", w.Code, want, w.Body)
+		}
+	}
+}
+
+func TestEncodeObject(t *testing.T) {
+	object := map[string]any{"a": json.Number("9007199254740993"), "b": `<"&` + "\u2028"}
+	again, err := decodeObject(encodeObject(object))
+	if err != nil || !form.Equal(object, again) {
+		t.Errorf("%v, %v", again, err)
+	}
+	if text := encodeObject(object); url.QueryEscape(text) != text || encodeObject(nil) != "" {
+		t.Errorf("a form sends %s otherwise", text)
+	}
+	bomb := encodeObject(map[string]any{"a": strings.Repeat("x", maxDecodedBytes)})
+	if _, err := decodeObject(bomb); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("much that was small: %v", err)
+	}
+	for _, text := range []string{"x", "{}", bomb[:40]} {
+		if _, err := decodeObject(text); err == nil {
+			t.Errorf("%q is unpacked", text)
+		}
+	}
+}
+
+func TestConcurrentSecretChange(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile map[string]any
+		code      int
+		says      string
+	}{
+		"a value":    {map[string]any{"data": map[string]any{"pass": "dGhlaXJz"}}, http.StatusConflict, "data[pass]"},
+		"the values": {map[string]any{"data": map[string]any{"pass": "dGhlaXJz", "user": "dGhlaXJz"}}, http.StatusConflict, "data[user]"},
+		"a copy": {map[string]any{"metadata": map[string]any{"annotations": map[string]any{"kubectl.kubernetes.io/last-applied-configuration": "dGhlaXJz"}}},
+			http.StatusConflict, "last-applied-configuration"},
+		"one more": {map[string]any{"data": map[string]any{"more": "dGhlaXJz"}}, http.StatusConflict, "data.more"},
+		"nothing":  {map[string]any{"status": map[string]any{"seen": true}}, http.StatusSeeOther, ""},
+	} {
+		object := v1Object("Secret", map[string]any{"user": "c2VjcmV0", "pass": "c2VjcmV0"})
+		object["metadata"].(map[string]any)["annotations"] = map[string]any{"kubectl.kubernetes.io/last-applied-configuration": "c2VjcmV0"}
+		k, s := newObjectServer(t, object)
+		page := get(t, s, "/resources/secrets/shop/a/edit").Body.String()
+		k.concurrentPatch = c.meanwhile
+		fields := formFields(page)
+		fields.Set("text", strings.Replace(fields.Get("text"), "pass: (unchanged)", "pass: b3Vycw==", 1))
+		w := post(t, s, "/resources/secrets/shop/a/edit", fields)
+		if w.Code != c.code || !strings.Contains(w.Body.String(), c.says) {
+			t.Errorf("%s: answered %d to %s", name, w.Code, w.Body)
+		}
+		if shown := page + w.Body.String(); strings.Contains(shown, "c2VjcmV0") || strings.Contains(shown, "dGhlaXJz") {
+			t.Errorf("%s: a page shows a value", name)
+		}
+		if c.code != http.StatusConflict {
+			continue
+		}
+		// Who has seen that may save all the same.
+		w = post(t, s, "/resources/secrets/shop/a/edit", formFields(w.Body.String()))
+		if w.Code != http.StatusSeeOther || k.object["data"].(map[string]any)["pass"] != "b3Vycw==" {
+			t.Errorf("%s: saved again, answered %d: %v", name, w.Code, k.object)
+		}
+	}
+}
+
+func TestSecretDigests(t *testing.T) {
+	s := newSecretDigester()
+	shown := map[string]any{"data": map[string]any{"a": unchangedValue, "b": unchangedValue}, "kind": "Secret"}
+	object := map[string]any{"data": map[string]any{"a": "x", "b": "x"}, "kind": "Secret"}
+	made := s.digest("u", object, shown)
+	if len(made) != 3 || made["data[a]"] == made["data[b]"] || made["data[a]"] == s.digest("v", object, shown)["data[a]"] {
+		t.Errorf("equal values can be told: %v", made)
+	}
+	if again := s.digest("u", object, shown); len(made.changes(again)) != 0 {
+		t.Errorf("%v is not %v", again, made)
+	}
+	other := newSecretDigester().digest("u", object, shown)
+	if made["data[a]"] == other["data[a]"] {
+		t.Error("another process has the same key")
+	}
+	if got := made.changes(other); len(got) != 1 || !strings.Contains(string(got[0].To), "not known") {
+		t.Errorf("with the seals of another process: %v", got)
+	}
+	if none := s.digest("u", shown, shown); len(none) != 0 || len(none.changes(other)) != 0 || len(other.changes(none)) != 0 {
+		t.Errorf("%v seal nothing", none)
+	}
+	object["data"].(map[string]any)["a"] = "y"
+	if got := made.changes(s.digest("u", object, shown)); len(got) != 1 || got[0].Path != "data[a]" {
+		t.Errorf("where one value changed: %v", got)
+	}
+}

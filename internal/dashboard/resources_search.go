@@ -1,0 +1,106 @@
+package dashboard
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+// How many objects are looked through for a name, and how many at a time; and how many
+// are asked for by their names, where those are known.
+const (
+	maxSearchedRows = 10_000
+	searchPageSize  = 500
+	maxLookups      = 20
+)
+
+// search goes through the list until a page of names that fit is full. Where it is long,
+// but a controller has all of it in its care, that knows the names.
+func (req *request) search(data *kindPage, query userclient.TableQuery, all []processInfo) error {
+	query.Limit, query.Continue = searchPageSize, ""
+	seen := 0
+	for {
+		table, err := req.api.Table(req.context(), data.Kind, query)
+		if err != nil {
+			return err
+		}
+		if there := int64(len(table.Rows)) + table.Remaining; seen == 0 && table.Continue != "" && query.Labels == "" {
+			if names, known := req.findByName(data, all, there); known {
+				return req.addByName(data, table.Columns, names)
+			}
+		}
+		seen += len(table.Rows)
+		table.Rows = slices.DeleteFunc(table.Rows, func(r userclient.Row) bool { return !strings.Contains(r.Name, data.Name) })
+		data.addRows(table.Columns, table.Rows)
+		query.Continue = table.Continue
+		if data.isFull(seen, query.Continue == "") {
+			return nil
+		}
+	}
+}
+
+// isFull says that no more is looked through, and notes why, unless all has been.
+func (p *kindPage) isFull(seen int, all bool) bool {
+	switch {
+	case len(p.Rows) > pageRows:
+		p.Rows = p.Rows[:pageRows]
+		p.Note = "There are more with such a name. Type more of it."
+	case all:
+	case seen >= maxSearchedRows:
+		p.Note = "Only the first " + formatCount(seen) + " were looked through. Choose a namespace or labels to narrow it."
+	default:
+		return false
+	}
+	return true
+}
+
+// findByName are the objects with names that fit, by a controller that cares for as many as
+// the visitor has just listed: that is all of them. It is not known if there is none, or
+// if there are too many to ask for each.
+func (req *request) findByName(data *kindPage, all []processInfo, there int64) (found []model.ObjectState, known bool) {
+	for _, t := range all {
+		for _, c := range managingControllers([]processInfo{t}, data.Kind) {
+			has, err := t.Source.Objects(req.context(), c.Name, data.query(1))
+			if err != nil || int64(has.Matching) != there {
+				continue
+			}
+			query := data.query(maxStates)
+			query.Text = data.Name
+			fits, err := t.Source.Objects(req.context(), c.Name, query)
+			if err != nil || fits.Matching > len(fits.Objects) {
+				continue
+			}
+			// What fits may do so by its namespace, or its error.
+			fit := slices.DeleteFunc(fits.Objects, func(c model.ObjectState) bool { return !strings.Contains(c.Name, data.Name) })
+			return fit, len(fit) <= maxLookups
+		}
+	}
+	return nil, false
+}
+
+// addByName asks for objects by their names.
+func (req *request) addByName(data *kindPage, columns []userclient.Column, found []model.ObjectState) error {
+	tables := make([]userclient.Table, len(found))
+	group, ctx := errgroup.WithContext(req.context())
+	group.SetLimit(6)
+	for i := range found {
+		group.Go(func() (err error) {
+			tables[i], err = req.api.Table(ctx, data.Kind, userclient.TableQuery{
+				Namespace: found[i].Namespace, Fields: "metadata.name=" + found[i].Name, Limit: 1,
+			})
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	data.addRows(columns, nil)
+	for _, table := range tables {
+		data.addRows(table.Columns, table.Rows)
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package dashboard
+
+import "net/http"
+
+// route is one thing that can be asked for. The functions are in files named after
+// their pages.
+type route struct {
+	// pattern is that of http.ServeMux, with the method.
+	pattern string
+	handle  func(*request) error
+	// public routes are open to who has not signed in. They see to it themselves that
+	// what is sent to them comes from here.
+	public bool
+	// checkDraft routes are sent an object while it is entered, which may be large: draft
+	// refuses who may not store it, before what was sent is read.
+	checkDraft func(*request) error
+}
+
+// routes are all there are.
+func routes() []route {
+	return []route{
+		{pattern: "GET /{$}", handle: showOverview},
+		{pattern: "GET /controllers/{process}/{controller}", handle: showController},
+		{pattern: "POST /controllers/{process}/{controller}/suspend", handle: suspendController},
+		{pattern: "POST /controllers/{process}/{controller}/resume", handle: resumeController},
+		{pattern: "POST /controllers/{process}/{controller}/reconcile", handle: reconcileAll},
+		{pattern: "GET /live", handle: streamEvents},
+		{pattern: "GET /resources", handle: showResources},
+		{pattern: "GET /resources/{resource}", handle: showKind},
+		{pattern: "GET /resources/{resource}/new", handle: showCreate},
+		{pattern: "POST /resources/{resource}/new", handle: createObject, checkDraft: checkCreateAccess},
+		{pattern: "GET /resources/{resource}/{namespace}/{name}/edit", handle: showEdit},
+		{pattern: "POST /resources/{resource}/{namespace}/{name}/edit", handle: saveObject, checkDraft: checkEditAccess},
+		{pattern: "GET /resources/{resource}/{namespace}/{name}/delete", handle: showDelete},
+		{pattern: "POST /resources/{resource}/{namespace}/{name}/delete", handle: deleteObject},
+		{pattern: "GET /signin", handle: showSignIn, public: true},
+		{pattern: "POST /signin", handle: signIn, public: true},
+		{pattern: "POST /signout", handle: signOut},
+		{pattern: "GET /here", handle: extendSession},
+		{pattern: "GET /resources/{resource}/{namespace}/{name}", handle: showObject},
+		{pattern: "GET /resources/{resource}/{namespace}/{name}/timeline", handle: showTimeline},
+		{pattern: "GET /resources/{resource}/{namespace}/{name}/runs/{id}", handle: showRun},
+		{pattern: "GET /resources/{resource}/{namespace}/{name}/yaml", handle: showObjectYAML},
+		{pattern: "POST /resources/{resource}/{namespace}/{name}/plan", handle: showPlan},
+		{pattern: "POST /resources/{resource}/{namespace}/{name}/ask", handle: annotateObject},
+		{pattern: "GET /assets/{hash}/{file...}", handle: serveAsset, public: true},
+		{pattern: "GET /favicon.ico", handle: serveFavicon, public: true},
+		{pattern: "GET /", handle: pageNotFound},
+	}
+}
+
+// mux leads each request to its route.
+func (s *Server) mux() http.Handler {
+	mux := http.NewServeMux()
+	for _, each := range routes() {
+		mux.HandleFunc(each.pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(each, w, r) })
+	}
+	return mux
+}
+
+// serve answers one request: with what the route makes of it, or with a page that
+// says why not.
+func (s *Server) serve(to route, w http.ResponseWriter, r *http.Request) {
+	req := &request{Server: s, w: w, r: r}
+	if err := req.authenticate(to); err != nil {
+		req.renderError(err)
+		return
+	}
+	done, err := req.receiveForm(to)
+	if err != nil {
+		req.renderError(err)
+		return
+	}
+	defer done()
+	if req.isLiveRefresh() && req.identity != nil {
+		defer s.throttle.startRender(req.identity.User.Name, r.URL.Path)()
+	}
+	if err := to.handle(req); err != nil {
+		req.renderError(err)
+	}
+}

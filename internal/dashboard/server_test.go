@@ -1,0 +1,112 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+// fakeSource is a process of which all is known beforehand.
+type fakeSource struct {
+	name        string
+	process     model.Process
+	controllers []model.Controller
+	page        model.Page
+	states      []model.ObjectState
+	runs        []model.Run
+	revisions   chan uint64
+	err         error
+}
+
+func (s *fakeSource) Name() string { return s.name }
+
+func (s *fakeSource) Process(context.Context) (model.Process, error) { return s.process, s.err }
+
+func (s *fakeSource) Controllers(context.Context) ([]model.Controller, error) {
+	return s.controllers, s.err
+}
+
+func (s *fakeSource) Objects(context.Context, string, model.Query) (model.Page, error) {
+	return s.page, s.err
+}
+
+func (s *fakeSource) States(context.Context, model.Ref) ([]model.ObjectState, error) {
+	return s.states, s.err
+}
+
+func (s *fakeSource) Runs(context.Context, model.Ref, int) ([]model.Run, error) { return s.runs, s.err }
+
+func (s *fakeSource) Run(_ context.Context, id uint64) (model.Run, error) {
+	for _, run := range s.runs {
+		if run.ID == id {
+			return run, nil
+		}
+	}
+	return model.Run{}, model.ErrNotFound
+}
+
+func (s *fakeSource) Plan(context.Context, string, model.Ref) (model.Plan, error) {
+	return model.Plan{Text: "nothing to do", Report: json.RawMessage("{}")}, s.err
+}
+
+func (s *fakeSource) Await(ctx context.Context, _ uint64) (uint64, error) {
+	select {
+	case revision := <-s.revisions:
+		return revision, nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// teamsController is a controller as one would meet it.
+func teamsController() model.Controller {
+	return model.Controller{
+		Name: "compositecontroller.setpoint.dev/teams", Process: "setpoint",
+		Kinds:       []model.Kind{{Group: "example.org", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}},
+		Description: []string{"For each Team it makes Namespaces."},
+		Conditions:  []model.Condition{{Type: "Ready", Status: "True", Reason: "Serving"}},
+		Objects:     3,
+	}
+}
+
+func newServer(t *testing.T, sources ...model.Source) *Server {
+	t.Helper()
+	api, err := userclient.New(&rest.Config{Host: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{
+		Cluster: api, Access: access.Options{Open: true},
+		Sources: func(context.Context) []model.Source { return sources },
+		Now:     func() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func get(t *testing.T, s *Server, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody))
+	return w
+}
+
+func TestOverview(t *testing.T) {
+	s := newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}})
+	w := get(t, s, "/")
+	if w.Code != 200 || !strings.Contains(w.Body.String(), "/controllers/setpoint/compositecontroller.setpoint.dev~teams") {
+		t.Errorf("%d:\n%s", w.Code, w.Body)
+	}
+}

@@ -1,0 +1,252 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	authentication "k8s.io/api/authentication/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+// tokenServer is an API server that accepts one token, for as long as it is not revoked, and
+// allows nothing.
+type tokenServer struct {
+	*httptest.Server
+	revoked atomic.Bool
+}
+
+const secretToken = "token-of-ann"
+
+func newTokenServer(t *testing.T) *tokenServer {
+	s := &tokenServer{}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *tokenServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case r.Header.Get("Authorization") != "Bearer "+secretToken || s.revoked.Load():
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","code":401,"message":"Unauthorized"}`)
+	case strings.HasSuffix(r.URL.Path, "selfsubjectreviews"):
+		var review authentication.SelfSubjectReview
+		review.Status.UserInfo.Username = "ann"
+		_ = json.NewEncoder(w).Encode(review)
+	default:
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,`+
+			`"message":"teams is forbidden: User \"ann\" cannot get resource \"teams\" in API group \"example.org\" in the namespace \"shop\""}`)
+	}
+}
+
+// browser keeps cookies, and follows nothing.
+type browser struct {
+	t       *testing.T
+	server  *Server
+	cookies map[string]string
+}
+
+func newBrowser(t *testing.T, host string) *browser {
+	t.Helper()
+	api, err := userclient.New(&rest.Config{Host: host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{
+		Cluster: api, Log: slog.New(slog.DiscardHandler),
+		Sources: func(context.Context) []model.Source { return []model.Source{&fakeSource{name: "setpoint"}} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &browser{t: t, server: s, cookies: map[string]string{}}
+}
+
+func (b *browser) send(method, path string, form url.Values, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "http://window.example.org"+path, strings.NewReader(form.Encode()))
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	for name, value := range b.cookies {
+		r.AddCookie(&http.Cookie{Name: name, Value: value})
+	}
+	w := httptest.NewRecorder()
+	b.server.ServeHTTP(w, r)
+	for _, c := range w.Result().Cookies() {
+		b.cookies[c.Name] = c.Value
+		if c.MaxAge < 0 {
+			delete(b.cookies, c.Name)
+		}
+	}
+	return w
+}
+
+// expect checks a code, where it leads to, and what the page says.
+func (b *browser) expect(w *httptest.ResponseRecorder, code int, location, says string) {
+	b.t.Helper()
+	if w.Code != code || w.Header().Get("Location") != location || !strings.Contains(w.Body.String(), says) {
+		b.t.Errorf("answered %d to %q, not %d to %q with %q:\n%s", w.Code, w.Header().Get("Location"), code, location, says, w.Body)
+	}
+	if strings.Contains(w.Body.String(), secretToken) {
+		b.t.Error("the page shows the token")
+	}
+}
+
+func TestSignIn(t *testing.T) {
+	api := newTokenServer(t)
+	b := newBrowser(t, api.URL)
+	b.expect(b.send("GET", "/controllers/a/b?state=Failing", nil), 303, "/signin?return=%2Fcontrollers%2Fa%2Fb%3Fstate%3DFailing", "")
+	b.expect(b.send("GET", "/signin?return=/resources", nil), 200, "", `name="return" value="/resources"`)
+	b.expect(b.send("POST", "/signin", url.Values{"token": {"nonsense"}}), 401, "", "does not accept this token")
+	b.expect(b.send("POST", "/signin", url.Values{"token": {secretToken}}, "Origin", "http://evil.example.org"), 403, "", "")
+	b.expect(b.send("POST", "/signin", url.Values{"token": {secretToken}, "return": {"//evil.example.org"}}), 303, "/", "")
+	b.expect(b.send("POST", "/signin", url.Values{"token": {secretToken}, "return": {"/?a=b"}}), 303, "/?a=b", "")
+	home := b.send("GET", "/", nil)
+	b.expect(home, 200, "", "Sign out")
+	b.expect(b.send("GET", "/signin?return=/resources", nil), 303, "/resources", "")
+	b.expect(b.send("POST", "/signout", url.Values{"csrf": {"guess"}}), 403, "", "load it again")
+	csrf := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(home.Body.String())
+	b.expect(b.send("POST", "/signout", url.Values{"csrf": {csrf[1]}}), 303, "/signin", "")
+	b.expect(b.send("GET", "/", nil), 303, "/signin?return=%2F", "")
+}
+
+// Fault S8: ten bad tokens, and the good ones of the same address were refused too.
+func TestTooManyAttempts(t *testing.T) {
+	b := newBrowser(t, newTokenServer(t).URL)
+	for range 10 {
+		b.expect(b.send("POST", "/signin", url.Values{"token": {"guess"}}), 401, "", "")
+	}
+	w := b.send("POST", "/signin", url.Values{"token": {"guess"}})
+	b.expect(w, 429, "", "the next attempts are slowed down")
+	if w.Header().Get("Retry-After") == "" {
+		t.Error("no header says when to come again")
+	}
+	b.expect(b.send("POST", "/signin", url.Values{"token": {secretToken}}), 303, "/", "")
+}
+
+func TestSessionExpiry(t *testing.T) {
+	b := newBrowser(t, newTokenServer(t).URL)
+	b.cookies["setpoint"] = "of-a-process-before"
+	b.expect(b.send("GET", "/resources?a=b", nil), 303, "/signin?expired=yes&return=%2Fresources%3Fa%3Db", "")
+	b.expect(b.send("POST", "/signout", url.Values{}), 303, "/signin?expired=yes&return=%2F", "")
+	b.expect(b.send("POST", "/controllers/a/b/suspend", url.Values{}, "Referer", "http://window.example.org/x?y"), 303, "/signin?expired=yes&lost=yes&return=%2Fx%3Fy", "")
+	b.expect(b.send("GET", "/signin?expired=yes&lost=yes", nil), 200, "", "What you sent last was not done")
+	b.expect(b.send("GET", "/live", nil, "Accept", "text/event-stream"), 200, "", "event: expired")
+	w := b.send("GET", "/", nil, "Hx-Request", "true", "Hx-Current-URL", "http://window.example.org/?a=b")
+	if to := w.Header().Get("Hx-Redirect"); w.Code != 401 || to != "/signin?expired=yes&return=%2F%3Fa%3Db" {
+		t.Errorf("a script is told %d, %q", w.Code, to)
+	}
+}
+
+func TestCrossSiteLinks(t *testing.T) {
+	b := newBrowser(t, newTokenServer(t).URL)
+	b.expect(b.send("GET", "/resources", nil, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"), 200, "", `http-equiv="refresh"`)
+	b.expect(b.send("GET", "/resources", nil, "Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "navigate"), 303, "/signin?return=%2Fresources", "")
+}
+
+func TestForbiddenAndRevoked(t *testing.T) {
+	api := newTokenServer(t)
+	b := newBrowser(t, api.URL)
+	b.send("POST", "/signin", url.Values{"token": {secretToken}})
+	const object = "/objects/teams.example.org/shop/a"
+	w := b.getForbidden(object)
+	b.expect(w, 403, "", "ann has no right to get teams.example.org in the namespace shop.")
+	b.expect(w, 403, "", "kubectl create role teams-get --verb=get --resource=teams.example.org -n shop")
+	api.revoked.Store(true)
+	b.expect(b.getForbidden(object), 303, "/signin?expired=yes&return="+url.QueryEscape(object), "")
+	b.expect(b.send("GET", "/", nil), 303, "/signin?return=%2F", "")
+}
+
+// getForbidden answers a visit with what the API server says to reading a team.
+func (b *browser) getForbidden(path string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, "http://window.example.org"+path, http.NoBody)
+	for name, value := range b.cookies {
+		r.AddCookie(&http.Cookie{Name: name, Value: value})
+	}
+	w := httptest.NewRecorder()
+	b.server.serve(route{handle: func(req *request) error {
+		_, err := req.api.Get(req.context(), model.Kind{Group: "example.org", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}, "shop", "a")
+		return err
+	}}, w, r)
+	for _, c := range w.Result().Cookies() {
+		if c.MaxAge < 0 {
+			delete(b.cookies, c.Name)
+		}
+	}
+	return w
+}
+
+func TestAPIServerUnreachable(t *testing.T) {
+	api := newTokenServer(t)
+	b := newBrowser(t, api.URL)
+	b.send("POST", "/signin", url.Values{"token": {secretToken}})
+	api.Close()
+	w := b.getForbidden("/x")
+	b.expect(w, 503, "", "Try again now")
+	if w.Header().Get("Refresh") == "" || w.Header().Get("Retry-After") == "" {
+		t.Error("the page does not come back by itself")
+	}
+	b.expect(b.send("GET", "/signin", nil), 303, "/", "")
+	delete(b.cookies, "setpoint")
+	b.expect(b.send("POST", "/signin", url.Values{"token": {secretToken}}), 503, "", "cannot be reached")
+}
+
+func TestUnknownSession(t *testing.T) {
+	b := newBrowser(t, newTokenServer(t).URL)
+	b.cookies["setpoint"] = strings.Repeat("a", 43)
+	b.expect(b.send("GET", "/", nil), 303, "/signin?expired=unknown&return=%2F", "")
+	b.expect(b.send("GET", "/signin?expired=unknown", nil), 200, "", "has ended, or was opened at another replica of Setpoint. Sign in")
+}
+
+func TestSignOutDropsClient(t *testing.T) {
+	api := newTokenServer(t)
+	b := newBrowser(t, api.URL)
+	b.send("POST", "/signin", url.Values{"token": {secretToken}})
+	csrf := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(b.send("GET", "/", nil).Body.String())
+	user := userclient.User{Name: "ann", Token: secretToken}
+	before, err := b.server.options.Cluster.As(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := b.server.options.Cluster.As(user); again != before {
+		t.Fatal("a user is connected for each page")
+	}
+	b.expect(b.send("POST", "/signout", url.Values{"csrf": {csrf[1]}}), 303, "/signin", "")
+	if after, _ := b.server.options.Cluster.As(user); after == before {
+		t.Error("the token of who has signed out is kept")
+	}
+}
+
+func TestTypingExtendsSession(t *testing.T) {
+	b := newBrowser(t, newTokenServer(t).URL)
+	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	b.server.authenticator = access.New(access.Options{Now: func() time.Time { return now }}, b.server.options.Cluster.Verify)
+	b.send("POST", "/signin", url.Values{"token": {secretToken}})
+	for range 4 {
+		now = now.Add(20 * time.Minute)
+		b.expect(b.send("GET", "/here", nil, "Hx-Request", "true"), 204, "", "")
+	}
+	now = now.Add(31 * time.Minute)
+	if w := b.send("GET", "/here", nil, "Hx-Request", "true"); w.Code != 401 {
+		t.Errorf("whose session has ended is told %d", w.Code)
+	}
+}

@@ -1,0 +1,102 @@
+package dashboard
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+// hungSource is a process that takes questions, and answers none.
+type hungSource struct{ fakeSource }
+
+func (*hungSource) Process(ctx context.Context) (model.Process, error) {
+	<-ctx.Done()
+	return model.Process{}, ctx.Err()
+}
+
+func (*hungSource) Controllers(ctx context.Context) ([]model.Controller, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (*hungSource) States(ctx context.Context, _ model.Ref) ([]model.ObjectState, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (*hungSource) Runs(ctx context.Context, _ model.Ref, _ int) ([]model.Run, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (*hungSource) Run(ctx context.Context, _ uint64) (model.Run, error) {
+	<-ctx.Done()
+	return model.Run{}, ctx.Err()
+}
+
+// newPodCluster is an API server in which there is the Pod shop/a.
+func newPodCluster(t *testing.T) *userclient.Cluster {
+	t.Helper()
+	answers := map[string]string{
+		"/api":                           `{"items":[{"metadata":{"name":""},"versions":[{"version":"v1","resources":[{"resource":"pods","responseKind":{"kind":"Pod"},"scope":"Namespaced","verbs":["list"]}]}]}]}`,
+		"/apis":                          `{"items":[]}`,
+		"/api/v1/namespaces/shop/pods/a": `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"shop","uid":"u1"}}`,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		answer, known := answers[r.URL.Path]
+		if !known {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(server.Close)
+	c, err := userclient.New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A process that was stopped holds up no page, and pages say that it is silent.
+func TestHungProcessDoesNotBlockPages(t *testing.T) {
+	run := newRun(7, "x")
+	run.Object = podRef("a")
+	healthy := &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}, runs: []model.Run{run}}
+	healthy.states = []model.ObjectState{{Ref: podRef("a"), Controller: teamsController().Name, Process: "setpoint", State: model.StateSynced}}
+	s := newServer(t, &hungSource{fakeSource{name: "asleep"}}, healthy)
+	s.options.Cluster = newPodCluster(t)
+	s.patience = model.NewTimeouts(20 * time.Millisecond)
+	const object = "/resources/pods/shop/a"
+	for path, test := range map[string]struct {
+		code  int
+		texts []string
+	}{
+		"/":                                  {http.StatusOK, []string{teamsPage, "The process asleep does not answer in time."}},
+		teamsPage:                            {http.StatusOK, nil},
+		object:                               {http.StatusOK, []string{`id="run-setpoint-7"`, "The process asleep does not answer in time.", "compositecontroller.setpoint.dev~teams"}},
+		object + "/timeline":                 {http.StatusOK, []string{`id="run-setpoint-7"`}},
+		object + "/runs/7":                   {http.StatusOK, nil},
+		object + "/runs/7?in=setpoint":       {http.StatusOK, nil},
+		object + "/runs/8?in=asleep":         {http.StatusServiceUnavailable, []string{"asleep does not answer in time"}},
+		object + "/delete":                   {http.StatusOK, nil},
+		"/controllers/asleep/example~webs":   {http.StatusServiceUnavailable, []string{"asleep does not answer in time"}},
+		"/resources/pods/shop/not-there-yet": {http.StatusOK, []string{"asleep does not answer in time"}},
+	} {
+		t.Run(path, func(t *testing.T) {
+			w := get(t, s, path)
+			if w.Code != test.code {
+				t.Errorf("%d:\n%s", w.Code, w.Body)
+			}
+			wantTexts(t, w.Body.String(), test.texts...)
+		})
+	}
+}

@@ -1,0 +1,312 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// entry is one run in the timeline of an object.
+type entry struct {
+	model.Run
+	// ID is the entry's own on the page, the same each time it is shown.
+	ID string
+	// URL is where all of the run is.
+	URL string
+	// Review is what it decided, of a review of admission, and By the webhook that did;
+	// else nil and "".
+	Review  *model.Review
+	Webhook string
+	// reasons are why it was, and Deeds what it did.
+	runTriggers
+	Effects []effect
+	// Headline says what came of it, and Tone in what colour: a run that went well and
+	// wrote nothing is no news.
+	Headline, Tone string
+	Fault          *fault
+	Bar            timingBar
+	// Earlier are runs right before that failed in the same way; More is how many of
+	// them are not shown. Times is how many runs there are with them, Since when the
+	// first of them began.
+	Earlier []entry
+	More    int
+	Count   int
+	Since   time.Time
+	// first is the first of them.
+	first model.Run
+	// Trigger is why the first of them was run, where that is not the last.
+	Trigger *runTriggers
+	// Replaced says that the object was another one of the same name.
+	Replaced bool
+	// Deletion says that it is no run, but the deletion of the object.
+	Deletion bool
+}
+
+// fetchRuns are the runs of an object in all processes, the latest first, and why some may
+// be missing.
+func (req *request) fetchRuns(s *pageObject, limit int) (all []model.Run, missing []string) {
+	ref := s.Ref
+	ref.UID = "" // One of the same name that was there before is part of the story.
+	found, missing := fetchAll(req, func(ctx context.Context, s model.Source) ([]model.Run, error) { return s.Runs(ctx, ref, limit) })
+	for _, run := range slices.Concat(found...) {
+		all = append(all, req.redact(run))
+	}
+	return timeline.Sort(all), missing
+}
+
+// redact leaves out of a run what the visitor may not read.
+func (req *request) redact(run model.Run) model.Run { return model.Redact(run, req.canRead) }
+
+// timelineEntries are the timeline, down to so many. What changed before is looked for in the
+// latest of them alone.
+func (req *request) timelineEntries(s *pageObject, runs []model.Run, limit int) []entry {
+	found := timeline.Entries(runs)
+	found = found[:min(len(found), limit)]
+	all := make([]entry, 0, len(found))
+	for _, each := range found {
+		one := newGroupedEntry(s, each)
+		if one.Deletion {
+			one.Headline = timeline.DeletedText(timeline.DeletedBy(runs, &each.Run))
+		}
+		all = append(all, one)
+	}
+	look := &runLoader{request: req, runs: map[runKey]model.Run{}}
+	for i := range all[:min(len(all), firstEntries)] {
+		if !all[i].Deletion {
+			look.addTriggers(s, &all[i])
+		}
+	}
+	return all
+}
+
+func newEntry(s *pageObject, run model.Run) entry {
+	e := entry{
+		Run: run, ID: "run-" + run.Process + "-" + strconv.FormatUint(run.ID, 10), URL: runURL(s, run.Process, run.ID),
+		Effects: distinctEffects(newEffects(run.Steps), run.Error), Bar: newTimingBar(&run),
+		Count: 1, Since: run.Began, first: run, runTriggers: runTriggers{OtherCauses: run.Causes},
+		Replaced: s.UID != "" && run.Object.UID != "" && run.Object.UID != s.UID, Deletion: timeline.IsDeletion(&run),
+	}
+	if e.Review = timeline.ReviewOf(&run); e.Review != nil {
+		e.Webhook = run.Steps[0].Call.Name
+	}
+	if run.Error != "" {
+		e.Fault = describeFault(run.Error, run.Fault, "The run failed")
+	}
+	e.Headline, e.Tone = headline(&e), tone(run.Outcome)
+	if run.Outcome == "synced" && len(e.Effects) == 0 {
+		e.Tone = "calm"
+	}
+	return e
+}
+
+func runURL(s *pageObject, process string, id uint64) string {
+	return s.URL("runs", strconv.FormatUint(id, 10)) + "?" + url.Values{"in": {process}}.Encode()
+}
+
+// maxEarlier is how many runs that failed alike are listed below the last.
+const maxEarlier = 50
+
+// newGroupedEntry is an entry with the runs before it that failed in the same way.
+func newGroupedEntry(s *pageObject, of timeline.Entry) entry {
+	e := newEntry(s, of.Run)
+	e.Count, e.Since, e.first = of.Times(), of.Since(), *of.First()
+	for _, run := range of.Earlier[:min(len(of.Earlier), maxEarlier)] {
+		e.Earlier = append(e.Earlier, newEntry(s, run))
+	}
+	e.More = len(of.Earlier) - len(e.Earlier)
+	return e
+}
+
+// ControllerName is the last part of the controller's name, which is its own.
+func (e entry) ControllerName() string { return shortControllerName(e.Controller) }
+
+// effect is something that a run wrote or told.
+type effect struct {
+	// Sign is "+", "~", "−" or "!", and Tone as for badges.
+	Sign, Tone string
+	Verb       string
+	Object     model.Ref
+	// Text says more: why, or what was told.
+	Text, Error string
+}
+
+// newEffects are what was written, with the reason for which it was planned, and events.
+func newEffects(steps []model.Step) []effect {
+	var deeds []effect
+	reasons := map[model.Ref]string{}
+	for _, step := range steps {
+		switch {
+		case step.Plan != nil:
+			for _, a := range step.Plan.Actions {
+				reasons[refKey(a.Object)] = a.Reason
+			}
+		case step.Write != nil:
+			deeds = append(deeds, writeEffect(step.Write, reasons[refKey(step.Write.Object)]))
+		case step.Event != nil:
+			deeds = append(deeds, effect{
+				Sign: "!", Tone: tone(step.Event.Type), Verb: "told", Text: step.Event.Reason + ": " + step.Event.Message,
+			})
+		}
+	}
+	return deeds
+}
+
+// distinctEffects are the deeds that do more than tell again what the run failed with.
+func distinctEffects(deeds []effect, failure string) []effect {
+	return slices.DeleteFunc(deeds, func(d effect) bool {
+		return d.Sign == "!" && failure != "" && strings.Contains(d.Text, failure[:min(len(failure), 200)])
+	})
+}
+
+// refKey is a reference by what any two that mean one object have in common.
+func refKey(ref model.Ref) model.Ref {
+	return model.Ref{Kind: model.Kind{Group: ref.Group, Kind: ref.Kind.Kind}, Namespace: ref.Namespace, Name: ref.Name}
+}
+
+func writeEffect(w *model.Write, reason string) effect {
+	d := effect{Sign: signOf(w.Verb), Tone: "wait", Verb: w.Verb, Object: w.Object, Error: w.Error, Text: reason}
+	switch {
+	case w.Part != "":
+		d.Verb, d.Text = w.Verb+" the "+w.Part+" of", ""
+	case w.Unchanged:
+		d.Tone, d.Text = "calm", "it made no difference"
+	}
+	if d.Sign == "−" {
+		d.Tone = "warn"
+	}
+	if w.Error != "" {
+		d.Tone = "bad"
+	}
+	return d
+}
+
+func signOf(verb string) string {
+	switch verb {
+	case "create":
+		return "+"
+	case "delete", "evict":
+		return "−"
+	}
+	return "~"
+}
+
+// headline says what came of a run in a few words.
+func headline(e *entry) string {
+	switch e.Outcome {
+	case string(record.Deleted):
+		return timeline.DeletedText("")
+	case "failed":
+		if e.Fault != nil {
+			return e.Fault.Title
+		}
+		return "Failed"
+	case "postponed":
+		return "Postponed"
+	}
+	return cmp.Or(timeline.Decision(&e.Run), summarizeWrites(e))
+}
+
+// summarizeWrites says what a run that went well wrote.
+func summarizeWrites(e *entry) string {
+	var writes []writeCount
+	asked := false
+	for i := range e.Steps {
+		if w := e.Steps[i].Write; w != nil && !w.Unchanged && w.Error == "" {
+			writes = addWrite(writes, pastTense(w.Verb), writeTarget(w, &e.Object))
+		}
+		asked = asked || e.Steps[i].Call != nil
+	}
+	switch {
+	case len(writes) > 2:
+		return capitalize(summarizeCounts(writes))
+	case len(writes) > 0:
+		var parts []string
+		for _, w := range writes {
+			parts = append(parts, w.verb+" "+w.object+w.timesText())
+		}
+		return capitalize(strings.Join(parts, ", "))
+	case asked:
+		return "Asked: nothing to do"
+	}
+	return "Nothing to do"
+}
+
+// writeCount is how often one thing was written in one way.
+type writeCount struct {
+	verb, object string
+	n            int
+}
+
+func addWrite(all []writeCount, did, what string) []writeCount {
+	for i := range all {
+		if all[i].verb == did && all[i].object == what {
+			all[i].n++
+			return all
+		}
+	}
+	return append(all, writeCount{did, what, 1})
+}
+
+func (d writeCount) timesText() string {
+	switch d.n {
+	case 1:
+		return ""
+	case 2:
+		return " twice"
+	}
+	return " " + strconv.Itoa(d.n) + " times"
+}
+
+const selfLabel = "the object itself"
+
+// writeTarget is the object of a write in a few words.
+func writeTarget(w *model.Write, self *model.Ref) string {
+	switch own := refKey(w.Object) == refKey(*self); {
+	case own && w.Part != "":
+		return "its " + w.Part
+	case own:
+		return selfLabel
+	case w.Part != "":
+		return "the " + w.Part + " of " + w.Object.Kind.Kind + " " + shorten(w.Object.Name)
+	}
+	return w.Object.Kind.Kind + " " + shorten(w.Object.Name)
+}
+
+// summarizeCounts counts objects by what was done to them, each once: "deleted 1, created 2". What
+// was written to the object itself is named.
+func summarizeCounts(writes []writeCount) string {
+	var order []string
+	counts := map[string]int{}
+	for _, w := range writes {
+		did := w.verb
+		if strings.HasPrefix(w.object, "its ") || w.object == selfLabel {
+			did += " " + w.object + w.timesText()
+		}
+		if counts[did] == 0 {
+			order = append(order, did)
+		}
+		counts[did]++
+	}
+	for i, did := range order {
+		if !strings.Contains(did, " ") {
+			order[i] = did + " " + strconv.Itoa(counts[did])
+		}
+	}
+	return strings.Join(order, ", ")
+}
+
+// pastTense is a verb of a write as it is told afterwards.
+func pastTense(verb string) string {
+	if verb == "apply" {
+		return "applied"
+	}
+	return strings.TrimSuffix(verb, "e") + "ed"
+}

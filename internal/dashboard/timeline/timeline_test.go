@@ -1,0 +1,173 @@
+package timeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// failedAt is a run so many seconds after noon that failed with a text.
+func failedAt(second int, text string, of *model.Fault, steps ...model.Step) model.Run {
+	return model.Run{
+		ID: uint64(second), Process: "setpoint", Controller: "cc/webs", Began: noon.Add(time.Duration(second) * time.Second),
+		Outcome: "failed", Error: text, Fault: of, Steps: steps,
+	}
+}
+
+// Fault U1, fault U5: retries are one entry, whatever number is in their error, and the
+// first of them is known by its cause.
+func TestEqualRetriesAreGrouped(t *testing.T) {
+	broken := &model.Fault{Kind: record.HookDisconnected}
+	event := model.Step{Event: &model.Event{Type: "Warning", Reason: "HookFailed", Message: "sync hook, former revision: no"}}
+	status := model.Step{Write: &model.Write{Verb: "update", Part: "status"}}
+	created := model.Step{Write: &model.Write{Verb: "create", Object: model.Ref{Name: "a"}}}
+	refused := model.Step{Write: &model.Write{Verb: "create", Object: model.Ref{Name: "a"}, Error: "quota"}}
+	first := failedAt(1, "no", nil)
+	first.Causes = []string{"hook changed"}
+	other := failedAt(4, "no", nil)
+	other.Controller = "dc/labels"
+	synced := model.Run{Process: "setpoint", Controller: "cc/webs", Outcome: "synced"}
+	for name, c := range map[string]struct {
+		runs []model.Run // The latest first.
+		want string
+	}{
+		"same text":         {[]model.Run{failedAt(3, "no", nil), failedAt(2, "no", nil), first}, "3x1"},
+		"another number":    {[]model.Run{failedAt(3, "EOF 127.0.0.1:4711", nil), failedAt(2, "EOF 127.0.0.1:4712", nil)}, "2x2"},
+		"on the way":        {[]model.Run{failedAt(3, "EOF", broken), failedAt(2, "reset by peer", broken)}, "2x2"},
+		"another text":      {[]model.Run{failedAt(3, "no", nil), failedAt(2, "other", nil)}, "1x3 1x2"},
+		"another fault":     {[]model.Run{failedAt(3, "no", broken), failedAt(2, "no", nil)}, "1x3 1x2"},
+		"another path":      {[]model.Run{failedAt(3, "no", &model.Fault{Kind: record.HookInvalidResponse, Path: "a"}), failedAt(2, "no", &model.Fault{Kind: record.HookInvalidResponse, Path: "b"})}, "1x3 1x2"},
+		"events":            {[]model.Run{failedAt(3, "no", nil), failedAt(2, "no", nil, event)}, "2x2"},
+		"its own status":    {[]model.Run{failedAt(3, "no", nil, status), failedAt(2, "no", nil, status)}, "2x2"},
+		"refused writes":    {[]model.Run{failedAt(3, "no", nil, refused), failedAt(2, "no", nil, refused)}, "2x2"},
+		"wrote something":   {[]model.Run{failedAt(3, "no", nil), failedAt(2, "no", nil, created), failedAt(1, "no", nil)}, "1x3 1x2 1x1"},
+		"another between":   {[]model.Run{failedAt(5, "no", nil), other, failedAt(2, "no", nil)}, "2x2 1x4"},
+		"recovered between": {[]model.Run{failedAt(5, "no", nil), synced, failedAt(2, "no", nil)}, "1x5 1x0 1x2"},
+	} {
+		got := ""
+		for _, e := range Entries(c.runs) {
+			got += fmt.Sprintf(" %dx%d", e.Times(), e.First().ID)
+		}
+		if got != " "+c.want {
+			t.Errorf("%s: got%s, want %s", name, got, c.want)
+		}
+	}
+	entry := Entries([]model.Run{failedAt(3, "no", nil), first})[0]
+	if entry.Since() != first.Began || entry.First().Causes[0] != "hook changed" {
+		t.Errorf("%+v", entry)
+	}
+}
+
+func call(revision string, number int64, former bool) model.Step {
+	return model.Step{Call: &model.Call{Name: "sync", Revision: &model.Revision{Name: revision, Number: number, Previous: former}}}
+}
+
+// Fault U1: during a rolling update a run calls the hook once for each revision of the
+// parent. Each request is compared with the last one about the same revision.
+func TestComparableByRevision(t *testing.T) {
+	// The former revision answered first.
+	steps := []model.Step{call("a", 1, true), call("b", 2, false)}
+	if ask, at := MainCall(steps); at != 1 || ask.Revision.Previous {
+		t.Errorf("the main request is at step %d: %+v", at, ask)
+	}
+	before := []model.Step{call("a", 1, false)}
+	for name, c := range map[string]struct {
+		steps []model.Step
+		as    model.Step
+		want  int
+	}{
+		"latest with latest":              {steps, call("b", 2, false), 1},
+		"former with the same former":     {steps, call("a", 1, true), 0},
+		"former with what was the latest": {before, call("a", 1, true), 0},
+		"edit, latest with latest":        {before, call("b", 2, false), 0},
+		"another former":                  {steps, call("c", 0, true), -1},
+	} {
+		got := LastComparable(c.steps, c.as.Call)
+		if c.want < 0 && got != nil || c.want >= 0 && got != c.steps[c.want].Call {
+			t.Errorf("%s: compared with %+v", name, got)
+		}
+	}
+	if got := RevisionLabel(steps, steps[0].Call) + ", " + RevisionLabel(steps, steps[1].Call); got != "former revision 1, latest revision 2" {
+		t.Error(got)
+	}
+	if got := RevisionLabel(before, before[0].Call); got != "" {
+		t.Errorf("one revision alone is labelled %q", got)
+	}
+}
+
+// Fault U1: a second call in a run follows from a write only where there was one.
+func TestRepeatLabel(t *testing.T) {
+	wrote := model.Step{Write: &model.Write{Verb: "create"}}
+	for name, c := range map[string]struct {
+		between []model.Step
+		first   model.Step
+		want    string
+	}{
+		"another revision": {nil, call("a", 1, true), ""},
+		"a write":          {[]model.Step{wrote}, call("b", 2, false), "again, after its writes"},
+		"nothing":          {nil, call("b", 2, false), "again"},
+		"no difference":    {[]model.Step{{Write: &model.Write{Unchanged: true}}}, call("b", 2, false), "again"},
+		"a refusal":        {[]model.Step{{Write: &model.Write{Error: "no"}}}, call("b", 2, false), "again"},
+	} {
+		steps := append(append([]model.Step{c.first}, c.between...), call("b", 2, false))
+		if got := RepeatLabel(steps, len(steps)-1); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// Fault U3: a denial says what was denied, and that nothing was stored.
+func TestDecisions(t *testing.T) {
+	reviewed := func(outcome string, r model.Review) model.Run {
+		return model.Run{Outcome: outcome, Steps: []model.Step{{Call: &model.Call{Name: "check", Review: &r}}}}
+	}
+	for _, c := range []struct {
+		run    model.Run
+		want   string
+		stored bool
+	}{
+		{reviewed("denied", model.Review{Operation: "create", Denied: true}), "Creation denied", false},
+		{reviewed("denied", model.Review{Operation: "create", Denied: true, DryRun: true}), "Creation (dry run) denied", true},
+		{reviewed("denied", model.Review{Operation: "delete", Denied: true}), "Deletion denied", true},
+		{reviewed("mutated", model.Review{Operation: "update"}), "Update mutated and allowed", true},
+		{reviewed("allowed", model.Review{Operation: "create"}), "Creation allowed", true},
+		{model.Run{Outcome: "synced", Steps: []model.Step{{Call: &model.Call{Name: "sync"}}}}, "", true},
+	} {
+		if got := Decision(&c.run); got != c.want || NeverStored([]model.Run{c.run, {}}) == c.stored {
+			t.Errorf("%+v: %q, never stored: %v", c.run, got, NeverStored([]model.Run{c.run}))
+		}
+	}
+}
+
+// Fault U1: the first run about a new object was triggered by its creation, not by a change.
+func TestIsCreation(t *testing.T) {
+	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	ask := func(member, created string, previous uint64) *model.Run {
+		request := `{"` + member + `":{"metadata":{"creationTimestamp":"` + created + `"}}}`
+		return &model.Run{Began: began, Steps: []model.Step{{Call: &model.Call{Name: "sync", Previous: previous, Request: json.RawMessage(request)}}}}
+	}
+	for name, c := range map[string]struct {
+		run  *model.Run
+		want bool
+	}{
+		"a parent":         {ask("parent", "2026-03-01T11:59:59Z", 0), true},
+		"of a decorator":   {ask("object", "2026-03-01T12:00:00Z", 0), true},
+		"a clock ahead":    {ask("object", "2026-03-01T12:00:02Z", 0), true},
+		"called before":    {ask("parent", "2026-03-01T11:59:59Z", 7), false},
+		"an old one":       {ask("parent", "2026-03-01T11:00:00Z", 0), false},
+		"no request":       {&model.Run{Began: began, Steps: []model.Step{{Call: &model.Call{Name: "sync"}}}}, false},
+		"nothing asked":    {&model.Run{Began: began}, false},
+		"not known of it":  {ask("related", "2026-03-01T12:00:00Z", 0), false},
+		"a broken request": {&model.Run{Began: began, Steps: []model.Step{{Call: &model.Call{Name: "sync", Request: json.RawMessage(`{"parent":7}`)}}}}, false},
+	} {
+		if got := IsCreation(c.run); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/diff"
+)
+
+// runPage is one run in full.
+type runPage struct {
+	*pageObject
+	Entry entry
+	Steps []stepView
+	// Body is what is shown of a question or its answer; nil for none.
+	Body *body
+	Tab  string
+}
+
+// stepView is one thing that a run did.
+type stepView struct {
+	model.Step
+	// ID is its own on the page.
+	ID string
+	// Bodies are what can be opened of a question.
+	Bodies []bodyLink
+	// RepeatReason says that the same was asked before in this run, and why; "" if it was not.
+	// Revision labels the revision of the object that it was about, where there are several.
+	RepeatReason, Revision string
+	// PreviousURL is the run in which the same was asked before; "" for none.
+	PreviousURL string
+	Fault       *fault
+	Changes     []actionView
+}
+
+// actionView is one write that was decided, and what it changes.
+type actionView struct {
+	model.Action
+	Sign string
+	More int
+}
+
+// bodyLink leads to a question or an answer in full.
+type bodyLink struct {
+	Name, URL, ID string
+	Bytes         int
+	Open          bool
+	Body          *body
+}
+
+// body is a question or an answer as text, or how it differs from an earlier one.
+type body struct {
+	ID, Title string
+	Text      string
+	Truncated bool
+	Diff      *diff.Text
+	// EmptyReason says why there is nothing.
+	EmptyReason string
+}
+
+// maxBodyBytes is how much of a question or an answer is shown.
+const maxBodyBytes = 512 << 10
+
+// maxActionFields is how many changes of a planned write are shown.
+const maxActionFields = 30
+
+func showRun(req *request) error {
+	s, err := req.loadObject()
+	if err != nil {
+		return err
+	}
+	look := &runLoader{request: req, runs: map[runKey]model.Run{}}
+	run, err := req.runFromURL(look, s)
+	if err != nil {
+		return err
+	}
+	p := runPage{pageObject: s, Entry: newEntry(s, run), Tab: "timeline"}
+	shown := req.query("show")
+	if shown != "" {
+		if p.Body, err = look.body(run, req.query("step"), shown); err != nil {
+			return err
+		}
+		if req.isFragment() {
+			return req.renderFragment("object_run", "run-body", p.Body)
+		}
+	}
+	look.addTriggers(s, &p.Entry)
+	p.Steps = stepViews(s, &p.Entry)
+	p.openBody()
+	if req.isFragment() {
+		return req.renderFragment("object_run", "run-detail", p)
+	}
+	return req.render(page{
+		Name: "object_run", Title: "A run of " + s.Kind.Kind + " " + s.Name, Section: "resources", Static: true, Data: p,
+	})
+}
+
+// runFromURL is the run of the address, which has to be one of the object that the visitor
+// was let see.
+func (req *request) runFromURL(look *runLoader, s *pageObject) (model.Run, error) {
+	id, err := strconv.ParseUint(req.path("id"), 10, 64)
+	if err != nil {
+		return model.Run{}, notFound("There is no run %q.", req.path("id"))
+	}
+	var unavailable error
+	for _, source := range req.options.Sources(req.context()) {
+		if wanted := req.query("in"); wanted != "" && wanted != source.Name() {
+			continue
+		}
+		run, err := look.load(source.Name(), id)
+		if err == nil && refKey(run.Object) == refKey(s.Ref) {
+			return run, nil
+		}
+		if err != nil && !errors.Is(err, model.ErrNotFound) {
+			unavailable = err
+		}
+	}
+	if unavailable != nil {
+		return model.Run{}, unavailable
+	}
+	return model.Run{}, notFound("Run %d of %s %s is not kept any more.", id, s.Kind.Kind, s.Name)
+}
+
+// openBody puts the body that is wanted into its place.
+func (p *runPage) openBody() {
+	if p.Body == nil {
+		return
+	}
+	for i := range p.Steps {
+		for k := range p.Steps[i].Bodies {
+			if link := &p.Steps[i].Bodies[k]; link.ID == p.Body.ID {
+				link.Open, link.Body = true, p.Body
+			}
+		}
+	}
+}
+
+func stepViews(s *pageObject, e *entry) []stepView {
+	views := make([]stepView, 0, len(e.Steps))
+	for i, step := range e.Steps {
+		view := stepView{Step: step, ID: e.ID + "-" + strconv.Itoa(i)}
+		switch {
+		case step.Call != nil:
+			view.RepeatReason, view.Revision = timeline.RepeatLabel(e.Steps, i), timeline.RevisionLabel(e.Steps, step.Call)
+			view.Bodies = bodyLinks(e, i, view.RepeatReason != "" || step.Call.Previous != 0)
+			if step.Call.Error != "" {
+				view.Fault = describeFault(step.Call.Error, step.Call.Fault, runFailedTitle)
+			}
+			if step.Call.Previous != 0 && view.RepeatReason == "" {
+				view.PreviousURL = runURL(s, e.Process, step.Call.Previous)
+			}
+		case step.Plan != nil:
+			view.Changes = actionViews(step.Plan.Actions)
+		case step.Write != nil && step.Write.Error != "":
+			view.Fault = describeFault(step.Write.Error, step.Write.Fault, runFailedTitle)
+		}
+		views = append(views, view)
+	}
+	return views
+}
+
+func actionViews(actions []model.Action) []actionView {
+	views := make([]actionView, 0, len(actions))
+	for _, a := range actions {
+		view := actionView{Action: a, Sign: signOf(a.Verb)}
+		if len(a.Changes) > maxActionFields {
+			view.Changes, view.More = a.Changes[:maxActionFields], len(a.Changes)-maxActionFields
+		}
+		views = append(views, view)
+	}
+	return views
+}
+
+// bodyID is that of a body on the page.
+func bodyID(run model.Run, step int, show string) string {
+	return "run-" + run.Process + "-" + strconv.FormatUint(run.ID, 10) + "-" + strconv.Itoa(step) + "-" + show
+}
+
+func bodyLinks(e *entry, step int, compared bool) []bodyLink {
+	call := e.Steps[step].Call
+	if call.Dropped {
+		return nil
+	}
+	var links []bodyLink
+	add := func(name, show string, bytes int) {
+		query := url.Values{"in": {e.Process}, "step": {strconv.Itoa(step)}, "show": {show}}
+		at, _, _ := strings.Cut(e.URL, "?")
+		links = append(links, bodyLink{Name: name, URL: at + "?" + query.Encode(), ID: bodyID(e.Run, step, show), Bytes: bytes})
+	}
+	if len(call.Request) > 0 {
+		add("Request", "request", len(call.Request))
+		if compared {
+			add("Request, compared with the one before", "request-diff", 0)
+		}
+	}
+	if len(call.Response) > 0 {
+		add("Reply", "reply", len(call.Response))
+		if compared {
+			add("Reply, compared with the one before", "reply-diff", 0)
+		}
+	}
+	return links
+}
+
+// body is what is wanted of a step.
+func (l *runLoader) body(run model.Run, step, show string) (*body, error) {
+	i, err := strconv.Atoi(step)
+	if err != nil || i < 0 || i >= len(run.Steps) || run.Steps[i].Call == nil {
+		return nil, notFound("The run has asked nothing in its step %q.", step)
+	}
+	call := run.Steps[i].Call
+	b := &body{ID: bodyID(run, i, show)}
+	switch show {
+	case "request":
+		b.Text, b.Truncated = diff.Pretty(call.Request, maxBodyBytes)
+	case "reply":
+		b.Text, b.Truncated = diff.Pretty(call.Response, maxBodyBytes)
+	case "request-diff":
+		l.diffWithPrevious(b, &run, i, func(a *model.Call) json.RawMessage { return a.Request })
+	case "reply-diff":
+		l.diffWithPrevious(b, &run, i, func(a *model.Call) json.RawMessage { return a.Response })
+	default:
+		return nil, notFound("A question has no %q.", show)
+	}
+	if b.Text == "" && b.Diff == nil && b.EmptyReason == "" {
+		b.EmptyReason = "It is not kept any more."
+	}
+	return b, nil
+}
+
+// diffWithPrevious says how a part of a question differs from that of the one before.
+func (l *runLoader) diffWithPrevious(b *body, run *model.Run, step int, part func(*model.Call) json.RawMessage) {
+	call := run.Steps[step].Call
+	earlier, _, err := l.previousCall(run, step)
+	if err != nil || earlier == nil || len(part(earlier)) == 0 {
+		b.EmptyReason = "What was there before is not kept any more."
+		return
+	}
+	left, cutLeft := diff.Pretty(part(earlier), diff.MaxBytes)
+	right, cutRight := diff.Pretty(part(call), diff.MaxBytes)
+	text := diff.Texts(left, right)
+	b.Diff, b.Truncated = &text, cutLeft || cutRight || text.Truncated
+	if text.Added+text.Removed == 0 {
+		b.Diff, b.EmptyReason = nil, "Nothing differs."
+	}
+}
+
+// isFragment says that the page is there already, and wants a part of it.
+func (req *request) isFragment() bool {
+	return req.r.Header.Get("Hx-Request") != "" && req.r.Header.Get("Hx-History-Restore-Request") == ""
+}

@@ -1,0 +1,57 @@
+package dashboard
+
+import (
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// timingBar is how the time of a run was spent.
+type timingBar struct {
+	Parts []timingPart
+	Total time.Duration
+}
+
+// timingPart is one use of it. From and Width are in thousandths of the whole.
+type timingPart struct {
+	Name          string
+	Took          time.Duration
+	Offset, Width int
+}
+
+// timingBarWidth is how wide a bar is.
+const timingBarWidth = 1000
+
+// newTimingBar splits the time of a run: waiting in the queue, asking, writing, and the rest.
+func newTimingBar(run *model.Run) timingBar {
+	var asked, written time.Duration
+	for _, step := range run.Steps {
+		switch {
+		case step.Call != nil:
+			asked += step.Took
+		case step.Write != nil:
+			written += step.Took
+		}
+	}
+	// What is asked or written at the same time takes longer in sum than the run.
+	if spent := asked + written; spent > run.Took && spent > 0 {
+		asked = time.Duration(float64(asked) / float64(spent) * float64(run.Took))
+		written = run.Took - asked
+	}
+	waited := max(0, run.QueuedFor)
+	b := timingBar{Total: waited + run.Took}
+	from := 0
+	for _, part := range []timingPart{
+		{Name: "waited", Took: waited}, {Name: "asked", Took: asked}, {Name: "wrote", Took: written},
+		{Name: "else", Took: run.Took - asked - written},
+	} {
+		if part.Took <= 0 || b.Total <= 0 {
+			continue
+		}
+		part.Offset = from
+		part.Width = max(1, int(float64(part.Took)/float64(b.Total)*timingBarWidth))
+		from += part.Width
+		b.Parts = append(b.Parts, part)
+	}
+	return b
+}

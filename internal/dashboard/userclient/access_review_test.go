@@ -1,0 +1,51 @@
+package userclient
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// What was allowed before an outage is so during it, for a while; what was not asked
+// before is not known.
+func TestAccessCacheDuringOutage(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+	all, err := New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := all.As(User{Name: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	teams := model.Kind{Group: "example.org", Version: "v1", Plural: "teams", Kind: "Team"}
+	client.access.entries = map[accessKey]accessResult{
+		{"get", teams, "", "a"}: {true, time.Now().Add(-time.Minute)},
+		{"get", teams, "", "b"}: {false, time.Now().Add(-time.Minute)},
+		{"get", teams, "", "c"}: {true, time.Now().Add(-time.Hour)},
+	}
+	for _, test := range []struct {
+		name           string
+		allowed, known bool
+	}{{"a", true, true}, {"a", true, true}, {"b", false, true}, {"c", false, false}, {"d", false, false}} {
+		got, err := client.CanI(t.Context(), "get", teams, "", test.name)
+		if got != test.allowed || errors.Is(err, ErrUnreachable) == test.known {
+			t.Errorf("%s: %v, %v", test.name, got, err)
+		}
+	}
+	if n := asked.Load(); n != 3 {
+		t.Errorf("asked %d times: what is known is not asked again right after nobody answered", n)
+	}
+}

@@ -1,0 +1,57 @@
+package userclient_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+// discovered is what the API server says of the kinds of a group.
+func discovered(group, version string, resources ...string) string {
+	return fmt.Sprintf(`{"metadata":{"name":%q},"versions":[{"version":%q,"resources":[%s]}]}`, group, version, strings.Join(resources, ","))
+}
+
+func resource(plural, scope string, verbs ...string) string {
+	return fmt.Sprintf(`{"resource":%[1]q,"responseKind":{"kind":%[1]q},"scope":%[2]q,"verbs":["%[3]s"]}`, plural, scope, strings.Join(verbs, `","`))
+}
+
+func TestContents(t *testing.T) {
+	f := newFakeAPI(t)
+	f.responses["/api"] = `{"items":[` + discovered("", "v1",
+		resource("pods", "Namespaced", "list", "delete"), resource("events", "Namespaced", "list", "delete"),
+		resource("nodes", "Cluster", "list", "delete"), resource("bindings", "Namespaced", "create"),
+		resource("configmaps", "Namespaced", "list", "delete"), resource("secrets", "Namespaced", "list", "delete"),
+		resource("gone", "Namespaced", "list", "delete")) + `]}`
+	f.responses["/apis"] = `{"items":[` +
+		discovered("events.k8s.io", "v1", resource("events", "Namespaced", "list", "delete")) + "," +
+		discovered("metrics.k8s.io", "v1", resource("pods", "Namespaced", "list")) + `]}`
+	one := `"items":[{"metadata":{"name":"a"}}]`
+	f.responses["/api/v1/namespaces/shop/pods"] = `{"metadata":{"continue":"x","remainingItemCount":41},` + one + `}`
+	f.responses["/api/v1/namespaces/shop/events"] = `{"metadata":{"continue":"x"},` + one + `}`
+	f.responses["/api/v1/namespaces/shop/configmaps"] = `{"items":[]}`
+	f.responses["/api/v1/namespaces/shop/secrets"] = `no answer of an API server`
+	client := as(t, connect(t, &rest.Config{Host: f.URL}), userclient.User{OwnCredentials: true})
+	counts, err := client.Contents(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, tally := range counts {
+		got = append(got, fmt.Sprintf("%s %d more=%v failed=%v", tally.Plural, tally.Count, tally.More, tally.Err != nil))
+	}
+	want := []string{"pods 42 more=false failed=false", "events 1 more=true failed=false", "secrets 0 more=false failed=true"}
+	if strings.Join(got, ", ") != strings.Join(want, ", ") {
+		t.Errorf("got  %q\n\twant %q", got, want)
+	}
+	for _, asked := range f.log {
+		for _, not := range []string{"nodes", "bindings", "metrics.k8s.io/v1", "events.k8s.io/v1"} {
+			if strings.Contains(asked, not) {
+				t.Errorf("asked %s", asked)
+			}
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package userclient
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// Event is what somebody told at an object.
+type Event struct {
+	// Type is "Normal" or "Warning".
+	Type    string
+	Reason  string
+	Message string
+	// Source is who told it.
+	Source string
+	// Count is how often it was told, from First to Last.
+	Count       int
+	First, Last time.Time
+}
+
+// Events are those of an object, the newest first.
+func (c *Client) Events(ctx context.Context, ref model.Ref) ([]Event, error) {
+	about := fields.Set{"involvedObject.kind": ref.Kind.Kind, "involvedObject.name": ref.Name}
+	if ref.UID != "" {
+		about["involvedObject.uid"] = ref.UID
+	}
+	namespace := ref.Namespace
+	if namespace == "" {
+		namespace = "default" // Where events of objects that have no namespace are.
+	}
+	path, err := pathOf(model.Kind{Version: "v1", Plural: "events", Namespaced: true}, namespace, "")
+	if err != nil {
+		return nil, err
+	}
+	var list core.EventList
+	request := c.rest.Get().AbsPath(path...).Param("fieldSelector", about.AsSelector().String()).Param("limit", "500")
+	if err := c.get(ctx, mediaTypeJSON, request, &list); err != nil {
+		return nil, fmt.Errorf("list the events of %s: %w", describe(ref.Kind, ref.Namespace, ref.Name), err)
+	}
+	told := make([]Event, 0, len(list.Items))
+	for i := range list.Items {
+		told = append(told, readEvent(&list.Items[i]))
+	}
+	slices.SortStableFunc(told, func(a, b Event) int { return b.Last.Compare(a.Last) })
+	return told, nil
+}
+
+// readEvent reads an event of either time: those of before series have counts.
+func readEvent(e *core.Event) Event {
+	told := Event{
+		Type: e.Type, Reason: e.Reason, Message: e.Message, Count: max(1, int(e.Count)),
+		Source: cmp.Or(e.ReportingController, e.Source.Component), First: e.FirstTimestamp.Time, Last: e.LastTimestamp.Time,
+	}
+	if e.Series != nil {
+		told.Count, told.Last = int(e.Series.Count), e.Series.LastObservedTime.Time
+	}
+	if told.First.IsZero() {
+		told.First = firstTime(e.EventTime.Time, e.CreationTimestamp.Time)
+	}
+	if told.Last.IsZero() {
+		told.Last = told.First
+	}
+	return told
+}
+
+func firstTime(times ...time.Time) time.Time {
+	for _, t := range times {
+		if !t.IsZero() {
+			return t
+		}
+	}
+	return time.Time{}
+}

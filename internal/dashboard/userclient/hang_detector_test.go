@@ -1,0 +1,77 @@
+package userclient_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+var pods = model.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
+
+// newHungServer is an API server that answers nothing while it hangs, and is slow with tables.
+func newHungServer(t *testing.T) (hangs *atomic.Bool, client *userclient.Client) {
+	hangs = &atomic.Bool{}
+	done := make(chan struct{})
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case hangs.Load():
+			select {
+			case <-done:
+			case <-r.Context().Done():
+			}
+		case r.URL.Path == "/version":
+			_, _ = w.Write([]byte("{}"))
+		default:
+			select {
+			case <-time.After(3 * time.Second):
+			case <-r.Context().Done():
+			}
+			_, _ = w.Write([]byte(`{"metadata":{"name":"a"}}`))
+		}
+	}))
+	t.Cleanup(func() { close(done); api.Close() })
+	client, err := connect(t, &rest.Config{Host: api.URL}).As(userclient.User{OwnCredentials: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hangs, client
+}
+
+// Fault U8: each request to an API server that hangs took ten seconds, one after the
+// other. It is given up once the least of requests is not answered either.
+func TestHungServerTimesOut(t *testing.T) {
+	hangs, client := newHungServer(t)
+	hangs.Store(true)
+	began := time.Now()
+	for range 5 {
+		if _, err := client.Get(t.Context(), pods, "shop", "a"); !errors.Is(err, userclient.ErrUnreachable) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+	}
+	// The limits are those of waiting in vain: a slow machine adds nothing to speak of.
+	if took := time.Since(began); took > 9*time.Second {
+		t.Errorf("five requests took %s", took)
+	}
+	hangs.Store(false)
+	// That it did not answer a moment ago is believed for a while.
+	for err := errors.New("not yet"); err != nil && t.Context().Err() == nil; {
+		_, err = client.Get(t.Context(), pods, "shop", "a")
+	}
+}
+
+// A slow answer is waited for while others come.
+func TestSlowServerSucceeds(t *testing.T) {
+	_, client := newHungServer(t)
+	if _, err := client.Get(t.Context(), pods, "shop", "a"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,117 @@
+package userclient
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// OwnerIndex finds what objects own, for one answer: a kind is listed once in a namespace,
+// however many objects are asked about. It is for one goroutine.
+type OwnerIndex struct {
+	client  *Client
+	listed  map[listScope]bool
+	byOwner map[string][]Dependent
+	// listErrors is what could not be listed.
+	listErrors []*ListError
+	// reads is how many objects may still be read whole.
+	reads int
+}
+
+// listScope is where a kind is listed.
+type listScope struct {
+	model.Kind
+	namespace string
+}
+
+// ListError is a list that there is not, and why.
+type ListError struct {
+	model.Kind
+	Namespace string
+	Err       error
+}
+
+// Error is that of the request, which names what was asked for.
+func (u *ListError) Error() string { return u.Err.Error() }
+
+// Unwrap is the error of the request.
+func (u *ListError) Unwrap() error { return u.Err }
+
+// NewOwnerIndex begins an answer, for which so many objects may be read whole.
+func (c *Client) NewOwnerIndex(reads int) *OwnerIndex {
+	return &OwnerIndex{client: c, listed: map[listScope]bool{}, byOwner: map[string][]Dependent{}, reads: reads}
+}
+
+// ListErrors is what could not be listed so far.
+func (f *OwnerIndex) ListErrors() []*ListError { return f.listErrors }
+
+// Children are the objects that an object owns, of kinds that the controllers of Kubernetes
+// make of its kind and of some more, in the order of their names.
+func (f *OwnerIndex) Children(ctx context.Context, owner model.Ref, more ...model.Kind) []Dependent {
+	for _, kind := range slices.Concat(BuiltinChildKinds(owner.Kind), more) {
+		f.list(ctx, kind, owner.Namespace)
+	}
+	return f.owned(owner.UID)
+}
+
+// owned are the objects listed so far that name an owner.
+func (f *OwnerIndex) owned(owner string) []Dependent {
+	found := slices.Clone(f.byOwner[owner])
+	slices.SortFunc(found, func(a, b Dependent) int {
+		return cmp.Or(cmp.Compare(a.Kind.Kind, b.Kind.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return found
+}
+
+// list lists a kind once in a namespace, or in all without one. Objects in a namespace
+// own none outside of it.
+func (f *OwnerIndex) list(ctx context.Context, kind model.Kind, namespace string) {
+	at := listScope{kind, namespace}
+	if f.listed[at] || namespace != "" && !kind.Namespaced {
+		return
+	}
+	f.listed[at] = true
+	err := f.client.listMetadata(ctx, kind, namespace, func(o *metav1.PartialObjectMetadata) { f.add(kind, o) })
+	if err != nil {
+		f.listErrors = append(f.listErrors, &ListError{kind, namespace, err})
+	}
+}
+
+func (f *OwnerIndex) add(kind model.Kind, o *metav1.PartialObjectMetadata) {
+	for i := range o.OwnerReferences {
+		by := &o.OwnerReferences[i]
+		f.byOwner[string(by.UID)] = append(f.byOwner[string(by.UID)], Dependent{
+			Ref:     model.Ref{Kind: kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
+			Created: o.CreationTimestamp.Time, Deleting: o.DeletionTimestamp != nil,
+		})
+	}
+}
+
+// Read reads objects whole whose health is told by more than that they are there:
+// workloads and pods. One that is gone by now, or may not be read, stays as it is. It
+// says how many were not read for their number.
+func (f *OwnerIndex) Read(ctx context.Context, all []*Dependent) (left int) {
+	var wanted []*Dependent
+	for _, d := range all {
+		if len(BuiltinChildKinds(d.Kind)) > 0 || d.Kind == podKind {
+			wanted = append(wanted, d)
+		}
+	}
+	now := wanted[:min(len(wanted), f.reads)]
+	f.reads -= len(now)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for _, d := range now {
+		group.Go(func() error {
+			d.Object, _ = f.client.Get(ctx, d.Kind, d.Namespace, d.Name)
+			return nil
+		})
+	}
+	_ = group.Wait() // None of them fails.
+	return len(wanted) - len(now)
+}

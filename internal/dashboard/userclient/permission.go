@@ -1,0 +1,83 @@
+package userclient
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Permission is what a user would have to be allowed.
+type Permission struct {
+	User     string
+	Verb     string
+	Resource string
+	Group    string
+	// Namespace is empty for a right on all of the cluster.
+	Namespace string
+}
+
+// forbiddenPattern is how the API server says that a right is missing.
+var forbiddenPattern = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)" (?:in the namespace "([^"]*)"|at the cluster scope)`)
+
+// MissingPermission is the right for want of which a request was refused; no other reason to
+// refuse one has it.
+func MissingPermission(err error) (Permission, bool) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return Permission{}, false
+	}
+	m := forbiddenPattern.FindStringSubmatch(status.Status().Message)
+	if m == nil {
+		return Permission{}, false
+	}
+	return Permission{User: m[1], Verb: m[2], Resource: m[3], Group: m[4], Namespace: m[5]}, true
+}
+
+// String is the right in words: "create guitars.kool.example.org in the namespace shop".
+func (r Permission) String() string {
+	if r.Namespace == "" {
+		return r.Verb + " " + r.resource() + " in all of the cluster"
+	}
+	return r.Verb + " " + r.resource() + " in the namespace " + r.Namespace
+}
+
+func (r Permission) resource() string {
+	main, sub, _ := strings.Cut(r.Resource, "/")
+	text := strings.TrimSuffix(main+"."+r.Group, ".")
+	if sub != "" {
+		text += "/" + sub
+	}
+	return text
+}
+
+// Commands give the right, typed by somebody who may.
+func (r Permission) Commands() []string {
+	main, _, _ := strings.Cut(r.Resource, "/")
+	name := shellQuote(main + "-" + r.Verb)
+	subject := "--user=" + shellQuote(r.User)
+	if account, ok := strings.CutPrefix(r.User, "system:serviceaccount:"); ok {
+		subject = "--serviceaccount=" + shellQuote(account)
+	}
+	to := " --verb=" + shellQuote(r.Verb) + " --resource=" + shellQuote(r.resource())
+	if r.Namespace == "" {
+		return []string{
+			"kubectl create clusterrole " + name + to,
+			"kubectl create clusterrolebinding " + name + " --clusterrole=" + name + " " + subject,
+		}
+	}
+	in := " -n " + shellQuote(r.Namespace)
+	return []string{
+		"kubectl create role " + name + to + in,
+		"kubectl create rolebinding " + name + " --role=" + name + " " + subject + in,
+	}
+}
+
+// shellQuote writes a word for a shell.
+func shellQuote(word string) string {
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:/@") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,182 @@
+package userclient
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// Get reads an object.
+func (c *Client) Get(ctx context.Context, kind model.Kind, namespace, name string) (json.RawMessage, error) {
+	path, err := pathOf(kind, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := c.read(ctx, mediaTypeJSON, c.rest.Get().AbsPath(path...))
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", describe(kind, namespace, name), err)
+	}
+	return data, nil
+}
+
+// Namespaces are the names of all namespaces.
+func (c *Client) Namespaces(ctx context.Context) ([]string, error) {
+	return c.Names(ctx, model.Kind{Version: "v1", Plural: "namespaces", Kind: "Namespace"}, "")
+}
+
+// Names are those of all objects of a kind in a namespace, or in all without one. With an
+// error they are those that were read before.
+func (c *Client) Names(ctx context.Context, kind model.Kind, namespace string) ([]string, error) {
+	var names []string
+	err := c.listMetadata(ctx, kind, namespace, func(o *metav1.PartialObjectMetadata) { names = append(names, o.Name) })
+	return names, err
+}
+
+// listMetadata shows the metadata of all objects of a kind, page by page.
+func (c *Client) listMetadata(ctx context.Context, kind model.Kind, namespace string, show func(o *metav1.PartialObjectMetadata)) error {
+	path, err := pathOf(kind, namespace, "")
+	if err != nil {
+		return err
+	}
+	for next, left := "", maxListed; ; {
+		var list metav1.PartialObjectMetadataList
+		request := c.rest.Get().AbsPath(path...).Param("limit", strconv.Itoa(pageSize))
+		if next != "" {
+			request.Param("continue", next)
+		}
+		if err := c.get(ctx, mediaTypeList, request, &list); err != nil {
+			return fmt.Errorf("list %s: %w", describe(kind, namespace, ""), err)
+		}
+		if left -= len(list.Items); left < 0 {
+			return fmt.Errorf("list %s: there are more than %d, and no more are looked at", describe(kind, namespace, ""), maxListed)
+		}
+		for i := range list.Items {
+			show(&list.Items[i])
+		}
+		if next = list.Continue; next == "" {
+			return nil
+		}
+	}
+}
+
+// How many objects are asked for at a time, and how many are looked at in all.
+const (
+	pageSize  = 500
+	maxListed = 20000
+)
+
+// TableQuery says which objects are wanted.
+type TableQuery struct {
+	// Namespace is empty for all.
+	Namespace string
+	// Labels and Fields are selectors.
+	Labels, Fields string
+	// Limit is 100 if zero; Continue is that of the Table before.
+	Limit    int64
+	Continue string
+}
+
+// Table is a list of objects as the API server prints them.
+type Table struct {
+	Columns []Column
+	Rows    []Row
+	// Continue asks for the next rows; empty at the end. Remaining is how many there
+	// are, where the API server says so.
+	Continue  string
+	Remaining int64
+}
+
+// Column is one column of a Table. Those of a Priority over 0 are for who wants to see
+// everything.
+type Column struct {
+	Name        string
+	Type        string
+	Format      string
+	Priority    int32
+	Description string
+}
+
+// Row is one object.
+type Row struct {
+	// Cells are as many as there are columns.
+	Cells     []string
+	Namespace string
+	Name      string
+	UID       string
+	Created   time.Time
+	Deleting  bool
+}
+
+// Table lists objects as the API server prints them for people.
+func (c *Client) Table(ctx context.Context, kind model.Kind, q TableQuery) (Table, error) {
+	path, err := pathOf(kind, q.Namespace, "")
+	if err != nil {
+		return Table{}, err
+	}
+	if q.Limit == 0 {
+		q.Limit = 100
+	}
+	request := c.rest.Get().AbsPath(path...).Param("includeObject", "Metadata").Param("limit", strconv.FormatInt(q.Limit, 10))
+	for name, value := range map[string]string{"labelSelector": q.Labels, "fieldSelector": q.Fields, "continue": q.Continue} {
+		if value != "" {
+			request.Param(name, value)
+		}
+	}
+	var printed metav1.Table
+	if err := c.get(ctx, mediaTypeTable, request, &printed); err != nil {
+		return Table{}, fmt.Errorf("list %s: %w", describe(kind, q.Namespace, ""), err)
+	}
+	return readTable(&printed)
+}
+
+func readTable(printed *metav1.Table) (Table, error) {
+	table := Table{Continue: printed.Continue}
+	if printed.RemainingItemCount != nil {
+		table.Remaining = *printed.RemainingItemCount
+	}
+	for _, c := range printed.ColumnDefinitions {
+		table.Columns = append(table.Columns, Column{c.Name, c.Type, c.Format, c.Priority, c.Description})
+	}
+	for i := range printed.Rows {
+		row, err := readRow(&printed.Rows[i], len(table.Columns))
+		if err != nil {
+			return Table{}, err
+		}
+		table.Rows = append(table.Rows, row)
+	}
+	return table, nil
+}
+
+func readRow(printed *metav1.TableRow, columns int) (Row, error) {
+	var o metav1.PartialObjectMetadata
+	if err := json.Unmarshal(printed.Object.Raw, &o); err != nil {
+		return Row{}, fmt.Errorf("understand a row of a table: %w", err)
+	}
+	row := Row{
+		Cells: make([]string, columns), Namespace: o.Namespace, Name: o.Name, UID: string(o.UID),
+		Created: o.CreationTimestamp.Time, Deleting: o.DeletionTimestamp != nil,
+	}
+	for i := range min(columns, len(printed.Cells)) {
+		row.Cells[i] = formatCell(printed.Cells[i])
+	}
+	return row, nil
+}
+
+// formatCell is a value as it is shown. Whole numbers have no exponent, however large.
+func formatCell(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return value
+	case float64:
+		return strconv.FormatFloat(value, 'f', -1, 64)
+	}
+	return fmt.Sprint(value)
+}

@@ -1,0 +1,135 @@
+package userclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// How long a request may take. Who waits for a page does not wait for longer.
+const (
+	readTimeout  = 10 * time.Second
+	writeTimeout = 30 * time.Second
+)
+
+// What is asked for of an answer.
+const (
+	mediaTypeJSON     = "application/json"
+	mediaTypeMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	mediaTypeList     = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	mediaTypeTable    = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json"
+)
+
+// ErrUnreachable is wrapped by errors about an API server that does not answer, or
+// says that it cannot at present. It is worth asking again later.
+var ErrUnreachable = errors.New("the API server cannot be reached")
+
+// requester makes requests as somebody.
+type requester struct {
+	rest  rest.Interface
+	hangs *hangDetector
+}
+
+// read asks for what is at a path.
+func (r requester) read(ctx context.Context, accept string, request *rest.Request) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	return r.do(ctx, request.SetHeader("Accept", accept))
+}
+
+// do makes a request for as long as the API server answers anything at all.
+func (r requester) do(ctx context.Context, request *rest.Request) ([]byte, error) {
+	ctx, stop := r.hangs.withHangCheck(ctx)
+	defer stop()
+	return doRequest(ctx, request)
+}
+
+// get reads what is at a path into a value.
+func (r requester) get(ctx context.Context, accept string, request *rest.Request, into any) error {
+	data, err := r.read(ctx, accept, request)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("understand the answer of %s: %w", request.URL().Path, err)
+	}
+	return nil
+}
+
+// post asks by a review, which is an object made to get an answer.
+func (r requester) post(ctx context.Context, path string, review, into any) error {
+	body, err := json.Marshal(review)
+	if err != nil {
+		return fmt.Errorf("write a review: %w", err)
+	}
+	return r.get(ctx, mediaTypeJSON, r.rest.Post().AbsPath(path).SetHeader("Content-Type", mediaTypeJSON).Body(body), into)
+}
+
+// doRequest makes a request. Its error says what became of the request, in the words of
+// the API server where it had any.
+func doRequest(ctx context.Context, request *rest.Request) ([]byte, error) {
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, classifyError(ctx, err)
+	}
+	return result.Raw()
+}
+
+// shareCall does once what several want at the same time. Who waits no longer gives up
+// alone.
+func shareCall(ctx context.Context, group *singleflight.Group, what string, do func(ctx context.Context) error) error {
+	done := group.DoChan(what, func() (any, error) { return nil, recoverPanic(context.WithoutCancel(ctx), do) })
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case result := <-done:
+		return result.Err
+	}
+}
+
+// recoverPanic turns a panic into an error: what several wait for runs apart from all of
+// them, where it would end the process. Some of what it reads others have written.
+func recoverPanic(ctx context.Context, do func(ctx context.Context) error) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("understand what the API server says: %v", reason)
+		}
+	}()
+	return do(ctx)
+}
+
+// classifiedError is an error and the one of ours that it is a case of.
+type classifiedError struct {
+	class error
+	err   error
+}
+
+func (r classifiedError) Error() string   { return r.err.Error() }
+func (r classifiedError) Unwrap() []error { return []error{r.class, r.err} }
+
+// classifyError says which of our errors an error is a case of.
+func classifyError(ctx context.Context, err error) error {
+	var status apierrors.APIStatus
+	answered := errors.As(err, &status)
+	switch {
+	case errors.Is(context.Cause(ctx), errNotResponding):
+		return classifiedError{ErrUnreachable, fmt.Errorf("%w: %w", ErrUnreachable, errNotResponding)}
+	case errors.Is(context.Cause(ctx), context.Canceled):
+		return err
+	case !answered:
+		return classifiedError{ErrUnreachable, fmt.Errorf("%w: %w", ErrUnreachable, err)}
+	case apierrors.IsNotFound(err):
+		return classifiedError{model.ErrNotFound, err}
+	case apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsTooManyRequests(err):
+		return classifiedError{ErrUnreachable, err}
+	}
+	return err
+}

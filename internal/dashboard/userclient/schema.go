@@ -1,0 +1,162 @@
+package userclient
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// schemaCache are those of kinds, by their group and version. They are the same for all
+// users.
+type schemaCache struct {
+	requester
+	group singleflight.Group
+
+	mu        sync.Mutex
+	fetchedAt time.Time
+	index     map[string]string // where each group and version is described, a hash in it
+	read      map[string]*definitions
+}
+
+// definitions are the schemas of one group and version.
+type definitions struct {
+	address string
+	byName  map[string]*spec.Schema
+	byKind  map[string]*spec.Schema
+}
+
+func newSchemaCache(r requester) *schemaCache {
+	return &schemaCache{requester: r, read: map[string]*definitions{}}
+}
+
+// Schema is the schema of a kind, and all definitions that it refers to, by the names
+// that follow "#/components/schemas/" in a $ref. Both are shared: they must not be
+// changed. The error of a kind that has none wraps inspect.ErrNotFound.
+func (c *Client) Schema(ctx context.Context, kind model.Kind) (*spec.Schema, map[string]*spec.Schema, error) {
+	found, err := c.cluster.schemas.lookup(ctx, kind)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the schema of %s: %w", describe(kind, "", ""), err)
+	}
+	schema := found.byKind[kind.Kind]
+	if schema == nil {
+		return nil, nil, fmt.Errorf("%s has no schema: %w", describe(kind, "", ""), model.ErrNotFound)
+	}
+	return schema, found.byName, nil
+}
+
+// lookup are the definitions of the group and version of a kind, read again only if their
+// hash is another.
+func (s *schemaCache) lookup(ctx context.Context, kind model.Kind) (*definitions, error) {
+	version := strings.TrimPrefix(kind.Group+"/"+kind.Version, "/")
+	at := "apis/" + version
+	if kind.Group == "" {
+		at = "api/" + version
+	}
+	var err error
+	if !s.fresh() {
+		err = shareCall(ctx, &s.group, "index", s.fetchIndex)
+	}
+	address, known := s.cached(at)
+	switch {
+	// Of an API server that does not answer, or that has just started and does not describe
+	// custom resources yet, it is believed what it said before.
+	case known != nil && (address == "" || address == known.address):
+		return known, nil
+	case err != nil:
+		return nil, err
+	case address == "":
+		return nil, fmt.Errorf("the API server describes no %s: %w", version, model.ErrNotFound)
+	}
+	err = shareCall(ctx, &s.group, address, func(ctx context.Context) error { return s.fetch(ctx, kind, at, address) })
+	if err != nil {
+		return nil, err
+	}
+	_, known = s.cached(at)
+	return known, nil
+}
+
+// indexMaxAge is how long it is believed that no schema changed.
+const indexMaxAge = 2 * time.Second
+
+func (s *schemaCache) fresh() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index != nil && time.Since(s.fetchedAt) < indexMaxAge
+}
+
+func (s *schemaCache) cached(at string) (address string, known *definitions) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index[at], s.read[at]
+}
+
+// fetchIndex reads where each group and version is described.
+func (s *schemaCache) fetchIndex(ctx context.Context) error {
+	var answer struct {
+		Paths map[string]struct {
+			ServerRelativeURL string `json:"serverRelativeURL"`
+		} `json:"paths"`
+	}
+	began := time.Now()
+	if err := s.get(ctx, mediaTypeJSON, s.rest.Get().AbsPath("/openapi/v3"), &answer); err != nil {
+		return err
+	}
+	index := make(map[string]string, len(answer.Paths))
+	for path, described := range answer.Paths {
+		index[path] = described.ServerRelativeURL
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.index, s.fetchedAt = index, began
+	return nil
+}
+
+// fetch reads the definitions of a group and version.
+func (s *schemaCache) fetch(ctx context.Context, kind model.Kind, at, address string) error {
+	var document spec3.OpenAPI
+	if err := s.get(ctx, mediaTypeJSON, s.rest.Get().RequestURI(address), &document); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.read[at] = newDefinitions(kind, address, &document)
+	return nil
+}
+
+func newDefinitions(kind model.Kind, address string, document *spec3.OpenAPI) *definitions {
+	d := &definitions{address: address, byKind: map[string]*spec.Schema{}}
+	if document.Components == nil {
+		return d
+	}
+	d.byName = document.Components.Schemas
+	// An aggregated API server may describe a kind by null.
+	maps.DeleteFunc(d.byName, func(_ string, schema *spec.Schema) bool { return schema == nil })
+	for _, schema := range d.byName {
+		for _, described := range schemaKinds(schema) {
+			if described.Group == kind.Group && described.Version == kind.Version {
+				d.byKind[described.Kind] = schema
+			}
+		}
+	}
+	return d
+}
+
+// schemaKinds are the kinds that a schema is that of.
+func schemaKinds(schema *spec.Schema) []model.Kind {
+	var all []model.Kind
+	text, err := json.Marshal(schema.Extensions["x-kubernetes-group-version-kind"])
+	if err != nil || json.Unmarshal(text, &all) != nil {
+		return nil
+	}
+	return all
+}

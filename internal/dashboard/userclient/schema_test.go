@@ -1,0 +1,61 @@
+package userclient
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// An API server that was started anew is ready before it describes custom resources, and
+// one that is away says nothing: what it said before holds.
+func TestSchemasDuringOutage(t *testing.T) {
+	const described = `{"paths":{"apis/example.org/v1":{"serverRelativeURL":"/openapi/v3/apis/example.org/v1?hash=a"}}}`
+	var index atomic.Value
+	index.Store(described)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := index.Load().(string)
+		if strings.Contains(r.URL.Path, "example.org") {
+			answer = `{"openapi":"3.0.0","components":{"schemas":{"s":{"x-kubernetes-group-version-kind":[{"group":"example.org","version":"v1","kind":"Shop"}]}}}}`
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(answer))
+	}))
+	defer server.Close()
+	api, err := New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := api.As(User{OwnCredentials: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := func() error {
+		api.schemas.mu.Lock()
+		api.schemas.fetchedAt = time.Time{}
+		api.schemas.mu.Unlock()
+		_, _, err := client.Schema(t.Context(), model.Kind{Group: "example.org", Version: "v1", Kind: "Shop", Plural: "shops"})
+		return err
+	}
+	index.Store(`{"paths":{}}`)
+	if err := later(); !errors.Is(err, model.ErrNotFound) {
+		t.Errorf("never described: %v", err)
+	}
+	for _, now := range []string{described, `{"paths":{}}`, described} {
+		index.Store(now)
+		if err := later(); err != nil {
+			t.Errorf("the index is %s: %v", now, err)
+		}
+	}
+	server.Close()
+	if err := later(); err != nil {
+		t.Errorf("nobody answers: %v", err)
+	}
+}

@@ -1,0 +1,113 @@
+package userclient
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// fieldManager is under which name fields are written.
+const fieldManager = "setpoint-window"
+
+// Create makes an object of a body in JSON, and returns what was stored.
+func (c *Client) Create(ctx context.Context, kind model.Kind, namespace string, body []byte) (json.RawMessage, error) {
+	return c.write(ctx, write{
+		verb: "create", kind: kind, namespace: namespace,
+		request: c.rest.Post().SetHeader("Content-Type", mediaTypeJSON).Body(body),
+	})
+}
+
+// Patch changes an object, and returns what was stored.
+func (c *Client) Patch(ctx context.Context, at model.Ref, kind types.PatchType, body []byte) (json.RawMessage, error) {
+	return c.write(ctx, write{
+		verb: "patch", kind: at.Kind, namespace: at.Namespace, name: at.Name,
+		request: c.rest.Patch(kind).Body(body),
+	})
+}
+
+// write is one write and what it is about.
+type write struct {
+	verb      string
+	kind      model.Kind
+	namespace string
+	name      string
+	request   *rest.Request
+}
+
+func (w *write) ref() model.Ref {
+	return model.Ref{Kind: w.kind, Namespace: w.namespace, Name: w.name}
+}
+
+// write makes a write whose fields are checked strictly.
+func (c *Client) write(ctx context.Context, w write) (json.RawMessage, error) {
+	w.request.Param("fieldManager", fieldManager).Param("fieldValidation", metav1.FieldValidationStrict)
+	return c.doWrite(ctx, w)
+}
+
+// doWrite makes a write and tells of it.
+func (c *Client) doWrite(ctx context.Context, w write) (json.RawMessage, error) {
+	path, err := pathOf(w.kind, w.namespace, w.name)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	began := time.Now()
+	data, err := c.do(ctx, w.request.AbsPath(path...).SetHeader("Accept", mediaTypeJSON))
+	if c.cluster.OnWrite != nil {
+		c.cluster.OnWrite(c.user.Name, w.verb, withGeneratedName(w.ref(), data), err, time.Since(began))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", w.verb, describe(w.kind, w.namespace, w.name), err)
+	}
+	return data, nil
+}
+
+// withGeneratedName gives a reference the name that the API server generated.
+func withGeneratedName(ref model.Ref, stored []byte) model.Ref {
+	if ref.Name != "" {
+		return ref
+	}
+	var o metav1.PartialObjectMetadata
+	if json.Unmarshal(stored, &o) == nil {
+		ref.Name, ref.UID = o.Name, string(o.UID)
+	}
+	return ref
+}
+
+// DeleteOptions say what is deleted, and how.
+type DeleteOptions struct {
+	// UID, if set, is that of the object; another of the same name is left alone.
+	UID string
+	// Propagation is what becomes of dependents: "Background", "Foreground" or
+	// "Orphan"; the kind's own if empty.
+	Propagation metav1.DeletionPropagation
+}
+
+// Delete deletes an object.
+func (c *Client) Delete(ctx context.Context, kind model.Kind, namespace, name string, o DeleteOptions) error {
+	options := metav1.DeleteOptions{}
+	options.APIVersion, options.Kind = "v1", "DeleteOptions"
+	if o.UID != "" {
+		options.Preconditions = metav1.NewUIDPreconditions(o.UID)
+	}
+	if o.Propagation != "" {
+		options.PropagationPolicy = &o.Propagation
+	}
+	body, err := json.Marshal(options)
+	if err != nil {
+		return fmt.Errorf("write the options of a deletion: %w", err)
+	}
+	_, err = c.doWrite(ctx, write{
+		verb: "delete", kind: kind, namespace: namespace, name: name,
+		request: c.rest.Delete().SetHeader("Content-Type", mediaTypeJSON).Body(body),
+	})
+	return err
+}

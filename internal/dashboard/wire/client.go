@@ -1,0 +1,260 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/call/roundtrip"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// client is a Source of another process.
+type client struct {
+	name       string
+	base       *url.URL
+	credential Credential
+	http       *http.Client
+	// wait is how long an answer may take that is not held back on purpose.
+	wait time.Duration
+}
+
+var _ model.Source = (*client)(nil)
+
+// NewClient makes a Source that reads what a Handler serves at base, such as
+// http://127.0.0.1:8082. A nil transport is http.DefaultTransport; an empty token is not
+// sent.
+func NewClient(name string, base *url.URL, transport http.RoundTripper, credential Credential) model.Source {
+	if transport == nil {
+		transport = http.DefaultTransport
+	}
+	return &client{name: name, base: base, credential: credential, wait: maxWait, http: &http.Client{
+		// Only a process says at an address what it is: any other may be there now.
+		Transport: roundtrip.NewTransport(transport),
+		// Whoever would lead us elsewhere is not who we look for.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Name is what the client was given.
+func (c *client) Name() string { return c.name }
+
+// Process asks for it.
+func (c *client) Process(ctx context.Context) (found model.Process, err error) {
+	err = c.get(ctx, pathProcess, nil, &found)
+	if err == nil {
+		found.Name = c.name
+	}
+	return found, err
+}
+
+// Controllers asks for them.
+func (c *client) Controllers(ctx context.Context) (found []model.Controller, err error) {
+	err = c.get(ctx, pathControllers, nil, &found)
+	for i := range found {
+		found[i].Process = c.name
+	}
+	return found, err
+}
+
+// Objects asks for them.
+func (c *client) Objects(ctx context.Context, controller string, q model.Query) (found model.Page, err error) {
+	query, err := encodeParameter(q)
+	if err != nil {
+		return found, err
+	}
+	err = c.get(ctx, pathObjects, urlValues(paramController, controller, paramQuery, query), &found)
+	c.setProcess(found.Objects)
+	return found, err
+}
+
+// States asks for the states of an object.
+func (c *client) States(ctx context.Context, ref model.Ref) (found []model.ObjectState, err error) {
+	wanted, err := encodeParameter(ref)
+	if err != nil {
+		return nil, err
+	}
+	err = c.get(ctx, pathAbout, urlValues(paramRef, wanted), &found)
+	c.setProcess(found)
+	return found, err
+}
+
+// Runs asks for those of an object.
+func (c *client) Runs(ctx context.Context, ref model.Ref, limit int) (found []model.Run, err error) {
+	wanted, err := encodeParameter(ref)
+	if err != nil {
+		return nil, err
+	}
+	err = c.get(ctx, pathRuns, urlValues(paramRef, wanted, paramLimit, strconv.Itoa(limit)), &found)
+	for i := range found {
+		found[i].Process = c.name
+	}
+	return found, err
+}
+
+// Run asks for one, whole.
+func (c *client) Run(ctx context.Context, id uint64) (found model.Run, err error) {
+	err = c.get(ctx, pathRuns+"/"+strconv.FormatUint(id, 10), nil, &found)
+	if err == nil {
+		found.Process = c.name
+	}
+	return found, err
+}
+
+// setProcess has what the process says of objects say that it is from this client: of several
+// with the same name, each client has one of its own.
+func (c *client) setProcess(cares []model.ObjectState) {
+	for i := range cares {
+		cares[i].Process = c.name
+	}
+}
+
+// Plan has the process make one.
+func (c *client) Plan(ctx context.Context, controller string, ref model.Ref) (found model.Plan, err error) {
+	wanted, err := encodeParameter(ref)
+	if err != nil {
+		return found, err
+	}
+	err = c.withTimeout(ctx, maxPlan+c.wait, func(ctx context.Context) error {
+		return c.call(ctx, http.MethodPost, pathPlan, urlValues(paramController, controller, paramRef, wanted), &found)
+	})
+	return found, err
+}
+
+// Await asks again for as long as nothing is new.
+func (c *client) Await(ctx context.Context, since uint64) (uint64, error) {
+	for {
+		var found revision
+		err := c.withTimeout(ctx, maxPoll+c.wait, func(ctx context.Context) error {
+			return c.call(ctx, http.MethodGet, pathRevision, urlValues(paramSince, strconv.FormatUint(since, 10)), &found)
+		})
+		if err != nil || found.Revision != since {
+			return found.Revision, err
+		}
+	}
+}
+
+func (c *client) get(ctx context.Context, path string, parameters url.Values, into any) error {
+	return c.withTimeout(ctx, c.wait, func(ctx context.Context) error {
+		return c.call(ctx, http.MethodGet, path, parameters, into)
+	})
+}
+
+// withTimeout does an exchange that may take only so long: a process that was stopped still
+// takes questions.
+func (c *client) withTimeout(ctx context.Context, limit time.Duration, exchange func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := exchange(limited)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return fmt.Errorf("ask the process %s: no answer within %s: %w", c.name, limit, err)
+	}
+	return err
+}
+
+// call asks one question. Where its token is refused and there is another one by now, it
+// asks once more.
+func (c *client) call(ctx context.Context, method, path string, parameters url.Values, into any) error {
+	at := c.base.JoinPath(Prefix, path)
+	at.RawQuery = parameters.Encode()
+	token, err := c.token(ctx, "")
+	if err != nil {
+		return err
+	}
+	status, body, err := c.roundTrip(ctx, method, at, token)
+	if err == nil && status == http.StatusUnauthorized {
+		refused := token
+		if token, err = c.token(ctx, refused); err == nil && token != refused {
+			status, body, err = c.roundTrip(ctx, method, at, token)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case status != http.StatusOK:
+		return c.responseError(status, body)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("the answer of the process %s is none of %s: %w", c.name, Prefix, err)
+	}
+	return nil
+}
+
+// token is the one to show.
+func (c *client) token(ctx context.Context, refused string) (string, error) {
+	token, err := c.credential.Token(ctx, refused)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("ask the process %s: %w", c.name, err)
+	}
+	return token, err
+}
+
+// roundTrip sends one request, and reads the whole response.
+func (c *client) roundTrip(ctx context.Context, method string, at *url.URL, token string) (status int, body []byte, err error) {
+	//nolint:gosec // The address is one of a process that has published itself, to its own user or in its Lease.
+	request, err := http.NewRequestWithContext(ctx, method, at.String(), http.NoBody)
+	if err != nil {
+		return 0, nil, fmt.Errorf("ask the process %s: %w", c.name, err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := c.http.Do(request) //nolint:gosec // As above.
+	if err != nil {
+		if ctx.Err() != nil {
+			return 0, nil, ctx.Err()
+		}
+		if failed, is := errors.AsType[*url.Error](err); is {
+			err = failed.Err // What was asked for in detail is of no help.
+		}
+		return 0, nil, fmt.Errorf("ask the process %s: %w", c.name, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err = io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
+	switch {
+	case ctx.Err() != nil:
+		return 0, nil, ctx.Err()
+	case err != nil:
+		return 0, nil, fmt.Errorf("read the answer of the process %s: %w", c.name, err)
+	case len(body) > maxResponse:
+		return 0, nil, fmt.Errorf("the answer of the process %s is longer than %d bytes", c.name, maxResponse)
+	}
+	return response.StatusCode, body, nil
+}
+
+// responseError makes an error of an answer that is one.
+func (c *client) responseError(status int, body []byte) error {
+	var told errorBody
+	if err := json.Unmarshal(body, &told); err != nil || told.Reason == "" {
+		return fmt.Errorf("what answers for the process %s is no Setpoint, or of another version: status %d", c.name, status)
+	}
+	switch told.Reason {
+	case reasonNotFound:
+		return remoteError{told.Error, model.ErrNotFound}
+	case reasonVersion:
+		return fmt.Errorf("the process %s is of another version: %s", c.name, told.Error)
+	case reasonUnauthorized, reasonForbidden, reasonClosed:
+		return fmt.Errorf("the process %s refuses: %s", c.name, told.Error)
+	}
+	return errors.New(told.Error)
+}
+
+// remoteError is an error of the other process, in its words, of a kind that callers know.
+type remoteError struct {
+	message string
+	kind    error
+}
+
+func (r remoteError) Error() string { return r.message }
+func (r remoteError) Unwrap() error { return r.kind }
+
+func encodeParameter(value any) (string, error) {
+	written, err := json.Marshal(value)
+	return string(written), err
+}

@@ -1,0 +1,67 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Fault S1: what answers at the address of a process that is gone may be anything, such
+// as a server that switches protocols and keeps the connection.
+func TestInvalidResponse(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		_, _ = io.Copy(io.Discard, conn)
+	}))
+	defer server.Close()
+	base, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = NewClient("another", base, nil, Token("")).Controllers(t.Context())
+	if err == nil || err.Error() != "ask the process another: 101 Switching Protocols in place of a response" {
+		t.Errorf("%v", err)
+	}
+}
+
+// A process that was stopped accepts connections all the same.
+func TestStoppedProcessTimesOut(t *testing.T) {
+	over := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-over:
+		case <-r.Context().Done():
+		}
+	}))
+	defer server.Close()
+	defer close(over)
+	base, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, is := NewClient("asleep", base, nil, Token("")).(*client)
+	if !is {
+		t.Fatal("another client")
+	}
+	c.wait = 10 * time.Millisecond
+	if _, err := c.Controllers(t.Context()); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "the process asleep: no answer within 10ms") {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Controllers(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("who leaves: %v", err)
+	}
+}

@@ -1,0 +1,349 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// fakeSource is a Source with one answer to each question. It notes what it was asked.
+type fakeSource struct {
+	calls   []any
+	err     error
+	changed chan struct{}
+}
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func ref() model.Ref {
+	return model.Ref{Kind: model.Kind{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}, Namespace: "shop", Name: "red & <blue>", UID: "u"}
+}
+
+func (c *fakeSource) record(asked ...any) error {
+	c.calls = asked
+	return c.err
+}
+
+func (*fakeSource) Name() string { return "canned" }
+
+func (c *fakeSource) Process(context.Context) (model.Process, error) {
+	return model.Process{Name: "canned", Started: noon, Watches: []model.Watch{{Selection: "pods.v1", Objects: 3}}}, c.record()
+}
+
+func (c *fakeSource) Controllers(context.Context) ([]model.Controller, error) {
+	at := ref()
+	return []model.Controller{{Name: "x/teams", Process: "canned", Declared: &at, Description: []string{"does <this>"}, Last: &model.Failure{Message: "m", Time: noon}}}, c.record()
+}
+
+func (c *fakeSource) Objects(_ context.Context, controller string, q model.Query) (model.Page, error) {
+	return model.Page{Total: 2, States: map[model.State]int{model.StateFailing: 1}, Objects: []model.ObjectState{{Ref: ref(), Process: "canned", State: model.StateFailing}}}, c.record(controller, q)
+}
+
+func (c *fakeSource) States(_ context.Context, ref model.Ref) ([]model.ObjectState, error) {
+	return []model.ObjectState{{Ref: ref, Process: "canned", ChildStates: []model.Child{{Ref: ref, Health: "Current"}}}}, c.record(ref)
+}
+
+func (c *fakeSource) Runs(_ context.Context, ref model.Ref, limit int) ([]model.Run, error) {
+	return []model.Run{{ID: 7, Process: "canned", Object: ref, Took: time.Second}}, c.record(ref, limit)
+}
+
+func (c *fakeSource) Run(_ context.Context, id uint64) (model.Run, error) {
+	return model.Run{ID: id, Process: "canned", Began: noon, Steps: []model.Step{{Call: &model.Call{Name: "sync", Request: json.RawMessage(`{"a":"<b>"}`)}}}}, c.record(id)
+}
+
+func (c *fakeSource) Plan(_ context.Context, controller string, ref model.Ref) (model.Plan, error) {
+	return model.Plan{Text: "nothing", Report: json.RawMessage(`{}`)}, c.record(controller, ref)
+}
+
+func (c *fakeSource) Await(ctx context.Context, since uint64) (uint64, error) {
+	if since != 4 {
+		return 4, c.err
+	}
+	select {
+	case <-c.changed:
+		return 5, nil
+	case <-ctx.Done():
+		return since, ctx.Err()
+	}
+}
+
+const secret = Token("secret")
+
+// serve makes a client of a Source behind HTTP.
+func serve(t *testing.T, source model.Source) model.Source {
+	t.Helper()
+	server := httptest.NewServer(Handler(source, secret))
+	t.Cleanup(server.Close)
+	base, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewClient("canned", base, nil, secret)
+}
+
+// calls are all questions there are, with arguments.
+func calls() map[string][]any {
+	return map[string][]any{
+		"Name":        {},
+		"Process":     {},
+		"Controllers": {},
+		"Objects":     {"x/teams", model.Query{Text: "a&b=<c>", State: model.StateFailing, Sort: "name", Reverse: true, Offset: 2, Limit: 9}},
+		"About":       {ref()},
+		"Runs":        {ref(), 12},
+		"Run":         {uint64(1) << 63},
+		"Plan":        {"x/teams", ref()},
+		"Await":       {uint64(3)},
+	}
+}
+
+// callMethod calls a method of a Source by its name.
+func callMethod(t *testing.T, source model.Source, method string, args []any) (responses []any, err error) {
+	t.Helper()
+	m := reflect.ValueOf(source).MethodByName(method)
+	var in []reflect.Value
+	if m.Type().NumIn() > len(args) {
+		in = append(in, reflect.ValueOf(t.Context()))
+	}
+	for _, arg := range args {
+		in = append(in, reflect.ValueOf(arg))
+	}
+	for _, out := range m.Call(in) {
+		if problem, is := reflect.TypeAssert[error](out); is {
+			err = problem
+			continue
+		}
+		responses = append(responses, out.Interface())
+	}
+	return responses, err
+}
+
+func TestEveryMethodRoundTrips(t *testing.T) {
+	all := calls()
+	for m := range reflect.TypeFor[model.Source]().Methods() {
+		t.Run(m.Name, func(t *testing.T) {
+			args, known := all[m.Name]
+			if !known {
+				t.Fatalf("no call of %s here: is it served?", m.Name)
+			}
+			here, there := &fakeSource{}, &fakeSource{}
+			want, err := callMethod(t, here, m.Name, args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := callMethod(t, serve(t, there), m.Name, args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("the answer (-here +there):\n%s", diff)
+			}
+			if diff := cmp.Diff(here.calls, there.calls); diff != "" {
+				t.Errorf("what was asked (-here +there):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestErrorsRoundTrip(t *testing.T) {
+	for _, kind := range []error{model.ErrNotFound, errors.New("the book is wet")} {
+		here := &fakeSource{err: fmt.Errorf("run 7 of shop/red: %w", kind)}
+		_, err := serve(t, here).Run(t.Context(), 7)
+		if err == nil || err.Error() != here.err.Error() {
+			t.Errorf("error %v, want %v", err, here.err)
+		}
+		if errors.Is(err, model.ErrNotFound) != errors.Is(here.err, model.ErrNotFound) {
+			t.Errorf("%v: whether it is ErrNotFound got lost", err)
+		}
+	}
+}
+
+func TestAwaitWaitsForChange(t *testing.T) {
+	source := &fakeSource{changed: make(chan struct{})}
+	reader := serve(t, source)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := reader.Await(ctx, 4)
+		ended <- err
+	}()
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v, want the context's error", err)
+	}
+	close(source.changed)
+	if now, err := reader.Await(t.Context(), 4); now != 5 || err != nil {
+		t.Errorf("Await(4) = %d, %v; want 5", now, err)
+	}
+}
+
+func TestUnauthorizedRequests(t *testing.T) {
+	for _, test := range []struct {
+		name, path string
+		change     func(*http.Request)
+		status     int
+		words      string
+	}{
+		{"a plain request", "process", func(*http.Request) {}, 200, ""},
+		{"localhost", "process", func(r *http.Request) { r.Host = "localhost:1" }, 200, ""},
+		{"IPv6", "process", func(r *http.Request) { r.Host = "[::1]:80" }, 200, ""},
+		{"a page", "process", func(r *http.Request) { r.Header.Set("Origin", "null") }, 403, "not for web pages"},
+		{"a name made to lead here", "process", func(r *http.Request) { r.Host = "evil.example:8082" }, 403, "use an IP"},
+		{"no token", "process", func(r *http.Request) { r.Header.Del("Authorization") }, 401, "token"},
+		{"another token", "process", func(r *http.Request) { r.Header.Set("Authorization", "Bearer secre") }, 401, "token"},
+		{"an empty token", "process", func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") }, 401, "token"},
+		{"a longer token", "process", func(r *http.Request) { r.Header.Set("Authorization", "Bearer secrets") }, 401, "token"},
+		{"a password", "process", func(r *http.Request) { r.SetBasicAuth("secret", "secret") }, 401, "token"},
+		{"the token as a parameter", "process?token=secret", func(r *http.Request) { r.Header.Del("Authorization") }, 401, "token"},
+		{"no token, elsewhere", "../v9/process", func(r *http.Request) { r.Header.Del("Authorization") }, 401, "token"},
+		{"too long", "objects?query=" + strings.Repeat("x", maxQuery), func(*http.Request) {}, 414, "longer"},
+		{"too much", "runs?ref={}&limit=100000", func(*http.Request) {}, 400, "limit"},
+		{"no number", "runs/seven", func(*http.Request) {}, 400, "id of a run"},
+		{"no JSON", "about?ref=red", func(*http.Request) {}, 400, "parameter ref"},
+		{"another version", "../v9/process", func(*http.Request) {}, 404, Prefix},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8082"+strings.Replace(Prefix+test.path, "v1/../", "", 1), http.NoBody)
+			r.Header.Set("Authorization", "Bearer secret")
+			test.change(r)
+			w := httptest.NewRecorder()
+			Handler(&fakeSource{}, secret).ServeHTTP(w, r)
+			if w.Code != test.status || !strings.Contains(w.Body.String(), test.words) {
+				t.Errorf("status %d, %s; want %d with %q", w.Code, w.Body, test.status, test.words)
+			}
+		})
+	}
+}
+
+func TestAnotherServerIsNamed(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		handler http.Handler
+		words   string
+	}{
+		{"a page", http.NotFoundHandler(), "no Setpoint, or of another version"},
+		{"another version", Handler(&fakeSource{}, secret), "another version"},
+		{"no JSON", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }), "none of " + Prefix},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			server := httptest.NewServer(test.handler)
+			defer server.Close()
+			base, err := url.Parse(server.URL + "/elsewhere")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := NewClient("teams", base, nil, secret).Process(t.Context()); err == nil || !strings.Contains(err.Error(), test.words) {
+				t.Errorf("error %v, want %q", err, test.words)
+			}
+		})
+	}
+}
+
+// slowSource is a Source whose plans take until they are let go on.
+type slowSource struct {
+	fakeSource
+	begun, goOn chan struct{}
+}
+
+func (s *slowSource) Plan(context.Context, string, model.Ref) (model.Plan, error) {
+	s.begun <- struct{}{}
+	<-s.goOn
+	return model.Plan{}, nil
+}
+
+func TestPlansAreBounded(t *testing.T) {
+	source := &slowSource{begun: make(chan struct{}), goOn: make(chan struct{})}
+	handler := Handler(source, secret)
+	plan := func() int {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1"+Prefix+pathPlan, http.NoBody)
+		r.Header.Set("Authorization", "Bearer secret")
+		handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	responses := make(chan int)
+	for range maxPlans {
+		go func() { responses <- plan() }()
+		<-source.begun
+	}
+	if code := plan(); code != http.StatusTooManyRequests {
+		t.Errorf("one too many is answered with %d", code)
+	}
+	close(source.goOn)
+	for range maxPlans {
+		if code := <-responses; code != http.StatusOK {
+			t.Errorf("a plan is answered with %d", code)
+		}
+	}
+}
+
+// rotatedToken is a credential whose token changes when it is refused.
+type rotatedToken struct{ before, after Token }
+
+func (c rotatedToken) Token(_ context.Context, refused string) (string, error) {
+	if refused == string(c.before) && c.before != "" || c.before == "" {
+		return string(c.after), nil
+	}
+	return string(c.before), nil
+}
+
+// guardFunc is a Guard.
+type guardFunc func(given string) error
+
+func (g guardFunc) Admit(_ context.Context, given string) error { return g(given) }
+
+func TestTokenIsRefreshedOnce(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		credential rotatedToken
+		want       string
+		asked      int
+	}{
+		{"renewed meanwhile", rotatedToken{"old", secret}, "", 2},
+		{"another one again", rotatedToken{"old", "older"}, "refuses: the token is missing, or another one", 2},
+		{"the same", rotatedToken{"", "old"}, "refuses: the token is missing, or another one", 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			asked := 0
+			server := httptest.NewServer(Handler(&fakeSource{}, guardFunc(func(given string) error {
+				asked++
+				return secret.Admit(t.Context(), given)
+			})))
+			defer server.Close()
+			base, err := url.Parse(server.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = NewClient("canned", base, nil, test.credential).Process(t.Context())
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) || asked != test.asked {
+				t.Errorf("asked %d times: %v; want %d times: %s", asked, err, test.asked, test.want)
+			}
+		})
+	}
+}
+
+// A Guard that cannot tell admits no request, and says why.
+func TestGuardError(t *testing.T) {
+	w := httptest.NewRecorder()
+	Handler(&fakeSource{}, guardFunc(func(string) error { return errors.New("the Secret is lost") })).
+		ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+Prefix+pathProcess, http.NoBody))
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "the Secret is lost") {
+		t.Errorf("status %d, %s", w.Code, w.Body)
+	}
+	w = httptest.NewRecorder()
+	Handler(&fakeSource{}, Token("")).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+Prefix+pathProcess, http.NoBody))
+	if w.Code != http.StatusUnauthorized {
+		t.Errorf("an empty token is guarded with status %d", w.Code)
+	}
+}

@@ -1,0 +1,69 @@
+package process
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// probeEvery is short because every saved edit of a hook waits for it.
+const probeEvery = 20 * time.Millisecond
+
+// awaitReady waits until something listens at the port and, with a path, answers
+// there without an error. It is false when ctx was done first.
+func awaitReady(ctx context.Context, port int, path string) bool {
+	if port == 0 {
+		return true
+	}
+	ticker := time.NewTicker(probeEvery)
+	defer ticker.Stop()
+	for {
+		if isReady(ctx, port, path) {
+			return true
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// isReady says localhost and not 127.0.0.1: some programs listen on ::1 alone.
+func isReady(ctx context.Context, port int, path string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	addr := net.JoinHostPort("localhost", strconv.Itoa(port))
+	if path == "" {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return false
+		}
+		conn.Close()
+		return true
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+path, http.NoBody)
+	if err != nil {
+		return false
+	}
+	request.Close = true
+	response, err := (&http.Transport{}).RoundTrip(request)
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode < http.StatusBadRequest
+}
+
+// FreePort finds a port nobody listens on. It is free until somebody takes it,
+// so it is to be used soon.
+func FreePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}

@@ -1,0 +1,55 @@
+package diff
+
+import (
+	"bytes"
+	"cmp"
+	"regexp"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// Significant are the changes that tell most, and how many there are beside them. Times
+// and counters that move whenever something else does are told only where there is
+// nothing else, and what appeared in a status only where no word in it says the same.
+func Significant(changes []model.Change, most int) (significant []model.Change, rest int) {
+	significant = slices.Clone(changes)
+	slices.SortStableFunc(significant, func(a, b model.Change) int { return cmp.Compare(rankOf(a), rankOf(b)) })
+	if len(significant) > 0 {
+		highest := rankOf(significant[0])
+		significant = slices.DeleteFunc(significant, func(c model.Change) bool {
+			return rankOf(c) == rankNoise && highest < rankNoise || rankOf(c) == rankAppeared && highest <= rankState
+		})
+	}
+	significant = significant[:min(len(significant), most)]
+	return significant, len(changes) - len(significant)
+}
+
+// The ranks of changes, those first that tell most.
+const (
+	rankSpec     = iota // somebody's wish
+	rankState           // what a status says in a word
+	rankOther           // anything else
+	rankAppeared        // what came or went as a whole, field by field
+	rankNoise           // what moves with everything
+)
+
+var (
+	statePaths = regexp.MustCompile(`^status\.(phase|state|replicas|readyReplicas|availableReplicas|ready|message|reason)$|^status\.conditions\[type=[^\]]*\]\.status$`)
+	noisePaths = regexp.MustCompile(`(Time|Timestamp|observedGeneration|resourceVersion|Hash|IP|IPs\[.*)$|kube-api-access-|\[(?:type|name|ip|uid)=[^\]]*\]\.(?:type|name|ip|uid)$`)
+)
+
+func rankOf(c model.Change) int {
+	bothSides := c.From != nil && c.To != nil
+	switch {
+	case noisePaths.MatchString(c.Path), !bothSides && (bytes.Equal(c.From, []byte("null")) || bytes.Equal(c.To, []byte("null"))):
+		return rankNoise
+	case statePaths.MatchString(c.Path):
+		return rankState
+	case bothSides && sectionOrder(c.Path) == 0:
+		return rankSpec
+	case bothSides || sectionOrder(c.Path) == 0:
+		return rankOther
+	}
+	return rankAppeared
+}

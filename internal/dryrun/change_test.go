@@ -1,0 +1,225 @@
+package dryrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+func parsed(t *testing.T, text string) *object.Object {
+	t.Helper()
+	o, err := object.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// configMap is one with data such as `"a":"1"`, and the rest of its metadata.
+func configMap(t *testing.T, version int, data, metadata string) *object.Object {
+	t.Helper()
+	return parsed(t, fmt.Sprintf(
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"n","uid":"u","resourceVersion":"%d"%s},"data":{%s}}`, version, metadata, data))
+}
+
+var configMaps = object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
+
+func TestDryRunChange(t *testing.T) {
+	one, other := configMap(t, 1, `"a":"1"`, ""), configMap(t, 1, `"a":"2","b":"3"`, "")
+	again := configMap(t, 2, `"a":"1"`, "")
+	remembered := configMap(t, 2, `"a":"1"`, `,"annotations":{"setpoint.dev/applied-fields":"x"}`)
+	deleting := configMap(t, 2, `"a":"1"`, `,"deletionTimestamp":"2026-01-01T00:00:00Z"`)
+	for name, c := range map[string]struct {
+		action plan.Action
+		stored *object.Object
+		err    error
+		want   string
+	}{
+		"create": {plan.Action{Verb: plan.Create, After: one, Reason: "missing"}, other, nil,
+			`create ConfigMap n/c missing [apiVersion data.a data.b! kind metadata.name metadata.namespace]`},
+		"apply of a new one": {plan.Action{Verb: plan.Apply, After: one}, one, nil,
+			`create ConfigMap n/c  [apiVersion data.a kind metadata.name metadata.namespace]`},
+		"update":                  {plan.Action{Verb: plan.Update, Before: one, After: other}, other, nil, `update ConfigMap n/c  [data.a data.b]`},
+		"apply":                   {plan.Action{Verb: plan.Apply, Before: one, After: other}, other, nil, `update ConfigMap n/c  [data.a data.b]`},
+		"update of nothing":       {plan.Action{Verb: plan.Update, Before: one, After: other}, again, nil, ``},
+		"update of what is noted": {plan.Action{Verb: plan.Update, Before: one, After: remembered, Reason: "memory"}, remembered, nil, `update ConfigMap n/c memory []`},
+		// Fault M7: the plan knows the field that is written in another way, the API server
+		// what would change.
+		"apply of another notation": {plan.Action{Verb: plan.Apply, Before: one, After: other, Reason: "data.cpu differs"}, remembered, nil,
+			`update ConfigMap n/c only what Setpoint remembers in annotations differs []`},
+		"apply of another notation beside a change": {plan.Action{Verb: plan.Apply, Before: one, After: other, Reason: "data.cpu differs"}, other, nil,
+			`update ConfigMap n/c data.a differs [data.a data.b]`},
+		"apply of a change": {plan.Action{Verb: plan.Apply, Before: one, After: other, Reason: "data.b differs"}, other, nil,
+			`update ConfigMap n/c data.b differs [data.a data.b]`},
+		"adopt":                  {plan.Action{Verb: plan.Adopt, Before: one, After: other}, other, nil, `adopt ConfigMap n/c  [data.a data.b]`},
+		"delete":                 {plan.Action{Verb: plan.Delete, Before: one, Reason: "no longer desired"}, nil, nil, `delete ConfigMap n/c no longer desired []`},
+		"delete that takes time": {plan.Action{Verb: plan.Delete, Before: one, DryRunVerb: plan.Update}, deleting, nil, `delete ConfigMap n/c  []`},
+		"delete not needed":      {plan.Action{Verb: plan.Delete, Before: one, DryRunVerb: plan.Update}, again, nil, ``},
+		"noted instead of deleted": {plan.Action{Verb: plan.Delete, Before: one, DryRunVerb: plan.Update}, remembered, nil,
+			`update ConfigMap n/c only what Setpoint remembers in annotations differs []`},
+		"refused": {plan.Action{Verb: plan.Update, Before: one, After: other}, nil, errors.New("no"),
+			`update ConfigMap n/c  [data.a data.b] error: the API server refuses it: no`},
+		"refused deletion": {plan.Action{Verb: plan.Delete, Before: one}, nil, errors.New("no"),
+			`delete ConfigMap n/c  [] error: the API server refuses it: no`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.action.Resource, c.action.Ref = configMaps, one.Ref()
+			change, differs := dryRunChange(apply.Result{Action: c.action, Stored: c.stored, Err: c.err})
+			got := ""
+			if differs {
+				got = describe(change)
+			}
+			if got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// describe writes a change with the paths of its fields, defaults marked.
+func describe(c Change) string {
+	var paths []string
+	for _, f := range c.Fields {
+		mark := ""
+		if f.Default {
+			mark = "!"
+		}
+		paths = append(paths, f.Path+mark)
+	}
+	text := fmt.Sprintf("%s %s %s %v", c.Action, c.Ref, c.Reason, paths)
+	if c.Error != nil {
+		text += " error: " + c.Error.Message
+	}
+	return text
+}
+
+func TestRecreated(t *testing.T) {
+	a := plan.Action{Verb: plan.Delete, Resource: configMaps, Before: configMap(t, 1, `"a":"1"`, "")}
+	a.Ref = a.Before.Ref()
+	elsewhere := parsed(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"m"}}`)
+	another := parsed(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"c"}}`)
+	wanted := parsed(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":"2"}}`)
+
+	change := changeOf(a)
+	change.markRecreated(a, []*object.Object{elsewhere, another})
+	if got := describe(change); got != "delete ConfigMap n/c  []" {
+		t.Error(got)
+	}
+	change.markRecreated(a, []*object.Object{elsewhere, another, wanted})
+	if got := describe(change); got != "recreate ConfigMap n/c  [data.a]" {
+		t.Error(got)
+	}
+}
+
+func TestPlannedNamespaces(t *testing.T) {
+	namespace := parsed(t, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"new"}}`)
+	namespaces := object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
+	p := plan.Plan{Stages: [][]plan.Action{{
+		{Verb: plan.Create, Resource: namespaces, Ref: namespace.Ref(), After: namespace},
+		{Verb: plan.Update, Resource: namespaces, Ref: object.Ref{Name: "old"}, Before: namespace, After: namespace},
+		{Verb: plan.Create, Resource: configMaps, Ref: object.Ref{Name: "other"}},
+	}}}
+	if created := createdNamespaces(p); len(created) != 1 || !created["new"] {
+		t.Errorf("%v", created)
+	}
+}
+
+func TestHints(t *testing.T) {
+	for want, err := range map[string]error{
+		"behind a Service of the cluster": &webhook.Error{Err: &net.DNSError{IsNotFound: true, Name: "hook.shop"}},
+		"correct the reply":               &hook.MalformedError{Path: "children", Err: errors.New("required")},
+		"not accepted as it is":           &compile.Refusal{Err: errors.New("no")},
+		"nothing listens there":           &webhook.Error{Err: syscall.ECONNREFUSED},
+		"same permissions":                apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New("no")),
+		"run the command again":           apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "p", errors.New("no")),
+	} {
+		p := newProblem(fmt.Errorf("sync hook: %w", err))
+		p.hint(cliHint)
+		if !strings.Contains(p.Hint, want) || !strings.HasPrefix(p.Message, "sync hook: ") {
+			t.Errorf("%v: %+v, want %q", err, p, want)
+		}
+	}
+	if p := newProblem(&hook.MalformedError{Path: "children[0]", Err: errors.New("required")}); p.Path != "children[0]" {
+		t.Errorf("%+v", p)
+	}
+	whatever := newProblem(errors.New("whatever"))
+	whatever.hint(cliHint)
+	if whatever.Hint != "" {
+		t.Errorf("%+v", whatever)
+	}
+	// Who looks at a page has no command line to say it at.
+	for _, err := range []error{&net.DNSError{}, syscall.ECONNREFUSED, context.DeadlineExceeded} {
+		report := Report{Controllers: []Controller{{Objects: []Object{{
+			Error: newProblem(&webhook.Error{Err: err}), Calls: []Call{{Changes: []Change{{Error: newProblem(&webhook.Error{Err: err})}}}},
+		}}}}}
+		report.hint(processHint)
+		for _, p := range []*Problem{report.Controllers[0].Objects[0].Error, report.Controllers[0].Objects[0].Calls[0].Changes[0].Error} {
+			if p.Hint == "" || strings.Contains(p.Hint, "--") {
+				t.Errorf("%v: %q", err, p.Hint)
+			}
+		}
+	}
+}
+
+func TestProgramOf(t *testing.T) {
+	deployments := object.Resource{Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true}
+	one := dryRunOf(deployments)
+	two := dryRunOf(configMaps, deployments)
+	for _, c := range []struct {
+		of   *manager.DryRun
+		kind string
+		want int
+		err  string
+	}{
+		{one, "", 0, ""},
+		{two, "", 0, "the controller manages several kinds; write KIND/NAME, the kind being one of configmaps, deployments.apps"},
+		{two, "deployments.apps", 1, ""},
+		{two, "deployments.other", 0, "the controller does not manage that kind, but configmaps, deployments.apps"},
+		{two, "deployments", 0, "the controller does not manage that kind, but configmaps, deployments.apps"},
+		{two, "configmaps", 0, ""},
+	} {
+		got, err := programOf(c.of, c.kind)
+		if got != c.want || err != nil && err.Error() != c.err || err == nil && c.err != "" {
+			t.Errorf("%q: %d, %v, want %d, %s", c.kind, got, err, c.want, c.err)
+		}
+	}
+}
+
+func dryRunOf(parents ...object.Resource) *manager.DryRun {
+	r := &manager.DryRun{Compiled: &compile.Compiled{}}
+	for _, parent := range parents {
+		r.Programs = append(r.Programs, compose.Program{Parent: parent})
+	}
+	return r
+}
+
+func TestDedupe(t *testing.T) {
+	given := configMap(t, 1, "", "")
+	at := func(name string, given *object.Object) target {
+		return target{key: queue.Key{Name: name}, manifest: given}
+	}
+	var got []string
+	for _, s := range dedupe([]target{at("a", nil), at("b", nil), at("a", nil), at("b", given), at("c", given), at("c", nil)}) {
+		got = append(got, fmt.Sprint(s.key.Name, s.manifest != nil))
+	}
+	if text := strings.Join(got, " "); text != "afalse btrue ctrue" {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,99 @@
+package dryrun
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// ForObject is what a controller of a process would do about an object now: the same as Run
+// says of one that is named. It is the Plan of host.Options.
+func ForObject(ctx context.Context, h *manager.Manager, controller string, ref model.Ref) (model.Plan, error) {
+	r, err := h.DryRunNamed(ctx, controller)
+	if err != nil {
+		return model.Plan{}, err
+	}
+	defer r.Close()
+	if err := waitForSync(ctx, r, time.Minute); err != nil {
+		return model.Plan{}, err
+	}
+	i := programFor(r, ref)
+	if i < 0 {
+		return model.Plan{}, fmt.Errorf("%s does not care for a %s of that place: %w", controller, ref.Kind.Kind, model.ErrNotFound)
+	}
+	s := target{program: i, key: objectKey(r.Kinds()[i], ref.Namespace, ref.Name)}
+	c := Controller{Name: controller, Objects: []Object{s.plan(ctx, r)}}
+	c.setController(r)
+	c.holdDeletions(r)
+	report := Report{Controllers: []Controller{c}}
+	report.summarize()
+	report.hint(processHint)
+	return report.model()
+}
+
+// programFor finds the program that an object is for; less than 0 for none.
+func programFor(r *manager.DryRun, ref model.Ref) int {
+	for i, resource := range r.Kinds() {
+		if resource.Group == ref.Group && resource.Kind == ref.Kind.Kind && r.IncludesNamespace(i, ref.Namespace) {
+			return i
+		}
+	}
+	return -1
+}
+
+// model is a report in its two forms.
+func (r Report) model() (model.Plan, error) {
+	var text bytes.Buffer
+	if err := r.WriteText(&text, Style{Idle: true}); err != nil {
+		return model.Plan{}, err
+	}
+	data, err := json.Marshal(r)
+	return model.Plan{Text: text.String(), Report: data, Refs: r.refs()}, err
+}
+
+// refs are all objects that a report says something of, each once.
+func (r Report) refs() []model.Ref {
+	var all []model.Ref
+	seen := map[Ref]bool{}
+	note := func(ref Ref) {
+		if !seen[ref] {
+			seen[ref] = true
+			all = append(all, ref.model())
+		}
+	}
+	for _, c := range r.Controllers {
+		for i := range c.Objects {
+			c.Objects[i].visitRefs(note)
+		}
+	}
+	return all
+}
+
+// visitRefs names the object, and all that is said of others beside it.
+func (o *Object) visitRefs(note func(Ref)) {
+	note(o.Ref)
+	changes := o.Changes
+	for _, call := range o.Calls {
+		changes = slices.Concat(changes, call.Changes)
+		for _, same := range call.Unchanged {
+			note(same)
+		}
+	}
+	for i := range changes {
+		note(changes[i].Ref)
+	}
+}
+
+func (r Ref) model() model.Ref {
+	group := object.GroupOf(r.APIVersion)
+	kind := model.Kind{Group: group, Version: strings.TrimPrefix(r.APIVersion, group+"/"), Kind: r.Kind, Namespaced: r.Namespace != ""}
+	return model.Ref{Kind: kind, Namespace: r.Namespace, Name: r.Name}
+}

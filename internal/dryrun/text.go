@@ -1,0 +1,281 @@
+package dryrun
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// Style is how a report is written for people. The zero value is plain.
+type Style struct {
+	// Color takes a terminal that shows colours.
+	Color bool
+	// Idle names the objects about which there is nothing to do, too.
+	Idle bool
+}
+
+// Codes that terminals understand.
+const (
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	bold   = "\x1b[1m"
+	reset  = "\x1b[0m"
+)
+
+// WriteText writes the report for people: a line for each object and each of its
+// changes, and one for each field that changes.
+func (r Report) WriteText(w io.Writer, style Style) error {
+	p := &printer{style: style}
+	for _, c := range r.Controllers {
+		p.controller(c)
+	}
+	p.line(0, "", "%s", r.Summary)
+	_, err := io.WriteString(w, p.text.String())
+	return err
+}
+
+// String is such as "2 objects: 1 to create, 1 to change. Nothing was written."
+func (s Summary) String() string {
+	var parts []string
+	if s.Calls > 0 {
+		parts = append(parts, plural(s.Calls, "handler")+" to tell")
+	}
+	for _, part := range []struct {
+		n    int
+		what string
+	}{
+		{s.Create, "to create"}, {s.Update, "to change"}, {s.Recreate, "to recreate"}, {s.Delete, "to delete"}, {s.Held, "held"},
+		{s.SelfUpdate, "with a status or metadata to store"}, {s.Unchanged, "with nothing to do"}, {s.Errors, "in error"},
+	} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	objects := plural(s.Objects, "object")
+	if len(parts) > 0 {
+		objects += ": " + strings.Join(parts, ", ")
+	}
+	return objects + ". Nothing was written."
+}
+
+// plural is such as "1 object" or "2 objects".
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// printer collects lines.
+type printer struct {
+	style Style
+	text  strings.Builder
+	// level is how deep the lines are that stand below others.
+	level int
+	// compact says that the last object took one line.
+	compact bool
+}
+
+// line writes one line, indented by two spaces a level.
+func (p *printer) line(level int, color, format string, args ...any) {
+	text := strings.TrimRight(strings.Repeat("  ", p.level+level)+fmt.Sprintf(format, args...), " ")
+	if color != "" && p.style.Color {
+		text = color + text + reset
+	}
+	p.text.WriteString(text + "\n")
+}
+
+func (p *printer) controller(c Controller) {
+	p.line(0, bold, "%s", c.Name)
+	if c.Refused != nil {
+		p.line(0, red, "refused: %s: %s", c.Refused.Reason, indent(c.Refused.Message, 0))
+		p.line(0, red, "Setpoint does nothing of this before the controller is accepted.")
+	}
+	for _, note := range c.Notes {
+		p.line(0, yellow, "note: %s", note)
+	}
+	p.problem(0, c.Error)
+	for _, o := range c.Objects {
+		p.object(o)
+	}
+	p.line(0, "", "")
+}
+
+func (p *printer) problem(level int, problem *Problem) {
+	if problem == nil {
+		return
+	}
+	p.line(level, red, "error: %s", indent(problem.Message, p.level+level))
+	if problem.Hint != "" {
+		p.line(level, red, "hint: %s", problem.Hint)
+	}
+}
+
+// indent keeps the lines of a message together.
+func indent(message string, level int) string {
+	return strings.ReplaceAll(message, "\n", "\n"+strings.Repeat("  ", level+1))
+}
+
+func (p *printer) object(o Object) {
+	if o.idle() && !p.style.Idle {
+		return
+	}
+	state := ""
+	switch {
+	case o.Skipped != "":
+		state = ": " + o.Skipped
+	case o.idle():
+		state = ": nothing to do"
+	case o.Hook != "sync" && o.Hook != "":
+		state = ": by its " + o.Hook + " hook"
+	}
+	if !o.idle() || !p.compact {
+		p.line(0, "", "")
+	}
+	p.compact = o.idle()
+	p.line(0, bold, "%s%s", o.Ref, state)
+	for _, note := range o.Notes {
+		p.line(1, yellow, "note: %s", note)
+	}
+	for _, c := range o.Calls {
+		p.call(c)
+	}
+	for _, change := range o.Changes {
+		p.change(change)
+	}
+	p.ownChanges(o)
+	p.timers(o)
+	p.problem(1, o.Error)
+}
+
+// ownChanges writes what changes in the object itself, and what is told of it.
+func (p *printer) ownChanges(o Object) {
+	if len(o.Fields) > 0 {
+		p.header("~", yellow, "itself", o.Fields)
+	}
+	p.events(o.Events)
+}
+
+func (p *printer) events(events []Event) {
+	for _, e := range events {
+		p.line(1, "", "! %s %s: %s", e.Type, e.Reason, e.Message)
+	}
+}
+
+func (p *printer) change(c Change) {
+	p.changeHeader(c)
+	if c.Held != "" {
+		p.line(3, yellow, "held: %s", c.Held)
+	}
+	if c.Unchecked != "" {
+		p.line(3, yellow, "not tried by the API server: %s", c.Unchecked)
+	}
+	p.problem(3, c.Error)
+}
+
+func (p *printer) changeHeader(c Change) {
+	switch c.Action {
+	case "create":
+		shown, defaults := desired(c.Fields)
+		p.header("+", green, fmt.Sprintf("%s  create", c.Ref), shown)
+		if defaults > 0 {
+			p.line(3, "", "  and %d more set by the API server", defaults)
+		}
+	case "delete", "evict":
+		p.line(1, red, "- %s  %s%s", c.Ref, c.Action, parenthesize(c.Reason))
+	case "recreate":
+		p.header("-/+", red, fmt.Sprintf("%s  recreate", c.Ref), c.Fields)
+	default:
+		title := fmt.Sprintf("%s  %s", c.Ref, c.Action)
+		if len(c.Fields) == 0 {
+			title += parenthesize(c.Reason)
+		}
+		p.header("~", yellow, title, c.Fields)
+	}
+}
+
+// parenthesize is why something is done, if that is known.
+func parenthesize(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
+}
+
+// maxInlineWidth is how long a line may get by the field of a change with one alone.
+const maxInlineWidth = 100
+
+// header writes a change and its fields: the only one in the same line.
+func (p *printer) header(sign, color, title string, fields []FieldChange) {
+	if len(fields) == 1 && !fields[0].multiline() && sign != "+" {
+		line := fmt.Sprintf("%s %s (%s)", sign, title, fields[0].withSign())
+		if len(line) <= maxInlineWidth {
+			p.line(1, color, "%s", line)
+			return
+		}
+	}
+	p.line(1, color, "%s %s", sign, title)
+	for _, f := range fields {
+		p.field(f)
+	}
+}
+
+// desired are the fields of a new object that are worth reading: not what says
+// its name again or who owns it, nor what the API server adds. Those are counted.
+func desired(fields []FieldChange) (shown []FieldChange, defaults int) {
+	for _, f := range fields {
+		switch {
+		case f.Path == "apiVersion", f.Path == "kind", f.Path == "metadata.name", f.Path == "metadata.namespace",
+			f.Path == "metadata.labels."+plan.UIDLabel, strings.HasPrefix(f.Path, "metadata.ownerReferences"):
+		case f.Default:
+			defaults++
+		default:
+			shown = append(shown, f)
+		}
+	}
+	return shown, defaults
+}
+
+func (p *printer) field(f FieldChange) {
+	sign, color := f.sign()
+	if !f.multiline() {
+		p.line(3, color, "%s %s", sign, f)
+		return
+	}
+	p.line(3, color, "%s %s:", sign, f.Path)
+	for _, l := range lineDiff(f.From, f.To) {
+		p.line(5, l.color(), "%c %s", l.sign, l.text)
+	}
+}
+
+func (f FieldChange) sign() (sign, color string) {
+	switch {
+	case f.From == nil:
+		return "+", green
+	case f.To == nil:
+		return "-", red
+	}
+	return "~", yellow
+}
+
+// withSign is the field in one line with others.
+func (f FieldChange) withSign() string {
+	if sign, _ := f.sign(); sign != "~" {
+		return sign + " " + f.String()
+	}
+	return f.String()
+}
+
+// String is "path: before -> after", as far as there are both.
+func (f FieldChange) String() string {
+	switch {
+	case f.From == nil:
+		return f.Path + ": " + string(f.To)
+	case f.To == nil:
+		return f.Path + ": " + string(f.From)
+	}
+	return f.Path + ": " + string(f.From) + " -> " + string(f.To)
+}

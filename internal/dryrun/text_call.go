@@ -1,0 +1,89 @@
+package dryrun
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// call writes whom one call would be to, what about, and what would come of it.
+func (p *printer) call(c Call) {
+	var notes []string
+	if c.Since != nil {
+		notes = append(notes, "since "+formatTime(*c.Since))
+	}
+	if c.Attempt > 0 {
+		notes = append(notes, fmt.Sprintf("after %d that failed", c.Attempt))
+	}
+	if c.DebounceSeconds > 0 {
+		notes = append(notes, "once settled for "+formatSeconds(c.DebounceSeconds))
+	}
+	p.handlerCall(fmt.Sprintf("%s  %s%s", c.Handler, c.Reason, parenthesize(strings.Join(notes, ", "))), c.ChangedFields)
+	p.level += 2
+	for _, change := range c.Changes {
+		p.change(change)
+	}
+	for _, ref := range c.Unchanged {
+		p.line(1, "", "= %s  as it is", ref)
+	}
+	p.events(c.Events)
+	p.problem(1, c.Error)
+	p.retry(c)
+	p.level -= 2
+}
+
+// handlerCall writes whom a call is to, and the fields that the handler is told of.
+func (p *printer) handlerCall(title string, fields []FieldChange) {
+	if len(fields) == 1 && !fields[0].multiline() {
+		if line := fmt.Sprintf("> %s (%s)", title, fields[0].withSign()); len(line) <= maxInlineWidth {
+			p.line(1, bold, "%s", line)
+			return
+		}
+	}
+	p.line(1, bold, "> %s", title)
+	for _, f := range fields {
+		if !f.multiline() {
+			p.line(3, "", "told %s", f.withSign())
+			continue
+		}
+		p.line(3, "", "told %s:", f.Path)
+		for _, l := range lineDiff(f.From, f.To) {
+			p.line(5, "", "%c %s", l.sign, l.text)
+		}
+	}
+}
+
+// retry writes when the same call would be made once more.
+func (p *printer) retry(c Call) {
+	switch {
+	case c.GaveUp:
+		p.line(1, "", ". not again before the object changes")
+	case c.RetryAfterSeconds > 0:
+		p.line(1, "", ". again after %s", formatSeconds(c.RetryAfterSeconds))
+	case c.Error != nil:
+		p.line(1, "", ". again after a backoff")
+	}
+}
+
+// timers writes what is remembered, and whom the clock has told next.
+func (p *printer) timers(o Object) {
+	if o.RecordChanged && len(o.Calls) == 0 {
+		p.line(1, yellow, "~ its record of what handlers have dealt with")
+	}
+	for _, handler := range o.GivenUp {
+		p.line(1, yellow, ". %s  gave up, until the object changes", handler)
+	}
+	for _, t := range o.Timers {
+		idle := ""
+		if t.IdleSeconds > 0 {
+			idle = ", if nothing changes for " + formatSeconds(t.IdleSeconds)
+		}
+		p.line(1, "", ". %s  timer at %s%s", t.Handler, formatTime(t.At), idle)
+	}
+}
+
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func formatSeconds(seconds float64) string {
+	return time.Duration(seconds * float64(time.Second)).String()
+}

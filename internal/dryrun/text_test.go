@@ -1,0 +1,103 @@
+package dryrun
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+var update = flag.Bool("update", false, "write what is got into the files")
+
+// TestText reads report.json and wants plain.txt; where there is a color.txt, that
+// too, with \<31m for the code of red.
+func TestText(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			report := reportOf(t, archive.Files[0].Data)
+			wrong := false
+			for i := range archive.Files[1:] {
+				f := &archive.Files[i+1]
+				if got := written(t, report, f.Name); got != string(f.Data) {
+					wrong = true
+					t.Logf("%s: got\n%s\nwant\n%s", f.Name, got, f.Data)
+					f.Data = []byte(got)
+				}
+			}
+			if !wrong {
+				return
+			}
+			if !*update {
+				t.Fatal("go test ./internal/dryrun -update, if that is what it should be")
+			}
+			if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// reportOf reads a report; its sums are made anew.
+func reportOf(t *testing.T, text []byte) Report {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	var r Report
+	if err := decoder.Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	r.summarize()
+	return r
+}
+
+func written(t *testing.T, r Report, file string) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := r.WriteText(&out, Style{Color: file == "color.txt", Idle: file != "busy.txt"}); err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(out.String(), "\x1b[", "<")
+}
+
+func TestLines(t *testing.T) {
+	for _, c := range []struct{ before, after, want string }{
+		{"a\nb\n", "a\nb\n", "…"},
+		{"a\nb\nc\n", "a\nx\nc\n", " a|-b|+x| c"},
+		{"", "a\nb\n", "-|+a|+b"},
+		{"a\nb\n", "a\n", " a|-b"},
+		{"1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\nfive\n6\n7\n8\n9\n", "…| 3| 4|-5|+five| 6| 7|…"},
+		{"1\n2\n3\n4\n5\n6\n7\n8\n9\n", "2\n3\n4\n5\n6\n7\n8\n9\n10\n", "-1| 2| 3|…| 8| 9|+10"},
+		{"one", "one\ntwo", " one|+two"},
+	} {
+		before, _ := json.Marshal(c.before)
+		after, _ := json.Marshal(c.after)
+		var got []string
+		for _, l := range lineDiff(before, after) {
+			got = append(got, string(l.sign)+l.text)
+		}
+		if text := strings.Join(got, "|"); text != c.want {
+			t.Errorf("%q to %q: %s, want %s", c.before, c.after, text, c.want)
+		}
+	}
+	if got := lineDiff(nil, json.RawMessage(`"a\nb"`)); len(got) != 2 || got[0].sign != '+' {
+		t.Errorf("%+v", got)
+	}
+	whole := strings.Repeat("x\n", 3000)
+	text, _ := json.Marshal(whole)
+	if got := lineDiff(text, text); len(got) != 6000 {
+		t.Errorf("two long texts have %d lines", len(got))
+	}
+}

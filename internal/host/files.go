@@ -1,9 +1,0 @@
-package host
-
-// usualFiles is what a process has that is not limited, as far as it is of use.
-const usualFiles = 64 << 10
-
-// reviewConnections is how many connections API servers may make: half of the files
-// belong to hooks, and of the rest something is left for health, metrics and the API
-// server.
-func reviewConnections(files int) int { return max(4, min(512, files/4)) }

@@ -1,0 +1,172 @@
+package manager
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+func forbiddenError() error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(`User "x" cannot list resource "pods"`))
+}
+
+func notFoundError() error { return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "") }
+
+func TestConditions(t *testing.T) {
+	running := compose.Health{Synced: true, Parents: 4}
+	with := func(change func(*compose.Health)) compose.Health {
+		h := running
+		change(&h)
+		return h
+	}
+	const understood, answers = "the spec is understood and the kinds it names are served", "caches are synced and no call fails"
+	const seeAccepted = "see the condition Accepted"
+	const partly = "caches are synced; calls fail for some objects: sync hook: refused"
+	fine, declared := conditionState{true, setpoint.ReasonAccepted, understood}, controllerState{object: controllerObject(t, `{"name":"a"}`)}
+	failing := func(of, some int) compose.Health {
+		return with(func(h *compose.Health) {
+			h.Parents, h.Failing, h.HookFailing, h.HookMessage = of, some, some, "sync hook: refused"
+		})
+	}
+	for name, c := range map[string]struct {
+		refusal         error
+		notes           []string
+		state           controllerState
+		health          compose.Health
+		accepted, ready conditionState
+	}{
+		"all is well": {health: running,
+			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{true, setpoint.ReasonReady, answers}},
+		"notes": {health: running, notes: []string{"one", "two"},
+			accepted: conditionState{true, setpoint.ReasonAccepted, understood + "; note: one; two"}, ready: conditionState{true, setpoint.ReasonReady, answers}},
+		"refused": {refusal: fmt.Errorf("compile: %w", &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("spec.x: no such thing")}),
+			accepted: conditionState{false, setpoint.ReasonInvalidSpec, "spec.x: no such thing"}, ready: conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
+		"suspended": {state: controllerState{suspended: true},
+			accepted: conditionState{true, setpoint.ReasonAccepted, understood},
+			ready:    conditionState{false, setpoint.ReasonSuspended, "suspended by spec: objects stay as they are, and no hook is called"}},
+		"refused and suspended": {state: controllerState{suspended: true}, refusal: &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("no")},
+			accepted: conditionState{false, setpoint.ReasonInvalidSpec, "no"}, ready: conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
+		"leaving": {state: controllerState{releasing: "removing"},
+			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{false, setpoint.ReasonReleasing, "removing"}},
+		"refused while the former runs": {refusal: &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("no")}, health: running,
+			accepted: conditionState{false, setpoint.ReasonInvalidSpec, "no"}, ready: conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
+		"starting": {
+			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{false, setpoint.ReasonStarting, "the caches are being filled"}},
+		"forbidden": {health: with(func(h *compose.Health) {
+			h.Synced, h.WatchErrors = false, map[string]error{"pods.v1": forbiddenError(), "z": errors.New("refused")}
+		}),
+			accepted: conditionState{false, setpoint.ReasonForbidden, `may not list and watch pods.v1: pods is forbidden: User "x" cannot list resource "pods"; grant it to Setpoint`},
+			ready:    conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
+		"not served any more": {health: with(func(h *compose.Health) { h.WatchErrors = map[string]error{"pods.v1": notFoundError()} }),
+			accepted: conditionState{false, setpoint.ReasonResourceNotFound, "pods.v1 is not served any more"}, ready: conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
+		"server away": {health: with(func(h *compose.Health) {
+			h.WatchErrors = map[string]error{"pods.v1": errors.New("connection refused"), "configmaps.v1": errors.New("timed out")}
+		}),
+			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{false, setpoint.ReasonWatchFailing, "watch configmaps.v1: timed out"}},
+		"hook fails for all":          {state: declared, health: failing(4, 4), accepted: fine, ready: conditionState{false, setpoint.ReasonHookFailing, "sync hook: refused"}},
+		"hook fails for all but one":  {state: declared, health: failing(4, 3), accepted: fine, ready: conditionState{true, setpoint.ReasonReady, partly}},
+		"hook fails for one":          {state: declared, health: failing(4, 1), accepted: fine, ready: conditionState{true, setpoint.ReasonReady, partly}},
+		"hook fails for the only one": {state: declared, health: failing(1, 1), accepted: fine, ready: conditionState{false, setpoint.ReasonHookFailing, "sync hook: refused"}},
+		"hook fails for nine in ten":  {state: declared, health: failing(100, 90), accepted: fine, ready: conditionState{true, setpoint.ReasonReady, partly}},
+		"hook fails for nearly all":   {state: declared, health: failing(100, 91), accepted: fine, ready: conditionState{false, setpoint.ReasonHookFailing, "sync hook: refused"}},
+		"the process of the hook is dead": {state: declared, health: with(func(h *compose.Health) { h.HookDown = "process hook: ended with exit code 1" }),
+			accepted: fine, ready: conditionState{false, setpoint.ReasonHookUnreachable, "process hook: ended with exit code 1"}},
+		"dead, with calls that fail": {state: declared, health: with(func(h *compose.Health) { h.HookDown, h.HookFailing, h.HookUnreachable = "dead", 4, "refused" }),
+			accepted: fine, ready: conditionState{false, setpoint.ReasonHookUnreachable, "dead"}},
+		"dead and suspended": {state: controllerState{suspended: true}, health: with(func(h *compose.Health) { h.HookDown = "dead" }), accepted: fine,
+			ready: conditionState{false, setpoint.ReasonSuspended, "suspended by spec: objects stay as they are, and no hook is called"}},
+		"the latest call got no connection": {state: declared, health: with(func(h *compose.Health) {
+			h.Parents, h.HookFailing, h.HookMessage, h.HookUnreachable = 100, 1, "sync hook: refused", "POST http://hook/sync: connection refused"
+		}),
+			accepted: fine, ready: conditionState{false, setpoint.ReasonHookFailing, "the latest call got no connection: POST http://hook/sync: connection refused"}},
+		"no connection, for a parent that is gone": {state: declared, health: with(func(h *compose.Health) { h.HookUnreachable = "refused" }),
+			accepted: fine, ready: conditionState{true, setpoint.ReasonReady, answers}},
+		"handlers fail for all": {health: failing(1, 1), accepted: fine, ready: conditionState{false, "HandlerFailing", "sync hook: refused"}},
+		"handlers fail for one": {health: failing(2, 1), accepted: fine, ready: conditionState{true, setpoint.ReasonReady, partly}},
+		"writes fail": {health: with(func(h *compose.Health) { h.Failing, h.LastError.Message = 4, "quota" }),
+			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{true, setpoint.ReasonReady, answers}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := acceptedCondition(c.refusal, c.notes, c.health)
+			if got != c.accepted {
+				t.Errorf("accepted: got %+v, want %+v", got, c.accepted)
+			}
+			if got := readyCondition(got, &c.state, c.health); got != c.ready {
+				t.Errorf("ready: got %+v, want %+v", got, c.ready)
+			}
+		})
+	}
+}
+
+func TestNewStatus(t *testing.T) {
+	long := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	previous := setpoint.ControllerStatus{
+		ObservedGeneration: 1, Parents: 9,
+		Conditions: []metav1.Condition{
+			{Type: setpoint.ConditionAccepted, Status: metav1.ConditionTrue, Reason: setpoint.ReasonAccepted, Message: "old", LastTransitionTime: long, ObservedGeneration: 1},
+			{Type: setpoint.ConditionReady, Status: metav1.ConditionFalse, Reason: setpoint.ReasonStarting, LastTransitionTime: long, ObservedGeneration: 1},
+			{Type: "Theirs", Status: metav1.ConditionTrue, LastTransitionTime: long},
+		},
+		LastError: &setpoint.LastError{Message: "before"},
+	}
+	health := compose.Health{Synced: true, Parents: 3, Children: 1 << 40, Failing: 1}
+	fine, works := conditionState{true, setpoint.ReasonAccepted, "new"}, conditionState{true, setpoint.ReasonReady, "at work"}
+	status := newStatus(previous, 2, fine, works, health)
+
+	if diff := cmp.Diff([]any{int64(2), int32(3), int32(1<<31 - 1), int32(1), "before"},
+		[]any{status.ObservedGeneration, status.Parents, status.Children, status.ParentsInError, status.LastError.Message}); diff != "" {
+		t.Error(diff)
+	}
+	conditions := map[string]metav1.Condition{}
+	for _, condition := range status.Conditions {
+		conditions[condition.Type] = condition
+	}
+	if c := conditions[setpoint.ConditionAccepted]; !c.LastTransitionTime.Equal(&long) || c.Message != "new" || c.ObservedGeneration != 2 {
+		t.Errorf("still accepted: %+v", c)
+	}
+	if c := conditions[setpoint.ConditionReady]; c.LastTransitionTime.Equal(&long) || c.Status != metav1.ConditionTrue || c.ObservedGeneration != 2 {
+		t.Errorf("ready now: %+v", c)
+	}
+	if c := conditions["Theirs"]; !c.LastTransitionTime.Equal(&long) {
+		t.Errorf("somebody else's: %+v", c)
+	}
+	if previous.Conditions[0].Message != "old" {
+		t.Error("the former status was changed")
+	}
+	if again := newStatus(status, 2, fine, works, health); !cmp.Equal(again, status) {
+		t.Errorf("said again, it is another status: %s", cmp.Diff(status, again))
+	}
+}
+
+func TestStatusHasLastError(t *testing.T) {
+	at := time.Date(2026, 1, 1, 12, 0, 0, 999, time.UTC)
+	health := compose.Health{Synced: true, LastError: compose.LastError{Message: "no", Object: "town/books", Time: at}}
+	got := newStatus(setpoint.ControllerStatus{LastError: &setpoint.LastError{Message: "before"}}, 1, conditionState{ok: true}, conditionState{ok: true}, health).LastError
+	want := &setpoint.LastError{Message: "no", Object: "town/books", Time: metav1.NewTime(at.Truncate(time.Second))}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestInvalidStoredStatusIsReplaced(t *testing.T) {
+	for status, want := range map[string]int32{`{"parents":3}`: 3, `{"parents":"three"}`: 0, `[]`: 0, `null`: 0} {
+		o, err := object.Parse([]byte(`{"metadata":{"name":"a"},"status":` + status + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := storedStatus(o).Parents; got != want {
+			t.Errorf("%s has %d parents, want %d", status, got, want)
+		}
+	}
+}

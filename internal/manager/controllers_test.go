@@ -1,0 +1,82 @@
+package manager
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// newTestControllers is the fleet of a host that has nothing else.
+func newTestControllers(h *Manager) *controllerSet {
+	h.controllers, h.webhooks, h.inFlight = newControllerSet(h), newWebhookServer(h), newInFlight()
+	return h.controllers
+}
+
+func compositeController(t *testing.T, name string) *object.Object {
+	t.Helper()
+	o, err := object.Parse([]byte(`{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"` + name + `","uid":"` + name + `"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// Two controllers that are both refused for a third must not wake each other:
+// neither has anything to tell the other.
+func TestRefusedControllersDoNotRequeueEachOther(t *testing.T) {
+	f := newTestControllers(&Manager{log: slog.New(slog.DiscardHandler)})
+	refused := conflictRefusal(queue.Key{Namespace: "kind", Name: "elder"}, controllerConflict{})
+	for _, name := range []string{"one", "two", "one"} {
+		f.replace(t.Context(), queue.Key{Namespace: "kind", Name: name}, controllerState{object: compositeController(t, name), refusal: refused}, nil)
+	}
+	if waiting := f.queue.Len(); waiting != 0 {
+		t.Errorf("%d controllers were woken", waiting)
+	}
+}
+
+// A controller that is being started is not yet ready, although it waits in no
+// queue any more.
+func TestNotReadyWhileControllerStarts(t *testing.T) {
+	f := newControllerSet(&Manager{log: slog.New(slog.DiscardHandler)})
+	if f.checkSynced() == nil {
+		t.Error("ready before the start")
+	}
+	f.started.Store(true)
+	if err := f.checkSynced(); err != nil {
+		t.Fatalf("with nothing to do: %v", err)
+	}
+	f.queue.Add(queue.Key{Name: "one"}, queue.Cause{Kind: queue.ParentChanged})
+	item, _ := f.queue.Next(t.Context())
+	if f.checkSynced() == nil {
+		t.Error("ready while a worker has it")
+	}
+	f.queue.Done(item.Key, queue.NoRequeue())
+	if err := f.checkSynced(); err != nil {
+		t.Errorf("when it is done: %v", err)
+	}
+}
+
+// The same objects may be watched whole and by their metadata; that is one
+// series, and two of one name would have the whole scrape refused.
+func TestMetricsSumWatchesOfOneResource(t *testing.T) {
+	client, err := newClient(Options{Config: &rest.Config{Host: "http://127.0.0.1:1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(s.Close)
+	for _, metadata := range []bool{false, true} {
+		t.Cleanup(s.Watch(cache.Selection{Resource: crdResource, Metadata: metadata}, nil).Close)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&collector{cached: s, controllers: newControllerSet(&Manager{})})
+	if _, err := registry.Gather(); err != nil {
+		t.Error(err)
+	}
+}

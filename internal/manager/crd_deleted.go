@@ -1,0 +1,143 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+)
+
+// reasonCRDDeleted is that of the event at a CRD that was deleted while we run.
+const reasonCRDDeleted = "DefinitionDeleted"
+
+// deletedCRDs are the CRDs that this process saw installed, and then deleted. They
+// stay deleted until it starts again: the deletion was intended.
+type deletedCRDs struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+// set notes whether a CRD is lost, and says whether that is new.
+func (l *deletedCRDs) set(name string, deleted bool) (changed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.names[name] == deleted {
+		return false
+	}
+	if l.names == nil {
+		l.names = map[string]bool{}
+	}
+	l.names[name] = deleted
+	return true
+}
+
+func (l *deletedCRDs) has(name string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.names[name]
+}
+
+// err is why the host is not ready; nil if no CRD is lost. The option creates them again.
+func (l *deletedCRDs) err(option string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	deleted := slices.DeleteFunc(slices.Sorted(maps.Keys(l.names)), func(name string) bool { return !l.names[name] })
+	if len(deleted) == 0 {
+		return nil
+	}
+	return fmt.Errorf("deleted while this program runs: CustomResourceDefinition %s; it is created again when the program starts, or at once with %s", strings.Join(deleted, ", "), option)
+}
+
+// watchCRDs follows the CRDs that were installed, until the watches are closed.
+func (h *Manager) watchCRDs(ctx context.Context) (closeAll func()) {
+	var views []*cache.View
+	wanted := map[string]crdManifest{}
+	changed := func(e cache.Event) {
+		o := e.New
+		if o == nil {
+			o = e.Old
+		}
+		if d, ours := wanted[o.Name()]; ours {
+			h.crdObserved(ctx, d, e.New != nil)
+		}
+	}
+	for _, d := range h.crds {
+		wanted[d.Name()] = d
+	}
+	selections := []cache.Selection{{Resource: crdResource, Metadata: true}}
+	if len(h.options.GoControllers) > 0 {
+		selections = nil // A program may be allowed to see those alone that concern it.
+		for _, name := range crdNames(h.crds) {
+			selections = append(selections, cache.Selection{Resource: crdResource, Name: name, Metadata: true})
+		}
+	}
+	if len(wanted) == 0 {
+		selections = nil
+	}
+	for _, selection := range selections {
+		views = append(views, h.store.Watch(selection, changed))
+	}
+	return func() {
+		for _, view := range views {
+			view.Close()
+		}
+	}
+}
+
+// crdObserved notes that a CRD is there, or was deleted.
+func (h *Manager) crdObserved(ctx context.Context, d crdManifest, exists bool) {
+	switch changed := h.deletedCRDs.set(d.Name(), !exists); {
+	case !changed || ctx.Err() != nil:
+	case exists:
+		h.log.Info("CRD is there again", "crd", d.Name())
+	case h.options.RecreateCRDs:
+		h.log.Warn("CRD was deleted; creating it again", "crd", d.Name())
+		h.recordCRDEvent(d, "was deleted while "+h.name()+" runs, which creates it again")
+		go h.recreateCRD(ctx, d)
+	default:
+		h.log.Error("CRD was deleted; it is created again when this program starts, or at once with an option", "crd", d.Name(), "option", h.recreateFlag())
+		h.recordCRDEvent(d, "was deleted while "+h.name()+" runs, which creates it again when it starts, or at once with "+h.recreateFlag())
+	}
+}
+
+// recreateFlag is the flag that has deleted CRDs created again.
+func (h *Manager) recreateFlag() string {
+	if len(h.options.GoControllers) > 0 {
+		return "--recreate-crds"
+	}
+	return "--crds=recreate"
+}
+
+// recreateCRD installs a CRD that was deleted, in the replica that leads.
+func (h *Manager) recreateCRD(ctx context.Context, d crdManifest) {
+	if !h.leadership.leads() {
+		return
+	}
+	if err := h.retryUntilReachable(ctx, "install CRD "+d.Name(), func() error { return h.installCRD(ctx, d) }); err != nil && ctx.Err() == nil {
+		h.log.Error("CRD was not created again", "crd", d.Name(), "error", failure.OneLine(err))
+	}
+}
+
+func (h *Manager) recordCRDEvent(d crdManifest, message string) {
+	h.events.EventAt(hook.ObjectEvent{
+		APIVersion: crdResource.APIVersion(), Kind: crdResource.Kind, Name: d.Name(),
+		Event: hook.Event{Type: corev1.EventTypeWarning, Reason: reasonCRDDeleted, Message: message},
+	})
+}
+
+// wantedCRDs are the CRDs that are to be installed: those that were deleted while we run stay
+// so, also where another term begins.
+func (h *Manager) wantedCRDs() []crdManifest {
+	if h.options.RecreateCRDs {
+		return h.crds
+	}
+	return slices.DeleteFunc(slices.Clone(h.crds), func(d crdManifest) bool { return h.deletedCRDs.has(d.Name()) })
+}

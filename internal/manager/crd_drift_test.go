@@ -1,0 +1,155 @@
+package manager
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// Fault M1: a change of our CRDs is put right once for each manager; one that
+// changes it back is named, and not fought.
+func TestChangedCRDsAreAppliedAgainOnce(t *testing.T) {
+	helm, ours := crdState{name: "crd", manager: "helm"}, crdState{name: "crd", manager: "helm", current: true}
+	flux := crdState{name: "crd", manager: "flux"}
+	for _, c := range []struct {
+		name string
+		skip bool
+		seen []crdState
+		want string
+	}{
+		{"unchanged", false, []crdState{ours}, "CRDCurrent"},
+		{"changed", false, []crdState{helm, ours}, "correct CRDCurrent"},
+		{"changed back", false, []crdState{helm, ours, helm}, `correct CRDCurrent CRDChangedBack "helm"`},
+		{"and again", false, []crdState{helm, ours, helm, helm}, `correct CRDCurrent CRDChangedBack "helm" CRDChangedBack "helm"`},
+		{"by another", false, []crdState{helm, ours, flux, ours, flux}, `correct CRDCurrent correct CRDCurrent CRDChangedBack "flux"`},
+		{"given up by others", false, []crdState{helm, helm, ours}, `correct CRDChangedBack "helm" CRDCurrent`},
+		{"skipped", true, []crdState{helm, helm, ours}, `CRDSkipped "helm" CRDSkipped "helm" CRDCurrent`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u := crdCorrections{skip: c.skip}
+			var got []string
+			for _, now := range c.seen {
+				condition, correct := u.decide(now)
+				switch {
+				case correct:
+					u.correct(now)
+					got = append(got, "correct")
+				case condition.ok:
+					got = append(got, condition.reason)
+				default:
+					if !strings.Contains(condition.message, now.name) {
+						t.Errorf("does not name the CRD: %s", condition.message)
+					}
+					got = append(got, condition.reason, fmt.Sprintf("%q", inQuotes(condition.message, "helm", "flux")))
+				}
+			}
+			if text := strings.Join(got, " "); text != c.want {
+				t.Errorf("got %s, want %s", text, c.want)
+			}
+		})
+	}
+}
+
+// inQuotes is the one of some names that a message has in quotes.
+func inQuotes(message string, names ...string) string {
+	for _, name := range names {
+		if strings.Contains(message, fmt.Sprintf("%q", name)) {
+			return name
+		}
+	}
+	return ""
+}
+
+// Fault M1: a status that the schema prunes settles: it is written once for each
+// term, and again when the CRD has changed.
+func TestPrunedStatusIsWrittenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &pruningServer{}
+		f, key, m := s.controllers(t)
+		for range 5 {
+			f.reportStatus(t.Context(), key, m)
+			<-time.After(reportEvery)
+		}
+		if got := s.patches.Load(); got != 1 {
+			t.Errorf("%d writes of a status that does not change, want 1", got)
+		}
+		m.refusal = &compile.Refusal{Reason: "Other", Err: io.EOF}
+		f.reportStatus(t.Context(), key, m)
+		if got := s.patches.Load(); got != 1 {
+			t.Errorf("%d writes of what cannot be stored, want 1", got)
+		}
+		f.resetReported()
+		f.reportStatus(t.Context(), key, m)
+		if got := s.patches.Load(); got != 2 {
+			t.Errorf("%d writes after the CRD changed, want 2", got)
+		}
+		if m.lastReported.status.Conditions[0].Reason != "Other" {
+			t.Errorf("reported %+v", m.lastReported.status)
+		}
+	})
+}
+
+// pruningServer is an API server, without a network, of one controller object, of whose
+// status it stores nothing.
+type pruningServer struct{ patches atomic.Int32 }
+
+const prunedController = `{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"DecoratorController","metadata":{"name":"a","uid":"u","resourceVersion":"1","generation":1},"status":{}}`
+
+func (s *pruningServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := prunedController
+	switch {
+	case r.Method == http.MethodPatch:
+		s.patches.Add(1)
+	case r.URL.Query().Get("watch") != "":
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	default:
+		body = `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[` + prunedController + `]}`
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r,
+	}, nil
+}
+
+// controllers is one that has that object.
+func (s *pruningServer) controllers(t *testing.T) (*controllerSet, queue.Key, *controllerEntry) {
+	t.Helper()
+	client, err := newClient(Options{Config: &rest.Config{Host: "http://pruner", Transport: s}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &Manager{client: client, log: slog.New(slog.DiscardHandler), store: cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)})}
+	t.Cleanup(h.store.Close)
+	h.events = newEventWriter(client, Options{})
+	t.Cleanup(h.events.close)
+	if h.crdDrift, err = newDriftCorrector(h); err != nil {
+		t.Fatal(err)
+	}
+	f := newTestControllers(h)
+	kinds := compile.Kinds()
+	kind := kinds[len(kinds)-1]
+	view := h.store.Watch(cache.Selection{Resource: kind.Resource}, nil)
+	<-view.Ready()
+	f.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
+	key := queue.Key{Namespace: kind.Name, Name: "a"}
+	declared, err := object.Parse([]byte(prunedController))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &controllerEntry{kind: kind.Name, controllerState: controllerState{object: declared}}
+	f.entries[key] = m
+	return f, key, m
+}

@@ -1,0 +1,50 @@
+package manager
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+)
+
+// Fault G11: what is held is in the status, says how to go on, and goes when it is
+// over; shortly after a restart it stands.
+func TestHeldDeletionsInStatus(t *testing.T) {
+	var status setpoint.ControllerStatus
+	setDeletionsHeld(&status, "compositecontroller.setpoint.dev/tenants", 3, compose.Health{})
+	if len(status.Conditions) != 0 {
+		t.Fatalf("a controller that never held anything says %+v", status.Conditions)
+	}
+	health := compose.Health{Held: compose.HeldDeletions{Count: 12, Parents: 6, Value: "0123456789abcdef"}}
+	setDeletionsHeld(&status, "compositecontroller.setpoint.dev/tenants", 3, health)
+	for _, kind := range []string{setpoint.ConditionDeletionsHeld, setpoint.ConditionStalled} {
+		c := meta.FindStatusCondition(status.Conditions, kind)
+		if c == nil || c.Status != "True" || c.Reason != setpoint.ReasonTooManyDeletions || c.ObservedGeneration != 3 {
+			t.Fatalf("%s is %+v", kind, c)
+		}
+		for _, want := range []string{"12 deletions of children of 6 parents", "setpoint allow-deletions compositecontroller.setpoint.dev/tenants", "0123456789abcdef"} {
+			if !strings.Contains(c.Message, want) {
+				t.Errorf("%s lacks %q: %s", kind, want, c.Message)
+			}
+		}
+	}
+	if held := status.HeldDeletions; held == nil || *held != (setpoint.HeldDeletions{Count: 12, Parents: 6, Value: "0123456789abcdef"}) {
+		t.Errorf("held are %+v", held)
+	}
+	previous := *status.DeepCopy()
+	setDeletionsHeld(&status, "tenants", 3, compose.Health{HeldUnknown: true})
+	if !hasHeldDeletions(status.Conditions) || status.HeldDeletions == nil {
+		t.Error("a restart ends a hold")
+	}
+	setDeletionsHeld(&status, "tenants", 3, compose.Health{})
+	if hasHeldDeletions(status.Conditions) || meta.IsStatusConditionTrue(status.Conditions, setpoint.ConditionStalled) {
+		t.Errorf("held although it is over: %+v", status.Conditions)
+	}
+	patch, err := statusPatch(previous, status)
+	if err != nil || strings.Count(string(patch), "heldDeletions") != 1 || !strings.Contains(string(patch), `"heldDeletions":null`) {
+		t.Errorf("the patch leaves what was held: %s, %v", patch, err)
+	}
+}

@@ -1,0 +1,33 @@
+package manager
+
+import (
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// A file says what an object is to be; what the system and others keep in it
+// stays.
+func TestMergeManifest(t *testing.T) {
+	parse := func(text string) *object.Object {
+		o, err := object.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	stored := parse(`{"apiVersion":"a/v1","kind":"Shop","metadata":{"name":"s","uid":"u","resourceVersion":"7","generation":3,
+		"finalizers":["f"],"labels":{"a":"1","b":"1"},"annotations":{"last":"x"}},"spec":{"size":1,"gone":true},"status":{"ready":true}}`)
+	for file, want := range map[string]string{
+		`{"apiVersion":"a/v1","kind":"Shop","metadata":{"name":"s","labels":{"b":"2","c":"2"}},"spec":{"size":9007199254740993},"status":{"ready":false}}`: `{"apiVersion":"a/v1","kind":"Shop","metadata":{"annotations":{"last":"x"},"finalizers":["f"],"generation":3,"labels":{"a":"1","b":"2","c":"2"},"name":"s","resourceVersion":"7","uid":"u"},"spec":{"size":9007199254740993},"status":{"ready":true}}`,
+		`{"apiVersion":"a/v1","kind":"Shop","metadata":{"name":"s"}}`:                                                                                      `{"apiVersion":"a/v1","kind":"Shop","metadata":{"annotations":{"last":"x"},"finalizers":["f"],"generation":3,"labels":{"a":"1","b":"1"},"name":"s","resourceVersion":"7","uid":"u"},"status":{"ready":true}}`,
+	} {
+		got, err := mergeManifest(stored, parse(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got.JSON()) != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", file, got.JSON(), want)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// Fault G7: a controller is not ready while the process behind its hook is known not to
+// run, whatever asks the hook and however the address is written.
+func TestHookDown(t *testing.T) {
+	h := &Manager{endpoints: newEndpoints(), inFlight: newInFlight()}
+	h.controllers = newControllerSet(h)
+	controllers := map[string]*compile.Compiled{
+		"sync":    {Programs: []compose.Program{{Name: "sync"}}, HookAddresses: []string{"hook.web:80"}},
+		"handler": {Handlers: []handle.Program{{Name: "handler"}}, HookAddresses: []string{"elsewhere:443", "hook.web.svc:8080"}},
+		"review":  {Admission: &admission.Program{Name: "review"}, HookAddresses: []string{"hook.web.svc.cluster.local.:443"}},
+		"other":   {Programs: []compose.Program{{Name: "other"}}, HookAddresses: []string{"hook.webs:80"}},
+	}
+	downAt := func(want map[string]bool) {
+		t.Helper()
+		for name, compiled := range controllers {
+			r := &runningController{Compiled: compiled, inFlight: h.inFlight, endpoints: h.endpoints}
+			got := readyCondition(conditionState{ok: true}, &controllerState{}, r.health())
+			if down := got.reason == setpoint.ReasonHookUnreachable; down != want[name] || down && got.message != "process worker: ended with exit code 1" {
+				t.Errorf("%s: %+v", name, got)
+			}
+		}
+	}
+	downAt(nil)
+	for _, address := range []string{"hook.web", "hook.web.svc", "hook.web.svc.cluster.local"} {
+		h.HookDown(address, errors.New("process worker:\n\tended with exit code 1"))
+	}
+	downAt(map[string]bool{"sync": true, "handler": true, "review": true})
+	h.HookRestarted("hook.web")
+	downAt(map[string]bool{"handler": true, "review": true})
+	h.HookRestarted("hook.web.svc")
+	h.HookRestarted("hook.web.svc.cluster.local")
+	downAt(nil)
+	h.HookDown("hook.web.svc:9090", errors.New("another port"))
+	downAt(nil)
+}
+
+// Fault G7: what calls say of an address, told by a real webhook.
+func TestUnconnectedCalls(t *testing.T) {
+	status := http.StatusInternalServerError
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+	address := server.Listener.Addr().String()
+	server.Listener.Close()
+	e := newEndpoints()
+	w, err := webhook.New(webhook.Config{
+		URL: "http://" + address + "/sync", Wire: hook.Wire{Version: hook.V2},
+		Observe: func(x webhook.CallResult) { e.recordCall("shop", address, x) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(ctx context.Context) (unconnected string) {
+		_, _ = w.Call(ctx, &hook.Request{Parent: []byte(`{}`)})
+		_, unconnected = e.failures("shop", []string{address})
+		return unconnected
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := call(ended); got != "" {
+		t.Errorf("a call that was given up: %s", got)
+	}
+	if got := call(t.Context()); !strings.Contains(got, "/sync: connection refused") {
+		t.Errorf("the first call: %q", got)
+	}
+	if _, got := e.failures("another", []string{address}); got != "" {
+		t.Errorf("another controller: %s", got)
+	}
+	if got := call(ended); got == "" {
+		t.Error("a call that was given up says that there is a connection")
+	}
+	if server.Listener, err = new(net.ListenConfig).Listen(t.Context(), "tcp", address); err != nil {
+		t.Fatal(err)
+	}
+	server.Start()
+	defer server.Close()
+	if got := call(t.Context()); got != "" {
+		t.Errorf("answered 500: %s", got)
+	}
+	server.Close()
+	if got := call(t.Context()); got == "" {
+		t.Error("it is gone again, and that is not known")
+	}
+	e.remove("shop")
+	if len(e.unconnected) != 0 {
+		t.Errorf("kept of a controller that is gone: %v", e.unconnected)
+	}
+}
+
+// Fault G7: reviews that failed with the former process do not keep a controller from
+// being ready; there may be no other review for long.
+func TestReviewFailuresOfPreviousProcess(t *testing.T) {
+	h := &Manager{options: Options{History: History{Off: true}}}
+	g := &webhookServer{manager: h, programs: map[queue.Key]*admission.Program{{Name: "p"}: {Name: "p"}}, failures: map[string]*reviewFailures{}}
+	g.recordResult(admission.ReviewRecord{Program: "p", Webhook: "check"}, "connection refused")
+	a := admissionWorker{g, "p"}
+	a.SyncAll(queue.Resync)
+	if got := a.Health(); got.HookFailing != 1 || got.HookMessage != "connection refused" {
+		t.Errorf("%+v", got)
+	}
+	a.SyncAll(queue.HookChanged)
+	if got := a.Health(); got.HookFailing != 0 || got.HookMessage != "" || got.LastError.Message != "connection refused" {
+		t.Errorf("%+v", got)
+	}
+}

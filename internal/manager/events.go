@@ -1,0 +1,108 @@
+package manager
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// eventWriter tells users, at the object concerned, what they should know. Repeated
+// ones are counted in one Event by client-go's recorder.
+type eventWriter struct {
+	broadcaster record.EventBroadcaster
+	recorder    record.EventRecorder
+}
+
+func newEventWriter(client rest.Interface, o Options) *eventWriter {
+	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{QPS: o.EventsQPS, BurstSize: o.EventsBurst})
+	broadcaster.StartRecordingToSink(eventSink{client, instanceName()})
+	recorder := broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: cmp.Or(o.Name, programName)})
+	return &eventWriter{broadcaster: broadcaster, recorder: recorder}
+}
+
+func (e *eventWriter) close() { e.broadcaster.Shutdown() }
+
+// maxEventMessage is the longest message the API server takes.
+const maxEventMessage = 1024
+
+// Event records an event at a parent.
+func (e *eventWriter) Event(parent *object.Object, event hook.Event) {
+	e.record(&corev1.ObjectReference{
+		APIVersion: parent.APIVersion(), Kind: parent.Kind(), Namespace: parent.Namespace(), Name: parent.Name(),
+		UID: types.UID(parent.UID()), ResourceVersion: parent.ResourceVersion(),
+	}, event)
+}
+
+// EventAt records an event at an object that is known by its name alone.
+func (e *eventWriter) EventAt(event hook.ObjectEvent) {
+	e.record(&corev1.ObjectReference{
+		APIVersion: event.APIVersion, Kind: event.Kind, Namespace: event.Namespace, Name: event.Name, UID: types.UID(event.UID),
+	}, event.Event)
+}
+
+func (e *eventWriter) record(at *corev1.ObjectReference, event hook.Event) {
+	message := event.Message
+	if len(message) > maxEventMessage {
+		message = message[:maxEventMessage-len("…")-3] + "…"
+	}
+	e.recorder.Event(at, event.Type, event.Reason, message)
+}
+
+// instanceName tells this process from others of the program: the pod, or the machine.
+func instanceName() string {
+	machine, _ := os.Hostname() // Who has no name goes without.
+	return cmp.Or(os.Getenv("POD_NAME"), machine)
+}
+
+// eventSink stores events through the shared client, as those of an instance.
+type eventSink struct {
+	client   rest.Interface
+	instance string
+}
+
+var eventResource = object.Resource{Version: "v1", Plural: "events", Kind: "Event", Namespaced: true}
+
+// Create says which instance it was. The source says no more than whose it is: what
+// several replicas tell is counted as one.
+func (s eventSink) Create(e *corev1.Event) (*corev1.Event, error) {
+	e.ReportingInstance = s.instance
+	return s.send(s.client.Post().AbsPath(eventResource.Path(e.Namespace, "")), "application/json", e)
+}
+
+func (s eventSink) Update(e *corev1.Event) (*corev1.Event, error) {
+	return s.send(s.client.Put().AbsPath(eventResource.Path(e.Namespace, e.Name)), "application/json", e)
+}
+
+func (s eventSink) Patch(e *corev1.Event, patch []byte) (*corev1.Event, error) {
+	request := s.client.Patch(types.StrategicMergePatchType).AbsPath(eventResource.Path(e.Namespace, e.Name))
+	return s.store(request.Body(patch))
+}
+
+func (s eventSink) send(request *rest.Request, contentType string, e *corev1.Event) (*corev1.Event, error) {
+	e.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
+	body, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	return s.store(request.SetHeader("Content-Type", contentType).Body(body))
+}
+
+func (s eventSink) store(request *rest.Request) (*corev1.Event, error) {
+	data, err := doRequest(context.Background(), request)
+	if err != nil {
+		return nil, err
+	}
+	var stored corev1.Event
+	return &stored, json.Unmarshal(data, &stored)
+}

@@ -1,0 +1,55 @@
+package manager
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Whose events and requests are, is said in the name of the Go program, or in ours.
+func TestEventsNameTheProgram(t *testing.T) {
+	t.Setenv("POD_NAME", "rates-0")
+	for name, want := range map[string]struct{ component, agent string }{
+		"":      {"setpoint", "setpoint/v1.2"},
+		"rates": {"rates", "rates/v1.2 setpoint"},
+	} {
+		type said struct {
+			corev1.Event
+			agent string
+		}
+		told := make(chan said, 1)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body) // What is missing is not said.
+			one := said{agent: r.UserAgent()}
+			_ = json.Unmarshal(body, &one.Event)
+			told <- one
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(body)
+		}))
+		t.Cleanup(server.Close)
+		h, err := New(Options{Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler), Name: name, Version: "v1.2"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(h.Close)
+		o, err := object.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.events.Event(o, hook.Event{Type: "Normal", Reason: "Published", Message: "a"})
+		got := <-told
+		if got.Source.Component != want.component || got.ReportingController != want.component || got.Source.Host != "" ||
+			got.ReportingInstance != "rates-0" || got.agent != want.agent {
+			t.Errorf("%q: got %+v of %q by %q, agent %q", name, got.Source, got.ReportingController, got.ReportingInstance, got.agent)
+		}
+	}
+}

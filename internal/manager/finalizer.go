@@ -1,0 +1,156 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+const (
+	// listPageSize is how many objects are listed at a time, and releaseConcurrency
+	// how many of them are written at a time.
+	listPageSize       = "500"
+	releaseConcurrency = 16
+	// maxReleaseAttempts is how often an object is written that others write too.
+	maxReleaseAttempts = 8
+
+	metadataList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+)
+
+// removeFinalizer takes a finalizer off all objects of a kind. A kind that is not
+// served any more, in no version, has none.
+func (h *Manager) removeFinalizer(ctx context.Context, name compile.ResourceName, finalizer string) error {
+	err := h.removeFinalizerFrom(ctx, resourceOf(name), finalizer)
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	version, err := h.servedVersion(ctx, name)
+	if err != nil || version == "" {
+		return err
+	}
+	return h.removeFinalizerFrom(ctx, resourceOf(compile.ResourceName{APIVersion: version, Plural: name.Plural}), finalizer)
+}
+
+// resourceOf is as much of a resource as it takes to address its objects.
+func resourceOf(name compile.ResourceName) object.Resource {
+	version := name.APIVersion[strings.LastIndexByte(name.APIVersion, '/')+1:]
+	return object.Resource{Group: name.Group(), Version: version, Plural: name.Plural, Namespaced: true}
+}
+
+// servedVersion is the apiVersion in which a resource is served, if it is in any.
+func (h *Manager) servedVersion(ctx context.Context, name compile.ResourceName) (string, error) {
+	if name.Group() == "" {
+		return "", nil
+	}
+	data, err := doRequest(ctx, h.client.Get().AbsPath("/apis/"+name.Group()))
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var group metav1.APIGroup
+	if err := json.Unmarshal(data, &group); err != nil {
+		return "", fmt.Errorf("what the API server serves of %s: %w", name.Group(), err)
+	}
+	for _, version := range group.Versions {
+		served, err := h.servedResources(ctx, version.GroupVersion)
+		if err != nil {
+			return "", err
+		}
+		if slices.ContainsFunc(served, func(r metav1.APIResource) bool { return r.Name == name.Plural }) {
+			return version.GroupVersion, nil
+		}
+	}
+	return "", nil
+}
+
+// removeFinalizerFrom goes through the objects page by page. One that cannot be
+// written does not keep the others.
+func (h *Manager) removeFinalizerFrom(ctx context.Context, resource object.Resource, finalizer string) error {
+	next := ""
+	for {
+		data, err := doRequestAs(ctx, metadataList, h.client.Get().AbsPath(resource.Path("", "")).Param("limit", listPageSize).Param("continue", next))
+		if err != nil {
+			return err
+		}
+		var page metav1.PartialObjectMetadataList
+		if err := json.Unmarshal(data, &page); err != nil {
+			return err
+		}
+		var group errgroup.Group
+		group.SetLimit(releaseConcurrency)
+		for i := range page.Items {
+			group.Go(func() error { return h.removeFinalizerOf(ctx, resource, &page.Items[i], finalizer) })
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		if next = page.Continue; next == "" {
+			return nil
+		}
+	}
+}
+
+// removeFinalizerOf takes a finalizer off one object, whatever else is done to it
+// meanwhile.
+func (h *Manager) removeFinalizerOf(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata, finalizer string) error {
+	uid := o.UID
+	for try := 1; ; try++ {
+		i := slices.Index(o.Finalizers, finalizer)
+		if i < 0 || o.UID != uid {
+			return nil
+		}
+		err := h.patchFinalizer(ctx, resource, o, i)
+		if err == nil || apierrors.IsNotFound(err) {
+			return nil
+		}
+		// The test in the patch fails as something invalid.
+		moved := apierrors.IsConflict(err) || apierrors.IsInvalid(err)
+		if !moved || try == maxReleaseAttempts {
+			return fmt.Errorf("%s/%s: %w", o.Namespace, o.Name, err)
+		}
+		if o, err = h.getMetadata(ctx, resource, o); err != nil || o == nil {
+			return err
+		}
+	}
+}
+
+// patchFinalizer removes the finalizer at a place, if it is still that one.
+func (h *Manager) patchFinalizer(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata, place int) error {
+	path := fmt.Sprintf("/metadata/finalizers/%d", place)
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": o.UID},
+		{"op": "test", "path": path, "value": o.Finalizers[place]},
+		{"op": "remove", "path": path},
+	})
+	if err != nil {
+		return err
+	}
+	return h.client.Patch(types.JSONPatchType).AbsPath(resource.Path(o.Namespace, o.Name)).
+		Param("fieldManager", "setpoint").SetHeader("Accept", metadataOnly).Body(patch).Do(ctx).Error()
+}
+
+// getMetadata reads an object anew; nil if it is gone.
+func (h *Manager) getMetadata(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+	data, err := doRequestAs(ctx, metadataOnly, h.client.Get().AbsPath(resource.Path(o.Namespace, o.Name)))
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // Gone is a good answer, and there is nothing to show.
+	}
+	if err != nil {
+		return nil, err
+	}
+	var fresh metav1.PartialObjectMetadata
+	return &fresh, json.Unmarshal(data, &fresh)
+}

@@ -1,0 +1,169 @@
+package manager
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/compile"
+)
+
+// finalizerServer is a server of a few objects, which knows lists in pages, reads, and
+// patches of finalizers. Between a read and the patch that follows, somebody else
+// may come.
+type finalizerServer struct {
+	mu      sync.Mutex
+	served  string
+	objects map[string][]string
+	// beforePatch is done to an object before its first patch, by name.
+	beforePatch map[string]func(s *finalizerServer)
+	patches     int
+}
+
+const testFinalizer = "setpoint.dev/ours"
+
+func (s *finalizerServer) metadata(name string) map[string]any {
+	return map[string]any{"metadata": map[string]any{"name": name, "uid": "uid-" + name, "finalizers": s.objects[name]}}
+}
+
+func (s *finalizerServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	name := strings.Trim(strings.TrimPrefix(r.URL.Path, s.served), "/")
+	_, exists := s.objects[name]
+	switch {
+	case r.URL.Path == "/apis/example.org":
+		_ = json.NewEncoder(w).Encode(map[string]any{"versions": []any{map[string]any{"groupVersion": "example.org/v2"}}})
+	case r.URL.Path == "/apis/example.org/v2":
+		_ = json.NewEncoder(w).Encode(map[string]any{"resources": []any{map[string]any{"name": "shops"}}})
+	case !strings.HasPrefix(r.URL.Path, s.served), name != "" && !exists:
+		s.writeStatus(w, http.StatusNotFound, "NotFound")
+	case name == "":
+		s.list(w, r.URL.Query().Get("continue"))
+	case r.Method == http.MethodPatch:
+		s.patch(w, r, name)
+	default:
+		_ = json.NewEncoder(w).Encode(s.metadata(name))
+	}
+}
+
+func (s *finalizerServer) writeStatus(w http.ResponseWriter, code int, reason string) {
+	w.WriteHeader(code)
+	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":"no"}`, reason, code)
+}
+
+// list answers one object a page.
+func (s *finalizerServer) list(w http.ResponseWriter, from string) {
+	names := []string{}
+	for name := range s.objects {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	i, _ := slices.BinarySearch(names, from)
+	next := ""
+	if i+1 < len(names) {
+		next = names[i+1]
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"continue": next}, "items": []any{s.metadata(names[i])}})
+}
+
+func (s *finalizerServer) patch(w http.ResponseWriter, r *http.Request, name string) {
+	if first := s.beforePatch[name]; first != nil {
+		delete(s.beforePatch, name)
+		first(s)
+	}
+	s.patches++
+	var edits []struct {
+		Op, Path string
+		Value    string
+	}
+	if json.NewDecoder(r.Body).Decode(&edits) != nil || len(edits) != 3 {
+		s.writeStatus(w, http.StatusBadRequest, "BadRequest")
+		return
+	}
+	var place int
+	if _, err := fmt.Sscanf(edits[2].Path, "/metadata/finalizers/%d", &place); err != nil {
+		s.writeStatus(w, http.StatusBadRequest, "BadRequest")
+		return
+	}
+	finalizers, exists := s.objects[name]
+	switch {
+	case !exists:
+		s.writeStatus(w, http.StatusNotFound, "NotFound")
+	case place >= len(finalizers) || finalizers[place] != edits[1].Value:
+		s.writeStatus(w, http.StatusUnprocessableEntity, "Invalid")
+	default:
+		s.objects[name] = slices.Delete(finalizers, place, place+1)
+		_ = json.NewEncoder(w).Encode(s.metadata(name))
+	}
+}
+
+func managerAt(t *testing.T, handler http.Handler) *Manager {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	client, err := newClient(Options{Config: &rest.Config{Host: server.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Manager{client: client, log: slog.New(slog.DiscardHandler)}
+}
+
+func TestRemoveFinalizer(t *testing.T) {
+	s := &finalizerServer{
+		served: "/apis/example.org/v2/shops",
+		objects: map[string][]string{
+			"alone": {testFinalizer}, "among others": {"a", testFinalizer, "b"}, "without": {"a"}, "edited": {"a", testFinalizer}, "released": {testFinalizer}, "deleted": {testFinalizer},
+		},
+		beforePatch: map[string]func(*finalizerServer){
+			"edited":   func(s *finalizerServer) { s.objects["edited"] = []string{testFinalizer, "c"} },
+			"released": func(s *finalizerServer) { s.objects["released"] = []string{} },
+			"deleted":  func(s *finalizerServer) { delete(s.objects, "deleted") },
+		},
+	}
+	// The kind was noted in a version that is not served any more.
+	err := managerAt(t, s).removeFinalizer(t.Context(), compile.ResourceName{APIVersion: "example.org/v1", Plural: "shops"}, testFinalizer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "map[alone:[] among others:[a b] edited:[c] released:[] without:[a]]"
+	if got := fmt.Sprint(s.objects); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestKindThatIsNotServedHasNoFinalizers(t *testing.T) {
+	s := &finalizerServer{served: "/apis/example.org/v2/shops"}
+	for _, name := range []compile.ResourceName{
+		{APIVersion: "example.org/v1", Plural: "gone"}, {APIVersion: "gone.example.org/v1", Plural: "shops"}, {APIVersion: "v1", Plural: "gone"},
+	} {
+		if err := managerAt(t, s).removeFinalizer(t.Context(), name, testFinalizer); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// One that cannot be written is tried a few times and then told; the others are
+// released.
+func TestFailedReleaseIsReported(t *testing.T) {
+	s := &finalizerServer{served: "/apis/example.org/v2/shops", objects: map[string][]string{"a": {testFinalizer}}, beforePatch: map[string]func(*finalizerServer){}}
+	var stubborn func(*finalizerServer)
+	stubborn = func(s *finalizerServer) {
+		s.objects["a"] = append([]string{"x"}, s.objects["a"]...)
+		s.beforePatch["a"] = stubborn
+	}
+	s.beforePatch["a"] = stubborn
+	err := managerAt(t, s).removeFinalizer(t.Context(), compile.ResourceName{APIVersion: "example.org/v2", Plural: "shops"}, testFinalizer)
+	if err == nil || !strings.Contains(err.Error(), "/a: ") || s.patches != maxReleaseAttempts {
+		t.Errorf("%d patches, error %v", s.patches, err)
+	}
+}

@@ -1,0 +1,103 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// overallCondition says whether a controller does its work, and what is in its way.
+func (s *controllerState) overallCondition(health compose.Health) conditionState {
+	if _, refused := errors.AsType[*compile.Refusal](s.refusal); s.refusal != nil && !refused {
+		return conditionState{false, setpoint.ReasonStarting, s.refusal.Error()}
+	}
+	understood := acceptedCondition(s.refusal, s.notes, health)
+	if !understood.ok {
+		return understood
+	}
+	return readyCondition(understood, s, health)
+}
+
+// states are what has become of all controllers.
+func (f *controllerSet) states() map[queue.Key]controllerState {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make(map[queue.Key]controllerState, len(f.entries))
+	for key, m := range f.entries {
+		all[key] = m.controllerState
+	}
+	return all
+}
+
+// readiness is 1 for every controller that is ready, by name, and 0 for the others.
+func (f *controllerSet) readiness(healths map[string]compose.Health) map[string]float64 {
+	all := map[string]float64{}
+	for key, s := range f.states() {
+		all[key.String()] = 0
+		if s.overallCondition(healths[key.String()]).ok {
+			all[key.String()] = 1
+		}
+	}
+	return all
+}
+
+// logGoControllers logs how a Go program's own controllers are doing, whenever it changes:
+// they have no status where it could be read.
+func (f *controllerSet) logGoControllers(ctx context.Context) {
+	ticker := time.NewTicker(reportEvery)
+	defer ticker.Stop()
+	told := map[queue.Key]conditionState{}
+	for {
+		healths := f.health()
+		for key, s := range f.states() {
+			now := s.overallCondition(healths[key.String()])
+			before := told[key]
+			told[key] = now
+			if now.changedFrom(before, s.running != nil) {
+				f.logCondition(key, now)
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// changedFrom says whether it is worth a line that a controller was found so, and before
+// otherwise. What a controller says that runs may change with every object.
+func (f conditionState) changedFrom(before conditionState, runs bool) bool {
+	return f.ok != before.ok || f.reason != before.reason || !runs && f.message != before.message
+}
+
+func (f *controllerSet) logCondition(key queue.Key, now conditionState) {
+	switch {
+	case now.ok:
+		f.manager.log.Info("controller ready", "controller", key.String())
+	case now.reason == setpoint.ReasonStarting:
+		f.manager.log.Info("controller starting", "controller", key.String(), "message", now.message)
+	default:
+		f.manager.log.Warn("controller not ready", "controller", key.String(), "reason", now.reason, "message", now.message)
+	}
+}
+
+// goControllerError is why a Go program cannot be said to be ready although its caches
+// are synced: a controller of it does not run, and somebody has to mend that. A
+// kind that is not served yet is no trouble; the others go on.
+func (f *controllerSet) goControllerError() error {
+	states := f.states()
+	for _, own := range f.manager.options.GoControllers {
+		s := states[goControllerKey(own.Name)]
+		if s.refusal != nil && !s.refused(setpoint.ReasonResourceNotFound) {
+			return fmt.Errorf("%s: %w", own.Name, s.refusal)
+		}
+	}
+	return nil
+}

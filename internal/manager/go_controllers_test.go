@@ -1,0 +1,471 @@
+package manager
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authorization "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// fakeAPIServer is an API server that may serve shops, and knows of their CRD.
+type fakeAPIServer struct {
+	mu sync.Mutex
+	// crd is the CRD that is stored; empty for none.
+	crd string
+	// denied is a verb that is not allowed.
+	denied string
+	// watchers are told what becomes of the CRD.
+	watchers []chan string
+	applied  int
+	// events are those that were told.
+	events []string
+}
+
+const (
+	shopsCRD      = "shops.example.org"
+	shopsCRDPath  = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + shopsCRD
+	shopsResource = `{"resources":[{"name":"shops","kind":"Shop","namespaced":true},{"name":"shops/status","kind":"Shop","namespaced":true}]}`
+)
+
+func (s *fakeAPIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch r.URL.Path {
+	case "/apis/example.org/v1":
+		s.writeIfCRD(w, shopsResource)
+	case shopsCRDPath:
+		if r.Method == http.MethodPatch {
+			s.apply(r)
+		}
+		s.writeIfCRD(w, s.stored())
+	case "/apis/authentication.k8s.io/v1/selfsubjectreviews":
+		_, _ = io.WriteString(w, `{"status":{"userInfo":{"username":"system:serviceaccount:shops:keeper"}}}`)
+	case "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
+		s.review(w, r)
+	default:
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/events") {
+			s.recordEvent(r)
+			return
+		}
+		s.list(w, r)
+	}
+}
+
+// recordEvent notes an event.
+func (s *fakeAPIServer) recordEvent(r *http.Request) {
+	var e corev1.Event
+	_ = json.NewDecoder(r.Body).Decode(&e) // What cannot be read says nothing.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, e.InvolvedObject.Name+" "+e.Reason+" "+e.Message)
+}
+
+// deleteCRD deletes the CRD.
+func (s *fakeAPIServer) deleteCRD() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gone := strings.Replace(s.crd, fmt.Sprintf(`"resourceVersion":"%d"`, 10+s.applied), fmt.Sprintf(`"resourceVersion":"%d"`, 100+s.applied), 1)
+	s.crd = ""
+	for _, watcher := range s.watchers {
+		watcher <- `{"type":"DELETED","object":` + gone + "}\n"
+	}
+}
+
+func (s *fakeAPIServer) counts() (applied int, events []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.applied, slices.Clone(s.events)
+}
+
+func (s *fakeAPIServer) stored() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.crd
+}
+
+// writeIfCRD answers if there is a CRD.
+func (s *fakeAPIServer) writeIfCRD(w http.ResponseWriter, text string) {
+	if s.stored() == "" {
+		w.WriteHeader(http.StatusNotFound)
+		text = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
+	}
+	_, _ = io.WriteString(w, text)
+}
+
+// apply takes a CRD as it comes and tells the watchers. It is established at once.
+func (s *fakeAPIServer) apply(r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	var o map[string]any
+	if yaml.Unmarshal(body, &o) != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.applied++
+	o["metadata"] = map[string]any{"name": shopsCRD, "uid": "1", "resourceVersion": fmt.Sprint(10 + s.applied)}
+	o["status"] = map[string]any{"storedVersions": []string{"v1"}, "conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
+	text, _ := json.Marshal(o)
+	s.crd = string(text)
+	for _, watcher := range s.watchers {
+		watcher <- `{"type":"ADDED","object":` + s.crd + "}\n"
+	}
+}
+
+func (s *fakeAPIServer) review(w http.ResponseWriter, r *http.Request) {
+	var review authorization.SelfSubjectAccessReview
+	_ = json.NewDecoder(r.Body).Decode(&review) // What cannot be read is allowed.
+	s.mu.Lock()
+	review.Status.Allowed = review.Spec.ResourceAttributes.Verb != s.denied
+	s.mu.Unlock()
+	_ = json.NewEncoder(w).Encode(review)
+}
+
+// list lists nothing, and watches the CRD.
+func (s *fakeAPIServer) list(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	switch {
+	case query.Get("sendInitialEvents") != "":
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		return
+	case query.Get("watch") == "":
+		items := ""
+		if query.Get("fieldSelector") == "metadata.name="+shopsCRD {
+			items = s.stored()
+		}
+		_, _ = io.WriteString(w, `{"metadata":{"resourceVersion":"1"},"items":[`+items+`]}`)
+		return
+	}
+	events := make(chan string, 9)
+	if query.Get("fieldSelector") == "metadata.name="+shopsCRD {
+		s.mu.Lock()
+		s.watchers = append(s.watchers, events)
+		s.mu.Unlock()
+	}
+	w.(http.Flusher).Flush()
+	for {
+		select {
+		case event := <-events:
+			_, _ = io.WriteString(w, event)
+			w.(http.Flusher).Flush()
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (s *fakeAPIServer) deny(verb string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.denied = verb
+}
+
+// shopController is a controller of shops.
+func shopController(name string) GoController { return shopControllerWithChildren(name) }
+
+// shopControllerWithChildren has children of the kinds, too.
+func shopControllerWithChildren(name string, children ...object.Resource) GoController {
+	sync := hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) { return &hook.Response{}, nil })
+	return GoController{Name: name, Compile: func(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
+		shops, err := env.ResolveKind(ctx, "example.org/v1", "Shop")
+		if err != nil {
+			return nil, fmt.Errorf("keep shops: %w", err)
+		}
+		var rules plan.Rules
+		for _, child := range children {
+			rules = append(rules, plan.Rule{Resource: child})
+		}
+		return &compile.Compiled{Programs: []compose.Program{{Name: name, Parent: shops, Children: rules, Sync: sync, Workers: 1}}}, nil
+	}}
+}
+
+const shopsManifest = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: shops.example.org}
+spec:
+  group: example.org
+  scope: Namespaced
+  names: {kind: Shop, plural: shops}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {a: {type: string}}}}}
+`
+
+// startManager runs a Host in a town until the test ends.
+func startManager(t *testing.T, s *fakeAPIServer, o Options) *Manager {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	o.Config, o.Log = &rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler)
+	h, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- h.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// readyz is what /readyz answers.
+func readyz(h *Manager) string {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody))
+	return strings.TrimSpace(w.Body.String())
+}
+
+// eventually waits for something that comes soon.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	limit := time.After(20 * time.Second)
+	for !is() {
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-limit:
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// A kind that is not served yet holds nothing up, and is found when it is.
+func TestGoControllersWaitForTheirKinds(t *testing.T) {
+	s := &fakeAPIServer{}
+	h := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}})
+	<-h.Ready()
+	eventually(t, "ready", func() bool { return readyz(h) == "ok" })
+	if running := len(h.controllers.runningControllers()); running != 0 {
+		t.Errorf("%d run", running)
+	}
+	eventually(t, "the watch of the CRD", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.watchers) > 0 })
+	s.apply(httptest.NewRequest(http.MethodPatch, shopsCRDPath, strings.NewReader(shopsManifest)))
+	eventually(t, "the controller", func() bool { return len(h.controllers.runningControllers()) == 1 })
+	eventually(t, "ready again", func() bool { return readyz(h) == "ok" })
+	eventually(t, "the figure", func() bool { return h.controllers.readiness(h.controllers.health())["keeper"] == 1 })
+}
+
+// One that has waited for long is looked at when a CRD changes, and often
+// from then on.
+func TestChangedCRDRequeuesWaitingController(t *testing.T) {
+	f := newTestControllers(&Manager{log: slog.New(slog.DiscardHandler), options: Options{GoControllers: []GoController{shopController("keeper")}}})
+	key := goControllerKey("keeper")
+	f.replace(t.Context(), key, controllerState{refusal: &compile.Refusal{Reason: setpoint.ReasonResourceNotFound, Err: errors.New("no")}}, nil)
+	fail := func() time.Duration {
+		item, _ := f.queue.Next(t.Context())
+		return f.queue.Done(item.Key, queue.Retry())
+	}
+	f.queue.Add(key, queue.Cause{Kind: queue.Start})
+	first := fail()
+	for range 5 {
+		f.queue.Add(key, queue.Cause{Kind: queue.ChildChanged})
+		_ = fail()
+	}
+	f.goControllerCRDChanged(cache.Event{New: controllerObject(t, `{"name":"shops.example.org"}`)})
+	if f.queue.Len() != 1 {
+		t.Error("not looked at")
+	} else if again := fail(); again > 2*first {
+		t.Errorf("looked at again in %s, not in %s", again, first)
+	}
+}
+
+// What somebody has to mend is said, and when it is mended, the controller starts.
+func TestGoControllersReportMissingAccess(t *testing.T) {
+	s := &fakeAPIServer{denied: "list"}
+	h := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}})
+	// Fault D5: the roles that grant it can be applied as they are.
+	const want = `keeper: Setpoint as system:serviceaccount:shops:keeper may not list shops.example.org/v1; the controller starts by itself when it may
+# To grant it: kubectl apply -f -
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: setpoint-grant-keeper
+rules:
+- apiGroups:
+  - example.org
+  resources:
+  - shops
+  verbs:
+  - list
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: setpoint-grant-keeper
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: setpoint-grant-keeper
+subjects:
+- kind: ServiceAccount
+  name: keeper
+  namespace: shops`
+	eventually(t, "what is lacking", func() bool { return readyz(h) == want })
+	if got := h.controllers.readiness(h.controllers.health()); got["keeper"] != 0 {
+		t.Error(got)
+	}
+	s.deny("")
+	eventually(t, "ready", func() bool { return readyz(h) == "ok" })
+}
+
+// Two that would undo each other's work do not both run: the one that is listed
+// first does.
+func TestConflictingGoControllers(t *testing.T) {
+	configMaps := object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
+	h := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopControllerWithChildren("one", configMaps), shopControllerWithChildren("another", configMaps)}, CRDs: [][]byte{[]byte(shopsManifest)}})
+	const want = "another: one is already the controller of shops.example.org/v1; "
+	eventually(t, "the refusal", func() bool { return strings.HasPrefix(readyz(h), want) })
+	if running := h.controllers.runningControllers(); len(running) != 1 || running[0].Name() != "one" {
+		t.Errorf("%d run", len(running))
+	}
+}
+
+// Fault M15: two of which one has no children both run.
+func TestGoControllersOfOneKind(t *testing.T) {
+	h := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopController("one"), shopController("another")}, CRDs: [][]byte{[]byte(shopsManifest)}})
+	eventually(t, "both", func() bool { return readyz(h) == "ok" && len(h.controllers.runningControllers()) == 2 })
+	for _, r := range h.controllers.runningControllers() {
+		if left := r.yieldsStatusTo("one"); left != (r.Name() == "another") {
+			t.Errorf("%s leaves the status to the first: %v", r.Name(), left)
+		}
+	}
+}
+
+func TestGoControllersAreValidated(t *testing.T) {
+	for want, own := range map[string][]GoController{
+		"lacks a name":             {{Compile: shopController("x").Compile}},
+		"lacks a name, or a way":   {{Name: "x"}},
+		`are called "keeper"`:      {shopController("keeper"), shopController("keeper")},
+		"the definitions of the p": {shopController("keeper")},
+	} {
+		_, err := New(Options{Config: &rest.Config{Host: "http://127.0.0.1:1"}, GoControllers: own, CRDs: [][]byte{[]byte("kind: Pod")}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// An upgrade that could break what is stored is refused, before anything is
+// written, unless it is allowed.
+func TestCRDUpgrades(t *testing.T) {
+	upgrade := strings.Replace(shopsManifest, "a: {type: string}", "b: {type: string}", 1)
+	s := &fakeAPIServer{}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	install := func(text string, breaking bool) error {
+		h, err := New(Options{
+			Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler), SkipCRDs: true,
+			CRDs: [][]byte{[]byte(text)}, AllowBreakingCRDs: breaking,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		return h.installCRDs(t.Context())
+	}
+	for range 2 {
+		if err := install(shopsManifest, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = "install CRD shops.example.org: the upgrade is refused, because it could break objects that are stored, and those who use them: " +
+		"v1: a: is removed; add a version instead, or allow breaking changes"
+	if err := install(upgrade, false); err == nil || err.Error() != want || s.applied != 2 {
+		t.Errorf("applied %d times: %v", s.applied, err)
+	}
+	if err := install(upgrade, true); err != nil || s.applied != 3 {
+		t.Errorf("applied %d times: %v", s.applied, err)
+	}
+}
+
+// One that stands by for a leader of an older release, which does not install what
+// this one needs, must not hold up the update that would end the older one.
+func TestStandbyIsReadyWithoutItsCRDs(t *testing.T) {
+	s := &fakeAPIServer{}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	h, err := New(Options{
+		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler),
+		GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}, LeaderElection: LeaderElection{Enabled: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if got := readyz(h); got != "starting" {
+		t.Errorf("%q at the start", got)
+	}
+	waited := make(chan error, 1)
+	go func() { waited <- h.awaitCRDsAsStandby(t.Context()) }()
+	eventually(t, "ready to stand by", func() bool { return readyz(h) == "ok" })
+	s.apply(httptest.NewRequest(http.MethodPatch, shopsCRDPath, strings.NewReader(shopsManifest)))
+	if err := <-waited; err != nil {
+		t.Error(err)
+	}
+	if got := readyz(h); got != "starting" {
+		t.Errorf("%q while the caches are filled", got)
+	}
+}
+
+// What does not heed its context is named, and does not keep the program from ending.
+func TestShutdownTimeout(t *testing.T) {
+	server := httptest.NewServer(&fakeAPIServer{})
+	t.Cleanup(server.Close)
+	begun, never := make(chan bool), make(chan bool)
+	t.Cleanup(func() { close(never) })
+	stuck := GoController{Name: "stuck", Compile: func(context.Context, compile.Environment) (*compile.Compiled, error) {
+		close(begun)
+		<-never
+		return nil, errors.New("too late")
+	}}
+	var log bytes.Buffer
+	h, err := New(Options{
+		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.NewTextHandler(&log, nil)), GoControllers: []GoController{stuck},
+		ShutdownTimeout: 50 * time.Millisecond, UnfinishedTasks: func() []string { return []string{"daemon watch of Shop town/books"} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- h.Run(ctx) }()
+	<-begun
+	stop()
+	select {
+	case err = <-ended:
+	case <-time.After(20 * time.Second):
+		t.Fatal("runs on")
+	}
+	if err == nil || !strings.Contains(err.Error(), "did not end within 50ms") {
+		t.Errorf("got %v", err)
+	}
+	if want := `msg="does not end" what="daemon watch of Shop town/books"`; !strings.Contains(log.String(), want) {
+		t.Errorf("logged %s, want %s", log.String(), want)
+	}
+}

@@ -1,0 +1,125 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// shopHandlerController is keeper, with a handler of shops beside its hook.
+func shopHandlerController(name string) GoController {
+	own := shopController(name)
+	return GoController{Name: name, Compile: func(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
+		compiled, err := own.Compile(ctx, env)
+		if err != nil {
+			return nil, err
+		}
+		do := hook.HandlerFunc(func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			return &hook.HandlerResponse{}, nil
+		})
+		compiled.Handlers = []handle.Program{{
+			Name: name, Resource: compiled.Programs[0].Parent, HandledAnnotation: "example.org/handled", Workers: 1,
+			Handlers: []handle.Handler{{Name: "greet", On: []hook.Reason{hook.ReasonCreate}, Do: do}},
+		}}
+		return compiled, nil
+	}}
+}
+
+// Hooks and handlers of one controller are one member, which stops as a whole when
+// its kind changes, and is not begun anew while it does not.
+func TestHooksAndHandlersAreOneController(t *testing.T) {
+	h := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopHandlerController("clerk")}, CRDs: [][]byte{[]byte(shopsManifest)}})
+	eventually(t, "ready", func() bool { return readyz(h) == "ok" })
+	r := h.controllers.runningControllers()[0]
+	if len(r.workers) != 2 || !r.usesCRD(shopsCRD) || r.usesCRD("others.example.org") || fmt.Sprint(r.parentKinds()) != "[example.org/v1/shops example.org/v1/shops]" {
+		t.Errorf("%d programs of %v", len(r.workers), r.parentKinds())
+	}
+	again := &compile.Compiled{Programs: slices.Clone(r.Programs), Handlers: slices.Clone(r.Handlers)}
+	if !r.equivalent(again) {
+		t.Error("is not what it is")
+	}
+	again.Handlers[0].Resource.Status = false
+	if r.equivalent(again) {
+		t.Error("is the same although its kind is another one")
+	}
+}
+
+// The figures of handlers are there, without the names of objects, until the
+// controller goes.
+func TestMetricsOfHandlers(t *testing.T) {
+	m := newMetrics()
+	o := observer{metrics: m, history: model.NewHistory(model.HistoryOptions{}, time.Now())}
+	o.Ran(record.Run{Controller: "clerk", Outcome: record.Postponed, QueueDuration: time.Second, Duration: time.Second})
+	for _, err := range []error{
+		nil, errors.New("no"), fmt.Errorf("handle: %w", &hook.RetryAfterError{Err: errors.New("later")}),
+		&hook.TerminalError{Err: errors.New("never")}, fmt.Errorf("handle: %w", context.DeadlineExceeded),
+	} {
+		o.Handled("clerk", "greet", hook.ReasonCreate, time.Second, err)
+	}
+	const want = `setpoint_handler_calls_total error, setpoint_handler_calls_total ok, setpoint_handler_calls_total retry, ` +
+		`setpoint_handler_calls_total terminal, setpoint_handler_calls_total timeout, setpoint_syncs_total postponed`
+	if got := outcomeCounters(t, m); got != want {
+		t.Errorf("got %s", got)
+	}
+	m.deleteController("clerk")
+	if got := outcomeCounters(t, m); got != "" {
+		t.Errorf("left %s", got)
+	}
+}
+
+// outcomeCounters are the counters that were used, by outcome.
+func outcomeCounters(t *testing.T, m *metrics) string {
+	t.Helper()
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if label.GetName() == "outcome" {
+					found[family.GetName()+" "+label.GetValue()] = true
+				}
+			}
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(found)), ", ")
+}
+
+// What is to be said of handlers is said in the words that hooks have, all of it.
+func TestHealthOfSeveralPrograms(t *testing.T) {
+	at := time.Unix(9, 0)
+	r := &runningController{workers: []worker{
+		staticWorker{compose.Health{Synced: true, Parents: 1, Failing: 1, LastError: compose.LastError{Message: "first", Time: at}}},
+		staticWorker{compose.Health{Synced: true, Parents: 2, Children: 3, HookFailing: 1, HookMessage: "no", WatchErrors: map[string]error{"pods": errors.New("x")},
+			LastError: compose.LastError{Message: "second", Time: at.Add(1)}}},
+	}}
+	h := r.health()
+	if !h.Synced || h.Parents != 3 || h.Children != 3 || h.Failing != 1 || h.HookMessage != "no" || len(h.WatchErrors) != 1 || h.LastError.Message != "second" {
+		t.Errorf("%+v", h)
+	}
+}
+
+// staticWorker is a worker that does nothing, in some health.
+type staticWorker struct{ health compose.Health }
+
+func (s staticWorker) Run(context.Context)     {}
+func (s staticWorker) RetryNow()               {}
+func (s staticWorker) RetryWrites()            {}
+func (s staticWorker) SyncAll(queue.CauseKind) {}
+func (s staticWorker) Health() compose.Health  { return s.health }
+func (s staticWorker) Close()                  {}

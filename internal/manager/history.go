@@ -1,0 +1,28 @@
+package manager
+
+import (
+	"fmt"
+	"math"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// ParseHistory reads how much is to be kept, as a quantity of bytes such as 32Mi; 0 is
+// nothing.
+func ParseHistory(text string) (History, error) {
+	bytes, err := ParseBytes(text)
+	return History{Off: bytes == 0, MaxBytes: bytes}, err
+}
+
+// ParseBytes reads a quantity of bytes, such as 32Mi.
+func ParseBytes(text string) (int, error) {
+	quantity, err := resource.ParseQuantity(text)
+	bytes := quantity.Value()
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("must be a number of bytes such as 32Mi, not %q", text)
+	case bytes < 0, bytes > math.MaxInt32:
+		return 0, fmt.Errorf("must be from 0 to 2Gi less one, not %s", text)
+	}
+	return int(bytes), nil
+}

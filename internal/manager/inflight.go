@@ -1,0 +1,177 @@
+package manager
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+)
+
+// How long a call may go on after its timeout, which ends its context. After the first
+// of these it is overdue: it holds a worker, and its controller is not ready. After the
+// second the process is not healthy any more: a restart alone frees the worker.
+const (
+	overdueAfter = 5 * time.Second
+	stuckAfter   = time.Minute
+)
+
+// inFlight are the calls of hooks and handlers that have a timeout and have not returned.
+// Each returns soon after its timeout, unless it ignores its context.
+type inFlight struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	calls map[*inFlightCall]struct{}
+}
+
+// inFlightCall is one of them. It has to be back at the deadline.
+type inFlightCall struct {
+	controller, name string
+	timeout          time.Duration
+	deadline         time.Time
+}
+
+func (c *inFlightCall) String() string {
+	return fmt.Sprintf("%s has not returned, although its timeout of %s is over", c.name, c.timeout)
+}
+
+func newInFlight() *inFlight {
+	return &inFlight{now: time.Now, calls: map[*inFlightCall]struct{}{}}
+}
+
+// track notes a call until end is called.
+func (f *inFlight) track(controller, what string, timeout time.Duration) (end func()) {
+	call := &inFlightCall{controller, what, timeout, f.now().Add(timeout)}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls[call] = struct{}{}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.calls, call)
+	}
+}
+
+// pastTimeout are the calls that are past their timeout by more than a grace, the oldest
+// first.
+func (f *inFlight) pastTimeout(grace time.Duration) []*inFlightCall {
+	limit := f.now().Add(-grace)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []*inFlightCall
+	for call := range f.calls {
+		if call.deadline.Before(limit) {
+			all = append(all, call)
+		}
+	}
+	slices.SortFunc(all, func(a, b *inFlightCall) int {
+		return cmp.Or(a.deadline.Compare(b.deadline), cmp.Compare(a.name, b.name))
+	})
+	return all
+}
+
+// overdue counts the overdue calls of a controller, and names the oldest.
+func (f *inFlight) overdue(controller string) (count int, oldest string) {
+	for _, call := range f.pastTimeout(overdueAfter) {
+		if call.controller != controller {
+			continue
+		}
+		count++
+		if oldest == "" {
+			oldest = call.String()
+		}
+	}
+	return count, oldest
+}
+
+// checkStuck says that the process is not healthy: a call ignores its context.
+func (f *inFlight) checkStuck() error {
+	late := f.pastTimeout(stuckAfter)
+	if len(late) == 0 {
+		return nil
+	}
+	err := errors.New(late[0].controller + ": " + late[0].String())
+	if len(late) > 1 {
+		err = fmt.Errorf("%w; and %d more calls", err, len(late)-1)
+	}
+	return err
+}
+
+// timeoutLimited is a hook that says how long a call of it may take.
+type timeoutLimited interface{ Timeout() time.Duration }
+
+// timeoutOf is how long a call may take; 0 where that is not said.
+func timeoutOf(called any) time.Duration {
+	if l, is := called.(timeoutLimited); is {
+		return l.Timeout()
+	}
+	return 0
+}
+
+// wrapProgram has the calls of a program's hooks noted.
+func (f *inFlight) wrapProgram(p compose.Program) compose.Program {
+	p.Sync, p.Finalize = f.wrapHook(p.Name, "sync", p.Sync), f.wrapHook(p.Name, "finalize", p.Finalize)
+	if timeout := timeoutOf(p.Customize); timeout > 0 {
+		customize := p.Customize
+		p.Customize = hook.CustomizerFunc(func(ctx context.Context, r *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
+			defer f.track(p.Name, "the customize hook", timeout)()
+			return customize.Customize(ctx, r)
+		})
+	}
+	return p
+}
+
+func (f *inFlight) wrapHook(controller, name string, of hook.Hook) hook.Hook {
+	timeout := timeoutOf(of)
+	if timeout <= 0 {
+		return of
+	}
+	return hook.Func(func(ctx context.Context, r *hook.Request) (*hook.Response, error) {
+		defer f.track(controller, "the "+name+" hook", timeout)()
+		return of.Call(ctx, r)
+	})
+}
+
+// wrapHandlers has the calls of a program's handlers noted. What a daemon does has no end.
+func (f *inFlight) wrapHandlers(p handle.Program) handle.Program {
+	p.Handlers = slices.Clone(p.Handlers)
+	for i := range p.Handlers {
+		h := &p.Handlers[i]
+		timeout := cmp.Or(h.Timeout, timeoutOf(h.Do))
+		if h.Do == nil || timeout <= 0 {
+			continue
+		}
+		do, what := h.Do, "the handler "+h.Name
+		h.Do = hook.HandlerFunc(func(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			defer f.track(p.Name, what, timeout)()
+			return do.Handle(ctx, n)
+		})
+	}
+	return p
+}
+
+// wrapReviews has the reviews of a program noted; nil stays nil.
+func (f *inFlight) wrapReviews(p *admission.Program) *admission.Program {
+	if p == nil {
+		return nil
+	}
+	noted := *p
+	noted.Webhooks = slices.Clone(p.Webhooks)
+	for i := range noted.Webhooks {
+		w := &noted.Webhooks[i]
+		do, what, timeout := w.Admitter, "the review "+w.Name, cmp.Or(w.Timeout, admission.DefaultTimeout)
+		w.Admitter = hook.AdmitterFunc(func(ctx context.Context, r *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+			defer f.track(p.Name, what, timeout)()
+			return do.Admit(ctx, r)
+		})
+	}
+	return &noted
+}

@@ -1,0 +1,149 @@
+package manager
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// blockingHook is a hook of every sort that ignores its context.
+type blockingHook struct {
+	timeout time.Duration
+	release chan struct{}
+}
+
+func (s blockingHook) Timeout() time.Duration { return s.timeout }
+
+func (s blockingHook) Call(context.Context, *hook.Request) (*hook.Response, error) {
+	<-s.release
+	return &hook.Response{}, nil
+}
+
+func (s blockingHook) Customize(context.Context, *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
+	<-s.release
+	return &hook.CustomizeResponse{}, nil
+}
+
+func (s blockingHook) Handle(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+	<-s.release
+	return &hook.HandlerResponse{}, nil
+}
+
+func (s blockingHook) Admit(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+	<-s.release
+	return &hook.ReviewResponse{}, nil
+}
+
+// Fault S1: a call that was kept past its timeout held a worker or a review, and the
+// controller was Ready, and the process healthy.
+func TestOverdueCalls(t *testing.T) {
+	const timeout = 10 * time.Second
+	for what, call := range map[string]func(*inFlight, blockingHook){
+		"the sync hook": func(f *inFlight, s blockingHook) {
+			_, _ = f.wrapProgram(compose.Program{Name: "shop", Sync: s}).Sync.Call(context.Background(), nil)
+		},
+		"the finalize hook": func(f *inFlight, s blockingHook) {
+			_, _ = f.wrapProgram(compose.Program{Name: "shop", Finalize: s}).Finalize.Call(context.Background(), nil)
+		},
+		"the customize hook": func(f *inFlight, s blockingHook) {
+			_, _ = f.wrapProgram(compose.Program{Name: "shop", Customize: s}).Customize.Customize(context.Background(), nil)
+		},
+		"the handler greet": func(f *inFlight, s blockingHook) {
+			s.timeout = time.Hour // The handler's own goes before.
+			p := f.wrapHandlers(handle.Program{Name: "shop", Handlers: []handle.Handler{{Name: "greet", Timeout: timeout, Do: s}}})
+			_, _ = p.Handlers[0].Do.Handle(context.Background(), nil)
+		},
+		"the review limit": func(f *inFlight, s blockingHook) {
+			p := f.wrapReviews(&admission.Program{Name: "shop", Webhooks: []admission.Webhook{{Name: "limit", Timeout: timeout, Admitter: s}}})
+			_, _ = p.Webhooks[0].Admitter.Admit(context.Background(), nil)
+		},
+	} {
+		t.Run(what, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { testOverdue(t, what, timeout, call) }) })
+	}
+}
+
+func testOverdue(t *testing.T, what string, timeout time.Duration, call func(*inFlight, blockingHook)) {
+	t.Helper()
+	h := &Manager{log: slog.New(slog.DiscardHandler), store: cache.New(nil, cache.Options{})}
+	newTestControllers(h)
+	r := &runningController{Compiled: &compile.Compiled{Programs: []compose.Program{{Name: "shop"}}}, inFlight: h.inFlight}
+	state := controllerState{object: controllerObject(t, `{"name":"shop"}`), running: r}
+	h.controllers.entries[queue.Key{Name: "shop"}] = &controllerEntry{controllerState: state}
+	see := func(ok bool, healthz int, metric string) {
+		t.Helper()
+		if got := readyCondition(conditionState{ok: true}, &state, r.health()); got.ok != ok || !ok && (got.reason != setpoint.ReasonCallOverdue || got.message != what+" has not returned, although its timeout of 10s is over") {
+			t.Errorf("ready: %+v", got)
+		}
+		if code := getHealth(h, "/healthz"); code != healthz {
+			t.Errorf("/healthz: %d", code)
+		}
+		if text := scrape(h); !strings.Contains(text, `setpoint_calls_overdue{controller="shop"} `+metric) {
+			t.Errorf("metrics: %s", text)
+		}
+	}
+	release := make(chan struct{})
+	go call(h.inFlight, blockingHook{timeout, release})
+	<-time.After(timeout)
+	synctest.Wait()
+	see(true, http.StatusOK, "0")
+	<-time.After(overdueAfter + time.Second)
+	see(false, http.StatusOK, "1")
+	<-time.After(stuckAfter)
+	see(false, http.StatusServiceUnavailable, "1")
+	close(release)
+	synctest.Wait()
+	see(true, http.StatusOK, "0")
+}
+
+func getHealth(h *Manager, path string) int {
+	w := httptest.NewRecorder()
+	h.health().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
+	return w.Code
+}
+
+func scrape(h *Manager) string {
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(&collector{cached: h.store, controllers: h.controllers})
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	return w.Body.String()
+}
+
+// What has no timeout is not said to be late: a daemon, or a Go function that may take
+// as long as it wants.
+func TestCallsWithoutTimeout(t *testing.T) {
+	f := newInFlight()
+	do := hook.HandlerFunc(func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		if len(f.calls) > 0 {
+			t.Error("it is noted")
+		}
+		return &hook.HandlerResponse{}, nil
+	})
+	p := f.wrapHandlers(handle.Program{Handlers: []handle.Handler{{Name: "daemon"}, {Name: "greet", Do: do}}})
+	if p.Handlers[0].Do != nil {
+		t.Error("a daemon has become a handler")
+	}
+	if _, err := p.Handlers[1].Do.Handle(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	if program := f.wrapProgram(compose.Program{}); program.Sync != nil || program.Finalize != nil || program.Customize != nil {
+		t.Error("a program without hooks has some")
+	}
+}

@@ -1,0 +1,96 @@
+package manager
+
+import (
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	api "k8s.io/api/coordination/v1"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
+)
+
+func TestInspectAddressMustBeLoopback(t *testing.T) {
+	for address, words := range map[string]string{
+		"":               "",
+		"127.0.0.1:8082": "",
+		"[::1]:0":        "",
+		"localhost:0":    "",
+		":8082":          "must be one of loopback",
+		"0.0.0.0:8082":   "must be one of loopback",
+		"10.1.2.3:1":     "must be one of loopback",
+		"example.com:1":  "must be one of loopback",
+		"127.0.0.1":      "such as 127.0.0.1:8082",
+	} {
+		err := checkInspectAddress(address)
+		if (err == nil) != (words == "") || err != nil && !strings.Contains(err.Error(), words) {
+			t.Errorf("%q: %v; want %q", address, err, words)
+		}
+	}
+}
+
+func TestInspectAddress(t *testing.T) {
+	for _, test := range []struct {
+		name, said, want string
+		cluster          Cluster
+	}{
+		{"said", "127.0.0.1:5", "127.0.0.1:5", Cluster{InCluster: true}},
+		{"nowhere", "", "", Cluster{InCluster: true}},
+		{"in a pod", InspectAuto, "127.0.0.1:8082", Cluster{InCluster: true, ProcessDir: "/folder"}},
+		{"under dev", InspectAuto, "127.0.0.1:0", Cluster{ProcessDir: "/folder"}},
+		{"where nobody looks", InspectAuto, "", Cluster{}},
+	} {
+		if got := test.cluster.InspectAddress(test.said); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+func TestLeaseAnnotationNamesHolder(t *testing.T) {
+	place := &atomic.Pointer[string]{}
+	p := annotatingLeases{identity: "me", address: place}
+	lease := func(holder string, annotations map[string]string) *api.Lease {
+		l := &api.Lease{}
+		l.Annotations, l.Spec.HolderIdentity = annotations, &holder
+		return l
+	}
+	if got := p.annotate(lease("me", nil)); len(got.Annotations) != 0 {
+		t.Errorf("told %v before it is known", got.Annotations)
+	}
+	place.Store(new("here/pod:1"))
+	given := lease("me", map[string]string{"a": "b"})
+	if got := p.annotate(given).Annotations; got[discovery.LeaseAnnotation] != "here/pod:1" || got["a"] != "b" || len(given.Annotations) != 1 {
+		t.Errorf("told %v, and what was given is %v", got, given.Annotations)
+	}
+	if got := p.annotate(lease("", map[string]string{discovery.LeaseAnnotation: "here/pod:1"})).Annotations; len(got) != 0 {
+		t.Errorf("told %v after it is released", got)
+	}
+}
+
+func TestParseHistory(t *testing.T) {
+	for text, want := range map[string]History{"0": {Off: true}, "32Mi": {MaxBytes: 32 << 20}, "1000": {MaxBytes: 1000}} {
+		if got, err := ParseHistory(text); got != want || err != nil {
+			t.Errorf("%s: %+v, %v; want %+v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "-1", "much", "3Gi"} {
+		if got, err := ParseHistory(text); err == nil {
+			t.Errorf("%q: %+v, want an error", text, got)
+		}
+	}
+}
+
+func TestPodName(t *testing.T) {
+	t.Setenv("POD_NAME", "web-1")
+	t.Setenv("POD_NAMESPACE", "shop")
+	if got := podName("elsewhere"); got != "shop/web-1" {
+		t.Errorf("%q, want shop/web-1", got)
+	}
+	t.Setenv("POD_NAME", "")
+	t.Setenv("POD_NAMESPACE", "")
+	machine, err := os.Hostname()
+	if got := podName("elsewhere"); got != "elsewhere/"+machine || err != nil {
+		t.Errorf("%q, %v; want the machine in the namespace", got, err)
+	}
+}

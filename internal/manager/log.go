@@ -1,0 +1,66 @@
+package manager
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"k8s.io/klog/v2"
+)
+
+// RedirectKlog has client-go, which logs through klog, write into a log of ours. It is
+// a matter of the whole process.
+func RedirectKlog(log *slog.Logger) { klog.SetSlogLogger(log.With("library", "client-go")) }
+
+// NewTextHandler makes the handler of a log for people. A value of several lines, such as a
+// manifest to be applied, keeps its first line in the record; the others follow below it
+// as they are, so that they can be copied.
+func NewTextHandler(w io.Writer, o *slog.HandlerOptions) slog.Handler {
+	out := &recordWriter{to: w}
+	return textHandler{Handler: slog.NewTextHandler(&out.line, o), out: out}
+}
+
+// recordWriter are written one after the other, each with what follows it at once.
+type recordWriter struct {
+	mu   sync.Mutex
+	line bytes.Buffer
+	to   io.Writer
+}
+
+type textHandler struct {
+	slog.Handler
+	out *recordWriter
+}
+
+func (t textHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return textHandler{t.Handler.WithAttrs(attrs), t.out}
+}
+
+func (t textHandler) WithGroup(name string) slog.Handler {
+	return textHandler{t.Handler.WithGroup(name), t.out}
+}
+
+func (t textHandler) Handle(ctx context.Context, r slog.Record) error {
+	short := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
+	var below []string
+	r.Attrs(func(a slog.Attr) bool {
+		if first, rest, more := strings.Cut(a.Value.String(), "\n"); more && a.Value.Kind() == slog.KindString {
+			a.Value = slog.StringValue(first)
+			below = append(below, strings.TrimRight(rest, "\n")+"\n")
+		}
+		short.AddAttrs(a)
+		return true
+	})
+	t.out.mu.Lock()
+	defer t.out.mu.Unlock()
+	defer t.out.line.Reset()
+	if err := t.Handler.Handle(ctx, short); err != nil {
+		return err
+	}
+	t.out.line.WriteString(strings.Join(below, ""))
+	_, err := t.out.to.Write(t.out.line.Bytes())
+	return err
+}

@@ -1,0 +1,227 @@
+// Package manager runs controllers against one cluster: it wires all the other
+// rooms together and is the only one that knows them all.
+//
+// Here live installing our CRDs, finding out what the API server serves,
+// starting and stopping a controller per controller object, telling how each is
+// doing in its status, events, metrics and the health endpoints. How a
+// controller works is the engine's business. The command line, the dev loop and
+// (later) the SDK call it.
+package manager
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// Manager runs controllers against one cluster.
+type Manager struct {
+	options Options
+	log     *slog.Logger
+	client  rest.Interface
+	// crds are the CRDs that it installs.
+	crds            []crdManifest
+	deletedCRDs     deletedCRDs
+	crdDrift        *driftCorrector
+	store           *cache.Cache
+	metrics         *metrics
+	events          *eventWriter
+	controllers     *controllerSet
+	webhooks        *webhookServer
+	inFlight        *inFlight
+	endpoints       *endpoints
+	connections     *webhook.ConnectionLimiter
+	metacontrollers *metacontrollerDetector
+	leadership      *leadership
+	leaseLock       *leaseLock
+	processLease    *processLease
+	history         *model.History
+	started         time.Time
+	lastDigest      digestCache
+	ready           chan struct{}
+	// awaitingCRDs says that it stands by for a leader that is to install CRDs.
+	awaitingCRDs atomic.Bool
+	readyOnce    sync.Once
+}
+
+// New makes a Host. It does not reach for the cluster yet.
+func New(o Options) (*Manager, error) {
+	o = o.withDefaults()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	installs, err := crdsToInstall(o)
+	if err != nil {
+		return nil, err
+	}
+	client, err := newClient(o)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the cluster: %w", err)
+	}
+	h := &Manager{options: o, log: o.Log, client: client, crds: installs, leadership: newLeadership(), inFlight: newInFlight(), endpoints: newEndpoints(), connections: webhook.NewConnectionLimiter(maxOpenFiles() / 2), started: time.Now(), ready: make(chan struct{})}
+	h.history = model.NewHistory(model.HistoryOptions(o.History), h.started)
+	if h.leaseLock, err = newLeaseLock(o); err != nil {
+		return nil, err
+	}
+	if h.processLease, err = newProcessLease(o); err != nil {
+		return nil, err
+	}
+	h.store = cache.New(client, cache.Options{Log: o.Log, OnHealth: h.onWatchHealth})
+	h.metrics = newMetrics()
+	h.events = newEventWriter(client, o)
+	h.metacontrollers = &metacontrollerDetector{find: h.findMetacontrollers, now: time.Now}
+	h.controllers, h.webhooks = newControllerSet(h), newWebhookServer(h)
+	if h.processLease != nil {
+		h.processLease.onHeld = h.webhooks.ownerChanged
+	}
+	if h.crdDrift, err = newDriftCorrector(h); err != nil {
+		return nil, err
+	}
+	h.metrics.registerCollector(h.store, h.controllers)
+	h.leadership.registerMetric(h.metrics.registry)
+	return h, nil
+}
+
+// onWatchHealth is told when a watch stops working and when it works again. Then
+// the API server is back, and with it what parents have failed for.
+func (h *Manager) onWatchHealth(_ cache.Selection, err error) {
+	if err != nil {
+		return
+	}
+	for _, r := range h.controllers.runningControllers() {
+		r.retryWrites()
+	}
+}
+
+// newClient makes the one client all rooms share. Its own rate limit is off
+// unless asked for: the server has priority and fairness.
+func newClient(o Options) (rest.Interface, error) {
+	c := rest.CopyConfig(o.Config)
+	c.QPS, c.Burst = -1, -1
+	if o.ClientQPS > 0 {
+		c.QPS, c.Burst = o.ClientQPS, cmp.Or(o.ClientBurst, max(1, int(2*o.ClientQPS)))
+	}
+	c.UserAgent = o.userAgent()
+	// The server is near; compressing for it costs both sides more than it saves.
+	c.DisableCompression = true
+	c.APIPath, c.GroupVersion = "/", &schema.GroupVersion{}
+	known := runtime.NewScheme()
+	metav1.AddToGroupVersion(known, schema.GroupVersion{Version: "v1"}) // the Status of a refusal
+	c.NegotiatedSerializer = serializer.NewCodecFactory(known).WithoutConversion()
+	client, err := rest.HTTPClientFor(c)
+	if err != nil {
+		return nil, err
+	}
+	return rest.UnversionedRESTClientForConfigAndClient(c, client)
+}
+
+// doRequest does one request. The error of a refusal has the server's own words,
+// which the raw form of an answer does not.
+func doRequest(ctx context.Context, request *rest.Request) ([]byte, error) {
+	return doRequestAs(ctx, "application/json", request)
+}
+
+// doRequestAs is exchange for an answer of another media type.
+func doRequestAs(ctx context.Context, mediaType string, request *rest.Request) ([]byte, error) {
+	result := request.SetHeader("Accept", mediaType).Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
+}
+
+// Run works until the context ends. An error says why it could not start.
+func (h *Manager) Run(ctx context.Context) error {
+	listeners, err := h.listen(ctx)
+	if err != nil {
+		return err
+	}
+	inspected, unpublish, err := h.startInspectEndpoint(ctx)
+	if err != nil {
+		closeAll(listeners)
+		return err
+	}
+	defer unpublish()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, listener := range append(listeners, inspected...) {
+		group.Go(func() error { return h.serve(ctx, listener) })
+	}
+	group.Go(func() error { return h.webhooks.run(ctx) })
+	group.Go(func() error { return h.runControllers(ctx) })
+	group.Go(func() error { h.processLease.run(ctx); return nil })
+	group.Go(func() error { h.leadership.whileLeading(ctx, h.removeStaleWebhooks); return nil })
+	return group.Wait()
+}
+
+// Ready is closed once CRDs are installed and the caches of all controllers
+// that were there at the start are synced, and it is known whether the API server asks
+// those that are to be asked.
+func (h *Manager) Ready() <-chan struct{} { return h.ready }
+
+// HookRestarted has the parents of every controller whose hook is behind an
+// address, host or host:port, synced at once.
+func (h *Manager) HookRestarted(address string) {
+	h.endpoints.setUp(address)
+	h.controllers.hookRestarted(address)
+}
+
+// HookDown says that nothing answers at an address, host or host:port, and why. Until
+// HookRestarted, the controllers whose hooks are behind it are not ready.
+func (h *Manager) HookDown(address string, err error) { h.endpoints.setDown(address, err) }
+
+// compileEnvironment is what the compiler may know of the world.
+func (h *Manager) compileEnvironment() compile.Environment {
+	return compile.Environment{
+		Resolve:       h.resolve,
+		ResolveKind:   h.resolveKind,
+		StatusOf:      h.statusSchema,
+		Dial:          h.options.Dial,
+		Routed:        h.options.Routed,
+		UserAgent:     "setpoint/" + h.options.Version,
+		Limits:        h.options.HookLimits,
+		Connections:   h.connections,
+		Workers:       h.options.Workers,
+		Resync:        h.options.Resync,
+		Namespace:     h.options.Namespace,
+		PodNamespace:  h.options.ownNamespace(),
+		ApplyStrategy: plan.ApplyStrategy(h.options.ApplyStrategy), DisableDeletionGuard: h.options.NoDeletionGuard,
+		FieldManager:       h.options.FieldManager,
+		Store:              h.store,
+		CredentialsRenewed: h.controllers.credentialsRenewed,
+		ObserveCall:        h.called,
+	}
+}
+
+// composeTools are what programs of hooks work with.
+func (h *Manager) composeTools() compose.Tools {
+	return compose.Tools{
+		Store:    h.store,
+		Writer:   h.writer(),
+		Observer: h.observer(), Unrecorded: h.options.History.Off,
+		Log:     h.log,
+		Resolve: h.resolve,
+	}
+}
+
+func (h *Manager) writer() *apply.Writer {
+	return apply.New(h.client, apply.Options{Observe: h.metrics.observeRequest})
+}

@@ -1,0 +1,149 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+func TestIsMetacontrollerImage(t *testing.T) {
+	for image, want := range map[string]bool{
+		"ghcr.io/metacontroller/metacontroller:v4.17.2":       true,
+		"ghcr.io/metacontroller/metacontroller@sha256:0123":   true,
+		"metacontrollerio/metacontroller:v1.5.12":             true,
+		"mirror.example:5000/metacontroller":                  true,
+		"mirror.example:5000/a/metacontroller:v4@sha256:0123": true,
+		"metacontroller":                      true,
+		"ghcr.io/setpoint-dev/setpoint:v1":    false,
+		"example.org/metacontroller/hooks:v1": false,
+		"example.org/not-a-metacontroller":    false,
+		"metacontroller.example:5000/nginx":   false,
+		"":                                    false,
+	} {
+		if got := isMetacontrollerImage(image); got != want {
+			t.Errorf("%s: %v", image, got)
+		}
+	}
+}
+
+func TestCandidatesByImageOrLabel(t *testing.T) {
+	row := func(metadata, images string) metav1.TableRow {
+		return metav1.TableRow{Cells: []any{"1/1", images}, Object: runtime.RawExtension{Raw: []byte(`{"metadata":` + metadata + `}`)}}
+	}
+	table := &metav1.Table{
+		ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Ready"}, {Name: "Images"}},
+		Rows: []metav1.TableRow{
+			row(`{"name":"by-image"}`, "envoy:1,ghcr.io/metacontroller/metacontroller:v4"),
+			row(`{"name":"by-label","labels":{"app.kubernetes.io/name":"metacontroller"}}`, "example.org/mc:4"),
+			row(`{"name":"other"}`, "example.org/metacontroller-hooks:1"),
+			row(`[]`, "metacontroller"),
+		},
+	}
+	var names []string
+	for _, o := range candidates(table) {
+		names = append(names, o.Name)
+	}
+	if got := strings.Join(names, " "); got != "by-image by-label" {
+		t.Errorf("found %s", got)
+	}
+}
+
+func TestTargetSelector(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                                 "<nil>",
+		"--zap-log-level=4":                "<nil>",
+		"--target-label-selector=team=web": "team=web",
+		"-target-label-selector team=web":  "team=web",
+		"--target-label-selector":          "<nil>",
+		"--target-label-selector=":         "<nil>",
+		"--target-label-selector=((":       "<nil>",
+	} {
+		c := corev1.Container{Command: []string{"/usr/bin/metacontroller"}, Args: strings.Fields(args)}
+		got := "<nil>"
+		if selector := targetSelector([]corev1.Container{{}, c}); selector != nil {
+			got = selector.String()
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", args, got, want)
+		}
+	}
+}
+
+func controllerObject(t *testing.T, metadata string) *object.Object {
+	t.Helper()
+	o, err := object.Parse([]byte(`{"metadata":` + metadata + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestConflictWithMetacontroller(t *testing.T) {
+	all := []otherMetacontroller{{name: "StatefulSet a/mc"}}
+	web := []otherMetacontroller{{name: "StatefulSet a/mc", targets: labels.SelectorFromSet(labels.Set{"team": "web"})}}
+	for name, c := range map[string]struct {
+		found           []otherMetacontroller
+		failure         error
+		metadata        string
+		refusal, noting bool
+		failing         bool
+	}{
+		"none":                  {metadata: `{}`},
+		"one":                   {found: all, metadata: `{}`, refusal: true},
+		"one told to ignore":    {found: all, metadata: `{"annotations":{"setpoint.dev/ignore-metacontroller":"true"}}`},
+		"one limited to others": {found: web, metadata: `{"labels":{"team":"shop"}}`},
+		"one limited to this":   {found: web, metadata: `{"labels":{"team":"web"}}`, refusal: true},
+		"nobody may look":       {failure: forbiddenError(), metadata: `{}`, noting: true},
+		"the server is away":    {failure: errors.New("refused"), metadata: `{}`, failing: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := &metacontrollerDetector{now: time.Now, find: func(context.Context) ([]otherMetacontroller, error) { return c.found, c.failure }}
+			note, err := n.conflict(t.Context(), controllerObject(t, c.metadata))
+			refusal, refused := errors.AsType[*compile.Refusal](err)
+			if refused != c.refusal || (note != "") != c.noting || (err != nil) != (c.refusal || c.failing) {
+				t.Fatalf("note %q, error %v", note, err)
+			}
+			if refused && (refusal.Reason != setpoint.ReasonConflictingMetacontroller || !strings.Contains(err.Error(), "StatefulSet a/mc")) {
+				t.Errorf("%s: %v", refusal.Reason, err)
+			}
+		})
+	}
+}
+
+// Many controllers are compiled at the start: they share one look.
+func TestMetacontrollersAreFoundPeriodically(t *testing.T) {
+	looks, now := 0, time.Unix(0, 0)
+	n := &metacontrollerDetector{now: func() time.Time { return now }, find: func(context.Context) ([]otherMetacontroller, error) { looks++; return nil, nil }}
+	now = now.Add(time.Hour)
+	for range 3 {
+		if _, err := n.get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if looks != 1 || n.isDue() {
+		t.Errorf("%d looks, due again: %v", looks, n.isDue())
+	}
+	now = now.Add(detectInterval)
+	if !n.isDue() || n.refreshChanged(t.Context()) || looks != 2 {
+		t.Errorf("%d looks", looks)
+	}
+	n.find = func(context.Context) ([]otherMetacontroller, error) { return []otherMetacontroller{{name: "new"}}, nil }
+	if !n.refreshChanged(t.Context()) || n.refreshChanged(t.Context()) {
+		t.Error("a new one is told once")
+	}
+	n.find = func(context.Context) ([]otherMetacontroller, error) { return nil, errors.New("refused") }
+	if n.refreshChanged(t.Context()) || len(n.found) != 1 {
+		t.Error("a look that failed has found nothing out")
+	}
+}

@@ -1,0 +1,27 @@
+package manager
+
+import (
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/token"
+)
+
+// ownObjects are what this Host cannot do without. It is asked about none of them: with
+// its hook down, a review of Leases would else take it its own, and with it the leader
+// that could take back the review.
+func (h *Manager) ownObjects() admission.ExemptObjects {
+	o := &h.options
+	own := admission.ExemptObjects{Leases: []admission.ObjectName{
+		{Namespace: o.LeaderElection.Namespace, Name: o.LeaderElection.Name},
+		{Namespace: o.LeaderElection.Namespace, Name: processLeaseName(*o)},
+	}}
+	if secret := o.certificateSecret(); secret != (admission.SecretRef{}) {
+		own.Secrets = append(own.Secrets, admission.ObjectName(secret))
+	}
+	if o.usesInspectSecret() {
+		own.Secrets = append(own.Secrets, admission.ObjectName{Namespace: podNamespace(o.Namespace), Name: token.SecretName})
+	}
+	for _, d := range h.crds {
+		own.CRDs = append(own.CRDs, d.Name())
+	}
+	return own
+}

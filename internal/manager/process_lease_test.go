@@ -1,0 +1,258 @@
+package manager
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/admission"
+)
+
+// leaseAPI is an API server that knows Leases alone.
+type leaseAPI struct {
+	mu       sync.Mutex
+	version  int
+	stored   map[string]*coordinationv1.Lease
+	refuses  bool
+	requests int
+}
+
+func (s *leaseAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests++
+	w.Header().Set("Content-Type", "application/json")
+	name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
+	var sent coordinationv1.Lease
+	_ = json.NewDecoder(r.Body).Decode(&sent) // What cannot be read is no Lease.
+	have := s.stored[name]
+	code, reason := 0, ""
+	switch {
+	case s.refuses:
+		code, reason = 403, "Forbidden"
+	case r.Method == http.MethodPost && s.stored[sent.Name] != nil:
+		code, reason = 409, "AlreadyExists"
+	case r.Method != http.MethodPost && have == nil:
+		code, reason = 404, "NotFound"
+	case r.Method == http.MethodPut && sent.ResourceVersion != have.ResourceVersion:
+		code, reason = 409, "Conflict"
+	case r.Method == http.MethodDelete:
+		delete(s.stored, name)
+	case r.Method != http.MethodGet:
+		s.version++
+		sent.ResourceVersion, sent.UID = strconv.Itoa(s.version), "1"
+		s.stored[sent.Name], have = &sent, &sent
+	}
+	if code > 0 {
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code})
+		return
+	}
+	_ = json.NewEncoder(w).Encode(have)
+}
+
+func (s *leaseAPI) holder(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stored[name] == nil {
+		return ""
+	}
+	return holderOf(s.stored[name])
+}
+
+// syncBuffer is a log that can be read while it is written.
+type syncBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *syncBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *syncBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// startProcess is the presence of a process that runs until the test ends, or is stopped.
+func startProcess(t *testing.T, s http.Handler, identity string) (log *syncBuffer, stop func()) {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	log = &syncBuffer{}
+	p, err := newProcessLease(Options{
+		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.NewTextHandler(log, nil)), ProcessLease: true,
+		LeaderElection: LeaderElection{Name: "guitar", Namespace: "home", Identity: identity},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.interval = 5 * time.Millisecond
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); p.run(ctx) }()
+	stop = sync.OnceFunc(func() { cancel(); <-ended })
+	t.Cleanup(stop)
+	return log, stop
+}
+
+// Fault H10: two processes that elect no leader both handle everything, and both say so.
+func TestProcessesDetectEachOther(t *testing.T) {
+	s := &leaseAPI{stored: map[string]*coordinationv1.Lease{}}
+	one, stopOne := startProcess(t, s, "one")
+	eventually(t, "the Lease", func() bool { return s.holder("guitar-process") == "one" })
+	another, _ := startProcess(t, s, "another")
+	const warning = "another process of this program handles the same objects: everything is done twice; stop one of them, or start them with --leader-elect"
+	eventually(t, "the second", func() bool {
+		return strings.Contains(another.String(), warning) && strings.Contains(another.String(), "process=one")
+	})
+	eventually(t, "the first", func() bool { return strings.Contains(one.String(), "process=another") })
+	stopOne()
+	eventually(t, "the other one to take over", func() bool { return s.holder("guitar-process") == "another" })
+	if n := strings.Count(another.String(), warning); n != 1 {
+		t.Errorf("said %d times", n)
+	}
+}
+
+// Fault H10: one that was killed, and started again, is alone. It leaves nothing behind.
+func TestLeaseOfKilledProcessIsIgnored(t *testing.T) {
+	killed, now := "killed", time.Now()
+	s := &leaseAPI{stored: map[string]*coordinationv1.Lease{}}
+	lease := &coordinationv1.Lease{}
+	lease.Name, lease.ResourceVersion, lease.Spec.HolderIdentity = "guitar-process", "1", &killed
+	lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
+	s.stored["guitar-process"] = lease
+	log, stop := startProcess(t, s, "one")
+	eventually(t, "the Lease", func() bool { return s.holder("guitar-process") == "one" })
+	stop()
+	if s.holder("guitar-process") != "" || log.String() != "" {
+		t.Errorf("left %q, said %s", s.holder("guitar-process"), log.String())
+	}
+}
+
+// Fault H10: one beside a leader that was elected says so, and does not keep the leader
+// from its Lease. Who may not use Leases is not told of them again and again.
+func TestProcessBesideLeader(t *testing.T) {
+	s := &leaseAPI{stored: map[string]*coordinationv1.Lease{}}
+	log, _ := startProcess(t, s, "one")
+	leader := "leader"
+	eventually(t, "the warning", func() bool {
+		s.mu.Lock()
+		lease := &coordinationv1.Lease{}
+		lease.Name, lease.Spec.HolderIdentity = "guitar", &leader
+		lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
+		s.stored["guitar"] = lease
+		s.mu.Unlock()
+		return strings.Contains(log.String(), "process=leader")
+	})
+	if s.holder("guitar") != "leader" {
+		t.Error("took the leader's Lease")
+	}
+
+	refused := &leaseAPI{refuses: true}
+	log, stop := startProcess(t, refused, "one")
+	eventually(t, "asked", func() bool { refused.mu.Lock(); defer refused.mu.Unlock(); return refused.requests >= 2 })
+	stop()
+	if log.String() != "" {
+		t.Error(log.String())
+	}
+}
+
+// Fault H13: what is to end with a process names its Lease while the process holds it. Of
+// two processes one does, and the other when the first one is gone.
+func TestProcessLeaseHasOneHolder(t *testing.T) {
+	s := &leaseAPI{stored: map[string]*coordinationv1.Lease{}}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	now := time.Now()
+	present := func(identity string) *processLease {
+		p, err := newProcessLease(Options{
+			Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler), ProcessLease: true,
+			LeaderElection: LeaderElection{Name: "guitar", Namespace: "home", Identity: identity},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.now = func() time.Time { return now }
+		return p
+	}
+	one, another := present("one"), present("another")
+	changes := 0
+	one.onHeld = func() { changes++ }
+	expect := func(step, first, second string, processes ...*processLease) {
+		t.Helper()
+		for _, p := range processes {
+			if err := p.sync(t.Context()); err != nil {
+				t.Fatal(step, err)
+			}
+			p.notifyHeld()
+		}
+		if f, o := one.held().Name, another.held().Name; f != first || o != second {
+			t.Errorf("%s: held as %q and %q", step, f, o)
+		}
+	}
+	const lease = "guitar-process"
+	expect("the first one", lease, "", one)
+	for range 3 {
+		now = now.Add(processLeaseInterval)
+		expect("both", lease, "", one, another)
+	}
+	now = now.Add(processLeaseExpiry * processLeaseInterval / 2)
+	expect("the first one stopped, for a moment", lease, "", another)
+	now = now.Add(time.Second)
+	expect("for longer", "", "")
+	now = now.Add(processLeaseExpiry * processLeaseInterval)
+	expect("taken over", "", lease, another)
+	expect("it goes on", "", lease, one)
+	if changes != 2 {
+		t.Errorf("%d changes were told", changes)
+	}
+	s.mu.Lock()
+	s.refuses = true
+	s.mu.Unlock()
+	if err := another.sync(t.Context()); err == nil || another.held().Name != lease {
+		t.Error("a request that failed", err)
+	}
+	var none *processLease
+	if none.held() != (admission.ObjectName{}) {
+		t.Error("held where there is no presence")
+	}
+}
+
+func TestProcessLeaseName(t *testing.T) {
+	name := func(namespaces ...string) string {
+		return processLeaseName(Options{LeaderElection: LeaderElection{Name: "guitar"}, WatchNamespaces: namespaces})
+	}
+	if name("a", "b") != name("b", "a") || name("a") == name("b") || name() != "guitar-process" {
+		t.Errorf("%s %s %s", name("a", "b"), name("a"), name())
+	}
+}
+
+// Fault S7: a review of Leases whose hook is down left a process the lease of the leader,
+// and took it the one by which processes without a leader notice each other.
+func TestOwnLeasesAreExcludedFromReviews(t *testing.T) {
+	h := &Manager{options: Options{LeaderElection: LeaderElection{Namespace: "ops", Name: "shop"}, WatchNamespaces: []string{"blue"}}}
+	spared := h.ownObjects().Leases
+	for _, want := range []string{"shop", processLeaseName(h.options)} {
+		if !slices.Contains(spared, admission.ObjectName{Namespace: "ops", Name: want}) {
+			t.Errorf("%s is reviewed; spared are %v", want, spared)
+		}
+	}
+}

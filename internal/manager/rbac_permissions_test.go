@@ -1,0 +1,96 @@
+package manager
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+func TestControllerPermissions(t *testing.T) {
+	shops := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Namespaced: true, Status: true}
+	maps := object.Resource{Version: "v1", Plural: "configmaps", Namespaced: true}
+	hooked, err := webhook.New(webhook.Config{URL: "http://hook"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var finalize hook.Hook = hooked
+	const parent = "get shops, list shops, watch shops, update shops/status"
+	const child = "get configmaps, list configmaps, watch configmaps, create configmaps, update configmaps, delete configmaps"
+	const revisions = "get controllerrevisions, list controllerrevisions, watch controllerrevisions, " +
+		"create controllerrevisions, update controllerrevisions, delete controllerrevisions"
+	for name, c := range map[string]struct {
+		program compose.Program
+		want    string
+	}{
+		"plain":       {compose.Program{Parent: shops, Children: plan.Rules{{Resource: maps, Method: plan.InPlace}}}, parent + ", " + child},
+		"server-side": {compose.Program{Parent: shops, Children: plan.Rules{{Resource: maps, Strategy: plan.ServerSide}}}, parent + ", " + child + ", patch configmaps"},
+		"rolling":     {compose.Program{Parent: shops, Children: plan.Rules{{Resource: maps, Method: plan.RollingInPlace}}}, parent + ", " + child + ", " + revisions},
+		"no status":   {compose.Program{Parent: maps}, "get configmaps, list configmaps, watch configmaps"},
+		"decorator":   {compose.Program{Parent: shops, Mark: plan.Mark{Key: "a"}}, parent + ", update shops"},
+		"finalizing":  {compose.Program{Parent: shops, Finalize: finalize}, parent + ", update shops, patch shops, patch controllers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// Two kinds of parents have much in common.
+			twice := &compile.Compiled{Programs: []compose.Program{c.program, c.program}}
+			comparePermissions(t, c.want, controllerPermissions(object.Resource{Version: "v1", Plural: "controllers"}, twice, &Options{}))
+		})
+	}
+}
+
+func comparePermissions(t *testing.T, text string, all []permission) {
+	t.Helper()
+	var got []string
+	for _, n := range all {
+		got = append(got, strings.NewReplacer(".example.org/v1", "", ".apps/v1", "", ".v1", "").Replace(n.String()))
+	}
+	want := strings.Split(text, ", ")
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestHandlerPermissions(t *testing.T) {
+	shops := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Namespaced: true, Status: true}
+	maps := object.Resource{Version: "v1", Plural: "configmaps", Namespaced: true}
+	pods := object.Resource{Version: "v1", Plural: "pods", Namespaced: true}
+	nodes := object.Resource{Version: "v1", Plural: "nodes"}
+	const plain = "get configmaps, list configmaps, watch configmaps, patch configmaps"
+	some := []handle.Handler{{On: []hook.Reason{hook.ReasonCreate}}}
+	for name, c := range map[string]struct {
+		program handle.Program
+		want    string
+	}{
+		"plain":         {handle.Program{Handlers: some, Resource: maps}, plain},
+		"status":        {handle.Program{Handlers: some, Resource: shops}, "get shops, list shops, watch shops, patch shops, patch shops/status"},
+		"owning":        {handle.Program{Handlers: some, Resource: nodes, Owns: []object.Resource{maps}}, plain + ", create configmaps, delete configmaps, get nodes, list nodes, watch nodes, patch nodes"},
+		"applying":      {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: shops, Apply: true}}}, plain + ", create shops, patch shops"},
+		"deleting":      {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: shops, Delete: true}}}, plain + ", get shops, list shops, delete shops"},
+		"deleting pods": {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: pods, Delete: true}}}, plain + ", get pods, list pods, delete pods"},
+		"evicting":      {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: pods, Evict: true}}}, plain + ", get pods, list pods, create pods/eviction"},
+		"either":        {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: pods, Delete: true, Evict: true}}}, plain + ", get pods, list pods, delete pods, create pods/eviction"},
+		"in a place": {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: shops, Apply: true, Namespace: "b"}, {Resource: nodes, Apply: true, Namespace: "b"}}},
+			plain + ", create shops in b, patch shops in b, create nodes, patch nodes"},
+		"limited": {handle.Program{Handlers: some, Resource: maps, Namespaces: []string{"a", "b"}},
+			"get configmaps in a, list configmaps in a, watch configmaps in a, patch configmaps in a, get configmaps in b, list configmaps in b, watch configmaps in b, patch configmaps in b"},
+		"not in any":                 {handle.Program{Handlers: some, Resource: nodes, Namespaces: []string{"a"}}, "get nodes, list nodes, watch nodes, patch nodes"},
+		"looking on":                 {handle.Program{Resource: maps}, "get configmaps, list configmaps, watch configmaps"},
+		"finalizing, with an object": {handle.Program{Resource: maps, Handlers: []handle.Handler{{On: []hook.Reason{hook.ReasonDelete}}}}, plain + ", patch controllers"},
+		"optional, with an object":   {handle.Program{Resource: maps, Handlers: []handle.Handler{{On: []hook.Reason{hook.ReasonDelete}, Optional: true}}}, plain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			comparePermissions(t, c.want, controllerPermissions(object.Resource{Version: "v1", Plural: "controllers"}, &compile.Compiled{Handlers: []handle.Program{c.program}}, &Options{}))
+		})
+	}
+}

@@ -1,0 +1,178 @@
+package manager
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbac "k8s.io/api/rbac/v1"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// rulesText is a rule as a person would say it, the core group being a dash.
+func rulesText(rules []rbac.PolicyRule) string {
+	var lines []string
+	for _, r := range rules {
+		group := strings.Join(r.APIGroups, ",")
+		if group == "" {
+			group = "-"
+		}
+		line := fmt.Sprintf("%s %s: %s", group, strings.Join(r.Resources, ","), strings.Join(r.Verbs, " "))
+		if len(r.ResourceNames) > 0 {
+			line += " of " + strings.Join(r.ResourceNames, ", ")
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestRequiredClusterRules(t *testing.T) {
+	rates := object.Resource{Group: "example.org", Version: "v1", Plural: "rates", Kind: "Rate", Namespaced: true, Status: true, Custom: true}
+	maps := object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
+	pods := object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true}
+	secrets := object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
+	sets := object.Resource{Group: "apps", Version: "v1", Plural: "statefulsets", Kind: "StatefulSet", Namespaced: true, Status: true}
+	reacting := func(p handle.Program) *compile.Compiled {
+		p.Handlers = []handle.Handler{{}}
+		return &compile.Compiled{Handlers: []handle.Program{p}}
+	}
+	definition := []byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: rates.example.org}\n")
+	for name, c := range map[string]struct {
+		compiled []*compile.Compiled
+		options  Options
+		want     string
+	}{
+		"inspected in a pod": { // Fault S10.
+			options: Options{Namespace: "shop", InspectAddress: "127.0.0.1:8082"},
+			want:    "\n- secrets: get update of setpoint-inspect",
+		},
+		"inspected on a machine": {
+			options: Options{Namespace: "shop", InspectAddress: "127.0.0.1:0", InspectDir: "/folder"},
+			want:    "\n",
+		},
+		"handlers of a kind of its own": {
+			compiled: []*compile.Compiled{reacting(handle.Program{Resource: rates, Owns: []object.Resource{maps}})},
+			options:  Options{CRDs: [][]byte{definition}, LeaderElection: LeaderElection{Enabled: true, Name: "rates"}},
+			want: `
+- configmaps: get list watch create patch delete
+- events: create patch
+apiextensions.k8s.io customresourcedefinitions: get list watch create patch of rates.example.org
+coordination.k8s.io leases: create
+coordination.k8s.io leases: get update of rates
+example.org rates: get list watch patch
+example.org rates/finalizers: update
+example.org rates/status: patch`},
+		"a kind that others define": {
+			compiled: []*compile.Compiled{reacting(handle.Program{Resource: rates})},
+			want: `
+- events: create patch
+apiextensions.k8s.io customresourcedefinitions: get list watch of rates.example.org
+example.org rates: get list watch patch
+example.org rates/status: patch`},
+		"two kinds, one rule": {
+			compiled: []*compile.Compiled{reacting(handle.Program{Resource: secrets}), reacting(handle.Program{Resource: maps})},
+			want: `
+- configmaps,secrets: get list watch patch
+- events: create patch`},
+		"what is only looked on at": {
+			compiled: []*compile.Compiled{{Handlers: []handle.Program{{Resource: maps}}}},
+			want: `
+- configmaps: get list watch`},
+		"what is read beside": {
+			compiled: []*compile.Compiled{{Programs: []compose.Program{{Parent: maps, Reads: []object.Resource{secrets, maps, rates}}}}},
+			want: `
+- configmaps,secrets: get list watch
+- events: create patch
+apiextensions.k8s.io customresourcedefinitions: get list watch of rates.example.org
+example.org rates: get list watch`},
+		"pods are evicted": {
+			compiled: []*compile.Compiled{reacting(handle.Program{Resource: maps, Writes: []handle.WritePermission{{Resource: pods, Evict: true}}})},
+			want: `
+- configmaps: get list watch patch
+- events: create patch
+- pods: get list
+- pods/eviction: create`},
+		"a program that finalizes": {
+			compiled: []*compile.Compiled{{Programs: []compose.Program{{Parent: maps, Finalize: hook.Func(nil)}}}},
+			want: `
+- configmaps: get list watch update
+- events: create patch`},
+		"pods are looked at": {
+			compiled: []*compile.Compiled{reacting(handle.Program{Resource: maps, Reads: []object.Resource{pods}})},
+			want: `
+- configmaps: get list watch patch
+- events: create patch
+- pods: list`},
+		"old objects are kept": {
+			compiled: []*compile.Compiled{reacting(handle.Program{Resource: maps}), {Handlers: []handle.Program{{Resource: pods, Handlers: []handle.Handler{{KeepPreviousState: true}}}}}},
+			want: `
+- configmaps,pods: get list watch patch
+- events: create patch
+- pods/status: patch
+apps controllerrevisions: get list create delete`},
+		"parents and children": {
+			compiled: []*compile.Compiled{{Programs: []compose.Program{{Parent: sets, Children: plan.Rules{{Resource: pods, Method: plan.InPlace}}}}}},
+			want: `
+- events: create patch
+- pods: get list watch create update delete
+apps statefulsets: get list watch
+apps statefulsets/finalizers,statefulsets/status: update`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rules, err := RequiredClusterRules(c.compiled, c.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), rulesText(rules)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A program that is limited to namespaces is granted what it takes there, and a
+// lease where it runs itself.
+func TestRequiredRulesByNamespace(t *testing.T) {
+	maps := object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
+	pods := object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
+	nodes := object.Resource{Version: "v1", Plural: "nodes", Kind: "Node"}
+	all := []*compile.Compiled{
+		{Handlers: []handle.Program{{Handlers: []handle.Handler{{}, {KeepPreviousState: true}}, Resource: maps, Namespaces: []string{"b", "a"}, Writes: []handle.WritePermission{{Resource: pods, Delete: true, Evict: true, Namespace: "a"}}}}},
+		{Handlers: []handle.Program{{Handlers: []handle.Handler{{KeepPreviousState: true}}, Resource: nodes, Namespace: "home"}}},
+		{Handlers: []handle.Program{{Handlers: []handle.Handler{{}}, Resource: pods}}},
+	}
+	namespaceRules, err := RequiredRules(all, Options{Namespace: "home", LeaderElection: LeaderElection{Enabled: true, Name: "own"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, g := range namespaceRules {
+		got += fmt.Sprintf("in %q\n%s\n", g.Namespace, rulesText(g.Rules))
+	}
+	const want = `in ""
+- events: create patch
+- nodes,pods: get list watch patch
+in "a"
+- configmaps: get list watch patch
+- pods: delete
+- pods/eviction: create
+apps controllerrevisions: get list create delete
+in "b"
+- configmaps: get list watch patch
+apps controllerrevisions: get list create delete
+in "home"
+apps controllerrevisions: get list create delete
+coordination.k8s.io leases: create
+coordination.k8s.io leases: get update of own
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,42 @@
+package manager
+
+import (
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+func TestReconcileRequested(t *testing.T) {
+	const before = `{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"a","uid":"u","generation":3,"annotations":{"x":"y"}}}`
+	for name, c := range map[string]struct {
+		now  string
+		want bool
+	}{
+		"nothing new":      {before, false},
+		"asked":            {`{"metadata":{"name":"a","uid":"u","generation":3,"annotations":{"x":"y","setpoint.dev/reconcile-at":"now"}}}`, true},
+		"asked and noted":  {`{"metadata":{"name":"a","uid":"u","generation":3,"annotations":{"x":"z","setpoint.dev/reconcile-at":"now"}}}`, false},
+		"asked and forgot": {`{"metadata":{"name":"a","uid":"u","generation":3,"annotations":{"setpoint.dev/reconcile-at":"now"}}}`, false},
+		"asked and tagged": {`{"metadata":{"name":"a","uid":"u","generation":3,"labels":{"x":"y"},"annotations":{"x":"y","setpoint.dev/reconcile-at":"now"}}}`, false},
+		"asked and edited": {`{"metadata":{"name":"a","uid":"u","generation":4,"annotations":{"x":"y","setpoint.dev/reconcile-at":"now"}}}`, false},
+		"asked and paused": {`{"metadata":{"name":"a","uid":"u","generation":3,"annotations":{"x":"y","setpoint.dev/reconcile-at":"now","setpoint.dev/paused":"true"}}}`, false},
+		"made anew":        {`{"metadata":{"name":"a","uid":"v","generation":3,"annotations":{"x":"y","setpoint.dev/reconcile-at":"now"}}}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := reconcileRequested(parseObject(t, c.now), parseObject(t, before)); got != c.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+	if reconcileRequested(parseObject(t, before), nil) {
+		t.Error("a Go program's own has no object by which anybody could ask")
+	}
+}
+
+func parseObject(t *testing.T, text string) *object.Object {
+	t.Helper()
+	o, err := object.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}

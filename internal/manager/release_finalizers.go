@@ -1,0 +1,117 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// releaseFinalizers removes the finalizers that controllers leave on their parents: of a
+// controller object that is being deleted, of one that has no finalize hook any
+// more, and of kinds that it names no more. What remains to be done is written in
+// the objects, so that the next leader goes on where this one stopped.
+func (f *controllerSet) releaseFinalizers(ctx context.Context) {
+	for _, kind := range f.kinds {
+		for o := range kind.view.All() {
+			f.enqueueRelease(queue.Key{Namespace: kind.Name, Name: o.Name()}, o)
+		}
+	}
+	f.releaseQueue.Work(ctx, func(ctx context.Context, item queue.Item) queue.Outcome {
+		if err := f.releaseController(ctx, item.Key); err != nil && ctx.Err() == nil {
+			f.recordReleaseFailure(item.Key, err)
+			return queue.Retry()
+		}
+		return queue.NoRequeue()
+	})
+}
+
+// enqueueRelease queues an object of which there may be something to release.
+func (f *controllerSet) enqueueRelease(key queue.Key, o *object.Object) {
+	if hasReleaseFinalizer(o) {
+		f.releaseQueue.Add(key, queue.Cause{Kind: queue.ParentChanged})
+	}
+}
+
+func hasReleaseFinalizer(o *object.Object) bool {
+	return slices.Contains(o.Finalizers(), setpoint.FinalizerReleaseParents)
+}
+
+// releaseController does it for one controller object. It does nothing as long as
+// something runs that would put the finalizers on again: when that has ended, it
+// is called anew.
+func (f *controllerSet) releaseController(ctx context.Context, key queue.Key) error {
+	kind := f.kinds[key.Namespace]
+	o := kind.view.Get("", key.Name)
+	if o == nil || !hasReleaseFinalizer(o) {
+		return nil
+	}
+	foot := kind.Footprint(o)
+	gone := foot.FinalizerRemovals(storedStatus(o).Finalizes, o.Deleting())
+	for _, resource := range gone {
+		if f.finalizes(key, resource) {
+			return nil
+		}
+		if err := f.manager.removeFinalizer(ctx, resource, foot.Finalizer); err != nil {
+			return fmt.Errorf("remove the finalizer %s from %s: %w", foot.Finalizer, resource, err)
+		}
+	}
+	err := f.patchReleased(ctx, key, o, gone)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// finalizes says whether what runs for an object puts its finalizer on a kind.
+func (f *controllerSet) finalizes(key queue.Key, resource compile.ResourceName) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m := f.entries[key]
+	return m != nil && m.running != nil && m.running.Finalizes() && resource.InList(m.running.parentKinds())
+}
+
+// patchReleased notes which kinds carry the finalizer no more, and lets the
+// controller object go if there is none left that does.
+func (f *controllerSet) patchReleased(ctx context.Context, key queue.Key, o *object.Object, gone []compile.ResourceName) error {
+	kind := f.kinds[key.Namespace]
+	before := storedStatus(o).Finalizes
+	after := slices.DeleteFunc(slices.Clone(before), func(text string) bool { return compile.ParseResourceName(text).InList(gone) })
+	if len(after) != len(before) {
+		if err := f.patchFinalizedKinds(ctx, key, o, after); err != nil {
+			return err
+		}
+		o = kind.view.Get("", key.Name)
+	}
+	if o == nil || kind.Footprint(o).Finalizes && !o.Deleting() {
+		return nil
+	}
+	f.manager.log.Info("finalizers released", "controller", key.String(), "kinds", len(gone))
+	others := slices.DeleteFunc(o.Finalizers(), func(name string) bool { return name == setpoint.FinalizerReleaseParents })
+	return f.patchFinalizers(ctx, key, o, others)
+}
+
+// recordReleaseFailure says why parents are still held.
+func (f *controllerSet) recordReleaseFailure(key queue.Key, err error) {
+	if errors.Is(err, context.Canceled) || apierrors.IsConflict(err) {
+		return
+	}
+	f.manager.log.Warn("finalizers not released; trying again", "controller", key.String(), "error", err.Error())
+	f.mu.Lock()
+	m := f.entries[key]
+	if m != nil && m.releasing != "" {
+		m.releasing = err.Error()
+	}
+	f.mu.Unlock()
+	if o := f.kinds[key.Namespace].view.Get("", key.Name); o != nil {
+		f.manager.events.Event(o, hook.Event{Type: "Warning", Reason: setpoint.ReasonReleasing, Message: err.Error()})
+	}
+}

@@ -1,0 +1,90 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// resolve finds a resource by asking the API server for its group and version.
+func (h *Manager) resolve(ctx context.Context, apiVersion, plural string) (object.Resource, error) {
+	return h.findResource(ctx, apiVersion, plural, func(r metav1.APIResource) bool { return r.Name == plural })
+}
+
+// resolveKind finds it by its kind. Subresources may be of the same kind, or of
+// another one's: an eviction is made of pods.
+func (h *Manager) resolveKind(ctx context.Context, apiVersion, kind string) (object.Resource, error) {
+	return h.findResource(ctx, apiVersion, kind, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
+}
+
+// findResource finds the resource meant by a name, whichever kind of name that is.
+func (h *Manager) findResource(ctx context.Context, apiVersion, name string, meant func(metav1.APIResource) bool) (object.Resource, error) {
+	served, err := h.servedResources(ctx, apiVersion)
+	if err != nil {
+		return object.Resource{}, err
+	}
+	i := slices.IndexFunc(served, meant)
+	if i < 0 {
+		return object.Resource{}, fmt.Errorf("%s of %s: %w", name, apiVersion, compile.ErrNotServed)
+	}
+	plural := served[i].Name
+	group, version, grouped := strings.Cut(apiVersion, "/")
+	if !grouped {
+		group, version = "", apiVersion
+	}
+	resource := object.Resource{
+		Group: group, Version: version, Plural: plural,
+		Kind: served[i].Kind, Namespaced: served[i].Namespaced,
+		Status: slices.ContainsFunc(served, func(r metav1.APIResource) bool { return r.Name == plural+"/status" }),
+	}
+	resource.Custom, err = h.isCustom(ctx, resource)
+	return resource, err
+}
+
+// servedResources lists the resources of a group and version.
+func (h *Manager) servedResources(ctx context.Context, apiVersion string) ([]metav1.APIResource, error) {
+	path := "/apis/" + apiVersion
+	if !strings.Contains(apiVersion, "/") {
+		path = "/api/" + apiVersion
+	}
+	data, err := doRequest(ctx, h.client.Get().AbsPath(path))
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%s: %w", apiVersion, compile.ErrNotServed)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list metav1.APIResourceList
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("what the API server serves of %s: %w", apiVersion, err)
+	}
+	return list.APIResources, nil
+}
+
+// isCustom says whether a CRD defines the resource. Who may not read CRDs is told
+// apart by the group's name: those of built-in kinds have no dot or end in
+// .k8s.io.
+func (h *Manager) isCustom(ctx context.Context, resource object.Resource) (bool, error) {
+	if !strings.Contains(resource.Group, ".") {
+		return false, nil
+	}
+	err := h.client.Get().AbsPath(crdResource.Path("", resource.Plural+"."+resource.Group)).
+		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Do(ctx).Error()
+	switch {
+	case err == nil:
+		return true, nil
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case apierrors.IsForbidden(err):
+		return !strings.HasSuffix(resource.Group, ".k8s.io"), nil
+	}
+	return false, err
+}

@@ -1,0 +1,207 @@
+package manager
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	runtimemetrics "runtime/metrics"
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// History says how much is kept of what controllers did.
+type History struct {
+	// Off has nothing kept.
+	Off bool
+	// MaxBytes is how much may be kept in all; 32 MiB if zero.
+	MaxBytes int
+}
+
+// Inspect is what can be read of this process. It may be read whether this Host
+// leads or not, and before it runs.
+func (h *Manager) Inspect() model.Source { return &source{h} }
+
+// source reads a Host.
+type source struct{ manager *Manager }
+
+// Name implements inspect.Source.
+func (s *source) Name() string { return s.manager.name() }
+
+func (h *Manager) name() string { return cmp.Or(h.options.Name, programName) }
+
+// Process implements inspect.Source.
+func (s *source) Process(context.Context) (model.Process, error) {
+	h := s.manager
+	p := model.Process{
+		Name: h.name(), Version: h.options.Version, Instance: instanceName(), Started: h.started,
+		LeaderElection: h.options.LeaderElection.Enabled, IsLeader: h.leadership.leads(), Leader: h.leadership.leader(),
+		HeapBytes: heapBytes(), Goroutines: runtime.NumGoroutine(),
+		Selector: h.options.Selector, Watches: h.watches(), History: h.history.Stats(), Series: h.history.Series("", time.Now()),
+	}
+	for _, health := range h.controllers.health() {
+		addQueue(&p.Queue, health.Queue)
+	}
+	return p, nil
+}
+
+// heapBytes is what live objects take.
+func heapBytes() uint64 {
+	sample := []runtimemetrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	runtimemetrics.Read(sample)
+	if sample[0].Value.Kind() != runtimemetrics.KindUint64 {
+		return 0
+	}
+	return sample[0].Value.Uint64()
+}
+
+func (h *Manager) watches() []model.Watch {
+	all := []model.Watch{}
+	for _, w := range h.store.Stats() {
+		all = append(all, model.Watch{
+			Selection: w.Selection.String(), Kind: model.KindOf(w.Selection.Resource), Namespace: w.Selection.Namespace,
+			Objects: w.Objects, Bytes: w.Bytes, Synced: w.Synced, Error: errorText(w.Err),
+		})
+	}
+	return all
+}
+
+func addQueue(sum *model.Queue, s queue.Stats) {
+	sum.Queued += s.Queued()
+	sum.Active += s.Active
+	sum.BackingOff += s.Backoff
+	sum.Scheduled += s.Delayed
+	sum.Oldest = max(sum.Oldest, s.OldestWait)
+}
+
+// Objects implements inspect.Source.
+func (s *source) Objects(_ context.Context, controller string, q model.Query) (model.Page, error) {
+	r := s.manager.controllers.snapshot(controller)
+	if r == nil {
+		return model.Page{}, fmt.Errorf("controller %q: %w", controller, model.ErrNotFound)
+	}
+	var all []model.ManagedObject
+	if r.running != nil {
+		for _, w := range r.running.objectWorkers() {
+			for _, objectState := range w.ObjectStates() {
+				all = append(all, model.ManagedObject{Resource: w.Resource(), ObjectState: objectState})
+			}
+		}
+	}
+	page := model.NewPage(all, q)
+	if r.running != nil && len(r.running.objectWorkers()) == 0 && r.running.Admission != nil {
+		page = s.manager.history.ReviewsPage(controller, q)
+	}
+	for i := range page.Objects {
+		page.Objects[i].Controller, page.Objects[i].Process = controller, s.Name()
+	}
+	return page, nil
+}
+
+// States implements inspect.Source.
+func (s *source) States(_ context.Context, ref model.Ref) ([]model.ObjectState, error) {
+	all := []model.ObjectState{}
+	key := queue.Key{Namespace: ref.Namespace, Name: ref.Name}
+	for _, r := range s.manager.controllers.runningControllers() {
+		for _, w := range r.objectWorkers() {
+			if !matchesKind(ref, w.Resource()) {
+				continue
+			}
+			objectState, ours := w.ObjectState(key)
+			if !ours || ref.UID != "" && ref.UID != objectState.Object.UID() {
+				continue
+			}
+			words := (&model.ManagedObject{Resource: w.Resource(), ObjectState: objectState}).View()
+			words.Controller, words.Process, words.ChildStates = r.Name(), s.Name(), childrenOf(w, objectState.Object)
+			all = append(all, words)
+		}
+	}
+	all = append(all, s.suspended(ref)...)
+	slices.SortFunc(all, func(a, b model.ObjectState) int { return cmp.Compare(a.Controller, b.Controller) })
+	return all, nil
+}
+
+// suspended are the controllers of a kind that do nothing at present.
+func (s *source) suspended(ref model.Ref) (all []model.ObjectState) {
+	for _, one := range s.manager.controllers.snapshots() {
+		of := func(k model.Kind) bool {
+			return ref.Group == k.Group && (ref.Kind.Kind == k.Kind || ref.Kind.Kind == "" && ref.Plural == k.Plural)
+		}
+		if one.suspended && slices.ContainsFunc(one.kinds, of) {
+			all = append(all, model.ObjectState{Ref: ref, State: model.StateUnknown, Suspended: true, Controller: one.name, Process: s.Name()})
+		}
+	}
+	return all
+}
+
+// matchesKind says whether an object is of a kind that is served so, in whatever version.
+func matchesKind(ref model.Ref, resource object.Resource) bool {
+	return ref.Group == resource.Group && (ref.Kind.Kind == resource.Kind || ref.Kind.Kind == "" && ref.Plural == resource.Plural)
+}
+
+func childrenOf(w objectWorker, o *object.Object) []model.Child {
+	family := []model.Child{}
+	for _, child := range w.Children(o) {
+		family = append(family, model.ChildOf(child))
+	}
+	return family
+}
+
+// Runs implements inspect.Source.
+func (s *source) Runs(_ context.Context, ref model.Ref, limit int) ([]model.Run, error) {
+	return s.withProcess(s.manager.history.Runs(ref, limit)), nil
+}
+
+// Run implements inspect.Source.
+func (s *source) Run(_ context.Context, id uint64) (model.Run, error) {
+	run, err := s.manager.history.Run(id)
+	run.Process = s.Name()
+	return run, err
+}
+
+func (s *source) withProcess(runs []model.Run) []model.Run {
+	for i := range runs {
+		runs[i].Process = s.Name()
+	}
+	return runs
+}
+
+// errPlanUnsupported is what is said where nobody can plan.
+var errPlanUnsupported = errors.New("this process does not plan; `setpoint plan` does")
+
+// Plan implements inspect.Source.
+func (s *source) Plan(ctx context.Context, controller string, ref model.Ref) (model.Plan, error) {
+	if s.manager.options.Plan == nil {
+		return model.Plan{}, errPlanUnsupported
+	}
+	return s.manager.options.Plan(ctx, s.manager, controller, ref)
+}
+
+// objectWorker is a worker that cares for objects.
+type objectWorker interface {
+	worker
+	// Resource is the kind of the objects.
+	Resource() object.Resource
+	// ObjectStates says how each of them is doing, Care how one is.
+	ObjectStates() []record.ObjectState
+	ObjectState(key queue.Key) (record.ObjectState, bool)
+	// Children are the children of one.
+	Children(o *object.Object) []record.Child
+}
+
+// objectWorkers are the workers that care for objects.
+func (r *runningController) objectWorkers() []objectWorker {
+	var all []objectWorker
+	for _, w := range r.workers {
+		if c, cares := w.(objectWorker); cares {
+			all = append(all, c)
+		}
+	}
+	return all
+}

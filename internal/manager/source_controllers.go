@@ -1,0 +1,199 @@
+package manager
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// controllerSnapshot is a controller as it is inspected.
+type controllerSnapshot struct {
+	name string
+	controllerState
+	// stored is the object that declares it, as it is now; nil without one. former
+	// is the status it was given, and crd what is known of its CRD.
+	stored   *object.Object
+	previous setpoint.ControllerStatus
+	crd      conditionState
+	resource object.Resource
+}
+
+// snapshots are all controllers, sorted by name.
+func (f *controllerSet) snapshots() []controllerSnapshot {
+	f.mu.Lock()
+	members := maps.Clone(f.entries)
+	f.mu.Unlock()
+	all := make([]controllerSnapshot, 0, len(members))
+	for key, m := range members {
+		f.mu.Lock()
+		s, written := controllerSnapshot{name: key.String(), controllerState: m.controllerState}, m.lastReported
+		f.mu.Unlock()
+		if kind := f.kinds[key.Namespace]; kind != nil {
+			s.resource = kind.Resource
+			if s.stored = kind.view.Get("", key.Name); s.stored != nil {
+				s.previous, s.crd = written.previous(s.stored), f.manager.crdDrift.currentCondition(kind.Kind)
+			}
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b controllerSnapshot) int { return cmp.Compare(a.name, b.name) })
+	return all
+}
+
+// snapshot finds a controller by its name; nil if there is none.
+func (f *controllerSet) snapshot(name string) *controllerSnapshot {
+	all := f.snapshots()
+	for i := range all {
+		if all[i].name == name {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// Controllers implements inspect.Source.
+func (s *source) Controllers(context.Context) ([]model.Controller, error) {
+	all := []model.Controller{}
+	for _, one := range s.manager.controllers.snapshots() {
+		all = append(all, s.controller(&one))
+	}
+	return all, nil
+}
+
+// controller puts one into words.
+func (s *source) controller(one *controllerSnapshot) model.Controller {
+	c := model.Controller{
+		Name: one.name, Process: s.Name(), Kinds: []model.Kind{}, Description: []string{},
+		Notes: one.notes, Suspended: one.suspended,
+		Calls: s.manager.history.Calls(one.name), Series: s.manager.history.Series(one.name, time.Now()),
+	}
+	if one.object != nil {
+		declared := model.RefOf(one.resource, one.object)
+		c.Declared = &declared
+	}
+	if one.suspended {
+		c.Kinds, c.Children, c.RevisionKinds = one.kinds, one.children, one.historyKinds
+	}
+	var health compose.Health
+	if r := one.running; r != nil {
+		health = r.health()
+		c.Kinds, c.Children = controllerKinds(r.Compiled)
+		c.RevisionKinds = historyKindsOf(r.Compiled)
+		c.AllReplicas = len(r.Programs)+len(r.Handlers) == 0
+		c.Description = model.Describe(model.Programs{Hooks: r.Programs, Handlers: r.Handlers, Reviews: r.Admission, Addresses: r.HookAddresses})
+	}
+	c.Objects, c.Owned, c.Failing = health.Parents, health.Children, health.Failing
+	c.Paused, c.Conflicting, c.HeldDeletions, c.AllowDeletions = health.Paused, health.Conflicting, health.Held.Count, health.Held.Value
+	if !s.manager.options.LeaderElection.Enabled || s.manager.leadership.leads() || c.AllReplicas {
+		addQueue(&c.Queue, health.Queue) // Who stands by has everything queued, and runs nothing.
+	}
+	c.Last = model.FailureOf(health.LastError)
+	c.Conditions = s.conditions(one, health)
+	if s.isStandby(one) {
+		applyLeaderStatus(&c, one)
+	}
+	return c
+}
+
+// isStandby says that another process is at work for a controller that is declared by
+// an object, and says there how it is doing.
+func (s *source) isStandby(one *controllerSnapshot) bool {
+	return one.stored != nil && s.manager.options.LeaderElection.Enabled && !s.manager.leadership.leads()
+}
+
+// applyLeaderStatus adds what the leader says in the status.
+func applyLeaderStatus(c *model.Controller, one *controllerSnapshot) {
+	told := storedStatus(one.stored)
+	c.Owned, c.Failing, c.Paused = int(told.Children), int(told.ParentsInError), int(told.Paused)
+	if held := told.HeldDeletions; held != nil {
+		c.HeldDeletions, c.AllowDeletions = int(held.Count), held.Value
+	}
+	if last := told.LastError; last != nil {
+		c.Last = &model.Failure{Message: last.Message, Object: last.Object, Time: last.Time.Time}
+	}
+}
+
+// conditions are those of the status, which are judged anew by who is at work.
+func (s *source) conditions(one *controllerSnapshot, health compose.Health) []model.Condition {
+	switch {
+	case s.isStandby(one):
+		return modelConditions(storedStatus(one.stored).Conditions)
+	case one.stored != nil && one.object != nil:
+		m := controllerEntry{controllerState: one.controllerState}
+		return modelConditions(m.status(one.previous, one.crd).Conditions)
+	}
+	condition := acceptedCondition(one.refusal, one.notes, health)
+	findings := []metav1.Condition{condition.condition("Accepted", 0), readyCondition(condition, &one.controllerState, health).condition("Ready", 0)}
+	if health.Held.Count > 0 {
+		findings = append(findings, deletionsHeldCondition(one.name, health.Held).condition("DeletionsHeld", 0))
+	}
+	if health.Conflicting > 0 {
+		findings = append(findings, conflictCondition(health).condition("Settled", 0))
+	}
+	return modelConditions(findings)
+}
+
+func modelConditions(all []metav1.Condition) []model.Condition {
+	conditions := []model.Condition{}
+	for _, c := range all {
+		conditions = append(conditions, model.Condition{
+			Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time,
+		})
+	}
+	return conditions
+}
+
+// controllerKinds are the kinds of a controller's objects, and of what it makes of them or
+// may write beside.
+func controllerKinds(r *compile.Compiled) (kinds, children []model.Kind) {
+	kinds = []model.Kind{}
+	for _, p := range r.Programs {
+		kinds = append(kinds, model.KindOf(p.Parent))
+		for _, rule := range p.Children {
+			children = append(children, model.KindOf(rule.Resource))
+		}
+	}
+	for _, p := range r.Handlers {
+		kinds = append(kinds, model.KindOf(p.Resource))
+		for _, owned := range p.Owns {
+			children = append(children, model.KindOf(owned))
+		}
+		for _, w := range p.Writes {
+			children = append(children, model.KindOf(w.Resource))
+		}
+	}
+	for _, asked := range r.AdmissionKinds {
+		kinds = append(kinds, model.KindOf(asked))
+	}
+	return uniqueKinds(kinds), uniqueKinds(children)
+}
+
+// historyKindsOf are the kinds in which a controller keeps what it has to remember of its objects,
+// which own that.
+func historyKindsOf(r *compile.Compiled) []model.Kind {
+	rolling := slices.ContainsFunc(r.Programs, func(p compose.Program) bool { return p.Children.Rolling() })
+	if !rolling && !slices.ContainsFunc(r.Handlers, func(p handle.Program) bool { return p.KeepsPreviousState() }) {
+		return nil
+	}
+	return []model.Kind{model.KindOf(plan.ControllerRevisions)}
+}
+
+// uniqueKinds are the kinds, each once.
+func uniqueKinds(kinds []model.Kind) []model.Kind {
+	slices.SortFunc(kinds, func(a, b model.Kind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Version, b.Version))
+	})
+	return slices.Compact(kinds)
+}

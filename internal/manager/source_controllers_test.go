@@ -1,0 +1,45 @@
+package manager
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// What handlers may write without owning it counts as what they make.
+func TestControllerKinds(t *testing.T) {
+	owned, pods := object.Resource{Version: "v1", Kind: "ConfigMap"}, object.Resource{Version: "v1", Kind: "Pod"}
+	r := &runningController{Compiled: &compile.Compiled{Handlers: []handle.Program{{
+		Resource: object.Resource{Version: "v1", Kind: "Node"}, Owns: []object.Resource{owned},
+		Writes: []handle.WritePermission{{Resource: pods, Evict: true, Namespace: "shop"}, {Resource: owned, Apply: true}},
+	}}}}
+	kinds, children := controllerKinds(r.Compiled)
+	if len(kinds) != 1 || len(children) != 2 || children[0].Kind != "ConfigMap" || children[1].Kind != "Pod" {
+		t.Errorf("kinds %v, children %v", kinds, children)
+	}
+}
+
+// Reviews are answered in each replica; what else a controller does, by the one that leads.
+func TestEverywhere(t *testing.T) {
+	h := &Manager{log: slog.New(slog.DiscardHandler), history: model.NewHistory(model.HistoryOptions{}, time.Now()), leadership: newLeadership()}
+	newTestControllers(h)
+	pods := handle.Program{Name: "policy", Resource: object.Resource{Version: "v1", Kind: "Pod"}}
+	for _, c := range []struct {
+		compiled compile.Compiled
+		want     bool
+	}{
+		{compile.Compiled{Admission: denyAllProgram("policy")}, true},
+		{compile.Compiled{Admission: denyAllProgram("policy"), Handlers: []handle.Program{pods}}, false},
+		{compile.Compiled{Handlers: []handle.Program{pods}}, false},
+	} {
+		one := &controllerSnapshot{name: "policy", controllerState: controllerState{running: &runningController{Compiled: &c.compiled, webhooks: h.webhooks}}}
+		if got := (&source{h}).controller(one).AllReplicas; got != c.want {
+			t.Errorf("%+v: %v", c.compiled, got)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// What a process knows can be read, and whoever waits is told of changes.
+func TestInspect(t *testing.T) {
+	h := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopHandlerController("clerk")}, Name: "shopkeeper", Version: "v7", CRDs: [][]byte{[]byte(shopsManifest)}})
+	s := h.Inspect()
+	eventually(t, "ready", func() bool { return readyz(h) == "ok" })
+	process, err := s.Process(t.Context())
+	if err != nil || process.Name != "shopkeeper" || process.Version != "v7" || !process.IsLeader || process.LeaderElection || process.HeapBytes == 0 || len(process.Watches) == 0 {
+		t.Errorf("process %+v, %v", process, err)
+	}
+	for _, w := range process.Watches {
+		if w.Kind.Plural == "" || !strings.Contains(w.Selection, w.Kind.Plural) {
+			t.Errorf("watch %+v", w)
+		}
+	}
+	controllers, err := s.Controllers(t.Context())
+	if err != nil || len(controllers) != 1 {
+		t.Fatalf("%v, %v", controllers, err)
+	}
+	c := &controllers[0]
+	if c.Name != "clerk" || c.Process != "shopkeeper" || c.Declared != nil || len(c.Kinds) != 1 || c.Kinds[0].Plural != "shops" || c.Ready().Status != "True" || len(c.Description) == 0 {
+		t.Errorf("controller %+v", c)
+	}
+	if page, err := s.Objects(t.Context(), "clerk", model.Query{}); err != nil || page.Total != 0 || page.Objects == nil {
+		t.Errorf("objects %+v, %v", page, err)
+	}
+	if _, err := s.Objects(t.Context(), "nobody", model.Query{}); !errors.Is(err, model.ErrNotFound) {
+		t.Errorf("nobody's objects: %v", err)
+	}
+	shop := model.Ref{Kind: model.Kind{Group: "example.org", Kind: "Shop"}, Namespace: "town", Name: "a"}
+	if about, err := s.States(t.Context(), shop); err != nil || len(about) != 0 {
+		t.Errorf("about nothing: %v, %v", about, err)
+	}
+	if _, err := s.Plan(t.Context(), "clerk", shop); !errors.Is(err, errPlanUnsupported) {
+		t.Errorf("planned: %v", err)
+	}
+	h.history.Add(record.Run{
+		Controller: "clerk", Resource: object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop"}, Key: queue.Key{Namespace: "town", Name: "a"},
+		StartTime: time.Now(), Outcome: record.Synced,
+	})
+	runs, err := s.Runs(t.Context(), shop, 0)
+	if err != nil || len(runs) != 1 || runs[0].Process != "shopkeeper" {
+		t.Errorf("runs %+v, %v", runs, err)
+	}
+	if run, err := s.Run(t.Context(), runs[0].ID); err != nil || run.ID != runs[0].ID {
+		t.Errorf("run %+v, %v", run, err)
+	}
+	now, err := s.Await(t.Context(), 0)
+	if err != nil || now == 0 {
+		t.Errorf("revision %d, %v", now, err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer stop()
+	if same, err := s.Await(ctx, now); same == now && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("revision %d, %v", same, err)
+	}
+}
+
+// A review is a run with one question.
+func TestReviewRecord(t *testing.T) {
+	for _, c := range []struct {
+		occasion admission.ReviewRecord
+		want     string
+	}{
+		{admission.ReviewRecord{Program: "p", Webhook: "w", Result: admission.Errored, Err: errors.New("no")}, "error of : a review, asked w, no"},
+		{admission.ReviewRecord{Program: "p", Webhook: "w", Result: admission.Denied, Request: &hook.ReviewRequest{
+			Operation: hook.OperationCreate, APIVersion: "apps/v1", Kind: "Deployment", Resource: "deployments", Namespace: "town", User: hook.User{Name: "anna"}, DryRun: true,
+		}}, "denied apps Deployment of town/: create by anna, as a dry run, as reported by the caller, asked w, <nil>"},
+		// Fault S5: who has not shown a certificate of the API server may be anyone.
+		{admission.ReviewRecord{Program: "p", Webhook: "w", Result: admission.Allowed, Authenticated: true, Request: &hook.ReviewRequest{
+			Operation: hook.OperationDelete, APIVersion: "v1", Kind: "Namespace", Resource: "namespaces", Name: "town", User: hook.User{Name: "anna"},
+		}}, "allowed Namespace of town: delete by anna, asked w, <nil>"},
+	} {
+		run := reviewRecord(c.occasion)
+		kind := run.Resource.Kind
+		if run.Resource.Group != "" {
+			kind = run.Resource.Group + " " + kind
+		}
+		if kind != "" {
+			kind = " " + kind
+		}
+		if got := fmt.Sprintf("%s%s of %s: %s, asked %s, %v", run.Outcome, kind, run.Key, run.Trigger, run.Steps[0].Call.Name, run.Err); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}

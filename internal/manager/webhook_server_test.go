@@ -1,0 +1,129 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// denyAllProgram is a program that refuses everything.
+func denyAllProgram(name string) *admission.Program {
+	return &admission.Program{Name: name, Configuration: "setpoint-" + name, Webhooks: []admission.Webhook{{
+		Name: "no",
+		Admitter: hook.AdmitterFunc(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+			return &hook.ReviewResponse{Denial: &hook.Denial{Message: "never"}}, nil
+		}),
+	}}}
+}
+
+// sendReview is what the API server gets to hear at a path.
+func sendReview(t *testing.T, g *webhookServer, path string) (code int, allowed bool) {
+	t.Helper()
+	const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","kind":{"group":"","version":"v1","kind":"Pod"},` +
+		`"resource":{"group":"","version":"v1","resource":"pods"},"operation":"CREATE","userInfo":{},"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}}}`
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(review))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	g.server.ServeHTTP(w, r)
+	return w.Code, strings.Contains(w.Body.String(), `"allowed":true`)
+}
+
+// While the API server still asks for what is gone, all is allowed; what an edit
+// has spoiled stays in force, and what nobody ever knew is no verdict.
+func TestWebhookServerWithdrawsPrograms(t *testing.T) {
+	h := &Manager{log: slog.New(slog.DiscardHandler), metrics: newMetrics(), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
+	newTestControllers(h)
+	g := h.webhooks
+	g.server = admission.NewServer(admission.ServerOptions{Observer: g})
+	g.registrar = admission.NewRegistrar(admission.RegistrarOptions{})
+	key := queue.Key{Namespace: "kind", Name: "policy"}
+	const path = "/admit/setpoint-policy/no"
+	expect := func(step string, code int, allowed bool) {
+		t.Helper()
+		if gotCode, gotAllowed := sendReview(t, g, path); gotCode != code || gotAllowed != allowed {
+			t.Errorf("%s: %d, allowed %v", step, gotCode, gotAllowed)
+		}
+	}
+	expect("nothing", http.StatusNotFound, false)
+	g.set(key, denyAllProgram("policy"))
+	expect("declared", http.StatusOK, false)
+	g.reject(key)
+	expect("spoiled", http.StatusOK, false)
+	g.remove(key)
+	expect("gone", http.StatusOK, true)
+	g.set(key, denyAllProgram("policy"))
+	expect("declared again", http.StatusOK, false)
+}
+
+// A review that was in flight while its controller went keeps nothing alive of it.
+func TestWebhookServerDropsRemovedControllers(t *testing.T) {
+	h := &Manager{log: slog.New(slog.DiscardHandler), metrics: newMetrics(), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
+	newTestControllers(h)
+	key, review := queue.Key{Namespace: "kind", Name: "policy"}, admission.ReviewRecord{Program: "policy", Webhook: "no", Result: admission.Denied}
+	h.webhooks.set(key, denyAllProgram("policy"))
+	h.webhooks.Reviewed(review)
+	if runs := h.history.Stats().Runs; runs != 1 {
+		t.Errorf("%d reviews are kept", runs)
+	}
+	h.webhooks.remove(key)
+	h.history.Drop("policy")
+	review.Err = errors.New("too late")
+	h.webhooks.Reviewed(review)
+	if runs, calls := h.history.Stats().Runs, h.history.Calls("policy"); runs != 0 || len(calls) != 0 || len(h.webhooks.failures) != 0 {
+		t.Errorf("%d runs, calls %v, failures %v of a controller that is gone", runs, calls, h.webhooks.failures)
+	}
+}
+
+// The way by which the API server comes is said, or can be seen.
+func TestWebhookAddress(t *testing.T) {
+	served := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9443}
+	for _, c := range []struct {
+		name  string
+		given AdmissionOptions
+		host  string
+		want  string
+	}{
+		{"service", AdmissionOptions{Service: "setpoint"}, "https://10.0.0.1", "Service ops/setpoint"},
+		{"url", AdmissionOptions{URL: "https://me:1", Service: "setpoint"}, "https://10.0.0.1", "https://me:1"},
+		{"loopback", AdmissionOptions{}, "https://127.0.0.1:6443", "https://127.0.0.1:9443"},
+		{"loopback by name", AdmissionOptions{}, "localhost:6443", "https://127.0.0.1:9443"},
+		{"neither", AdmissionOptions{}, "https://10.0.0.1", "the API server at https://10.0.0.1 cannot come to 127.0.0.1:9443: say by which Service or URL it can"},
+	} {
+		o := Options{Admission: c.given, Namespace: "ops", Config: &rest.Config{Host: c.host}}
+		address, err := o.webhookAddress(served)
+		got := address.String()
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s: %s", c.name, got)
+		}
+	}
+}
+
+// However short certificates live, a new CA is known everywhere before the former one
+// has expired that is due to be followed at two thirds of its life.
+func TestCertificateLifetimes(t *testing.T) {
+	if got := (AdmissionOptions{}).lifetimes(); got != (admission.Lifetimes{}) {
+		t.Errorf("nothing said: %+v, not the defaults", got)
+	}
+	for _, life := range []time.Duration{time.Second, 10 * time.Minute, 90 * 24 * time.Hour} {
+		got := AdmissionOptions{CertificateLifetime: life}.lifetimes()
+		if got.Certificate != life || got.PropagationDelay <= 0 || got.PropagationDelay > 5*time.Minute || got.PropagationDelay >= got.Authority/3 {
+			t.Errorf("%v: %+v", life, got)
+		}
+	}
+}

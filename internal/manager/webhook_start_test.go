@@ -1,0 +1,71 @@
+package manager
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+const declaredReviews = `{"apiVersion":"setpoint.dev/v1alpha1","kind":"AdmissionController","metadata":{"name":"a","uid":"u","resourceVersion":"1","generation":1},
+"spec":{"reviews":[{"name":"one","type":"Validate","rules":[{"apiVersion":"v1","resource":"pods","operations":["CREATE"]}],"webhook":{"url":"http://127.0.0.1:1"}}]}}`
+
+// restartingServer is an API server that lists a controller with reviews, and does not respond
+// to anything else yet.
+type restartingServer struct{ forbidden bool }
+
+func (s restartingServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	code, body := http.StatusOK, `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[`+declaredReviews+`]}`
+	switch {
+	case !strings.HasSuffix(r.URL.Path, "/admissioncontrollers"):
+		return nil, errors.New("connection refused")
+	case s.forbidden:
+		code, body = http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`
+	case r.URL.Query().Get("sendInitialEvents") != "":
+		code, body = http.StatusUnprocessableEntity, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`
+	case r.URL.Query().Get("watch") != "":
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
+// A process that starts while the API server starts too must not take the webhook
+// configurations of a controller for leftovers, only because it does not know the
+// controller yet: objects would be stored without their reviews.
+func TestReviewsStayUntilControllerIsKnown(t *testing.T) {
+	for name, s := range map[string]restartingServer{"not compiled": {}, "not listed": {forbidden: true}} {
+		t.Run(name, func(t *testing.T) {
+			client, err := newClient(Options{Config: &rest.Config{Host: "http://restarting", Transport: s}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			log := slog.New(slog.DiscardHandler)
+			h := &Manager{client: client, log: log, metrics: newMetrics(), store: cache.New(client, cache.Options{Log: log}), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
+			t.Cleanup(h.store.Close)
+			f := newTestControllers(h)
+			for _, kind := range compile.Kinds() {
+				if kind.Resource.Plural == "admissioncontrollers" {
+					f.kinds[kind.Name] = &controllerKind{Kind: kind, view: h.store.Watch(cache.Selection{Resource: kind.Resource}, nil)}
+				}
+			}
+			f.startAll(t.Context())
+			if !f.started.Load() {
+				t.Fatal("it has not begun")
+			}
+			if spared, known := h.webhooks.retainedConfigurations(); known && !slices.Contains(spared, "admissioncontroller.setpoint.dev/a") {
+				t.Errorf("%q stay: the configuration of a controller that is not known yet is removed", spared)
+			}
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package object
+
+import (
+	"bytes"
+	"hash/maphash"
+	"slices"
+	"strconv"
+	"unique"
+)
+
+// seed makes digests differ from process to process; they are never stored.
+var seed = maphash.MakeSeed()
+
+// typeName is apiVersion and kind. There are few of them and each is held once.
+type typeName struct{ apiVersion, kind string }
+
+// build makes the object of what was noted: its own copy of the bytes and its
+// digests.
+func (p *parser) build(apiVersion, kind string) *Object {
+	o := &Object{version: p.resourceVersion, generation: p.generation, deleted: p.deleting}
+	o.typeName = unique.Make(typeName{orExpected(p.apiVersion, apiVersion), orExpected(p.kind, kind)})
+	var room [256]byte
+	o.names, o.nameFrom = string(append(append(room[:0], p.namespace...), p.name...)), uint32(len(p.namespace))
+	c := p.copyData(apiVersion, kind)
+	if p.controlled {
+		o.owner = ownerRanges{
+			typeName: unique.Make(typeName{string(p.owner.apiVersion), string(p.owner.kind)}),
+			name:     c.rangeOf(p.owner.name),
+			uid:      c.rangeOf(p.owner.uid),
+		}
+	}
+	o.uid, o.labels = c.rangeOf(p.uid), c.labels(p.labels)
+	managed := p.managedFields()
+	c.appendManaged(managed)
+	o.managed = managed != nil
+	o.raw = c.out[:c.size:len(c.out)]
+	o.digest = digest(o.raw, c.spanOf(p.version))
+	o.intent = p.intent(o)
+	return o
+}
+
+// orExpected is what was read or, if that is missing or the same, what was expected.
+func orExpected(read []byte, expected string) string {
+	if read == nil || string(read) == expected {
+		return expected
+	}
+	return string(read)
+}
+
+// digest leaves out the resource version, which changes without anything that a
+// hook could see having changed.
+func digest(raw []byte, version span) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	h.Write(raw[:version.from])
+	h.Write(raw[version.to:])
+	return h.Sum64()
+}
+
+// intent hashes labels, annotations, generation and being deleted.
+func (p *parser) intent(o *Object) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	h.WriteString(o.textAt(o.labels))
+	h.WriteByte(0)
+	h.Write(p.data[p.annotations.from:p.annotations.to])
+	h.WriteString(strconv.FormatInt(o.generation, 10))
+	h.WriteString(strconv.FormatBool(o.deleted))
+	return h.Sum64()
+}
+
+// DigestOf is a hash of bytes, stable within this process only.
+func DigestOf(data []byte) uint64 { return maphash.Bytes(seed, data) }
+
+// withoutMember cuts one member out of an object and returns a copy.
+func withoutMember(data []byte, member span) []byte {
+	cut := memberExtent(data, member)
+	return slices.Concat(data[:cut.from], data[cut.to:])
+}
+
+// memberExtent is what goes with a member that is cut out: the comma that separated
+// it, and the space beside it. There is no member at the beginning of data.
+func memberExtent(data []byte, member span) span {
+	if member == (span{}) {
+		return span{}
+	}
+	head, tail := bytes.TrimRight(data[:member.from], " \t\r\n"), bytes.TrimLeft(data[member.to:], " \t\r\n")
+	switch {
+	case bytes.HasSuffix(head, []byte(",")):
+		head = head[:len(head)-1]
+	case bytes.HasPrefix(tail, []byte(",")):
+		tail = tail[1:]
+	}
+	return span{int64(len(head)), int64(len(data) - len(tail))}
+}

@@ -1,0 +1,196 @@
+package plan
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// SyncState is how far a parent is, as kstatus tells it.
+type SyncState int
+
+// The phases of a Report.
+const (
+	// Unknown: there is nothing to say, and what was said before goes.
+	Unknown SyncState = iota
+	// Synced: the children are as the hook wants them.
+	Synced
+	// Reconciling: not yet, and it goes on by itself.
+	Reconciling
+	// Stalled: not, and it does not go on without help.
+	Stalled
+	// Unchanged: the stored conditions still hold.
+	Unchanged
+)
+
+// StatusReport is what a controller says of a parent in the parent's own conditions.
+type StatusReport struct {
+	State           SyncState
+	Reason, Message string
+}
+
+// ownConditionTypes are the types of those conditions. That of a type which the hook itself gives
+// is the author's.
+var ownConditionTypes = [...]string{setpoint.ConditionSynced, setpoint.ConditionReconciling, setpoint.ConditionStalled}
+
+// conditions are those of a report. Reconciling and Stalled are only there while they are
+// True, as kstatus wants it.
+func (r StatusReport) conditions() []hook.Condition {
+	one := func(kind, status string) hook.Condition {
+		return hook.Condition{Type: kind, Status: status, Reason: r.Reason, Message: r.Message}
+	}
+	switch r.State {
+	case Synced:
+		return []hook.Condition{one(setpoint.ConditionSynced, "True")}
+	case Reconciling:
+		return []hook.Condition{one(setpoint.ConditionSynced, "False"), one(setpoint.ConditionReconciling, "True")}
+	case Stalled:
+		return []hook.Condition{one(setpoint.ConditionSynced, "False"), one(setpoint.ConditionStalled, "True")}
+	case Unknown, Unchanged:
+	}
+	return nil
+}
+
+// HookConditions are the types among the reported ones that a response gives itself.
+func HookConditions(response *hook.Response) []string {
+	var status struct{ Conditions []struct{ Type string } }
+	if response.Status != nil && json.Unmarshal(response.Status, &status) != nil {
+		return nil // Conditions of another form have none of these types.
+	}
+	var types []string
+	for _, kind := range ownConditionTypes {
+		inStatus := slices.ContainsFunc(status.Conditions, func(c struct{ Type string }) bool { return c.Type == kind })
+		if inStatus || slices.ContainsFunc(response.Conditions, func(c hook.Condition) bool { return c.Type == kind }) {
+			types = append(types, kind)
+		}
+	}
+	return types
+}
+
+// SetOwnConditions is the parent with the conditions of a report in its status, but for types that
+// are the author's. A condition that says the same as the stored one stays as that is; if
+// all of the status does, it is the stored parent itself.
+func SetOwnConditions(parent, stored *object.Object, report StatusReport, hookConditions []string, now time.Time) (*object.Object, error) {
+	have, _ := tree(stored.Field("status"))
+	want, _ := tree(parent.Field("status"))
+	if want == nil {
+		want = map[string]any{}
+	}
+	former, _ := have["conditions"].([]any)
+	overlaid, given := want["conditions"].([]any)
+	list := slices.DeleteFunc(slices.Clone(overlaid), func(item any) bool { return isOwnCondition(item, hookConditions) })
+	list = append(list, conditionStamp{parent.Generation(), now}.transition(former, report, hookConditions)...)
+	if given || len(list) > 0 {
+		want["conditions"] = list
+	}
+	if len(list) == 0 && len(overlaid) > 0 {
+		delete(want, "conditions")
+	}
+	if difference(have, want) == "" {
+		return stored, nil
+	}
+	text, err := json.Marshal(want)
+	if err != nil {
+		return nil, err
+	}
+	return parent.With(text, "status")
+}
+
+// isOwnCondition says that a condition is one of a report.
+func isOwnCondition(item any, hookConditions []string) bool {
+	fields, _ := item.(map[string]any)
+	kind, _ := fields["type"].(string)
+	return slices.Contains(ownConditionTypes[:], kind) && !slices.Contains(hookConditions, kind)
+}
+
+// transition is the conditions of a report, as they are stored if those say the same.
+func (s conditionStamp) transition(former []any, report StatusReport, hookConditions []string) []any {
+	if report.State == Unchanged {
+		return slices.DeleteFunc(slices.Clone(former), func(item any) bool { return !isOwnCondition(item, hookConditions) })
+	}
+	var before, now []any
+	same := true
+	for _, c := range report.conditions() {
+		if slices.Contains(hookConditions, c.Type) {
+			continue
+		}
+		made := conditionFields(c, former, s)
+		now = append(now, made)
+		if i := indexOfType(former, c.Type); i >= 0 {
+			before = append(before, former[i])
+			same = same && sameCondition(former[i].(map[string]any), made)
+		}
+	}
+	if same && len(before) == len(now) {
+		return before
+	}
+	return now
+}
+
+// sameCondition says that a stored condition says the same as another, of the same
+// generation.
+func sameCondition(before, now map[string]any) bool {
+	for _, name := range [...]string{"status", "reason", "observedGeneration"} {
+		if difference(before[name], now[name]) != "" {
+			return false
+		}
+	}
+	former, _ := before["message"].(string)
+	message, _ := now["message"].(string)
+	return similarMessages(former, message)
+}
+
+// similarMessages says that two messages have the same words: ports, times and names made up by a
+// machine, which have digits in them, do not count.
+func similarMessages(a, b string) bool { return slices.Equal(wordsOf(a), wordsOf(b)) }
+
+func wordsOf(message string) []string {
+	words := strings.FieldsFunc(message, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return slices.DeleteFunc(words, func(word string) bool { return strings.ContainsFunc(word, unicode.IsDigit) })
+}
+
+// WithoutOwnConditions is a parent as hooks are shown it: without the conditions of reports. A hook
+// that copies the status it is shown does not copy them.
+func WithoutOwnConditions(stored *object.Object, hookConditions []string) (*object.Object, error) {
+	if stored.Field("status", "conditions") == nil {
+		return stored, nil
+	}
+	status, err := tree(stored.Field("status"))
+	if err != nil {
+		return stored, nil //nolint:nilerr // It is no object, so that there is no condition in it.
+	}
+	former, _ := status["conditions"].([]any)
+	list := slices.DeleteFunc(slices.Clone(former), func(item any) bool { return isOwnCondition(item, hookConditions) })
+	if len(list) == len(former) {
+		return stored, nil
+	}
+	if status["conditions"] = list; len(list) == 0 {
+		delete(status, "conditions")
+	}
+	if len(status) == 0 {
+		return stored.With(nil, "status")
+	}
+	text, err := json.Marshal(status)
+	if err != nil {
+		return nil, err
+	}
+	return stored.With(text, "status")
+}
+
+// IsStalled says that a parent is reported to be stalled in its present generation.
+func IsStalled(stored *object.Object, hookConditions []string) bool {
+	status, _ := tree(stored.Field("status"))
+	list, _ := status["conditions"].([]any)
+	i := indexOfType(list, setpoint.ConditionStalled)
+	if i < 0 || slices.Contains(hookConditions, setpoint.ConditionStalled) {
+		return false
+	}
+	fields := list[i].(map[string]any)
+	return fields["status"] == "True" && difference(fields["observedGeneration"], stored.Generation()) == ""
+}

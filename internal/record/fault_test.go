@@ -1,0 +1,131 @@
+package record
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+)
+
+// callError is what asking a hook at an address fails with.
+func callError(t *testing.T, c webhook.Config) error {
+	t.Helper()
+	w, err := webhook.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	_, err = w.Call(t.Context(), &hook.Request{Parent: []byte(`{"metadata":{"name":"a"}}`)})
+	if err == nil {
+		t.Fatal("the hook has answered")
+	}
+	return failure.WithReason("HookFailed", fmt.Errorf("sync hook: %w", failure.WithSource(failure.Hook, err)))
+}
+
+// newHangingServer is a hook that never answers, and ends with the test.
+func newHangingServer(t *testing.T) *httptest.Server {
+	ended := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-ended }))
+	t.Cleanup(func() { close(ended); server.Close() })
+	return server
+}
+
+func respondWith(code int, text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "/there")
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, text)
+	}
+}
+
+// Errors as they come off the wire, so that what types they have is not assumed.
+func TestHookFaults(t *testing.T) {
+	failing := httptest.NewServer(respondWith(http.StatusInternalServerError, "lookup x: tls: connect: boom"))
+	moved := httptest.NewServer(respondWith(http.StatusFound, ""))
+	malformed := httptest.NewServer(respondWith(http.StatusOK, `{"children":[{}]}`))
+	broken := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	secure := httptest.NewTLSServer(respondWith(http.StatusOK, "{}"))
+	secure.Config.ErrorLog = nil
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for _, s := range []*httptest.Server{failing, moved, malformed, broken, secure} {
+		t.Cleanup(s.Close)
+	}
+	strict := func(context.Context) (*webhook.Credentials, error) {
+		return &webhook.Credentials{TLS: &tls.Config{MinVersion: tls.VersionTLS12}}, nil
+	}
+	lacking := func(context.Context) (*webhook.Credentials, error) { return nil, &net.DNSError{Name: "vault"} }
+	nowhere := func(context.Context, string, string) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Name: "hook.shop", IsNotFound: true}}
+	}
+	for name, c := range map[string]struct {
+		config webhook.Config
+		want   Fault
+	}{
+		"fails":       {webhook.Config{URL: failing.URL}, Fault{Kind: HookStatus, Code: 500, Body: "lookup x: tls: connect: boom"}},
+		"moved":       {webhook.Config{URL: moved.URL}, Fault{Kind: HookStatus, Code: 302}},
+		"odd":         {webhook.Config{URL: malformed.URL}, Fault{Kind: HookInvalidResponse, Path: "children[0].apiVersion"}},
+		"hangs":       {webhook.Config{URL: newHangingServer(t).URL, Timeout: 10 * time.Millisecond}, Fault{Kind: HookTimeout}},
+		"breaks off":  {webhook.Config{URL: broken.URL}, Fault{Kind: HookDisconnected}},
+		"nobody":      {webhook.Config{URL: gone.URL}, Fault{Kind: HookUnreachable}},
+		"unknown":     {webhook.Config{URL: "http://hook.shop", Dial: nowhere}, Fault{Kind: HookUnknownHost}},
+		"untrusted":   {webhook.Config{URL: secure.URL, Credentials: strict}, Fault{Kind: HookTLS}},
+		"not secure":  {webhook.Config{URL: "https" + failing.URL[len("http"):]}, Fault{Kind: HookTLS}},
+		"no password": {webhook.Config{URL: failing.URL, Credentials: lacking}, Fault{Kind: HookCredentials}},
+	} {
+		err := callError(t, c.config)
+		if got := FaultOf(errors.Join(errors.New("status"), err)); got == nil || *got != c.want {
+			t.Errorf("%s: %v is %+v, want %+v", name, err, got, c.want)
+		}
+	}
+}
+
+func TestOtherFaults(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	terminating := apierrors.NewForbidden(pods, "a", errors.New("it is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: "NamespaceTerminating"}}
+	refused := &net.OpError{Op: "dial", Err: errors.New("connect: connection refused")}
+	forbidden := apierrors.NewForbidden(pods, "a", errors.New(`it asks for a "lookup " at connect: tls: certificate`))
+	for name, c := range map[string]struct {
+		err  error
+		want *Fault
+	}{
+		"none":               {nil, nil},
+		"unknown":            {errors.New("lookup x: connection refused: is forbidden"), nil},
+		"forbidden":          {fmt.Errorf("create Pod a/b: %w", forbidden), &Fault{Kind: Forbidden}},
+		"invalid":            {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", field.ErrorList{field.Invalid(field.NewPath("spec", "host"), "lookup ", "answered 404")}), &Fault{Kind: Invalid, Path: "spec.host"}},
+		"conflict":           {apierrors.NewConflict(pods, "a", errors.New("certificate")), &Fault{Kind: Conflict}},
+		"terminating":        {terminating, &Fault{Kind: Terminating}},
+		"denied":             {apierrors.NewBadRequest(`admission webhook "w" denied the request: no such host`), &Fault{Kind: Rejected}},
+		"its webhook failed": {apierrors.NewInternalError(errors.New("failed calling webhook: connection refused")), &Fault{Kind: Rejected}},
+		"API server is away": {refused, &Fault{Kind: APIServerUnavailable}},
+		"API server is busy": {apierrors.NewServiceUnavailable("busy"), &Fault{Kind: APIServerUnavailable}},
+		"function":           {failure.WithSource(failure.Hook, errors.New("answered 404")), &Fault{Kind: HookFailed}},
+		"handler's own way":  {fmt.Errorf("handler a: %w", failure.WithSource(failure.Handler, refused)), &Fault{Kind: HandlerFailed}},
+		"handler's writes":   {failure.WithSource(failure.Handler, apierrors.NewConflict(pods, "a", nil)), &Fault{Kind: HandlerFailed}},
+		"handler's rights":   {failure.WithSource(failure.Handler, forbidden), &Fault{Kind: Forbidden}},
+		"handler hangs":      {failure.WithSource(failure.Handler, context.DeadlineExceeded), &Fault{Kind: TimedOut}},
+		"panic":              {failure.WithSource(failure.Handler, failure.FromPanic("it panicked", refused)), &Fault{Kind: Panicked}},
+		"reply":              {&hook.MalformedError{Path: "children[1]", Err: errors.New("no")}, &Fault{Kind: HookInvalidResponse, Path: "children[1]"}},
+	} {
+		got := FaultOf(c.err)
+		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+			t.Errorf("%s: %v is %+v, want %+v", name, c.err, got, c.want)
+		}
+	}
+}

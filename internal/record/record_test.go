@@ -1,0 +1,107 @@
+package record
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// recordSteps does what a run does to its account.
+func recordSteps(a *Record) Run {
+	a.SetAttempt(2)
+	a.Called(a.Now(), Call{Name: "sync"})
+	a.Planned(plan.Plan{}, 1)
+	a.Applied(a.Now(), []apply.Result{{Action: plan.Action{Verb: plan.Create}}, {Action: plan.Action{Verb: plan.Delete}}})
+	a.Wrote(a.Now(), Write{Part: "status"})
+	a.EventSent(hook.Event{Reason: "Done"})
+	a.Failed(errors.New("no money"))
+	return a.Finish(Failed)
+}
+
+func TestRecord(t *testing.T) {
+	run := recordSteps(New(Run{Controller: "a"}, time.Now))
+	if len(run.Steps) != 6 || run.Steps[3].Write.Verb != plan.Delete || run.Steps[4].Write.Verb != plan.Update || run.Attempt != 2 || run.Err == nil || run.Outcome != Failed {
+		t.Errorf("got %+v", run)
+	}
+}
+
+// Where nobody keeps accounts, one costs two looks at the clock and its own memory.
+func TestSummary(t *testing.T) {
+	now, clockReads := time.Unix(1, 0), 0
+	clock := func() time.Time { clockReads++; now = now.Add(time.Second); return now }
+	run := recordSteps(NewSummary(Run{Controller: "a", QueueDuration: time.Minute}, clock))
+	if len(run.Steps) != 0 || run.Controller != "a" || run.QueueDuration != time.Minute || run.Duration != time.Second || run.Outcome != Failed || clockReads != 2 {
+		t.Errorf("got %+v after %d looks at the clock", run, clockReads)
+	}
+	failed := errors.New("no money")
+	account, call, event := NewSummary(Run{}, time.Now), Call{Name: "sync"}, hook.Event{Reason: "Done"}
+	if n := testing.AllocsPerRun(100, func() {
+		account.Called(account.Now(), call)
+		account.Wrote(account.Now(), Write{Part: "status"})
+		account.EventSent(event)
+		account.Failed(failed)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// Where writes were refused is noted in brief too, each place once, and not what the
+// server accepted.
+func TestRefused(t *testing.T) {
+	pods, no := object.Resource{Version: "v1", Kind: "Pod"}, errors.New("no")
+	refused := plan.Action{Resource: pods, Ref: object.Ref{Kind: "Pod", Namespace: "a", Name: "p"}}
+	for name, begin := range map[string]func(Run, func() time.Time) *Record{"whole": New, "brief": NewSummary} {
+		account := begin(Run{}, time.Now)
+		account.Applied(time.Time{}, []apply.Result{{Action: refused, Err: no}, {Action: plan.Action{Resource: object.Resource{Kind: "Node"}}}})
+		account.Wrote(time.Time{}, Write{Resource: pods, Ref: refused.Ref, Err: no})
+		account.Wrote(time.Time{}, Write{Resource: pods, Ref: object.Ref{Namespace: "b"}, Err: no})
+		if got := account.Refused(); len(got) != 2 || got[0] != (Location{pods, "a"}) || got[1] != (Location{pods, "b"}) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// A rehearsal has no account.
+func TestNilRecord(t *testing.T) {
+	var a *Record
+	a.Called(a.Now(), Call{})
+	a.Failed(errors.New("no"))
+	a.Wrote(a.Now(), Write{Err: errors.New("no")})
+	if a.Detailed() || a.Steps() != 0 || a.Refused() != nil {
+		t.Error("nothing is something")
+	}
+}
+
+func TestIsNoop(t *testing.T) {
+	for _, c := range []struct {
+		run  Run
+		want bool
+	}{
+		{Run{Outcome: Skipped}, true},
+		{Run{Outcome: Postponed}, true},
+		{Run{Outcome: Postponed, Err: errors.New("it moved")}, false},
+		{Run{Outcome: Synced}, false},
+		{Run{Outcome: Failed}, false},
+		{Run{Outcome: Skipped, Steps: make([]Step, 1)}, false},
+	} {
+		if got := c.run.IsNoop(); got != c.want {
+			t.Errorf("%+v: %v", c.run, got)
+		}
+	}
+}
+
+func BenchmarkRecord(b *testing.B) {
+	for name, begin := range map[string]func(Run, func() time.Time) *Record{"whole": New, "brief": NewSummary} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				recordSteps(begin(Run{Controller: "a"}, time.Now))
+			}
+		})
+	}
+}

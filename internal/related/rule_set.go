@@ -1,0 +1,132 @@
+package related
+
+import (
+	"cmp"
+	"encoding/binary"
+	"hash/maphash"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// digestSeed makes digests differ from process to process.
+var digestSeed = maphash.MakeSeed()
+
+// ruleSet is the rules that a customize hook gave, for all parents for which it
+// gave the same: what they are shown is put together once. The registry's lock
+// guards it.
+type ruleSet struct {
+	registry *Registry
+	key      string
+	// rules are sorted by kind.
+	rules   []*rule
+	parents indexedSet[queue.Key]
+	// synced says that all of the rules are served.
+	synced bool
+	// snapshot is nil when it has to be put together anew.
+	snapshot *Snapshot
+	// eventID is the event for which the parents were last woken.
+	eventID uint64
+}
+
+// sortRules sorts rules by kind and drops those that are there twice.
+func sortRules(rules []*rule) []*rule {
+	slices.SortFunc(rules, func(a, b *rule) int {
+		return cmp.Or(compareKinds(a.resource, b.resource), cmp.Compare(a.serial, b.serial))
+	})
+	return slices.Compact(rules)
+}
+
+// compareKinds orders by "Kind.apiVersion" as a text, which is what groups are
+// called on the wire.
+func compareKinds(a, b object.Resource) int {
+	return cmp.Compare(a.Kind+"."+a.APIVersion(), b.Kind+"."+b.APIVersion())
+}
+
+// ruleSetKey is the same for the same rules.
+func ruleSetKey(rules []*rule) string {
+	key := make([]byte, 0, 8*len(rules))
+	for _, one := range rules {
+		key = binary.BigEndian.AppendUint64(key, one.serial)
+	}
+	return string(key)
+}
+
+// checkSynced notes whether all rules are served, and then wakes the parents.
+func (a *ruleSet) checkSynced() {
+	if a.synced || slices.ContainsFunc(a.rules, func(one *rule) bool { return one.current == nil }) {
+		return
+	}
+	a.synced = true
+	a.enqueue(nil)
+}
+
+// enqueue wakes the parents, though not before they can be shown everything.
+func (a *ruleSet) enqueue(changed *object.Object) {
+	if a.synced {
+		a.enqueueAll(changed)
+	}
+}
+
+// enqueueAll wakes the parents, once for an event.
+func (a *ruleSet) enqueueAll(changed *object.Object) {
+	if a.eventID == a.registry.eventID {
+		return
+	}
+	a.eventID = a.registry.eventID
+	for _, parent := range a.parents.list {
+		a.registry.options.Enqueue(parent, changed)
+	}
+}
+
+// takeSnapshot puts together what the parents are shown.
+func (a *ruleSet) takeSnapshot() Snapshot {
+	if a.snapshot != nil {
+		return *a.snapshot
+	}
+	a.snapshot = &Snapshot{}
+	if len(a.rules) == 0 {
+		return *a.snapshot
+	}
+	var digest maphash.Hash
+	digest.SetSeed(digestSeed)
+	for rest := a.rules; len(rest) > 0; {
+		n := countSameKind(rest)
+		objects := objectsOf(rest[:n])
+		a.snapshot.Groups = append(a.snapshot.Groups, groupOf(rest[0].resource, objects))
+		maphash.WriteComparable(&digest, rest[0].resource)
+		for _, o := range objects {
+			maphash.WriteComparable(&digest, o.Digest())
+		}
+		rest = rest[n:]
+	}
+	a.snapshot.Digest = max(digest.Sum64(), 1)
+	return *a.snapshot
+}
+
+// countSameKind is how many rules at the beginning are about one kind.
+func countSameKind(rules []*rule) int {
+	other := slices.IndexFunc(rules, func(one *rule) bool { return compareKinds(one.resource, rules[0].resource) != 0 })
+	if other < 0 {
+		return len(rules)
+	}
+	return other
+}
+
+func objectsOf(rules []*rule) sortedObjects {
+	lists := make([]sortedObjects, len(rules))
+	for i, one := range rules {
+		lists[i] = one.objects
+	}
+	return merge(lists)
+}
+
+func groupOf(resource object.Resource, objects sortedObjects) hook.Group {
+	group := hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind, Objects: make([]hook.Entry, len(objects))}
+	for i, o := range objects {
+		group.Objects[i] = hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSONWithManagedFields()}
+	}
+	return group
+}

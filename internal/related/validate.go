@@ -1,0 +1,150 @@
+package related
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// RuleError is a fault in a rule of a customize reply.
+type RuleError struct {
+	// Path is the field, such as "relatedResources[1].namespace".
+	Path string
+	// Problem says what is wrong with it, and what to do.
+	Problem string
+	// Err is what finding the rule's kind ended with; nil where the rule itself
+	// is wrong.
+	Err error
+}
+
+func (e *RuleError) Error() string {
+	if e.Err == nil {
+		return e.Path + ": " + e.Problem
+	}
+	return e.Path + ": " + e.Problem + ": " + e.Err.Error()
+}
+
+func (e *RuleError) Unwrap() error { return e.Err }
+
+// ruleFault is what is wrong with a field of a rule; the zero value is nothing.
+type ruleFault struct{ field, problem string }
+
+// validate turns the rules of a parent into patterns, or says which of them is
+// wrong.
+func (r *Registry) validate(ctx context.Context, namespace string, rules []hook.RelatedRule) ([]pattern, error) {
+	var patterns []pattern
+	for i, rule := range rules {
+		var one pattern
+		fault := validateRule(rule)
+		if fault == (ruleFault{}) {
+			resource, err := r.resolve(ctx, rule)
+			if err != nil {
+				return nil, &RuleError{Path: pathOf(i, "resource"), Problem: "find " + rule.Resource, Err: err}
+			}
+			one, fault = r.options.Scope.newPattern(rule, resource, namespace)
+		}
+		if fault != (ruleFault{}) {
+			return nil, &RuleError{Path: pathOf(i, fault.field), Problem: fault.problem}
+		}
+		patterns = append(patterns, r.options.Scope.perNamespace(one)...)
+	}
+	return patterns, nil
+}
+
+func pathOf(rule int, field string) string {
+	return fmt.Sprintf("relatedResources[%d].%s", rule, field)
+}
+
+// validateRule is what is wrong with a rule whatever its kind.
+func validateRule(rule hook.RelatedRule) ruleFault {
+	named, labelled, spaced := len(rule.Names) > 0, rule.LabelSelector != nil, rule.NamespaceSelector != nil
+	switch {
+	case rule.APIVersion == "":
+		return ruleFault{"apiVersion", `required, such as "v1" or "apps/v1"`}
+	case rule.Resource == "":
+		return ruleFault{"resource", `required: the plural name of a kind, such as "configmaps"`}
+	case named && labelled:
+		return ruleFault{"names", "cannot be combined with labelSelector; give one of them"}
+	case named && spaced:
+		return ruleFault{"names", "cannot be combined with namespaceSelector; give one of them"}
+	case rule.Namespace != "" && spaced:
+		return ruleFault{"namespace", "cannot be combined with namespaceSelector; give one of them"}
+	}
+	return ruleFault{}
+}
+
+// newPattern turns a rule about a kind into a pattern, within the scope of a parent in
+// a namespace.
+func (s Scope) newPattern(rule hook.RelatedRule, resource object.Resource, parent string) (pattern, ruleFault) {
+	p := pattern{resource: resource, names: normalizeNames(rule.Names)}
+	var fault ruleFault
+	if p.namespace, fault = s.namespaceFor(rule, resource, parent); fault != (ruleFault{}) {
+		return p, fault
+	}
+	var err error
+	if p.labels, err = parseSelector(rule.LabelSelector); err != nil {
+		return p, ruleFault{"labelSelector", err.Error()}
+	}
+	if rule.NamespaceSelector != nil {
+		if p.namespaceLabels, err = parseSelector(rule.NamespaceSelector); err != nil {
+			return p, ruleFault{"namespaceSelector", err.Error()}
+		}
+	}
+	return p, ruleFault{}
+}
+
+// namespaceFor returns the only namespace in which a rule selects; empty for any.
+func (s Scope) namespaceFor(rule hook.RelatedRule, resource object.Resource, parent string) (string, ruleFault) {
+	switch {
+	case !resource.Namespaced && rule.NamespaceSelector != nil:
+		return "", ruleFault{"namespaceSelector", rule.Resource + " are in no namespace; select them by labelSelector or names"}
+	case !resource.Namespaced:
+		return "", ruleFault{}
+	case rule.Namespace != "" && !s.includes(rule.Namespace):
+		return "", ruleFault{"namespace", fmt.Sprintf("%q is none of the namespaces to which the controller is limited, %v", rule.Namespace, s.Namespaces)}
+	case !s.ownNamespaceOnly():
+		return rule.Namespace, ruleFault{}
+	case rule.NamespaceSelector != nil:
+		return "", ruleFault{"namespaceSelector", fmt.Sprintf("a customize hook of version v1 may only select in the namespace of the parent, %q; "+
+			"set the hook's version to v2 to select in others", parent)}
+	case rule.Namespace != "" && rule.Namespace != parent:
+		return "", ruleFault{"namespace", fmt.Sprintf("%q is not the namespace of the parent, %q, in which alone a customize hook of version v1 may select; "+
+			"set the hook's version to v2 to select in others", rule.Namespace, parent)}
+	}
+	return parent, ruleFault{}
+}
+
+// normalizeNames sorts the names. Empty ones, which a hook makes of fields that are
+// not set, name nothing: they do not turn into any.
+func normalizeNames(requested []string) []string {
+	if len(requested) == 0 {
+		return nil
+	}
+	names := slices.DeleteFunc(slices.Clone(requested), func(name string) bool { return name == "" })
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// parseSelector reads a selector; none selects everything, as an empty one does.
+func parseSelector(requested *metav1.LabelSelector) (labels.Selector, error) {
+	if requested == nil {
+		return labels.Everything(), nil
+	}
+	return metav1.LabelSelectorAsSelector(requested)
+}
+
+// resolve finds the kind of a rule. As long as the kind is being watched, and
+// that works, the answer is known.
+func (r *Registry) resolve(ctx context.Context, rule hook.RelatedRule) (object.Resource, error) {
+	name := kindName{rule.APIVersion, rule.Resource}
+	if resource, known := r.knownKind(name); known {
+		return resource, nil
+	}
+	return r.options.Resolve(ctx, rule.APIVersion, rule.Resource)
+}

@@ -1,0 +1,161 @@
+package related
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// The four scopes there are, and one of a controller that is limited to namespaces.
+var (
+	limited      = Scope{Version: hook.V2, Namespaced: true, Namespaces: []string{"home", "away"}}
+	v1Namespaced = Scope{Version: hook.V1, Namespaced: true}
+	v1Cluster    = Scope{Version: hook.V1}
+	v2Namespaced = Scope{Version: hook.V2, Namespaced: true}
+	v2Cluster    = Scope{Version: hook.V2}
+)
+
+func TestInvalidRules(t *testing.T) {
+	broken := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
+	for what, test := range map[string]struct {
+		scope Scope
+		rule  hook.RelatedRule
+		want  string
+	}{
+		"no version":            {v2Cluster, hook.RelatedRule{Resource: "pods"}, "apiVersion: required"},
+		"no resource":           {v2Cluster, hook.RelatedRule{APIVersion: "v1"}, "resource: required"},
+		"names and labels":      {v2Cluster, of(configMaps, named("a"), labelled("a=1")), "names: cannot be combined with labelSelector"},
+		"names and spaces":      {v2Cluster, of(configMaps, named("a"), near("a=1")), "names: cannot be combined with namespaceSelector"},
+		"namespace and spaces":  {v2Cluster, of(configMaps, in("a"), near("a=1")), "namespace: cannot be combined with namespaceSelector"},
+		"operator":              {v2Cluster, of(configMaps, func(r *hook.RelatedRule) { r.LabelSelector = broken }), `labelSelector: "Near" is not`},
+		"namespace operator":    {v2Cluster, of(configMaps, func(r *hook.RelatedRule) { r.NamespaceSelector = broken }), `namespaceSelector: "Near" is not`},
+		"label":                 {v2Cluster, of(configMaps, labelled("a=b c")), "labelSelector: "},
+		"spaces of no spaces":   {v2Cluster, of(widgets, near("a=1")), "namespaceSelector: widgets are in no namespace"},
+		"v1: another namespace": {v1Namespaced, of(configMaps, in("other")), `namespace: "other" is not the namespace of the parent, "home"`},
+		"v1: spaces":            {v1Namespaced, of(configMaps, near("a=1")), "namespaceSelector: a customize hook of version v1"},
+		"beyond the limits":     {limited, of(configMaps, in("other")), `namespace: "other" is none of the namespaces to which the controller is limited, [home away]`},
+		"kind":                  {v2Cluster, hook.RelatedRule{APIVersion: "v1", Resource: "nets"}, "resource: find nets: nets of v1: not served"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			d := newFixture(t, test.scope)
+			err := d.Set(t.Context(), keyFrom("home/parent"), []hook.RelatedRule{of(configMaps), test.rule})
+			var fault *RuleError
+			if !errors.As(err, &fault) || !strings.HasPrefix(err.Error(), "relatedResources[1]."+test.want) {
+				t.Fatalf("got %v, want relatedResources[1].%s", err, test.want)
+			}
+			if errors.Is(err, errNotServed) != (what == "kind") {
+				t.Fatalf("got %v", err)
+			}
+			if open := d.Watches(); len(open) > 0 {
+				t.Fatalf("a refused answer opened %v", open)
+			}
+		})
+	}
+}
+
+func TestInvalidRulesKeepTheFormerOnes(t *testing.T) {
+	d := newFixture(t, v1Namespaced)
+	d.api.put(configMap("home/a", "1"))
+	d.set("home/parent", of(configMaps, named("a")))
+	d.expectEnqueued("home/parent: listed")
+	if err := d.Set(t.Context(), keyFrom("home/parent"), []hook.RelatedRule{of(configMaps, in("other"))}); err == nil {
+		t.Fatal("no error")
+	}
+	d.api.put(configMap("home/a", "2"))
+	d.expectEnqueued("home/parent: ConfigMap home/a")
+	d.expect("home/parent", "ConfigMap.v1: home/a=2")
+}
+
+// TestRulesSelect lists what each form of rule selects among objects that are
+// there for all of them.
+func TestRulesSelect(t *testing.T) {
+	kinds := map[string]object.Resource{"configmaps": configMaps, "widgets": widgets}
+	for what, test := range map[string]struct {
+		scope  Scope
+		parent string
+		kind   string
+		form   []func(*hook.RelatedRule)
+		want   string
+	}{
+		"all":                                  {v2Cluster, "p", "configmaps", nil, "away/a away/b home/a home/b"},
+		"all, empty selector":                  {v2Cluster, "p", "configmaps", form(labelled()), "away/a away/b home/a home/b"},
+		"labels":                               {v2Cluster, "p", "configmaps", form(labelled("app=x")), "away/a home/a"},
+		"a namespace":                          {v2Cluster, "p", "configmaps", form(in("home")), "home/a home/b"},
+		"a namespace, labels":                  {v2Cluster, "p", "configmaps", form(in("home"), labelled("app=x")), "home/a"},
+		"names":                                {v2Cluster, "p", "configmaps", form(named("b", "none", "b")), "away/b home/b"},
+		"many names":                           {v2Cluster, "p", "configmaps", form(named("a", "c", "d", "e", "f")), "away/a home/a"},
+		"a namespace, names":                   {v2Cluster, "p", "configmaps", form(in("away"), named("b")), "away/b"},
+		"no name, as a hook may make it":       {v2Cluster, "p", "configmaps", form(named("")), ""},
+		"a name and none":                      {v2Cluster, "p", "configmaps", form(named("", "a")), "away/a home/a"},
+		"no names":                             {v2Cluster, "p", "configmaps", form(named()), "away/a away/b home/a home/b"},
+		"namespaces":                           {v2Cluster, "p", "configmaps", form(near("team=blue")), "away/a away/b"},
+		"namespaces, labels":                   {v2Cluster, "p", "configmaps", form(near("team=blue"), labelled("app=x")), "away/a"},
+		"all namespaces":                       {v2Cluster, "p", "configmaps", form(near(), labelled("app=x")), "away/a home/a"},
+		"cluster-scoped":                       {v2Cluster, "p", "widgets", nil, "a b"},
+		"cluster-scoped, labels":               {v2Cluster, "p", "widgets", form(labelled("app=x")), "a"},
+		"cluster-scoped, names":                {v2Cluster, "p", "widgets", form(named("b")), "b"},
+		"cluster-scoped, a namespace":          {v2Cluster, "p", "widgets", form(in("home"), named("b")), "b"},
+		"limited":                              {limited, "home/p", "configmaps", nil, "away/a away/b home/a home/b"},
+		"limited, a namespace":                 {limited, "home/p", "configmaps", form(in("away"), named("b")), "away/b"},
+		"limited, namespaces":                  {limited, "home/p", "configmaps", form(near("team=blue")), "away/a away/b"},
+		"limited, cluster-scoped":              {limited, "home/p", "widgets", form(labelled("app=x")), "a"},
+		"v1, cluster-scoped parent":            {v1Cluster, "p", "configmaps", form(near("team=blue")), "away/a away/b"},
+		"v1, cluster-scoped parent, namespace": {v1Cluster, "p", "configmaps", form(in("away"), named("b")), "away/b"},
+		"v2, namespaced parent":                {v2Namespaced, "home/p", "configmaps", form(labelled("app=x")), "away/a home/a"},
+		"v2, namespaced parent, namespaces":    {v2Namespaced, "home/p", "configmaps", form(near("team=blue")), "away/a away/b"},
+		"v1, namespaced parent":                {v1Namespaced, "home/p", "configmaps", nil, "home/a home/b"},
+		"v1, namespaced parent, labels":        {v1Namespaced, "home/p", "configmaps", form(labelled("app=x")), "home/a"},
+		"v1, namespaced parent, names":         {v1Namespaced, "home/p", "configmaps", form(named("b")), "home/b"},
+		"v1, namespaced parent, its namespace": {v1Namespaced, "home/p", "configmaps", form(in("home"), named("b")), "home/b"},
+		"v1, namespaced parent, of no spaces":  {v1Namespaced, "home/p", "widgets", form(labelled("app=x")), "a"},
+		"v1, namespaced parent, of no spaces, another namespace": {v1Namespaced, "home/p", "widgets", form(in("away"), named("a")), "a"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			d := newFixture(t, test.scope)
+			d.api.put(namespace("home", "team=red"))
+			d.api.put(namespace("away", "team=blue"))
+			for _, ns := range []string{"home/", "away/"} {
+				d.api.put(configMap(ns+"a", "", "app=x"))
+				d.api.put(configMap(ns+"b", "", "app=y"))
+			}
+			if test.scope.Namespaces != nil {
+				d.api.put(configMap("far/a", "", "app=x"))
+			}
+			d.api.put(widget("a", "", "app=x"))
+			d.api.put(widget("b", "", "app=y"))
+			kind := kinds[test.kind]
+			d.set(test.parent, of(kind, test.form...))
+			d.waitSynced(test.parent)
+			want := kind.Kind + "." + kind.APIVersion() + ":"
+			for each := range strings.FieldsSeq(test.want) {
+				want += " " + each + "="
+			}
+			d.expect(test.parent, want)
+		})
+	}
+}
+
+func form(parts ...func(*hook.RelatedRule)) []func(*hook.RelatedRule) { return parts }
+
+// TestLimitedRulesWatchNoMore has more rules about a kind than there are narrow
+// watches: together they draw from one of each namespace, not from one of all.
+func TestLimitedRulesWatchNoMore(t *testing.T) {
+	d := newFixture(t, limited)
+	var rules []hook.RelatedRule
+	for i := range 2 * maxNarrowWatches {
+		rules = append(rules, of(configMaps, labelled("n="+strconv.Itoa(i))))
+	}
+	d.set("home/parent", rules...)
+	d.waitSynced("home/parent")
+	for _, w := range d.Watches() {
+		if w.Selection.Namespace == "" {
+			t.Errorf("watches %s", w.Selection)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+// Package schedule reads cron expressions.
+//
+// Here live the expressions we take and what is said of those we do not. Who is
+// told at their moments, and what becomes of moments that pass unused, is the
+// business of the room react. The compiler and the SDK call.
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	_ "time/tzdata" // Small images have no database of time zones.
+
+	"github.com/robfig/cron/v3"
+)
+
+// Cron is the moments that an expression means.
+type Cron struct {
+	schedule   cron.Schedule
+	expression string
+}
+
+// Parse reads an expression of five fields, such as "30 4 * * mon-fri", or one of
+// @yearly, @monthly, @weekly, @daily and @hourly. It is in UTC unless it begins
+// with another time zone, such as "TZ=Europe/Berlin ".
+func Parse(expression string) (Cron, error) {
+	timeZone, fields := "TZ=UTC", strings.TrimSpace(expression)
+	if strings.HasPrefix(fields, "TZ=") || strings.HasPrefix(fields, "CRON_TZ=") {
+		timeZone, fields, _ = strings.Cut(fields, " ")
+		fields = strings.TrimSpace(fields)
+	}
+	switch {
+	case fields == "":
+		return Cron{}, fmt.Errorf(`the cron expression %q is empty; an example is "30 4 * * *"`, expression)
+	case strings.HasPrefix(fields, "@every"):
+		return Cron{}, fmt.Errorf("the cron expression %q is an interval; say it as one", expression)
+	}
+	schedule, err := cron.ParseStandard(timeZone + " " + fields)
+	if err == nil && schedule.Next(time.Unix(0, 0)).IsZero() {
+		err = errors.New("no day is like that")
+	}
+	if err != nil {
+		return Cron{}, fmt.Errorf("the cron expression %q: %w", expression, err)
+	}
+	return Cron{schedule, strings.TrimSpace(expression)}, nil
+}
+
+// String is the expression.
+func (c Cron) String() string { return c.expression }
+
+// Next is the first moment after t.
+func (c Cron) Next(t time.Time) time.Time { return c.schedule.Next(t) }

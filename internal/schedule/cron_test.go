@@ -1,0 +1,55 @@
+package schedule
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestNext(t *testing.T) {
+	for _, c := range []struct{ expression, after, want string }{
+		{"30 4 * * *", "2026-03-01T04:30:00Z", "2026-03-02T04:30:00Z"},
+		{"30 4 * * *", "2026-03-01T04:29:59Z", "2026-03-01T04:30:00Z"},
+		{"*/20 * * * *", "2026-03-01T04:30:00Z", "2026-03-01T04:40:00Z"},
+		{"0 9 * * mon-fri", "2026-03-06T12:00:00Z", "2026-03-09T09:00:00Z"},
+		{"0 0 29 2 *", "2026-03-01T00:00:00Z", "2028-02-29T00:00:00Z"},
+		{"@hourly", "2026-03-01T04:30:00Z", "2026-03-01T05:00:00Z"},
+		{" @daily ", "2026-03-01T04:30:00Z", "2026-03-02T00:00:00Z"},
+		{"TZ=Europe/Berlin 0 6 * * *", "2026-07-01T00:00:00Z", "2026-07-01T04:00:00Z"},
+		{"CRON_TZ=Asia/Tokyo  @daily", "2026-07-01T00:00:00Z", "2026-07-01T15:00:00Z"},
+		// A clock that is put forward skips the hour from two to three.
+		{"TZ=Europe/Berlin 30 2 * * *", "2026-03-28T12:00:00Z", "2026-03-30T00:30:00Z"},
+	} {
+		cron, err := Parse(c.expression)
+		if err != nil {
+			t.Errorf("%s: %v", c.expression, err)
+			continue
+		}
+		after, err := time.Parse(time.RFC3339, c.after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := cron.Next(after).UTC().Format(time.RFC3339); got != c.want {
+			t.Errorf("%s after %s: got %s, want %s", c.expression, c.after, got, c.want)
+		}
+	}
+}
+
+func TestParseRejects(t *testing.T) {
+	for _, c := range []struct{ expression, want string }{
+		{"", "is empty"},
+		{"TZ=UTC", "is empty"},
+		{"* * * *", "expected exactly 5 fields"},
+		{"0 0 * * * *", "expected exactly 5 fields"},
+		{"61 * * * *", "above maximum"},
+		{"0 0 30 2 *", "no day is like that"},
+		{"TZ=Moon/Tycho 0 0 * * *", "Moon/Tycho"},
+		{"@every 1h", "is an interval"},
+		{"@sometimes", "unrecognized"},
+	} {
+		_, err := Parse(c.expression)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: got %v, want an error about %q", c.expression, err, c.want)
+		}
+	}
+}

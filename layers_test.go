@@ -1,0 +1,269 @@
+package setpoint_test
+
+import (
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/setpoint-dev/setpoint"
+
+// layers lists the packages of the repository, lowest layer first. A package may import
+// packages of lower layers only. "x/..." matches x and every folder below it.
+var layers = [][]string{
+	{"api/...", "config/crd", "hook", "internal/schedule", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/object", "internal/queue"},
+	{"hook/hooktest", "internal/plan", "internal/cache", "internal/call/..."},
+	{"internal/apply", "internal/admission", "internal/credential", "internal/related"},
+	{"internal/record"},
+	{"internal/controller/compose", "internal/controller/handle"},
+	{"internal/compile", "internal/dashboard/model"},
+	{"internal/dashboard/userclient", "internal/diff", "internal/dashboard/wire", "internal/dashboard/form"},
+	{"internal/dashboard/ownertree", "internal/dashboard/timeline", "internal/dashboard/access"},
+	{"internal/dashboard/discovery", "internal/dashboard/discovery/token", "internal/dashboard"},
+	{"internal/manager", "internal/dashboard/discovery/portforward"},
+	{"internal/dryrun"},
+	{"."},
+	{"controllers/...", "setpointtest"},
+	{"examples/...", "internal/dev/..."},
+	{"internal/cli"},
+	{"cmd/setpoint", "controlplane/...", "test/...", "tools/..."},
+}
+
+// siblings lists the imports allowed within one layer, each with its reason.
+var siblings = []struct{ from, to, why string }{
+	{"api/metacontroller/v1alpha1", "api/v1alpha1", "both groups report one and the same status"},
+	{"controlplane/...", "controlplane/...", "a nested module orders its own packages"},
+	{"examples/...", "examples/...", "the types of an example's API and its program"},
+	{"internal/dev/...", "internal/dev/...", "the dev loop is one unit in several packages"},
+	{"test/...", "test/...", "a harness and the tests that use it"},
+	{"tools/...", "tools/...", "a nested module orders its own packages"},
+}
+
+// restricted narrows what packages may import of the layers below: what shows users how
+// to use Setpoint uses its public packages only. The first entry that matches a package
+// applies.
+var restricted = []struct {
+	pkg     string
+	allowed []string
+	why     string
+}{
+	{"cmd/setpoint", []string{"internal/cli"}, "main only calls the command line"},
+	{"controllers/...", []string{".", "api/...", "hook"}, "bundled controllers show that the public SDK is enough"},
+	{"examples/...", []string{".", "api/...", "controllers/...", "examples/...", "hook"}, "a reader can copy an example only if it uses public packages"},
+	{"controlplane/apptest", []string{"controlplane", "."}, "the test kit runs an app on a control plane through the public API of both"},
+	{"controlplane/...", []string{"controlplane/...", "internal/cli", "internal/dev/..."}, "the control plane imports the light module at two places"},
+	{"test/...", []string{"test/...", ".", "api/...", "hook"}, "tests use what a user uses"},
+	{"tools/...", []string{"tools/...", "api/..."}, "generators read the API types and nothing else"},
+}
+
+// thirdPartyLibraries says which packages may import each third-party library. The longest
+// matching path applies. Test files may import any of them; an empty list means tests only.
+// docs/dependencies.md explains each.
+var thirdPartyLibraries = []struct {
+	path string
+	pkgs []string
+}{
+	{"github.com/chromedp", nil},
+	{"github.com/fluxcd/cli-utils", []string{"internal/dashboard/model"}},
+	{"github.com/fsnotify/fsnotify", []string{"internal/dev/..."}},
+	{"github.com/go-json-experiment/json", []string{"hook", "internal/object"}},
+	{"github.com/go-logr/logr", []string{"internal/manager", "internal/cli", "test/bench/..."}},
+	{"github.com/google/go-cmp", nil},
+	{"github.com/prometheus", []string{"internal/manager"}},
+	{"github.com/robfig/cron/v3", []string{"internal/schedule"}},
+	{"github.com/rogpeppe/go-internal", nil},
+	{"github.com/spf13/cobra", []string{"internal/cli", "controlplane/..."}},
+	{"github.com/spf13/pflag", []string{"internal/cli", "controlplane/..."}},
+	{"go.etcd.io/etcd", []string{"controlplane/..."}},
+	{"go.opentelemetry.io", []string{"internal/manager"}},
+	{"golang.org/x/sync", []string{"..."}},
+	{"golang.org/x/sys", []string{"internal/dev/...", "internal/cli", "controlplane/..."}},
+	{"golang.org/x/term", []string{"internal/cli", "internal/dev/..."}},
+	{"golang.org/x/tools", nil},
+	{"gopkg.in/evanphx/json-patch.v4", nil},
+	{"k8s.io/api", []string{"..."}},
+	{"k8s.io/apiextensions-apiserver", []string{"controlplane/...", "tools/..."}},
+	{"k8s.io/apimachinery", []string{"..."}},
+	{"k8s.io/client-go", []string{
+		"internal/cache", "internal/apply", "internal/admission", "internal/manager",
+		"internal/dev/...", "internal/cli", "internal/dashboard/discovery/...", "internal/dashboard/userclient", "internal/dashboard/access",
+		"controlplane/...", "test/bench/...",
+	}},
+	{"k8s.io/component-base", []string{"controlplane/..."}},
+	{"k8s.io/cri-streaming", nil},
+	{"k8s.io/klog/v2", []string{"internal/manager", "internal/cli", "controlplane/...", "test/bench/..."}},
+	{"k8s.io/kube-openapi", []string{"internal/dashboard/form", "internal/dashboard/userclient"}},
+	{"k8s.io/kubectl", []string{"controlplane/..."}},
+	{"k8s.io/kubernetes", []string{"controlplane/..."}},
+	{"k8s.io/streaming", []string{"internal/dashboard/discovery/portforward"}},
+	{"k8s.io/utils", []string{"..."}},
+	{"sigs.k8s.io/controller-runtime", []string{"test/bench/..."}},
+	{"sigs.k8s.io/kwok", []string{"controlplane/..."}},
+	{"sigs.k8s.io/structured-merge-diff/v6", []string{"internal/diff"}},
+	{"sigs.k8s.io/yaml", []string{"..."}},
+}
+
+func TestEveryPackageHasALayer(t *testing.T) {
+	for _, f := range readJSONObject(t) {
+		if layerOf(f.pkg) < 0 {
+			t.Errorf("%s: the package %q has no layer.\n\tAdd it to layers_test.go: the lowest layer above everything it imports. "+
+				"If no layer fits, the code may belong to an existing package.", f.path, f.pkg)
+		}
+	}
+}
+
+func TestImportsRunDown(t *testing.T) {
+	for _, f := range readJSONObject(t) {
+		for _, spec := range f.syntax.Imports {
+			imported, ours := packageOfImport(spec.Path.Value)
+			if !ours || imported == f.pkg {
+				continue
+			}
+			if problem := checkImport(f, imported); problem != "" {
+				t.Errorf("%s: %s imports %s: %s", f.position(spec), f.pkg, imported, problem)
+			}
+		}
+	}
+}
+
+func TestLibrariesStayInTheirPackages(t *testing.T) {
+	for _, f := range readJSONObject(t) {
+		for _, spec := range f.syntax.Imports {
+			name, third := thirdParty(spec.Path.Value)
+			if !third {
+				continue
+			}
+			pkgs, known := packagesOf(name)
+			switch {
+			case !known:
+				t.Errorf("%s: %s is a new library.\n\tA dependency is a decision: add it to layers_test.go and explain it in docs/dependencies.md.",
+					f.position(spec), name)
+			case !f.test && !matchesAny(pkgs, f.pkg):
+				t.Errorf("%s: %s does not belong in %s; it may be used in %v (and in tests)", f.position(spec), name, f.pkg, pkgs)
+			}
+		}
+	}
+}
+
+func TestLibrariesAreExplained(t *testing.T) {
+	text, err := os.ReadFile("docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lib := range thirdPartyLibraries {
+		if !strings.Contains(string(text), "`"+lib.path+"`") {
+			t.Errorf("docs/dependencies.md does not say what `%s` is for", lib.path)
+		}
+	}
+}
+
+func TestEveryPackageHasAComment(t *testing.T) {
+	comments := map[string]string{}
+	for _, f := range readJSONObject(t) {
+		comments[f.pkg] += f.syntax.Doc.Text()
+	}
+	for pkg, comment := range comments {
+		if strings.TrimSpace(comment) == "" {
+			t.Errorf("%s has no package comment: say what lives there, what must not, and who calls", pkg)
+		}
+	}
+}
+
+// checkImport says why a package may not import another of ours; empty if it may.
+func checkImport(f goFile, imported string) string {
+	from, to := layerOf(f.pkg), layerOf(imported)
+	sideways := to == from && (f.test || isSibling(f.pkg, imported))
+	switch {
+	case to < 0:
+		return "that package is not in layers_test.go"
+	case to > from:
+		return "imports run down only, and it is in a higher layer (" + strconv.Itoa(to) + " above " + strconv.Itoa(from) + ")"
+	case to == from && !sideways:
+		return "they share layer " + strconv.Itoa(from) + "; move what both need to a lower layer, or add the import to siblings with a reason"
+	case !f.test:
+		return restriction(f.pkg, imported)
+	}
+	return ""
+}
+
+func restriction(from, to string) string {
+	for _, d := range restricted {
+		switch {
+		case !matches(d.pkg, from):
+		case matchesAny(d.allowed, to):
+			return ""
+		default:
+			return "only " + strings.Join(d.allowed, ", ") + " may be imported there: " + d.why
+		}
+	}
+	return ""
+}
+
+func isSibling(from, to string) bool {
+	for _, n := range siblings {
+		if matches(n.from, from) && matches(n.to, to) {
+			return true
+		}
+	}
+	return false
+}
+
+// layerOf returns the layer of a package, or -1. An exact name wins over a
+// pattern, so that hook/hooktest can be above the rest of hook.
+func layerOf(pkg string) int {
+	for layer, pkgs := range layers {
+		if slices.Contains(pkgs, pkg) {
+			return layer
+		}
+	}
+	for layer, pkgs := range layers {
+		if matchesAny(pkgs, pkg) {
+			return layer
+		}
+	}
+	return -1
+}
+
+func packageOfImport(quoted string) (pkg string, ours bool) {
+	name := unquote(quoted)
+	if name == module {
+		return ".", true
+	}
+	return strings.CutPrefix(name, module+"/")
+}
+
+func thirdParty(quoted string) (name string, third bool) {
+	name = unquote(quoted)
+	_, ours := packageOfImport(quoted)
+	first, _, _ := strings.Cut(name, "/")
+	return name, !ours && strings.Contains(first, ".")
+}
+
+func packagesOf(name string) (pkgs []string, known bool) {
+	longest := ""
+	for _, lib := range thirdPartyLibraries {
+		if matches(lib.path+"/...", name) && len(lib.path) > len(longest) {
+			longest, pkgs, known = lib.path, lib.pkgs, true
+		}
+	}
+	return pkgs, known
+}
+
+func matchesAny(patterns []string, pkg string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, pkg) })
+}
+
+// matches reports whether a pattern of layers matches a package.
+func matches(pattern, pkg string) bool {
+	base, below := strings.CutSuffix(pattern, "...")
+	if !below {
+		return pattern == pkg
+	}
+	base = path.Clean(base)
+	return base == "." || pkg == base || strings.HasPrefix(pkg, base+"/")
+}
+
+func unquote(s string) string { return strings.Trim(s, `"`) }

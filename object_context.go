@@ -1,0 +1,212 @@
+package setpoint
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// objectContext is what a function has to say of an object beside what is to be
+// written: what a Call and a Family have in common.
+type objectContext struct {
+	controller *controller
+	// functionName is the name of the function.
+	functionName string
+	metadata     objectMeta
+	report       objectReport
+	// nameCounts counts the generated names of a kind and prefix.
+	nameCounts map[string]int
+	problems   []error
+}
+
+// objectReport is what is told of an object.
+type objectReport struct {
+	events       []hook.Event
+	conditions   []hook.Condition
+	message      string
+	requeueAfter time.Duration
+}
+
+// objectMeta is what is looked at of the object, whatever its Go type knows of it.
+type objectMeta struct {
+	Namespace, Name, UID string
+	Labels               map[string]string
+}
+
+// newObjectContext is about an object, which has been read from data.
+func newObjectContext(c *controller, by string, o any, data json.RawMessage) (objectContext, error) {
+	s := objectContext{controller: c, functionName: by, nameCounts: map[string]int{}}
+	if typed, is := o.(metav1.Object); is {
+		// The labels are the handler's to change.
+		s.metadata = objectMeta{typed.GetNamespace(), typed.GetName(), string(typed.GetUID()), maps.Clone(typed.GetLabels())}
+		return s, nil
+	}
+	var read struct{ Metadata objectMeta }
+	if err := json.Unmarshal(data, &read); err != nil {
+		return objectContext{}, permanentError("read the object's metadata: %w", err)
+	}
+	s.metadata = read.Metadata
+	return s, nil
+}
+
+// ref names the object in logs.
+func (s *objectContext) ref() string {
+	return object.Ref{Kind: s.controller.kind.kind, Namespace: s.metadata.Namespace, Name: s.metadata.Name}.String()
+}
+
+func (s *objectContext) logger() *slog.Logger {
+	return s.controller.app.logger().With("controller", s.controller.name(), "object", s.ref())
+}
+
+// Event tells something at the object, as a Kubernetes Event. The reason is one
+// word in CamelCase; the format and what goes in it make a sentence.
+func (s *objectContext) Event(reason, format string, args ...any) {
+	s.addEvent("Normal", reason, fmt.Sprintf(format, args...))
+}
+
+// Warn is Event for something that is not well.
+func (s *objectContext) Warn(reason, format string, args ...any) {
+	s.addEvent("Warning", reason, fmt.Sprintf(format, args...))
+}
+
+func (s *objectContext) addEvent(kind, reason, message string) {
+	s.report.events = append(s.report.events, hook.Event{Type: kind, Reason: reason, Message: message})
+}
+
+// Condition sets a condition of the object's status, by its type. Type, Status,
+// Reason and Message count; when it last changed and for which generation it
+// holds is kept by the loop.
+func (s *objectContext) Condition(condition metav1.Condition) {
+	s.report.conditions = append(s.report.conditions, hook.Condition{
+		Type: condition.Type, Status: string(condition.Status), Reason: condition.Reason, Message: condition.Message,
+	})
+}
+
+// Message says in a sentence how the object is doing.
+func (s *objectContext) Message(format string, args ...any) {
+	s.report.message = fmt.Sprintf(format, args...)
+}
+
+// Requeue has the function called once more after that time, or as soon as the
+// object changes otherwise than by it, although all that it wants is written: it is
+// not done. Requeue(0), or a time that has passed, is at once, through the rate limiter:
+// a handler that says so again and again is called after its Backoff, a function of
+// Compose once a second.
+func (s *objectContext) Requeue(after time.Duration) {
+	s.report.requeueAfter = max(after, hook.Immediately)
+}
+
+// fail notes what cannot be. The call fails with it in the end.
+func (s *objectContext) fail(format string, args ...any) {
+	s.problems = append(s.problems, fmt.Errorf(format, args...))
+}
+
+// err is all that cannot be.
+func (s *objectContext) err() error {
+	if len(s.problems) == 0 {
+		return nil
+	}
+	return Permanent(errors.Join(s.problems...))
+}
+
+// marshalObject is an object as it is to be written; nil if it cannot be, which is
+// noted.
+func (s *objectContext) marshalObject(verb string, o any, list []kind, opts applySettings) json.RawMessage {
+	k, err := s.checkDeclared(o, verb, list)
+	if err != nil {
+		s.fail("%w", err)
+		return nil
+	}
+	data, err := json.Marshal(o)
+	if err == nil {
+		data, err = s.complete(data, k, opts)
+	}
+	if err != nil {
+		s.fail("%s: write the %s as JSON: %w", verb, k.kind, err)
+		return nil
+	}
+	return data
+}
+
+// complete is an object with all that its Go value need not say, and without what
+// Go types write although nobody has set it.
+func (s *objectContext) complete(data []byte, k kind, opts applySettings) ([]byte, error) {
+	all, err := readMembers(data)
+	if err != nil {
+		return nil, err
+	}
+	var metadata members
+	if text := all.text("metadata"); text != nil && !isNull(text) {
+		if metadata, err = readMembers(text); err != nil {
+			return nil, fmt.Errorf("metadata: %w", err)
+		}
+	}
+	if metadata, err = s.defaultMetadata(metadata.without(serverFields...), k, opts); err != nil {
+		return nil, err
+	}
+	head := members{{[]byte(`"apiVersion"`), quoted(k.apiVersion)}, {[]byte(`"kind"`), quoted(k.kind)}, {[]byte(`"metadata"`), metadata.JSON()}}
+	return dropNullTimestamps(append(head, all.without("apiVersion", "kind", "metadata", "status")...).JSON())
+}
+
+// serverFields are members of metadata that are not for whoever writes an object.
+var serverFields = []string{"creationTimestamp", "managedFields", "resourceVersion", "uid", "generation"}
+
+// defaultMetadata gives the metadata of an object what it has of the handled one.
+func (s *objectContext) defaultMetadata(metadata members, k kind, opts applySettings) (members, error) {
+	if textOf(metadata.text("name")) == "" {
+		name := s.generateName(textOf(metadata.text("generateName")), k)
+		metadata = metadata.without("generateName").with("name", quoted(name))
+	}
+	if !opts.copyLabels || len(s.metadata.Labels) == 0 {
+		return metadata, nil
+	}
+	all := maps.Clone(s.metadata.Labels)
+	if own := metadata.text("labels"); own != nil && !isNull(own) {
+		if err := json.Unmarshal(own, &all); err != nil {
+			return nil, fmt.Errorf("metadata.labels: %w", err)
+		}
+	}
+	text, err := json.Marshal(all)
+	return metadata.with("labels", text), err
+}
+
+// generateName is a name made of the object, the handler and how many such names
+// there were in this call.
+func (s *objectContext) generateName(prefix string, k kind) string {
+	if prefix == "" {
+		return s.metadata.Name
+	}
+	of := k.String() + " " + prefix
+	s.nameCounts[of]++
+	sum := sha256.Sum256([]byte(s.metadata.UID + " " + s.ref() + " " + s.functionName + " " + of + " " + strconv.Itoa(s.nameCounts[of])))
+	return prefix + hex.EncodeToString(sum[:5])
+}
+
+// checkDeclared is the kind of an object that may be written.
+func (s *objectContext) checkDeclared(o any, verb string, list []kind) (kind, error) {
+	known, err := s.controller.app.kinds()
+	if err != nil {
+		return kind{}, err
+	}
+	k, err := known.of(o)
+	if err != nil {
+		return kind{}, fmt.Errorf("%s: %w", verb, err)
+	}
+	if declares(s.controller.owns, k) || declares(list, k) {
+		return k, nil
+	}
+	declare := map[string]string{"Apply": "Owns or Applies", "Want": "Owns"}[verb]
+	return kind{}, fmt.Errorf("%s: %s is not declared: say %s of it", verb, k, cmp.Or(declare, "Owns or Deletes"))
+}

@@ -1,0 +1,61 @@
+package browser
+
+import (
+	"testing"
+)
+
+// TestTwoBrowsers has two people look at the same guitars: what one does, the other
+// sees, without loading anything again.
+func TestTwoBrowsers(t *testing.T) {
+	t.Parallel()
+	c := sharedCluster(t)
+	ns := c.namespace()
+	ann, bob := newPage(t, sharedUI()), newPage(t, sharedUI())
+	list := guitarsPath + "?namespace=" + ns
+	bob.open(list)
+	bob.notSee("jazzmaster")
+
+	ann.open(guitarsPath + "/new?namespace=" + ns)
+	ann.fill("name", "jazzmaster")
+	ann.fill("brand", "Gretsch")
+	ann.click("Create")
+	bob.see("jazzmaster", "Gretsch", "this one is decent, but there are better ones")
+
+	object := guitarsPath + "/" + ns + "/jazzmaster"
+	bob.follow(object)
+	bob.at(object)
+	ann.open(object + "/edit")
+	ann.fill("brand", "Martin")
+	ann.clickIn("#f-spec-review", "false")
+	ann.click("Save")
+	bob.see("this is a great instrument")
+
+	bob.open(object + "/delete")
+	bob.click("Delete jazzmaster")
+	bob.at(guitarsPath)
+	ann.see("gone")
+	ann.open(list)
+	ann.notSee("jazzmaster")
+}
+
+// TestPendingUpdate has something change again and again while a page is brought up to date:
+// when that has ended, the page asks once more.
+func TestPendingUpdate(t *testing.T) {
+	t.Parallel()
+	p := newPage(t, sharedUI())
+	p.open(guitarsPath)
+	p.see("stratocaster")
+	asked := must[int](p, `(async () => {
+		while (document.querySelector(".htmx-request")) await new Promise(done => setTimeout(done, 20));
+		const {id} = document.querySelector('[hx-trigger~="live"]');
+		let asked = 0;
+		document.addEventListener("htmx:beforeRequest", e => { if (e.detail.target.id === id) asked++ });
+		const ended = new Promise(done => document.addEventListener("htmx:afterRequest", e => { if (e.detail.target.id === id) setTimeout(done) }));
+		for (let change = 0; change < 3; change++) htmx.trigger(document.getElementById(id), "live");
+		await ended;
+		return asked;
+	})()`)
+	if asked != 2 {
+		t.Errorf("the page asked %d times, not 2", asked)
+	}
+}

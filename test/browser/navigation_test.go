@@ -1,0 +1,133 @@
+package browser
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// TestCrossSiteRequests has a page of another site post to the UI: nothing is written.
+func TestCrossSiteRequests(t *testing.T) {
+	t.Parallel()
+	c := sharedCluster(t)
+	ns := c.namespace()
+	c.apply("{apiVersion: kool.karmalabs.local/v1, kind: Guitar, metadata: {name: wanted, namespace: " + ns + "}, spec: {brand: Gibson}}")
+	target := sharedUI() + guitarsPath + "/" + ns + "/wanted/delete"
+	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`<!doctype html><html lang="en"><title>Win a guitar</title><link rel="icon" href="data:,">
+			<main><form method="post" action="` + target + `"><input type="hidden" name="csrf" value="guessed"><button>Win</button></form></main>`))
+	}))
+	defer evil.Close()
+	p := newPage(t, evil.URL)
+	p.errors.allow("another host: " + sharedUI())
+	p.errors.allow("status 403|status of 403")
+	p.open("/")
+	p.click("Win")
+	p.see("Not like that")
+	c.kubectl("get", "guitars.kool.karmalabs.local", "wanted", "-n", ns)
+
+	// Nor does a client that says nothing of where it comes from.
+	response, err := http.PostForm(target, url.Values{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusForbidden {
+		t.Errorf("a post without a CSRF token: %s", response.Status)
+	}
+	c.kubectl("get", "guitars.kool.karmalabs.local", "wanted", "-n", ns)
+	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Content-Security-Policy": "default-src 'none'"} {
+		if got := response.Header.Get(name); !strings.Contains(got, want) {
+			t.Errorf("%s is %q", name, got)
+		}
+	}
+}
+
+// TestAddresses goes from link to link and back: every page can be linked to, and the
+// back button leads where one was.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	p := newPage(t, sharedUI())
+	object := guitarsPath + "/default/stratocaster"
+	p.open("/")
+	p.click("Resources")
+	p.at("/resources")
+	p.follow(guitarsPath)
+	p.at(guitarsPath)
+	p.follow(object)
+	p.at(object)
+	p.see("stratocaster", "this is a great instrument")
+	p.back()
+	p.at(guitarsPath)
+	p.see("les-paul", "homemade")
+	p.back()
+	p.at("/resources")
+	p.back()
+	p.at("/")
+
+	// A filter is part of the address.
+	p.open(guitarsPath)
+	p.fill("Name", "paul")
+	p.see("les-paul")
+	p.notSeeIn("main table", "homemade")
+	filtered := must[string](p, "location.pathname + location.search")
+	if !strings.Contains(filtered, "paul") {
+		t.Errorf("the filter is not in the address %s", filtered)
+	}
+	other := newPage(t, sharedUI())
+	other.open(filtered)
+	other.see("les-paul")
+	other.notSeeIn("main table", "homemade")
+	for _, path := range []string{object, object + "/timeline", object + "/yaml", object + "/edit", object + "/delete", guitarsPath + "/new"} {
+		other.open(path)
+		other.at(path)
+		other.see("Guitar")
+	}
+	other.errors.allow("status 404|status of 404")
+	other.open(guitarsPath + "/default/never-was")
+	other.see("Not here")
+	other.audit()
+	other.open("/no/such/page")
+	other.see("Not here")
+}
+
+// TestPhone has every page fit on a phone, in light and in dark.
+func TestPhone(t *testing.T) {
+	t.Parallel()
+	p := newPage(t, sharedUI())
+	p.resize(phoneWidth, phoneHeight)
+	object := guitarsPath + "/default/stratocaster"
+	for _, path := range []string{
+		"/", "/controllers/guitar/guitar~guitar", "/resources", guitarsPath, guitarsPath + "/new", object, object + "/timeline", object + "/yaml", object + "/edit", object + "/delete",
+		"/resources/immortalcontainers.immortalcontainers.flugel.it/default/example",
+	} {
+		p.open(path)
+		p.audit()
+	}
+}
+
+// TestKeyboard works without a mouse.
+func TestKeyboard(t *testing.T) {
+	t.Parallel()
+	p := newPage(t, sharedUI())
+	p.open("/")
+	p.has("link", "Resources")
+	p.tabTo("Skip to the content")
+	p.tabTo("Resources")
+	p.press("Enter")
+	p.at("/resources")
+	p.open(guitarsPath)
+	p.see("stratocaster", "homemade")
+	p.press("/")
+	p.do("type", insert("strato"))
+	p.see("stratocaster")
+	p.notSeeIn("main table", "homemade")
+	p.tabTo("stratocaster")
+	p.press("Enter")
+	p.at(guitarsPath + "/default/stratocaster")
+	p.tabTo("Edit")
+	p.press("Enter")
+	p.at(guitarsPath + "/default/stratocaster/edit")
+}

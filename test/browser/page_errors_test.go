@@ -1,0 +1,113 @@
+package browser
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+)
+
+// pageErrors are what must not happen on any page: errors of scripts and of the console,
+// which are what violations of the Content-Security-Policy are told by too, requests
+// that fail, requests to any other host, dialogs.
+type pageErrors struct {
+	host string
+
+	mu      sync.Mutex
+	found   []string
+	allowed []*regexp.Regexp
+	urls    map[network.RequestID]string
+}
+
+func newPageErrors(host string) *pageErrors {
+	return &pageErrors{host: host, urls: map[network.RequestID]string{}}
+}
+
+// allow says what is to be expected of this test.
+func (f *pageErrors) allow(pattern string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.allowed = append(f.allowed, regexp.MustCompile(pattern))
+}
+
+// unexpected are those that nobody allowed, each of them once.
+func (f *pageErrors) unexpected() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	left := slices.DeleteFunc(slices.Clone(f.found), func(fault string) bool {
+		return slices.ContainsFunc(f.allowed, func(p *regexp.Regexp) bool { return p.MatchString(fault) })
+	})
+	slices.Sort(left)
+	return slices.Compact(left)
+}
+
+func (f *pageErrors) record(format string, args ...any) {
+	f.found = append(f.found, fmt.Sprintf(format, args...))
+}
+
+// listen is told of all that happens in a window.
+func (f *pageErrors) listen(event any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		f.record("exception: %s", describeException(e.ExceptionDetails))
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == "error" || e.Type == "assert" {
+			f.record("console.%s: %s", e.Type, describeValues(e.Args))
+		}
+	case *log.EventEntryAdded:
+		if e.Entry.Level == "error" {
+			f.record("console: %s: %s (%s)", e.Entry.Source, e.Entry.Text, e.Entry.URL)
+		}
+	case *cdppage.EventJavascriptDialogOpening:
+		f.record("dialog: %s", e.Message)
+	default:
+		f.listenToNetwork(event)
+	}
+}
+
+func (f *pageErrors) listenToNetwork(event any) {
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		f.urls[e.RequestID] = e.Request.Method + " " + e.Request.URL
+		if to, err := url.Parse(e.Request.URL); err != nil || strings.HasPrefix(to.Scheme, "http") && to.Host != f.host {
+			f.record("another host: %s", e.Request.URL)
+		}
+	case *network.EventResponseReceived:
+		if e.Response.Status >= 400 {
+			f.record("status %d: %s", e.Response.Status, f.urls[e.RequestID])
+		}
+	case *network.EventLoadingFailed:
+		// Who leaves a page leaves what it was reading.
+		if !e.Canceled && e.ErrorText != "net::ERR_ABORTED" {
+			f.record("request failed: %s: %s %s", f.urls[e.RequestID], e.ErrorText, e.BlockedReason)
+		}
+	}
+}
+
+func describeException(d *runtime.ExceptionDetails) string {
+	if d.Exception != nil && d.Exception.Description != "" {
+		return d.Exception.Description
+	}
+	return fmt.Sprintf("%s (%s:%d)", d.Text, d.URL, d.LineNumber)
+}
+
+func describeValues(values []*runtime.RemoteObject) string {
+	var words []string
+	for _, v := range values {
+		if v.Description != "" {
+			words = append(words, v.Description)
+		} else {
+			words = append(words, strings.Trim(string(v.Value), `"`))
+		}
+	}
+	return strings.Join(words, " ")
+}

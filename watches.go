@@ -1,0 +1,130 @@
+package setpoint
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// indexer is an Index, whatever is in it.
+type indexer interface {
+	startWatch() (changed func(cache.Event), stop func())
+}
+
+// startWatches has memories forget what is gone, and indexes filled, by the watches of
+// a program, which are shared with it. It returns what ends that.
+func (h *Handlers[T]) startWatches(from *cache.Cache, p *handle.Program) (end func(), err error) {
+	selector, err := labels.Parse(p.Labels)
+	if err != nil {
+		return nil, err
+	}
+	callbacks := []func(cache.Event){h.memories.onEvent}
+	var ends []func()
+	for _, index := range h.indexes {
+		changed, stop := index.startWatch()
+		callbacks, ends = append(callbacks, changed), append(ends, stop)
+	}
+	changed := func(e cache.Event) {
+		e.Old, e.New = matching(e.Old, selector), matching(e.New, selector)
+		for _, callback := range callbacks {
+			callback(e)
+		}
+	}
+	w := &watchedViews{}
+	for _, selection := range p.Selections() {
+		view := from.Watch(selection, changed)
+		w.views, ends = append(w.views, view), append(ends, view.Close)
+	}
+	h.watches.add(w)
+	return func() {
+		h.watches.remove(w)
+		for _, end := range ends {
+			end()
+		}
+	}, nil
+}
+
+// matching is an object that matches a selector; nil for any other.
+func matching(o *object.Object, selector labels.Selector) *object.Object {
+	if o == nil || !selector.Matches(o.Labels()) {
+		return nil
+	}
+	return o
+}
+
+// watches are the watches of a kind that fill its indexes. There is more than one
+// while its controller is made anew; the first counts.
+type watches struct {
+	mu  sync.Mutex
+	all []*watchedViews
+}
+
+// watchedViews are the views of one program.
+type watchedViews struct{ views []*cache.View }
+
+func (w *watches) add(one *watchedViews) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = append(w.all, one)
+}
+
+func (w *watches) remove(one *watchedViews) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = slices.DeleteFunc(w.all, func(other *watchedViews) bool { return other == one })
+}
+
+// current are those that count; none before there are any.
+func (w *watches) current() []*cache.View {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.all) == 0 {
+		return nil
+	}
+	return w.all[0].views
+}
+
+// indexTimeout is how long a call waits for indexes to be filled.
+const indexTimeout = 5 * time.Second
+
+// waitForIndexes waits until the indexes of all kinds are. An error has the handler told
+// again.
+func (a *App) waitForIndexes(ctx context.Context) error {
+	if !a.running {
+		return nil // Called by hand, by a test.
+	}
+	for _, p := range a.registrations {
+		if err := p.waitForIndexes(ctx); err != nil {
+			return RetryAfter(time.Second, err)
+		}
+	}
+	return nil
+}
+
+func (h *Handlers[T]) waitForIndexes(ctx context.Context) error {
+	if len(h.indexes) == 0 {
+		return nil
+	}
+	views := h.watches.current()
+	ctx, cancel := context.WithTimeout(ctx, indexTimeout)
+	defer cancel()
+	for _, view := range views {
+		select {
+		case <-view.Ready():
+		case <-ctx.Done():
+			return errors.New("the index of " + h.c.kind.String() + " is not filled yet")
+		}
+	}
+	if views == nil {
+		return errors.New("the index of " + h.c.kind.String() + " is not begun yet")
+	}
+	return nil
+}
