@@ -11,7 +11,7 @@ import (
 
 // Each file holds a notice and what has to be sent for it.
 func TestHandlerRequestVectors(t *testing.T) {
-	files, err := filepath.Glob("testdata/notice/*.json")
+	files, err := filepath.Glob("testdata/handler/*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no vectors: %v", err)
 	}
@@ -22,13 +22,13 @@ func TestHandlerRequestVectors(t *testing.T) {
 				t.Fatal(err)
 			}
 			var v struct {
-				Notice hook.HandlerRequest
-				Wire   json.RawMessage
+				Request hook.HandlerRequest
+				Wire    json.RawMessage
 			}
 			if err := json.Unmarshal(compact(t, data), &v); err != nil {
 				t.Fatal(err)
 			}
-			checkWire(t, v.Notice.AppendJSON([]byte("before ")), append([]byte("before "), v.Wire...))
+			checkWire(t, v.Request.AppendJSON([]byte("before ")), append([]byte("before "), v.Wire...))
 		})
 	}
 }

@@ -33,11 +33,17 @@ type wireHandlerRequest struct {
 	Reason     hook.Reason
 	Object     json.RawMessage
 	Old        *json.RawMessage
-	Changes    []hook.FieldChange
+	Changes    []wireFieldChange
 	Owned      groups
 	Attempt    *int
 	Gone       *bool
 	DryRun     *bool
+}
+
+type wireFieldChange struct {
+	Path string          `json:"path"`
+	From json.RawMessage `json:"old"`
+	To   json.RawMessage `json:"new"`
 }
 
 func readHandlerRequest(r *http.Request) (*hook.HandlerRequest, error) {
@@ -57,12 +63,20 @@ func readHandlerRequest(r *http.Request) (*hook.HandlerRequest, error) {
 	n := &hook.HandlerRequest{
 		Controller: wire.Controller, Handler: wire.Handler, Reason: wire.Reason, Object: wire.Object,
 		Namespace: o.Metadata.Namespace, Name: o.Metadata.Name,
-		Changes: wire.Changes, Owned: readGroups(wire.Owned), Attempt: *wire.Attempt, Deleted: *wire.Gone, DryRun: *wire.DryRun,
+		Changes: readChanges(wire.Changes), Owned: readGroups(wire.Owned), Attempt: *wire.Attempt, Deleted: *wire.Gone, DryRun: *wire.DryRun,
 	}
 	if wire.Old != nil {
 		n.PreviousState = *wire.Old
 	}
 	return n, nil
+}
+
+func readChanges(wire []wireFieldChange) []hook.FieldChange {
+	changes := make([]hook.FieldChange, len(wire))
+	for i, c := range wire {
+		changes[i] = hook.FieldChange(c)
+	}
+	return changes
 }
 
 type wireHandlerResponse struct {
