@@ -100,7 +100,7 @@ func calls() map[string][]any {
 		"Process":     {},
 		"Controllers": {},
 		"Objects":     {"x/teams", model.Query{Text: "a&b=<c>", State: model.StateFailing, Sort: "name", Reverse: true, Offset: 2, Limit: 9}},
-		"About":       {ref()},
+		"States":      {ref()},
 		"Runs":        {ref(), 12},
 		"Run":         {uint64(1) << 63},
 		"Plan":        {"x/teams", ref()},
