@@ -107,7 +107,7 @@ var thirdPartyLibraries = []struct {
 }
 
 func TestEveryPackageHasALayer(t *testing.T) {
-	for _, f := range readJSONObject(t) {
+	for _, f := range parseRepository(t) {
 		if layerOf(f.pkg) < 0 {
 			t.Errorf("%s: the package %q has no layer.\n\tAdd it to layers_test.go: the lowest layer above everything it imports. "+
 				"If no layer fits, the code may belong to an existing package.", f.path, f.pkg)
@@ -116,7 +116,7 @@ func TestEveryPackageHasALayer(t *testing.T) {
 }
 
 func TestImportsRunDown(t *testing.T) {
-	for _, f := range readJSONObject(t) {
+	for _, f := range parseRepository(t) {
 		for _, spec := range f.syntax.Imports {
 			imported, ours := packageOfImport(spec.Path.Value)
 			if !ours || imported == f.pkg {
@@ -130,7 +130,7 @@ func TestImportsRunDown(t *testing.T) {
 }
 
 func TestLibrariesStayInTheirPackages(t *testing.T) {
-	for _, f := range readJSONObject(t) {
+	for _, f := range parseRepository(t) {
 		for _, spec := range f.syntax.Imports {
 			name, third := thirdParty(spec.Path.Value)
 			if !third {
@@ -162,7 +162,7 @@ func TestLibrariesAreExplained(t *testing.T) {
 
 func TestEveryPackageHasAComment(t *testing.T) {
 	comments := map[string]string{}
-	for _, f := range readJSONObject(t) {
+	for _, f := range parseRepository(t) {
 		comments[f.pkg] += f.syntax.Doc.Text()
 	}
 	for pkg, comment := range comments {

@@ -31,8 +31,8 @@ func (f goFile) shipped() bool { return !f.test && !strings.HasPrefix(f.path, "t
 
 func (f goFile) line(p token.Pos) int { return f.fset.Position(p).Line }
 
-// readJSONObject parses every Go file of the repository, nested modules included.
-func readJSONObject(t *testing.T) []goFile {
+// parseRepository parses every Go file of the repository, nested modules included.
+func parseRepository(t *testing.T) []goFile {
 	t.Helper()
 	var files []goFile
 	fset := token.NewFileSet()

@@ -36,7 +36,7 @@ type measure struct {
 
 func TestFunctionsAreShort(t *testing.T) {
 	var sizes []measure
-	for _, f := range handWritten(readJSONObject(t)) {
+	for _, f := range handWritten(parseRepository(t)) {
 		if f.test {
 			continue
 		}
@@ -58,7 +58,7 @@ func TestFunctionsAreShort(t *testing.T) {
 
 func TestFilesAreShort(t *testing.T) {
 	var sizes []measure
-	for _, f := range handWritten(readJSONObject(t)) {
+	for _, f := range handWritten(parseRepository(t)) {
 		lines := f.line(f.syntax.FileEnd)
 		atMost(t, f.path, lines, maxFileLines, "lines")
 		if f.shipped() {
@@ -71,7 +71,7 @@ func TestFilesAreShort(t *testing.T) {
 
 func TestExceptionsAreStillNeeded(t *testing.T) {
 	names := map[string]bool{}
-	for _, f := range handWritten(readJSONObject(t)) {
+	for _, f := range handWritten(parseRepository(t)) {
 		names[f.path] = true
 		for _, fn := range functionsOf(f) {
 			names[f.path+": "+functionName(fn)] = true

@@ -11,7 +11,7 @@ import (
 // compiled pattern, set where it is declared and never after. What changes
 // belongs to a value that somebody made and can make twice.
 func TestPackagesHaveNoState(t *testing.T) {
-	files := handWritten(readJSONObject(t))
+	files := handWritten(parseRepository(t))
 	variables := packageVariables(files)
 	for _, f := range files {
 		if !f.shipped() || len(variables[f.pkg]) == 0 {
@@ -31,7 +31,7 @@ func TestPackagesHaveNoState(t *testing.T) {
 // TestNoPackageLevelLocks: a lock or a counter at package level is there
 // to guard or to be state.
 func TestNoPackageLevelLocks(t *testing.T) {
-	for _, f := range handWritten(readJSONObject(t)) {
+	for _, f := range handWritten(parseRepository(t)) {
 		if !f.shipped() {
 			continue
 		}
@@ -50,7 +50,7 @@ func TestNoPackageLevelLocks(t *testing.T) {
 // TestNoInit: what runs because it is imported cannot be left out. Kubernetes
 // API packages register themselves that way, and only they.
 func TestNoInit(t *testing.T) {
-	for _, f := range handWritten(readJSONObject(t)) {
+	for _, f := range handWritten(parseRepository(t)) {
 		if strings.HasPrefix(f.pkg, "api/") {
 			continue
 		}
