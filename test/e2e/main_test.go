@@ -3,8 +3,9 @@
 //
 // What lives here: the harness (commands for scripts, a scripted hook server)
 // and testdata/scripts, one file a story. What must not: anything that reaches
-// behind the command line or the API, and no Kubernetes client: kubectl is the
-// client. Who calls: make e2e. README.md says how to write a script.
+// behind the command line or the API. kubectl is the client; only for polls of
+// `kubectl get` there is one of our own, which prints the same and starts no program.
+// Who calls: make e2e. README.md says how to write a script.
 package e2e
 
 import (

@@ -68,6 +68,7 @@ func goVariables(t *testing.T) []string {
 type (
 	environKey struct{}
 	hooksKey   struct{}
+	getterKey  struct{}
 )
 
 // setup gives a script a namespace of its own, in NS, and a kubeconfig for
@@ -82,6 +83,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("HOME", env.WorkDir) // kubectl keeps a cache there
 	env.Values[hooksKey{}] = &hookServers{byName: map[string]*hookServer{}}
 	env.Values[environKey{}] = env.Vars
+	env.Values[getterKey{}] = &getter{}
 	env.Values[proxyKey{}] = &proxy{}
 
 	text, err := os.ReadFile(os.Getenv("KUBECONFIG"))
