@@ -1,0 +1,271 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	conditionName  = regexp.MustCompile(`^[cC]ondition[A-Z]`)
+	reasonName     = regexp.MustCompile(`^([rR]eason|Event)[A-Z]`)
+	annotationName = regexp.MustCompile(`^(Annotation|Finalizer)[A-Z]`)
+	camelCase      = regexp.MustCompile(`^[A-Z][a-z]+(?:[A-Z]+[a-z]*)*$`)
+)
+
+// private are packages whose reasons no object and no event carries.
+func private(dir string) bool { return strings.HasSuffix(dir, "/wire") }
+
+// entry is one word and what it means.
+type entry struct{ word, meaning string }
+
+// group is what one block of constants declares.
+type group struct {
+	title   string
+	entries []entry
+}
+
+// writeGlossary explains conditions, reasons, annotations and states.
+func writeGlossary(s *source, parts map[string]string, problems *problems) {
+	g := &glossary{source: s, problems: problems}
+	for _, f := range s.files {
+		if !private(f.dir) {
+			g.read(f)
+		}
+	}
+	g.checkLiterals()
+	parts["conditions"] = tables(g.conditions, "condition")
+	parts["reasons"] = tables(g.reasons, "reason")
+	parts["annotations"] = tables(g.annotations, "name")
+	parts["states"] = tables(g.states, "state")
+}
+
+// glossary collects what the source declares.
+type glossary struct {
+	source                                   *source
+	problems                                 *problems
+	conditions, reasons, annotations, states []group
+	known                                    []string
+}
+
+func (g *glossary) read(f file) {
+	for _, c := range constantsOf(f) {
+		switch {
+		case c.typed == "State" || c.typed == "Health":
+			g.states = g.note(g.states, c)
+		case c.typed != "":
+		case annotationName.MatchString(c.name):
+			g.annotations = g.note(g.annotations, c)
+		case conditionName.MatchString(c.name) && camelCase.MatchString(c.value):
+			g.conditions = g.note(g.conditions, c)
+		case isReason(c):
+			g.known = append(g.known, c.value)
+			g.reasons = g.note(g.reasons, c)
+		}
+	}
+}
+
+// isReason reports whether a constant is the reason of a condition or an event, by its name or by
+// what the comment of its block says.
+func isReason(c constant) bool {
+	of := strings.HasPrefix(comment(c.block.Doc), "Reasons of")
+	return (of || reasonName.MatchString(c.name)) && camelCase.MatchString(c.value)
+}
+
+// note adds a constant to the group of its block.
+func (g *glossary) note(groups []group, c constant) []group {
+	meaning := g.source.sentence(c.doc, c.value)
+	if name := "`" + c.name + "`"; strings.HasPrefix(meaning, name) {
+		meaning = capital(strings.TrimLeft(strings.TrimPrefix(meaning, name), ":, "))
+	}
+	if rest, found := strings.CutPrefix(meaning, c.name); found {
+		meaning = capital(strings.TrimLeft(rest, ":, "))
+	}
+	if meaning == "" {
+		g.problems.add("%s: %s has no doc comment; docs/glossary.md needs a sentence", g.source.position(c.node), c.name)
+	}
+	title := g.source.sentence(comment(c.block.Doc), "")
+	if !c.block.Lparen.IsValid() {
+		title = ""
+	}
+	at := slices.IndexFunc(groups, func(known group) bool { return known.title == title })
+	if at < 0 {
+		groups = append(groups, group{title: title})
+		at = len(groups) - 1
+	}
+	groups[at].entries = append(groups[at].entries, entry{word: c.value, meaning: meaning})
+	return groups
+}
+
+// tables are the groups, each under its title.
+func tables(groups []group, word string) string {
+	var text strings.Builder
+	for _, g := range groups {
+		if g.title != "" {
+			text.WriteString(g.title + "\n\n")
+		}
+		fmt.Fprintf(&text, "| %s | meaning |\n|---|---|\n", word)
+		for _, e := range g.entries {
+			fmt.Fprintf(&text, "| `%s` | %s |\n", e.word, e.meaning)
+		}
+		text.WriteString("\n")
+	}
+	return text.String()
+}
+
+// checkLiterals finds reasons that are written where they are used, without a constant.
+func (g *glossary) checkLiterals() {
+	for _, f := range g.source.files {
+		if private(f.dir) || strings.HasPrefix(f.dir, "internal/plan") {
+			continue
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if value, ok := reasonIn(n); ok && !slices.Contains(g.known, value) {
+				g.problems.add("%s: the reason %q has no constant with a doc comment", g.source.position(n), value)
+			}
+			return true
+		})
+	}
+}
+
+// reasonIn is the value of a field Reason that is a string literal.
+func reasonIn(n ast.Node) (string, bool) {
+	pair, ok := n.(*ast.KeyValueExpr)
+	if !ok {
+		return "", false
+	}
+	key, ok := pair.Key.(*ast.Ident)
+	if !ok || key.Name != "Reason" {
+		return "", false
+	}
+	value, ok := literal(pair.Value)
+	return value, ok && camelCase.MatchString(value)
+}
+
+// writeMetrics lists the metrics: calls whose arguments are a name, a help text and labels, and
+// struct literals with a Name and a Help.
+func writeMetrics(s *source, parts map[string]string, problems *problems) {
+	var rows []string
+	for _, f := range s.files {
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			name, help, labels := metricIn(n)
+			switch {
+			case name == "":
+				return true
+			case help == "":
+				problems.add("%s: the metric %s has no help text", s.position(n), name)
+			}
+			if len(labels) > 0 {
+				name += "{" + strings.Join(labels, ",") + "}"
+			}
+			rows = append(rows, fmt.Sprintf("| `%s` | %s |", name, cell(help)))
+			return false
+		})
+	}
+	slices.Sort(rows)
+	parts["metrics"] = "| metric | meaning |\n|---|---|\n" + strings.Join(rows, "\n")
+}
+
+var metricName = regexp.MustCompile(`^setpoint_[a-z_]+$`)
+
+func metricIn(n ast.Node) (name, help string, labels []string) {
+	var texts []string
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		for _, argument := range n.Args {
+			if text, ok := literal(argument); ok {
+				texts = append(texts, text)
+			}
+		}
+	case *ast.CompositeLit:
+		texts = []string{named(n, "Name"), named(n, "Help")}
+	}
+	if len(texts) == 0 || !metricName.MatchString(texts[0]) {
+		return "", "", nil
+	}
+	if len(texts) > 1 {
+		help, labels = texts[1], texts[2:]
+	}
+	return texts[0], help, labels
+}
+
+// named is the text of one field of a struct literal.
+func named(n *ast.CompositeLit, field string) string {
+	for _, element := range n.Elts {
+		pair, ok := element.(*ast.KeyValueExpr)
+		if !ok {
+			continue
+		}
+		if key, ok := pair.Key.(*ast.Ident); ok && key.Name == field {
+			text, _ := literal(pair.Value)
+			return text
+		}
+	}
+	return ""
+}
+
+// writeProject lists the fields of setpoint.yaml: those that the reader in internal/dev/project
+// accepts, with the comments of the fields that they fill.
+func writeProject(s *source, parts map[string]string, problems *problems) {
+	const dir = "internal/dev/project"
+	types := s.objectsByField(dir)
+	text := "| field | meaning |\n|---|---|\n"
+	for _, f := range s.in(dir) {
+		for _, decl := range f.syntax.Decls {
+			function, ok := decl.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			owner, prefix := "Project", ""
+			if function.Name.Name == "readProcess" {
+				owner, prefix = "Process", "processes[]."
+			}
+			for _, name := range accepted(function) {
+				doc := s.sentence(types[owner+"."+name], "")
+				if doc == "" {
+					problems.add("%s: the field %s of setpoint.yaml has no doc comment at %s", s.position(function), name, owner)
+				}
+				text += fmt.Sprintf("| `%s%s` | %s |\n", prefix, name, doc)
+			}
+		}
+	}
+	parts["setpoint.yaml"] = text
+}
+
+// objectsByField are the comments of the fields of a package, as Type.field.
+func (s *source) objectsByField(dir string) map[string]string {
+	found := map[string]string{}
+	for name, o := range s.objects(dir) {
+		for _, f := range o.fields {
+			if names, ok := f.node.(*ast.Field); ok && len(names.Names) > 0 {
+				found[name+"."+strings.ToLower(names.Names[0].Name)] = f.doc
+			}
+		}
+	}
+	return found
+}
+
+// accepted are the names that a function passes to object, which refuses all others.
+func accepted(function *ast.FuncDecl) []string {
+	var names []string
+	ast.Inspect(function, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		if selector, ok := call.Fun.(*ast.SelectorExpr); !ok || selector.Sel.Name != "object" {
+			return true
+		}
+		for _, argument := range call.Args {
+			if basic, ok := argument.(*ast.BasicLit); ok && basic.Kind == token.STRING {
+				text, _ := literal(basic)
+				names = append(names, text)
+			}
+		}
+		return true
+	})
+	return names
+}
