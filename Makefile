@@ -97,7 +97,7 @@ compare: bin/setpoint bin/setpoint-light bin/compare-setpoint bin/compare-kubebu
 	go -C test/bench run ./compare $(COMPAREFLAGS)
 
 .PHONY: gen
-gen: | need-go ## Generate deepcopy functions, CRDs and the lists of dependencies
+gen: | need-go ## Generate deepcopy functions, CRDs, reference pages and the lists of dependencies
 	go generate ./...
 	$(MAKE) --no-print-directory deps
 
@@ -177,7 +177,7 @@ $(PLATFORMS:%=cross/%): | need-go
 # tree stands: a commit in the making is checked as well as a finished one.
 .PHONY: gen-check
 gen-check: | need-go
-	@tools/unchanged-by.sh go generate ./... -- api config examples
+	@tools/unchanged-by.sh go generate ./... -- api config docs examples
 
 .PHONY: controlplane-test
 controlplane-test: bin/setpoint

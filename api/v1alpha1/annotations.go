@@ -1,21 +1,21 @@
 package v1alpha1
 
-// Annotations by which a user tells Setpoint what to do about one object. They go on the objects that
-// a controller cares for, of whatever kind.
+// Annotations for users to set on objects that a controller manages, or on controller objects.
 const (
-	// AnnotationPaused, set to "true", has every controller leave the object and its children alone.
+	// AnnotationPaused: "true" pauses all controllers for this object and its children. On a controller
+	// object it pauses the controller.
 	AnnotationPaused = "setpoint.dev/paused"
 
-	// AnnotationReconcileAt asks for a sync now, each time its value changes; a time is a good value.
+	// AnnotationReconcileAt: each new value requests a reconcile. On a controller object it requests one
+	// of all objects.
 	AnnotationReconcileAt = "setpoint.dev/reconcile-at"
 
-	// AnnotationAllowDeletions confirms deletions that are held by the deletion guard: those of all objects
-	// on a controller, those of one object on that object. Its value is the one that the condition
-	// DeletionsHeld, or the event, names; it fits what is held now and nothing else.
+	// AnnotationAllowDeletions: confirms deletions that the deletion guard holds, of one object or, on a
+	// controller object, of all. The condition DeletionsHeld and the event have the value, which fits
+	// the deletions that are held now.
 	AnnotationAllowDeletions = "setpoint.dev/allow-deletions"
 
-	// AnnotationFullObjects, set to "true" on a controller of metacontroller.k8s.io, has its hooks shown
-	// metadata.managedFields of all objects, and the status of the controller. Those of setpoint.dev have
-	// the field fullObjects.
+	// AnnotationFullObjects: "true" on a controller of metacontroller.k8s.io sends metadata.managedFields
+	// and the status of the controller to its hooks. In setpoint.dev the field fullObjects does that.
 	AnnotationFullObjects = "setpoint.dev/full-objects"
 )

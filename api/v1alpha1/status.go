@@ -66,54 +66,53 @@ type LastError struct {
 	Time metav1.Time `json:"time"`
 }
 
-// Condition types of a controller.
+// Conditions of a controller object.
 const (
-	// ConditionAccepted is True when the spec is understood, and the resources it names exist and
-	// may be used.
+	// ConditionAccepted is True when the spec is valid, the API server serves the resources it names,
+	// and Setpoint has the permissions.
 	ConditionAccepted = "Accepted"
 
-	// ConditionSettled is False while children are written again and again, since somebody else or
-	// the server changes them, and while a hook never gives the same answer twice. It is there once
-	// that has happened.
+	// ConditionSettled is False while Setpoint writes children again and again because another client
+	// changes them, and while a hook returns different responses to the same request. The condition
+	// appears when that first happens.
 	ConditionSettled = "Settled"
 
-	// ConditionDeletionsHeld is True while the deletion guard holds deletions: a person has to confirm them,
-	// or the hook has to be corrected. It is there once that has happened. While it is True, so is
+	// ConditionDeletionsHeld is True while the deletion guard holds deletions, until a user confirms them
+	// or corrects the hook. The condition appears when that first happens. While it is True, so is
 	// ConditionStalled, which kstatus reads.
 	ConditionDeletionsHeld = "DeletionsHeld"
 
-	// ConditionStatusStored is False when the kind of the parents has no status subresource, so that the
-	// status in responses is not stored. It is there once that has happened.
+	// ConditionStatusStored is False when the kind of the parents has no status subresource, so that
+	// Setpoint does not store the status in responses. The condition appears when that first happens.
 	ConditionStatusStored = "StatusStored"
 
-	// ConditionCRDCurrent is False while the CRD of the controller's own kind is another than this
-	// Setpoint's: a schema that lacks the status prunes it, this condition included. It is there once
-	// that has happened.
+	// ConditionCRDCurrent is False while the CRD of the controller's own kind differs from this
+	// Setpoint's. A schema without the status prunes it, including this condition. The condition
+	// appears when that first happens.
 	ConditionCRDCurrent = "CRDCurrent"
 
-	// ConditionReady is True when the watches are synced and the hook answers.
+	// ConditionReady is True when the caches are filled and no hook fails for all objects.
 	ConditionReady = "Ready"
 )
 
-// Condition types of a parent, where the schema of its status has conditions. Reconciling and Stalled
-// are those of kstatus, and only there while they are True. One that the hook gives itself is left to
-// the hook.
+// Conditions of a parent whose status has conditions in its schema. ConditionReconciling and
+// ConditionStalled are those of kstatus, and present only while True. A hook may set them itself.
 const (
-	// ConditionSynced is True when the children are as the hook wants them.
+	// ConditionSynced is True when the children are as desired.
 	ConditionSynced = "Synced"
 
-	// ConditionReconciling is True while they are not, and it goes on by itself: the hook is called
-	// again, or a rolling update is under way.
+	// ConditionReconciling is True while they are not, and Setpoint retries or a rolling update is in
+	// progress.
 	ConditionReconciling = "Reconciling"
 
-	// ConditionStalled is True while they are not, and it does not go on without help.
+	// ConditionStalled is True while they are not, and a user has to act.
 	ConditionStalled = "Stalled"
 )
 
-// Reasons of ConditionSynced. With status False they are those of the event on the parent, too, and
-// Reconciling or Stalled has the same one.
+// Reasons of ConditionSynced. With status False it has the reason of the event on the parent, and so
+// has ConditionReconciling or ConditionStalled.
 const (
-	// ReasonSynced goes with status True.
+	// ReasonSynced goes with status True: Setpoint has applied the response.
 	ReasonSynced = "Synced"
 )
 
@@ -122,21 +121,22 @@ const (
 	// ReasonAccepted goes with status True.
 	ReasonAccepted = "Accepted"
 
-	// ReasonResourceNotFound: the API server does not serve a resource named in the spec, or not yet.
+	// ReasonResourceNotFound: the API server does not serve a resource named in the spec. Setpoint starts
+	// the controller when it does.
 	ReasonResourceNotFound = "ResourceNotFound"
 
-	// ReasonForbidden: Setpoint lacks a permission on a resource named in the spec.
+	// ReasonForbidden: Setpoint lacks permissions; the message names all of them.
 	ReasonForbidden = "Forbidden"
 
-	// ReasonInvalidSpec: the spec is contradictory or incomplete in a way its schema cannot tell.
+	// ReasonInvalidSpec: the spec is invalid in a way that its schema cannot express.
 	ReasonInvalidSpec = "InvalidSpec"
 
 	// ReasonConflictingController: an older controller has the same parents, and the two would undo each
-	// other's work.
+	// other's work. The younger waits.
 	ReasonConflictingController = "ConflictingController"
 
-	// ReasonConflictingMetacontroller: a Metacontroller runs in this cluster too, and the two would undo
-	// each other's work.
+	// ReasonConflictingMetacontroller: a Metacontroller runs in this cluster, and the two would undo each
+	// other's work.
 	ReasonConflictingMetacontroller = "ConflictingMetacontroller"
 )
 
@@ -145,13 +145,13 @@ const (
 	// ReasonSettled goes with status True.
 	ReasonSettled = "Settled"
 
-	// ReasonUnsettled: see the message for the object and the field.
+	// ReasonUnsettled goes with status False: the message names the object and the field.
 	ReasonUnsettled = "Unsettled"
 )
 
 // Reasons of ConditionDeletionsHeld, and of ConditionStalled.
 const (
-	// ReasonTooManyDeletions goes with status True: see the message for how many, and how to go on.
+	// ReasonTooManyDeletions goes with status True: the message has the number, and how to confirm.
 	ReasonTooManyDeletions = "TooManyDeletions"
 
 	// ReasonNothingHeld goes with status False.
@@ -163,7 +163,7 @@ const (
 	// ReasonStatusStored goes with status True.
 	ReasonStatusStored = "StatusStored"
 
-	// ReasonNoStatusSubresource: see the message for the kind.
+	// ReasonNoStatusSubresource goes with status False: the message names the kind.
 	ReasonNoStatusSubresource = "NoStatusSubresource"
 )
 
@@ -172,11 +172,11 @@ const (
 	// ReasonCRDCurrent goes with status True.
 	ReasonCRDCurrent = "CRDCurrent"
 
-	// ReasonCRDSkipped: Setpoint was started with --crds=skip and leaves the CRD as it is.
+	// ReasonCRDSkipped: Setpoint runs with --crds=skip, and the installed CRD differs.
 	ReasonCRDSkipped = "CRDSkipped"
 
-	// ReasonCRDChangedBack: the field manager named in the message changed the CRD again after Setpoint
-	// had applied its own, and Setpoint leaves it.
+	// ReasonCRDChangedBack: the field manager in the message changed the CRD again after Setpoint had
+	// applied its own. Setpoint applies it once per manager.
 	ReasonCRDChangedBack = "CRDChangedBack"
 )
 
@@ -185,37 +185,36 @@ const (
 	// ReasonReady goes with status True.
 	ReasonReady = "Ready"
 
-	// ReasonStarting: watches have been opened and are not yet synced.
+	// ReasonStarting: the caches are being filled, or the API server does not yet use the webhooks.
 	ReasonStarting = "Starting"
 
-	// ReasonWatchFailing: a watch that worked, or should, fails.
+	// ReasonWatchFailing: a watch fails.
 	ReasonWatchFailing = "WatchFailing"
 
-	// ReasonHookFailing: the hook does not answer, or not in a way that can be used.
+	// ReasonHookFailing: calls fail for all objects or for more than nine in ten, or the latest call got
+	// no connection.
 	ReasonHookFailing = "HookFailing"
 
-	// ReasonHookUnreachable: the process behind the hook is known not to run, although no call may have
-	// met that yet. See the message for what became of it.
+	// ReasonHookUnreachable: the process of the hook does not run in setpoint dev. The message says why.
 	ReasonHookUnreachable = "HookUnreachable"
 
-	// ReasonCallOverdue: a call of a hook or handler has not returned although its timeout is
-	// over. It holds a worker, or a review.
+	// ReasonCallOverdue: a call of a hook or handler has not returned 5 s after its timeout. It blocks a
+	// worker.
 	ReasonCallOverdue = "CallOverdue"
 
-	// ReasonUnregistered: the API server does not know whom to ask, since the webhook configuration
-	// could not be stored.
+	// ReasonUnregistered: Setpoint cannot store the webhook configurations, or cannot serve.
 	ReasonUnregistered = "Unregistered"
 
-	// ReasonUnreachable: the API server was told whom to ask, and cannot reach it. The message is its
-	// own.
+	// ReasonUnreachable: the API server cannot reach the webhooks. The message is the server's.
 	ReasonUnreachable = "Unreachable"
 
-	// ReasonSuspended: the spec asks that nothing be done.
+	// ReasonSuspended: the spec suspends the controller.
 	ReasonSuspended = "Suspended"
 
-	// ReasonReleasing: the controller is being deleted, and its finalizers are removed from its parents.
+	// ReasonReleasing: Setpoint removes the finalizers of a deleted controller from its objects. The event
+	// has what prevents it.
 	ReasonReleasing = "Releasing"
 
-	// ReasonNotAccepted: see ConditionAccepted.
+	// ReasonNotAccepted: ConditionAccepted is False.
 	ReasonNotAccepted = "NotAccepted"
 )

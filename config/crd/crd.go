@@ -12,6 +12,7 @@ import (
 
 // The deep copies of api/ come from the same run as the CRDs, so that neither can lag behind.
 //go:generate go tool -modfile=../../tools/go.mod controller-gen object crd paths=../../api/... output:crd:dir=.
+//go:generate go -C ../../tools run ./reference ..
 
 //go:embed *.yaml
 var manifests embed.FS

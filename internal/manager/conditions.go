@@ -93,8 +93,8 @@ func failsForAll(health compose.Health) bool {
 	return health.HookFailing > 0 && (well <= 0 || 10*well < health.Parents)
 }
 
-// reasonHandlerFailing is what a hook that fails is called in a Go program, which has
-// none.
+// reasonHandlerFailing: in a Go program, which has no hooks, the functions of a controller fail for
+// all of its objects, or nearly.
 const reasonHandlerFailing = "HandlerFailing"
 
 // failingReason is the reason of a controller that fails for all.

@@ -15,7 +15,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
-// reasonCRDDeleted is that of the event at a CRD that was deleted while we run.
+// reasonCRDDeleted: a user deleted a CRD that Setpoint installed; Setpoint creates it again at its
+// next start.
 const reasonCRDDeleted = "DefinitionDeleted"
 
 // deletedCRDs are the CRDs that this process saw installed, and then deleted. They

@@ -12,8 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// reasonProcessGone is that of the event at a webhook configuration that was removed because
-// the process that registered it is gone.
+// reasonProcessGone: Setpoint removed a webhook configuration because the process that registered
+// it is gone.
 const reasonProcessGone = "ProcessGone"
 
 // removeStaleWebhooks removes the webhook configurations of other processes that are gone,

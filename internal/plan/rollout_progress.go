@@ -5,11 +5,14 @@ import (
 	"strings"
 )
 
-// The reasons of a rollout's progress.
+// Reasons of the condition Updated.
 const (
+	// RolloutProgressing: Setpoint is writing children; the message names them.
 	RolloutProgressing = "RolloutProgressing"
-	RolloutWaiting     = "RolloutWaiting"
-	OnLatestRevision   = "OnLatestRevision"
+	// RolloutWaiting: the rollout waits for the children in the message to be ready.
+	RolloutWaiting = "RolloutWaiting"
+	// OnLatestRevision: every child is at the latest revision.
+	OnLatestRevision = "OnLatestRevision"
 )
 
 // Progress says how far a rollout is.

@@ -13,11 +13,13 @@ var (
 	conditionName  = regexp.MustCompile(`^[cC]ondition[A-Z]`)
 	reasonName     = regexp.MustCompile(`^([rR]eason|Event)[A-Z]`)
 	annotationName = regexp.MustCompile(`^(Annotation|Finalizer)[A-Z]`)
-	camelCase      = regexp.MustCompile(`^[A-Z][a-z]+(?:[A-Z]+[a-z]*)*$`)
+	camelCase      = regexp.MustCompile(`^[A-Z][A-Za-z]+$`)
 )
 
-// private are packages whose reasons no object and no event carries.
-func private(dir string) bool { return strings.HasSuffix(dir, "/wire") }
+// private are packages whose reasons no object and no event has: errors between processes, tests.
+func private(dir string) bool {
+	return strings.HasSuffix(dir, "/wire") || strings.HasSuffix(dir, "/hooktest")
+}
 
 // entry is one word and what it means.
 type entry struct{ word, meaning string }
@@ -30,8 +32,8 @@ type group struct {
 
 // writeGlossary explains conditions, reasons, annotations and states.
 func writeGlossary(s *source, parts map[string]string, problems *problems) {
-	g := &glossary{source: s, problems: problems}
-	for _, f := range s.files {
+	g := &glossary{source: s, problems: problems, seen: map[ast.Node]bool{}}
+	for _, f := range slices.Concat(s.in("api/v1alpha1"), s.files) {
 		if !private(f.dir) {
 			g.read(f)
 		}
@@ -49,6 +51,7 @@ type glossary struct {
 	problems                                 *problems
 	conditions, reasons, annotations, states []group
 	known                                    []string
+	seen                                     map[ast.Node]bool
 }
 
 func (g *glossary) read(f file) {
@@ -75,15 +78,13 @@ func isReason(c constant) bool {
 	return (of || reasonName.MatchString(c.name)) && camelCase.MatchString(c.value)
 }
 
-// note adds a constant to the group of its block.
+// note adds a constant to the group of its block, once.
 func (g *glossary) note(groups []group, c constant) []group {
-	meaning := g.source.sentence(c.doc, c.value)
-	if name := "`" + c.name + "`"; strings.HasPrefix(meaning, name) {
-		meaning = capital(strings.TrimLeft(strings.TrimPrefix(meaning, name), ":, "))
+	if g.seen[c.node] {
+		return groups
 	}
-	if rest, found := strings.CutPrefix(meaning, c.name); found {
-		meaning = capital(strings.TrimLeft(rest, ":, "))
-	}
+	g.seen[c.node] = true
+	meaning := g.source.sentence(c.doc, c.name)
 	if meaning == "" {
 		g.problems.add("%s: %s has no doc comment; docs/glossary.md needs a sentence", g.source.position(c.node), c.name)
 	}
@@ -181,7 +182,7 @@ func metricIn(n ast.Node) (name, help string, labels []string) {
 			}
 		}
 	case *ast.CompositeLit:
-		texts = []string{named(n, "Name"), named(n, "Help")}
+		texts = []string{textOf(n, "Name"), textOf(n, "Help")}
 	}
 	if len(texts) == 0 || !metricName.MatchString(texts[0]) {
 		return "", "", nil
@@ -192,8 +193,8 @@ func metricIn(n ast.Node) (name, help string, labels []string) {
 	return texts[0], help, labels
 }
 
-// named is the text of one field of a struct literal.
-func named(n *ast.CompositeLit, field string) string {
+// textOf is the text of one field of a struct literal.
+func textOf(n *ast.CompositeLit, field string) string {
 	for _, element := range n.Elts {
 		pair, ok := element.(*ast.KeyValueExpr)
 		if !ok {
@@ -211,28 +212,34 @@ func named(n *ast.CompositeLit, field string) string {
 // accepts, with the comments of the fields that they fill.
 func writeProject(s *source, parts map[string]string, problems *problems) {
 	const dir = "internal/dev/project"
-	types := s.objectsByField(dir)
-	text := "| field | meaning |\n|---|---|\n"
+	docs := s.objectsByField(dir)
+	var rows []string
 	for _, f := range s.in(dir) {
 		for _, decl := range f.syntax.Decls {
 			function, ok := decl.(*ast.FuncDecl)
-			if !ok {
-				continue
-			}
-			owner, prefix := "Project", ""
-			if function.Name.Name == "readProcess" {
-				owner, prefix = "Process", "processes[]."
-			}
-			for _, name := range accepted(function) {
-				doc := s.sentence(types[owner+"."+name], "")
-				if doc == "" {
-					problems.add("%s: the field %s of setpoint.yaml has no doc comment at %s", s.position(function), name, owner)
-				}
-				text += fmt.Sprintf("| `%s%s` | %s |\n", prefix, name, doc)
+			if ok {
+				rows = append(rows, s.projectRows(function, docs, problems)...)
 			}
 		}
 	}
-	parts["setpoint.yaml"] = text
+	parts["setpoint.yaml"] = "| field | meaning |\n|---|---|\n" + strings.Join(rows, "\n")
+}
+
+// projectRows are those of the fields that one function reads.
+func (s *source) projectRows(function *ast.FuncDecl, docs map[string]string, problems *problems) []string {
+	owner, prefix := "Project", ""
+	if function.Name.Name == "readProcess" {
+		owner, prefix = "Process", "processes[]."
+	}
+	var rows []string
+	for _, name := range accepted(function) {
+		doc := docs[owner+"."+name]
+		if doc == "" {
+			problems.add("%s: the field %s of setpoint.yaml has no doc comment at %s", s.position(function), name, owner)
+		}
+		rows = append(rows, fmt.Sprintf("| `%s%s` | %s |", prefix, name, named(doc, name)))
+	}
+	return rows
 }
 
 // objectsByField are the comments of the fields of a package, as Type.field.

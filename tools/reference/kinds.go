@@ -39,18 +39,22 @@ func (s *source) objects(dir string) map[string]*object {
 	found := map[string]*object{}
 	for _, f := range s.in(dir) {
 		for _, decl := range f.syntax.Decls {
-			block, ok := decl.(*ast.GenDecl)
-			if !ok {
-				continue
-			}
-			for _, spec := range block.Specs {
-				if spec, ok := spec.(*ast.TypeSpec); ok {
-					found[spec.Name.Name] = newObject(spec, block.Doc)
-				}
-			}
+			addTypes(found, decl)
 		}
 	}
 	return found
+}
+
+func addTypes(found map[string]*object, decl ast.Decl) {
+	block, ok := decl.(*ast.GenDecl)
+	if !ok {
+		return
+	}
+	for _, spec := range block.Specs {
+		if spec, ok := spec.(*ast.TypeSpec); ok {
+			found[spec.Name.Name] = newObject(spec, block.Doc)
+		}
+	}
 }
 
 func newObject(spec *ast.TypeSpec, doc *ast.CommentGroup) *object {
@@ -98,17 +102,17 @@ func marker(markers []string, name string) (string, bool) {
 // kindWriter writes the kinds of one group: first each with its spec, then the types that these
 // name, each once.
 type kindWriter struct {
-	source   *source
-	types    map[string]*object
-	elsewere map[string]*object
-	problems *problems
-	text     strings.Builder
-	pending  []string
-	done     map[string]bool
+	source    *source
+	types     map[string]*object
+	elsewhere map[string]*object
+	problems  *problems
+	text      strings.Builder
+	pending   []string
+	done      map[string]bool
 }
 
 func kindsOf(s *source, types, elsewhere map[string]*object, problems *problems) string {
-	w := &kindWriter{source: s, types: types, elsewere: elsewhere, problems: problems, done: map[string]bool{}}
+	w := &kindWriter{source: s, types: types, elsewhere: elsewhere, problems: problems, done: map[string]bool{}}
 	for _, name := range []string{"CompositeController", "DecoratorController", "HandlerController", "AdmissionController"} {
 		if types[name] == nil {
 			continue
@@ -172,7 +176,7 @@ func (w *kindWriter) rows(o *object) {
 }
 
 func (w *kindWriter) meaning(o *object, f field) string {
-	text := w.described(f.doc, o.name+"."+f.name, f.node)
+	text := named(w.described(f.doc, o.name+"."+f.name, f.node), f.name)
 	if _, required := marker(f.markers, "required"); required {
 		text = "**Required.** " + text
 	}
@@ -182,6 +186,15 @@ func (w *kindWriter) meaning(o *object, f field) string {
 		text += " Default `" + value + "`."
 	}
 	return text
+}
+
+// named is the comment of a field with the name of the field as users write it.
+func named(doc, name string) string {
+	word, rest, _ := strings.Cut(doc, " ")
+	if strings.EqualFold(word, name) {
+		return "`" + name + "` " + rest
+	}
+	return cell(doc)
 }
 
 // typeOf is the type of a field as JSON has it.
@@ -201,14 +214,14 @@ func (w *kindWriter) shown(e ast.Expr) string {
 	case *ast.MapType:
 		return "map of " + w.shown(e.Value)
 	}
-	return w.named(typeName(e))
+	return w.reference(typeName(e))
 }
 
-// named shows a type by its name. One of this package gets a section of its own.
-func (w *kindWriter) named(name string) string {
+// reference shows a type by its name. One of this package gets a section of its own.
+func (w *kindWriter) reference(name string) string {
 	o := w.types[name]
 	switch {
-	case o == nil && w.elsewere[name] != nil:
+	case o == nil && w.elsewhere[name] != nil:
 		return fmt.Sprintf("[%s](kinds.md#%s)", name, strings.ToLower(name))
 	case o == nil:
 		return basic(name)

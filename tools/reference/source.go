@@ -24,7 +24,8 @@ type file struct {
 type source struct {
 	fset  *token.FileSet
 	files []file
-	// values are those of constants by their names, to show a value where a comment names one.
+	// values are those of the constants of the API by their names, to show a value where a comment
+	// names one.
 	values map[string]string
 }
 
@@ -36,7 +37,7 @@ func readSource(root string) (*source, error) {
 			return nil, err
 		}
 	}
-	for _, f := range s.files {
+	for _, f := range s.in("api/v1alpha1") {
 		for _, c := range constantsOf(f) {
 			s.values[c.name] = c.value
 		}
@@ -177,26 +178,20 @@ func oneLine(text string) string {
 
 var constantName = regexp.MustCompile(`\b(?:Condition|Reason|Event|Annotation|Finalizer)[A-Z]\w*\b`)
 
-// sentence is a doc comment for readers: it shows the values of constants, and begins without the
-// name of the constant itself.
-func (s *source) sentence(doc, value string) string {
+// sentence is a doc comment for readers: it begins without the name that it explains, as Go wants it,
+// and shows the values of constants.
+func (s *source) sentence(doc, name string) string {
+	if rest, found := strings.CutPrefix(doc, name); found && name != "" {
+		doc = strings.TrimPrefix(strings.TrimLeft(rest, ":, "), "is ")
+		doc = strings.ToUpper(doc[:min(1, len(doc))]) + doc[min(1, len(doc)):]
+	}
 	doc = constantName.ReplaceAllStringFunc(doc, func(name string) string {
 		if value, known := s.values[name]; known {
 			return "`" + value + "`"
 		}
 		return name
 	})
-	if rest, found := strings.CutPrefix(doc, "`"+value+"`"); found {
-		doc = strings.TrimLeft(rest, ":, ")
-	}
-	return capital(cell(doc))
-}
-
-func capital(text string) string {
-	if text == "" {
-		return text
-	}
-	return strings.ToUpper(text[:1]) + text[1:]
+	return cell(doc)
 }
 
 // cell is text for a table.

@@ -169,26 +169,40 @@ const (
 	warning = "Warning"
 )
 
-// Reasons of the events on a parent.
+// Reasons of events on parents, and of the conditions Synced, Reconciling and Stalled.
 const (
-	ReasonHookFailed      = "HookFailed"
+	// ReasonHookFailed: the hook is unreachable, timed out, or returned another status than 200.
+	ReasonHookFailed = "HookFailed"
+	// ReasonInvalidResponse: the response of the hook is invalid; the message has the field path.
 	ReasonInvalidResponse = "InvalidReply"
-	ReasonWriteFailed     = "WriteFailed"
-	ReasonInvalidParent   = "InvalidParent"
-	ReasonConflicting     = "Unsettled"
-	ReasonInternalError   = "InternalError"
-	ReasonPaused          = "Paused"
-	ReasonResumed         = "Resumed"
-	ReasonRequested       = "ReconcileRequested"
-	ReasonFlapping        = "Flapping"
-	// ReasonNamespaceIgnored: a child of a cluster-scoped kind came with a namespace.
+	// ReasonWriteFailed: the API server refused a write; the message is the server's.
+	ReasonWriteFailed = "WriteFailed"
+	// ReasonInvalidParent: the parent has no spec.selector, or an invalid one.
+	ReasonInvalidParent = "InvalidParent"
+	// ReasonConflicting: the hook returns different responses to the same request, or each
+	// response changes the next request. The message names the field.
+	ReasonConflicting = "Unsettled"
+	// ReasonInternalError: Setpoint has a defect; the log has the stack. Please report it.
+	ReasonInternalError = "InternalError"
+	// ReasonPaused: the annotation setpoint.dev/paused stops the controller for this object.
+	ReasonPaused = "Paused"
+	// ReasonResumed: the controller continues after a pause.
+	ReasonResumed = "Resumed"
+	// ReasonRequested: a user requested the reconcile by setpoint.dev/reconcile-at.
+	ReasonRequested = "ReconcileRequested"
+	// ReasonFlapping: another client or the API server keeps changing a child. The message names
+	// the field and the field manager. Setpoint waits up to 30 s before it writes the child again.
+	ReasonFlapping = "Flapping"
+	// ReasonNamespaceIgnored: a child of a cluster-scoped kind has a namespace, which
+	// Setpoint ignores.
 	ReasonNamespaceIgnored = "NamespaceIgnored"
 	// ReasonStatusIgnored: an older controller of the same parent stores the status.
 	ReasonStatusIgnored = "StatusIgnored"
-	// ReasonRolloutFailed: the revisions of a parent cannot be told or kept.
+	// ReasonRolloutFailed: Setpoint cannot read or store the revisions of the parent.
 	ReasonRolloutFailed = "RolloutFailed"
-	// ReasonDeletionsHeld: a person has to confirm deletions.
+	// ReasonDeletionsHeld: the deletion guard holds deletions of children until a user confirms
+	// them or the hook desires the children again.
 	ReasonDeletionsHeld = "DeletionsHeld"
-	// ReasonRelatedMissing: a related kind cannot be read.
+	// ReasonRelatedMissing: Setpoint cannot read related objects that the customize hook selects.
 	ReasonRelatedMissing = "RelatedMissing"
 )

@@ -16,7 +16,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// conditionUpdated is the parent's condition that says how far a rollout is.
+// conditionUpdated is True when every child of a parent with a rolling update method is at the
+// latest revision.
 const conditionUpdated = "Updated"
 
 // rollout is what a run knows of the revisions of its parent.

@@ -8,8 +8,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// Handled is the type of the condition that says whether all handlers are well.
-const Handled = "Handled"
+// ConditionHandled is True when all handlers of an object have succeeded. An object has it if its
+// status has conditions.
+const ConditionHandled = "Handled"
 
 // condition is what there is to say of the handlers in the status, if it has a
 // place for that: by its schema, or because conditions are there already, or are
@@ -25,7 +26,7 @@ func (r *run) condition() (hook.Condition, bool) {
 	if former.Status == "False" && !r.ownsCondition(former) {
 		return hook.Condition{}, false
 	}
-	now := hook.Condition{Type: Handled, Status: "True", Reason: "Handled", Message: "all handlers are well"}
+	now := hook.Condition{Type: ConditionHandled, Status: "True", Reason: ReasonHandled, Message: "all handlers are well"}
 	if reason, message, _ := r.firstError(); message != "" {
 		now.Status, now.Reason, now.Message = "False", reason, r.signature()+message
 	} else if r.memory.throttle.isActive() {
@@ -76,7 +77,7 @@ func (r *run) currentCondition() (former hook.Condition, placed bool) {
 		return hook.Condition{}, false
 	}
 	for _, c := range list {
-		if c.Type == Handled {
+		if c.Type == ConditionHandled {
 			former = c
 		}
 	}

@@ -9,23 +9,44 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
-// Reasons of events and of the condition Handled.
+// Reasons of events on handled objects, and of the condition Handled.
 const (
-	ReasonHandlerFailed          = "HandlerFailed"
-	ReasonGaveUp                 = "HandlerGaveUp"
-	ReasonInvalidResponse        = "InvalidAnswer"
-	ReasonWriteFailed            = "WriteFailed"
-	ReasonReadFailed             = "ReadFailed"
-	ReasonPanicked               = "InternalError"
-	ReasonPaused                 = "Paused"
-	ReasonResumed                = "Resumed"
-	ReasonRequested              = "ReconcileRequested"
-	ReasonConflicting            = "Conflicting"
+	// ReasonHandled goes with status True.
+	ReasonHandled = "Handled"
+	// ReasonHandlerFailed: a handler failed; Setpoint retries.
+	ReasonHandlerFailed = "HandlerFailed"
+	// ReasonGaveUp: the retries of a handler are exhausted, or its error is permanent. Setpoint
+	// calls it again when a watched field changes.
+	ReasonGaveUp = "HandlerGaveUp"
+	// ReasonInvalidResponse: the response of a handler is invalid or not permitted; the message
+	// has the field path.
+	ReasonInvalidResponse = "InvalidAnswer"
+	// ReasonWriteFailed: the API server refused a write; Setpoint retries it without a call.
+	ReasonWriteFailed = "WriteFailed"
+	// ReasonReadFailed: Setpoint cannot read an object that it needs.
+	ReasonReadFailed = "ReadFailed"
+	// ReasonPanicked: a handler panicked or Setpoint has a defect; the log has the stack.
+	ReasonPanicked = "InternalError"
+	// ReasonPaused: the annotation setpoint.dev/paused stops the controller for this object.
+	ReasonPaused = "Paused"
+	// ReasonResumed: the controller continues after a pause.
+	ReasonResumed = "Resumed"
+	// ReasonRequested: a user requested the reconcile by setpoint.dev/reconcile-at.
+	ReasonRequested = "ReconcileRequested"
+	// ReasonConflicting: the object changes more than once a second for long, so Setpoint throttles
+	// its handlers. The message names the handler and the fields.
+	ReasonConflicting = "Conflicting"
+	// ReasonPreviousStateNotStored: Setpoint could not store the previous state of the object.
 	ReasonPreviousStateNotStored = "OldNotKept"
-	ReasonPreviousStateLost      = "OldLost"
-	ReasonEvictionRefused        = "EvictionRefused"
-	ReasonDaemonStuck            = "DaemonStuck"
-	// ReasonConflictResolved ends what ReasonConflicting began.
+	// ReasonPreviousStateLost: the stored previous state is missing or was changed.
+	ReasonPreviousStateLost = "OldLost"
+	// ReasonEvictionRefused: a PodDisruptionBudget has refused an eviction for ten seconds;
+	// Setpoint retries.
+	ReasonEvictionRefused = "EvictionRefused"
+	// ReasonDaemonStuck: a daemon did not return within its stop timeout.
+	ReasonDaemonStuck = "DaemonStuck"
+	// ReasonConflictResolved: the object has not changed for a minute, and Setpoint no longer
+	// throttles its handlers.
 	ReasonConflictResolved = "ConflictResolved"
 )
 

@@ -280,20 +280,21 @@ type Point struct {
 // State is how an object is doing, in a word.
 type State string
 
-// The states, those first that need somebody.
+// The states of an object, sorted by severity.
 const (
-	// StateFailing objects failed when last run.
+	// StateFailing: the latest reconcile failed.
 	StateFailing State = "Failing"
-	// StateConflicting objects are written again and again.
+	// StateConflicting: Setpoint writes the object or its children again and again, because another
+	// client changes them or the hook returns different responses.
 	StateConflicting State = "Unsettled"
-	// StateQueued objects are queued, or have not been looked at yet.
+	// StateQueued: the object is in the queue, or its first reconcile is pending.
 	StateQueued State = "Waiting"
-	// StateUnknown is how objects are that another process works on, or none: a process that
-	// does not stand by works on none while a watch of their controller is missing.
+	// StateUnknown: another process reconciles the object, or none does while a watch of the
+	// controller is missing.
 	StateUnknown State = "Unknown"
-	// StatePaused objects are left alone because a user wants it.
+	// StatePaused: a user paused the object.
 	StatePaused State = "Paused"
-	// StateSynced objects are as they should be.
+	// StateSynced: the object is as desired.
 	StateSynced State = "Well"
 )
 

@@ -27,33 +27,38 @@ type Project struct {
 	Dir string
 	// File is the path of setpoint.yaml as a user would type it.
 	File string
-	// Apply lists manifest files and folders of them, absolute, in order.
+	// Apply lists manifest files and folders of them, applied in this order. Setpoint applies a
+	// changed file again, and deletes an object that no file holds any more.
 	Apply []string
-	// Processes are started beside the cluster.
+	// Processes run beside the control plane. Each is a list item with the fields below.
 	Processes []Process
 }
 
 // Process is one program that setpoint.yaml wants running.
 type Process struct {
-	// Name stands before each line of its output.
+	// Name stands before each line of output. Default is the name of service, else of the program.
 	Name string
 	// Written is the command as the file has it, to be shown.
 	Written []string
-	// Build compiles the program before each start; empty if there is nothing to
-	// compile. Build and Command may contain "{binary}", see Binary.
+	// Build is a command that compiles the program before each start. {binary} in build and in
+	// command is a file that setpoint dev chooses. For go run there is no need: setpoint dev
+	// compiles it first all the same.
 	Build []string
-	// Command and Env may contain "{port}", and "{port:NAME}" of another process.
+	// Command is the program and its arguments; required. It may contain {port}.
 	Command []string
-	Env     map[string]string
-	// Dir is where it runs, absolute.
+	// Env has more environment variables; they may contain {port}. KUBECONFIG leads to the
+	// control plane, SETPOINT is the path of the binary.
+	Env map[string]string
+	// Dir is the working directory. Default is the folder of the file.
 	Dir string
-	// Service is the host it answers for; nil for a process that serves nobody.
+	// Service is NAME.NAMESPACE or NAME.NAMESPACE:PORT: calls to this Service go to the process,
+	// so that manifests for a cluster run unchanged. The process must learn its port by {port}.
 	Service *Service
-	// Ready is an HTTP path that answers when the process can be used. Empty
-	// means that accepting connections is enough, where it is told a port at all.
+	// Ready is an HTTP path that responds below 400 when the process is ready. Default: it is
+	// ready when it accepts connections on its port, or, without a port, when it runs.
 	Ready string
-	// Watch lists files and folders, absolute, whose changes restart it. Empty
-	// means what its command names, or everything in Dir.
+	// Watch lists files and folders whose changes restart the process. Default: the files that
+	// command names and files of their kind beside them, else everything in dir.
 	Watch []string
 }
 
