@@ -6,8 +6,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// annotationsOf reads all annotations of an object. Few controllers select by
-// them, so they are read anew each time.
+// annotationsOf returns all annotations of an object. It parses them each time, because few
+// controllers select by annotation.
 func annotationsOf(o *object.Object) map[string]string {
 	field := o.Field("metadata", "annotations")
 	if field == nil {
@@ -15,7 +15,7 @@ func annotationsOf(o *object.Object) map[string]string {
 	}
 	var annotations map[string]string
 	if json.Unmarshal(field, &annotations) != nil {
-		return nil // The API server takes nothing but texts.
+		return nil // The API server accepts only strings.
 	}
 	return annotations
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// apply is the step that has the plan carried out. The input is answered when
-// there was nothing to do.
+// apply writes the plan. It marks the input as synced if there was nothing to write.
 func (r *run) apply(ctx context.Context, todo plan.Plan) error {
 	r.memory.syncedInput = 0
 	kept, err := r.storeRevisions(ctx)
@@ -43,13 +42,13 @@ func (r *run) apply(ctx context.Context, todo plan.Plan) error {
 		return r.rollout.err
 	}
 	if todo.Empty() && !kept {
-		// After a write the hook is asked about what came of it.
+		// After a write the hook is called again with the result.
 		r.memory.syncedInput = r.inputDigest
 	}
 	return nil
 }
 
-// observeResults takes in what became of each write, so that the next look sees it.
+// observeResults puts the results into the cache, so that the next pass sees them.
 func (r *run) observeResults(ctx context.Context, results []apply.Result) error {
 	var errs []error
 	waiters := map[string]int{}
@@ -65,8 +64,8 @@ func (r *run) observeResults(ctx context.Context, results []apply.Result) error 
 	return joinErrors(append(errs, namespaceErrors(waiters, len(errs) > 0)...))
 }
 
-// namespaceErrors are the errors of children that wait for their namespaces. If nothing failed,
-// the namespaces are the parent's after all: the cache had not seen them.
+// namespaceErrors returns an error for each namespace that children wait for. If nothing else
+// failed, the parent does own the namespaces and the cache was behind.
 func namespaceErrors(namespaces map[string]int, failed bool) []error {
 	if len(namespaces) > 0 && !failed {
 		return []error{errConflict}
@@ -83,11 +82,10 @@ func namespaceErrors(namespaces map[string]int, failed bool) []error {
 	return errs
 }
 
-// maxErrors is how many errors of one run are told; more are counted.
+// maxErrors is how many errors of one run are reported in full. The rest are counted.
 const maxErrors = 3
 
-// joinErrors joins the errors, without those that only say that something moved
-// while there are others.
+// joinErrors joins the errors. Conflicts are left out if there are other errors.
 func joinErrors(errs []error) error {
 	var failures []error
 	moved := false
@@ -141,9 +139,8 @@ func (r *run) logWrite(result apply.Result) {
 		"parent", r.stored.Ref().String(), "reason", result.Action.Reason)
 }
 
-// handleExisting looks at the object that already has the name of a child to be created.
-// It may be our own that the cache has not seen or has lost sight of, or one to
-// be taken in; any other is somebody else's and stays theirs.
+// handleExisting handles a create that failed because the name is taken. The object may be a child
+// that the cache has not seen or lost, or an orphan to adopt. Any other object is left alone.
 func (r *run) handleExisting(ctx context.Context, action plan.Action) error {
 	live, err := r.tools.Writer.Get(ctx, action.Resource, action.Ref.Namespace, action.Ref.Name)
 	if apply.NotFound(err) {
@@ -169,8 +166,8 @@ func (r *run) handleExisting(ctx context.Context, action plan.Action) error {
 	return r.waitForName(live, fmt.Sprintf("belongs to nobody, and its labels do not match %q; delete it or label it", r.planner.Selector))
 }
 
-// handleExistingAttachment is meet for a decorator. It takes nobody in: what its object
-// owns without its mark is another controller's.
+// handleExistingAttachment is handleExisting for a decorator. A decorator adopts nothing, and owned
+// objects without its mark belong to other controllers.
 func (r *run) handleExistingAttachment(resource object.Resource, live *object.Object) error {
 	mark := r.planner.Mark
 	_, owned := live.Controller()
@@ -184,13 +181,13 @@ func (r *run) handleExistingAttachment(resource object.Resource, live *object.Ob
 	return nil
 }
 
-// waitForName has the parent wait for the name that an object has, and says why.
+// waitForName enqueues the parent again once the object with the taken name is gone.
 func (r *run) waitForName(live *object.Object, why string) error {
 	r.nameWaiters.add(childNameOf(live), r.item.Key)
 	return failure.WithReason(ReasonWriteFailed, fmt.Errorf("create %s: it exists and %s", live.Ref(), why))
 }
 
-// relabel gives back to a child the label by which it is found.
+// relabel restores the label that selects a child.
 func (r *run) relabel(ctx context.Context, resource object.Resource, child *object.Object) error {
 	labelled, err := child.With(fmt.Appendf(nil, "%q", r.stored.UID()), "metadata", "labels", plan.UIDLabel)
 	if err != nil {
@@ -209,7 +206,6 @@ func (r *run) relabel(ctx context.Context, resource object.Resource, child *obje
 	return nil
 }
 
-// viewOf is the watch of a kind of child.
 func (r *run) viewOf(resource object.Resource) *cache.View {
 	for _, kind := range r.Controller.children {
 		if kind.rule.Resource == resource {

@@ -9,11 +9,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// inputSeed makes the digests of inputs differ from process to process.
+// inputSeed makes input digests differ between processes.
 var inputSeed = maphash.MakeSeed()
 
-// inputChanged says whether there is anything to ask: the input is one the hook has not
-// answered, or somebody wants it asked in any case.
+// inputChanged reports whether the hook must be called: its input is new, or a cause requires a
+// call.
 func (r *run) inputChanged() bool {
 	r.inputDigest = r.digestInput(r.visibleParent())
 	if r.inputDigest != r.memory.syncedInput {
@@ -22,12 +22,11 @@ func (r *run) inputChanged() bool {
 	return r.calls == 0 && r.mustCall()
 }
 
-// forceCallCauses are the causes that want the hook asked even about what it has
-// answered.
+// forceCallCauses are the causes that require a call even if the input is unchanged.
 var forceCallCauses = [...]queue.CauseKind{queue.Resync, queue.RequeueAfter, queue.Retrying, queue.ReconcileRequested, queue.HookChanged}
 
-// mustCall says whether one of the causes does, or whether the last run failed:
-// then its answer was not carried out.
+// mustCall reports whether a cause requires a call, or whether the last run failed and so did not
+// apply its response.
 func (r *run) mustCall() bool {
 	for _, kind := range forceCallCauses {
 		if r.item.Causes.Has(kind) {
@@ -37,8 +36,7 @@ func (r *run) mustCall() bool {
 	return r.memory.result.failing
 }
 
-// digestInput is a digest of what a hook is shown, as far as it is to be asked for
-// its sake.
+// digestInput returns a digest of the parts of a request whose change requires a call.
 func (r *run) digestInput(parent *object.Object) uint64 {
 	var h maphash.Hash
 	h.SetSeed(inputSeed)
@@ -61,7 +59,6 @@ func (r *run) digestInput(parent *object.Object) uint64 {
 	return max(h.Sum64(), 1)
 }
 
-// callHook is the step that calls the hook.
 func (r *run) callHook(ctx context.Context) error {
 	r.calls++
 	r.memory.syncedInput = 0
@@ -87,7 +84,7 @@ func (r *run) callHook(ctx context.Context) error {
 	return nil
 }
 
-// hookName is the name of the hook that the run asks.
+// hookName returns "sync" or "finalize".
 func (r *run) hookName() string {
 	if r.phase == phaseFinalizing {
 		return "finalize"
@@ -95,7 +92,7 @@ func (r *run) hookName() string {
 	return "sync"
 }
 
-// request shows the hook what is there, without copying any of it.
+// request builds a hook request from the cached objects without copying them.
 func (r *run) request(parent *object.Object) *hook.Request {
 	request := &hook.Request{
 		Controller:      r.program.Object,
@@ -116,7 +113,7 @@ func (r *run) request(parent *object.Object) *hook.Request {
 	return request
 }
 
-// objectJSON is an object as the hooks see it.
+// objectJSON returns an object as hooks get it.
 func (p *Program) objectJSON(o *object.Object) []byte {
 	if p.FullObjects {
 		return o.JSONWithManagedFields()

@@ -7,8 +7,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// A cause that wants the hook asked counts also behind more causes than are
-// listed, and so does a failure: its answer was not carried out.
+// A cause that requires a call counts even if it is not among the listed causes. So does a failure:
+// its response was not applied.
 func TestMustCall(t *testing.T) {
 	var many []queue.Cause
 	for i := range 20 {

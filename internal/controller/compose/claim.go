@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// claim is the step that finds the parent's children, takes in orphans that
-// match its selector and lets go of children that do not.
+// claim finds the children of the parent. It adopts orphans that match the selector and releases
+// children that no longer do.
 func (r *run) claim(ctx context.Context) error {
 	if err := r.resolveSelector(); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (r *run) claim(ctx context.Context) error {
 	return err
 }
 
-// resolveSelector settles how the children are recognised.
+// resolveSelector sets the selector of the children.
 func (r *run) resolveSelector() error {
 	if r.planner.Selector != nil || r.program.isDecorator() {
 		return nil
@@ -43,8 +43,7 @@ func (r *run) resolveSelector() error {
 	return nil
 }
 
-// listChildren reads the children from the caches. It returns the writes that
-// claiming takes.
+// listChildren reads the children from the caches and returns the writes that adopt and release.
 func (r *run) listChildren() ([]plan.Action, error) {
 	var changes []plan.Action
 	r.children, r.storedRevisions = r.children[:0], r.revisionsOf(r.stored)
@@ -59,8 +58,8 @@ func (r *run) listChildren() ([]plan.Action, error) {
 	return changes, nil
 }
 
-// orphans are the objects of a kind that nobody owns and the parent's selector
-// matches. A decorator takes nobody in, and who is finalized no more.
+// orphans returns the orphans of a kind that the parent's selector matches. Decorators and parents
+// that are being finalized adopt nothing.
 func (r *run) orphans(kind childKind) []*object.Object {
 	if r.program.isDecorator() || r.phase == phaseFinalizing {
 		return nil
@@ -68,8 +67,8 @@ func (r *run) orphans(kind childKind) []*object.Object {
 	return kind.view.Orphans(r.stored.Namespace(), r.planner.Selector)
 }
 
-// applyClaims writes them, once it is sure that the cached parent is not one
-// that has been deleted meanwhile: its children would be collected with it.
+// applyClaims adopts and releases. It first checks that the parent is not deleted: the garbage
+// collector would delete adopted children with it.
 func (r *run) applyClaims(ctx context.Context, changes []plan.Action) error {
 	live, err := r.tools.Writer.Get(ctx, r.program.Parent, r.stored.Namespace(), r.stored.Name())
 	if apply.NotFound(err) {
@@ -86,7 +85,7 @@ func (r *run) applyClaims(ctx context.Context, changes []plan.Action) error {
 	return r.observeResults(ctx, r.applyPlan(ctx, claims))
 }
 
-// observed are the children of all kinds in one list.
+// observed returns the children of all kinds.
 func (r *run) observed() []*object.Object {
 	var all []*object.Object
 	for _, children := range r.children {

@@ -28,22 +28,22 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// cluster is as much of an API server as one reconcile at a time needs: objects with
-// versions and generations, lists, and writes that are counted. Its watches say nothing:
-// what a controller writes is in its cache at once, and edit is the only other writer.
+// cluster is a fake API server for one reconcile at a time: it has resource versions, generations
+// and lists, and counts writes. Its watches send nothing. The cache sees the controller's writes at
+// once, and edit is the only other writer.
 type cluster struct {
 	t       *testing.T
 	url     string
 	mu      sync.Mutex
 	version int
 	objects map[string]map[string]any // by path
-	// writes are all that succeeded, as "PUT shops/a/status".
+	// writes lists the successful writes, such as "PUT shops/a/status".
 	writes []string
-	// prune may drop what the schema of a status has no place for.
+	// prune may remove fields that the status schema does not have.
 	prune func(status map[string]any)
-	// slow says that what is deleted only begins to go.
+	// slow keeps deleted objects with a deletionTimestamp.
 	slow bool
-	// refuse may answer a write with a code instead.
+	// refuse may return a status code for a write.
 	refuse func(method, path string) int
 }
 
@@ -143,7 +143,7 @@ func (s *cluster) list(plural string) map[string]any {
 	return map[string]any{"kind": "List", "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": fmt.Sprint(s.version)}, "items": items}
 }
 
-// merged is what is stored of an update: all but the status, or nothing else.
+// merged returns what an update stores: all but the status, or the status alone.
 func (s *cluster) merged(have, sent map[string]any, ofStatus bool) map[string]any {
 	stored := maps.Clone(have)
 	if !ofStatus {
@@ -165,7 +165,7 @@ func (s *cluster) merged(have, sent map[string]any, ofStatus bool) map[string]an
 	return stored
 }
 
-// put stores an object. One whose last finalizer went, and that is to go, goes.
+// put stores an object, or removes one that is deleted and has no finalizers.
 func (s *cluster) put(at string, o map[string]any) map[string]any {
 	s.version++
 	metadata := maps.Clone(o["metadata"].(map[string]any))
@@ -178,7 +178,7 @@ func (s *cluster) put(at string, o map[string]any) map[string]any {
 	return o
 }
 
-// stored is the object at a path such as "shops/a", "" if there is none.
+// stored returns the object at a path such as "shops/a"; "" if there is none.
 func (s *cluster) stored(at, field string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +192,7 @@ func (s *cluster) stored(at, field string) string {
 	return string(text)
 }
 
-// wrote are the writes since it was last called.
+// wrote returns the writes since the last call.
 func (s *cluster) wrote() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,13 +201,13 @@ func (s *cluster) wrote() string {
 	return all
 }
 
-// testController is a controller that reconciles when its test says so.
+// testController is a controller that reconciles only when the test calls run.
 type testController struct {
 	*Controller
 	cluster  *cluster
 	recorder *runRecorder
 	events   []string
-	// clockOffset is by how much the controller's clock is ahead.
+	// clockOffset is added to the controller's clock.
 	clockOffset time.Duration
 }
 
@@ -253,7 +253,7 @@ var customStalls = object.Resource{
 	Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop", Namespaced: true, Status: true, Custom: true,
 }
 
-// run reconciles the shop a for a cause, and returns the run.
+// run reconciles the shop a for a cause and returns the record.
 func (s *testController) run(cause queue.CauseKind) record.Run {
 	s.reconcile(s.cluster.t.Context(), queue.Item{
 		Key: queue.Key{Namespace: "town", Name: "a"}, Causes: queue.NewCauses(queue.Cause{Kind: cause}),
@@ -264,7 +264,7 @@ func (s *testController) run(cause queue.CauseKind) record.Run {
 	return s.recorder.runs[len(s.recorder.runs)-1]
 }
 
-// observe has the cache see an object as another client has made it.
+// observe puts an object into the cache as if another client had written it.
 func (s *testController) observe(text []byte) {
 	seen, err := object.Parse(text)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// stalledAfter is how long a parent may fail before it says that it is stalled.
+// stalledAfter is how long a parent may fail before it is Stalled.
 const stalledAfter = time.Minute
 
-// visibleParent is the parent as hooks are shown it: what is stored, but for what we say of
-// it ourselves, which is no reason to call a hook.
+// visibleParent returns the parent as hooks get it: the stored object without the conditions that
+// Setpoint sets.
 func (r *run) visibleParent() *object.Object {
 	if !r.program.Conditions {
 		return r.stored
@@ -24,21 +24,21 @@ func (r *run) visibleParent() *object.Object {
 	if r.visible.of != r.stored {
 		bare, err := plan.WithoutOwnConditions(r.stored, r.memory.hookConditions)
 		if err != nil {
-			bare = r.stored // What was parsed once is edited without an error.
+			bare = r.stored // The object was parsed before, so editing it cannot fail.
 		}
 		r.visible.of, r.visible.as = r.stored, bare
 	}
 	return r.visible.as
 }
 
-// noteHookConditions notes which of our conditions the hook gives itself.
+// noteHookConditions remembers which of Setpoint's condition types the hook sets itself.
 func (r *run) noteHookConditions() {
 	if r.program.Conditions {
 		r.memory.hookConditions = plan.HookConditions(r.response)
 	}
 }
 
-// setConditions lays over the parent what there is to say of it.
+// setConditions sets Setpoint's conditions in the status of the parent.
 func (r *run) setConditions(now plan.StatusReport) error {
 	if !r.program.Conditions || r.program.statusOwner(r.stored) != "" {
 		return nil
@@ -51,7 +51,7 @@ func (r *run) setConditions(now plan.StatusReport) error {
 	return nil
 }
 
-// syncReport is how a parent is doing whose latest response needs no more writes.
+// syncReport returns the conditions of a parent whose latest response needs no more writes.
 func (r *run) syncReport() plan.StatusReport {
 	if fits := r.memory.flapping.Children(r.tools.Now()); len(fits) > 0 {
 		return plan.StatusReport{State: plan.Stalled, Reason: ReasonFlapping, Message: flappingMessage(fits[0])}
@@ -62,8 +62,8 @@ func (r *run) syncReport() plan.StatusReport {
 	return plan.StatusReport{State: plan.Synced, Reason: setpoint.ReasonSynced, Message: "the children are as the " + r.hookName() + " hook wants them"}
 }
 
-// storeFailure stores what an attempt that came to nothing leaves to store: the status of
-// responses that were carried out, and what failed.
+// storeFailure stores the status of a failed attempt: that of responses that were applied, and the
+// failure.
 func (r *run) storeFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, errConflict) && r.memory.conflicts < maxConflicts {
 		return nil //nolint:nilerr // The next attempt is near.
@@ -74,7 +74,7 @@ func (r *run) storeFailure(ctx context.Context, err error) error {
 	return r.storeStatus(ctx)
 }
 
-// reportAfter is how a parent is doing whose attempt ended with an error.
+// reportAfter returns the conditions of a parent whose attempt ended with an error.
 func (r *run) reportAfter(err error) plan.StatusReport {
 	switch {
 	case r.isFailure(err):
@@ -82,19 +82,19 @@ func (r *run) reportAfter(err error) plan.StatusReport {
 	case errors.Is(err, errIncomplete) && r.rollout != nil:
 		return r.syncReport()
 	}
-	// The status in the response is stored: it must not take our conditions with it.
+	// The status in the response replaces the stored one: keep the conditions in it.
 	return plan.StatusReport{State: plan.Unchanged}
 }
 
-// isFailure says that an error is a failure, and not only a reason to come again.
+// isFailure reports whether an error is a failure, not only a reason to requeue.
 func (r *run) isFailure(err error) bool {
 	_, delayed := hook.RetryDelay(err)
 	_, waits := errors.AsType[*deletionsPendingError](err)
 	return !delayed && !waits && !errors.Is(err, errRelatedPending) && !errors.Is(err, errIncomplete)
 }
 
-// failureReport is what a failure says of the parent. One that goes on by itself is no reason
-// to call for help, unless it lasts; what a person has to confirm does not.
+// failureReport returns the conditions of a failed parent. It is Stalled if retries do not help or
+// have not helped for a while.
 func (r *run) failureReport(err error) plan.StatusReport {
 	now := plan.StatusReport{State: plan.Reconciling, Reason: reasonOf(err), Message: failure.OneLine(err)}
 	if hook.IsTerminal(err) || r.isStalled() || isConflicting(err) ||
@@ -104,8 +104,8 @@ func (r *run) failureReport(err error) plan.StatusReport {
 	return now
 }
 
-// isStalled says that a parent has been failing for a while, or in the time of another
-// process.
+// isStalled reports whether the parent has been failing for longer than stalledAfter, or was
+// Stalled when the process started.
 func (r *run) isStalled() bool {
 	if last := r.memory.result; last.failing && r.since(last.since) >= stalledAfter {
 		return true

@@ -20,7 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// conditionsOf is what a parent's conditions say, as "Synced=True Synced 1".
+// conditionsOf returns the conditions of the shop, such as "Synced=True Synced 1".
 func conditionsOf(t *testing.T, s *cluster) string {
 	t.Helper()
 	var status struct {
@@ -41,8 +41,8 @@ func conditionsOf(t *testing.T, s *cluster) string {
 
 var update = flag.Bool("update", false, "write what parents say into testdata/kstatus")
 
-// checkGolden compares the parent with a file that TestKstatusOfParents reads: kstatus says of it what
-// the name of the file begins with.
+// checkGolden compares the parent with a file that TestKstatusOfParents reads. The file name begins
+// with the status that kstatus computes.
 func checkGolden(t *testing.T, s *cluster, name string) {
 	t.Helper()
 	s.mu.Lock()
@@ -65,7 +65,7 @@ func checkGolden(t *testing.T, s *cluster, name string) {
 
 const newShop = `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1},"spec":{}}`
 
-// stubHook is a hook that fails with err, if there is one, and else answers.
+// stubHook returns err if it is set, else a response.
 type stubHook struct {
 	err     error
 	calls   int
@@ -88,7 +88,7 @@ func openShop(json.RawMessage) *hook.Response {
 	return &hook.Response{Status: json.RawMessage(`{"open":true}`), Children: []json.RawMessage{sign}}
 }
 
-// Fault G9: parents said nothing of a failing hook.
+// Fault G9: parents did not report a failing hook.
 func TestParentConditions(t *testing.T) {
 	s := newCluster(t, newShop)
 	m := &stubHook{respond: openShop}
@@ -157,8 +157,8 @@ func TestParentConditions(t *testing.T) {
 	}
 }
 
-// A hook that works in steps, more of them than one run makes, gives a status in each: it
-// does not take the conditions with it until the last one.
+// A hook that needs more calls than one run makes returns a status in each. The conditions stay in
+// place until the last one.
 func TestParentConditionsBetweenSteps(t *testing.T) {
 	s := newCluster(t, newShop)
 	last := 1
@@ -190,8 +190,8 @@ func TestParentConditionsBetweenSteps(t *testing.T) {
 	}
 }
 
-// Fault M15: the status of a parent is its older controller's, where that selects it, and
-// so are the conditions; the children are each one's own.
+// Fault M15: the status and the conditions of a parent belong to its older controller. Each
+// controller owns its own children.
 func TestOlderControllerOwnsTheStatus(t *testing.T) {
 	selects := func(text string) []Selection {
 		selector, err := labels.Parse(text)
@@ -235,7 +235,7 @@ func TestOlderControllerOwnsTheStatus(t *testing.T) {
 	}
 }
 
-// Fault G9: the API server refuses the status of a response, and takes ours.
+// Fault G9: the API server refuses the status of a response, and accepts the conditions.
 func TestParentConditionsOfARefusedStatus(t *testing.T) {
 	s := newCluster(t, newShop)
 	refused := 0
@@ -252,7 +252,7 @@ func TestParentConditionsOfARefusedStatus(t *testing.T) {
 	}
 }
 
-// Fault G9: what a hook says of the same types, or makes of the status it is shown.
+// Fault G9: hooks that set conditions of the same types, or copy the status they get.
 func TestParentConditionsBesideTheHooks(t *testing.T) {
 	stalled := []hook.Condition{{Type: "Stalled", Status: "False", Reason: "Mine", Message: "mine"}}
 	for name, c := range map[string]struct {
@@ -315,8 +315,8 @@ func TestParentConditionsBesideTheHooks(t *testing.T) {
 	}
 }
 
-// Fault G9: what is not retried, or cannot get better by that, is stalled at once; who did
-// not ask for conditions gets none; one that is let go of keeps none.
+// Fault G9: failures that a retry cannot fix stall the parent at once. Controllers without
+// conditions set none, and released parents keep none.
 func TestParentConditionsWhenStalled(t *testing.T) {
 	s := newCluster(t, newShop)
 	m := &stubHook{err: &hook.TerminalError{Err: errors.New("no")}}
@@ -339,8 +339,8 @@ func TestParentConditionsWhenStalled(t *testing.T) {
 	}
 }
 
-// Fault G11: a dry run of a parent whose deletions are held said that it would be Synced.
-// It says what a run stores.
+// Fault G11: a dry run of a parent with held deletions reported it as Synced. It reports what a run
+// stores.
 func TestDryRunHasConditionsOfHeldParents(t *testing.T) {
 	s := newCluster(t, newShop)
 	m := &stubHook{respond: openShop}

@@ -27,35 +27,34 @@ type Controller struct {
 	queue       *queue.Queue
 	memories    *memories
 	orphanIndex *orphanIndex
-	// ownWrites are empty for a composite.
+	// ownWrites is empty for composites.
 	ownWrites     ownWrites
 	nameWaiters   *nameWaiters
 	lostChildren  *lostChildren
 	recoveryProbe recoveryProbe
-	// deletionGuard is what holds deletions.
 	deletionGuard *DeletionGuard
 	// related is nil without a customize hook.
 	related  *related.Registry
 	parents  *cache.View
 	children []childKind
-	// revisions is nil where no child has to wait for its turn.
+	// revisions is nil if no child rule is rolling.
 	revisions *cache.View
-	// watchesSet is closed once parents and children are set: handlers run on
-	// other goroutines, maybe before that.
+	// watchesSet is closed once parents and children are set. Event handlers run on other
+	// goroutines and may start earlier.
 	watchesSet chan struct{}
-	// startedAt is when Run did, last. What was queued before waited for nobody.
+	// startedAt is when Run started. Time in the queue before that does not count.
 	startedAt time.Time
-	// active says that Run does.
+	// active reports whether Run runs.
 	active atomic.Bool
 }
 
-// childKind is one kind of child and the watch of its objects.
+// childKind is a kind of child and its watch.
 type childKind struct {
 	rule plan.Rule
 	view *cache.View
 }
 
-// New makes a controller and starts its watches. Close stops them.
+// New returns a controller and starts its watches. Close stops them.
 func New(program Program, tools Tools) *Controller {
 	program.Workers = cmp.Or(program.Workers, 32)
 	if tools.Now == nil {
@@ -89,7 +88,7 @@ func New(program Program, tools Tools) *Controller {
 	return c
 }
 
-// Run works until the context ends. It returns when the last run has.
+// Run reconciles until the context ends. It returns when the last run has ended.
 func (c *Controller) Run(ctx context.Context) {
 	if !c.waitForSync(ctx) {
 		return
@@ -106,7 +105,6 @@ func (c *Controller) Run(ctx context.Context) {
 	c.log.Info("controller stopped")
 }
 
-// waitForSync waits until all watches are synced.
 func (c *Controller) waitForSync(ctx context.Context) bool {
 	for _, w := range c.watches() {
 		select {
@@ -118,7 +116,7 @@ func (c *Controller) waitForSync(ctx context.Context) bool {
 	return true
 }
 
-// SyncAll has every parent synced for a cause.
+// SyncAll enqueues every parent.
 func (c *Controller) SyncAll(cause queue.CauseKind) {
 	for parent := range c.parents.All() {
 		if c.program.phaseOf(parent) == phaseIgnored {
@@ -128,15 +126,13 @@ func (c *Controller) SyncAll(cause queue.CauseKind) {
 	}
 }
 
-// RetryNow has the parents that failed tried again at once: what they failed for
-// seems to be over.
+// RetryNow retries failed parents at once, because the reason for their failures seems to be gone.
 func (c *Controller) RetryNow() { c.queue.RetryNow() }
 
-// RetryWrites is RetryNow: a parent that failed is observed, planned and written anew.
+// RetryWrites is RetryNow: a retry observes, plans and writes anew.
 func (c *Controller) RetryWrites() { c.RetryNow() }
 
-// Close ends the controller's watches and forgets what is queued. Run should
-// have returned.
+// Close ends the watches and drops the queue. Call it after Run has returned.
 func (c *Controller) Close() {
 	c.queue.Close()
 	for _, w := range c.watches() {
@@ -147,13 +143,12 @@ func (c *Controller) Close() {
 	}
 }
 
-// watchedResource is one watch of the controller.
 type watchedResource struct {
 	resource object.Resource
 	view     *cache.View
 }
 
-// watches are all watches of the controller, the parents' first.
+// watches returns all watches of the controller, that of the parents first.
 func (c *Controller) watches() []watchedResource {
 	all := []watchedResource{{c.program.Parent, c.parents}}
 	for _, child := range c.children {
@@ -174,8 +169,7 @@ func (c *Controller) synced() bool {
 	return true
 }
 
-// plan the next regular look, spread so that parents which started together do
-// not stay together.
+// scheduleResync plans the next periodic resync, with jitter so that parents spread out.
 func (c *Controller) scheduleResync(key queue.Key) {
 	if period := c.program.Resync; period > 0 {
 		spread := time.Duration(rand.Float64() * 0.1 * float64(period))

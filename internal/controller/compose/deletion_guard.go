@@ -14,19 +14,18 @@ import (
 )
 
 const (
-	// deletionWindow is how long a deletion counts after it was made, and how long
-	// an edit of a parent explains deletions of its children.
+	// deletionWindow is how long a deletion counts, and how long an edit of a parent explains
+	// deletions of its children.
 	deletionWindow = 10 * time.Minute
-	// deletionDelay is how long a deletion waits for those of other parents, which
-	// may make it one of too many.
+	// deletionDelay is how long a deletion waits for deletions of other parents, which together may
+	// exceed the limit.
 	deletionDelay = 2 * time.Second
-	// restartGrace is how long after a restart it takes until what was held before is
-	// held again.
+	// restartGrace is how long it takes after a restart until held deletions are known again.
 	restartGrace = 10 * time.Second
 )
 
-// DeletionGuard is the deletion guard of one controller: what its programs want to
-// delete and have deleted lately, for no other reason than a response of the hook.
+// DeletionGuard is the deletion guard of one controller. It counts the pending and recent deletions
+// of its programs that only a hook response explains.
 type DeletionGuard struct {
 	limit *plan.DeletionLimit
 	now   func() time.Time
@@ -35,25 +34,23 @@ type DeletionGuard struct {
 
 	mu          sync.Mutex
 	controllers []*Controller
-	// pending are deletions that were not made yet, by parent; count is how many,
-	// and sum is that of their UIDs.
+	// pending are the deletions not made yet, by parent. pendingCount is their number and
+	// pendingSum the sum of their UIDs.
 	pending      map[guardedParent]*pendingDeletions
 	pendingCount int
 	pendingSum   uint64
-	// recent are those of the window, by child; confirmed may be made, however many
-	// they are.
+	// recent are the deletions within the window, by child; confirmed ones are always allowed.
 	recent, confirmed map[uint64]time.Time
-	// children is how many there were when the first deletion was wanted, at
-	// counted.
+	// children is how many children there were at countedAt, when the first deletion became
+	// pending.
 	children  int
 	countedAt time.Time
-	// expiredAt is when what is older than the window was forgotten last.
+	// expiredAt is when entries older than the window were last dropped.
 	expiredAt time.Time
 	holding   bool
-	// heldUntil is until when deletions are taken to be held because they were
-	// before a restart.
+	// heldUntil is until when deletions count as held because they were held before a restart.
 	heldUntil time.Time
-	// confirmedValue is the value that a person has confirmed.
+	// confirmedValue is the value a user confirmed.
 	confirmedValue string
 }
 
@@ -63,7 +60,7 @@ type guardedParent struct {
 	key        queue.Key
 }
 
-// pendingDeletions are the deletions that a parent's response asks for.
+// pendingDeletions are the deletions of one parent's response.
 type pendingDeletions struct {
 	since time.Time
 	uids  []uint64
@@ -71,8 +68,8 @@ type pendingDeletions struct {
 	refs  []object.Ref
 }
 
-// NewDeletionGuard makes the guard of a controller; nil as limit holds nothing. now is
-// time.Now if nil.
+// NewDeletionGuard returns the guard of a controller. A nil limit holds nothing, and a nil now
+// means time.Now.
 func NewDeletionGuard(limit *plan.DeletionLimit, now func() time.Time) *DeletionGuard {
 	if now == nil {
 		now = time.Now
@@ -85,32 +82,31 @@ func NewDeletionGuard(limit *plan.DeletionLimit, now func() time.Time) *Deletion
 	return d
 }
 
-// RestoreHeld says that the controller held deletions when it was stopped.
+// RestoreHeld tells the guard that it held deletions when the process stopped.
 func (d *DeletionGuard) RestoreHeld() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.heldUntil = d.now().Add(deletionWindow)
 }
 
-// addController has the children of a program counted.
+// addController adds a program whose children count.
 func (d *DeletionGuard) addController(program *Controller) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.controllers = append(d.controllers, program)
 }
 
-// guardDecision says what becomes of the deletions that a parent's response asks for.
+// guardDecision is the decision about the deletions of one parent's response.
 type guardDecision struct {
-	// held says that a person has to confirm them, by value.
+	// held means that a user has to confirm them with value.
 	held  bool
 	value string
-	// wait is how long they wait for those of other parents; 0 if they may be made.
+	// wait is how long they wait for deletions of other parents; 0 if they are allowed.
 	wait time.Duration
 }
 
-// decide decides about the deletions that a parent's response asks for now, in place
-// of those it asked for before. confirms is the value with which its user confirms
-// deletions.
+// decide decides about the deletions of a parent's response, which replace those of its former
+// response. confirms is the value in the parent's annotation.
 func (d *DeletionGuard) decide(of guardedParent, asked []plan.Action, confirms string) guardDecision {
 	if d.limit == nil {
 		return guardDecision{}
@@ -139,7 +135,7 @@ func (d *DeletionGuard) decide(of guardedParent, asked []plan.Action, confirms s
 	return d.decidePending(of, want, now)
 }
 
-// decidePending decides about deletions that are noted.
+// decidePending decides about pending deletions.
 func (d *DeletionGuard) decidePending(of guardedParent, want *pendingDeletions, now time.Time) guardDecision {
 	if d.holding {
 		return guardDecision{held: true, value: confirmationValue(want.sum)}
@@ -154,7 +150,7 @@ func (d *DeletionGuard) decidePending(of guardedParent, want *pendingDeletions, 
 	return guardDecision{}
 }
 
-// unconfirmed are deletions that no person has confirmed; nil if there are none.
+// unconfirmed returns the deletions that no user has confirmed; nil if there are none.
 func (d *DeletionGuard) unconfirmed(asked []plan.Action, since time.Time) *pendingDeletions {
 	want := &pendingDeletions{since: since}
 	for _, a := range asked {
@@ -172,7 +168,7 @@ func (d *DeletionGuard) unconfirmed(asked []plan.Action, since time.Time) *pendi
 	return want
 }
 
-// setPending notes what a parent wants deleted, and whether that is too much now.
+// setPending replaces the pending deletions of a parent and updates whether the guard holds.
 func (d *DeletionGuard) setPending(of guardedParent, want *pendingDeletions, now time.Time) {
 	if want != nil && (d.pendingCount == 0 || now.Sub(d.countedAt) > deletionWindow && !d.holding) {
 		d.children, d.countedAt = d.childCount()+len(d.recent), now
@@ -188,8 +184,8 @@ func (d *DeletionGuard) setPending(of guardedParent, want *pendingDeletions, now
 	d.updateHolding(now)
 }
 
-// updateHolding says whether too many deletions are wanted now. The parents of those that
-// may go on come back at once.
+// updateHolding compares the deletions with the limit. It retries the parents if the guard no
+// longer holds their deletions.
 func (d *DeletionGuard) updateHolding(now time.Time) {
 	held := d.holding
 	d.holding = d.limit.Exceeded(plan.DeletionCount{
@@ -209,7 +205,7 @@ func (d *DeletionGuard) countChildren() int {
 	return n
 }
 
-// confirm lets deletions be made.
+// confirm allows deletions.
 func (d *DeletionGuard) confirm(want *pendingDeletions, now time.Time) {
 	for _, uid := range want.uids {
 		d.confirmed[uid] = now
@@ -225,15 +221,15 @@ func (d *DeletionGuard) confirmAll(now time.Time) {
 	d.retry()
 }
 
-// retry has the parents looked at again that failed, for their deletions were held.
+// retry retries the parents that failed because their deletions were held.
 func (d *DeletionGuard) retry() {
 	for _, program := range d.controllers {
 		program.RetryNow()
 	}
 }
 
-// Allow takes the value by which a person confirms deletions. One that does not fit
-// what is held now confirms nothing, unless just that is held later.
+// Allow sets the value by which a user confirms deletions. It confirms nothing unless the held
+// deletions have that value now or later.
 func (d *DeletionGuard) Allow(value string) {
 	if d.limit == nil {
 		return
@@ -246,7 +242,7 @@ func (d *DeletionGuard) Allow(value string) {
 	}
 }
 
-// drop forgets what a parent wanted that is gone, or not to be touched.
+// drop removes the pending deletions of a parent.
 func (d *DeletionGuard) drop(of guardedParent) {
 	if d.limit == nil {
 		return
@@ -258,7 +254,7 @@ func (d *DeletionGuard) drop(of guardedParent) {
 	}
 }
 
-// expire forgets what is older than the window.
+// expire drops entries older than the window.
 func (d *DeletionGuard) expire(now time.Time) {
 	if now.Sub(d.expiredAt) < time.Second {
 		return
@@ -273,16 +269,14 @@ func (d *DeletionGuard) expire(now time.Time) {
 	}
 }
 
-// HeldDeletions says what of a controller is held.
+// HeldDeletions describes the held deletions of a program.
 type HeldDeletions struct {
-	// Count is how many, of so many Parents.
+	// Count is the number of deletions, Parents the number of parents they belong to.
 	Count, Parents int
-	// Value confirms all of them, those of the other programs of the controller
-	// too.
+	// Value confirms all of them, and those of the controller's other programs.
 	Value string
 }
 
-// heldByController says what is held of a program.
 func (d *DeletionGuard) heldByController(program *Controller) HeldDeletions {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -299,14 +293,15 @@ func (d *DeletionGuard) heldByController(program *Controller) HeldDeletions {
 	return held
 }
 
-// heldUnknown says that deletions were held before a restart, a moment ago.
+// heldUnknown reports whether deletions were held just before a restart and are not known again
+// yet.
 func (d *DeletionGuard) heldUnknown() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return !d.holding && d.now().Before(d.heldUntil.Add(restartGrace-deletionWindow))
 }
 
-// heldChildren are the children of a parent whose deletion is held, and the value that
+// heldChildren returns the children of a parent whose deletions are held, and the value that
 // confirms them.
 func (d *DeletionGuard) heldChildren(of guardedParent) (children []object.Ref, value string) {
 	d.mu.Lock()
@@ -318,7 +313,7 @@ func (d *DeletionGuard) heldChildren(of guardedParent) (children []object.Ref, v
 	return want.refs, confirmationValue(want.sum)
 }
 
-// filterHeld are those deletions that are held already.
+// filterHeld returns those of the deletions that are held.
 func (d *DeletionGuard) filterHeld(of guardedParent, deletions []plan.Action) []plan.Action {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -331,10 +326,10 @@ func (d *DeletionGuard) filterHeld(of guardedParent, deletions []plan.Action) []
 	})
 }
 
-// confirmationValue is a sum of UIDs as a person copies it.
+// confirmationValue formats a sum of UIDs for users to copy.
 func confirmationValue(sum uint64) string { return fmt.Sprintf("%016x", sum) }
 
-// confirmationValueFor is the value that confirms deletions of one parent.
+// confirmationValueFor returns the value that confirms the deletions of one parent.
 func confirmationValueFor(deletions []plan.Action) string {
 	var sum uint64
 	for _, a := range deletions {
@@ -343,14 +338,14 @@ func confirmationValueFor(deletions []plan.Action) string {
 	return confirmationValue(sum)
 }
 
-// stableDigest of a UID is the same in every process.
+// stableDigest returns a digest that is the same in every process.
 func stableDigest(uid string) uint64 {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(uid)) // It returns no error.
+	_, _ = h.Write([]byte(uid)) // Write never returns an error.
 	return h.Sum64()
 }
 
-// cloneRef is a reference that keeps no object in memory.
+// cloneRef copies a reference, so that it does not keep its object in memory.
 func cloneRef(ref object.Ref) object.Ref {
 	return object.Ref{Kind: strings.Clone(ref.Kind), Namespace: strings.Clone(ref.Namespace), Name: strings.Clone(ref.Name)}
 }

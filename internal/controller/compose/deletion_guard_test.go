@@ -10,14 +10,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// guardTest is a guard of a controller with parents that have children, and a clock.
+// guardTest is a guard with parents, children and a clock.
 type guardTest struct {
 	*DeletionGuard
 	t   *testing.T
 	now time.Time
 }
 
-// newGuardTest makes one as after a start. children is how many the controller has.
+// newGuardTest returns a guard as after a start. children is how many the controller has.
 func newGuardTest(t *testing.T, children int, heldBefore bool) *guardTest {
 	l := &guardTest{t: t, now: time.Unix(1e9, 0)}
 	l.DeletionGuard = NewDeletionGuard(plan.DefaultDeletionLimit(), func() time.Time { return l.now })
@@ -32,13 +32,12 @@ func (l *guardTest) parent(parent int) guardedParent {
 	return guardedParent{key: queue.Key{Name: fmt.Sprint(parent)}}
 }
 
-// respond is a run of a parent whose response leaves out so many children.
+// respond runs a parent whose response leaves out this many children.
 func (l *guardTest) respond(parent, children int, confirms string) guardDecision {
 	l.t.Helper()
 	return l.decide(l.parent(parent), l.deletions(parent, children), confirms)
 }
 
-// deletions are the deletions of so many children of a parent.
 func (l *guardTest) deletions(parent, children int) []plan.Action {
 	l.t.Helper()
 	var all []plan.Action
@@ -53,7 +52,7 @@ func (l *guardTest) deletions(parent, children int) []plan.Action {
 	return all
 }
 
-// expect is that a run of a parent ends so: "made", "waits" or "held".
+// expect checks the decision about a parent: "made", "waits" or "held".
 func (l *guardTest) expect(want string, parent, children int) {
 	l.t.Helper()
 	got, r := "made", l.respond(parent, children, "")
@@ -70,8 +69,8 @@ func (l *guardTest) expect(want string, parent, children int) {
 
 func (l *guardTest) advance(d time.Duration) { l.now = l.now.Add(d) }
 
-// Fault G11: of 12 parents whose children are all left out, none loses any; not even
-// the first ones, and not after a restart.
+// Fault G11: if the hook leaves out the children of 12 parents, none is deleted, not even the
+// first, and not after a restart.
 func TestMassDeletionIsHeldFromTheStart(t *testing.T) {
 	l := newGuardTest(t, 12, false)
 	for parent := range 5 {
@@ -87,7 +86,7 @@ func TestMassDeletionIsHeldFromTheStart(t *testing.T) {
 	if held := l.heldByController(nil); held.Count != 12 || held.Parents != 12 || len(held.Value) != 16 {
 		t.Errorf("held is %+v", held)
 	}
-	// The hook is corrected: the last ones are few enough to be made.
+	// The hook is fixed: the remaining deletions are below the limit.
 	for parent := range 7 {
 		l.expect("made", parent, 0)
 	}
@@ -97,7 +96,7 @@ func TestMassDeletionIsHeldFromTheStart(t *testing.T) {
 	l.expect("made", 11, 1)
 }
 
-// Fault G11: a share and a count have to be exceeded, within the window.
+// Fault G11: deletions have to exceed both the share and the count, within the window.
 func TestDeletionsBelowTheLimitAreMade(t *testing.T) {
 	children := 100
 	l := newGuardTest(t, 0, false)
@@ -118,7 +117,7 @@ func TestDeletionsBelowTheLimitAreMade(t *testing.T) {
 	small.expect("made", 1, 5)
 }
 
-// Fault G11: what is created meanwhile does not end a hold, nor does a restart then.
+// Fault G11: new children do not release held deletions, and neither does a restart.
 func TestHeldDeletionsStayHeldWhenChildrenAreCreated(t *testing.T) {
 	children := 9
 	l := newGuardTest(t, 0, false)
@@ -147,8 +146,8 @@ func TestHeldDeletionsStayHeldWhenChildrenAreCreated(t *testing.T) {
 	fresh.expect("waits", 3, 2)
 }
 
-// Fault G11: a value confirms what is held when it is given, once, and after a restart
-// in which the same is held again.
+// Fault G11: a value confirms the deletions that are held when it is set, once, and again after a
+// restart.
 func TestConfirmedDeletionsAreMade(t *testing.T) {
 	l := newGuardTest(t, 12, false)
 	for parent := range 12 {
@@ -164,7 +163,7 @@ func TestConfirmedDeletionsAreMade(t *testing.T) {
 	if l.heldUnknown() || l.heldByController(nil) != (HeldDeletions{}) {
 		t.Error("a confirmed hold is not over")
 	}
-	// An old value lets nothing else go on.
+	// An old value confirms nothing else.
 	for parent := 20; parent < 25; parent++ {
 		l.expect("waits", parent, 1)
 	}
@@ -185,7 +184,7 @@ func TestConfirmedDeletionsAreMade(t *testing.T) {
 	}
 }
 
-// Fault G11: one parent's user confirms for that parent alone.
+// Fault G11: the annotation of a parent confirms the deletions of that parent alone.
 func TestParentConfirmsItsDeletions(t *testing.T) {
 	l := newGuardTest(t, 12, false)
 	for parent := range 12 {
@@ -203,7 +202,7 @@ func TestParentConfirmsItsDeletions(t *testing.T) {
 	}
 }
 
-// What a parent that is gone wanted holds nothing.
+// Pending deletions of a deleted parent do not count.
 func TestDropReleasesHeldDeletions(t *testing.T) {
 	l := newGuardTest(t, 12, false)
 	for parent := range 12 {
@@ -217,7 +216,7 @@ func TestDropReleasesHeldDeletions(t *testing.T) {
 	}
 }
 
-// Fault G11: an edit of a parent releases none of the deletions that were held before it.
+// Fault G11: an edit of a parent does not release deletions held before it.
 func TestEditsDoNotReleaseHeldDeletions(t *testing.T) {
 	l := newGuardTest(t, 12, false)
 	for parent := range 12 {
@@ -239,8 +238,8 @@ func TestEditsDoNotReleaseHeldDeletions(t *testing.T) {
 	}
 }
 
-// Fault G11: an edit of the spec explains deletions for a while, and until a run has
-// succeeded; a new parent, labels and a status do not.
+// Fault G11: an edit of the spec explains deletions for a while, and until a run succeeds. A new
+// parent, labels and a status do not.
 func TestEditsExplainDeletions(t *testing.T) {
 	custom := object.Resource{Group: "example.org", Version: "v1", Kind: "Shop", Plural: "shops", Custom: true, Status: true}
 	builtin := object.Resource{Version: "v1", Kind: "ConfigMap", Plural: "configmaps"}

@@ -11,12 +11,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// determinismPause is the time between two calls with one request where two at once responded
-// the same: a time in whole seconds differs after that.
+// determinismPause is the time between two identical requests if two at once had the same response.
+// Times in whole seconds differ after it.
 const determinismPause = 1100 * time.Millisecond
 
-// checkDeterminism calls a hook that leads to write after write once more with the same request. If
-// the responses differ, the run has a whim, which names where.
+// checkDeterminism repeats the request to a hook whose responses lead to one write after another.
+// It sets nondeterminismErr if the responses differ.
 func (r *run) checkDeterminism(ctx context.Context, asked hook.Hook, parent *object.Object) error {
 	if r.memory.hasWritten {
 		r.memory.determinism.RecordWrite(r.intent(), r.tools.Now())
@@ -49,7 +49,8 @@ func (r *run) checkDeterminism(ctx context.Context, asked hook.Hook, parent *obj
 	return nil
 }
 
-// intent changes when a user changes the parent. A decorator sets labels itself.
+// intent returns a digest that changes when a user edits the parent. Decorators set labels
+// themselves, so only the generation counts for them.
 func (r *run) intent() uint64 {
 	if r.program.isDecorator() {
 		return uint64(r.stored.Generation()) + 1
@@ -57,14 +58,14 @@ func (r *run) intent() uint64 {
 	return r.stored.IntentDigest()
 }
 
-// isConflicting says that a failure must not be retried at each event: its own writes, or
-// those of another client, are what brings them.
+// isConflicting reports whether events must not retry a failure at once, because its own writes or
+// another client's cause them.
 func isConflicting(err error) bool {
 	reason := reasonOf(err)
 	return reason == ReasonConflicting || reason == ReasonFlapping
 }
 
-// conflictBackoff is the time to the next attempt after so many that failed in a row.
+// conflictBackoff returns the delay after a number of failures in a row.
 func conflictBackoff(failed int) time.Duration {
 	return min(maxDelay, time.Second<<min(max(failed-1, 0), 6))
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// Faults M13 and S6: a hook whose responses differ for the same request was neither slowed
-// nor named.
+// Faults M13 and S6: hooks whose responses to the same request differ were neither throttled nor
+// reported.
 func TestNondeterministicHooksAreReported(t *testing.T) {
 	signed := func(text string) json.RawMessage {
 		return json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"sign","annotations":` + text + `},"data":{"cpu":"1000m"}}`)
@@ -53,7 +53,7 @@ func TestNondeterministicHooksAreReported(t *testing.T) {
 					break
 				}
 				if strings.Contains(name, "seconds") {
-					<-time.After(100 * time.Millisecond) // It is the time that makes it differ.
+					<-time.After(100 * time.Millisecond) // The response contains the time.
 				}
 			}
 			if ran.Err == nil || !strings.Contains(ran.Err.Error(), c.want) || reasonOf(ran.Err) != ReasonConflicting {
@@ -71,7 +71,7 @@ func TestNondeterministicHooksAreReported(t *testing.T) {
 	}
 }
 
-// A hook that works in steps, and one that goes by what it is shown, are not blamed.
+// Hooks that work in steps, or depend on the status they get, are not reported.
 func TestStepsAreDeterministic(t *testing.T) {
 	s := newCluster(t, newShop)
 	b := &statusHook{respond: func(_ int, request *hook.Request) *hook.Response {
@@ -90,7 +90,7 @@ func TestStepsAreDeterministic(t *testing.T) {
 	}
 }
 
-// Fault S8: what another client does to a child was blamed on the hook.
+// Fault S8: the hook was blamed for changes of another client.
 func TestOtherClientsAreNotNondeterminism(t *testing.T) {
 	s := newCluster(t, newShop)
 	var shops *testController
@@ -129,8 +129,8 @@ func TestOtherClientsAreNotNondeterminism(t *testing.T) {
 	}
 }
 
-// Fault S6: a decorator that sets a time was called and wrote fifteen times a second. Each
-// write of its object looked like an edit of that, after which a failure is retried at once.
+// Fault S6: a decorator that sets a time was called and wrote fifteen times a second. Each write
+// looked like an edit, which retries a failure at once.
 func TestNondeterministicDecoratorsAreReported(t *testing.T) {
 	at := func(call int) map[string]*string {
 		now := fmt.Sprint(call)
@@ -172,7 +172,7 @@ func TestNondeterministicDecoratorsAreReported(t *testing.T) {
 				}{
 					{before, written, queue.Unspecified},
 					{written, edited, queue.ParentChanged},
-					{edited, written, queue.ParentChanged}, // Another client put it back.
+					{edited, written, queue.ParentChanged}, // Another client reverts the change.
 				} {
 					if cause := shops.syncCause(cache.Event{Old: event.old, New: event.now}); cause != event.want {
 						t.Errorf("%s after %s is a cause %v, not %v", event.now.JSON(), event.old.JSON(), cause, event.want)
@@ -183,7 +183,7 @@ func TestNondeterministicDecoratorsAreReported(t *testing.T) {
 	}
 }
 
-// shop is the shop a as the cache has it.
+// shop returns the shop a from the cache.
 func (s *testController) shop(t *testing.T) *object.Object {
 	t.Helper()
 	for shop := range s.parents.All() {
@@ -193,7 +193,6 @@ func (s *testController) shop(t *testing.T) *object.Object {
 	return nil
 }
 
-// The time between attempts grows.
 func TestConflictBackoff(t *testing.T) {
 	var last time.Duration
 	for failed := 1; failed < 20; failed++ {

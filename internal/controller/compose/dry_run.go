@@ -17,29 +17,27 @@ import (
 
 // DryRunResult is what a run of a parent would do.
 type DryRunResult struct {
-	// Hook is the hook that was asked, "sync" or "finalize"; empty when nobody
-	// was, because of Untouched.
+	// Hook is the hook that was called, "sync" or "finalize"; empty if SkipReason is set.
 	Hook string
-	// SkipReason says why the parent would be left alone; empty otherwise.
+	// SkipReason says why no hook was called; empty otherwise.
 	SkipReason string
-	// Stored is the parent as it is, Parent the same with the reply laid over, and
-	// with the controller's finalizer on it, or off.
+	// Stored is the parent in the cluster. Parent is the same with the response applied and the
+	// controller's finalizer added or removed.
 	Stored, Parent *object.Object
-	// Claims take in and let go of children, Plan does the rest.
-	// Revisions are kept before it does.
+	// Claims adopts and releases children, Revisions stores revisions, and Plan comes after both.
 	Claims, Plan, Revisions plan.Plan
-	// Removals are the deletions of Plan that the deletion guard counts, Held is the
-	// Parent if it holds them; nil if there are none.
+	// Removals are the deletions in Plan that count for the deletion guard. Held is the Parent as
+	// stored if the guard holds them; nil if there are none.
 	Removals []plan.Action
 	Held     *object.Object
 	Response *hook.Response
 }
 
-// errNoParent says that there is nothing to preview.
+// errNoParent says that the controller has no such parent.
 var errNoParent = errors.New("there is no such object among the parents of this controller")
 
-// Parents are the objects in the care of the controller, sorted by namespace and
-// name. Those that are not listed yet are missing.
+// Parents returns the parents that the controller manages, sorted by namespace and name. It may be
+// incomplete before the watches are synced.
 func (c *Controller) Parents() []*object.Object {
 	var parents []*object.Object
 	for parent := range c.parents.All() {
@@ -53,9 +51,8 @@ func (c *Controller) Parents() []*object.Object {
 	return parents
 }
 
-// DryRun asks the hook about a parent and plans, and writes nothing. Without an
-// object given, the one of the key is looked up; one given need not be stored.
-// The controller must not be running.
+// DryRun calls the hook for a parent and plans, but writes nothing. If given is nil, it reads the
+// parent from the cache. The controller must not be running.
 func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Object) (DryRunResult, error) {
 	if !c.waitForSync(ctx) {
 		return DryRunResult{}, fmt.Errorf("wait for the watches to sync: %w", context.Cause(ctx))
@@ -82,7 +79,7 @@ func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Ob
 	return result, err
 }
 
-// skipReason says why nobody is asked about the parent.
+// skipReason returns why no hook is called for the parent.
 func (r *run) skipReason() string {
 	switch r.phase {
 	case phaseIgnored:
@@ -99,7 +96,7 @@ func (r *run) skipReason() string {
 	return ""
 }
 
-// dryRun takes the steps of a run, but for those that write.
+// dryRun takes the steps of a run that write nothing.
 func (r *run) dryRun(ctx context.Context, into *DryRunResult) error {
 	if err := r.dryRunFinalizer(); err != nil {
 		return err
@@ -139,7 +136,8 @@ func (r *run) dryRun(ctx context.Context, into *DryRunResult) error {
 	return err
 }
 
-// parentWithHeldDeletions is the parent as it is stored when the deletion guard holds deletions.
+// parentWithHeldDeletions returns the parent as it is stored if the deletion guard holds the
+// deletions.
 func (r *run) parentWithHeldDeletions(removals []plan.Action) (*object.Object, error) {
 	parent := r.parent
 	defer func() { r.parent = parent }()
@@ -148,7 +146,7 @@ func (r *run) parentWithHeldDeletions(removals []plan.Action) (*object.Object, e
 	return r.parent, err
 }
 
-// dryRunFinalizer shows the hook the parent with the finalizer on it.
+// dryRunFinalizer adds the finalizer to the parent that the hook gets.
 func (r *run) dryRunFinalizer() error {
 	if r.program.Finalize == nil || r.phase != phaseManaged || r.program.hasFinalizer(r.stored) {
 		return nil
@@ -161,13 +159,13 @@ func (r *run) dryRunFinalizer() error {
 	return nil
 }
 
-// withoutFinalizer is a parent without the finalizer.
+// withoutFinalizer returns the parent without the controller's finalizer.
 func (r *run) withoutFinalizer(parent *object.Object) (*object.Object, error) {
 	ours := func(name string) bool { return name == r.program.Finalizer }
 	return withFinalizers(parent, slices.DeleteFunc(parent.Finalizers(), ours))
 }
 
-// dryRunAdopt shows the hook the orphans that would have been taken in.
+// dryRunAdopt adds the orphans that a run would adopt to the children.
 func (r *run) dryRunAdopt(claims []plan.Action) {
 	for _, claim := range claims {
 		if claim.Verb != plan.Adopt {
@@ -181,7 +179,7 @@ func (r *run) dryRunAdopt(claims []plan.Action) {
 	}
 }
 
-// waitForRelated waits for the watches that a running controller would be woken by.
+// waitForRelated waits until the related objects are listed.
 func (r *run) waitForRelated(ctx context.Context) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

@@ -9,9 +9,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// reportResponseEvents passes on the events of a reply that has been carried out, be it the
-// last of its run or not. One that stands in reply after reply is told once,
-// until it was left out of one.
+// reportResponseEvents sends the events of an applied response. An event that is in every response
+// is sent once.
 func (r *run) reportResponseEvents() {
 	reported := make([]uint64, 0, len(r.response.Events))
 	for _, event := range r.response.Events {
@@ -24,8 +23,7 @@ func (r *run) reportResponseEvents() {
 	r.memory.sentEvents = reported
 }
 
-// reportPause says once that a parent is left alone, and once that it is not any
-// more.
+// reportPause sends an event when the parent is paused or resumed.
 func (r *run) reportPause() {
 	paused := r.phase == phasePaused
 	if paused == r.memory.paused {
@@ -40,7 +38,7 @@ func (r *run) reportPause() {
 	r.memories.setPaused(r.memory, paused)
 }
 
-// reportManualReconcile says that a sync which a user asked for was done.
+// reportManualReconcile sends an event after a reconcile that a user requested.
 func (r *run) reportManualReconcile() {
 	if r.item.Causes.Has(queue.ReconcileRequested) {
 		r.sendEvent(hook.Event{Type: normal, Reason: ReasonRequested,

@@ -9,18 +9,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
-// errConflict ends a run that met an object which changed under its hands. It is
-// nobody's fault: the run is repeated on what is there now.
+// errConflict ends a run because an object changed concurrently. The run is retried silently.
 var errConflict = errors.New("an object changed meanwhile")
 
-// errIncomplete ends a run that has come to the end of its rounds and goes on in the
-// next one.
+// errIncomplete ends a run that has used its passes and continues in the next run.
 var errIncomplete = errors.New("there is more to do")
 
-// reasonOf is the reason of an error's event.
+// reasonOf returns the event reason of an error.
 func reasonOf(err error) string { return failure.Reason(err, ReasonWriteFailed) }
 
-// hookFailure gives a hook's error its reason.
+// hookFailure adds the reason to an error of a hook.
 func hookFailure(asked string, err error) error {
 	reason := ReasonHookFailed
 	if hook.IsMalformed(err) {
@@ -31,7 +29,7 @@ func hookFailure(asked string, err error) error {
 	return failure.WithReason(reason, fmt.Errorf("%s hook: %w", asked, err))
 }
 
-// isHookFailure says that the failure lies with the hook, not with a write.
+// isHookFailure reports whether a hook caused the failure, not a write.
 func isHookFailure(err error) bool {
 	if _, delayed := hook.RetryDelay(err); delayed {
 		return true

@@ -11,8 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// setFinalizer is the step that puts the finalizer on a parent before the hook first
-// hears of it: from then on it cannot go without the finalize hook.
+// setFinalizer adds the finalizer before the first hook call, so that the parent cannot be deleted
+// without a call of the finalize hook.
 func (r *run) setFinalizer(ctx context.Context) error {
 	if r.program.Finalize == nil || r.phase != phaseManaged || r.program.hasFinalizer(r.stored) {
 		return nil
@@ -20,25 +20,22 @@ func (r *run) setFinalizer(ctx context.Context) error {
 	return r.updateFinalizers(ctx, "add the finalizer to", append(r.stored.Finalizers(), r.program.Finalizer))
 }
 
-// removeFinalizer is the step that lets a parent go, or back to its other owners.
 func (r *run) removeFinalizer(ctx context.Context) error {
 	ours := func(name string) bool { return name == r.program.Finalizer }
 	return r.updateFinalizers(ctx, "remove the finalizer from", slices.DeleteFunc(r.stored.Finalizers(), ours))
 }
 
-// finalized says that a response has said so, and has been carried out. It counts from
-// then on, whatever the hook would say to another call: it may have deleted what it
-// would look for.
+// finalized reports whether a response with finalized: true was applied. It stays true: later calls
+// may not find what the hook deleted.
 func (r *run) finalized() bool { return r.phase == phaseFinalizing && r.memory.finalized }
 
-// completeFinalization is the step that lets a finalized parent go, once the children that are being
-// deleted are gone: they wake it.
+// completeFinalization removes the finalizer once all children that are being deleted are gone.
 func (r *run) completeFinalization(ctx context.Context) error {
 	if slices.ContainsFunc(r.observed(), (*object.Object).Deleting) {
 		return r.storeStatus(ctx)
 	}
 	if !r.stored.Deleting() || len(r.stored.Finalizers()) > 1 {
-		// It lives on, so its status is of use, and does not speak of us any more.
+		// The parent stays, so store its status without Setpoint's conditions.
 		if err := r.setConditions(plan.StatusReport{}); err != nil {
 			return err
 		}
@@ -75,8 +72,7 @@ func withFinalizers(o *object.Object, names []string) (*object.Object, error) {
 	return o.With(text, "metadata", "finalizers")
 }
 
-// storeParent writes the parent but for its status, and goes on with what the
-// server made of it.
+// storeParent updates the parent without its status.
 func (r *run) storeParent(ctx context.Context, what string, edited *object.Object) error {
 	began := r.record.Now()
 	stored, err := r.tools.Writer.Update(ctx, r.program.Parent, edited)
@@ -88,8 +84,7 @@ func (r *run) storeParent(ctx context.Context, what string, edited *object.Objec
 	return r.setStored(stored)
 }
 
-// setStored takes what is stored now for the parent, with the status that is not
-// stored yet laid over it.
+// setStored makes an object the stored parent and keeps the status that is not stored yet.
 func (r *run) setStored(stored *object.Object) error {
 	unstoredStatus := r.parent.Field("status")
 	pending := r.parent != r.stored && object.DigestOf(unstoredStatus) != statusDigest(r.stored)

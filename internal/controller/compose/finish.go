@@ -12,21 +12,17 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// eventInterval is how soon an unchanged failure is told again. With the longest
-// delay and the time in which a hook that hangs is given up by default, a
-// failing parent is never silent for more than a minute.
+// eventInterval is after what time an unchanged failure is reported again. Together with maxDelay
+// and the default hook timeout, a failing parent reports at least once a minute.
 const eventInterval = 15 * time.Second
 
-// conflictDelay is how soon a run is repeated that met an object which had changed
-// under its hands: when the cache has heard of the change.
+// conflictDelay is the delay after a conflict, in which the cache sees the change.
 const conflictDelay = 100 * time.Millisecond
 
-// maxConflicts is how many runs in a row may end so before that is a failure like
-// any other.
+// maxConflicts is how many runs in a row may end with a conflict before that counts as a failure.
 const maxConflicts = 20
 
-// finish is the last step: it draws the conclusion from how the run ended,
-// for the queue, for the memory and for whoever looks on.
+// finish ends the run: it updates the memory and returns how the key is requeued.
 func (r *run) finish(ctx context.Context, err error) (record.Outcome, queue.Outcome) {
 	r.memories.setConflict(r.item.Key, r.memory, r.conflict(err), r.tools.Now())
 	r.record.Failed(err)
@@ -36,10 +32,10 @@ func (r *run) finish(ctx context.Context, err error) (record.Outcome, queue.Outc
 	case err == nil:
 		return r.succeeded(), queue.NoRequeue()
 	case ctx.Err() != nil:
-		// Stopped in the middle: nothing is known to have failed.
+		// The context ended: nothing has failed as far as we know.
 		return record.Postponed, queue.Retry()
 	case delayed:
-		// The hook says when to call again: no event warns of what works as it should.
+		// The hook chose the delay: that needs no warning.
 		r.log.Debug("run postponed by the hook", "parent", r.stored.Ref().String(), "delay", delay, "error", failure.OneLine(err))
 		r.recordFailure(err, r.memory.result.lastEvent)
 		return record.Postponed, queue.RetryAfter(delay)
@@ -84,9 +80,8 @@ func (r *run) succeeded() record.Outcome {
 	return record.Synced
 }
 
-// recordResult keeps how the run ended. Where the hook answers a parent again that it gave no
-// answer before, in whatever way, the others without an answer need not wait out their
-// backoffs. Those that it answered with an error do: that is about them alone.
+// recordResult stores the result in the memory. If the hook is reachable again, it retries the
+// parents that failed because it was not.
 func (r *run) recordResult(now runResult, last *LastError) {
 	recovered := r.memory.result.unreachable && !now.unreachable
 	r.memories.record(r.memory, r.countChildren(), now, last)
@@ -96,11 +91,11 @@ func (r *run) recordResult(now runResult, last *LastError) {
 	}
 }
 
-// recordFailure notes a failure. told is when it was last told as an event.
+// recordFailure stores a failure. reported is when the last event about it was sent.
 func (r *run) recordFailure(err error, reported time.Time) {
 	now := runResult{failing: true, hookFailing: isHookFailure(err), unreachable: hook.IsUnreachable(err), message: failure.OneLine(err), fault: record.FaultOf(err), lastEvent: reported, since: r.tools.Now(), locations: r.record.Refused()}
 	for _, a := range r.withheld {
-		// The message may name them.
+		// The message may name these children.
 		now.locations = record.AddLocations(now.locations, record.Location{Resource: a.Resource, Namespace: strings.Clone(a.Ref.Namespace)})
 	}
 	if reasonOf(err) == ReasonConflicting {
@@ -111,8 +106,8 @@ func (r *run) recordFailure(err error, reported time.Time) {
 	})
 }
 
-// reportFailure warns the parent's user and whoever reads the log, unless the same was
-// said a moment ago. It returns when it was last said.
+// reportFailure logs a failure and sends an event, unless it did so for the same message within
+// eventInterval. It returns the time of the last event.
 func (r *run) reportFailure(err error) time.Time {
 	message := failure.OneLine(err)
 	log := r.log.With("parent", r.stored.Ref().String(), "attempt", r.item.Attempt+1, "error", message)
@@ -127,7 +122,6 @@ func (r *run) reportFailure(err error) time.Time {
 	return r.tools.Now()
 }
 
-// warningEvent is the event that warns of a failed run.
 func (p *Program) warningEvent(reason, message string) hook.Event {
 	if p.FailureReason == "" {
 		return hook.Event{Type: warning, Reason: reason, Message: message}
@@ -135,7 +129,7 @@ func (p *Program) warningEvent(reason, message string) hook.Event {
 	return hook.Event{Type: warning, Reason: p.FailureReason, Message: "Sync error: " + reason + ": " + message}
 }
 
-// pruneUpToDate forgets the agreements on children that are gone.
+// pruneUpToDate drops children that no longer exist.
 func (r *run) pruneUpToDate() {
 	if len(r.memory.upToDate) <= r.countChildren() {
 		return

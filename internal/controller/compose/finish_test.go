@@ -11,15 +11,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// eventCounter counts what users are told.
+// eventCounter counts events.
 type eventCounter int
 
 func (*eventCounter) Ran(record.Run)                     {}
 func (*eventCounter) Deleted(record.Run)                 {}
 func (w *eventCounter) Event(*object.Object, hook.Event) { *w++ }
 
-// A run that meets changed objects is repeated without a word, but not for
-// ever: what lasts is a failure, and is told.
+// Conflicts are retried silently, but not forever: if they last, they are reported as a failure.
 func TestConflictRetriesAreBounded(t *testing.T) {
 	var reported eventCounter
 	c := &Controller{

@@ -7,55 +7,51 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// Health is how a controller is doing, at one moment.
+// Health is the health of a controller at one moment.
 type Health struct {
-	// Synced says that all its watches have delivered what is there.
+	// Synced reports whether all watches are synced.
 	Synced bool
-	// WatchErrors are the watches that do not work at present, by resource.
+	// WatchErrors are the errors of failing watches, by resource.
 	WatchErrors map[string]error
 	Parents     int
 	Children    int
-	// Paused is how many parents are left alone because a user wants it.
+	// Paused is how many parents are paused.
 	Paused int
-	// Failing is how many parents failed when last run.
+	// Failing is how many parents failed in their last run.
 	Failing int
-	// HookFailing is how many of them failed because of the hook, and
-	// HookMessage with what, in the words of one of them.
+	// HookFailing is how many of them failed because of the hook, and HookMessage is one of their
+	// errors.
 	HookFailing int
 	HookMessage string
-	// Conflicting is how many parents have a child that is written again and
-	// again, or a hook that is never content, and Unrest one of them, in words.
+	// Conflicting is how many parents have a flapping child or a hook whose responses do not
+	// converge. ConflictMessage describes one of them.
 	Conflicting     int
 	ConflictMessage string
-	// Overdue is how many calls of hooks have not returned although their timeout is
-	// over, and OverdueMessage the oldest of them, in words. Who calls the hooks knows.
+	// Overdue is how many hook calls run past their timeout, and OverdueMessage describes the
+	// oldest. The manager sets both.
 	Overdue        int
 	OverdueMessage string
-	// HookDown is why the process behind a hook is known not to run, and Unconnected why
-	// the latest call of a hook got no connection; empty otherwise. Who calls the hooks
-	// knows.
+	// HookDown says why the process of a hook does not run, and HookUnreachable why the latest call
+	// did not connect; empty otherwise. The manager sets both.
 	HookDown, HookUnreachable string
-	// Held is what the deletion guard holds.
-	Held HeldDeletions
-	// HeldUnknown says that deletions were held before a restart, and that it is not
-	// known yet whether they are now.
+	Held                      HeldDeletions
+	// HeldUnknown means that deletions were held before a restart and are not known again yet.
 	HeldUnknown bool
-	// LastError is the latest failure, kept after it was overcome; its Time is
-	// zero if there was none.
+	// LastError is the latest failure. It stays after recovery; its Time is zero if there was none.
 	LastError LastError
 	Queue     queue.Stats
 }
 
-// LastError is a failure: what, of which parent, and when.
+// LastError is a failure of a parent.
 type LastError struct {
 	Message string
 	Object  string
 	Time    time.Time
-	// Locations says where writes were refused, the answers to which Message may quote.
+	// Locations are where writes were refused. Message may quote objects there.
 	Locations []record.Location
 }
 
-// Health looks at the controller.
+// Health returns the health of the controller.
 func (c *Controller) Health() Health {
 	h := Health{Synced: c.synced(), WatchErrors: map[string]error{}, Parents: c.parents.Len(), Queue: c.queue.Stats()}
 	if c.related != nil {

@@ -16,8 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// guardDeletions takes out of a plan the deletions that are held, or that wait for those of
-// other parents.
+// guardDeletions removes from a plan the deletions that the guard holds or delays.
 func (r *run) guardDeletions(todo plan.Plan) plan.Plan {
 	r.guardDecision, r.withheld = guardDecision{}, nil
 	if r.phase != phaseManaged {
@@ -35,9 +34,8 @@ func (r *run) guardDeletions(todo plan.Plan) plan.Plan {
 
 func (r *run) guardedParent() guardedParent { return guardedParent{r.Controller, r.item.Key} }
 
-// unexplainedDeletions are the deletions of a plan that nothing but the hook's response
-// explains: no change of the parent's spec does. A change explains none that the hook
-// wanted before it, and that are held.
+// unexplainedDeletions returns the deletions that only the hook response explains, not an edit of
+// the parent's spec. An edit does not explain deletions that were held before it.
 func (r *run) unexplainedDeletions(todo plan.Plan) []plan.Action {
 	removals := todo.Removals()
 	if r.noteSpecChange() {
@@ -46,8 +44,8 @@ func (r *run) unexplainedDeletions(todo plan.Plan) []plan.Action {
 	return removals
 }
 
-// noteSpecChange says whether the spec of the parent has changed lately, or since the last
-// run that succeeded. What is not known is taken for unchanged.
+// noteSpecChange reports whether the parent's spec changed recently or since the last successful
+// run. An unknown former spec counts as unchanged.
 func (r *run) noteSpecChange() bool {
 	m, spec, now := r.memory, specDigest(r.stored), r.tools.Now()
 	if m.specDigest != spec {
@@ -59,8 +57,8 @@ func (r *run) noteSpecChange() bool {
 	return m.editPending || !m.editedAt.IsZero() && now.Sub(m.editedAt) < deletionWindow
 }
 
-// editedSinceStatus says that the parent was edited since its status was stored, by this
-// controller: custom resources of composites alone have a status that is all ours.
+// editedSinceStatus reports whether the parent was edited after this controller stored its status.
+// Only the status of custom resources of composites belongs to the controller.
 func (r *run) editedSinceStatus() bool {
 	if r.program.isDecorator() || !r.program.Parent.Custom || !r.program.Parent.Status {
 		return false
@@ -69,15 +67,15 @@ func (r *run) editedSinceStatus() bool {
 	return err == nil && observed > 0 && observed < r.stored.Generation()
 }
 
-// specDigest tells specs of one object apart: by its generation, or by all that is
-// neither metadata nor status where the kind has none.
+// specDigest returns the generation, or a digest of all fields but metadata and status for kinds
+// without one.
 func specDigest(o *object.Object) uint64 {
 	if o.Generation() > 0 {
 		return uint64(o.Generation())
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(o.JSON(), &fields) != nil {
-		return o.IntentDigest() // The cache holds nothing but objects.
+		return o.IntentDigest() // The cache contains only JSON objects.
 	}
 	delete(fields, "metadata")
 	delete(fields, "status")
@@ -88,7 +86,7 @@ func specDigest(o *object.Object) uint64 {
 	return max(object.DigestOf(spec), 1)
 }
 
-// recordedPlan is a plan as it is recorded: with the deletions that are held.
+// recordedPlan returns the plan for the record, with the withheld deletions.
 func (r *run) recordedPlan(rest, whole plan.Plan) plan.Plan {
 	if len(r.withheld) == 0 {
 		return rest
@@ -105,12 +103,12 @@ func (r *run) recordedPlan(rest, whole plan.Plan) plan.Plan {
 	return plan.Plan{Stages: append([][]plan.Action{held}, rest.Stages...), Equal: whole.Equal}
 }
 
-// deletionsPendingError ends a run whose deletions wait.
+// deletionsPendingError ends a run whose deletions wait for those of other parents.
 type deletionsPendingError struct{ delay time.Duration }
 
 func (e *deletionsPendingError) Error() string { return "deletions wait for those of other parents" }
 
-// withheldError is the error of a run that did all but delete.
+// withheldError returns the error of a run whose deletions are withheld; nil if there are none.
 func (r *run) withheldError() error {
 	if len(r.withheld) == 0 {
 		return nil
@@ -122,7 +120,7 @@ func (r *run) withheldError() error {
 	return failure.WithReason(ReasonDeletionsHeld, r.deletionsHeldError())
 }
 
-// maxListed is how many children an error lists.
+// maxListed is how many children an error names.
 const maxListed = 3
 
 func (r *run) deletionsHeldError() error {
@@ -142,7 +140,7 @@ func (r *run) deletionsHeldError() error {
 		"; correct the hook, or confirm with the annotation " + setpoint.AnnotationAllowDeletions + "=" + r.guardDecision.value)
 }
 
-// CountAllChildren counts the children of all parents, from the caches.
+// CountAllChildren counts the cached children of all parents.
 func (c *Controller) CountAllChildren() int {
 	n := 0
 	for parent := range c.parents.All() {
@@ -154,7 +152,7 @@ func (c *Controller) CountAllChildren() int {
 	return n
 }
 
-// countKind counts those of one kind. A decorator counts its attachments.
+// countKind counts the children of a kind. Decorators count only their attachments.
 func (c *Controller) countKind(of childKind, parent *object.Object) int {
 	if !c.program.isDecorator() {
 		return of.view.CountOwned(parent.UID())

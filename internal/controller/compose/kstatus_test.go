@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Fault G9: parents said nothing of a failing hook. The files are parents as TestParentConditions
-// saw them stored; their names begin with the expected status.
+// Fault G9: parents did not report a failing hook. TestParentConditions writes the files, whose
+// names begin with the expected status.
 func TestKstatusOfParents(t *testing.T) {
 	paths, err := filepath.Glob("testdata/kstatus/*.json")
 	if err != nil || len(paths) < 4 {

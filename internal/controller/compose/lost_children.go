@@ -13,16 +13,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// lostChildren remembers the children that went out of sight without having been seen
-// to be deleted. Where children are watched by the label that makes them ours, one
-// from which somebody takes it looks just like one that is gone; but it is there,
-// still owned, and if it is not wanted any more nobody would ever delete it.
+// lostChildren remembers children that disappeared from a watch by label. They may be deleted, or
+// only have lost the label: then they still exist and are still owned, and without their label they
+// would never be deleted.
 type lostChildren struct {
 	mu       sync.Mutex
 	byParent map[queue.Key][]lostChild
 }
 
-// lostChild is one such child.
 type lostChild struct {
 	resource             object.Resource
 	namespace, name, uid string
@@ -30,8 +28,7 @@ type lostChild struct {
 
 func newLostChildren() *lostChildren { return &lostChildren{byParent: map[queue.Key][]lostChild{}} }
 
-// add remembers a child that is out of sight. The strings of an object are
-// views of all of it.
+// add remembers a child. It clones the strings, which are slices of the whole object.
 func (s *lostChildren) add(parent queue.Key, resource object.Resource, child *object.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +37,7 @@ func (s *lostChildren) add(parent queue.Key, resource object.Resource, child *ob
 	})
 }
 
-// take returns the strays of a parent and forgets them.
+// take removes and returns the lost children of a parent.
 func (s *lostChildren) take(parent queue.Key) []lostChild {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,15 +46,15 @@ func (s *lostChildren) take(parent queue.Key) []lostChild {
 	return taken
 }
 
-// putBack has strays looked for once more.
+// putBack adds lost children again for the next run.
 func (s *lostChildren) putBack(parent queue.Key, again []lostChild) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.byParent[parent] = append(s.byParent[parent], again...)
 }
 
-// noteLostChild notes a child that vanished from a watch by label. Who stands by would
-// note for ever, and nobody would look.
+// noteLostChild remembers a child that disappeared from a watch by label. Standby controllers skip
+// it: they have no runs that would look for it.
 func (c *Controller) noteLostChild(child *object.Object) {
 	if !c.program.GenerateSelector || !c.active.Load() || child.Deleting() {
 		return
@@ -73,14 +70,13 @@ func (c *Controller) noteLostChild(child *object.Object) {
 	}
 }
 
-// recoverLostChildren brings strays back into sight: the children that are still there and
-// still owned get their label again.
+// recoverLostChildren restores the label of lost children that still exist and are still owned.
 func (r *run) recoverLostChildren(ctx context.Context) error {
 	all := r.lostChildren.take(r.item.Key)
 	for i, one := range all {
 		err := r.recoverLostChild(ctx, one)
 		if apply.Forbidden(err) {
-			// What else there is to do need not wait for the permission.
+			// Missing permissions do not stop the rest of the run.
 			r.lostChildren.putBack(r.item.Key, all[i:i+1])
 			continue
 		}
@@ -100,7 +96,7 @@ func (r *run) recoverLostChild(ctx context.Context, one lostChild) error {
 	if err != nil {
 		return failure.WithReason(ReasonWriteFailed, fmt.Errorf("look for %s %s, which is out of sight: %w", one.resource.Kind, one.name, err))
 	}
-	// With another label it is not lost but let go.
+	// A child with another label was released on purpose.
 	lost := live.ControlledBy(r.stored.UID()) && !live.Labels().Has(plan.UIDLabel)
 	if live.UID() != one.uid || !lost || live.Deleting() {
 		return nil

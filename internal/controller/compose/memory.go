@@ -12,87 +12,79 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// memory is what is remembered of one parent between runs: digests, never
-// copies of objects. Losing it costs a hook call and some comparing, nothing
-// else. It belongs to the worker that holds the parent's key.
+// memory is the state of one parent between runs. It holds digests, not objects: losing it costs a
+// hook call and some comparisons. The worker that has the parent's key owns it.
 type memory struct {
 	uid string
-	// syncedInput is the digest of the input whose answer was carried out in
-	// full; 0 for none.
+	// syncedInput is the digest of the input whose response was applied in full; 0 for none.
 	syncedInput uint64
-	// status is what was last wanted of the status, and what the server made
-	// of it: the two differ for ever where a schema prunes a field.
+	// status has the digests of the status that was sent and of the status that the server stored.
+	// They differ if the schema prunes fields.
 	status struct{ wanted, stored uint64 }
-	// hookConditions are the types of conditions that the latest response gave itself, although
-	// they are ours elsewhere.
+	// hookConditions are the types of Setpoint's conditions that the latest response sets itself.
 	hookConditions []string
-	// finalized says that a response said so, and that it was carried out.
+	// finalized means that a response with finalized: true was applied.
 	finalized bool
-	// upToDate children need no comparing until they or what is desired change.
+	// upToDate children need no comparison until they or their desired state change.
 	upToDate upToDateChildren
-	// children is how many children the parent had when last looked at.
+	// children is how many children the parent had in its last run.
 	children int
 	result   runResult
-	// conflicts is how many runs in a row met an object that had changed meanwhile.
+	// conflicts is how many runs in a row ended with a conflict.
 	conflicts int
-	// customizedParent is the digest of the parent for which the customize hook gave
-	// the rules that hold now; 0 for none.
+	// customizedParent is the digest of the parent in the last customize request; 0 for none.
 	customizedParent uint64
-	// sentEvents are digests of the events in the latest reply.
+	// sentEvents are digests of the events in the latest response.
 	sentEvents []uint64
-	// flapping are the children that are written again and again.
-	flapping plan.Flapping
-	// determinism finds hooks whose responses differ for the same request; wrote says that
+	flapping   plan.Flapping
+	// determinism finds hooks whose responses to the same request differ. hasWritten means that
 	// something was written since the latest call.
 	determinism plan.DeterminismCheck
 	hasWritten  bool
-	// paused says that the user knows that the parent is left alone.
+	// paused means that the pause was reported.
 	paused bool
-	// specDigest is the spec that was last acted upon, 0 if that is not known; edited is when
-	// it was seen to have changed, and editPending says that no run has succeeded
-	// since.
+	// specDigest is the spec of the last run, 0 if unknown. editedAt is when it changed, and
+	// editPending means that no run has succeeded since.
 	specDigest  uint64
 	editedAt    time.Time
 	editPending bool
-	// lastRun is when the parent was last run, failed how many runs in a row did.
+	// lastRun is the time of the last run, failures the number of failures in a row.
 	lastRun  time.Time
 	failures int
 }
 
-// runResult is the present failure of a parent, if any.
+// runResult is the current failure of a parent, if any.
 type runResult struct {
 	failing     bool
 	hookFailing bool
-	// unreachable says that the hook gave no answer at all, to this parent or any other.
+	// unreachable means that the hook returned no response at all.
 	unreachable bool
 	message     string
 	fault       *record.Fault
 	lastEvent   time.Time
-	// since is when the first run in a row failed.
+	// since is when the first of the failures in a row happened.
 	since time.Time
-	// locations says where writes were refused, which the message may quote.
+	// locations are where writes were refused. The message may quote objects there.
 	locations []record.Location
 }
 
-// conflict is what of a parent does not settle, and among which objects.
+// conflict says what does not converge, and the locations of the objects.
 type conflict struct {
 	message   string
 	locations []record.Location
 }
 
-// memories are the memories of all parents of a controller, with the sums that
-// its health is made of.
+// memories are the memories of all parents of a controller, with the counts for its health.
 type memories struct {
-	mu       sync.Mutex
-	byKey    map[queue.Key]*memory
-	children int
-	paused   int
-	// conflicts is what does not settle, by parent.
+	mu          sync.Mutex
+	byKey       map[queue.Key]*memory
+	children    int
+	paused      int
 	conflicts   map[queue.Key]conflict
 	failing     int
 	hookFailing int
 	lastError   LastError
-	// lastHookError is what the hook fails with, as one message for all parents.
+	// lastHookError is the latest hook error, the same for all parents.
 	lastHookError LastError
 }
 
@@ -100,7 +92,7 @@ func newMemories() *memories {
 	return &memories{byKey: map[queue.Key]*memory{}, conflicts: map[queue.Key]conflict{}}
 }
 
-// get returns the memory of a parent, a fresh one for another object of its name.
+// get returns the memory of a parent. It is a new one if the UID has changed.
 func (m *memories) get(key queue.Key, uid string) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,7 +106,7 @@ func (m *memories) get(key queue.Key, uid string) *memory {
 	return fresh
 }
 
-// unreachableKeys are the parents whose last call got no answer.
+// unreachableKeys returns the parents whose last hook call got no response.
 func (m *memories) unreachableKeys() []queue.Key {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,7 +119,7 @@ func (m *memories) unreachableKeys() []queue.Key {
 	return keys
 }
 
-// drop forgets a parent that is gone.
+// drop removes a parent.
 func (m *memories) drop(key queue.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,7 +128,7 @@ func (m *memories) drop(key queue.Key) {
 	delete(m.conflicts, key)
 }
 
-// release takes a memory out of the sums.
+// release subtracts a memory from the counts.
 func (m *memories) release(known *memory) {
 	if known == nil {
 		return
@@ -146,7 +138,7 @@ func (m *memories) release(known *memory) {
 	m.setResult(known, runResult{})
 }
 
-// setResult replaces a parent's trouble in its memory and in the sums.
+// setResult replaces the result in a memory and updates the counts.
 func (m *memories) setResult(of *memory, now runResult) {
 	m.failing += count(now.failing) - count(of.result.failing)
 	m.hookFailing += count(now.hookFailing) - count(of.result.hookFailing)
@@ -160,7 +152,6 @@ func (m *memories) setResult(of *memory, now runResult) {
 	}
 }
 
-// setPaused notes whether a parent is left alone.
 func (m *memories) setPaused(of *memory, paused bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -175,8 +166,7 @@ func count(b bool) int {
 	return 0
 }
 
-// setConflict notes what of a parent does not settle, without words nothing, at the end of a
-// run.
+// setConflict sets or clears the conflict of a parent at the end of a run.
 func (m *memories) setConflict(key queue.Key, of *memory, current conflict, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -188,8 +178,7 @@ func (m *memories) setConflict(key queue.Key, of *memory, current conflict, now 
 	m.conflicts[key] = current
 }
 
-// firstConflict is the unrest of the parent that comes first by name, so that it
-// stays the same one as long as it lasts.
+// firstConflict returns the conflict of the first parent by name, so that the message is stable.
 func (m *memories) firstConflict() string {
 	keys := slices.SortedFunc(maps.Keys(m.conflicts), func(a, b queue.Key) int { return strings.Compare(a.String(), b.String()) })
 	if len(keys) == 0 {
@@ -198,7 +187,7 @@ func (m *memories) firstConflict() string {
 	return m.conflicts[keys[0]].message
 }
 
-// record records how a run went for its parent.
+// record stores the result of a run.
 func (m *memories) record(of *memory, children int, now runResult, last *LastError) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -211,12 +200,11 @@ func (m *memories) record(of *memory, children int, now runResult, last *LastErr
 	m.setResult(of, now)
 }
 
-// minHookMessageAge is how long one message stands for what a hook fails with. Each
-// parent may be failed in other words, and a condition must not flap.
+// minHookMessageAge is how long one hook error stands for all. Errors may differ between parents,
+// and a condition must not flap.
 const minHookMessageAge = 30 * time.Second
 
-// setLastHookError takes a failure of the hook for the message of all, if it is the
-// first one or the former is old.
+// setLastHookError replaces lastHookError if it is old or the hook was not failing.
 func (m *memories) setLastHookError(now runResult, last LastError) {
 	if now.hookFailing && (m.hookFailing == 0 || last.Time.Sub(m.lastHookError.Time) > minHookMessageAge) {
 		m.lastHookError = last

@@ -13,8 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// TestMemoriesCount: however parents come, go, fail and recover, the
-// sums are those of the memories there are.
+// The counts are those of the memories, however parents come, go, fail and recover.
 func TestMemoriesCount(t *testing.T) {
 	seeded(t, 50, func(t *testing.T, r *rand.Rand) {
 		m := newMemories()
@@ -67,8 +66,8 @@ func TestTheLastErrorStays(t *testing.T) {
 	}
 }
 
-// TestUpToDateChildren: what is settled moves when the child's intent does, or what is
-// desired; not when a kind that counts generations reports a status.
+// An up-to-date child has to be compared again when its spec or its desired state changes, but not
+// when a kind with generations updates its status.
 func TestUpToDateChildren(t *testing.T) {
 	const counted = `{"kind":"Pod","metadata":{"name":"c","uid":"c-1","generation":2,"labels":{"a":"1"}},"status":{"phase":"Pending"}}`
 	const plain = `{"kind":"ConfigMap","metadata":{"name":"c","uid":"c-1","resourceVersion":"1"},"data":{"a":"1"}}`
@@ -159,7 +158,7 @@ func TestNameWaitersDropDeletedParents(t *testing.T) {
 	}
 }
 
-// Fault U1: the time since which a parent fails is that of the first failure in a row.
+// Fault U1: a parent fails since the first failure in a row.
 func TestFailingSince(t *testing.T) {
 	m := newMemories()
 	key := queue.Key{Name: "p"}

@@ -7,15 +7,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// nameWaiters remembers which parents wait for a name that somebody else's object
-// has, so that they are woken when it is free instead of when their backoff
-// ends. A parent that has given up waiting is woken for nothing once.
+// nameWaiters remembers which parents wait for a name that another object has. They are enqueued
+// when it is free, before their backoff ends. Parents that no longer need the name are enqueued
+// once in vain.
 type nameWaiters struct {
 	mu     sync.Mutex
 	byName map[childName]map[queue.Key]bool
 }
 
-// childName is what two children cannot both have.
+// childName identifies a child.
 type childName struct {
 	kind            object.GroupKind
 	namespace, name string
@@ -27,7 +27,6 @@ func childNameOf(o *object.Object) childName {
 
 func newNameWaiters() *nameWaiters { return &nameWaiters{byName: map[childName]map[queue.Key]bool{}} }
 
-// add has a parent wait for a name.
 func (w *nameWaiters) add(name childName, parent queue.Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -37,7 +36,6 @@ func (w *nameWaiters) add(name childName, parent queue.Key) {
 	w.byName[name][parent] = true
 }
 
-// drop has a parent that is gone wait for nothing.
 func (w *nameWaiters) drop(parent queue.Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -49,7 +47,7 @@ func (w *nameWaiters) drop(parent queue.Key) {
 	}
 }
 
-// take returns the parents that wait for a name, and lets them wait no more.
+// take removes and returns the parents that wait for a name.
 func (w *nameWaiters) take(name childName) map[queue.Key]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// ObjectStates says how each parent is doing, in no order.
+// ObjectStates returns the state of each parent, unsorted.
 func (c *Controller) ObjectStates() []record.ObjectState {
 	all := make([]record.ObjectState, 0, c.parents.Len())
 	for parent := range c.parents.All() {
@@ -20,7 +20,7 @@ func (c *Controller) ObjectStates() []record.ObjectState {
 	return all
 }
 
-// ObjectState says how one parent is doing; false if it is none.
+// ObjectState returns the state of one parent; false if the controller does not manage it.
 func (c *Controller) ObjectState(key queue.Key) (record.ObjectState, bool) {
 	parent := c.parents.Get(key.Namespace, key.Name)
 	if parent == nil {
@@ -40,7 +40,7 @@ func (c *Controller) objectState(parent *object.Object) (record.ObjectState, boo
 	held, value := c.deletionGuard.heldChildren(guardedParent{c, key})
 	state.HeldDeletions, state.AllowDeletions = len(held), value
 	pending := c.queue.Pending(key)
-	// Who stands by has everything queued, and runs nothing.
+	// A standby controller has everything queued and runs nothing.
 	state.Standby = !c.active.Load()
 	state.Queued = !state.Standby && (pending.Queued || pending.Active || state.LastRun.IsZero() && !state.Paused)
 	state.NextRun = pending.Next
@@ -50,7 +50,7 @@ func (c *Controller) objectState(parent *object.Object) (record.ObjectState, boo
 	return state, true
 }
 
-// objectState is what is remembered of a parent.
+// objectState returns the state from the memory of a parent.
 func (m *memories) objectState(key queue.Key, uid string) record.ObjectState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,7 +76,7 @@ func (c *Controller) countOwned(parent *object.Object) int {
 	return n
 }
 
-// Children are the children of a parent, in the order of the rules, and its revisions.
+// Children returns the children of a parent in the order of the rules, then its revisions.
 func (c *Controller) Children(parent *object.Object) []record.Child {
 	var family []record.Child
 	for _, kind := range c.children {
@@ -92,5 +92,5 @@ func (c *Controller) Children(parent *object.Object) []record.Child {
 	return family
 }
 
-// Resource is the kind of its parents.
+// Resource returns the kind of the parents.
 func (c *Controller) Resource() object.Resource { return c.program.Parent }

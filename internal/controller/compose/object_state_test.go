@@ -21,7 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// forbiddingServer is a market that lets nobody put up a sign, and quotes it.
+// forbiddingServer is a fake server that forbids creating signs and quotes them in the error.
 type forbiddingServer struct{ fakeServer }
 
 func (s *forbiddingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -34,13 +34,13 @@ func (s *forbiddingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"not \"open sesame\""}`))
 }
 
-// newTestController is a controller that puts up a sign for the shop of a market.
+// newTestController returns a controller that creates a sign for the shop.
 func newTestController(t *testing.T, at http.Handler, tools Tools) *Controller {
 	t.Helper()
 	return newTestControllerWith(t, at, tools, plan.InPlace)
 }
 
-// newTestControllerWith is one that updates its signs by a method.
+// newTestControllerWith returns one that updates its signs by a method.
 func newTestControllerWith(t *testing.T, at http.Handler, tools Tools, method plan.UpdateMethod) *Controller {
 	t.Helper()
 	server := httptest.NewServer(at)
@@ -65,8 +65,7 @@ func newTestControllerWith(t *testing.T, at http.Handler, tools Tools, method pl
 	return c
 }
 
-// What a write was refused with may quote what was to be written: it is known of which
-// kind that is, also where no accounts are kept.
+// The error of a refused write may quote the object. Its kind is known even without records.
 func TestObjectStateHasLocationsOfItsError(t *testing.T) {
 	for _, unrecorded := range []bool{false, true} {
 		c := newTestController(t, &forbiddingServer{}, Tools{Observer: &runRecorder{}, Unrecorded: unrecorded})
@@ -90,7 +89,7 @@ func TestObjectStateHasLocationsOfItsError(t *testing.T) {
 	}
 }
 
-// Who stands by knows what there is, and not how it is doing.
+// A standby controller knows the objects, but not their state.
 func TestObjectStateWithoutLeadership(t *testing.T) {
 	c := newTestController(t, &fakeServer{}, Tools{Observer: &runRecorder{}})
 	<-c.parents.Ready()

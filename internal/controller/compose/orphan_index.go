@@ -11,9 +11,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// orphanIndex finds the parents whose selector an object without owner matches,
-// without trying every parent: a selector is filed under one of the label pairs
-// it demands. The few that demand none are tried one by one.
+// orphanIndex finds the parents whose selectors match an orphan without testing every selector. A
+// selector is indexed by one of the labels it requires. Those that require none are tested one by
+// one.
 type orphanIndex struct {
 	mu        sync.RWMutex
 	byKey     map[queue.Key]indexedSelector
@@ -23,7 +23,7 @@ type orphanIndex struct {
 
 type indexedSelector struct {
 	selector labels.Selector
-	// pairs is what the seeker is filed under; empty among the others.
+	// pairs are the labels it is indexed by; empty if it is unindexed.
 	pairs []object.Label
 }
 
@@ -31,8 +31,8 @@ func newOrphanIndex() *orphanIndex {
 	return &orphanIndex{byKey: map[queue.Key]indexedSelector{}, byLabel: map[object.Label][]queue.Key{}}
 }
 
-// set files a parent under what it seeks now. A parent whose selector cannot
-// be understood seeks nobody; its run says so. Nor does one that is going away.
+// set indexes the selector of a parent. Parents that are being deleted or have an invalid selector
+// adopt nothing; their run reports the error.
 func (s *orphanIndex) set(parent *object.Object, generated bool) {
 	key := keyOf(parent)
 	selector, err := selectorOf(parent, generated)
@@ -50,14 +50,13 @@ func (s *orphanIndex) set(parent *object.Object, generated bool) {
 	s.add(key, indexedSelector{selector: selector, pairs: requiredLabels(selector)})
 }
 
-// drop removes a parent.
 func (s *orphanIndex) drop(parent queue.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.remove(parent)
 }
 
-// matching returns the parents that would take an orphan in.
+// matching returns the parents that would adopt an orphan.
 func (s *orphanIndex) matching(orphan *object.Object, sameNamespace bool) []queue.Key {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -106,8 +105,8 @@ func (s *orphanIndex) remove(key queue.Key) {
 	s.unindexed = slices.DeleteFunc(s.unindexed, same)
 }
 
-// requiredLabels are label pairs of which a matching object has exactly one: the
-// values of the narrowest requirement that names any.
+// requiredLabels returns labels of which a matching object has exactly one: the values of the
+// requirement with the fewest.
 func requiredLabels(selector labels.Selector) []object.Label {
 	requirements, _ := selector.Requirements()
 	var pairs []object.Label

@@ -20,8 +20,7 @@ func parse(t testing.TB, text string) *object.Object {
 	return o
 }
 
-// seeded runs a property with one random source after the other; a failure
-// names the seed it is repeated with.
+// seeded runs a property with many random sources. A failure names the seed.
 func seeded(t *testing.T, times int, property func(t *testing.T, r *rand.Rand)) {
 	t.Helper()
 	start := rand.Uint64()
@@ -35,7 +34,7 @@ func seeded(t *testing.T, times int, property func(t *testing.T, r *rand.Rand)) 
 
 func pick(r *rand.Rand, texts ...string) string { return texts[r.IntN(len(texts))] }
 
-// randomSelector is a spec.selector, sometimes one that nobody understands.
+// randomSelector returns a spec.selector, which may be invalid.
 func randomSelector(r *rand.Rand) string {
 	if r.IntN(12) == 0 {
 		return pick(r, `{}`, `[]`, `{"matchExpressions":[{"key":"a","operator":"Near"}]}`, `{"matchLabels":{"a":"b c"}}`)
@@ -73,7 +72,6 @@ func randomOrphan(t *testing.T, r *rand.Rand) *object.Object {
 	return parse(t, fmt.Sprintf(`{"kind":"Pod","metadata":{"name":"o","namespace":%q,"labels":{%s}}}`, pick(r, "town", "city"), strings.Join(labels, ",")))
 }
 
-// TestOrphanIndexMatchesLinearSearch compares with trying every parent's selector.
 func TestOrphanIndexMatchesLinearSearch(t *testing.T) {
 	seeded(t, 50, func(t *testing.T, r *rand.Rand) {
 		s, alive := newOrphanIndex(), map[queue.Key]*object.Object{}

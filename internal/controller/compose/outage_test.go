@@ -8,8 +8,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// The neighbour of fault H1: a parent that gets an answer again ended the backoffs of all
-// others, also of those that the hook had answered with an error.
+// A neighbour of fault H1: a response to one parent ended the backoff of all others, even of those
+// with an error from the hook.
 func TestRecoveryRetriesUnreachableParents(t *testing.T) {
 	none, wrong := runResult{failing: true, hookFailing: true, unreachable: true}, runResult{failing: true, hookFailing: true}
 	for name, c := range map[string]outageCase{
@@ -23,10 +23,10 @@ func TestRecoveryRetriesUnreachableParents(t *testing.T) {
 	}
 }
 
-// outageCase is how the run of one parent ended, after another end.
+// outageCase is how the run of one parent ended, and how the former one did.
 type outageCase struct {
 	former, now runResult
-	// retries says that the wait of a parent without an answer is over.
+	// retries means that unreachable parents are retried.
 	retries bool
 }
 

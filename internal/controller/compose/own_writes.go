@@ -7,19 +7,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// ownWrites are what a decorator wrote last of its objects, by which it knows its own
-// writes when it hears of them: they are no edits, for which a failing object would be
-// tried again at once. The run that wrote them goes on about them itself. The zero value
-// knows of none.
+// ownWrites are the last writes of a decorator to its objects. The watch returns them as events,
+// which are not edits and must not retry a failing object at once. The zero value is ready.
 type ownWrites struct {
 	mu    sync.Mutex
 	byKey map[queue.Key]ownWrite
 }
 
-// ownWrite is an object as it was to be stored, in digests.
+// ownWrite has the digests of an object as written.
 type ownWrite struct{ intent, digest uint64 }
 
-// add notes what is about to be written: the event may be there before the response.
+// add remembers a write. It comes before the write, because the event may be faster than the
+// response.
 func (d *ownWrites) add(key queue.Key, written *object.Object) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -29,8 +28,8 @@ func (d *ownWrites) add(key queue.Key, written *object.Object) {
 	d.byKey[key] = ownWrite{intent: written.IntentDigest(), digest: written.Digest()}
 }
 
-// contains says that an object is as it was last written. Where the server counts no
-// generations, the intent does not tell an edit of the rest.
+// contains reports whether an object is as last written. Kinds without generations need the full
+// digest: the intent does not include all their fields.
 func (d *ownWrites) contains(key queue.Key, now *object.Object) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -38,7 +37,7 @@ func (d *ownWrites) contains(key queue.Key, now *object.Object) bool {
 	return known && (last.digest == now.Digest() || now.Generation() > 0 && last.intent == now.IntentDigest())
 }
 
-// drop forgets what was written: another client has changed the object, or it is gone.
+// drop forgets the writes to an object that is deleted or was changed by another client.
 func (d *ownWrites) drop(key queue.Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

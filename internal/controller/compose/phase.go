@@ -11,23 +11,22 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// phase is what a controller has to do with a parent, as it is now.
+// phase says what a controller has to do with a parent.
 type phase int
 
 const (
-	// phaseIgnored: the parent is not in the controller's care.
+	// phaseIgnored means that the controller does not manage the parent.
 	phaseIgnored phase = iota
-	// phaseManaged: the sync hook says what should be.
+	// phaseManaged calls the sync hook.
 	phaseManaged
-	// phaseFinalizing: the finalize hook says what should be left.
+	// phaseFinalizing calls the finalize hook.
 	phaseFinalizing
-	// phaseReleasing: nobody is to be asked, but our finalizer is to go.
+	// phaseReleasing only removes the controller's finalizer.
 	phaseReleasing
-	// phasePaused: a user wants the parent left alone.
+	// phasePaused leaves the parent alone until the user resumes it.
 	phasePaused
 )
 
-// phaseOf looks at a parent.
 func (p *Program) phaseOf(parent *object.Object) phase {
 	selected, held := p.selects(parent), p.hasFinalizer(parent)
 	switch {
@@ -40,16 +39,15 @@ func (p *Program) phaseOf(parent *object.Object) phase {
 	case held && (parent.Deleting() || !selected):
 		return phaseFinalizing
 	case parent.Deleting() && p.Finalize != nil:
-		// Its finalize hook is done with it, or never heard of it.
+		// It is finalized, or was deleted before it had the finalizer.
 		return phaseIgnored
 	}
 	return phaseManaged
 }
 
-// selects says whether a parent matches one of the program's selections.
 func (p *Program) selects(parent *object.Object) bool { return anySelects(p.Selections, parent) }
 
-// anySelects says whether a parent matches one of the selections, or there is none.
+// anySelects reports whether a parent matches one of the selections, or there are none.
 func anySelects(all []Selection, parent *object.Object) bool {
 	return len(all) == 0 || slices.ContainsFunc(all, func(s Selection) bool { return s.matches(parent) })
 }
@@ -61,7 +59,6 @@ func (s Selection) matches(parent *object.Object) bool {
 	return s.Annotations == nil || s.Annotations.Matches(labels.Set(annotationsOf(parent)))
 }
 
-// hasFinalizer says whether a parent carries the program's finalizer.
 func (p *Program) hasFinalizer(parent *object.Object) bool {
 	return p.Finalizer != "" && bytes.Contains(parent.JSON(), []byte(p.Finalizer)) &&
 		slices.Contains(parent.Finalizers(), p.Finalizer)

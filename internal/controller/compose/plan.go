@@ -8,8 +8,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// buildPlan is the step that turns the reply into a plan, and lays the reply's
-// status over the parent. The reply is checked whole before any of it counts.
+// buildPlan plans the children of the response and applies its status to the parent. It validates
+// the whole response first.
 func (r *run) buildPlan() (plan.Plan, error) {
 	desired, err := r.planner.Desired(r.response.Children)
 	if err != nil {
@@ -34,8 +34,7 @@ func (r *run) buildPlan() (plan.Plan, error) {
 	return todo, nil
 }
 
-// warnIgnoredNamespaces puts a warning of each namespace that was ignored among the events of
-// the response, which are recorded when they are other than those before.
+// warnIgnoredNamespaces adds a warning event for each namespace that is ignored.
 func (r *run) warnIgnoredNamespaces(desired []plan.Child) {
 	for _, child := range desired {
 		if child.IgnoredNamespace != "" {
@@ -45,17 +44,16 @@ func (r *run) warnIgnoredNamespaces(desired []plan.Child) {
 	}
 }
 
-// leavesChildren says that the children of a parent which is going away are not to be
-// touched: without a finalize hook they are the garbage collector's to take, and
-// it has them in hand when the user said how they should go.
+// leavesChildren reports whether the children of a deleted parent belong to the garbage collector:
+// there is no finalize hook, or the user chose foreground or orphan deletion.
 func (r *run) leavesChildren() bool {
 	return r.stored.Deleting() && (r.phase != phaseFinalizing || slices.ContainsFunc(r.stored.Finalizers(), isGCFinalizer))
 }
 
-// isGCFinalizer says whether a finalizer is one of the garbage collector's.
+// isGCFinalizer reports whether the garbage collector owns a finalizer.
 func isGCFinalizer(name string) bool { return name == "foregroundDeletion" || name == "orphan" }
 
-// malformedError makes an error of the plan the hook's: it gave the reply.
+// malformedError makes an error of the plan one of the hook, whose response caused it.
 func malformedError(err error) error {
 	if response, ok := errors.AsType[*plan.ResponseError](err); ok {
 		return &hook.MalformedError{Path: response.Path, Err: errors.New(response.Problem)}

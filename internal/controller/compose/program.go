@@ -1,12 +1,10 @@
-// Package compose is the loop: it watches parents and their children, asks the
-// hook of a controller what should be, has a plan made of the answer and has it
-// carried out, and stores the parent's status.
+// Package compose is the reconcile loop of composites and decorators. It watches parents and
+// children, calls the hooks, plans the children from the response, writes them and stores the
+// parent's status.
 //
-// A file holds one step of a run, named after it: open, claim, ask, decide,
-// carry, status, conclude. What to write is decided by the room plan, writes
-// are made by apply, objects come from store and turns from queue. The engine
-// does not know where a controller was declared (compile does) nor who shows
-// its health (host does).
+// Each file has one step of a run or one kind of state. Package plan decides what to write and
+// package apply writes it. Compile makes the programs from the API objects, and the manager runs
+// the controllers and reports their health.
 package compose
 
 import (
@@ -27,87 +25,80 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
-// Program is what a controller does about the objects of one kind, compiled:
-// all that the engine needs to run it. A controller that cares for several kinds
-// of parents is several programs.
+// Program is a compiled controller of one kind of parent. A controller with several parent kinds
+// has several programs.
 type Program struct {
 	// Name identifies the controller in logs and metrics.
 	Name string
-	// Object is the controller as its hooks see it.
+	// Object is the controller as its hooks get it.
 	Object json.RawMessage
-	// FullObjects shows hooks objects with metadata.managedFields.
+	// FullObjects includes metadata.managedFields in the objects that hooks get.
 	FullObjects bool
-	// Parent is the kind of object the controller cares for.
+	// Parent is the kind of the parents.
 	Parent object.Resource
-	// Selections say which of them: those that match at least one; all if there
-	// is none.
+	// Selections select parents: a parent has to match one of them. None selects all.
 	Selections []Selection
-	// Namespace is the one whose parents are looked at, and what lives beside them;
-	// all if empty. What is not namespaced is looked at in any case.
+	// Namespace limits the parents, and the children beside them, to a namespace; empty for all.
+	// Cluster-scoped kinds are not limited.
 	Namespace string
-	// Fields is a selector of parents that the API server applies; "" selects all. It
-	// leaves out of sight what matches no more, which nobody can finalize then.
+	// Fields is a field selector of parents for the API server; empty for all. Parents that stop
+	// matching disappear and cannot be finalized.
 	Fields string
-	// Children are the kinds of object the parents have.
+	// Children are the rules for the kinds of children.
 	Children plan.Rules
-	// Sync answers what should be; nil if nothing is called before a parent is going away.
+	// Sync returns the desired state; nil if only Finalize is called.
 	Sync hook.Hook
-	// Finalize answers what should be left of a parent that is going away; nil
-	// if nobody is asked. Finalizer is the name under which a parent is kept
-	// until the answer says that nothing is left. It is also given up where it
-	// is found without need.
+	// Finalize returns the desired state of a parent that is being deleted; may be nil. Finalizer
+	// stays on the parent until a response says that it is finalized. It is removed from parents
+	// that do not need it.
 	Finalize  hook.Hook
 	Finalizer string
-	// FailureReason is that of the events that warn of failed runs; the reason of
-	// the failure if empty.
+	// FailureReason is the event reason of failed runs; empty for the reason of the error.
 	FailureReason string
-	// IgnoreNamespaces is as in plan.Family.
+	// IgnoreNamespaces is as in plan.Planner.
 	IgnoreNamespaces bool
-	// Customize answers which related objects the hooks are shown; nil for none.
+	// Customize selects the related objects of a request; may be nil.
 	Customize hook.Customizer
-	// Reads are the kinds that Customize may name, as far as that is known: what a
-	// hook will ask for, nobody knows who has not written it.
+	// Reads are the kinds that Customize may select, if they are known.
 	Reads []object.Resource
-	// Scope says what its rules may select.
+	// Scope limits what Customize may select.
 	Scope related.Scope
-	// GenerateSelector finds children by a label made of the parent's UID
-	// instead of by the parent's spec.selector.
+	// GenerateSelector selects children by a label with the parent's UID instead of by
+	// spec.selector.
 	GenerateSelector bool
-	// Mark, if set, makes the controller a decorator: its children are those
-	// with this annotation, and its replies may set labels and annotations of
-	// the parent, and leave the status alone.
+	// Mark makes the controller a decorator: its children have this annotation, and its responses
+	// may set labels and annotations of the parent.
 	Mark plan.Mark
-	// Conditions says that the status of parents has a place for conditions, and that
-	// they are to say there how they are doing.
+	// Conditions means that the status schema of the parents has conditions, and that the
+	// controller sets its own there.
 	Conditions bool
-	// StatusOwners are older controllers of the same parents: they store the status of
-	// those that they select, and the status in responses about these is ignored.
+	// StatusOwners are older controllers that store the status of the parents they select. The
+	// status in responses for these parents is ignored.
 	StatusOwners []StatusOwner
-	// SyncOnStatusChange asks the hook also when only a parent's status changed.
+	// SyncOnStatusChange calls the hook also when only the parent's status changed.
 	SyncOnStatusChange bool
-	// Resync asks the hook about each parent this often; 0 never does.
+	// Resync is the period of hook calls without changes; 0 for none.
 	Resync time.Duration
-	// LastApplied is the annotation that remembers what was applied, and
-	// Outline leaves the values out of it.
+	// LastApplied is the annotation with the last applied configuration. OmitValues stores only
+	// field names in it.
 	LastApplied string
 	OmitValues  bool
 	// Manager is the field manager of server-side apply.
 	Manager string
-	// Revisions says what a rolling update is about; unused where no rule of
-	// Children is rolling.
+	// Revisions configures rolling updates; unused if no rule in Children is rolling.
 	Revisions Revisions
 	// DeletionLimit is the limit above which deletions are held; nil for none.
 	DeletionLimit *plan.DeletionLimit
-	// Workers is how many parents are worked on at once; 32 if zero.
+	// Workers is the maximum of concurrent reconciles; 32 if zero.
 	Workers int
 }
 
 func (p *Program) isDecorator() bool { return p.Mark != plan.Mark{} }
 
-// Selection is a condition on parents; a nil selector matches everything.
+// Selection selects parents. A nil selector matches everything.
 type Selection struct{ Labels, Annotations labels.Selector }
 
-// String is "labels app=web, annotations tier", as far as they are given.
+// String returns the selectors, such as "labels app=web, annotations tier".
 func (s Selection) String() string {
 	var parts []string
 	if s.Labels != nil {
@@ -119,7 +110,7 @@ func (s Selection) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// StatusOwner is a controller, by name, and which parents it selects: as in Program.
+// StatusOwner is a controller and the parents it selects, as in Program.
 type StatusOwner struct {
 	Name       string
 	Selections []Selection
@@ -128,42 +119,40 @@ type StatusOwner struct {
 
 // Revisions says which changes of a parent are rolled out child by child.
 type Revisions struct {
-	// FieldPaths are the fields whose change makes a new revision, such as
-	// {"spec", "template"}; the whole spec if there is none.
+	// FieldPaths are the fields whose change makes a new revision, such as {"spec", "template"};
+	// the whole spec if empty.
 	FieldPaths [][]string
-	// Namespace is where the revisions of cluster-scoped parents are kept.
+	// Namespace is where the revisions of cluster-scoped parents are stored.
 	Namespace string
 }
 
-// Tools are what a controller works with.
+// Tools are the dependencies of a controller.
 type Tools struct {
 	Store *cache.Cache
-	// Resolve finds a kind that a customize hook names.
+	// Resolve finds the resource that a customize hook names.
 	Resolve  func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
 	Writer   *apply.Writer
 	Observer Observer
-	// DeletionGuard is the guard that the programs of one controller share; nil for one of
-	// its own.
+	// DeletionGuard is shared by the programs of one controller; nil for its own.
 	DeletionGuard *DeletionGuard
-	// Unrecorded says that nobody keeps accounts of runs: the Observer is told what
-	// they were about, how long they took and how they ended, and no more.
+	// Unrecorded skips the steps in records: the Observer gets only the outcome and the times.
 	Unrecorded bool
 	Log        *slog.Logger
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }
 
-// Observer is told how runs went. Its methods must be quick.
+// Observer receives the records of runs. Its methods must be quick.
 type Observer interface {
-	// Ran is given the account of each run.
+	// Ran receives the record of each run.
 	Ran(run record.Run)
-	// Deleted is given the record of each deletion of a parent.
+	// Deleted receives the record of each deletion of a parent.
 	Deleted(deletion record.Run)
-	// Event is told what a parent's user should know.
+	// Event receives the events of parents.
 	Event(parent *object.Object, event hook.Event)
 }
 
-// Types of events.
+// Event types.
 const (
 	normal  = "Normal"
 	warning = "Warning"

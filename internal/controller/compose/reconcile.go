@@ -17,52 +17,51 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
-// maxPasses bounds how often one run asks the hook: once for what is there, once
-// for what our own writes made of it, and some more for hooks that work in steps.
+// maxPasses bounds the hook calls of one run: one for the observed state, one for the result of the
+// writes, and more for hooks that work in steps.
 const maxPasses = 6
 
-// run is one turn of one parent.
+// run is one reconcile of one parent.
 type run struct {
 	*Controller
 	item queue.Item
-	// record says what the run did; nil in a rehearsal.
+	// record is the record of the run; nil in a dry run.
 	record *record.Record
 	memory *memory
 	phase  phase
-	// stored is the parent as the cache has it, which is what hooks are shown; parent
-	// is the same with what the latest responses say of it laid over.
+	// stored is the parent in the cache. parent is the same with the latest response applied.
 	stored, parent *object.Object
-	// visible is what of stored hooks are shown, of the version it is made from.
+	// visible caches visibleParent for a stored parent.
 	visible struct{ of, as *object.Object }
 	planner plan.Planner
 	// children are the observed children, in the order of the rules.
 	children [][]*object.Object
-	// storedRevisions are the stored revisions of the parent, rollout what follows from
-	// them; nil where no child has to wait for its turn.
+	// storedRevisions are the stored revisions of the parent. rollout is nil if no child rule is
+	// rolling.
 	storedRevisions []*object.Object
 	rollout         *rollout
-	// relatedObjects is what the hook is shown beside the children.
+	// relatedObjects are the related objects of the request.
 	relatedObjects related.Snapshot
 	inputDigest    uint64
 	response       *hook.Response
 	calls          int
-	// latestWrite is the first write of the latest plan, in words.
+	// latestWrite describes the first write of the latest plan.
 	latestWrite string
-	// latestLocations is where that was to be.
+	// latestLocations is where it was.
 	latestLocations []record.Location
-	// nondeterminismErr is the error of a hook whose responses differ for the same request.
+	// nondeterminismErr is set if responses to the same request differ.
 	nondeterminismErr error
-	// initialChildren is how many children there were when the run began.
+	// initialChildren is how many children there were when the run started.
 	initialChildren int
-	// guardDecision is what becomes of the deletions of the latest plan, removed those of them
-	// that are not made now.
+	// guardDecision is the decision about the deletions in the latest plan. withheld are those that
+	// are not made now.
 	guardDecision guardDecision
 	withheld      []plan.Action
 	// updatedChildren is how many children were moved to the latest revision.
 	updatedChildren int
 }
 
-// reconcile gives one parent its turn.
+// reconcile runs one parent.
 func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outcome {
 	r, open := c.startRun(item)
 	if !open {
@@ -83,7 +82,7 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 	return requeue
 }
 
-// attempt does what there is to do, and has the parent say how that went if it failed.
+// attempt reconciles the parent and stores the failure in its status.
 func (r *run) attempt(ctx context.Context) error {
 	err := r.recoverPanic(ctx, r.reconcileParent)
 	if err == nil {
@@ -96,8 +95,8 @@ func (r *run) attempt(ctx context.Context) error {
 	return joinErrors([]error{err, statusErr})
 }
 
-// recoverPanic does a step, with a panic made an error: a defect met by one parent must
-// not take the others down.
+// recoverPanic runs a step and returns its panic as an error, so that a bug that one parent
+// triggers does not stop the others.
 func (r *run) recoverPanic(ctx context.Context, step func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -108,7 +107,7 @@ func (r *run) recoverPanic(ctx context.Context, step func(context.Context) error
 	return step(ctx)
 }
 
-// reconcileParent does for a parent what its stance asks for.
+// reconcileParent does what the phase of the parent requires.
 func (r *run) reconcileParent(ctx context.Context) error {
 	if r.phase == phaseReleasing {
 		if err := r.removeFinalizer(ctx); err != nil {
@@ -124,11 +123,10 @@ func (r *run) reconcileParent(ctx context.Context) error {
 	return r.syncLoop(ctx)
 }
 
-// hasNoHook says that there is no hook to call about the parent as it is now.
+// hasNoHook reports whether no hook is called in the current phase.
 func (r *run) hasNoHook() bool { return r.phase == phaseManaged && r.program.Sync == nil }
 
-// syncLoop asks the hook, and does as it says, until it has nothing to add to what
-// it sees.
+// syncLoop calls the hook and applies the response until the input no longer changes.
 func (r *run) syncLoop(ctx context.Context) error {
 	for pass := range maxPasses {
 		if err := r.claim(ctx); err != nil {
@@ -167,12 +165,11 @@ func (r *run) syncLoop(ctx context.Context) error {
 	return r.notConvergedError()
 }
 
-// storeResponse writes what the latest response says of the parent, so that the hook is shown
-// nothing but what is stored. The status waits until the children are done: it mostly
-// speaks of them.
+// storeResponse stores what the latest response says about the parent, so that the hook only gets
+// stored state. The status is stored once the children are done, because it mostly describes them.
 func (r *run) storeResponse(ctx context.Context) error {
 	if r.memory.syncedInput != 0 && len(r.withheld) > 0 {
-		return nil // That deletions are held back is said at the end, with the status.
+		return nil // The status is stored at the end, with the held deletions.
 	}
 	if r.memory.syncedInput != 0 {
 		if err := r.setConditions(r.syncReport()); err != nil {
@@ -186,10 +183,10 @@ func (r *run) storeResponse(ctx context.Context) error {
 	return nil
 }
 
-// notConvergedError is the error of a hook that never has enough.
+// notConvergedError returns the error of a run that has used all passes.
 func (r *run) notConvergedError() error {
 	if r.countChildren() > r.initialChildren || r.updatedChildren > 0 {
-		// It works in steps, one child after the other; so does a rollout.
+		// Hooks may work in steps, and so do rollouts.
 		return errIncomplete
 	}
 	if fits := r.memory.flapping.Children(r.tools.Now()); len(fits) > 0 {
@@ -199,5 +196,4 @@ func (r *run) notConvergedError() error {
 		"what is written of each changes what the next call shows; the latest difference: %s", r.hookName(), maxPasses, cmp.Or(r.latestWrite, "in the status")))
 }
 
-// since is how long ago a moment was, by the controller's clock.
 func (c *Controller) since(t time.Time) time.Duration { return c.tools.Now().Sub(t) }

@@ -12,7 +12,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// startRecord begins the account of the run.
 func (r *run) startRecord() {
 	now := r.tools.Now()
 	begin := record.New
@@ -25,7 +24,7 @@ func (r *run) startRecord() {
 	}, r.tools.Now)
 }
 
-// finishRecord ends the account and gives it to whoever observes.
+// finishRecord passes the record to the observer.
 func (r *run) finishRecord(outcome record.Outcome, requeue queue.Outcome) {
 	ran := r.record.Finish(outcome)
 	if r.record.Detailed() && !ran.IsNoop() {
@@ -34,8 +33,8 @@ func (r *run) finishRecord(outcome record.Outcome, requeue queue.Outcome) {
 	r.tools.Observer.Ran(ran)
 }
 
-// nextRun is when the parent comes again, as far as that is known. What else waits for it
-// to do so does not bring it back before a delay of the verdict has passed.
+// nextRun returns when the parent is reconciled next, if that is known. A delay in the outcome
+// comes before anything else that is queued.
 func (r *run) nextRun(requeue queue.Outcome) time.Time {
 	if delay := requeue.Delay(); delay > 0 {
 		return r.tools.Now().Add(delay)
@@ -43,7 +42,7 @@ func (r *run) nextRun(requeue queue.Outcome) time.Time {
 	return r.queue.Pending(r.item.Key).Next
 }
 
-// call calls a hook about one revision of the parent.
+// call calls a hook for one revision of the parent and records the call.
 func (r *run) call(ctx context.Context, asked hook.Hook, request *hook.Request, at record.Revision) (*hook.Response, error) {
 	began := r.record.Now()
 	response, err := withRecover(r, r.hookName(), func() (*hook.Response, error) { return asked.Call(ctx, request) })
@@ -52,7 +51,7 @@ func (r *run) call(ctx context.Context, asked hook.Hook, request *hook.Request, 
 	}
 	call := record.Call{Name: r.hookName(), Revision: at, Request: record.Request{ControllerType: r.form(), Sync: request}, Err: err}
 	if err == nil {
-		// The reply is worked on from here on; what the hook said stays.
+		// The run changes the response; the record keeps the original.
 		said := *response
 		call.Response.Sync = &said
 	}
@@ -60,8 +59,8 @@ func (r *run) call(ctx context.Context, asked hook.Hook, request *hook.Request, 
 	return response, err
 }
 
-// withRecover calls a hook, which may be a function of this program: a panic or a
-// runtime.Goexit of it is its error like any.
+// withRecover calls a hook. The hook may be a Go function, so a panic or runtime.Goexit becomes an
+// error.
 func withRecover[T any](r *run, name string, do func() (T, error)) (response T, err error) {
 	err = failure.Recover("the function", func() (err error) {
 		response, err = do()
@@ -80,7 +79,6 @@ func (r *run) form() hook.ControllerType {
 	return hook.Composite
 }
 
-// applyPlan has a plan carried out.
 func (r *run) applyPlan(ctx context.Context, todo plan.Plan) []apply.Result {
 	began := r.record.Now()
 	results := r.tools.Writer.ApplyPlan(ctx, todo)
@@ -88,7 +86,7 @@ func (r *run) applyPlan(ctx context.Context, todo plan.Plan) []apply.Result {
 	return results
 }
 
-// countUnchanged is how many children a plan leaves as they are.
+// countUnchanged returns how many children a plan does not write.
 func (r *run) countUnchanged(todo plan.Plan) int {
 	left := r.countChildren()
 	for _, stage := range todo.Stages {
@@ -101,7 +99,6 @@ func (r *run) countUnchanged(todo plan.Plan) int {
 	return max(left, 0)
 }
 
-// sendEvent tells the parent's user something.
 func (r *run) sendEvent(event hook.Event) {
 	r.tools.Observer.Event(r.stored, event)
 	r.record.EventSent(event)

@@ -30,8 +30,7 @@ var (
 	signs  = object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
 )
 
-// fakeServer is an API server with one shop. The first write of its status meets a
-// conflict.
+// fakeServer is a fake API server with one shop. The first write of its status returns a conflict.
 type fakeServer struct {
 	mu       sync.Mutex
 	version  int
@@ -79,7 +78,7 @@ func (m *fakeServer) write(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(o)
 }
 
-// runRecorder keeps the accounts of runs.
+// runRecorder collects the records of runs.
 type runRecorder struct {
 	mu              sync.Mutex
 	runs, deletions []record.Run
@@ -132,8 +131,8 @@ func (l *runRecorder) summaries() []string {
 	return all
 }
 
-// The accounts of a parent whose hook fails at first, then makes a child and says a
-// status, of which the first write meets a conflict.
+// A hook fails, then creates a child and sets a status. The first write of that status is a
+// conflict.
 func TestRunsAreRecorded(t *testing.T) {
 	server := httptest.NewServer(&fakeServer{})
 	defer server.Close()

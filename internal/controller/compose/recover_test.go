@@ -9,8 +9,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
-// Fault H4: a function of Compose that calls runtime.Goexit would end a worker. It is the
-// function's error, as a panic is (fault G1): none of ours.
+// Fault H4: runtime.Goexit in a Compose function ended a worker. Like a panic (fault G1), it is an
+// error of the function.
 func TestPanicsAreHookFailures(t *testing.T) {
 	for name, do := range map[string]func(){"a panic": func() { panic("ouch") }, "an exit": runtime.Goexit} {
 		r := &run{Controller: &Controller{log: slog.New(slog.DiscardHandler)}}

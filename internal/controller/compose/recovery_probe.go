@@ -7,19 +7,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// probeInterval is how often a hook that is down is tried.
+// probeInterval is how often an unreachable hook is called.
 const probeInterval = 2 * time.Second
 
-// recoveryProbe is the one parent that finds out when a hook which is down is back,
-// while the others wait out ever longer delays: when it gets an answer they are
-// all tried at once.
+// recoveryProbe is the one parent that is retried at a fixed interval while the hook is unreachable
+// and the others back off. When its call gets a response, all are retried.
 type recoveryProbe struct {
 	mu     sync.Mutex
 	key    queue.Key
 	active bool
 }
 
-// tryAcquire says whether a parent is the scout. The first that asks becomes it.
+// tryAcquire reports whether a parent is the probe. The first caller becomes it.
 func (s *recoveryProbe) tryAcquire(key queue.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,14 +28,14 @@ func (s *recoveryProbe) tryAcquire(key queue.Key) bool {
 	return s.key == key
 }
 
-// reset calls the scout back.
+// reset ends probing.
 func (s *recoveryProbe) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.active = false
 }
 
-// drop makes room for another scout if this parent was it.
+// drop lets another parent become the probe.
 func (s *recoveryProbe) drop(key queue.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

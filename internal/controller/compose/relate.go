@@ -13,13 +13,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
-// errRelatedPending ends a run that has to wait for watches which have been opened for
-// it. They wake it.
+// errRelatedPending ends a run that waits for new watches of related objects. They enqueue the
+// parent.
 var errRelatedPending = errors.New("related objects are being listed")
 
-// relate is the step that finds out which objects the hook wants to be shown
-// beside the parent and its children. The customize hook is asked again when
-// what it was shown of the parent has changed.
+// relate finds the related objects. It calls the customize hook again if the visible parent has
+// changed.
 func (r *run) relate(ctx context.Context) error {
 	if r.program.Customize == nil {
 		return nil
@@ -36,7 +35,8 @@ func (r *run) relate(ctx context.Context) error {
 	return nil
 }
 
-// relatedListed says whether all related objects are known, and if not, why.
+// relatedListed returns errRelatedPending, or the error of a watch, until all related objects are
+// listed.
 func (r *run) relatedListed() error {
 	pending := r.related.Pending(r.item.Key)
 	for _, watch := range pending {
@@ -73,8 +73,8 @@ func (r *run) customize(ctx context.Context) error {
 	return nil
 }
 
-// relatedChanged queues a parent one of whose related objects changed; nil is
-// told when a watch it waited for has listed what there is.
+// relatedChanged enqueues a parent when a related object changed. changed is nil when a new watch
+// is synced.
 func (c *Controller) relatedChanged(parent queue.Key, changed *object.Object) {
 	cause := queue.Cause{Kind: queue.RelatedChanged}
 	if changed != nil {

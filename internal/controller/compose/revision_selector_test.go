@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// revisionServer is a market where a revision is kept of its shop.
+// revisionServer is a fakeServer with a revision of the shop.
 type revisionServer struct{ fakeServer }
 
 func (s *revisionServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -24,7 +24,7 @@ func (s *revisionServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		`"ownerReferences":[{"apiVersion":"example.org/v1","kind":"Shop","name":"a","uid":"u-a","controller":true}]},"revision":1}]}`)
 }
 
-// Fault U6: the revisions that we keep of a parent are in its tree, as they go with it.
+// Fault U6: the tree of a parent includes its revisions, which are deleted with it.
 func TestChildrenIncludeRevisions(t *testing.T) {
 	c := newTestControllerWith(t, &revisionServer{}, Tools{Observer: &runRecorder{}}, plan.RollingInPlace)
 	<-c.parents.Ready()

@@ -12,8 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// watchRevisions starts the watch of revisions, if any child may have to wait for
-// its turn.
+// watchRevisions starts the watch of revisions if a child rule is rolling.
 func (c *Controller) watchRevisions() {
 	if !c.program.Children.Rolling() {
 		return
@@ -23,7 +22,7 @@ func (c *Controller) watchRevisions() {
 	c.revisions = c.tools.Store.Watch(selection, c.revisionChanged)
 }
 
-// revisionChanged queues the parent whose revision somebody else has changed.
+// revisionChanged enqueues the parent of a changed revision.
 func (c *Controller) revisionChanged(e cache.Event) {
 	<-c.watchesSet
 	if e.Old != nil && e.New != nil && e.Old.Digest() == e.New.Digest() {
@@ -37,9 +36,8 @@ func (c *Controller) revisionChanged(e cache.Event) {
 	c.enqueueOwner(e.New)
 }
 
-// storeRevisions is the step that stores which children follow which revision. Nothing is
-// done about the children before all of it is stored. It says whether there was
-// anything to store.
+// storeRevisions stores which children follow which revision, before anything is written to the
+// children. It reports whether there was anything to store.
 func (r *run) storeRevisions(ctx context.Context) (bool, error) {
 	if r.rollout == nil || r.rollout.writes.Empty() {
 		return false, nil
@@ -49,7 +47,7 @@ func (r *run) storeRevisions(ctx context.Context) (bool, error) {
 	}
 	r.record.Planned(r.rollout.writes, 0)
 	for _, stage := range r.rollout.writes.Stages {
-		// One stage stands on the other: the results of one decide on the next.
+		// The stages depend on each other: stop at the first that fails.
 		for _, result := range r.applyPlan(ctx, plan.Plan{Stages: [][]plan.Action{stage}}) {
 			if err := r.observeRevision(ctx, result); err != nil {
 				return true, err
@@ -81,9 +79,8 @@ func (r *run) observeRevision(ctx context.Context, result apply.Result) error {
 	return nil
 }
 
-// handleExistingRevision looks at the object that already has the name of a revision to be
-// created. It is ours if it is the parent's: the cache has not seen it yet, or
-// somebody has taken the label from it.
+// handleExistingRevision handles a create of a revision whose name is taken. It is the parent's own
+// if the parent controls it: then the cache is behind, or the label was removed.
 func (r *run) handleExistingRevision(ctx context.Context, action plan.Action) error {
 	live, err := r.tools.Writer.Get(ctx, action.Resource, action.Ref.Namespace, action.Ref.Name)
 	if apply.NotFound(err) {
@@ -104,7 +101,7 @@ func (r *run) handleExistingRevision(ctx context.Context, action plan.Action) er
 	return r.relabelRevision(ctx, live)
 }
 
-// relabelRevision gives back to a revision the label by which it is found.
+// relabelRevision restores the label that selects a revision.
 func (r *run) relabelRevision(ctx context.Context, live *object.Object) error {
 	labelled, err := live.With(fmt.Appendf(nil, "%q", r.stored.UID()), "metadata", "labels", plan.ParentUIDLabel)
 	if err != nil {

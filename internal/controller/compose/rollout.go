@@ -20,23 +20,21 @@ import (
 // latest revision.
 const conditionUpdated = "Updated"
 
-// rollout is what a run knows of the revisions of its parent.
+// rollout is the state of the parent's revisions in a run.
 type rollout struct {
 	history plan.History
-	// responses are those for the former revisions, in the order of the history;
-	// nil where nobody was asked or the hook failed, with err.
+	// responses are those for the former revisions, in the order of the history; nil if there was
+	// no call or it failed with err.
 	responses []*hook.Response
 	err       error
-	// progress is how far it is, once that is known.
-	progress plan.Progress
-	// writes are to be carried out before those of the children.
+	progress  plan.Progress
+	// writes come before those of the children.
 	writes plan.Plan
 }
 
-// hasRollout says whether the children of the parent may have to wait for their turn.
 func (r *run) hasRollout() bool { return r.revisions != nil && !r.leavesChildren() }
 
-// revisionsOf are the revisions that are kept of the parent.
+// revisionsOf returns the stored revisions of the parent.
 func (c *Controller) revisionsOf(parent *object.Object) []*object.Object {
 	if c.revisions == nil {
 		return nil
@@ -44,7 +42,7 @@ func (c *Controller) revisionsOf(parent *object.Object) []*object.Object {
 	return c.revisions.Owned(parent.UID())
 }
 
-// loadRevisions makes out the revisions of the parent.
+// loadRevisions reads the revision history of the parent.
 func (r *run) loadRevisions() error {
 	r.rollout = nil
 	if !r.hasRollout() {
@@ -62,8 +60,8 @@ func (r *run) loadRevisions() error {
 	return nil
 }
 
-// callFormer asks the hook about the parent at each of its former revisions that
-// still has children. It returns at once; what it returns waits for the answers.
+// callFormer calls the hook for each former revision that still has children. It returns at once;
+// the function that it returns waits for the responses.
 func (r *run) callFormer(ctx context.Context, asked hook.Hook) (wait func()) {
 	if r.rollout == nil {
 		return func() {}
@@ -81,7 +79,7 @@ func (r *run) callFormer(ctx context.Context, asked hook.Hook) (wait func()) {
 	}
 }
 
-// needsCall says whether the hook can and need be asked about a former revision.
+// needsCall reports whether the hook has to be called for a former revision.
 func needsCall(former plan.Revision) bool { return len(former.Claims) > 0 && former.Known() }
 
 func (r *run) callAt(ctx context.Context, asked hook.Hook, former plan.Revision) (*hook.Response, error) {
@@ -97,7 +95,7 @@ func (r *run) callAt(ctx context.Context, asked hook.Hook, former plan.Revision)
 	return response, nil
 }
 
-// latestRevision is the revision that the parent is at; zero where none is kept.
+// latestRevision returns the revision of the current spec; zero without a rollout.
 func (r *run) latestRevision() record.Revision {
 	if r.rollout == nil {
 		return record.Revision{}
@@ -106,12 +104,13 @@ func (r *run) latestRevision() record.Revision {
 	return record.Revision{Name: strings.Clone(at.Name), Number: at.Number}
 }
 
-// formerRevisionError is the failure of a hook that was asked about a former revision.
+// formerRevisionError adds the revision to the error of a call.
 func (r *run) formerRevisionError(former plan.Revision, err error) error {
 	return hookFailure(fmt.Sprintf("%s hook, asked about the former revision %s", r.hookName(), former.Name), err)
 }
 
-// mergeResponses takes into the latest reply what it has in common with the others.
+// mergeResponses merges finalized and the resync delay of the former revisions' responses into the
+// latest.
 func (r *run) mergeResponses() {
 	if r.rollout == nil {
 		return
@@ -128,7 +127,7 @@ func (r *run) mergeResponses() {
 	}
 }
 
-// shorterDelay is the shorter of two delays; zero is none.
+// shorterDelay returns the shorter of two delays; zero means none.
 func shorterDelay(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -136,8 +135,8 @@ func shorterDelay(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// planRollout decides which revision each child is to follow. It returns what is to
-// be planned for, and has the reply say how far the rollout is.
+// planRollout decides which revision each child follows. It returns the desired children and adds
+// the progress to the response.
 func (r *run) planRollout(latest []plan.Child) ([]plan.Child, error) {
 	if r.rollout == nil {
 		return latest, nil
@@ -161,8 +160,8 @@ func (r *run) planRollout(latest []plan.Child) ([]plan.Child, error) {
 	return step.Desired, r.setProgressCondition(step.Progress)
 }
 
-// formerChildren is what the former revisions want. What one of them said that cannot be
-// understood counts for nothing.
+// formerChildren returns the children that the former revisions want. Malformed responses are
+// reported and leave their children as they are.
 func (r *run) formerChildren() []plan.Former {
 	errs := []error{r.rollout.err}
 	former := make([]plan.Former, len(r.rollout.responses))
@@ -182,8 +181,7 @@ func (r *run) formerChildren() []plan.Former {
 	return former
 }
 
-// setProgressCondition puts the progress of the rollout among the conditions of the reply, in
-// place of one that the hook may give.
+// setProgressCondition sets the condition Updated in the response.
 func (r *run) setProgressCondition(progress plan.Progress) error {
 	updated := hook.Condition{Type: conditionUpdated, Status: "False", Reason: progress.Reason, Message: progress.Message}
 	if progress.Done() {
@@ -201,8 +199,8 @@ func (r *run) setProgressCondition(progress plan.Progress) error {
 	return nil
 }
 
-// withConditions gives a status a list of conditions, so that one that is added
-// joins those of this status, not those of the one it replaces.
+// withConditions adds an empty list of conditions to a status, so that merged conditions do not
+// bring back those of the stored status.
 func withConditions(status json.RawMessage) (json.RawMessage, error) {
 	members := map[string]json.RawMessage{}
 	if status != nil {

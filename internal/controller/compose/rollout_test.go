@@ -44,8 +44,8 @@ func webOf(name, image string) string {
 	return fmt.Sprintf(`{"apiVersion":"example.org/v1","kind":"Web","metadata":{"name":%q},"spec":{"image":%q}}`, name, image)
 }
 
-// rollingRun is a run in the middle of a rollout from a to b: w0 was moved, w1
-// and w2 follow a still.
+// rollingRun returns a run in the middle of a rollout from a to b: w0 is updated, w1 and w2 are
+// not.
 func rollingRun(t *testing.T, asked hook.Func) *run {
 	t.Helper()
 	c := &Controller{
@@ -68,7 +68,7 @@ func rollingRun(t *testing.T, asked hook.Func) *run {
 	return r
 }
 
-// simulateStoredRevisions takes what a run would keep of the revisions for kept.
+// simulateStoredRevisions takes the planned revisions as stored.
 func (r *run) simulateStoredRevisions(t *testing.T) {
 	t.Helper()
 	if err := r.loadRevisions(); err != nil {
@@ -91,7 +91,7 @@ func (r *run) simulateStoredRevisions(t *testing.T) {
 	r.storedRevisions = kept
 }
 
-// storedChild is a child as it is stored.
+// storedChild returns a child as it is stored.
 func (r *run) storedChild(t *testing.T, child string) *object.Object {
 	t.Helper()
 	desired, err := r.planner.Desired([]json.RawMessage{json.RawMessage(child)})
@@ -105,8 +105,7 @@ func (r *run) storedChild(t *testing.T, child string) *object.Object {
 	return p.Stages[0][0].After
 }
 
-// webHook answers with three children of the parent's image, unless it has
-// another answer for that.
+// webHook returns three children with the parent's image, unless it has another response for it.
 type webHook struct {
 	mu        sync.Mutex
 	calls     []string
@@ -173,7 +172,7 @@ func TestHookIsCalledForEachRevision(t *testing.T) {
 	}
 }
 
-// Fault U1: each request is recorded with the revision that it was about.
+// Fault U1: each request is recorded with its revision.
 func TestRequestsAreRecordedWithTheirRevision(t *testing.T) {
 	r := rollingRun(t, (&webHook{}).call)
 	r.record = record.New(record.Run{}, time.Now)
@@ -190,8 +189,8 @@ func TestRequestsAreRecordedWithTheirRevision(t *testing.T) {
 	}
 }
 
-// TestFormerRevisionFails: the children of a former revision for which the hook
-// fails stay as they are, the rollout goes on, and the failure is told.
+// If the hook fails for a former revision, its children stay as they are, the rollout continues,
+// and the failure is reported.
 func TestFormerRevisionFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer func(*hook.Response) error
@@ -222,8 +221,8 @@ func TestLatestRevisionFails(t *testing.T) {
 	}
 }
 
-// TestProgressIsACondition: it takes the place of the hook's, and those that the
-// status does not come with are not kept.
+// The condition replaces one of the hook. Stored conditions that are not in the response are
+// dropped.
 func TestProgressIsACondition(t *testing.T) {
 	const before = `{"conditions":[{"type":"Old","status":"True"},{"type":"Updated","status":"False","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`
 	for status, want := range map[string]string{
@@ -263,8 +262,7 @@ func TestProgressIsACondition(t *testing.T) {
 	}
 }
 
-// TestFinalizingMovesNoChild: a parent that goes away is not rolled out any more,
-// and no revision is written for it.
+// A parent that is being deleted is not rolled out, and no revision is written for it.
 func TestFinalizingMovesNoChild(t *testing.T) {
 	asked := &webHook{}
 	r := rollingRun(t, asked.call)

@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// selectorOf is how a parent's children are recognised.
+// selectorOf returns the selector of a parent's children.
 func selectorOf(parent *object.Object, generated bool) (labels.Selector, error) {
 	if generated {
 		return labels.SelectorFromSet(labels.Set{plan.UIDLabel: strings.Clone(parent.UID())}), nil

@@ -6,8 +6,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// startRun is the first step: it finds the parent and what is remembered of it.
-// It returns false when there is no such parent any more, or none of ours.
+// startRun starts a run. It returns false if the parent is gone or the controller does not manage
+// it.
 func (c *Controller) startRun(item queue.Item) (*run, bool) {
 	parent := c.parents.Get(item.Key.Namespace, item.Key.Name)
 	if parent == nil || c.program.phaseOf(parent) == phaseIgnored {
@@ -17,7 +17,6 @@ func (c *Controller) startRun(item queue.Item) (*run, bool) {
 	return c.newRun(item, parent), true
 }
 
-// newRun makes the run of a parent.
 func (c *Controller) newRun(item queue.Item, parent *object.Object) *run {
 	r := &run{
 		Controller: c,
@@ -41,7 +40,7 @@ func (c *Controller) newRun(item queue.Item, parent *object.Object) *run {
 	return r
 }
 
-// dropParent drops all that is remembered of a parent.
+// dropParent drops all state of a parent.
 func (c *Controller) dropParent(key queue.Key) {
 	c.memories.drop(key)
 	c.nameWaiters.drop(key)
@@ -54,7 +53,7 @@ func (c *Controller) dropParent(key queue.Key) {
 	}
 }
 
-// stillExists says whether the parent is still there, and still the same object.
+// stillExists reports whether the parent still exists with the same UID.
 func (r *run) stillExists() bool {
 	now := r.parents.Get(r.item.Key.Namespace, r.item.Key.Name)
 	return now != nil && now.UID() == r.stored.UID()

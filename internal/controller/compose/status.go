@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// storeStatus is the step that writes what the latest reply says of the parent,
-// as far as it is not stored already: its status, and what a decorator sets.
+// storeStatus stores the status of the latest response, and the labels and annotations of a
+// decorator, if they changed.
 func (r *run) storeStatus(ctx context.Context) error {
 	if r.parent == r.stored || !r.stillExists() {
 		return nil
@@ -37,8 +37,8 @@ func (r *run) storeStatus(ctx context.Context) error {
 	return nil
 }
 
-// parentWriteError is the error of a write of the parent. What was to be written is dropped: it
-// would be refused again.
+// parentWriteError returns the error of a write of the parent. It drops the rejected changes, so
+// that they are not sent again.
 func (r *run) parentWriteError(what string, err error) error {
 	r.memory.syncedInput, r.parent = 0, r.stored
 	if apply.Conflict(err) || apply.NotFound(err) {
@@ -47,7 +47,7 @@ func (r *run) parentWriteError(what string, err error) error {
 	return failure.WithReason(ReasonWriteFailed, fmt.Errorf("%s %s: %w", what, r.stored.Ref(), err))
 }
 
-// decorate writes what a decorator sets.
+// decorate writes the labels and annotations that a decorator sets.
 func (r *run) decorate(ctx context.Context) error {
 	wanted := statusDigest(r.parent)
 	r.ownWrites.add(r.item.Key, r.parent)
@@ -62,8 +62,7 @@ func (r *run) decorate(ctx context.Context) error {
 	return nil
 }
 
-// decorationChanged says that more of the parent is to be written than its status, which
-// has a write of its own where the kind has that subresource.
+// decorationChanged reports whether more than the status subresource has to be written.
 func (r *run) decorationChanged() bool {
 	if !r.program.isDecorator() {
 		return false
@@ -75,8 +74,8 @@ func (r *run) decorationChanged() bool {
 		!r.program.Parent.Status && !same("status") && !r.isStatusStored()
 }
 
-// isStatusStored says that this very status was stored before, and that what the
-// server made of it is still there.
+// isStatusStored reports whether this status was sent before and what the server made of it is
+// still stored.
 func (r *run) isStatusStored() bool {
 	known := r.memory.status
 	return known.wanted != 0 && known.wanted == statusDigest(r.parent) && known.stored == statusDigest(r.stored)

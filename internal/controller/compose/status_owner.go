@@ -8,8 +8,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// statusOwner is the name of the older controller that stores the status of a parent;
-// empty if this one does.
+// statusOwner returns the name of the older controller that stores the status of a parent; empty if
+// this one does.
 func (p *Program) statusOwner(parent *object.Object) string {
 	i := slices.IndexFunc(p.StatusOwners, func(o StatusOwner) bool { return o.selects(parent) })
 	if i < 0 {
@@ -23,8 +23,8 @@ func (o StatusOwner) selects(parent *object.Object) bool {
 	return inside && anySelects(o.Selections, parent)
 }
 
-// overlayResponse is the parent with what the response says of it laid over. Where another
-// controller stores the status, the response's is ignored, with a warning.
+// overlayResponse returns the parent with the response applied. If another controller stores the
+// status, it ignores that of the response and adds a warning.
 func (r *run) overlayResponse() (*object.Object, error) {
 	owner := r.program.statusOwner(r.stored)
 	if owner == "" {
@@ -37,7 +37,7 @@ func (r *run) overlayResponse() (*object.Object, error) {
 	return r.parent, nil
 }
 
-// hasStatus says that a response has a status that is not empty.
+// hasStatus reports whether a response has a status that is not empty.
 func hasStatus(response *hook.Response) bool {
 	var members map[string]json.RawMessage
 	unread := response.Status != nil && json.Unmarshal(response.Status, &members) != nil

@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// statusHook is a hook that notes which status it is shown.
+// statusHook collects the status in each request.
 type statusHook struct {
 	calls         int
 	seen          []string
@@ -36,7 +36,7 @@ func (b *statusHook) Call(_ context.Context, request *hook.Request) (*hook.Respo
 
 var sign = json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"sign"},"data":{"a":"b"}}`)
 
-// Fault M12: the second call of a run showed the hook a status that was never stored.
+// Fault M12: the second call of a run had a status that was never stored.
 func TestHooksGetTheStoredStatus(t *testing.T) {
 	for name, c := range map[string]struct {
 		parent   object.Resource
@@ -80,8 +80,7 @@ func TestHooksGetTheStoredStatus(t *testing.T) {
 	}
 }
 
-// A hook that goes by its own status is asked about each one that is stored, and about
-// labels it has set.
+// A hook that depends on its own status or labels is called after each change of them.
 func TestHooksSeeTheStatusTheySet(t *testing.T) {
 	s := newCluster(t, `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1},"spec":{}}`)
 	yes := "yes"
@@ -104,7 +103,7 @@ func TestHooksSeeTheStatusTheySet(t *testing.T) {
 	}
 }
 
-// The status of a parent that settles in one run is written once.
+// The status of a parent that converges in one run is written once.
 func TestOneStatusWriteForEachParent(t *testing.T) {
 	s := newCluster(t, `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1},"spec":{}}`)
 	b := &statusHook{respond: func(_ int, request *hook.Request) *hook.Response {
@@ -121,8 +120,8 @@ func TestOneStatusWriteForEachParent(t *testing.T) {
 	}
 }
 
-// Fault M2: a decorator's empty status was not stored on an object that has none, and
-// the hook was not called again for it.
+// Fault M2: a decorator's empty status was not stored on an object without status, and the hook was
+// not called again.
 func TestDecoratorStoresAnEmptyStatus(t *testing.T) {
 	s := newCluster(t, `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1},"spec":{}}`)
 	b := &statusHook{respond: func(_ int, request *hook.Request) *hook.Response {
@@ -146,8 +145,8 @@ const (
 		"ownerReferences":[{"apiVersion":"example.org/v1","kind":"Shop","name":"a","uid":"u-a","controller":true}]}}`
 )
 
-// Faults M10 and M9: a response that said finalized was thrown away when it also changed
-// the status, or made the last child go: the next one decided.
+// Faults M10 and M9: finalized: true was lost if the response also changed the status or deleted
+// the last child. The next response decided instead.
 func TestFinalizedIsFinal(t *testing.T) {
 	for name, c := range map[string]struct {
 		objects []string
@@ -182,8 +181,8 @@ func TestFinalizedIsFinal(t *testing.T) {
 	}
 }
 
-// Fault M10: what a response said counts also when the children take their time to go,
-// and when the server refuses the first write that lets the parent go.
+// Fault M10: finalized: true also counts if the children take time to go, or the first removal of
+// the finalizer fails.
 func TestFinalizedSurvivesRuns(t *testing.T) {
 	s := newCluster(t, leaving, child)
 	s.slow = true
@@ -206,8 +205,8 @@ func TestFinalizedSurvivesRuns(t *testing.T) {
 	}
 }
 
-// Fault M3: a controller with only a finalize hook was refused. It puts its finalizer on
-// parents, and calls nothing before they are deleted.
+// Fault M3: a controller with only a finalize hook was rejected. It adds its finalizer and calls
+// nothing before the parent is deleted.
 func TestFinalizeAlone(t *testing.T) {
 	live := `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1},"spec":{}}`
 	b := &statusHook{respond: func(int, *hook.Request) *hook.Response { return &hook.Response{Finalized: true} }}

@@ -14,8 +14,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// throttle takes out of a plan what would be written to children that are to be
-// left alone for a while, and comes back to them afterwards.
+// throttle removes writes to flapping children from a plan and requeues the parent for when they
+// are allowed again.
 func (r *run) throttle(todo plan.Plan) plan.Plan {
 	throttled, until := r.memory.flapping.Throttle(todo, r.tools.Now())
 	if !until.IsZero() {
@@ -28,7 +28,7 @@ func (r *run) throttle(todo plan.Plan) plan.Plan {
 	return throttled
 }
 
-// detectFlapping notes a write, and says so when the same one was made too often.
+// detectFlapping counts a write and sends an event if a child is flapping.
 func (r *run) detectFlapping(ctx context.Context, action plan.Action) {
 	if !r.memory.flapping.RecordWrite(action, r.tools.Now()) {
 		return
@@ -52,7 +52,7 @@ func flappingMessage(flapping plan.FlappingChild) string {
 	return fmt.Sprintf("%s: %s again and again, although the response of the hook is the same: %s", flapping.Ref, flapping.Reason, by)
 }
 
-// conflict is what of a parent does not settle; without words if all does.
+// conflict returns what does not converge; zero if all does.
 func (r *run) conflict(err error) conflict {
 	if err != nil && reasonOf(err) == ReasonConflicting {
 		return conflict{failure.OneLine(err), r.latestLocations}
@@ -61,12 +61,12 @@ func (r *run) conflict(err error) conflict {
 	if len(fits) == 0 {
 		return conflict{}
 	}
-	// Nothing else may happen that shows that it is over.
+	// No other event may show that the flapping has ended.
 	r.queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.RequeueAfter}, fits[0].ExpiresAt.Sub(r.tools.Now()))
 	return conflict{flappingMessage(fits[0]), r.locationsOf(fits[0].Ref)}
 }
 
-// locationsOf is where a child may be: two of its kinds may have one name.
+// locationsOf returns where a child may be: two kinds of children may have the same kind name.
 func (r *run) locationsOf(child object.Ref) (all []record.Location) {
 	for _, kind := range r.Controller.children {
 		if kind.rule.Resource.Kind == child.Kind {

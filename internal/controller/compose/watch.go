@@ -9,8 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// watch starts the watches of the controller: parents first, so that children
-// find theirs.
+// watch starts the watches, parents first, so that children find their parents.
 func (c *Controller) watch() {
 	parents := c.selectionFor(c.program.Parent)
 	parents.Labels, parents.Fields = c.program.serverSelector(), c.program.Fields
@@ -18,8 +17,7 @@ func (c *Controller) watch() {
 	for _, rule := range c.program.Children {
 		selection := c.selectionFor(rule.Resource)
 		if c.program.GenerateSelector {
-			// Every child carries this label, so nobody else's objects need
-			// to be seen.
+			// Every child has this label, so the watch needs no other objects.
 			selection.Labels = plan.UIDLabel
 		}
 		c.children = append(c.children, childKind{rule: rule, view: c.tools.Store.Watch(selection, c.childChanged)})
@@ -27,8 +25,8 @@ func (c *Controller) watch() {
 	c.watchRevisions()
 }
 
-// selectionFor selects the objects of a kind, those of one namespace if there is no need
-// for others: the children of a namespaced parent live beside it.
+// selectionFor selects the objects of a kind. The children of namespaced parents are in their
+// namespaces, so a limit on the namespace applies to them too.
 func (c *Controller) selectionFor(resource object.Resource) cache.Selection {
 	selection := cache.Selection{Resource: resource, Managed: c.program.FullObjects}
 	if c.program.Parent.Namespaced && resource.Namespaced {
@@ -37,8 +35,8 @@ func (c *Controller) selectionFor(resource object.Resource) cache.Selection {
 	return selection
 }
 
-// serverSelector is the label selector by which the API server may leave out parents:
-// none where one that matches no more is to be finalized.
+// serverSelector returns a label selector for the API server. It is empty if parents that stop
+// matching have to be finalized.
 func (p *Program) serverSelector() string {
 	if len(p.Selections) != 1 || p.Selections[0].Labels == nil || p.Finalize != nil {
 		return ""
@@ -46,7 +44,7 @@ func (p *Program) serverSelector() string {
 	return p.Selections[0].Labels.String()
 }
 
-// parentChanged queues a parent that appeared or that a user edited.
+// parentChanged enqueues a parent that was created or edited.
 func (c *Controller) parentChanged(e cache.Event) {
 	<-c.watchesSet
 	if e.New == nil {
@@ -62,7 +60,7 @@ func (c *Controller) parentChanged(e cache.Event) {
 	}
 }
 
-// indexSelector files a parent under what it seeks. Decorators take in nobody.
+// indexSelector indexes the selector of a parent. Decorators adopt nothing.
 func (c *Controller) indexSelector(parent *object.Object) {
 	if !c.program.isDecorator() {
 		c.orphanIndex.set(parent, c.program.GenerateSelector)
@@ -75,14 +73,12 @@ func (c *Controller) parentDeleted(old *object.Object) {
 	c.orphanIndex.drop(key)
 	c.ownWrites.drop(key)
 	c.queue.Forget(key)
-	// The worker that holds the key, if any, ends its run; the next to open
-	// it finds no parent and drops the memory.
+	// The next run finds no parent and drops the memory.
 	c.queue.Add(key, queue.Cause{Kind: queue.ParentChanged})
 }
 
-// recordDeletion puts a deletion into the reconcile history. Where the API server leaves
-// objects out by a selector, one that does not match it any more looks like a deleted one:
-// there no deletion is recorded.
+// recordDeletion records a deletion. It skips controllers with selectors on the server, where an
+// object that stops matching looks deleted.
 func (c *Controller) recordDeletion(old *object.Object) {
 	if c.tools.Unrecorded || c.program.serverSelector() != "" || c.program.Fields != "" || c.program.phaseOf(old) == phaseIgnored {
 		return
@@ -90,7 +86,7 @@ func (c *Controller) recordDeletion(old *object.Object) {
 	c.tools.Observer.Deleted(record.Deletion(c.program.Name, c.program.Parent, old, c.tools.Now()))
 }
 
-// syncCause is the cause a parent's event is, or Unspecified for none.
+// syncCause returns the cause of a parent's event; Unspecified for none.
 func (c *Controller) syncCause(e cache.Event) queue.CauseKind {
 	switch {
 	case e.Old == nil && !c.parents.Synced():
@@ -111,8 +107,8 @@ func (c *Controller) syncCause(e cache.Event) queue.CauseKind {
 	return queue.Unspecified
 }
 
-// isEdit says that another client has changed of a parent what a user edits. A kind
-// without generations does not tell an edit from a status.
+// isEdit reports whether another client changed more than the status. For kinds without generations
+// every change counts.
 func (c *Controller) isEdit(e cache.Event) bool {
 	if e.Old.IntentDigest() == e.New.IntentDigest() && e.New.Generation() > 0 || c.ownWrites.contains(keyOf(e.New), e.New) {
 		return false
@@ -121,14 +117,13 @@ func (c *Controller) isEdit(e cache.Event) bool {
 	return true
 }
 
-// reconcileRequested says that a user asks for a sync with this change.
+// reconcileRequested reports whether a user requests a reconcile with this change.
 func reconcileRequested(before, now *object.Object) bool {
 	at := plan.Annotation(now, setpoint.AnnotationReconcileAt)
 	return at != "" && at != plan.Annotation(before, setpoint.AnnotationReconcileAt)
 }
 
-// childChanged queues the parent that an object belongs to, belonged to, or may
-// be taken in by.
+// childChanged enqueues the parents that own the object, owned it, or may adopt it.
 func (c *Controller) childChanged(e cache.Event) {
 	<-c.watchesSet
 	if e.New == nil {
@@ -155,14 +150,13 @@ func sameOwner(a, b *object.Object) bool {
 	return owned && b.ControlledBy(owner.UID)
 }
 
-// enqueueOwner queues the parent that controls a child.
 func (c *Controller) enqueueOwner(child *object.Object) {
 	if parent := c.ownerOf(child); parent != nil {
 		c.queue.Add(keyOf(parent), childCause(child))
 	}
 }
 
-// ownerOf is the parent that controls a child, nil if it is none of ours.
+// ownerOf returns the parent that controls a child; nil if it is not managed here.
 func (c *Controller) ownerOf(child *object.Object) *object.Object {
 	owner, owned := child.Controller()
 	if !owned || owner.Kind != c.program.Parent.Kind || object.GroupOf(owner.APIVersion) != c.program.Parent.Group {
@@ -182,14 +176,14 @@ func (c *Controller) ownerOf(child *object.Object) *object.Object {
 	return parent
 }
 
-// enqueueAdopters queues the parents whose selector matches an object without owner.
+// enqueueAdopters enqueues the parents whose selectors match an orphan.
 func (c *Controller) enqueueAdopters(orphan *object.Object) {
 	for _, key := range c.orphanIndex.matching(orphan, c.program.Parent.Namespaced) {
 		c.queue.Add(key, childCause(orphan))
 	}
 }
 
-// enqueueNameWaiters queues the parents that wait for the name of an object that is gone.
+// enqueueNameWaiters enqueues the parents that wait for the name of a deleted object.
 func (c *Controller) enqueueNameWaiters(gone *object.Object) {
 	for key := range c.nameWaiters.take(childNameOf(gone)) {
 		c.queue.Add(key, childCause(gone))

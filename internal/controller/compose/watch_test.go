@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// Fault U7: a deletion is recorded when the watch delivers it, of a parent that the
-// controller manages; not where an object may only have left the selector of the watch.
+// Fault U7: a deletion of a managed parent is recorded when the watch delivers it, unless the
+// object may only have left the selector of the watch.
 func TestDeletionsAreRecorded(t *testing.T) {
 	some, err := labels.Parse("a=b")
 	if err != nil {
