@@ -77,7 +77,7 @@ func namespaceErrors(namespaces map[string]int, failed bool) []error {
 			what = "child waits"
 		}
 		errs = append(errs, failure.WithReason(ReasonWriteFailed, fmt.Errorf(
-			"%d %s for Namespace %s: nothing is written into one that is not this object's", namespaces[namespace], what, namespace)))
+			"%d %s for Namespace %s, which this object does not own", namespaces[namespace], what, namespace)))
 	}
 	return errs
 }
@@ -147,14 +147,14 @@ func (r *run) handleExisting(ctx context.Context, action plan.Action) error {
 		return errConflict
 	}
 	if err != nil {
-		return failure.WithReason(ReasonWriteFailed, fmt.Errorf("create %s: it exists; read it: %w", action.Ref, err))
+		return failure.WithReason(ReasonWriteFailed, fmt.Errorf("create %s: it already exists; get it: %w", action.Ref, err))
 	}
 	owner, owned := live.Controller()
 	switch {
 	case live.Deleting():
 		return r.waitForName(live, "is being deleted")
 	case owned && owner.UID != r.stored.UID():
-		return r.waitForName(live, "belongs to "+owner.Kind+" "+owner.Name)
+		return r.waitForName(live, "is owned by "+owner.Kind+" "+owner.Name)
 	case r.program.isDecorator():
 		return r.handleExistingAttachment(action.Resource, live)
 	case r.planner.Selector.Matches(live.Labels()):
@@ -163,7 +163,7 @@ func (r *run) handleExisting(ctx context.Context, action plan.Action) error {
 	case owned && r.program.GenerateSelector:
 		return r.relabel(ctx, action.Resource, live)
 	}
-	return r.waitForName(live, fmt.Sprintf("belongs to nobody, and its labels do not match %q; delete it or label it", r.planner.Selector))
+	return r.waitForName(live, fmt.Sprintf("has no owner, and its labels do not match %q; delete or label it", r.planner.Selector))
 }
 
 // handleExistingAttachment is handleExisting for a decorator. A decorator adopts nothing, and owned
@@ -173,9 +173,9 @@ func (r *run) handleExistingAttachment(resource object.Resource, live *object.Ob
 	_, owned := live.Controller()
 	switch {
 	case !owned:
-		return r.waitForName(live, "belongs to nobody; delete it")
+		return r.waitForName(live, "has no owner; delete it")
 	case !mark.On(live):
-		return r.waitForName(live, fmt.Sprintf("has no annotation %s: %s, and so belongs to another controller; annotate it or delete it", mark.Key, mark.Value))
+		return r.waitForName(live, fmt.Sprintf("has no annotation %s: %s, so it belongs to another controller; annotate or delete it", mark.Key, mark.Value))
 	}
 	r.viewOf(resource).ObserveWrite(live)
 	return nil
@@ -184,7 +184,7 @@ func (r *run) handleExistingAttachment(resource object.Resource, live *object.Ob
 // waitForName enqueues the parent again once the object with the taken name is gone.
 func (r *run) waitForName(live *object.Object, why string) error {
 	r.nameWaiters.add(childNameOf(live), r.item.Key)
-	return failure.WithReason(ReasonWriteFailed, fmt.Errorf("create %s: it exists and %s", live.Ref(), why))
+	return failure.WithReason(ReasonWriteFailed, fmt.Errorf("create %s: it already exists and %s", live.Ref(), why))
 }
 
 // relabel restores the label that selects a child.

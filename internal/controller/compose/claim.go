@@ -75,7 +75,7 @@ func (r *run) applyClaims(ctx context.Context, changes []plan.Action) error {
 		return errConflict
 	}
 	if err != nil {
-		return failure.WithReason(ReasonWriteFailed, fmt.Errorf("read %s before claiming children: %w", r.stored.Ref(), err))
+		return failure.WithReason(ReasonWriteFailed, fmt.Errorf("read %s before adopting children: %w", r.stored.Ref(), err))
 	}
 	if live.UID() != r.stored.UID() || live.Deleting() {
 		return errConflict

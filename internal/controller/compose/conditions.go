@@ -59,7 +59,7 @@ func (r *run) syncReport() plan.StatusReport {
 	if r.rollout != nil && r.rollout.progress.Reason != "" && !r.rollout.progress.Done() {
 		return plan.StatusReport{State: plan.Reconciling, Reason: r.rollout.progress.Reason, Message: r.rollout.progress.Message}
 	}
-	return plan.StatusReport{State: plan.Synced, Reason: setpoint.ReasonSynced, Message: "the children are as the " + r.hookName() + " hook wants them"}
+	return plan.StatusReport{State: plan.Synced, Reason: setpoint.ReasonSynced, Message: "all children are up to date"}
 }
 
 // storeFailure stores the status of a failed attempt: that of responses that were applied, and the

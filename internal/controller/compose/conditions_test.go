@@ -360,7 +360,7 @@ func TestDryRunHasConditionsOfHeldParents(t *testing.T) {
 	if got := times.ReplaceAllString(string(result.Held.Field("status")), ""); got != want {
 		t.Errorf("planned %s\nstored  %s", got, want)
 	}
-	if made := string(result.Parent.Field("status")); !strings.Contains(made, "hook wants them") {
+	if made := string(result.Parent.Field("status")); !strings.Contains(made, "up to date") {
 		t.Errorf("if they are not held, it says %s", made)
 	}
 }

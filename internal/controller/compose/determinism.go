@@ -45,7 +45,7 @@ func (r *run) checkDeterminism(ctx context.Context, asked hook.Hook, parent *obj
 		return nil
 	}
 	r.nondeterminismErr = failure.WithReason(ReasonConflicting, fmt.Errorf("%s hook: two responses to the same request differ in %s; "+
-		"leave out what is random or a time, or make it of the object", r.hookName(), where))
+		"remove random values and times, or derive them from the object", r.hookName(), where))
 	return nil
 }
 

@@ -59,7 +59,7 @@ func TestNondeterministicHooksAreReported(t *testing.T) {
 			if ran.Err == nil || !strings.Contains(ran.Err.Error(), c.want) || reasonOf(ran.Err) != ReasonConflicting {
 				t.Fatalf("%v", ran.Err)
 			}
-			if says := conditionsOf(t, s); !strings.Contains(says, "Stalled=True Unsettled") {
+			if says := conditionsOf(t, s); !strings.Contains(says, "Stalled=True Conflicting") {
 				t.Error(says)
 			}
 			s.wrote()

@@ -34,7 +34,7 @@ type DryRunResult struct {
 }
 
 // errNoParent says that the controller has no such parent.
-var errNoParent = errors.New("there is no such object among the parents of this controller")
+var errNoParent = errors.New("not a parent of this controller")
 
 // Parents returns the parents that the controller manages, sorted by namespace and name. It may be
 // incomplete before the watches are synced.
@@ -83,14 +83,14 @@ func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Ob
 func (r *run) skipReason() string {
 	switch r.phase {
 	case phaseIgnored:
-		return "not in the care of this controller: its labels or annotations do not match, or it is going away"
+		return "not managed by this controller: its labels or annotations do not match, or it is being deleted"
 	case phasePaused:
 		return "paused by its annotation"
 	case phaseReleasing:
-		return "only the finalizer of this controller is to be removed"
+		return "only the finalizer of this controller would be removed"
 	case phaseManaged:
 		if r.hasNoHook() {
-			return "no sync hook: only its finalize hook is called, once it is being deleted"
+			return "no sync hook; the finalize hook is called when the object is deleted"
 		}
 	}
 	return ""

@@ -29,10 +29,10 @@ func (r *run) reportPause() {
 	if paused == r.memory.paused {
 		return
 	}
-	event := hook.Event{Type: normal, Reason: ReasonResumed, Message: "in the care of " + r.program.Name + " again"}
+	event := hook.Event{Type: normal, Reason: ReasonResumed, Message: "Reconciliation by " + r.program.Name + " resumed"}
 	if paused {
 		event.Reason = ReasonPaused
-		event.Message = "left alone by " + r.program.Name + " while the annotation " + setpoint.AnnotationPaused + " is \"true\""
+		event.Message = "Reconciliation by " + r.program.Name + " paused while the annotation " + setpoint.AnnotationPaused + " is \"true\""
 	}
 	r.sendEvent(event)
 	r.memories.setPaused(r.memory, paused)
@@ -42,6 +42,6 @@ func (r *run) reportPause() {
 func (r *run) reportManualReconcile() {
 	if r.item.Causes.Has(queue.ReconcileRequested) {
 		r.sendEvent(hook.Event{Type: normal, Reason: ReasonRequested,
-			Message: "synced by " + r.program.Name + ", as was asked for"})
+			Message: "Reconciled by " + r.program.Name + " on request"})
 	}
 }

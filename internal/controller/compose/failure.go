@@ -10,10 +10,10 @@ import (
 )
 
 // errConflict ends a run because an object changed concurrently. The run is retried silently.
-var errConflict = errors.New("an object changed meanwhile")
+var errConflict = errors.New("object changed concurrently")
 
 // errIncomplete ends a run that has used its passes and continues in the next run.
-var errIncomplete = errors.New("there is more to do")
+var errIncomplete = errors.New("continued in the next run")
 
 // reasonOf returns the event reason of an error.
 func reasonOf(err error) string { return failure.Reason(err, ReasonWriteFailed) }
@@ -24,7 +24,7 @@ func hookFailure(asked string, err error) error {
 	if hook.IsMalformed(err) {
 		reason = ReasonInvalidResponse
 	} else if delay, delayed := hook.RetryDelay(err); delayed {
-		err = fmt.Errorf("%w; it is left alone for %v, as it asks", err, delay.Round(time.Second))
+		err = fmt.Errorf("%w; next call in %v", err, delay.Round(time.Second))
 	}
 	return failure.WithReason(reason, fmt.Errorf("%s hook: %w", asked, err))
 }

@@ -93,7 +93,7 @@ func (r *run) recordedPlan(rest, whole plan.Plan) plan.Plan {
 	}
 	why := "; held by the deletion guard"
 	if !r.guardDecision.held {
-		why = "; the deletion guard waits for those of other parents"
+		why = "; delayed by the deletion guard"
 	}
 	held := make([]plan.Action, len(r.withheld))
 	for i, a := range r.withheld {
@@ -103,10 +103,10 @@ func (r *run) recordedPlan(rest, whole plan.Plan) plan.Plan {
 	return plan.Plan{Stages: append([][]plan.Action{held}, rest.Stages...), Equal: whole.Equal}
 }
 
-// deletionsPendingError ends a run whose deletions wait for those of other parents.
+// deletionsPendingError ends a run whose deletions delayed by the deletion guard.
 type deletionsPendingError struct{ delay time.Duration }
 
-func (e *deletionsPendingError) Error() string { return "deletions wait for those of other parents" }
+func (e *deletionsPendingError) Error() string { return "deletions delayed by the deletion guard" }
 
 // withheldError returns the error of a run whose deletions are withheld; nil if there are none.
 func (r *run) withheldError() error {
@@ -136,8 +136,8 @@ func (r *run) deletionsHeldError() error {
 	if len(r.withheld) == 1 {
 		what = "deletion"
 	}
-	return errors.New(strconv.Itoa(len(r.withheld)) + " " + what + " held by the deletion guard: the response of the hook leaves out " + list +
-		"; correct the hook, or confirm with the annotation " + setpoint.AnnotationAllowDeletions + "=" + r.guardDecision.value)
+	return errors.New(strconv.Itoa(len(r.withheld)) + " " + what + " held by the deletion guard: the hook response leaves out " + list +
+		"; fix the hook, or confirm with the annotation " + setpoint.AnnotationAllowDeletions + "=" + r.guardDecision.value)
 }
 
 // CountAllChildren counts the cached children of all parents.

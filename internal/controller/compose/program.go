@@ -163,14 +163,14 @@ const (
 	// ReasonHookFailed: the hook is unreachable, timed out, or returned another status than 200.
 	ReasonHookFailed = "HookFailed"
 	// ReasonInvalidResponse: the response of the hook is invalid; the message has the field path.
-	ReasonInvalidResponse = "InvalidReply"
+	ReasonInvalidResponse = "InvalidResponse"
 	// ReasonWriteFailed: the API server refused a write; the message is the server's.
 	ReasonWriteFailed = "WriteFailed"
 	// ReasonInvalidParent: the parent has no spec.selector, or an invalid one.
 	ReasonInvalidParent = "InvalidParent"
 	// ReasonConflicting: the hook returns different responses to the same request, or each
 	// response changes the next request. The message names the field.
-	ReasonConflicting = "Unsettled"
+	ReasonConflicting = "Conflicting"
 	// ReasonInternalError: Setpoint has a defect; the log has the stack. Please report it.
 	ReasonInternalError = "InternalError"
 	// ReasonPaused: the annotation setpoint.dev/paused stops the controller for this object.

@@ -101,7 +101,7 @@ func (r *run) recoverPanic(ctx context.Context, step func(context.Context) error
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("run panicked", "parent", r.item.Key.String(), "panic", p, "stack", string(debug.Stack()))
-			err = failure.WithReason(ReasonInternalError, failure.FromPanic("setpoint met a defect of its own", p))
+			err = failure.WithReason(ReasonInternalError, failure.FromPanic("internal error in Setpoint", p))
 		}
 	}()
 	return step(ctx)
@@ -192,8 +192,8 @@ func (r *run) notConvergedError() error {
 	if fits := r.memory.flapping.Children(r.tools.Now()); len(fits) > 0 {
 		return failure.WithReason(ReasonFlapping, errors.New(flappingMessage(fits[0])))
 	}
-	return failure.WithReason(ReasonConflicting, fmt.Errorf("%s hook: its responses did not settle in %d calls in a row: "+
-		"what is written of each changes what the next call shows; the latest difference: %s", r.hookName(), maxPasses, cmp.Or(r.latestWrite, "in the status")))
+	return failure.WithReason(ReasonConflicting, fmt.Errorf("%s hook: its responses did not converge in %d calls: "+
+		"applying each response changes the next request; latest difference: %s", r.hookName(), maxPasses, cmp.Or(r.latestWrite, "in the status")))
 }
 
 func (c *Controller) since(t time.Time) time.Duration { return c.tools.Now().Sub(t) }

@@ -87,7 +87,7 @@ func (r *run) handleExistingRevision(ctx context.Context, action plan.Action) er
 		return errConflict
 	}
 	if err != nil {
-		return failure.WithReason(ReasonRolloutFailed, fmt.Errorf("create %s: it exists; read it: %w", action.Ref, err))
+		return failure.WithReason(ReasonRolloutFailed, fmt.Errorf("create %s: it already exists; get it: %w", action.Ref, err))
 	}
 	switch {
 	case live.Deleting():

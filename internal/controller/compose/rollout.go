@@ -106,7 +106,7 @@ func (r *run) latestRevision() record.Revision {
 
 // formerRevisionError adds the revision to the error of a call.
 func (r *run) formerRevisionError(former plan.Revision, err error) error {
-	return hookFailure(fmt.Sprintf("%s hook, asked about the former revision %s", r.hookName(), former.Name), err)
+	return hookFailure(fmt.Sprintf("former revision %s: %s", former.Name, r.hookName()), err)
 }
 
 // mergeResponses merges finalized and the resync delay of the former revisions' responses into the

@@ -207,7 +207,7 @@ func TestFormerRevisionFails(t *testing.T) {
 				t.Errorf("got %s, want %s", got, want)
 			}
 			err := r.rollout.err
-			if err == nil || !strings.Contains(err.Error(), "sync hook, asked about the former revision shops.example.org-") || !strings.Contains(err.Error(), c.want) {
+			if err == nil || !strings.Contains(err.Error(), "former revision shops.example.org-") || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -39,17 +39,17 @@ func (r *run) detectFlapping(ctx context.Context, action plan.Action) {
 	for _, flapping := range r.memory.flapping.Children(r.tools.Now()) {
 		if flapping.Ref == action.Ref {
 			r.sendEvent(hook.Event{Type: warning, Reason: ReasonFlapping, Message: flappingMessage(flapping) +
-				"; it is left alone until " + flapping.Until.UTC().Format(time.TimeOnly)})
+				"; next write at " + flapping.Until.UTC().Format(time.TimeOnly)})
 		}
 	}
 }
 
 func flappingMessage(flapping plan.FlappingChild) string {
-	by := "another client changes it, or the API server does"
+	by := "another client or the API server changes it"
 	if flapping.Manager != "" {
 		by = "the field manager " + flapping.Manager + " changes it"
 	}
-	return fmt.Sprintf("%s: %s again and again, although the response of the hook is the same: %s", flapping.Ref, flapping.Reason, by)
+	return fmt.Sprintf("%s: %s repeatedly, although the hook response is unchanged: %s", flapping.Ref, flapping.Reason, by)
 }
 
 // conflict returns what does not converge; zero if all does.

@@ -91,11 +91,11 @@ func (h *applier) checkOwnership(ctx context.Context, resource object.Resource, 
 	case h.isOwned(existing.Object):
 		return nil
 	case owned:
-		return fmt.Errorf("it exists and belongs to %s %s", owner.Kind, owner.Name)
+		return fmt.Errorf("it already exists and is owned by %s %s", owner.Kind, owner.Name)
 	case slices.Contains(existing.Managers, h.program.Manager):
 		return nil
 	}
-	return errors.New("it exists and belongs to nobody; delete it, or give one of the two another name")
+	return errors.New("it already exists and has no owner; delete it, or give one of the two another name")
 }
 
 // watchedObject is an object as it is watched; nil if there is none of its name, and not

@@ -145,7 +145,7 @@ func (r *run) skipReason() string {
 	case phasePaused:
 		return "paused by its annotation"
 	case phaseReleasing:
-		return "only the finalizer of this controller is to be removed"
+		return "only the finalizer of this controller would be removed"
 	}
 	return ""
 }

@@ -58,7 +58,7 @@ const (
 
 // errConflict ends what met an object that had changed under its hands. It is
 // nobody's fault: it is done again on what is there now.
-var errConflict = errors.New("an object changed meanwhile")
+var errConflict = errors.New("object changed concurrently")
 
 // errTooManyConflicts is errConflict for too long.
 var errTooManyConflicts = errors.New("it changes all the time")

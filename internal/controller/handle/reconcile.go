@@ -88,7 +88,7 @@ func (r *run) recoverPanic(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("run panicked", "object", r.item.Key.String(), "panic", p, "stack", string(debug.Stack()))
-			err = failure.WithReason(ReasonPanicked, failure.FromPanic("setpoint met a defect of its own", p))
+			err = failure.WithReason(ReasonPanicked, failure.FromPanic("internal error in Setpoint", p))
 		}
 	}()
 	return r.reconcileObject(ctx)
