@@ -18,6 +18,7 @@ var layers = [][]string{
 	{"hook/hooktest", "internal/plan", "internal/cache", "internal/call/..."},
 	{"internal/apply", "internal/admission", "internal/credential", "internal/related"},
 	{"internal/record"},
+	{"internal/controller"},
 	{"internal/controller/compose", "internal/controller/handle"},
 	{"internal/compile", "internal/dashboard/model"},
 	{"internal/dashboard/userclient", "internal/diff", "internal/dashboard/wire", "internal/dashboard/form"},

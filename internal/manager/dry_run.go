@@ -198,7 +198,7 @@ func (h *Manager) watchErr() error {
 func (r *DryRun) Parents() []*object.Object {
 	var all []*object.Object
 	for _, controller := range r.controllers {
-		all = append(all, controller.Parents()...)
+		all = append(all, controller.Objects()...)
 	}
 	for _, controller := range r.reactions {
 		all = append(all, controller.Objects()...)

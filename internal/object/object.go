@@ -7,6 +7,7 @@
 package object
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -118,6 +119,11 @@ func (o *Object) Finalizers() []string {
 		_ = json.Unmarshal(field, &names)
 	}
 	return names
+}
+
+// HasFinalizer reports whether the object has a finalizer.
+func (o *Object) HasFinalizer(name string) bool {
+	return name != "" && bytes.Contains(o.raw, []byte(name)) && slices.Contains(o.Finalizers(), name)
 }
 
 // Deleting says that metadata.deletionTimestamp is set.

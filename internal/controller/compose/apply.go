@@ -135,7 +135,7 @@ func (r *run) observeResult(ctx context.Context, result apply.Result) error {
 }
 
 func (r *run) logWrite(result apply.Result) {
-	r.log.Debug("child written", "verb", string(result.Action.Verb), "child", result.Action.Ref.String(),
+	r.Log.Debug("child written", "verb", string(result.Action.Verb), "child", result.Action.Ref.String(),
 		"parent", r.stored.Ref().String(), "reason", result.Action.Reason)
 }
 

@@ -243,7 +243,7 @@ func shopsOf(t *testing.T, s *cluster, program Program) *testController {
 	t.Cleanup(controller.Close)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	if !controller.waitForSync(ctx) {
+	if !controller.WaitForSync(ctx) {
 		t.Fatal("the watches do not sync")
 	}
 	return controller

@@ -107,7 +107,7 @@ func (r *run) failureReport(err error) plan.StatusReport {
 // isStalled reports whether the parent has been failing for longer than stalledAfter, or was
 // Stalled when the process started.
 func (r *run) isStalled() bool {
-	if last := r.memory.result; last.failing && r.since(last.since) >= stalledAfter {
+	if last := r.memory.result; last.failing && r.Since(last.since) >= stalledAfter {
 		return true
 	}
 	return plan.IsStalled(r.stored, r.memory.hookConditions)

@@ -1,7 +1,6 @@
 package compose
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,25 +35,10 @@ type DryRunResult struct {
 // errNoParent says that the controller has no such parent.
 var errNoParent = errors.New("not a parent of this controller")
 
-// Parents returns the parents that the controller manages, sorted by namespace and name. It may be
-// incomplete before the watches are synced.
-func (c *Controller) Parents() []*object.Object {
-	var parents []*object.Object
-	for parent := range c.parents.All() {
-		if c.program.phaseOf(parent) != phaseIgnored {
-			parents = append(parents, parent)
-		}
-	}
-	slices.SortFunc(parents, func(a, b *object.Object) int {
-		return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
-	})
-	return parents
-}
-
 // DryRun calls the hook for a parent and plans, but writes nothing. If given is nil, it reads the
 // parent from the cache. The controller must not be running.
 func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Object) (DryRunResult, error) {
-	if !c.waitForSync(ctx) {
+	if !c.WaitForSync(ctx) {
 		return DryRunResult{}, fmt.Errorf("wait for the watches to sync: %w", context.Cause(ctx))
 	}
 	parent := given

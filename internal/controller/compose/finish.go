@@ -36,7 +36,7 @@ func (r *run) finish(ctx context.Context, err error) (record.Outcome, queue.Outc
 		return record.Postponed, queue.Retry()
 	case delayed:
 		// The hook chose the delay: that needs no warning.
-		r.log.Debug("run postponed by the hook", "parent", r.stored.Ref().String(), "delay", delay, "error", failure.OneLine(err))
+		r.Log.Debug("run postponed by the hook", "parent", r.stored.Ref().String(), "delay", delay, "error", failure.OneLine(err))
 		r.recordFailure(err, r.memory.result.lastEvent)
 		return record.Postponed, queue.RetryAfter(delay)
 	case errors.As(err, &wait):
@@ -59,7 +59,7 @@ func (r *run) finish(ctx context.Context, err error) (record.Outcome, queue.Outc
 	if isConflicting(err) {
 		return record.Failed, queue.RetryAfter(conflictBackoff(r.memory.failures))
 	}
-	return record.Failed, queue.RetryIn(r.queue.Backoff(r.item))
+	return record.Failed, queue.RetryIn(r.Queue.Backoff(r.item))
 }
 
 func (r *run) succeeded() record.Outcome {
@@ -71,7 +71,7 @@ func (r *run) succeeded() record.Outcome {
 	r.recordResult(runResult{}, nil)
 	r.reportManualReconcile()
 	if r.response != nil && r.response.ResyncAfter > 0 {
-		r.queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.RequeueAfter}, r.response.ResyncAfter)
+		r.Queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.RequeueAfter}, r.response.ResyncAfter)
 	}
 	r.scheduleResync(r.item.Key)
 	if r.calls == 0 {
@@ -87,7 +87,7 @@ func (r *run) recordResult(now runResult, last *LastError) {
 	r.memories.record(r.memory, r.countChildren(), now, last)
 	if recovered {
 		r.recoveryProbe.reset()
-		r.queue.RetryKeysNow(r.memories.unreachableKeys())
+		r.Queue.RetryKeysNow(r.memories.unreachableKeys())
 	}
 }
 
@@ -110,9 +110,9 @@ func (r *run) recordFailure(err error, reported time.Time) {
 // eventInterval. It returns the time of the last event.
 func (r *run) reportFailure(err error) time.Time {
 	message := failure.OneLine(err)
-	log := r.log.With("parent", r.stored.Ref().String(), "attempt", r.item.Attempt+1, "error", message)
+	log := r.Log.With("parent", r.stored.Ref().String(), "attempt", r.item.Attempt+1, "error", message)
 	last := r.memory.result
-	again := reasonOf(err) != ReasonDeletionsHeld && r.since(last.lastEvent) >= eventInterval
+	again := reasonOf(err) != ReasonDeletionsHeld && r.Since(last.lastEvent) >= eventInterval
 	if last.message == message && !again {
 		log.Debug("run failed again")
 		return last.lastEvent

@@ -6,10 +6,16 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
+
+// newTestBase returns a Base without watches.
+func newTestBase() *controller.Base {
+	return controller.New(controller.Options{Log: slog.New(slog.DiscardHandler), Now: time.Now})
+}
 
 // eventCounter counts events.
 type eventCounter int
@@ -22,8 +28,7 @@ func (w *eventCounter) Event(*object.Object, hook.Event) { *w++ }
 func TestConflictRetriesAreBounded(t *testing.T) {
 	var reported eventCounter
 	c := &Controller{
-		tools: Tools{Observer: &reported, Now: time.Now}, log: slog.New(slog.DiscardHandler),
-		queue: queue.New(queue.Options{}), memories: newMemories(),
+		Base: newTestBase(), tools: Tools{Observer: &reported, Now: time.Now}, memories: newMemories(),
 	}
 	key := queue.Key{Name: "p"}
 	parent, err := object.Parse([]byte(`{"kind":"Shop","metadata":{"name":"p","uid":"u"}}`))

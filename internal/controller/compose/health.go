@@ -53,7 +53,7 @@ type LastError struct {
 
 // Health returns the health of the controller.
 func (c *Controller) Health() Health {
-	h := Health{Synced: c.synced(), WatchErrors: map[string]error{}, Parents: c.parents.Len(), Queue: c.queue.Stats()}
+	h := Health{Synced: c.Synced(), WatchErrors: map[string]error{}, Parents: c.parents.Len(), Queue: c.Queue.Stats()}
 	if c.related != nil {
 		for _, w := range c.related.Watches() {
 			if w.Err != nil {
@@ -61,9 +61,9 @@ func (c *Controller) Health() Health {
 			}
 		}
 	}
-	for _, w := range c.watches() {
-		if err := w.view.Err(); err != nil {
-			h.WatchErrors[w.resource.String()] = err
+	for _, w := range c.Watches() {
+		if err := w.View.Err(); err != nil {
+			h.WatchErrors[w.Resource.String()] = err
 		}
 	}
 	h.Held, h.HeldUnknown = c.deletionGuard.heldByController(c), c.deletionGuard.heldUnknown()

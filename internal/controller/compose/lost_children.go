@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -56,7 +57,7 @@ func (s *lostChildren) putBack(parent queue.Key, again []lostChild) {
 // noteLostChild remembers a child that disappeared from a watch by label. Standby controllers skip
 // it: they have no runs that would look for it.
 func (c *Controller) noteLostChild(child *object.Object) {
-	if !c.program.GenerateSelector || !c.active.Load() || child.Deleting() {
+	if !c.program.GenerateSelector || !c.Running() || child.Deleting() {
 		return
 	}
 	parent := c.ownerOf(child)
@@ -65,7 +66,7 @@ func (c *Controller) noteLostChild(child *object.Object) {
 	}
 	for _, kind := range c.children {
 		if kind.rule.Resource.GroupKind() == child.GroupKind() {
-			c.lostChildren.add(keyOf(parent), kind.rule.Resource, child)
+			c.lostChildren.add(controller.KeyOf(parent), kind.rule.Resource, child)
 		}
 	}
 }

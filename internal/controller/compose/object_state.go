@@ -3,51 +3,31 @@ package compose
 import (
 	"slices"
 
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// ObjectStates returns the state of each parent, unsorted.
-func (c *Controller) ObjectStates() []record.ObjectState {
-	all := make([]record.ObjectState, 0, c.parents.Len())
-	for parent := range c.parents.All() {
-		if state, ours := c.objectState(parent); ours {
-			all = append(all, state)
-		}
-	}
-	return all
-}
+// ObjectStates returns the state of every parent, in no order.
+func (c *Controller) ObjectStates() []record.ObjectState { return c.Base.ObjectStates(c.objectState) }
 
 // ObjectState returns the state of one parent; false if the controller does not manage it.
 func (c *Controller) ObjectState(key queue.Key) (record.ObjectState, bool) {
-	parent := c.parents.Get(key.Namespace, key.Name)
-	if parent == nil {
-		return record.ObjectState{}, false
-	}
-	return c.objectState(parent)
+	return c.Base.ObjectState(key, c.objectState)
 }
 
-func (c *Controller) objectState(parent *object.Object) (record.ObjectState, bool) {
-	currentPhase := c.program.phaseOf(parent)
-	if currentPhase == phaseIgnored {
-		return record.ObjectState{}, false
-	}
-	key := keyOf(parent)
+func (c *Controller) objectState(parent *object.Object) record.ObjectState {
+	key := controller.KeyOf(parent)
 	state := c.memories.objectState(key, parent.UID())
-	state.Object, state.Paused = parent, currentPhase == phasePaused
+	state.Paused = c.program.phaseOf(parent) == phasePaused
 	held, value := c.deletionGuard.heldChildren(guardedParent{c, key})
 	state.HeldDeletions, state.AllowDeletions = len(held), value
-	pending := c.queue.Pending(key)
-	// A standby controller has everything queued and runs nothing.
-	state.Standby = !c.active.Load()
-	state.Queued = !state.Standby && (pending.Queued || pending.Active || state.LastRun.IsZero() && !state.Paused)
-	state.NextRun = pending.Next
 	if state.LastRun.IsZero() {
 		state.Children = c.countOwned(parent)
 	}
-	return state, true
+	return state
 }
 
 // objectState returns the state from the memory of a parent.
@@ -91,6 +71,3 @@ func (c *Controller) Children(parent *object.Object) []record.Child {
 	}
 	return family
 }
-
-// Resource returns the kind of the parents.
-func (c *Controller) Resource() object.Resource { return c.program.Parent }

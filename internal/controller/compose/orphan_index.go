@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -34,7 +35,7 @@ func newOrphanIndex() *orphanIndex {
 // set indexes the selector of a parent. Parents that are being deleted or have an invalid selector
 // adopt nothing; their run reports the error.
 func (s *orphanIndex) set(parent *object.Object, generated bool) {
-	key := keyOf(parent)
+	key := controller.KeyOf(parent)
 	selector, err := selectorOf(parent, generated)
 	adopts := err == nil && !parent.Deleting()
 	s.mu.Lock()

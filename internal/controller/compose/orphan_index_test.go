@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -78,11 +79,11 @@ func TestOrphanIndexMatchesLinearSearch(t *testing.T) {
 		for range 60 {
 			parent := randomParent(t, r)
 			if r.IntN(4) == 0 {
-				s.drop(keyOf(parent))
-				delete(alive, keyOf(parent))
+				s.drop(controller.KeyOf(parent))
+				delete(alive, controller.KeyOf(parent))
 			} else {
 				s.set(parent, false)
-				alive[keyOf(parent)] = parent
+				alive[controller.KeyOf(parent)] = parent
 			}
 			orphan, sameNamespace := randomOrphan(t, r), r.IntN(2) == 0
 			got, want := s.matching(orphan, sameNamespace), matchingParents(alive, orphan, sameNamespace)
@@ -91,7 +92,7 @@ func TestOrphanIndexMatchesLinearSearch(t *testing.T) {
 			}
 		}
 		for _, parent := range alive {
-			s.drop(keyOf(parent))
+			s.drop(controller.KeyOf(parent))
 		}
 		if len(s.byKey)+len(s.byLabel)+len(s.unindexed) != 0 {
 			t.Errorf("with nobody left, there is %v, %v, %v", s.byKey, s.byLabel, s.unindexed)

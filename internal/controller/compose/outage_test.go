@@ -32,7 +32,8 @@ type outageCase struct {
 
 func (c outageCase) check(t *testing.T) {
 	t.Helper()
-	q, m := queue.New(queue.Options{}), newMemories()
+	base, m := newTestBase(), newMemories()
+	q := base.Queue
 	defer q.Close()
 	waits := map[bool]queue.Key{true: {Name: "without an answer"}, false: {Name: "with an error"}}
 	for unanswered, key := range waits {
@@ -43,7 +44,7 @@ func (c outageCase) check(t *testing.T) {
 	}
 	<-time.After(time.Minute)
 	key := queue.Key{Name: "subject"}
-	r := &run{Controller: &Controller{queue: q, memories: m}, item: queue.Item{Key: key}, memory: m.get(key, "subject")}
+	r := &run{Controller: &Controller{Base: base, memories: m}, item: queue.Item{Key: key}, memory: m.get(key, "subject")}
 	m.record(r.memory, 0, c.former, nil)
 	r.recordResult(c.now, nil)
 	if ended := q.RetryKeysNow([]queue.Key{waits[true]}) == 0; ended != c.retries {

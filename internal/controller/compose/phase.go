@@ -1,7 +1,6 @@
 package compose
 
 import (
-	"bytes"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -59,7 +58,5 @@ func (s Selection) matches(parent *object.Object) bool {
 	return s.Annotations == nil || s.Annotations.Matches(labels.Set(annotationsOf(parent)))
 }
 
-func (p *Program) hasFinalizer(parent *object.Object) bool {
-	return p.Finalizer != "" && bytes.Contains(parent.JSON(), []byte(p.Finalizer)) &&
-		slices.Contains(parent.Finalizers(), p.Finalizer)
-}
+// hasFinalizer reports whether a parent has the program's finalizer.
+func (p *Program) hasFinalizer(parent *object.Object) bool { return parent.HasFinalizer(p.Finalizer) }

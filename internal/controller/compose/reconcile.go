@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -100,7 +99,7 @@ func (r *run) attempt(ctx context.Context) error {
 func (r *run) recoverPanic(ctx context.Context, step func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.log.Error("run panicked", "parent", r.item.Key.String(), "panic", p, "stack", string(debug.Stack()))
+			r.Log.Error("run panicked", "parent", r.item.Key.String(), "panic", p, "stack", string(debug.Stack()))
 			err = failure.WithReason(ReasonInternalError, failure.FromPanic("internal error in Setpoint", p))
 		}
 	}()
@@ -195,5 +194,3 @@ func (r *run) notConvergedError() error {
 	return failure.WithReason(ReasonConflicting, fmt.Errorf("%s hook: its responses did not converge in %d calls: "+
 		"applying each response changes the next request; latest difference: %s", r.hookName(), maxPasses, cmp.Or(r.latestWrite, "in the status")))
 }
-
-func (c *Controller) since(t time.Time) time.Duration { return c.tools.Now().Sub(t) }

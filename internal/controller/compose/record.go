@@ -20,7 +20,7 @@ func (r *run) startRecord() {
 	}
 	r.record = begin(record.Run{
 		Controller: r.program.Name, Resource: r.program.Parent, Key: r.item.Key, UID: r.stored.UID(),
-		Causes: r.item.Causes, Attempt: r.item.Attempt, StartTime: now, QueueDuration: min(r.item.Waited, now.Sub(r.Controller.startedAt)),
+		Causes: r.item.Causes, Attempt: r.item.Attempt, StartTime: now, QueueDuration: r.Waited(r.item),
 	}, r.tools.Now)
 }
 
@@ -39,7 +39,7 @@ func (r *run) nextRun(requeue queue.Outcome) time.Time {
 	if delay := requeue.Delay(); delay > 0 {
 		return r.tools.Now().Add(delay)
 	}
-	return r.queue.Pending(r.item.Key).Next
+	return r.Queue.Pending(r.item.Key).Next
 }
 
 // call calls a hook for one revision of the parent and records the call.
@@ -67,7 +67,7 @@ func withRecover[T any](r *run, name string, do func() (T, error)) (response T, 
 		return err
 	})
 	if stack, crashed := failure.PanicStack(err); crashed {
-		r.log.Error("hook crashed", "hook", name, "parent", r.item.Key.String(), "error", failure.OneLine(err), "stack", stack)
+		r.Log.Error("hook crashed", "hook", name, "parent", r.item.Key.String(), "error", failure.OneLine(err), "stack", stack)
 	}
 	return response, failure.WithSource(failure.Hook, err)
 }

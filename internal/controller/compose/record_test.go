@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -169,7 +170,7 @@ func TestRunsAreRecorded(t *testing.T) {
 	for deadline := time.Now().Add(10 * time.Second); strings.Join(recorder.summaries(), "\n") != want && time.Now().Before(deadline); {
 		<-time.After(5 * time.Millisecond)
 	}
-	state, is := c.ObjectState(keyOf(c.Parents()[0]))
+	state, is := c.ObjectState(controller.KeyOf(c.Objects()[0]))
 	stop()
 	<-ended
 	if got := strings.Join(recorder.summaries(), "\n"); got != want {

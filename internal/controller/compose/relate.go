@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -78,7 +79,7 @@ func (r *run) customize(ctx context.Context) error {
 func (c *Controller) relatedChanged(parent queue.Key, changed *object.Object) {
 	cause := queue.Cause{Kind: queue.RelatedChanged}
 	if changed != nil {
-		cause.Detail, cause.Object = changed.Kind(), keyOf(changed)
+		cause.Detail, cause.Object = changed.Kind(), controller.KeyOf(changed)
 	}
-	c.queue.Add(parent, cause)
+	c.Queue.Add(parent, cause)
 }

@@ -20,11 +20,12 @@ func (c *Controller) watchRevisions() {
 	selection := c.selectionFor(plan.ControllerRevisions)
 	selection.Labels = plan.ParentUIDLabel
 	c.revisions = c.tools.Store.Watch(selection, c.revisionChanged)
+	c.AddWatch(selection, c.revisions)
 }
 
 // revisionChanged enqueues the parent of a changed revision.
 func (c *Controller) revisionChanged(e cache.Event) {
-	<-c.watchesSet
+	c.AwaitWatches()
 	if e.Old != nil && e.New != nil && e.Old.Digest() == e.New.Digest() {
 		return
 	}
@@ -74,7 +75,7 @@ func (r *run) observeRevision(ctx context.Context, result apply.Result) error {
 	default:
 		return failure.WithReason(ReasonRolloutFailed, err)
 	}
-	r.log.Debug("revision written", "verb", string(action.Verb), "revision", action.Ref.String(),
+	r.Log.Debug("revision written", "verb", string(action.Verb), "revision", action.Ref.String(),
 		"parent", r.stored.Ref().String(), "reason", action.Reason)
 	return nil
 }

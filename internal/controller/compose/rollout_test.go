@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -50,7 +49,7 @@ func rollingRun(t *testing.T, asked hook.Func) *run {
 	t.Helper()
 	c := &Controller{
 		program: Program{Name: "shops", Parent: shops, Sync: asked, LastApplied: "last", Children: plan.Rules{{Resource: webs, Method: plan.RollingInPlace}}},
-		tools:   Tools{Now: time.Now}, log: slog.New(slog.DiscardHandler), memories: newMemories(),
+		Base:    newTestBase(), tools: Tools{Now: time.Now}, memories: newMemories(),
 		revisions: &cache.View{},
 	}
 	key := queue.Key{Namespace: "town", Name: "s"}

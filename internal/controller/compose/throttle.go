@@ -19,7 +19,7 @@ import (
 func (r *run) throttle(todo plan.Plan) plan.Plan {
 	throttled, until := r.memory.flapping.Throttle(todo, r.tools.Now())
 	if !until.IsZero() {
-		r.queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.RequeueAfter}, until.Sub(r.tools.Now()))
+		r.Queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.RequeueAfter}, until.Sub(r.tools.Now()))
 	}
 	if first, there := throttled.First(); there {
 		r.latestWrite = first.Ref.String() + ": " + first.Reason
@@ -62,7 +62,7 @@ func (r *run) conflict(err error) conflict {
 		return conflict{}
 	}
 	// No other event may show that the flapping has ended.
-	r.queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.RequeueAfter}, fits[0].ExpiresAt.Sub(r.tools.Now()))
+	r.Queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.RequeueAfter}, fits[0].ExpiresAt.Sub(r.tools.Now()))
 	return conflict{flappingMessage(fits[0]), r.locationsOf(fits[0].Ref)}
 }
 

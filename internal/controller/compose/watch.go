@@ -1,8 +1,8 @@
 package compose
 
 import (
-	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -14,13 +14,16 @@ func (c *Controller) watch() {
 	parents := c.selectionFor(c.program.Parent)
 	parents.Labels, parents.Fields = c.program.serverSelector(), c.program.Fields
 	c.parents = c.tools.Store.Watch(parents, c.parentChanged)
+	c.AddObjects(parents, c.parents)
 	for _, rule := range c.program.Children {
 		selection := c.selectionFor(rule.Resource)
 		if c.program.GenerateSelector {
 			// Every child has this label, so the watch needs no other objects.
 			selection.Labels = plan.UIDLabel
 		}
-		c.children = append(c.children, childKind{rule: rule, view: c.tools.Store.Watch(selection, c.childChanged)})
+		view := c.tools.Store.Watch(selection, c.childChanged)
+		c.AddWatch(selection, view)
+		c.children = append(c.children, childKind{rule: rule, view: view})
 	}
 	c.watchRevisions()
 }
@@ -46,7 +49,7 @@ func (p *Program) serverSelector() string {
 
 // parentChanged enqueues a parent that was created or edited.
 func (c *Controller) parentChanged(e cache.Event) {
-	<-c.watchesSet
+	c.AwaitWatches()
 	if e.New == nil {
 		c.parentDeleted(e.Old)
 		return
@@ -56,7 +59,7 @@ func (c *Controller) parentChanged(e cache.Event) {
 	}
 	if cause := c.syncCause(e); cause != queue.Unspecified {
 		c.indexSelector(e.New)
-		c.queue.Add(keyOf(e.New), queue.Cause{Kind: cause})
+		c.Queue.Add(controller.KeyOf(e.New), queue.Cause{Kind: cause})
 	}
 }
 
@@ -68,13 +71,13 @@ func (c *Controller) indexSelector(parent *object.Object) {
 }
 
 func (c *Controller) parentDeleted(old *object.Object) {
-	key := keyOf(old)
+	key := controller.KeyOf(old)
 	c.recordDeletion(old)
 	c.orphanIndex.drop(key)
 	c.ownWrites.drop(key)
-	c.queue.Forget(key)
+	c.Queue.Forget(key)
 	// The next run finds no parent and drops the memory.
-	c.queue.Add(key, queue.Cause{Kind: queue.ParentChanged})
+	c.Queue.Add(key, queue.Cause{Kind: queue.ParentChanged})
 }
 
 // recordDeletion records a deletion. It skips controllers with selectors on the server, where an
@@ -93,7 +96,7 @@ func (c *Controller) syncCause(e cache.Event) queue.CauseKind {
 		return queue.Start
 	case e.Old == nil || e.Old.UID() != e.New.UID():
 		return queue.ParentChanged
-	case reconcileRequested(e.Old, e.New):
+	case controller.ReconcileRequested(e.Old, e.New):
 		return queue.ReconcileRequested
 	case c.program.phaseOf(e.Old) != c.program.phaseOf(e.New):
 		return queue.ParentChanged
@@ -110,22 +113,16 @@ func (c *Controller) syncCause(e cache.Event) queue.CauseKind {
 // isEdit reports whether another client changed more than the status. For kinds without generations
 // every change counts.
 func (c *Controller) isEdit(e cache.Event) bool {
-	if e.Old.IntentDigest() == e.New.IntentDigest() && e.New.Generation() > 0 || c.ownWrites.contains(keyOf(e.New), e.New) {
+	if e.Old.IntentDigest() == e.New.IntentDigest() && e.New.Generation() > 0 || c.ownWrites.contains(controller.KeyOf(e.New), e.New) {
 		return false
 	}
-	c.ownWrites.drop(keyOf(e.New))
+	c.ownWrites.drop(controller.KeyOf(e.New))
 	return true
-}
-
-// reconcileRequested reports whether a user requests a reconcile with this change.
-func reconcileRequested(before, now *object.Object) bool {
-	at := plan.Annotation(now, setpoint.AnnotationReconcileAt)
-	return at != "" && at != plan.Annotation(before, setpoint.AnnotationReconcileAt)
 }
 
 // childChanged enqueues the parents that own the object, owned it, or may adopt it.
 func (c *Controller) childChanged(e cache.Event) {
-	<-c.watchesSet
+	c.AwaitWatches()
 	if e.New == nil {
 		c.noteLostChild(e.Old)
 	}
@@ -152,44 +149,28 @@ func sameOwner(a, b *object.Object) bool {
 
 func (c *Controller) enqueueOwner(child *object.Object) {
 	if parent := c.ownerOf(child); parent != nil {
-		c.queue.Add(keyOf(parent), childCause(child))
+		c.Queue.Add(controller.KeyOf(parent), controller.ChildCause(child))
 	}
 }
 
 // ownerOf returns the parent that controls a child; nil if it is not managed here.
 func (c *Controller) ownerOf(child *object.Object) *object.Object {
-	owner, owned := child.Controller()
-	if !owned || owner.Kind != c.program.Parent.Kind || object.GroupOf(owner.APIVersion) != c.program.Parent.Group {
-		return nil
-	}
 	if c.program.isDecorator() && !c.program.Mark.On(child) {
 		return nil
 	}
-	namespace := ""
-	if c.program.Parent.Namespaced {
-		namespace = child.Namespace()
-	}
-	parent := c.parents.Get(namespace, owner.Name)
-	if parent == nil || parent.UID() != owner.UID {
-		return nil
-	}
-	return parent
+	return c.OwnerOf(child)
 }
 
 // enqueueAdopters enqueues the parents whose selectors match an orphan.
 func (c *Controller) enqueueAdopters(orphan *object.Object) {
 	for _, key := range c.orphanIndex.matching(orphan, c.program.Parent.Namespaced) {
-		c.queue.Add(key, childCause(orphan))
+		c.Queue.Add(key, controller.ChildCause(orphan))
 	}
 }
 
 // enqueueNameWaiters enqueues the parents that wait for the name of a deleted object.
 func (c *Controller) enqueueNameWaiters(gone *object.Object) {
 	for key := range c.nameWaiters.take(childNameOf(gone)) {
-		c.queue.Add(key, childCause(gone))
+		c.Queue.Add(key, controller.ChildCause(gone))
 	}
-}
-
-func childCause(child *object.Object) queue.Cause {
-	return queue.Cause{Kind: queue.ChildChanged, Detail: child.Kind(), Object: keyOf(child)}
 }

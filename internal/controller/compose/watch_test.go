@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -38,7 +39,7 @@ func TestDeletionsAreRecorded(t *testing.T) {
 			if len(got) != c.want {
 				t.Fatalf("recorded %+v, want %d", got, c.want)
 			}
-			if c.want > 0 && (got[0].Outcome != record.Deleted || got[0].UID != "1" || got[0].Key != keyOf(gone) || got[0].StartTime.IsZero() || got[0].IsNoop()) {
+			if c.want > 0 && (got[0].Outcome != record.Deleted || got[0].UID != "1" || got[0].Key != controller.KeyOf(gone) || got[0].StartTime.IsZero() || got[0].IsNoop()) {
 				t.Errorf("recorded %+v", got[0])
 			}
 		})

@@ -73,7 +73,7 @@ func (r *run) reportRefusedEviction(f *evictionWait, err error) {
 	case !f.reported && now.Sub(f.since) >= evictionEventDelay:
 		f.reported = true
 		message := failure.OneLine(err)
-		r.log.Warn("eviction refused", "object", r.stored.Ref().String(), "error", message)
+		r.Log.Warn("eviction refused", "object", r.stored.Ref().String(), "error", message)
 		r.sendEvent(hook.Event{Type: warning, Reason: ReasonEvictionRefused, Message: message})
 	}
 }
@@ -129,7 +129,7 @@ func (h *applier) applyResponse(ctx context.Context, o *pendingResponse) error {
 
 // noteWritten has a write known to whoever watches.
 func (h *applier) noteWritten(resource object.Resource, stored *object.Object) {
-	h.wrote(resource, stored)
+	h.ObserveWrite(resource, stored)
 	if slices.Contains(h.program.Owns, resource) {
 		h.onWrite(stored.Ref(), stored)
 	}
@@ -137,7 +137,7 @@ func (h *applier) noteWritten(resource object.Resource, stored *object.Object) {
 
 // noteDeleted has a deletion known to whoever watches.
 func (h *applier) noteDeleted(resource object.Resource, o *object.Object) {
-	h.removed(resource, o)
+	h.ObserveDelete(resource, o)
 	if slices.Contains(h.program.Owns, resource) {
 		h.onWrite(o.Ref(), nil)
 	}

@@ -34,7 +34,7 @@ func (h *applier) applyObject(ctx context.Context, a hook.AppliedObject) error {
 	write.After, write.Err = stored, err
 	h.record.Wrote(began, write)
 	if isNamespaceTerminating(err) {
-		h.log.Debug("not applied, for its namespace is going away", "applied", desired.Ref().String())
+		h.Log.Debug("not applied, for its namespace is going away", "applied", desired.Ref().String())
 		return nil
 	}
 	if err != nil {
@@ -44,7 +44,7 @@ func (h *applier) applyObject(ctx context.Context, a hook.AppliedObject) error {
 	if h.onApplied != nil {
 		h.onApplied(desired, stored)
 	}
-	h.log.Debug("applied", "applied", desired.Ref().String(), "object", h.object.Ref().String())
+	h.Log.Debug("applied", "applied", desired.Ref().String(), "object", h.object.Ref().String())
 	return nil
 }
 

@@ -18,7 +18,7 @@ func BenchmarkNothingToDo(b *testing.B) {
 	c := New(p, s.tools(st))
 	defer c.Close()
 	s.create(rates, "eur", `{"metadata":{"labels":{"app":"rates","team":"money"}},"spec":{"currency":"EUR","note":"for the benchmark"},"status":{"rate":"1.19"}}`)
-	for c.countObjects() == 0 {
+	for c.Len() == 0 {
 		<-time.After(time.Millisecond)
 	}
 	for i := 0; b.Loop(); i++ {

@@ -140,9 +140,9 @@ func (c *Controller) invoke(ctx context.Context, rec *record.Record, n *hook.Han
 	if rec.Detailed() {
 		rec.Called(started, record.Call{Name: h.Name, Reason: n.Reason, Request: recordedRequest(n), Response: record.Response{Handler: response}, Err: err})
 	}
-	c.tools.Observer.Handled(c.program.Name, h.Name, n.Reason, c.since(started), err)
+	c.tools.Observer.Handled(c.program.Name, h.Name, n.Reason, c.Since(started), err)
 	if err == nil {
-		c.log.Debug("handled", "handler", h.Name, "reason", string(n.Reason), "namespace", n.Namespace, "name", n.Name)
+		c.Log.Debug("handled", "handler", h.Name, "reason", string(n.Reason), "namespace", n.Namespace, "name", n.Name)
 	}
 	return response, err
 }
@@ -157,7 +157,7 @@ func recordedRequest(n *hook.HandlerRequest) record.Request {
 // logPanic logs where a handler or a daemon panicked or called runtime.Goexit, if it did.
 func (c *Controller) logPanic(h *Handler, n *hook.HandlerRequest, err error) {
 	if stack, crashed := failure.PanicStack(err); crashed {
-		c.log.Error("handler crashed", "handler", h.Name, "namespace", n.Namespace, "name", n.Name, "error", failure.OneLine(err), "stack", stack)
+		c.Log.Error("handler crashed", "handler", h.Name, "namespace", n.Namespace, "name", n.Name, "error", failure.OneLine(err), "stack", stack)
 	}
 }
 

@@ -114,8 +114,8 @@ func (s *testEnv) waitIdle(t *testing.T) {
 // that select are not told of everything.
 func (s *testEnv) isUpToDate() bool {
 	selects := s.program.Labels+s.program.Fields != ""
-	for _, w := range s.watches() {
-		if !w.view.Synced() || !selects && w.view.Version() < s.latestVersion(w.resource) {
+	for _, w := range s.Watches() {
+		if !w.View.Synced() || !selects && w.View.Version() < s.latestVersion(w.Resource) {
 			return false
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -175,7 +176,7 @@ func (r *run) startDaemon(ctx context.Context, i int) *daemonRun {
 		defer stop()
 		w.err = c.runDaemon(ctx, h, n, existing)
 		close(w.done)
-		c.queue.Add(key, queue.Cause{Kind: queue.RequeueAfter})
+		c.Queue.Add(key, queue.Cause{Kind: queue.RequeueAfter})
 	})
 	return w
 }
@@ -202,7 +203,7 @@ func (c *Controller) writeOnce(ctx context.Context, rec *record.Record, now *obj
 	}
 	if r.written {
 		// It may be news to handlers.
-		c.queue.Add(keyOf(now), queue.Cause{Kind: queue.RequeueAfter})
+		c.Queue.Add(controller.KeyOf(now), queue.Cause{Kind: queue.RequeueAfter})
 	}
 	return r.stored, nil
 }

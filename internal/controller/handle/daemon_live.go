@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -35,7 +36,7 @@ type Live struct {
 }
 
 func newLive(ctx context.Context, c *Controller, h *Handler, o *object.Object) *Live {
-	return &Live{controller: c, ctx: ctx, handler: h, key: keyOf(o), uid: o.UID(), changed: make(chan struct{}, 1), seen: o}
+	return &Live{controller: c, ctx: ctx, handler: h, key: controller.KeyOf(o), uid: o.UID(), changed: make(chan struct{}, 1), seen: o}
 }
 
 // Changed receives when the object is not as the daemon last saw it.
@@ -111,7 +112,7 @@ func (l *Live) write(rec *record.Record, o *pendingResponse) (*object.Object, er
 
 // get is the object as it is: the cache may not have our latest write yet.
 func (l *Live) get() (*object.Object, error) {
-	now, seen := l.controller.get(l.key), l.lastSeen()
+	now, seen := l.controller.Get(l.key), l.lastSeen()
 	switch {
 	case now == nil || now.UID() != l.uid:
 		return nil, errors.New("the object is gone")

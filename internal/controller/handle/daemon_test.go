@@ -155,7 +155,7 @@ func TestDaemonStopTimeout(t *testing.T) {
 		t.Fatal("gone before the timeout")
 	}
 	for _, name := range []string{"eur", "usd"} {
-		next := st.queue.Pending(queue.Key{Namespace: "town", Name: name}).Next
+		next := st.Queue.Pending(queue.Key{Namespace: "town", Name: name}).Next
 		if left := time.Until(next); left <= 0 || left > time.Minute {
 			t.Errorf("%s is looked at again in %s", name, left)
 		}

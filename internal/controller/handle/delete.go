@@ -159,7 +159,7 @@ func (h *applier) delete(ctx context.Context, t target) error {
 	default:
 		h.noteDeleted(t.resource, t.object)
 	}
-	h.log.Info("deleted", "deleted", t.object.Ref().String(), "object", h.object.Ref().String())
+	h.Log.Info("deleted", "deleted", t.object.Ref().String(), "object", h.object.Ref().String())
 	return nil
 }
 
@@ -173,6 +173,6 @@ func (h *applier) evict(ctx context.Context, t target) error {
 	case err != nil && !apply.Conflict(err):
 		return fmt.Errorf("evict %s: %w", t.object.Ref(), err)
 	}
-	h.log.Info("evicted", "evicted", t.object.Ref().String(), "object", h.object.Ref().String())
+	h.Log.Info("evicted", "evicted", t.object.Ref().String(), "object", h.object.Ref().String())
 	return nil
 }

@@ -48,7 +48,7 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 		if err == nil {
 			return true
 		}
-		c.log.Warn("finalizer not removed; trying again", "object", o.Ref().String(), "error", failure.OneLine(err))
+		c.Log.Warn("finalizer not removed; trying again", "object", o.Ref().String(), "error", failure.OneLine(err))
 		if !sleep(ctx, conflictDelay) {
 			return true
 		}
@@ -99,7 +99,7 @@ func (c *Controller) callDeleted(ctx context.Context, made call) {
 		}
 	case ctx.Err() == nil:
 		err = fmt.Errorf("handler %s: %w", h.Name, err)
-		c.log.Warn("handling failed", "object", made.object.Ref().String(), "error", failure.OneLine(err))
+		c.Log.Warn("handling failed", "object", made.object.Ref().String(), "error", failure.OneLine(err))
 		r.sendEvent(hook.Event{Type: warning, Reason: handlerFailureReason(err), Message: failure.OneLine(err)})
 	}
 	c.finishDetachedRecord(ctx, rec, err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -73,28 +72,11 @@ type Timer struct {
 // errNoObject says that there is nothing to preview.
 var errNoObject = errors.New("there is no such object among those that this controller handles")
 
-// Objects are those that the controller handles, sorted by namespace and name.
-// Those that are not listed yet are missing.
-func (c *Controller) Objects() []*object.Object {
-	var all []*object.Object
-	for _, view := range c.objects.views {
-		for o := range view.All() {
-			if c.program.phaseOf(o) != phaseIgnored {
-				all = append(all, o)
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b *object.Object) int {
-		return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
-	})
-	return all
-}
-
 // DryRun finds out which handlers would be told of an object now, asks them, and
 // finds out what would be written of what they answer; and writes nothing. What a
 // start alone brings about is left out. The controller must not be running.
 func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult, error) {
-	if !c.waitForSync(ctx) {
+	if !c.WaitForSync(ctx) {
 		return DryRunResult{}, fmt.Errorf("wait for the watches to sync: %w", context.Cause(ctx))
 	}
 	r, found := c.startDryRun(of.Key, of.Object)
@@ -115,7 +97,7 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 // startDryRun opens a run that writes nothing. An object that is given is seen as the
 // next state of the stored one.
 func (c *Controller) startDryRun(key queue.Key, given *object.Object) (*run, bool) {
-	stored := c.get(key)
+	stored := c.Get(key)
 	first := cmp.Or(stored, given)
 	if first == nil {
 		return nil, false

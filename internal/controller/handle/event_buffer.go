@@ -5,6 +5,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -91,5 +92,5 @@ func (c *Controller) bufferEvent(e cache.Event) {
 	if of == nil {
 		of = e.Old
 	}
-	c.eventBuffer.add(keyOf(of), e)
+	c.eventBuffer.add(controller.KeyOf(of), e)
 }

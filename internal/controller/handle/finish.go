@@ -32,7 +32,7 @@ func (r *run) finish(ctx context.Context) record.Outcome {
 	}
 	next := r.nextRun()
 	if !next.IsZero() {
-		r.queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.RequeueAfter}, max(next.Sub(r.tools.Now()), time.Millisecond))
+		r.Queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.RequeueAfter}, max(next.Sub(r.tools.Now()), time.Millisecond))
 	}
 	r.reportManualReconcile()
 	r.recordResult()
@@ -153,9 +153,9 @@ func (r *run) lastError(message string) LastError {
 // was said a moment ago.
 func (r *run) reportFailure(err error) {
 	message := failure.OneLine(err)
-	log := r.log.With("object", r.stored.Ref().String(), "error", message)
+	log := r.Log.With("object", r.stored.Ref().String(), "error", message)
 	last := &r.memory.result
-	if last.message == message && r.since(last.lastEvent) < eventInterval {
+	if last.message == message && r.Since(last.lastEvent) < eventInterval {
 		log.Debug("handling failed again")
 		return
 	}

@@ -508,7 +508,7 @@ func TestLeadershipChange(t *testing.T) {
 	end()
 	s.edit(rates, "usd", `{"spec":{"n":2}}`)
 	eventually(t, "seen", func() bool {
-		return string(c.get(queue.Key{Namespace: "town", Name: "usd"}).Field("spec", "n")) == "2"
+		return string(c.Get(queue.Key{Namespace: "town", Name: "usd"}).Field("spec", "n")) == "2"
 	})
 	st.lock.Lock()
 	st.callLines = nil

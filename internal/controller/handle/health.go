@@ -43,10 +43,10 @@ type LastError struct {
 
 // Health looks at the controller.
 func (c *Controller) Health() Health {
-	h := Health{Synced: c.synced(), WatchErrors: map[string]error{}, Objects: c.countObjects(), Queue: c.queue.Stats()}
-	for _, w := range c.watches() {
-		if err := w.view.Err(); err != nil {
-			h.WatchErrors[w.resource.String()] = err
+	h := Health{Synced: c.Synced(), WatchErrors: map[string]error{}, Objects: c.Len(), Queue: c.Queue.Stats()}
+	for _, w := range c.Watches() {
+		if err := w.View.Err(); err != nil {
+			h.WatchErrors[w.Resource.String()] = err
 		}
 	}
 	for _, uid := range c.memories.uids() {

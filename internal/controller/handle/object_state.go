@@ -1,48 +1,25 @@
 package handle
 
 import (
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// ObjectStates says how each handled object is doing, in no order.
-func (c *Controller) ObjectStates() []record.ObjectState {
-	all := make([]record.ObjectState, 0, c.countObjects())
-	for _, view := range c.objects.views {
-		for o := range view.All() {
-			if state, ours := c.objectState(o); ours {
-				all = append(all, state)
-			}
-		}
-	}
-	return all
-}
+// ObjectStates returns the state of every handled object, in no order.
+func (c *Controller) ObjectStates() []record.ObjectState { return c.Base.ObjectStates(c.objectState) }
 
-// ObjectState says how one object is doing; false if it is not handled.
+// ObjectState returns the state of one object; false if the controller does not handle it.
 func (c *Controller) ObjectState(key queue.Key) (record.ObjectState, bool) {
-	o := c.get(key)
-	if o == nil {
-		return record.ObjectState{}, false
-	}
-	return c.objectState(o)
+	return c.Base.ObjectState(key, c.objectState)
 }
 
-func (c *Controller) objectState(o *object.Object) (record.ObjectState, bool) {
-	phase := c.program.phaseOf(o)
-	if phase == phaseIgnored {
-		return record.ObjectState{}, false
-	}
-	key := keyOf(o)
-	state := c.memories.objectState(key, o.UID())
-	state.Object, state.Paused = o, phase == phasePaused
-	pending := c.queue.Pending(key)
-	// Who stands by has everything queued, and runs nothing.
-	state.Standby = !c.running.Load()
-	state.Queued = !state.Standby && (pending.Queued || pending.Active || state.LastRun.IsZero() && !state.Paused)
-	state.NextRun = pending.Next
+func (c *Controller) objectState(o *object.Object) record.ObjectState {
+	state := c.memories.objectState(controller.KeyOf(o), o.UID())
+	state.Paused = c.program.phaseOf(o) == phasePaused
 	state.Children = c.countOwned(o.UID())
-	return state, true
+	return state
 }
 
 // objectState is what is remembered of an object.
@@ -73,6 +50,3 @@ func (c *Controller) Children(o *object.Object) []record.Child {
 	}
 	return children
 }
-
-// Resource is the kind of its objects.
-func (c *Controller) Resource() object.Resource { return c.program.Resource }

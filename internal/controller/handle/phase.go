@@ -1,7 +1,6 @@
 package handle
 
 import (
-	"bytes"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -64,10 +63,8 @@ func (p *Program) serverSelector() string {
 // selects says whether an object is one that is handled.
 func (p *Program) selects(o *object.Object) bool { return p.Matches == nil || p.Matches(o) }
 
-// hasFinalizer says whether an object carries the program's finalizer.
-func (p *Program) hasFinalizer(o *object.Object) bool {
-	return p.Finalizer != "" && bytes.Contains(o.JSON(), []byte(p.Finalizer)) && slices.Contains(o.Finalizers(), p.Finalizer)
-}
+// hasFinalizer reports whether an object has the program's finalizer.
+func (p *Program) hasFinalizer(o *object.Object) bool { return o.HasFinalizer(p.Finalizer) }
 
 // usesFinalizer says whether objects may be kept by the program's finalizer.
 func (p *Program) usesFinalizer() bool {

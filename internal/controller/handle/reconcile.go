@@ -5,7 +5,6 @@ import (
 	"errors"
 	"runtime/debug"
 	"slices"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -87,7 +86,7 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 func (r *run) recoverPanic(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.log.Error("run panicked", "object", r.item.Key.String(), "panic", p, "stack", string(debug.Stack()))
+			r.Log.Error("run panicked", "object", r.item.Key.String(), "panic", p, "stack", string(debug.Stack()))
 			err = failure.WithReason(ReasonPanicked, failure.FromPanic("internal error in Setpoint", p))
 		}
 	}()
@@ -193,6 +192,3 @@ func (r *run) clearFailures() {
 func (a *pendingCalls) includes(handler int) bool {
 	return slices.Contains(a.waiting, handler) || a.calls.includes(handler)
 }
-
-// since is how long ago a moment was, by the controller's clock.
-func (c *Controller) since(t time.Time) time.Duration { return c.tools.Now().Sub(t) }

@@ -13,13 +13,13 @@ func (c *Controller) recoverConditions() {
 	c.program.Matches = c.program.matchFunc()
 	if matches := c.program.Matches; matches != nil {
 		c.program.Matches = func(o *object.Object) bool {
-			return evaluate(c.log, o, func() bool { return matches(o) })
+			return evaluate(c.Log, o, func() bool { return matches(o) })
 		}
 	}
 	c.program.Handlers = slices.Clone(c.program.Handlers)
 	for i := range c.program.Handlers {
 		h := &c.program.Handlers[i]
-		when, log := h.When, c.log.With("handler", h.Name)
+		when, log := h.When, c.Log.With("handler", h.Name)
 		if when == nil {
 			continue
 		}

@@ -37,5 +37,5 @@ func (r *run) noteStateRemoval() {
 		losses.next = now.Add(backoff(losses.count, firstDelay, longestDelay))
 	}
 	losses.count++
-	r.log.Info("somebody removed the record of what was handled; it is written again", "object", r.stored.Ref().String())
+	r.Log.Info("somebody removed the record of what was handled; it is written again", "object", r.stored.Ref().String())
 }

@@ -102,7 +102,7 @@ func (r *run) storeRevision(ctx context.Context, seen string, part map[string]an
 	if err != nil {
 		return fmt.Errorf("create %s: %w", revision.Ref(), err)
 	}
-	r.log.Debug("kept", "revision", revision.Ref().String(), "object", r.stored.Ref().String())
+	r.Log.Debug("kept", "revision", revision.Ref().String(), "object", r.stored.Ref().String())
 	return k.add(stored)
 }
 
@@ -146,7 +146,7 @@ func (r *run) pruneRevisions(ctx context.Context) {
 		_, err := r.tools.Writer.Delete(ctx, plan.ControllerRevisions, revision)
 		r.record.Wrote(began, record.Write{Verb: plan.Delete, Resource: plan.ControllerRevisions, Ref: revision.Ref(), Err: err})
 		if err != nil && !apply.Conflict(err) {
-			r.log.Info("revision not deleted; tried again after the next write", "revision", revision.Ref().String(), "error", failure.OneLine(err))
+			r.Log.Info("revision not deleted; tried again after the next write", "revision", revision.Ref().String(), "error", failure.OneLine(err))
 			return false
 		}
 		return true
@@ -187,6 +187,6 @@ func (k *revisionHistory) add(revision *object.Object) error {
 // reportPreviousState says that a handler will not be told what it has dealt with. It is no
 // failure: nothing waits for it.
 func (r *run) reportPreviousState(reason string, err error) {
-	r.log.Warn("old object not known", "object", r.stored.Ref().String(), "reason", reason, "error", failure.OneLine(err))
+	r.Log.Warn("old object not known", "object", r.stored.Ref().String(), "reason", reason, "error", failure.OneLine(err))
 	r.sendEvent(hook.Event{Type: warning, Reason: reason, Message: failure.OneLine(err)})
 }

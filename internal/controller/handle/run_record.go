@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -14,7 +15,7 @@ func (c *Controller) startRecord(o *object.Object, item queue.Item) *record.Reco
 	now := c.tools.Now()
 	return c.newRecord(record.Run{
 		Controller: c.program.Name, Resource: c.program.Resource, Key: item.Key, UID: o.UID(),
-		Causes: item.Causes, StartTime: now, QueueDuration: min(item.Waited, now.Sub(c.started)),
+		Causes: item.Causes, StartTime: now, QueueDuration: c.Waited(item),
 	})
 }
 
@@ -29,14 +30,14 @@ func (c *Controller) newRecord(run record.Run) *record.Record {
 // startDetachedRecord begins the account of what is done beside the runs of an object, and says
 // what brought it about.
 func (c *Controller) startDetachedRecord(o *object.Object, by string) *record.Record {
-	return c.newRecord(record.Run{Controller: c.program.Name, Resource: c.program.Resource, Key: keyOf(o), UID: o.UID(), Trigger: by})
+	return c.newRecord(record.Run{Controller: c.program.Name, Resource: c.program.Resource, Key: controller.KeyOf(o), UID: o.UID(), Trigger: by})
 }
 
 // finishRecord gives the account of a run to whoever observes.
 func (r *run) finishRecord(outcome record.Outcome) {
 	ran := r.record.Finish(outcome)
 	if r.record.Detailed() && !ran.IsNoop() {
-		ran.NextRun = r.queue.Pending(r.item.Key).Next
+		ran.NextRun = r.Queue.Pending(r.item.Key).Next
 	}
 	r.tools.Observer.Ran(ran)
 }

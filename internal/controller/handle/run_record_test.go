@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -219,12 +220,12 @@ func TestObjectStates(t *testing.T) {
 			t.Errorf("%s: %s\nwant %s", name, said[name], want)
 		}
 	}
-	good, is := st.ObjectState(keyOf(st.Objects()[1]))
+	good, is := st.ObjectState(controller.KeyOf(st.Objects()[1]))
 	if !is || len(st.Children(good.Object)) != 1 {
 		t.Errorf("the family of %v is %v", good.Object, st.Children(good.Object))
 	}
 	st.stop()
-	if good, is = st.ObjectState(keyOf(good.Object)); !is || !good.Standby || good.Queued {
+	if good, is = st.ObjectState(controller.KeyOf(good.Object)); !is || !good.Standby || good.Queued {
 		t.Errorf("of who does not work: %+v", good)
 	}
 }

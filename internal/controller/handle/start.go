@@ -12,7 +12,7 @@ import (
 // startRun is the first step: it finds the object and what is remembered of it. It
 // returns false when there is no such object any more, or none of ours.
 func (c *Controller) startRun(item queue.Item, events []cache.Event) (*run, bool) {
-	o := c.get(item.Key)
+	o := c.Get(item.Key)
 	if o == nil || c.program.phaseOf(o) == phaseIgnored {
 		c.memories.drop(item.Key)
 		return nil, false
@@ -91,7 +91,7 @@ func (m *handlerMemory) observe(e entry, watched string, o *object.Object, now t
 
 // stillExists says whether the object is still there, and still the same one.
 func (r *run) stillExists() bool {
-	now := r.get(r.item.Key)
+	now := r.Get(r.item.Key)
 	return now != nil && now.UID() == r.stored.UID()
 }
 

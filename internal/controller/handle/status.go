@@ -58,7 +58,7 @@ func (r *run) statusError(what string, err error) error {
 
 // setStored takes what is stored now for the object.
 func (r *run) setStored(stored *object.Object) {
-	r.wrote(r.program.Resource, stored)
+	r.ObserveWrite(r.program.Resource, stored)
 	r.stored, r.written, r.stale = stored, true, true
 	if r.writing != nil {
 		r.writing.base = stored

@@ -111,7 +111,7 @@ func (r *run) updateThrottle() {
 	if r.latestChange == nil {
 		if t.reset(now) {
 			r.resolved = true
-			r.log.Info("conflict over; object is no longer slowed", "object", r.stored.Ref().String())
+			r.Log.Info("conflict over; object is no longer slowed", "object", r.stored.Ref().String())
 			r.sendEvent(hook.Event{Type: normal, Reason: ReasonConflictResolved, Message: "handlers of " + r.program.Name + " are called without delay again"})
 		}
 		return
@@ -124,7 +124,7 @@ func (r *run) updateThrottle() {
 		return
 	}
 	t.message = r.conflictMessage(r.latestChange)
-	r.log.Warn("object slowed", "object", r.stored.Ref().String(), "reason", ReasonConflicting, "message", t.message)
+	r.Log.Warn("object slowed", "object", r.stored.Ref().String(), "reason", ReasonConflicting, "message", t.message)
 	r.sendEvent(hook.Event{Type: warning, Reason: ReasonConflicting, Message: t.message})
 }
 

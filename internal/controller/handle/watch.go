@@ -1,11 +1,10 @@
 package handle
 
 import (
-	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -13,24 +12,19 @@ import (
 // watch starts the watches of the controller: handled objects first, so that
 // owned ones find theirs.
 func (c *Controller) watch() {
-	c.objects = c.watchKind(c.program.Resource, c.program.Selections(), c.objectChanged)
+	for _, selection := range c.program.Selections() {
+		c.AddObjects(selection, c.tools.Store.Watch(selection, c.objectChanged))
+	}
 	for _, resource := range c.program.Owns {
-		var selections []cache.Selection
+		owned := kind{resource: resource}
 		for _, namespace := range c.program.namespaces(resource) {
-			selections = append(selections, cache.Selection{Resource: resource, Namespace: namespace})
+			selection := cache.Selection{Resource: resource, Namespace: namespace}
+			view := c.tools.Store.Watch(selection, c.ownedChanged)
+			c.AddWatch(selection, view)
+			owned.namespaces, owned.views = append(owned.namespaces, namespace), append(owned.views, view)
 		}
-		c.owned = append(c.owned, c.watchKind(resource, selections, c.ownedChanged))
+		c.owned = append(c.owned, owned)
 	}
-}
-
-// watchKind starts the watches of a kind.
-func (c *Controller) watchKind(resource object.Resource, selections []cache.Selection, changed func(cache.Event)) kind {
-	k := kind{resource: resource}
-	for _, selection := range selections {
-		k.namespaces = append(k.namespaces, selection.Namespace)
-		k.views = append(k.views, c.tools.Store.Watch(selection, changed))
-	}
-	return k
 }
 
 // Selections are what is watched of the handled kind. Who watches the same shares
@@ -54,13 +48,13 @@ func (p *Program) namespaces(resource object.Resource) []string {
 
 // objectChanged queues an object that appeared or that somebody edited.
 func (c *Controller) objectChanged(e cache.Event) {
-	<-c.watching
+	c.AwaitWatches()
 	now := e.New
 	if now == nil {
 		c.bufferEvent(e)
 		c.recordDeletion(e.Old)
-		c.queue.Forget(keyOf(e.Old))
-		c.queue.Add(keyOf(e.Old), queue.Cause{Kind: queue.ParentChanged})
+		c.Queue.Forget(controller.KeyOf(e.Old))
+		c.Queue.Add(controller.KeyOf(e.Old), queue.Cause{Kind: queue.ParentChanged})
 		return
 	}
 	if c.program.phaseOf(now) == phaseIgnored && (e.Old == nil || c.program.phaseOf(e.Old) == phaseIgnored) {
@@ -68,7 +62,7 @@ func (c *Controller) objectChanged(e cache.Event) {
 	}
 	if cause := c.causeOf(e); cause != queue.Unspecified {
 		c.bufferEvent(e)
-		c.queue.Add(keyOf(now), queue.Cause{Kind: cause})
+		c.Queue.Add(controller.KeyOf(now), queue.Cause{Kind: cause})
 	}
 }
 
@@ -85,11 +79,11 @@ func (c *Controller) recordDeletion(old *object.Object) {
 // causeOf is the cause that an object's event is, or Unspecified for none.
 func (c *Controller) causeOf(e cache.Event) queue.CauseKind {
 	switch {
-	case e.Old == nil && !c.synced():
+	case e.Old == nil && !c.Synced():
 		return queue.Start
 	case e.Old == nil || e.Old.UID() != e.New.UID():
 		return queue.ParentChanged
-	case reconcileRequested(e.Old, e.New):
+	case controller.ReconcileRequested(e.Old, e.New):
 		return queue.ReconcileRequested
 	case e.Old.IntentDigest() != e.New.IntentDigest():
 		return queue.ParentChanged
@@ -101,16 +95,10 @@ func (c *Controller) causeOf(e cache.Event) queue.CauseKind {
 	return queue.StatusChanged
 }
 
-// reconcileRequested says that a user asks for a look with this change.
-func reconcileRequested(before, now *object.Object) bool {
-	at := plan.Annotation(now, setpoint.AnnotationReconcileAt)
-	return at != "" && at != plan.Annotation(before, setpoint.AnnotationReconcileAt)
-}
-
 // ownedChanged queues the object that an owned one belongs to, or belonged to,
 // where somebody minds.
 func (c *Controller) ownedChanged(e cache.Event) {
-	<-c.watching
+	c.AwaitWatches()
 	if !c.program.handles(hook.ReasonDrift) {
 		return
 	}
@@ -135,17 +123,8 @@ func unchanged(old, now *object.Object) bool {
 
 // enqueueOwner queues the object that controls an owned one.
 func (c *Controller) enqueueOwner(owned *object.Object) {
-	owner, is := owned.Controller()
-	if !is || owner.Kind != c.program.Resource.Kind || object.GroupOf(owner.APIVersion) != c.program.Resource.Group {
-		return
-	}
-	key := queue.Key{Name: owner.Name}
-	if c.program.Resource.Namespaced {
-		key.Namespace = owned.Namespace()
-	}
-	if o := c.get(key); o != nil && o.UID() == owner.UID {
-		cause := queue.Cause{Kind: queue.ChildChanged, Detail: owned.Kind(), Object: keyOf(owned)}
-		c.queue.Add(keyOf(o), cause)
+	if o := c.OwnerOf(owned); o != nil {
+		c.Queue.Add(controller.KeyOf(o), controller.ChildCause(owned))
 	}
 }
 

@@ -1,0 +1,155 @@
+// Package controller is what every controller does, whatever its loop: it watches objects,
+// queues them, runs workers, and reports how each object is doing.
+//
+// Package compose drives objects to a desired state and package handle calls handlers for
+// what happens to objects; both embed a Base. What to write is not decided here.
+package controller
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// Base is the part of a controller that does not depend on its loop.
+type Base struct {
+	Log   *slog.Logger
+	Queue *queue.Queue
+
+	options Options
+	// objects are the views of the reconciled objects, watches all watches.
+	objects []*cache.View
+	watches []Watch
+	// watching is closed once all watches are set: event handlers run in other
+	// goroutines and may run before that.
+	watching  chan struct{}
+	startedAt time.Time
+	running   atomic.Bool
+}
+
+// Options describe a controller.
+type Options struct {
+	Name string
+	// Resource is the kind of the reconciled objects.
+	Resource object.Resource
+	// Manages reports whether the controller has to do with an object.
+	Manages func(*object.Object) bool
+	// Workers is the maximum number of concurrent reconciles; 32 if zero.
+	Workers int
+	// MaxDelay limits the backoff of the queue; see queue.Options.
+	MaxDelay time.Duration
+	Log      *slog.Logger
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// New returns a Base without watches.
+func New(options Options) *Base {
+	options.Workers = cmp.Or(options.Workers, 32)
+	return &Base{
+		Log:      options.Log.With("controller", options.Name),
+		Queue:    queue.New(queue.Options{MaxDelay: options.MaxDelay}),
+		options:  options,
+		watching: make(chan struct{}),
+	}
+}
+
+// Run runs the workers until the context ends. It calls start when the caches have synced
+// and stop when the last worker has returned.
+func (b *Base) Run(ctx context.Context, reconcile func(context.Context, queue.Item) queue.Outcome, start, stop func()) {
+	if !b.WaitForSync(ctx) {
+		return
+	}
+	b.startedAt = b.options.Now()
+	start()
+	b.Log.Info("controller started", "objects", b.Len(), "workers", b.options.Workers)
+	b.running.Store(true)
+	defer b.running.Store(false)
+	var workers sync.WaitGroup
+	for range b.options.Workers {
+		workers.Go(func() { b.Queue.Work(ctx, reconcile) })
+	}
+	workers.Wait()
+	stop()
+	b.Log.Info("controller stopped")
+}
+
+// Running reports whether the workers run, which they do in the leader only.
+func (b *Base) Running() bool { return b.running.Load() }
+
+// Waited is how long an item waited for a worker. Time before Run does not count.
+func (b *Base) Waited(item queue.Item) time.Duration {
+	return min(item.Waited, b.Since(b.startedAt))
+}
+
+// Since is the time since t by the controller's clock.
+func (b *Base) Since(t time.Time) time.Duration { return b.options.Now().Sub(t) }
+
+// SyncAll queues every managed object.
+func (b *Base) SyncAll(cause queue.CauseKind) {
+	for o := range b.Managed() {
+		b.Queue.Add(KeyOf(o), queue.Cause{Kind: cause})
+	}
+}
+
+// Managed are the objects that the controller manages, in no order.
+func (b *Base) Managed() iter.Seq[*object.Object] {
+	return func(yield func(*object.Object) bool) {
+		for _, view := range b.objects {
+			for o := range view.All() {
+				if b.options.Manages(o) && !yield(o) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Objects are the managed objects, sorted by namespace and name.
+func (b *Base) Objects() []*object.Object {
+	return slices.SortedFunc(b.Managed(), func(x, y *object.Object) int {
+		return cmp.Or(cmp.Compare(x.Namespace(), y.Namespace()), cmp.Compare(x.Name(), y.Name()))
+	})
+}
+
+// Len is the number of objects in the cache of the reconciled kind.
+func (b *Base) Len() int {
+	n := 0
+	for _, view := range b.objects {
+		n += view.Len()
+	}
+	return n
+}
+
+// Get returns the object of a key, or nil.
+func (b *Base) Get(key queue.Key) *object.Object {
+	for _, view := range b.objects {
+		if o := view.Get(key.Namespace, key.Name); o != nil {
+			return o
+		}
+	}
+	return nil
+}
+
+// StillExists reports whether an object is still in the cache, and the same one.
+func (b *Base) StillExists(o *object.Object) bool {
+	now := b.Get(KeyOf(o))
+	return now != nil && now.UID() == o.UID()
+}
+
+// Resource is the kind of the reconciled objects.
+func (b *Base) Resource() object.Resource { return b.options.Resource }
+
+// KeyOf is the queue's key of an object.
+func KeyOf(o *object.Object) queue.Key {
+	return queue.Key{Namespace: o.Namespace(), Name: o.Name()}
+}

@@ -1,0 +1,118 @@
+package controller
+
+import (
+	"context"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// Watch is one watch of a controller.
+type Watch struct {
+	Resource  object.Resource
+	Namespace string
+	View      *cache.View
+}
+
+// covers reports whether the watch delivers an object.
+func (w *Watch) covers(resource object.Resource, o *object.Object) bool {
+	return w.Resource == resource && (w.Namespace == "" || w.Namespace == o.Namespace())
+}
+
+// AddObjects adds a watch of reconciled objects, which come before all others.
+func (b *Base) AddObjects(selection cache.Selection, view *cache.View) {
+	b.objects = append(b.objects, view)
+	b.AddWatch(selection, view)
+}
+
+// AddWatch adds a watch.
+func (b *Base) AddWatch(selection cache.Selection, view *cache.View) {
+	b.watches = append(b.watches, Watch{selection.Resource, selection.Namespace, view})
+}
+
+// SetWatching ends the wait of event handlers: all watches have been added.
+func (b *Base) SetWatching() { close(b.watching) }
+
+// AwaitWatches waits until all watches have been added.
+func (b *Base) AwaitWatches() { <-b.watching }
+
+// Watches are all watches, those of the reconciled objects first.
+func (b *Base) Watches() []Watch { return b.watches }
+
+// WaitForSync waits until the caches have synced and reports whether they have.
+func (b *Base) WaitForSync(ctx context.Context) bool {
+	for _, w := range b.watches {
+		select {
+		case <-w.View.Ready():
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// Synced reports whether all watches have delivered what exists.
+func (b *Base) Synced() bool {
+	for _, w := range b.watches {
+		if !w.View.Synced() {
+			return false
+		}
+	}
+	return true
+}
+
+// ObserveWrite puts the result of an own write into the caches at once.
+func (b *Base) ObserveWrite(resource object.Resource, stored *object.Object) {
+	for _, w := range b.watches {
+		if w.covers(resource, stored) {
+			w.View.ObserveWrite(stored)
+		}
+	}
+}
+
+// ObserveDelete removes an object that the controller deleted from the caches at once.
+func (b *Base) ObserveDelete(resource object.Resource, deleted *object.Object) {
+	for _, w := range b.watches {
+		if w.covers(resource, deleted) {
+			w.View.ObserveDelete(deleted)
+		}
+	}
+}
+
+// Close ends the watches and drops what is queued. Run should have returned.
+func (b *Base) Close() {
+	b.Queue.Close()
+	for _, w := range b.watches {
+		w.View.Close()
+	}
+}
+
+// OwnerOf returns the reconciled object that controls another one, or nil.
+func (b *Base) OwnerOf(owned *object.Object) *object.Object {
+	owner, controlled := owned.Controller()
+	if !controlled || owner.Kind != b.options.Resource.Kind || object.GroupOf(owner.APIVersion) != b.options.Resource.Group {
+		return nil
+	}
+	key := queue.Key{Name: owner.Name}
+	if b.options.Resource.Namespaced {
+		key.Namespace = owned.Namespace()
+	}
+	if o := b.Get(key); o != nil && o.UID() == owner.UID {
+		return o
+	}
+	return nil
+}
+
+// ChildCause is the cause of a reconcile that another object brings about.
+func ChildCause(child *object.Object) queue.Cause {
+	return queue.Cause{Kind: queue.ChildChanged, Detail: child.Kind(), Object: KeyOf(child)}
+}
+
+// ReconcileRequested reports whether a user asks for a reconcile with this change.
+func ReconcileRequested(before, now *object.Object) bool {
+	at := plan.Annotation(now, setpoint.AnnotationReconcileAt)
+	return at != "" && at != plan.Annotation(before, setpoint.AnnotationReconcileAt)
+}
