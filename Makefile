@@ -52,10 +52,13 @@ JAVASCRIPT = $(patsubst %/main.mjs,%,$(wildcard examples/*/main.mjs))
 ##@ Work on it
 
 .PHONY: check
-check: fmt-check vet lint unit cross gen-check deps-check ## What is quick: format, vet, lint, layers, sizes, unit tests, generated code
+check: fmt-check vet lint unit gen-check deps-check ## Quick, before each commit: format, vet, lint, layers, sizes, unit tests, generated code
 
 .PHONY: test
-test: check bin/setpoint controlplane-test e2e browser soak-short bench-smoke ## Everything: check, the control plane, the scripts, the UI, a short soak, a tiny bench
+test: check controlplane-test e2e browser ## All tests: check, control plane, scripts, dashboard. Continuous integration runs this
+
+.PHONY: test-all
+test-all: test cross soak-short bench-smoke ## test and more: builds for all platforms, a short soak, a tiny bench
 
 .PHONY: e2e
 e2e: bin/setpoint | need-python need-node ## Run the scripts of test/e2e and of the examples on a real control plane

@@ -34,7 +34,7 @@ func same(ts *testscript.TestScript, neg bool, args []string) {
 		if (theirErr == nil) == (ourErr == nil) && theirs.stdout.String() == ours.stdout.String() && theirs.stderr.String() == ours.stderr.String() {
 			return
 		}
-		time.Sleep(pollInterval)
+		<-time.After(pollInterval)
 	}
 	ts.Fatalf("kubectl: %v\n%s\n%s\nwithout kubectl: %v\n%s\n%s", theirErr, &theirs.stdout, &theirs.stderr, ourErr, &ours.stdout, &ours.stderr)
 }

@@ -4,7 +4,7 @@
 // What lives here: the faults, those who use and spoil the cluster meanwhile,
 // the hook, and the check of what came of it. What must not: knowledge of how
 // Setpoint does it. Who calls: make soak, for ten minutes or as long as one
-// likes, and make test, for half a minute. README.md says more.
+// likes, and make test-all, for half a minute. README.md says more.
 package soak
 
 import (
