@@ -17,13 +17,13 @@ const accessReviewConcurrency = 8
 
 // checkAccess asks the API server whether the program may do what it takes. The
 // error is a refusal that names all that is missing, with the roles that grant it.
-func (h *Manager) checkAccess(ctx context.Context, controller string, all []permission) error {
+func (m *Manager) checkAccess(ctx context.Context, controller string, all []permission) error {
 	granted := make([]bool, len(all))
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(accessReviewConcurrency)
 	for i, n := range all {
 		group.Go(func() (err error) {
-			if granted[i], err = h.allowed(groupCtx, n); err != nil {
+			if granted[i], err = m.allowed(groupCtx, n); err != nil {
 				return fmt.Errorf("ask for the permission to %s: %w", n, err)
 			}
 			return nil
@@ -41,10 +41,10 @@ func (h *Manager) checkAccess(ctx context.Context, controller string, all []perm
 	if len(missing) == 0 {
 		return nil
 	}
-	return &compile.Refusal{Reason: setpoint.ReasonForbidden, Err: h.missingAccessError(ctx, controller, missing)}
+	return &compile.Refusal{Reason: setpoint.ReasonForbidden, Err: m.missingAccessError(ctx, controller, missing)}
 }
 
-func (h *Manager) allowed(ctx context.Context, n permission) (bool, error) {
+func (m *Manager) allowed(ctx context.Context, n permission) (bool, error) {
 	review := authorization.SelfSubjectAccessReview{Spec: authorization.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorization.ResourceAttributes{
 			Group: n.resource.Group, Version: n.resource.Version, Resource: n.resource.Plural, Subresource: n.subresource,
@@ -56,7 +56,7 @@ func (h *Manager) allowed(ctx context.Context, n permission) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	response, err := doRequest(ctx, h.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").
+	response, err := doRequest(ctx, m.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").
 		SetHeader("Content-Type", "application/json").Body(body))
 	if err != nil {
 		return false, err

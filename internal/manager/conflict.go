@@ -17,37 +17,37 @@ import (
 
 // checkConflict refuses a controller that would undo the work of an older one, and be undone. Beside
 // those that are older and have the same parents, without that, it leaves the status to them.
-func (f *controllerSet) checkConflict(key queue.Key, rank string, compiled *compile.Compiled) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, older := range f.olderControllers(key, rank, compiled) {
-		if found, conflicts := findConflict(f.entries[older].running.Compiled, compiled); conflicts {
+func (cs *controllerSet) checkConflict(key queue.Key, rank string, compiled *compile.Compiled) error {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, older := range cs.olderControllers(key, rank, compiled) {
+		if found, conflicts := findConflict(cs.entries[older].running.Compiled, compiled); conflicts {
 			return conflictRefusal(older, found)
 		}
 	}
-	f.yieldStatus(key, rank, compiled)
+	cs.yieldStatus(key, rank, compiled)
 	return nil
 }
 
 // olderControllers are the older controllers at work whose parents a controller has too, the eldest
 // first. The caller has locked.
-func (f *controllerSet) olderControllers(key queue.Key, rank string, compiled *compile.Compiled) []queue.Key {
+func (cs *controllerSet) olderControllers(key queue.Key, rank string, compiled *compile.Compiled) []queue.Key {
 	var olderKeys []queue.Key
-	for other, m := range f.entries {
-		if other != key && m.running != nil && m.rank < rank && overlaps(m.running.Compiled, compiled) {
+	for other, e := range cs.entries {
+		if other != key && e.running != nil && e.rank < rank && overlaps(e.running.Compiled, compiled) {
 			olderKeys = append(olderKeys, other)
 		}
 	}
-	slices.SortFunc(olderKeys, func(a, b queue.Key) int { return cmp.Compare(f.entries[a].rank, f.entries[b].rank) })
+	slices.SortFunc(olderKeys, func(a, b queue.Key) int { return cmp.Compare(cs.entries[a].rank, cs.entries[b].rank) })
 	return olderKeys
 }
 
 // yieldStatus has a controller leave the status of parents to the older ones that have
 // them, and notes it for the user. The caller has locked.
-func (f *controllerSet) yieldStatus(key queue.Key, rank string, compiled *compile.Compiled) {
+func (cs *controllerSet) yieldStatus(key queue.Key, rank string, compiled *compile.Compiled) {
 	for i := range compiled.Programs {
 		p := &compiled.Programs[i]
-		if p.StatusOwners = f.statusOwners(key, rank, p); len(p.StatusOwners) > 0 {
+		if p.StatusOwners = cs.statusOwners(key, rank, p); len(p.StatusOwners) > 0 {
 			compiled.Notes = append(slices.Clone(compiled.Notes), fmt.Sprintf(
 				"%s is the older controller of %s and stores their status; the status in responses of this one is ignored", p.StatusOwners[0].Name, p.Parent))
 		}
@@ -55,10 +55,10 @@ func (f *controllerSet) yieldStatus(key queue.Key, rank string, compiled *compil
 }
 
 // statusOwners are the older controllers that store the status of a program's parents.
-func (f *controllerSet) statusOwners(key queue.Key, rank string, p *compose.Program) []compose.StatusOwner {
+func (cs *controllerSet) statusOwners(key queue.Key, rank string, p *compose.Program) []compose.StatusOwner {
 	var owners []compose.StatusOwner
-	for _, older := range f.olderControllers(key, rank, &compile.Compiled{Programs: []compose.Program{*p}}) {
-		for _, theirs := range f.entries[older].running.Programs {
+	for _, older := range cs.olderControllers(key, rank, &compile.Compiled{Programs: []compose.Program{*p}}) {
+		for _, theirs := range cs.entries[older].running.Programs {
 			if sameParents(&theirs, p) {
 				owners = append(owners, compose.StatusOwner{Name: older.String(), Selections: theirs.Selections, Namespace: theirs.Namespace})
 			}
@@ -69,8 +69,8 @@ func (f *controllerSet) statusOwners(key queue.Key, rank string, p *compose.Prog
 
 // activeStatusOwners are those to which a controller at work leaves the status, for another
 // program of it.
-func (f *controllerSet) activeStatusOwners(p *compose.Program) []compose.StatusOwner {
-	for _, r := range f.runningControllers() {
+func (cs *controllerSet) activeStatusOwners(p *compose.Program) []compose.StatusOwner {
+	for _, r := range cs.runningControllers() {
 		for _, working := range r.Programs {
 			if working.Name == p.Name && working.Parent == p.Parent {
 				return working.StatusOwners
@@ -82,37 +82,37 @@ func (f *controllerSet) activeStatusOwners(p *compose.Program) []compose.StatusO
 
 // stopYounger ends the younger controllers that a starting one is the rival of, before it
 // writes anything. Those that only have to leave the status to it start again.
-func (f *controllerSet) stopYounger(key queue.Key, rank string, next *runningController) {
-	for other, m := range f.youngerConflicting(key, rank, next) {
-		found, conflicts := findConflict(m.running.Compiled, next.Compiled)
-		m.running.shutdown()
-		f.recordStopped(other, m.object)
-		f.mu.Lock()
-		m.running = nil
+func (cs *controllerSet) stopYounger(key queue.Key, rank string, next *runningController) {
+	for other, e := range cs.youngerConflicting(key, rank, next) {
+		found, conflicts := findConflict(e.running.Compiled, next.Compiled)
+		e.running.shutdown()
+		cs.recordStopped(other, e.object)
+		cs.mu.Lock()
+		e.running = nil
 		if conflicts {
-			m.refusal = conflictRefusal(key, found)
+			e.refusal = conflictRefusal(key, found)
 		}
-		f.mu.Unlock()
+		cs.mu.Unlock()
 		if !conflicts {
-			f.queue.Add(other, queue.Cause{Kind: queue.RelatedChanged, Detail: "CompositeController", Object: key})
+			cs.queue.Add(other, queue.Cause{Kind: queue.RelatedChanged, Detail: "CompositeController", Object: key})
 			continue
 		}
-		f.logAcceptance(other, m.controllerState)
+		cs.logAcceptance(other, e.controllerState)
 	}
 }
 
 // youngerConflicting are the younger controllers at work that cannot go on beside a starting
 // one as they do.
-func (f *controllerSet) youngerConflicting(key queue.Key, rank string, next *runningController) map[queue.Key]*controllerEntry {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (cs *controllerSet) youngerConflicting(key queue.Key, rank string, next *runningController) map[queue.Key]*controllerEntry {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
 	younger := map[queue.Key]*controllerEntry{}
-	for other, m := range f.entries {
-		if other == key || m.running == nil || m.rank <= rank || !overlaps(m.running.Compiled, next.Compiled) {
+	for other, e := range cs.entries {
+		if other == key || e.running == nil || e.rank <= rank || !overlaps(e.running.Compiled, next.Compiled) {
 			continue
 		}
-		if _, conflicts := findConflict(m.running.Compiled, next.Compiled); conflicts || f.statusOwnersChanged(other, m) {
-			younger[other] = m
+		if _, conflicts := findConflict(e.running.Compiled, next.Compiled); conflicts || cs.statusOwnersChanged(other, e) {
+			younger[other] = e
 		}
 	}
 	return younger
@@ -120,9 +120,9 @@ func (f *controllerSet) youngerConflicting(key queue.Key, rank string, next *run
 
 // statusOwnersChanged says that a controller at work stores a status that it has to leave to
 // others now, or leaves one to others than before. The caller has locked.
-func (f *controllerSet) statusOwnersChanged(key queue.Key, m *controllerEntry) bool {
-	return slices.ContainsFunc(m.running.Programs, func(p compose.Program) bool {
-		return !reflect.DeepEqual(p.StatusOwners, f.statusOwners(key, m.rank, &p))
+func (cs *controllerSet) statusOwnersChanged(key queue.Key, e *controllerEntry) bool {
+	return slices.ContainsFunc(e.running.Programs, func(p compose.Program) bool {
+		return !reflect.DeepEqual(p.StatusOwners, cs.statusOwners(key, e.rank, &p))
 	})
 }
 
@@ -217,13 +217,13 @@ func rankOf(o *object.Object) string {
 
 // requeueConflicting looks again at controllers that a change of this one may have made
 // rivals, or freed.
-func (f *controllerSet) requeueConflicting(key queue.Key) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	changed := f.entries[key]
-	for other, m := range f.entries {
-		if other != key && affects(key, changed, m) {
-			f.queue.Add(other, queue.Cause{Kind: queue.RelatedChanged, Detail: "CompositeController", Object: key})
+func (cs *controllerSet) requeueConflicting(key queue.Key) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	changed := cs.entries[key]
+	for other, e := range cs.entries {
+		if other != key && affects(key, changed, e) {
+			cs.queue.Add(other, queue.Cause{Kind: queue.RelatedChanged, Detail: "CompositeController", Object: key})
 		}
 	}
 }

@@ -54,15 +54,15 @@ func TestFindConflict(t *testing.T) {
 // Fault M15: the status is left to the older ones that have the same parents, and is
 // taken over when they stop.
 func TestStatusIsYieldedToOlderControllers(t *testing.T) {
-	f := newTestControllers(&Manager{log: slog.New(slog.DiscardHandler)})
+	cs := newTestControllers(&Manager{log: slog.New(slog.DiscardHandler)})
 	shops := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop"}
 	started := func(name, rank string, children ...plan.Rule) *compile.Compiled {
 		t.Helper()
 		compiled := &compile.Compiled{Programs: []compose.Program{{Name: name, Parent: shops, Children: children}}}
-		if err := f.checkConflict(queue.Key{Name: name}, rank, compiled); err != nil {
+		if err := cs.checkConflict(queue.Key{Name: name}, rank, compiled); err != nil {
 			t.Fatal(err)
 		}
-		f.entries[queue.Key{Name: name}] = &controllerEntry{controllerState: controllerState{rank: rank, running: &runningController{Compiled: compiled}}}
+		cs.entries[queue.Key{Name: name}] = &controllerEntry{controllerState: controllerState{rank: rank, running: &runningController{Compiled: compiled}}}
 		return compiled
 	}
 	owners := func(c *compile.Compiled) string {
@@ -77,15 +77,15 @@ func TestStatusIsYieldedToOlderControllers(t *testing.T) {
 		t.Errorf("alone: %v, %v", owners(third), third.Notes)
 	}
 	first := started("first", "1", plan.Rule{Resource: shops})
-	next := f.entries[queue.Key{Name: "first"}].running
-	if younger := f.youngerConflicting(queue.Key{Name: "first"}, "1", next); owners(first) != "" || len(younger) != 1 {
+	next := cs.entries[queue.Key{Name: "first"}].running
+	if younger := cs.youngerConflicting(queue.Key{Name: "first"}, "1", next); owners(first) != "" || len(younger) != 1 {
 		t.Errorf("the older one leaves the status to %q, and %d start again", owners(first), len(younger))
 	}
 	third = started("third", "3")
 	if owners(third) != "first" || len(third.Notes) != 1 || !strings.HasPrefix(third.Notes[0], "first is the older controller of shops.example.org/v1 and ") {
 		t.Errorf("left to %q: %q", owners(third), third.Notes)
 	}
-	if younger := f.youngerConflicting(queue.Key{Name: "first"}, "1", next); len(younger) != 0 {
+	if younger := cs.youngerConflicting(queue.Key{Name: "first"}, "1", next); len(younger) != 0 {
 		t.Errorf("%d start again for nothing", len(younger))
 	}
 	second := started("second", "2")
@@ -93,12 +93,12 @@ func TestStatusIsYieldedToOlderControllers(t *testing.T) {
 		t.Errorf("left to %q and %q", owners(second), owners(third))
 	}
 	twin := &compile.Compiled{Programs: []compose.Program{{Name: "twin", Parent: shops, Children: first.Programs[0].Children}}}
-	if err := f.checkConflict(queue.Key{Name: "twin"}, "4", twin); err == nil || !strings.Contains(err.Error(), "first is already the controller of shops.example.org/v1; both declare ") {
+	if err := cs.checkConflict(queue.Key{Name: "twin"}, "4", twin); err == nil || !strings.Contains(err.Error(), "first is already the controller of shops.example.org/v1; both declare ") {
 		t.Errorf("with the same children: %v", err)
 	}
-	delete(f.entries, queue.Key{Name: "first"})
-	f.requeueConflicting(queue.Key{Name: "first"})
-	if waiting := f.queue.Len(); waiting != 2 {
+	delete(cs.entries, queue.Key{Name: "first"})
+	cs.requeueConflicting(queue.Key{Name: "first"})
+	if waiting := cs.queue.Len(); waiting != 2 {
 		t.Errorf("%d of 2 look again when the owner of the status is gone", waiting)
 	}
 	if second = started("second", "2"); owners(second) != "" {

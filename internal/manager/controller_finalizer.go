@@ -18,20 +18,20 @@ import (
 // setFinalizer makes sure that a controller object cannot go before its finalizers on
 // parents have, and that it is known later which kinds have them. It returns
 // false if the context ends before.
-func (f *controllerSet) setFinalizer(ctx context.Context, key queue.Key, r *runningController) bool {
-	if !r.Finalizes() || f.goControllerIndex(key) >= 0 {
+func (cs *controllerSet) setFinalizer(ctx context.Context, key queue.Key, r *runningController) bool {
+	if !r.Finalizes() || cs.goControllerIndex(key) >= 0 {
 		return true
 	}
 	backoff := wait.Backoff{Duration: minRetryDelay, Factor: 2, Steps: 7, Cap: 5 * time.Second}
 	said := ""
 	for {
-		err := f.trySetFinalizer(ctx, key, r)
+		err := cs.trySetFinalizer(ctx, key, r)
 		if err == nil {
 			return true
 		}
 		if err.Error() != said && ctx.Err() == nil {
 			said = err.Error()
-			f.manager.log.Warn("controller object not held; trying again", "controller", key.String(), "error", said)
+			cs.manager.log.Warn("controller object not held; trying again", "controller", key.String(), "error", said)
 		}
 		select {
 		case <-time.After(backoff.Step()):
@@ -41,8 +41,8 @@ func (f *controllerSet) setFinalizer(ctx context.Context, key queue.Key, r *runn
 	}
 }
 
-func (f *controllerSet) trySetFinalizer(ctx context.Context, key queue.Key, r *runningController) error {
-	declared := f.kinds[key.Namespace].view.Get("", key.Name)
+func (cs *controllerSet) trySetFinalizer(ctx context.Context, key queue.Key, r *runningController) error {
+	declared := cs.kinds[key.Namespace].view.Get("", key.Name)
 	if declared == nil || declared.Deleting() {
 		return fmt.Errorf("%s is going away", key)
 	}
@@ -54,20 +54,20 @@ func (f *controllerSet) trySetFinalizer(ctx context.Context, key queue.Key, r *r
 		}
 	}
 	if len(finalizes) != len(before) {
-		if err := f.patchFinalizedKinds(ctx, key, declared, finalizes); err != nil {
+		if err := cs.patchFinalizedKinds(ctx, key, declared, finalizes); err != nil {
 			return err
 		}
-		declared = f.kinds[key.Namespace].view.Get("", key.Name)
+		declared = cs.kinds[key.Namespace].view.Get("", key.Name)
 	}
 	if declared == nil || hasReleaseFinalizer(declared) {
 		return nil
 	}
-	return f.patchFinalizers(ctx, key, declared, append(declared.Finalizers(), setpoint.FinalizerReleaseParents))
+	return cs.patchFinalizers(ctx, key, declared, append(declared.Finalizers(), setpoint.FinalizerReleaseParents))
 }
 
 // patchFinalizedKinds notes in the status of a controller object which kinds may carry
 // its finalizer, if it is still of the version that was read.
-func (f *controllerSet) patchFinalizedKinds(ctx context.Context, key queue.Key, o *object.Object, finalizes []string) error {
+func (cs *controllerSet) patchFinalizedKinds(ctx context.Context, key queue.Key, o *object.Object, finalizes []string) error {
 	if len(finalizes) == 0 {
 		finalizes = nil // A null removes the field.
 	}
@@ -78,7 +78,7 @@ func (f *controllerSet) patchFinalizedKinds(ctx context.Context, key queue.Key, 
 	if err != nil {
 		return err
 	}
-	if err := f.patchStatus(ctx, key, body); err != nil {
+	if err := cs.patchStatus(ctx, key, body); err != nil {
 		return fmt.Errorf("note in the status of %s which kinds carry its finalizer: %w", key, err)
 	}
 	return nil
@@ -86,12 +86,12 @@ func (f *controllerSet) patchFinalizedKinds(ctx context.Context, key queue.Key, 
 
 // patchFinalizers gives a controller object these finalizers, if it is still of
 // the version they were made from.
-func (f *controllerSet) patchFinalizers(ctx context.Context, key queue.Key, o *object.Object, names []string) error {
+func (cs *controllerSet) patchFinalizers(ctx context.Context, key queue.Key, o *object.Object, names []string) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": o.ResourceVersion(), "uid": o.UID(), "finalizers": names}})
 	if err != nil {
 		return err
 	}
-	if err := f.patch(ctx, key, "", body); err != nil {
+	if err := cs.patch(ctx, key, "", body); err != nil {
 		return fmt.Errorf("set the finalizers of %s: %w", key, err)
 	}
 	return nil
@@ -99,9 +99,9 @@ func (f *controllerSet) patchFinalizers(ctx context.Context, key queue.Key, o *o
 
 // patch changes a controller object, or a part of it such as "/status". What is
 // stored is in the cache when it returns.
-func (f *controllerSet) patch(ctx context.Context, key queue.Key, part string, body []byte) error {
-	kind := f.kinds[key.Namespace]
-	data, err := doRequest(ctx, f.manager.client.Patch(types.MergePatchType).
+func (cs *controllerSet) patch(ctx context.Context, key queue.Key, part string, body []byte) error {
+	kind := cs.kinds[key.Namespace]
+	data, err := doRequest(ctx, cs.manager.client.Patch(types.MergePatchType).
 		AbsPath(kind.Resource.Path("", key.Name)+part).Param("fieldManager", "setpoint").Param("fieldValidation", "Ignore").Body(body))
 	if err != nil {
 		return err

@@ -90,10 +90,10 @@ func (s controllerState) String() string { return fmt.Sprint(s.suspended, errorT
 // is tried again.
 const minRetryDelay = 100 * time.Millisecond
 
-func newControllerSet(h *Manager) *controllerSet {
+func newControllerSet(m *Manager) *controllerSet {
 	backoff := queue.Options{BaseDelay: minRetryDelay, MaxDelay: 10 * time.Second}
 	return &controllerSet{
-		manager:      h,
+		manager:      m,
 		kinds:        map[string]*controllerKind{},
 		crdWatches:   map[string]*cache.View{},
 		queue:        queue.New(backoff),
@@ -104,38 +104,38 @@ func newControllerSet(h *Manager) *controllerSet {
 
 // run watches the controller objects and runs their controllers until the
 // context ends.
-func (f *controllerSet) run(ctx context.Context) error {
-	if len(f.manager.options.GoControllers) > 0 {
-		return f.runGoControllers(ctx)
+func (cs *controllerSet) run(ctx context.Context) error {
+	if len(cs.manager.options.GoControllers) > 0 {
+		return cs.runGoControllers(ctx)
 	}
 	for _, kind := range compile.Kinds() {
-		view := f.manager.store.Watch(cache.Selection{Resource: kind.Resource, Labels: f.manager.options.Selector, Managed: true}, f.controllerChanged(kind))
-		f.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
+		view := cs.manager.store.Watch(cache.Selection{Resource: kind.Resource, Labels: cs.manager.options.Selector, Managed: true}, cs.controllerChanged(kind))
+		cs.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
 	}
-	f.manager.store.Watch(cache.Selection{Resource: crdResource, Metadata: true}, f.crdChanged)
-	defer f.stopAll()
+	cs.manager.store.Watch(cache.Selection{Resource: crdResource, Metadata: true}, cs.crdChanged)
+	defer cs.stopAll()
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { f.processQueue(ctx); return nil })
-	group.Go(func() error { f.watchMetacontrollers(ctx); return nil })
-	group.Go(func() error { f.manager.leadership.whileLeading(ctx, f.reportStatuses); return nil })
-	group.Go(func() error { f.manager.leadership.whileLeading(ctx, f.manager.crdDrift.work); return nil })
-	group.Go(func() error { f.manager.leadership.whileLeading(ctx, f.releaseFinalizers); return nil })
+	group.Go(func() error { cs.processQueue(ctx); return nil })
+	group.Go(func() error { cs.watchMetacontrollers(ctx); return nil })
+	group.Go(func() error { cs.manager.leadership.whileLeading(ctx, cs.reportStatuses); return nil })
+	group.Go(func() error { cs.manager.leadership.whileLeading(ctx, cs.manager.crdDrift.work); return nil })
+	group.Go(func() error { cs.manager.leadership.whileLeading(ctx, cs.releaseFinalizers); return nil })
 	return group.Wait()
 }
 
 // controllerChanged queues a controller object that a user edited. What is there at the
 // start is looked at in an order of its own: see begin.
-func (f *controllerSet) controllerChanged(kind compile.Kind) func(cache.Event) {
+func (cs *controllerSet) controllerChanged(kind compile.Kind) func(cache.Event) {
 	return func(e cache.Event) {
-		if !f.enqueueing.Load() {
+		if !cs.enqueueing.Load() {
 			return
 		}
 		if e.New == nil {
-			f.queue.Add(queue.Key{Namespace: kind.Name, Name: e.Old.Name()}, queue.Cause{Kind: queue.ParentChanged})
+			cs.queue.Add(queue.Key{Namespace: kind.Name, Name: e.Old.Name()}, queue.Cause{Kind: queue.ParentChanged})
 			return
 		}
 		if e.Old == nil || e.Old.UID() != e.New.UID() || e.Old.IntentDigest() != e.New.IntentDigest() {
-			f.queue.Add(queue.Key{Namespace: kind.Name, Name: e.New.Name()}, queue.Cause{Kind: queue.ParentChanged})
+			cs.queue.Add(queue.Key{Namespace: kind.Name, Name: e.New.Name()}, queue.Cause{Kind: queue.ParentChanged})
 		}
 	}
 }
@@ -143,14 +143,14 @@ func (f *controllerSet) controllerChanged(kind compile.Kind) func(cache.Event) {
 // crdChanged looks again at every controller that a CRD may concern: one
 // that waits for its kind, and one whose kind is defined in another way now. A
 // CRD that merely appears here was there when what runs was compiled.
-func (f *controllerSet) crdChanged(e cache.Event) {
+func (cs *controllerSet) crdChanged(e cache.Event) {
 	name := changedName(e)
-	f.manager.crdDrift.changed(e)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for key, m := range f.entries {
-		if m.running == nil || e.Old != nil && m.running.usesCRD(name) {
-			f.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: crdResource.Kind, Object: queue.Key{Name: name}})
+	cs.manager.crdDrift.changed(e)
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for key, entry := range cs.entries {
+		if entry.running == nil || e.Old != nil && entry.running.usesCRD(name) {
+			cs.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: crdResource.Kind, Object: queue.Key{Name: name}})
 		}
 	}
 }
@@ -163,36 +163,36 @@ func changedName(e cache.Event) string {
 }
 
 // processQueue starts, replaces and stops controllers, one at a time.
-func (f *controllerSet) processQueue(ctx context.Context) {
-	go f.signalReady(ctx)
-	f.startAll(ctx)
-	f.queue.Work(ctx, func(ctx context.Context, item queue.Item) queue.Outcome { return f.reconcile(ctx, item.Key) })
+func (cs *controllerSet) processQueue(ctx context.Context) {
+	go cs.signalReady(ctx)
+	cs.startAll(ctx)
+	cs.queue.Work(ctx, func(ctx context.Context, item queue.Item) queue.Outcome { return cs.reconcile(ctx, item.Key) })
 }
 
 // startAll starts what is declared at the start, the eldest first: of two rivals
 // the younger one must not run until it is found out.
-func (f *controllerSet) startAll(ctx context.Context) {
-	if !f.awaitListed(ctx) {
+func (cs *controllerSet) startAll(ctx context.Context) {
+	if !cs.awaitListed(ctx) {
 		return
 	}
 	// What changed before this moment is in the caches.
-	f.enqueueing.Store(true)
-	for _, key := range f.declaredKeys() {
-		if f.reconcile(ctx, key) != queue.NoRequeue() {
-			f.queue.AddAfter(key, queue.Cause{Kind: queue.Start}, minRetryDelay)
+	cs.enqueueing.Store(true)
+	for _, key := range cs.declaredKeys() {
+		if cs.reconcile(ctx, key) != queue.NoRequeue() {
+			cs.queue.AddAfter(key, queue.Cause{Kind: queue.Start}, minRetryDelay)
 		}
 	}
-	f.started.Store(true)
-	f.manager.webhooks.initialSyncDone()
+	cs.started.Store(true)
+	cs.manager.webhooks.initialSyncDone()
 }
 
 // declaredKeys are the keys of what is declared, the eldest first.
-func (f *controllerSet) declaredKeys() []queue.Key {
+func (cs *controllerSet) declaredKeys() []queue.Key {
 	ranks := map[queue.Key]string{}
-	for i, own := range f.manager.options.GoControllers {
+	for i, own := range cs.manager.options.GoControllers {
 		ranks[goControllerKey(own.Name)] = goControllerRank(i)
 	}
-	for _, kind := range f.kinds {
+	for _, kind := range cs.kinds {
 		for o := range kind.view.All() {
 			ranks[queue.Key{Namespace: kind.Name, Name: o.Name()}] = rankOf(o)
 		}
@@ -202,10 +202,10 @@ func (f *controllerSet) declaredKeys() []queue.Key {
 
 // awaitListed waits until all controller objects are known. A kind that Setpoint may
 // not watch, or that is not installed, is not waited for: the others go on.
-func (f *controllerSet) awaitListed(ctx context.Context) bool {
+func (cs *controllerSet) awaitListed(ctx context.Context) bool {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	for _, kind := range f.kinds {
+	for _, kind := range cs.kinds {
 		for !kind.view.Synced() && !isForbiddenOrNotFound(kind.view.Err()) {
 			select {
 			case <-kind.view.Ready():
@@ -220,8 +220,8 @@ func (f *controllerSet) awaitListed(ctx context.Context) bool {
 
 // admissionControllersListed says that all controllers with reviews that are declared are known. One
 // that is not listed, since the API server does not serve or allow it now, may have some.
-func (f *controllerSet) admissionControllersListed() bool {
-	for _, kind := range f.kinds {
+func (cs *controllerSet) admissionControllersListed() bool {
+	for _, kind := range cs.kinds {
 		if kind.Resource.Kind == setpoint.AdmissionControllerKind && !kind.view.Synced() {
 			return false
 		}
@@ -237,28 +237,28 @@ func isForbiddenOrNotFound(err error) bool {
 
 // signalReady closes the host's ready channel once everything that was there at
 // the start is synced.
-func (f *controllerSet) signalReady(ctx context.Context) {
-	if !f.awaitListed(ctx) {
+func (cs *controllerSet) signalReady(ctx context.Context) {
+	if !cs.awaitListed(ctx) {
 		return
 	}
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	for f.checkSynced() != nil || f.manager.webhooks.registering() {
+	for cs.checkSynced() != nil || cs.manager.webhooks.registering() {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
 			return
 		}
 	}
-	f.manager.readyOnce.Do(func() { close(f.manager.ready) })
+	cs.manager.readyOnce.Do(func() { close(cs.manager.ready) })
 }
 
 // checkSynced says which accepted controller is not synced, if any.
-func (f *controllerSet) checkSynced() error {
-	if stats := f.queue.Stats(); !f.started.Load() || stats.Queued()+stats.Active > 0 {
+func (cs *controllerSet) checkSynced() error {
+	if stats := cs.queue.Stats(); !cs.started.Load() || stats.Queued()+stats.Active > 0 {
 		return errors.New("controllers are being started")
 	}
-	for name, health := range f.health() {
+	for name, health := range cs.health() {
 		if !health.Synced && len(health.WatchErrors) == 0 {
 			return fmt.Errorf("%s: caches are not synced", name)
 		}
@@ -267,41 +267,41 @@ func (f *controllerSet) checkSynced() error {
 }
 
 // health is the health of all that runs, by name.
-func (f *controllerSet) health() map[string]compose.Health {
+func (cs *controllerSet) health() map[string]compose.Health {
 	all := map[string]compose.Health{}
-	for _, r := range f.runningControllers() {
+	for _, r := range cs.runningControllers() {
 		all[r.Name()] = r.health()
 	}
 	return all
 }
 
 // redactedError is why a controller does not run; nil if it is not refused.
-func (f *controllerSet) refusalOf(key queue.Key) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if m := f.entries[key]; m != nil {
-		return m.refusal
+func (cs *controllerSet) refusalOf(key queue.Key) error {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if e := cs.entries[key]; e != nil {
+		return e.refusal
 	}
 	return nil
 }
 
 // runningControllers are the controllers that run.
-func (f *controllerSet) runningControllers() []*runningController {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (cs *controllerSet) runningControllers() []*runningController {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
 	var all []*runningController
-	for _, m := range f.entries {
-		if m.running != nil {
-			all = append(all, m.running)
+	for _, e := range cs.entries {
+		if e.running != nil {
+			all = append(all, e.running)
 		}
 	}
 	return all
 }
 
 // hookRestarted syncs the parents of the controllers behind an address.
-func (f *controllerSet) hookRestarted(address string) {
+func (cs *controllerSet) hookRestarted(address string) {
 	behind := func(full string) bool { return sameHost(full, address) }
-	for _, r := range f.runningControllers() {
+	for _, r := range cs.runningControllers() {
 		if slices.ContainsFunc(r.HookAddresses, behind) {
 			r.syncAll(queue.HookChanged)
 		}
@@ -309,8 +309,8 @@ func (f *controllerSet) hookRestarted(address string) {
 }
 
 // credentialsRenewed has a controller try again what has failed.
-func (f *controllerSet) credentialsRenewed(name string) {
-	for _, r := range f.runningControllers() {
+func (cs *controllerSet) credentialsRenewed(name string) {
+	for _, r := range cs.runningControllers() {
 		if r.Name() == name {
 			r.retryNow()
 		}
@@ -318,20 +318,20 @@ func (f *controllerSet) credentialsRenewed(name string) {
 }
 
 // recordEvent records an event at a controller, if an object declares it.
-func (f *controllerSet) recordEvent(key queue.Key, event hook.Event) {
-	f.mu.Lock()
-	m := f.entries[key]
-	f.mu.Unlock()
-	if m != nil && m.object != nil {
-		f.manager.events.Event(m.object, event)
+func (cs *controllerSet) recordEvent(key queue.Key, event hook.Event) {
+	cs.mu.Lock()
+	e := cs.entries[key]
+	cs.mu.Unlock()
+	if e != nil && e.object != nil {
+		cs.manager.events.Event(e.object, event)
 	}
 }
 
-func (f *controllerSet) stopAll() {
-	f.queue.Close()
-	f.releaseQueue.Close()
-	f.manager.crdDrift.queue.Close()
-	for _, r := range f.runningControllers() {
+func (cs *controllerSet) stopAll() {
+	cs.queue.Close()
+	cs.releaseQueue.Close()
+	cs.manager.crdDrift.queue.Close()
+	for _, r := range cs.runningControllers() {
 		r.shutdown()
 	}
 }

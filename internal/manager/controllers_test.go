@@ -13,9 +13,9 @@ import (
 )
 
 // newTestControllers is the fleet of a host that has nothing else.
-func newTestControllers(h *Manager) *controllerSet {
-	h.controllers, h.webhooks, h.inFlight = newControllerSet(h), newWebhookServer(h), newInFlight()
-	return h.controllers
+func newTestControllers(m *Manager) *controllerSet {
+	m.controllers, m.webhooks, m.inFlight = newControllerSet(m), newWebhookServer(m), newInFlight()
+	return m.controllers
 }
 
 func compositeController(t *testing.T, name string) *object.Object {
@@ -30,12 +30,12 @@ func compositeController(t *testing.T, name string) *object.Object {
 // Two controllers that are both refused for a third must not wake each other:
 // neither has anything to tell the other.
 func TestRefusedControllersDoNotRequeueEachOther(t *testing.T) {
-	f := newTestControllers(&Manager{log: slog.New(slog.DiscardHandler)})
+	cs := newTestControllers(&Manager{log: slog.New(slog.DiscardHandler)})
 	refused := conflictRefusal(queue.Key{Namespace: "kind", Name: "elder"}, controllerConflict{})
 	for _, name := range []string{"one", "two", "one"} {
-		f.replace(t.Context(), queue.Key{Namespace: "kind", Name: name}, controllerState{object: compositeController(t, name), refusal: refused}, nil)
+		cs.replace(t.Context(), queue.Key{Namespace: "kind", Name: name}, controllerState{object: compositeController(t, name), refusal: refused}, nil)
 	}
-	if waiting := f.queue.Len(); waiting != 0 {
+	if waiting := cs.queue.Len(); waiting != 0 {
 		t.Errorf("%d controllers were woken", waiting)
 	}
 }
@@ -43,21 +43,21 @@ func TestRefusedControllersDoNotRequeueEachOther(t *testing.T) {
 // A controller that is being started is not yet ready, although it waits in no
 // queue any more.
 func TestNotReadyWhileControllerStarts(t *testing.T) {
-	f := newControllerSet(&Manager{log: slog.New(slog.DiscardHandler)})
-	if f.checkSynced() == nil {
+	cs := newControllerSet(&Manager{log: slog.New(slog.DiscardHandler)})
+	if cs.checkSynced() == nil {
 		t.Error("ready before the start")
 	}
-	f.started.Store(true)
-	if err := f.checkSynced(); err != nil {
+	cs.started.Store(true)
+	if err := cs.checkSynced(); err != nil {
 		t.Fatalf("with nothing to do: %v", err)
 	}
-	f.queue.Add(queue.Key{Name: "one"}, queue.Cause{Kind: queue.ParentChanged})
-	item, _ := f.queue.Next(t.Context())
-	if f.checkSynced() == nil {
+	cs.queue.Add(queue.Key{Name: "one"}, queue.Cause{Kind: queue.ParentChanged})
+	item, _ := cs.queue.Next(t.Context())
+	if cs.checkSynced() == nil {
 		t.Error("ready while a worker has it")
 	}
-	f.queue.Done(item.Key, queue.NoRequeue())
-	if err := f.checkSynced(); err != nil {
+	cs.queue.Done(item.Key, queue.NoRequeue())
+	if err := cs.checkSynced(); err != nil {
 		t.Errorf("when it is done: %v", err)
 	}
 }

@@ -58,7 +58,7 @@ func (l *deletedCRDs) err(option string) error {
 }
 
 // watchCRDs follows the CRDs that were installed, until the watches are closed.
-func (h *Manager) watchCRDs(ctx context.Context) (closeAll func()) {
+func (m *Manager) watchCRDs(ctx context.Context) (closeAll func()) {
 	var views []*cache.View
 	wanted := map[string]crdManifest{}
 	changed := func(e cache.Event) {
@@ -67,16 +67,16 @@ func (h *Manager) watchCRDs(ctx context.Context) (closeAll func()) {
 			o = e.Old
 		}
 		if d, ours := wanted[o.Name()]; ours {
-			h.crdObserved(ctx, d, e.New != nil)
+			m.crdObserved(ctx, d, e.New != nil)
 		}
 	}
-	for _, d := range h.crds {
+	for _, d := range m.crds {
 		wanted[d.Name()] = d
 	}
 	selections := []cache.Selection{{Resource: crdResource, Metadata: true}}
-	if len(h.options.GoControllers) > 0 {
+	if len(m.options.GoControllers) > 0 {
 		selections = nil // A program may be allowed to see those alone that concern it.
-		for _, name := range crdNames(h.crds) {
+		for _, name := range crdNames(m.crds) {
 			selections = append(selections, cache.Selection{Resource: crdResource, Name: name, Metadata: true})
 		}
 	}
@@ -84,7 +84,7 @@ func (h *Manager) watchCRDs(ctx context.Context) (closeAll func()) {
 		selections = nil
 	}
 	for _, selection := range selections {
-		views = append(views, h.store.Watch(selection, changed))
+		views = append(views, m.store.Watch(selection, changed))
 	}
 	return func() {
 		for _, view := range views {
@@ -94,41 +94,41 @@ func (h *Manager) watchCRDs(ctx context.Context) (closeAll func()) {
 }
 
 // crdObserved notes that a CRD is there, or was deleted.
-func (h *Manager) crdObserved(ctx context.Context, d crdManifest, exists bool) {
-	switch changed := h.deletedCRDs.set(d.Name(), !exists); {
+func (m *Manager) crdObserved(ctx context.Context, d crdManifest, exists bool) {
+	switch changed := m.deletedCRDs.set(d.Name(), !exists); {
 	case !changed || ctx.Err() != nil:
 	case exists:
-		h.log.Info("CRD is there again", "crd", d.Name())
-	case h.options.RecreateCRDs:
-		h.log.Warn("CRD was deleted; creating it again", "crd", d.Name())
-		h.recordCRDEvent(d, "was deleted while "+h.name()+" runs, which creates it again")
-		go h.recreateCRD(ctx, d)
+		m.log.Info("CRD is there again", "crd", d.Name())
+	case m.options.RecreateCRDs:
+		m.log.Warn("CRD was deleted; creating it again", "crd", d.Name())
+		m.recordCRDEvent(d, "was deleted while "+m.name()+" runs, which creates it again")
+		go m.recreateCRD(ctx, d)
 	default:
-		h.log.Error("CRD was deleted; it is created again when this program starts, or at once with an option", "crd", d.Name(), "option", h.recreateFlag())
-		h.recordCRDEvent(d, "was deleted while "+h.name()+" runs, which creates it again when it starts, or at once with "+h.recreateFlag())
+		m.log.Error("CRD was deleted; it is created again when this program starts, or at once with an option", "crd", d.Name(), "option", m.recreateFlag())
+		m.recordCRDEvent(d, "was deleted while "+m.name()+" runs, which creates it again when it starts, or at once with "+m.recreateFlag())
 	}
 }
 
 // recreateFlag is the flag that has deleted CRDs created again.
-func (h *Manager) recreateFlag() string {
-	if len(h.options.GoControllers) > 0 {
+func (m *Manager) recreateFlag() string {
+	if len(m.options.GoControllers) > 0 {
 		return "--recreate-crds"
 	}
 	return "--crds=recreate"
 }
 
 // recreateCRD installs a CRD that was deleted, in the replica that leads.
-func (h *Manager) recreateCRD(ctx context.Context, d crdManifest) {
-	if !h.leadership.leads() {
+func (m *Manager) recreateCRD(ctx context.Context, d crdManifest) {
+	if !m.leadership.leads() {
 		return
 	}
-	if err := h.retryUntilReachable(ctx, "install CRD "+d.Name(), func() error { return h.installCRD(ctx, d) }); err != nil && ctx.Err() == nil {
-		h.log.Error("CRD was not created again", "crd", d.Name(), "error", failure.OneLine(err))
+	if err := m.retryUntilReachable(ctx, "install CRD "+d.Name(), func() error { return m.installCRD(ctx, d) }); err != nil && ctx.Err() == nil {
+		m.log.Error("CRD was not created again", "crd", d.Name(), "error", failure.OneLine(err))
 	}
 }
 
-func (h *Manager) recordCRDEvent(d crdManifest, message string) {
-	h.events.EventAt(hook.ObjectEvent{
+func (m *Manager) recordCRDEvent(d crdManifest, message string) {
+	m.events.EventAt(hook.ObjectEvent{
 		APIVersion: crdResource.APIVersion(), Kind: crdResource.Kind, Name: d.Name(),
 		Event: hook.Event{Type: corev1.EventTypeWarning, Reason: reasonCRDDeleted, Message: message},
 	})
@@ -136,9 +136,9 @@ func (h *Manager) recordCRDEvent(d crdManifest, message string) {
 
 // wantedCRDs are the CRDs that are to be installed: those that were deleted while we run stay
 // so, also where another term begins.
-func (h *Manager) wantedCRDs() []crdManifest {
-	if h.options.RecreateCRDs {
-		return h.crds
+func (m *Manager) wantedCRDs() []crdManifest {
+	if m.options.RecreateCRDs {
+		return m.crds
 	}
-	return slices.DeleteFunc(slices.Clone(h.crds), func(d crdManifest) bool { return h.deletedCRDs.has(d.Name()) })
+	return slices.DeleteFunc(slices.Clone(m.crds), func(d crdManifest) bool { return m.deletedCRDs.has(d.Name()) })
 }

@@ -11,34 +11,34 @@ import (
 // event say so, until it is there again.
 func TestDeletedCRDStaysDeleted(t *testing.T) {
 	s := &fakeAPIServer{}
-	h := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}})
-	eventually(t, "ready", func() bool { return readyz(h) == "ok" })
+	m := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}})
+	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
 	s.deleteCRD()
 	const want = "deleted while this program runs: CustomResourceDefinition shops.example.org; " +
 		"it is created again when the program starts, or at once with --recreate-crds"
-	eventually(t, "not ready", func() bool { return readyz(h) == want })
+	eventually(t, "not ready", func() bool { return readyz(m) == want })
 	eventually(t, "an event", func() bool {
 		_, events := s.counts()
 		return len(events) == 1 && strings.HasPrefix(events[0], "shops.example.org DefinitionDeleted was deleted while setpoint runs, which creates it again when it starts")
 	})
 	// Another term of the leader is no start.
-	if err := h.installCRDs(t.Context()); err != nil {
+	if err := m.installCRDs(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if applied, _ := s.counts(); applied != 1 {
 		t.Errorf("applied %d times", applied)
 	}
 	s.apply(httptest.NewRequest(http.MethodPatch, shopsCRDPath, strings.NewReader(shopsManifest)))
-	eventually(t, "ready again", func() bool { return readyz(h) == "ok" })
+	eventually(t, "ready again", func() bool { return readyz(m) == "ok" })
 }
 
 // Fault H13: with an option it is created again at once.
 func TestDeletedCRDIsRecreated(t *testing.T) {
 	s := &fakeAPIServer{}
-	h := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}, RecreateCRDs: true})
-	eventually(t, "ready", func() bool { return readyz(h) == "ok" })
+	m := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}, RecreateCRDs: true})
+	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
 	s.deleteCRD()
 	eventually(t, "created again", func() bool { applied, _ := s.counts(); return applied == 2 })
-	eventually(t, "ready again", func() bool { return readyz(h) == "ok" })
+	eventually(t, "ready again", func() bool { return readyz(m) == "ok" })
 	eventually(t, "an event", func() bool { _, events := s.counts(); return len(events) == 1 })
 }

@@ -38,41 +38,41 @@ const (
 	driftMaxBackoff = 5 * time.Minute
 )
 
-func newDriftCorrector(h *Manager) (*driftCorrector, error) {
-	u := &driftCorrector{
-		host: h, queue: queue.New(queue.Options{BaseDelay: driftMinBackoff, MaxDelay: driftMaxBackoff}),
+func newDriftCorrector(m *Manager) (*driftCorrector, error) {
+	dc := &driftCorrector{
+		host: m, queue: queue.New(queue.Options{BaseDelay: driftMinBackoff, MaxDelay: driftMaxBackoff}),
 		manifests: map[string]crdManifest{}, crds: map[string]*crdCorrections{}, conditions: map[string]conditionState{},
 	}
-	if len(h.options.GoControllers) > 0 {
-		return u, nil
+	if len(m.options.GoControllers) > 0 {
+		return dc, nil
 	}
 	ours, err := controllerCRDs()
 	if err != nil {
 		return nil, err
 	}
 	for _, d := range ours {
-		u.manifests[d.Name()], u.crds[d.Name()] = d, &crdCorrections{skip: h.options.SkipCRDs}
+		dc.manifests[d.Name()], dc.crds[d.Name()] = d, &crdCorrections{skip: m.options.SkipCRDs}
 	}
-	return u, nil
+	return dc, nil
 }
 
 // changed queues a CRD of controllers that is another than Setpoint applied.
-func (u *driftCorrector) changed(e cache.Event) {
+func (d *driftCorrector) changed(e cache.Event) {
 	if e.New == nil || e.Old != nil && e.Old.UID() == e.New.UID() && e.Old.Generation() == e.New.Generation() {
 		return
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if c := u.crds[e.New.Name()]; c != nil && c.applied != versionOf(e.New) {
-		u.queue.Add(queue.Key{Name: e.New.Name()}, queue.Cause{Kind: queue.RelatedChanged, Detail: crdResource.Kind})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := d.crds[e.New.Name()]; c != nil && c.applied != versionOf(e.New) {
+		d.queue.Add(queue.Key{Name: e.New.Name()}, queue.Cause{Kind: queue.RelatedChanged, Detail: crdResource.Kind})
 	}
 }
 
 // applied notes a CRD that is up to date.
-func (u *driftCorrector) applied(o *object.Object) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if c := u.crds[o.Name()]; c != nil {
+func (d *driftCorrector) applied(o *object.Object) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := d.crds[o.Name()]; c != nil {
 		c.applied = versionOf(o)
 	}
 }
@@ -81,60 +81,60 @@ func (u *driftCorrector) applied(o *object.Object) {
 func versionOf(o *object.Object) string { return fmt.Sprint(o.UID(), "/", o.Generation()) }
 
 // work looks at what has changed until the context ends.
-func (u *driftCorrector) work(ctx context.Context) {
-	u.queue.Work(ctx, func(ctx context.Context, item queue.Item) queue.Outcome {
-		err := u.check(ctx, item.Key.Name)
+func (d *driftCorrector) work(ctx context.Context) {
+	d.queue.Work(ctx, func(ctx context.Context, item queue.Item) queue.Outcome {
+		err := d.check(ctx, item.Key.Name)
 		switch {
 		case err == nil || ctx.Err() != nil || apierrors.IsNotFound(err):
 			return queue.NoRequeue()
 		case item.Attempt == 0:
-			u.host.log.Warn("CRD not checked; trying again", "crd", item.Key.Name, "error", err.Error())
+			d.host.log.Warn("CRD not checked; trying again", "crd", item.Key.Name, "error", err.Error())
 		}
 		return queue.Retry()
 	})
 }
 
 // check applies a CRD again if that is called for.
-func (u *driftCorrector) check(ctx context.Context, name string) error {
-	now, err := u.observe(ctx, name)
+func (d *driftCorrector) check(ctx context.Context, name string) error {
+	now, err := d.observe(ctx, name)
 	if err != nil {
 		return err
 	}
-	u.mu.Lock()
-	condition, correct := u.crds[name].decide(now)
-	u.mu.Unlock()
+	d.mu.Lock()
+	condition, correct := d.crds[name].decide(now)
+	d.mu.Unlock()
 	if correct {
-		u.host.log.Warn("CRD was changed; applying ours again", "crd", name, "manager", now.manager)
-		if err := u.host.applyCRD(ctx, u.manifests[name]); err != nil {
+		d.host.log.Warn("CRD was changed; applying ours again", "crd", name, "manager", now.manager)
+		if err := d.host.applyCRD(ctx, d.manifests[name]); err != nil {
 			return fmt.Errorf("apply it again after %q changed it: %w", now.manager, err)
 		}
-		u.mu.Lock()
-		u.crds[name].correct(now)
-		u.mu.Unlock()
+		d.mu.Lock()
+		d.crds[name].correct(now)
+		d.mu.Unlock()
 	}
-	u.logCondition(name, condition)
+	d.logCondition(name, condition)
 	// What the schema has a place for may be another by now.
-	u.host.controllers.resetReported()
+	d.host.controllers.resetReported()
 	return nil
 }
 
 // logCondition makes known what has become of a CRD, once for each change of it.
-func (u *driftCorrector) logCondition(name string, now conditionState) {
-	u.mu.Lock()
-	before, known := u.conditions[name]
-	u.conditions[name] = now
-	u.mu.Unlock()
+func (d *driftCorrector) logCondition(name string, now conditionState) {
+	d.mu.Lock()
+	before, known := d.conditions[name]
+	d.conditions[name] = now
+	d.mu.Unlock()
 	if now.ok || known && before == now {
 		return
 	}
-	u.host.log.Warn("CRD is not Setpoint's", "crd", name, "problem", now.message)
+	d.host.log.Warn("CRD is not Setpoint's", "crd", name, "problem", now.message)
 }
 
 // currentCondition is what is known of the CRD of a kind of controllers.
-func (u *driftCorrector) currentCondition(kind compile.Kind) conditionState {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if now, known := u.conditions[crdNameOf(kind.Resource)]; known {
+func (d *driftCorrector) currentCondition(kind compile.Kind) conditionState {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now, known := d.conditions[crdNameOf(kind.Resource)]; known {
 		return now
 	}
 	return crdCurrentCondition()
@@ -145,8 +145,8 @@ func crdCurrentCondition() conditionState {
 }
 
 // observe reads a CRD as it is stored.
-func (u *driftCorrector) observe(ctx context.Context, name string) (crdState, error) {
-	data, err := doRequest(ctx, u.host.client.Get().AbsPath(crdResource.Path("", name)))
+func (d *driftCorrector) observe(ctx context.Context, name string) (crdState, error) {
+	data, err := doRequest(ctx, d.host.client.Get().AbsPath(crdResource.Path("", name)))
 	if err != nil {
 		return crdState{}, err
 	}
@@ -155,17 +155,17 @@ func (u *driftCorrector) observe(ctx context.Context, name string) (crdState, er
 		return crdState{}, err
 	}
 	now := crdState{name: name, version: versionOf(stored), manager: lastOtherManager(data)}
-	if u.host.options.SkipCRDs {
-		now.current, err = hasStatusConditions(stored, u.manifests[name])
+	if d.host.options.SkipCRDs {
+		now.current, err = hasStatusConditions(stored, d.manifests[name])
 	} else {
-		now.current, err = u.host.isUpToDate(ctx, u.manifests[name], stored)
+		now.current, err = d.host.isUpToDate(ctx, d.manifests[name], stored)
 	}
 	return now, err
 }
 
 // isUpToDate says whether applying a definition would change nothing.
-func (h *Manager) isUpToDate(ctx context.Context, d crdManifest, stored *object.Object) (bool, error) {
-	tried, err := readCRD(doRequest(ctx, h.applyCRDRequest(d).Param("dryRun", "All")))
+func (m *Manager) isUpToDate(ctx context.Context, d crdManifest, stored *object.Object) (bool, error) {
+	tried, err := readCRD(doRequest(ctx, m.applyCRDRequest(d).Param("dryRun", "All")))
 	if err != nil {
 		return false, fmt.Errorf("try to apply CRD %s: %w", d.Name(), err)
 	}

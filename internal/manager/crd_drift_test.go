@@ -78,26 +78,26 @@ func inQuotes(message string, names ...string) string {
 func TestPrunedStatusIsWrittenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &pruningServer{}
-		f, key, m := s.controllers(t)
+		cs, key, e := s.controllers(t)
 		for range 5 {
-			f.reportStatus(t.Context(), key, m)
+			cs.reportStatus(t.Context(), key, e)
 			<-time.After(reportEvery)
 		}
 		if got := s.patches.Load(); got != 1 {
 			t.Errorf("%d writes of a status that does not change, want 1", got)
 		}
-		m.refusal = &compile.Refusal{Reason: "Other", Err: io.EOF}
-		f.reportStatus(t.Context(), key, m)
+		e.refusal = &compile.Refusal{Reason: "Other", Err: io.EOF}
+		cs.reportStatus(t.Context(), key, e)
 		if got := s.patches.Load(); got != 1 {
 			t.Errorf("%d writes of what cannot be stored, want 1", got)
 		}
-		f.resetReported()
-		f.reportStatus(t.Context(), key, m)
+		cs.resetReported()
+		cs.reportStatus(t.Context(), key, e)
 		if got := s.patches.Load(); got != 2 {
 			t.Errorf("%d writes after the CRD changed, want 2", got)
 		}
-		if m.lastReported.status.Conditions[0].Reason != "Other" {
-			t.Errorf("reported %+v", m.lastReported.status)
+		if e.lastReported.status.Conditions[0].Reason != "Other" {
+			t.Errorf("reported %+v", e.lastReported.status)
 		}
 	})
 }
@@ -131,25 +131,25 @@ func (s *pruningServer) controllers(t *testing.T) (*controllerSet, queue.Key, *c
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &Manager{client: client, log: slog.New(slog.DiscardHandler), store: cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)})}
-	t.Cleanup(h.store.Close)
-	h.events = newEventWriter(client, Options{})
-	t.Cleanup(h.events.close)
-	if h.crdDrift, err = newDriftCorrector(h); err != nil {
+	m := &Manager{client: client, log: slog.New(slog.DiscardHandler), store: cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)})}
+	t.Cleanup(m.store.Close)
+	m.events = newEventWriter(client, Options{})
+	t.Cleanup(m.events.close)
+	if m.crdDrift, err = newDriftCorrector(m); err != nil {
 		t.Fatal(err)
 	}
-	f := newTestControllers(h)
+	cs := newTestControllers(m)
 	kinds := compile.Kinds()
 	kind := kinds[len(kinds)-1]
-	view := h.store.Watch(cache.Selection{Resource: kind.Resource}, nil)
+	view := m.store.Watch(cache.Selection{Resource: kind.Resource}, nil)
 	<-view.Ready()
-	f.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
+	cs.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
 	key := queue.Key{Namespace: kind.Name, Name: "a"}
 	declared, err := object.Parse([]byte(prunedController))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &controllerEntry{kind: kind.Name, controllerState: controllerState{object: declared}}
-	f.entries[key] = m
-	return f, key, m
+	e := &controllerEntry{kind: kind.Name, controllerState: controllerState{object: declared}}
+	cs.entries[key] = e
+	return cs, key, e
 }

@@ -20,23 +20,23 @@ import (
 
 // installCRDs installs or upgrades what there is to, and waits until the API
 // server serves it. It keeps trying while the server cannot be reached.
-func (h *Manager) installCRDs(ctx context.Context) error {
-	for _, d := range h.wantedCRDs() {
-		if err := h.retryUntilReachable(ctx, "install CRD "+d.Name(), func() error { return h.installCRD(ctx, d) }); err != nil {
+func (m *Manager) installCRDs(ctx context.Context) error {
+	for _, d := range m.wantedCRDs() {
+		if err := m.retryUntilReachable(ctx, "install CRD "+d.Name(), func() error { return m.installCRD(ctx, d) }); err != nil {
 			return err
 		}
 	}
-	return h.awaitCRDs(ctx)
+	return m.awaitCRDs(ctx)
 }
 
 // installCRD installs one. What others have added to it, such as labels, stays.
-func (h *Manager) installCRD(ctx context.Context, d crdManifest) error {
+func (m *Manager) installCRD(ctx context.Context, d crdManifest) error {
 	if !d.allowBreaking {
-		if err := h.checkUpgrade(ctx, d); err != nil {
+		if err := m.checkUpgrade(ctx, d); err != nil {
 			return err
 		}
 	}
-	return h.applyCRD(ctx, d)
+	return m.applyCRD(ctx, d)
 }
 
 // breakingUpgradeError says what an upgrade of a CRD would break.
@@ -48,8 +48,8 @@ func (r *breakingUpgradeError) Error() string {
 }
 
 // checkUpgrade says whether a CRD is there that its upgrade would break.
-func (h *Manager) checkUpgrade(ctx context.Context, d crdManifest) error {
-	stored, err := h.storedCRD(ctx, d.Name())
+func (m *Manager) checkUpgrade(ctx context.Context, d crdManifest) error {
+	stored, err := m.storedCRD(ctx, d.Name())
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -63,8 +63,8 @@ func (h *Manager) checkUpgrade(ctx context.Context, d crdManifest) error {
 	return err
 }
 
-func (h *Manager) storedCRD(ctx context.Context, name string) (*object.Object, error) {
-	return readCRD(doRequest(ctx, h.client.Get().AbsPath(crdResource.Path("", name))))
+func (m *Manager) storedCRD(ctx context.Context, name string) (*object.Object, error) {
+	return readCRD(doRequest(ctx, m.client.Get().AbsPath(crdResource.Path("", name))))
 }
 
 func readCRD(data []byte, err error) (*object.Object, error) {
@@ -77,25 +77,25 @@ func readCRD(data []byte, err error) (*object.Object, error) {
 // awaitCRDsAsStandby waits until the API server serves the kinds that it takes, if it is
 // another Setpoint that installs them. An older one never will: it has to go first,
 // and in a rolling update goes when this one says that it is ready.
-func (h *Manager) awaitCRDsAsStandby(ctx context.Context) error {
-	if h.leadership.leads() {
+func (m *Manager) awaitCRDsAsStandby(ctx context.Context) error {
+	if m.leadership.leads() {
 		return nil
 	}
-	h.awaitingCRDs.Store(h.missingCRD(ctx))
-	defer h.awaitingCRDs.Store(false)
-	return h.awaitCRDs(ctx)
+	m.awaitingCRDs.Store(m.missingCRD(ctx))
+	defer m.awaitingCRDs.Store(false)
+	return m.awaitCRDs(ctx)
 }
 
 // missingCRD says that a kind is not served, and that the API server knows of no
 // reason but that nobody has defined it.
-func (h *Manager) missingCRD(ctx context.Context) bool {
-	return slices.ContainsFunc(h.crds, func(d crdManifest) bool { return errors.Is(h.checkEstablished(ctx, d), errNotEstablished) })
+func (m *Manager) missingCRD(ctx context.Context) bool {
+	return slices.ContainsFunc(m.crds, func(d crdManifest) bool { return errors.Is(m.checkEstablished(ctx, d), errNotEstablished) })
 }
 
 // awaitCRDs waits until the API server serves what they define.
-func (h *Manager) awaitCRDs(ctx context.Context) error {
-	for _, d := range h.wantedCRDs() {
-		if err := h.retryUntilReachable(ctx, "wait for CRD "+d.Name(), func() error { return h.checkEstablished(ctx, d) }); err != nil {
+func (m *Manager) awaitCRDs(ctx context.Context) error {
+	for _, d := range m.wantedCRDs() {
+		if err := m.retryUntilReachable(ctx, "wait for CRD "+d.Name(), func() error { return m.checkEstablished(ctx, d) }); err != nil {
 			return err
 		}
 	}
@@ -106,7 +106,7 @@ func (h *Manager) awaitCRDs(ctx context.Context) error {
 var errNotEstablished = errors.New("not established yet")
 
 // retryUntilReachable repeats a step until the server answers it one way or another.
-func (h *Manager) retryUntilReachable(ctx context.Context, step string, do func() error) error {
+func (m *Manager) retryUntilReachable(ctx context.Context, step string, do func() error) error {
 	var last error
 	said := ""
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(context.Context) (bool, error) {
@@ -118,7 +118,7 @@ func (h *Manager) retryUntilReachable(ctx context.Context, step string, do func(
 		}
 		if !errors.Is(last, errNotEstablished) && last.Error() != said {
 			said = last.Error()
-			h.log.Warn("CRDs are held up; trying again", "step", step, "error", said)
+			m.log.Warn("CRDs are held up; trying again", "step", step, "error", said)
 		}
 		return false, nil
 	})
@@ -134,26 +134,26 @@ func isPermanent(err error) bool {
 	return refused || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-func (h *Manager) applyCRD(ctx context.Context, d crdManifest) error {
-	applied, err := readCRD(doRequest(ctx, h.applyCRDRequest(d)))
+func (m *Manager) applyCRD(ctx context.Context, d crdManifest) error {
+	applied, err := readCRD(doRequest(ctx, m.applyCRDRequest(d)))
 	if err != nil {
 		return err
 	}
-	h.crdDrift.applied(applied)
+	m.crdDrift.applied(applied)
 	return nil
 }
 
 // applyCRDRequest is the request that makes a CRD what its definition says.
-func (h *Manager) applyCRDRequest(d crdManifest) *rest.Request {
-	return h.client.Patch("application/apply-patch+yaml").
+func (m *Manager) applyCRDRequest(d crdManifest) *rest.Request {
+	return m.client.Patch("application/apply-patch+yaml").
 		AbsPath(crdResource.Path("", d.Name())).
 		Param("fieldManager", programName).Param("force", "true").
 		Body(d.JSON())
 }
 
 // checkEstablished says whether a CRD is there and the versions wanted are served.
-func (h *Manager) checkEstablished(ctx context.Context, d crdManifest) error {
-	stored, err := h.storedCRD(ctx, d.Name())
+func (m *Manager) checkEstablished(ctx context.Context, d crdManifest) error {
+	stored, err := m.storedCRD(ctx, d.Name())
 	if apierrors.IsNotFound(err) {
 		return errNotEstablished
 	}
@@ -165,7 +165,7 @@ func (h *Manager) checkEstablished(ctx context.Context, d crdManifest) error {
 		case condition.Type == "NamesAccepted" && condition.Status == metav1.ConditionFalse:
 			return fmt.Errorf("its names are not accepted: %s", condition.Message)
 		case condition.Type == "Established" && condition.Status == metav1.ConditionTrue:
-			return h.checkVersionsServed(ctx, d)
+			return m.checkVersionsServed(ctx, d)
 		}
 	}
 	return errNotEstablished
@@ -179,7 +179,7 @@ func conditionsOf(o *object.Object) []metav1.Condition {
 
 // checkVersionsServed says whether the versions of a CRD that are to be served are. They
 // are a moment later than it is established.
-func (h *Manager) checkVersionsServed(ctx context.Context, d crdManifest) error {
+func (m *Manager) checkVersionsServed(ctx context.Context, d crdManifest) error {
 	var spec struct {
 		Group    string
 		Names    struct{ Plural string }
@@ -195,7 +195,7 @@ func (h *Manager) checkVersionsServed(ctx context.Context, d crdManifest) error 
 		if !version.Served {
 			continue
 		}
-		_, err := h.findResource(ctx, spec.Group+"/"+version.Name, spec.Names.Plural, func(r metav1.APIResource) bool { return r.Name == spec.Names.Plural })
+		_, err := m.findResource(ctx, spec.Group+"/"+version.Name, spec.Names.Plural, func(r metav1.APIResource) bool { return r.Name == spec.Names.Plural })
 		if errors.Is(err, compile.ErrNotServed) {
 			return errNotEstablished
 		}

@@ -15,11 +15,11 @@ import (
 
 // statusSchema reads in the CRD of a kind what its status has a place for. Nothing is
 // known of kinds without one, nor to those who may not read it.
-func (h *Manager) statusSchema(ctx context.Context, resource object.Resource) (compile.Status, error) {
+func (m *Manager) statusSchema(ctx context.Context, resource object.Resource) (compile.Status, error) {
 	if !resource.Custom || !resource.Status {
 		return compile.Status{}, nil
 	}
-	stored, err := h.storedCRD(ctx, crdNameOf(resource))
+	stored, err := m.storedCRD(ctx, crdNameOf(resource))
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 		return compile.Status{}, nil

@@ -108,16 +108,16 @@ func isLoopbackAddress(address string) bool {
 }
 
 // startDashboard opens the doors at which the window is, of which there may be none.
-func (h *Manager) startDashboard(ctx context.Context) ([]httpEndpoint, error) {
+func (m *Manager) startDashboard(ctx context.Context) ([]httpEndpoint, error) {
 	var doors []httpEndpoint
-	if at := h.options.DevDashboard.Listener; at != nil {
-		handler, err := h.newDashboard(access.Options{Open: true})
+	if at := m.options.DevDashboard.Listener; at != nil {
+		handler, err := m.newDashboard(access.Options{Open: true})
 		if err != nil {
 			return nil, err
 		}
 		doors = append(doors, httpEndpoint{at, handler})
 	}
-	w := h.options.Dashboard
+	w := m.options.Dashboard
 	if w.Address == "" {
 		return doors, nil
 	}
@@ -125,17 +125,17 @@ func (h *Manager) startDashboard(ctx context.Context) ([]httpEndpoint, error) {
 	if err != nil {
 		return doors, err
 	}
-	handler, err := h.newDashboard(by)
+	handler, err := m.newDashboard(by)
 	if err != nil {
 		return doors, err
 	}
-	listener, err := w.listen(ctx, h.log)
+	listener, err := w.listen(ctx, m.log)
 	if err != nil {
 		return doors, fmt.Errorf("serve the window: %w", err)
 	}
-	h.log.Info("serving the window", "address", listener.Addr().String(), "tls", w.CertFile != "")
+	m.log.Info("serving the window", "address", listener.Addr().String(), "tls", w.CertFile != "")
 	if w.exposesTokens() {
-		h.log.Warn("tokens with which visitors of the window sign in can be read on their way: " +
+		m.log.Warn("tokens with which visitors of the window sign in can be read on their way: " +
 			"give it a certificate (--ui-tls-cert-file), or a proxy that has one (--ui-trusted-proxies)")
 	}
 	return append(doors, httpEndpoint{listener, handler}), nil
@@ -160,19 +160,19 @@ func (w *Dashboard) listen(ctx context.Context, log *slog.Logger) (net.Listener,
 }
 
 // newDashboard makes its pages, for visitors that are known in a way.
-func (h *Manager) newDashboard(by access.Options) (*dashboard.Server, error) {
-	api, err := userclient.New(h.options.Config)
+func (m *Manager) newDashboard(by access.Options) (*dashboard.Server, error) {
+	api, err := userclient.New(m.options.Config)
 	if err != nil {
 		return nil, fmt.Errorf("make the window: %w", err)
 	}
-	api.OnWrite = h.logWrite
-	return dashboard.New(dashboard.Options{Cluster: api, Access: by, Sources: h.dashboardSources(), Version: h.options.Version, Log: h.log})
+	api.OnWrite = m.logWrite
+	return dashboard.New(dashboard.Options{Cluster: api, Access: by, Sources: m.dashboardSources(), Version: m.options.Version, Log: m.log})
 }
 
 // logWrite logs what a visitor has changed, or was refused.
-func (h *Manager) logWrite(user, verb string, ref model.Ref, err error, took time.Duration) {
+func (m *Manager) logWrite(user, verb string, ref model.Ref, err error, took time.Duration) {
 	resource := schema.GroupResource{Group: ref.Group, Resource: ref.Plural}
-	h.log.Info("written by a visitor of the window", "user", user, "verb", verb, "resource", resource.String(),
+	m.log.Info("written by a visitor of the window", "user", user, "verb", verb, "resource", resource.String(),
 		"namespace", ref.Namespace, "name", ref.Name, "took", took.String(), "refusal", redactedError(resource, err))
 }
 
@@ -196,14 +196,14 @@ func redactedError(resource schema.GroupResource, err error) string {
 
 // dashboardSources are the processes that the window shows: this one, and others. It is the same
 // Source from one time to the next, as pages await the changes of each.
-func (h *Manager) dashboardSources() func(context.Context) []model.Source {
-	own := h.Inspect()
+func (m *Manager) dashboardSources() func(context.Context) []model.Source {
+	own := m.Inspect()
 	return func(ctx context.Context) []model.Source {
 		all := []model.Source{own}
-		if h.options.DevDashboard.OtherSources == nil {
+		if m.options.DevDashboard.OtherSources == nil {
 			return all
 		}
-		for _, other := range h.options.DevDashboard.OtherSources(ctx) {
+		for _, other := range m.options.DevDashboard.OtherSources(ctx) {
 			// What publishes where it is, is found by itself too.
 			if other.Name() != own.Name() {
 				all = append(all, other)

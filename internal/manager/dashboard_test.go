@@ -107,13 +107,13 @@ func TestUnreadableCertificateIsLoggedOnce(t *testing.T) {
 
 func TestWritesAreLogged(t *testing.T) {
 	var log bytes.Buffer
-	h := &Manager{log: slog.New(slog.NewTextHandler(&log, nil))}
+	m := &Manager{log: slog.New(slog.NewTextHandler(&log, nil))}
 	ingress := model.Ref{Kind: model.Kind{Group: "networking.k8s.io", Plural: "ingresses", Kind: "Ingress"}, Namespace: "shop", Name: "a"}
 	secret := model.Ref{Kind: model.Kind{Plural: "secrets", Kind: "Secret"}, Namespace: "shop", Name: "a"}
 	refusal := errors.New(`Secret "a" is invalid: data[pass]: Invalid value: "hunt\"er2": no, nor "hunter2`)
-	h.logWrite("ann", "update", ingress, nil, time.Second)
-	h.logWrite("ann", "update", secret, refusal, time.Second)
-	h.logWrite("ann", "update", ingress, errors.New("quoting \"hunter3\" and "+strings.Repeat("ä", 4000)), time.Second)
+	m.logWrite("ann", "update", ingress, nil, time.Second)
+	m.logWrite("ann", "update", secret, refusal, time.Second)
+	m.logWrite("ann", "update", ingress, errors.New("quoting \"hunter3\" and "+strings.Repeat("ä", 4000)), time.Second)
 	got := log.String()
 	if !strings.Contains(got, "resource=ingresses.networking.k8s.io namespace=shop name=a") || !strings.Contains(got, "resource=secrets") {
 		t.Errorf("what was written is not said: %s", got)

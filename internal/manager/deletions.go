@@ -16,8 +16,8 @@ import (
 
 // restoreHeldDeletions reminds a controller that begins its work of deletions that were
 // held when its status was last written.
-func (f *controllerSet) restoreHeldDeletions(key queue.Key, r *runningController) {
-	kind := f.kinds[key.Namespace]
+func (cs *controllerSet) restoreHeldDeletions(key queue.Key, r *runningController) {
+	kind := cs.kinds[key.Namespace]
 	if r.deletions == nil || kind == nil {
 		return
 	}
@@ -68,10 +68,10 @@ func setDeletionsHeld(status *setpoint.ControllerStatus, name string, generation
 }
 
 // recordDeletionsHeld warns at a controller whose status did not say so before.
-func (f *controllerSet) recordDeletionsHeld(m *controllerEntry, previous, now setpoint.ControllerStatus) {
+func (cs *controllerSet) recordDeletionsHeld(e *controllerEntry, previous, now setpoint.ControllerStatus) {
 	if hasHeldDeletions(previous.Conditions) || !hasHeldDeletions(now.Conditions) {
 		return
 	}
 	said := meta.FindStatusCondition(now.Conditions, setpoint.ConditionDeletionsHeld)
-	f.manager.events.Event(m.object, hook.Event{Type: "Warning", Reason: compose.ReasonDeletionsHeld, Message: said.Message})
+	cs.manager.events.Event(e.object, hook.Event{Type: "Warning", Reason: compose.ReasonDeletionsHeld, Message: said.Message})
 }

@@ -51,12 +51,12 @@ func (noopObserver) Event(*object.Object, hook.Event) {}
 // DryRun opens a rehearsal of a controller object, which need not be stored. Of
 // namespaced parents those of one namespace are looked at; all if it is empty. A
 // Host that rehearses need not run. Close ends the rehearsal.
-func (h *Manager) DryRun(ctx context.Context, declared *object.Object, namespace string) (*DryRun, error) {
+func (m *Manager) DryRun(ctx context.Context, declared *object.Object, namespace string) (*DryRun, error) {
 	kind, known := KindOf(declared)
 	if !known {
 		return nil, fmt.Errorf("%s of %s is no kind of controller", declared.Kind(), declared.APIVersion())
 	}
-	compiled, err := kind.Compile(ctx, declared, h.compileEnvironment())
+	compiled, err := kind.Compile(ctx, declared, m.compileEnvironment())
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +64,13 @@ func (h *Manager) DryRun(ctx context.Context, declared *object.Object, namespace
 		compiled.Release()
 		return nil, fmt.Errorf("%s/%s answers what is asked of it and has nothing to plan; `kubectl apply --dry-run=server` asks it", declared.Kind(), declared.Name())
 	}
-	refused, notes, err := h.refusal(ctx, declared, compiled)
+	refused, notes, err := m.refusal(ctx, declared, compiled)
 	if err != nil {
 		compiled.Release()
 		return nil, err
 	}
 	compiled.Notes = append(compiled.Notes, notes...)
-	r, err := h.newDryRun(compiled, namespace)
+	r, err := m.newDryRun(compiled, namespace)
 	if err == nil {
 		r.holdsDeletions, r.Refused = hasHeldDeletions(storedStatus(declared).Conditions), refused
 	}
@@ -80,19 +80,19 @@ func (h *Manager) DryRun(ctx context.Context, declared *object.Object, namespace
 // DryRunNamed opens a rehearsal of a controller by its name, as it is in this
 // process: one of a Go program, or of a stored object. It looks where the controller
 // itself does, so that what that has cached serves both.
-func (h *Manager) DryRunNamed(ctx context.Context, name string) (*DryRun, error) {
-	if i := h.controllers.goControllerIndex(goControllerKey(name)); i >= 0 {
-		compiled, err := h.options.GoControllers[i].Compile(ctx, h.compileEnvironment())
+func (m *Manager) DryRunNamed(ctx context.Context, name string) (*DryRun, error) {
+	if i := m.controllers.goControllerIndex(goControllerKey(name)); i >= 0 {
+		compiled, err := m.options.GoControllers[i].Compile(ctx, m.compileEnvironment())
 		if err != nil {
 			return nil, err
 		}
 		if compiled.Release == nil {
 			compiled.Release = func() {}
 		}
-		r, err := h.newDryRun(compiled, "")
+		r, err := m.newDryRun(compiled, "")
 		if err == nil {
-			r.holdsDeletions = h.controllers.health()[name].Held.Count > 0
-			r.Refused, _ = errors.AsType[*compile.Refusal](h.controllers.refusalOf(goControllerKey(name)))
+			r.holdsDeletions = m.controllers.health()[name].Held.Count > 0
+			r.Refused, _ = errors.AsType[*compile.Refusal](m.controllers.refusalOf(goControllerKey(name)))
 		}
 		return r, err
 	}
@@ -102,23 +102,23 @@ func (h *Manager) DryRunNamed(ctx context.Context, name string) (*DryRun, error)
 	if i < 0 {
 		return nil, fmt.Errorf("the controller %s: %w", name, model.ErrNotFound)
 	}
-	declared, err := h.Get(ctx, kinds[i].Resource, "", object)
+	declared, err := m.Get(ctx, kinds[i].Resource, "", object)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	case declared == nil:
 		return nil, fmt.Errorf("the controller %s: %w", name, model.ErrNotFound)
 	}
-	return h.DryRun(ctx, declared, "")
+	return m.DryRun(ctx, declared, "")
 }
 
 // newDryRun opens a rehearsal of what is compiled.
-func (h *Manager) newDryRun(compiled *compile.Compiled, namespace string) (*DryRun, error) {
-	r := &DryRun{Compiled: compiled, manager: h, writer: h.dryRunWriter()}
-	tools := compose.Tools{Store: h.store, Writer: r.writer, Observer: noopObserver{}, Log: h.log, Resolve: h.resolve}
+func (m *Manager) newDryRun(compiled *compile.Compiled, namespace string) (*DryRun, error) {
+	r := &DryRun{Compiled: compiled, manager: m, writer: m.dryRunWriter()}
+	tools := compose.Tools{Store: m.store, Writer: r.writer, Observer: noopObserver{}, Log: m.log, Resolve: m.resolve}
 	for _, program := range compiled.Programs {
 		program.Namespace = cmp.Or(namespace, program.Namespace)
-		program.StatusOwners = h.controllers.activeStatusOwners(&program)
+		program.StatusOwners = m.controllers.activeStatusOwners(&program)
 		r.controllers = append(r.controllers, compose.New(program, tools))
 	}
 	if err := r.addHandlers(namespace); err != nil {
@@ -128,8 +128,8 @@ func (h *Manager) newDryRun(compiled *compile.Compiled, namespace string) (*DryR
 	return r, nil
 }
 
-func (h *Manager) dryRunWriter() *apply.Writer {
-	return apply.New(h.client, apply.Options{DryRun: true}).WithManagedFields()
+func (m *Manager) dryRunWriter() *apply.Writer {
+	return apply.New(m.client, apply.Options{DryRun: true}).WithManagedFields()
 }
 
 // KindOf is the kind of controllers that an object is one of.
@@ -156,9 +156,9 @@ func (r *DryRun) Close() {
 }
 
 // Close ends a Host that was not run.
-func (h *Manager) Close() {
-	h.events.close()
-	h.store.Close()
+func (m *Manager) Close() {
+	m.events.close()
+	m.store.Close()
 }
 
 // WaitForSync waits until everything there is to look at has been listed. It gives up
@@ -185,8 +185,8 @@ func (r *DryRun) synced() bool {
 }
 
 // watchErr is why a watch does not work, if one does not.
-func (h *Manager) watchErr() error {
-	for _, stat := range h.store.Stats() {
+func (m *Manager) watchErr() error {
+	for _, stat := range m.store.Stats() {
 		if stat.Err != nil {
 			return fmt.Errorf("list %s: %w", stat.Selection, stat.Err)
 		}
@@ -279,8 +279,8 @@ func (r *DryRun) UpdateParent(ctx context.Context, resource object.Resource, sto
 }
 
 // Get reads a stored object; nil if there is none.
-func (h *Manager) Get(ctx context.Context, resource object.Resource, namespace, name string) (*object.Object, error) {
-	stored, err := h.dryRunWriter().Get(ctx, resource, namespace, name)
+func (m *Manager) Get(ctx context.Context, resource object.Resource, namespace, name string) (*object.Object, error) {
+	stored, err := m.dryRunWriter().Get(ctx, resource, namespace, name)
 	if apply.NotFound(err) {
 		return nil, nil //nolint:nilnil // Nothing is there, which is an answer.
 	}
@@ -292,14 +292,14 @@ func (h *Manager) Get(ctx context.Context, resource object.Resource, namespace, 
 // that are there, the status stays, all else is replaced. Where one may not
 // write, or where its kind or namespace is yet to be made, it is taken as given,
 // and the note says so.
-func (h *Manager) DryRunApply(ctx context.Context, resource object.Resource, given *object.Object) (o *object.Object, note string, err error) {
-	stored, err := h.Get(ctx, resource, given.Namespace(), given.Name())
+func (m *Manager) DryRunApply(ctx context.Context, resource object.Resource, given *object.Object) (o *object.Object, note string, err error) {
+	stored, err := m.Get(ctx, resource, given.Namespace(), given.Name())
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, "", fmt.Errorf("read %s: %w", given.Ref(), err)
 	}
-	wanted, write := given, h.dryRunWriter().Create
+	wanted, write := given, m.dryRunWriter().Create
 	if stored != nil {
-		write = h.dryRunWriter().Update
+		write = m.dryRunWriter().Update
 		if wanted, err = mergeManifest(stored, given); err != nil {
 			return nil, "", fmt.Errorf("lay %s over the stored one: %w", given.Ref(), err)
 		}

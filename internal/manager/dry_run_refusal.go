@@ -20,14 +20,14 @@ import (
 // condition Accepted of the object as it is says it. Where there is none yet, or that
 // of an earlier generation, what refuses controllers is looked for in the cluster; the
 // notes say what could not be found out.
-func (h *Manager) refusal(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (why *compile.Refusal, notes []string, err error) {
+func (m *Manager) refusal(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (why *compile.Refusal, notes []string, err error) {
 	condition := meta.FindStatusCondition(storedStatus(declared).Conditions, setpoint.ConditionAccepted)
 	if condition != nil && condition.ObservedGeneration == declared.Generation() {
 		return reportedRefusal(condition), nil, nil
 	}
 	kind, _ := KindOf(declared)
 	if kind.Metacontroller() {
-		note, err := h.metacontrollers.conflict(ctx, declared)
+		note, err := m.metacontrollers.conflict(ctx, declared)
 		if refused, is := errors.AsType[*compile.Refusal](err); is {
 			return refused, nil, nil
 		}
@@ -36,7 +36,7 @@ func (h *Manager) refusal(ctx context.Context, declared *object.Object, compiled
 		}
 		notes = appendNote(notes, note)
 	}
-	why, note, err := h.checkOlder(ctx, declared, compiled)
+	why, note, err := m.checkOlder(ctx, declared, compiled)
 	return why, appendNote(notes, note), err
 }
 
@@ -56,7 +56,7 @@ func reportedRefusal(accepted *metav1.Condition) *compile.Refusal {
 }
 
 // checkOlder refuses a controller whose work a stored one that is older, and runs, would undo. One that is not stored is younger than all.
-func (h *Manager) checkOlder(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (why *compile.Refusal, note string, err error) {
+func (m *Manager) checkOlder(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (why *compile.Refusal, note string, err error) {
 	rank := rankOf(declared)
 	if declared.Version() == 0 {
 		rank = "~"
@@ -65,7 +65,7 @@ func (h *Manager) checkOlder(ctx context.Context, declared *object.Object, compi
 		if kind.Resource.Kind != "CompositeController" {
 			continue // The others do not compete.
 		}
-		stored, err := h.dryRunWriter().List(ctx, kind.Resource, "", "")
+		stored, err := m.dryRunWriter().List(ctx, kind.Resource, "", "")
 		switch {
 		case apply.NotFound(err):
 			continue
@@ -79,7 +79,7 @@ func (h *Manager) checkOlder(ctx context.Context, declared *object.Object, compi
 			if other.Ref() == declared.Ref() && other.APIVersion() == declared.APIVersion() || rankOf(other) > rank {
 				continue
 			}
-			if found, conflicts := h.conflictWith(ctx, kind, other, compiled); conflicts {
+			if found, conflicts := m.conflictWith(ctx, kind, other, compiled); conflicts {
 				conflicting, _ := errors.AsType[*compile.Refusal](conflictRefusal(queue.Key{Namespace: kind.Name, Name: other.Name()}, found))
 				return conflicting, note, nil
 			}
@@ -90,11 +90,11 @@ func (h *Manager) checkOlder(ctx context.Context, declared *object.Object, compi
 
 // conflictWith says whether a stored controller runs, and what it and another one would undo of
 // each other.
-func (h *Manager) conflictWith(ctx context.Context, kind compile.Kind, other *object.Object, compiled *compile.Compiled) (controllerConflict, bool) {
+func (m *Manager) conflictWith(ctx context.Context, kind compile.Kind, other *object.Object, compiled *compile.Compiled) (controllerConflict, bool) {
 	if meta.IsStatusConditionFalse(storedStatus(other).Conditions, setpoint.ConditionAccepted) || other.Deleting() {
 		return controllerConflict{}, false
 	}
-	theirs, err := kind.Compile(ctx, other, h.compileEnvironment())
+	theirs, err := kind.Compile(ctx, other, m.compileEnvironment())
 	if err != nil {
 		return controllerConflict{}, false // It is refused.
 	}

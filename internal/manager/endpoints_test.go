@@ -22,8 +22,8 @@ import (
 // Fault G7: a controller is not ready while the process behind its hook is known not to
 // run, whatever asks the hook and however the address is written.
 func TestHookDown(t *testing.T) {
-	h := &Manager{endpoints: newEndpoints(), inFlight: newInFlight()}
-	h.controllers = newControllerSet(h)
+	m := &Manager{endpoints: newEndpoints(), inFlight: newInFlight()}
+	m.controllers = newControllerSet(m)
 	controllers := map[string]*compile.Compiled{
 		"sync":    {Programs: []compose.Program{{Name: "sync"}}, HookAddresses: []string{"hook.web:80"}},
 		"handler": {Handlers: []handle.Program{{Name: "handler"}}, HookAddresses: []string{"elsewhere:443", "hook.web.svc:8080"}},
@@ -33,7 +33,7 @@ func TestHookDown(t *testing.T) {
 	downAt := func(want map[string]bool) {
 		t.Helper()
 		for name, compiled := range controllers {
-			r := &runningController{Compiled: compiled, inFlight: h.inFlight, endpoints: h.endpoints}
+			r := &runningController{Compiled: compiled, inFlight: m.inFlight, endpoints: m.endpoints}
 			got := readyCondition(conditionState{ok: true}, &controllerState{}, r.health())
 			if down := got.reason == setpoint.ReasonHookUnreachable; down != want[name] || down && got.message != "process worker: ended with exit code 1" {
 				t.Errorf("%s: %+v", name, got)
@@ -42,15 +42,15 @@ func TestHookDown(t *testing.T) {
 	}
 	downAt(nil)
 	for _, address := range []string{"hook.web", "hook.web.svc", "hook.web.svc.cluster.local"} {
-		h.HookDown(address, errors.New("process worker:\n\tended with exit code 1"))
+		m.HookDown(address, errors.New("process worker:\n\tended with exit code 1"))
 	}
 	downAt(map[string]bool{"sync": true, "handler": true, "review": true})
-	h.HookRestarted("hook.web")
+	m.HookRestarted("hook.web")
 	downAt(map[string]bool{"handler": true, "review": true})
-	h.HookRestarted("hook.web.svc")
-	h.HookRestarted("hook.web.svc.cluster.local")
+	m.HookRestarted("hook.web.svc")
+	m.HookRestarted("hook.web.svc.cluster.local")
 	downAt(nil)
-	h.HookDown("hook.web.svc:9090", errors.New("another port"))
+	m.HookDown("hook.web.svc:9090", errors.New("another port"))
 	downAt(nil)
 }
 
@@ -108,10 +108,10 @@ func TestUnconnectedCalls(t *testing.T) {
 // Fault G7: reviews that failed with the former process do not keep a controller from
 // being ready; there may be no other review for long.
 func TestReviewFailuresOfPreviousProcess(t *testing.T) {
-	h := &Manager{options: Options{History: History{Off: true}}}
-	g := &webhookServer{manager: h, programs: map[queue.Key]*admission.Program{{Name: "p"}: {Name: "p"}}, failures: map[string]*reviewFailures{}}
-	g.recordResult(admission.ReviewRecord{Program: "p", Webhook: "check"}, "connection refused")
-	a := admissionWorker{g, "p"}
+	m := &Manager{options: Options{History: History{Off: true}}}
+	s := &webhookServer{manager: m, programs: map[queue.Key]*admission.Program{{Name: "p"}: {Name: "p"}}, failures: map[string]*reviewFailures{}}
+	s.recordResult(admission.ReviewRecord{Program: "p", Webhook: "check"}, "connection refused")
+	a := admissionWorker{s, "p"}
 	a.SyncAll(queue.Resync)
 	if got := a.Health(); got.HookFailing != 1 || got.HookMessage != "connection refused" {
 		t.Errorf("%+v", got)

@@ -36,16 +36,16 @@ func TestEventsNameTheProgram(t *testing.T) {
 			_, _ = w.Write(body)
 		}))
 		t.Cleanup(server.Close)
-		h, err := New(Options{Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler), Name: name, Version: "v1.2"})
+		m, err := New(Options{Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler), Name: name, Version: "v1.2"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(h.Close)
+		t.Cleanup(m.Close)
 		o, err := object.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.events.Event(o, hook.Event{Type: "Normal", Reason: "Published", Message: "a"})
+		m.events.Event(o, hook.Event{Type: "Normal", Reason: "Published", Message: "a"})
 		got := <-told
 		if got.Source.Component != want.component || got.ReportingController != want.component || got.Source.Host != "" ||
 			got.ReportingInstance != "rates-0" || got.agent != want.agent {

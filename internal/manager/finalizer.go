@@ -30,16 +30,16 @@ const (
 
 // removeFinalizer takes a finalizer off all objects of a kind. A kind that is not
 // served any more, in no version, has none.
-func (h *Manager) removeFinalizer(ctx context.Context, name compile.ResourceName, finalizer string) error {
-	err := h.removeFinalizerFrom(ctx, resourceOf(name), finalizer)
+func (m *Manager) removeFinalizer(ctx context.Context, name compile.ResourceName, finalizer string) error {
+	err := m.removeFinalizerFrom(ctx, resourceOf(name), finalizer)
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	version, err := h.servedVersion(ctx, name)
+	version, err := m.servedVersion(ctx, name)
 	if err != nil || version == "" {
 		return err
 	}
-	return h.removeFinalizerFrom(ctx, resourceOf(compile.ResourceName{APIVersion: version, Plural: name.Plural}), finalizer)
+	return m.removeFinalizerFrom(ctx, resourceOf(compile.ResourceName{APIVersion: version, Plural: name.Plural}), finalizer)
 }
 
 // resourceOf is as much of a resource as it takes to address its objects.
@@ -49,11 +49,11 @@ func resourceOf(name compile.ResourceName) object.Resource {
 }
 
 // servedVersion is the apiVersion in which a resource is served, if it is in any.
-func (h *Manager) servedVersion(ctx context.Context, name compile.ResourceName) (string, error) {
+func (m *Manager) servedVersion(ctx context.Context, name compile.ResourceName) (string, error) {
 	if name.Group() == "" {
 		return "", nil
 	}
-	data, err := doRequest(ctx, h.client.Get().AbsPath("/apis/"+name.Group()))
+	data, err := doRequest(ctx, m.client.Get().AbsPath("/apis/"+name.Group()))
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
@@ -65,7 +65,7 @@ func (h *Manager) servedVersion(ctx context.Context, name compile.ResourceName) 
 		return "", fmt.Errorf("what the API server serves of %s: %w", name.Group(), err)
 	}
 	for _, version := range group.Versions {
-		served, err := h.servedResources(ctx, version.GroupVersion)
+		served, err := m.servedResources(ctx, version.GroupVersion)
 		if err != nil {
 			return "", err
 		}
@@ -78,10 +78,10 @@ func (h *Manager) servedVersion(ctx context.Context, name compile.ResourceName) 
 
 // removeFinalizerFrom goes through the objects page by page. One that cannot be
 // written does not keep the others.
-func (h *Manager) removeFinalizerFrom(ctx context.Context, resource object.Resource, finalizer string) error {
+func (m *Manager) removeFinalizerFrom(ctx context.Context, resource object.Resource, finalizer string) error {
 	next := ""
 	for {
-		data, err := doRequestAs(ctx, metadataList, h.client.Get().AbsPath(resource.Path("", "")).Param("limit", listPageSize).Param("continue", next))
+		data, err := doRequestAs(ctx, metadataList, m.client.Get().AbsPath(resource.Path("", "")).Param("limit", listPageSize).Param("continue", next))
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (h *Manager) removeFinalizerFrom(ctx context.Context, resource object.Resou
 		var group errgroup.Group
 		group.SetLimit(releaseConcurrency)
 		for i := range page.Items {
-			group.Go(func() error { return h.removeFinalizerOf(ctx, resource, &page.Items[i], finalizer) })
+			group.Go(func() error { return m.removeFinalizerOf(ctx, resource, &page.Items[i], finalizer) })
 		}
 		if err := group.Wait(); err != nil {
 			return err
@@ -105,14 +105,14 @@ func (h *Manager) removeFinalizerFrom(ctx context.Context, resource object.Resou
 
 // removeFinalizerOf takes a finalizer off one object, whatever else is done to it
 // meanwhile.
-func (h *Manager) removeFinalizerOf(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata, finalizer string) error {
+func (m *Manager) removeFinalizerOf(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata, finalizer string) error {
 	uid := o.UID
 	for try := 1; ; try++ {
 		i := slices.Index(o.Finalizers, finalizer)
 		if i < 0 || o.UID != uid {
 			return nil
 		}
-		err := h.patchFinalizer(ctx, resource, o, i)
+		err := m.patchFinalizer(ctx, resource, o, i)
 		if err == nil || apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -121,14 +121,14 @@ func (h *Manager) removeFinalizerOf(ctx context.Context, resource object.Resourc
 		if !moved || try == maxReleaseAttempts {
 			return fmt.Errorf("%s/%s: %w", o.Namespace, o.Name, err)
 		}
-		if o, err = h.getMetadata(ctx, resource, o); err != nil || o == nil {
+		if o, err = m.getMetadata(ctx, resource, o); err != nil || o == nil {
 			return err
 		}
 	}
 }
 
 // patchFinalizer removes the finalizer at a place, if it is still that one.
-func (h *Manager) patchFinalizer(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata, place int) error {
+func (m *Manager) patchFinalizer(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata, place int) error {
 	path := fmt.Sprintf("/metadata/finalizers/%d", place)
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": o.UID},
@@ -138,13 +138,13 @@ func (h *Manager) patchFinalizer(ctx context.Context, resource object.Resource, 
 	if err != nil {
 		return err
 	}
-	return h.client.Patch(types.JSONPatchType).AbsPath(resource.Path(o.Namespace, o.Name)).
+	return m.client.Patch(types.JSONPatchType).AbsPath(resource.Path(o.Namespace, o.Name)).
 		Param("fieldManager", "setpoint").SetHeader("Accept", metadataOnly).Body(patch).Do(ctx).Error()
 }
 
 // getMetadata reads an object anew; nil if it is gone.
-func (h *Manager) getMetadata(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
-	data, err := doRequestAs(ctx, metadataOnly, h.client.Get().AbsPath(resource.Path(o.Namespace, o.Name)))
+func (m *Manager) getMetadata(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+	data, err := doRequestAs(ctx, metadataOnly, m.client.Get().AbsPath(resource.Path(o.Namespace, o.Name)))
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // Gone is a good answer, and there is nothing to show.
 	}

@@ -52,32 +52,32 @@ func goControllerRank(i int) string { return fmt.Sprintf("%06d", i) }
 
 // goControllerIndex is where a controller stands in the program's list; less than 0 for one
 // that an object declares.
-func (f *controllerSet) goControllerIndex(key queue.Key) int {
-	return slices.IndexFunc(f.manager.options.GoControllers, func(own GoController) bool { return goControllerKey(own.Name) == key })
+func (cs *controllerSet) goControllerIndex(key queue.Key) int {
+	return slices.IndexFunc(cs.manager.options.GoControllers, func(own GoController) bool { return goControllerKey(own.Name) == key })
 }
 
 // runGoControllers runs a Go program's own controllers until the context ends.
-func (f *controllerSet) runGoControllers(ctx context.Context) error {
-	for _, d := range f.manager.crds {
-		f.watchCRD(d.Name())
+func (cs *controllerSet) runGoControllers(ctx context.Context) error {
+	for _, d := range cs.manager.crds {
+		cs.watchCRD(d.Name())
 	}
-	defer f.stopAll()
+	defer cs.stopAll()
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { f.processQueue(ctx); return nil })
-	group.Go(func() error { f.logGoControllers(ctx); return nil })
+	group.Go(func() error { cs.processQueue(ctx); return nil })
+	group.Go(func() error { cs.logGoControllers(ctx); return nil })
 	return group.Wait()
 }
 
 // reconcileGoController compiles a controller of the program and sets it to work.
-func (f *controllerSet) reconcileGoController(ctx context.Context, key queue.Key, i int) queue.Outcome {
-	compiled, err := f.compileGoController(ctx, key, i)
+func (cs *controllerSet) reconcileGoController(ctx context.Context, key queue.Key, i int) queue.Outcome {
+	compiled, err := cs.compileGoController(ctx, key, i)
 	if ctx.Err() != nil {
 		return queue.NoRequeue()
 	}
 	now := controllerState{rank: goControllerRank(i), refusal: err}
 	refusal, refused := errors.AsType[*compile.Refusal](err)
-	if err == nil || refused || f.entry(key).running == nil {
-		f.replace(ctx, key, now, compiled)
+	if err == nil || refused || cs.entry(key).running == nil {
+		cs.replace(ctx, key, now, compiled)
 	}
 	if err != nil && !refused {
 		return queue.Retry()
@@ -85,8 +85,8 @@ func (f *controllerSet) reconcileGoController(ctx context.Context, key queue.Key
 	return outcomeOf(refusal)
 }
 
-func (f *controllerSet) compileGoController(ctx context.Context, key queue.Key, i int) (*compile.Compiled, error) {
-	compiled, err := f.manager.options.GoControllers[i].Compile(ctx, f.watchingEnvironment())
+func (cs *controllerSet) compileGoController(ctx context.Context, key queue.Key, i int) (*compile.Compiled, error) {
+	compiled, err := cs.manager.options.GoControllers[i].Compile(ctx, cs.watchingEnvironment())
 	if _, refused := errors.AsType[*compile.Refusal](err); !refused && errors.Is(err, compile.ErrNotServed) {
 		err = &compile.Refusal{Reason: setpoint.ReasonResourceNotFound, Err: fmt.Errorf("%w; the controller starts by itself when it is", err)}
 	}
@@ -96,8 +96,8 @@ func (f *controllerSet) compileGoController(ctx context.Context, key queue.Key, 
 	if compiled.Release == nil {
 		compiled.Release = func() {}
 	}
-	if err = f.checkConflict(key, goControllerRank(i), compiled); err == nil {
-		err = f.manager.checkAccess(ctx, key.Name, controllerPermissions(object.Resource{}, compiled, &f.manager.options))
+	if err = cs.checkConflict(key, goControllerRank(i), compiled); err == nil {
+		err = cs.manager.checkAccess(ctx, key.Name, controllerPermissions(object.Resource{}, compiled, &cs.manager.options))
 	}
 	if err != nil {
 		compiled.Release()
@@ -108,32 +108,32 @@ func (f *controllerSet) compileGoController(ctx context.Context, key queue.Key, 
 
 // watchingEnvironment is the environment of a Go program's own controllers: the CRDs of the
 // kinds they ask for are watched from then on.
-func (f *controllerSet) watchingEnvironment() compile.Environment {
-	env := f.manager.compileEnvironment()
+func (cs *controllerSet) watchingEnvironment() compile.Environment {
+	env := cs.manager.compileEnvironment()
 	resolve, resolveKind := env.Resolve, env.ResolveKind
 	env.Resolve = func(ctx context.Context, apiVersion, plural string) (object.Resource, error) {
 		resource, err := resolve(ctx, apiVersion, plural)
-		return resource, f.watchCRDOf(resource, err, plural+"."+object.GroupOf(apiVersion))
+		return resource, cs.watchCRDOf(resource, err, plural+"."+object.GroupOf(apiVersion))
 	}
 	env.ResolveKind = func(ctx context.Context, apiVersion, kind string) (object.Resource, error) {
 		resource, err := resolveKind(ctx, apiVersion, kind)
 		// One that is not served yet has no plural that could be known; where the
 		// guess is wrong, the kind is found a little later.
 		guess, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(apiVersion, kind))
-		return resource, f.watchCRDOf(resource, err, guess.Resource+"."+guess.Group)
+		return resource, cs.watchCRDOf(resource, err, guess.Resource+"."+guess.Group)
 	}
 	return env
 }
 
 // watchCRDOf watches the CRD of a kind that was looked up, if it has or may have one. It
 // returns the error of looking it up.
-func (f *controllerSet) watchCRDOf(resource object.Resource, err error, definition string) error {
+func (cs *controllerSet) watchCRDOf(resource object.Resource, err error, definition string) error {
 	_, group, _ := strings.Cut(definition, ".")
 	switch {
 	case err == nil && resource.Custom:
-		f.watchCRD(crdNameOf(resource))
+		cs.watchCRD(crdNameOf(resource))
 	case errors.Is(err, compile.ErrNotServed) && strings.Contains(group, "."):
-		f.watchCRD(definition)
+		cs.watchCRD(definition)
 	}
 	return err
 }
@@ -143,23 +143,23 @@ func crdNameOf(resource object.Resource) string { return resource.Plural + "." +
 
 // watchCRD watches one CRD, which need not be there, until the end. A program may be
 // allowed to see those alone that concern it.
-func (f *controllerSet) watchCRD(definition string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.crdWatches[definition] == nil {
-		f.crdWatches[definition] = f.manager.store.Watch(cache.Selection{Resource: crdResource, Name: definition, Metadata: true}, f.goControllerCRDChanged)
+func (cs *controllerSet) watchCRD(definition string) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.crdWatches[definition] == nil {
+		cs.crdWatches[definition] = cs.manager.store.Watch(cache.Selection{Resource: crdResource, Name: definition, Metadata: true}, cs.goControllerCRDChanged)
 	}
 }
 
 // goControllerCRDChanged is crdChanged for controllers that may have waited
 // for long: they begin anew to look often.
-func (f *controllerSet) goControllerCRDChanged(e cache.Event) {
+func (cs *controllerSet) goControllerCRDChanged(e cache.Event) {
 	name := changedName(e)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for key, m := range f.entries {
-		if m.running == nil || e.Old != nil && m.running.usesCRD(name) {
-			f.queue.Add(key, queue.Cause{Kind: queue.ParentChanged, Detail: crdResource.Kind, Object: queue.Key{Name: name}})
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for key, entry := range cs.entries {
+		if entry.running == nil || e.Old != nil && entry.running.usesCRD(name) {
+			cs.queue.Add(key, queue.Cause{Kind: queue.ParentChanged, Detail: crdResource.Kind, Object: queue.Key{Name: name}})
 		}
 	}
 }

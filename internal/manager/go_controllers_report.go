@@ -25,20 +25,20 @@ func (s *controllerState) overallCondition(health compose.Health) conditionState
 }
 
 // states are what has become of all controllers.
-func (f *controllerSet) states() map[queue.Key]controllerState {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	all := make(map[queue.Key]controllerState, len(f.entries))
-	for key, m := range f.entries {
-		all[key] = m.controllerState
+func (cs *controllerSet) states() map[queue.Key]controllerState {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	all := make(map[queue.Key]controllerState, len(cs.entries))
+	for key, e := range cs.entries {
+		all[key] = e.controllerState
 	}
 	return all
 }
 
 // readiness is 1 for every controller that is ready, by name, and 0 for the others.
-func (f *controllerSet) readiness(healths map[string]compose.Health) map[string]float64 {
+func (cs *controllerSet) readiness(healths map[string]compose.Health) map[string]float64 {
 	all := map[string]float64{}
-	for key, s := range f.states() {
+	for key, s := range cs.states() {
 		all[key.String()] = 0
 		if s.overallCondition(healths[key.String()]).ok {
 			all[key.String()] = 1
@@ -49,18 +49,18 @@ func (f *controllerSet) readiness(healths map[string]compose.Health) map[string]
 
 // logGoControllers logs how a Go program's own controllers are doing, whenever it changes:
 // they have no status where it could be read.
-func (f *controllerSet) logGoControllers(ctx context.Context) {
+func (cs *controllerSet) logGoControllers(ctx context.Context) {
 	ticker := time.NewTicker(reportEvery)
 	defer ticker.Stop()
 	told := map[queue.Key]conditionState{}
 	for {
-		healths := f.health()
-		for key, s := range f.states() {
+		healths := cs.health()
+		for key, s := range cs.states() {
 			now := s.overallCondition(healths[key.String()])
 			before := told[key]
 			told[key] = now
 			if now.changedFrom(before, s.running != nil) {
-				f.logCondition(key, now)
+				cs.logCondition(key, now)
 			}
 		}
 		select {
@@ -77,23 +77,23 @@ func (f conditionState) changedFrom(before conditionState, runs bool) bool {
 	return f.ok != before.ok || f.reason != before.reason || !runs && f.message != before.message
 }
 
-func (f *controllerSet) logCondition(key queue.Key, now conditionState) {
+func (cs *controllerSet) logCondition(key queue.Key, now conditionState) {
 	switch {
 	case now.ok:
-		f.manager.log.Info("controller ready", "controller", key.String())
+		cs.manager.log.Info("controller ready", "controller", key.String())
 	case now.reason == setpoint.ReasonStarting:
-		f.manager.log.Info("controller starting", "controller", key.String(), "message", now.message)
+		cs.manager.log.Info("controller starting", "controller", key.String(), "message", now.message)
 	default:
-		f.manager.log.Warn("controller not ready", "controller", key.String(), "reason", now.reason, "message", now.message)
+		cs.manager.log.Warn("controller not ready", "controller", key.String(), "reason", now.reason, "message", now.message)
 	}
 }
 
 // goControllerError is why a Go program cannot be said to be ready although its caches
 // are synced: a controller of it does not run, and somebody has to mend that. A
 // kind that is not served yet is no trouble; the others go on.
-func (f *controllerSet) goControllerError() error {
-	states := f.states()
-	for _, own := range f.manager.options.GoControllers {
+func (cs *controllerSet) goControllerError() error {
+	states := cs.states()
+	for _, own := range cs.manager.options.GoControllers {
 		s := states[goControllerKey(own.Name)]
 		if s.refusal != nil && !s.refused(setpoint.ReasonResourceNotFound) {
 			return fmt.Errorf("%s: %w", own.Name, s.refusal)

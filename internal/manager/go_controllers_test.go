@@ -219,26 +219,26 @@ func startManager(t *testing.T, s *fakeAPIServer, o Options) *Manager {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	o.Config, o.Log = &rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler)
-	h, err := New(o)
+	m, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- h.Run(ctx) }()
+	go func() { ended <- m.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
-	return h
+	return m
 }
 
 // readyz is what /readyz answers.
-func readyz(h *Manager) string {
+func readyz(m *Manager) string {
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody))
+	m.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody))
 	return strings.TrimSpace(w.Body.String())
 }
 
@@ -258,37 +258,37 @@ func eventually(t *testing.T, what string, is func() bool) {
 // A kind that is not served yet holds nothing up, and is found when it is.
 func TestGoControllersWaitForTheirKinds(t *testing.T) {
 	s := &fakeAPIServer{}
-	h := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}})
-	<-h.Ready()
-	eventually(t, "ready", func() bool { return readyz(h) == "ok" })
-	if running := len(h.controllers.runningControllers()); running != 0 {
+	m := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}})
+	<-m.Ready()
+	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
+	if running := len(m.controllers.runningControllers()); running != 0 {
 		t.Errorf("%d run", running)
 	}
 	eventually(t, "the watch of the CRD", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.watchers) > 0 })
 	s.apply(httptest.NewRequest(http.MethodPatch, shopsCRDPath, strings.NewReader(shopsManifest)))
-	eventually(t, "the controller", func() bool { return len(h.controllers.runningControllers()) == 1 })
-	eventually(t, "ready again", func() bool { return readyz(h) == "ok" })
-	eventually(t, "the figure", func() bool { return h.controllers.readiness(h.controllers.health())["keeper"] == 1 })
+	eventually(t, "the controller", func() bool { return len(m.controllers.runningControllers()) == 1 })
+	eventually(t, "ready again", func() bool { return readyz(m) == "ok" })
+	eventually(t, "the figure", func() bool { return m.controllers.readiness(m.controllers.health())["keeper"] == 1 })
 }
 
 // One that has waited for long is looked at when a CRD changes, and often
 // from then on.
 func TestChangedCRDRequeuesWaitingController(t *testing.T) {
-	f := newTestControllers(&Manager{log: slog.New(slog.DiscardHandler), options: Options{GoControllers: []GoController{shopController("keeper")}}})
+	cs := newTestControllers(&Manager{log: slog.New(slog.DiscardHandler), options: Options{GoControllers: []GoController{shopController("keeper")}}})
 	key := goControllerKey("keeper")
-	f.replace(t.Context(), key, controllerState{refusal: &compile.Refusal{Reason: setpoint.ReasonResourceNotFound, Err: errors.New("no")}}, nil)
+	cs.replace(t.Context(), key, controllerState{refusal: &compile.Refusal{Reason: setpoint.ReasonResourceNotFound, Err: errors.New("no")}}, nil)
 	fail := func() time.Duration {
-		item, _ := f.queue.Next(t.Context())
-		return f.queue.Done(item.Key, queue.Retry())
+		item, _ := cs.queue.Next(t.Context())
+		return cs.queue.Done(item.Key, queue.Retry())
 	}
-	f.queue.Add(key, queue.Cause{Kind: queue.Start})
+	cs.queue.Add(key, queue.Cause{Kind: queue.Start})
 	first := fail()
 	for range 5 {
-		f.queue.Add(key, queue.Cause{Kind: queue.ChildChanged})
+		cs.queue.Add(key, queue.Cause{Kind: queue.ChildChanged})
 		_ = fail()
 	}
-	f.goControllerCRDChanged(cache.Event{New: controllerObject(t, `{"name":"shops.example.org"}`)})
-	if f.queue.Len() != 1 {
+	cs.goControllerCRDChanged(cache.Event{New: controllerObject(t, `{"name":"shops.example.org"}`)})
+	if cs.queue.Len() != 1 {
 		t.Error("not looked at")
 	} else if again := fail(); again > 2*first {
 		t.Errorf("looked at again in %s, not in %s", again, first)
@@ -298,7 +298,7 @@ func TestChangedCRDRequeuesWaitingController(t *testing.T) {
 // What somebody has to mend is said, and when it is mended, the controller starts.
 func TestGoControllersReportMissingAccess(t *testing.T) {
 	s := &fakeAPIServer{denied: "list"}
-	h := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}})
+	m := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}})
 	// Fault D5: the roles that grant it can be applied as they are.
 	const want = `keeper: Setpoint as system:serviceaccount:shops:keeper may not list shops.example.org/v1; the controller starts by itself when it may
 # To grant it: kubectl apply -f -
@@ -326,31 +326,31 @@ subjects:
 - kind: ServiceAccount
   name: keeper
   namespace: shops`
-	eventually(t, "what is lacking", func() bool { return readyz(h) == want })
-	if got := h.controllers.readiness(h.controllers.health()); got["keeper"] != 0 {
+	eventually(t, "what is lacking", func() bool { return readyz(m) == want })
+	if got := m.controllers.readiness(m.controllers.health()); got["keeper"] != 0 {
 		t.Error(got)
 	}
 	s.deny("")
-	eventually(t, "ready", func() bool { return readyz(h) == "ok" })
+	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
 }
 
 // Two that would undo each other's work do not both run: the one that is listed
 // first does.
 func TestConflictingGoControllers(t *testing.T) {
 	configMaps := object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
-	h := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopControllerWithChildren("one", configMaps), shopControllerWithChildren("another", configMaps)}, CRDs: [][]byte{[]byte(shopsManifest)}})
+	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopControllerWithChildren("one", configMaps), shopControllerWithChildren("another", configMaps)}, CRDs: [][]byte{[]byte(shopsManifest)}})
 	const want = "another: one is already the controller of shops.example.org/v1; "
-	eventually(t, "the refusal", func() bool { return strings.HasPrefix(readyz(h), want) })
-	if running := h.controllers.runningControllers(); len(running) != 1 || running[0].Name() != "one" {
+	eventually(t, "the refusal", func() bool { return strings.HasPrefix(readyz(m), want) })
+	if running := m.controllers.runningControllers(); len(running) != 1 || running[0].Name() != "one" {
 		t.Errorf("%d run", len(running))
 	}
 }
 
 // Fault M15: two of which one has no children both run.
 func TestGoControllersOfOneKind(t *testing.T) {
-	h := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopController("one"), shopController("another")}, CRDs: [][]byte{[]byte(shopsManifest)}})
-	eventually(t, "both", func() bool { return readyz(h) == "ok" && len(h.controllers.runningControllers()) == 2 })
-	for _, r := range h.controllers.runningControllers() {
+	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopController("one"), shopController("another")}, CRDs: [][]byte{[]byte(shopsManifest)}})
+	eventually(t, "both", func() bool { return readyz(m) == "ok" && len(m.controllers.runningControllers()) == 2 })
+	for _, r := range m.controllers.runningControllers() {
 		if left := r.yieldsStatusTo("one"); left != (r.Name() == "another") {
 			t.Errorf("%s leaves the status to the first: %v", r.Name(), left)
 		}
@@ -379,15 +379,15 @@ func TestCRDUpgrades(t *testing.T) {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	install := func(text string, breaking bool) error {
-		h, err := New(Options{
+		m, err := New(Options{
 			Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler), SkipCRDs: true,
 			CRDs: [][]byte{[]byte(text)}, AllowBreakingCRDs: breaking,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer h.Close()
-		return h.installCRDs(t.Context())
+		defer m.Close()
+		return m.installCRDs(t.Context())
 	}
 	for range 2 {
 		if err := install(shopsManifest, false); err != nil {
@@ -410,25 +410,25 @@ func TestStandbyIsReadyWithoutItsCRDs(t *testing.T) {
 	s := &fakeAPIServer{}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	h, err := New(Options{
+	m, err := New(Options{
 		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler),
 		GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}, LeaderElection: LeaderElection{Enabled: true},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.Close()
-	if got := readyz(h); got != "starting" {
+	defer m.Close()
+	if got := readyz(m); got != "starting" {
 		t.Errorf("%q at the start", got)
 	}
 	waited := make(chan error, 1)
-	go func() { waited <- h.awaitCRDsAsStandby(t.Context()) }()
-	eventually(t, "ready to stand by", func() bool { return readyz(h) == "ok" })
+	go func() { waited <- m.awaitCRDsAsStandby(t.Context()) }()
+	eventually(t, "ready to stand by", func() bool { return readyz(m) == "ok" })
 	s.apply(httptest.NewRequest(http.MethodPatch, shopsCRDPath, strings.NewReader(shopsManifest)))
 	if err := <-waited; err != nil {
 		t.Error(err)
 	}
-	if got := readyz(h); got != "starting" {
+	if got := readyz(m); got != "starting" {
 		t.Errorf("%q while the caches are filled", got)
 	}
 }
@@ -445,7 +445,7 @@ func TestShutdownTimeout(t *testing.T) {
 		return nil, errors.New("too late")
 	}}
 	var log bytes.Buffer
-	h, err := New(Options{
+	m, err := New(Options{
 		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.NewTextHandler(&log, nil)), GoControllers: []GoController{stuck},
 		ShutdownTimeout: 50 * time.Millisecond, UnfinishedTasks: func() []string { return []string{"daemon watch of Shop town/books"} },
 	})
@@ -454,7 +454,7 @@ func TestShutdownTimeout(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- h.Run(ctx) }()
+	go func() { ended <- m.Run(ctx) }()
 	<-begun
 	stop()
 	select {

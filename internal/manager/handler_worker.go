@@ -32,6 +32,6 @@ func (r handlerWorker) Health() compose.Health {
 }
 
 // handlerTools are what programs of handlers work with.
-func (h *Manager) handlerTools() handle.Tools {
-	return handle.Tools{Store: h.store, Writer: h.writer(), Observer: h.observer(), Unrecorded: h.options.History.Off, Log: h.log}
+func (m *Manager) handlerTools() handle.Tools {
+	return handle.Tools{Store: m.store, Writer: m.writer(), Observer: m.observer(), Unrecorded: m.options.History.Off, Log: m.log}
 }

@@ -41,9 +41,9 @@ func shopHandlerController(name string) GoController {
 // Hooks and handlers of one controller are one member, which stops as a whole when
 // its kind changes, and is not begun anew while it does not.
 func TestHooksAndHandlersAreOneController(t *testing.T) {
-	h := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopHandlerController("clerk")}, CRDs: [][]byte{[]byte(shopsManifest)}})
-	eventually(t, "ready", func() bool { return readyz(h) == "ok" })
-	r := h.controllers.runningControllers()[0]
+	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopHandlerController("clerk")}, CRDs: [][]byte{[]byte(shopsManifest)}})
+	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
+	r := m.controllers.runningControllers()[0]
 	if len(r.workers) != 2 || !r.usesCRD(shopsCRD) || r.usesCRD("others.example.org") || fmt.Sprint(r.parentKinds()) != "[example.org/v1/shops example.org/v1/shops]" {
 		t.Errorf("%d programs of %v", len(r.workers), r.parentKinds())
 	}

@@ -81,25 +81,25 @@ func TestOverdueCalls(t *testing.T) {
 
 func testOverdue(t *testing.T, what string, timeout time.Duration, call func(*inFlight, blockingHook)) {
 	t.Helper()
-	h := &Manager{log: slog.New(slog.DiscardHandler), store: cache.New(nil, cache.Options{})}
-	newTestControllers(h)
-	r := &runningController{Compiled: &compile.Compiled{Programs: []compose.Program{{Name: "shop"}}}, inFlight: h.inFlight}
+	m := &Manager{log: slog.New(slog.DiscardHandler), store: cache.New(nil, cache.Options{})}
+	newTestControllers(m)
+	r := &runningController{Compiled: &compile.Compiled{Programs: []compose.Program{{Name: "shop"}}}, inFlight: m.inFlight}
 	state := controllerState{object: controllerObject(t, `{"name":"shop"}`), running: r}
-	h.controllers.entries[queue.Key{Name: "shop"}] = &controllerEntry{controllerState: state}
+	m.controllers.entries[queue.Key{Name: "shop"}] = &controllerEntry{controllerState: state}
 	see := func(ok bool, healthz int, metric string) {
 		t.Helper()
 		if got := readyCondition(conditionState{ok: true}, &state, r.health()); got.ok != ok || !ok && (got.reason != setpoint.ReasonCallOverdue || got.message != what+" has not returned, although its timeout of 10s is over") {
 			t.Errorf("ready: %+v", got)
 		}
-		if code := getHealth(h, "/healthz"); code != healthz {
+		if code := getHealth(m, "/healthz"); code != healthz {
 			t.Errorf("/healthz: %d", code)
 		}
-		if text := scrape(h); !strings.Contains(text, `setpoint_calls_overdue{controller="shop"} `+metric) {
+		if text := scrape(m); !strings.Contains(text, `setpoint_calls_overdue{controller="shop"} `+metric) {
 			t.Errorf("metrics: %s", text)
 		}
 	}
 	release := make(chan struct{})
-	go call(h.inFlight, blockingHook{timeout, release})
+	go call(m.inFlight, blockingHook{timeout, release})
 	<-time.After(timeout)
 	synctest.Wait()
 	see(true, http.StatusOK, "0")
@@ -112,15 +112,15 @@ func testOverdue(t *testing.T, what string, timeout time.Duration, call func(*in
 	see(true, http.StatusOK, "0")
 }
 
-func getHealth(h *Manager, path string) int {
+func getHealth(m *Manager, path string) int {
 	w := httptest.NewRecorder()
-	h.health().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
+	m.health().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
 	return w.Code
 }
 
-func scrape(h *Manager) string {
+func scrape(m *Manager) string {
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(&collector{cached: h.store, controllers: h.controllers})
+	registry.MustRegister(&collector{cached: m.store, controllers: m.controllers})
 	w := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
 	return w.Body.String()

@@ -69,39 +69,39 @@ func checkInspectAddress(address string) error {
 
 // startInspectEndpoint opens the door for who inspects, if there is to be one, and publishes
 // where it is. What it returns takes that back.
-func (h *Manager) startInspectEndpoint(ctx context.Context) (doors []httpEndpoint, unpublish func(), err error) {
-	if h.options.InspectAddress == "" {
+func (m *Manager) startInspectEndpoint(ctx context.Context) (doors []httpEndpoint, unpublish func(), err error) {
+	if m.options.InspectAddress == "" {
 		return nil, func() {}, nil
 	}
-	listener, err := h.listenInspect(ctx)
+	listener, err := m.listenInspect(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("serve inspection: %w", err)
 	}
-	guard, shown, err := h.inspectGuard(ctx)
+	guard, shown, err := m.inspectGuard(ctx)
 	if err != nil {
 		return nil, nil, errors.Join(err, listener.Close())
 	}
-	source := h.Inspect()
-	unpublish = h.publish(discovery.ProcessEntry{Name: source.Name(), PID: os.Getpid(), Address: listener.Addr().String(), Token: shown})
-	h.log.Debug("serving inspection", "address", listener.Addr().String())
+	source := m.Inspect()
+	unpublish = m.publish(discovery.ProcessEntry{Name: source.Name(), PID: os.Getpid(), Address: listener.Addr().String(), Token: shown})
+	m.log.Debug("serving inspection", "address", listener.Addr().String())
 	return []httpEndpoint{{listener, wire.Handler(source, guard)}}, unpublish, nil
 }
 
 // inspectGuard decides who may read: in a folder, the users who may read the token that
 // is published there; elsewhere, those who may read the Secret.
-func (h *Manager) inspectGuard(ctx context.Context) (guard wire.Guard, published string, err error) {
-	if !h.options.usesInspectSecret() {
+func (m *Manager) inspectGuard(ctx context.Context) (guard wire.Guard, published string, err error) {
+	if !m.options.usesInspectSecret() {
 		published = rand.Text()
 		return wire.Token(published), published, nil
 	}
-	config := rest.CopyConfig(h.options.Config)
-	config.UserAgent = h.options.userAgent()
+	config := rest.CopyConfig(m.options.Config)
+	config.UserAgent = m.options.userAgent()
 	client, err := core.NewForConfig(config)
 	if err != nil {
 		return nil, "", fmt.Errorf("make a client for the token of the inspect endpoint: %w", err)
 	}
-	namespace := podNamespace(h.options.Namespace)
-	bySecret := token.NewGuard(client.Secrets(namespace), namespace, h.log)
+	namespace := podNamespace(m.options.Namespace)
+	bySecret := token.NewGuard(client.Secrets(namespace), namespace, m.log)
 	go bySecret.Prepare(ctx)
 	return bySecret, "", nil
 }
@@ -130,12 +130,12 @@ func InspectSecret(o Options) *corev1.Secret {
 
 // listenInspect listens. That somebody else in the pod has the usual port is no
 // reason to fail: the Lease tells which it is.
-func (h *Manager) listenInspect(ctx context.Context) (net.Listener, error) {
+func (m *Manager) listenInspect(ctx context.Context) (net.Listener, error) {
 	var config net.ListenConfig
-	address := h.options.InspectAddress
+	address := m.options.InspectAddress
 	listener, err := config.Listen(ctx, "tcp", address)
 	if address == podInspectAddress() && errors.Is(err, syscall.EADDRINUSE) {
-		h.log.Warn("the port to inspect at is taken; using another one", "address", address)
+		m.log.Warn("the port to inspect at is taken; using another one", "address", address)
 		listener, err = config.Listen(ctx, "tcp", anyLoopbackPort)
 	}
 	return listener, err
@@ -143,16 +143,16 @@ func (h *Manager) listenInspect(ctx context.Context) (net.Listener, error) {
 
 // publish says where this process is: in its folder, and in the lease while it leads.
 // Who cannot be found that way works all the same.
-func (h *Manager) publish(e discovery.ProcessEntry) (unpublish func()) {
-	if _, port, err := net.SplitHostPort(e.Address); err == nil && h.leaseLock != nil {
-		h.leaseLock.address.Store(new(podName(h.options.Namespace) + ":" + port))
+func (m *Manager) publish(e discovery.ProcessEntry) (unpublish func()) {
+	if _, port, err := net.SplitHostPort(e.Address); err == nil && m.leaseLock != nil {
+		m.leaseLock.address.Store(new(podName(m.options.Namespace) + ":" + port))
 	}
-	if h.options.InspectDir == "" {
+	if m.options.InspectDir == "" {
 		return func() {}
 	}
-	unpublish, err := discovery.Publish(h.options.InspectDir, e)
+	unpublish, err := discovery.Publish(m.options.InspectDir, e)
 	if err != nil {
-		h.log.Warn("`setpoint get` does not find this process", "error", err.Error())
+		m.log.Warn("`setpoint get` does not find this process", "error", err.Error())
 		return func() {}
 	}
 	return unpublish

@@ -94,20 +94,20 @@ func (e LeaderElection) check() error {
 
 // runControllers runs the controllers: all of the time they watch, and while this Host
 // leads they act. The lease is held until nothing acts any more.
-func (h *Manager) runControllers(ctx context.Context) error {
-	defer h.store.Close()
-	defer h.events.close()
+func (m *Manager) runControllers(ctx context.Context) error {
+	defer m.store.Close()
+	defer m.events.close()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	leaderCtx, stopLeading := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLeading()
 	worked, led := make(chan error, 1), make(chan error, 1)
-	go func() { worked <- h.watchAndRun(ctx) }()
-	go func() { led <- h.runElection(leaderCtx) }()
-	late := h.shutdownDeadline(ctx)
+	go func() { worked <- m.watchAndRun(ctx) }()
+	go func() { led <- m.runElection(leaderCtx) }()
+	late := m.shutdownDeadline(ctx)
 	select {
 	case <-late.Done():
-		return h.shutdownTimeoutError()
+		return m.shutdownTimeoutError()
 	case err := <-worked:
 		stopLeading()
 		return errors.Join(err, <-led)
@@ -116,7 +116,7 @@ func (h *Manager) runControllers(ctx context.Context) error {
 		select {
 		case also := <-worked:
 			return errors.Join(err, also)
-		case <-time.After(h.options.LeaderElection.grace()):
+		case <-time.After(m.options.LeaderElection.grace()):
 			// A hook that does not heed its context must not keep us alive.
 			return err
 		}
@@ -124,24 +124,24 @@ func (h *Manager) runControllers(ctx context.Context) error {
 }
 
 // shutdownDeadline ends when what is under way had its time to end, after ctx has.
-func (h *Manager) shutdownDeadline(ctx context.Context) context.Context {
+func (m *Manager) shutdownDeadline(ctx context.Context) context.Context {
 	late, end := context.WithCancel(context.WithoutCancel(ctx))
-	context.AfterFunc(ctx, func() { time.AfterFunc(h.options.ShutdownTimeout, end) })
+	context.AfterFunc(ctx, func() { time.AfterFunc(m.options.ShutdownTimeout, end) })
 	return late
 }
 
 // logUnfinished logs what does not end although it should.
-func (h *Manager) logUnfinished() {
-	for _, what := range h.options.UnfinishedTasks() {
-		h.log.Error("does not end", "what", what)
+func (m *Manager) logUnfinished() {
+	for _, what := range m.options.UnfinishedTasks() {
+		m.log.Error("does not end", "what", what)
 	}
 }
 
 // shutdownTimeoutError does not wait any longer for what does not end. What it still wants written
 // is not: its context has ended.
-func (h *Manager) shutdownTimeoutError() error {
-	h.logUnfinished()
-	return fmt.Errorf("what was under way did not end within %s; it has to heed its context", h.options.ShutdownTimeout)
+func (m *Manager) shutdownTimeoutError() error {
+	m.logUnfinished()
+	return fmt.Errorf("what was under way did not end within %s; it has to heed its context", m.options.ShutdownTimeout)
 }
 
 // grace is the time a leader has to stop once it has given up renewing its
@@ -152,29 +152,29 @@ func (e LeaderElection) grace() time.Duration {
 
 // watchAndRun watches, and acts in every term. It waits for the kinds of controllers
 // first: whoever leads installs them.
-func (h *Manager) watchAndRun(ctx context.Context) error {
+func (m *Manager) watchAndRun(ctx context.Context) error {
 	select {
-	case <-h.leadership.leaderKnown:
+	case <-m.leadership.leaderKnown:
 	case <-ctx.Done():
 		return nil
 	}
-	if err := h.awaitCRDsAsStandby(ctx); err != nil {
+	if err := m.awaitCRDsAsStandby(ctx); err != nil {
 		return err
 	}
-	defer h.watchCRDs(ctx)()
-	return h.controllers.run(ctx)
+	defer m.watchCRDs(ctx)()
+	return m.controllers.run(ctx)
 }
 
 // runElection leads for as long as it may, again and again, until ctx ends. What
 // ends a term is no reason to exit: caches that are filled are worth keeping,
 // above all while an API server that could not be reached has much to do.
-func (h *Manager) runElection(ctx context.Context) error {
-	if !h.options.LeaderElection.Enabled {
-		return h.lead(ctx)
+func (m *Manager) runElection(ctx context.Context) error {
+	if !m.options.LeaderElection.Enabled {
+		return m.lead(ctx)
 	}
-	defer h.leaseLock.release()
+	defer m.leaseLock.release()
 	for ctx.Err() == nil {
-		if err := h.runCandidate(ctx); err != nil {
+		if err := m.runCandidate(ctx); err != nil {
 			return err
 		}
 	}
@@ -183,22 +183,22 @@ func (h *Manager) runElection(ctx context.Context) error {
 
 // runCandidate is one candidacy: it waits for the lease, leads, and returns when the
 // lease is lost or ctx ends, and nothing acts any more.
-func (h *Manager) runCandidate(ctx context.Context) error {
+func (m *Manager) runCandidate(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	h.leaseLock.startCandidacy(cancel)
+	m.leaseLock.startCandidacy(cancel)
 	ended := make(chan error, 1)
-	e := h.options.LeaderElection
+	e := m.options.LeaderElection
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: h.leaseLock, Name: h.leaseLock.Describe(),
+		Lock: m.leaseLock, Name: m.leaseLock.Describe(),
 		LeaseDuration: e.LeaseDuration, RenewDeadline: e.RenewDeadline, RetryPeriod: e.RetryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {
 				defer cancel()
-				ended <- h.lead(ctx)
+				ended <- m.lead(ctx)
 			},
 			OnStoppedLeading: func() {},
-			OnNewLeader:      h.onNewLeader,
+			OnNewLeader:      m.onNewLeader,
 		},
 	})
 	if err != nil {
@@ -206,7 +206,7 @@ func (h *Manager) runCandidate(ctx context.Context) error {
 	}
 	// The lock tells what goes wrong, once and not every second.
 	elector.Run(klog.NewContext(ctx, logr.Discard()))
-	if !h.leaseLock.hasHeld() {
+	if !m.leaseLock.hasHeld() {
 		return nil
 	}
 	return <-ended
@@ -214,38 +214,38 @@ func (h *Manager) runCandidate(ctx context.Context) error {
 
 // lead is one term: it installs what is missing and has the controllers act until
 // ctx ends.
-func (h *Manager) lead(ctx context.Context) error {
-	err := h.installCRDs(ctx)
+func (m *Manager) lead(ctx context.Context) error {
+	err := m.installCRDs(ctx)
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // The term is over before it began.
 	}
 	if err != nil {
 		return err
 	}
-	h.leadership.start()
+	m.leadership.start()
 	<-ctx.Done()
-	if h.options.LeaderElection.Enabled {
-		h.log.Info("not leading any more", "lease", h.leaseLock.Describe())
+	if m.options.LeaderElection.Enabled {
+		m.log.Info("not leading any more", "lease", m.leaseLock.Describe())
 	}
 	select {
-	case <-h.leadership.stop():
+	case <-m.leadership.stop():
 		return nil
-	case <-time.After(h.options.LeaderElection.grace()):
-		h.logUnfinished()
+	case <-time.After(m.options.LeaderElection.grace()):
+		m.logUnfinished()
 		return errors.New("the lease is lost, and what was under way does not end; ending, so that no two Setpoints act")
 	}
 }
 
 // onNewLeader is told who leads now.
-func (h *Manager) onNewLeader(leader string) {
-	e := h.options.LeaderElection
-	h.leadership.setLeader(leader)
+func (m *Manager) onNewLeader(leader string) {
+	e := m.options.LeaderElection
+	m.leadership.setLeader(leader)
 	switch leader {
 	case "":
 	case e.Identity:
-		h.log.Info("leading", "lease", h.leaseLock.Describe(), "identity", leader)
+		m.log.Info("leading", "lease", m.leaseLock.Describe(), "identity", leader)
 	default:
-		h.log.Info("standing by", "lease", h.leaseLock.Describe(), "leader", leader)
-		h.leadership.setLeaderKnown()
+		m.log.Info("standing by", "lease", m.leaseLock.Describe(), "leader", leader)
+		m.leadership.setLeaderKnown()
 	}
 }

@@ -75,27 +75,27 @@ func TestLeaseDurationsAreValidated(t *testing.T) {
 // What acts does so in every term and not between them, and the end of a term
 // waits for it.
 func TestLeadership(t *testing.T) {
-	o := newLeadership()
+	l := newLeadership()
 	begun, mayEnd := make(chan context.Context), make(chan bool)
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	all.Go(func() {
-		o.whileLeading(ctx, func(ctx context.Context) {
+		l.whileLeading(ctx, func(ctx context.Context) {
 			begun <- ctx
 			<-ctx.Done()
 			<-mayEnd
 		})
 	})
 	for range 3 {
-		if o.leads() {
+		if l.leads() {
 			t.Fatal("leads before the term")
 		}
-		o.start()
+		l.start()
 		during := <-begun
-		if !o.leads() || during.Err() != nil {
+		if !l.leads() || during.Err() != nil {
 			t.Fatal("does not lead in the term")
 		}
-		quiet := o.stop()
+		quiet := l.stop()
 		<-during.Done()
 		select {
 		case <-quiet:
@@ -107,21 +107,21 @@ func TestLeadership(t *testing.T) {
 	}
 	stop()
 	all.Wait()
-	o.start()
-	<-o.stop()
+	l.start()
+	<-l.stop()
 }
 
 // What is done early is done once in a term.
 func TestLeadershipRunsOncePerLease(t *testing.T) {
-	o := newLeadership()
+	l := newLeadership()
 	done := make(chan bool, 9)
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
-	all.Go(func() { o.whileLeading(ctx, func(context.Context) { done <- true }) })
-	o.start()
+	all.Go(func() { l.whileLeading(ctx, func(context.Context) { done <- true }) })
+	l.start()
 	<-done
-	<-o.stop()
-	o.start()
+	<-l.stop()
+	l.start()
 	<-done
 	stop()
 	all.Wait()
@@ -301,11 +301,11 @@ func TestOwnLeaseIsNoMetacontroller(t *testing.T) {
 			{"metadata":{"namespace":"theirs","name":"metacontroller"},"spec":{"holderIdentity":"b","renewTime":%[1]q}}]}`, fresh)
 	}))
 	t.Cleanup(server.Close)
-	h, err := New(Options{Config: &rest.Config{Host: server.URL}, LeaderElection: LeaderElection{Enabled: true, Name: "metacontroller", Namespace: "ours"}})
+	m, err := New(Options{Config: &rest.Config{Host: server.URL}, LeaderElection: LeaderElection{Enabled: true, Name: "metacontroller", Namespace: "ours"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := h.leaseHolders(t.Context())
+	found, err := m.leaseHolders(t.Context())
 	if err != nil || len(found) != 1 || !strings.HasPrefix(found[0].name, "b, ") {
 		t.Errorf("%+v, %v", found, err)
 	}
@@ -318,7 +318,7 @@ func candidate(t *testing.T, server http.Handler) electionManager {
 	t.Helper()
 	s := httptest.NewServer(server)
 	t.Cleanup(s.Close)
-	h, err := New(Options{
+	m, err := New(Options{
 		Config: &rest.Config{Host: s.URL}, SkipCRDs: true, Log: slog.New(slog.DiscardHandler), Namespace: "setpoint",
 		LeaderElection: LeaderElection{
 			Enabled: true, Identity: "me", LeaseDuration: 2 * time.Second, RenewDeadline: 500 * time.Millisecond, RetryPeriod: 20 * time.Millisecond,
@@ -327,7 +327,7 @@ func candidate(t *testing.T, server http.Handler) electionManager {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return electionManager{h}
+	return electionManager{m}
 }
 
 // startElection has it campaign, and do act in every term. What it returns ends that, as

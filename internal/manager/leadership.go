@@ -38,18 +38,18 @@ func newHeldLease() *heldLease {
 }
 
 // start begins a term.
-func (o *leadership) start() {
-	close(o.current().acquired)
-	o.setLeaderKnown()
+func (l *leadership) start() {
+	close(l.current().acquired)
+	l.setLeaderKnown()
 }
 
 // stop ends the term. What it returns is closed when nothing acts any more.
-func (o *leadership) stop() (quiet <-chan struct{}) {
-	o.mu.Lock()
-	past := o.lease
-	o.lease = newHeldLease()
+func (l *leadership) stop() (quiet <-chan struct{}) {
+	l.mu.Lock()
+	past := l.lease
+	l.lease = newHeldLease()
 	close(past.lost)
-	o.mu.Unlock()
+	l.mu.Unlock()
 	idle := make(chan struct{})
 	go func() {
 		past.active.Wait()
@@ -59,29 +59,29 @@ func (o *leadership) stop() (quiet <-chan struct{}) {
 }
 
 // setLeader notes who leads.
-func (o *leadership) setLeader(leader string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.leaderName = leader
+func (l *leadership) setLeader(leader string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leaderName = leader
 }
 
 // leader is who leads, as far as that is known.
-func (o *leadership) leader() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.leaderName
+func (l *leadership) leader() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leaderName
 }
 
-func (o *leadership) current() *heldLease {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.lease
+func (l *leadership) current() *heldLease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lease
 }
 
 // leads says whether this is a term.
-func (o *leadership) leads() bool {
+func (l *leadership) leads() bool {
 	select {
-	case <-o.current().acquired:
+	case <-l.current().acquired:
 		return true
 	default:
 		return false
@@ -90,20 +90,20 @@ func (o *leadership) leads() bool {
 
 // whileLeading has do act in every term until ctx ends. Its context ends with the
 // term, and it must return soon after; then it is called again in the next.
-func (o *leadership) whileLeading(ctx context.Context, do func(context.Context)) {
+func (l *leadership) whileLeading(ctx context.Context, do func(context.Context)) {
 	for ctx.Err() == nil {
-		t := o.current()
+		t := l.current()
 		select {
 		case <-t.acquired:
-			o.runOnce(ctx, t, do)
+			l.runOnce(ctx, t, do)
 		case <-ctx.Done():
 		}
 	}
 }
 
 // runOnce does its part of one term.
-func (o *leadership) runOnce(ctx context.Context, t *heldLease, do func(context.Context)) {
-	if !o.addWorker(t) {
+func (l *leadership) runOnce(ctx context.Context, t *heldLease, do func(context.Context)) {
+	if !l.addWorker(t) {
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -121,10 +121,10 @@ func (o *leadership) runOnce(ctx context.Context, t *heldLease, do func(context.
 }
 
 // addWorker counts one more that acts in a term, unless it has ended.
-func (o *leadership) addWorker(t *heldLease) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.lease != t {
+func (l *leadership) addWorker(t *heldLease) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lease != t {
 		return false
 	}
 	t.active.Add(1)
@@ -132,11 +132,11 @@ func (o *leadership) addWorker(t *heldLease) bool {
 }
 
 // registerMetric adds the figure by which a leader is known.
-func (o *leadership) registerMetric(registry *prometheus.Registry) {
+func (l *leadership) registerMetric(registry *prometheus.Registry) {
 	registry.MustRegister(prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: "setpoint_leader", Help: "1 if this Setpoint leads and acts, 0 if it stands by."},
 		func() float64 {
-			if o.leads() {
+			if l.leads() {
 				return 1
 			}
 			return 0

@@ -17,60 +17,60 @@ import (
 
 // recordStarted and recordStopped record, at a controller that Metacontroller serves too,
 // that it was started or stopped, as Metacontroller does: users wait for these events.
-func (f *controllerSet) recordStarted(key queue.Key, declared *object.Object) {
-	f.recordLifecycle(key, declared, hook.Event{Reason: metacontroller.EventStarting, Message: "Starting controller: " + key.Name},
+func (cs *controllerSet) recordStarted(key queue.Key, declared *object.Object) {
+	cs.recordLifecycle(key, declared, hook.Event{Reason: metacontroller.EventStarting, Message: "Starting controller: " + key.Name},
 		hook.Event{Reason: metacontroller.EventStarted, Message: "Started controller: " + key.Name})
 }
 
-func (f *controllerSet) recordStopped(key queue.Key, declared *object.Object) {
-	if f.manager.leadership.leads() {
-		f.recordLifecycle(key, declared, hook.Event{Reason: metacontroller.EventStopping, Message: "Stopping controller: " + key.Name},
+func (cs *controllerSet) recordStopped(key queue.Key, declared *object.Object) {
+	if cs.manager.leadership.leads() {
+		cs.recordLifecycle(key, declared, hook.Event{Reason: metacontroller.EventStopping, Message: "Stopping controller: " + key.Name},
 			hook.Event{Reason: metacontroller.EventStopped, Message: "Stopped controller: " + key.Name})
 	}
 }
 
-func (f *controllerSet) recordLifecycle(key queue.Key, declared *object.Object, phases ...hook.Event) {
-	if declared == nil || !f.isMetacontrollerKind(key) {
+func (cs *controllerSet) recordLifecycle(key queue.Key, declared *object.Object, phases ...hook.Event) {
+	if declared == nil || !cs.isMetacontrollerKind(key) {
 		return
 	}
 	for _, phase := range phases {
 		phase.Type = corev1.EventTypeNormal
-		f.manager.events.Event(declared, phase)
+		cs.manager.events.Event(declared, phase)
 	}
 }
 
 // isMetacontrollerKind says that Metacontroller serves the controllers of this kind too.
-func (f *controllerSet) isMetacontrollerKind(key queue.Key) bool {
-	kind := f.kinds[key.Namespace]
+func (cs *controllerSet) isMetacontrollerKind(key queue.Key) bool {
+	kind := cs.kinds[key.Namespace]
 	return kind != nil && kind.Metacontroller()
 }
 
 // recordTransitions warns, at a controller, of each condition that has become False and is not
 // about its hook, of which the parents' own events speak.
-func (f *controllerSet) recordTransitions(key queue.Key, s *controllerState, before, now []metav1.Condition) {
+func (cs *controllerSet) recordTransitions(key queue.Key, s *controllerState, before, now []metav1.Condition) {
 	for _, condition := range now {
 		previous := meta.FindStatusCondition(before, condition.Type)
 		turned := previous == nil || previous.Status != condition.Status || previous.Reason != condition.Reason
 		if condition.Status != metav1.ConditionFalse || !turned {
 			continue
 		}
-		if event, told := f.warningFor(key, s, condition); told {
-			f.manager.events.Event(s.object, event)
+		if event, told := cs.warningFor(key, s, condition); told {
+			cs.manager.events.Event(s.object, event)
 		}
 	}
 }
 
 // warningFor is the event that a condition which turned False is worth, if any. Its
 // reason is the condition's, or that of Metacontroller where it has one for it.
-func (f *controllerSet) warningFor(key queue.Key, s *controllerState, condition metav1.Condition) (event hook.Event, told bool) {
+func (cs *controllerSet) warningFor(key queue.Key, s *controllerState, condition metav1.Condition) (event hook.Event, told bool) {
 	event = hook.Event{Type: corev1.EventTypeWarning, Reason: condition.Reason, Message: condition.Message}
 	switch condition.Type {
 	case setpoint.ConditionAccepted:
-		if _, refused := errors.AsType[*compile.Refusal](s.refusal); refused && f.isMetacontrollerKind(key) {
+		if _, refused := errors.AsType[*compile.Refusal](s.refusal); refused && cs.isMetacontrollerKind(key) {
 			event.Reason, event.Message = metacontroller.EventCreateError, "Cannot create new controller: "+condition.Reason+": "+condition.Message
 		}
 	case setpoint.ConditionStatusStored:
-		if f.isMetacontrollerKind(key) {
+		if cs.isMetacontrollerKind(key) {
 			event.Reason, event.Message = metacontroller.EventSyncError, "["+key.Name+"] Sync error - "+condition.Message
 		}
 	case setpoint.ConditionCRDCurrent:

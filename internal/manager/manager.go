@@ -77,37 +77,37 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
-	h := &Manager{options: o, log: o.Log, client: client, crds: installs, leadership: newLeadership(), inFlight: newInFlight(), endpoints: newEndpoints(), connections: webhook.NewConnectionLimiter(maxOpenFiles() / 2), started: time.Now(), ready: make(chan struct{})}
-	h.history = model.NewHistory(model.HistoryOptions(o.History), h.started)
-	if h.leaseLock, err = newLeaseLock(o); err != nil {
+	m := &Manager{options: o, log: o.Log, client: client, crds: installs, leadership: newLeadership(), inFlight: newInFlight(), endpoints: newEndpoints(), connections: webhook.NewConnectionLimiter(maxOpenFiles() / 2), started: time.Now(), ready: make(chan struct{})}
+	m.history = model.NewHistory(model.HistoryOptions(o.History), m.started)
+	if m.leaseLock, err = newLeaseLock(o); err != nil {
 		return nil, err
 	}
-	if h.processLease, err = newProcessLease(o); err != nil {
+	if m.processLease, err = newProcessLease(o); err != nil {
 		return nil, err
 	}
-	h.store = cache.New(client, cache.Options{Log: o.Log, OnHealth: h.onWatchHealth})
-	h.metrics = newMetrics()
-	h.events = newEventWriter(client, o)
-	h.metacontrollers = &metacontrollerDetector{find: h.findMetacontrollers, now: time.Now}
-	h.controllers, h.webhooks = newControllerSet(h), newWebhookServer(h)
-	if h.processLease != nil {
-		h.processLease.onHeld = h.webhooks.ownerChanged
+	m.store = cache.New(client, cache.Options{Log: o.Log, OnHealth: m.onWatchHealth})
+	m.metrics = newMetrics()
+	m.events = newEventWriter(client, o)
+	m.metacontrollers = &metacontrollerDetector{find: m.findMetacontrollers, now: time.Now}
+	m.controllers, m.webhooks = newControllerSet(m), newWebhookServer(m)
+	if m.processLease != nil {
+		m.processLease.onHeld = m.webhooks.ownerChanged
 	}
-	if h.crdDrift, err = newDriftCorrector(h); err != nil {
+	if m.crdDrift, err = newDriftCorrector(m); err != nil {
 		return nil, err
 	}
-	h.metrics.registerCollector(h.store, h.controllers)
-	h.leadership.registerMetric(h.metrics.registry)
-	return h, nil
+	m.metrics.registerCollector(m.store, m.controllers)
+	m.leadership.registerMetric(m.metrics.registry)
+	return m, nil
 }
 
 // onWatchHealth is told when a watch stops working and when it works again. Then
 // the API server is back, and with it what parents have failed for.
-func (h *Manager) onWatchHealth(_ cache.Selection, err error) {
+func (m *Manager) onWatchHealth(_ cache.Selection, err error) {
 	if err != nil {
 		return
 	}
-	for _, r := range h.controllers.runningControllers() {
+	for _, r := range m.controllers.runningControllers() {
 		r.retryWrites()
 	}
 }
@@ -150,12 +150,12 @@ func doRequestAs(ctx context.Context, mediaType string, request *rest.Request) (
 }
 
 // Run works until the context ends. An error says why it could not start.
-func (h *Manager) Run(ctx context.Context) error {
-	listeners, err := h.listen(ctx)
+func (m *Manager) Run(ctx context.Context) error {
+	listeners, err := m.listen(ctx)
 	if err != nil {
 		return err
 	}
-	inspected, unpublish, err := h.startInspectEndpoint(ctx)
+	inspected, unpublish, err := m.startInspectEndpoint(ctx)
 	if err != nil {
 		closeAll(listeners)
 		return err
@@ -163,65 +163,65 @@ func (h *Manager) Run(ctx context.Context) error {
 	defer unpublish()
 	group, ctx := errgroup.WithContext(ctx)
 	for _, listener := range append(listeners, inspected...) {
-		group.Go(func() error { return h.serve(ctx, listener) })
+		group.Go(func() error { return m.serve(ctx, listener) })
 	}
-	group.Go(func() error { return h.webhooks.run(ctx) })
-	group.Go(func() error { return h.runControllers(ctx) })
-	group.Go(func() error { h.processLease.run(ctx); return nil })
-	group.Go(func() error { h.leadership.whileLeading(ctx, h.removeStaleWebhooks); return nil })
+	group.Go(func() error { return m.webhooks.run(ctx) })
+	group.Go(func() error { return m.runControllers(ctx) })
+	group.Go(func() error { m.processLease.run(ctx); return nil })
+	group.Go(func() error { m.leadership.whileLeading(ctx, m.removeStaleWebhooks); return nil })
 	return group.Wait()
 }
 
 // Ready is closed once CRDs are installed and the caches of all controllers
 // that were there at the start are synced, and it is known whether the API server asks
 // those that are to be asked.
-func (h *Manager) Ready() <-chan struct{} { return h.ready }
+func (m *Manager) Ready() <-chan struct{} { return m.ready }
 
 // HookRestarted has the parents of every controller whose hook is behind an
 // address, host or host:port, synced at once.
-func (h *Manager) HookRestarted(address string) {
-	h.endpoints.setUp(address)
-	h.controllers.hookRestarted(address)
+func (m *Manager) HookRestarted(address string) {
+	m.endpoints.setUp(address)
+	m.controllers.hookRestarted(address)
 }
 
 // HookDown says that nothing answers at an address, host or host:port, and why. Until
 // HookRestarted, the controllers whose hooks are behind it are not ready.
-func (h *Manager) HookDown(address string, err error) { h.endpoints.setDown(address, err) }
+func (m *Manager) HookDown(address string, err error) { m.endpoints.setDown(address, err) }
 
 // compileEnvironment is what the compiler may know of the world.
-func (h *Manager) compileEnvironment() compile.Environment {
+func (m *Manager) compileEnvironment() compile.Environment {
 	return compile.Environment{
-		Resolve:       h.resolve,
-		ResolveKind:   h.resolveKind,
-		StatusOf:      h.statusSchema,
-		Dial:          h.options.Dial,
-		Routed:        h.options.Routed,
-		UserAgent:     "setpoint/" + h.options.Version,
-		Limits:        h.options.HookLimits,
-		Connections:   h.connections,
-		Workers:       h.options.Workers,
-		Resync:        h.options.Resync,
-		Namespace:     h.options.Namespace,
-		PodNamespace:  h.options.ownNamespace(),
-		ApplyStrategy: plan.ApplyStrategy(h.options.ApplyStrategy), DisableDeletionGuard: h.options.NoDeletionGuard,
-		FieldManager:       h.options.FieldManager,
-		Store:              h.store,
-		CredentialsRenewed: h.controllers.credentialsRenewed,
-		ObserveCall:        h.called,
+		Resolve:       m.resolve,
+		ResolveKind:   m.resolveKind,
+		StatusOf:      m.statusSchema,
+		Dial:          m.options.Dial,
+		Routed:        m.options.Routed,
+		UserAgent:     "setpoint/" + m.options.Version,
+		Limits:        m.options.HookLimits,
+		Connections:   m.connections,
+		Workers:       m.options.Workers,
+		Resync:        m.options.Resync,
+		Namespace:     m.options.Namespace,
+		PodNamespace:  m.options.ownNamespace(),
+		ApplyStrategy: plan.ApplyStrategy(m.options.ApplyStrategy), DisableDeletionGuard: m.options.NoDeletionGuard,
+		FieldManager:       m.options.FieldManager,
+		Store:              m.store,
+		CredentialsRenewed: m.controllers.credentialsRenewed,
+		ObserveCall:        m.called,
 	}
 }
 
 // composeTools are what programs of hooks work with.
-func (h *Manager) composeTools() compose.Tools {
+func (m *Manager) composeTools() compose.Tools {
 	return compose.Tools{
-		Store:    h.store,
-		Writer:   h.writer(),
-		Observer: h.observer(), Unrecorded: h.options.History.Off,
-		Log:     h.log,
-		Resolve: h.resolve,
+		Store:    m.store,
+		Writer:   m.writer(),
+		Observer: m.observer(), Unrecorded: m.options.History.Off,
+		Log:     m.log,
+		Resolve: m.resolve,
 	}
 }
 
-func (h *Manager) writer() *apply.Writer {
-	return apply.New(h.client, apply.Options{Observe: h.metrics.observeRequest})
+func (m *Manager) writer() *apply.Writer {
+	return apply.New(m.client, apply.Options{Observe: m.metrics.observeRequest})
 }

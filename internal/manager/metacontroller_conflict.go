@@ -36,43 +36,43 @@ type metacontrollerDetector struct {
 }
 
 // get looks for them unless it was done just now.
-func (n *metacontrollerDetector) get(ctx context.Context) ([]otherMetacontroller, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.now().Sub(n.checkedAt) >= detectInterval {
-		if err := n.refresh(ctx); err != nil {
+func (d *metacontrollerDetector) get(ctx context.Context) ([]otherMetacontroller, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.now().Sub(d.checkedAt) >= detectInterval {
+		if err := d.refresh(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return n.found, n.findErr
+	return d.found, d.findErr
 }
 
 // refreshChanged looks for them now, and says whether there are others than before.
-func (n *metacontrollerDetector) refreshChanged(ctx context.Context) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	before := fmt.Sprint(n.found, n.findErr)
-	return n.refresh(ctx) == nil && before != fmt.Sprint(n.found, n.findErr)
+func (d *metacontrollerDetector) refreshChanged(ctx context.Context) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := fmt.Sprint(d.found, d.findErr)
+	return d.refresh(ctx) == nil && before != fmt.Sprint(d.found, d.findErr)
 }
 
 // refresh looks for them. What is not allowed is no error, but known; after
 // another one, the next look is soon. The caller holds the lock.
-func (n *metacontrollerDetector) refresh(ctx context.Context) error {
-	found, err := n.find(ctx)
+func (d *metacontrollerDetector) refresh(ctx context.Context) error {
+	found, err := d.find(ctx)
 	if err != nil && !isForbiddenOrNotFound(err) {
 		return err
 	}
-	n.checkedAt, n.found, n.findErr = n.now(), found, err
+	d.checkedAt, d.found, d.findErr = d.now(), found, err
 	return nil
 }
 
 // conflict refuses a controller object that one of them works on. The note says
 // what could not be found out.
-func (n *metacontrollerDetector) conflict(ctx context.Context, declared *object.Object) (note string, err error) {
+func (d *metacontrollerDetector) conflict(ctx context.Context, declared *object.Object) (note string, err error) {
 	if plan.Annotation(declared, setpoint.AnnotationIgnoreMetacontroller) == "true" {
 		return "", nil
 	}
-	found, err := n.get(ctx)
+	found, err := d.get(ctx)
 	switch {
 	case isForbiddenOrNotFound(err):
 		return fmt.Sprintf("it could not be found out whether a Metacontroller runs here too (%v); make sure that none does", err), nil
@@ -93,7 +93,7 @@ func (n *metacontrollerDetector) conflict(ctx context.Context, declared *object.
 // watchMetacontrollers looks for Metacontrollers now and then, as long as there are
 // controllers that they could have, and looks again at those when it finds others
 // than before.
-func (f *controllerSet) watchMetacontrollers(ctx context.Context) {
+func (cs *controllerSet) watchMetacontrollers(ctx context.Context) {
 	ticker := time.NewTicker(recheckInterval)
 	defer ticker.Stop()
 	for {
@@ -102,36 +102,36 @@ func (f *controllerSet) watchMetacontrollers(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		concerned, waiting := f.metacontrollerKeys()
-		if len(concerned) == 0 || !waiting && !f.manager.metacontrollers.isDue() {
+		concerned, waiting := cs.metacontrollerKeys()
+		if len(concerned) == 0 || !waiting && !cs.manager.metacontrollers.isDue() {
 			continue
 		}
-		if !f.manager.metacontrollers.refreshChanged(ctx) {
+		if !cs.manager.metacontrollers.refreshChanged(ctx) {
 			continue
 		}
 		for _, key := range concerned {
-			f.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: metacontrollerName})
+			cs.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: metacontrollerName})
 		}
 	}
 }
 
-func (n *metacontrollerDetector) isDue() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.now().Sub(n.checkedAt) >= detectInterval
+func (d *metacontrollerDetector) isDue() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.now().Sub(d.checkedAt) >= detectInterval
 }
 
 // metacontrollerKeys are the controllers that Metacontroller could have too, and whether
 // one of them waits for a Metacontroller to go.
-func (f *controllerSet) metacontrollerKeys() (keys []queue.Key, waiting bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for key, m := range f.entries {
-		if !f.kinds[key.Namespace].Metacontroller() {
+func (cs *controllerSet) metacontrollerKeys() (keys []queue.Key, waiting bool) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for key, e := range cs.entries {
+		if !cs.kinds[key.Namespace].Metacontroller() {
 			continue
 		}
 		keys = append(keys, key)
-		waiting = waiting || m.refused(setpoint.ReasonConflictingMetacontroller)
+		waiting = waiting || e.refused(setpoint.ReasonConflictingMetacontroller)
 	}
 	return keys, waiting
 }

@@ -108,8 +108,8 @@ func TestConflictWithMetacontroller(t *testing.T) {
 		"the server is away":    {failure: errors.New("refused"), metadata: `{}`, failing: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := &metacontrollerDetector{now: time.Now, find: func(context.Context) ([]otherMetacontroller, error) { return c.found, c.failure }}
-			note, err := n.conflict(t.Context(), controllerObject(t, c.metadata))
+			d := &metacontrollerDetector{now: time.Now, find: func(context.Context) ([]otherMetacontroller, error) { return c.found, c.failure }}
+			note, err := d.conflict(t.Context(), controllerObject(t, c.metadata))
 			refusal, refused := errors.AsType[*compile.Refusal](err)
 			if refused != c.refusal || (note != "") != c.noting || (err != nil) != (c.refusal || c.failing) {
 				t.Fatalf("note %q, error %v", note, err)
@@ -124,26 +124,26 @@ func TestConflictWithMetacontroller(t *testing.T) {
 // Many controllers are compiled at the start: they share one look.
 func TestMetacontrollersAreFoundPeriodically(t *testing.T) {
 	looks, now := 0, time.Unix(0, 0)
-	n := &metacontrollerDetector{now: func() time.Time { return now }, find: func(context.Context) ([]otherMetacontroller, error) { looks++; return nil, nil }}
+	d := &metacontrollerDetector{now: func() time.Time { return now }, find: func(context.Context) ([]otherMetacontroller, error) { looks++; return nil, nil }}
 	now = now.Add(time.Hour)
 	for range 3 {
-		if _, err := n.get(t.Context()); err != nil {
+		if _, err := d.get(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if looks != 1 || n.isDue() {
-		t.Errorf("%d looks, due again: %v", looks, n.isDue())
+	if looks != 1 || d.isDue() {
+		t.Errorf("%d looks, due again: %v", looks, d.isDue())
 	}
 	now = now.Add(detectInterval)
-	if !n.isDue() || n.refreshChanged(t.Context()) || looks != 2 {
+	if !d.isDue() || d.refreshChanged(t.Context()) || looks != 2 {
 		t.Errorf("%d looks", looks)
 	}
-	n.find = func(context.Context) ([]otherMetacontroller, error) { return []otherMetacontroller{{name: "new"}}, nil }
-	if !n.refreshChanged(t.Context()) || n.refreshChanged(t.Context()) {
+	d.find = func(context.Context) ([]otherMetacontroller, error) { return []otherMetacontroller{{name: "new"}}, nil }
+	if !d.refreshChanged(t.Context()) || d.refreshChanged(t.Context()) {
 		t.Error("a new one is told once")
 	}
-	n.find = func(context.Context) ([]otherMetacontroller, error) { return nil, errors.New("refused") }
-	if n.refreshChanged(t.Context()) || len(n.found) != 1 {
+	d.find = func(context.Context) ([]otherMetacontroller, error) { return nil, errors.New("refused") }
+	if d.refreshChanged(t.Context()) || len(d.found) != 1 {
 		t.Error("a look that failed has found nothing out")
 	}
 }

@@ -45,10 +45,10 @@ var (
 // findMetacontrollers finds those that run: by the image of a workload, by the
 // standard label, and by the lease of a leader. One that runs elsewhere, without
 // a lease, cannot be found.
-func (h *Manager) findMetacontrollers(ctx context.Context) ([]otherMetacontroller, error) {
+func (m *Manager) findMetacontrollers(ctx context.Context) ([]otherMetacontroller, error) {
 	var found []otherMetacontroller
 	for _, resource := range []object.Resource{statefulSetResource, deploymentResource} {
-		some, err := h.workloads(ctx, resource)
+		some, err := m.workloads(ctx, resource)
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", resource, err)
 		}
@@ -57,11 +57,11 @@ func (h *Manager) findMetacontrollers(ctx context.Context) ([]otherMetacontrolle
 	if len(found) > 0 {
 		return found, nil
 	}
-	found, err := h.labeledPods(ctx)
+	found, err := m.labeledPods(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", podResource, err)
 	}
-	leaders, err := h.leaseHolders(ctx)
+	leaders, err := m.leaseHolders(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", leaseResource, err)
 	}
@@ -70,11 +70,11 @@ func (h *Manager) findMetacontrollers(ctx context.Context) ([]otherMetacontrolle
 
 // workloads looks at the tables that the API server prints for a person: they
 // have the images, and are a small part of what the objects are.
-func (h *Manager) workloads(ctx context.Context, resource object.Resource) ([]otherMetacontroller, error) {
+func (m *Manager) workloads(ctx context.Context, resource object.Resource) ([]otherMetacontroller, error) {
 	var found []otherMetacontroller
 	for next := ""; ; {
 		data, err := doRequestAs(ctx, "application/json;as=Table;g=meta.k8s.io;v=v1",
-			h.client.Get().AbsPath(resource.Path("", "")).Param("limit", "500").Param("continue", next))
+			m.client.Get().AbsPath(resource.Path("", "")).Param("limit", "500").Param("continue", next))
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +83,7 @@ func (h *Manager) workloads(ctx context.Context, resource object.Resource) ([]ot
 			return nil, err
 		}
 		for _, o := range candidates(&page) {
-			one, err := h.workload(ctx, resource, o)
+			one, err := m.workload(ctx, resource, o)
 			if err != nil {
 				return nil, err
 			}
@@ -130,8 +130,8 @@ func isMetacontrollerImage(image string) bool {
 
 // workload looks at one closely: whether it runs, and on which controllers it
 // works.
-func (h *Manager) workload(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata) ([]otherMetacontroller, error) {
-	data, err := doRequest(ctx, h.client.Get().AbsPath(resource.Path(o.Namespace, o.Name)))
+func (m *Manager) workload(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata) ([]otherMetacontroller, error) {
+	data, err := doRequest(ctx, m.client.Get().AbsPath(resource.Path(o.Namespace, o.Name)))
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -156,8 +156,8 @@ func (h *Manager) workload(ctx context.Context, resource object.Resource, o *met
 }
 
 // labeledPods are those with the standard label, whoever made them.
-func (h *Manager) labeledPods(ctx context.Context) ([]otherMetacontroller, error) {
-	data, err := doRequest(ctx, h.client.Get().AbsPath(podResource.Path("", "")).
+func (m *Manager) labeledPods(ctx context.Context) ([]otherMetacontroller, error) {
+	data, err := doRequest(ctx, m.client.Get().AbsPath(podResource.Path("", "")).
 		Param("labelSelector", "app.kubernetes.io/name="+metacontrollerName).Param("fieldSelector", "status.phase=Running"))
 	if err != nil {
 		return nil, err
@@ -174,8 +174,8 @@ func (h *Manager) labeledPods(ctx context.Context) ([]otherMetacontroller, error
 }
 
 // leaseHolders are those who hold a lease, wherever they run.
-func (h *Manager) leaseHolders(ctx context.Context) ([]otherMetacontroller, error) {
-	data, err := doRequest(ctx, h.client.Get().AbsPath(leaseResource.Path("", "")).Param("fieldSelector", "metadata.name="+metacontrollerName))
+func (m *Manager) leaseHolders(ctx context.Context) ([]otherMetacontroller, error) {
+	data, err := doRequest(ctx, m.client.Get().AbsPath(leaseResource.Path("", "")).Param("fieldSelector", "metadata.name="+metacontrollerName))
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (h *Manager) leaseHolders(ctx context.Context) ([]otherMetacontroller, erro
 	var found []otherMetacontroller
 	for _, lease := range list.Items {
 		holder, renewed := lease.Spec.HolderIdentity, lease.Spec.RenewTime
-		if h.leaseLock != nil && h.leaseLock.isLease(lease.Namespace, lease.Name) {
+		if m.leaseLock != nil && m.leaseLock.isLease(lease.Namespace, lease.Name) {
 			// Whoever holds our own lease does not act while we do.
 			continue
 		}

@@ -17,7 +17,7 @@ type observer struct {
 	history *model.History
 }
 
-func (h *Manager) observer() observer { return observer{h.metrics, h.events, h.history} }
+func (m *Manager) observer() observer { return observer{m.metrics, m.events, m.history} }
 
 // Ran takes the account of a run.
 func (o observer) Ran(run record.Run) {
@@ -36,10 +36,10 @@ func (o observer) Handled(program, handler string, reason hook.Reason, took time
 
 // called counts a call of a webhook. Those of handlers and reviews are counted by the
 // names of these.
-func (h *Manager) called(program, address string, e webhook.CallResult) {
-	h.endpoints.recordCall(program, address, e)
-	h.metrics.observeHookCall(program, e)
+func (m *Manager) called(program, address string, e webhook.CallResult) {
+	m.endpoints.recordCall(program, address, e)
+	m.metrics.observeHookCall(program, e)
 	if e.HookType != webhook.Handle && e.HookType != webhook.Admit {
-		h.history.AddHookCall(program, string(e.HookType), strconv.Itoa(e.Code), e.Duration)
+		m.history.AddHookCall(program, string(e.HookType), strconv.Itoa(e.Code), e.Duration)
 	}
 }

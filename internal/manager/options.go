@@ -111,7 +111,7 @@ type Options struct {
 	History History
 	// Plan, if set, says what a controller would do about an object now: the room that
 	// plans is above this one.
-	Plan func(ctx context.Context, h *Manager, controller string, ref model.Ref) (model.Plan, error)
+	Plan func(ctx context.Context, m *Manager, controller string, ref model.Ref) (model.Plan, error)
 	// Name is that of the program whose controllers these are, for events and the user
 	// agent; Setpoint's own if empty.
 	Name string

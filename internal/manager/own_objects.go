@@ -8,8 +8,8 @@ import (
 // ownObjects are what this Host cannot do without. It is asked about none of them: with
 // its hook down, a review of Leases would else take it its own, and with it the leader
 // that could take back the review.
-func (h *Manager) ownObjects() admission.ExemptObjects {
-	o := &h.options
+func (m *Manager) ownObjects() admission.ExemptObjects {
+	o := &m.options
 	own := admission.ExemptObjects{Leases: []admission.ObjectName{
 		{Namespace: o.LeaderElection.Namespace, Name: o.LeaderElection.Name},
 		{Namespace: o.LeaderElection.Namespace, Name: processLeaseName(*o)},
@@ -20,7 +20,7 @@ func (h *Manager) ownObjects() admission.ExemptObjects {
 	if o.usesInspectSecret() {
 		own.Secrets = append(own.Secrets, admission.ObjectName{Namespace: podNamespace(o.Namespace), Name: token.SecretName})
 	}
-	for _, d := range h.crds {
+	for _, d := range m.crds {
 		own.CRDs = append(own.CRDs, d.Name())
 	}
 	return own

@@ -248,9 +248,9 @@ func TestProcessLeaseName(t *testing.T) {
 // Fault S7: a review of Leases whose hook is down left a process the lease of the leader,
 // and took it the one by which processes without a leader notice each other.
 func TestOwnLeasesAreExcludedFromReviews(t *testing.T) {
-	h := &Manager{options: Options{LeaderElection: LeaderElection{Namespace: "ops", Name: "shop"}, WatchNamespaces: []string{"blue"}}}
-	spared := h.ownObjects().Leases
-	for _, want := range []string{"shop", processLeaseName(h.options)} {
+	m := &Manager{options: Options{LeaderElection: LeaderElection{Namespace: "ops", Name: "shop"}, WatchNamespaces: []string{"blue"}}}
+	spared := m.ownObjects().Leases
+	for _, want := range []string{"shop", processLeaseName(m.options)} {
 		if !slices.Contains(spared, admission.ObjectName{Namespace: "ops", Name: want}) {
 			t.Errorf("%s is reviewed; spared are %v", want, spared)
 		}

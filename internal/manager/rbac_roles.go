@@ -18,8 +18,8 @@ import (
 // missingAccessError is the error of permissions that are missing: first a line that names them,
 // then the roles that grant them, as manifests to be applied. As it begins each further
 // line that is no YAML with #, all but the first line can be piped to kubectl.
-func (h *Manager) missingAccessError(ctx context.Context, controller string, missing []permission) error {
-	user := h.username(ctx)
+func (m *Manager) missingAccessError(ctx context.Context, controller string, missing []permission) error {
+	user := m.username(ctx)
 	as := ""
 	if user != "" {
 		as = " as " + user
@@ -52,14 +52,14 @@ func summary(missing []permission) string {
 }
 
 // username is who the program is to the API server; "" where that does not say.
-func (h *Manager) username(ctx context.Context) string {
+func (m *Manager) username(ctx context.Context) string {
 	review := authentication.SelfSubjectReview{}
 	review.APIVersion, review.Kind = authentication.SchemeGroupVersion.String(), "SelfSubjectReview"
 	body, err := json.Marshal(review)
 	if err != nil {
 		return ""
 	}
-	response, err := doRequest(ctx, h.client.Post().AbsPath("/apis/authentication.k8s.io/v1/selfsubjectreviews").
+	response, err := doRequest(ctx, m.client.Post().AbsPath("/apis/authentication.k8s.io/v1/selfsubjectreviews").
 		SetHeader("Content-Type", "application/json").Body(body))
 	if err != nil || json.Unmarshal(response, &review) != nil {
 		return ""

@@ -14,28 +14,28 @@ import (
 )
 
 // reconcile makes what runs for a controller object what the object says.
-func (f *controllerSet) reconcile(ctx context.Context, key queue.Key) queue.Outcome {
-	if i := f.goControllerIndex(key); i >= 0 {
-		return f.reconcileGoController(ctx, key, i)
+func (cs *controllerSet) reconcile(ctx context.Context, key queue.Key) queue.Outcome {
+	if i := cs.goControllerIndex(key); i >= 0 {
+		return cs.reconcileGoController(ctx, key, i)
 	}
-	declared := f.kinds[key.Namespace].view.Get("", key.Name)
+	declared := cs.kinds[key.Namespace].view.Get("", key.Name)
 	if declared == nil || declared.Deleting() {
-		f.remove(key, declared)
+		cs.remove(key, declared)
 		return queue.NoRequeue()
 	}
-	compiled, err := f.compile(ctx, key, declared)
+	compiled, err := cs.compile(ctx, key, declared)
 	var refusal *compile.Refusal
 	if ctx.Err() != nil {
 		return queue.NoRequeue()
 	}
 	if err != nil && !errors.As(err, &refusal) {
-		f.manager.log.Warn("cannot look up what a controller needs; trying again", "controller", key.String(), "error", err.Error())
+		cs.manager.log.Warn("cannot look up what a controller needs; trying again", "controller", key.String(), "error", err.Error())
 		// Until this succeeds, what the API server has registered for it stays.
-		f.manager.webhooks.reject(key)
+		cs.manager.webhooks.reject(key)
 		return queue.Retry()
 	}
-	f.replace(ctx, key, controllerState{object: declared, rank: rankOf(declared), refusal: err}, compiled)
-	f.enqueueRelease(key, declared)
+	cs.replace(ctx, key, controllerState{object: declared, rank: rankOf(declared), refusal: err}, compiled)
+	cs.enqueueRelease(key, declared)
 	return outcomeOf(refusal)
 }
 
@@ -49,13 +49,13 @@ func outcomeOf(refusal *compile.Refusal) queue.Outcome {
 }
 
 // compile makes programs of an object that may also be run here and now.
-func (f *controllerSet) compile(ctx context.Context, key queue.Key, declared *object.Object) (*compile.Compiled, error) {
-	kind := f.kinds[key.Namespace]
-	compiled, err := kind.Compile(ctx, declared, f.manager.compileEnvironment())
+func (cs *controllerSet) compile(ctx context.Context, key queue.Key, declared *object.Object) (*compile.Compiled, error) {
+	kind := cs.kinds[key.Namespace]
+	compiled, err := kind.Compile(ctx, declared, cs.manager.compileEnvironment())
 	if err != nil {
 		return nil, err
 	}
-	if err := f.checkRunnable(ctx, key, declared, compiled); err != nil {
+	if err := cs.checkRunnable(ctx, key, declared, compiled); err != nil {
 		compiled.Release()
 		return nil, err
 	}
@@ -63,10 +63,10 @@ func (f *controllerSet) compile(ctx context.Context, key queue.Key, declared *ob
 }
 
 // checkRunnable says what keeps a controller from running beside all else that does.
-func (f *controllerSet) checkRunnable(ctx context.Context, key queue.Key, declared *object.Object, compiled *compile.Compiled) error {
-	kind := f.kinds[key.Namespace]
+func (cs *controllerSet) checkRunnable(ctx context.Context, key queue.Key, declared *object.Object, compiled *compile.Compiled) error {
+	kind := cs.kinds[key.Namespace]
 	if kind.Metacontroller() {
-		note, err := f.manager.metacontrollers.conflict(ctx, declared)
+		note, err := cs.manager.metacontrollers.conflict(ctx, declared)
 		if err != nil {
 			return err
 		}
@@ -74,82 +74,82 @@ func (f *controllerSet) checkRunnable(ctx context.Context, key queue.Key, declar
 			compiled.Notes = append(compiled.Notes, note)
 		}
 	}
-	if err := f.checkConflict(key, rankOf(declared), compiled); err != nil {
+	if err := cs.checkConflict(key, rankOf(declared), compiled); err != nil {
 		return err
 	}
-	return f.manager.checkAccess(ctx, key.Name, controllerPermissions(kind.Resource, compiled, &f.manager.options))
+	return cs.manager.checkAccess(ctx, key.Name, controllerPermissions(kind.Resource, compiled, &cs.manager.options))
 }
 
 // replace replaces what runs for a controller.
-func (f *controllerSet) replace(ctx context.Context, key queue.Key, now controllerState, compiled *compile.Compiled) {
-	m, refusal := f.entry(key), now.refusal
-	if m.running != nil && refusal == nil && !compiled.Suspended && m.running.equivalent(compiled) && f.keepRunning(m, now.object) {
+func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now controllerState, compiled *compile.Compiled) {
+	e, refusal := cs.entry(key), now.refusal
+	if e.running != nil && refusal == nil && !compiled.Suspended && e.running.equivalent(compiled) && cs.keepRunning(e, now.object) {
 		compiled.Release()
 		return
 	}
-	previous, said := m.running, m.String()
+	previous, said := e.running, e.String()
 	if refusal == nil {
 		now.notes, now.unstored, now.suspended = compiled.Notes, compiled.StatusWarning, compiled.Suspended
 		if now.suspended {
 			now.kinds, now.children = controllerKinds(compiled)
 			now.historyKinds = historyKindsOf(compiled)
 		}
-		now.running = f.start(compiled, now.object)
+		now.running = cs.start(compiled, now.object)
 	}
 	if previous != nil {
 		previous.shutdown()
-		f.recordStopped(key, m.object)
+		cs.recordStopped(key, e.object)
 	}
-	f.mu.Lock()
-	m.controllerState = now
-	f.mu.Unlock()
-	f.updateWebhooks(key, now)
+	cs.mu.Lock()
+	e.controllerState = now
+	cs.mu.Unlock()
+	cs.updateWebhooks(key, now)
 	if next := now.running; next != nil {
-		f.stopYounger(key, now.rank, next)
-		next.launch(ctx, f.manager.leadership, func(ctx context.Context) bool {
-			f.restoreHeldDeletions(key, next)
-			if !f.setFinalizer(ctx, key, next) {
+		cs.stopYounger(key, now.rank, next)
+		next.launch(ctx, cs.manager.leadership, func(ctx context.Context) bool {
+			cs.restoreHeldDeletions(key, next)
+			if !cs.setFinalizer(ctx, key, next) {
 				return false
 			}
-			f.recordStarted(key, now.object)
+			cs.recordStarted(key, now.object)
 			return true
 		})
 	}
 	if previous != nil || now.running != nil {
-		f.requeueConflicting(key)
+		cs.requeueConflicting(key)
 	}
 	if declares := now.object != nil; declares && (now.running != nil || now.String() != said) {
-		f.logAcceptance(key, now)
+		cs.logAcceptance(key, now)
 	}
 }
 
 // logAcceptance says what became of a controller object. A refusal is a warning: the author
 // of the object has to act, and may be looking at a terminal.
-func (f *controllerSet) logAcceptance(key queue.Key, now controllerState) {
+func (cs *controllerSet) logAcceptance(key queue.Key, now controllerState) {
 	refused, isRefused := errors.AsType[*compile.Refusal](now.refusal)
 	if !isRefused {
-		f.manager.log.Info("controller accepted", "controller", key.String(), "suspended", now.suspended)
+		cs.manager.log.Info("controller accepted", "controller", key.String(), "suspended", now.suspended)
 		return
 	}
-	f.manager.log.Warn("controller not accepted", "controller", key.String(), "reason", refused.Reason, "message", refused.Error())
+	cs.manager.log.Warn("controller not accepted", "controller", key.String(), "reason", refused.Reason, "message", refused.Error())
 }
 
 // keepRunning says that what runs for an object goes on as it does, after the run about all
 // objects that a user may have asked for.
-func (f *controllerSet) keepRunning(m *controllerEntry, declared *object.Object) bool {
-	if unchanged(declared, m.object) {
+func (cs *controllerSet) keepRunning(e *controllerEntry, declared *object.Object) bool {
+	if unchanged(declared, e.object) {
 		return true
 	}
-	if !onlyCommandAnnotations(declared, m.object) {
+	if !onlyCommandAnnotations(declared, e.object) {
 		return false
 	}
-	before := m.object
-	f.mu.Lock()
-	m.object = declared
-	f.mu.Unlock()
-	m.running.allowDeletions(declared)
+	before := e.object
+	cs.mu.Lock()
+	e.object = declared
+	cs.mu.Unlock()
+	e.running.allowDeletions(declared)
 	if reconcileRequested(declared, before) {
-		m.running.syncAll(queue.ReconcileRequested)
+		e.running.syncAll(queue.ReconcileRequested)
 	}
 	return true
 }
@@ -192,24 +192,24 @@ func nonCommandAnnotations(o *object.Object) map[string]string {
 
 // updateWebhooks has the API server ask a controller before it stores objects, if the
 // controller wants that.
-func (f *controllerSet) updateWebhooks(key queue.Key, now controllerState) {
+func (cs *controllerSet) updateWebhooks(key queue.Key, now controllerState) {
 	switch {
 	case now.refusal != nil:
-		f.manager.webhooks.reject(key)
+		cs.manager.webhooks.reject(key)
 	case now.running == nil:
-		f.manager.webhooks.set(key, nil)
+		cs.manager.webhooks.set(key, nil)
 	default:
-		f.manager.webhooks.set(key, now.running.Admission)
+		cs.manager.webhooks.set(key, now.running.Admission)
 	}
 }
 
 // start prepares what is to run; nil where that is nothing.
-func (f *controllerSet) start(compiled *compile.Compiled, declared *object.Object) *runningController {
+func (cs *controllerSet) start(compiled *compile.Compiled, declared *object.Object) *runningController {
 	if compiled.Suspended {
 		compiled.Release()
 		return nil
 	}
-	return f.newRunningController(compiled, declared)
+	return cs.newRunningController(compiled, declared)
 }
 
 // unchanged says that a user has edited nothing in between. A Go program's own
@@ -226,44 +226,44 @@ func errorText(err error) string {
 }
 
 // entry returns the entry of a key, a fresh one if there is none.
-func (f *controllerSet) entry(key queue.Key) *controllerEntry {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	m := f.entries[key]
-	if m == nil {
-		m = &controllerEntry{kind: key.Namespace}
-		f.entries[key] = m
+func (cs *controllerSet) entry(key queue.Key) *controllerEntry {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	e := cs.entries[key]
+	if e == nil {
+		e = &controllerEntry{kind: key.Namespace}
+		cs.entries[key] = e
 	}
-	return m
+	return e
 }
 
 // remove ends the controller of an object that is gone, or going: that one is
 // kept in sight until its finalizers are released.
-func (f *controllerSet) remove(key queue.Key, going *object.Object) {
-	f.mu.Lock()
-	m := f.entries[key]
-	delete(f.entries, key)
-	f.mu.Unlock()
-	if m != nil && m.running != nil {
-		m.running.shutdown()
-		f.recordStopped(key, m.object)
+func (cs *controllerSet) remove(key queue.Key, going *object.Object) {
+	cs.mu.Lock()
+	e := cs.entries[key]
+	delete(cs.entries, key)
+	cs.mu.Unlock()
+	if e != nil && e.running != nil {
+		e.running.shutdown()
+		cs.recordStopped(key, e.object)
 	}
-	f.manager.webhooks.remove(key)
-	if m != nil && m.running != nil {
-		f.manager.metrics.deleteController(m.running.Name())
-		f.manager.webhooks.dropFailures(m.running.Name())
-		f.manager.endpoints.remove(m.running.Name())
+	cs.manager.webhooks.remove(key)
+	if e != nil && e.running != nil {
+		cs.manager.metrics.deleteController(e.running.Name())
+		cs.manager.webhooks.dropFailures(e.running.Name())
+		cs.manager.endpoints.remove(e.running.Name())
 	}
-	f.manager.history.Drop(key.String())
-	if m != nil && m.releasing == "" {
-		f.requeueConflicting(key)
-		f.manager.log.Info("controller removed", "controller", key.String())
+	cs.manager.history.Drop(key.String())
+	if e != nil && e.releasing == "" {
+		cs.requeueConflicting(key)
+		cs.manager.log.Info("controller removed", "controller", key.String())
 	}
 	if going == nil || !hasReleaseFinalizer(going) {
 		return
 	}
-	f.mu.Lock()
-	f.entries[key] = &controllerEntry{kind: key.Namespace, controllerState: controllerState{object: going, releasing: "its finalizers are being removed from its parents"}}
-	f.mu.Unlock()
-	f.enqueueRelease(key, going)
+	cs.mu.Lock()
+	cs.entries[key] = &controllerEntry{kind: key.Namespace, controllerState: controllerState{object: going, releasing: "its finalizers are being removed from its parents"}}
+	cs.mu.Unlock()
+	cs.enqueueRelease(key, going)
 }

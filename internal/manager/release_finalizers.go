@@ -19,15 +19,15 @@ import (
 // controller object that is being deleted, of one that has no finalize hook any
 // more, and of kinds that it names no more. What remains to be done is written in
 // the objects, so that the next leader goes on where this one stopped.
-func (f *controllerSet) releaseFinalizers(ctx context.Context) {
-	for _, kind := range f.kinds {
+func (cs *controllerSet) releaseFinalizers(ctx context.Context) {
+	for _, kind := range cs.kinds {
 		for o := range kind.view.All() {
-			f.enqueueRelease(queue.Key{Namespace: kind.Name, Name: o.Name()}, o)
+			cs.enqueueRelease(queue.Key{Namespace: kind.Name, Name: o.Name()}, o)
 		}
 	}
-	f.releaseQueue.Work(ctx, func(ctx context.Context, item queue.Item) queue.Outcome {
-		if err := f.releaseController(ctx, item.Key); err != nil && ctx.Err() == nil {
-			f.recordReleaseFailure(item.Key, err)
+	cs.releaseQueue.Work(ctx, func(ctx context.Context, item queue.Item) queue.Outcome {
+		if err := cs.releaseController(ctx, item.Key); err != nil && ctx.Err() == nil {
+			cs.recordReleaseFailure(item.Key, err)
 			return queue.Retry()
 		}
 		return queue.NoRequeue()
@@ -35,9 +35,9 @@ func (f *controllerSet) releaseFinalizers(ctx context.Context) {
 }
 
 // enqueueRelease queues an object of which there may be something to release.
-func (f *controllerSet) enqueueRelease(key queue.Key, o *object.Object) {
+func (cs *controllerSet) enqueueRelease(key queue.Key, o *object.Object) {
 	if hasReleaseFinalizer(o) {
-		f.releaseQueue.Add(key, queue.Cause{Kind: queue.ParentChanged})
+		cs.releaseQueue.Add(key, queue.Cause{Kind: queue.ParentChanged})
 	}
 }
 
@@ -48,8 +48,8 @@ func hasReleaseFinalizer(o *object.Object) bool {
 // releaseController does it for one controller object. It does nothing as long as
 // something runs that would put the finalizers on again: when that has ended, it
 // is called anew.
-func (f *controllerSet) releaseController(ctx context.Context, key queue.Key) error {
-	kind := f.kinds[key.Namespace]
+func (cs *controllerSet) releaseController(ctx context.Context, key queue.Key) error {
+	kind := cs.kinds[key.Namespace]
 	o := kind.view.Get("", key.Name)
 	if o == nil || !hasReleaseFinalizer(o) {
 		return nil
@@ -57,14 +57,14 @@ func (f *controllerSet) releaseController(ctx context.Context, key queue.Key) er
 	foot := kind.Footprint(o)
 	gone := foot.FinalizerRemovals(storedStatus(o).Finalizes, o.Deleting())
 	for _, resource := range gone {
-		if f.finalizes(key, resource) {
+		if cs.finalizes(key, resource) {
 			return nil
 		}
-		if err := f.manager.removeFinalizer(ctx, resource, foot.Finalizer); err != nil {
+		if err := cs.manager.removeFinalizer(ctx, resource, foot.Finalizer); err != nil {
 			return fmt.Errorf("remove the finalizer %s from %s: %w", foot.Finalizer, resource, err)
 		}
 	}
-	err := f.patchReleased(ctx, key, o, gone)
+	err := cs.patchReleased(ctx, key, o, gone)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -72,21 +72,21 @@ func (f *controllerSet) releaseController(ctx context.Context, key queue.Key) er
 }
 
 // finalizes says whether what runs for an object puts its finalizer on a kind.
-func (f *controllerSet) finalizes(key queue.Key, resource compile.ResourceName) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	m := f.entries[key]
-	return m != nil && m.running != nil && m.running.Finalizes() && resource.InList(m.running.parentKinds())
+func (cs *controllerSet) finalizes(key queue.Key, resource compile.ResourceName) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	e := cs.entries[key]
+	return e != nil && e.running != nil && e.running.Finalizes() && resource.InList(e.running.parentKinds())
 }
 
 // patchReleased notes which kinds carry the finalizer no more, and lets the
 // controller object go if there is none left that does.
-func (f *controllerSet) patchReleased(ctx context.Context, key queue.Key, o *object.Object, gone []compile.ResourceName) error {
-	kind := f.kinds[key.Namespace]
+func (cs *controllerSet) patchReleased(ctx context.Context, key queue.Key, o *object.Object, gone []compile.ResourceName) error {
+	kind := cs.kinds[key.Namespace]
 	before := storedStatus(o).Finalizes
 	after := slices.DeleteFunc(slices.Clone(before), func(text string) bool { return compile.ParseResourceName(text).InList(gone) })
 	if len(after) != len(before) {
-		if err := f.patchFinalizedKinds(ctx, key, o, after); err != nil {
+		if err := cs.patchFinalizedKinds(ctx, key, o, after); err != nil {
 			return err
 		}
 		o = kind.view.Get("", key.Name)
@@ -94,24 +94,24 @@ func (f *controllerSet) patchReleased(ctx context.Context, key queue.Key, o *obj
 	if o == nil || kind.Footprint(o).Finalizes && !o.Deleting() {
 		return nil
 	}
-	f.manager.log.Info("finalizers released", "controller", key.String(), "kinds", len(gone))
+	cs.manager.log.Info("finalizers released", "controller", key.String(), "kinds", len(gone))
 	others := slices.DeleteFunc(o.Finalizers(), func(name string) bool { return name == setpoint.FinalizerReleaseParents })
-	return f.patchFinalizers(ctx, key, o, others)
+	return cs.patchFinalizers(ctx, key, o, others)
 }
 
 // recordReleaseFailure says why parents are still held.
-func (f *controllerSet) recordReleaseFailure(key queue.Key, err error) {
+func (cs *controllerSet) recordReleaseFailure(key queue.Key, err error) {
 	if errors.Is(err, context.Canceled) || apierrors.IsConflict(err) {
 		return
 	}
-	f.manager.log.Warn("finalizers not released; trying again", "controller", key.String(), "error", err.Error())
-	f.mu.Lock()
-	m := f.entries[key]
-	if m != nil && m.releasing != "" {
-		m.releasing = err.Error()
+	cs.manager.log.Warn("finalizers not released; trying again", "controller", key.String(), "error", err.Error())
+	cs.mu.Lock()
+	e := cs.entries[key]
+	if e != nil && e.releasing != "" {
+		e.releasing = err.Error()
 	}
-	f.mu.Unlock()
-	if o := f.kinds[key.Namespace].view.Get("", key.Name); o != nil {
-		f.manager.events.Event(o, hook.Event{Type: "Warning", Reason: setpoint.ReasonReleasing, Message: err.Error()})
+	cs.mu.Unlock()
+	if o := cs.kinds[key.Namespace].view.Get("", key.Name); o != nil {
+		cs.manager.events.Event(o, hook.Event{Type: "Warning", Reason: setpoint.ReasonReleasing, Message: err.Error()})
 	}
 }

@@ -15,19 +15,19 @@ import (
 )
 
 // resolve finds a resource by asking the API server for its group and version.
-func (h *Manager) resolve(ctx context.Context, apiVersion, plural string) (object.Resource, error) {
-	return h.findResource(ctx, apiVersion, plural, func(r metav1.APIResource) bool { return r.Name == plural })
+func (m *Manager) resolve(ctx context.Context, apiVersion, plural string) (object.Resource, error) {
+	return m.findResource(ctx, apiVersion, plural, func(r metav1.APIResource) bool { return r.Name == plural })
 }
 
 // resolveKind finds it by its kind. Subresources may be of the same kind, or of
 // another one's: an eviction is made of pods.
-func (h *Manager) resolveKind(ctx context.Context, apiVersion, kind string) (object.Resource, error) {
-	return h.findResource(ctx, apiVersion, kind, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
+func (m *Manager) resolveKind(ctx context.Context, apiVersion, kind string) (object.Resource, error) {
+	return m.findResource(ctx, apiVersion, kind, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
 }
 
 // findResource finds the resource meant by a name, whichever kind of name that is.
-func (h *Manager) findResource(ctx context.Context, apiVersion, name string, meant func(metav1.APIResource) bool) (object.Resource, error) {
-	served, err := h.servedResources(ctx, apiVersion)
+func (m *Manager) findResource(ctx context.Context, apiVersion, name string, meant func(metav1.APIResource) bool) (object.Resource, error) {
+	served, err := m.servedResources(ctx, apiVersion)
 	if err != nil {
 		return object.Resource{}, err
 	}
@@ -45,17 +45,17 @@ func (h *Manager) findResource(ctx context.Context, apiVersion, name string, mea
 		Kind: served[i].Kind, Namespaced: served[i].Namespaced,
 		Status: slices.ContainsFunc(served, func(r metav1.APIResource) bool { return r.Name == plural+"/status" }),
 	}
-	resource.Custom, err = h.isCustom(ctx, resource)
+	resource.Custom, err = m.isCustom(ctx, resource)
 	return resource, err
 }
 
 // servedResources lists the resources of a group and version.
-func (h *Manager) servedResources(ctx context.Context, apiVersion string) ([]metav1.APIResource, error) {
+func (m *Manager) servedResources(ctx context.Context, apiVersion string) ([]metav1.APIResource, error) {
 	path := "/apis/" + apiVersion
 	if !strings.Contains(apiVersion, "/") {
 		path = "/api/" + apiVersion
 	}
-	data, err := doRequest(ctx, h.client.Get().AbsPath(path))
+	data, err := doRequest(ctx, m.client.Get().AbsPath(path))
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("%s: %w", apiVersion, compile.ErrNotServed)
 	}
@@ -72,11 +72,11 @@ func (h *Manager) servedResources(ctx context.Context, apiVersion string) ([]met
 // isCustom says whether a CRD defines the resource. Who may not read CRDs is told
 // apart by the group's name: those of built-in kinds have no dot or end in
 // .k8s.io.
-func (h *Manager) isCustom(ctx context.Context, resource object.Resource) (bool, error) {
+func (m *Manager) isCustom(ctx context.Context, resource object.Resource) (bool, error) {
 	if !strings.Contains(resource.Group, ".") {
 		return false, nil
 	}
-	err := h.client.Get().AbsPath(crdResource.Path("", resource.Plural+"."+resource.Group)).
+	err := m.client.Get().AbsPath(crdResource.Path("", resource.Plural+"."+resource.Group)).
 		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Do(ctx).Error()
 	switch {
 	case err == nil:

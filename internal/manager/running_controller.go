@@ -45,22 +45,22 @@ type worker interface {
 
 // newRunningController makes what a controller runs and opens its watches: before those of a
 // former one end, so that shared ones go on.
-func (f *controllerSet) newRunningController(compiled *compile.Compiled, declared *object.Object) *runningController {
-	r := &runningController{Compiled: compiled, webhooks: f.manager.webhooks, inFlight: f.manager.inFlight, endpoints: f.manager.endpoints, cancel: func() {}, stopped: make(chan struct{})}
+func (cs *controllerSet) newRunningController(compiled *compile.Compiled, declared *object.Object) *runningController {
+	r := &runningController{Compiled: compiled, webhooks: cs.manager.webhooks, inFlight: cs.manager.inFlight, endpoints: cs.manager.endpoints, cancel: func() {}, stopped: make(chan struct{})}
 	if len(compiled.Programs) > 0 {
 		r.deletions = compose.NewDeletionGuard(compiled.Programs[0].DeletionLimit, nil)
 		r.allowDeletions(declared)
 	}
 	for _, program := range compiled.Programs {
-		tools := f.manager.composeTools()
+		tools := cs.manager.composeTools()
 		tools.DeletionGuard = r.deletions
-		r.workers = append(r.workers, compose.New(f.manager.inFlight.wrapProgram(program), tools))
+		r.workers = append(r.workers, compose.New(cs.manager.inFlight.wrapProgram(program), tools))
 	}
 	for _, program := range compiled.Handlers {
-		r.workers = append(r.workers, handlerWorker{handle.New(f.manager.inFlight.wrapHandlers(program), f.manager.handlerTools())})
+		r.workers = append(r.workers, handlerWorker{handle.New(cs.manager.inFlight.wrapHandlers(program), cs.manager.handlerTools())})
 	}
 	if p := compiled.Admission; p != nil {
-		r.workers = append(r.workers, admissionWorker{f.manager.webhooks, p.Name})
+		r.workers = append(r.workers, admissionWorker{cs.manager.webhooks, p.Name})
 	}
 	return r
 }

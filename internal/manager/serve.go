@@ -19,14 +19,14 @@ type httpEndpoint struct {
 }
 
 // listen opens the addresses there are to serve.
-func (h *Manager) listen(ctx context.Context) ([]httpEndpoint, error) {
+func (m *Manager) listen(ctx context.Context) ([]httpEndpoint, error) {
 	var doors []httpEndpoint
 	for _, each := range []struct {
 		what, flag, address string
 		handler             http.Handler
 	}{
-		{"health and metrics", "--address", h.options.Address, h},
-		{"health", "--health-address", h.options.HealthAddress, h.health()},
+		{"health and metrics", "--address", m.options.Address, m},
+		{"health", "--health-address", m.options.HealthAddress, m.health()},
 	} {
 		if each.address == "" {
 			continue
@@ -38,10 +38,10 @@ func (h *Manager) listen(ctx context.Context) ([]httpEndpoint, error) {
 			return nil, fmt.Errorf("serve %s (%s): %w", each.what, each.flag, err)
 		}
 		//nolint:sloglint // One message for each door, of which there are two.
-		h.log.Info("serving "+each.what, "address", listener.Addr().String())
+		m.log.Info("serving "+each.what, "address", listener.Addr().String())
 		doors = append(doors, httpEndpoint{listener, each.handler})
 	}
-	dashboardServer, err := h.startDashboard(ctx)
+	dashboardServer, err := m.startDashboard(ctx)
 	doors = append(doors, dashboardServer...)
 	if err != nil {
 		closeAll(doors)
@@ -62,7 +62,7 @@ const shutdownGrace = 3 * time.Second
 
 // serve answers until the context ends. What only reads ends with it, such as what a page
 // is told for as long as it is open; what writes may finish.
-func (h *Manager) serve(ctx context.Context, at httpEndpoint) error {
+func (m *Manager) serve(ctx context.Context, at httpEndpoint) error {
 	server := newServer(cancelReads(ctx, at.handler))
 	finished := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -106,18 +106,18 @@ func newServer(handler http.Handler) *http.Server {
 }
 
 // health answers whether the host lives, and whether it is ready.
-func (h *Manager) health() *http.ServeMux {
+func (m *Manager) health() *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, h.inFlight.checkStuck()) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, h.checkReady()) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, m.inFlight.checkStuck()) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, m.checkReady()) })
 	return mux
 }
 
 // ServeHTTP answers for health, readiness and metrics.
-func (h *Manager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	mux := h.health()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(h.metrics.registry, promhttp.HandlerOpts{}))
-	if h.options.Profiling {
+func (m *Manager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	mux := m.health()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.metrics.registry, promhttp.HandlerOpts{}))
+	if m.options.Profiling {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
 		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
@@ -136,23 +136,23 @@ func writeHealth(w http.ResponseWriter, problem error) {
 
 // checkReady says why the host is not ready: a cache that is not synced, a lease that
 // it is not allowed to take, or a controller of its own that cannot run.
-func (h *Manager) checkReady() error {
-	if h.leaseLock != nil && !h.leadership.leads() && h.leaseLock.problem() != nil {
-		return h.leaseLock.problem()
+func (m *Manager) checkReady() error {
+	if m.leaseLock != nil && !m.leadership.leads() && m.leaseLock.problem() != nil {
+		return m.leaseLock.problem()
 	}
 	select {
-	case <-h.ready:
+	case <-m.ready:
 	default:
-		if h.awaitingCRDs.Load() && !h.leadership.leads() {
+		if m.awaitingCRDs.Load() && !m.leadership.leads() {
 			return nil
 		}
 		return errors.New("starting")
 	}
-	if err := h.deletedCRDs.err(h.recreateFlag()); err != nil {
+	if err := m.deletedCRDs.err(m.recreateFlag()); err != nil {
 		return err
 	}
-	if err := h.controllers.checkSynced(); err != nil {
+	if err := m.controllers.checkSynced(); err != nil {
 		return err
 	}
-	return h.controllers.goControllerError()
+	return m.controllers.goControllerError()
 }

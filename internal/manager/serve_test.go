@@ -138,8 +138,8 @@ func TestBusyAddressNamesItsFlag(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer busy.Close()
-	h := &Manager{options: Options{Address: busy.Addr().String()}}
-	if _, err := h.listen(t.Context()); err == nil || !strings.Contains(err.Error(), "serve health and metrics (--address): ") {
+	m := &Manager{options: Options{Address: busy.Addr().String()}}
+	if _, err := m.listen(t.Context()); err == nil || !strings.Contains(err.Error(), "serve health and metrics (--address): ") {
 		t.Errorf("got %v", err)
 	}
 }

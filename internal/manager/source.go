@@ -26,7 +26,7 @@ type History struct {
 
 // Inspect is what can be read of this process. It may be read whether this Host
 // leads or not, and before it runs.
-func (h *Manager) Inspect() model.Source { return &source{h} }
+func (m *Manager) Inspect() model.Source { return &source{m} }
 
 // source reads a Host.
 type source struct{ manager *Manager }
@@ -34,18 +34,18 @@ type source struct{ manager *Manager }
 // Name implements inspect.Source.
 func (s *source) Name() string { return s.manager.name() }
 
-func (h *Manager) name() string { return cmp.Or(h.options.Name, programName) }
+func (m *Manager) name() string { return cmp.Or(m.options.Name, programName) }
 
 // Process implements inspect.Source.
 func (s *source) Process(context.Context) (model.Process, error) {
-	h := s.manager
+	m := s.manager
 	p := model.Process{
-		Name: h.name(), Version: h.options.Version, Instance: instanceName(), Started: h.started,
-		LeaderElection: h.options.LeaderElection.Enabled, IsLeader: h.leadership.leads(), Leader: h.leadership.leader(),
+		Name: m.name(), Version: m.options.Version, Instance: instanceName(), Started: m.started,
+		LeaderElection: m.options.LeaderElection.Enabled, IsLeader: m.leadership.leads(), Leader: m.leadership.leader(),
 		HeapBytes: heapBytes(), Goroutines: runtime.NumGoroutine(),
-		Selector: h.options.Selector, Watches: h.watches(), History: h.history.Stats(), Series: h.history.Series("", time.Now()),
+		Selector: m.options.Selector, Watches: m.watches(), History: m.history.Stats(), Series: m.history.Series("", time.Now()),
 	}
-	for _, health := range h.controllers.health() {
+	for _, health := range m.controllers.health() {
 		addQueue(&p.Queue, health.Queue)
 	}
 	return p, nil
@@ -61,9 +61,9 @@ func heapBytes() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-func (h *Manager) watches() []model.Watch {
+func (m *Manager) watches() []model.Watch {
 	all := []model.Watch{}
-	for _, w := range h.store.Stats() {
+	for _, w := range m.store.Stats() {
 		all = append(all, model.Watch{
 			Selection: w.Selection.String(), Kind: model.KindOf(w.Selection.Resource), Namespace: w.Selection.Namespace,
 			Objects: w.Objects, Bytes: w.Bytes, Synced: w.Synced, Error: errorText(w.Err),

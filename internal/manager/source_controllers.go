@@ -31,19 +31,19 @@ type controllerSnapshot struct {
 }
 
 // snapshots are all controllers, sorted by name.
-func (f *controllerSet) snapshots() []controllerSnapshot {
-	f.mu.Lock()
-	members := maps.Clone(f.entries)
-	f.mu.Unlock()
+func (cs *controllerSet) snapshots() []controllerSnapshot {
+	cs.mu.Lock()
+	members := maps.Clone(cs.entries)
+	cs.mu.Unlock()
 	all := make([]controllerSnapshot, 0, len(members))
-	for key, m := range members {
-		f.mu.Lock()
-		s, written := controllerSnapshot{name: key.String(), controllerState: m.controllerState}, m.lastReported
-		f.mu.Unlock()
-		if kind := f.kinds[key.Namespace]; kind != nil {
+	for key, e := range members {
+		cs.mu.Lock()
+		s, written := controllerSnapshot{name: key.String(), controllerState: e.controllerState}, e.lastReported
+		cs.mu.Unlock()
+		if kind := cs.kinds[key.Namespace]; kind != nil {
 			s.resource = kind.Resource
 			if s.stored = kind.view.Get("", key.Name); s.stored != nil {
-				s.previous, s.crd = written.previous(s.stored), f.manager.crdDrift.currentCondition(kind.Kind)
+				s.previous, s.crd = written.previous(s.stored), cs.manager.crdDrift.currentCondition(kind.Kind)
 			}
 		}
 		all = append(all, s)
@@ -53,8 +53,8 @@ func (f *controllerSet) snapshots() []controllerSnapshot {
 }
 
 // snapshot finds a controller by its name; nil if there is none.
-func (f *controllerSet) snapshot(name string) *controllerSnapshot {
-	all := f.snapshots()
+func (cs *controllerSet) snapshot(name string) *controllerSnapshot {
+	all := cs.snapshots()
 	for i := range all {
 		if all[i].name == name {
 			return &all[i]
@@ -131,8 +131,8 @@ func (s *source) conditions(one *controllerSnapshot, health compose.Health) []mo
 	case s.isStandby(one):
 		return modelConditions(storedStatus(one.stored).Conditions)
 	case one.stored != nil && one.object != nil:
-		m := controllerEntry{controllerState: one.controllerState}
-		return modelConditions(m.status(one.previous, one.crd).Conditions)
+		e := controllerEntry{controllerState: one.controllerState}
+		return modelConditions(e.status(one.previous, one.crd).Conditions)
 	}
 	condition := acceptedCondition(one.refusal, one.notes, health)
 	findings := []metav1.Condition{condition.condition("Accepted", 0), readyCondition(condition, &one.controllerState, health).condition("Ready", 0)}

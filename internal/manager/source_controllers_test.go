@@ -26,8 +26,8 @@ func TestControllerKinds(t *testing.T) {
 
 // Reviews are answered in each replica; what else a controller does, by the one that leads.
 func TestEverywhere(t *testing.T) {
-	h := &Manager{log: slog.New(slog.DiscardHandler), history: model.NewHistory(model.HistoryOptions{}, time.Now()), leadership: newLeadership()}
-	newTestControllers(h)
+	m := &Manager{log: slog.New(slog.DiscardHandler), history: model.NewHistory(model.HistoryOptions{}, time.Now()), leadership: newLeadership()}
+	newTestControllers(m)
 	pods := handle.Program{Name: "policy", Resource: object.Resource{Version: "v1", Kind: "Pod"}}
 	for _, c := range []struct {
 		compiled compile.Compiled
@@ -37,8 +37,8 @@ func TestEverywhere(t *testing.T) {
 		{compile.Compiled{Admission: denyAllProgram("policy"), Handlers: []handle.Program{pods}}, false},
 		{compile.Compiled{Handlers: []handle.Program{pods}}, false},
 	} {
-		one := &controllerSnapshot{name: "policy", controllerState: controllerState{running: &runningController{Compiled: &c.compiled, webhooks: h.webhooks}}}
-		if got := (&source{h}).controller(one).AllReplicas; got != c.want {
+		one := &controllerSnapshot{name: "policy", controllerState: controllerState{running: &runningController{Compiled: &c.compiled, webhooks: m.webhooks}}}
+		if got := (&source{m}).controller(one).AllReplicas; got != c.want {
 			t.Errorf("%+v: %v", c.compiled, got)
 		}
 	}

@@ -18,9 +18,9 @@ import (
 
 // What a process knows can be read, and whoever waits is told of changes.
 func TestInspect(t *testing.T) {
-	h := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopHandlerController("clerk")}, Name: "shopkeeper", Version: "v7", CRDs: [][]byte{[]byte(shopsManifest)}})
-	s := h.Inspect()
-	eventually(t, "ready", func() bool { return readyz(h) == "ok" })
+	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopHandlerController("clerk")}, Name: "shopkeeper", Version: "v7", CRDs: [][]byte{[]byte(shopsManifest)}})
+	s := m.Inspect()
+	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
 	process, err := s.Process(t.Context())
 	if err != nil || process.Name != "shopkeeper" || process.Version != "v7" || !process.IsLeader || process.LeaderElection || process.HeapBytes == 0 || len(process.Watches) == 0 {
 		t.Errorf("process %+v, %v", process, err)
@@ -51,7 +51,7 @@ func TestInspect(t *testing.T) {
 	if _, err := s.Plan(t.Context(), "clerk", shop); !errors.Is(err, errPlanUnsupported) {
 		t.Errorf("planned: %v", err)
 	}
-	h.history.Add(record.Run{
+	m.history.Add(record.Run{
 		Controller: "clerk", Resource: object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop"}, Key: queue.Key{Namespace: "town", Name: "a"},
 		StartTime: time.Now(), Outcome: record.Synced,
 	})

@@ -18,23 +18,23 @@ const reasonProcessGone = "ProcessGone"
 
 // removeStaleWebhooks removes the webhook configurations of other processes that are gone,
 // with the rights that this one has. Without them it leaves it to others.
-func (h *Manager) removeStaleWebhooks(ctx context.Context) {
-	if !h.canRemoveStaleWebhooks(ctx) {
+func (m *Manager) removeStaleWebhooks(ctx context.Context) {
+	if !m.canRemoveStaleWebhooks(ctx) {
 		return
 	}
 	admission.NewCollector(admission.CollectorOptions{
-		Store: h.store, Client: h.client, OwnLease: h.processLease.held, Unused: h.webhooks.unused, Log: h.log, OnRemoved: h.recordStaleWebhook,
+		Store: m.store, Client: m.client, OwnLease: m.processLease.held, Unused: m.webhooks.unused, Log: m.log, OnRemoved: m.recordStaleWebhook,
 	}).Run(ctx)
 }
 
 // canRemoveStaleWebhooks asks the API server for the rights, and again while it does not respond.
-func (h *Manager) canRemoveStaleWebhooks(ctx context.Context) bool {
+func (m *Manager) canRemoveStaleWebhooks(ctx context.Context) bool {
 	for {
-		allowed, err := h.allAllowed(ctx, admission.CollectorPermissions())
+		allowed, err := m.allAllowed(ctx, admission.CollectorPermissions())
 		if err == nil {
 			return allowed
 		}
-		h.log.Debug("the right to remove webhook configurations is not known", "error", failure.OneLine(err))
+		m.log.Debug("the right to remove webhook configurations is not known", "error", failure.OneLine(err))
 		select {
 		case <-time.After(listenRetryInterval):
 		case <-ctx.Done():
@@ -43,17 +43,17 @@ func (h *Manager) canRemoveStaleWebhooks(ctx context.Context) bool {
 	}
 }
 
-func (h *Manager) allAllowed(ctx context.Context, all []admission.Permission) (bool, error) {
+func (m *Manager) allAllowed(ctx context.Context, all []admission.Permission) (bool, error) {
 	for _, n := range convertPermissions(all) {
-		if allowed, err := h.allowed(ctx, n); err != nil || !allowed {
+		if allowed, err := m.allowed(ctx, n); err != nil || !allowed {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-func (h *Manager) recordStaleWebhook(o *object.Object, lease admission.ObjectName) {
-	h.events.EventAt(hook.ObjectEvent{
+func (m *Manager) recordStaleWebhook(o *object.Object, lease admission.ObjectName) {
+	m.events.EventAt(hook.ObjectEvent{
 		APIVersion: o.APIVersion(), Kind: o.Kind(), Name: o.Name(), UID: o.UID(),
 		Event: hook.Event{Type: corev1.EventTypeWarning, Reason: reasonProcessGone, Message: admission.AbandonedMessage(o, lease)},
 	})

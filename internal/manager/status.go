@@ -23,16 +23,16 @@ import (
 const reportEvery = time.Second
 
 // reportStatuses keeps the status of the controller objects true.
-func (f *controllerSet) reportStatuses(ctx context.Context) {
+func (cs *controllerSet) reportStatuses(ctx context.Context) {
 	ticker := time.NewTicker(reportEvery)
 	defer ticker.Stop()
-	f.resetReported()
+	cs.resetReported()
 	for {
-		f.mu.Lock()
-		members := maps.Clone(f.entries)
-		f.mu.Unlock()
-		for key, m := range members {
-			f.reportStatus(ctx, key, m)
+		cs.mu.Lock()
+		members := maps.Clone(cs.entries)
+		cs.mu.Unlock()
+		for key, e := range members {
+			cs.reportStatus(ctx, key, e)
 		}
 		select {
 		case <-ticker.C:
@@ -44,26 +44,26 @@ func (f *controllerSet) reportStatuses(ctx context.Context) {
 
 // resetReported drops what was written: another leader may have come between, or a CRD
 // with another schema.
-func (f *controllerSet) resetReported() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, m := range f.entries {
-		m.lastReported = reportedStatus{}
+func (cs *controllerSet) resetReported() {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, e := range cs.entries {
+		e.lastReported = reportedStatus{}
 	}
 }
 
 // reportStatus stores the status of one controller object if it has changed. A
 // failure is no matter: the next look tries again.
-func (f *controllerSet) reportStatus(ctx context.Context, key queue.Key, m *controllerEntry) {
-	stored := f.kinds[key.Namespace].view.Get("", key.Name)
-	f.mu.Lock()
-	subject := *m
-	f.mu.Unlock()
+func (cs *controllerSet) reportStatus(ctx context.Context, key queue.Key, e *controllerEntry) {
+	stored := cs.kinds[key.Namespace].view.Get("", key.Name)
+	cs.mu.Lock()
+	subject := *e
+	cs.mu.Unlock()
 	if stored == nil || subject.object == nil || stored.UID() != subject.object.UID() {
 		return
 	}
 	previous := subject.lastReported.previous(stored)
-	status := subject.status(previous, f.manager.crdDrift.currentCondition(f.kinds[key.Namespace].Kind))
+	status := subject.status(previous, cs.manager.crdDrift.currentCondition(cs.kinds[key.Namespace].Kind))
 	if equality.Semantic.DeepEqual(previous, status) {
 		return
 	}
@@ -71,19 +71,19 @@ func (f *controllerSet) reportStatus(ctx context.Context, key queue.Key, m *cont
 	if !subject.lastReported.pruned(stored) {
 		text, err := statusPatch(previous, status)
 		if err == nil {
-			err = f.patchStatus(ctx, key, text)
+			err = cs.patchStatus(ctx, key, text)
 		}
 		if err != nil {
-			f.manager.log.Debug("controller status not stored", "controller", key.String(), "error", err.Error())
+			cs.manager.log.Debug("controller status not stored", "controller", key.String(), "error", err.Error())
 			return
 		}
-		now.stored = comparableStatus(f.kinds[key.Namespace].view.Get("", key.Name))
+		now.stored = comparableStatus(cs.kinds[key.Namespace].view.Get("", key.Name))
 	}
-	f.recordTransitions(key, &subject.controllerState, previous.Conditions, status.Conditions)
-	f.mu.Lock()
-	m.lastReported = now
-	f.mu.Unlock()
-	f.recordDeletionsHeld(&subject, previous, status)
+	cs.recordTransitions(key, &subject.controllerState, previous.Conditions, status.Conditions)
+	cs.mu.Lock()
+	e.lastReported = now
+	cs.mu.Unlock()
+	cs.recordDeletionsHeld(&subject, previous, status)
 }
 
 // reportedStatus is the status that was written last, and what the API server made of
@@ -143,37 +143,37 @@ func storedStatus(o *object.Object) setpoint.ControllerStatus {
 	return previous
 }
 
-func (f *controllerSet) patchStatus(ctx context.Context, key queue.Key, body []byte) error {
-	return f.patch(ctx, key, "/status", body)
+func (cs *controllerSet) patchStatus(ctx context.Context, key queue.Key, body []byte) error {
+	return cs.patch(ctx, key, "/status", body)
 }
 
 // status judges a member as it is now.
-func (m *controllerEntry) status(previous setpoint.ControllerStatus, crd conditionState) setpoint.ControllerStatus {
-	if m.releasing != "" {
+func (e *controllerEntry) status(previous setpoint.ControllerStatus, crd conditionState) setpoint.ControllerStatus {
+	if e.releasing != "" {
 		// Whether it was accepted, and what it cared for, is what it was.
 		previous.Conditions = slices.Clone(previous.Conditions)
-		meta.SetStatusCondition(&previous.Conditions, readyCondition(conditionState{}, &m.controllerState, compose.Health{}).condition(setpoint.ConditionReady, m.object.Generation()))
+		meta.SetStatusCondition(&previous.Conditions, readyCondition(conditionState{}, &e.controllerState, compose.Health{}).condition(setpoint.ConditionReady, e.object.Generation()))
 		return previous
 	}
 	var health compose.Health
-	if m.running != nil {
-		health = m.running.health()
+	if e.running != nil {
+		health = e.running.health()
 	}
-	condition := acceptedCondition(m.refusal, m.notes, health)
-	status := newStatus(previous, m.object.Generation(), condition, readyCondition(condition, &m.controllerState, health), health)
-	setDeletionsHeld(&status, m.name(), m.object.Generation(), health)
-	m.setProblemCondition(&status, setpoint.ConditionStatusStored, m.statusStoredCondition())
-	m.setProblemCondition(&status, setpoint.ConditionCRDCurrent, crd)
+	condition := acceptedCondition(e.refusal, e.notes, health)
+	status := newStatus(previous, e.object.Generation(), condition, readyCondition(condition, &e.controllerState, health), health)
+	setDeletionsHeld(&status, e.name(), e.object.Generation(), health)
+	e.setProblemCondition(&status, setpoint.ConditionStatusStored, e.statusStoredCondition())
+	e.setProblemCondition(&status, setpoint.ConditionCRDCurrent, crd)
 	return status
 }
 
 // name is that of the controller as commands take it.
-func (m *controllerEntry) name() string { return m.kind + "/" + m.object.Name() }
+func (e *controllerEntry) name() string { return e.kind + "/" + e.object.Name() }
 
 // setProblemCondition adds a condition that is there from its first problem on.
-func (m *controllerEntry) setProblemCondition(status *setpoint.ControllerStatus, kind string, found conditionState) {
+func (e *controllerEntry) setProblemCondition(status *setpoint.ControllerStatus, kind string, found conditionState) {
 	if !found.ok || meta.FindStatusCondition(status.Conditions, kind) != nil {
-		meta.SetStatusCondition(&status.Conditions, found.condition(kind, m.object.Generation()))
+		meta.SetStatusCondition(&status.Conditions, found.condition(kind, e.object.Generation()))
 	}
 }
 

@@ -22,42 +22,42 @@ type reviewFailures struct {
 }
 
 // Reviewed counts a review, and remembers whether there was a verdict.
-func (g *webhookServer) Reviewed(o admission.ReviewRecord) {
-	g.manager.metrics.observeReview(o)
+func (s *webhookServer) Reviewed(o admission.ReviewRecord) {
+	s.manager.metrics.observeReview(o)
 	message := ""
 	if o.Err != nil {
 		message = strings.Join(strings.Fields(o.Err.Error()), " ")
 	}
-	if key, known := g.recordResult(o, message); known && message != "" {
-		g.manager.controllers.recordEvent(key, hook.Event{Type: "Warning", Reason: setpoint.ReasonHookFailing, Message: message})
+	if key, known := s.recordResult(o, message); known && message != "" {
+		s.manager.controllers.recordEvent(key, hook.Event{Type: "Warning", Reason: setpoint.ReasonHookFailing, Message: message})
 	}
 }
 
 // recordReview keeps the account of a review, where any are kept. It is called with the lock
 // held.
-func (g *webhookServer) recordReview(o admission.ReviewRecord) {
-	if g.manager.options.History.Off {
+func (s *webhookServer) recordReview(o admission.ReviewRecord) {
+	if s.manager.options.History.Off {
 		return
 	}
-	g.manager.history.AddCall(o.Program, o.Webhook, string(o.Result), o.Duration)
-	g.manager.history.Add(reviewRecord(o))
+	s.manager.history.AddCall(o.Program, o.Webhook, string(o.Result), o.Duration)
+	s.manager.history.Add(reviewRecord(o))
 }
 
 // recordResult remembers a review and why there was no verdict, and says which controller that
 // concerns. Of one that is gone nothing is remembered any more: all was forgotten.
-func (g *webhookServer) recordResult(o admission.ReviewRecord, message string) (key queue.Key, known bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if key, known = g.controllerOf(o.Program); !known {
+func (s *webhookServer) recordResult(o admission.ReviewRecord, message string) (key queue.Key, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if key, known = s.controllerOf(o.Program); !known {
 		return key, false
 	}
-	g.recordReview(o)
-	failed := g.failures[o.Program]
+	s.recordReview(o)
+	failed := s.failures[o.Program]
 	switch {
 	case message != "":
 		if failed == nil {
 			failed = &reviewFailures{current: map[string]string{}}
-			g.failures[o.Program] = failed
+			s.failures[o.Program] = failed
 		}
 		failed.current[o.Webhook] = message
 		failed.last = compose.LastError{Message: message, Time: time.Now()}
@@ -68,8 +68,8 @@ func (g *webhookServer) recordResult(o admission.ReviewRecord, message string) (
 }
 
 // controllerOf is the one that has a program. It is called with the lock held.
-func (g *webhookServer) controllerOf(program string) (key queue.Key, known bool) {
-	for key, p := range g.programs {
+func (s *webhookServer) controllerOf(program string) (key queue.Key, known bool) {
+	for key, p := range s.programs {
 		if p.Name == program {
 			return key, true
 		}
@@ -78,15 +78,15 @@ func (g *webhookServer) controllerOf(program string) (key queue.Key, known bool)
 }
 
 // EventAt records an event at an object that a review has named.
-func (g *webhookServer) EventAt(event hook.ObjectEvent) { g.manager.events.EventAt(event) }
+func (s *webhookServer) EventAt(event hook.ObjectEvent) { s.manager.events.EventAt(event) }
 
 // health is how the reviews of a controller are doing, as far as that is told in the
 // words of hooks.
-func (g *webhookServer) health(program string) compose.Health {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (s *webhookServer) health(program string) compose.Health {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	all := compose.Health{Synced: true, WatchErrors: map[string]error{}}
-	if failed := g.failures[program]; failed != nil {
+	if failed := s.failures[program]; failed != nil {
 		all.LastError, all.HookFailing = failed.last, len(failed.current)
 		for _, webhook := range slices.Sorted(maps.Keys(failed.current)) {
 			all.HookMessage = failed.current[webhook]
@@ -97,14 +97,14 @@ func (g *webhookServer) health(program string) compose.Health {
 
 // registeredCondition says whether the API server asks for the reviews of a controller. It is
 // known where this Host leads alone.
-func (g *webhookServer) registeredCondition(program string) conditionState {
-	g.mu.Lock()
-	obstacle, registrar := g.listenErr, g.registrar
-	g.mu.Unlock()
+func (s *webhookServer) registeredCondition(program string) conditionState {
+	s.mu.Lock()
+	obstacle, registrar := s.listenErr, s.registrar
+	s.mu.Unlock()
 	switch {
 	case obstacle != nil:
 		return conditionState{false, setpoint.ReasonUnregistered, obstacle.Error()}
-	case !g.manager.leadership.leads():
+	case !s.manager.leadership.leads():
 		return conditionState{true, setpoint.ReasonReady, "stands by"}
 	case registrar == nil:
 		return conditionState{false, setpoint.ReasonStarting, "the server for the API server is being started"}
@@ -126,33 +126,33 @@ func (g *webhookServer) registeredCondition(program string) conditionState {
 
 // registering says that it is still being found out whether the API server asks what is to
 // be asked. In a replica that stands by that is for the leader to find out.
-func (g *webhookServer) registering() bool {
-	g.mu.Lock()
+func (s *webhookServer) registering() bool {
+	s.mu.Lock()
 	var names []string
-	for _, p := range g.programs {
+	for _, p := range s.programs {
 		names = append(names, p.Name)
 	}
-	g.mu.Unlock()
-	if len(names) > 0 && !g.manager.options.LeaderElection.Enabled && !g.manager.leadership.leads() {
+	s.mu.Unlock()
+	if len(names) > 0 && !s.manager.options.LeaderElection.Enabled && !s.manager.leadership.leads() {
 		return true
 	}
-	return slices.ContainsFunc(names, func(name string) bool { return g.registeredCondition(name).reason == setpoint.ReasonStarting })
+	return slices.ContainsFunc(names, func(name string) bool { return s.registeredCondition(name).reason == setpoint.ReasonStarting })
 }
 
 // clearFailures drops the failures of a controller's latest reviews, but for the last error.
-func (g *webhookServer) clearFailures(program string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if failed := g.failures[program]; failed != nil {
+func (s *webhookServer) clearFailures(program string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if failed := s.failures[program]; failed != nil {
 		clear(failed.current)
 	}
 }
 
 // dropFailures drops what is known of a controller that is gone.
-func (g *webhookServer) dropFailures(program string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.failures, program)
+func (s *webhookServer) dropFailures(program string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.failures, program)
 }
 
 // admissionWorker is the reviews of a controller among its programs. They are at work

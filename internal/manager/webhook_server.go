@@ -52,80 +52,80 @@ type webhookServer struct {
 	failures map[string]*reviewFailures
 }
 
-func newWebhookServer(h *Manager) *webhookServer {
-	g := &webhookServer{
-		manager: h, opened: make(chan struct{}),
+func newWebhookServer(m *Manager) *webhookServer {
+	s := &webhookServer{
+		manager: m, opened: make(chan struct{}),
 		programs: map[queue.Key]*admission.Program{}, withdrawn: map[queue.Key]*admission.Program{}, rejected: map[queue.Key]bool{}, failures: map[string]*reviewFailures{},
 	}
-	g.openOnce = sync.OnceFunc(func() { close(g.opened) })
-	return g
+	s.openOnce = sync.OnceFunc(func() { close(s.opened) })
+	return s
 }
 
 // set has a controller's program asked from now on; nil for one that wants to be
 // asked nothing.
-func (g *webhookServer) set(key queue.Key, program *admission.Program) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	program = g.manager.inFlight.wrapReviews(program)
-	delete(g.rejected, key)
-	previous := g.programs[key]
+func (s *webhookServer) set(key queue.Key, program *admission.Program) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	program = s.manager.inFlight.wrapReviews(program)
+	delete(s.rejected, key)
+	previous := s.programs[key]
 	switch {
 	case program != nil:
-		g.programs[key] = program
-		delete(g.withdrawn, key)
-		g.openOnce()
+		s.programs[key] = program
+		delete(s.withdrawn, key)
+		s.openOnce()
 	case previous != nil:
-		g.withdrawn[key] = previous.AllowAll()
-		delete(g.programs, key)
+		s.withdrawn[key] = previous.AllowAll()
+		delete(s.programs, key)
 	}
-	g.publish()
+	s.publish()
 }
 
 // reject notes that a controller cannot be accepted as it is, or now.
-func (g *webhookServer) reject(key queue.Key) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.programs[key] == nil {
-		g.rejected[key] = true
-		g.publish()
+func (s *webhookServer) reject(key queue.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.programs[key] == nil {
+		s.rejected[key] = true
+		s.publish()
 	}
 }
 
 // remove forgets a controller that is gone.
-func (g *webhookServer) remove(key queue.Key) {
-	g.set(key, nil)
+func (s *webhookServer) remove(key queue.Key) {
+	s.set(key, nil)
 }
 
 // publish tells the server, and the API server, what is asked now. It is called
 // with the lock held.
-func (g *webhookServer) publish() {
-	if g.registrar == nil {
+func (s *webhookServer) publish() {
+	if s.registrar == nil {
 		return // The gate is not open.
 	}
-	all := g.acceptedPrograms()
-	g.server.Set(slices.AppendSeq(slices.Clone(all), maps.Values(g.withdrawn)))
-	if spared, known := g.retainedConfigurations(); known {
-		g.registrar.Set(all, spared...)
+	all := s.acceptedPrograms()
+	s.server.Set(slices.AppendSeq(slices.Clone(all), maps.Values(s.withdrawn)))
+	if spared, known := s.retainedConfigurations(); known {
+		s.registrar.Set(all, spared...)
 	}
 }
 
 // acceptedPrograms are the programs of the controllers that are accepted.
-func (g *webhookServer) acceptedPrograms() []*admission.Program {
+func (s *webhookServer) acceptedPrograms() []*admission.Program {
 	var all []*admission.Program
-	for _, program := range g.programs {
-		all = append(all, g.withOwner(program))
+	for _, program := range s.programs {
+		all = append(all, s.withOwner(program))
 	}
 	return all
 }
 
 // retainedConfigurations are the controllers without a program whose registered configurations stay; false
 // while it is not known which controllers there are.
-func (g *webhookServer) retainedConfigurations() ([]string, bool) {
-	if !g.manager.controllers.started.Load() || !g.manager.controllers.admissionControllersListed() {
+func (s *webhookServer) retainedConfigurations() ([]string, bool) {
+	if !s.manager.controllers.started.Load() || !s.manager.controllers.admissionControllersListed() {
 		return nil, false
 	}
 	var refused []string
-	for key := range g.rejected {
+	for key := range s.rejected {
 		refused = append(refused, key.String())
 	}
 	return refused, true
@@ -133,50 +133,50 @@ func (g *webhookServer) retainedConfigurations() ([]string, bool) {
 
 // initialSyncDone says that all controllers have been looked at that were there at the
 // start: from now on it is known what nobody wants any more.
-func (g *webhookServer) initialSyncDone() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.publish()
+func (s *webhookServer) initialSyncDone() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.publish()
 }
 
 // ownerChanged registers again: the configurations name the Lease that this process holds.
-func (g *webhookServer) ownerChanged() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.publish()
+func (s *webhookServer) ownerChanged() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.publish()
 }
 
 // unused says that no controller that was there at the start has reviews, as far as all
 // were accepted.
-func (g *webhookServer) unused() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (s *webhookServer) unused() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	select {
-	case <-g.opened:
+	case <-s.opened:
 		return false
 	default:
-		return g.manager.controllers.started.Load() && len(g.rejected) == 0
+		return s.manager.controllers.started.Load() && len(s.rejected) == 0
 	}
 }
 
 // run serves the API server until ctx ends, once there is something to be asked.
-func (g *webhookServer) run(ctx context.Context) error {
+func (s *webhookServer) run(ctx context.Context) error {
 	select {
-	case <-g.opened:
+	case <-s.opened:
 	case <-ctx.Done():
 		return nil
 	}
-	listener := g.listen(ctx)
+	listener := s.listen(ctx)
 	if listener == nil {
 		return nil
 	}
-	address, err := g.manager.options.webhookAddress(listener.Addr())
+	address, err := s.manager.options.webhookAddress(listener.Addr())
 	if err != nil {
-		g.setListenErr(err)
+		s.setListenErr(err)
 		<-ctx.Done()
 		return listener.Close()
 	}
-	return g.serve(ctx, listener, address)
+	return s.serve(ctx, listener, address)
 }
 
 // listenRetryInterval is how soon it is tried again to listen.
@@ -184,15 +184,15 @@ const listenRetryInterval = 5 * time.Second
 
 // listen opens the address to be asked at, as soon as that is possible; nil if ctx
 // ends before.
-func (g *webhookServer) listen(ctx context.Context) net.Listener {
+func (s *webhookServer) listen(ctx context.Context) net.Listener {
 	var config net.ListenConfig
 	for {
-		listener, err := config.Listen(ctx, "tcp", g.manager.options.Admission.Address)
+		listener, err := config.Listen(ctx, "tcp", s.manager.options.Admission.Address)
 		if err == nil {
-			g.setListenErr(nil)
+			s.setListenErr(nil)
 			return listener
 		}
-		g.setListenErr(fmt.Errorf("listen for the API server: %w", err))
+		s.setListenErr(fmt.Errorf("listen for the API server: %w", err))
 		select {
 		case <-time.After(listenRetryInterval):
 		case <-ctx.Done():
@@ -202,57 +202,57 @@ func (g *webhookServer) listen(ctx context.Context) net.Listener {
 }
 
 // setListenErr notes why the gate cannot be opened; nil if nothing is in the way.
-func (g *webhookServer) setListenErr(err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err != nil && errorText(err) != errorText(g.listenErr) {
-		g.manager.log.Warn("cannot be asked before objects are stored", "error", err.Error())
+func (s *webhookServer) setListenErr(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil && errorText(err) != errorText(s.listenErr) {
+		s.manager.log.Warn("cannot be asked before objects are stored", "error", err.Error())
 	}
-	g.listenErr = err
+	s.listenErr = err
 }
 
 // serve answers, and while this Host leads keeps what the API server needs to know
 // for that.
-func (g *webhookServer) serve(ctx context.Context, listener net.Listener, address admission.Address) error {
-	o := &g.manager.options
+func (s *webhookServer) serve(ctx context.Context, listener net.Listener, address admission.Address) error {
+	o := &s.manager.options
 	certificates := admission.NewCertificateManager(admission.CertificateManagerOptions{
 		Names: address.Names(), Lifetimes: o.Admission.lifetimes(),
-		Secret: o.certificateSecret(), Store: g.manager.store, Client: g.manager.client, Log: g.manager.log,
+		Secret: o.certificateSecret(), Store: s.manager.store, Client: s.manager.client, Log: s.manager.log,
 	})
 	server := admission.NewServer(admission.ServerOptions{
-		Observer: g, Log: g.manager.log, Certificate: certificates.Certificate, LameDuck: o.shutdownDelay(),
+		Observer: s, Log: s.manager.log, Certificate: certificates.Certificate, LameDuck: o.shutdownDelay(),
 		MaxConnections: maxReviewConnections(maxOpenFiles()), PathKeys: certificates.PathKeys, ClientCAs: o.Admission.clientCAs(),
 	})
 	registrar := admission.NewRegistrar(admission.RegistrarOptions{
-		Registration: admission.Registration{Address: address, Namespace: o.Namespace, Group: o.registrationGroup(), Exempt: g.manager.ownObjects(), Lease: g.manager.processLease.held},
-		Certificates: certificates, Store: g.manager.store, Client: g.manager.client, Log: g.manager.log,
+		Registration: admission.Registration{Address: address, Namespace: o.Namespace, Group: o.registrationGroup(), Exempt: s.manager.ownObjects(), Lease: s.manager.processLease.held},
+		Certificates: certificates, Store: s.manager.store, Client: s.manager.client, Log: s.manager.log,
 	})
-	owner := g.namespaceOwner(ctx)
-	g.mu.Lock()
-	g.server, g.registrar, g.owner = server, registrar, owner
-	g.publish()
-	g.mu.Unlock()
-	g.manager.log.Info("serving reviews", "address", listener.Addr().String(), "to", address.String())
-	defer g.unregister(ctx, address)
+	owner := s.namespaceOwner(ctx)
+	s.mu.Lock()
+	s.server, s.registrar, s.owner = server, registrar, owner
+	s.publish()
+	s.mu.Unlock()
+	s.manager.log.Info("serving reviews", "address", listener.Addr().String(), "to", address.String())
+	defer s.unregister(ctx, address)
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.Serve(ctx, listener) })
 	group.Go(func() error { return certificates.Watch(ctx) })
-	group.Go(func() error { g.manager.leadership.whileLeading(ctx, certificates.Renew); return nil })
-	group.Go(func() error { g.manager.leadership.whileLeading(ctx, registrar.Run); return nil })
+	group.Go(func() error { s.manager.leadership.whileLeading(ctx, certificates.Renew); return nil })
+	group.Go(func() error { s.manager.leadership.whileLeading(ctx, registrar.Run); return nil })
 	return group.Wait()
 }
 
 // namespaceOwner is the namespace that this Host runs in, as an owner: what a Go program has
 // registered goes with it. Who may not read it does without.
-func (g *webhookServer) namespaceOwner(ctx context.Context) *metav1.OwnerReference {
-	name := g.manager.options.ownNamespace()
+func (s *webhookServer) namespaceOwner(ctx context.Context) *metav1.OwnerReference {
+	name := s.manager.options.ownNamespace()
 	if name == "" {
 		return nil
 	}
-	data, err := doRequest(ctx, g.manager.client.Get().AbsPath(namespaceResource.Path("", name)))
+	data, err := doRequest(ctx, s.manager.client.Get().AbsPath(namespaceResource.Path("", name)))
 	if err != nil {
-		g.manager.log.Debug("registrations have no owner", "namespace", name, "error", err.Error())
+		s.manager.log.Debug("registrations have no owner", "namespace", name, "error", err.Error())
 		return nil
 	}
 	o, err := object.Parse(data)
@@ -265,12 +265,12 @@ func (g *webhookServer) namespaceOwner(ctx context.Context) *metav1.OwnerReferen
 var namespaceResource = object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
 
 // withOwner is a program with an owner, if there is one. It is called with the lock held.
-func (g *webhookServer) withOwner(p *admission.Program) *admission.Program {
-	if p.Owner != nil || g.owner == nil {
+func (s *webhookServer) withOwner(p *admission.Program) *admission.Program {
+	if p.Owner != nil || s.owner == nil {
 		return p
 	}
 	owned := *p
-	owned.Owner = g.owner
+	owned.Owner = s.owner
 	return &owned
 }
 
@@ -279,15 +279,15 @@ const unregisterTimeout = 5 * time.Second
 
 // unregister tells the API server to ask no more when a process ends that nobody
 // will take the place of: one that is asked by its own URL.
-func (g *webhookServer) unregister(ctx context.Context, address admission.Address) {
-	if address.URL == "" || g.manager.options.LeaderElection.Enabled {
+func (s *webhookServer) unregister(ctx context.Context, address admission.Address) {
+	if address.URL == "" || s.manager.options.LeaderElection.Enabled {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unregisterTimeout)
 	defer cancel()
-	err := admission.Unregister(ctx, g.manager.client, g.manager.options.registrationGroup())
+	err := admission.Unregister(ctx, s.manager.client, s.manager.options.registrationGroup())
 	// An API server that is gone asks nobody.
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		g.manager.log.Warn("the API server still asks for reviews", "error", err.Error())
+		s.manager.log.Warn("the API server still asks for reviews", "error", err.Error())
 	}
 }

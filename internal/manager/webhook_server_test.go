@@ -30,60 +30,60 @@ func denyAllProgram(name string) *admission.Program {
 }
 
 // sendReview is what the API server gets to hear at a path.
-func sendReview(t *testing.T, g *webhookServer, path string) (code int, allowed bool) {
+func sendReview(t *testing.T, s *webhookServer, path string) (code int, allowed bool) {
 	t.Helper()
 	const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","kind":{"group":"","version":"v1","kind":"Pod"},` +
 		`"resource":{"group":"","version":"v1","resource":"pods"},"operation":"CREATE","userInfo":{},"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}}}`
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(review))
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
-	g.server.ServeHTTP(w, r)
+	s.server.ServeHTTP(w, r)
 	return w.Code, strings.Contains(w.Body.String(), `"allowed":true`)
 }
 
 // While the API server still asks for what is gone, all is allowed; what an edit
 // has spoiled stays in force, and what nobody ever knew is no verdict.
 func TestWebhookServerWithdrawsPrograms(t *testing.T) {
-	h := &Manager{log: slog.New(slog.DiscardHandler), metrics: newMetrics(), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
-	newTestControllers(h)
-	g := h.webhooks
-	g.server = admission.NewServer(admission.ServerOptions{Observer: g})
-	g.registrar = admission.NewRegistrar(admission.RegistrarOptions{})
+	m := &Manager{log: slog.New(slog.DiscardHandler), metrics: newMetrics(), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
+	newTestControllers(m)
+	s := m.webhooks
+	s.server = admission.NewServer(admission.ServerOptions{Observer: s})
+	s.registrar = admission.NewRegistrar(admission.RegistrarOptions{})
 	key := queue.Key{Namespace: "kind", Name: "policy"}
 	const path = "/admit/setpoint-policy/no"
 	expect := func(step string, code int, allowed bool) {
 		t.Helper()
-		if gotCode, gotAllowed := sendReview(t, g, path); gotCode != code || gotAllowed != allowed {
+		if gotCode, gotAllowed := sendReview(t, s, path); gotCode != code || gotAllowed != allowed {
 			t.Errorf("%s: %d, allowed %v", step, gotCode, gotAllowed)
 		}
 	}
 	expect("nothing", http.StatusNotFound, false)
-	g.set(key, denyAllProgram("policy"))
+	s.set(key, denyAllProgram("policy"))
 	expect("declared", http.StatusOK, false)
-	g.reject(key)
+	s.reject(key)
 	expect("spoiled", http.StatusOK, false)
-	g.remove(key)
+	s.remove(key)
 	expect("gone", http.StatusOK, true)
-	g.set(key, denyAllProgram("policy"))
+	s.set(key, denyAllProgram("policy"))
 	expect("declared again", http.StatusOK, false)
 }
 
 // A review that was in flight while its controller went keeps nothing alive of it.
 func TestWebhookServerDropsRemovedControllers(t *testing.T) {
-	h := &Manager{log: slog.New(slog.DiscardHandler), metrics: newMetrics(), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
-	newTestControllers(h)
+	m := &Manager{log: slog.New(slog.DiscardHandler), metrics: newMetrics(), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
+	newTestControllers(m)
 	key, review := queue.Key{Namespace: "kind", Name: "policy"}, admission.ReviewRecord{Program: "policy", Webhook: "no", Result: admission.Denied}
-	h.webhooks.set(key, denyAllProgram("policy"))
-	h.webhooks.Reviewed(review)
-	if runs := h.history.Stats().Runs; runs != 1 {
+	m.webhooks.set(key, denyAllProgram("policy"))
+	m.webhooks.Reviewed(review)
+	if runs := m.history.Stats().Runs; runs != 1 {
 		t.Errorf("%d reviews are kept", runs)
 	}
-	h.webhooks.remove(key)
-	h.history.Drop("policy")
+	m.webhooks.remove(key)
+	m.history.Drop("policy")
 	review.Err = errors.New("too late")
-	h.webhooks.Reviewed(review)
-	if runs, calls := h.history.Stats().Runs, h.history.Calls("policy"); runs != 0 || len(calls) != 0 || len(h.webhooks.failures) != 0 {
-		t.Errorf("%d runs, calls %v, failures %v of a controller that is gone", runs, calls, h.webhooks.failures)
+	m.webhooks.Reviewed(review)
+	if runs, calls := m.history.Stats().Runs, m.history.Calls("policy"); runs != 0 || len(calls) != 0 || len(m.webhooks.failures) != 0 {
+		t.Errorf("%d runs, calls %v, failures %v of a controller that is gone", runs, calls, m.webhooks.failures)
 	}
 }
 

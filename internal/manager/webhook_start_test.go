@@ -51,19 +51,19 @@ func TestReviewsStayUntilControllerIsKnown(t *testing.T) {
 				t.Fatal(err)
 			}
 			log := slog.New(slog.DiscardHandler)
-			h := &Manager{client: client, log: log, metrics: newMetrics(), store: cache.New(client, cache.Options{Log: log}), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
-			t.Cleanup(h.store.Close)
-			f := newTestControllers(h)
+			m := &Manager{client: client, log: log, metrics: newMetrics(), store: cache.New(client, cache.Options{Log: log}), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
+			t.Cleanup(m.store.Close)
+			cs := newTestControllers(m)
 			for _, kind := range compile.Kinds() {
 				if kind.Resource.Plural == "admissioncontrollers" {
-					f.kinds[kind.Name] = &controllerKind{Kind: kind, view: h.store.Watch(cache.Selection{Resource: kind.Resource}, nil)}
+					cs.kinds[kind.Name] = &controllerKind{Kind: kind, view: m.store.Watch(cache.Selection{Resource: kind.Resource}, nil)}
 				}
 			}
-			f.startAll(t.Context())
-			if !f.started.Load() {
+			cs.startAll(t.Context())
+			if !cs.started.Load() {
 				t.Fatal("it has not begun")
 			}
-			if spared, known := h.webhooks.retainedConfigurations(); known && !slices.Contains(spared, "admissioncontroller.setpoint.dev/a") {
+			if spared, known := m.webhooks.retainedConfigurations(); known && !slices.Contains(spared, "admissioncontroller.setpoint.dev/a") {
 				t.Errorf("%q stay: the configuration of a controller that is not known yet is removed", spared)
 			}
 		})
