@@ -31,7 +31,7 @@ func TestCommandLine(t *testing.T) {
 		"help of rbac":     {[]string{"rbac", "-h"}, 0, "-service-account", "", true},
 		"the command help": {[]string{"help"}, 0, "Exit codes: 0 done, 1 failed, 2 wrong usage.", "", true},
 		"a wrong format":   {[]string{"--log-format=xml"}, 2, "", `not "xml"`, true},
-		"no cluster":       {nil, 1, "", "there is no cluster to run in: name one with a kubeconfig", true},
+		"no cluster":       {nil, 1, "", "no cluster is configured: name one with a kubeconfig", true},
 		"no such file":     {[]string{"--kubeconfig=none"}, 1, "", "read kubeconfig", true},
 		"no handlers":      {nil, 1, "", "app/configmap: has no handler and no index", false},
 		"rbac":             {[]string{"rbac", "--namespace=home", "--service-account=me"}, 0, "kind: ClusterRoleBinding", "", true},

@@ -26,7 +26,7 @@ func (s *session) openDashboard(ctx context.Context) (manager.DevDashboard, erro
 	}
 	listener, err := listenNear(ctx, s.DashboardAddress)
 	if err != nil {
-		return manager.DevDashboard{}, fmt.Errorf("serve the window (--ui-address): %w", err)
+		return manager.DevDashboard{}, fmt.Errorf("serve the dashboard (--ui-address): %w", err)
 	}
 	s.dashboardURL = "http://" + listener.Addr().String() + "/"
 	return manager.DevDashboard{Listener: listener, OtherSources: discovery.FolderSources(s.inspectDir)}, nil

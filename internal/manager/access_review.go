@@ -12,11 +12,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 )
 
-// accessReviewConcurrency is how many permissions are asked for at a time.
+// accessReviewConcurrency is the number of access reviews in flight.
 const accessReviewConcurrency = 8
 
-// checkAccess asks the API server whether the program may do what it takes. The
-// error is a refusal that names all that is missing, with the roles that grant it.
+// checkAccess asks the API server whether Setpoint has all permissions. The error is a
+// refusal that names what is missing, with roles that grant it.
 func (m *Manager) checkAccess(ctx context.Context, controller string, all []permission) error {
 	granted := make([]bool, len(all))
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -24,7 +24,7 @@ func (m *Manager) checkAccess(ctx context.Context, controller string, all []perm
 	for i, n := range all {
 		group.Go(func() (err error) {
 			if granted[i], err = m.allowed(groupCtx, n); err != nil {
-				return fmt.Errorf("ask for the permission to %s: %w", n, err)
+				return fmt.Errorf("review access to %s: %w", n, err)
 			}
 			return nil
 		})

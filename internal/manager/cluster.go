@@ -13,25 +13,24 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 )
 
-// Cluster is a cluster and how it was found.
+// Cluster is a cluster and where its configuration comes from.
 type Cluster struct {
 	*rest.Config
-	// InCluster says that this program runs in it.
+	// InCluster reports whether this program runs in a pod of the cluster.
 	InCluster bool
-	// Namespace is the one of the kubeconfig's context, or the pod's.
+	// Namespace is that of the kubeconfig's context, or of the pod.
 	Namespace string
-	// ProcessDir is the folder in which those of this machine that run controllers of
-	// the cluster publish where they are; "" for none.
+	// ProcessDir is the directory in which processes on this machine publish their
+	// inspect addresses; "" for none.
 	ProcessDir string
 }
 
-// ErrNoCluster says that nothing names a cluster.
-var ErrNoCluster = errors.New("there is no cluster to run in")
+// ErrNoCluster means that neither a kubeconfig nor a pod names a cluster.
+var ErrNoCluster = errors.New("no cluster is configured")
 
-// FindCluster finds the cluster of a kubeconfig file, else of $KUBECONFIG, else the
-// one this program runs in, else the current one of ~/.kube/config. A context is
-// one of the kubeconfig; the current one if empty. The error is ErrNoCluster where
-// there is nothing of all that.
+// FindCluster returns the cluster of a kubeconfig file, else of $KUBECONFIG, else the
+// one this program runs in, else that of ~/.kube/config. An empty context means the
+// kubeconfig's current one. Without any of these the error is ErrNoCluster.
 func FindCluster(kubeconfig, context string) (Cluster, error) {
 	found, err := loadCluster(kubeconfig, context)
 	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
@@ -41,7 +40,7 @@ func FindCluster(kubeconfig, context string) (Cluster, error) {
 		return Cluster{}, fmt.Errorf("read kubeconfig: %w", err)
 	}
 	found.ProcessDir = cmp.Or(os.Getenv(discovery.FolderEnv), found.ProcessDir)
-	found.QPS = -1 // The API server's priority and fairness is the limit.
+	found.QPS = -1 // The API server limits by priority and fairness.
 	return found, nil
 }
 
@@ -67,11 +66,10 @@ func loadCluster(kubeconfig, context string) (Cluster, error) {
 	return Cluster{Config: config, Namespace: namespace, ProcessDir: discovery.KubeconfigFolder(&raw, context)}, err
 }
 
-// namespaceFile is where a pod finds the name of its namespace.
+// namespaceFile holds the namespace of a pod.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// PodNamespace is the namespace of the pod that this program is; "default" for
-// one that is in none.
+// PodNamespace returns the namespace of this pod, "default" outside a cluster.
 func PodNamespace() string {
 	if name := os.Getenv("POD_NAMESPACE"); name != "" {
 		return name

@@ -15,15 +15,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 )
 
-// conditionState is what is to be told of a controller: the truth of a condition, its
-// reason and its message.
+// conditionState is the status, reason and message of a condition.
 type conditionState struct {
 	ok              bool
 	reason, message string
 }
 
-// acceptedCondition judges whether a controller's spec is understood and what it names
-// can be used.
+// acceptedCondition reports whether the spec is valid and its kinds can be watched.
 func acceptedCondition(refusal error, notes []string, health compose.Health) conditionState {
 	if why, ok := errors.AsType[*compile.Refusal](refusal); ok {
 		return conditionState{false, why.Reason, why.Error()}
@@ -32,19 +30,19 @@ func acceptedCondition(refusal error, notes []string, health compose.Health) con
 		err := health.WatchErrors[resource]
 		switch {
 		case apierrors.IsForbidden(err):
-			return conditionState{false, setpoint.ReasonForbidden, fmt.Sprintf("may not list and watch %s: %v; grant it to Setpoint", resource, err)}
+			return conditionState{false, setpoint.ReasonForbidden, fmt.Sprintf("cannot list and watch %s: %v; grant it to Setpoint", resource, err)}
 		case apierrors.IsNotFound(err):
-			return conditionState{false, setpoint.ReasonResourceNotFound, resource + " is not served any more"}
+			return conditionState{false, setpoint.ReasonResourceNotFound, resource + " is no longer served"}
 		}
 	}
-	message := "the spec is understood and the kinds it names are served"
+	message := "the spec is valid and its kinds are served"
 	if len(notes) > 0 {
 		message += "; note: " + strings.Join(notes, "; ")
 	}
 	return conditionState{true, setpoint.ReasonAccepted, message}
 }
 
-// readyCondition judges whether a controller does its work.
+// readyCondition reports whether a controller works.
 func readyCondition(accepted conditionState, s *controllerState, health compose.Health) conditionState {
 	switch {
 	case s.releasing != "":
@@ -57,7 +55,7 @@ func readyCondition(accepted conditionState, s *controllerState, health compose.
 		resource := slices.Min(slices.Collect(maps.Keys(health.WatchErrors)))
 		return conditionState{false, setpoint.ReasonWatchFailing, fmt.Sprintf("watch %s: %v", resource, health.WatchErrors[resource])}
 	case !health.Synced:
-		return conditionState{false, setpoint.ReasonStarting, "the caches are being filled"}
+		return conditionState{false, setpoint.ReasonStarting, "caches are syncing"}
 	case health.HookDown != "":
 		return conditionState{false, setpoint.ReasonHookUnreachable, health.HookDown}
 	case health.Overdue > 0:
@@ -67,7 +65,7 @@ func readyCondition(accepted conditionState, s *controllerState, health compose.
 	case failsForAll(health):
 		return conditionState{false, s.failingReason(), health.HookMessage}
 	case health.HookFailing > 0 && health.HookUnreachable != "":
-		return conditionState{false, s.failingReason(), "the latest call got no connection: " + health.HookUnreachable}
+		return conditionState{false, s.failingReason(), "the latest call did not connect: " + health.HookUnreachable}
 	case health.HookFailing > 0:
 		return conditionState{true, setpoint.ReasonReady, "caches are synced; calls fail for some objects: " + health.HookMessage}
 	}
@@ -77,7 +75,8 @@ func readyCondition(accepted conditionState, s *controllerState, health compose.
 	return conditionState{true, setpoint.ReasonReady, "caches are synced and no call fails"}
 }
 
-// registeredCondition says whether the API server asks the controller's reviews, if it has any.
+// registeredCondition reports whether the API server calls the controller's webhooks, if
+// it has any.
 func (s *controllerState) registeredCondition() conditionState {
 	if s.running == nil || s.running.Admission == nil {
 		return conditionState{ok: true}
@@ -85,9 +84,8 @@ func (s *controllerState) registeredCondition() conditionState {
 	return s.running.webhooks.registeredCondition(s.running.Admission.Name)
 }
 
-// failsForAll says that the hook fails for all objects, or nearly: more than nine in
-// ten. A few that upset it, for good even, do not keep the controller from its work;
-// they are counted.
+// failsForAll reports whether the hook fails for more than nine in ten objects. Failures
+// of a few objects are counted, and the controller stays ready.
 func failsForAll(health compose.Health) bool {
 	well := health.Parents - health.HookFailing
 	return health.HookFailing > 0 && (well <= 0 || 10*well < health.Parents)
@@ -97,7 +95,7 @@ func failsForAll(health compose.Health) bool {
 // all of its objects, or nearly.
 const reasonHandlerFailing = "HandlerFailing"
 
-// failingReason is the reason of a controller that fails for all.
+// failingReason returns the reason of Ready while calls fail for all objects.
 func (s *controllerState) failingReason() string {
 	if s.object == nil {
 		return reasonHandlerFailing
@@ -105,22 +103,22 @@ func (s *controllerState) failingReason() string {
 	return setpoint.ReasonHookFailing
 }
 
-// statusStoredCondition says whether the status in the hook's responses is stored.
+// statusStoredCondition reports whether the status in hook responses is stored.
 func (s *controllerState) statusStoredCondition() conditionState {
 	if s.unstored != "" {
 		return conditionState{false, setpoint.ReasonNoStatusSubresource, s.unstored}
 	}
-	return conditionState{true, setpoint.ReasonStatusStored, "the kind of the parents has a status subresource"}
+	return conditionState{true, setpoint.ReasonStatusStored, "the parent kind has a status subresource"}
 }
 
-// conflictCondition says whether all parents come to rest.
+// conflictCondition reports whether objects stop changing once they are synced.
 func conflictCondition(health compose.Health) conditionState {
 	if health.Conflicting == 0 {
-		return conditionState{true, setpoint.ReasonSettled, "nothing is written again and again"}
+		return conditionState{true, setpoint.ReasonSettled, "no object is written repeatedly"}
 	}
 	message := health.ConflictMessage
 	if health.Conflicting > 1 {
-		message += fmt.Sprintf("; and so in %d other parents", health.Conflicting-1)
+		message += fmt.Sprintf("; %d other objects are affected", health.Conflicting-1)
 	}
 	return conditionState{false, setpoint.ReasonUnsettled, message}
 }

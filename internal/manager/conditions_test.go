@@ -30,7 +30,7 @@ func TestConditions(t *testing.T) {
 		change(&h)
 		return h
 	}
-	const understood, answers = "the spec is understood and the kinds it names are served", "caches are synced and no call fails"
+	const understood, answers = "the spec is valid and its kinds are served", "caches are synced and no call fails"
 	const seeAccepted = "see the condition Accepted"
 	const partly = "caches are synced; calls fail for some objects: sync hook: refused"
 	fine, declared := conditionState{true, setpoint.ReasonAccepted, understood}, controllerState{object: controllerObject(t, `{"name":"a"}`)}
@@ -46,7 +46,7 @@ func TestConditions(t *testing.T) {
 		health          compose.Health
 		accepted, ready conditionState
 	}{
-		"all is well": {health: running,
+		"healthy": {health: running,
 			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{true, setpoint.ReasonReady, answers}},
 		"notes": {health: running, notes: []string{"one", "two"},
 			accepted: conditionState{true, setpoint.ReasonAccepted, understood + "; note: one; two"}, ready: conditionState{true, setpoint.ReasonReady, answers}},
@@ -57,20 +57,20 @@ func TestConditions(t *testing.T) {
 			ready:    conditionState{false, setpoint.ReasonSuspended, "suspended by spec: objects stay as they are, and no hook is called"}},
 		"refused and suspended": {state: controllerState{suspended: true}, refusal: &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("no")},
 			accepted: conditionState{false, setpoint.ReasonInvalidSpec, "no"}, ready: conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
-		"leaving": {state: controllerState{releasing: "removing"},
+		"releasing": {state: controllerState{releasing: "removing"},
 			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{false, setpoint.ReasonReleasing, "removing"}},
-		"refused while the former runs": {refusal: &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("no")}, health: running,
+		"refused while the previous one runs": {refusal: &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("no")}, health: running,
 			accepted: conditionState{false, setpoint.ReasonInvalidSpec, "no"}, ready: conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
 		"starting": {
-			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{false, setpoint.ReasonStarting, "the caches are being filled"}},
+			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{false, setpoint.ReasonStarting, "caches are syncing"}},
 		"forbidden": {health: with(func(h *compose.Health) {
 			h.Synced, h.WatchErrors = false, map[string]error{"pods.v1": forbiddenError(), "z": errors.New("refused")}
 		}),
-			accepted: conditionState{false, setpoint.ReasonForbidden, `may not list and watch pods.v1: pods is forbidden: User "x" cannot list resource "pods"; grant it to Setpoint`},
+			accepted: conditionState{false, setpoint.ReasonForbidden, `cannot list and watch pods.v1: pods is forbidden: User "x" cannot list resource "pods"; grant it to Setpoint`},
 			ready:    conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
-		"not served any more": {health: with(func(h *compose.Health) { h.WatchErrors = map[string]error{"pods.v1": notFoundError()} }),
-			accepted: conditionState{false, setpoint.ReasonResourceNotFound, "pods.v1 is not served any more"}, ready: conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
-		"server away": {health: with(func(h *compose.Health) {
+		"no longer served": {health: with(func(h *compose.Health) { h.WatchErrors = map[string]error{"pods.v1": notFoundError()} }),
+			accepted: conditionState{false, setpoint.ReasonResourceNotFound, "pods.v1 is no longer served"}, ready: conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
+		"API server unreachable": {health: with(func(h *compose.Health) {
 			h.WatchErrors = map[string]error{"pods.v1": errors.New("connection refused"), "configmaps.v1": errors.New("timed out")}
 		}),
 			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{false, setpoint.ReasonWatchFailing, "watch configmaps.v1: timed out"}},
@@ -80,17 +80,17 @@ func TestConditions(t *testing.T) {
 		"hook fails for the only one": {state: declared, health: failing(1, 1), accepted: fine, ready: conditionState{false, setpoint.ReasonHookFailing, "sync hook: refused"}},
 		"hook fails for nine in ten":  {state: declared, health: failing(100, 90), accepted: fine, ready: conditionState{true, setpoint.ReasonReady, partly}},
 		"hook fails for nearly all":   {state: declared, health: failing(100, 91), accepted: fine, ready: conditionState{false, setpoint.ReasonHookFailing, "sync hook: refused"}},
-		"the process of the hook is dead": {state: declared, health: with(func(h *compose.Health) { h.HookDown = "process hook: ended with exit code 1" }),
+		"hook process is down": {state: declared, health: with(func(h *compose.Health) { h.HookDown = "process hook: ended with exit code 1" }),
 			accepted: fine, ready: conditionState{false, setpoint.ReasonHookUnreachable, "process hook: ended with exit code 1"}},
-		"dead, with calls that fail": {state: declared, health: with(func(h *compose.Health) { h.HookDown, h.HookFailing, h.HookUnreachable = "dead", 4, "refused" }),
+		"down, with failing calls": {state: declared, health: with(func(h *compose.Health) { h.HookDown, h.HookFailing, h.HookUnreachable = "dead", 4, "refused" }),
 			accepted: fine, ready: conditionState{false, setpoint.ReasonHookUnreachable, "dead"}},
-		"dead and suspended": {state: controllerState{suspended: true}, health: with(func(h *compose.Health) { h.HookDown = "dead" }), accepted: fine,
+		"down and suspended": {state: controllerState{suspended: true}, health: with(func(h *compose.Health) { h.HookDown = "dead" }), accepted: fine,
 			ready: conditionState{false, setpoint.ReasonSuspended, "suspended by spec: objects stay as they are, and no hook is called"}},
-		"the latest call got no connection": {state: declared, health: with(func(h *compose.Health) {
+		"the latest call did not connect": {state: declared, health: with(func(h *compose.Health) {
 			h.Parents, h.HookFailing, h.HookMessage, h.HookUnreachable = 100, 1, "sync hook: refused", "POST http://hook/sync: connection refused"
 		}),
-			accepted: fine, ready: conditionState{false, setpoint.ReasonHookFailing, "the latest call got no connection: POST http://hook/sync: connection refused"}},
-		"no connection, for a parent that is gone": {state: declared, health: with(func(h *compose.Health) { h.HookUnreachable = "refused" }),
+			accepted: fine, ready: conditionState{false, setpoint.ReasonHookFailing, "the latest call did not connect: POST http://hook/sync: connection refused"}},
+		"no connection, for a deleted parent": {state: declared, health: with(func(h *compose.Health) { h.HookUnreachable = "refused" }),
 			accepted: fine, ready: conditionState{true, setpoint.ReasonReady, answers}},
 		"handlers fail for all": {health: failing(1, 1), accepted: fine, ready: conditionState{false, "HandlerFailing", "sync hook: refused"}},
 		"handlers fail for one": {health: failing(2, 1), accepted: fine, ready: conditionState{true, setpoint.ReasonReady, partly}},
@@ -139,13 +139,13 @@ func TestNewStatus(t *testing.T) {
 		t.Errorf("ready now: %+v", c)
 	}
 	if c := conditions["Theirs"]; !c.LastTransitionTime.Equal(&long) {
-		t.Errorf("somebody else's: %+v", c)
+		t.Errorf("condition of another writer: %+v", c)
 	}
 	if previous.Conditions[0].Message != "old" {
-		t.Error("the former status was changed")
+		t.Error("the previous status was changed")
 	}
 	if again := newStatus(status, 2, fine, works, health); !cmp.Equal(again, status) {
-		t.Errorf("said again, it is another status: %s", cmp.Diff(status, again))
+		t.Errorf("the same status differs: %s", cmp.Diff(status, again))
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// checkConflict refuses a controller that would undo the work of an older one, and be undone. Beside
-// those that are older and have the same parents, without that, it leaves the status to them.
+// checkConflict refuses a controller that conflicts with an older one. If both only share
+// parents, it yields their status to the older one.
 func (cs *controllerSet) checkConflict(key queue.Key, rank string, compiled *compile.Compiled) error {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -29,8 +29,8 @@ func (cs *controllerSet) checkConflict(key queue.Key, rank string, compiled *com
 	return nil
 }
 
-// olderControllers are the older controllers at work whose parents a controller has too, the eldest
-// first. The caller has locked.
+// olderControllers returns the running controllers that are older and share parents,
+// oldest first. The caller holds the lock.
 func (cs *controllerSet) olderControllers(key queue.Key, rank string, compiled *compile.Compiled) []queue.Key {
 	var olderKeys []queue.Key
 	for other, e := range cs.entries {
@@ -42,8 +42,8 @@ func (cs *controllerSet) olderControllers(key queue.Key, rank string, compiled *
 	return olderKeys
 }
 
-// yieldStatus has a controller leave the status of parents to the older ones that have
-// them, and notes it for the user. The caller has locked.
+// yieldStatus makes older controllers the owners of the parents' status, with a note for
+// the user. The caller holds the lock.
 func (cs *controllerSet) yieldStatus(key queue.Key, rank string, compiled *compile.Compiled) {
 	for i := range compiled.Programs {
 		p := &compiled.Programs[i]
@@ -54,7 +54,7 @@ func (cs *controllerSet) yieldStatus(key queue.Key, rank string, compiled *compi
 	}
 }
 
-// statusOwners are the older controllers that store the status of a program's parents.
+// statusOwners returns the older controllers that store the status of a program's parents.
 func (cs *controllerSet) statusOwners(key queue.Key, rank string, p *compose.Program) []compose.StatusOwner {
 	var owners []compose.StatusOwner
 	for _, older := range cs.olderControllers(key, rank, &compile.Compiled{Programs: []compose.Program{*p}}) {
@@ -67,8 +67,7 @@ func (cs *controllerSet) statusOwners(key queue.Key, rank string, p *compose.Pro
 	return owners
 }
 
-// activeStatusOwners are those to which a controller at work leaves the status, for another
-// program of it.
+// activeStatusOwners returns the status owners of the running program that p is a copy of.
 func (cs *controllerSet) activeStatusOwners(p *compose.Program) []compose.StatusOwner {
 	for _, r := range cs.runningControllers() {
 		for _, working := range r.Programs {
@@ -80,8 +79,8 @@ func (cs *controllerSet) activeStatusOwners(p *compose.Program) []compose.Status
 	return nil
 }
 
-// stopYounger ends the younger controllers that a starting one is the rival of, before it
-// writes anything. Those that only have to leave the status to it start again.
+// stopYounger stops the younger controllers that conflict with a starting one, before it
+// writes anything. Those that only have to yield the status restart.
 func (cs *controllerSet) stopYounger(key queue.Key, rank string, next *runningController) {
 	for other, e := range cs.youngerConflicting(key, rank, next) {
 		found, conflicts := findConflict(e.running.Compiled, next.Compiled)
@@ -101,8 +100,8 @@ func (cs *controllerSet) stopYounger(key queue.Key, rank string, next *runningCo
 	}
 }
 
-// youngerConflicting are the younger controllers at work that cannot go on beside a starting
-// one as they do.
+// youngerConflicting returns the younger running controllers that must stop or restart
+// because of a starting one.
 func (cs *controllerSet) youngerConflicting(key queue.Key, rank string, next *runningController) map[queue.Key]*controllerEntry {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -118,27 +117,26 @@ func (cs *controllerSet) youngerConflicting(key queue.Key, rank string, next *ru
 	return younger
 }
 
-// statusOwnersChanged says that a controller at work stores a status that it has to leave to
-// others now, or leaves one to others than before. The caller has locked.
+// statusOwnersChanged reports whether a running controller has other status owners now.
+// The caller holds the lock.
 func (cs *controllerSet) statusOwnersChanged(key queue.Key, e *controllerEntry) bool {
 	return slices.ContainsFunc(e.running.Programs, func(p compose.Program) bool {
 		return !reflect.DeepEqual(p.StatusOwners, cs.statusOwners(key, e.rank, &p))
 	})
 }
 
-// conflictRefusal is the refusal of a controller because of an older one.
+// conflictRefusal refuses a controller because of an older one.
 func conflictRefusal(older queue.Key, found controllerConflict) error {
-	advice := "give each a parentResource.labelSelector that leaves the other's out, or delete one"
+	advice := "give each a parentResource.labelSelector that excludes the other's parents, or delete one"
 	if older.Namespace == "" {
-		advice = "give each a label selector that leaves the other's out, or leave one out"
+		advice = "give each a label selector that excludes the other's objects, or remove one"
 	}
 	return &compile.Refusal{Reason: setpoint.ReasonConflictingController, Err: fmt.Errorf(
 		"%s is already the controller of %s; %s; %s", older, found.parent, found.reason, advice)}
 }
 
-// overlaps says that two controllers have the same parents. Two different selectors are
-// taken to be meant apart. Decorators get along with each other and with composites: each
-// knows its attachments by its own mark.
+// overlaps reports whether two controllers share parents. Two different selectors count
+// as disjoint. Decorators never conflict: each marks its own attachments.
 func overlaps(a, b *compile.Compiled) bool {
 	return slices.ContainsFunc(a.Programs, func(one compose.Program) bool {
 		return slices.ContainsFunc(b.Programs, func(other compose.Program) bool { return sameParents(&one, &other) })
@@ -156,15 +154,14 @@ func sameParents(a, b *compose.Program) bool {
 	return left == right || left == "" || right == ""
 }
 
-// controllerConflict is what two controllers of the same parents would undo of each other.
+// controllerConflict is what two controllers of the same parents would both write.
 type controllerConflict struct {
 	parent object.Resource
 	reason string
 }
 
-// findConflict finds what two controllers would undo of each other, if anything: the children of
-// a kind that both declare, or the revisions of a parent. The status is no such thing:
-// the younger one leaves it to the older.
+// findConflict returns what two controllers would both write: children of one kind, or the
+// revisions of a parent. The status is no conflict: the younger controller yields it.
 func findConflict(a, b *compile.Compiled) (controllerConflict, bool) {
 	for i := range a.Programs {
 		for j := range b.Programs {
@@ -179,7 +176,7 @@ func findConflict(a, b *compile.Compiled) (controllerConflict, bool) {
 	return controllerConflict{}, false
 }
 
-// conflictReason says what two programs with the same parents would both write; empty for
+// conflictReason returns what two programs with the same parents would both write; "" for
 // nothing.
 func conflictReason(a, b *compose.Program) string {
 	for _, rule := range a.Children {
@@ -189,16 +186,16 @@ func conflictReason(a, b *compose.Program) string {
 	}
 	switch {
 	case a.Children.Rolling() && b.Children.Rolling():
-		return "both keep revisions of them for rolling updates"
+		return "both store revisions of them for rolling updates"
 	case a.Fields != b.Fields:
-		// Which parents that are is known to the API server alone, so the owner of a status
-		// cannot be told.
-		return "one selects them by fields, the other does not"
+		// Only the API server knows which parents a field selector matches, so the status
+		// owner of a parent is unknown.
+		return "only one of the two selects them by fields"
 	}
 	return ""
 }
 
-// selectionText says which parents a program selects; nothing if all.
+// selectionText returns the selectors of a program; "" if it selects all parents.
 func selectionText(p *compose.Program) string {
 	var all []string
 	for _, s := range p.Selections {
@@ -210,13 +207,13 @@ func selectionText(p *compose.Program) string {
 	return strings.Join(all, "; ")
 }
 
-// rankOf orders controller objects by their creation, and by name within a second.
+// rankOf orders controller objects by creation time, then by name.
 func rankOf(o *object.Object) string {
 	return string(o.Field("metadata", "creationTimestamp")) + " " + o.APIVersion() + o.Name()
 }
 
-// requeueConflicting looks again at controllers that a change of this one may have made
-// rivals, or freed.
+// requeueConflicting enqueues controllers that conflict with this one, or did before it
+// changed.
 func (cs *controllerSet) requeueConflicting(key queue.Key) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -228,9 +225,8 @@ func (cs *controllerSet) requeueConflicting(key queue.Key) {
 	}
 }
 
-// affects says whether a change of one controller is another's concern: one that was
-// refused for a rival may be free now, one that leaves the status to it may have to store
-// it, one that runs may have met an older one.
+// affects reports whether a change of one controller concerns another: a refused one may
+// now run, one that yields its status may have to store it, a running one may conflict.
 func affects(key queue.Key, changed, other *controllerEntry) bool {
 	switch {
 	case other.refusal != nil:
@@ -243,7 +239,7 @@ func affects(key queue.Key, changed, other *controllerEntry) bool {
 	return changed != nil && changed.running != nil && overlaps(changed.running.Compiled, other.running.Compiled)
 }
 
-// yieldsStatusTo says that another controller stores the status of parents of this one.
+// yieldsStatusTo reports whether another controller stores the status of this one's parents.
 func (r *runningController) yieldsStatusTo(name string) bool {
 	return slices.ContainsFunc(r.Programs, func(p compose.Program) bool {
 		return slices.ContainsFunc(p.StatusOwners, func(o compose.StatusOwner) bool { return o.Name == name })

@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// Fault M15: what two controllers of the same parents would undo of each other.
+// Fault M15: children and revisions conflict, the status does not.
 func TestFindConflict(t *testing.T) {
 	kind := func(name string) object.Resource {
 		return object.Resource{Version: "v1", Plural: name + "s", Kind: name, Namespaced: true}
@@ -38,8 +38,8 @@ func TestFindConflict(t *testing.T) {
 		"children of one kind":        {of(doors, signs), of(signs), "both declare signs.v1 as children"},
 		"of one kind, other versions": {of(signs), of(plan.Rule{Resource: beta}), "both declare "},
 		"one with rolling updates":    {of(rolling(signs)), of(doors), ""},
-		"both with rolling updates":   {of(rolling(signs)), of(rolling(doors)), "both keep revisions of them for rolling updates"},
-		"one selects by fields":       {of(), byName, "one selects them by fields, the other does not"},
+		"both with rolling updates":   {of(rolling(signs)), of(rolling(doors)), "both store revisions of them for rolling updates"},
+		"one selects by fields":       {of(), byName, "only one of the two selects them by fields"},
 		"both select by fields":       {byName, byName, ""},
 	} {
 		for _, pair := range [][]compose.Program{{c.a, c.b}, {c.b, c.a}} {
@@ -51,8 +51,8 @@ func TestFindConflict(t *testing.T) {
 	}
 }
 
-// Fault M15: the status is left to the older ones that have the same parents, and is
-// taken over when they stop.
+// Fault M15: the status belongs to the older controllers of the same parents, and to the
+// younger one when they stop.
 func TestStatusIsYieldedToOlderControllers(t *testing.T) {
 	cs := newTestControllers(&Manager{log: slog.New(slog.DiscardHandler)})
 	shops := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop"}
@@ -79,18 +79,18 @@ func TestStatusIsYieldedToOlderControllers(t *testing.T) {
 	first := started("first", "1", plan.Rule{Resource: shops})
 	next := cs.entries[queue.Key{Name: "first"}].running
 	if younger := cs.youngerConflicting(queue.Key{Name: "first"}, "1", next); owners(first) != "" || len(younger) != 1 {
-		t.Errorf("the older one leaves the status to %q, and %d start again", owners(first), len(younger))
+		t.Errorf("the oldest yields the status to %q, %d restart", owners(first), len(younger))
 	}
 	third = started("third", "3")
 	if owners(third) != "first" || len(third.Notes) != 1 || !strings.HasPrefix(third.Notes[0], "first is the older controller of shops.example.org/v1 and ") {
-		t.Errorf("left to %q: %q", owners(third), third.Notes)
+		t.Errorf("yielded to %q: %q", owners(third), third.Notes)
 	}
 	if younger := cs.youngerConflicting(queue.Key{Name: "first"}, "1", next); len(younger) != 0 {
-		t.Errorf("%d start again for nothing", len(younger))
+		t.Errorf("%d restart needlessly", len(younger))
 	}
 	second := started("second", "2")
 	if third = started("third", "3"); owners(second) != "first" || owners(third) != "first second" {
-		t.Errorf("left to %q and %q", owners(second), owners(third))
+		t.Errorf("yielded to %q and %q", owners(second), owners(third))
 	}
 	twin := &compile.Compiled{Programs: []compose.Program{{Name: "twin", Parent: shops, Children: first.Programs[0].Children}}}
 	if err := cs.checkConflict(queue.Key{Name: "twin"}, "4", twin); err == nil || !strings.Contains(err.Error(), "first is already the controller of shops.example.org/v1; both declare ") {
@@ -99,10 +99,10 @@ func TestStatusIsYieldedToOlderControllers(t *testing.T) {
 	delete(cs.entries, queue.Key{Name: "first"})
 	cs.requeueConflicting(queue.Key{Name: "first"})
 	if waiting := cs.queue.Len(); waiting != 2 {
-		t.Errorf("%d of 2 look again when the owner of the status is gone", waiting)
+		t.Errorf("%d of 2 requeued after the status owner is deleted", waiting)
 	}
 	if second = started("second", "2"); owners(second) != "" {
-		t.Errorf("left to %q, which is gone", owners(second))
+		t.Errorf("yielded to %q, which is deleted", owners(second))
 	}
 }
 

@@ -15,23 +15,23 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// setFinalizer makes sure that a controller object cannot go before its finalizers on
-// parents have, and that it is known later which kinds have them. It returns
-// false if the context ends before.
+// setFinalizer sets Setpoint's finalizer on a controller object and stores in its status
+// which kinds of parents have finalizers, so that they are released before the controller
+// object is deleted. It returns false if the context ends first.
 func (cs *controllerSet) setFinalizer(ctx context.Context, key queue.Key, r *runningController) bool {
 	if !r.Finalizes() || cs.goControllerIndex(key) >= 0 {
 		return true
 	}
 	backoff := wait.Backoff{Duration: minRetryDelay, Factor: 2, Steps: 7, Cap: 5 * time.Second}
-	said := ""
+	logged := ""
 	for {
 		err := cs.trySetFinalizer(ctx, key, r)
 		if err == nil {
 			return true
 		}
-		if err.Error() != said && ctx.Err() == nil {
-			said = err.Error()
-			cs.manager.log.Warn("controller object not held; trying again", "controller", key.String(), "error", said)
+		if err.Error() != logged && ctx.Err() == nil {
+			logged = err.Error()
+			cs.manager.log.Warn("finalizer not set; retrying", "controller", key.String(), "error", logged)
 		}
 		select {
 		case <-time.After(backoff.Step()):
@@ -44,7 +44,7 @@ func (cs *controllerSet) setFinalizer(ctx context.Context, key queue.Key, r *run
 func (cs *controllerSet) trySetFinalizer(ctx context.Context, key queue.Key, r *runningController) error {
 	declared := cs.kinds[key.Namespace].view.Get("", key.Name)
 	if declared == nil || declared.Deleting() {
-		return fmt.Errorf("%s is going away", key)
+		return fmt.Errorf("%s is being deleted", key)
 	}
 	before := storedStatus(declared).Finalizes
 	finalizes := slices.Clone(before)
@@ -65,8 +65,8 @@ func (cs *controllerSet) trySetFinalizer(ctx context.Context, key queue.Key, r *
 	return cs.patchFinalizers(ctx, key, declared, append(declared.Finalizers(), setpoint.FinalizerReleaseParents))
 }
 
-// patchFinalizedKinds notes in the status of a controller object which kinds may carry
-// its finalizer, if it is still of the version that was read.
+// patchFinalizedKinds stores in the controller's status which kinds have its finalizer, if
+// the object is unchanged.
 func (cs *controllerSet) patchFinalizedKinds(ctx context.Context, key queue.Key, o *object.Object, finalizes []string) error {
 	if len(finalizes) == 0 {
 		finalizes = nil // A null removes the field.
@@ -79,13 +79,12 @@ func (cs *controllerSet) patchFinalizedKinds(ctx context.Context, key queue.Key,
 		return err
 	}
 	if err := cs.patchStatus(ctx, key, body); err != nil {
-		return fmt.Errorf("note in the status of %s which kinds carry its finalizer: %w", key, err)
+		return fmt.Errorf("store the finalized kinds in the status of %s: %w", key, err)
 	}
 	return nil
 }
 
-// patchFinalizers gives a controller object these finalizers, if it is still of
-// the version they were made from.
+// patchFinalizers sets the finalizers of a controller object, if it is unchanged.
 func (cs *controllerSet) patchFinalizers(ctx context.Context, key queue.Key, o *object.Object, names []string) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": o.ResourceVersion(), "uid": o.UID(), "finalizers": names}})
 	if err != nil {
@@ -97,8 +96,8 @@ func (cs *controllerSet) patchFinalizers(ctx context.Context, key queue.Key, o *
 	return nil
 }
 
-// patch changes a controller object, or a part of it such as "/status". What is
-// stored is in the cache when it returns.
+// patch patches a controller object or a subresource such as "/status". The result is in
+// the cache when it returns.
 func (cs *controllerSet) patch(ctx context.Context, key queue.Key, part string, body []byte) error {
 	kind := cs.kinds[key.Namespace]
 	data, err := doRequest(ctx, cs.manager.client.Patch(types.MergePatchType).
@@ -108,7 +107,7 @@ func (cs *controllerSet) patch(ctx context.Context, key queue.Key, part string, 
 	}
 	stored, err := object.ParseWithManagedFields(data, "", "")
 	if err != nil {
-		return fmt.Errorf("read the answer: %w", err)
+		return fmt.Errorf("read the response: %w", err)
 	}
 	kind.view.ObserveWrite(stored)
 	return nil

@@ -24,20 +24,19 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// controllerSet is all controllers: one member per controller object, started, stopped
-// and replaced as the objects change, or one for each of a Go program's own. It is
-// itself a small controller, whose keys are the objects: the namespace of a key is
-// the name of the kind, and empty for those that have no object.
+// controllerSet starts, stops and replaces controllers: one per controller object, or the
+// controllers of a Go program. It is itself a controller of controller objects. The
+// namespace of its keys is the kind's name, empty for controllers of a Go program.
 type controllerSet struct {
 	manager *Manager
 	kinds   map[string]*controllerKind
-	// crdWatches are the watches of CRDs that concern a Go program's own controllers.
+	// crdWatches are the watches of the CRDs that controllers of a Go program need.
 	crdWatches map[string]*cache.View
 	queue      *queue.Queue
-	// releaseQueue holds the objects whose finalizers are to be released.
+	// releaseQueue holds the controller objects whose finalizers are to be removed.
 	releaseQueue *queue.Queue
-	// enqueueing says that changes are queued, and begun that what was there
-	// before has been looked at.
+	// enqueueing is set when changes are enqueued; started, when the controllers listed
+	// at the start have been reconciled once.
 	enqueueing, started atomic.Bool
 
 	mu      sync.Mutex
@@ -49,45 +48,43 @@ type controllerKind struct {
 	view *cache.View
 }
 
-// controllerEntry is one controller and what runs for it.
+// controllerEntry is one controller and what was reported of it.
 type controllerEntry struct {
 	kind string
 	controllerState
 	lastReported reportedStatus
 }
 
-// controllerState is what has become of a controller.
+// controllerState is the observed state of a controller.
 type controllerState struct {
-	// object declares it; nil for a Go program's own.
+	// object declares the controller; nil for one of a Go program.
 	object *object.Object
-	// rank orders rivals: the elder one has the lesser rank.
+	// rank orders conflicting controllers: the older one has the lesser rank.
 	rank string
-	// refusal is why nothing runs, unless suspended is.
+	// refusal is why the controller does not run, unless it is suspended.
 	refusal   error
 	suspended bool
-	// kinds and children are what a controller that is suspended is about.
+	// kinds, children and historyKinds are those of a suspended controller.
 	kinds, children, historyKinds []model.Kind
-	// releasing says what is done, or in the way, while the object is being
-	// deleted and its finalizers are released; empty otherwise.
+	// releasing is the progress, or the error, of removing finalizers while the object
+	// is being deleted; "" otherwise.
 	releasing string
-	// notes are what a user should know although the spec is accepted, and unstored
-	// is as in compile.Compiled.
+	// notes are warnings about an accepted spec; unstored is that of compile.Compiled.
 	notes    []string
 	unstored string
 	running  *runningController
 }
 
-// refused says that nothing runs for a reason.
+// refused reports whether the controller is refused for a reason.
 func (s controllerState) refused(reason string) bool {
 	refusal, ok := errors.AsType[*compile.Refusal](s.refusal)
 	return ok && refusal.Reason == reason
 }
 
-// String tells states apart that are worth a line in the log.
+// String identifies states that are logged once each.
 func (s controllerState) String() string { return fmt.Sprint(s.suspended, errorText(s.refusal)) }
 
-// minRetryDelay is the first delay before a controller that could not be started
-// is tried again.
+// minRetryDelay is the first delay before a controller is started again.
 const minRetryDelay = 100 * time.Millisecond
 
 func newControllerSet(m *Manager) *controllerSet {
@@ -102,8 +99,7 @@ func newControllerSet(m *Manager) *controllerSet {
 	}
 }
 
-// run watches the controller objects and runs their controllers until the
-// context ends.
+// run watches controller objects and runs their controllers until the context ends.
 func (cs *controllerSet) run(ctx context.Context) error {
 	if len(cs.manager.options.GoControllers) > 0 {
 		return cs.runGoControllers(ctx)
@@ -123,8 +119,8 @@ func (cs *controllerSet) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// controllerChanged queues a controller object that a user edited. What is there at the
-// start is looked at in an order of its own: see begin.
+// controllerChanged returns a handler that enqueues controller objects with user edits.
+// What is listed at the start is reconciled by startAll, in the order of age.
 func (cs *controllerSet) controllerChanged(kind compile.Kind) func(cache.Event) {
 	return func(e cache.Event) {
 		if !cs.enqueueing.Load() {
@@ -140,9 +136,8 @@ func (cs *controllerSet) controllerChanged(kind compile.Kind) func(cache.Event) 
 	}
 }
 
-// crdChanged looks again at every controller that a CRD may concern: one
-// that waits for its kind, and one whose kind is defined in another way now. A
-// CRD that merely appears here was there when what runs was compiled.
+// crdChanged enqueues the controllers that use a changed CRD, and all that do not run. The
+// running ones were compiled with the CRDs that appear in the first list.
 func (cs *controllerSet) crdChanged(e cache.Event) {
 	name := changedName(e)
 	cs.manager.crdDrift.changed(e)
@@ -169,13 +164,13 @@ func (cs *controllerSet) processQueue(ctx context.Context) {
 	cs.queue.Work(ctx, func(ctx context.Context, item queue.Item) queue.Outcome { return cs.reconcile(ctx, item.Key) })
 }
 
-// startAll starts what is declared at the start, the eldest first: of two rivals
-// the younger one must not run until it is found out.
+// startAll starts the controllers that are listed at the start, oldest first: of two that
+// conflict, the younger one must not run before the conflict is detected.
 func (cs *controllerSet) startAll(ctx context.Context) {
 	if !cs.awaitListed(ctx) {
 		return
 	}
-	// What changed before this moment is in the caches.
+	// Earlier changes are in the caches.
 	cs.enqueueing.Store(true)
 	for _, key := range cs.declaredKeys() {
 		if cs.reconcile(ctx, key) != queue.NoRequeue() {
@@ -186,7 +181,7 @@ func (cs *controllerSet) startAll(ctx context.Context) {
 	cs.manager.webhooks.initialSyncDone()
 }
 
-// declaredKeys are the keys of what is declared, the eldest first.
+// declaredKeys returns the keys of all controllers, oldest first.
 func (cs *controllerSet) declaredKeys() []queue.Key {
 	ranks := map[queue.Key]string{}
 	for i, own := range cs.manager.options.GoControllers {
@@ -200,8 +195,8 @@ func (cs *controllerSet) declaredKeys() []queue.Key {
 	return slices.SortedFunc(maps.Keys(ranks), func(a, b queue.Key) int { return cmp.Compare(ranks[a], ranks[b]) })
 }
 
-// awaitListed waits until all controller objects are known. A kind that Setpoint may
-// not watch, or that is not installed, is not waited for: the others go on.
+// awaitListed waits until all controller objects are listed. It skips kinds that are not
+// installed or that Setpoint may not watch.
 func (cs *controllerSet) awaitListed(ctx context.Context) bool {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -218,8 +213,8 @@ func (cs *controllerSet) awaitListed(ctx context.Context) bool {
 	return true
 }
 
-// admissionControllersListed says that all controllers with reviews that are declared are known. One
-// that is not listed, since the API server does not serve or allow it now, may have some.
+// admissionControllersListed reports whether all AdmissionControllers are known. They are
+// not while the API server does not serve the kind or forbids the list.
 func (cs *controllerSet) admissionControllersListed() bool {
 	for _, kind := range cs.kinds {
 		if kind.Resource.Kind == setpoint.AdmissionControllerKind && !kind.view.Synced() {
@@ -229,14 +224,13 @@ func (cs *controllerSet) admissionControllersListed() bool {
 	return true
 }
 
-// isForbiddenOrNotFound says that the API server has answered, and that asking again is of no
-// use before somebody grants or installs something.
+// isForbiddenOrNotFound reports whether a retry is useless until a cluster admin grants or
+// installs something.
 func isForbiddenOrNotFound(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 }
 
-// signalReady closes the host's ready channel once everything that was there at
-// the start is synced.
+// signalReady closes the ready channel when all controllers listed at the start are synced.
 func (cs *controllerSet) signalReady(ctx context.Context) {
 	if !cs.awaitListed(ctx) {
 		return
@@ -253,10 +247,10 @@ func (cs *controllerSet) signalReady(ctx context.Context) {
 	cs.manager.readyOnce.Do(func() { close(cs.manager.ready) })
 }
 
-// checkSynced says which accepted controller is not synced, if any.
+// checkSynced returns an error while a controller starts or its caches are not synced.
 func (cs *controllerSet) checkSynced() error {
 	if stats := cs.queue.Stats(); !cs.started.Load() || stats.Queued()+stats.Active > 0 {
-		return errors.New("controllers are being started")
+		return errors.New("controllers are starting")
 	}
 	for name, health := range cs.health() {
 		if !health.Synced && len(health.WatchErrors) == 0 {
@@ -266,7 +260,7 @@ func (cs *controllerSet) checkSynced() error {
 	return nil
 }
 
-// health is the health of all that runs, by name.
+// health returns the health of the running controllers by name.
 func (cs *controllerSet) health() map[string]compose.Health {
 	all := map[string]compose.Health{}
 	for _, r := range cs.runningControllers() {
@@ -275,7 +269,7 @@ func (cs *controllerSet) health() map[string]compose.Health {
 	return all
 }
 
-// redactedError is why a controller does not run; nil if it is not refused.
+// refusalOf returns why a controller does not run; nil if it is not refused.
 func (cs *controllerSet) refusalOf(key queue.Key) error {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -285,7 +279,7 @@ func (cs *controllerSet) refusalOf(key queue.Key) error {
 	return nil
 }
 
-// runningControllers are the controllers that run.
+// runningControllers returns the controllers that run.
 func (cs *controllerSet) runningControllers() []*runningController {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -298,7 +292,7 @@ func (cs *controllerSet) runningControllers() []*runningController {
 	return all
 }
 
-// hookRestarted syncs the parents of the controllers behind an address.
+// hookRestarted syncs all parents of the controllers with a hook at an address.
 func (cs *controllerSet) hookRestarted(address string) {
 	behind := func(full string) bool { return sameHost(full, address) }
 	for _, r := range cs.runningControllers() {
@@ -308,7 +302,7 @@ func (cs *controllerSet) hookRestarted(address string) {
 	}
 }
 
-// credentialsRenewed has a controller try again what has failed.
+// credentialsRenewed retries the failed objects of a controller.
 func (cs *controllerSet) credentialsRenewed(name string) {
 	for _, r := range cs.runningControllers() {
 		if r.Name() == name {
@@ -317,7 +311,7 @@ func (cs *controllerSet) credentialsRenewed(name string) {
 	}
 }
 
-// recordEvent records an event at a controller, if an object declares it.
+// recordEvent records an event on a controller object, if there is one.
 func (cs *controllerSet) recordEvent(key queue.Key, event hook.Event) {
 	cs.mu.Lock()
 	e := cs.entries[key]

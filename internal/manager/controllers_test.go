@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// newTestControllers is the fleet of a host that has nothing else.
+// newTestControllers returns the controllers of a Manager that has nothing else.
 func newTestControllers(m *Manager) *controllerSet {
 	m.controllers, m.webhooks, m.inFlight = newControllerSet(m), newWebhookServer(m), newInFlight()
 	return m.controllers
@@ -27,8 +27,7 @@ func compositeController(t *testing.T, name string) *object.Object {
 	return o
 }
 
-// Two controllers that are both refused for a third must not wake each other:
-// neither has anything to tell the other.
+// Two controllers that are both refused because of a third must not requeue each other.
 func TestRefusedControllersDoNotRequeueEachOther(t *testing.T) {
 	cs := newTestControllers(&Manager{log: slog.New(slog.DiscardHandler)})
 	refused := conflictRefusal(queue.Key{Namespace: "kind", Name: "elder"}, controllerConflict{})
@@ -36,12 +35,11 @@ func TestRefusedControllersDoNotRequeueEachOther(t *testing.T) {
 		cs.replace(t.Context(), queue.Key{Namespace: "kind", Name: name}, controllerState{object: compositeController(t, name), refusal: refused}, nil)
 	}
 	if waiting := cs.queue.Len(); waiting != 0 {
-		t.Errorf("%d controllers were woken", waiting)
+		t.Errorf("%d controllers were requeued", waiting)
 	}
 }
 
-// A controller that is being started is not yet ready, although it waits in no
-// queue any more.
+// A starting controller is not ready, although it is no longer queued.
 func TestNotReadyWhileControllerStarts(t *testing.T) {
 	cs := newControllerSet(&Manager{log: slog.New(slog.DiscardHandler)})
 	if cs.checkSynced() == nil {
@@ -54,7 +52,7 @@ func TestNotReadyWhileControllerStarts(t *testing.T) {
 	cs.queue.Add(queue.Key{Name: "one"}, queue.Cause{Kind: queue.ParentChanged})
 	item, _ := cs.queue.Next(t.Context())
 	if cs.checkSynced() == nil {
-		t.Error("ready while a worker has it")
+		t.Error("ready while it is being reconciled")
 	}
 	cs.queue.Done(item.Key, queue.NoRequeue())
 	if err := cs.checkSynced(); err != nil {
@@ -62,8 +60,8 @@ func TestNotReadyWhileControllerStarts(t *testing.T) {
 	}
 }
 
-// The same objects may be watched whole and by their metadata; that is one
-// series, and two of one name would have the whole scrape refused.
+// Objects may be watched both whole and by metadata. That is one series: two equal series
+// would fail the scrape.
 func TestMetricsSumWatchesOfOneResource(t *testing.T) {
 	client, err := newClient(Options{Config: &rest.Config{Host: "http://127.0.0.1:1"}})
 	if err != nil {

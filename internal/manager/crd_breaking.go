@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// crdSchema is what of a CRD can break objects that are stored.
+// crdSchema has the fields of a CRD that can break stored objects.
 type crdSchema struct {
 	Spec struct {
 		Scope    string
@@ -26,7 +26,7 @@ type crdSchema struct {
 	Status struct{ StoredVersions []string }
 }
 
-// fieldSchema is what of a schema can.
+// fieldSchema has the fields of a JSON schema that can break stored objects.
 type fieldSchema struct {
 	Type                 string
 	Default              json.RawMessage
@@ -39,14 +39,13 @@ type fieldSchema struct {
 	IntOrString          bool `json:"x-kubernetes-int-or-string"`
 }
 
-// additionalProperties is the schema of properties that have no schema of their own. It may be
-// true instead, which is an empty one, or false, which is none.
+// additionalProperties is a schema, or true for any value, or false for none.
 type additionalProperties struct {
 	allowed bool
 	schema  fieldSchema
 }
 
-// UnmarshalJSON reads either.
+// UnmarshalJSON reads a schema or a boolean.
 func (e *additionalProperties) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &e.allowed); err == nil {
 		return nil
@@ -55,9 +54,8 @@ func (e *additionalProperties) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &e.schema)
 }
 
-// breakingChanges says what an upgrade of a CRD would break: each by the version and the
-// path of the field. Limits that are drawn tighter otherwise, such as a pattern,
-// are not among it: the API server keeps to them where a value changes.
+// breakingChanges returns what an upgrade of a CRD would break, by version and field path.
+// Stricter limits such as a pattern are not breaking: the API server ratchets them.
 func breakingChanges(stored, wanted *object.Object) ([]string, error) {
 	var before, after crdSchema
 	if err := errors.Join(json.Unmarshal(stored.JSON(), &before), json.Unmarshal(wanted.JSON(), &after)); err != nil {
@@ -73,7 +71,7 @@ func breakingChanges(stored, wanted *object.Object) ([]string, error) {
 	}
 	for _, name := range before.Status.StoredVersions {
 		if kept[name] == nil {
-			found.add("spec.versions", "%s is removed, and objects may be stored as such (status.storedVersions)", name)
+			found.add("spec.versions", "%s is removed, but objects may be stored in it (status.storedVersions)", name)
 		}
 	}
 	for _, v := range before.Spec.Versions {
@@ -85,9 +83,9 @@ func breakingChanges(stored, wanted *object.Object) ([]string, error) {
 	return found.all, nil
 }
 
-// schemaDiff are what is found.
+// schemaDiff collects breaking changes.
 type schemaDiff struct {
-	// version is the version that is looked at.
+	// version is the version being compared.
 	version string
 	all     []string
 }
@@ -103,7 +101,7 @@ func (c *schemaDiff) compareValue(path, before, after string) {
 	}
 }
 
-// compare compares the schemas of one field, and of all below it.
+// compare compares the schemas of one field and of the fields below it.
 func (c *schemaDiff) compare(path string, before, after *fieldSchema) {
 	if before.typeName() != after.typeName() {
 		c.add(path, "the type %s becomes %s", before.typeName(), after.typeName())
@@ -120,12 +118,12 @@ func (c *schemaDiff) compare(path string, before, after *fieldSchema) {
 	if before.AdditionalProperties.isAllowed() {
 		c.compareChild(path+".*", &before.AdditionalProperties.schema, after.property(""), after.PreserveUnknown)
 	} else if before.PreserveUnknown && !after.PreserveUnknown && !after.AdditionalProperties.isAllowed() {
-		c.add(path, "fields that the schema does not name are not kept any more")
+		c.add(path, "unknown fields are no longer preserved")
 	}
 }
 
-// compareChild compares what lies in a field. What has no schema any more is gone, unless
-// unknown fields are kept.
+// compareChild compares the schemas of a child field. A field without a schema is removed,
+// unless unknown fields are preserved.
 func (c *schemaDiff) compareChild(path string, before, after *fieldSchema, preserved bool) {
 	switch {
 	case after != nil:
@@ -135,12 +133,12 @@ func (c *schemaDiff) compareChild(path string, before, after *fieldSchema, prese
 	}
 }
 
-// required finds fields that objects may lack, and have no default for.
+// required finds fields that become required and have no default.
 func (c *schemaDiff) required(path string, before, after *fieldSchema) {
 	for _, name := range slices.Sorted(slices.Values(after.Required)) {
 		field := after.property(name)
 		if !slices.Contains(before.Required, name) && (field == nil || field.Default == nil) {
-			c.add(path+"."+name, "becomes required, and has no default")
+			c.add(path+"."+name, "becomes required and has no default")
 		}
 	}
 }
@@ -154,7 +152,7 @@ func (c *schemaDiff) enum(path string, before, after *fieldSchema) {
 	default:
 		for _, value := range before.values() {
 			if !slices.Contains(allowed, value) {
-				c.add(path, "may not be %s any more", value)
+				c.add(path, "may no longer be %s", value)
 			}
 		}
 	}
@@ -164,14 +162,14 @@ func (s *fieldSchema) values() []string {
 	all := make([]string, len(s.Enum))
 	for i, value := range s.Enum {
 		var compact bytes.Buffer
-		_ = json.Compact(&compact, value) // It was read just now.
+		_ = json.Compact(&compact, value) // The value has been parsed.
 		all[i] = compact.String()
 	}
 	return all
 }
 
-// property is the schema of a property, that of all others if it has none itself;
-// nil if there is neither.
+// property returns the schema of a property, or that of additional properties; nil if
+// there is neither.
 func (s *fieldSchema) property(name string) *fieldSchema {
 	if own := s.Properties[name]; own != nil {
 		return own

@@ -19,14 +19,14 @@ import (
 // next start.
 const reasonCRDDeleted = "DefinitionDeleted"
 
-// deletedCRDs are the CRDs that this process saw installed, and then deleted. They
-// stay deleted until it starts again: the deletion was intended.
+// deletedCRDs are the CRDs that were deleted while this process runs. They stay deleted
+// until it restarts: the deletion was intended.
 type deletedCRDs struct {
 	mu    sync.Mutex
 	names map[string]bool
 }
 
-// set notes whether a CRD is lost, and says whether that is new.
+// set stores whether a CRD is deleted and reports whether that changed.
 func (l *deletedCRDs) set(name string, deleted bool) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +46,8 @@ func (l *deletedCRDs) has(name string) bool {
 	return l.names[name]
 }
 
-// err is why the host is not ready; nil if no CRD is lost. The option creates them again.
+// err returns why the manager is not ready; nil if no CRD is deleted. The option
+// recreates them.
 func (l *deletedCRDs) err(option string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,10 +55,10 @@ func (l *deletedCRDs) err(option string) error {
 	if len(deleted) == 0 {
 		return nil
 	}
-	return fmt.Errorf("deleted while this program runs: CustomResourceDefinition %s; it is created again when the program starts, or at once with %s", strings.Join(deleted, ", "), option)
+	return fmt.Errorf("deleted while this program runs: CustomResourceDefinition %s; restart the program to create it again, or start it with %s", strings.Join(deleted, ", "), option)
 }
 
-// watchCRDs follows the CRDs that were installed, until the watches are closed.
+// watchCRDs watches the installed CRDs until the returned function is called.
 func (m *Manager) watchCRDs(ctx context.Context) (closeAll func()) {
 	var views []*cache.View
 	wanted := map[string]crdManifest{}
@@ -75,7 +76,7 @@ func (m *Manager) watchCRDs(ctx context.Context) (closeAll func()) {
 	}
 	selections := []cache.Selection{{Resource: crdResource, Metadata: true}}
 	if len(m.options.GoControllers) > 0 {
-		selections = nil // A program may be allowed to see those alone that concern it.
+		selections = nil // A program may be allowed to watch only its own CRDs.
 		for _, name := range crdNames(m.crds) {
 			selections = append(selections, cache.Selection{Resource: crdResource, Name: name, Metadata: true})
 		}
@@ -93,23 +94,23 @@ func (m *Manager) watchCRDs(ctx context.Context) (closeAll func()) {
 	}
 }
 
-// crdObserved notes that a CRD is there, or was deleted.
+// crdObserved handles the creation or deletion of a CRD.
 func (m *Manager) crdObserved(ctx context.Context, d crdManifest, exists bool) {
 	switch changed := m.deletedCRDs.set(d.Name(), !exists); {
 	case !changed || ctx.Err() != nil:
 	case exists:
-		m.log.Info("CRD is there again", "crd", d.Name())
+		m.log.Info("CRD exists again", "crd", d.Name())
 	case m.options.RecreateCRDs:
-		m.log.Warn("CRD was deleted; creating it again", "crd", d.Name())
-		m.recordCRDEvent(d, "was deleted while "+m.name()+" runs, which creates it again")
+		m.log.Warn("CRD was deleted; recreating it", "crd", d.Name())
+		m.recordCRDEvent(d, "deleted while "+m.name()+" runs; "+m.name()+" recreates it")
 		go m.recreateCRD(ctx, d)
 	default:
-		m.log.Error("CRD was deleted; it is created again when this program starts, or at once with an option", "crd", d.Name(), "option", m.recreateFlag())
-		m.recordCRDEvent(d, "was deleted while "+m.name()+" runs, which creates it again when it starts, or at once with "+m.recreateFlag())
+		m.log.Error("CRD was deleted; restart this program to recreate it, or start it with the option", "crd", d.Name(), "option", m.recreateFlag())
+		m.recordCRDEvent(d, "deleted while "+m.name()+" runs; restart "+m.name()+" to recreate it, or start it with "+m.recreateFlag())
 	}
 }
 
-// recreateFlag is the flag that has deleted CRDs created again.
+// recreateFlag returns the flag that recreates deleted CRDs.
 func (m *Manager) recreateFlag() string {
 	if len(m.options.GoControllers) > 0 {
 		return "--recreate-crds"
@@ -117,13 +118,13 @@ func (m *Manager) recreateFlag() string {
 	return "--crds=recreate"
 }
 
-// recreateCRD installs a CRD that was deleted, in the replica that leads.
+// recreateCRD installs a deleted CRD, in the leader.
 func (m *Manager) recreateCRD(ctx context.Context, d crdManifest) {
 	if !m.leadership.leads() {
 		return
 	}
 	if err := m.retryUntilReachable(ctx, "install CRD "+d.Name(), func() error { return m.installCRD(ctx, d) }); err != nil && ctx.Err() == nil {
-		m.log.Error("CRD was not created again", "crd", d.Name(), "error", failure.OneLine(err))
+		m.log.Error("CRD was not recreated", "crd", d.Name(), "error", failure.OneLine(err))
 	}
 }
 
@@ -134,8 +135,8 @@ func (m *Manager) recordCRDEvent(d crdManifest, message string) {
 	})
 }
 
-// wantedCRDs are the CRDs that are to be installed: those that were deleted while we run stay
-// so, also where another term begins.
+// wantedCRDs returns the CRDs to install. Those deleted while this process runs stay
+// deleted, also after a new leader election.
 func (m *Manager) wantedCRDs() []crdManifest {
 	if m.options.RecreateCRDs {
 		return m.crds

@@ -7,21 +7,21 @@ import (
 	"testing"
 )
 
-// Fault H13: a CRD that is deleted while the program runs stays deleted, and /readyz and an
-// event say so, until it is there again.
+// Fault H13: a CRD that is deleted while the program runs stays deleted. /readyz and an event
+// report it.
 func TestDeletedCRDStaysDeleted(t *testing.T) {
 	s := &fakeAPIServer{}
 	m := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}})
 	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
 	s.deleteCRD()
 	const want = "deleted while this program runs: CustomResourceDefinition shops.example.org; " +
-		"it is created again when the program starts, or at once with --recreate-crds"
+		"restart the program to create it again, or start it with --recreate-crds"
 	eventually(t, "not ready", func() bool { return readyz(m) == want })
 	eventually(t, "an event", func() bool {
 		_, events := s.counts()
-		return len(events) == 1 && strings.HasPrefix(events[0], "shops.example.org DefinitionDeleted was deleted while setpoint runs, which creates it again when it starts")
+		return len(events) == 1 && strings.HasPrefix(events[0], "shops.example.org DefinitionDeleted deleted while setpoint runs; restart setpoint to recreate it")
 	})
-	// Another term of the leader is no start.
+	// A new leader election does not recreate it.
 	if err := m.installCRDs(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -32,7 +32,7 @@ func TestDeletedCRDStaysDeleted(t *testing.T) {
 	eventually(t, "ready again", func() bool { return readyz(m) == "ok" })
 }
 
-// Fault H13: with an option it is created again at once.
+// Fault H13: with the option it is recreated at once.
 func TestDeletedCRDIsRecreated(t *testing.T) {
 	s := &fakeAPIServer{}
 	m := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}, RecreateCRDs: true})

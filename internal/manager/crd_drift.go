@@ -19,12 +19,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// driftCorrector applies the CRDs of controllers again when others change them while
-// Setpoint runs: a Helm chart or a GitOps tool that brings Metacontroller's.
+// driftCorrector applies the CRDs of controllers again when another manager changes them
+// while Setpoint runs, such as a Helm chart with Metacontroller's CRDs.
 type driftCorrector struct {
-	host  *Manager
-	queue *queue.Queue
-	// manifests are the CRDs of controllers by name; none where no object declares one.
+	manager *Manager
+	queue   *queue.Queue
+	// manifests are the CRDs of controllers by name; empty in a Go program.
 	manifests map[string]crdManifest
 
 	mu         sync.Mutex
@@ -32,7 +32,7 @@ type driftCorrector struct {
 	conditions map[string]conditionState
 }
 
-// The delays before a CRD that could not be applied is tried again.
+// The delays before a failed check of a CRD is retried.
 const (
 	driftMinBackoff = time.Second
 	driftMaxBackoff = 5 * time.Minute
@@ -40,7 +40,7 @@ const (
 
 func newDriftCorrector(m *Manager) (*driftCorrector, error) {
 	dc := &driftCorrector{
-		host: m, queue: queue.New(queue.Options{BaseDelay: driftMinBackoff, MaxDelay: driftMaxBackoff}),
+		manager: m, queue: queue.New(queue.Options{BaseDelay: driftMinBackoff, MaxDelay: driftMaxBackoff}),
 		manifests: map[string]crdManifest{}, crds: map[string]*crdCorrections{}, conditions: map[string]conditionState{},
 	}
 	if len(m.options.GoControllers) > 0 {
@@ -56,7 +56,7 @@ func newDriftCorrector(m *Manager) (*driftCorrector, error) {
 	return dc, nil
 }
 
-// changed queues a CRD of controllers that is another than Setpoint applied.
+// changed enqueues a CRD that differs from the one Setpoint applied.
 func (d *driftCorrector) changed(e cache.Event) {
 	if e.New == nil || e.Old != nil && e.Old.UID() == e.New.UID() && e.Old.Generation() == e.New.Generation() {
 		return
@@ -68,7 +68,7 @@ func (d *driftCorrector) changed(e cache.Event) {
 	}
 }
 
-// applied notes a CRD that is up to date.
+// applied stores the version of a CRD that Setpoint applied.
 func (d *driftCorrector) applied(o *object.Object) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -77,10 +77,10 @@ func (d *driftCorrector) applied(o *object.Object) {
 	}
 }
 
-// versionOf tells the contents of a CRD from those before and after.
+// versionOf identifies the content of a CRD.
 func versionOf(o *object.Object) string { return fmt.Sprint(o.UID(), "/", o.Generation()) }
 
-// work looks at what has changed until the context ends.
+// work checks changed CRDs until the context ends.
 func (d *driftCorrector) work(ctx context.Context) {
 	d.queue.Work(ctx, func(ctx context.Context, item queue.Item) queue.Outcome {
 		err := d.check(ctx, item.Key.Name)
@@ -88,13 +88,13 @@ func (d *driftCorrector) work(ctx context.Context) {
 		case err == nil || ctx.Err() != nil || apierrors.IsNotFound(err):
 			return queue.NoRequeue()
 		case item.Attempt == 0:
-			d.host.log.Warn("CRD not checked; trying again", "crd", item.Key.Name, "error", err.Error())
+			d.manager.log.Warn("CRD check failed; retrying", "crd", item.Key.Name, "error", err.Error())
 		}
 		return queue.Retry()
 	})
 }
 
-// check applies a CRD again if that is called for.
+// check applies a changed CRD again where decide says so.
 func (d *driftCorrector) check(ctx context.Context, name string) error {
 	now, err := d.observe(ctx, name)
 	if err != nil {
@@ -104,21 +104,21 @@ func (d *driftCorrector) check(ctx context.Context, name string) error {
 	condition, correct := d.crds[name].decide(now)
 	d.mu.Unlock()
 	if correct {
-		d.host.log.Warn("CRD was changed; applying ours again", "crd", name, "manager", now.manager)
-		if err := d.host.applyCRD(ctx, d.manifests[name]); err != nil {
-			return fmt.Errorf("apply it again after %q changed it: %w", now.manager, err)
+		d.manager.log.Warn("CRD was changed; applying it again", "crd", name, "manager", now.manager)
+		if err := d.manager.applyCRD(ctx, d.manifests[name]); err != nil {
+			return fmt.Errorf("apply it again after a change by %q: %w", now.manager, err)
 		}
 		d.mu.Lock()
 		d.crds[name].correct(now)
 		d.mu.Unlock()
 	}
 	d.logCondition(name, condition)
-	// What the schema has a place for may be another by now.
-	d.host.controllers.resetReported()
+	// The schema may store other status fields now.
+	d.manager.controllers.resetReported()
 	return nil
 }
 
-// logCondition makes known what has become of a CRD, once for each change of it.
+// logCondition stores and logs the condition of a CRD when it changes.
 func (d *driftCorrector) logCondition(name string, now conditionState) {
 	d.mu.Lock()
 	before, known := d.conditions[name]
@@ -127,10 +127,10 @@ func (d *driftCorrector) logCondition(name string, now conditionState) {
 	if now.ok || known && before == now {
 		return
 	}
-	d.host.log.Warn("CRD is not Setpoint's", "crd", name, "problem", now.message)
+	d.manager.log.Warn("CRD differs from Setpoint's", "crd", name, "problem", now.message)
 }
 
-// currentCondition is what is known of the CRD of a kind of controllers.
+// currentCondition returns the condition CRDCurrent of a controller kind.
 func (d *driftCorrector) currentCondition(kind compile.Kind) conditionState {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -141,12 +141,12 @@ func (d *driftCorrector) currentCondition(kind compile.Kind) conditionState {
 }
 
 func crdCurrentCondition() conditionState {
-	return conditionState{true, setpoint.ReasonCRDCurrent, "the CRD of this kind is the one of this Setpoint"}
+	return conditionState{true, setpoint.ReasonCRDCurrent, "the CRD is the one of this Setpoint version"}
 }
 
-// observe reads a CRD as it is stored.
+// observe reads the stored CRD.
 func (d *driftCorrector) observe(ctx context.Context, name string) (crdState, error) {
-	data, err := doRequest(ctx, d.host.client.Get().AbsPath(crdResource.Path("", name)))
+	data, err := doRequest(ctx, d.manager.client.Get().AbsPath(crdResource.Path("", name)))
 	if err != nil {
 		return crdState{}, err
 	}
@@ -155,19 +155,19 @@ func (d *driftCorrector) observe(ctx context.Context, name string) (crdState, er
 		return crdState{}, err
 	}
 	now := crdState{name: name, version: versionOf(stored), manager: lastOtherManager(data)}
-	if d.host.options.SkipCRDs {
+	if d.manager.options.SkipCRDs {
 		now.current, err = hasStatusConditions(stored, d.manifests[name])
 	} else {
-		now.current, err = d.host.isUpToDate(ctx, d.manifests[name], stored)
+		now.current, err = d.manager.isUpToDate(ctx, d.manifests[name], stored)
 	}
 	return now, err
 }
 
-// isUpToDate says whether applying a definition would change nothing.
+// isUpToDate reports whether applying a CRD would change nothing.
 func (m *Manager) isUpToDate(ctx context.Context, d crdManifest, stored *object.Object) (bool, error) {
 	tried, err := readCRD(doRequest(ctx, m.applyCRDRequest(d).Param("dryRun", "All")))
 	if err != nil {
-		return false, fmt.Errorf("try to apply CRD %s: %w", d.Name(), err)
+		return false, fmt.Errorf("dry-run apply of CRD %s: %w", d.Name(), err)
 	}
 	return sameJSON(tried.Field("spec"), stored.Field("spec")), nil
 }
@@ -177,8 +177,8 @@ func sameJSON(a, b []byte) bool {
 	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
 }
 
-// hasStatusConditions says whether a CRD that others look after has a place for the
-// conditions of controllers, where ours has.
+// hasStatusConditions reports whether a CRD that Setpoint does not install has conditions
+// in its status schema.
 func hasStatusConditions(stored *object.Object, ours crdManifest) (bool, error) {
 	var shape crdSchema
 	if err := json.Unmarshal(ours.JSON(), &shape); err != nil {
@@ -197,7 +197,7 @@ func hasStatusConditions(stored *object.Object, ours crdManifest) (bool, error) 
 	return true, nil
 }
 
-// lastOtherManager is the field manager that changed an object last, Setpoint aside.
+// lastOtherManager returns the field manager other than Setpoint that changed an object last.
 func lastOtherManager(data []byte) string {
 	var o metav1.PartialObjectMetadata
 	if json.Unmarshal(data, &o) != nil {

@@ -6,44 +6,43 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 )
 
-// crdState is a CRD of controllers as it is stored.
+// crdState is the observed state of a controller CRD.
 type crdState struct {
 	name, version string
-	// manager is the field manager that changed it last, Setpoint aside.
+	// manager is the last field manager other than Setpoint.
 	manager string
-	// current says that it is as this Setpoint wants it.
+	// current reports whether the CRD is up to date.
 	current bool
 }
 
-// crdCorrections is what was done about one CRD so far.
+// crdCorrections records what was done about one CRD.
 type crdCorrections struct {
-	// skip leaves it as it is.
+	// skip disables corrections.
 	skip bool
-	// applied is the version that Setpoint made.
+	// applied is the version that Setpoint applied.
 	applied string
-	// corrected are the managers after which it was applied again: each once.
+	// corrected are the managers whose change was corrected, each once.
 	corrected map[string]bool
 }
 
-// decide says what to make known of a CRD, and whether to apply it again. Each
-// manager's change is put right once: one that changes it back means it, and two
-// that undo each other's work help no user.
+// decide returns the condition of a CRD and whether to apply it again. It corrects the
+// change of each manager once: two managers must not fight over a CRD.
 func (u *crdCorrections) decide(now crdState) (condition conditionState, correct bool) {
 	switch {
 	case now.current:
 		return crdCurrentCondition(), false
 	case u.skip:
 		return conditionState{false, setpoint.ReasonCRDSkipped, fmt.Sprintf(
-			"the schema of CRD %s, last changed by %q, has no place for conditions, and --crds=skip leaves it: the status shows none, 'setpoint get' does", now.name, now.manager)}, false
+			"the schema of CRD %s, last changed by %q, has no conditions, and --crds=skip keeps it: the status shows none, 'setpoint get' does", now.name, now.manager)}, false
 	case u.corrected[now.manager]:
 		return conditionState{false, setpoint.ReasonCRDChangedBack, fmt.Sprintf(
-			"the field manager %q changed CRD %s again after Setpoint had applied its own, and Setpoint leaves it: the status may lack fields; "+
-				"take the CRD out of what %[1]s applies, or start Setpoint with --crds=skip", now.manager, now.name)}, false
+			"the field manager %q changed CRD %s again after Setpoint applied its own, so Setpoint keeps the change: the status may lack fields; "+
+				"remove the CRD from what %[1]s applies, or start Setpoint with --crds=skip", now.manager, now.name)}, false
 	}
 	return crdCurrentCondition(), true
 }
 
-// correct notes that the CRD was applied again.
+// correct records that the CRD was applied again.
 func (u *crdCorrections) correct(now crdState) {
 	if u.corrected == nil {
 		u.corrected = map[string]bool{}

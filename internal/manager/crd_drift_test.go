@@ -19,8 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// Fault M1: a change of our CRDs is put right once for each manager; one that
-// changes it back is named, and not fought.
+// Fault M1: a change of a CRD is corrected once per manager; a repeated change is reported.
 func TestChangedCRDsAreAppliedAgainOnce(t *testing.T) {
 	helm, ours := crdState{name: "crd", manager: "helm"}, crdState{name: "crd", manager: "helm", current: true}
 	flux := crdState{name: "crd", manager: "flux"}
@@ -63,7 +62,7 @@ func TestChangedCRDsAreAppliedAgainOnce(t *testing.T) {
 	}
 }
 
-// inQuotes is the one of some names that a message has in quotes.
+// inQuotes returns the first of the names that a message quotes.
 func inQuotes(message string, names ...string) string {
 	for _, name := range names {
 		if strings.Contains(message, fmt.Sprintf("%q", name)) {
@@ -73,8 +72,7 @@ func inQuotes(message string, names ...string) string {
 	return ""
 }
 
-// Fault M1: a status that the schema prunes settles: it is written once for each
-// term, and again when the CRD has changed.
+// Fault M1: a status that the schema prunes is written once, and again when the CRD changes.
 func TestPrunedStatusIsWrittenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &pruningServer{}
@@ -102,8 +100,8 @@ func TestPrunedStatusIsWrittenOnce(t *testing.T) {
 	})
 }
 
-// pruningServer is an API server, without a network, of one controller object, of whose
-// status it stores nothing.
+// pruningServer is an API server without a network. It has one controller object and stores
+// no status.
 type pruningServer struct{ patches atomic.Int32 }
 
 const prunedController = `{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"DecoratorController","metadata":{"name":"a","uid":"u","resourceVersion":"1","generation":1},"status":{}}`
@@ -124,7 +122,7 @@ func (s *pruningServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// controllers is one that has that object.
+// controllers returns the controllers of a Manager with that object.
 func (s *pruningServer) controllers(t *testing.T) (*controllerSet, queue.Key, *controllerEntry) {
 	t.Helper()
 	client, err := newClient(Options{Config: &rest.Config{Host: "http://pruner", Transport: s}})

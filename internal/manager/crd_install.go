@@ -18,8 +18,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// installCRDs installs or upgrades what there is to, and waits until the API
-// server serves it. It keeps trying while the server cannot be reached.
+// installCRDs installs or upgrades the CRDs and waits until they are served. It retries
+// while the API server is unreachable.
 func (m *Manager) installCRDs(ctx context.Context) error {
 	for _, d := range m.wantedCRDs() {
 		if err := m.retryUntilReachable(ctx, "install CRD "+d.Name(), func() error { return m.installCRD(ctx, d) }); err != nil {
@@ -29,7 +29,7 @@ func (m *Manager) installCRDs(ctx context.Context) error {
 	return m.awaitCRDs(ctx)
 }
 
-// installCRD installs one. What others have added to it, such as labels, stays.
+// installCRD installs one CRD. Labels and other fields of other managers stay.
 func (m *Manager) installCRD(ctx context.Context, d crdManifest) error {
 	if !d.allowBreaking {
 		if err := m.checkUpgrade(ctx, d); err != nil {
@@ -39,15 +39,15 @@ func (m *Manager) installCRD(ctx context.Context, d crdManifest) error {
 	return m.applyCRD(ctx, d)
 }
 
-// breakingUpgradeError says what an upgrade of a CRD would break.
+// breakingUpgradeError lists what an upgrade of a CRD would break.
 type breakingUpgradeError struct{ changes []string }
 
 func (r *breakingUpgradeError) Error() string {
-	return "the upgrade is refused, because it could break objects that are stored, and those who use them: " + strings.Join(r.changes, "; ") +
+	return "the upgrade is refused because it could break stored objects or clients: " + strings.Join(r.changes, "; ") +
 		"; add a version instead, or allow breaking changes"
 }
 
-// checkUpgrade says whether a CRD is there that its upgrade would break.
+// checkUpgrade returns a breakingUpgradeError if the upgrade of a stored CRD is breaking.
 func (m *Manager) checkUpgrade(ctx context.Context, d crdManifest) error {
 	stored, err := m.storedCRD(ctx, d.Name())
 	if apierrors.IsNotFound(err) {
@@ -74,9 +74,9 @@ func readCRD(data []byte, err error) (*object.Object, error) {
 	return object.Parse(data)
 }
 
-// awaitCRDsAsStandby waits until the API server serves the kinds that it takes, if it is
-// another Setpoint that installs them. An older one never will: it has to go first,
-// and in a rolling update goes when this one says that it is ready.
+// awaitCRDsAsStandby waits until the CRDs are served that the leader installs. A leader of
+// an older release never installs them: it stops in a rolling update as soon as this
+// replica is ready.
 func (m *Manager) awaitCRDsAsStandby(ctx context.Context) error {
 	if m.leadership.leads() {
 		return nil
@@ -86,13 +86,12 @@ func (m *Manager) awaitCRDsAsStandby(ctx context.Context) error {
 	return m.awaitCRDs(ctx)
 }
 
-// missingCRD says that a kind is not served, and that the API server knows of no
-// reason but that nobody has defined it.
+// missingCRD reports whether a CRD is not installed.
 func (m *Manager) missingCRD(ctx context.Context) bool {
 	return slices.ContainsFunc(m.crds, func(d crdManifest) bool { return errors.Is(m.checkEstablished(ctx, d), errNotEstablished) })
 }
 
-// awaitCRDs waits until the API server serves what they define.
+// awaitCRDs waits until the API server serves the CRDs.
 func (m *Manager) awaitCRDs(ctx context.Context) error {
 	for _, d := range m.wantedCRDs() {
 		if err := m.retryUntilReachable(ctx, "wait for CRD "+d.Name(), func() error { return m.checkEstablished(ctx, d) }); err != nil {
@@ -102,13 +101,13 @@ func (m *Manager) awaitCRDs(ctx context.Context) error {
 	return nil
 }
 
-// errNotEstablished says that it takes some more time.
+// errNotEstablished means that the CRD is not served yet.
 var errNotEstablished = errors.New("not established yet")
 
-// retryUntilReachable repeats a step until the server answers it one way or another.
+// retryUntilReachable repeats a step until it succeeds or fails permanently.
 func (m *Manager) retryUntilReachable(ctx context.Context, step string, do func() error) error {
 	var last error
-	said := ""
+	logged := ""
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(context.Context) (bool, error) {
 		if last = do(); last == nil {
 			return true, nil
@@ -116,9 +115,9 @@ func (m *Manager) retryUntilReachable(ctx context.Context, step string, do func(
 		if isPermanent(last) {
 			return false, last
 		}
-		if !errors.Is(last, errNotEstablished) && last.Error() != said {
-			said = last.Error()
-			m.log.Warn("CRDs are held up; trying again", "step", step, "error", said)
+		if !errors.Is(last, errNotEstablished) && last.Error() != logged {
+			logged = last.Error()
+			m.log.Warn("CRDs not installed; retrying", "step", step, "error", logged)
 		}
 		return false, nil
 	})
@@ -128,7 +127,7 @@ func (m *Manager) retryUntilReachable(ctx context.Context, step string, do func(
 	return err
 }
 
-// isPermanent says that the server has answered, and will not answer otherwise.
+// isPermanent reports whether a retry is useless.
 func isPermanent(err error) bool {
 	_, refused := errors.AsType[*breakingUpgradeError](err)
 	return refused || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
@@ -143,7 +142,7 @@ func (m *Manager) applyCRD(ctx context.Context, d crdManifest) error {
 	return nil
 }
 
-// applyCRDRequest is the request that makes a CRD what its definition says.
+// applyCRDRequest returns the request that applies a CRD.
 func (m *Manager) applyCRDRequest(d crdManifest) *rest.Request {
 	return m.client.Patch("application/apply-patch+yaml").
 		AbsPath(crdResource.Path("", d.Name())).
@@ -151,7 +150,7 @@ func (m *Manager) applyCRDRequest(d crdManifest) *rest.Request {
 		Body(d.JSON())
 }
 
-// checkEstablished says whether a CRD is there and the versions wanted are served.
+// checkEstablished returns nil when a CRD is established and its versions are served.
 func (m *Manager) checkEstablished(ctx context.Context, d crdManifest) error {
 	stored, err := m.storedCRD(ctx, d.Name())
 	if apierrors.IsNotFound(err) {
@@ -163,7 +162,7 @@ func (m *Manager) checkEstablished(ctx context.Context, d crdManifest) error {
 	for _, condition := range conditionsOf(stored) {
 		switch {
 		case condition.Type == "NamesAccepted" && condition.Status == metav1.ConditionFalse:
-			return fmt.Errorf("its names are not accepted: %s", condition.Message)
+			return fmt.Errorf("names not accepted: %s", condition.Message)
 		case condition.Type == "Established" && condition.Status == metav1.ConditionTrue:
 			return m.checkVersionsServed(ctx, d)
 		}
@@ -173,12 +172,12 @@ func (m *Manager) checkEstablished(ctx context.Context, d crdManifest) error {
 
 func conditionsOf(o *object.Object) []metav1.Condition {
 	var conditions []metav1.Condition
-	_ = json.Unmarshal(o.Field("status", "conditions"), &conditions) // Without any, there is none that holds.
+	_ = json.Unmarshal(o.Field("status", "conditions"), &conditions) // Invalid conditions count as none.
 	return conditions
 }
 
-// checkVersionsServed says whether the versions of a CRD that are to be served are. They
-// are a moment later than it is established.
+// checkVersionsServed returns nil when the API server serves all served versions of a CRD,
+// which is shortly after it is established.
 func (m *Manager) checkVersionsServed(ctx context.Context, d crdManifest) error {
 	var spec struct {
 		Group    string

@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// crdResource is how CRDs are served.
+// crdResource is the resource of CRDs.
 var crdResource = object.Resource{
 	Group: "apiextensions.k8s.io", Version: "v1", Plural: "customresourcedefinitions", Kind: "CustomResourceDefinition", Status: true,
 }
@@ -23,13 +23,13 @@ var crdResource = object.Resource{
 // crdManifest is a CRD to install or upgrade.
 type crdManifest struct {
 	*object.Object
-	// allowBreaking allows an upgrade that could break objects that are stored.
+	// allowBreaking allows an upgrade that could break stored objects.
 	allowBreaking bool
 }
 
-// crdsToInstall are the CRDs that a Host installs: those of controllers, unless
-// others install them or no controller is declared by an object, and those it is
-// given. Ours are as their release says, and may be an older one's.
+// crdsToInstall returns the CRDs of controllers, unless SkipCRDs is set or a Go program
+// declares all controllers, and those of the options. An upgrade of Setpoint's own CRDs is
+// never refused.
 func crdsToInstall(o Options) ([]crdManifest, error) {
 	var all []crdManifest
 	if !o.SkipCRDs && len(o.GoControllers) == 0 {
@@ -41,12 +41,12 @@ func crdsToInstall(o Options) ([]crdManifest, error) {
 	}
 	given, err := parseCRDs(o.CRDs, o.AllowBreakingCRDs)
 	if err != nil {
-		return nil, fmt.Errorf("read the definitions of the program: %w", err)
+		return nil, fmt.Errorf("read the CRDs of the program: %w", err)
 	}
 	return append(all, given...), nil
 }
 
-// controllerCRDs are the CRDs of controllers, as this release has them.
+// controllerCRDs returns the CRDs of controllers in this release.
 func controllerCRDs() ([]crdManifest, error) {
 	texts, err := crd.All()
 	if err != nil {
@@ -59,7 +59,7 @@ func controllerCRDs() ([]crdManifest, error) {
 	return all, nil
 }
 
-// parseCRDs reads CRDs from texts, of which each may hold several.
+// parseCRDs reads CRDs from texts of one or more YAML documents.
 func parseCRDs(texts [][]byte, breaking bool) ([]crdManifest, error) {
 	var all []crdManifest
 	for i, text := range texts {
@@ -84,15 +84,14 @@ func parseCRDs(texts [][]byte, breaking bool) ([]crdManifest, error) {
 	return all, nil
 }
 
-// parseCRD reads one document; nil if it is empty. What the API server keeps
-// of a CRD itself is left out.
+// parseCRD reads one document; nil if it is empty. It removes what the API server sets.
 func parseCRD(document []byte) (*object.Object, error) {
 	data, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {
 		return nil, err
 	}
 	if string(data) == "null" {
-		return nil, nil //nolint:nilnil // Nothing but comments is nothing to install.
+		return nil, nil //nolint:nilnil // A document of comments has no CRD.
 	}
 	o, err := object.Parse(data)
 	if err != nil {
@@ -107,7 +106,7 @@ func parseCRD(document []byte) (*object.Object, error) {
 	return o.Edited(object.Edit{Path: []string{"status"}}, object.Edit{Path: []string{"metadata", "creationTimestamp"}})
 }
 
-// crdNames are those of the CRDs, each once.
+// crdNames returns the sorted names of CRDs, without duplicates.
 func crdNames(all []crdManifest) []string {
 	var some []string
 	for _, d := range all {

@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// crdWithSpec is a CRD with the given schema of its spec, as YAML in one line.
+// crdWithSpec returns a CRD with a schema for spec, as YAML in one line.
 func crdWithSpec(t *testing.T, spec string, edits ...string) *object.Object {
 	t.Helper()
 	text := strings.NewReplacer(edits...).Replace(fmt.Sprintf(`
@@ -52,17 +52,17 @@ func TestBreakingChanges(t *testing.T) {
 		"a field is removed":    {before: plain, after: "{type: object, properties: {a: {type: string}}}", want: "v1: spec.b: is removed"},
 		"and unknown ones kept": {before: plain, after: "{type: object, x-kubernetes-preserve-unknown-fields: true}"},
 		"unknown ones are not kept": {before: "{type: object, x-kubernetes-preserve-unknown-fields: true}", after: plain,
-			want: "v1: spec: fields that the schema does not name are not kept any more"},
+			want: "v1: spec: unknown fields are no longer preserved"},
 		"a type": {before: plain, after: "{type: object, properties: {a: {type: integer}, b: {x-kubernetes-int-or-string: true}}}",
 			want: "v1: spec.a: the type string becomes integer; v1: spec.b: the type integer becomes integer or string"},
 		"the whole": {before: plain, after: "{type: string}", want: "v1: spec: the type object becomes string"},
-		"required":  {before: plain, after: strings.Replace(plain, "{type: object", "{type: object, required: [a]", 1), want: "v1: spec.a: becomes required, and has no default"},
+		"required":  {before: plain, after: strings.Replace(plain, "{type: object", "{type: object, required: [a]", 1), want: "v1: spec.a: becomes required and has no default"},
 		"required and new": {before: "{type: object}", after: strings.Replace(plain, "{type: object", "{type: object, required: [b, a]", 1),
-			want: "v1: spec.a: becomes required, and has no default; v1: spec.b: becomes required, and has no default"},
+			want: "v1: spec.a: becomes required and has no default; v1: spec.b: becomes required and has no default"},
 		"required with a default": {before: "{type: object}", after: "{type: object, required: [a], properties: {a: {type: string, default: x}}}"},
 		"required no more":        {before: "{type: object, required: [a]}", after: "{type: object}"},
 		"an enum loses": {before: "{type: string, enum: [a, b, c]}", after: "{type: string, enum: [b, d]}",
-			want: `v1: spec: may not be "a" any more; v1: spec: may not be "c" any more`},
+			want: `v1: spec: may no longer be "a"; v1: spec: may no longer be "c"`},
 		"an enum gains":   {before: "{type: string, enum: [a]}", after: "{type: string, enum: [b, a]}"},
 		"an enum appears": {before: "{type: integer}", after: "{type: integer, enum: [1, 2]}", want: "v1: spec: is limited to 1, 2"},
 		"an enum goes":    {before: "{type: integer, enum: [1]}", after: "{type: integer}"},
@@ -77,7 +77,7 @@ func TestBreakingChanges(t *testing.T) {
 		"the scope":         {before: plain, after: plain, edits: []string{"Namespaced", "Cluster"}, want: "spec.scope: Namespaced becomes Cluster"},
 		"the kind":          {before: plain, after: plain, edits: []string{"kind: Shop", "kind: Store"}, want: "spec.names.kind: Shop becomes Store"},
 		"the plural":        {before: plain, after: plain, edits: []string{"plural: shops", "plural: stores"}, want: "spec.names.plural: shops becomes stores"},
-		"a stored version":  {before: plain, after: "{type: string}", edits: []string{"- name: v1", "- name: v2"}, want: "spec.versions: v1 is removed, and objects may be stored as such (status.storedVersions)"},
+		"a stored version":  {before: plain, after: "{type: string}", edits: []string{"- name: v1", "- name: v2"}, want: "spec.versions: v1 is removed, but objects may be stored in it (status.storedVersions)"},
 		"no schema in both": {before: plain, after: plain, edits: []string{"schema:", "unknown:"}, want: "v1: the object: the type object becomes any"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestBreakingChanges(t *testing.T) {
 	}
 }
 
-// A version that nothing is stored as may go, whatever is in its schema.
+// A version without stored objects may be removed, whatever its schema.
 func TestVersionThatIsNotStoredMayBeRemoved(t *testing.T) {
 	before := crdWithSpec(t, "{type: string}", "storedVersions: [v1]", "storedVersions: [v2]")
 	got, err := breakingChanges(before, crdWithSpec(t, "{type: integer}", "- name: v1", "- name: v2"))

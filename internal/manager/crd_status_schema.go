@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// statusSchema reads in the CRD of a kind what its status has a place for. Nothing is
-// known of kinds without one, nor to those who may not read it.
+// statusSchema returns which status fields the CRD of a kind has. It is empty for built-in
+// kinds, and where Setpoint may not read the CRD.
 func (m *Manager) statusSchema(ctx context.Context, resource object.Resource) (compile.Status, error) {
 	if !resource.Custom || !resource.Status {
 		return compile.Status{}, nil
@@ -29,7 +29,7 @@ func (m *Manager) statusSchema(ctx context.Context, resource object.Resource) (c
 	return statusSchemaOf(stored, resource.Version)
 }
 
-// statusSchemaOf is what a version of a CRD has a place for in the status.
+// statusSchemaOf returns which status fields a version of a CRD has.
 func statusSchemaOf(crd *object.Object, version string) (compile.Status, error) {
 	var shape crdSchema
 	if err := json.Unmarshal(crd.JSON(), &shape); err != nil {
@@ -49,8 +49,8 @@ func statusSchemaOf(crd *object.Object, version string) (compile.Status, error) 
 	return compile.Status{}, nil
 }
 
-// isConditionList says that a field is a list of conditions as Kubernetes has them.
-// One that is another list would lose a part of ours, or refuse them.
+// isConditionList reports whether a field is a list of Kubernetes conditions. Another
+// schema could prune or reject ours.
 func (s *fieldSchema) isConditionList() bool {
 	if s == nil || s.Items == nil {
 		return false

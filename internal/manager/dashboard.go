@@ -20,55 +20,54 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// Dashboard says where the window is, the pages in which one sees what controllers do,
-// and how its visitors are known: by a token with which they sign in, or by the headers
-// of a proxy. The zero value has none.
+// Dashboard configures the dashboard's address and how it authenticates users: by a
+// bearer token, or by the headers of a proxy. The zero value disables the dashboard.
 type Dashboard struct {
-	// Address is where it is served, such as ":8443"; "" for nowhere.
+	// Address is the listen address, such as ":8443"; "" disables the dashboard.
 	Address string
-	// CertFile and KeyFile are of TLS, in PEM. They are read again when they change.
+	// CertFile and KeyFile are the TLS certificate and key in PEM. They are reloaded on change.
 	CertFile, KeyFile string
-	// UserHeader and GroupsHeader are those in which a proxy says who it has signed in,
-	// such as "X-Forwarded-User"; nobody is believed without. Requests are made as that
-	// user by impersonation.
+	// UserHeader and GroupsHeader are the headers in which a proxy sends the user it
+	// authenticated, such as "X-Forwarded-User". Requests impersonate that user. Without
+	// them no header is trusted.
 	UserHeader, GroupsHeader string
-	// UserPrefix and GroupsPrefix begin the names that the API server sees, such as "sso:":
-	// users and groups of the directory are none of the cluster's own then.
+	// UserPrefix and GroupsPrefix are prepended to these names, such as "sso:", so that they
+	// cannot be those of users and groups of the cluster.
 	UserPrefix, GroupsPrefix string
-	// TrustedProxies are the addresses of such proxies, or the networks, such as
-	// "10.0.0.0/8"; loopback if there is none.
+	// TrustedProxies are addresses or networks of such proxies, such as "10.0.0.0/8";
+	// loopback if empty.
 	TrustedProxies []string
-	// Hosts are the names under which the window is visited through such a proxy, such as
-	// "setpoint.example.com". Under another nobody is believed; if there is none, under any
-	// that is not localhost or an address.
+	// Hosts are the host names that the proxy serves, such as "setpoint.example.com". Headers
+	// of requests to other hosts are not trusted. If empty, any name is allowed except
+	// localhost and addresses.
 	Hosts []string
-	// SessionLifetime is how long one who has signed in stays so; 12 hours if zero.
+	// SessionLifetime is how long a session lasts; 12 hours if zero.
 	SessionLifetime time.Duration
 }
 
-// DevDashboard is a window without sign-in, on loopback, for development.
+// DevDashboard configures a dashboard on loopback without sign-in, for development.
 type DevDashboard struct {
-	// Listener is where it is served; nil for nowhere.
+	// Listener serves it; nil disables it.
 	Listener net.Listener
-	// OtherSources are processes that are shown beside this one; none if nil.
+	// OtherSources returns processes to show beside this one; may be nil.
 	OtherSources func(context.Context) []model.Source
 }
 
-// check refuses what could only fail later.
+// check validates the options.
 func (w *Dashboard) check() error {
 	if (w.CertFile == "") != (w.KeyFile == "") {
-		return errors.New("TLS of the window takes a certificate and a key: name both files, or none")
+		return errors.New("TLS of the dashboard needs a certificate and a key: set both files, or none")
 	}
 	for _, prefix := range []string{w.UserPrefix, w.GroupsPrefix} {
 		if strings.HasPrefix(prefix, "system:") {
-			return fmt.Errorf("the prefix %q is one of Kubernetes' own names: take another one, such as %q", prefix, "sso:")
+			return fmt.Errorf("the prefix %q is reserved by Kubernetes: use another one, such as %q", prefix, "sso:")
 		}
 	}
 	_, err := w.proxies()
 	return err
 }
 
-// proxies are the networks of those that are trusted.
+// proxies parses TrustedProxies.
 func (w *Dashboard) proxies() ([]netip.Prefix, error) {
 	var all []netip.Prefix
 	for _, text := range w.TrustedProxies {
@@ -85,7 +84,7 @@ func (w *Dashboard) proxies() ([]netip.Prefix, error) {
 	return all, nil
 }
 
-// access says how visitors are known.
+// access returns the authentication options.
 func (w *Dashboard) access() (access.Options, error) {
 	proxies, err := w.proxies()
 	return access.Options{
@@ -96,7 +95,7 @@ func (w *Dashboard) access() (access.Options, error) {
 	}, err
 }
 
-// exposesTokens says that tokens of visitors would be readable on their way.
+// exposesTokens reports whether users send tokens in clear text.
 func (w *Dashboard) exposesTokens() bool {
 	return w.CertFile == "" && !isLoopbackAddress(w.Address) && len(w.TrustedProxies) == 0
 }
@@ -107,38 +106,38 @@ func isLoopbackAddress(address string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// startDashboard opens the doors at which the window is, of which there may be none.
+// startDashboard opens the endpoints of the dashboard, if it is enabled.
 func (m *Manager) startDashboard(ctx context.Context) ([]httpEndpoint, error) {
-	var doors []httpEndpoint
+	var endpoints []httpEndpoint
 	if at := m.options.DevDashboard.Listener; at != nil {
 		handler, err := m.newDashboard(access.Options{Open: true})
 		if err != nil {
 			return nil, err
 		}
-		doors = append(doors, httpEndpoint{at, handler})
+		endpoints = append(endpoints, httpEndpoint{at, handler})
 	}
 	w := m.options.Dashboard
 	if w.Address == "" {
-		return doors, nil
+		return endpoints, nil
 	}
 	by, err := w.access()
 	if err != nil {
-		return doors, err
+		return endpoints, err
 	}
 	handler, err := m.newDashboard(by)
 	if err != nil {
-		return doors, err
+		return endpoints, err
 	}
 	listener, err := w.listen(ctx, m.log)
 	if err != nil {
-		return doors, fmt.Errorf("serve the window: %w", err)
+		return endpoints, fmt.Errorf("serve the dashboard: %w", err)
 	}
-	m.log.Info("serving the window", "address", listener.Addr().String(), "tls", w.CertFile != "")
+	m.log.Info("serving the dashboard", "address", listener.Addr().String(), "tls", w.CertFile != "")
 	if w.exposesTokens() {
-		m.log.Warn("tokens with which visitors of the window sign in can be read on their way: " +
-			"give it a certificate (--ui-tls-cert-file), or a proxy that has one (--ui-trusted-proxies)")
+		m.log.Warn("users of the dashboard send their tokens in clear text: " +
+			"set a certificate (--dashboard-tls-cert-file), or a proxy that has one (--dashboard-trusted-proxies)")
 	}
-	return append(doors, httpEndpoint{listener, handler}), nil
+	return append(endpoints, httpEndpoint{listener, handler}), nil
 }
 
 // listen opens the address.
@@ -159,30 +158,30 @@ func (w *Dashboard) listen(ctx context.Context, log *slog.Logger) (net.Listener,
 	}), nil
 }
 
-// newDashboard makes its pages, for visitors that are known in a way.
+// newDashboard returns the dashboard's handler.
 func (m *Manager) newDashboard(by access.Options) (*dashboard.Server, error) {
 	api, err := userclient.New(m.options.Config)
 	if err != nil {
-		return nil, fmt.Errorf("make the window: %w", err)
+		return nil, fmt.Errorf("start the dashboard: %w", err)
 	}
 	api.OnWrite = m.logWrite
 	return dashboard.New(dashboard.Options{Cluster: api, Access: by, Sources: m.dashboardSources(), Version: m.options.Version, Log: m.log})
 }
 
-// logWrite logs what a visitor has changed, or was refused.
+// logWrite logs what a user of the dashboard changed, or why it was refused.
 func (m *Manager) logWrite(user, verb string, ref model.Ref, err error, took time.Duration) {
 	resource := schema.GroupResource{Group: ref.Group, Resource: ref.Plural}
-	m.log.Info("written by a visitor of the window", "user", user, "verb", verb, "resource", resource.String(),
+	m.log.Info("dashboard write", "user", user, "verb", verb, "resource", resource.String(),
 		"namespace", ref.Namespace, "name", ref.Name, "took", took.String(), "refusal", redactedError(resource, err))
 }
 
-// maxLoggedError is how much of a refusal is logged, in bytes: it may quote all that was sent.
+// maxLoggedError limits the bytes of a logged error, which may quote the whole request.
 const maxLoggedError = 500
 
-// quotedText is what a refusal repeats of an object, as far as it can be told.
+// quotedText matches the values that an error quotes.
 var quotedText = regexp.MustCompile(`(?s)"(\\.|[^"\\])*"?|` + "`[^`]*`?")
 
-// redactedError is a refusal as it is logged. That of a Secret may quote its values.
+// redactedError returns an error for the log. It removes quoted values of Secrets.
 func redactedError(resource schema.GroupResource, err error) string {
 	text := errorText(err)
 	if resource == (schema.GroupResource{Resource: "secrets"}) {
@@ -194,8 +193,8 @@ func redactedError(resource schema.GroupResource, err error) string {
 	return text
 }
 
-// dashboardSources are the processes that the window shows: this one, and others. It is the same
-// Source from one time to the next, as pages await the changes of each.
+// dashboardSources returns the processes that the dashboard shows: this one first. The
+// Source of this process stays the same, since pages wait for its changes.
 func (m *Manager) dashboardSources() func(context.Context) []model.Source {
 	own := m.Inspect()
 	return func(ctx context.Context) []model.Source {
@@ -204,7 +203,7 @@ func (m *Manager) dashboardSources() func(context.Context) []model.Source {
 			return all
 		}
 		for _, other := range m.options.DevDashboard.OtherSources(ctx) {
-			// What publishes where it is, is found by itself too.
+			// Discovery also finds this process.
 			if other.Name() != own.Name() {
 				all = append(all, other)
 			}

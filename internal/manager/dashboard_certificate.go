@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// certificateFiles are a certificate and a key that somebody else renews.
+// certificateFiles reloads a certificate and its key when the files change.
 type certificateFiles struct {
 	cert, key string
 	log       *slog.Logger
@@ -19,15 +19,15 @@ type certificateFiles struct {
 	checkedAt time.Time
 	changed   time.Time
 	loaded    *tls.Certificate
-	// lastError is the error that the log has.
+	// lastError is the error that was logged last.
 	lastError string
 }
 
-// certificateCheckInterval is how soon it is looked again whether a file has changed.
+// certificateCheckInterval is the least time between two checks of the files.
 const certificateCheckInterval = 10 * time.Second
 
-// current is the certificate as it is now. One that cannot be read keeps the one before,
-// which is said once: it will expire.
+// current returns the current certificate. If the files cannot be read it returns the
+// previous one and logs the error once.
 func (c *certificateFiles) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,22 +47,22 @@ func (c *certificateFiles) current(*tls.ClientHelloInfo) (*tls.Certificate, erro
 		}
 	}
 	if c.loaded == nil {
-		return nil, fmt.Errorf("read the certificate of the window: %w", err)
+		return nil, fmt.Errorf("read the certificate of the dashboard: %w", err)
 	}
 	c.logError(err)
 	return c.loaded, nil
 }
 
-// logError logs an error that is not the one before.
+// logError logs an error that differs from the previous one.
 func (c *certificateFiles) logError(err error) {
 	text := errorText(err)
 	if text != "" && text != c.lastError {
-		c.log.Warn("the window keeps the certificate that it has: the files cannot be read", "error", text, "expires", c.expiry())
+		c.log.Warn("dashboard certificate not reloaded; serving the previous one", "error", text, "expires", c.expiry())
 	}
 	c.lastError = text
 }
 
-// expiry is when the certificate that is loaded ends.
+// expiry returns when the loaded certificate expires.
 func (c *certificateFiles) expiry() string {
 	if c.loaded.Leaf == nil {
 		return ""

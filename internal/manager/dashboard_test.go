@@ -45,7 +45,7 @@ func TestDashboardIsValidated(t *testing.T) {
 	}
 }
 
-// writeCertificate writes a certificate of itself, and its key.
+// writeCertificate writes a self-signed certificate and its key.
 func writeCertificate(t *testing.T, cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -75,34 +75,34 @@ func TestUnreadableCertificateIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	files := &certificateFiles{cert: cert, key: key, log: slog.New(slog.NewTextHandler(&log, nil)), now: func() time.Time { return now }}
-	said := func(when string, times int) {
+	expectWarnings := func(when string, times int) {
 		t.Helper()
 		now = now.Add(time.Minute)
 		if loaded, err := files.current(nil); err != nil || loaded == nil {
 			t.Errorf("%s: %v", when, err)
 		}
 		if got := strings.Count(log.String(), "level=WARN"); got != times {
-			t.Errorf("%s: said %d times: %s", when, got, log.String())
+			t.Errorf("%s: logged %d times: %s", when, got, log.String())
 		}
 	}
-	said("at first", 0)
+	expectWarnings("initially", 0)
 	if err := os.WriteFile(cert, []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chtimes(cert, now, now); err != nil {
 		t.Fatal(err)
 	}
-	said("nonsense", 1)
-	said("nonsense still", 1)
+	expectWarnings("nonsense", 1)
+	expectWarnings("nonsense still", 1)
 	if !strings.Contains(log.String(), "expires=2040-01-02T03:04:05Z") {
-		t.Errorf("it is not said how long that goes well: %s", log.String())
+		t.Errorf("the expiry is not logged: %s", log.String())
 	}
 	if err := os.Remove(cert); err != nil {
 		t.Fatal(err)
 	}
-	said("gone", 2)
+	expectWarnings("gone", 2)
 	writeCertificate(t, cert, key)
-	said("renewed", 2)
+	expectWarnings("renewed", 2)
 }
 
 func TestWritesAreLogged(t *testing.T) {
@@ -116,9 +116,9 @@ func TestWritesAreLogged(t *testing.T) {
 	m.logWrite("ann", "update", ingress, errors.New("quoting \"hunter3\" and "+strings.Repeat("ä", 4000)), time.Second)
 	got := log.String()
 	if !strings.Contains(got, "resource=ingresses.networking.k8s.io namespace=shop name=a") || !strings.Contains(got, "resource=secrets") {
-		t.Errorf("what was written is not said: %s", got)
+		t.Errorf("resource not logged: %s", got)
 	}
 	if strings.Contains(got, "er2") || !strings.Contains(got, "data[pass]") || !strings.Contains(got, "hunter3") || len(got) > 2000 {
-		t.Errorf("of refusals is logged: %s", got)
+		t.Errorf("error logged as: %s", got)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// restoreHeldDeletions reminds a controller that begins its work of deletions that were
-// held when its status was last written.
+// restoreHeldDeletions restores the deletions that a starting controller held when its
+// status was last written.
 func (cs *controllerSet) restoreHeldDeletions(key queue.Key, r *runningController) {
 	kind := cs.kinds[key.Namespace]
 	if r.deletions == nil || kind == nil {
@@ -30,26 +30,26 @@ func hasHeldDeletions(conditions []metav1.Condition) bool {
 	return meta.IsStatusConditionTrue(conditions, setpoint.ConditionDeletionsHeld)
 }
 
-// allowDeletions passes on that a person confirms deletions of all parents.
+// allowDeletions confirms the held deletions of all parents.
 func (r *runningController) allowDeletions(declared *object.Object) {
 	if r.deletions != nil && declared != nil {
 		r.deletions.Allow(plan.Annotation(declared, setpoint.AnnotationAllowDeletions))
 	}
 }
 
-// deletionsHeldCondition says whether the deletion guard holds deletions of a controller, and
-// how to let them go on.
+// deletionsHeldCondition reports whether the deletion guard holds deletions, and how to
+// confirm them.
 func deletionsHeldCondition(name string, held compose.HeldDeletions) conditionState {
 	if held.Count == 0 {
 		return conditionState{false, setpoint.ReasonNothingHeld, "no deletions are held"}
 	}
 	return conditionState{true, setpoint.ReasonTooManyDeletions, fmt.Sprintf(
-		"%d deletions of children of %d parents are held: the responses of the hook leave them out all at once; correct the hook, or confirm with `setpoint allow-deletions %s`, which sets the annotation %s=%s",
+		"%d deletions of children of %d parents are held: the hook's responses omit them all at once; correct the hook, or confirm with `setpoint allow-deletions %s`, which sets the annotation %s=%s",
 		held.Count, held.Parents, name, setpoint.AnnotationAllowDeletions, held.Value)}
 }
 
-// setDeletionsHeld sets what the status says of held deletions. Shortly after a
-// restart it is not known, and what was said stands.
+// setDeletionsHeld sets the conditions and fields of held deletions. Shortly after a
+// restart they are unknown, and the previous ones stay.
 func setDeletionsHeld(status *setpoint.ControllerStatus, name string, generation int64, health compose.Health) {
 	held := health.Held
 	if health.HeldUnknown || held.Count == 0 && meta.FindStatusCondition(status.Conditions, setpoint.ConditionDeletionsHeld) == nil {
@@ -67,11 +67,11 @@ func setDeletionsHeld(status *setpoint.ControllerStatus, name string, generation
 	}
 }
 
-// recordDeletionsHeld warns at a controller whose status did not say so before.
+// recordDeletionsHeld records a warning when deletions become held.
 func (cs *controllerSet) recordDeletionsHeld(e *controllerEntry, previous, now setpoint.ControllerStatus) {
 	if hasHeldDeletions(previous.Conditions) || !hasHeldDeletions(now.Conditions) {
 		return
 	}
-	said := meta.FindStatusCondition(now.Conditions, setpoint.ConditionDeletionsHeld)
-	cs.manager.events.Event(e.object, hook.Event{Type: "Warning", Reason: compose.ReasonDeletionsHeld, Message: said.Message})
+	held := meta.FindStatusCondition(now.Conditions, setpoint.ConditionDeletionsHeld)
+	cs.manager.events.Event(e.object, hook.Event{Type: "Warning", Reason: compose.ReasonDeletionsHeld, Message: held.Message})
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 )
 
-// Fault G11: what is held is in the status, says how to go on, and goes when it is
-// over; shortly after a restart it stands.
+// Fault G11: held deletions are in the status, with a command that confirms them. Shortly
+// after a restart the previous status stays.
 func TestHeldDeletionsInStatus(t *testing.T) {
 	var status setpoint.ControllerStatus
 	setDeletionsHeld(&status, "compositecontroller.setpoint.dev/tenants", 3, compose.Health{})
 	if len(status.Conditions) != 0 {
-		t.Fatalf("a controller that never held anything says %+v", status.Conditions)
+		t.Fatalf("conditions without held deletions: %+v", status.Conditions)
 	}
 	health := compose.Health{Held: compose.HeldDeletions{Count: 12, Parents: 6, Value: "0123456789abcdef"}}
 	setDeletionsHeld(&status, "compositecontroller.setpoint.dev/tenants", 3, health)
@@ -37,14 +37,14 @@ func TestHeldDeletionsInStatus(t *testing.T) {
 	previous := *status.DeepCopy()
 	setDeletionsHeld(&status, "tenants", 3, compose.Health{HeldUnknown: true})
 	if !hasHeldDeletions(status.Conditions) || status.HeldDeletions == nil {
-		t.Error("a restart ends a hold")
+		t.Error("a restart drops held deletions")
 	}
 	setDeletionsHeld(&status, "tenants", 3, compose.Health{})
 	if hasHeldDeletions(status.Conditions) || meta.IsStatusConditionTrue(status.Conditions, setpoint.ConditionStalled) {
-		t.Errorf("held although it is over: %+v", status.Conditions)
+		t.Errorf("still held: %+v", status.Conditions)
 	}
 	patch, err := statusPatch(previous, status)
 	if err != nil || strings.Count(string(patch), "heldDeletions") != 1 || !strings.Contains(string(patch), `"heldDeletions":null`) {
-		t.Errorf("the patch leaves what was held: %s, %v", patch, err)
+		t.Errorf("the patch keeps held deletions: %s, %v", patch, err)
 	}
 }

@@ -26,35 +26,34 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// DryRun is a controller that watches and is asked what it would do, and does
-// none of it: what it writes is tried by the API server, and not stored.
+// DryRun runs a controller that stores nothing: the API server receives its writes as dry
+// runs.
 type DryRun struct {
 	*compile.Compiled
 	manager     *Manager
 	controllers []*compose.Controller
-	// Refused is why the controller does not run, although its spec is understood; nil
-	// if it does.
+	// Refused is why the controller does not run although its spec is valid; nil if it runs.
 	Refused *compile.Refusal
-	// holdsDeletions says that the controller holds deletions already.
+	// holdsDeletions reports whether the controller already holds deletions.
 	holdsDeletions bool
 	reactions      []*handle.Controller
 	writer         *apply.Writer
 }
 
-// noopObserver is told of everything and passes on nothing.
+// noopObserver ignores everything.
 type noopObserver struct{}
 
 func (noopObserver) Ran(record.Run)                   {}
 func (noopObserver) Deleted(record.Run)               {}
 func (noopObserver) Event(*object.Object, hook.Event) {}
 
-// DryRun opens a rehearsal of a controller object, which need not be stored. Of
-// namespaced parents those of one namespace are looked at; all if it is empty. A
-// Host that rehearses need not run. Close ends the rehearsal.
+// DryRun starts a dry run of a controller object, which need not be stored, for the parents
+// of one namespace, or of all if it is empty. The Manager need not run. Close ends the dry
+// run.
 func (m *Manager) DryRun(ctx context.Context, declared *object.Object, namespace string) (*DryRun, error) {
 	kind, known := KindOf(declared)
 	if !known {
-		return nil, fmt.Errorf("%s of %s is no kind of controller", declared.Kind(), declared.APIVersion())
+		return nil, fmt.Errorf("%s of %s is no controller kind", declared.Kind(), declared.APIVersion())
 	}
 	compiled, err := kind.Compile(ctx, declared, m.compileEnvironment())
 	if err != nil {
@@ -62,7 +61,7 @@ func (m *Manager) DryRun(ctx context.Context, declared *object.Object, namespace
 	}
 	if compiled.Admission != nil {
 		compiled.Release()
-		return nil, fmt.Errorf("%s/%s answers what is asked of it and has nothing to plan; `kubectl apply --dry-run=server` asks it", declared.Kind(), declared.Name())
+		return nil, fmt.Errorf("%s/%s reviews requests and has nothing to plan; use `kubectl apply --dry-run=server` to call it", declared.Kind(), declared.Name())
 	}
 	refused, notes, err := m.refusal(ctx, declared, compiled)
 	if err != nil {
@@ -77,9 +76,8 @@ func (m *Manager) DryRun(ctx context.Context, declared *object.Object, namespace
 	return r, err
 }
 
-// DryRunNamed opens a rehearsal of a controller by its name, as it is in this
-// process: one of a Go program, or of a stored object. It looks where the controller
-// itself does, so that what that has cached serves both.
+// DryRunNamed starts a dry run of a controller of this process by its name. It shares the
+// caches of the running controller.
 func (m *Manager) DryRunNamed(ctx context.Context, name string) (*DryRun, error) {
 	if i := m.controllers.goControllerIndex(goControllerKey(name)); i >= 0 {
 		compiled, err := m.options.GoControllers[i].Compile(ctx, m.compileEnvironment())
@@ -100,19 +98,19 @@ func (m *Manager) DryRunNamed(ctx context.Context, name string) (*DryRun, error)
 	kinds := compile.Kinds()
 	i := slices.IndexFunc(kinds, func(k compile.Kind) bool { return k.Name == kindName })
 	if i < 0 {
-		return nil, fmt.Errorf("the controller %s: %w", name, model.ErrNotFound)
+		return nil, fmt.Errorf("controller %s: %w", name, model.ErrNotFound)
 	}
 	declared, err := m.Get(ctx, kinds[i].Resource, "", object)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	case declared == nil:
-		return nil, fmt.Errorf("the controller %s: %w", name, model.ErrNotFound)
+		return nil, fmt.Errorf("controller %s: %w", name, model.ErrNotFound)
 	}
 	return m.DryRun(ctx, declared, "")
 }
 
-// newDryRun opens a rehearsal of what is compiled.
+// newDryRun starts a dry run of compiled programs.
 func (m *Manager) newDryRun(compiled *compile.Compiled, namespace string) (*DryRun, error) {
 	r := &DryRun{Compiled: compiled, manager: m, writer: m.dryRunWriter()}
 	tools := compose.Tools{Store: m.store, Writer: r.writer, Observer: noopObserver{}, Log: m.log, Resolve: m.resolve}
@@ -132,7 +130,7 @@ func (m *Manager) dryRunWriter() *apply.Writer {
 	return apply.New(m.client, apply.Options{DryRun: true}).WithManagedFields()
 }
 
-// KindOf is the kind of controllers that an object is one of.
+// KindOf returns the controller kind of an object.
 func KindOf(o *object.Object) (compile.Kind, bool) {
 	kinds := compile.Kinds()
 	i := slices.IndexFunc(kinds, func(k compile.Kind) bool {
@@ -144,7 +142,7 @@ func KindOf(o *object.Object) (compile.Kind, bool) {
 	return kinds[i], true
 }
 
-// Close ends the rehearsal.
+// Close ends the dry run.
 func (r *DryRun) Close() {
 	for _, controller := range r.controllers {
 		controller.Close()
@@ -155,14 +153,13 @@ func (r *DryRun) Close() {
 	r.Release()
 }
 
-// Close ends a Host that was not run.
+// Close closes a Manager that does not run.
 func (m *Manager) Close() {
 	m.events.close()
 	m.store.Close()
 }
 
-// WaitForSync waits until everything there is to look at has been listed. It gives up
-// when a watch does not work: nobody is there to mend it meanwhile.
+// WaitForSync waits until all caches are synced. It returns an error when a watch fails.
 func (r *DryRun) WaitForSync(ctx context.Context) error {
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
@@ -173,7 +170,7 @@ func (r *DryRun) WaitForSync(ctx context.Context) error {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return fmt.Errorf("list what there is: %w", context.Cause(ctx))
+			return fmt.Errorf("sync caches: %w", context.Cause(ctx))
 		}
 	}
 	return nil
@@ -184,7 +181,7 @@ func (r *DryRun) synced() bool {
 		!slices.ContainsFunc(r.reactions, func(c *handle.Controller) bool { return !c.Health().Synced })
 }
 
-// watchErr is why a watch does not work, if one does not.
+// watchErr returns the error of a failing watch, if any.
 func (m *Manager) watchErr() error {
 	for _, stat := range m.store.Stats() {
 		if stat.Err != nil {
@@ -194,7 +191,7 @@ func (m *Manager) watchErr() error {
 	return nil
 }
 
-// Parents are the stored objects in the care of the controller.
+// Parents returns the stored objects that the controller manages.
 func (r *DryRun) Parents() []*object.Object {
 	var all []*object.Object
 	for _, controller := range r.controllers {
@@ -206,7 +203,7 @@ func (r *DryRun) Parents() []*object.Object {
 	return all
 }
 
-// IncludesNamespace says whether the i-th program looks at objects of a namespace.
+// IncludesNamespace reports whether program i includes objects of a namespace.
 func (r *DryRun) IncludesNamespace(i int, namespace string) bool {
 	if !r.IsHandler(i) {
 		only := r.Programs[i].Namespace
@@ -216,7 +213,7 @@ func (r *DryRun) IncludesNamespace(i int, namespace string) bool {
 	return namespace == "" || len(limits) == 0 || slices.Contains(limits, namespace)
 }
 
-// Kinds are those of the objects in the care of the controller, one for each program.
+// Kinds returns the parent kind of each program.
 func (r *DryRun) Kinds() []object.Resource {
 	var all []object.Resource
 	for _, p := range r.Programs {
@@ -228,8 +225,8 @@ func (r *DryRun) Kinds() []object.Resource {
 	return all
 }
 
-// Run asks the hook about a parent of the i-th kind. One that is given
-// need not be stored; without one, that of the key is looked up.
+// Run calls the hook of program i for an object. If given is nil, the stored object of the
+// key is used.
 func (r *DryRun) Run(ctx context.Context, i int, key queue.Key, given *object.Object) (compose.DryRunResult, error) {
 	preview, err := r.controllers[i].DryRun(ctx, key, given)
 	if err != nil && ctx.Err() != nil {
@@ -238,8 +235,7 @@ func (r *DryRun) Run(ctx context.Context, i int, key queue.Key, given *object.Ob
 	return preview, err
 }
 
-// ExceedsDeletionGuard says that deletions are too many for the deletion guard, of so many that the
-// responses for all objects that were looked at ask for.
+// ExceedsDeletionGuard reports whether the deletion guard would hold so many deletions.
 func (r *DryRun) ExceedsDeletionGuard(removals int) bool {
 	if len(r.Programs) == 0 || r.Programs[0].DeletionLimit == nil {
 		return false
@@ -250,19 +246,18 @@ func (r *DryRun) ExceedsDeletionGuard(removals int) bool {
 	}
 	tally := plan.DeletionCount{Pending: removals, Children: children, Holding: r.holdsDeletions}
 	if r.holdsDeletions {
-		// Those that were not looked at are held, too.
+		// The deletions of objects that were not run are held, too.
 		tally.Pending = max(removals, r.Programs[0].DeletionLimit.MaxDeletions+1)
 	}
 	return removals > 0 && r.Programs[0].DeletionLimit.Exceeded(tally)
 }
 
-// Apply has the API server say what would come of a plan.
+// Apply sends a plan to the API server as dry runs.
 func (r *DryRun) Apply(ctx context.Context, p plan.Plan) []apply.Result {
 	return r.writer.ApplyPlan(ctx, p)
 }
 
-// UpdateParent has the API server say what would become of a parent: of all but
-// its status, and of its status where that is written for itself.
+// UpdateParent returns the parent as the API server would store it.
 func (r *DryRun) UpdateParent(ctx context.Context, resource object.Resource, stored, wanted *object.Object) (*object.Object, error) {
 	if stored.Version() == 0 {
 		return wanted, nil
@@ -278,20 +273,18 @@ func (r *DryRun) UpdateParent(ctx context.Context, resource object.Resource, sto
 	return tried.With(status.Field("status"), "status")
 }
 
-// Get reads a stored object; nil if there is none.
+// Get returns a stored object; nil if it does not exist.
 func (m *Manager) Get(ctx context.Context, resource object.Resource, namespace, name string) (*object.Object, error) {
 	stored, err := m.dryRunWriter().Get(ctx, resource, namespace, name)
 	if apply.NotFound(err) {
-		return nil, nil //nolint:nilnil // Nothing is there, which is an answer.
+		return nil, nil //nolint:nilnil // The object does not exist.
 	}
 	return stored, err
 }
 
-// DryRunApply makes of an object of a file what it would be once stored: the API
-// server is asked, which completes and checks it. Labels and annotations are added to those
-// that are there, the status stays, all else is replaced. Where one may not
-// write, or where its kind or namespace is yet to be made, it is taken as given,
-// and the note says so.
+// DryRunApply returns the object that applying a manifest would store. Labels and annotations
+// are merged, the status stays, all other fields are replaced. Where Setpoint may not write,
+// or the kind or namespace does not exist yet, it returns the manifest itself with a note.
 func (m *Manager) DryRunApply(ctx context.Context, resource object.Resource, given *object.Object) (o *object.Object, note string, err error) {
 	stored, err := m.Get(ctx, resource, given.Namespace(), given.Name())
 	if err != nil && !apierrors.IsForbidden(err) {
@@ -301,7 +294,7 @@ func (m *Manager) DryRunApply(ctx context.Context, resource object.Resource, giv
 	if stored != nil {
 		write = m.dryRunWriter().Update
 		if wanted, err = mergeManifest(stored, given); err != nil {
-			return nil, "", fmt.Errorf("lay %s over the stored one: %w", given.Ref(), err)
+			return nil, "", fmt.Errorf("merge %s into the stored object: %w", given.Ref(), err)
 		}
 	}
 	tried, err := write(ctx, resource, wanted)
@@ -309,22 +302,22 @@ func (m *Manager) DryRunApply(ctx context.Context, resource object.Resource, giv
 	case err == nil:
 		return tried, "", nil
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		return wanted, "taken as given: " + err.Error(), nil
+		return wanted, "not validated by the API server: " + err.Error(), nil
 	}
-	return nil, "", fmt.Errorf("the API server refuses %s: %w", given.Ref(), err)
+	return nil, "", fmt.Errorf("dry-run apply %s: %w", given.Ref(), err)
 }
 
-// mergeManifest lays an object of a file over the stored one.
+// mergeManifest merges a manifest into the stored object.
 func mergeManifest(stored, given *object.Object) (*object.Object, error) {
 	var have, want map[string]any
 	if err := errors.Join(utiljson.Unmarshal(stored.JSON(), &have), utiljson.Unmarshal(given.JSON(), &want)); err != nil {
 		return nil, err
 	}
 	metadata, _ := have["metadata"].(map[string]any)
-	said, _ := want["metadata"].(map[string]any)
+	givenMetadata, _ := want["metadata"].(map[string]any)
 	for _, name := range [...]string{"labels", "annotations"} {
-		if said[name] != nil {
-			metadata[name] = mergeMaps(metadata[name], said[name])
+		if givenMetadata[name] != nil {
+			metadata[name] = mergeMaps(metadata[name], givenMetadata[name])
 		}
 	}
 	want["metadata"] = metadata
@@ -339,7 +332,7 @@ func mergeManifest(stored, given *object.Object) (*object.Object, error) {
 	return object.Parse(text)
 }
 
-// mergeMaps are the members of both, the later ones counting.
+// mergeMaps merges two maps; b wins.
 func mergeMaps(a, b any) map[string]any {
 	all := map[string]any{}
 	for _, each := range [...]any{a, b} {

@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// noopHandlerObserver is told of all that handlers do and passes on nothing.
+// noopHandlerObserver ignores everything.
 type noopHandlerObserver struct{}
 
 func (noopHandlerObserver) Ran(record.Run)                                            {}
@@ -22,14 +22,14 @@ func (noopHandlerObserver) Deleted(record.Run)                                  
 func (noopHandlerObserver) Handled(string, string, hook.Reason, time.Duration, error) {}
 func (noopHandlerObserver) Event(*object.Object, hook.Event)                          {}
 
-// addHandlers opens the rehearsals of the programs of handlers, for the objects
-// of one namespace; of all if it is empty.
+// addHandlers starts the dry runs of handler programs for the objects of one namespace, or
+// of all if it is empty.
 func (r *DryRun) addHandlers(namespace string) error {
 	tools := handle.Tools{Store: r.manager.store, Writer: r.writer, Observer: noopHandlerObserver{}, Log: r.manager.log}
 	for _, program := range r.Handlers {
 		if namespace != "" && program.Resource.Namespaced {
 			if limits := program.Namespaces; len(limits) > 0 && !slices.Contains(limits, namespace) {
-				return fmt.Errorf("the controller does not handle objects in the namespace %s, but in %s; say which with -n", namespace, strings.Join(limits, ", "))
+				return fmt.Errorf("the controller does not handle objects in namespace %s, only in %s; select one with -n", namespace, strings.Join(limits, ", "))
 			}
 			program.Namespaces = []string{namespace}
 		}
@@ -38,13 +38,11 @@ func (r *DryRun) addHandlers(namespace string) error {
 	return nil
 }
 
-// IsHandler says that the objects of the i-th kind have handlers, rather than a hook
-// that says what should be.
+// IsHandler reports whether program i is one of handlers.
 func (r *DryRun) IsHandler(i int) bool { return i >= len(r.controllers) }
 
-// RunHandlers finds out which handlers would be told of an object of the i-th
-// kind, and asks them if they are to be. One that is given need not be stored; without
-// one, that of the key is looked up.
+// RunHandlers returns the handlers of program i that an object would trigger, and calls
+// them if the request says so. If it has no object, the stored one is used.
 func (r *DryRun) RunHandlers(ctx context.Context, i int, s handle.DryRunRequest) (handle.DryRunResult, error) {
 	preview, err := r.reactions[i-len(r.controllers)].DryRun(ctx, s)
 	if err != nil && ctx.Err() != nil {
@@ -53,7 +51,7 @@ func (r *DryRun) RunHandlers(ctx context.Context, i int, s handle.DryRunRequest)
 	return preview, err
 }
 
-// Evict has the API server say whether a pod may be evicted now.
+// Evict asks the API server, as a dry run, whether a pod may be evicted now.
 func (r *DryRun) Evict(ctx context.Context, resource object.Resource, pod *object.Object) error {
 	return r.writer.Evict(ctx, resource, pod)
 }

@@ -16,10 +16,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// refusal is why a controller object whose spec is understood does not run. The
-// condition Accepted of the object as it is says it. Where there is none yet, or that
-// of an earlier generation, what refuses controllers is looked for in the cluster; the
-// notes say what could not be found out.
+// refusal returns why a valid controller object does not run: what its condition Accepted
+// says or, if that is missing or of an earlier generation, what conflicts in the cluster.
+// The notes name what could not be checked.
 func (m *Manager) refusal(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (why *compile.Refusal, notes []string, err error) {
 	condition := meta.FindStatusCondition(storedStatus(declared).Conditions, setpoint.ConditionAccepted)
 	if condition != nil && condition.ObservedGeneration == declared.Generation() {
@@ -47,7 +46,7 @@ func appendNote(notes []string, note string) []string {
 	return append(notes, note)
 }
 
-// reportedRefusal is what the condition Accepted says; nil if it is not False.
+// reportedRefusal returns the refusal in the condition Accepted; nil if it is not False.
 func reportedRefusal(accepted *metav1.Condition) *compile.Refusal {
 	if accepted.Status != metav1.ConditionFalse {
 		return nil
@@ -55,7 +54,7 @@ func reportedRefusal(accepted *metav1.Condition) *compile.Refusal {
 	return &compile.Refusal{Reason: accepted.Reason, Err: errors.New(accepted.Message)}
 }
 
-// checkOlder refuses a controller whose work a stored one that is older, and runs, would undo. One that is not stored is younger than all.
+// checkOlder refuses a controller that conflicts with an older stored one that runs. One that is not stored is the youngest.
 func (m *Manager) checkOlder(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (why *compile.Refusal, note string, err error) {
 	rank := rankOf(declared)
 	if declared.Version() == 0 {
@@ -63,14 +62,14 @@ func (m *Manager) checkOlder(ctx context.Context, declared *object.Object, compi
 	}
 	for _, kind := range compile.Kinds() {
 		if kind.Resource.Kind != "CompositeController" {
-			continue // The others do not compete.
+			continue // Other kinds do not conflict.
 		}
 		stored, err := m.dryRunWriter().List(ctx, kind.Resource, "", "")
 		switch {
 		case apply.NotFound(err):
 			continue
 		case apierrors.IsForbidden(err):
-			note = fmt.Sprintf("it could not be found out whether another controller has the same objects (%v)", err)
+			note = fmt.Sprintf("cannot check whether another controller has the same objects (%v)", err)
 			continue
 		case err != nil:
 			return nil, note, fmt.Errorf("list %s: %w", kind.Resource, err)
@@ -88,15 +87,14 @@ func (m *Manager) checkOlder(ctx context.Context, declared *object.Object, compi
 	return nil, note, nil
 }
 
-// conflictWith says whether a stored controller runs, and what it and another one would undo of
-// each other.
+// conflictWith returns the conflict of two controllers, if the stored one runs.
 func (m *Manager) conflictWith(ctx context.Context, kind compile.Kind, other *object.Object, compiled *compile.Compiled) (controllerConflict, bool) {
 	if meta.IsStatusConditionFalse(storedStatus(other).Conditions, setpoint.ConditionAccepted) || other.Deleting() {
 		return controllerConflict{}, false
 	}
 	theirs, err := kind.Compile(ctx, other, m.compileEnvironment())
 	if err != nil {
-		return controllerConflict{}, false // It is refused.
+		return controllerConflict{}, false // It is refused and does not run.
 	}
 	defer theirs.Release()
 	if theirs.Suspended {

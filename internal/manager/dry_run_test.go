@@ -6,8 +6,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// A file says what an object is to be; what the system and others keep in it
-// stays.
+// A manifest replaces what users declare; fields of the system and of other managers stay.
 func TestMergeManifest(t *testing.T) {
 	parse := func(text string) *object.Object {
 		o, err := object.Parse([]byte(text))

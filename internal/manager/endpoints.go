@@ -9,39 +9,38 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
-// endpoints is what is known of the addresses of hooks: the processes that are known not
-// to run, and the calls that got no connection.
+// endpoints tracks hook addresses: the processes that are down, and calls that could not
+// connect.
 type endpoints struct {
 	mu sync.Mutex
-	// down is why nothing answers at an address, as HookDown said.
+	// down is why the process at an address is down, from HookDown.
 	down map[string]string
-	// unconnected are the errors of the latest calls, where they got no connection.
+	// unconnected are the errors of the latest calls that could not connect.
 	unconnected map[endpoint]string
 }
 
-// endpoint is an address as one controller calls it: with its own proxy and credentials.
+// endpoint is an address as one controller calls it, with its own proxy and credentials.
 type endpoint struct{ controller, address string }
 
 func newEndpoints() *endpoints {
 	return &endpoints{down: map[string]string{}, unconnected: map[endpoint]string{}}
 }
 
-// setDown notes that nothing answers at an address, and why.
+// setDown records why the process at an address is down.
 func (e *endpoints) setDown(address string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.down[address] = strings.Join(strings.Fields(err.Error()), " ")
 }
 
-// setUp notes that the address answers again.
+// setUp records that the process at an address is up.
 func (e *endpoints) setUp(address string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.down, address)
 }
 
-// recordCall notes what a call says of its address. One that was connected and got no
-// response says nothing.
+// recordCall records whether a call connected. A timeout after connecting changes nothing.
 func (e *endpoints) recordCall(controller, address string, call webhook.CallResult) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -53,7 +52,7 @@ func (e *endpoints) recordCall(controller, address string, call webhook.CallResu
 	}
 }
 
-// remove drops what is known of a controller that is gone.
+// remove removes a controller.
 func (e *endpoints) remove(controller string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -64,8 +63,8 @@ func (e *endpoints) remove(controller string) {
 	}
 }
 
-// failures looks for the first of a controller's addresses at which nothing answers, and for
-// the first that its latest call could not connect to. It returns why, or nothing.
+// failures returns why the process at one of the addresses is down, and the error of a
+// latest call that could not connect; "" for none.
 func (e *endpoints) failures(controller string, addresses []string) (down, unconnected string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -88,6 +87,6 @@ func sameHost(full, address string) bool {
 	if err != nil {
 		return full == address
 	}
-	host = strings.TrimSuffix(host, ".") // A name that DNS is not to search for.
+	host = strings.TrimSuffix(host, ".") // The dot marks a fully qualified name.
 	return host == address || net.JoinHostPort(host, port) == address
 }

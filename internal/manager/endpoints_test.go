@@ -19,8 +19,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// Fault G7: a controller is not ready while the process behind its hook is known not to
-// run, whatever asks the hook and however the address is written.
+// Fault G7: a controller is not ready while the process of its hook is down, for all kinds
+// of controllers and forms of the address.
 func TestHookDown(t *testing.T) {
 	m := &Manager{endpoints: newEndpoints(), inFlight: newInFlight()}
 	m.controllers = newControllerSet(m)
@@ -54,7 +54,7 @@ func TestHookDown(t *testing.T) {
 	downAt(nil)
 }
 
-// Fault G7: what calls say of an address, told by a real webhook.
+// Fault G7: calls of a real webhook show whether its address accepts connections.
 func TestUnconnectedCalls(t *testing.T) {
 	status := http.StatusInternalServerError
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
@@ -105,8 +105,8 @@ func TestUnconnectedCalls(t *testing.T) {
 	}
 }
 
-// Fault G7: reviews that failed with the former process do not keep a controller from
-// being ready; there may be no other review for long.
+// Fault G7: after a restart of the hook, failed reviews of its previous process do not make a
+// controller unready. The next review may be long in coming.
 func TestReviewFailuresOfPreviousProcess(t *testing.T) {
 	m := &Manager{options: Options{History: History{Off: true}}}
 	s := &webhookServer{manager: m, programs: map[queue.Key]*admission.Program{{Name: "p"}: {Name: "p"}}, failures: map[string]*reviewFailures{}}

@@ -17,8 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// eventWriter tells users, at the object concerned, what they should know. Repeated
-// ones are counted in one Event by client-go's recorder.
+// eventWriter records events on objects. client-go's recorder aggregates repeated ones.
 type eventWriter struct {
 	broadcaster record.EventBroadcaster
 	recorder    record.EventRecorder
@@ -33,10 +32,10 @@ func newEventWriter(client rest.Interface, o Options) *eventWriter {
 
 func (e *eventWriter) close() { e.broadcaster.Shutdown() }
 
-// maxEventMessage is the longest message the API server takes.
+// maxEventMessage is the longest message the API server accepts.
 const maxEventMessage = 1024
 
-// Event records an event at a parent.
+// Event records an event on a parent.
 func (e *eventWriter) Event(parent *object.Object, event hook.Event) {
 	e.record(&corev1.ObjectReference{
 		APIVersion: parent.APIVersion(), Kind: parent.Kind(), Namespace: parent.Namespace(), Name: parent.Name(),
@@ -44,7 +43,7 @@ func (e *eventWriter) Event(parent *object.Object, event hook.Event) {
 	}, event)
 }
 
-// EventAt records an event at an object that is known by its name alone.
+// EventAt records an event on an object that is known by name only.
 func (e *eventWriter) EventAt(event hook.ObjectEvent) {
 	e.record(&corev1.ObjectReference{
 		APIVersion: event.APIVersion, Kind: event.Kind, Namespace: event.Namespace, Name: event.Name, UID: types.UID(event.UID),
@@ -59,13 +58,13 @@ func (e *eventWriter) record(at *corev1.ObjectReference, event hook.Event) {
 	e.recorder.Event(at, event.Type, event.Reason, message)
 }
 
-// instanceName tells this process from others of the program: the pod, or the machine.
+// instanceName identifies this process among its replicas: the pod's or the host's name.
 func instanceName() string {
-	machine, _ := os.Hostname() // Who has no name goes without.
+	machine, _ := os.Hostname() // The name may be empty.
 	return cmp.Or(os.Getenv("POD_NAME"), machine)
 }
 
-// eventSink stores events through the shared client, as those of an instance.
+// eventSink writes events through the shared client, with the reporting instance.
 type eventSink struct {
 	client   rest.Interface
 	instance string
@@ -73,8 +72,8 @@ type eventSink struct {
 
 var eventResource = object.Resource{Version: "v1", Plural: "events", Kind: "Event", Namespaced: true}
 
-// Create says which instance it was. The source says no more than whose it is: what
-// several replicas tell is counted as one.
+// Create sets the reporting instance. The source has no host, so that equal events of
+// several replicas are aggregated.
 func (s eventSink) Create(e *corev1.Event) (*corev1.Event, error) {
 	e.ReportingInstance = s.instance
 	return s.send(s.client.Post().AbsPath(eventResource.Path(e.Namespace, "")), "application/json", e)

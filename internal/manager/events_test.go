@@ -15,23 +15,23 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Whose events and requests are, is said in the name of the Go program, or in ours.
+// Events and requests name the Go program, or Setpoint.
 func TestEventsNameTheProgram(t *testing.T) {
 	t.Setenv("POD_NAME", "rates-0")
 	for name, want := range map[string]struct{ component, agent string }{
 		"":      {"setpoint", "setpoint/v1.2"},
 		"rates": {"rates", "rates/v1.2 setpoint"},
 	} {
-		type said struct {
+		type eventRequest struct {
 			corev1.Event
 			agent string
 		}
-		told := make(chan said, 1)
+		requests := make(chan eventRequest, 1)
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, _ := io.ReadAll(r.Body) // What is missing is not said.
-			one := said{agent: r.UserAgent()}
+			body, _ := io.ReadAll(r.Body) // What is missing is not eventRequest.
+			one := eventRequest{agent: r.UserAgent()}
 			_ = json.Unmarshal(body, &one.Event)
-			told <- one
+			requests <- one
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write(body)
 		}))
@@ -46,7 +46,7 @@ func TestEventsNameTheProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.events.Event(o, hook.Event{Type: "Normal", Reason: "Published", Message: "a"})
-		got := <-told
+		got := <-requests
 		if got.Source.Component != want.component || got.ReportingController != want.component || got.Source.Host != "" ||
 			got.ReportingInstance != "rates-0" || got.agent != want.agent {
 			t.Errorf("%q: got %+v of %q by %q, agent %q", name, got.Source, got.ReportingController, got.ReportingInstance, got.agent)

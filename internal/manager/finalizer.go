@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// listPageSize is how many objects are listed at a time, and releaseConcurrency
-	// how many of them are written at a time.
+	// listPageSize is the size of a list page; releaseConcurrency, the number of writes
+	// in flight.
 	listPageSize       = "500"
 	releaseConcurrency = 16
-	// maxReleaseAttempts is how often an object is written that others write too.
+	// maxReleaseAttempts limits the attempts on an object that others write too.
 	maxReleaseAttempts = 8
 
 	metadataList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 )
 
-// removeFinalizer takes a finalizer off all objects of a kind. A kind that is not
-// served any more, in no version, has none.
+// removeFinalizer removes a finalizer from all objects of a kind, in whichever version it
+// is served.
 func (m *Manager) removeFinalizer(ctx context.Context, name compile.ResourceName, finalizer string) error {
 	err := m.removeFinalizerFrom(ctx, resourceOf(name), finalizer)
 	if !apierrors.IsNotFound(err) {
@@ -42,13 +42,13 @@ func (m *Manager) removeFinalizer(ctx context.Context, name compile.ResourceName
 	return m.removeFinalizerFrom(ctx, resourceOf(compile.ResourceName{APIVersion: version, Plural: name.Plural}), finalizer)
 }
 
-// resourceOf is as much of a resource as it takes to address its objects.
+// resourceOf returns the resource of a name, as far as its path needs it.
 func resourceOf(name compile.ResourceName) object.Resource {
 	version := name.APIVersion[strings.LastIndexByte(name.APIVersion, '/')+1:]
 	return object.Resource{Group: name.Group(), Version: version, Plural: name.Plural, Namespaced: true}
 }
 
-// servedVersion is the apiVersion in which a resource is served, if it is in any.
+// servedVersion returns the apiVersion in which a resource is served; "" for none.
 func (m *Manager) servedVersion(ctx context.Context, name compile.ResourceName) (string, error) {
 	if name.Group() == "" {
 		return "", nil
@@ -62,7 +62,7 @@ func (m *Manager) servedVersion(ctx context.Context, name compile.ResourceName) 
 	}
 	var group metav1.APIGroup
 	if err := json.Unmarshal(data, &group); err != nil {
-		return "", fmt.Errorf("what the API server serves of %s: %w", name.Group(), err)
+		return "", fmt.Errorf("read API group %s: %w", name.Group(), err)
 	}
 	for _, version := range group.Versions {
 		served, err := m.servedResources(ctx, version.GroupVersion)
@@ -76,8 +76,8 @@ func (m *Manager) servedVersion(ctx context.Context, name compile.ResourceName) 
 	return "", nil
 }
 
-// removeFinalizerFrom goes through the objects page by page. One that cannot be
-// written does not keep the others.
+// removeFinalizerFrom removes the finalizer page by page. A failed write does not stop
+// the writes of the same page.
 func (m *Manager) removeFinalizerFrom(ctx context.Context, resource object.Resource, finalizer string) error {
 	next := ""
 	for {
@@ -103,8 +103,7 @@ func (m *Manager) removeFinalizerFrom(ctx context.Context, resource object.Resou
 	}
 }
 
-// removeFinalizerOf takes a finalizer off one object, whatever else is done to it
-// meanwhile.
+// removeFinalizerOf removes a finalizer from one object, and retries on conflicts.
 func (m *Manager) removeFinalizerOf(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata, finalizer string) error {
 	uid := o.UID
 	for try := 1; ; try++ {
@@ -116,7 +115,7 @@ func (m *Manager) removeFinalizerOf(ctx context.Context, resource object.Resourc
 		if err == nil || apierrors.IsNotFound(err) {
 			return nil
 		}
-		// The test in the patch fails as something invalid.
+		// A failed test operation in the patch is reported as Invalid.
 		moved := apierrors.IsConflict(err) || apierrors.IsInvalid(err)
 		if !moved || try == maxReleaseAttempts {
 			return fmt.Errorf("%s/%s: %w", o.Namespace, o.Name, err)
@@ -127,12 +126,12 @@ func (m *Manager) removeFinalizerOf(ctx context.Context, resource object.Resourc
 	}
 }
 
-// patchFinalizer removes the finalizer at a place, if it is still that one.
-func (m *Manager) patchFinalizer(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata, place int) error {
-	path := fmt.Sprintf("/metadata/finalizers/%d", place)
+// patchFinalizer removes the finalizer at an index, if it is unchanged.
+func (m *Manager) patchFinalizer(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata, index int) error {
+	path := fmt.Sprintf("/metadata/finalizers/%d", index)
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": o.UID},
-		{"op": "test", "path": path, "value": o.Finalizers[place]},
+		{"op": "test", "path": path, "value": o.Finalizers[index]},
 		{"op": "remove", "path": path},
 	})
 	if err != nil {
@@ -142,11 +141,11 @@ func (m *Manager) patchFinalizer(ctx context.Context, resource object.Resource, 
 		Param("fieldManager", "setpoint").SetHeader("Accept", metadataOnly).Body(patch).Do(ctx).Error()
 }
 
-// getMetadata reads an object anew; nil if it is gone.
+// getMetadata reads an object again; nil if it is deleted.
 func (m *Manager) getMetadata(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 	data, err := doRequestAs(ctx, metadataOnly, m.client.Get().AbsPath(resource.Path(o.Namespace, o.Name)))
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // Gone is a good answer, and there is nothing to show.
+		return nil, nil //nolint:nilnil // The object is deleted.
 	}
 	if err != nil {
 		return nil, err

@@ -16,14 +16,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 )
 
-// finalizerServer is a server of a few objects, which knows lists in pages, reads, and
-// patches of finalizers. Between a read and the patch that follows, somebody else
-// may come.
+// finalizerServer is an API server with a few objects. It supports lists in pages, reads and
+// patches of finalizers, and can change an object between a read and the next patch.
 type finalizerServer struct {
 	mu      sync.Mutex
 	served  string
 	objects map[string][]string
-	// beforePatch is done to an object before its first patch, by name.
+	// beforePatch changes an object before its first patch, by name.
 	beforePatch map[string]func(s *finalizerServer)
 	patches     int
 }
@@ -61,7 +60,7 @@ func (s *finalizerServer) writeStatus(w http.ResponseWriter, code int, reason st
 	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":"no"}`, reason, code)
 }
 
-// list answers one object a page.
+// list writes pages of one object.
 func (s *finalizerServer) list(w http.ResponseWriter, from string) {
 	names := []string{}
 	for name := range s.objects {
@@ -90,8 +89,8 @@ func (s *finalizerServer) patch(w http.ResponseWriter, r *http.Request, name str
 		s.writeStatus(w, http.StatusBadRequest, "BadRequest")
 		return
 	}
-	var place int
-	if _, err := fmt.Sscanf(edits[2].Path, "/metadata/finalizers/%d", &place); err != nil {
+	var index int
+	if _, err := fmt.Sscanf(edits[2].Path, "/metadata/finalizers/%d", &index); err != nil {
 		s.writeStatus(w, http.StatusBadRequest, "BadRequest")
 		return
 	}
@@ -99,10 +98,10 @@ func (s *finalizerServer) patch(w http.ResponseWriter, r *http.Request, name str
 	switch {
 	case !exists:
 		s.writeStatus(w, http.StatusNotFound, "NotFound")
-	case place >= len(finalizers) || finalizers[place] != edits[1].Value:
+	case index >= len(finalizers) || finalizers[index] != edits[1].Value:
 		s.writeStatus(w, http.StatusUnprocessableEntity, "Invalid")
 	default:
-		s.objects[name] = slices.Delete(finalizers, place, place+1)
+		s.objects[name] = slices.Delete(finalizers, index, index+1)
 		_ = json.NewEncoder(w).Encode(s.metadata(name))
 	}
 }
@@ -130,7 +129,7 @@ func TestRemoveFinalizer(t *testing.T) {
 			"deleted":  func(s *finalizerServer) { delete(s.objects, "deleted") },
 		},
 	}
-	// The kind was noted in a version that is not served any more.
+	// The version is no longer served.
 	err := managerAt(t, s).removeFinalizer(t.Context(), compile.ResourceName{APIVersion: "example.org/v1", Plural: "shops"}, testFinalizer)
 	if err != nil {
 		t.Fatal(err)
@@ -152,8 +151,7 @@ func TestKindThatIsNotServedHasNoFinalizers(t *testing.T) {
 	}
 }
 
-// One that cannot be written is tried a few times and then told; the others are
-// released.
+// A failing patch is retried a few times and then reported.
 func TestFailedReleaseIsReported(t *testing.T) {
 	s := &finalizerServer{served: "/apis/example.org/v2/shops", objects: map[string][]string{"a": {testFinalizer}}, beforePatch: map[string]func(*finalizerServer){}}
 	var stubborn func(*finalizerServer)

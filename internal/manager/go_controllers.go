@@ -18,16 +18,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// GoController is a controller that is declared by a Go program, not by an object.
+// GoController is a controller that a Go program declares.
 type GoController struct {
-	// Name identifies it in logs, metrics and health; no other may have it, and its
-	// programs have the same.
+	// Name identifies it in logs, metrics and health. It is unique, and its programs have
+	// the same name.
 	Name string
-	// Compile makes its programs. It is called again when a CRD changes that
-	// concerns it, and after an error: at once when a kind that it asked env for
-	// begins to be served, and now and then. Of what it returns, some may never be
-	// run. An error that wraps compile.ErrNotServed is waited out; a
-	// *compile.Refusal says what is to be mended by somebody.
+	// Compile returns its programs. It is called again when a CRD of its kinds changes, and
+	// retried after an error, at once when a kind it resolved becomes served. Some results
+	// are never run. The controller waits on compile.ErrNotServed; a *compile.Refusal
+	// needs a user to act.
 	Compile func(ctx context.Context, env compile.Environment) (*compile.Compiled, error)
 }
 
@@ -35,10 +34,10 @@ func checkGoControllers(all []GoController) error {
 	names := map[string]bool{}
 	for _, own := range all {
 		if own.Name == "" || own.Compile == nil {
-			return errors.New("a controller of the program lacks a name, or a way to compile it")
+			return errors.New("a controller of the program has no name or no Compile function")
 		}
 		if names[own.Name] {
-			return fmt.Errorf("two controllers of the program are called %q", own.Name)
+			return fmt.Errorf("two controllers of the program have the name %q", own.Name)
 		}
 		names[own.Name] = true
 	}
@@ -47,16 +46,16 @@ func checkGoControllers(all []GoController) error {
 
 func goControllerKey(name string) queue.Key { return queue.Key{Name: name} }
 
-// goControllerRank orders a program's controllers as it lists them.
+// goControllerRank ranks controllers in the order of the program.
 func goControllerRank(i int) string { return fmt.Sprintf("%06d", i) }
 
-// goControllerIndex is where a controller stands in the program's list; less than 0 for one
-// that an object declares.
+// goControllerIndex returns the index in Options.GoControllers; negative for a controller
+// object.
 func (cs *controllerSet) goControllerIndex(key queue.Key) int {
 	return slices.IndexFunc(cs.manager.options.GoControllers, func(own GoController) bool { return goControllerKey(own.Name) == key })
 }
 
-// runGoControllers runs a Go program's own controllers until the context ends.
+// runGoControllers runs the controllers of a Go program until the context ends.
 func (cs *controllerSet) runGoControllers(ctx context.Context) error {
 	for _, d := range cs.manager.crds {
 		cs.watchCRD(d.Name())
@@ -68,7 +67,7 @@ func (cs *controllerSet) runGoControllers(ctx context.Context) error {
 	return group.Wait()
 }
 
-// reconcileGoController compiles a controller of the program and sets it to work.
+// reconcileGoController compiles a controller of the program and starts or replaces it.
 func (cs *controllerSet) reconcileGoController(ctx context.Context, key queue.Key, i int) queue.Outcome {
 	compiled, err := cs.compileGoController(ctx, key, i)
 	if ctx.Err() != nil {
@@ -88,7 +87,7 @@ func (cs *controllerSet) reconcileGoController(ctx context.Context, key queue.Ke
 func (cs *controllerSet) compileGoController(ctx context.Context, key queue.Key, i int) (*compile.Compiled, error) {
 	compiled, err := cs.manager.options.GoControllers[i].Compile(ctx, cs.watchingEnvironment())
 	if _, refused := errors.AsType[*compile.Refusal](err); !refused && errors.Is(err, compile.ErrNotServed) {
-		err = &compile.Refusal{Reason: setpoint.ReasonResourceNotFound, Err: fmt.Errorf("%w; the controller starts by itself when it is", err)}
+		err = &compile.Refusal{Reason: setpoint.ReasonResourceNotFound, Err: fmt.Errorf("%w; the controller starts when it is served", err)}
 	}
 	if err != nil {
 		return nil, err
@@ -106,8 +105,7 @@ func (cs *controllerSet) compileGoController(ctx context.Context, key queue.Key,
 	return compiled, nil
 }
 
-// watchingEnvironment is the environment of a Go program's own controllers: the CRDs of the
-// kinds they ask for are watched from then on.
+// watchingEnvironment returns an environment that watches the CRDs of resolved kinds.
 func (cs *controllerSet) watchingEnvironment() compile.Environment {
 	env := cs.manager.compileEnvironment()
 	resolve, resolveKind := env.Resolve, env.ResolveKind
@@ -117,16 +115,15 @@ func (cs *controllerSet) watchingEnvironment() compile.Environment {
 	}
 	env.ResolveKind = func(ctx context.Context, apiVersion, kind string) (object.Resource, error) {
 		resource, err := resolveKind(ctx, apiVersion, kind)
-		// One that is not served yet has no plural that could be known; where the
-		// guess is wrong, the kind is found a little later.
+		// The plural of a kind that is not served is a guess. If it is wrong, a retry
+		// finds the kind later.
 		guess, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(apiVersion, kind))
 		return resource, cs.watchCRDOf(resource, err, guess.Resource+"."+guess.Group)
 	}
 	return env
 }
 
-// watchCRDOf watches the CRD of a kind that was looked up, if it has or may have one. It
-// returns the error of looking it up.
+// watchCRDOf watches the CRD of a resolved kind, if it has or may have one, and returns err.
 func (cs *controllerSet) watchCRDOf(resource object.Resource, err error, definition string) error {
 	_, group, _ := strings.Cut(definition, ".")
 	switch {
@@ -138,11 +135,11 @@ func (cs *controllerSet) watchCRDOf(resource object.Resource, err error, definit
 	return err
 }
 
-// crdNameOf is the name of a custom resource's CRD.
+// crdNameOf returns the name of a custom resource's CRD.
 func crdNameOf(resource object.Resource) string { return resource.Plural + "." + resource.Group }
 
-// watchCRD watches one CRD, which need not be there, until the end. A program may be
-// allowed to see those alone that concern it.
+// watchCRD watches one CRD, which need not exist. A program may be allowed to watch only its
+// own CRDs.
 func (cs *controllerSet) watchCRD(definition string) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -151,8 +148,8 @@ func (cs *controllerSet) watchCRD(definition string) {
 	}
 }
 
-// goControllerCRDChanged is crdChanged for controllers that may have waited
-// for long: they begin anew to look often.
+// goControllerCRDChanged is crdChanged for the controllers of a Go program. It resets
+// their backoff.
 func (cs *controllerSet) goControllerCRDChanged(e cache.Event) {
 	name := changedName(e)
 	cs.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// overallCondition says whether a controller does its work, and what is in its way.
+// overallCondition returns Accepted if it is False, else Ready.
 func (s *controllerState) overallCondition(health compose.Health) conditionState {
 	if _, refused := errors.AsType[*compile.Refusal](s.refusal); s.refusal != nil && !refused {
 		return conditionState{false, setpoint.ReasonStarting, s.refusal.Error()}
@@ -24,7 +24,7 @@ func (s *controllerState) overallCondition(health compose.Health) conditionState
 	return readyCondition(understood, s, health)
 }
 
-// states are what has become of all controllers.
+// states returns the states of all controllers.
 func (cs *controllerSet) states() map[queue.Key]controllerState {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -35,7 +35,7 @@ func (cs *controllerSet) states() map[queue.Key]controllerState {
 	return all
 }
 
-// readiness is 1 for every controller that is ready, by name, and 0 for the others.
+// readiness returns 1 for every ready controller and 0 for the others, by name.
 func (cs *controllerSet) readiness(healths map[string]compose.Health) map[string]float64 {
 	all := map[string]float64{}
 	for key, s := range cs.states() {
@@ -47,18 +47,18 @@ func (cs *controllerSet) readiness(healths map[string]compose.Health) map[string
 	return all
 }
 
-// logGoControllers logs how a Go program's own controllers are doing, whenever it changes:
-// they have no status where it could be read.
+// logGoControllers logs the conditions of a Go program's controllers when they change, since
+// they have no status.
 func (cs *controllerSet) logGoControllers(ctx context.Context) {
 	ticker := time.NewTicker(reportEvery)
 	defer ticker.Stop()
-	told := map[queue.Key]conditionState{}
+	logged := map[queue.Key]conditionState{}
 	for {
 		healths := cs.health()
 		for key, s := range cs.states() {
 			now := s.overallCondition(healths[key.String()])
-			before := told[key]
-			told[key] = now
+			before := logged[key]
+			logged[key] = now
 			if now.changedFrom(before, s.running != nil) {
 				cs.logCondition(key, now)
 			}
@@ -71,8 +71,8 @@ func (cs *controllerSet) logGoControllers(ctx context.Context) {
 	}
 }
 
-// changedFrom says whether it is worth a line that a controller was found so, and before
-// otherwise. What a controller says that runs may change with every object.
+// changedFrom reports whether a change is worth a log line. Messages of running controllers
+// may change with every object, so they do not count.
 func (f conditionState) changedFrom(before conditionState, runs bool) bool {
 	return f.ok != before.ok || f.reason != before.reason || !runs && f.message != before.message
 }
@@ -88,9 +88,8 @@ func (cs *controllerSet) logCondition(key queue.Key, now conditionState) {
 	}
 }
 
-// goControllerError is why a Go program cannot be said to be ready although its caches
-// are synced: a controller of it does not run, and somebody has to mend that. A
-// kind that is not served yet is no trouble; the others go on.
+// goControllerError returns why a Go program is not ready although its caches are synced: a
+// refused controller. Kinds that are not served yet do not count.
 func (cs *controllerSet) goControllerError() error {
 	states := cs.states()
 	for _, own := range cs.manager.options.GoControllers {

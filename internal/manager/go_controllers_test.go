@@ -31,17 +31,17 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// fakeAPIServer is an API server that may serve shops, and knows of their CRD.
+// fakeAPIServer is an API server that serves shops and their CRD.
 type fakeAPIServer struct {
 	mu sync.Mutex
-	// crd is the CRD that is stored; empty for none.
+	// crd is the stored CRD; "" for none.
 	crd string
-	// denied is a verb that is not allowed.
+	// denied is a verb that access reviews deny.
 	denied string
-	// watchers are told what becomes of the CRD.
+	// watchers receive the events of the CRD.
 	watchers []chan string
 	applied  int
-	// events are those that were told.
+	// events are the recorded events.
 	events []string
 }
 
@@ -74,7 +74,7 @@ func (s *fakeAPIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// recordEvent notes an event.
+// recordEvent records an event.
 func (s *fakeAPIServer) recordEvent(r *http.Request) {
 	var e corev1.Event
 	_ = json.NewDecoder(r.Body).Decode(&e) // What cannot be read says nothing.
@@ -106,7 +106,7 @@ func (s *fakeAPIServer) stored() string {
 	return s.crd
 }
 
-// writeIfCRD answers if there is a CRD.
+// writeIfCRD writes the text if there is a CRD.
 func (s *fakeAPIServer) writeIfCRD(w http.ResponseWriter, text string) {
 	if s.stored() == "" {
 		w.WriteHeader(http.StatusNotFound)
@@ -115,7 +115,7 @@ func (s *fakeAPIServer) writeIfCRD(w http.ResponseWriter, text string) {
 	_, _ = io.WriteString(w, text)
 }
 
-// apply takes a CRD as it comes and tells the watchers. It is established at once.
+// apply stores a CRD, which is established at once, and notifies the watchers.
 func (s *fakeAPIServer) apply(r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	var o map[string]any
@@ -143,7 +143,7 @@ func (s *fakeAPIServer) review(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// list lists nothing, and watches the CRD.
+// list writes empty lists, except of the CRD, and watches the CRD.
 func (s *fakeAPIServer) list(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	switch {
@@ -182,16 +182,16 @@ func (s *fakeAPIServer) deny(verb string) {
 	s.denied = verb
 }
 
-// shopController is a controller of shops.
+// shopController returns a controller of shops.
 func shopController(name string) GoController { return shopControllerWithChildren(name) }
 
-// shopControllerWithChildren has children of the kinds, too.
+// shopControllerWithChildren returns a controller of shops with these child kinds.
 func shopControllerWithChildren(name string, children ...object.Resource) GoController {
 	sync := hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) { return &hook.Response{}, nil })
 	return GoController{Name: name, Compile: func(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
 		shops, err := env.ResolveKind(ctx, "example.org/v1", "Shop")
 		if err != nil {
-			return nil, fmt.Errorf("keep shops: %w", err)
+			return nil, fmt.Errorf("compile shops: %w", err)
 		}
 		var rules plan.Rules
 		for _, child := range children {
@@ -213,7 +213,7 @@ spec:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {a: {type: string}}}}}
 `
 
-// startManager runs a Host in a town until the test ends.
+// startManager runs a Manager until the test ends.
 func startManager(t *testing.T, s *fakeAPIServer, o Options) *Manager {
 	t.Helper()
 	server := httptest.NewServer(s)
@@ -235,14 +235,14 @@ func startManager(t *testing.T, s *fakeAPIServer, o Options) *Manager {
 	return m
 }
 
-// readyz is what /readyz answers.
+// readyz returns the response of /readyz.
 func readyz(m *Manager) string {
 	w := httptest.NewRecorder()
 	m.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody))
 	return strings.TrimSpace(w.Body.String())
 }
 
-// eventually waits for something that comes soon.
+// eventually waits for a condition.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	limit := time.After(20 * time.Second)
@@ -250,12 +250,12 @@ func eventually(t *testing.T, what string, is func() bool) {
 		select {
 		case <-time.After(5 * time.Millisecond):
 		case <-limit:
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
 
-// A kind that is not served yet holds nothing up, and is found when it is.
+// A kind that is not served yet does not block the start, and is found once it is served.
 func TestGoControllersWaitForTheirKinds(t *testing.T) {
 	s := &fakeAPIServer{}
 	m := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}})
@@ -268,11 +268,10 @@ func TestGoControllersWaitForTheirKinds(t *testing.T) {
 	s.apply(httptest.NewRequest(http.MethodPatch, shopsCRDPath, strings.NewReader(shopsManifest)))
 	eventually(t, "the controller", func() bool { return len(m.controllers.runningControllers()) == 1 })
 	eventually(t, "ready again", func() bool { return readyz(m) == "ok" })
-	eventually(t, "the figure", func() bool { return m.controllers.readiness(m.controllers.health())["keeper"] == 1 })
+	eventually(t, "the metric", func() bool { return m.controllers.readiness(m.controllers.health())["keeper"] == 1 })
 }
 
-// One that has waited for long is looked at when a CRD changes, and often
-// from then on.
+// A waiting controller is reconciled when a CRD changes, with a short backoff from then on.
 func TestChangedCRDRequeuesWaitingController(t *testing.T) {
 	cs := newTestControllers(&Manager{log: slog.New(slog.DiscardHandler), options: Options{GoControllers: []GoController{shopController("keeper")}}})
 	key := goControllerKey("keeper")
@@ -289,18 +288,18 @@ func TestChangedCRDRequeuesWaitingController(t *testing.T) {
 	}
 	cs.goControllerCRDChanged(cache.Event{New: controllerObject(t, `{"name":"shops.example.org"}`)})
 	if cs.queue.Len() != 1 {
-		t.Error("not looked at")
+		t.Error("not requeued")
 	} else if again := fail(); again > 2*first {
-		t.Errorf("looked at again in %s, not in %s", again, first)
+		t.Errorf("retried in %s, not in %s", again, first)
 	}
 }
 
-// What somebody has to mend is said, and when it is mended, the controller starts.
+// Missing access is reported, and the controller starts once it is granted.
 func TestGoControllersReportMissingAccess(t *testing.T) {
 	s := &fakeAPIServer{denied: "list"}
 	m := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}})
-	// Fault D5: the roles that grant it can be applied as they are.
-	const want = `keeper: Setpoint as system:serviceaccount:shops:keeper may not list shops.example.org/v1; the controller starts by itself when it may
+	// Fault D5: the roles can be applied unchanged.
+	const want = `keeper: Setpoint as system:serviceaccount:shops:keeper may not list shops.example.org/v1; the controller starts when this is granted
 # To grant it: kubectl apply -f -
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -326,7 +325,7 @@ subjects:
 - kind: ServiceAccount
   name: keeper
   namespace: shops`
-	eventually(t, "what is lacking", func() bool { return readyz(m) == want })
+	eventually(t, "the missing access", func() bool { return readyz(m) == want })
 	if got := m.controllers.readiness(m.controllers.health()); got["keeper"] != 0 {
 		t.Error(got)
 	}
@@ -334,8 +333,7 @@ subjects:
 	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
 }
 
-// Two that would undo each other's work do not both run: the one that is listed
-// first does.
+// Of two conflicting controllers the one that is listed first runs.
 func TestConflictingGoControllers(t *testing.T) {
 	configMaps := object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
 	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopControllerWithChildren("one", configMaps), shopControllerWithChildren("another", configMaps)}, CRDs: [][]byte{[]byte(shopsManifest)}})
@@ -346,23 +344,23 @@ func TestConflictingGoControllers(t *testing.T) {
 	}
 }
 
-// Fault M15: two of which one has no children both run.
+// Fault M15: two controllers of one kind run if one has no children.
 func TestGoControllersOfOneKind(t *testing.T) {
 	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopController("one"), shopController("another")}, CRDs: [][]byte{[]byte(shopsManifest)}})
 	eventually(t, "both", func() bool { return readyz(m) == "ok" && len(m.controllers.runningControllers()) == 2 })
 	for _, r := range m.controllers.runningControllers() {
 		if left := r.yieldsStatusTo("one"); left != (r.Name() == "another") {
-			t.Errorf("%s leaves the status to the first: %v", r.Name(), left)
+			t.Errorf("%s yields the status: %v", r.Name(), left)
 		}
 	}
 }
 
 func TestGoControllersAreValidated(t *testing.T) {
 	for want, own := range map[string][]GoController{
-		"lacks a name":             {{Compile: shopController("x").Compile}},
-		"lacks a name, or a way":   {{Name: "x"}},
-		`are called "keeper"`:      {shopController("keeper"), shopController("keeper")},
-		"the definitions of the p": {shopController("keeper")},
+		"has no name or":         {{Compile: shopController("x").Compile}},
+		"no Compile function":    {{Name: "x"}},
+		`have the name "keeper"`: {shopController("keeper"), shopController("keeper")},
+		"the CRDs of the p":      {shopController("keeper")},
 	} {
 		_, err := New(Options{Config: &rest.Config{Host: "http://127.0.0.1:1"}, GoControllers: own, CRDs: [][]byte{[]byte("kind: Pod")}})
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -371,8 +369,7 @@ func TestGoControllersAreValidated(t *testing.T) {
 	}
 }
 
-// An upgrade that could break what is stored is refused, before anything is
-// written, unless it is allowed.
+// A breaking upgrade is refused before anything is written, unless it is allowed.
 func TestCRDUpgrades(t *testing.T) {
 	upgrade := strings.Replace(shopsManifest, "a: {type: string}", "b: {type: string}", 1)
 	s := &fakeAPIServer{}
@@ -394,7 +391,7 @@ func TestCRDUpgrades(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const want = "install CRD shops.example.org: the upgrade is refused, because it could break objects that are stored, and those who use them: " +
+	const want = "install CRD shops.example.org: the upgrade is refused because it could break stored objects or clients: " +
 		"v1: a: is removed; add a version instead, or allow breaking changes"
 	if err := install(upgrade, false); err == nil || err.Error() != want || s.applied != 2 {
 		t.Errorf("applied %d times: %v", s.applied, err)
@@ -404,8 +401,8 @@ func TestCRDUpgrades(t *testing.T) {
 	}
 }
 
-// One that stands by for a leader of an older release, which does not install what
-// this one needs, must not hold up the update that would end the older one.
+// A standby replica of a new release must be ready while the leader of an older release does
+// not install its CRDs; otherwise a rolling update would block.
 func TestStandbyIsReadyWithoutItsCRDs(t *testing.T) {
 	s := &fakeAPIServer{}
 	server := httptest.NewServer(s)
@@ -429,11 +426,11 @@ func TestStandbyIsReadyWithoutItsCRDs(t *testing.T) {
 		t.Error(err)
 	}
 	if got := readyz(m); got != "starting" {
-		t.Errorf("%q while the caches are filled", got)
+		t.Errorf("%q while caches sync", got)
 	}
 }
 
-// What does not heed its context is named, and does not keep the program from ending.
+// A task that ignores its context is logged and does not block the exit.
 func TestShutdownTimeout(t *testing.T) {
 	server := httptest.NewServer(&fakeAPIServer{})
 	t.Cleanup(server.Close)
@@ -460,12 +457,12 @@ func TestShutdownTimeout(t *testing.T) {
 	select {
 	case err = <-ended:
 	case <-time.After(20 * time.Second):
-		t.Fatal("runs on")
+		t.Fatal("still runs")
 	}
-	if err == nil || !strings.Contains(err.Error(), "did not end within 50ms") {
+	if err == nil || !strings.Contains(err.Error(), "did not stop within the shutdown timeout of 50ms") {
 		t.Errorf("got %v", err)
 	}
-	if want := `msg="does not end" what="daemon watch of Shop town/books"`; !strings.Contains(log.String(), want) {
+	if want := `msg="did not stop within the shutdown timeout" what="daemon watch of Shop town/books"`; !strings.Contains(log.String(), want) {
 		t.Errorf("logged %s, want %s", log.String(), want)
 	}
 }

@@ -5,11 +5,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 )
 
-// handlerWorker is a program of handlers at work, among those of hooks.
+// handlerWorker runs a program of handlers as a worker.
 type handlerWorker struct{ *handle.Controller }
 
-// Health says it in the words of hooks: handled objects are the parents, what they
-// own the children.
+// Health maps handled objects to parents, and owned objects to children.
 func (r handlerWorker) Health() compose.Health {
 	h := r.Controller.Health()
 	all := compose.Health{
@@ -31,7 +30,7 @@ func (r handlerWorker) Health() compose.Health {
 	return all
 }
 
-// handlerTools are what programs of handlers work with.
+// handlerTools returns the dependencies of handler programs.
 func (m *Manager) handlerTools() handle.Tools {
 	return handle.Tools{Store: m.store, Writer: m.writer(), Observer: m.observer(), Unrecorded: m.options.History.Off, Log: m.log}
 }

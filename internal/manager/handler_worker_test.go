@@ -19,7 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// shopHandlerController is keeper, with a handler of shops beside its hook.
+// shopHandlerController is shopController with a handler beside its hook.
 func shopHandlerController(name string) GoController {
 	own := shopController(name)
 	return GoController{Name: name, Compile: func(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
@@ -38,8 +38,7 @@ func shopHandlerController(name string) GoController {
 	}}
 }
 
-// Hooks and handlers of one controller are one member, which stops as a whole when
-// its kind changes, and is not begun anew while it does not.
+// Hooks and handlers of one controller start and stop together.
 func TestHooksAndHandlersAreOneController(t *testing.T) {
 	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopHandlerController("clerk")}, CRDs: [][]byte{[]byte(shopsManifest)}})
 	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
@@ -49,16 +48,15 @@ func TestHooksAndHandlersAreOneController(t *testing.T) {
 	}
 	again := &compile.Compiled{Programs: slices.Clone(r.Programs), Handlers: slices.Clone(r.Handlers)}
 	if !r.equivalent(again) {
-		t.Error("is not what it is")
+		t.Error("not equivalent to itself")
 	}
 	again.Handlers[0].Resource.Status = false
 	if r.equivalent(again) {
-		t.Error("is the same although its kind is another one")
+		t.Error("equivalent to another kind")
 	}
 }
 
-// The figures of handlers are there, without the names of objects, until the
-// controller goes.
+// Metrics of handlers have no object names and are deleted with the controller.
 func TestMetricsOfHandlers(t *testing.T) {
 	m := newMetrics()
 	o := observer{metrics: m, history: model.NewHistory(model.HistoryOptions{}, time.Now())}
@@ -80,7 +78,7 @@ func TestMetricsOfHandlers(t *testing.T) {
 	}
 }
 
-// outcomeCounters are the counters that were used, by outcome.
+// outcomeCounters returns the counters with a value, by outcome.
 func outcomeCounters(t *testing.T, m *metrics) string {
 	t.Helper()
 	families, err := m.registry.Gather()
@@ -100,7 +98,7 @@ func outcomeCounters(t *testing.T, m *metrics) string {
 	return strings.Join(slices.Sorted(maps.Keys(found)), ", ")
 }
 
-// What is to be said of handlers is said in the words that hooks have, all of it.
+// The health of a controller is that of all its programs.
 func TestHealthOfSeveralPrograms(t *testing.T) {
 	at := time.Unix(9, 0)
 	r := &runningController{workers: []worker{
@@ -114,7 +112,7 @@ func TestHealthOfSeveralPrograms(t *testing.T) {
 	}
 }
 
-// staticWorker is a worker that does nothing, in some health.
+// staticWorker does nothing and has a fixed health.
 type staticWorker struct{ health compose.Health }
 
 func (s staticWorker) Run(context.Context)     {}

@@ -15,16 +15,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 )
 
-// How long a call may go on after its timeout, which ends its context. After the first
-// of these it is overdue: it holds a worker, and its controller is not ready. After the
-// second the process is not healthy any more: a restart alone frees the worker.
+// A call should return when its timeout ends its context. After overdueAfter its controller
+// is not ready, since the call blocks a worker. After stuckAfter the process is unhealthy:
+// only a restart frees the worker.
 const (
 	overdueAfter = 5 * time.Second
 	stuckAfter   = time.Minute
 )
 
-// inFlight are the calls of hooks and handlers that have a timeout and have not returned.
-// Each returns soon after its timeout, unless it ignores its context.
+// inFlight tracks calls of hooks and handlers that have a timeout and have not returned.
 type inFlight struct {
 	now func() time.Time
 
@@ -32,7 +31,7 @@ type inFlight struct {
 	calls map[*inFlightCall]struct{}
 }
 
-// inFlightCall is one of them. It has to be back at the deadline.
+// inFlightCall is a call that should return by its deadline.
 type inFlightCall struct {
 	controller, name string
 	timeout          time.Duration
@@ -40,14 +39,14 @@ type inFlightCall struct {
 }
 
 func (c *inFlightCall) String() string {
-	return fmt.Sprintf("%s has not returned, although its timeout of %s is over", c.name, c.timeout)
+	return fmt.Sprintf("%s has not returned after its timeout of %s", c.name, c.timeout)
 }
 
 func newInFlight() *inFlight {
 	return &inFlight{now: time.Now, calls: map[*inFlightCall]struct{}{}}
 }
 
-// track notes a call until end is called.
+// track tracks a call until end is called.
 func (f *inFlight) track(controller, what string, timeout time.Duration) (end func()) {
 	call := &inFlightCall{controller, what, timeout, f.now().Add(timeout)}
 	f.mu.Lock()
@@ -60,8 +59,7 @@ func (f *inFlight) track(controller, what string, timeout time.Duration) (end fu
 	}
 }
 
-// pastTimeout are the calls that are past their timeout by more than a grace, the oldest
-// first.
+// pastTimeout returns the calls that exceed their timeout by more than grace, oldest first.
 func (f *inFlight) pastTimeout(grace time.Duration) []*inFlightCall {
 	limit := f.now().Add(-grace)
 	f.mu.Lock()
@@ -78,7 +76,7 @@ func (f *inFlight) pastTimeout(grace time.Duration) []*inFlightCall {
 	return all
 }
 
-// overdue counts the overdue calls of a controller, and names the oldest.
+// overdue counts the overdue calls of a controller and describes the oldest.
 func (f *inFlight) overdue(controller string) (count int, oldest string) {
 	for _, call := range f.pastTimeout(overdueAfter) {
 		if call.controller != controller {
@@ -92,7 +90,8 @@ func (f *inFlight) overdue(controller string) (count int, oldest string) {
 	return count, oldest
 }
 
-// checkStuck says that the process is not healthy: a call ignores its context.
+// checkStuck returns an error when a call ignores its context, so that the process is
+// unhealthy.
 func (f *inFlight) checkStuck() error {
 	late := f.pastTimeout(stuckAfter)
 	if len(late) == 0 {
@@ -105,10 +104,10 @@ func (f *inFlight) checkStuck() error {
 	return err
 }
 
-// timeoutLimited is a hook that says how long a call of it may take.
+// timeoutLimited is a hook with a timeout.
 type timeoutLimited interface{ Timeout() time.Duration }
 
-// timeoutOf is how long a call may take; 0 where that is not said.
+// timeoutOf returns the timeout of a hook; 0 for none.
 func timeoutOf(called any) time.Duration {
 	if l, is := called.(timeoutLimited); is {
 		return l.Timeout()
@@ -116,7 +115,7 @@ func timeoutOf(called any) time.Duration {
 	return 0
 }
 
-// wrapProgram has the calls of a program's hooks noted.
+// wrapProgram tracks the calls of a program's hooks.
 func (f *inFlight) wrapProgram(p compose.Program) compose.Program {
 	p.Sync, p.Finalize = f.wrapHook(p.Name, "sync", p.Sync), f.wrapHook(p.Name, "finalize", p.Finalize)
 	if timeout := timeoutOf(p.Customize); timeout > 0 {
@@ -140,7 +139,7 @@ func (f *inFlight) wrapHook(controller, name string, of hook.Hook) hook.Hook {
 	})
 }
 
-// wrapHandlers has the calls of a program's handlers noted. What a daemon does has no end.
+// wrapHandlers tracks the calls of a program's handlers, except daemons, which never end.
 func (f *inFlight) wrapHandlers(p handle.Program) handle.Program {
 	p.Handlers = slices.Clone(p.Handlers)
 	for i := range p.Handlers {
@@ -158,7 +157,7 @@ func (f *inFlight) wrapHandlers(p handle.Program) handle.Program {
 	return p
 }
 
-// wrapReviews has the reviews of a program noted; nil stays nil.
+// wrapReviews tracks the reviews of a program; nil stays nil.
 func (f *inFlight) wrapReviews(p *admission.Program) *admission.Program {
 	if p == nil {
 		return nil

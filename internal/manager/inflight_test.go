@@ -23,7 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// blockingHook is a hook of every sort that ignores its context.
+// blockingHook implements all kinds of hooks and ignores its context.
 type blockingHook struct {
 	timeout time.Duration
 	release chan struct{}
@@ -51,8 +51,8 @@ func (s blockingHook) Admit(context.Context, *hook.ReviewRequest) (*hook.ReviewR
 	return &hook.ReviewResponse{}, nil
 }
 
-// Fault S1: a call that was kept past its timeout held a worker or a review, and the
-// controller was Ready, and the process healthy.
+// Fault S1: a call past its timeout blocked a worker or a review while the controller was
+// Ready and the process healthy.
 func TestOverdueCalls(t *testing.T) {
 	const timeout = 10 * time.Second
 	for what, call := range map[string]func(*inFlight, blockingHook){
@@ -88,7 +88,7 @@ func testOverdue(t *testing.T, what string, timeout time.Duration, call func(*in
 	m.controllers.entries[queue.Key{Name: "shop"}] = &controllerEntry{controllerState: state}
 	see := func(ok bool, healthz int, metric string) {
 		t.Helper()
-		if got := readyCondition(conditionState{ok: true}, &state, r.health()); got.ok != ok || !ok && (got.reason != setpoint.ReasonCallOverdue || got.message != what+" has not returned, although its timeout of 10s is over") {
+		if got := readyCondition(conditionState{ok: true}, &state, r.health()); got.ok != ok || !ok && (got.reason != setpoint.ReasonCallOverdue || got.message != what+" has not returned after its timeout of 10s") {
 			t.Errorf("ready: %+v", got)
 		}
 		if code := getHealth(m, "/healthz"); code != healthz {
@@ -126,13 +126,12 @@ func scrape(m *Manager) string {
 	return w.Body.String()
 }
 
-// What has no timeout is not said to be late: a daemon, or a Go function that may take
-// as long as it wants.
+// Calls without a timeout are never overdue: daemons, and Go functions without a limit.
 func TestCallsWithoutTimeout(t *testing.T) {
 	f := newInFlight()
 	do := hook.HandlerFunc(func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		if len(f.calls) > 0 {
-			t.Error("it is noted")
+			t.Error("it is tracked")
 		}
 		return &hook.HandlerResponse{}, nil
 	})

@@ -21,28 +21,27 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// InspectAuto is the address that suits the place, see Cluster.InspectAddress.
+// InspectAuto selects an address by the environment, see Cluster.InspectAddress.
 const InspectAuto = "auto"
 
-// secretResource are the kind of the Secret with the token of the inspect endpoint.
+// secretResource is the resource of Secrets.
 var secretResource = object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
 
-// anyLoopbackPort is for processes that are found by what they publish.
+// anyLoopbackPort is the address of processes that publish their port.
 const anyLoopbackPort = "127.0.0.1:0"
 
-// podInspectAddress is where pods are inspected.
+// podInspectAddress is the inspect address in pods.
 func podInspectAddress() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(discovery.DefaultPort))
 }
 
-// InspectAddress is what Options.InspectAddress should be where a user says so:
-// itself, or what suits the place for InspectAuto. In a pod that is a port that is
-// known, for the API server leads there; elsewhere any, if there is a folder to
-// publish it in; else nowhere, for nobody could find it.
-func (c Cluster) InspectAddress(said string) string {
+// InspectAddress resolves InspectAuto: a well-known port in a pod, which is reached by
+// port-forward; any port where there is a directory to publish it in; else none. Other
+// addresses stay.
+func (c Cluster) InspectAddress(address string) string {
 	switch {
-	case said != InspectAuto:
-		return said
+	case address != InspectAuto:
+		return address
 	case c.InCluster:
 		return podInspectAddress()
 	case c.ProcessDir != "":
@@ -51,31 +50,31 @@ func (c Cluster) InspectAddress(said string) string {
 	return ""
 }
 
-// checkInspectAddress refuses what others than this machine could come to: what is
-// read there is not for everybody.
+// checkInspectAddress accepts loopback addresses only: the endpoint shows all objects of the
+// controllers.
 func checkInspectAddress(address string) error {
 	if address == "" {
 		return nil
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("the address to inspect at, %q: %w; such as 127.0.0.1:8082", address, err)
+		return fmt.Errorf("inspect address %q: %w; use an address such as 127.0.0.1:8082", address, err)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("the address to inspect at, %q, must be one of loopback, such as 127.0.0.1:8082: whoever reaches it sees what controllers see; from elsewhere it is reached by port-forward", address)
+		return fmt.Errorf("inspect address %q is not on loopback, such as 127.0.0.1:8082: the endpoint shows all objects of the controllers; use port-forward to reach it from elsewhere", address)
 	}
 	return nil
 }
 
-// startInspectEndpoint opens the door for who inspects, if there is to be one, and publishes
-// where it is. What it returns takes that back.
-func (m *Manager) startInspectEndpoint(ctx context.Context) (doors []httpEndpoint, unpublish func(), err error) {
+// startInspectEndpoint opens the inspect endpoint, if it is enabled, and publishes its
+// address until unpublish is called.
+func (m *Manager) startInspectEndpoint(ctx context.Context) (endpoints []httpEndpoint, unpublish func(), err error) {
 	if m.options.InspectAddress == "" {
 		return nil, func() {}, nil
 	}
 	listener, err := m.listenInspect(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("serve inspection: %w", err)
+		return nil, nil, fmt.Errorf("serve the inspect endpoint: %w", err)
 	}
 	guard, shown, err := m.inspectGuard(ctx)
 	if err != nil {
@@ -83,12 +82,12 @@ func (m *Manager) startInspectEndpoint(ctx context.Context) (doors []httpEndpoin
 	}
 	source := m.Inspect()
 	unpublish = m.publish(discovery.ProcessEntry{Name: source.Name(), PID: os.Getpid(), Address: listener.Addr().String(), Token: shown})
-	m.log.Debug("serving inspection", "address", listener.Addr().String())
+	m.log.Debug("serving the inspect endpoint", "address", listener.Addr().String())
 	return []httpEndpoint{{listener, wire.Handler(source, guard)}}, unpublish, nil
 }
 
-// inspectGuard decides who may read: in a folder, the users who may read the token that
-// is published there; elsewhere, those who may read the Secret.
+// inspectGuard authorizes requests: by a token published in InspectDir or, without the
+// directory, by a token in a Secret.
 func (m *Manager) inspectGuard(ctx context.Context) (guard wire.Guard, published string, err error) {
 	if !m.options.usesInspectSecret() {
 		published = rand.Text()
@@ -98,7 +97,7 @@ func (m *Manager) inspectGuard(ctx context.Context) (guard wire.Guard, published
 	config.UserAgent = m.options.userAgent()
 	client, err := core.NewForConfig(config)
 	if err != nil {
-		return nil, "", fmt.Errorf("make a client for the token of the inspect endpoint: %w", err)
+		return nil, "", fmt.Errorf("create a client for the inspect token: %w", err)
 	}
 	namespace := podNamespace(m.options.Namespace)
 	bySecret := token.NewGuard(client.Secrets(namespace), namespace, m.log)
@@ -106,12 +105,11 @@ func (m *Manager) inspectGuard(ctx context.Context) (guard wire.Guard, published
 	return bySecret, "", nil
 }
 
-// usesInspectSecret says that the token of the inspect endpoint is in a Secret: that the
-// endpoint is there, and that no folder has a token for it.
+// usesInspectSecret reports whether the token of the inspect endpoint is in a Secret.
 func (o *Options) usesInspectSecret() bool { return o.InspectAddress != "" && o.InspectDir == "" }
 
-// inspectPermissions are for the Secret with that token. To create it is not among them:
-// that right would be for all Secrets of the namespace.
+// inspectPermissions returns the permissions for that Secret, without create, which could
+// not be limited to one name.
 func inspectPermissions(o *Options) []permission {
 	if !o.usesInspectSecret() {
 		return nil
@@ -119,8 +117,8 @@ func inspectPermissions(o *Options) []permission {
 	return inNamespace(o.Namespace, forName(token.SecretName, permissionsFor(secretResource, "get", "update")))
 }
 
-// InspectSecret is the Secret, as it is created before a Host with these options runs; nil
-// if it needs none.
+// InspectSecret returns the empty Secret to create before a Manager runs; nil if it needs
+// none.
 func InspectSecret(o Options) *corev1.Secret {
 	if !o.usesInspectSecret() {
 		return nil
@@ -128,21 +126,20 @@ func InspectSecret(o Options) *corev1.Secret {
 	return token.NewSecret(o.withDefaults().Namespace)
 }
 
-// listenInspect listens. That somebody else in the pod has the usual port is no
-// reason to fail: the Lease tells which it is.
+// listenInspect opens the endpoint, on another port if the usual one is taken in this pod.
 func (m *Manager) listenInspect(ctx context.Context) (net.Listener, error) {
 	var config net.ListenConfig
 	address := m.options.InspectAddress
 	listener, err := config.Listen(ctx, "tcp", address)
 	if address == podInspectAddress() && errors.Is(err, syscall.EADDRINUSE) {
-		m.log.Warn("the port to inspect at is taken; using another one", "address", address)
+		m.log.Warn("inspect port is in use; using another one", "address", address)
 		listener, err = config.Listen(ctx, "tcp", anyLoopbackPort)
 	}
 	return listener, err
 }
 
-// publish says where this process is: in its folder, and in the lease while it leads.
-// Who cannot be found that way works all the same.
+// publish publishes the address of this process in InspectDir and, while it leads, in the
+// Lease. A failure is logged only.
 func (m *Manager) publish(e discovery.ProcessEntry) (unpublish func()) {
 	if _, port, err := net.SplitHostPort(e.Address); err == nil && m.leaseLock != nil {
 		m.leaseLock.address.Store(new(podName(m.options.Namespace) + ":" + port))
@@ -152,18 +149,17 @@ func (m *Manager) publish(e discovery.ProcessEntry) (unpublish func()) {
 	}
 	unpublish, err := discovery.Publish(m.options.InspectDir, e)
 	if err != nil {
-		m.log.Warn("`setpoint get` does not find this process", "error", err.Error())
+		m.log.Warn("process not published; `setpoint get` will not find it", "error", err.Error())
 		return func() {}
 	}
 	return unpublish
 }
 
-// podName is the pod that this process is, as namespace/name. Outside of pods it is of
-// no use, and does no harm.
+// podName returns the pod of this process as namespace/name, or that of the host.
 func podName(namespace string) string {
-	machine, _ := os.Hostname() // Without it, there is no name to publish.
+	machine, _ := os.Hostname() // The name may be empty.
 	return podNamespace(namespace) + "/" + cmp.Or(os.Getenv("POD_NAME"), machine)
 }
 
-// podNamespace is that of the pod, where the environment says it.
+// podNamespace returns the namespace of the pod, if the environment has it.
 func podNamespace(namespace string) string { return cmp.Or(os.Getenv("POD_NAMESPACE"), namespace) }

@@ -17,10 +17,10 @@ func TestInspectAddressMustBeLoopback(t *testing.T) {
 		"127.0.0.1:8082": "",
 		"[::1]:0":        "",
 		"localhost:0":    "",
-		":8082":          "must be one of loopback",
-		"0.0.0.0:8082":   "must be one of loopback",
-		"10.1.2.3:1":     "must be one of loopback",
-		"example.com:1":  "must be one of loopback",
+		":8082":          "is not on loopback",
+		"0.0.0.0:8082":   "is not on loopback",
+		"10.1.2.3:1":     "is not on loopback",
+		"example.com:1":  "is not on loopback",
 		"127.0.0.1":      "such as 127.0.0.1:8082",
 	} {
 		err := checkInspectAddress(address)
@@ -32,39 +32,39 @@ func TestInspectAddressMustBeLoopback(t *testing.T) {
 
 func TestInspectAddress(t *testing.T) {
 	for _, test := range []struct {
-		name, said, want string
-		cluster          Cluster
+		name, address, want string
+		cluster             Cluster
 	}{
-		{"said", "127.0.0.1:5", "127.0.0.1:5", Cluster{InCluster: true}},
-		{"nowhere", "", "", Cluster{InCluster: true}},
+		{"explicit", "127.0.0.1:5", "127.0.0.1:5", Cluster{InCluster: true}},
+		{"disabled", "", "", Cluster{InCluster: true}},
 		{"in a pod", InspectAuto, "127.0.0.1:8082", Cluster{InCluster: true, ProcessDir: "/folder"}},
 		{"under dev", InspectAuto, "127.0.0.1:0", Cluster{ProcessDir: "/folder"}},
-		{"where nobody looks", InspectAuto, "", Cluster{}},
+		{"no directory", InspectAuto, "", Cluster{}},
 	} {
-		if got := test.cluster.InspectAddress(test.said); got != test.want {
+		if got := test.cluster.InspectAddress(test.address); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
 }
 
 func TestLeaseAnnotationNamesHolder(t *testing.T) {
-	place := &atomic.Pointer[string]{}
-	p := annotatingLeases{identity: "me", address: place}
+	address := &atomic.Pointer[string]{}
+	p := annotatingLeases{identity: "me", address: address}
 	lease := func(holder string, annotations map[string]string) *api.Lease {
 		l := &api.Lease{}
 		l.Annotations, l.Spec.HolderIdentity = annotations, &holder
 		return l
 	}
 	if got := p.annotate(lease("me", nil)); len(got.Annotations) != 0 {
-		t.Errorf("told %v before it is known", got.Annotations)
+		t.Errorf("annotations %v before the address is known", got.Annotations)
 	}
-	place.Store(new("here/pod:1"))
+	address.Store(new("here/pod:1"))
 	given := lease("me", map[string]string{"a": "b"})
 	if got := p.annotate(given).Annotations; got[discovery.LeaseAnnotation] != "here/pod:1" || got["a"] != "b" || len(given.Annotations) != 1 {
-		t.Errorf("told %v, and what was given is %v", got, given.Annotations)
+		t.Errorf("annotations %v, original %v", got, given.Annotations)
 	}
 	if got := p.annotate(lease("", map[string]string{discovery.LeaseAnnotation: "here/pod:1"})).Annotations; len(got) != 0 {
-		t.Errorf("told %v after it is released", got)
+		t.Errorf("annotations %v after the release", got)
 	}
 }
 

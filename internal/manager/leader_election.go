@@ -16,38 +16,35 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// What a LeaderElection has where it says nothing.
+// Defaults of LeaderElection.
 const (
 	DefaultLeaseDuration = 10 * time.Second
 	DefaultRenewDeadline = 7 * time.Second
 	DefaultRetryPeriod   = time.Second
 )
 
-// LeaderElection says which of several Setpoints works. The others stand by:
-// they keep their caches filled, and ask and write nothing.
+// LeaderElection configures which of several replicas leads. The others stand by: they
+// keep their caches synced, and call and write nothing.
 //
-// The durations bound what a change of leader takes. After a clean stop the
-// next one takes over within 2.2 RetryPeriods, after a crash within a
-// LeaseDuration and 4.4 RetryPeriods: by default 2.2 and 14.4 seconds.
+// The durations bound a failover. After a clean stop the next leader takes over within
+// 2.2 RetryPeriods, after a crash within a LeaseDuration and 4.4 RetryPeriods: by default
+// 2.2 and 14.4 seconds.
 type LeaderElection struct {
-	// Enabled has them elect one; else each works.
+	// Enabled elects one leader; otherwise each replica leads.
 	Enabled bool
-	// Name and Namespace of the Lease by which they do. If empty, the Namespace
-	// is that of the Options, and the Name "setpoint", with a digest of the
-	// Selector if there is one: those that run others of the controllers must
-	// not stand by for this one.
+	// Name and Namespace of the Lease. The default Namespace is that of the Options, the
+	// default Name is "setpoint", with a hash of the Selector if there is one, since
+	// replicas with different selectors run different controllers.
 	Name, Namespace string
-	// Identity tells this one from the others; the name of the machine and a
-	// random text if empty.
+	// Identity is the holder identity; by default the host name and a random suffix.
 	Identity string
-	// LeaseDuration is how long the others wait for a leader that is silent; the
-	// default if zero. Whole seconds.
+	// LeaseDuration is how long a candidate waits for a leader that does not renew. It is
+	// in whole seconds.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long a leader goes on that cannot renew its lease; the
-	// default if zero. What is then left of the LeaseDuration is its time to stop.
+	// RenewDeadline is how long a leader keeps trying to renew. The rest of LeaseDuration
+	// is its time to stop.
 	RenewDeadline time.Duration
-	// RetryPeriod is how often leaders renew and the others look; the default if
-	// zero.
+	// RetryPeriod is the interval of renewals and of candidates' checks.
 	RetryPeriod time.Duration
 }
 
@@ -58,7 +55,7 @@ func (e LeaderElection) withDefaults(o Options) LeaderElection {
 	e.RenewDeadline = cmp.Or(e.RenewDeadline, DefaultRenewDeadline)
 	e.RetryPeriod = cmp.Or(e.RetryPeriod, DefaultRetryPeriod)
 	if e.Identity == "" {
-		machine, _ := os.Hostname() // Without it, the random part is enough.
+		machine, _ := os.Hostname() // The random suffix is enough.
 		e.Identity = machine + "_" + string(uuid.NewUUID())
 	}
 	return e
@@ -72,7 +69,7 @@ func leaseName(selector string) string {
 		return "setpoint"
 	}
 	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(selector)) // A hash takes everything.
+	_, _ = sum.Write([]byte(selector)) // A hash never fails.
 	return fmt.Sprintf("setpoint-%08x", sum.Sum32())
 }
 
@@ -81,19 +78,19 @@ func (e LeaderElection) check() error {
 	case !e.Enabled:
 		return nil
 	case e.LeaseDuration < time.Second || e.LeaseDuration%time.Second != 0:
-		return fmt.Errorf("the lease duration is %s; it must be whole seconds", e.LeaseDuration)
+		return fmt.Errorf("lease duration %s must be whole seconds", e.LeaseDuration)
 	case e.grace() <= 0:
-		return fmt.Errorf("the lease duration, %s, must be longer than the renew deadline and the retry period, %s and %s: a leader needs time to stop",
+		return fmt.Errorf("lease duration %s must be longer than the renew deadline %s and the retry period %s together: a leader needs time to stop",
 			e.LeaseDuration, e.RenewDeadline, e.RetryPeriod)
 	case e.RetryPeriod <= 0 || float64(e.RenewDeadline) <= leaderelection.JitterFactor*float64(e.RetryPeriod):
-		return fmt.Errorf("the renew deadline, %s, must be longer than %.1f retry periods of %s",
+		return fmt.Errorf("renew deadline %s must be longer than %.1f retry periods of %s",
 			e.RenewDeadline, leaderelection.JitterFactor, e.RetryPeriod)
 	}
 	return nil
 }
 
-// runControllers runs the controllers: all of the time they watch, and while this Host
-// leads they act. The lease is held until nothing acts any more.
+// runControllers runs the controllers and the leader election. The Lease is held until all
+// work has stopped.
 func (m *Manager) runControllers(ctx context.Context) error {
 	defer m.store.Close()
 	defer m.events.close()
@@ -117,41 +114,39 @@ func (m *Manager) runControllers(ctx context.Context) error {
 		case also := <-worked:
 			return errors.Join(err, also)
 		case <-time.After(m.options.LeaderElection.grace()):
-			// A hook that does not heed its context must not keep us alive.
+			// A hook that ignores its context must not delay the exit.
 			return err
 		}
 	}
 }
 
-// shutdownDeadline ends when what is under way had its time to end, after ctx has.
+// shutdownDeadline returns a context that ends ShutdownTimeout after ctx.
 func (m *Manager) shutdownDeadline(ctx context.Context) context.Context {
 	late, end := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() { time.AfterFunc(m.options.ShutdownTimeout, end) })
 	return late
 }
 
-// logUnfinished logs what does not end although it should.
+// logUnfinished logs the tasks that did not stop.
 func (m *Manager) logUnfinished() {
 	for _, what := range m.options.UnfinishedTasks() {
-		m.log.Error("does not end", "what", what)
+		m.log.Error("did not stop within the shutdown timeout", "what", what)
 	}
 }
 
-// shutdownTimeoutError does not wait any longer for what does not end. What it still wants written
-// is not: its context has ended.
+// shutdownTimeoutError logs the tasks that did not stop and returns the error of Run.
 func (m *Manager) shutdownTimeoutError() error {
 	m.logUnfinished()
-	return fmt.Errorf("what was under way did not end within %s; it has to heed its context", m.options.ShutdownTimeout)
+	return fmt.Errorf("work did not stop within the shutdown timeout of %s; it must return when its context ends", m.options.ShutdownTimeout)
 }
 
-// grace is the time a leader has to stop once it has given up renewing its
-// lease, the next try having begun a RetryPeriod after the last success.
+// grace is the time left to stop after RenewDeadline, before another replica may lead. The
+// last attempt to renew began a RetryPeriod after the last success.
 func (e LeaderElection) grace() time.Duration {
 	return e.LeaseDuration - e.RenewDeadline - e.RetryPeriod
 }
 
-// watchAndRun watches, and acts in every term. It waits for the kinds of controllers
-// first: whoever leads installs them.
+// watchAndRun runs the controllers once the leader is known and the CRDs are installed.
 func (m *Manager) watchAndRun(ctx context.Context) error {
 	select {
 	case <-m.leadership.leaderKnown:
@@ -165,9 +160,8 @@ func (m *Manager) watchAndRun(ctx context.Context) error {
 	return m.controllers.run(ctx)
 }
 
-// runElection leads for as long as it may, again and again, until ctx ends. What
-// ends a term is no reason to exit: caches that are filled are worth keeping,
-// above all while an API server that could not be reached has much to do.
+// runElection leads whenever it acquires the Lease, until ctx ends. A lost Lease does not end
+// the process, since its caches would be lost, too.
 func (m *Manager) runElection(ctx context.Context) error {
 	if !m.options.LeaderElection.Enabled {
 		return m.lead(ctx)
@@ -181,8 +175,8 @@ func (m *Manager) runElection(ctx context.Context) error {
 	return nil
 }
 
-// runCandidate is one candidacy: it waits for the lease, leads, and returns when the
-// lease is lost or ctx ends, and nothing acts any more.
+// runCandidate waits for the Lease, leads, and returns when the Lease is lost or ctx ends
+// and all work has stopped.
 func (m *Manager) runCandidate(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -202,9 +196,9 @@ func (m *Manager) runCandidate(ctx context.Context) error {
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("elect a leader: %w", err)
+		return fmt.Errorf("create a leader elector: %w", err)
 	}
-	// The lock tells what goes wrong, once and not every second.
+	// The lock logs failures once instead of every second.
 	elector.Run(klog.NewContext(ctx, logr.Discard()))
 	if !m.leaseLock.hasHeld() {
 		return nil
@@ -212,12 +206,11 @@ func (m *Manager) runCandidate(ctx context.Context) error {
 	return <-ended
 }
 
-// lead is one term: it installs what is missing and has the controllers act until
-// ctx ends.
+// lead installs the CRDs and lets controllers work until ctx ends.
 func (m *Manager) lead(ctx context.Context) error {
 	err := m.installCRDs(ctx)
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // The term is over before it began.
+		return nil //nolint:nilerr // The lease was lost meanwhile.
 	}
 	if err != nil {
 		return err
@@ -225,18 +218,18 @@ func (m *Manager) lead(ctx context.Context) error {
 	m.leadership.start()
 	<-ctx.Done()
 	if m.options.LeaderElection.Enabled {
-		m.log.Info("not leading any more", "lease", m.leaseLock.Describe())
+		m.log.Info("stopped leading", "lease", m.leaseLock.Describe())
 	}
 	select {
 	case <-m.leadership.stop():
 		return nil
 	case <-time.After(m.options.LeaderElection.grace()):
 		m.logUnfinished()
-		return errors.New("the lease is lost, and what was under way does not end; ending, so that no two Setpoints act")
+		return errors.New("the leader lease is lost and work did not stop in time; exiting, so that no two replicas write")
 	}
 }
 
-// onNewLeader is told who leads now.
+// onNewLeader handles a change of the leader.
 func (m *Manager) onNewLeader(leader string) {
 	e := m.options.LeaderElection
 	m.leadership.setLeader(leader)

@@ -20,9 +20,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// What the lease of the documentation promises: a takeover within 5 seconds of a
-// clean stop and within 15 of a crash. A candidate looks again after a retry
-// period that is stretched by up to 1.2 of itself.
+// The documentation promises a failover within 5 seconds of a clean stop and within 15 of a
+// crash. A candidate's retry period has a jitter of up to 1.2.
 func TestTakeoverTime(t *testing.T) {
 	e := LeaderElection{Enabled: true}.withDefaults(Options{Namespace: "here"})
 	if err := e.check(); err != nil {
@@ -32,7 +31,7 @@ func TestTakeoverTime(t *testing.T) {
 	if clean := look + releaseTimeout; clean > 5*time.Second {
 		t.Errorf("after a clean stop it may take %s", clean)
 	}
-	// It sees the last renewal one look late, and the end of the lease too.
+	// It observes both the last renewal and the expiry one check late.
 	if crash := look + e.LeaseDuration + look; crash > 15*time.Second {
 		t.Errorf("after a crash it may take %s", crash)
 	}
@@ -44,7 +43,7 @@ func TestTakeoverTime(t *testing.T) {
 	}
 }
 
-// Two that run different controllers must not stand by for each other.
+// Replicas with different selectors must not share a Lease.
 func TestLeaseNamePerSelector(t *testing.T) {
 	name := func(selector string) string { return LeaderElection{}.withDefaults(Options{Selector: selector}).Name }
 	if name("team=web") == name("team=shop") || name("team=web") == name("") {
@@ -57,9 +56,9 @@ func TestLeaseNamePerSelector(t *testing.T) {
 
 func TestLeaseDurationsAreValidated(t *testing.T) {
 	for want, e := range map[string]LeaderElection{
-		"must be whole seconds":              {LeaseDuration: 1500 * time.Millisecond},
-		"longer than the renew deadline and": {LeaseDuration: 8 * time.Second},
-		"longer than 1.2 retry periods":      {RetryPeriod: 2 * time.Second, RenewDeadline: 2 * time.Second},
+		"must be whole seconds":                 {LeaseDuration: 1500 * time.Millisecond},
+		"longer than the renew deadline 7s and": {LeaseDuration: 8 * time.Second},
+		"longer than 1.2 retry periods":         {RetryPeriod: 2 * time.Second, RenewDeadline: 2 * time.Second},
 	} {
 		e.Enabled = true
 		if err := e.withDefaults(Options{}).check(); err == nil || !strings.Contains(err.Error(), want) {
@@ -67,13 +66,12 @@ func TestLeaseDurationsAreValidated(t *testing.T) {
 		}
 		e.Enabled = false
 		if err := e.withDefaults(Options{}).check(); err != nil {
-			t.Errorf("nobody is elected, and yet: %v", err)
+			t.Errorf("disabled, but: %v", err)
 		}
 	}
 }
 
-// What acts does so in every term and not between them, and the end of a term
-// waits for it.
+// Work runs in each period of leadership and not between, and stop waits for it.
 func TestLeadership(t *testing.T) {
 	l := newLeadership()
 	begun, mayEnd := make(chan context.Context), make(chan bool)
@@ -88,22 +86,22 @@ func TestLeadership(t *testing.T) {
 	})
 	for range 3 {
 		if l.leads() {
-			t.Fatal("leads before the term")
+			t.Fatal("leads before start")
 		}
 		l.start()
 		during := <-begun
 		if !l.leads() || during.Err() != nil {
-			t.Fatal("does not lead in the term")
+			t.Fatal("does not lead after start")
 		}
-		quiet := l.stop()
+		idle := l.stop()
 		<-during.Done()
 		select {
-		case <-quiet:
-			t.Fatal("quiet while somebody acts")
+		case <-idle:
+			t.Fatal("stopped while work runs")
 		default:
 		}
 		mayEnd <- true
-		<-quiet
+		<-idle
 	}
 	stop()
 	all.Wait()
@@ -111,7 +109,7 @@ func TestLeadership(t *testing.T) {
 	<-l.stop()
 }
 
-// What is done early is done once in a term.
+// Work that returns early runs once per period.
 func TestLeadershipRunsOncePerLease(t *testing.T) {
 	l := newLeadership()
 	done := make(chan bool, 9)
@@ -126,12 +124,12 @@ func TestLeadershipRunsOncePerLease(t *testing.T) {
 	stop()
 	all.Wait()
 	if len(done) != 0 {
-		t.Errorf("done %d times more", len(done))
+		t.Errorf("called %d more times", len(done))
 	}
 }
 
-// A leader whose lease has another's name in it stops at once, not only when its
-// renew deadline has passed; and it leads again when the other is gone.
+// A leader that finds another holder in the Lease stops at once, not at its renew deadline,
+// and leads again when the holder is gone.
 func TestLeaderYieldsToHolderOfLease(t *testing.T) {
 	server := &leaseServer{}
 	h := candidate(t, server)
@@ -142,7 +140,7 @@ func TestLeaderYieldsToHolderOfLease(t *testing.T) {
 	server.setHolder("another", time.Hour)
 	<-first.Done()
 	if h.leadership.leads() {
-		t.Error("leads still")
+		t.Error("still leads")
 	}
 	server.setHolder("", time.Second)
 	second := <-acting
@@ -151,7 +149,7 @@ func TestLeaderYieldsToHolderOfLease(t *testing.T) {
 	}
 }
 
-// A leader that cannot renew its lease stops, stays, and goes on when it can.
+// A leader that cannot renew its Lease stops leading, keeps running, and leads again later.
 func TestLeaderSurvivesAPIServerOutage(t *testing.T) {
 	server := &leaseServer{}
 	h := candidate(t, server)
@@ -165,7 +163,7 @@ func TestLeaderSurvivesAPIServerOutage(t *testing.T) {
 	<-acting
 }
 
-// The lease is handed on at the end, after all that acts has ended.
+// The Lease is released after all work has stopped.
 func TestCleanStopReleasesLease(t *testing.T) {
 	server := &leaseServer{}
 	h := candidate(t, server)
@@ -185,7 +183,7 @@ func TestCleanStopReleasesLease(t *testing.T) {
 	}
 }
 
-// A refusal is not only logged: nobody would lead, and everything look well.
+// A forbidden Lease makes the replica unready: otherwise no replica would lead, unnoticed.
 func TestForbiddenLeaseMakesUnready(t *testing.T) {
 	server := &leaseServer{}
 	server.setStatus(http.StatusForbidden)
@@ -194,7 +192,7 @@ func TestForbiddenLeaseMakesUnready(t *testing.T) {
 	for h.leaseLock.problem() == nil {
 		<-time.After(10 * time.Millisecond)
 	}
-	if err := h.checkReady(); err == nil || !strings.Contains(err.Error(), "elect a leader by the lease setpoint/setpoint: ") {
+	if err := h.checkReady(); err == nil || !strings.Contains(err.Error(), "acquire the leader lease setpoint/setpoint: ") {
 		t.Error(err)
 	}
 	server.setStatus(http.StatusOK)
@@ -215,7 +213,7 @@ func TestExpiredLeaseMakesUnready(t *testing.T) {
 	for h.leaseLock.problem() == nil {
 		<-time.After(10 * time.Millisecond)
 	}
-	if err := h.checkReady(); err == nil || !strings.HasPrefix(err.Error(), "no replica has renewed the lease setpoint/setpoint for 4s: ") {
+	if err := h.checkReady(); err == nil || !strings.HasPrefix(err.Error(), "no replica has renewed the leader lease setpoint/setpoint for 4s: ") {
 		t.Error(err)
 	}
 	server.setStatus(http.StatusOK)
@@ -227,8 +225,8 @@ func TestExpiredLeaseMakesUnready(t *testing.T) {
 	}
 }
 
-// A replica that stands by is ready for as long as another one renews the lease, and
-// while the API server does not answer: then nothing is known, and none is different.
+// A standby replica is ready while another one renews the Lease, and while the API server is
+// unavailable: then the state of the Lease is unknown.
 func TestLeaseProblem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &leaseLock{renewTimeout: 20 * time.Second, problems: map[string]error{}}
@@ -261,7 +259,7 @@ func TestLeaseProblem(t *testing.T) {
 	})
 }
 
-// sendWhileLeading tells of each term, for as long as it lasts.
+// sendWhileLeading sends the context of each period of leadership.
 func sendWhileLeading(acting chan<- context.Context) func(context.Context) {
 	return func(ctx context.Context) {
 		select {
@@ -272,7 +270,7 @@ func sendWhileLeading(acting chan<- context.Context) func(context.Context) {
 	}
 }
 
-// A leader that cannot be sure that nothing of it acts any more ends.
+// A leader that cannot stop its work exits.
 func TestLeaderThatCannotStopExits(t *testing.T) {
 	server := &leaseServer{}
 	h := candidate(t, server)
@@ -284,7 +282,7 @@ func TestLeaderThatCannotStopExits(t *testing.T) {
 	go func() { ended <- h.runElection(ctx) }()
 	<-acting
 	server.setHolder("another", time.Hour)
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "what was under way does not end") {
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "work did not stop in time") {
 		t.Error(err)
 	}
 	close(mayEnd)
@@ -292,8 +290,8 @@ func TestLeaderThatCannotStopExits(t *testing.T) {
 	all.Wait()
 }
 
-// Metacontroller's lease may be ours, where its flags were taken over: we are not
-// to stand aside for ourselves. The one in another namespace is somebody else's.
+// With Metacontroller's flags the leader Lease may have Metacontroller's name. It does not
+// count, except in another namespace.
 func TestOwnLeaseIsNoMetacontroller(t *testing.T) {
 	fresh := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -311,7 +309,7 @@ func TestOwnLeaseIsNoMetacontroller(t *testing.T) {
 	}
 }
 
-// electionManager is a Host of which only the election is used.
+// electionManager is a Manager of which only the leader election is used.
 type electionManager struct{ *Manager }
 
 func candidate(t *testing.T, server http.Handler) electionManager {
@@ -330,8 +328,8 @@ func candidate(t *testing.T, server http.Handler) electionManager {
 	return electionManager{m}
 }
 
-// startElection has it campaign, and do act in every term. What it returns ends that, as
-// the end of the test does.
+// startElection runs the election, and do while leading. The returned function stops both, as
+// does the end of the test.
 func (s electionManager) startElection(t *testing.T, do func(context.Context)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -347,7 +345,7 @@ func (s electionManager) startElection(t *testing.T, do func(context.Context)) (
 	return stop
 }
 
-// leaseServer is an API server of one Lease.
+// leaseServer is an API server with one Lease.
 type leaseServer struct {
 	mu     sync.Mutex
 	lease  *coordination.Lease
@@ -360,7 +358,7 @@ func (s *leaseServer) setStatus(status int) {
 	s.status = status
 }
 
-// setHolder writes a name into the lease, as another candidate would.
+// setHolder sets the holder of the Lease, as another candidate does.
 func (s *leaseServer) setHolder(name string, duration time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,22 +7,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// leadership is whether this Host may act. It does in terms, and stands by between
-// them. What acts is begun by during, so that the end of a term can be waited
-// for.
+// leadership tracks whether this replica leads. Work that needs leadership runs in
+// whileLeading, so that stop can wait for it.
 type leadership struct {
-	// leaderKnown is closed once it is known who leads, this Host or another.
+	// leaderKnown is closed when the first leader is known.
 	leaderKnown    chan struct{}
 	setLeaderKnown func()
 
 	mu sync.Mutex
-	// lease is the present one, or the next.
+	// lease is the current one, or the next one to be acquired.
 	lease *heldLease
-	// leaderName is who leads, as far as that is known.
+	// leaderName is the identity of the leader, if known.
 	leaderName string
 }
 
-// heldLease is a time of leading.
+// heldLease is one period of leadership.
 type heldLease struct {
 	acquired, lost chan struct{}
 	active         sync.WaitGroup
@@ -37,35 +36,35 @@ func newHeldLease() *heldLease {
 	return &heldLease{acquired: make(chan struct{}), lost: make(chan struct{})}
 }
 
-// start begins a term.
+// start begins to lead.
 func (l *leadership) start() {
 	close(l.current().acquired)
 	l.setLeaderKnown()
 }
 
-// stop ends the term. What it returns is closed when nothing acts any more.
-func (l *leadership) stop() (quiet <-chan struct{}) {
+// stop ends leadership. The returned channel is closed when all work has stopped.
+func (l *leadership) stop() (idle <-chan struct{}) {
 	l.mu.Lock()
 	past := l.lease
 	l.lease = newHeldLease()
 	close(past.lost)
 	l.mu.Unlock()
-	idle := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
 		past.active.Wait()
-		close(idle)
+		close(done)
 	}()
-	return idle
+	return done
 }
 
-// setLeader notes who leads.
+// setLeader stores the identity of the leader.
 func (l *leadership) setLeader(leader string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.leaderName = leader
 }
 
-// leader is who leads, as far as that is known.
+// leader returns the identity of the leader, if known.
 func (l *leadership) leader() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +77,7 @@ func (l *leadership) current() *heldLease {
 	return l.lease
 }
 
-// leads says whether this is a term.
+// leads reports whether this replica leads.
 func (l *leadership) leads() bool {
 	select {
 	case <-l.current().acquired:
@@ -88,8 +87,8 @@ func (l *leadership) leads() bool {
 	}
 }
 
-// whileLeading has do act in every term until ctx ends. Its context ends with the
-// term, and it must return soon after; then it is called again in the next.
+// whileLeading calls do each time this replica leads, until ctx ends. The context of do ends
+// with leadership, and do must return soon after.
 func (l *leadership) whileLeading(ctx context.Context, do func(context.Context)) {
 	for ctx.Err() == nil {
 		t := l.current()
@@ -101,7 +100,7 @@ func (l *leadership) whileLeading(ctx context.Context, do func(context.Context))
 	}
 }
 
-// runOnce does its part of one term.
+// runOnce calls do for one period of leadership.
 func (l *leadership) runOnce(ctx context.Context, t *heldLease, do func(context.Context)) {
 	if !l.addWorker(t) {
 		return
@@ -117,10 +116,10 @@ func (l *leadership) runOnce(ctx context.Context, t *heldLease, do func(context.
 	}()
 	do(ctx)
 	t.active.Done()
-	<-ctx.Done() // What is done early is not done twice in a term.
+	<-ctx.Done() // If do returns early it is not called again in this period.
 }
 
-// addWorker counts one more that acts in a term, unless it has ended.
+// addWorker counts a running worker, unless the period has ended.
 func (l *leadership) addWorker(t *heldLease) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,10 +130,10 @@ func (l *leadership) addWorker(t *heldLease) bool {
 	return true
 }
 
-// registerMetric adds the figure by which a leader is known.
+// registerMetric registers the metric setpoint_leader.
 func (l *leadership) registerMetric(registry *prometheus.Registry) {
 	registry.MustRegister(prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: "setpoint_leader", Help: "1 if this Setpoint leads and acts, 0 if it stands by."},
+		prometheus.GaugeOpts{Name: "setpoint_leader", Help: "1 if this replica leads, 0 if it stands by."},
 		func() float64 {
 			if l.leads() {
 				return 1

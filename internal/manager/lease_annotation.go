@@ -12,16 +12,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 )
 
-// annotatingLeases are Leases that tell where their holder is: so that it can be found, without
-// one more request or permission.
+// annotatingLeases adds the holder's inspect address to its Lease, without another request
+// or permission.
 type annotatingLeases struct {
 	coordination.LeasesGetter
 	identity string
-	// address is what reach.LeaseAnnotation says; nil for nothing.
+	// address is the value of discovery.LeaseAnnotation; nil for none.
 	address *atomic.Pointer[string]
 }
 
-// Leases makes the client of a namespace.
+// Leases returns the client of a namespace.
 func (p annotatingLeases) Leases(namespace string) coordination.LeaseInterface {
 	return annotatingLeaseClient{p.LeasesGetter.Leases(namespace), p}
 }
@@ -41,19 +41,19 @@ func (p annotatingLeaseClient) Update(ctx context.Context, lease *api.Lease, o m
 	return p.LeaseInterface.Update(ctx, p.annotate(lease), o)
 }
 
-// annotate is a lease that tells where we are if we hold it, and where nobody is if nobody
-// does.
+// annotate returns the Lease with the address of this process if it is the holder, else
+// without an address.
 func (p annotatingLeases) annotate(lease *api.Lease) *api.Lease {
-	told := *lease
-	told.Annotations = maps.Clone(lease.Annotations)
-	delete(told.Annotations, discovery.LeaseAnnotation)
-	place := p.address.Load()
-	if holder := lease.Spec.HolderIdentity; place == nil || holder == nil || *holder != p.identity {
-		return &told
+	annotated := *lease
+	annotated.Annotations = maps.Clone(lease.Annotations)
+	delete(annotated.Annotations, discovery.LeaseAnnotation)
+	address := p.address.Load()
+	if holder := lease.Spec.HolderIdentity; address == nil || holder == nil || *holder != p.identity {
+		return &annotated
 	}
-	if told.Annotations == nil {
-		told.Annotations = map[string]string{}
+	if annotated.Annotations == nil {
+		annotated.Annotations = map[string]string{}
 	}
-	told.Annotations[discovery.LeaseAnnotation] = *place
-	return &told
+	annotated.Annotations[discovery.LeaseAnnotation] = *address
+	return &annotated
 }

@@ -19,59 +19,57 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// leaseLock is the Lease by which a leader is elected. To that of client-go it adds
-// that a leader which finds another's name in the lease stops at once (it was
-// suspended, maybe, and has come back), and that a lease which cannot be had is
-// reported once.
+// leaseLock is client-go's LeaseLock with two additions: a leader that finds another holder
+// in the Lease stops at once (it may have been suspended), and a failure is logged once.
 type leaseLock struct {
 	resourcelock.LeaseLock
 	log *slog.Logger
-	// address is where its holder can be inspected, once that is known.
+	// address is the holder's inspect address, once known.
 	address *atomic.Pointer[string]
 
 	mu sync.Mutex
-	// held says that the lease was ours in this candidacy.
+	// held reports whether this candidate has acquired the Lease.
 	held   bool
 	cancel context.CancelFunc
-	// problems are why it cannot be had at present, by what was tried.
+	// problems are the latest errors by verb.
 	problems map[string]error
-	// renewTimeout is how long the lease may be without a holder that renews it. alive is
-	// when it last had one, as far as that is known, and record what was in it then.
+	// renewTimeout is how long the Lease may stay unrenewed before this replica is unready;
+	// renewedAt is when it last was renewed, lastRecord what it contained then.
 	renewTimeout time.Duration
 	renewedAt    time.Time
 	lastRecord   []byte
 }
 
-// newLeaseLock makes the lock of a Host; nil where nobody is elected.
+// newLeaseLock returns the lock; nil without leader election.
 func newLeaseLock(o Options) (*leaseLock, error) {
 	e := o.LeaderElection
 	if !e.Enabled {
-		return nil, nil //nolint:nilnil // No lock is what was asked for.
+		return nil, nil //nolint:nilnil // Leader election is disabled.
 	}
 	config := rest.CopyConfig(o.Config)
 	config.QPS = -1
 	config.UserAgent = o.userAgent()
 	config.ContentType = runtime.ContentTypeJSON
-	// One request that hangs must leave time for another.
+	// A hanging request must leave time for another one.
 	config.Timeout = e.RenewDeadline / 2
 	client, err := coordination.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client for the lease: %w", err)
+		return nil, fmt.Errorf("create a client for the leader lease: %w", err)
 	}
-	place := &atomic.Pointer[string]{}
-	return &leaseLock{log: o.Log, address: place, renewTimeout: 2 * e.LeaseDuration, problems: map[string]error{}, LeaseLock: resourcelock.LeaseLock{
+	address := &atomic.Pointer[string]{}
+	return &leaseLock{log: o.Log, address: address, renewTimeout: 2 * e.LeaseDuration, problems: map[string]error{}, LeaseLock: resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Name: e.Name, Namespace: e.Namespace},
-		Client:     annotatingLeases{client, e.Identity, place},
+		Client:     annotatingLeases{client, e.Identity, address},
 		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
 	}}, nil
 }
 
-// isLease says whether this is the lease of that name.
+// isLease reports whether the Lease has this name.
 func (l *leaseLock) isLease(namespace, name string) bool {
 	return l.LeaseMeta.Namespace == namespace && l.LeaseMeta.Name == name
 }
 
-// startCandidacy begins a candidacy; cancel ends it.
+// startCandidacy resets the state; cancel ends the candidacy.
 func (l *leaseLock) startCandidacy(cancel context.CancelFunc) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +79,7 @@ func (l *leaseLock) startCandidacy(cancel context.CancelFunc) {
 	}
 }
 
-// hasHeld says whether the lease was had in this candidacy.
+// hasHeld reports whether this candidate has acquired the Lease.
 func (l *leaseLock) hasHeld() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,19 +101,19 @@ func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 	return record, raw, err
 }
 
-// Create makes the lease, ours.
+// Create creates the Lease as its holder.
 func (l *leaseLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.wrote(ctx, "create", l.LeaseLock.Create(ctx, record))
 }
 
-// Update takes or renews it.
+// Update acquires or renews the Lease.
 func (l *leaseLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.wrote(ctx, "update", l.LeaseLock.Update(ctx, record))
 }
 
 func (l *leaseLock) wrote(ctx context.Context, verb string, err error) error {
 	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
-		return err // Another one was faster.
+		return err // Another candidate was faster.
 	}
 	l.recordResult(ctx, verb, err)
 	l.mu.Lock()
@@ -127,7 +125,7 @@ func (l *leaseLock) wrote(ctx context.Context, verb string, err error) error {
 	return err
 }
 
-// observeRecord notes whether a replica renews the lease.
+// observeRecord records whether a replica renews the Lease.
 func (l *leaseLock) observeRecord(record *resourcelock.LeaderElectionRecord, raw []byte, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,15 +138,15 @@ func (l *leaseLock) observeRecord(record *resourcelock.LeaderElectionRecord, raw
 	}
 }
 
-// isUnavailable says that an API server is down, or has too much to do: it knows who holds
-// the lease, and other replicas need not be different.
+// isUnavailable reports whether the API server is down or overloaded. Then nothing is known
+// about the Lease, and other replicas fare no better.
 func isUnavailable(err error) bool {
 	var status apierrors.APIStatus
 	return err != nil && (!errors.As(err, &status) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err))
 }
 
-// recordResult remembers how an exchange ended, and logs a failure that is new.
+// recordResult stores the error of a request and logs it if it is new.
 func (l *leaseLock) recordResult(ctx context.Context, verb string, err error) {
 	if ctx.Err() != nil {
 		return
@@ -156,13 +154,13 @@ func (l *leaseLock) recordResult(ctx context.Context, verb string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil && errorText(err) != errorText(l.problems[verb]) {
-		l.log.Warn("the lease of the leader cannot be had; trying again", "lease", l.Describe(), "error", err.Error())
+		l.log.Warn("failed to acquire the leader lease; retrying", "lease", l.Describe(), "error", err.Error())
 	}
 	l.problems[verb] = err
 }
 
-// problem is why this Host cannot lead: a refusal that a user has to resolve, or a lease
-// that no replica acquires.
+// problem returns why this replica cannot lead: an error that a user must resolve, or a
+// Lease that no replica renews.
 func (l *leaseLock) problem() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,19 +168,19 @@ func (l *leaseLock) problem() error {
 	for _, verb := range []string{"get", "create", "update"} {
 		err := l.problems[verb]
 		if isPermanent(err) || apierrors.IsNotFound(err) {
-			return fmt.Errorf("elect a leader by the lease %s: %w", l.Describe(), err)
+			return fmt.Errorf("acquire the leader lease %s: %w", l.Describe(), err)
 		}
 		latest = cmp.Or(err, latest)
 	}
 	if !l.renewedAt.IsZero() && time.Since(l.renewedAt) > l.renewTimeout {
-		return fmt.Errorf("no replica has renewed the lease %s for %s: %w", l.Describe(), l.renewTimeout, cmp.Or(latest, errNoHolder))
+		return fmt.Errorf("no replica has renewed the leader lease %s for %s: %w", l.Describe(), l.renewTimeout, cmp.Or(latest, errNoHolder))
 	}
 	return nil
 }
 
 var errNoHolder = errors.New("it has no holder")
 
-// release hands the lease on, if it is ours, so that nobody waits for its end.
+// release releases the Lease if this replica holds it, so that another one can lead at once.
 func (l *leaseLock) release() {
 	if !l.hasHeld() {
 		return
@@ -191,15 +189,15 @@ func (l *leaseLock) release() {
 	defer cancel()
 	err := l.clearHolder(ctx)
 	for apierrors.IsConflict(err) && ctx.Err() == nil {
-		// A renewal that was broken off has landed meanwhile.
+		// A canceled renewal was stored meanwhile.
 		err = l.clearHolder(ctx)
 	}
 	if err != nil {
-		l.log.Warn("the lease is not released; another Setpoint takes over when it has run out", "lease", l.Describe(), "error", err.Error())
+		l.log.Warn("leader lease not released; another replica leads when it expires", "lease", l.Describe(), "error", err.Error())
 	}
 }
 
-// clearHolder takes our name out of the lease, if it is in it.
+// clearHolder removes this replica as the holder of the Lease.
 func (l *leaseLock) clearHolder(ctx context.Context) error {
 	record, _, err := l.LeaseLock.Get(ctx)
 	if err != nil || record.HolderIdentity != l.Identity() {
@@ -211,5 +209,5 @@ func (l *leaseLock) clearHolder(ctx context.Context) error {
 	})
 }
 
-// releaseTimeout is how long an end may take for the sake of whoever comes next.
+// releaseTimeout limits the release of a Lease at shutdown.
 const releaseTimeout = 2 * time.Second

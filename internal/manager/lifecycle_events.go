@@ -15,8 +15,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// recordStarted and recordStopped record, at a controller that Metacontroller serves too,
-// that it was started or stopped, as Metacontroller does: users wait for these events.
+// recordStarted and recordStopped record the same events as Metacontroller on controllers
+// that it serves too: users wait for these events.
 func (cs *controllerSet) recordStarted(key queue.Key, declared *object.Object) {
 	cs.recordLifecycle(key, declared, hook.Event{Reason: metacontroller.EventStarting, Message: "Starting controller: " + key.Name},
 		hook.Event{Reason: metacontroller.EventStarted, Message: "Started controller: " + key.Name})
@@ -39,14 +39,14 @@ func (cs *controllerSet) recordLifecycle(key queue.Key, declared *object.Object,
 	}
 }
 
-// isMetacontrollerKind says that Metacontroller serves the controllers of this kind too.
+// isMetacontrollerKind reports whether Metacontroller serves this kind too.
 func (cs *controllerSet) isMetacontrollerKind(key queue.Key) bool {
 	kind := cs.kinds[key.Namespace]
 	return kind != nil && kind.Metacontroller()
 }
 
-// recordTransitions warns, at a controller, of each condition that has become False and is not
-// about its hook, of which the parents' own events speak.
+// recordTransitions records a warning for each condition that became False. Failures of hooks
+// are recorded on the parents instead.
 func (cs *controllerSet) recordTransitions(key queue.Key, s *controllerState, before, now []metav1.Condition) {
 	for _, condition := range now {
 		previous := meta.FindStatusCondition(before, condition.Type)
@@ -54,15 +54,15 @@ func (cs *controllerSet) recordTransitions(key queue.Key, s *controllerState, be
 		if condition.Status != metav1.ConditionFalse || !turned {
 			continue
 		}
-		if event, told := cs.warningFor(key, s, condition); told {
+		if event, found := cs.warningFor(key, s, condition); found {
 			cs.manager.events.Event(s.object, event)
 		}
 	}
 }
 
-// warningFor is the event that a condition which turned False is worth, if any. Its
-// reason is the condition's, or that of Metacontroller where it has one for it.
-func (cs *controllerSet) warningFor(key queue.Key, s *controllerState, condition metav1.Condition) (event hook.Event, told bool) {
+// warningFor returns the event for a condition that became False, if it has one. The reason
+// is the condition's, or Metacontroller's for its kinds.
+func (cs *controllerSet) warningFor(key queue.Key, s *controllerState, condition metav1.Condition) (event hook.Event, found bool) {
 	event = hook.Event{Type: corev1.EventTypeWarning, Reason: condition.Reason, Message: condition.Message}
 	switch condition.Type {
 	case setpoint.ConditionAccepted:

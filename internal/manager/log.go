@@ -11,19 +11,18 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// RedirectKlog has client-go, which logs through klog, write into a log of ours. It is
-// a matter of the whole process.
+// RedirectKlog redirects the log of client-go to a slog.Logger, for the whole process.
 func RedirectKlog(log *slog.Logger) { klog.SetSlogLogger(log.With("library", "client-go")) }
 
-// NewTextHandler makes the handler of a log for people. A value of several lines, such as a
-// manifest to be applied, keeps its first line in the record; the others follow below it
-// as they are, so that they can be copied.
+// NewTextHandler returns a handler of text logs for people. Of a value with several lines,
+// such as a manifest, the first stays in the record and the others follow it unchanged,
+// so that they can be copied.
 func NewTextHandler(w io.Writer, o *slog.HandlerOptions) slog.Handler {
 	out := &recordWriter{to: w}
 	return textHandler{Handler: slog.NewTextHandler(&out.line, o), out: out}
 }
 
-// recordWriter are written one after the other, each with what follows it at once.
+// recordWriter writes each record together with the lines that follow it.
 type recordWriter struct {
 	mu   sync.Mutex
 	line bytes.Buffer

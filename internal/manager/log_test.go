@@ -8,7 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
-// Fault D5: a manifest in a log can be copied as it stands.
+// Fault D5: a manifest in the log can be copied unchanged.
 func TestTextHandlerKeepsLines(t *testing.T) {
 	var out bytes.Buffer
 	o := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

@@ -1,11 +1,10 @@
-// Package manager runs controllers against one cluster: it wires all the other
-// rooms together and is the only one that knows them all.
+// Package manager runs controllers against one cluster. It wires all other packages
+// together and is the only one that knows them all.
 //
-// Here live installing our CRDs, finding out what the API server serves,
-// starting and stopping a controller per controller object, telling how each is
-// doing in its status, events, metrics and the health endpoints. How a
-// controller works is the engine's business. The command line, the dev loop and
-// (later) the SDK call it.
+// It installs the CRDs, discovers what the API server serves, starts and stops one
+// controller per controller object, and reports on each in its status, events, metrics and
+// health endpoints. How a controller works is in the packages below internal/controller.
+// The command line, the dev loop and the SDK call it.
 package manager
 
 import (
@@ -38,7 +37,7 @@ type Manager struct {
 	options Options
 	log     *slog.Logger
 	client  rest.Interface
-	// crds are the CRDs that it installs.
+	// crds are the CRDs to install.
 	crds            []crdManifest
 	deletedCRDs     deletedCRDs
 	crdDrift        *driftCorrector
@@ -58,12 +57,12 @@ type Manager struct {
 	started         time.Time
 	lastDigest      digestCache
 	ready           chan struct{}
-	// awaitingCRDs says that it stands by for a leader that is to install CRDs.
+	// awaitingCRDs is set while a standby replica waits for the leader to install CRDs.
 	awaitingCRDs atomic.Bool
 	readyOnce    sync.Once
 }
 
-// New makes a Host. It does not reach for the cluster yet.
+// New returns a Manager. It sends no request.
 func New(o Options) (*Manager, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
@@ -75,7 +74,7 @@ func New(o Options) (*Manager, error) {
 	}
 	client, err := newClient(o)
 	if err != nil {
-		return nil, fmt.Errorf("make a client for the cluster: %w", err)
+		return nil, fmt.Errorf("create a client for the cluster: %w", err)
 	}
 	m := &Manager{options: o, log: o.Log, client: client, crds: installs, leadership: newLeadership(), inFlight: newInFlight(), endpoints: newEndpoints(), connections: webhook.NewConnectionLimiter(maxOpenFiles() / 2), started: time.Now(), ready: make(chan struct{})}
 	m.history = model.NewHistory(model.HistoryOptions(o.History), m.started)
@@ -101,8 +100,7 @@ func New(o Options) (*Manager, error) {
 	return m, nil
 }
 
-// onWatchHealth is told when a watch stops working and when it works again. Then
-// the API server is back, and with it what parents have failed for.
+// onWatchHealth retries failed writes when a watch works again: the API server is back.
 func (m *Manager) onWatchHealth(_ cache.Selection, err error) {
 	if err != nil {
 		return
@@ -112,8 +110,8 @@ func (m *Manager) onWatchHealth(_ cache.Selection, err error) {
 	}
 }
 
-// newClient makes the one client all rooms share. Its own rate limit is off
-// unless asked for: the server has priority and fairness.
+// newClient returns the client that all packages share. It has no rate limit by default,
+// since the API server has priority and fairness.
 func newClient(o Options) (rest.Interface, error) {
 	c := rest.CopyConfig(o.Config)
 	c.QPS, c.Burst = -1, -1
@@ -121,11 +119,11 @@ func newClient(o Options) (rest.Interface, error) {
 		c.QPS, c.Burst = o.ClientQPS, cmp.Or(o.ClientBurst, max(1, int(2*o.ClientQPS)))
 	}
 	c.UserAgent = o.userAgent()
-	// The server is near; compressing for it costs both sides more than it saves.
+	// The server is near: compression costs both sides more than it saves.
 	c.DisableCompression = true
 	c.APIPath, c.GroupVersion = "/", &schema.GroupVersion{}
 	known := runtime.NewScheme()
-	metav1.AddToGroupVersion(known, schema.GroupVersion{Version: "v1"}) // the Status of a refusal
+	metav1.AddToGroupVersion(known, schema.GroupVersion{Version: "v1"}) // decodes Status
 	c.NegotiatedSerializer = serializer.NewCodecFactory(known).WithoutConversion()
 	client, err := rest.HTTPClientFor(c)
 	if err != nil {
@@ -134,13 +132,13 @@ func newClient(o Options) (rest.Interface, error) {
 	return rest.UnversionedRESTClientForConfigAndClient(c, client)
 }
 
-// doRequest does one request. The error of a refusal has the server's own words,
-// which the raw form of an answer does not.
+// doRequest sends a request. Unlike the raw response, its error has the message of the API
+// server.
 func doRequest(ctx context.Context, request *rest.Request) ([]byte, error) {
 	return doRequestAs(ctx, "application/json", request)
 }
 
-// doRequestAs is exchange for an answer of another media type.
+// doRequestAs is doRequest for another media type.
 func doRequestAs(ctx context.Context, mediaType string, request *rest.Request) ([]byte, error) {
 	result := request.SetHeader("Accept", mediaType).Do(ctx)
 	if err := result.Error(); err != nil {
@@ -149,7 +147,7 @@ func doRequestAs(ctx context.Context, mediaType string, request *rest.Request) (
 	return result.Raw()
 }
 
-// Run works until the context ends. An error says why it could not start.
+// Run runs until the context ends. An error says why it could not start or stop.
 func (m *Manager) Run(ctx context.Context) error {
 	listeners, err := m.listen(ctx)
 	if err != nil {
@@ -172,23 +170,22 @@ func (m *Manager) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Ready is closed once CRDs are installed and the caches of all controllers
-// that were there at the start are synced, and it is known whether the API server asks
-// those that are to be asked.
+// Ready is closed when the CRDs are installed, the caches of all controllers found at the
+// start are synced, and the API server calls their webhooks.
 func (m *Manager) Ready() <-chan struct{} { return m.ready }
 
-// HookRestarted has the parents of every controller whose hook is behind an
-// address, host or host:port, synced at once.
+// HookRestarted syncs all parents of the controllers with a hook at an address, host or
+// host:port.
 func (m *Manager) HookRestarted(address string) {
 	m.endpoints.setUp(address)
 	m.controllers.hookRestarted(address)
 }
 
-// HookDown says that nothing answers at an address, host or host:port, and why. Until
-// HookRestarted, the controllers whose hooks are behind it are not ready.
+// HookDown marks the controllers with a hook at an address, host or host:port, as not ready
+// until HookRestarted.
 func (m *Manager) HookDown(address string, err error) { m.endpoints.setDown(address, err) }
 
-// compileEnvironment is what the compiler may know of the world.
+// compileEnvironment returns what the compiler depends on.
 func (m *Manager) compileEnvironment() compile.Environment {
 	return compile.Environment{
 		Resolve:       m.resolve,
@@ -211,7 +208,7 @@ func (m *Manager) compileEnvironment() compile.Environment {
 	}
 }
 
-// composeTools are what programs of hooks work with.
+// composeTools returns the dependencies of programs of hooks.
 func (m *Manager) composeTools() compose.Tools {
 	return compose.Tools{
 		Store:    m.store,

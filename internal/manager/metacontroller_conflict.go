@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// detectInterval is how often Metacontrollers are looked for, and recheckInterval how
-	// often while there is one that a controller waits for.
+	// detectInterval is the interval of detection; recheckInterval, that while a controller
+	// is refused because of a Metacontroller.
 	detectInterval  = 30 * time.Second
 	recheckInterval = 5 * time.Second
 )
 
-// metacontrollerDetector are the Metacontrollers in the same cluster, as they were when last
-// looked for. Two that work on the same objects would undo each other's work, so
-// a controller of their group runs here only where none of them has it.
+// metacontrollerDetector detects Metacontrollers in the same cluster. Two controllers of the
+// same objects would fight, so a metacontroller.k8s.io controller runs here only if no
+// Metacontroller runs it.
 type metacontrollerDetector struct {
 	find func(context.Context) ([]otherMetacontroller, error)
 	now  func() time.Time
@@ -31,11 +31,11 @@ type metacontrollerDetector struct {
 	mu        sync.Mutex
 	checkedAt time.Time
 	found     []otherMetacontroller
-	// findErr is why they cannot be looked for; nil if they can.
+	// findErr is why Setpoint may not look for them; nil if it may.
 	findErr error
 }
 
-// get looks for them unless it was done just now.
+// get returns the Metacontrollers, from a recent result if there is one.
 func (d *metacontrollerDetector) get(ctx context.Context) ([]otherMetacontroller, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -47,7 +47,7 @@ func (d *metacontrollerDetector) get(ctx context.Context) ([]otherMetacontroller
 	return d.found, d.findErr
 }
 
-// refreshChanged looks for them now, and says whether there are others than before.
+// refreshChanged detects them again and reports whether anything changed.
 func (d *metacontrollerDetector) refreshChanged(ctx context.Context) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -55,8 +55,8 @@ func (d *metacontrollerDetector) refreshChanged(ctx context.Context) bool {
 	return d.refresh(ctx) == nil && before != fmt.Sprint(d.found, d.findErr)
 }
 
-// refresh looks for them. What is not allowed is no error, but known; after
-// another one, the next look is soon. The caller holds the lock.
+// refresh detects them. A Forbidden error is stored as a result; any other makes the next
+// call try again. The caller holds the lock.
 func (d *metacontrollerDetector) refresh(ctx context.Context) error {
 	found, err := d.find(ctx)
 	if err != nil && !isForbiddenOrNotFound(err) {
@@ -66,8 +66,8 @@ func (d *metacontrollerDetector) refresh(ctx context.Context) error {
 	return nil
 }
 
-// conflict refuses a controller object that one of them works on. The note says
-// what could not be found out.
+// conflict refuses a controller object that a Metacontroller runs. The note says what could
+// not be checked.
 func (d *metacontrollerDetector) conflict(ctx context.Context, declared *object.Object) (note string, err error) {
 	if plan.Annotation(declared, setpoint.AnnotationIgnoreMetacontroller) == "true" {
 		return "", nil
@@ -75,9 +75,9 @@ func (d *metacontrollerDetector) conflict(ctx context.Context, declared *object.
 	found, err := d.get(ctx)
 	switch {
 	case isForbiddenOrNotFound(err):
-		return fmt.Sprintf("it could not be found out whether a Metacontroller runs here too (%v); make sure that none does", err), nil
+		return fmt.Sprintf("cannot check whether a Metacontroller runs in this cluster (%v); make sure that none does", err), nil
 	case err != nil:
-		return "", fmt.Errorf("look for a Metacontroller in this cluster: %w", err)
+		return "", fmt.Errorf("detect Metacontroller in this cluster: %w", err)
 	}
 	i := slices.IndexFunc(found, func(one otherMetacontroller) bool {
 		return one.targets == nil || one.targets.Matches(declared.Labels())
@@ -86,13 +86,12 @@ func (d *metacontrollerDetector) conflict(ctx context.Context, declared *object.
 		return "", nil
 	}
 	return "", &compile.Refusal{Reason: setpoint.ReasonConflictingMetacontroller, Err: fmt.Errorf(
-		"a Metacontroller runs in this cluster (%s), and the two would undo each other's work: scale it to 0, and this controller starts by itself; "+
-			"or, where it leaves this object alone, say so by the annotation %s: \"true\"", found[i].name, setpoint.AnnotationIgnoreMetacontroller)}
+		"a Metacontroller runs in this cluster (%s), and both would reconcile the same objects: scale it to 0, and this controller starts; "+
+			"or, if it ignores this object, set the annotation %s: \"true\"", found[i].name, setpoint.AnnotationIgnoreMetacontroller)}
 }
 
-// watchMetacontrollers looks for Metacontrollers now and then, as long as there are
-// controllers that they could have, and looks again at those when it finds others
-// than before.
+// watchMetacontrollers detects Metacontrollers periodically while there are controllers that
+// they could run, and enqueues these when the result changes.
 func (cs *controllerSet) watchMetacontrollers(ctx context.Context) {
 	ticker := time.NewTicker(recheckInterval)
 	defer ticker.Stop()
@@ -121,8 +120,8 @@ func (d *metacontrollerDetector) isDue() bool {
 	return d.now().Sub(d.checkedAt) >= detectInterval
 }
 
-// metacontrollerKeys are the controllers that Metacontroller could have too, and whether
-// one of them waits for a Metacontroller to go.
+// metacontrollerKeys returns the controllers that Metacontroller could run too, and whether
+// one of them is refused because of it.
 func (cs *controllerSet) metacontrollerKeys() (keys []queue.Key, waiting bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

@@ -99,13 +99,13 @@ func TestConflictWithMetacontroller(t *testing.T) {
 		refusal, noting bool
 		failing         bool
 	}{
-		"none":                  {metadata: `{}`},
-		"one":                   {found: all, metadata: `{}`, refusal: true},
-		"one told to ignore":    {found: all, metadata: `{"annotations":{"setpoint.dev/ignore-metacontroller":"true"}}`},
-		"one limited to others": {found: web, metadata: `{"labels":{"team":"shop"}}`},
-		"one limited to this":   {found: web, metadata: `{"labels":{"team":"web"}}`, refusal: true},
-		"nobody may look":       {failure: forbiddenError(), metadata: `{}`, noting: true},
-		"the server is away":    {failure: errors.New("refused"), metadata: `{}`, failing: true},
+		"none":                   {metadata: `{}`},
+		"one":                    {found: all, metadata: `{}`, refusal: true},
+		"ignored by annotation":  {found: all, metadata: `{"annotations":{"setpoint.dev/ignore-metacontroller":"true"}}`},
+		"one limited to others":  {found: web, metadata: `{"labels":{"team":"shop"}}`},
+		"one limited to this":    {found: web, metadata: `{"labels":{"team":"web"}}`, refusal: true},
+		"forbidden":              {failure: forbiddenError(), metadata: `{}`, noting: true},
+		"API server unreachable": {failure: errors.New("refused"), metadata: `{}`, failing: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &metacontrollerDetector{now: time.Now, find: func(context.Context) ([]otherMetacontroller, error) { return c.found, c.failure }}
@@ -121,29 +121,29 @@ func TestConflictWithMetacontroller(t *testing.T) {
 	}
 }
 
-// Many controllers are compiled at the start: they share one look.
+// Many controllers are compiled at the start: they share one result.
 func TestMetacontrollersAreFoundPeriodically(t *testing.T) {
-	looks, now := 0, time.Unix(0, 0)
-	d := &metacontrollerDetector{now: func() time.Time { return now }, find: func(context.Context) ([]otherMetacontroller, error) { looks++; return nil, nil }}
+	calls, now := 0, time.Unix(0, 0)
+	d := &metacontrollerDetector{now: func() time.Time { return now }, find: func(context.Context) ([]otherMetacontroller, error) { calls++; return nil, nil }}
 	now = now.Add(time.Hour)
 	for range 3 {
 		if _, err := d.get(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if looks != 1 || d.isDue() {
-		t.Errorf("%d looks, due again: %v", looks, d.isDue())
+	if calls != 1 || d.isDue() {
+		t.Errorf("%d calls, due again: %v", calls, d.isDue())
 	}
 	now = now.Add(detectInterval)
-	if !d.isDue() || d.refreshChanged(t.Context()) || looks != 2 {
-		t.Errorf("%d looks", looks)
+	if !d.isDue() || d.refreshChanged(t.Context()) || calls != 2 {
+		t.Errorf("%d calls", calls)
 	}
 	d.find = func(context.Context) ([]otherMetacontroller, error) { return []otherMetacontroller{{name: "new"}}, nil }
 	if !d.refreshChanged(t.Context()) || d.refreshChanged(t.Context()) {
-		t.Error("a new one is told once")
+		t.Error("a change is reported once")
 	}
 	d.find = func(context.Context) ([]otherMetacontroller, error) { return nil, errors.New("refused") }
 	if d.refreshChanged(t.Context()) || len(d.found) != 1 {
-		t.Error("a look that failed has found nothing out")
+		t.Error("a failed detection changed the result")
 	}
 }

@@ -20,21 +20,20 @@ import (
 
 // otherMetacontroller is a Metacontroller that runs in the same cluster.
 type otherMetacontroller struct {
-	// name names it, such as "StatefulSet ops/metacontroller".
+	// name is such as "StatefulSet ops/metacontroller".
 	name string
-	// targets are the controller objects it works on; nil for all.
+	// targets selects its controller objects; nil for all.
 	targets labels.Selector
 }
 
-// metacontrollerName is what its image, its lease and its standard label are
-// called.
+// metacontrollerName is the name of its image and Lease, and the value of its name label.
 const metacontrollerName = "metacontroller"
 
-// leaseMaxAge is how long a lease that is not renewed still counts: twice what
-// Metacontroller's leader has.
+// leaseMaxAge is the age of a Lease that still counts: twice Metacontroller's default
+// lease duration.
 const leaseMaxAge = 30 * time.Second
 
-// The kinds that tell of one.
+// The resources in which Metacontroller is detected.
 var (
 	statefulSetResource = object.Resource{Group: "apps", Version: "v1", Plural: "statefulsets", Kind: "StatefulSet", Namespaced: true}
 	deploymentResource  = object.Resource{Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true}
@@ -42,9 +41,8 @@ var (
 	leaseResource       = object.Resource{Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Kind: "Lease", Namespaced: true}
 )
 
-// findMetacontrollers finds those that run: by the image of a workload, by the
-// standard label, and by the lease of a leader. One that runs elsewhere, without
-// a lease, cannot be found.
+// findMetacontrollers finds running Metacontrollers by the image of a workload, the standard
+// label, or the leader Lease. One outside the cluster without a Lease is not found.
 func (m *Manager) findMetacontrollers(ctx context.Context) ([]otherMetacontroller, error) {
 	var found []otherMetacontroller
 	for _, resource := range []object.Resource{statefulSetResource, deploymentResource} {
@@ -68,8 +66,8 @@ func (m *Manager) findMetacontrollers(ctx context.Context) ([]otherMetacontrolle
 	return append(found, leaders...), nil
 }
 
-// workloads looks at the tables that the API server prints for a person: they
-// have the images, and are a small part of what the objects are.
+// workloads reads the tables of the API server: they have the images, and are much smaller
+// than the objects.
 func (m *Manager) workloads(ctx context.Context, resource object.Resource) ([]otherMetacontroller, error) {
 	var found []otherMetacontroller
 	for next := ""; ; {
@@ -95,7 +93,7 @@ func (m *Manager) workloads(ctx context.Context, resource object.Resource) ([]ot
 	}
 }
 
-// candidates are the rows of a table that may be Metacontrollers.
+// candidates returns the rows of a table that may be Metacontrollers.
 func candidates(table *metav1.Table) []*metav1.PartialObjectMetadata {
 	images := slices.IndexFunc(table.ColumnDefinitions, func(c metav1.TableColumnDefinition) bool { return c.Name == "Images" })
 	var found []*metav1.PartialObjectMetadata
@@ -115,21 +113,19 @@ func candidates(table *metav1.Table) []*metav1.PartialObjectMetadata {
 	return found
 }
 
-// hasMetacontrollerLabel says that an object is labelled as the manifests of Metacontroller do.
+// hasMetacontrollerLabel reports whether an object has the label of Metacontroller's manifests.
 func hasMetacontrollerLabel(labels map[string]string) bool {
 	return labels["app.kubernetes.io/name"] == metacontrollerName
 }
 
-// isMetacontrollerImage says that an image is one of Metacontroller, wherever it is
-// mirrored.
+// isMetacontrollerImage reports whether an image is Metacontroller's, in any registry.
 func isMetacontrollerImage(image string) bool {
 	repository, _, _ := strings.Cut(image, "@")
 	name, _, _ := strings.Cut(path.Base(repository), ":")
 	return name == metacontrollerName
 }
 
-// workload looks at one closely: whether it runs, and on which controllers it
-// works.
+// workload returns a workload if it runs, with the controllers that it selects.
 func (m *Manager) workload(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata) ([]otherMetacontroller, error) {
 	data, err := doRequest(ctx, m.client.Get().AbsPath(resource.Path(o.Namespace, o.Name)))
 	if apierrors.IsNotFound(err) {
@@ -155,7 +151,7 @@ func (m *Manager) workload(ctx context.Context, resource object.Resource, o *met
 	return []otherMetacontroller{{name: what, targets: targetSelector(declared.Spec.Template.Spec.Containers)}}, nil
 }
 
-// labeledPods are those with the standard label, whoever made them.
+// labeledPods returns running pods with the standard label.
 func (m *Manager) labeledPods(ctx context.Context) ([]otherMetacontroller, error) {
 	data, err := doRequest(ctx, m.client.Get().AbsPath(podResource.Path("", "")).
 		Param("labelSelector", "app.kubernetes.io/name="+metacontrollerName).Param("fieldSelector", "status.phase=Running"))
@@ -173,7 +169,7 @@ func (m *Manager) labeledPods(ctx context.Context) ([]otherMetacontroller, error
 	return found, nil
 }
 
-// leaseHolders are those who hold a lease, wherever they run.
+// leaseHolders returns the holders of fresh Leases.
 func (m *Manager) leaseHolders(ctx context.Context) ([]otherMetacontroller, error) {
 	data, err := doRequest(ctx, m.client.Get().AbsPath(leaseResource.Path("", "")).Param("fieldSelector", "metadata.name="+metacontrollerName))
 	if err != nil {
@@ -187,7 +183,7 @@ func (m *Manager) leaseHolders(ctx context.Context) ([]otherMetacontroller, erro
 	for _, lease := range list.Items {
 		holder, renewed := lease.Spec.HolderIdentity, lease.Spec.RenewTime
 		if m.leaseLock != nil && m.leaseLock.isLease(lease.Namespace, lease.Name) {
-			// Whoever holds our own lease does not act while we do.
+			// The holder of this Lease stands by while this replica leads.
 			continue
 		}
 		if holder != nil && *holder != "" && renewed != nil && time.Since(renewed.Time) < leaseMaxAge {
@@ -197,8 +193,8 @@ func (m *Manager) leaseHolders(ctx context.Context) ([]otherMetacontroller, erro
 	return found, nil
 }
 
-// targetSelector reads the flag by which a Metacontroller is limited to some
-// controllers; nil where it is not, or not in a way that can be understood.
+// targetSelector returns the label selector in the flags of a Metacontroller; nil if it has
+// none, or an invalid one.
 func targetSelector(containers []corev1.Container) labels.Selector {
 	for _, c := range containers {
 		words := slices.Concat(c.Command, c.Args)

@@ -17,8 +17,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// metrics are the figures of the host and of all its controllers. No label
-// holds the name of a parent or child, so that their number stays small.
+// metrics are the metrics of the manager and its controllers. No label has an object's
+// name, so the cardinality stays low.
 type metrics struct {
 	registry     *prometheus.Registry
 	runs         *prometheus.CounterVec
@@ -34,8 +34,7 @@ type metrics struct {
 	writeTime    *prometheus.HistogramVec
 }
 
-// durationBuckets are the bounds of all histograms of durations, from a millisecond to
-// half a minute.
+// durationBuckets are the buckets of all histograms of durations.
 var durationBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 
 func newMetrics() *metrics {
@@ -47,24 +46,24 @@ func newMetrics() *metrics {
 	}
 	m := &metrics{
 		registry:     prometheus.NewRegistry(),
-		runs:         counter("setpoint_syncs_total", "Syncs of parents, by how they ended.", "controller", "outcome"),
-		runTime:      histogram("setpoint_sync_duration_seconds", "How long syncs took, hook calls and writes included.", "controller"),
-		queueWait:    histogram("setpoint_queue_wait_seconds", "How long parents waited for their sync.", "controller"),
-		hookCalls:    counter("setpoint_hook_requests_total", "Calls of hooks, by what was asked (sync, finalize, customize, handle or admit) and HTTP status code; code 0 had no answer.", "controller", "hook", "code"),
-		hookTime:     histogram("setpoint_hook_request_duration_seconds", "How long calls of hooks took.", "controller", "hook"),
-		handlerCalls: counter("setpoint_handler_calls_total", "Calls of handlers, by what they were told of and how it went: ok, retry (in a while, as asked), terminal (not before the input changes), timeout or error.", "controller", "handler", "reason", "outcome"),
-		handlerTime:  histogram("setpoint_handler_duration_seconds", "How long calls of handlers took.", "controller", "handler"),
-		reviews:      counter("setpoint_admission_reviews_total", "Reviews of changes before they are stored, by what came of them: allowed, mutated, denied, or error, for which the failure policy stands.", "controller", "review", "operation", "result"),
-		reviewTime:   histogram("setpoint_admission_duration_seconds", "How long reviews took.", "controller", "review"),
-		writes:       counter("setpoint_api_requests_total", "Requests to the API server about parents and children, by their outcome: ok, or the reason of the refusal.", "resource", "verb", "outcome"),
-		writeTime:    histogram("setpoint_api_request_duration_seconds", "How long those requests took.", "verb"),
+		runs:         counter("setpoint_syncs_total", "Reconciliations of objects, by outcome.", "controller", "outcome"),
+		runTime:      histogram("setpoint_sync_duration_seconds", "Duration of reconciliations, including hook calls and writes.", "controller"),
+		queueWait:    histogram("setpoint_queue_wait_seconds", "Time that objects waited in the queue.", "controller"),
+		hookCalls:    counter("setpoint_hook_requests_total", "Hook calls, by hook (sync, finalize, customize, handle or admit) and HTTP status code; code 0 means no response.", "controller", "hook", "code"),
+		hookTime:     histogram("setpoint_hook_request_duration_seconds", "Duration of hook calls.", "controller", "hook"),
+		handlerCalls: counter("setpoint_handler_calls_total", "Handler calls, by reason and outcome: ok, retry (after a delay), terminal (no retry until the object changes), timeout or error.", "controller", "handler", "reason", "outcome"),
+		handlerTime:  histogram("setpoint_handler_duration_seconds", "Duration of handler calls.", "controller", "handler"),
+		reviews:      counter("setpoint_admission_reviews_total", "Admission reviews, by result: allowed, mutated, denied, or error, to which the failure policy applies.", "controller", "review", "operation", "result"),
+		reviewTime:   histogram("setpoint_admission_duration_seconds", "Duration of admission reviews.", "controller", "review"),
+		writes:       counter("setpoint_api_requests_total", "Requests to the API server, by outcome: ok, or the reason of the error.", "resource", "verb", "outcome"),
+		writeTime:    histogram("setpoint_api_request_duration_seconds", "Duration of requests to the API server.", "verb"),
 	}
 	m.registry.MustRegister(m.runs, m.runTime, m.queueWait, m.hookCalls, m.hookTime, m.handlerCalls, m.handlerTime, m.reviews, m.reviewTime, m.writes, m.writeTime,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-// observeRun counts a sync. What was done beside the queue is none.
+// observeRun counts a reconciliation from the queue.
 func (m *metrics) observeRun(run *record.Run) {
 	if run.Trigger != "" {
 		return
@@ -74,7 +73,7 @@ func (m *metrics) observeRun(run *record.Run) {
 	m.queueWait.WithLabelValues(run.Controller).Observe(run.QueueDuration.Seconds())
 }
 
-// observeHandler counts a call of a handler.
+// observeHandler counts a handler call.
 func (m *metrics) observeHandler(program, handler string, reason hook.Reason, took time.Duration, err error) {
 	m.handlerCalls.WithLabelValues(program, handler, string(reason), model.CallOutcome(err)).Inc()
 	m.handlerTime.WithLabelValues(program, handler).Observe(took.Seconds())
@@ -96,7 +95,7 @@ func (m *metrics) observeRequest(resource object.Resource, verb, outcome string,
 	m.writeTime.WithLabelValues(verb).Observe(took.Seconds())
 }
 
-// deleteController drops the figures of a controller that is gone.
+// deleteController deletes the series of a removed controller.
 func (m *metrics) deleteController(program string) {
 	labels := prometheus.Labels{"controller": program}
 	m.runs.DeletePartialMatch(labels)
@@ -110,12 +109,12 @@ func (m *metrics) deleteController(program string) {
 	m.reviewTime.DeletePartialMatch(labels)
 }
 
-// registerCollector adds the figures that are read at the moment of a scrape.
+// registerCollector registers the gauges that are computed at each scrape.
 func (m *metrics) registerCollector(cached *cache.Cache, running *controllerSet) {
 	m.registry.MustRegister(&collector{cached: cached, controllers: running})
 }
 
-// collector reads gauges from the cache and the controllers.
+// collector computes gauges from the cache and the controllers.
 type collector struct {
 	cached      *cache.Cache
 	controllers *controllerSet
@@ -128,16 +127,16 @@ func newDesc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	cachedObjectsDesc = newDesc("setpoint_cached_objects", "Objects in the cache.", "resource", "selector")
 	cachedBytesDesc   = newDesc("setpoint_cached_bytes", "Bytes of JSON in the cache.", "resource", "selector")
-	cacheListsDesc    = newDesc("setpoint_cache_lists_total", "Times that all objects of a watch were listed.", "resource", "selector")
-	queueDepthDesc    = newDesc("setpoint_queue_depth", "Parents waiting for their sync, by priority.", "controller", "priority")
-	queueBackoffDesc  = newDesc("setpoint_queue_backoff", "Parents waiting to be tried again.", "controller")
-	parentsDesc       = newDesc("setpoint_parents", "Parents in the care of a controller.", "controller")
-	childrenDesc      = newDesc("setpoint_children", "Children of those parents.", "controller")
-	readyDesc         = newDesc("setpoint_controller_ready", "1 if a controller does its work or stands by to, 0 if something is in its way.", "controller")
-	overdueCallsDesc  = newDesc("setpoint_calls_overdue", "Calls of hooks, handlers and reviews that have not returned although their timeout is over.", "controller")
-	heldDeletionsDesc = newDesc("setpoint_deletions_held", "Deletions that the deletion guard holds until a person confirms them.", "controller")
-	inErrorDesc       = newDesc("setpoint_parents_in_error", "Parents whose latest sync failed.", "controller")
-	conflictingDesc   = newDesc("setpoint_objects_conflicting", "Objects that are slowed down because they, or their children, change again and again.", "controller")
+	cacheListsDesc    = newDesc("setpoint_cache_lists_total", "Complete lists of a watch.", "resource", "selector")
+	queueDepthDesc    = newDesc("setpoint_queue_depth", "Queued objects, by priority.", "controller", "priority")
+	queueBackoffDesc  = newDesc("setpoint_queue_backoff", "Objects backing off before a retry.", "controller")
+	parentsDesc       = newDesc("setpoint_parents", "Objects managed by a controller.", "controller")
+	childrenDesc      = newDesc("setpoint_children", "Children owned by these objects.", "controller")
+	readyDesc         = newDesc("setpoint_controller_ready", "1 if the condition Ready of a controller is True, else 0.", "controller")
+	overdueCallsDesc  = newDesc("setpoint_calls_overdue", "Calls of hooks, handlers and webhooks that have not returned after their timeout.", "controller")
+	heldDeletionsDesc = newDesc("setpoint_deletions_held", "Deletions that the deletion guard holds until they are confirmed.", "controller")
+	inErrorDesc       = newDesc("setpoint_parents_in_error", "Objects whose latest reconciliation failed.", "controller")
+	conflictingDesc   = newDesc("setpoint_objects_conflicting", "Objects that are throttled because they, or their children, change repeatedly.", "controller")
 )
 
 // Describe implements prometheus.Collector.
@@ -147,13 +146,12 @@ func (s *collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// cacheSeries is a series of the cache's figures.
+// cacheSeries are the labels of a series of the cache.
 type cacheSeries struct{ resource, selector string }
 
 type cacheSum struct{ objects, bytes, lists int }
 
-// cache sums up the watches that are one series: the same objects may be watched
-// whole and by their metadata.
+// cache sums the watches of one series: objects may be watched both whole and by metadata.
 func (s *collector) cache() map[cacheSeries]cacheSum {
 	sums := map[cacheSeries]cacheSum{}
 	for _, w := range s.cached.Stats() {

@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// observer hands what controllers tell of themselves to metrics, events and the Book.
+// observer passes what controllers report to metrics, events and the history.
 type observer struct {
 	*metrics
 	*eventWriter
@@ -19,23 +19,23 @@ type observer struct {
 
 func (m *Manager) observer() observer { return observer{m.metrics, m.events, m.history} }
 
-// Ran takes the account of a run.
+// Ran records a run.
 func (o observer) Ran(run record.Run) {
 	o.observeRun(&run)
 	o.history.Add(run)
 }
 
-// Deleted takes the record of a deletion, which is no run and is not counted as one.
+// Deleted records a deletion, which is not counted as a run.
 func (o observer) Deleted(deletion record.Run) { o.history.Add(deletion) }
 
-// Handled counts a call of a handler.
+// Handled counts a handler call.
 func (o observer) Handled(program, handler string, reason hook.Reason, took time.Duration, err error) {
 	o.observeHandler(program, handler, reason, took, err)
 	o.history.AddCall(program, handler, model.CallOutcome(err), took)
 }
 
-// called counts a call of a webhook. Those of handlers and reviews are counted by the
-// names of these.
+// called counts a webhook call. Calls of handlers and reviews are counted by their names
+// instead.
 func (m *Manager) called(program, address string, e webhook.CallResult) {
 	m.endpoints.recordCall(program, address, e)
 	m.metrics.observeHookCall(program, e)

@@ -5,9 +5,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/token"
 )
 
-// ownObjects are what this Host cannot do without. It is asked about none of them: with
-// its hook down, a review of Leases would else take it its own, and with it the leader
-// that could take back the review.
+// ownObjects are the objects that this Manager depends on. Its webhooks exempt them: with
+// its hook down, a review of Leases would end the leadership that could remove the
+// webhook.
 func (m *Manager) ownObjects() admission.ExemptObjects {
 	o := &m.options
 	own := admission.ExemptObjects{Leases: []admission.ObjectName{

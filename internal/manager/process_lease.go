@@ -19,25 +19,23 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission"
 )
 
-// processLeaseInterval is how often a process without a leader election renews its Lease, and
-// looks who else there is. A process whose Lease is older than processLeaseExpiry of these is
-// gone.
+// processLeaseInterval is the interval of renewals without leader election. A process is
+// gone when its Lease was not renewed for processLeaseExpiry intervals.
 const (
 	processLeaseInterval = 5 * time.Second
 	processLeaseExpiry   = 4
 )
 
-// duplicateAnnotation names, on the Lease of one process, another one that runs beside it.
+// duplicateAnnotation names, on the Lease of one process, another one of the same program.
 const duplicateAnnotation = "setpoint.dev/beside"
 
-// processLease is how processes of one program that elect no leader notice each other: by a
-// Lease, which keeps none of them from working. It says once of each other process that
-// everything is done twice.
+// processLease detects other processes of one program that run without leader election. The
+// Lease stops none of them; each logs one warning about each other process.
 type processLease struct {
 	leases   coordination.LeaseInterface
 	log      *slog.Logger
 	identity string
-	// name is the Lease of processes without leader election, elected that of the others.
+	// name is the Lease of this process, leaderLease that of processes with leader election.
 	name, leaderLease, namespace string
 	interval                     time.Duration
 	now                          func() time.Time
@@ -46,33 +44,32 @@ type processLease struct {
 	warned   map[string]bool
 
 	mu sync.Mutex
-	// renewed is when this process last renewed the Lease; zero while it does not hold it.
+	// renewed is the time of the last renewal; zero while another process holds the Lease.
 	renewed time.Time
-	// onHeld is called when the process begins or ceases to hold the Lease, told what was
-	// held the last time.
+	// onHeld is called when this process acquires or loses the Lease; notified is what it
+	// was last called for.
 	onHeld   func()
 	notified admission.ObjectName
 }
 
-// observedLease is a Lease as it was when it was last renewed.
+// observedLease is a Lease at its last observed renewal.
 type observedLease struct {
 	holder     string
 	renewTime  time.Time
 	observedAt time.Time
 }
 
-// newProcessLease makes the presence of a Host; nil where a leader is elected, or the Host has
-// nothing by which it could be told.
+// newProcessLease returns nil with leader election, or if the option is off.
 func newProcessLease(o Options) (*processLease, error) {
 	if o.LeaderElection.Enabled || !o.ProcessLease {
-		return nil, nil //nolint:nilnil // No other process is to notice it.
+		return nil, nil //nolint:nilnil // The option is off.
 	}
 	config := rest.CopyConfig(o.Config)
 	config.QPS, config.UserAgent, config.ContentType = -1, o.userAgent(), "application/json"
 	config.Timeout = processLeaseInterval
 	client, err := coordination.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client for the lease of the process: %w", err)
+		return nil, fmt.Errorf("create a client for the process lease: %w", err)
 	}
 	return &processLease{
 		leases: client.Leases(o.LeaderElection.Namespace), log: o.Log, identity: o.LeaderElection.Identity,
@@ -81,18 +78,18 @@ func newProcessLease(o Options) (*processLease, error) {
 	}, nil
 }
 
-// processLeaseName is the name of the Lease, which those share that handle the same objects.
+// processLeaseName returns the name of the Lease that processes with the same objects share.
 func processLeaseName(o Options) string {
 	name := o.LeaderElection.Name + "-process"
 	if len(o.WatchNamespaces) == 0 {
 		return name
 	}
 	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(strings.Join(slices.Sorted(slices.Values(o.WatchNamespaces)), ","))) // A hash takes everything.
+	_, _ = sum.Write([]byte(strings.Join(slices.Sorted(slices.Values(o.WatchNamespaces)), ","))) // A hash never fails.
 	return fmt.Sprintf("%s-%08x", name, sum.Sum32())
 }
 
-// run works until the context ends. Who may not use Leases goes without.
+// run renews the Lease until the context ends. It returns if Setpoint may not use Leases.
 func (p *processLease) run(ctx context.Context) {
 	if p == nil {
 		return
@@ -103,7 +100,7 @@ func (p *processLease) run(ctx context.Context) {
 		err := p.sync(ctx)
 		p.notifyHeld()
 		if apierrors.IsForbidden(err) {
-			p.log.Debug("other processes of this program are not noticed", "error", err.Error())
+			p.log.Debug("other processes of this program cannot be detected", "error", err.Error())
 			return
 		}
 		select {
@@ -115,7 +112,7 @@ func (p *processLease) run(ctx context.Context) {
 	}
 }
 
-// sync renews the Lease, or finds out who else holds it.
+// sync renews the Lease, or observes its holder.
 func (p *processLease) sync(ctx context.Context) error {
 	if leader, err := p.leases.Get(ctx, p.leaderLease, metav1.GetOptions{}); err == nil && p.isRenewed(leader) {
 		p.warn(holderOf(leader), p.leaderLease)
@@ -154,7 +151,7 @@ func (p *processLease) sync(ctx context.Context) error {
 	return err
 }
 
-// recordRenewal notes what has become of writing a Lease.
+// recordRenewal records the result of writing a Lease.
 func (p *processLease) recordRenewal(lease *coordinationv1.Lease, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,8 +163,8 @@ func (p *processLease) recordRenewal(lease *coordinationv1.Lease, err error) {
 	}
 }
 
-// held is the Lease that this process renews, for what is to end with the process; the
-// zero ObjectName if another one holds it, or it was not renewed for half of its time.
+// held returns the Lease if this process holds it, for objects that are to be removed with
+// the process; the zero ObjectName if it was not renewed for half of its duration.
 func (p *processLease) held() admission.ObjectName {
 	if p == nil {
 		return admission.ObjectName{}
@@ -180,7 +177,7 @@ func (p *processLease) held() admission.ObjectName {
 	return admission.ObjectName{Namespace: p.namespace, Name: p.name}
 }
 
-// notifyHeld calls onHeld if the Lease is held and was not, or the other way round.
+// notifyHeld calls onHeld if held has changed.
 func (p *processLease) notifyHeld() {
 	now := p.held()
 	if now == p.notified {
@@ -192,14 +189,14 @@ func (p *processLease) notifyHeld() {
 	}
 }
 
-// setHolder makes a Lease ours, from now on.
+// setHolder makes this process the holder of a Lease.
 func (p *processLease) setHolder(lease *coordinationv1.Lease) {
 	now, seconds := metav1.NewMicroTime(p.now()), max(1, int32(processLeaseExpiry*p.interval/time.Second))
 	lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &p.identity, &now, &seconds
 }
 
-// isRenewed says that a process has renewed a Lease since it was last looked at: one that was
-// killed left a Lease that looks fresh.
+// isRenewed reports whether another process has renewed a Lease since it was last observed.
+// The Lease of a killed process may look fresh.
 func (p *processLease) isRenewed(lease *coordinationv1.Lease) bool {
 	now := observedLease{holder: holderOf(lease), observedAt: p.now()}
 	if lease.Spec.RenewTime != nil {
@@ -213,7 +210,7 @@ func (p *processLease) isRenewed(lease *coordinationv1.Lease) bool {
 	return known && before.holder == now.holder && now.holder != "" && now.holder != p.identity
 }
 
-// isExpired says that a Lease was not renewed for long.
+// isExpired reports whether a Lease was not renewed in time.
 func (p *processLease) isExpired(lease *coordinationv1.Lease) bool {
 	return holderOf(lease) == "" || p.now().Sub(p.observed[lease.Name].observedAt) > processLeaseExpiry*p.interval
 }
@@ -223,11 +220,11 @@ func (p *processLease) warn(other, lease string) {
 		return
 	}
 	p.warned[other] = true
-	p.log.Warn("another process of this program handles the same objects: everything is done twice; stop one of them, or start them with --leader-elect",
+	p.log.Warn("another process of this program handles the same objects, so all work is done twice; stop one of them, or start them with --leader-elect",
 		"process", other, "lease", lease)
 }
 
-// release deletes the Lease, if it is ours.
+// release deletes the Lease if this process holds it.
 func (p *processLease) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
@@ -237,7 +234,7 @@ func (p *processLease) release() {
 	}
 	only := metav1.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion}
 	if err := p.leases.Delete(ctx, p.name, metav1.DeleteOptions{Preconditions: &only}); err != nil {
-		p.log.Debug("the lease of the process is left", "lease", p.name, "error", err.Error())
+		p.log.Debug("process lease not deleted", "lease", p.name, "error", err.Error())
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission"
 )
 
-// leaseAPI is an API server that knows Leases alone.
+// leaseAPI is an API server that serves Leases only.
 type leaseAPI struct {
 	mu       sync.Mutex
 	version  int
@@ -73,7 +73,7 @@ func (s *leaseAPI) holder(name string) string {
 	return holderOf(s.stored[name])
 }
 
-// syncBuffer is a log that can be read while it is written.
+// syncBuffer is a buffer for concurrent use.
 type syncBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -91,7 +91,7 @@ func (l *syncBuffer) String() string {
 	return l.text.String()
 }
 
-// startProcess is the presence of a process that runs until the test ends, or is stopped.
+// startProcess runs the process lease until the test ends or stop is called.
 func startProcess(t *testing.T, s http.Handler, identity string) (log *syncBuffer, stop func()) {
 	t.Helper()
 	server := httptest.NewServer(s)
@@ -99,7 +99,7 @@ func startProcess(t *testing.T, s http.Handler, identity string) (log *syncBuffe
 	log = &syncBuffer{}
 	p, err := newProcessLease(Options{
 		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.NewTextHandler(log, nil)), ProcessLease: true,
-		LeaderElection: LeaderElection{Name: "guitar", Namespace: "home", Identity: identity},
+		LeaderElection: LeaderElection{Name: "shop", Namespace: "home", Identity: identity},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -113,42 +113,42 @@ func startProcess(t *testing.T, s http.Handler, identity string) (log *syncBuffe
 	return log, stop
 }
 
-// Fault H10: two processes that elect no leader both handle everything, and both say so.
+// Fault H10: two processes without leader election warn about each other.
 func TestProcessesDetectEachOther(t *testing.T) {
 	s := &leaseAPI{stored: map[string]*coordinationv1.Lease{}}
 	one, stopOne := startProcess(t, s, "one")
-	eventually(t, "the Lease", func() bool { return s.holder("guitar-process") == "one" })
+	eventually(t, "the Lease", func() bool { return s.holder("shop-process") == "one" })
 	another, _ := startProcess(t, s, "another")
-	const warning = "another process of this program handles the same objects: everything is done twice; stop one of them, or start them with --leader-elect"
+	const warning = "another process of this program handles the same objects, so all work is done twice; stop one of them, or start them with --leader-elect"
 	eventually(t, "the second", func() bool {
 		return strings.Contains(another.String(), warning) && strings.Contains(another.String(), "process=one")
 	})
 	eventually(t, "the first", func() bool { return strings.Contains(one.String(), "process=another") })
 	stopOne()
-	eventually(t, "the other one to take over", func() bool { return s.holder("guitar-process") == "another" })
+	eventually(t, "the other one to take over", func() bool { return s.holder("shop-process") == "another" })
 	if n := strings.Count(another.String(), warning); n != 1 {
-		t.Errorf("said %d times", n)
+		t.Errorf("logged %d times", n)
 	}
 }
 
-// Fault H10: one that was killed, and started again, is alone. It leaves nothing behind.
+// Fault H10: a restarted process ignores the Lease of its killed predecessor.
 func TestLeaseOfKilledProcessIsIgnored(t *testing.T) {
 	killed, now := "killed", time.Now()
 	s := &leaseAPI{stored: map[string]*coordinationv1.Lease{}}
 	lease := &coordinationv1.Lease{}
-	lease.Name, lease.ResourceVersion, lease.Spec.HolderIdentity = "guitar-process", "1", &killed
+	lease.Name, lease.ResourceVersion, lease.Spec.HolderIdentity = "shop-process", "1", &killed
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
-	s.stored["guitar-process"] = lease
+	s.stored["shop-process"] = lease
 	log, stop := startProcess(t, s, "one")
-	eventually(t, "the Lease", func() bool { return s.holder("guitar-process") == "one" })
+	eventually(t, "the Lease", func() bool { return s.holder("shop-process") == "one" })
 	stop()
-	if s.holder("guitar-process") != "" || log.String() != "" {
-		t.Errorf("left %q, said %s", s.holder("guitar-process"), log.String())
+	if s.holder("shop-process") != "" || log.String() != "" {
+		t.Errorf("left %q, logged %s", s.holder("shop-process"), log.String())
 	}
 }
 
-// Fault H10: one beside a leader that was elected says so, and does not keep the leader
-// from its Lease. Who may not use Leases is not told of them again and again.
+// Fault H10: a process beside an elected leader warns and leaves the leader's Lease alone.
+// A process that may not use Leases stops trying.
 func TestProcessBesideLeader(t *testing.T) {
 	s := &leaseAPI{stored: map[string]*coordinationv1.Lease{}}
 	log, _ := startProcess(t, s, "one")
@@ -156,14 +156,14 @@ func TestProcessBesideLeader(t *testing.T) {
 	eventually(t, "the warning", func() bool {
 		s.mu.Lock()
 		lease := &coordinationv1.Lease{}
-		lease.Name, lease.Spec.HolderIdentity = "guitar", &leader
+		lease.Name, lease.Spec.HolderIdentity = "shop", &leader
 		lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
-		s.stored["guitar"] = lease
+		s.stored["shop"] = lease
 		s.mu.Unlock()
 		return strings.Contains(log.String(), "process=leader")
 	})
-	if s.holder("guitar") != "leader" {
-		t.Error("took the leader's Lease")
+	if s.holder("shop") != "leader" {
+		t.Error("the leader lost its Lease")
 	}
 
 	refused := &leaseAPI{refuses: true}
@@ -175,8 +175,7 @@ func TestProcessBesideLeader(t *testing.T) {
 	}
 }
 
-// Fault H13: what is to end with a process names its Lease while the process holds it. Of
-// two processes one does, and the other when the first one is gone.
+// Fault H13: one of two processes holds the Lease, and the other one takes over.
 func TestProcessLeaseHasOneHolder(t *testing.T) {
 	s := &leaseAPI{stored: map[string]*coordinationv1.Lease{}}
 	server := httptest.NewServer(s)
@@ -185,7 +184,7 @@ func TestProcessLeaseHasOneHolder(t *testing.T) {
 	present := func(identity string) *processLease {
 		p, err := newProcessLease(Options{
 			Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler), ProcessLease: true,
-			LeaderElection: LeaderElection{Name: "guitar", Namespace: "home", Identity: identity},
+			LeaderElection: LeaderElection{Name: "shop", Namespace: "home", Identity: identity},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -208,7 +207,7 @@ func TestProcessLeaseHasOneHolder(t *testing.T) {
 			t.Errorf("%s: held as %q and %q", step, f, o)
 		}
 	}
-	const lease = "guitar-process"
+	const lease = "shop-process"
 	expect("the first one", lease, "", one)
 	for range 3 {
 		now = now.Add(processLeaseInterval)
@@ -222,37 +221,37 @@ func TestProcessLeaseHasOneHolder(t *testing.T) {
 	expect("taken over", "", lease, another)
 	expect("it goes on", "", lease, one)
 	if changes != 2 {
-		t.Errorf("%d changes were told", changes)
+		t.Errorf("onHeld called %d times", changes)
 	}
 	s.mu.Lock()
 	s.refuses = true
 	s.mu.Unlock()
 	if err := another.sync(t.Context()); err == nil || another.held().Name != lease {
-		t.Error("a request that failed", err)
+		t.Error("failed request", err)
 	}
 	var none *processLease
 	if none.held() != (admission.ObjectName{}) {
-		t.Error("held where there is no presence")
+		t.Error("a nil processLease holds a Lease")
 	}
 }
 
 func TestProcessLeaseName(t *testing.T) {
 	name := func(namespaces ...string) string {
-		return processLeaseName(Options{LeaderElection: LeaderElection{Name: "guitar"}, WatchNamespaces: namespaces})
+		return processLeaseName(Options{LeaderElection: LeaderElection{Name: "shop"}, WatchNamespaces: namespaces})
 	}
-	if name("a", "b") != name("b", "a") || name("a") == name("b") || name() != "guitar-process" {
+	if name("a", "b") != name("b", "a") || name("a") == name("b") || name() != "shop-process" {
 		t.Errorf("%s %s %s", name("a", "b"), name("a"), name())
 	}
 }
 
-// Fault S7: a review of Leases whose hook is down left a process the lease of the leader,
-// and took it the one by which processes without a leader notice each other.
+// Fault S7: a review of Leases with its hook down took the leader Lease and the process Lease
+// from Setpoint itself.
 func TestOwnLeasesAreExcludedFromReviews(t *testing.T) {
 	m := &Manager{options: Options{LeaderElection: LeaderElection{Namespace: "ops", Name: "shop"}, WatchNamespaces: []string{"blue"}}}
-	spared := m.ownObjects().Leases
+	exempt := m.ownObjects().Leases
 	for _, want := range []string{"shop", processLeaseName(m.options)} {
-		if !slices.Contains(spared, admission.ObjectName{Namespace: "ops", Name: want}) {
-			t.Errorf("%s is reviewed; spared are %v", want, spared)
+		if !slices.Contains(exempt, admission.ObjectName{Namespace: "ops", Name: want}) {
+			t.Errorf("%s is not exempt; exempt are %v", want, exempt)
 		}
 	}
 }

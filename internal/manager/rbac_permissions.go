@@ -11,19 +11,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// permission is one thing a controller has to be allowed.
+// permission is one verb on one resource.
 type permission struct {
 	resource    object.Resource
 	subresource string
 	verb        string
-	// namespace is where; everywhere if empty. name is that of the only object
-	// concerned, if it is but one.
+	// namespace is empty for all namespaces, name for all objects.
 	namespace, name string
 }
 
 func (n permission) String() string { return n.verb + " " + n.target() }
 
-// target is what the permission is about.
+// target names what the permission is for.
 func (n permission) target() string {
 	name := n.resource.String()
 	if n.subresource != "" {
@@ -38,8 +37,7 @@ func (n permission) target() string {
 	return name
 }
 
-// inNamespace says that it is enough to be allowed each in one namespace, of those that
-// live in namespaces.
+// inNamespace limits permissions for namespaced resources to one namespace.
 func inNamespace(namespace string, all []permission) []permission {
 	for i := range all {
 		if all[i].resource.Namespaced {
@@ -57,8 +55,8 @@ func permissionsFor(resource object.Resource, names ...string) []permission {
 	return all
 }
 
-// controllerPermissions are the permissions that a controller of some kind takes, each once. One
-// that finalizes keeps its own object, if it has one, until the parents are released.
+// controllerPermissions returns the permissions of a controller, without duplicates. One that
+// finalizes sets a finalizer on its own object, if it has one.
 func controllerPermissions(kind object.Resource, c *compile.Compiled, o *Options) []permission {
 	var all []permission
 	if c.Finalizes() && kind != (object.Resource{}) {
@@ -80,7 +78,7 @@ func controllerPermissions(kind object.Resource, c *compile.Compiled, o *Options
 	return uniquePermissions(all)
 }
 
-// admissionPermissions are those of being asked before objects are stored.
+// admissionPermissions returns the permissions to register webhooks.
 func admissionPermissions(o *Options) []permission {
 	return convertPermissions(admission.Permissions(o.certificateSecret(), o.Namespace))
 }
@@ -95,8 +93,8 @@ func convertPermissions(permissions []admission.Permission) []permission {
 	return all
 }
 
-// ownNamespacePermissions are for the namespace to own what is registered. Who lacks it registers
-// all the same.
+// ownNamespacePermissions returns the permission to make the namespace the owner of webhook
+// configurations. It is optional.
 func ownNamespacePermissions(c *compile.Compiled, o *Options) []permission {
 	if c.Admission == nil || o.ownNamespace() == "" {
 		return nil
@@ -104,7 +102,7 @@ func ownNamespacePermissions(c *compile.Compiled, o *Options) []permission {
 	return forName(o.ownNamespace(), permissionsFor(namespaceResource, "get"))
 }
 
-// uniquePermissions leaves out what was needed before.
+// uniquePermissions removes duplicates.
 func uniquePermissions(all []permission) []permission {
 	var some []permission
 	for _, n := range all {
@@ -115,8 +113,8 @@ func uniquePermissions(all []permission) []permission {
 	return some
 }
 
-// programPermissions are those of one program. Children are updated whatever the method: to
-// adopt, to release and to label them.
+// programPermissions returns the permissions of one program. Children need update with every
+// strategy: to adopt, release and label them.
 func programPermissions(p *compose.Program) []permission {
 	all := permissionsFor(p.Parent, "get", "list", "watch")
 	if p.Finalize != nil || p.Mark != (plan.Mark{}) {
@@ -140,7 +138,7 @@ func programPermissions(p *compose.Program) []permission {
 	return all
 }
 
-// handlerNamespaces are the namespaces that handlers are limited to; "" stands for all.
+// handlerNamespaces returns the namespaces of handlers; "" for all.
 func handlerNamespaces(p *handle.Program) []string {
 	if len(p.Namespaces) == 0 || !p.Resource.Namespaced {
 		return []string{""}
@@ -148,8 +146,7 @@ func handlerNamespaces(p *handle.Program) []string {
 	return p.Namespaces
 }
 
-// handlerPermissions are those of handlers: in each of the namespaces they are limited
-// to, for themselves.
+// handlerPermissions returns the permissions of handlers in each of their namespaces.
 func handlerPermissions(p *handle.Program) []permission {
 	var all []permission
 	for _, namespace := range handlerNamespaces(p) {
@@ -171,7 +168,7 @@ func handlerPermissions(p *handle.Program) []permission {
 	return all
 }
 
-// revisionNamespaces are the namespaces in which it is kept what handlers have dealt with.
+// revisionNamespaces returns the namespaces in which previous states are stored.
 func revisionNamespaces(p *handle.Program) []string {
 	if p.Resource.Namespaced {
 		return handlerNamespaces(p)
@@ -179,11 +176,11 @@ func revisionNamespaces(p *handle.Program) []string {
 	return []string{p.Namespace}
 }
 
-// handledObjectPermissions are those of the handled objects and of what they own.
+// handledObjectPermissions returns the permissions for handled objects and their children.
 func handledObjectPermissions(p *handle.Program) []permission {
 	all := permissionsFor(p.Resource, "get", "list", "watch")
 	if len(p.Handlers) == 0 {
-		return all // Somebody wants to know of them.
+		return all // The objects are only watched.
 	}
 	all = append(all, permissionsFor(p.Resource, "patch")...)
 	if p.Resource.Status {
@@ -195,8 +192,8 @@ func handledObjectPermissions(p *handle.Program) []permission {
 	return all
 }
 
-// writePermissions are those of writing what is not owned. What is deleted is looked
-// or evicted is looked at before.
+// writePermissions returns the permissions to write objects that are not owned. Those to be
+// deleted or evicted are read first.
 func writePermissions(w handle.WritePermission) []permission {
 	var all []permission
 	if w.Apply {

@@ -40,7 +40,7 @@ func TestControllerPermissions(t *testing.T) {
 		"finalizing":  {compose.Program{Parent: shops, Finalize: finalize}, parent + ", update shops, patch shops, patch controllers"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// Two kinds of parents have much in common.
+			// Two programs share permissions.
 			twice := &compile.Compiled{Programs: []compose.Program{c.program, c.program}}
 			comparePermissions(t, c.want, controllerPermissions(object.Resource{Version: "v1", Plural: "controllers"}, twice, &Options{}))
 		})
@@ -80,12 +80,12 @@ func TestHandlerPermissions(t *testing.T) {
 		"deleting pods": {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: pods, Delete: true}}}, plain + ", get pods, list pods, delete pods"},
 		"evicting":      {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: pods, Evict: true}}}, plain + ", get pods, list pods, create pods/eviction"},
 		"either":        {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: pods, Delete: true, Evict: true}}}, plain + ", get pods, list pods, delete pods, create pods/eviction"},
-		"in a place": {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: shops, Apply: true, Namespace: "b"}, {Resource: nodes, Apply: true, Namespace: "b"}}},
+		"in one namespace": {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: shops, Apply: true, Namespace: "b"}, {Resource: nodes, Apply: true, Namespace: "b"}}},
 			plain + ", create shops in b, patch shops in b, create nodes, patch nodes"},
 		"limited": {handle.Program{Handlers: some, Resource: maps, Namespaces: []string{"a", "b"}},
 			"get configmaps in a, list configmaps in a, watch configmaps in a, patch configmaps in a, get configmaps in b, list configmaps in b, watch configmaps in b, patch configmaps in b"},
-		"not in any":                 {handle.Program{Handlers: some, Resource: nodes, Namespaces: []string{"a"}}, "get nodes, list nodes, watch nodes, patch nodes"},
-		"looking on":                 {handle.Program{Resource: maps}, "get configmaps, list configmaps, watch configmaps"},
+		"cluster-scoped":             {handle.Program{Handlers: some, Resource: nodes, Namespaces: []string{"a"}}, "get nodes, list nodes, watch nodes, patch nodes"},
+		"watching only":              {handle.Program{Resource: maps}, "get configmaps, list configmaps, watch configmaps"},
 		"finalizing, with an object": {handle.Program{Resource: maps, Handlers: []handle.Handler{{On: []hook.Reason{hook.ReasonDelete}}}}, plain + ", patch controllers"},
 		"optional, with an object":   {handle.Program{Resource: maps, Handlers: []handle.Handler{{On: []hook.Reason{hook.ReasonDelete}, Optional: true}}}, plain},
 	} {

@@ -15,9 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// missingAccessError is the error of permissions that are missing: first a line that names them,
-// then the roles that grant them, as manifests to be applied. As it begins each further
-// line that is no YAML with #, all but the first line can be piped to kubectl.
+// missingAccessError names missing permissions in its first line. The roles that grant them
+// follow, so that all but the first line can be piped to kubectl.
 func (m *Manager) missingAccessError(ctx context.Context, controller string, missing []permission) error {
 	user := m.username(ctx)
 	as := ""
@@ -28,11 +27,11 @@ func (m *Manager) missingAccessError(ctx context.Context, controller string, mis
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("Setpoint%s may not %s; the controller starts by itself when it may\n"+
+	return fmt.Errorf("Setpoint%s may not %s; the controller starts when this is granted\n"+
 		"# To grant it: kubectl apply -f -\n%s", as, summary(missing), bytes.TrimSpace(roles))
 }
 
-// summary names the verbs by resource.
+// summary lists the verbs by resource.
 func summary(missing []permission) string {
 	var order []string
 	verbsOf := map[string][]string{}
@@ -51,7 +50,7 @@ func summary(missing []permission) string {
 	return strings.Join(parts, "; ")
 }
 
-// username is who the program is to the API server; "" where that does not say.
+// username returns the user of the client; "" if the API server does not say.
 func (m *Manager) username(ctx context.Context) string {
 	review := authentication.SelfSubjectReview{}
 	review.APIVersion, review.Kind = authentication.SchemeGroupVersion.String(), "SelfSubjectReview"
@@ -67,7 +66,7 @@ func (m *Manager) username(ctx context.Context) string {
 	return review.Status.UserInfo.Username
 }
 
-// subjectOf is who a role is bound to. Where the user is not known, the reader fills it in.
+// subjectOf returns the subject of a role binding, with a placeholder for an unknown user.
 func subjectOf(user string) rbac.Subject {
 	if account, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
 		namespace, name, _ := strings.Cut(account, ":")
@@ -76,8 +75,8 @@ func subjectOf(user string) rbac.Subject {
 	return rbac.Subject{Kind: rbac.UserKind, APIGroup: rbac.GroupName, Name: cmp.Or(user, "USER")}
 }
 
-// RBACManifests are roles with these rules and their bindings to a subject, as YAML
-// documents: a Role in each namespace, a ClusterRole for what is allowed everywhere.
+// RBACManifests returns roles and their bindings as YAML documents: a Role in each
+// namespace, a ClusterRole for all namespaces.
 func RBACManifests(name string, subject rbac.Subject, namespaceRules []NamespaceRules) ([]byte, error) {
 	var texts [][]byte
 	for _, namespaceRule := range namespaceRules {
@@ -101,7 +100,7 @@ func roleManifests(name string, subject rbac.Subject, namespaceRule NamespaceRul
 		return metav1.TypeMeta{APIVersion: rbac.SchemeGroupVersion.String(), Kind: kind}
 	}
 	meta := metav1.ObjectMeta{Name: name, Namespace: namespaceRule.Namespace}
-	// The kinds with and without a namespace have the same fields.
+	// Roles and ClusterRoles have the same fields.
 	return []any{
 		rbac.Role{TypeMeta: typed(role), ObjectMeta: meta, Rules: namespaceRule.Rules},
 		rbac.RoleBinding{

@@ -14,18 +14,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// NamespaceRules is what a program has to be allowed in one namespace; in all of them, and
-// of what lives in none, if Namespace is empty.
+// NamespaceRules are the rules a program needs in one namespace, or in all of them and for
+// cluster-scoped resources if Namespace is empty.
 type NamespaceRules struct {
 	Namespace string
 	Rules     []rbac.PolicyRule
 }
 
-// RequiredRules are the permissions that a Go program takes to run these controllers of
-// its own with these options, no more and no less, in the order of namespaces. What
-// every program may do that has proved its identity, to discover kinds and to ask
-// for its permissions, is not among them; nor are kinds that a customize hook names
-// although they are not among the Reads.
+// RequiredRules returns the rules that a Go program needs to run these controllers with these
+// options, sorted by namespace. It omits what every authenticated user may do (discovery and
+// access reviews), and kinds of a customize hook that are not among the Reads.
 func RequiredRules(all []*compile.Compiled, o Options) ([]NamespaceRules, error) {
 	required, err := requiredPermissions(all, o)
 	if err != nil {
@@ -34,12 +32,12 @@ func RequiredRules(all []*compile.Compiled, o Options) ([]NamespaceRules, error)
 	return rulesByNamespace(required), nil
 }
 
-// rulesByNamespace sorts permissions by namespace.
+// rulesByNamespace groups permissions by namespace.
 func rulesByNamespace(required []permission) []NamespaceRules {
 	everywhere := slices.DeleteFunc(slices.Clone(required), func(n permission) bool { return n.namespace != "" })
 	byNamespace := map[string][]permission{"": everywhere}
 	for _, n := range required {
-		// What is allowed everywhere need not be allowed here once more.
+		// Omit what is allowed in all namespaces.
 		spread := n
 		spread.namespace = ""
 		if n.namespace != "" && !slices.Contains(everywhere, spread) {
@@ -55,13 +53,13 @@ func rulesByNamespace(required []permission) []NamespaceRules {
 	return namespaceRules
 }
 
-// RequiredClusterRules are the permissions of Grants in one, for a ClusterRole.
+// RequiredClusterRules returns the required rules for one ClusterRole.
 func RequiredClusterRules(all []*compile.Compiled, o Options) ([]rbac.PolicyRule, error) {
 	required, err := requiredPermissions(all, o)
 	return policyRules(required), err
 }
 
-// requiredPermissions are all permissions that a Go program takes.
+// requiredPermissions returns all permissions that a Go program needs.
 func requiredPermissions(all []*compile.Compiled, o Options) ([]permission, error) {
 	o = o.withDefaults()
 	installed, err := parseCRDs(o.CRDs, o.AllowBreakingCRDs)
@@ -98,10 +96,9 @@ func forName(name string, all []permission) []permission {
 	return all
 }
 
-// ownerReferencePermissions are for owner references that hold up the deletion of the owner: where
-// the API server is told to mind (OwnerReferencesPermissionEnforcement), those alone
-// may set them who could as well do so by a finalizer. Elsewhere nobody asks, and so
-// it is granted, but no controller is refused for the want of it.
+// ownerReferencePermissions returns the permissions for owner references with
+// blockOwnerDeletion. They are needed only with the admission plugin
+// OwnerReferencesPermissionEnforcement, so no controller is refused without them.
 func ownerReferencePermissions(c *compile.Compiled) []permission {
 	var all []permission
 	for i := range c.Programs {
@@ -121,8 +118,8 @@ func ownerReferencePermissions(c *compile.Compiled) []permission {
 	return all
 }
 
-// eventPermissions are for the events at the objects of a controller. Those at what lives
-// in no namespace are kept in the default one.
+// eventPermissions returns the permissions for events on the objects of a controller. Events
+// on cluster-scoped objects are in the default namespace.
 func eventPermissions(c *compile.Compiled) []permission {
 	var all []permission
 	at := func(resource object.Resource, namespaces ...string) {
@@ -134,7 +131,7 @@ func eventPermissions(c *compile.Compiled) []permission {
 		}
 	}
 	if c.Admission != nil {
-		// A review tells of whatever has a say in it, wherever that is.
+		// A review may record events on any object.
 		all = append(all, permissionsFor(eventResource, "create", "patch")...)
 	}
 	for i := range c.Programs {
@@ -148,15 +145,14 @@ func eventPermissions(c *compile.Compiled) []permission {
 	return all
 }
 
-// ruleKey is a PolicyRule in the making: one that allows some verbs on one resource.
+// ruleKey groups verbs into a PolicyRule.
 type ruleKey struct {
 	group, resource string
-	// names are of the only objects concerned, a line each; of all if empty.
+	// names are resource names, one per line; "" for all.
 	names string
 }
 
-// policyRules are the fewest rules that say the same, sorted. A namespace is not
-// theirs to say.
+// policyRules returns the fewest equivalent rules, sorted. It ignores namespaces.
 func policyRules(required []permission) []rbac.PolicyRule {
 	verbsOf := map[ruleKey][]string{}
 	for _, n := range required {
@@ -175,7 +171,7 @@ func policyRules(required []permission) []rbac.PolicyRule {
 	return rules
 }
 
-// resourceNames are the names of all objects that something is needed for; none if it is
+// resourceNames returns the names of the objects that a permission is needed for; "" if it is
 // needed for all objects.
 func resourceNames(n permission, required []permission) string {
 	var all []string
@@ -196,14 +192,14 @@ func compareRules(a, b ruleKey) int {
 	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.names, b.names), cmp.Compare(a.resource, b.resource))
 }
 
-// sortVerbs puts verbs as people do: reading first.
+// sortVerbs sorts verbs in the usual order.
 func sortVerbs(some []string) []string {
 	order := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 	slices.SortFunc(some, func(a, b string) int { return cmp.Compare(slices.Index(order, a), slices.Index(order, b)) })
 	return some
 }
 
-// mergeRule adds a rule, to one that is the same but for its resources if there is one.
+// mergeRule appends a rule, or adds its resource to a rule with the same verbs and names.
 func mergeRule(rules []rbac.PolicyRule, one ruleKey, verbs []string) []rbac.PolicyRule {
 	next := rbac.PolicyRule{APIGroups: []string{one.group}, Resources: []string{one.resource}, Verbs: verbs}
 	if one.names != "" {

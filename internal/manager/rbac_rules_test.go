@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// rulesText is a rule as a person would say it, the core group being a dash.
+// rulesText describes rules, with a dash for the core group.
 func rulesText(rules []rbac.PolicyRule) string {
 	var lines []string
 	for _, r := range rules {
@@ -137,8 +137,7 @@ apps statefulsets/finalizers,statefulsets/status: update`},
 	}
 }
 
-// A program that is limited to namespaces is granted what it takes there, and a
-// lease where it runs itself.
+// A program limited to namespaces needs rules in these, and a Lease in its own.
 func TestRequiredRulesByNamespace(t *testing.T) {
 	maps := object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
 	pods := object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}

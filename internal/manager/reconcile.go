@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// reconcile makes what runs for a controller object what the object says.
+// reconcile starts, replaces or stops the controller of a controller object.
 func (cs *controllerSet) reconcile(ctx context.Context, key queue.Key) queue.Outcome {
 	if i := cs.goControllerIndex(key); i >= 0 {
 		return cs.reconcileGoController(ctx, key, i)
@@ -29,8 +29,8 @@ func (cs *controllerSet) reconcile(ctx context.Context, key queue.Key) queue.Out
 		return queue.NoRequeue()
 	}
 	if err != nil && !errors.As(err, &refusal) {
-		cs.manager.log.Warn("cannot look up what a controller needs; trying again", "controller", key.String(), "error", err.Error())
-		// Until this succeeds, what the API server has registered for it stays.
+		cs.manager.log.Warn("controller not compiled; retrying", "controller", key.String(), "error", err.Error())
+		// Until this succeeds, its webhook configurations stay registered.
 		cs.manager.webhooks.reject(key)
 		return queue.Retry()
 	}
@@ -39,16 +39,16 @@ func (cs *controllerSet) reconcile(ctx context.Context, key queue.Key) queue.Out
 	return outcomeOf(refusal)
 }
 
-// outcomeOf says whether to try again what was refused, if it was.
+// outcomeOf retries refusals that may end without an event.
 func outcomeOf(refusal *compile.Refusal) queue.Outcome {
 	if refusal != nil && (refusal.Reason == setpoint.ReasonForbidden || refusal.Reason == setpoint.ReasonResourceNotFound) {
-		// Permissions and aggregated APIs appear without an event.
+		// Access and aggregated APIs change without an event.
 		return queue.Retry()
 	}
 	return queue.NoRequeue()
 }
 
-// compile makes programs of an object that may also be run here and now.
+// compile returns the programs of a controller object if it may run.
 func (cs *controllerSet) compile(ctx context.Context, key queue.Key, declared *object.Object) (*compile.Compiled, error) {
 	kind := cs.kinds[key.Namespace]
 	compiled, err := kind.Compile(ctx, declared, cs.manager.compileEnvironment())
@@ -62,7 +62,7 @@ func (cs *controllerSet) compile(ctx context.Context, key queue.Key, declared *o
 	return compiled, nil
 }
 
-// checkRunnable says what keeps a controller from running beside all else that does.
+// checkRunnable refuses a controller that conflicts with another one, or lacks access.
 func (cs *controllerSet) checkRunnable(ctx context.Context, key queue.Key, declared *object.Object, compiled *compile.Compiled) error {
 	kind := cs.kinds[key.Namespace]
 	if kind.Metacontroller() {
@@ -80,14 +80,14 @@ func (cs *controllerSet) checkRunnable(ctx context.Context, key queue.Key, decla
 	return cs.manager.checkAccess(ctx, key.Name, controllerPermissions(kind.Resource, compiled, &cs.manager.options))
 }
 
-// replace replaces what runs for a controller.
+// replace replaces the running controller of a key.
 func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now controllerState, compiled *compile.Compiled) {
 	e, refusal := cs.entry(key), now.refusal
 	if e.running != nil && refusal == nil && !compiled.Suspended && e.running.equivalent(compiled) && cs.keepRunning(e, now.object) {
 		compiled.Release()
 		return
 	}
-	previous, said := e.running, e.String()
+	previous, before := e.running, e.String()
 	if refusal == nil {
 		now.notes, now.unstored, now.suspended = compiled.Notes, compiled.StatusWarning, compiled.Suspended
 		if now.suspended {
@@ -118,13 +118,13 @@ func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now control
 	if previous != nil || now.running != nil {
 		cs.requeueConflicting(key)
 	}
-	if declares := now.object != nil; declares && (now.running != nil || now.String() != said) {
+	if declares := now.object != nil; declares && (now.running != nil || now.String() != before) {
 		cs.logAcceptance(key, now)
 	}
 }
 
-// logAcceptance says what became of a controller object. A refusal is a warning: the author
-// of the object has to act, and may be looking at a terminal.
+// logAcceptance logs whether a controller is accepted. A refusal is a warning, since a user
+// has to act.
 func (cs *controllerSet) logAcceptance(key queue.Key, now controllerState) {
 	refused, isRefused := errors.AsType[*compile.Refusal](now.refusal)
 	if !isRefused {
@@ -134,8 +134,8 @@ func (cs *controllerSet) logAcceptance(key queue.Key, now controllerState) {
 	cs.manager.log.Warn("controller not accepted", "controller", key.String(), "reason", refused.Reason, "message", refused.Error())
 }
 
-// keepRunning says that what runs for an object goes on as it does, after the run about all
-// objects that a user may have asked for.
+// keepRunning reports whether a controller keeps running after a change of its object. It
+// reconciles all objects if the user requested that.
 func (cs *controllerSet) keepRunning(e *controllerEntry, declared *object.Object) bool {
 	if unchanged(declared, e.object) {
 		return true
@@ -154,15 +154,15 @@ func (cs *controllerSet) keepRunning(e *controllerEntry, declared *object.Object
 	return true
 }
 
-// onlyCommandAnnotations says that a user has edited nothing but the annotations that order
-// something to be done now: hooks see all of the rest.
+// onlyCommandAnnotations reports whether only annotations changed that request an action. All
+// other changes are visible to hooks.
 func onlyCommandAnnotations(declared, before *object.Object) bool {
 	return declared != nil && before != nil && declared.UID() == before.UID() && declared.Generation() == before.Generation() &&
 		maps.Equal(labelsOf(declared), labelsOf(before)) && maps.Equal(nonCommandAnnotations(declared), nonCommandAnnotations(before))
 }
 
-// reconcileRequested says that a user has asked for a run about all objects, by the annotation that
-// asks for it at one of them, and has edited nothing else.
+// reconcileRequested reports whether a user requested to reconcile all objects, by annotation,
+// and changed nothing else.
 func reconcileRequested(declared, before *object.Object) bool {
 	if !onlyCommandAnnotations(declared, before) {
 		return false
@@ -179,7 +179,7 @@ func labelsOf(o *object.Object) map[string]string {
 	return labels
 }
 
-// nonCommandAnnotations are those but the ones that order something to be done now.
+// nonCommandAnnotations returns the annotations that request no action.
 func nonCommandAnnotations(o *object.Object) map[string]string {
 	var all map[string]string
 	if field := o.Field("metadata", "annotations"); field == nil || json.Unmarshal(field, &all) != nil {
@@ -190,8 +190,7 @@ func nonCommandAnnotations(o *object.Object) map[string]string {
 	return all
 }
 
-// updateWebhooks has the API server ask a controller before it stores objects, if the
-// controller wants that.
+// updateWebhooks registers the webhooks of a controller, or removes them.
 func (cs *controllerSet) updateWebhooks(key queue.Key, now controllerState) {
 	switch {
 	case now.refusal != nil:
@@ -203,7 +202,7 @@ func (cs *controllerSet) updateWebhooks(key queue.Key, now controllerState) {
 	}
 }
 
-// start prepares what is to run; nil where that is nothing.
+// start returns a controller that is ready to run; nil if it is suspended.
 func (cs *controllerSet) start(compiled *compile.Compiled, declared *object.Object) *runningController {
 	if compiled.Suspended {
 		compiled.Release()
@@ -212,8 +211,8 @@ func (cs *controllerSet) start(compiled *compile.Compiled, declared *object.Obje
 	return cs.newRunningController(compiled, declared)
 }
 
-// unchanged says that a user has edited nothing in between. A Go program's own
-// controllers have no object that could be edited.
+// unchanged reports whether a user has changed nothing. Controllers of a Go program have no
+// object.
 func unchanged(declared, before *object.Object) bool {
 	return declared == before || declared.UID() == before.UID() && declared.IntentDigest() == before.IntentDigest()
 }
@@ -225,7 +224,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// entry returns the entry of a key, a fresh one if there is none.
+// entry returns the entry of a key, and creates it if needed.
 func (cs *controllerSet) entry(key queue.Key) *controllerEntry {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -237,8 +236,8 @@ func (cs *controllerSet) entry(key queue.Key) *controllerEntry {
 	return e
 }
 
-// remove ends the controller of an object that is gone, or going: that one is
-// kept in sight until its finalizers are released.
+// remove stops the controller of a deleted object. While the object is being deleted, its
+// entry stays until its finalizers are removed.
 func (cs *controllerSet) remove(key queue.Key, going *object.Object) {
 	cs.mu.Lock()
 	e := cs.entries[key]
@@ -263,7 +262,7 @@ func (cs *controllerSet) remove(key queue.Key, going *object.Object) {
 		return
 	}
 	cs.mu.Lock()
-	cs.entries[key] = &controllerEntry{kind: key.Namespace, controllerState: controllerState{object: going, releasing: "its finalizers are being removed from its parents"}}
+	cs.entries[key] = &controllerEntry{kind: key.Namespace, controllerState: controllerState{object: going, releasing: "removing its finalizer from parents"}}
 	cs.mu.Unlock()
 	cs.enqueueRelease(key, going)
 }

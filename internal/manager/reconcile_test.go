@@ -12,14 +12,14 @@ func TestReconcileRequested(t *testing.T) {
 		now  string
 		want bool
 	}{
-		"nothing new":      {before, false},
-		"asked":            {`{"metadata":{"name":"a","uid":"u","generation":3,"annotations":{"x":"y","setpoint.dev/reconcile-at":"now"}}}`, true},
-		"asked and noted":  {`{"metadata":{"name":"a","uid":"u","generation":3,"annotations":{"x":"z","setpoint.dev/reconcile-at":"now"}}}`, false},
-		"asked and forgot": {`{"metadata":{"name":"a","uid":"u","generation":3,"annotations":{"setpoint.dev/reconcile-at":"now"}}}`, false},
-		"asked and tagged": {`{"metadata":{"name":"a","uid":"u","generation":3,"labels":{"x":"y"},"annotations":{"x":"y","setpoint.dev/reconcile-at":"now"}}}`, false},
-		"asked and edited": {`{"metadata":{"name":"a","uid":"u","generation":4,"annotations":{"x":"y","setpoint.dev/reconcile-at":"now"}}}`, false},
-		"asked and paused": {`{"metadata":{"name":"a","uid":"u","generation":3,"annotations":{"x":"y","setpoint.dev/reconcile-at":"now","setpoint.dev/paused":"true"}}}`, false},
-		"made anew":        {`{"metadata":{"name":"a","uid":"v","generation":3,"annotations":{"x":"y","setpoint.dev/reconcile-at":"now"}}}`, false},
+		"unchanged":                     {before, false},
+		"requested":                     {`{"metadata":{"name":"a","uid":"u","generation":3,"annotations":{"x":"y","setpoint.dev/reconcile-at":"now"}}}`, true},
+		"requested and annotated":       {`{"metadata":{"name":"a","uid":"u","generation":3,"annotations":{"x":"z","setpoint.dev/reconcile-at":"now"}}}`, false},
+		"requested, annotation removed": {`{"metadata":{"name":"a","uid":"u","generation":3,"annotations":{"setpoint.dev/reconcile-at":"now"}}}`, false},
+		"requested and labeled":         {`{"metadata":{"name":"a","uid":"u","generation":3,"labels":{"x":"y"},"annotations":{"x":"y","setpoint.dev/reconcile-at":"now"}}}`, false},
+		"requested and edited":          {`{"metadata":{"name":"a","uid":"u","generation":4,"annotations":{"x":"y","setpoint.dev/reconcile-at":"now"}}}`, false},
+		"requested and paused":          {`{"metadata":{"name":"a","uid":"u","generation":3,"annotations":{"x":"y","setpoint.dev/reconcile-at":"now","setpoint.dev/paused":"true"}}}`, false},
+		"recreated":                     {`{"metadata":{"name":"a","uid":"v","generation":3,"annotations":{"x":"y","setpoint.dev/reconcile-at":"now"}}}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := reconcileRequested(parseObject(t, c.now), parseObject(t, before)); got != c.want {
@@ -28,7 +28,7 @@ func TestReconcileRequested(t *testing.T) {
 		})
 	}
 	if reconcileRequested(parseObject(t, before), nil) {
-		t.Error("a Go program's own has no object by which anybody could ask")
+		t.Error("requested without an object")
 	}
 }
 

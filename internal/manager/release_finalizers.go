@@ -15,10 +15,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// releaseFinalizers removes the finalizers that controllers leave on their parents: of a
-// controller object that is being deleted, of one that has no finalize hook any
-// more, and of kinds that it names no more. What remains to be done is written in
-// the objects, so that the next leader goes on where this one stopped.
+// releaseFinalizers removes finalizers from parents: for deleted controllers, and where a
+// controller has no finalize hook, or no longer the kind of parents. The progress is stored
+// in the controller objects, so that the next leader continues.
 func (cs *controllerSet) releaseFinalizers(ctx context.Context) {
 	for _, kind := range cs.kinds {
 		for o := range kind.view.All() {
@@ -34,7 +33,7 @@ func (cs *controllerSet) releaseFinalizers(ctx context.Context) {
 	})
 }
 
-// enqueueRelease queues an object of which there may be something to release.
+// enqueueRelease enqueues a controller object that may have finalizers to remove.
 func (cs *controllerSet) enqueueRelease(key queue.Key, o *object.Object) {
 	if hasReleaseFinalizer(o) {
 		cs.releaseQueue.Add(key, queue.Cause{Kind: queue.ParentChanged})
@@ -45,9 +44,8 @@ func hasReleaseFinalizer(o *object.Object) bool {
 	return slices.Contains(o.Finalizers(), setpoint.FinalizerReleaseParents)
 }
 
-// releaseController does it for one controller object. It does nothing as long as
-// something runs that would put the finalizers on again: when that has ended, it
-// is called anew.
+// releaseController removes the finalizers of one controller object. It does nothing while a
+// running controller would set them again; it is called again when that has stopped.
 func (cs *controllerSet) releaseController(ctx context.Context, key queue.Key) error {
 	kind := cs.kinds[key.Namespace]
 	o := kind.view.Get("", key.Name)
@@ -71,7 +69,7 @@ func (cs *controllerSet) releaseController(ctx context.Context, key queue.Key) e
 	return err
 }
 
-// finalizes says whether what runs for an object puts its finalizer on a kind.
+// finalizes reports whether a running controller sets its finalizer on a kind.
 func (cs *controllerSet) finalizes(key queue.Key, resource compile.ResourceName) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -79,8 +77,8 @@ func (cs *controllerSet) finalizes(key queue.Key, resource compile.ResourceName)
 	return e != nil && e.running != nil && e.running.Finalizes() && resource.InList(e.running.parentKinds())
 }
 
-// patchReleased notes which kinds carry the finalizer no more, and lets the
-// controller object go if there is none left that does.
+// patchReleased removes kinds from the status, and Setpoint's finalizer from the controller
+// object if no kind is left.
 func (cs *controllerSet) patchReleased(ctx context.Context, key queue.Key, o *object.Object, gone []compile.ResourceName) error {
 	kind := cs.kinds[key.Namespace]
 	before := storedStatus(o).Finalizes
@@ -99,12 +97,12 @@ func (cs *controllerSet) patchReleased(ctx context.Context, key queue.Key, o *ob
 	return cs.patchFinalizers(ctx, key, o, others)
 }
 
-// recordReleaseFailure says why parents are still held.
+// recordReleaseFailure reports why finalizers are not removed.
 func (cs *controllerSet) recordReleaseFailure(key queue.Key, err error) {
 	if errors.Is(err, context.Canceled) || apierrors.IsConflict(err) {
 		return
 	}
-	cs.manager.log.Warn("finalizers not released; trying again", "controller", key.String(), "error", err.Error())
+	cs.manager.log.Warn("finalizers not released; retrying", "controller", key.String(), "error", err.Error())
 	cs.mu.Lock()
 	e := cs.entries[key]
 	if e != nil && e.releasing != "" {

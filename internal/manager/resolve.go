@@ -14,18 +14,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// resolve finds a resource by asking the API server for its group and version.
+// resolve returns the resource of an apiVersion and plural.
 func (m *Manager) resolve(ctx context.Context, apiVersion, plural string) (object.Resource, error) {
 	return m.findResource(ctx, apiVersion, plural, func(r metav1.APIResource) bool { return r.Name == plural })
 }
 
-// resolveKind finds it by its kind. Subresources may be of the same kind, or of
-// another one's: an eviction is made of pods.
+// resolveKind returns the resource of an apiVersion and kind. Subresources do not count: they
+// may have the same kind.
 func (m *Manager) resolveKind(ctx context.Context, apiVersion, kind string) (object.Resource, error) {
 	return m.findResource(ctx, apiVersion, kind, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
 }
 
-// findResource finds the resource meant by a name, whichever kind of name that is.
+// findResource returns the resource that match selects.
 func (m *Manager) findResource(ctx context.Context, apiVersion, name string, meant func(metav1.APIResource) bool) (object.Resource, error) {
 	served, err := m.servedResources(ctx, apiVersion)
 	if err != nil {
@@ -49,7 +49,7 @@ func (m *Manager) findResource(ctx context.Context, apiVersion, name string, mea
 	return resource, err
 }
 
-// servedResources lists the resources of a group and version.
+// servedResources returns the resources of an apiVersion.
 func (m *Manager) servedResources(ctx context.Context, apiVersion string) ([]metav1.APIResource, error) {
 	path := "/apis/" + apiVersion
 	if !strings.Contains(apiVersion, "/") {
@@ -64,14 +64,13 @@ func (m *Manager) servedResources(ctx context.Context, apiVersion string) ([]met
 	}
 	var list metav1.APIResourceList
 	if err := json.Unmarshal(data, &list); err != nil {
-		return nil, fmt.Errorf("what the API server serves of %s: %w", apiVersion, err)
+		return nil, fmt.Errorf("read API group version %s: %w", apiVersion, err)
 	}
 	return list.APIResources, nil
 }
 
-// isCustom says whether a CRD defines the resource. Who may not read CRDs is told
-// apart by the group's name: those of built-in kinds have no dot or end in
-// .k8s.io.
+// isCustom reports whether a CRD defines the resource. Where Setpoint may not read CRDs it
+// guesses by the group: those of built-in kinds have no dot or end in .k8s.io.
 func (m *Manager) isCustom(ctx context.Context, resource object.Resource) (bool, error) {
 	if !strings.Contains(resource.Group, ".") {
 		return false, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// reviewRecord is the account of a review: one question, and what was said to it.
+// reviewRecord returns the record of a review as a run with one call.
 func reviewRecord(o admission.ReviewRecord) record.Run {
 	run := record.Run{
 		Controller: o.Program, StartTime: o.Started, Duration: o.Duration, Outcome: record.Outcome(o.Result), Err: o.Err, Trigger: "a review",

@@ -1,9 +1,8 @@
 package manager
 
-// defaultMaxFiles is what a process has that is not limited, as far as it is of use.
+// defaultMaxFiles is the limit of a process without one, as far as it is useful.
 const defaultMaxFiles = 64 << 10
 
-// maxReviewConnections is how many connections API servers may make: half of the files
-// belong to hooks, and of the rest something is left for health, metrics and the API
-// server.
+// maxReviewConnections limits the connections of API servers: half of the files are for
+// hooks, and the rest must leave some for health, metrics and the API server.
 func maxReviewConnections(files int) int { return max(4, min(512, files/4)) }

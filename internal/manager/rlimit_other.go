@@ -1,6 +1,6 @@
 //go:build !unix
 
-package host
+package manager
 
-// openFiles is how many files, and so connections, the process may have open.
-func openFiles() int { return usualFiles }
+// maxOpenFiles returns the limit of open files, and so of connections.
+func maxOpenFiles() int { return defaultMaxFiles }

@@ -4,7 +4,7 @@ package manager
 
 import "syscall"
 
-// maxOpenFiles is how many files, and so connections, the process may have open.
+// maxOpenFiles returns the limit of open files, and so of connections.
 func maxOpenFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -15,36 +15,36 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// runningController is a controller at work: all its programs.
+// runningController runs all programs of a controller.
 type runningController struct {
 	*compile.Compiled
 	workers   []worker
 	webhooks  *webhookServer
 	inFlight  *inFlight
 	endpoints *endpoints
-	// deletions is the deletion guard of the programs that ask hooks what should be.
+	// deletions is the deletion guard of the programs of hooks.
 	deletions *compose.DeletionGuard
 	cancel    context.CancelFunc
 	stopped   chan struct{}
 }
 
-// worker is one program at work, of whichever sort.
+// worker runs one program.
 type worker interface {
-	// Run works until the context ends and the last run has.
+	// Run runs until the context ends and all runs have ended.
 	Run(ctx context.Context)
-	// RetryNow has what failed tried again at once.
+	// RetryNow retries failed objects now.
 	RetryNow()
-	// RetryWrites retries what failed for want of the API server.
+	// RetryWrites retries objects that failed because of the API server.
 	RetryWrites()
-	// SyncAll has all objects looked at for a cause.
+	// SyncAll enqueues all objects.
 	SyncAll(cause queue.CauseKind)
 	Health() compose.Health
-	// Close ends the watches, which are open before Run.
+	// Close closes the watches, which are open before Run.
 	Close()
 }
 
-// newRunningController makes what a controller runs and opens its watches: before those of a
-// former one end, so that shared ones go on.
+// newRunningController creates the workers and opens their watches, before those of a
+// replaced controller are closed, so that both share them.
 func (cs *controllerSet) newRunningController(compiled *compile.Compiled, declared *object.Object) *runningController {
 	r := &runningController{Compiled: compiled, webhooks: cs.manager.webhooks, inFlight: cs.manager.inFlight, endpoints: cs.manager.endpoints, cancel: func() {}, stopped: make(chan struct{})}
 	if len(compiled.Programs) > 0 {
@@ -65,8 +65,8 @@ func (cs *controllerSet) newRunningController(compiled *compile.Compiled, declar
 	return r
 }
 
-// launch sets it to work in every term: after a former one has ended, so that no
-// two write to the same objects, and after what is to come first has been done.
+// launch runs the controller whenever this replica leads: after the replaced one has stopped,
+// so that no two write to the same objects, and after first has returned.
 func (r *runningController) launch(ctx context.Context, in *leadership, first func(context.Context) bool) {
 	ctx, r.cancel = context.WithCancel(ctx)
 	go func() {
@@ -79,7 +79,7 @@ func (r *runningController) launch(ctx context.Context, in *leadership, first fu
 	}()
 }
 
-// run works until the context ends and the last run has.
+// run runs until the context ends and all runs have ended.
 func (r *runningController) run(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, controller := range r.workers {
@@ -88,7 +88,7 @@ func (r *runningController) run(ctx context.Context) {
 	all.Wait()
 }
 
-// shutdown stops a controller and waits for its last runs.
+// shutdown stops the controller and waits for its runs.
 func (r *runningController) shutdown() {
 	r.cancel()
 	<-r.stopped
@@ -98,28 +98,28 @@ func (r *runningController) shutdown() {
 	r.Release()
 }
 
-// retryNow has what failed tried again at once.
+// retryNow retries failed objects now.
 func (r *runningController) retryNow() {
 	for _, controller := range r.workers {
 		controller.RetryNow()
 	}
 }
 
-// retryWrites retries what failed for want of the API server.
+// retryWrites retries objects that failed because of the API server.
 func (r *runningController) retryWrites() {
 	for _, controller := range r.workers {
 		controller.RetryWrites()
 	}
 }
 
-// syncAll has all parents synced for a cause.
+// syncAll enqueues all objects.
 func (r *runningController) syncAll(cause queue.CauseKind) {
 	for _, controller := range r.workers {
 		controller.SyncAll(cause)
 	}
 }
 
-// health is that of all its programs together.
+// health returns the health of all programs together.
 func (r *runningController) health() compose.Health {
 	sum := compose.Health{Synced: true, WatchErrors: map[string]error{}}
 	for _, controller := range r.workers {
@@ -168,7 +168,7 @@ func addQueueStats(sum *queue.Stats, s queue.Stats) {
 	sum.OldestWait = max(sum.OldestWait, s.OldestWait)
 }
 
-// parentKinds are the kinds of its parents, and of the objects that have handlers.
+// parentKinds returns the kinds of parents and of handled objects.
 func (r *runningController) parentKinds() []compile.ResourceName {
 	var all []compile.ResourceName
 	add := func(resource object.Resource) {
@@ -183,12 +183,12 @@ func (r *runningController) parentKinds() []compile.ResourceName {
 	return all
 }
 
-// usesCRD says whether a CRD defines one of the controller's kinds.
+// usesCRD reports whether a CRD defines one of the controller's kinds.
 func (r *runningController) usesCRD(definition string) bool {
 	return slices.ContainsFunc(allKinds(r.Compiled), func(resource object.Resource) bool { return crdNameOf(resource) == definition })
 }
 
-// allKinds are all kinds that a controller deals with.
+// allKinds returns all kinds of a controller.
 func allKinds(c *compile.Compiled) []object.Resource {
 	all := slices.Clone(c.AdmissionKinds)
 	for _, p := range c.Programs {
@@ -207,9 +207,8 @@ func allKinds(c *compile.Compiled) []object.Resource {
 	return all
 }
 
-// equivalent says that a controller whose object has not changed would be what runs
-// already: the kinds it names are served as before, with the same places in the
-// status.
+// equivalent reports whether a controller with an unchanged object compiles to what already
+// runs: its kinds are served as before, with the same status fields.
 func (r *runningController) equivalent(compiled *compile.Compiled) bool {
 	return slices.Equal(allKinds(r.Compiled), allKinds(compiled)) &&
 		slices.EqualFunc(r.Programs, compiled.Programs, func(a, b compose.Program) bool {

@@ -12,15 +12,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// httpEndpoint is one address and what is answered there.
+// httpEndpoint is an open address and its handler.
 type httpEndpoint struct {
 	net.Listener
 	handler http.Handler
 }
 
-// listen opens the addresses there are to serve.
+// listen opens the configured addresses.
 func (m *Manager) listen(ctx context.Context) ([]httpEndpoint, error) {
-	var doors []httpEndpoint
+	var endpoints []httpEndpoint
 	for _, each := range []struct {
 		what, flag, address string
 		handler             http.Handler
@@ -34,34 +34,33 @@ func (m *Manager) listen(ctx context.Context) ([]httpEndpoint, error) {
 		var config net.ListenConfig
 		listener, err := config.Listen(ctx, "tcp", each.address)
 		if err != nil {
-			closeAll(doors)
+			closeAll(endpoints)
 			return nil, fmt.Errorf("serve %s (%s): %w", each.what, each.flag, err)
 		}
-		//nolint:sloglint // One message for each door, of which there are two.
+		//nolint:sloglint // One message per endpoint.
 		m.log.Info("serving "+each.what, "address", listener.Addr().String())
-		doors = append(doors, httpEndpoint{listener, each.handler})
+		endpoints = append(endpoints, httpEndpoint{listener, each.handler})
 	}
 	dashboardServer, err := m.startDashboard(ctx)
-	doors = append(doors, dashboardServer...)
+	endpoints = append(endpoints, dashboardServer...)
 	if err != nil {
-		closeAll(doors)
+		closeAll(endpoints)
 		return nil, err
 	}
-	return doors, nil
+	return endpoints, nil
 }
 
-func closeAll(doors []httpEndpoint) {
-	for _, open := range doors {
+func closeAll(endpoints []httpEndpoint) {
+	for _, open := range endpoints {
 		_ = open.Close()
 	}
 }
 
-// shutdownGrace is how long what is being written for somebody may take when the context has
-// ended.
+// shutdownGrace is how long writes may take when the context has ended.
 const shutdownGrace = 3 * time.Second
 
-// serve answers until the context ends. What only reads ends with it, such as what a page
-// is told for as long as it is open; what writes may finish.
+// serve serves until the context ends. Then reads, such as open event streams, are canceled
+// and writes may finish.
 func (m *Manager) serve(ctx context.Context, at httpEndpoint) error {
 	server := newServer(cancelReads(ctx, at.handler))
 	finished := make(chan struct{})
@@ -69,7 +68,7 @@ func (m *Manager) serve(ctx context.Context, at httpEndpoint) error {
 		defer close(finished)
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
 		defer cancel()
-		_ = server.Shutdown(late) // It fails where something takes longer, which is ended then.
+		_ = server.Shutdown(late) // On a timeout, Close ends the rest.
 		_ = server.Close()
 	})
 	err := server.Serve(at)
@@ -82,7 +81,7 @@ func (m *Manager) serve(ctx context.Context, at httpEndpoint) error {
 	return nil
 }
 
-// cancelReads ends requests that only read when a context does.
+// cancelReads cancels requests that only read when a context ends.
 func cancelReads(ctx context.Context, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
@@ -95,9 +94,8 @@ func cancelReads(ctx context.Context, next http.Handler) http.Handler {
 	})
 }
 
-// newServer bounds what somebody who only keeps connections can take of the process.
-// How long a body may take is up to who reads it: some answers last for as long as a page
-// is open.
+// newServer limits what idle connections can use. Reading a body has no timeout, since event
+// streams stay open.
 func newServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second,
@@ -105,7 +103,7 @@ func newServer(handler http.Handler) *http.Server {
 	}
 }
 
-// health answers whether the host lives, and whether it is ready.
+// health serves /healthz and /readyz.
 func (m *Manager) health() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, m.inFlight.checkStuck()) })
@@ -113,7 +111,7 @@ func (m *Manager) health() *http.ServeMux {
 	return mux
 }
 
-// ServeHTTP answers for health, readiness and metrics.
+// ServeHTTP serves health, readiness and metrics.
 func (m *Manager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux := m.health()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.metrics.registry, promhttp.HandlerOpts{}))
@@ -134,8 +132,8 @@ func writeHealth(w http.ResponseWriter, problem error) {
 	fmt.Fprintln(w, "ok")
 }
 
-// checkReady says why the host is not ready: a cache that is not synced, a lease that
-// it is not allowed to take, or a controller of its own that cannot run.
+// checkReady returns why the manager is not ready: caches that are not synced, a Lease that
+// it may not acquire, or a controller that cannot run.
 func (m *Manager) checkReady() error {
 	if m.leaseLock != nil && !m.leadership.leads() && m.leaseLock.problem() != nil {
 		return m.leaseLock.problem()

@@ -34,15 +34,15 @@ func TestServersAreBounded(t *testing.T) {
 		}
 		response.Body.Close()
 		if response.StatusCode != want {
-			t.Errorf("%d bytes of headers are answered with %d", size, response.StatusCode)
+			t.Errorf("%d bytes of headers: status %d", size, response.StatusCode)
 		}
 	}
 	if server.Config.IdleTimeout == 0 {
-		t.Error("connections are kept for ever")
+		t.Error("no idle timeout")
 	}
 }
 
-// blockingSource is a process that answers only when it has to, and says that it was asked.
+// blockingSource blocks until its context ends, and reports each request.
 type blockingSource struct {
 	model.Source
 	begun chan<- string
@@ -56,7 +56,7 @@ func (a blockingSource) Process(ctx context.Context) (model.Process, error) {
 	return model.Process{}, ctx.Err()
 }
 
-// dashboardOf is a window onto one process.
+// dashboardOf returns a dashboard of one process.
 func dashboardOf(t *testing.T, process model.Source) http.Handler {
 	t.Helper()
 	api, err := userclient.New(&rest.Config{Host: "http://127.0.0.1:1"})
@@ -72,8 +72,7 @@ func dashboardOf(t *testing.T, process model.Source) http.Handler {
 	return dashboardServer
 }
 
-// When the process ends, who reads is told at once to come again, and who writes may
-// finish.
+// When the process ends, reads are canceled and writes may finish.
 func TestWritesFinishOnShutdown(t *testing.T) {
 	begun, goOn := make(chan string), make(chan struct{})
 	dashboardServer := dashboardOf(t, blockingSource{begun: begun})
@@ -105,18 +104,18 @@ func TestWritesFinishOnShutdown(t *testing.T) {
 	reading, writing := call(http.MethodGet), call(http.MethodPost)
 	end()
 	if got := <-reading; !strings.HasPrefix(got, "503 Service Unavailable, again in 3: ") || !strings.Contains(got, "comes back by itself") {
-		t.Errorf("who reads is told %q", got)
+		t.Errorf("read returned %q", got)
 	}
 	close(goOn)
 	if got := <-writing; got != "200 OK, again in : written" {
-		t.Errorf("who writes is told %q", got)
+		t.Errorf("write returned %q", got)
 	}
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
 }
 
-// responseText is what a request is answered with, in a line.
+// responseText describes the response to a request.
 func responseText(ctx context.Context, method, address string) string {
 	r, err := http.NewRequestWithContext(ctx, method, address, http.NoBody)
 	if err != nil {
@@ -131,7 +130,7 @@ func responseText(ctx context.Context, method, address string) string {
 	return response.Status + ", again in " + response.Header.Get("Retry-After") + ": " + string(text)
 }
 
-// Fault D4: an address that is taken names the flag that chooses another one.
+// Fault D4: the error about a used address names its flag.
 func TestBusyAddressNamesItsFlag(t *testing.T) {
 	busy, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

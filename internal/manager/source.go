@@ -16,27 +16,26 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// History says how much is kept of what controllers did.
+// History configures the history of reconciles.
 type History struct {
-	// Off has nothing kept.
+	// Off disables it.
 	Off bool
-	// MaxBytes is how much may be kept in all; 32 MiB if zero.
+	// MaxBytes limits its size; 32 MiB if zero.
 	MaxBytes int
 }
 
-// Inspect is what can be read of this process. It may be read whether this Host
-// leads or not, and before it runs.
+// Inspect returns the state of this process. It works before Run and in standby replicas.
 func (m *Manager) Inspect() model.Source { return &source{m} }
 
-// source reads a Host.
+// source implements model.Source for a Manager.
 type source struct{ manager *Manager }
 
-// Name implements inspect.Source.
+// Name implements model.Source.
 func (s *source) Name() string { return s.manager.name() }
 
 func (m *Manager) name() string { return cmp.Or(m.options.Name, programName) }
 
-// Process implements inspect.Source.
+// Process implements model.Source.
 func (s *source) Process(context.Context) (model.Process, error) {
 	m := s.manager
 	p := model.Process{
@@ -51,7 +50,7 @@ func (s *source) Process(context.Context) (model.Process, error) {
 	return p, nil
 }
 
-// heapBytes is what live objects take.
+// heapBytes returns the bytes of live objects.
 func heapBytes() uint64 {
 	sample := []runtimemetrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	runtimemetrics.Read(sample)
@@ -80,7 +79,7 @@ func addQueue(sum *model.Queue, s queue.Stats) {
 	sum.Oldest = max(sum.Oldest, s.OldestWait)
 }
 
-// Objects implements inspect.Source.
+// Objects implements model.Source.
 func (s *source) Objects(_ context.Context, controller string, q model.Query) (model.Page, error) {
 	r := s.manager.controllers.snapshot(controller)
 	if r == nil {
@@ -104,7 +103,7 @@ func (s *source) Objects(_ context.Context, controller string, q model.Query) (m
 	return page, nil
 }
 
-// States implements inspect.Source.
+// States implements model.Source.
 func (s *source) States(_ context.Context, ref model.Ref) ([]model.ObjectState, error) {
 	all := []model.ObjectState{}
 	key := queue.Key{Namespace: ref.Namespace, Name: ref.Name}
@@ -127,7 +126,7 @@ func (s *source) States(_ context.Context, ref model.Ref) ([]model.ObjectState, 
 	return all, nil
 }
 
-// suspended are the controllers of a kind that do nothing at present.
+// suspended returns the suspended controllers of a kind.
 func (s *source) suspended(ref model.Ref) (all []model.ObjectState) {
 	for _, one := range s.manager.controllers.snapshots() {
 		of := func(k model.Kind) bool {
@@ -140,7 +139,7 @@ func (s *source) suspended(ref model.Ref) (all []model.ObjectState) {
 	return all
 }
 
-// matchesKind says whether an object is of a kind that is served so, in whatever version.
+// matchesKind reports whether a reference is of a resource, in any version.
 func matchesKind(ref model.Ref, resource object.Resource) bool {
 	return ref.Group == resource.Group && (ref.Kind.Kind == resource.Kind || ref.Kind.Kind == "" && ref.Plural == resource.Plural)
 }
@@ -153,12 +152,12 @@ func childrenOf(w objectWorker, o *object.Object) []model.Child {
 	return family
 }
 
-// Runs implements inspect.Source.
+// Runs implements model.Source.
 func (s *source) Runs(_ context.Context, ref model.Ref, limit int) ([]model.Run, error) {
 	return s.withProcess(s.manager.history.Runs(ref, limit)), nil
 }
 
-// Run implements inspect.Source.
+// Run implements model.Source.
 func (s *source) Run(_ context.Context, id uint64) (model.Run, error) {
 	run, err := s.manager.history.Run(id)
 	run.Process = s.Name()
@@ -172,10 +171,10 @@ func (s *source) withProcess(runs []model.Run) []model.Run {
 	return runs
 }
 
-// errPlanUnsupported is what is said where nobody can plan.
-var errPlanUnsupported = errors.New("this process does not plan; `setpoint plan` does")
+// errPlanUnsupported is returned by processes without Options.Plan.
+var errPlanUnsupported = errors.New("this process has no planner; use `setpoint plan`")
 
-// Plan implements inspect.Source.
+// Plan implements model.Source.
 func (s *source) Plan(ctx context.Context, controller string, ref model.Ref) (model.Plan, error) {
 	if s.manager.options.Plan == nil {
 		return model.Plan{}, errPlanUnsupported
@@ -183,19 +182,19 @@ func (s *source) Plan(ctx context.Context, controller string, ref model.Ref) (mo
 	return s.manager.options.Plan(ctx, s.manager, controller, ref)
 }
 
-// objectWorker is a worker that cares for objects.
+// objectWorker is a worker that manages objects.
 type objectWorker interface {
 	worker
 	// Resource is the kind of the objects.
 	Resource() object.Resource
-	// ObjectStates says how each of them is doing, Care how one is.
+	// ObjectStates returns the state of each object, ObjectState that of one.
 	ObjectStates() []record.ObjectState
 	ObjectState(key queue.Key) (record.ObjectState, bool)
-	// Children are the children of one.
+	// Children returns the children of an object.
 	Children(o *object.Object) []record.Child
 }
 
-// objectWorkers are the workers that care for objects.
+// objectWorkers returns the workers that manage objects.
 func (r *runningController) objectWorkers() []objectWorker {
 	var all []objectWorker
 	for _, w := range r.workers {

@@ -9,11 +9,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 )
 
-// digestInterval is how often it is looked, while somebody waits, whether a controller is
-// doing as it did.
+// digestInterval is how often the state of controllers is compared while a client waits.
 const digestInterval = time.Second
 
-// Await implements inspect.Source.
+// Await implements model.Source.
 func (s *source) Await(ctx context.Context, since uint64) (uint64, error) {
 	ticker := time.NewTicker(digestInterval)
 	defer ticker.Stop()
@@ -32,15 +31,15 @@ func (s *source) Await(ctx context.Context, since uint64) (uint64, error) {
 	}
 }
 
-// digestCache is how all controllers were doing when somebody last looked.
+// digestCache is the digest of the state of all controllers.
 type digestCache struct {
 	mu      sync.Mutex
 	digest  uint64
 	updated time.Time
 }
 
-// update looks, at most once in a while for all who wait, and has the Book change when
-// what there is to see did.
+// update computes the digest, at most once per interval for all clients that wait, and marks
+// the history as changed if it differs.
 func (l *digestCache) update(s *source) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,7 +53,7 @@ func (l *digestCache) update(s *source) {
 	}
 }
 
-// controllerDigest is what of one controller is worth a word when it changes.
+// controllerDigest is the part of a controller's state that clients are notified of.
 type controllerDigest struct {
 	name                                         string
 	suspended                                    bool
@@ -63,7 +62,7 @@ type controllerDigest struct {
 	version                                      uint64
 }
 
-// digest is that of how all controllers are doing, and of who leads.
+// digest returns the digest of the state of all controllers and of leadership.
 func (s *source) digest() uint64 {
 	var h maphash.Hash
 	h.SetSeed(digestSeed)
@@ -87,5 +86,5 @@ func (s *source) digest() uint64 {
 	return h.Sum64()
 }
 
-// digestSeed makes digests differ from process to process.
+// digestSeed makes digests differ between processes.
 var digestSeed = maphash.MakeSeed()

@@ -18,19 +18,19 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// controllerSnapshot is a controller as it is inspected.
+// controllerSnapshot is the state of a controller at one moment.
 type controllerSnapshot struct {
 	name string
 	controllerState
-	// stored is the object that declares it, as it is now; nil without one. former
-	// is the status it was given, and crd what is known of its CRD.
+	// stored is the controller object in the cache; nil without one. previous is the status
+	// that was reported, and crd the condition of its CRD.
 	stored   *object.Object
 	previous setpoint.ControllerStatus
 	crd      conditionState
 	resource object.Resource
 }
 
-// snapshots are all controllers, sorted by name.
+// snapshots returns all controllers, sorted by name.
 func (cs *controllerSet) snapshots() []controllerSnapshot {
 	cs.mu.Lock()
 	members := maps.Clone(cs.entries)
@@ -52,7 +52,7 @@ func (cs *controllerSet) snapshots() []controllerSnapshot {
 	return all
 }
 
-// snapshot finds a controller by its name; nil if there is none.
+// snapshot returns a controller by its name; nil if there is none.
 func (cs *controllerSet) snapshot(name string) *controllerSnapshot {
 	all := cs.snapshots()
 	for i := range all {
@@ -63,7 +63,7 @@ func (cs *controllerSet) snapshot(name string) *controllerSnapshot {
 	return nil
 }
 
-// Controllers implements inspect.Source.
+// Controllers implements model.Source.
 func (s *source) Controllers(context.Context) ([]model.Controller, error) {
 	all := []model.Controller{}
 	for _, one := range s.manager.controllers.snapshots() {
@@ -72,7 +72,7 @@ func (s *source) Controllers(context.Context) ([]model.Controller, error) {
 	return all, nil
 }
 
-// controller puts one into words.
+// controller converts a snapshot.
 func (s *source) controller(one *controllerSnapshot) model.Controller {
 	c := model.Controller{
 		Name: one.name, Process: s.Name(), Kinds: []model.Kind{}, Description: []string{},
@@ -97,7 +97,7 @@ func (s *source) controller(one *controllerSnapshot) model.Controller {
 	c.Objects, c.Owned, c.Failing = health.Parents, health.Children, health.Failing
 	c.Paused, c.Conflicting, c.HeldDeletions, c.AllowDeletions = health.Paused, health.Conflicting, health.Held.Count, health.Held.Value
 	if !s.manager.options.LeaderElection.Enabled || s.manager.leadership.leads() || c.AllReplicas {
-		addQueue(&c.Queue, health.Queue) // Who stands by has everything queued, and runs nothing.
+		addQueue(&c.Queue, health.Queue) // A standby replica has all objects queued.
 	}
 	c.Last = model.FailureOf(health.LastError)
 	c.Conditions = s.conditions(one, health)
@@ -107,25 +107,24 @@ func (s *source) controller(one *controllerSnapshot) model.Controller {
 	return c
 }
 
-// isStandby says that another process is at work for a controller that is declared by
-// an object, and says there how it is doing.
+// isStandby reports whether another replica runs a controller object and reports its status.
 func (s *source) isStandby(one *controllerSnapshot) bool {
 	return one.stored != nil && s.manager.options.LeaderElection.Enabled && !s.manager.leadership.leads()
 }
 
-// applyLeaderStatus adds what the leader says in the status.
+// applyLeaderStatus adds the status that the leader reported.
 func applyLeaderStatus(c *model.Controller, one *controllerSnapshot) {
-	told := storedStatus(one.stored)
-	c.Owned, c.Failing, c.Paused = int(told.Children), int(told.ParentsInError), int(told.Paused)
-	if held := told.HeldDeletions; held != nil {
+	reported := storedStatus(one.stored)
+	c.Owned, c.Failing, c.Paused = int(reported.Children), int(reported.ParentsInError), int(reported.Paused)
+	if held := reported.HeldDeletions; held != nil {
 		c.HeldDeletions, c.AllowDeletions = int(held.Count), held.Value
 	}
-	if last := told.LastError; last != nil {
+	if last := reported.LastError; last != nil {
 		c.Last = &model.Failure{Message: last.Message, Object: last.Object, Time: last.Time.Time}
 	}
 }
 
-// conditions are those of the status, which are judged anew by who is at work.
+// conditions returns the reported conditions in a standby replica, else current ones.
 func (s *source) conditions(one *controllerSnapshot, health compose.Health) []model.Condition {
 	switch {
 	case s.isStandby(one):
@@ -155,8 +154,8 @@ func modelConditions(all []metav1.Condition) []model.Condition {
 	return conditions
 }
 
-// controllerKinds are the kinds of a controller's objects, and of what it makes of them or
-// may write beside.
+// controllerKinds returns the kinds of a controller's objects, and those of the children and
+// other objects that it may write.
 func controllerKinds(r *compile.Compiled) (kinds, children []model.Kind) {
 	kinds = []model.Kind{}
 	for _, p := range r.Programs {
@@ -180,8 +179,7 @@ func controllerKinds(r *compile.Compiled) (kinds, children []model.Kind) {
 	return uniqueKinds(kinds), uniqueKinds(children)
 }
 
-// historyKindsOf are the kinds in which a controller keeps what it has to remember of its objects,
-// which own that.
+// historyKindsOf returns the kinds of owned objects in which a controller stores history.
 func historyKindsOf(r *compile.Compiled) []model.Kind {
 	rolling := slices.ContainsFunc(r.Programs, func(p compose.Program) bool { return p.Children.Rolling() })
 	if !rolling && !slices.ContainsFunc(r.Handlers, func(p handle.Program) bool { return p.KeepsPreviousState() }) {
@@ -190,7 +188,7 @@ func historyKindsOf(r *compile.Compiled) []model.Kind {
 	return []model.Kind{model.KindOf(plan.ControllerRevisions)}
 }
 
-// uniqueKinds are the kinds, each once.
+// uniqueKinds sorts kinds and removes duplicates.
 func uniqueKinds(kinds []model.Kind) []model.Kind {
 	slices.SortFunc(kinds, func(a, b model.Kind) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Version, b.Version))

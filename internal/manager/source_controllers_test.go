@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// What handlers may write without owning it counts as what they make.
+// Kinds that handlers may write count as child kinds.
 func TestControllerKinds(t *testing.T) {
 	owned, pods := object.Resource{Version: "v1", Kind: "ConfigMap"}, object.Resource{Version: "v1", Kind: "Pod"}
 	r := &runningController{Compiled: &compile.Compiled{Handlers: []handle.Program{{
@@ -24,7 +24,7 @@ func TestControllerKinds(t *testing.T) {
 	}
 }
 
-// Reviews are answered in each replica; what else a controller does, by the one that leads.
+// Reviews run in each replica, all other programs in the leader.
 func TestEverywhere(t *testing.T) {
 	m := &Manager{log: slog.New(slog.DiscardHandler), history: model.NewHistory(model.HistoryOptions{}, time.Now()), leadership: newLeadership()}
 	newTestControllers(m)

@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// What a process knows can be read, and whoever waits is told of changes.
+// A source returns the state of the process, and Await returns on changes.
 func TestInspect(t *testing.T) {
 	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopHandlerController("clerk")}, Name: "shopkeeper", Version: "v7", CRDs: [][]byte{[]byte(shopsManifest)}})
 	s := m.Inspect()
@@ -41,12 +41,12 @@ func TestInspect(t *testing.T) {
 	if page, err := s.Objects(t.Context(), "clerk", model.Query{}); err != nil || page.Total != 0 || page.Objects == nil {
 		t.Errorf("objects %+v, %v", page, err)
 	}
-	if _, err := s.Objects(t.Context(), "nobody", model.Query{}); !errors.Is(err, model.ErrNotFound) {
-		t.Errorf("nobody's objects: %v", err)
+	if _, err := s.Objects(t.Context(), "unknown", model.Query{}); !errors.Is(err, model.ErrNotFound) {
+		t.Errorf("objects of an unknown controller: %v", err)
 	}
 	shop := model.Ref{Kind: model.Kind{Group: "example.org", Kind: "Shop"}, Namespace: "town", Name: "a"}
 	if about, err := s.States(t.Context(), shop); err != nil || len(about) != 0 {
-		t.Errorf("about nothing: %v, %v", about, err)
+		t.Errorf("states of an unknown object: %v, %v", about, err)
 	}
 	if _, err := s.Plan(t.Context(), "clerk", shop); !errors.Is(err, errPlanUnsupported) {
 		t.Errorf("planned: %v", err)
@@ -73,20 +73,20 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// A review is a run with one question.
+// A review is a run with one call.
 func TestReviewRecord(t *testing.T) {
 	for _, c := range []struct {
 		occasion admission.ReviewRecord
 		want     string
 	}{
-		{admission.ReviewRecord{Program: "p", Webhook: "w", Result: admission.Errored, Err: errors.New("no")}, "error of : a review, asked w, no"},
+		{admission.ReviewRecord{Program: "p", Webhook: "w", Result: admission.Errored, Err: errors.New("no")}, "error of : a review, called w, no"},
 		{admission.ReviewRecord{Program: "p", Webhook: "w", Result: admission.Denied, Request: &hook.ReviewRequest{
 			Operation: hook.OperationCreate, APIVersion: "apps/v1", Kind: "Deployment", Resource: "deployments", Namespace: "town", User: hook.User{Name: "anna"}, DryRun: true,
-		}}, "denied apps Deployment of town/: create by anna, as a dry run, as reported by the caller, asked w, <nil>"},
-		// Fault S5: who has not shown a certificate of the API server may be anyone.
+		}}, "denied apps Deployment of town/: create by anna, as a dry run, as reported by the caller, called w, <nil>"},
+		// Fault S5: a caller without a certificate of the API server may be anyone.
 		{admission.ReviewRecord{Program: "p", Webhook: "w", Result: admission.Allowed, Authenticated: true, Request: &hook.ReviewRequest{
 			Operation: hook.OperationDelete, APIVersion: "v1", Kind: "Namespace", Resource: "namespaces", Name: "town", User: hook.User{Name: "anna"},
-		}}, "allowed Namespace of town: delete by anna, asked w, <nil>"},
+		}}, "allowed Namespace of town: delete by anna, called w, <nil>"},
 	} {
 		run := reviewRecord(c.occasion)
 		kind := run.Resource.Kind
@@ -96,7 +96,7 @@ func TestReviewRecord(t *testing.T) {
 		if kind != "" {
 			kind = " " + kind
 		}
-		if got := fmt.Sprintf("%s%s of %s: %s, asked %s, %v", run.Outcome, kind, run.Key, run.Trigger, run.Steps[0].Call.Name, run.Err); got != c.want {
+		if got := fmt.Sprintf("%s%s of %s: %s, called %s, %v", run.Outcome, kind, run.Key, run.Trigger, run.Steps[0].Call.Name, run.Err); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 // it is gone.
 const reasonProcessGone = "ProcessGone"
 
-// removeStaleWebhooks removes the webhook configurations of other processes that are gone,
-// with the rights that this one has. Without them it leaves it to others.
+// removeStaleWebhooks removes webhook configurations of processes that are gone, if Setpoint
+// has the permissions.
 func (m *Manager) removeStaleWebhooks(ctx context.Context) {
 	if !m.canRemoveStaleWebhooks(ctx) {
 		return
@@ -27,14 +27,14 @@ func (m *Manager) removeStaleWebhooks(ctx context.Context) {
 	}).Run(ctx)
 }
 
-// canRemoveStaleWebhooks asks the API server for the rights, and again while it does not respond.
+// canRemoveStaleWebhooks reviews access, and retries while the API server is unreachable.
 func (m *Manager) canRemoveStaleWebhooks(ctx context.Context) bool {
 	for {
 		allowed, err := m.allAllowed(ctx, admission.CollectorPermissions())
 		if err == nil {
 			return allowed
 		}
-		m.log.Debug("the right to remove webhook configurations is not known", "error", failure.OneLine(err))
+		m.log.Debug("access to webhook configurations not reviewed; retrying", "error", failure.OneLine(err))
 		select {
 		case <-time.After(listenRetryInterval):
 		case <-ctx.Done():

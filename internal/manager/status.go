@@ -18,11 +18,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// reportEvery is how often the controllers' health is looked at, and so the
-// least time between two writes of one controller's status.
+// reportEvery is the interval of status reports, and so the least time between two writes of
+// one status.
 const reportEvery = time.Second
 
-// reportStatuses keeps the status of the controller objects true.
+// reportStatuses updates the status of all controller objects.
 func (cs *controllerSet) reportStatuses(ctx context.Context) {
 	ticker := time.NewTicker(reportEvery)
 	defer ticker.Stop()
@@ -42,8 +42,8 @@ func (cs *controllerSet) reportStatuses(ctx context.Context) {
 	}
 }
 
-// resetReported drops what was written: another leader may have come between, or a CRD
-// with another schema.
+// resetReported forces new reports: another leader, or another CRD schema, may have changed
+// what is stored.
 func (cs *controllerSet) resetReported() {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -52,8 +52,8 @@ func (cs *controllerSet) resetReported() {
 	}
 }
 
-// reportStatus stores the status of one controller object if it has changed. A
-// failure is no matter: the next look tries again.
+// reportStatus stores the status of one controller object if it has changed. The next report
+// retries a failure.
 func (cs *controllerSet) reportStatus(ctx context.Context, key queue.Key, e *controllerEntry) {
 	stored := cs.kinds[key.Namespace].view.Get("", key.Name)
 	cs.mu.Lock()
@@ -86,15 +86,15 @@ func (cs *controllerSet) reportStatus(ctx context.Context, key queue.Key, e *con
 	cs.recordDeletionsHeld(&subject, previous, status)
 }
 
-// reportedStatus is the status that was written last, and what the API server made of
-// it: a schema that is not ours prunes what it does not know.
+// reportedStatus is the status that was written last, and what the API server stored of it:
+// the schema of another CRD may prune fields.
 type reportedStatus struct {
 	written        bool
 	status, stored setpoint.ControllerStatus
 }
 
-// previous is the status that an object was given, as long as what came of it is
-// still stored, else what is stored now.
+// previous returns the status that was written, if it is unchanged in the object, else the
+// stored one.
 func (r *reportedStatus) previous(o *object.Object) setpoint.ControllerStatus {
 	stored := comparableStatus(o)
 	if r.written && equality.Semantic.DeepEqual(stored, r.stored) {
@@ -103,15 +103,13 @@ func (r *reportedStatus) previous(o *object.Object) setpoint.ControllerStatus {
 	return stored
 }
 
-// pruned says that nothing came of what was written: to write more is of no use
-// before the schema is another.
+// pruned reports whether the schema prunes the whole status, so that more writes are useless.
 func (r *reportedStatus) pruned(o *object.Object) bool {
 	none := setpoint.ControllerStatus{}
 	return r.written && equality.Semantic.DeepEqual(r.stored, none) && equality.Semantic.DeepEqual(comparableStatus(o), none)
 }
 
-// comparableStatus is the status that an object has, without what others note there:
-// see hold.
+// comparableStatus returns the stored status without the field that setFinalizer writes.
 func comparableStatus(o *object.Object) setpoint.ControllerStatus {
 	if o == nil {
 		return setpoint.ControllerStatus{}
@@ -121,8 +119,7 @@ func comparableStatus(o *object.Object) setpoint.ControllerStatus {
 	return stored
 }
 
-// statusPatch is a merge patch that makes a status of another one: what is gone has to be
-// said.
+// statusPatch returns a merge patch from one status to another. Removed fields must be null.
 func statusPatch(previous, now setpoint.ControllerStatus) ([]byte, error) {
 	if previous.HeldDeletions == nil || now.HeldDeletions != nil {
 		return json.Marshal(map[string]any{"status": now})
@@ -134,7 +131,7 @@ func statusPatch(previous, now setpoint.ControllerStatus) ([]byte, error) {
 	}{ControllerStatus: now}})
 }
 
-// storedStatus is the status an object has. One that cannot be read is replaced.
+// storedStatus returns the status of an object; the zero value if it is invalid.
 func storedStatus(o *object.Object) setpoint.ControllerStatus {
 	var previous setpoint.ControllerStatus
 	if field := o.Field("status"); field != nil && json.Unmarshal(field, &previous) != nil {
@@ -147,10 +144,10 @@ func (cs *controllerSet) patchStatus(ctx context.Context, key queue.Key, body []
 	return cs.patch(ctx, key, "/status", body)
 }
 
-// status judges a member as it is now.
+// status computes the current status.
 func (e *controllerEntry) status(previous setpoint.ControllerStatus, crd conditionState) setpoint.ControllerStatus {
 	if e.releasing != "" {
-		// Whether it was accepted, and what it cared for, is what it was.
+		// The other conditions stay as they are.
 		previous.Conditions = slices.Clone(previous.Conditions)
 		meta.SetStatusCondition(&previous.Conditions, readyCondition(conditionState{}, &e.controllerState, compose.Health{}).condition(setpoint.ConditionReady, e.object.Generation()))
 		return previous
@@ -167,18 +164,17 @@ func (e *controllerEntry) status(previous setpoint.ControllerStatus, crd conditi
 	return status
 }
 
-// name is that of the controller as commands take it.
+// name returns the name of the controller in commands.
 func (e *controllerEntry) name() string { return e.kind + "/" + e.object.Name() }
 
-// setProblemCondition adds a condition that is there from its first problem on.
+// setProblemCondition sets a condition that is absent until its first problem.
 func (e *controllerEntry) setProblemCondition(status *setpoint.ControllerStatus, kind string, found conditionState) {
 	if !found.ok || meta.FindStatusCondition(status.Conditions, kind) != nil {
 		meta.SetStatusCondition(&status.Conditions, found.condition(kind, e.object.Generation()))
 	}
 }
 
-// newStatus is the status to store, given the former one: a condition keeps the
-// time of its last transition.
+// newStatus returns the status to store. Conditions keep their last transition time.
 func newStatus(previous setpoint.ControllerStatus, generation int64, accepted, ready conditionState, health compose.Health) setpoint.ControllerStatus {
 	status := setpoint.ControllerStatus{
 		ObservedGeneration: generation,

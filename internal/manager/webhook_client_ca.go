@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// clientCAs reads the CAs of the API server's client certificate, for each connection:
-// API servers make few. Nil where none is required.
+// clientCAs returns a function that reads the CAs of the API server's client certificate for
+// each connection, of which there are few; nil if no certificate is required.
 func (a AdmissionOptions) clientCAs() func() (*x509.CertPool, error) {
 	if a.ClientCAFile == "" {
 		return nil
@@ -15,17 +15,17 @@ func (a AdmissionOptions) clientCAs() func() (*x509.CertPool, error) {
 	return func() (*x509.CertPool, error) {
 		pem, err := os.ReadFile(a.ClientCAFile)
 		if err != nil {
-			return nil, fmt.Errorf("read the CAs of the API server's certificate: %w", err)
+			return nil, fmt.Errorf("read the client CAs of the API server: %w", err)
 		}
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("read the CAs of the API server's certificate: %s has no certificate in PEM form", a.ClientCAFile)
+			return nil, fmt.Errorf("read the client CAs of the API server: %s has no PEM certificate", a.ClientCAFile)
 		}
 		return pool, nil
 	}
 }
 
-// check refuses what no API server could be answered with.
+// check validates the client CAs.
 func (a AdmissionOptions) check() error {
 	if read := a.clientCAs(); read != nil {
 		_, err := read()

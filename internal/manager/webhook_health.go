@@ -14,14 +14,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// reviewFailures are what went wrong with the reviews of one controller.
+// reviewFailures are the failed reviews of one controller.
 type reviewFailures struct {
-	// current are the reviews without a verdict when they were last asked for one.
+	// current maps webhooks to the error of their latest review, if it failed.
 	current map[string]string
 	last    compose.LastError
 }
 
-// Reviewed counts a review, and remembers whether there was a verdict.
+// Reviewed counts a review and records its result.
 func (s *webhookServer) Reviewed(o admission.ReviewRecord) {
 	s.manager.metrics.observeReview(o)
 	message := ""
@@ -33,8 +33,7 @@ func (s *webhookServer) Reviewed(o admission.ReviewRecord) {
 	}
 }
 
-// recordReview keeps the account of a review, where any are kept. It is called with the lock
-// held.
+// recordReview adds a review to the history. The caller holds the lock.
 func (s *webhookServer) recordReview(o admission.ReviewRecord) {
 	if s.manager.options.History.Off {
 		return
@@ -43,8 +42,7 @@ func (s *webhookServer) recordReview(o admission.ReviewRecord) {
 	s.manager.history.Add(reviewRecord(o))
 }
 
-// recordResult remembers a review and why there was no verdict, and says which controller that
-// concerns. Of one that is gone nothing is remembered any more: all was forgotten.
+// recordResult records a review, and returns its controller if that still exists.
 func (s *webhookServer) recordResult(o admission.ReviewRecord, message string) (key queue.Key, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +65,7 @@ func (s *webhookServer) recordResult(o admission.ReviewRecord, message string) (
 	return key, true
 }
 
-// controllerOf is the one that has a program. It is called with the lock held.
+// controllerOf returns the controller of a program. The caller holds the lock.
 func (s *webhookServer) controllerOf(program string) (key queue.Key, known bool) {
 	for key, p := range s.programs {
 		if p.Name == program {
@@ -77,11 +75,10 @@ func (s *webhookServer) controllerOf(program string) (key queue.Key, known bool)
 	return queue.Key{}, false
 }
 
-// EventAt records an event at an object that a review has named.
+// EventAt records an event on an object that a review names.
 func (s *webhookServer) EventAt(event hook.ObjectEvent) { s.manager.events.EventAt(event) }
 
-// health is how the reviews of a controller are doing, as far as that is told in the
-// words of hooks.
+// health returns the health of a controller's reviews.
 func (s *webhookServer) health(program string) compose.Health {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,8 +92,8 @@ func (s *webhookServer) health(program string) compose.Health {
 	return all
 }
 
-// registeredCondition says whether the API server asks for the reviews of a controller. It is
-// known where this Host leads alone.
+// registeredCondition reports whether the API server calls the webhooks of a controller. Only
+// the leader knows.
 func (s *webhookServer) registeredCondition(program string) conditionState {
 	s.mu.Lock()
 	obstacle, registrar := s.listenErr, s.registrar
@@ -105,27 +102,27 @@ func (s *webhookServer) registeredCondition(program string) conditionState {
 	case obstacle != nil:
 		return conditionState{false, setpoint.ReasonUnregistered, obstacle.Error()}
 	case !s.manager.leadership.leads():
-		return conditionState{true, setpoint.ReasonReady, "stands by"}
+		return conditionState{true, setpoint.ReasonReady, "standing by"}
 	case registrar == nil:
-		return conditionState{false, setpoint.ReasonStarting, "the server for the API server is being started"}
+		return conditionState{false, setpoint.ReasonStarting, "the webhook server is starting"}
 	}
 	switch health := registrar.Health(program); {
 	case health.Err != nil:
 		return conditionState{false, setpoint.ReasonUnregistered, health.Err.Error()}
 	case !health.Registered:
-		return conditionState{false, setpoint.ReasonStarting, "the API server is being told to ask"}
+		return conditionState{false, setpoint.ReasonStarting, "the webhooks are being registered"}
 	case health.Reachability == admission.Unreachable:
 		return conditionState{false, setpoint.ReasonUnreachable, "the API server cannot reach the webhooks: " + health.ReachabilityMessage}
 	case health.Reachability == admission.ReachabilityUnknown && health.ReachabilityMessage != "":
-		return conditionState{true, setpoint.ReasonReady, "the API server is told to ask; whether it can is not known: " + health.ReachabilityMessage}
+		return conditionState{true, setpoint.ReasonReady, "the webhooks are registered; whether the API server reaches them is unknown: " + health.ReachabilityMessage}
 	case health.Reachability == admission.ReachabilityUnknown:
-		return conditionState{false, setpoint.ReasonStarting, "whether the API server reaches the webhooks is being found out"}
+		return conditionState{false, setpoint.ReasonStarting, "checking whether the API server reaches the webhooks"}
 	}
-	return conditionState{true, setpoint.ReasonReady, "the API server asks, and is answered"}
+	return conditionState{true, setpoint.ReasonReady, "the webhooks are registered and reachable"}
 }
 
-// registering says that it is still being found out whether the API server asks what is to
-// be asked. In a replica that stands by that is for the leader to find out.
+// registering reports whether it is still unknown if the API server calls all webhooks. In a
+// standby replica that is up to the leader.
 func (s *webhookServer) registering() bool {
 	s.mu.Lock()
 	var names []string
@@ -139,7 +136,7 @@ func (s *webhookServer) registering() bool {
 	return slices.ContainsFunc(names, func(name string) bool { return s.registeredCondition(name).reason == setpoint.ReasonStarting })
 }
 
-// clearFailures drops the failures of a controller's latest reviews, but for the last error.
+// clearFailures clears the failures of a controller's latest reviews, except the last error.
 func (s *webhookServer) clearFailures(program string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,15 +145,15 @@ func (s *webhookServer) clearFailures(program string) {
 	}
 }
 
-// dropFailures drops what is known of a controller that is gone.
+// dropFailures removes a controller.
 func (s *webhookServer) dropFailures(program string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.failures, program)
 }
 
-// admissionWorker is the reviews of a controller among its programs. They are at work
-// whether this Host leads or not: the gate answers for them.
+// admissionWorker represents the reviews of a controller among its workers. The webhook server
+// runs them in every replica.
 type admissionWorker struct {
 	webhooks *webhookServer
 	program  string
@@ -167,8 +164,7 @@ func (admissionWorker) RetryNow()                 {}
 func (admissionWorker) RetryWrites()              {}
 func (admissionWorker) Close()                    {}
 
-// SyncAll finds no objects to look at. How the former process of a hook failed says
-// nothing of the one in its place.
+// SyncAll has no objects to enqueue. After a restart of the hook, earlier failures are void.
 func (a admissionWorker) SyncAll(cause queue.CauseKind) {
 	if cause == queue.HookChanged {
 		a.webhooks.clearFailures(a.program)

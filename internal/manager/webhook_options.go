@@ -14,30 +14,30 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission"
 )
 
-// AdmissionOptions says how the API server comes to this Setpoint before it stores objects.
-// Without a Service and a URL, it does so on loopback, if it is there itself.
+// AdmissionOptions configure the webhook server and how the API server reaches it. Without a
+// Service or a URL it must run on the same machine.
 type AdmissionOptions struct {
-	// Address is where it is served, such as ":9443"; "127.0.0.1:0" if empty. Nothing
-	// is before the first controller wants to be asked.
+	// Address is the listen address, such as ":9443"; "127.0.0.1:0" if empty. It is opened
+	// when the first controller has webhooks.
 	Address string
-	// Service is the name of the Service that leads to that address, in
-	// Options.Namespace, and Port the Service's, 443 if zero. All replicas share a
-	// certificate, in a Secret of the name Service-admission.
+	// Service is the name of the Service for that address, in Options.Namespace, and Port
+	// its port, 443 if zero. All replicas share a certificate, in the Secret
+	// Service-admission.
 	Service string
 	Port    int32
-	// URL is by which the API server reaches the address otherwise, such as
-	// "https://dev.example.com:9443". It goes before a Service.
+	// URL is the URL for that address, such as "https://dev.example.com:9443". It overrides
+	// Service.
 	URL string
-	// ClientCAFile has the CAs, in PEM form, of the certificate that the API server
-	// shows, which is required then; "" requires none. It is read anew when it changes.
+	// ClientCAFile has the CAs, in PEM, of the client certificate that the API server must
+	// present; "" requires none. It is reloaded on change.
 	ClientCAFile string
-	// CertificateLifetime is how long a serving certificate is valid, 90 days if zero;
-	// a CA is for eight times as long.
+	// CertificateLifetime is the lifetime of serving certificates, 90 days if zero. CAs last
+	// eight times as long.
 	CertificateLifetime time.Duration
 }
 
-// lifetimes are those of the certificates. A new CA gets the time to become known that
-// API servers need; less only where certificates do not last that long.
+// lifetimes returns the lifetimes of certificates. API servers get time to load a new CA,
+// less where certificates are short-lived.
 func (a AdmissionOptions) lifetimes() admission.Lifetimes {
 	if a.CertificateLifetime == 0 {
 		return admission.Lifetimes{}
@@ -49,8 +49,7 @@ func (a AdmissionOptions) lifetimes() admission.Lifetimes {
 	}
 }
 
-// WithClusterDefaults fills in what is not said, as it is for a program that runs inside the
-// cluster, or does not.
+// WithClusterDefaults sets the defaults of a program that runs inside the cluster.
 func (a AdmissionOptions) WithClusterDefaults(inside bool, service string) AdmissionOptions {
 	if !inside {
 		return a
@@ -62,10 +61,10 @@ func (a AdmissionOptions) WithClusterDefaults(inside bool, service string) Admis
 	return a
 }
 
-// defaultShutdownDelay is for all API servers to hear that a pod is going.
+// defaultShutdownDelay is the time for API servers to notice that a pod stops.
 const defaultShutdownDelay = 5 * time.Second
 
-// ownNamespace is the namespace of Setpoint's own pods, as far as it has any.
+// ownNamespace returns the namespace of Setpoint's pods; "" if there are none.
 func (o *Options) ownNamespace() string {
 	if o.usesService() {
 		return o.Namespace
@@ -73,7 +72,7 @@ func (o *Options) ownNamespace() string {
 	return ""
 }
 
-// usesService says that the API server comes by a Service.
+// usesService reports whether API servers use a Service.
 func (o *Options) usesService() bool { return o.Admission.Service != "" && o.Admission.URL == "" }
 
 func (o *Options) shutdownDelay() time.Duration {
@@ -83,8 +82,8 @@ func (o *Options) shutdownDelay() time.Duration {
 	return 0
 }
 
-// certificateSecret is where the certificates are kept; in memory where there is one
-// process alone.
+// certificateSecret returns the Secret with the certificates; the zero value if they are in
+// memory only.
 func (o *Options) certificateSecret() admission.SecretRef {
 	if !o.usesService() {
 		return admission.SecretRef{}
@@ -92,8 +91,8 @@ func (o *Options) certificateSecret() admission.SecretRef {
 	return admission.SecretRef{Namespace: o.Namespace, Name: o.Admission.Service + "-admission"}
 }
 
-// registrationGroup tells what this Setpoint, or its replicas, have registered from what
-// others have: by its lease.
+// registrationGroup identifies the webhook configurations of this Setpoint and its replicas,
+// by the leader Lease.
 func (o *Options) registrationGroup() string {
 	name := o.LeaderElection.Namespace + "." + o.LeaderElection.Name
 	if len(name) <= validation.LabelValueMaxLength {
@@ -104,7 +103,7 @@ func (o *Options) registrationGroup() string {
 	return name[:validation.LabelValueMaxLength-len(hash)] + hash
 }
 
-// webhookAddress is how the API server comes to what is served there.
+// webhookAddress returns the address that API servers use.
 func (o *Options) webhookAddress(served net.Addr) (admission.Address, error) {
 	switch {
 	case o.Admission.URL != "":
@@ -114,10 +113,10 @@ func (o *Options) webhookAddress(served net.Addr) (admission.Address, error) {
 	case isLoopbackURL(o.Config.Host):
 		return admission.Address{URL: "https://" + served.String()}, nil
 	}
-	return admission.Address{}, fmt.Errorf("the API server at %s cannot come to %s: say by which Service or URL it can", o.Config.Host, served)
+	return admission.Address{}, fmt.Errorf("the API server at %s cannot reach the webhook server at %s: set a Service or URL for it", o.Config.Host, served)
 }
 
-// isLoopbackURL says that an API server runs on this machine.
+// isLoopbackURL reports whether an address is on this machine.
 func isLoopbackURL(address string) bool {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Host == "" {

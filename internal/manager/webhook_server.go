@@ -20,35 +20,32 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// webhookServer is where the API server asks before objects are stored. It opens with the
-// first controller that wants to be asked, and stays open: in every replica, leading
-// or not, so that the API server finds somebody whichever it comes to.
+// webhookServer serves admission webhooks. It starts with the first controller that has
+// webhooks and then stays open, in every replica, so that the API server may use any.
 type webhookServer struct {
 	manager *Manager
-	// openOnce is closed when there is something to be asked.
+	// openOnce closes opened.
 	openOnce func()
 	opened   chan struct{}
 
 	mu sync.Mutex
-	// programs are what is asked, by controller. One whose controller is refused
-	// stays as it was accepted last: an edit that is wrong must not let pass what was
-	// forbidden.
+	// programs are served, by controller. A refused controller keeps its last accepted
+	// program: an invalid edit must not allow what was denied.
 	programs map[queue.Key]*admission.Program
-	// withdrawn are those of controllers that are gone, or suspended. For as long as
-	// the API server goes on asking, all is allowed.
+	// withdrawn are the programs of deleted and suspended controllers. They allow all
+	// requests until the API server stops calling them.
 	withdrawn map[queue.Key]*admission.Program
-	// rejected are the controllers of which nothing was accepted yet. What the API
-	// server knows of them from a former run stays.
+	// rejected are controllers that were never accepted. Webhook configurations of an earlier
+	// process stay.
 	rejected map[queue.Key]bool
-	// server and registrar are nil before the gate is open.
+	// server and registrar are nil before the address is open.
 	server    *admission.Server
 	registrar *admission.Registrar
-	// owner is who the registrations of programs go with that have no owner; nil for
-	// nobody.
+	// owner owns the webhook configurations of programs without an owner; nil for none.
 	owner *metav1.OwnerReference
-	// listenErr is why the gate cannot be opened.
+	// listenErr is why the address cannot be opened.
 	listenErr error
-	// failures are the reviews of controllers that had no verdict the last time.
+	// failures are the failed reviews by controller.
 	failures map[string]*reviewFailures
 }
 
@@ -61,8 +58,7 @@ func newWebhookServer(m *Manager) *webhookServer {
 	return s
 }
 
-// set has a controller's program asked from now on; nil for one that wants to be
-// asked nothing.
+// set serves the program of a controller; nil withdraws it.
 func (s *webhookServer) set(key queue.Key, program *admission.Program) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +77,7 @@ func (s *webhookServer) set(key queue.Key, program *admission.Program) {
 	s.publish()
 }
 
-// reject notes that a controller cannot be accepted as it is, or now.
+// reject records that a controller is not accepted.
 func (s *webhookServer) reject(key queue.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,16 +87,15 @@ func (s *webhookServer) reject(key queue.Key) {
 	}
 }
 
-// remove forgets a controller that is gone.
+// remove withdraws the program of a deleted controller.
 func (s *webhookServer) remove(key queue.Key) {
 	s.set(key, nil)
 }
 
-// publish tells the server, and the API server, what is asked now. It is called
-// with the lock held.
+// publish passes the programs to the server and the registrar. The caller holds the lock.
 func (s *webhookServer) publish() {
 	if s.registrar == nil {
-		return // The gate is not open.
+		return // The server is not open.
 	}
 	all := s.acceptedPrograms()
 	s.server.Set(slices.AppendSeq(slices.Clone(all), maps.Values(s.withdrawn)))
@@ -109,7 +104,7 @@ func (s *webhookServer) publish() {
 	}
 }
 
-// acceptedPrograms are the programs of the controllers that are accepted.
+// acceptedPrograms returns the programs of accepted controllers.
 func (s *webhookServer) acceptedPrograms() []*admission.Program {
 	var all []*admission.Program
 	for _, program := range s.programs {
@@ -118,8 +113,8 @@ func (s *webhookServer) acceptedPrograms() []*admission.Program {
 	return all
 }
 
-// retainedConfigurations are the controllers without a program whose registered configurations stay; false
-// while it is not known which controllers there are.
+// retainedConfigurations returns the rejected controllers, whose webhook configurations stay;
+// false while not all controllers are known.
 func (s *webhookServer) retainedConfigurations() ([]string, bool) {
 	if !s.manager.controllers.started.Load() || !s.manager.controllers.admissionControllersListed() {
 		return nil, false
@@ -131,23 +126,22 @@ func (s *webhookServer) retainedConfigurations() ([]string, bool) {
 	return refused, true
 }
 
-// initialSyncDone says that all controllers have been looked at that were there at the
-// start: from now on it is known what nobody wants any more.
+// initialSyncDone publishes when all controllers listed at the start were reconciled: only now
+// is it known which webhook configurations to remove.
 func (s *webhookServer) initialSyncDone() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.publish()
 }
 
-// ownerChanged registers again: the configurations name the Lease that this process holds.
+// ownerChanged publishes again: configurations name the process Lease.
 func (s *webhookServer) ownerChanged() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.publish()
 }
 
-// unused says that no controller that was there at the start has reviews, as far as all
-// were accepted.
+// unused reports whether no controller has webhooks.
 func (s *webhookServer) unused() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +153,7 @@ func (s *webhookServer) unused() bool {
 	}
 }
 
-// run serves the API server until ctx ends, once there is something to be asked.
+// run opens the server with the first webhook and serves until ctx ends.
 func (s *webhookServer) run(ctx context.Context) error {
 	select {
 	case <-s.opened:
@@ -179,11 +173,10 @@ func (s *webhookServer) run(ctx context.Context) error {
 	return s.serve(ctx, listener, address)
 }
 
-// listenRetryInterval is how soon it is tried again to listen.
+// listenRetryInterval is the delay before another attempt to listen.
 const listenRetryInterval = 5 * time.Second
 
-// listen opens the address to be asked at, as soon as that is possible; nil if ctx
-// ends before.
+// listen opens the address, with retries; nil if ctx ends first.
 func (s *webhookServer) listen(ctx context.Context) net.Listener {
 	var config net.ListenConfig
 	for {
@@ -192,7 +185,7 @@ func (s *webhookServer) listen(ctx context.Context) net.Listener {
 			s.setListenErr(nil)
 			return listener
 		}
-		s.setListenErr(fmt.Errorf("listen for the API server: %w", err))
+		s.setListenErr(fmt.Errorf("listen for webhooks: %w", err))
 		select {
 		case <-time.After(listenRetryInterval):
 		case <-ctx.Done():
@@ -201,18 +194,17 @@ func (s *webhookServer) listen(ctx context.Context) net.Listener {
 	}
 }
 
-// setListenErr notes why the gate cannot be opened; nil if nothing is in the way.
+// setListenErr stores why the address cannot be opened; nil if it is open.
 func (s *webhookServer) setListenErr(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil && errorText(err) != errorText(s.listenErr) {
-		s.manager.log.Warn("cannot be asked before objects are stored", "error", err.Error())
+		s.manager.log.Warn("webhook server not started", "error", err.Error())
 	}
 	s.listenErr = err
 }
 
-// serve answers, and while this Host leads keeps what the API server needs to know
-// for that.
+// serve serves webhooks and, while this replica leads, registers them and renews certificates.
 func (s *webhookServer) serve(ctx context.Context, listener net.Listener, address admission.Address) error {
 	o := &s.manager.options
 	certificates := admission.NewCertificateManager(admission.CertificateManagerOptions{
@@ -232,7 +224,7 @@ func (s *webhookServer) serve(ctx context.Context, listener net.Listener, addres
 	s.server, s.registrar, s.owner = server, registrar, owner
 	s.publish()
 	s.mu.Unlock()
-	s.manager.log.Info("serving reviews", "address", listener.Addr().String(), "to", address.String())
+	s.manager.log.Info("serving webhooks", "address", listener.Addr().String(), "to", address.String())
 	defer s.unregister(ctx, address)
 
 	group, ctx := errgroup.WithContext(ctx)
@@ -243,8 +235,8 @@ func (s *webhookServer) serve(ctx context.Context, listener net.Listener, addres
 	return group.Wait()
 }
 
-// namespaceOwner is the namespace that this Host runs in, as an owner: what a Go program has
-// registered goes with it. Who may not read it does without.
+// namespaceOwner returns the namespace of this Manager as an owner of webhook configurations,
+// if Setpoint may read it.
 func (s *webhookServer) namespaceOwner(ctx context.Context) *metav1.OwnerReference {
 	name := s.manager.options.ownNamespace()
 	if name == "" {
@@ -252,7 +244,7 @@ func (s *webhookServer) namespaceOwner(ctx context.Context) *metav1.OwnerReferen
 	}
 	data, err := doRequest(ctx, s.manager.client.Get().AbsPath(namespaceResource.Path("", name)))
 	if err != nil {
-		s.manager.log.Debug("registrations have no owner", "namespace", name, "error", err.Error())
+		s.manager.log.Debug("webhook configurations have no owner", "namespace", name, "error", err.Error())
 		return nil
 	}
 	o, err := object.Parse(data)
@@ -264,7 +256,7 @@ func (s *webhookServer) namespaceOwner(ctx context.Context) *metav1.OwnerReferen
 
 var namespaceResource = object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
 
-// withOwner is a program with an owner, if there is one. It is called with the lock held.
+// withOwner returns a program with an owner, if there is one. The caller holds the lock.
 func (s *webhookServer) withOwner(p *admission.Program) *admission.Program {
 	if p.Owner != nil || s.owner == nil {
 		return p
@@ -274,11 +266,11 @@ func (s *webhookServer) withOwner(p *admission.Program) *admission.Program {
 	return &owned
 }
 
-// unregisterTimeout is how long it may take.
+// unregisterTimeout limits unregister.
 const unregisterTimeout = 5 * time.Second
 
-// unregister tells the API server to ask no more when a process ends that nobody
-// will take the place of: one that is asked by its own URL.
+// unregister removes the webhook configurations when a process ends that no other replica
+// replaces: one that is called by its own URL.
 func (s *webhookServer) unregister(ctx context.Context, address admission.Address) {
 	if address.URL == "" || s.manager.options.LeaderElection.Enabled {
 		return
@@ -286,8 +278,8 @@ func (s *webhookServer) unregister(ctx context.Context, address admission.Addres
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unregisterTimeout)
 	defer cancel()
 	err := admission.Unregister(ctx, s.manager.client, s.manager.options.registrationGroup())
-	// An API server that is gone asks nobody.
+	// Without an API server there is nothing to unregister.
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		s.manager.log.Warn("the API server still asks for reviews", "error", err.Error())
+		s.manager.log.Warn("webhook configurations not removed", "error", err.Error())
 	}
 }

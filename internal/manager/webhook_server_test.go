@@ -19,7 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// denyAllProgram is a program that refuses everything.
+// denyAllProgram denies all requests.
 func denyAllProgram(name string) *admission.Program {
 	return &admission.Program{Name: name, Configuration: "setpoint-" + name, Webhooks: []admission.Webhook{{
 		Name: "no",
@@ -29,7 +29,7 @@ func denyAllProgram(name string) *admission.Program {
 	}}}
 }
 
-// sendReview is what the API server gets to hear at a path.
+// sendReview sends a review to the webhook server.
 func sendReview(t *testing.T, s *webhookServer, path string) (code int, allowed bool) {
 	t.Helper()
 	const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","kind":{"group":"","version":"v1","kind":"Pod"},` +
@@ -41,8 +41,8 @@ func sendReview(t *testing.T, s *webhookServer, path string) (code int, allowed 
 	return w.Code, strings.Contains(w.Body.String(), `"allowed":true`)
 }
 
-// While the API server still asks for what is gone, all is allowed; what an edit
-// has spoiled stays in force, and what nobody ever knew is no verdict.
+// A withdrawn webhook allows all requests, a rejected controller keeps its last program, and an
+// unknown webhook is not found.
 func TestWebhookServerWithdrawsPrograms(t *testing.T) {
 	m := &Manager{log: slog.New(slog.DiscardHandler), metrics: newMetrics(), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
 	newTestControllers(m)
@@ -61,14 +61,14 @@ func TestWebhookServerWithdrawsPrograms(t *testing.T) {
 	s.set(key, denyAllProgram("policy"))
 	expect("declared", http.StatusOK, false)
 	s.reject(key)
-	expect("spoiled", http.StatusOK, false)
+	expect("rejected", http.StatusOK, false)
 	s.remove(key)
-	expect("gone", http.StatusOK, true)
+	expect("deleted", http.StatusOK, true)
 	s.set(key, denyAllProgram("policy"))
 	expect("declared again", http.StatusOK, false)
 }
 
-// A review that was in flight while its controller went keeps nothing alive of it.
+// A review in flight while its controller is deleted leaves nothing in memory.
 func TestWebhookServerDropsRemovedControllers(t *testing.T) {
 	m := &Manager{log: slog.New(slog.DiscardHandler), metrics: newMetrics(), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
 	newTestControllers(m)
@@ -76,18 +76,18 @@ func TestWebhookServerDropsRemovedControllers(t *testing.T) {
 	m.webhooks.set(key, denyAllProgram("policy"))
 	m.webhooks.Reviewed(review)
 	if runs := m.history.Stats().Runs; runs != 1 {
-		t.Errorf("%d reviews are kept", runs)
+		t.Errorf("%d reviews in the history", runs)
 	}
 	m.webhooks.remove(key)
 	m.history.Drop("policy")
 	review.Err = errors.New("too late")
 	m.webhooks.Reviewed(review)
 	if runs, calls := m.history.Stats().Runs, m.history.Calls("policy"); runs != 0 || len(calls) != 0 || len(m.webhooks.failures) != 0 {
-		t.Errorf("%d runs, calls %v, failures %v of a controller that is gone", runs, calls, m.webhooks.failures)
+		t.Errorf("%d runs, calls %v, failures %v of a deleted controller", runs, calls, m.webhooks.failures)
 	}
 }
 
-// The way by which the API server comes is said, or can be seen.
+// The webhook address is configured, or on loopback.
 func TestWebhookAddress(t *testing.T) {
 	served := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9443}
 	for _, c := range []struct {
@@ -100,7 +100,7 @@ func TestWebhookAddress(t *testing.T) {
 		{"url", AdmissionOptions{URL: "https://me:1", Service: "setpoint"}, "https://10.0.0.1", "https://me:1"},
 		{"loopback", AdmissionOptions{}, "https://127.0.0.1:6443", "https://127.0.0.1:9443"},
 		{"loopback by name", AdmissionOptions{}, "localhost:6443", "https://127.0.0.1:9443"},
-		{"neither", AdmissionOptions{}, "https://10.0.0.1", "the API server at https://10.0.0.1 cannot come to 127.0.0.1:9443: say by which Service or URL it can"},
+		{"neither", AdmissionOptions{}, "https://10.0.0.1", "the API server at https://10.0.0.1 cannot reach the webhook server at 127.0.0.1:9443: set a Service or URL for it"},
 	} {
 		o := Options{Admission: c.given, Namespace: "ops", Config: &rest.Config{Host: c.host}}
 		address, err := o.webhookAddress(served)
@@ -114,11 +114,11 @@ func TestWebhookAddress(t *testing.T) {
 	}
 }
 
-// However short certificates live, a new CA is known everywhere before the former one
-// has expired that is due to be followed at two thirds of its life.
+// However short-lived certificates are, a new CA is loaded everywhere before the previous one,
+// which is replaced at two thirds of its lifetime, expires.
 func TestCertificateLifetimes(t *testing.T) {
 	if got := (AdmissionOptions{}).lifetimes(); got != (admission.Lifetimes{}) {
-		t.Errorf("nothing said: %+v, not the defaults", got)
+		t.Errorf("unset: %+v, want the defaults", got)
 	}
 	for _, life := range []time.Duration{time.Second, 10 * time.Minute, 90 * 24 * time.Hour} {
 		got := AdmissionOptions{CertificateLifetime: life}.lifetimes()

@@ -20,8 +20,8 @@ import (
 const declaredReviews = `{"apiVersion":"setpoint.dev/v1alpha1","kind":"AdmissionController","metadata":{"name":"a","uid":"u","resourceVersion":"1","generation":1},
 "spec":{"reviews":[{"name":"one","type":"Validate","rules":[{"apiVersion":"v1","resource":"pods","operations":["CREATE"]}],"webhook":{"url":"http://127.0.0.1:1"}}]}}`
 
-// restartingServer is an API server that lists a controller with reviews, and does not respond
-// to anything else yet.
+// restartingServer is an API server that lists a controller with reviews and does not respond
+// to other requests yet.
 type restartingServer struct{ forbidden bool }
 
 func (s restartingServer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -40,9 +40,9 @@ func (s restartingServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// A process that starts while the API server starts too must not take the webhook
-// configurations of a controller for leftovers, only because it does not know the
-// controller yet: objects would be stored without their reviews.
+// A process that starts together with the API server must not remove the webhook
+// configurations of a controller that it does not know yet: objects would be stored without
+// reviews.
 func TestReviewsStayUntilControllerIsKnown(t *testing.T) {
 	for name, s := range map[string]restartingServer{"not compiled": {}, "not listed": {forbidden: true}} {
 		t.Run(name, func(t *testing.T) {

@@ -113,7 +113,7 @@ func (s *admissionTest) subtest(name string, do func(*testing.T)) {
 func (s *admissionTest) updateBackends() {
 	var addresses []string
 	for _, p := range s.replicas {
-		if address := p.findInLog(`msg="serving reviews" address=(\S+)`); address != "" {
+		if address := p.findInLog(`msg="serving webhooks" address=(\S+)`); address != "" {
 			addresses = append(addresses, address)
 		}
 	}
@@ -137,7 +137,7 @@ func (p *process) findInLog(pattern string) string {
 func (s *admissionTest) serving() {
 	s.until(time.Minute, func() error {
 		for _, p := range s.replicas {
-			if p.findInLog(`msg="serving reviews" address=(\S+)`) == "" {
+			if p.findInLog(`msg="serving webhooks" address=(\S+)`) == "" {
 				return errors.New("a replica does not serve")
 			}
 		}
