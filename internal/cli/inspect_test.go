@@ -108,7 +108,7 @@ func TestStoppedProcessIsNamed(t *testing.T) {
 			t.Errorf("%q, %v", got, err)
 		}
 	}
-	if got := stderr.String(); got != "warning: the process asleep does not answer in time\n" {
+	if got := stderr.String(); got != "warning: the process asleep did not respond in time\n" {
 		t.Errorf("said %q, want who is silent, once", got)
 	}
 	r.sources = r.sources[:1]

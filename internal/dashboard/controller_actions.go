@@ -13,7 +13,7 @@ import (
 )
 
 // goProgramReason says how a controller is suspended that no object declares.
-const goProgramReason = "This controller is part of a Go program: to have it rest, stop the program, or pause its objects one by one."
+const goProgramReason = "This controller is part of a Go program. To suspend it, stop the program or pause its objects."
 
 // suspendButton says whether a controller can be suspended, or resumed, by the visitor.
 func (req *request) suspendButton(c *model.Controller) formButton {
@@ -33,18 +33,18 @@ func (req *request) reconcileButton(c *model.Controller) formButton {
 	a := formButton{URL: controllerURL(c.Process, c.Name) + "/reconcile", Label: "Reconcile all"}
 	switch {
 	case c.AllReplicas:
-		a.DisabledReason = "It reviews what others write, and has no objects in its care."
+		a.DisabledReason = "An admission controller manages no objects."
 		return a
 	case c.Declared == nil && len(c.Kinds) == 0:
-		a.DisabledReason = "It is not known here which objects it handles."
+		a.DisabledReason = "The kinds of its objects are not known yet."
 		return a
 	case c.Declared == nil:
 		if a.Enabled = len(req.reconcilableKinds(c)) > 0; !a.Enabled {
-			a.DisabledReason = "You lack the right to " + describePermission("list and patch", c.Kinds[0], "") + "."
+			a.DisabledReason = "You do not have permission to " + describePermission("list and patch", c.Kinds[0], "") + "."
 		}
 		return a
 	case c.Suspended:
-		a.DisabledReason = "It is suspended."
+		a.DisabledReason = "The controller is suspended."
 		return a
 	}
 	return req.enableIfPatchAllowed(a, *c.Declared)
@@ -53,7 +53,7 @@ func (req *request) reconcileButton(c *model.Controller) formButton {
 // enableIfPatchAllowed says whether the visitor may write to an object, as something takes.
 func (req *request) enableIfPatchAllowed(a formButton, ref model.Ref) formButton {
 	if a.Enabled = req.can("patch", ref.Kind, ref.Namespace, ref.Name); !a.Enabled {
-		a.DisabledReason = "You lack the right to patch " + ref.Resource() + "."
+		a.DisabledReason = "You do not have permission to patch " + ref.Resource() + "."
 	}
 	return a
 }
@@ -70,7 +70,7 @@ func (p *controllerPage) DisabledReasons() []string {
 }
 
 func suspendController(req *request) error {
-	return req.patchController("It is suspended: its objects stay as they are.", func(c *model.Controller) map[string]any {
+	return req.patchController("Suspended. Its objects stay as they are.", func(c *model.Controller) map[string]any {
 		if c.Declared.Group == v1alpha1.GroupVersion.Group {
 			return map[string]any{"spec": map[string]any{"suspend": true}}
 		}
@@ -79,7 +79,7 @@ func suspendController(req *request) error {
 }
 
 func resumeController(req *request) error {
-	return req.patchController("It is at work again.", func(c *model.Controller) map[string]any {
+	return req.patchController("Resumed.", func(c *model.Controller) map[string]any {
 		// Whichever of the two had it suspended.
 		patch := annotationPatch(v1alpha1.AnnotationPaused, nil)
 		if c.Declared.Group == v1alpha1.GroupVersion.Group {
@@ -104,7 +104,7 @@ func reconcileAll(req *request) error {
 		}
 		return req.reconcileObjects(source, c)
 	}
-	return req.patchController("All of its objects are being looked at.", func(*model.Controller) map[string]any {
+	return req.patchController("Reconciling all of its objects.", func(*model.Controller) map[string]any {
 		return annotationPatch(v1alpha1.AnnotationReconcileAt, req.now().UTC().Format(time.RFC3339Nano))
 	})
 }
@@ -121,7 +121,7 @@ func (req *request) patchController(done string, change func(*model.Controller) 
 		return err
 	}
 	if c.Declared == nil {
-		return badRequest("The controller %s is part of a Go program: no object of the cluster declares it.", c.Name)
+		return badRequest("Controller %s is part of a Go program and has no manifest in the cluster.", c.Name)
 	}
 	if err := req.patch(req.context(), *c.Declared, change(c)); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
@@ -24,9 +25,9 @@ func healthOf(c *model.Controller) health {
 	}
 	switch {
 	case accepted.Status == "False":
-		return of("bad", "Refused", 0, accepted)
+		return of("bad", "Not accepted", 0, accepted)
 	case c.Suspended:
-		return of("calm", "Suspended", 4, ready)
+		return of("neutral", "Suspended", 4, ready)
 	case ready.Status == "False":
 		return of("bad", "Not ready", 1, ready)
 	case ready.Status != "True":
@@ -36,7 +37,7 @@ func healthOf(c *model.Controller) health {
 	case c.Failing > 0:
 		return health{Tone: "warn", Label: formatCount(c.Failing) + " failing", Rank: 2}
 	case c.Conflicting > 0:
-		return of("warn", "Unsettled", 2, findCondition(c, "Settled"))
+		return of("warn", "Conflicting", 2, findCondition(c, v1alpha1.ConditionSettled))
 	}
 	return health{Tone: "good", Label: "Ready", Rank: 5}
 }
@@ -66,7 +67,7 @@ type controllerRow struct {
 func newControllerRow(c *model.Controller, of *model.Process) controllerRow {
 	row := controllerRow{Controller: c, ShortName: shortName(c.Name), TypeLabel: typeLabel(c), Health: healthOf(c), Plots: newPlots(c.Series)}
 	if of.IsStandby() && c.Declared == nil && !c.AllReplicas && row.Health.Tone != "bad" {
-		row.Health = health{Tone: "calm", Label: "Standby", Rank: 4, Message: of.Caveat()}
+		row.Health = health{Tone: "neutral", Label: "Standby", Rank: 4, Message: of.Caveat()}
 	}
 	return row
 }

@@ -123,7 +123,7 @@ func describePermission(verb string, kind model.Kind, namespace string) string {
 	case namespace == "":
 		return verb + " " + kind.Resource() + " in all namespaces"
 	default:
-		return verb + " " + kind.Resource() + " in the namespace " + namespace
+		return verb + " " + kind.Resource() + " in namespace " + namespace
 	}
 }
 

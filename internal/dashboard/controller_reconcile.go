@@ -97,11 +97,11 @@ func (req *request) annotateObjects(states []model.ObjectState, done *reconcileT
 
 // abortReconcile says how far it came; who has to sign in before they read on is told there.
 func (req *request) abortReconcile(err error, done *reconcileTally) error {
-	message := fmt.Sprintf("%s asked for, of %d", pluralize(done.requested, "object was", "objects were"), done.total)
+	message := fmt.Sprintf("requested a reconcile of %d of %d objects", done.requested, done.total)
 	if apierrors.IsUnauthorized(err) {
-		req.flash(capitalize(message) + ". Ask again for the others.")
+		req.flash(capitalize(message) + ". Reconcile again for the others.")
 	}
-	return fmt.Errorf("%s, before this: %w", message, err)
+	return fmt.Errorf("%s: %w", message, err)
 }
 
 // reconcileTally counts the objects that were asked for, of all that are not paused.
@@ -138,15 +138,15 @@ func affectsAllObjects(err error) bool {
 }
 
 func (a *reconcileTally) String() string {
-	text := pluralize(a.requested, "object is", "objects are") + " being looked at."
+	text := "Reconciling " + pluralize(a.requested, "object", "objects") + "."
 	if a.rejected > 0 {
-		text += " Of " + strconv.Itoa(a.rejected) + " more, the API server refused that: reconcile one on its own page to see why."
+		text += " The API server rejected " + strconv.Itoa(a.rejected) + " more: reconcile one from its own page to see why."
 	}
 	if a.paused > 0 {
-		text += " " + pluralize(a.paused, "other is", "others are") + " paused, and left alone."
+		text += " Skipped " + pluralize(a.paused, "paused object", "paused objects") + "."
 	}
 	if left := a.total - a.requested - a.rejected; left > 0 {
-		text += " " + pluralize(left, "other was", "others were") + " left out, which is too many at a time: ask again for these."
+		text += " " + pluralize(left, "object is", "objects are") + " left for the next request."
 	}
 	return text
 }

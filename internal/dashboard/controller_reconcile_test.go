@@ -56,9 +56,9 @@ func TestReconcileAllOfAProgram(t *testing.T) {
 	a.responses[at+"red"], a.responses[at+"blue"], a.responses[at+"locked"] = `{"metadata":{"name":"red"}}`, `{"metadata":{"name":"blue"}}`, "forbidden"
 	s := a.newServer(t, goProgram("red", "blue", "locked", "gone"))
 	page := get(t, s, programPage).Body.String()
-	wantTexts(t, page, `action="`+programPage+`/reconcile"`, "stop the program, or pause its objects one by one")
+	wantTexts(t, page, `action="`+programPage+`/reconcile"`, "stop the program or pause its objects")
 	w := postReconcileAll(t, s, page)
-	if message := w.Header().Get("Hx-Trigger"); !strings.Contains(message, "2 objects are being looked at. Of 1 more, the API server refused that") {
+	if message := w.Header().Get("Hx-Trigger"); !strings.Contains(message, "Reconciling 2 objects. The API server rejected 1 more") {
 		t.Errorf("%d: said %s", w.Code, message)
 	}
 	for _, name := range []string{"red", "blue", "locked", "gone"} {
@@ -166,8 +166,8 @@ func TestReconcileAllCoversEveryObject(t *testing.T) {
 	s := source.newServer()
 	page := get(t, s, programPage).Body.String()
 	for _, want := range []string{
-		"500 objects are being looked at. 500 others are paused, and left alone. 50 others were left out",
-		"500 objects are being looked at. 500 others are paused",
+		"Reconciling 500 objects. Skipped 500 paused objects. 50 objects are left for the next request",
+		"Reconciling 500 objects. Skipped 500 paused objects",
 	} {
 		if message := postReconcileAll(t, s, page).Header().Get("Hx-Trigger"); !strings.Contains(message, want) {
 			t.Errorf("said %s, want %s", message, want)
@@ -194,7 +194,7 @@ func TestReconcileAllContinuesAfterErrors(t *testing.T) {
 	source.statusCodes = map[string]int{"teams-000": http.StatusInternalServerError, "teams-001": http.StatusConflict, "teams-002": http.StatusTooManyRequests}
 	s := source.newServer()
 	page := get(t, s, programPage).Body.String()
-	if w := postReconcileAll(t, s, page); !strings.Contains(w.Header().Get("Hx-Trigger"), "2 objects are being looked at. Of 3 more, the API server refused that") {
+	if w := postReconcileAll(t, s, page); !strings.Contains(w.Header().Get("Hx-Trigger"), "Reconciling 2 objects. The API server rejected 3 more") {
 		t.Errorf("%d: %v", w.Code, w.Header())
 	}
 	for code, want := range map[int]int{http.StatusUnauthorized: http.StatusUnauthorized, http.StatusServiceUnavailable: http.StatusServiceUnavailable} {
@@ -202,11 +202,11 @@ func TestReconcileAllContinuesAfterErrors(t *testing.T) {
 		source.statusCodes = map[string]int{"teams-020": code}
 		s = source.newServer()
 		w := postReconcileAll(t, s, get(t, s, programPage).Body.String())
-		if message := w.Body.String(); w.Code != want || !strings.Contains(message, "objects were asked for, of 500, before this") {
+		if message := w.Body.String(); w.Code != want || !strings.Contains(message, "of 500 objects: patch") {
 			t.Errorf("%d: %s", w.Code, message)
 		}
-		if processes := w.Header().Get("Hx-Trigger"); strings.Contains(processes, "asked for, of 500") != (code == http.StatusUnauthorized) {
-			t.Errorf("%d: told %s", code, processes)
+		if toast := w.Header().Get("Hx-Trigger"); strings.Contains(toast, "of 500 objects") != (code == http.StatusUnauthorized) {
+			t.Errorf("%d: toast %s", code, toast)
 		}
 		if n := len(source.requestCounts()); n == maxBulkReconciles {
 			t.Errorf("%d: %d were asked for all the same", code, n)

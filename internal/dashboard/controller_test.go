@@ -52,7 +52,7 @@ func TestUnknownIsNotShownAsEmpty(t *testing.T) {
 	for want, page := range map[string]string{
 		"API server unreachable":            get(t, newServer(t, &fakeSource{name: "setpoint"}), "/").Body.String(),
 		"No controllers match the selector": get(t, (&fakeAPI{Server: up}).newServer(t, &fakeSource{name: "setpoint", process: model.Process{Selector: "team=a"}}), "/").Body.String(),
-		"Controllers not known yet":         get(t, (&fakeAPI{Server: up}).newServer(t, &fakeSource{name: "setpoint", process: model.Process{Watches: []model.Watch{{Selection: "x"}}}}), "/").Body.String(),
+		"Not synced yet":         get(t, (&fakeAPI{Server: up}).newServer(t, &fakeSource{name: "setpoint", process: model.Process{Watches: []model.Watch{{Selection: "x"}}}}), "/").Body.String(),
 	} {
 		if !strings.Contains(page, want) || strings.Contains(page, "No controllers yet") {
 			t.Errorf("the page does not say %q:\n%s", want, page)
@@ -66,7 +66,7 @@ func TestObjectPagination(t *testing.T) {
 	if got, want := list.PreviousURL(), "/c?offset=100&q=a+b&sort=name&state=Failing"; got != want {
 		t.Errorf("before: %s, want %s", got, want)
 	}
-	if got := list.Range(); got != "201–300 of 10\u202f000" {
+	if got := list.Range(); got != "201–300 of 10,000" {
 		t.Errorf("range: %s", got)
 	}
 	list.Query.Offset = 9900
@@ -152,7 +152,7 @@ func TestHumanDuration(t *testing.T) {
 			t.Errorf("size(%d) is %q, want %q", n, got, want)
 		}
 	}
-	if got := formatCount(1234567); got != "1\u202f234\u202f567" {
+	if got := formatCount(1234567); got != "1,234,567" {
 		t.Errorf("count: %q", got)
 	}
 }
@@ -189,7 +189,7 @@ func TestReviewsRunInEveryReplica(t *testing.T) {
 	}
 	s := newServer(t, source)
 	page := get(t, s, programPage).Body.String()
-	wantTexts(t, page, "It reviews what others write, and has no objects in its care.")
+	wantTexts(t, page, "An admission controller manages no objects.")
 	if w := postReconcileAll(t, s, page); w.Code != http.StatusBadRequest {
 		t.Errorf("%d: %s", w.Code, w.Header())
 	}

@@ -47,7 +47,7 @@ func streamEvents(req *request) error {
 	if !req.streams.acquire(req.identity.User.Name) {
 		return &problem{
 			Status: http.StatusTooManyRequests, Title: "Too many pages",
-			Text: fmt.Sprintf("You have %d pages open that are told of changes.", maxStreams), Hint: "Close some of them.",
+			Text: fmt.Sprintf("You have %d live pages open.", maxStreams), Hint: "Close some of them.",
 		}
 	}
 	defer req.streams.release(req.identity.User.Name)
@@ -150,7 +150,7 @@ func (l *eventStream) checkAPIServer(ctx context.Context) (open bool) {
 		return true
 	}
 	l.apiServerDown = gone
-	return l.send("event: api\ndata: " + map[bool]string{true: "gone", false: "back"}[gone] + "\n\n")
+	return l.send("event: api\ndata: " + map[bool]string{true: "down", false: "up"}[gone] + "\n\n")
 }
 
 // watchSources awaits the changes of the processes that there are now, and says whether these
@@ -183,7 +183,7 @@ func (req *request) watchResource(ctx context.Context, resource string, changed 
 		err = req.api.Watch(ctx, kind, req.query("namespace"), req.query("name"), func() { notify(changed) })
 	}
 	if err != nil && ctx.Err() == nil {
-		req.log.Debug("a page is not told of changes", "resource", resource, "error", err.Error())
+		req.log.Debug("page cannot watch", "resource", resource, "error", err.Error())
 	}
 }
 

@@ -102,7 +102,7 @@ func (req *request) loadDetails(p *objectPage) error {
 	states, unavailable := req.objectStates(s.Ref)
 	p.addWarnings(unavailable...)
 	if s.Deleted && len(states)+len(p.Entries)+len(unavailable) == 0 {
-		return notFound("%s %s is not there, and nothing is known of it.", s.Kind.Kind, s.Name)
+		return notFound("%s %s does not exist, and has no history.", s.Kind.Kind, s.Name)
 	}
 	processes := req.managingProcesses(states)
 	p.States, p.Caveats = stateViews(states, processes, p.Entries), caveats(processes)
@@ -150,7 +150,7 @@ func (req *request) loadObject() (*pageObject, error) {
 		s.Namespace = ""
 	}
 	if kind.Namespaced == (s.Namespace == "") {
-		return nil, notFound("%s are %s.", kind.Plural, map[bool]string{true: "in namespaces", false: "in no namespace"}[kind.Namespaced])
+		return nil, notFound("%s are %s.", kind.Plural, map[bool]string{true: "namespaced", false: "cluster-scoped"}[kind.Namespaced])
 	}
 	raw, err := req.api.Get(req.context(), kind, s.Namespace, s.Name)
 	switch {

@@ -56,7 +56,7 @@ func (req *request) annotationActions(s *pageObject) []action {
 	now := action{Label: "Reconcile now", Icon: "again", Fields: map[string]string{"do": "reconcile"}}
 	all := []action{now, toggle}
 	for i := range all {
-		all[i].Post, all[i].URL, all[i].MissingPermission = true, s.URL("ask"), lacking
+		all[i].Post, all[i].URL, all[i].MissingPermission = true, s.URL("annotate"), lacking
 	}
 	return all
 }
@@ -77,9 +77,9 @@ func (req *request) missingPermission(verb string, s *pageObject) string {
 	if req.can(verb, s.Kind, s.Namespace, s.Name) {
 		return ""
 	}
-	text := "You may not: that takes the right to " + verb + " " + s.Resource()
+	text := "You do not have permission to " + verb + " " + s.Resource()
 	if s.Namespace != "" {
-		text += " in the namespace " + s.Namespace
+		text += " in namespace " + s.Namespace
 	}
 	return text + "."
 }
@@ -105,11 +105,11 @@ func annotateObject(req *request) error {
 		return err
 	}
 	if s.Deleted {
-		return notFound("%s %s is gone: there is nothing to be asked for.", s.Kind.Kind, s.Name)
+		return notFound("%s %s deleted.", s.Kind.Kind, s.Name)
 	}
 	mark, message := annotationFor(req.field("do"), req.now())
 	if mark == nil {
-		return badRequest("There is nothing called %q to ask for.", req.field("do"))
+		return badRequest("Unknown action %q.", req.field("do"))
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": s.UID, "annotations": mark}})
 	if err != nil {
@@ -126,9 +126,9 @@ func annotateObject(req *request) error {
 func annotationFor(do string, now time.Time) (mark map[string]any, message string) {
 	switch do {
 	case "reconcile":
-		return map[string]any{v1alpha1.AnnotationReconcileAt: now.UTC().Format(time.RFC3339Nano)}, "Asked for a run now. It appears in the timeline."
+		return map[string]any{v1alpha1.AnnotationReconcileAt: now.UTC().Format(time.RFC3339Nano)}, "Reconcile requested. The run appears in the timeline."
 	case "pause":
-		return map[string]any{v1alpha1.AnnotationPaused: "true"}, "Paused: it and what was made of it are left alone until somebody resumes it."
+		return map[string]any{v1alpha1.AnnotationPaused: "true"}, "Paused. The controller writes nothing until the object is resumed."
 	case "resume":
 		return map[string]any{v1alpha1.AnnotationPaused: nil}, "Resumed."
 	}
@@ -195,7 +195,7 @@ func (req *request) loadPlan(p *planPage, source model.Source) error {
 	if err := req.accessErrors.first(); err != nil {
 		return err
 	}
-	return notFound("There is no controller %s in %s.", p.Controller, source.Name())
+	return notFound("There is no controller %s in process %s.", p.Controller, source.Name())
 }
 
 // setPlan takes a plan over, if all that it is about may be read. Who is the process itself
@@ -215,12 +215,12 @@ func (p *planPage) setPlan(plan *model.Plan, own bool, reads func(model.Kind, st
 // itself was read before.
 func forbiddenRef(refs []model.Ref, itself model.Ref, reads func(model.Kind, string) bool) string {
 	if len(refs) == 0 {
-		return "This process, of another version, does not say what its plan is about: it is not shown to who may not read everything."
+		return "This process runs a version that does not list the objects of a plan, so only users who can read everything can see it."
 	}
 	for _, ref := range refs {
 		same := sameKind(ref.Kind, itself.Kind) && ref.Namespace == itself.Namespace && ref.Name == itself.Name
 		if !same && !reads(ref.Kind, ref.Namespace) {
-			return "This plan is about objects that you may not read: that takes the right to " + shortPermission("get", ref.Kind, ref.Namespace) + "."
+			return "The plan includes objects that you may not read. Missing permission: " + shortPermission("get", ref.Kind, ref.Namespace) + "."
 		}
 	}
 	return ""
@@ -235,7 +235,7 @@ func (req *request) forbiddenKind(kinds []model.Kind, namespace string) string {
 			in = ""
 		}
 		if !req.canRead(kind, in) {
-			return "A plan shows what would become of " + kind.Resource() + ", which you may not read: that takes the right to get them."
+			return "The plan includes " + kind.Resource() + ", which you may not read. Missing permission: get "
 		}
 	}
 	return ""

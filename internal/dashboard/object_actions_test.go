@@ -28,7 +28,7 @@ func TestPlanPermissions(t *testing.T) {
 		{"a kind may not", all, false, nil, "get pods in shop"},
 		{"a namespace may not", all, false, []string{"Pod in shop"}, "get pods in bank"},
 		{"the process itself", all, true, nil, ""},
-		{"another version", nil, false, []string{"Pod in shop", "Pod in bank"}, "another version"},
+		{"another version", nil, false, []string{"Pod in shop", "Pod in bank"}, "runs a version"},
 		{"another version, the process itself", nil, true, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -28,4 +28,4 @@ func describeFault(text string, of *model.Fault, defaultTitle string) *fault {
 }
 
 // runFailedTitle is what is said of a run that failed nobody knows why.
-const runFailedTitle = "The last run failed"
+const runFailedTitle = "Last run failed"

@@ -17,7 +17,7 @@ func (req *request) makePlan(p *planPage, source model.Source) error {
 		req.w.Header().Set("Retry-After", retryAfterSeconds)
 		return &problem{
 			Status: http.StatusTooManyRequests, Title: "Too many plans",
-			Text: fmt.Sprintf("Other plans are being made: %d at a time for one visitor, and %d for all.", maxPlans, maxTotalPlans),
+			Text: fmt.Sprintf("Too many plans are running: the limit is %d per user and %d in total.", maxPlans, maxTotalPlans),
 			Hint: "Try again in a moment.",
 		}
 	}
@@ -26,10 +26,10 @@ func (req *request) makePlan(p *planPage, source model.Source) error {
 	defer cancel()
 	began := time.Now()
 	plan, err := source.Plan(ctx, p.Controller, p.Ref)
-	req.log.Info("planned for a visitor of the window", "user", user, "controller", p.Controller, "process", source.Name(),
+	req.log.Info("planned for a dashboard user", "user", user, "controller", p.Controller, "process", source.Name(),
 		"resource", p.Resource(), "namespace", p.Namespace, "name", p.Name, "took", time.Since(began).String(), "failed", err != nil)
 	if err != nil {
-		p.Fault = describeFault(err.Error(), model.FaultOf(err), "There is no plan")
+		p.Fault = describeFault(err.Error(), model.FaultOf(err), "Plan failed")
 		return nil
 	}
 	p.setPlan(&plan, req.usesOwnCredentials(), req.canRead)

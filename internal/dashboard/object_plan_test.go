@@ -52,7 +52,7 @@ func TestPlansAreBoundedAndLogged(t *testing.T) {
 			t.Errorf("a plan is answered with %d", code)
 		}
 	}
-	if got := log.String(); strings.Count(got, "planned for a visitor") != maxPlans ||
+	if got := log.String(); strings.Count(got, "planned for a dashboard user") != maxPlans ||
 		!strings.Contains(got, "user=dev") || !strings.Contains(got, "resource=configmaps namespace=shop name=a") {
 		t.Errorf("the log is %s", got)
 	}

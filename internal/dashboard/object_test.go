@@ -127,8 +127,8 @@ func newObjectPage(name, message string, runs ...model.Run) objectPage {
 	p.Tree, _ = buildTree(context.Background(), s.Ref, []model.ObjectState{state}, &ownertree.Builder{May: func(model.Kind, string) bool { return true }})
 	p.Events.All = []userclient.Event{{Type: "Warning", Reason: message, Message: message, Source: message, Count: 3, Last: noon}}
 	p.Actions = []action{
-		{Label: "Pause", Icon: "pause", Post: true, URL: s.URL("ask"), Fields: map[string]string{"do": "pause"}},
-		{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true, MissingPermission: "You may not: that takes the right to delete webs.example.org in the namespace shop."},
+		{Label: "Pause", Icon: "pause", Post: true, URL: s.URL("annotate"), Fields: map[string]string{"do": "pause"}},
+		{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true, MissingPermission: "You do not have permission to delete webs.example.org in namespace shop."},
 	}
 	return p
 }
@@ -136,9 +136,9 @@ func newObjectPage(name, message string, runs ...model.Run) objectPage {
 func TestObjectPage(t *testing.T) {
 	html := renderPage(t, "object", newObjectPage("a", "p", newRun(9, "p"), newRun(8, "q")))
 	wantTexts(t, html,
-		"Updated Pod p", "child Pod shop/p changed", `href="/resources/pods/shop/p"`, "waited 2.0ms", "asked 5.0ms", "wrote 9.0ms",
-		"2 runs before that found nothing new", "1 of 2 current", "Told: p", "You may not: that takes the right to delete",
-		`action="/resources/webs.example.org/shop/a/ask"`, `name="csrf" value="c"`, `id="run-setpoint-9"`)
+		"Updated Pod p", "child Pod shop/p changed", `href="/resources/pods/shop/p"`, "queue 2.0ms", "hook 5.0ms", "API writes 9.0ms",
+		"2 earlier runs without changes", "1 of 2 current", "Told: p", "You do not have permission to delete",
+		`action="/resources/webs.example.org/shop/a/annotate"`, `name="csrf" value="c"`, `id="run-setpoint-9"`)
 }
 
 func TestObjectPageEscapesText(t *testing.T) {
@@ -155,8 +155,8 @@ func TestObjectPageFailure(t *testing.T) {
 	const text = "sync hook: POST http://webs.shop/sync: answered 500 Internal Server Error: no more strings"
 	html := renderPage(t, "object", newObjectPage("a", "p", newFailedRun(5, text), newFailedRun(4, text), newFailedRun(3, text), newRun(2, "p")))
 	wantTexts(t, html,
-		"The hook failed (500 Internal Server Error)", "no more strings", "Failed 3 times in a row, since <time datetime=\"2030-01-02T03:02:28Z\"", "It is tried again in 5s",
-		"3 times, since 03:02:28Z", "2 earlier failures of the same kind", `href="/resources/compositecontrollers.setpoint.dev/-/webs/edit"`, "What helps:")
+		"The hook failed (500 Internal Server Error)", "no more strings", "Failed 3 times in a row, since <time datetime=\"2030-01-02T03:02:28Z\"", "Next retry in 5s",
+		"3 times, since 03:02:28Z", "2 earlier identical failures", `href="/resources/compositecontrollers.setpoint.dev/-/webs/edit"`, "Hint:")
 }
 
 func TestObjectPageDeleted(t *testing.T) {
@@ -186,9 +186,9 @@ func TestRunPage(t *testing.T) {
 	run := newRun(9, hostile)
 	p := runPage{pageObject: s, Entry: newEntry(s, run), Tab: "timeline"}
 	p.Steps = stepViews(s, &p.Entry)
-	p.Body = &body{ID: bodyID(run, 0, "reply"), Text: "{\"a\":\"</pre><script>\"}"}
+	p.Body = &body{ID: bodyID(run, 0, "response"), Text: "{\"a\":\"</pre><script>\"}"}
 	p.openBody()
-	wantTexts(t, renderPage(t, "object_run", p), "called sync", "decided", "1 write", "resource version 7",
+	wantTexts(t, renderPage(t, "object_run", p), "called sync", "planned", "1 write", "resource version 7",
 		"/runs/9?in=setpoint&amp;show=request-diff&amp;step=0", "&lt;/pre&gt;&lt;script&gt;", "/runs/8?in=setpoint")
 }
 
@@ -209,7 +209,7 @@ func TestYAMLPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	html := renderPage(t, "object_yaml", p)
-	wantTexts(t, html, "*** (hidden)", "manager: kubectl", "The values of a Secret are hidden")
+	wantTexts(t, html, "*** (hidden)", "manager: kubectl", "Secret values are hidden")
 	if strings.Contains(html, "czNjcmV0") {
 		t.Error("a secret is shown")
 	}
@@ -281,8 +281,8 @@ func TestHeadlines(t *testing.T) {
 		}},
 		// Fault U1: one object that is written three times is one, not three.
 		{"synced", "Updated its status 3 times", []model.Step{write("update", "status", self), write("update", "status", self), write("update", "status", self)}},
-		{"synced", "Nothing to do", []model.Step{{Write: &model.Write{Verb: "update", Unchanged: true}}}},
-		{"synced", "Asked: nothing to do", []model.Step{{Call: &model.Call{}}}},
+		{"synced", "No changes", []model.Step{{Write: &model.Write{Verb: "update", Unchanged: true}}}},
+		{"synced", "No changes", []model.Step{{Call: &model.Call{}}}},
 		{"postponed", "Postponed", nil},
 		{"denied", "Creation denied", []model.Step{{Call: &model.Call{Review: &model.Review{Operation: "create", Denied: true}}}}},
 	} {
@@ -324,7 +324,7 @@ func TestObjectChanges(t *testing.T) {
 		t.Errorf("%+v", objectChanges)
 	}
 	html := renderPage(t, "object", objectPage{pageObject: s, Tab: "timeline", Entries: entries})
-	wantTexts(t, html, `the object itself</span> changed <span class="by">by <strong dir="auto">kubectl-edit</strong>`, "<del dir=\"ltr\">a</del>", "Running")
+	wantTexts(t, html, `the object itself</span> changed <span class="by">field manager <strong dir="auto">kubectl-edit</strong>`, "<del dir=\"ltr\">a</del>", "Running")
 }
 
 // Fault U1: what the controller itself wrote after its call changes the next request, and
@@ -345,8 +345,8 @@ func TestOwnWritesAreNotTriggers(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	html := renderPage(t, "object", objectPage{pageObject: webSubject("a", "b"), Tab: "timeline", Entries: got})
-	if gone, also := strings.Index(html, "is gone"), strings.Index(html, "Also changed since the call before"); gone < 0 || also < gone || strings.Index(html, "the object itself") < also {
-		t.Errorf("the child at %d, what changed beside at %d", gone, also)
+	if gone, also := strings.Index(html, "is gone"), strings.Index(html, "Also changed since the previous call"); gone < 0 || also < gone || strings.Index(html, "the object itself") < also {
+		t.Errorf("the child at %d, the other change at %d", gone, also)
 	}
 }
 
@@ -392,7 +392,7 @@ func TestObjectPageReviews(t *testing.T) {
 	req := &request{Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: &userclient.Client{}, identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}
 	runs := []model.Run{denied, mutated}
 	p := objectPage{pageObject: s, Tab: "timeline", Entries: req.timelineEntries(s, runs, 10), NeverStored: timeline.NeverStored(runs)}
-	wantTexts(t, renderPage(t, "object", p), "It was not stored: its creation was denied", "Creation denied", "create by anna", "no digest",
+	wantTexts(t, renderPage(t, "object", p), "Not stored: an admission webhook denied its creation", "Creation denied", "create by anna", "no digest",
 		"check-image</span> of admissioncontroller.setpoint.dev/webs", "Creation mutated and allowed", "spec.tier", "gold")
 }
 
@@ -417,7 +417,7 @@ func TestPlanLinesAreBounded(t *testing.T) {
 // failed with before.
 func TestOnlyFailuresShowErrors(t *testing.T) {
 	for kind, want := range map[model.State]string{
-		model.StateConflicting: "It is written again and again", model.StatePaused: "A user wants it left alone",
+		model.StateConflicting: "The controller and another writer keep overwriting each other", model.StatePaused: "Paused by the annotation",
 	} {
 		p := newObjectPage("a", "p", newRun(2, "p"))
 		state := p.States[0].ObjectState
@@ -425,7 +425,7 @@ func TestOnlyFailuresShowErrors(t *testing.T) {
 		p.States = stateViews([]model.ObjectState{state}, nil, p.Entries)
 		html := renderPage(t, "object", p)
 		wantTexts(t, html, want)
-		if strings.Contains(html, "The last run failed") || strings.Contains(html, "tried again") {
+		if strings.Contains(html, "Last run failed") || strings.Contains(html, "tried again") {
 			t.Errorf("%s is shown as a failure: %s", kind, html)
 		}
 		state.Error = "as a process of before said it"
@@ -448,8 +448,8 @@ func TestObjectPageStandby(t *testing.T) {
 	processes := req.managingProcesses([]model.ObjectState{state})
 	p.States, p.Caveats = stateViews([]model.ObjectState{state}, processes, nil), caveats(processes)
 	html := renderPage(t, "object", p)
-	wantTexts(t, html, "Unknown", "is known where the work is done", "stands by: setpoint-1 does the work, and has the timeline", "is not known here")
-	if len(p.Caveats) != 1 || strings.Contains(html, "appears here by itself") || strings.Contains(html, "Well") {
+	wantTexts(t, html, "Unknown", "The leader knows its state", "stands by: setpoint-1 does the work, and has the timeline", "No history in this process")
+	if len(p.Caveats) != 1 || strings.Contains(html, "appears here automatically") || strings.Contains(html, "Synced") {
 		t.Errorf("caveats %q: %s", p.Caveats, html)
 	}
 }
@@ -462,7 +462,7 @@ func TestObjectPageNotWatched(t *testing.T) {
 	for _, process := range []model.Process{{Name: "setpoint", IsLeader: true}, {Name: "setpoint", LeaderElection: true, IsLeader: true}} {
 		p.States = stateViews([]model.ObjectState{state}, []processInfo{{Source: &fakeSource{name: "setpoint"}, Process: process}}, nil)
 		html := renderPage(t, "object", p)
-		wantTexts(t, html, "It is not worked on here yet", "its condition Ready")
+		wantTexts(t, html, "Not reconciled yet", "see its Ready condition")
 		if strings.Contains(html, "where the work is done") {
 			t.Errorf("%+v: %s", process, html)
 		}

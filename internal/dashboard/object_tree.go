@@ -97,17 +97,17 @@ func (t tree) Summary() string {
 		return fmt.Sprintf("%d of %d current", t.Current, t.Total)
 	}
 	if t.Unknown == t.Total {
-		return fmt.Sprintf("%d, health not known", t.Total)
+		return fmt.Sprintf("%d, health unknown", t.Total)
 	}
-	return fmt.Sprintf("%d of %d current, health of %d not known", t.Current, t.Total, t.Unknown)
+	return fmt.Sprintf("%d of %d current, health of %d unknown", t.Current, t.Total, t.Unknown)
 }
 
 // incompleteMessage say why something is not in a tree.
 func incompleteMessage(err error) string {
 	if right, is := userclient.MissingPermission(err); is {
-		return "Not all is shown: you lack the right to " + right.String() + "."
+		return "Incomplete: you do not have permission to " + right.String() + "."
 	}
-	return "Not all is shown: " + err.Error() + "."
+	return "Incomplete: " + err.Error() + "."
 }
 
 // severity is how soon a child is shown: those first that need somebody.

@@ -16,8 +16,8 @@ import (
 // not current.
 func TestTreeSummary(t *testing.T) {
 	for want, of := range map[string]tree{
-		"2 of 3 current": {Current: 2, Total: 3}, "1, health not known": {Unknown: 1, Total: 1},
-		"1 of 3 current, health of 2 not known": {Current: 1, Unknown: 2, Total: 3},
+		"2 of 3 current": {Current: 2, Total: 3}, "1, health unknown": {Unknown: 1, Total: 1},
+		"1 of 3 current, health of 2 unknown": {Current: 1, Unknown: 2, Total: 3},
 	} {
 		if got := of.Summary(); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -67,7 +67,7 @@ func TestTreeSpansControllers(t *testing.T) {
 	source := newChildrenSource(map[string][]model.Child{"a": {newChild("example.org", "Web", "b")}, "b": deployments})
 	body := get(t, a.newServer(t, source), "/resources/webs.example.org/shop/a").Body.String()
 	wantTexts(t, body, `href="/resources/webs.example.org/shop/b"`, `href="/resources/deployments.apps/shop/d8"`, `href="/resources/replicasets.apps/shop/r8"`,
-		"Not all is shown: you lack the right to list things in the namespace shop.")
+		"Incomplete: you do not have permission to list things in namespace shop.")
 	if sets, pods := a.count("/replicasets?"), a.count("/pods?"); sets != 1 || pods != 1 {
 		t.Errorf("listed replica sets %d times, and pods %d", sets, pods)
 	}

@@ -32,7 +32,7 @@ func TestWatchesRequireListPermission(t *testing.T) {
 		{Selection: "of another version", Objects: 1000, Bytes: 1},
 	}
 	body := newProxyServer(t, api.URL, process)("/").Body.String()
-	wantTexts(t, body, "teams.v1.example.org in shop", "3 objects, 1 B", "of what you may list", "3 watches are not shown")
+	wantTexts(t, body, "teams.v1.example.org in shop", "3 objects, 1 B", "that you may list", "3 watches are not shown")
 	for _, secret := range []string{"bank", "vaults", "gold", "another version", "1,000", "1003"} {
 		if strings.Contains(body, secret) {
 			t.Errorf("%q is shown to who may not list it", secret)

@@ -60,7 +60,7 @@ func TestOutageIsNotForbidden(t *testing.T) {
 	visit := newProxyServer(t, "http://127.0.0.1:1", &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}})
 	for _, path := range []string{"/", "/resources", teamsPage, "/resources/pods/shop/a"} {
 		w := visit(path)
-		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Refresh") == "" || !strings.Contains(w.Body.String(), "No answer") {
+		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Refresh") == "" || !strings.Contains(w.Body.String(), "API server unreachable") {
 			t.Errorf("%s: %d %v\n%s", path, w.Code, w.Header(), w.Body)
 		}
 	}

@@ -40,7 +40,7 @@ func newPlots(s model.Series) []plot {
 	}
 	over := humanDuration(s.Every * time.Duration(len(s.Points)))
 	errors := ratePlot("error", allFailed, since, over)
-	errors.Class, errors.Values = "calm", failed
+	errors.Class, errors.Values = "neutral", failed
 	if allFailed > 0 {
 		errors.Class = "bad"
 	}

@@ -27,7 +27,7 @@ func TestRates(t *testing.T) {
 		{points(3), "3/min", "3 runs a minute", "3 runs in 10m, 3 a minute"},
 		{points(1), "1/min", "1 run a minute", "1 run in 10m, 1 a minute"},
 		{points(3, 0, 0, 0), "1.5/min", "1.5 runs a minute", "3 runs in 10m, 1.5 a minute"},
-		{points(2400), "2\u202f400/min", "2\u202f400 runs a minute", "2\u202f400 runs in 10m, 2\u202f400 a minute"},
+		{points(2400), "2,400/min", "2,400 runs a minute", "2,400 runs in 10m, 2,400 a minute"},
 	} {
 		ran := newPlots(c.s)[0]
 		if ran.Name != "Runs" || ran.Latest != c.latest || ran.Rate != c.rate || ran.Label != c.label {

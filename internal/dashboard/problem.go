@@ -38,14 +38,14 @@ func (p *problem) Error() string { return p.Text }
 // notFound is the problem that something is not there.
 func notFound(format string, args ...any) error {
 	return &problem{
-		Status: http.StatusNotFound, Title: "Not here", Text: fmt.Sprintf(format, args...),
-		Hint: "It may have been deleted, or its process may have ended, since this link was made.",
+		Status: http.StatusNotFound, Title: "Not found", Text: fmt.Sprintf(format, args...),
+		Hint: "It may have been deleted, or its process may have stopped.",
 	}
 }
 
 // badRequest is the problem that what was asked for makes no sense.
 func badRequest(format string, args ...any) error {
-	return &problem{Status: http.StatusBadRequest, Title: "That does not work", Text: fmt.Sprintf(format, args...)}
+	return &problem{Status: http.StatusBadRequest, Title: "Bad request", Text: fmt.Sprintf(format, args...)}
 }
 
 // pageNotFound answers for pages that do not exist.
@@ -62,7 +62,7 @@ func (req *request) renderError(err error) {
 	}
 	p := req.problemFor(err)
 	if p.Status >= http.StatusInternalServerError && req.context().Err() == nil {
-		req.log.Error("a page cannot be shown", "path", req.r.URL.Path, "error", err.Error())
+		req.log.Error("page failed", "path", req.r.URL.Path, "error", err.Error())
 	}
 	if p.AutoRetry {
 		req.w.Header().Set("Retry-After", retryAfterSeconds)
@@ -89,13 +89,13 @@ func (req *request) problemFor(err error) *problem {
 	if req.context().Err() != nil {
 		// Whoever is still there to read this asks the process that comes next.
 		p = problem{
-			Status: http.StatusServiceUnavailable, Title: "No answer", Text: "Setpoint ended before the page was made.", AutoRetry: true,
-			Hint: "This page comes back by itself when it runs again.",
+			Status: http.StatusServiceUnavailable, Title: "Setpoint is stopping", Text: "Setpoint stopped before the page was complete.", AutoRetry: true,
+			Hint: "This page reloads automatically.",
 		}
 	}
 	if p.AutoRetry && req.r.Method != http.MethodGet && req.r.Method != http.MethodHead {
 		p.AutoRetry, p.BackURL = false, req.returnURL()
-		p.Hint = "It is not known whether anything was changed. Go back, see whether it was, and send it again if not."
+		p.Hint = "The change may or may not have been made. Go back, check, and send it again if needed."
 	}
 	return &p
 }
@@ -106,41 +106,41 @@ func problemOf(err error) *problem {
 		return known
 	}
 	if several, ok := errors.AsType[*userclient.AmbiguousError](err); ok {
-		return &problem{Status: http.StatusBadRequest, Title: "Several kinds", Text: capitalize(several.Error()) + "."}
+		return &problem{Status: http.StatusBadRequest, Title: "Ambiguous kind", Text: capitalize(several.Error()) + "."}
 	}
 	switch {
 	case errors.Is(err, access.ErrBadForm):
 		return formProblem(err)
 	case errors.Is(err, access.ErrHost), errors.Is(err, access.ErrCrossSite), errors.Is(err, access.ErrProxyUser):
-		return &problem{Status: http.StatusForbidden, Title: "Not like that", Text: capitalize(err.Error()) + "."}
+		return &problem{Status: http.StatusForbidden, Title: "Forbidden", Text: capitalize(err.Error()) + "."}
 	case errors.Is(err, form.ErrInputTooLarge):
 		return &problem{Status: http.StatusUnprocessableEntity, Title: "Too large", Text: capitalize(err.Error()) + "."}
 	case errors.Is(err, model.ErrNotFound), apierrors.IsNotFound(err), apierrors.IsGone(err):
 		return &problem{
-			Status: http.StatusNotFound, Title: "Not here", Text: err.Error(),
-			Hint: "It may have been deleted since this link was made.",
+			Status: http.StatusNotFound, Title: "Not found", Text: err.Error(),
+			Hint: "It may have been deleted.",
 		}
 	case apierrors.IsMethodNotSupported(err):
 		return &problem{
 			Status: http.StatusMethodNotAllowed, Title: "Not supported", Text: err.Error(),
-			Hint: "The API server does not serve this for objects of this kind.",
+			Hint: "The API server does not support this for this kind.",
 		}
 	case apierrors.IsUnauthorized(err):
 		return &problem{
-			Status: http.StatusUnauthorized, Title: "Signed out", Text: "The API server does not accept your credentials any more: " + err.Error(),
+			Status: http.StatusUnauthorized, Title: "Signed out", Text: "The API server no longer accepts your credentials: " + err.Error(),
 			Hint: "Sign in again.",
 		}
 	case apierrors.IsForbidden(err):
 		return forbiddenProblem(err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return &problem{Status: http.StatusUnprocessableEntity, Title: "The API server refuses that", Text: err.Error()}
+		return &problem{Status: http.StatusUnprocessableEntity, Title: "Rejected by the API server", Text: err.Error()}
 	case isUnreachable(err):
 		return &problem{
-			Status: http.StatusServiceUnavailable, Title: "No answer", Text: capitalize(err.Error()) + ".", AutoRetry: true,
-			Hint: "The API server, or the process, does not answer. This page comes back by itself when it does.",
+			Status: http.StatusServiceUnavailable, Title: "API server unreachable", Text: capitalize(err.Error()) + ".", AutoRetry: true,
+			Hint: "This page reloads automatically when it responds.",
 		}
 	default:
-		return &problem{Status: http.StatusInternalServerError, Title: "Something went wrong", Text: err.Error()}
+		return &problem{Status: http.StatusInternalServerError, Title: "Internal error", Text: err.Error()}
 	}
 }
 
@@ -148,20 +148,20 @@ func problemOf(err error) *problem {
 func formProblem(err error) *problem {
 	if large, is := errors.AsType[*http.MaxBytesError](err); is {
 		return &problem{
-			Status: http.StatusRequestEntityTooLarge, Title: "Too much at once",
-			Text: "What was sent has more than " + formatBytes(int(large.Limit)) + ", which is the most that the window takes. Nothing was changed.",
-			Hint: "Make it smaller, or send it with kubectl.",
+			Status: http.StatusRequestEntityTooLarge, Title: "Request too large",
+			Text: "The form is larger than " + formatBytes(int(large.Limit)) + ", the limit of the dashboard. Nothing was changed.",
+			Hint: "Make it smaller, or use kubectl.",
 		}
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return &problem{
-			Status: http.StatusRequestTimeout, Title: "Too slow", Text: "What was sent took too long to arrive. Nothing was changed.",
-			Hint: "Send it again, with a better connection, or with kubectl.",
+			Status: http.StatusRequestTimeout, Title: "Request timed out", Text: "The form took too long to arrive. Nothing was changed.",
+			Hint: "Send it again, or use kubectl.",
 		}
 	}
 	return &problem{
-		Status: http.StatusBadRequest, Title: "That does not work", Text: capitalize(err.Error()) + ". Nothing was changed.",
-		Hint: "Load the page again, and send it anew.",
+		Status: http.StatusBadRequest, Title: "Bad request", Text: capitalize(err.Error()) + ". Nothing was changed.",
+		Hint: "Reload the page and send it again.",
 	}
 }
 
@@ -172,8 +172,8 @@ func forbiddenProblem(err error) *problem {
 	if !missing {
 		text, _ := userclient.DescribeError(err)
 		return &problem{
-			Status: http.StatusForbidden, Title: "Not allowed", Text: text,
-			Hint: "A policy of the cluster decided so: what it asks for is above.",
+			Status: http.StatusForbidden, Title: "Rejected by policy", Text: text,
+			Hint: "A policy of the cluster rejected the request.",
 		}
 	}
 	return permissionProblem(right)
@@ -183,7 +183,7 @@ func forbiddenProblem(err error) *problem {
 func permissionProblem(right userclient.Permission) *problem {
 	return &problem{
 		Status: http.StatusForbidden, Title: "Forbidden",
-		Text:     fmt.Sprintf("%s has no right to %s.", right.User, right),
+		Text:     fmt.Sprintf("%s does not have permission to %s.", right.User, right),
 		Hint:     "A cluster admin can grant it with:",
 		Commands: right.Commands(),
 	}

@@ -39,7 +39,7 @@ func TestCanceledPageIsUnavailable(t *testing.T) {
 		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || strings.Contains(w.Body.String(), "canceled") {
 			t.Errorf("%s: %d %v\n%s", path, w.Code, w.Header(), w.Body)
 		}
-		wantTexts(t, w.Body.String(), "comes back by itself", "Try again now")
+		wantTexts(t, w.Body.String(), "reloads automatically", "Retry now")
 	}
 }
 
@@ -49,7 +49,7 @@ func TestFormsAreNotRetriedAutomatically(t *testing.T) {
 	for from, back := range map[string]string{
 		"http://localhost/resources/pods/shop/a": `href="/resources/pods/shop/a"`, "http://evil.example.org/x": `href="/"`, "": `href="/"`,
 	} {
-		r := httptest.NewRequest(http.MethodPost, "http://localhost/resources/pods/shop/a/ask", strings.NewReader(url.Values{"csrf": {csrfToken(t, s)}}.Encode()))
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/resources/pods/shop/a/annotate", strings.NewReader(url.Values{"csrf": {csrfToken(t, s)}}.Encode()))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Referer", from)
 		w := httptest.NewRecorder()
@@ -57,7 +57,7 @@ func TestFormsAreNotRetriedAutomatically(t *testing.T) {
 		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Refresh") != "" || strings.Contains(w.Body.String(), "by itself") {
 			t.Errorf("%d %v\n%s", w.Code, w.Header(), w.Body)
 		}
-		wantTexts(t, w.Body.String(), back, "Back to send it again")
+		wantTexts(t, w.Body.String(), back, "Go back")
 	}
 }
 

@@ -20,7 +20,7 @@ func TestAdmissionControllersListReviews(t *testing.T) {
 		page  model.Page
 		wants []string
 	}{
-		"none": {model.Page{Reviews: true}, []string{"No reviews kept"}},
+		"none": {model.Page{Reviews: true}, []string{"No reviews yet"}},
 		"some": {model.Page{Reviews: true, Total: 1, Matching: 1, Objects: []model.ObjectState{denied}}, []string{"Reviewed objects", "/resources/pods/shop/web", "denied", "image :latest is not pinned"}},
 	} {
 		body := get(t, newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{policy}, page: test.page}), controllerURL("setpoint", policy.Name)).Body.String()
@@ -38,7 +38,7 @@ func TestForbiddenEvents(t *testing.T) {
 	refusal := permissionProblem(userclient.Permission{User: "ann", Verb: "list", Resource: "events", Namespace: "shop"})
 	p := objectPage{pageObject: &pageObject{Ref: model.Ref{Kind: model.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: "web"}}, Events: eventList{Problem: refusal}}
 	body := renderPage(t, "object", p)
-	wantTexts(t, body, "ann has no right to list events in the namespace shop.", "kubectl create role events-list --verb=list --resource=events -n shop")
+	wantTexts(t, body, "ann does not have permission to list events in namespace shop.", "kubectl create role events-list --verb=list --resource=events -n shop")
 	if strings.Contains(body, "No events") {
 		t.Error("the page says that there are none")
 	}
@@ -48,7 +48,7 @@ func TestForbiddenEvents(t *testing.T) {
 func TestRunsWithoutHistory(t *testing.T) {
 	p := objectPage{pageObject: &pageObject{Ref: model.Ref{Name: "web"}}, States: []stateView{{ObjectState: model.ObjectState{State: model.StateSynced, Ran: time.Now().Add(-20 * time.Minute)}}}}
 	body := renderPage(t, "object", p)
-	wantTexts(t, body, "No history is kept any more")
+	wantTexts(t, body, "History is no longer in memory")
 	if strings.Contains(body, "Not reconciled yet") {
 		t.Error("the page says that it was never reconciled")
 	}
@@ -91,5 +91,5 @@ func TestSuspendedControllerObjects(t *testing.T) {
 	c := model.Controller{Name: "c/webs", Process: "setpoint", Suspended: true, Kinds: []model.Kind{web}, Children: []model.Kind{{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}}}
 	state := model.ObjectState{Ref: model.Ref{Kind: web, Namespace: "shop", Name: "a"}, State: model.StateUnknown, Suspended: true, Controller: c.Name, Process: "setpoint"}
 	body := get(t, a.newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{c}, states: []model.ObjectState{state}}), "/resources/webs.example.org/shop/a").Body.String()
-	wantTexts(t, body, "Suspended", "This controller is suspended by its spec", "/resources/configmaps/shop/made", "Reconcile now", "Edit")
+	wantTexts(t, body, "Suspended", "Suspended by spec", "/resources/configmaps/shop/made", "Reconcile now", "Edit")
 }

@@ -163,7 +163,7 @@ const flashCookie = "setpoint-flash"
 // that stays says it itself.
 func (req *request) flash(text string) {
 	if req.staysOnPage() {
-		message, _ := json.Marshal(map[string]string{"said": text}) //nolint:errchkjson // Text can always be encoded.
+		message, _ := json.Marshal(map[string]string{"toast": text}) //nolint:errchkjson // Text can always be encoded.
 		req.w.Header().Set("Hx-Trigger", string(message))
 		return
 	}

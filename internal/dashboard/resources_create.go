@@ -98,7 +98,7 @@ func createObject(req *request) error {
 	if err := json.Unmarshal(stored, &made); err != nil {
 		return err
 	}
-	req.flash(kind.Kind + " " + made.Metadata.Name + " is created.")
+	req.flash(kind.Kind + " " + made.Metadata.Name + " created.")
 	made.Metadata.Kind = kind
 	return req.redirect(objectURL(made.Metadata))
 }
@@ -141,14 +141,14 @@ func (req *request) applyButton(d *draft) bool {
 func (req *request) renderRejected(d *draft, err error) error {
 	p := problemOf(err)
 	if isUnreachable(err) {
-		d.Problem, d.Hint = p.Text, "Nothing is lost: send it again once the API server answers."
+		d.Problem, d.Hint = p.Text, "Your input is kept. Send it again when the API server responds."
 		return req.renderDraft(d, p.Status)
 	}
 	d.setAPIError(err)
 	d.Commands = p.Commands
 	if apierrors.IsAlreadyExists(err) && d.Mode == modeForm {
-		d.Problem, d.Hint = "There is one with this name already.", "Choose another name."
-		d.addProblems([]form.Problem{{Field: "metadata.name", Message: "This name is taken."}})
+		d.Problem, d.Hint = "An object with this name already exists.", "Choose another name."
+		d.addProblems([]form.Problem{{Field: "metadata.name", Message: "This name is already in use."}})
 	}
 	return req.renderDraft(d, p.Status)
 }

@@ -219,7 +219,7 @@ func deleteObject(req *request) error {
 	}
 	data.Propagation = cmp.Or(req.field("propagation"), data.Propagation)
 	if data.ConfirmName && req.field("confirm") != data.Name {
-		data.Problem = "Type the name " + data.Name + " to delete it with all that goes with it."
+		data.Problem = "Type the name " + data.Name + " to delete it and everything that it owns."
 		return req.renderDelete(data, http.StatusUnprocessableEntity)
 	}
 	err = req.api.Delete(req.context(), data.Kind, data.Namespace, data.Name, userclient.DeleteOptions{
@@ -229,16 +229,16 @@ func deleteObject(req *request) error {
 	case apierrors.IsNotFound(err):
 		return req.alreadyDeleted()
 	case apierrors.IsConflict(err):
-		data.Problem = "This is another " + data.Kind.Kind + " of the same name: the one you meant is gone already. Look at it before you delete it."
+		data.Problem = "This is a different " + data.Kind.Kind + " of the same name. The one you chose is already deleted. Check before you delete this one."
 		return req.renderDelete(data, http.StatusConflict)
 	case err != nil:
 		p := problemOf(err)
 		data.Problem = p.Text
 		return req.renderDelete(data, p.Status)
 	}
-	text := data.Kind.Kind + " " + data.Name + " is deleted."
+	text := data.Kind.Kind + " " + data.Name + " deleted."
 	if len(data.Finalizers) > 0 || data.Propagation == string(metav1.DeletePropagationForeground) {
-		text = data.Kind.Kind + " " + data.Name + " is being deleted. It goes as soon as nothing holds it any more."
+		text = data.Kind.Kind + " " + data.Name + " is being deleted. It is removed when its finalizers are done."
 	}
 	req.flash(text)
 	return req.redirect(req.listURL(data.Ref))
@@ -249,7 +249,7 @@ func (req *request) alreadyDeleted() error {
 	if err != nil {
 		return err
 	}
-	req.flash(ref.Kind.Kind + " " + ref.Name + " was gone already.")
+	req.flash(ref.Kind.Kind + " " + ref.Name + " was already deleted.")
 	return req.redirect(req.listURL(ref))
 }
 

@@ -109,8 +109,8 @@ func TestDeleteNamespaceListsContents(t *testing.T) {
 	a.responses["/api/v1/namespaces/shop/things"] = "forbidden"
 	body := get(t, a.newServer(t), "/resources/namespaces/-/shop/delete").Body.String()
 	wantTexts(t, body, "Everything in this namespace is deleted with it.", `<a href="/resources/pods?namespace=shop">Pod</a>`,
-		"1 234", "things <span class=\"muted small\">(you lack the right to list things in the namespace shop)</span>", "Type shop to confirm")
-	for _, not := range []string{"ConfigMap", "Nothing that is known", "Stays"} {
+		"1,234", "things <span class=\"muted small\">(missing permission: list things in namespace shop)</span>", "Type shop to confirm")
+	for _, not := range []string{"ConfigMap", "None found", "Orphan"} {
 		if strings.Contains(body, not) {
 			t.Errorf("it says %q", not)
 		}
@@ -123,16 +123,16 @@ func TestDeleteCRDCountsObjects(t *testing.T) {
 		"spec":{"group":"example.org","scope":"Namespaced","names":{"kind":"Web","plural":"webs"},"versions":[{"name":"v1","served":true},{"name":"v2","served":false}]}}`
 	a.responses["/apis/example.org/v1/webs"] = `{"metadata":{"remainingItemCount":6,"continue":"x"},"items":[{"metadata":{"name":"a"}}]}`
 	body := get(t, a.newServer(t), "/resources/customresourcedefinitions.apiextensions.k8s.io/-/webs.example.org/delete").Body.String()
-	wantTexts(t, body, "All objects of the kind that it defines are deleted with it.", `<a href="/resources/webs.example.org">Web</a>`, `<td class="number">7</td>`)
+	wantTexts(t, body, "All objects of its kind are deleted with it.", `<a href="/resources/webs.example.org">Web</a>`, `<td class="number">7</td>`)
 }
 
 func TestDeleteListsSearchedKinds(t *testing.T) {
 	a := newFakeAPI(t, discoveryResponses())
 	a.responses["/apis/example.org/v1/namespaces/shop/webs/a"] = `{"metadata":{"name":"a","namespace":"shop","uid":"u"}}`
 	a.responses["/api/v1/namespaces/shop/pods"] = `{"items":[]}`
-	wantTexts(t, get(t, a.newServer(t), "/resources/webs.example.org/shop/a/delete").Body.String(), "No kind was looked through.", "which those are is not known here")
+	wantTexts(t, get(t, a.newServer(t), "/resources/webs.example.org/shop/a/delete").Body.String(), "No kinds were searched.", "Objects of other kinds that it owns are deleted too.")
 	c := teamsController()
 	c.Kinds, c.Children = []model.Kind{webKind()}, []model.Kind{podRef("").Kind}
 	wantTexts(t, get(t, a.newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{c}}), "/resources/webs.example.org/shop/a/delete").Body.String(),
-		"No pods that you may list name it as their owner.", "Only these kinds were looked through: pods.")
+		"None found.", "Searched kinds: pods.")
 }

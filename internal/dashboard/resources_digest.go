@@ -99,13 +99,13 @@ func (s secretDigests) changes(after secretDigests) []model.Change {
 	var found []model.Change
 	if len(s) > 0 && len(after) > 0 && s[keyIDEntry] != after[keyIDEntry] {
 		return []model.Change{{
-			Path: "values that are not shown", From: json.RawMessage(`"(not shown)"`), To: json.RawMessage(`"(it is not known whether they changed)"`),
+			Path: "hidden values", From: json.RawMessage(`"(not shown)"`), To: json.RawMessage(`"(may have changed)"`),
 		}}
 	}
 	for _, path := range slices.Sorted(maps.Keys(after)) {
 		if before := s[path]; before != "" && before != after[path] {
 			found = append(found, model.Change{
-				Path: path, From: json.RawMessage(`"(not shown)"`), To: json.RawMessage(`"(another value, not shown)"`),
+				Path: path, From: json.RawMessage(`"(not shown)"`), To: json.RawMessage(`"(changed, not shown)"`),
 			})
 		}
 	}

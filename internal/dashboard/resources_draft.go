@@ -74,7 +74,7 @@ func (req *request) newDraft(kind model.Kind, ref model.Ref) *draft {
 	d := &draft{Kind: kind, Ref: ref, Mode: modeForm, digester: req.digester, values: url.Values{}, Cancel: resourceURL(kind)}
 	schema, known, err := req.api.Schema(req.context(), kind)
 	if err != nil {
-		d.Mode, d.NoFormReason = modeYAML, "There is no form for this kind: "+err.Error()+"."
+		d.Mode, d.NoFormReason = modeYAML, "No form for this kind: "+err.Error()+"."
 		if errors.Is(err, model.ErrNotFound) {
 			d.NoFormReason += newKindHint
 		}
@@ -91,7 +91,7 @@ func (req *request) newDraft(kind model.Kind, ref model.Ref) *draft {
 	return d
 }
 
-const newKindHint = " A kind that is new is described a moment later: load the page again."
+const newKindHint = " The schema of a new kind takes a moment: reload the page."
 
 func apiVersion(kind model.Kind) string {
 	return strings.TrimPrefix(kind.Group+"/"+kind.Version, "/")
@@ -147,7 +147,7 @@ func (d *draft) readForm(req *request) error {
 		d.Mode = modeYAML
 	case req.field("whole") == "":
 		// What is missing in it would be taken for removed.
-		return badRequest("The form was sent before the page had loaded in full. Nothing was changed: go back, and send it again.")
+		return badRequest("The form was sent before the page finished loading. Nothing was changed. Go back and send it again.")
 	}
 	loaded := map[string]*map[string]any{"base": &d.base, "before": &d.formBase}
 	if d.Mode == modeYAML && !d.Existing() {
@@ -156,7 +156,7 @@ func (d *draft) readForm(req *request) error {
 	for name, into := range loaded {
 		object, err := decodeObject(req.field(name))
 		if err != nil {
-			return badRequest("The page sent something unreadable: %v. Open it anew.", err)
+			return badRequest("The form is invalid: %v. Reload the page.", err)
 		}
 		*into = object
 	}
@@ -165,7 +165,7 @@ func (d *draft) readForm(req *request) error {
 	}
 	var err error
 	if d.secretDigests, err = parseSecretDigests(req.field("sealed")); err != nil {
-		return badRequest("The page sent something unreadable: %v. Open it anew.", err)
+		return badRequest("The form is invalid: %v. Reload the page.", err)
 	}
 	return nil
 }
@@ -173,13 +173,13 @@ func (d *draft) readForm(req *request) error {
 // schemaUnavailable gives back a form that cannot be read for now, to be sent again as it is.
 func (d *draft) schemaUnavailable() error {
 	return &problem{
-		Status: http.StatusServiceUnavailable, Title: "Not yet", Text: strings.TrimSuffix(d.NoFormReason, newKindHint),
-		Hint: "Nothing is lost: send it again in a moment.", Form: resubmittable(d.values),
+		Status: http.StatusServiceUnavailable, Title: "Schema unavailable", Text: strings.TrimSuffix(d.NoFormReason, newKindHint),
+		Hint: "Your input is kept. Send it again in a moment.", Form: resubmittable(d.values),
 	}
 }
 
 // errInvalidInput is returned where what is wrong is said on the page already.
-var errInvalidInput = errors.New("what was entered cannot be read")
+var errInvalidInput = errors.New("invalid input")
 
 // parse is what is entered.
 func (d *draft) parse() (map[string]any, error) {
@@ -203,7 +203,7 @@ func (d *draft) parse() (map[string]any, error) {
 	}
 	if len(problems) > 0 {
 		d.Problems = append(d.Problems, d.Root.AddProblems(problems)...)
-		d.Problem = "Something is missing, or cannot be read."
+		d.Problem = "Some fields are missing or invalid."
 		return nil, errInvalidInput
 	}
 	return d.checkSecretValues(object)
@@ -246,7 +246,7 @@ func (d *draft) parseYAML() (map[string]any, error) {
 	}
 	object, is := value.(map[string]any)
 	if !is {
-		d.Problem = "This is no object: it has to begin with apiVersion and kind."
+		d.Problem = "This is not an object: it needs apiVersion and kind."
 		return nil, errInvalidInput
 	}
 	for name, want := range map[string]string{"apiVersion": apiVersion(d.Kind), "kind": d.Kind.Kind} {
@@ -254,7 +254,7 @@ func (d *draft) parseYAML() (map[string]any, error) {
 			object[name] = want
 		}
 		if object[name] != want {
-			d.Problem = fmt.Sprintf("%s is %v; on this page it has to be %s.", name, object[name], want)
+			d.Problem = fmt.Sprintf("%s is %v, but must be %s on this page.", name, object[name], want)
 			return nil, errInvalidInput
 		}
 	}
@@ -265,7 +265,7 @@ func (d *draft) parseYAML() (map[string]any, error) {
 func (d *draft) checkSecretValues(object map[string]any) (map[string]any, error) {
 	var problems []form.Problem
 	for _, path := range missingSecretValues(d.base, object) {
-		problems = append(problems, form.Problem{Field: path, Message: "There is no value to keep here. Enter one."})
+		problems = append(problems, form.Problem{Field: path, Message: "There is no current value. Enter one."})
 	}
 	if len(problems) == 0 {
 		return object, nil
@@ -293,7 +293,7 @@ func (d *draft) setAPIError(err error) {
 	}
 	d.addProblems(problems)
 	if len(problems) > 0 {
-		d.Problem = "The API server does not accept this " + d.Kind.Kind + "."
+		d.Problem = "The API server rejected this " + d.Kind.Kind + "."
 	}
 }
 
@@ -302,7 +302,7 @@ func (d *draft) setAPIError(err error) {
 func (d *draft) warnForbidden(lacking error) {
 	p := problemOf(lacking)
 	d.Problem, d.Commands = p.Text, p.Commands
-	d.Hint = "Choose another namespace. Or a cluster admin can grant the right with:"
+	d.Hint = "Choose another namespace. Or a cluster admin can grant the permission with:"
 }
 
 // switchMode goes on with the other way of entering, with what is entered so far. What

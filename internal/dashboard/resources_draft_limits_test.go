@@ -187,7 +187,7 @@ func TestForbiddenCreateKeepsDraft(t *testing.T) {
 	form := url.Values{"whole": {"yes"}, "as": {"form"}, ".metadata.namespace": {"shop"}, ".metadata.name": {"b"}, "do": {"save"}}
 	page := send("/resources/configmaps/new", form).Body.String()
 	for _, want := range []string{
-		"ann has no right to create configmaps in the namespace shop.", `name=".metadata.name" value="b"`,
+		"ann does not have permission to create configmaps in namespace shop.", `name=".metadata.name" value="b"`,
 		"kubectl create role configmaps-create --verb=create --resource=configmaps -n shop",
 	} {
 		if !strings.Contains(page, want) {

@@ -89,7 +89,7 @@ func (req *request) accessUnknown(err error) error {
 	p := *problemOf(err)
 	p.AutoRetry = false
 	if p.Form = resubmittable(req.r.PostForm); p.Form != nil {
-		p.Hint = "Nothing is lost: send it again once the API server answers."
+		p.Hint = "Your input is kept. Send it again when the API server responds."
 	}
 	return &p
 }
@@ -121,7 +121,7 @@ func (s *Server) acquireDraftSlot(ctx context.Context) (done func(), err error) 
 func tooManyDrafts() error {
 	return &problem{
 		Status: http.StatusTooManyRequests, Title: "Too many requests",
-		Text: "You are sending " + formatCount(maxDrafts) + " other forms at this moment. Nothing was changed.",
+		Text: "You are sending " + formatCount(maxDrafts) + " other forms at the same time. Nothing was changed.",
 		Hint: "Go back and send it again.",
 	}
 }

@@ -126,7 +126,7 @@ func TestFormWithoutSchema(t *testing.T) {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
 		page := html.UnescapeString(w.Body.String())
-		for _, want := range []string{`name="as" value="form"`, `name="do" value="save"`, `name=".spec.name" value=""old" & new"`, "Send it again"} {
+		for _, want := range []string{`name="as" value="form"`, `name="do" value="save"`, `name=".spec.name" value=""old" & new"`, "Send again"} {
 			if w.Code != http.StatusServiceUnavailable || !strings.Contains(page, want) {
 				t.Errorf("%s answers %d without %s:\n%s", path, w.Code, want, page)
 			}
@@ -168,8 +168,8 @@ func TestSwitchingModeNeedsValidInput(t *testing.T) {
 func TestYAMLErrors(t *testing.T) {
 	for text, says := range map[string]string{
 		"a: [":                       "line 1",
-		"- a":                        "no object",
-		"kind: Other":                "kind is Other; on this page it has to be Shop.",
+		"- a":                        "not an object",
+		"kind: Other":                "kind is Other, but must be Shop on this page.",
 		"apiVersion: v2":             "apiVersion is v2",
 		"spec: {a: 1}\nspec: {b: 1}": "already set",
 	} {

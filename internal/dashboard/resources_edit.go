@@ -60,7 +60,7 @@ func saveObject(req *request) error {
 		return err
 	}
 	if d.base == nil {
-		return badRequest("The page did not send what it had loaded. Open it anew.")
+		return badRequest("The form is incomplete. Reload the page.")
 	}
 	if req.applyButton(d) {
 		return req.renderDraft(d, 0)
@@ -95,7 +95,7 @@ func (req *request) save(d *draft, patch map[string]any) error {
 		case err != nil:
 			return req.renderRejected(d, err)
 		default:
-			req.flash(d.Kind.Kind + " " + d.Ref.Name + " is saved.")
+			req.flash(d.Kind.Kind + " " + d.Ref.Name + " saved.")
 			return req.redirect(d.Cancel)
 		}
 	}
@@ -131,8 +131,8 @@ func (req *request) rebase(d *draft, patch map[string]any) (same bool, err error
 	d.Changes = append(diffObjects(loaded, d.base), unseen...)
 	d.setObject(form.Apply(d.base, patch))
 	d.Root = nil
-	d.Problem = "Somebody changed this " + d.Kind.Kind + " while you did."
-	d.Hint = "Your changes are laid over theirs below. Look at it, and save again."
+	d.Problem = "This " + d.Kind.Kind + " changed while you edited it."
+	d.Hint = "Your changes are merged with the other changes below. Check them and save again."
 	return reflect.DeepEqual(loaded, d.base) && len(unseen) == 0, nil
 }
 

@@ -26,7 +26,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// objectServer is an API server that has one object of v1, in the namespace shop, which is
+// objectServer is an API server that has one object of v1, in namespace shop, which is
 // changed by merge patches.
 type objectServer struct {
 	t *testing.T
@@ -286,7 +286,7 @@ func TestSecretDigests(t *testing.T) {
 	if made["data[a]"] == other["data[a]"] {
 		t.Error("another process has the same key")
 	}
-	if got := made.changes(other); len(got) != 1 || !strings.Contains(string(got[0].To), "not known") {
+	if got := made.changes(other); len(got) != 1 || !strings.Contains(string(got[0].To), "may have changed") {
 		t.Errorf("with the seals of another process: %v", got)
 	}
 	if none := s.digest("u", shown, shown); len(none) != 0 || len(none.changes(other)) != 0 || len(other.changes(none)) != 0 {

@@ -71,6 +71,18 @@ func (p *kindPage) UnlistedNamespace() string {
 	return p.Namespace
 }
 
+// Range says which part of the list the page shows, such as "100 of 5,001".
+func (p *kindPage) Range() string {
+	shown := pluralize(len(p.Rows), "object", "objects")
+	switch {
+	case p.Remaining == 0:
+		return shown
+	case p.FirstURL == "":
+		return formatCount(len(p.Rows)) + " of " + formatCount(int64(len(p.Rows))+p.Remaining)
+	}
+	return shown + ", " + formatCount(p.Remaining) + " more"
+}
+
 func showKind(req *request) error {
 	kind, err := req.api.Kind(req.context(), req.path("resource"))
 	if err != nil {
@@ -155,7 +167,7 @@ func (req *request) listRows(data *kindPage, all []processInfo) error {
 	}
 	table, err := req.api.Table(req.context(), data.Kind, query)
 	if query.Continue != "" && (apierrors.IsResourceExpired(err) || apierrors.IsGone(err)) {
-		data.Note = "The list has changed too much to go on where you were. This is its beginning."
+		data.Note = "The list changed too much to continue. This is its first page."
 		query.Continue = ""
 		table, err = req.api.Table(req.context(), data.Kind, query)
 	}
@@ -314,7 +326,7 @@ func (req *request) refFromURL() (model.Ref, error) {
 		ref.Namespace = ""
 	}
 	if kind.Namespaced != (ref.Namespace != "") {
-		return ref, &problem{Status: http.StatusNotFound, Title: "Not here", Text: "There is no such object: " + kind.Kind + " " + ref.Name + "."}
+		return ref, &problem{Status: http.StatusNotFound, Title: "Not found", Text: "Not found: " + kind.Kind + " " + ref.Name + "."}
 	}
 	return ref, nil
 }

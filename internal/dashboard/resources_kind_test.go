@@ -35,7 +35,7 @@ func TestFragmentRequests(t *testing.T) {
 	a.responses["/api/v1/namespaces"] = `{"items":[{"metadata":{"name":"shop"}}]}`
 	s := a.newServer(t)
 	wantTexts(t, get(t, s, "/resources/webs.example.org").Body.String(), "<option>shop</option>")
-	wantTexts(t, getFragment(s, "/resources/webs.example.org?name=x", "objects"), `id="kept"><input type="hidden" name="name" value="x">`, "Nothing like that")
+	wantTexts(t, getFragment(s, "/resources/webs.example.org?name=x", "objects"), `id="kept"><input type="hidden" name="name" value="x">`, "No matches")
 	if asked := a.count("/api/v1/namespaces?"); asked != 1 {
 		t.Errorf("namespaces are listed %d times", asked)
 	}
@@ -53,7 +53,7 @@ func TestUnknownNamespace(t *testing.T) {
 	a.responses["/api/v1/namespaces"] = `{"items":[{"metadata":{"name":"shop"}}]}`
 	a.responses["/api/v1/namespaces/shop"] = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}`
 	s := a.newServer(t)
-	for namespace, want := range map[string]string{"nope": "There is no namespace nope", "shop": "No Webs yet in shop"} {
+	for namespace, want := range map[string]string{"nope": "Namespace nope not found", "shop": "No Webs yet in shop"} {
 		for _, body := range []string{get(t, s, "/resources/webs.example.org?namespace="+namespace).Body.String(), getFragment(s, "/resources/webs.example.org?namespace="+namespace, "objects")} {
 			wantTexts(t, body, want)
 		}
@@ -96,7 +96,7 @@ func TestSearchUsesControllerNames(t *testing.T) {
 	a := newFakeAPI(t, discoveryResponses())
 	a.responses["/apis/example.org/v1/webs"] = `{"metadata":{"continue":"x","remainingItemCount":4999},"columnDefinitions":[{"name":"Name"}],"rows":[` + tableRowJSON("web-0000") + `]}`
 	a.responses["/apis/example.org/v1/namespaces/shop/webs"] = `{"columnDefinitions":[{"name":"Name"}],"rows":[` + tableRowJSON("web-4321") + `]}`
-	wantTexts(t, get(t, a.newServer(t, source), "/resources/webs.example.org?name=4321").Body.String(), "/resources/webs.example.org/shop/web-4321", "1 object here")
+	wantTexts(t, get(t, a.newServer(t, source), "/resources/webs.example.org?name=4321").Body.String(), "/resources/webs.example.org/shop/web-4321", "1 object<")
 	if lists, one := a.count("/v1/webs?"), a.count("fieldSelector=metadata.name%3Dweb-4321"); lists != 1 || one != 1 {
 		t.Errorf("asked for %d lists, and for the object %d times", lists, one)
 	}

@@ -48,10 +48,10 @@ func (p *kindPage) isFull(seen int, all bool) bool {
 	switch {
 	case len(p.Rows) > pageRows:
 		p.Rows = p.Rows[:pageRows]
-		p.Note = "There are more with such a name. Type more of it."
+		p.Note = "More names match. Narrow the filter."
 	case all:
 	case seen >= maxSearchedRows:
-		p.Note = "Only the first " + formatCount(seen) + " were looked through. Choose a namespace or labels to narrow it."
+		p.Note = "Only the first " + formatCount(seen) + " objects were searched. Filter by namespace or labels to search all."
 	default:
 		return false
 	}

@@ -56,7 +56,7 @@ type Server struct {
 // New makes a Server. What it needs of the API server it asks for when somebody does.
 func New(o Options) (*Server, error) {
 	if o.Sources == nil || o.Cluster == nil {
-		return nil, errors.New("the window needs sources to show, and a cluster")
+		return nil, errors.New("dashboard: Sources and Cluster are required")
 	}
 	o.Access.OnSessionEnd = o.Cluster.Drop
 	s := &Server{options: o, log: cmp.Or(o.Log, slog.Default()), now: o.Now, authenticator: access.New(o.Access, o.Cluster.Verify)}

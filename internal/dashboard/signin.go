@@ -125,11 +125,11 @@ func signIn(req *request) error {
 	data := signInPage{ReturnURL: back, Problem: capitalize(err.Error()) + "."}
 	bad := errors.Is(err, userclient.ErrBadToken)
 	if bad {
-		data.Problem = "The API server does not accept this token. It may have expired, or be of another cluster."
+		data.Problem = "The API server does not accept this token. It may have expired, or belong to another cluster."
 	}
 	if often, ok := errors.AsType[access.TooManyAttemptsError](err); ok {
 		if bad {
-			data.Problem += " So many were refused from your address that the next attempts are slowed down."
+			data.Problem += " Too many attempts failed from your address: the next ones are delayed."
 		}
 		req.w.Header().Set("Retry-After", strconv.Itoa(int(often.RetryAfter.Seconds())+1))
 		return req.renderSignIn(http.StatusTooManyRequests, data)

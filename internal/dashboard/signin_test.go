@@ -136,7 +136,7 @@ func TestTooManyAttempts(t *testing.T) {
 		b.expect(b.send("POST", "/signin", url.Values{"token": {"guess"}}), 401, "", "")
 	}
 	w := b.send("POST", "/signin", url.Values{"token": {"guess"}})
-	b.expect(w, 429, "", "the next attempts are slowed down")
+	b.expect(w, 429, "", "the next ones are delayed")
 	if w.Header().Get("Retry-After") == "" {
 		t.Error("no header says when to come again")
 	}
@@ -149,7 +149,7 @@ func TestSessionExpiry(t *testing.T) {
 	b.expect(b.send("GET", "/resources?a=b", nil), 303, "/signin?expired=yes&return=%2Fresources%3Fa%3Db", "")
 	b.expect(b.send("POST", "/signout", url.Values{}), 303, "/signin?expired=yes&return=%2F", "")
 	b.expect(b.send("POST", "/controllers/a/b/suspend", url.Values{}, "Referer", "http://window.example.org/x?y"), 303, "/signin?expired=yes&lost=yes&return=%2Fx%3Fy", "")
-	b.expect(b.send("GET", "/signin?expired=yes&lost=yes", nil), 200, "", "What you sent last was not done")
+	b.expect(b.send("GET", "/signin?expired=yes&lost=yes", nil), 200, "", "Your last change was not made")
 	b.expect(b.send("GET", "/live", nil, "Accept", "text/event-stream"), 200, "", "event: expired")
 	w := b.send("GET", "/", nil, "Hx-Request", "true", "Hx-Current-URL", "http://window.example.org/?a=b")
 	if to := w.Header().Get("Hx-Redirect"); w.Code != 401 || to != "/signin?expired=yes&return=%2F%3Fa%3Db" {
@@ -169,7 +169,7 @@ func TestForbiddenAndRevoked(t *testing.T) {
 	b.send("POST", "/signin", url.Values{"token": {secretToken}})
 	const object = "/objects/teams.example.org/shop/a"
 	w := b.getForbidden(object)
-	b.expect(w, 403, "", "ann has no right to get teams.example.org in the namespace shop.")
+	b.expect(w, 403, "", "ann does not have permission to get teams.example.org in namespace shop.")
 	b.expect(w, 403, "", "kubectl create role teams-get --verb=get --resource=teams.example.org -n shop")
 	api.revoked.Store(true)
 	b.expect(b.getForbidden(object), 303, "/signin?expired=yes&return="+url.QueryEscape(object), "")
@@ -201,7 +201,7 @@ func TestAPIServerUnreachable(t *testing.T) {
 	b.send("POST", "/signin", url.Values{"token": {secretToken}})
 	api.Close()
 	w := b.getForbidden("/x")
-	b.expect(w, 503, "", "Try again now")
+	b.expect(w, 503, "", "Retry now")
 	if w.Header().Get("Refresh") == "" || w.Header().Get("Retry-After") == "" {
 		t.Error("the page does not come back by itself")
 	}
@@ -243,10 +243,10 @@ func TestTypingExtendsSession(t *testing.T) {
 	b.send("POST", "/signin", url.Values{"token": {secretToken}})
 	for range 4 {
 		now = now.Add(20 * time.Minute)
-		b.expect(b.send("GET", "/here", nil, "Hx-Request", "true"), 204, "", "")
+		b.expect(b.send("GET", "/session", nil, "Hx-Request", "true"), 204, "", "")
 	}
 	now = now.Add(31 * time.Minute)
-	if w := b.send("GET", "/here", nil, "Hx-Request", "true"); w.Code != 401 {
+	if w := b.send("GET", "/session", nil, "Hx-Request", "true"); w.Code != 401 {
 		t.Errorf("whose session has ended is told %d", w.Code)
 	}
 }

@@ -31,15 +31,15 @@ func (t processInfo) Unavailable() string { return unavailableMessage(t.Source, 
 
 // unavailableMessage says that a process did not answer, and what that means for a page.
 func unavailableMessage(of model.Source, err error) string {
-	text := "The process " + of.Name() + " does not answer in time."
+	text := "Process " + of.Name() + " did not respond in time."
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 	case strings.HasPrefix(err.Error(), "the process "+of.Name()):
 		text = capitalize(err.Error()) + "."
 	default:
-		text = "The process " + of.Name() + " does not answer: " + err.Error() + "."
+		text = "Process " + of.Name() + " did not respond: " + err.Error() + "."
 	}
-	return text + " What it does is not shown. See whether it runs, and what it logs."
+	return text + " Its controllers are not shown. Check that it runs, and its log."
 }
 
 // fetchProcesses asks all processes how they are doing, all at once.
@@ -68,7 +68,7 @@ func (req *request) source(process string) (model.Source, error) {
 			return source, nil
 		}
 	}
-	return nil, notFound("The process %s is not known here, or has ended.", process)
+	return nil, notFound("Process %s is not known, or has stopped.", process)
 }
 
 // fetchAll asks all processes for what they know, all at once, and says why something of it

@@ -80,16 +80,16 @@ func TestHungProcessDoesNotBlockPages(t *testing.T) {
 		code  int
 		texts []string
 	}{
-		"/":                                  {http.StatusOK, []string{teamsPage, "The process asleep does not answer in time."}},
+		"/":                                  {http.StatusOK, []string{teamsPage, "Process asleep did not respond in time."}},
 		teamsPage:                            {http.StatusOK, nil},
-		object:                               {http.StatusOK, []string{`id="run-setpoint-7"`, "The process asleep does not answer in time.", "compositecontroller.setpoint.dev~teams"}},
+		object:                               {http.StatusOK, []string{`id="run-setpoint-7"`, "Process asleep did not respond in time.", "compositecontroller.setpoint.dev~teams"}},
 		object + "/timeline":                 {http.StatusOK, []string{`id="run-setpoint-7"`}},
 		object + "/runs/7":                   {http.StatusOK, nil},
 		object + "/runs/7?in=setpoint":       {http.StatusOK, nil},
-		object + "/runs/8?in=asleep":         {http.StatusServiceUnavailable, []string{"asleep does not answer in time"}},
+		object + "/runs/8?in=asleep":         {http.StatusServiceUnavailable, []string{"asleep did not respond in time"}},
 		object + "/delete":                   {http.StatusOK, nil},
-		"/controllers/asleep/example~webs":   {http.StatusServiceUnavailable, []string{"asleep does not answer in time"}},
-		"/resources/pods/shop/not-there-yet": {http.StatusOK, []string{"asleep does not answer in time"}},
+		"/controllers/asleep/example~webs":   {http.StatusServiceUnavailable, []string{"asleep did not respond in time"}},
+		"/resources/pods/shop/not-there-yet": {http.StatusOK, []string{"asleep did not respond in time"}},
 	} {
 		t.Run(path, func(t *testing.T) {
 			w := get(t, s, path)

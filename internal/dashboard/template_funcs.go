@@ -15,33 +15,33 @@ import (
 // templateFuncs are what templates can call.
 func (s *Server) templateFuncs() template.FuncMap {
 	return template.FuncMap{
-		"asset":         s.assets.url,
-		"ago":           func(t time.Time) string { return humanDuration(s.now().Sub(t)) },
-		"until":         func(t time.Time) string { return humanDuration(t.Sub(s.now())) },
-		"in":            func(t time.Time) string { return humanUntil(t.Sub(s.now())) },
-		"past":          func(t time.Time) bool { return t.Before(s.now().Add(time.Second)) },
-		"stamp":         timestamp,
-		"clock":         timeOfDay,
-		"long":          longText,
-		"shorten":       shorten,
-		"value":         diff.Value,
-		"duration":      formatDuration,
-		"bytes":         formatBytes,
-		"count":         formatCount,
-		"plural":        pluralize,
-		"telling":       significantFields,
-		"dict":          dict,
-		"list":          func(values ...any) []any { return values },
-		"live":          liveAttributes,
-		"tone":          tone,
-		"answer":        responseTone,
-		"title":         capitalize,
-		"join":          strings.Join,
-		"controllerURL": controllerURL,
-		"resourceURL":   resourceURL,
-		"objectURL":     objectURL,
-		"sparkline":     sparkline,
-		"icon":          icon,
+		"asset":             s.assets.url,
+		"ago":               func(t time.Time) string { return humanDuration(s.now().Sub(t)) },
+		"until":             func(t time.Time) string { return humanDuration(t.Sub(s.now())) },
+		"inDuration":        func(t time.Time) string { return humanUntil(t.Sub(s.now())) },
+		"past":              func(t time.Time) bool { return t.Before(s.now().Add(time.Second)) },
+		"timestamp":         timestamp,
+		"timeOfDay":         timeOfDay,
+		"longText":          longText,
+		"shorten":           shorten,
+		"value":             diff.Value,
+		"duration":          formatDuration,
+		"bytes":             formatBytes,
+		"count":             formatCount,
+		"plural":            pluralize,
+		"significantFields": significantFields,
+		"dict":              dict,
+		"list":              func(values ...any) []any { return values },
+		"live":              liveAttributes,
+		"tone":              tone,
+		"responseTone":      responseTone,
+		"title":             capitalize,
+		"join":              strings.Join,
+		"controllerURL":     controllerURL,
+		"resourceURL":       resourceURL,
+		"objectURL":         objectURL,
+		"sparkline":         sparkline,
+		"icon":              icon,
 	}
 }
 
@@ -163,7 +163,7 @@ func formatBytes(n any) string {
 func formatCount(n any) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "\u202f" + digits[i:]
+		digits = digits[:i] + "," + digits[i:]
 	}
 	return digits
 }
@@ -186,7 +186,7 @@ func capitalize(text string) string {
 }
 
 // tone is the class of a badge for a state, an outcome, a health or the status of a
-// condition: "good", "bad", "warn", "wait" or "calm".
+// condition: "good", "bad", "warn", "wait" or "neutral".
 func tone(state any) string {
 	switch fmt.Sprint(state) {
 	case string(model.StateSynced), "Current", "True", "synced", "allowed", "mutated", "Normal", "ready", "ok":
@@ -198,7 +198,7 @@ func tone(state any) string {
 	case string(model.StateQueued), "InProgress", "postponed", "create", "update", "apply":
 		return "wait"
 	default:
-		return "calm"
+		return "neutral"
 	}
 }
 

@@ -98,11 +98,11 @@ func newEntry(s *pageObject, run model.Run) entry {
 		e.Webhook = run.Steps[0].Call.Name
 	}
 	if run.Error != "" {
-		e.Fault = describeFault(run.Error, run.Fault, "The run failed")
+		e.Fault = describeFault(run.Error, run.Fault, "Run failed")
 	}
 	e.Headline, e.Tone = headline(&e), tone(run.Outcome)
 	if run.Outcome == "synced" && len(e.Effects) == 0 {
-		e.Tone = "calm"
+		e.Tone = "neutral"
 	}
 	return e
 }
@@ -152,7 +152,7 @@ func newEffects(steps []model.Step) []effect {
 			deeds = append(deeds, writeEffect(step.Write, reasons[refKey(step.Write.Object)]))
 		case step.Event != nil:
 			deeds = append(deeds, effect{
-				Sign: "!", Tone: tone(step.Event.Type), Verb: "told", Text: step.Event.Reason + ": " + step.Event.Message,
+				Sign: "!", Tone: tone(step.Event.Type), Verb: "event", Text: step.Event.Reason + ": " + step.Event.Message,
 			})
 		}
 	}
@@ -177,7 +177,7 @@ func writeEffect(w *model.Write, reason string) effect {
 	case w.Part != "":
 		d.Verb, d.Text = w.Verb+" the "+w.Part+" of", ""
 	case w.Unchanged:
-		d.Tone, d.Text = "calm", "it made no difference"
+		d.Tone, d.Text = "neutral", "no change"
 	}
 	if d.Sign == "−" {
 		d.Tone = "warn"
@@ -234,9 +234,9 @@ func summarizeWrites(e *entry) string {
 		}
 		return capitalize(strings.Join(parts, ", "))
 	case asked:
-		return "Asked: nothing to do"
+		return "No changes"
 	}
-	return "Nothing to do"
+	return "No changes"
 }
 
 // writeCount is how often one thing was written in one way.

@@ -123,7 +123,7 @@ func (req *request) runFromURL(look *runLoader, s *pageObject) (model.Run, error
 	if unavailable != nil {
 		return model.Run{}, unavailable
 	}
-	return model.Run{}, notFound("Run %d of %s %s is not kept any more.", id, s.Kind.Kind, s.Name)
+	return model.Run{}, notFound("Run %d of %s %s is no longer in memory.", id, s.Kind.Kind, s.Name)
 }
 
 // openBody puts the body that is wanted into its place.
@@ -195,13 +195,13 @@ func bodyLinks(e *entry, step int, compared bool) []bodyLink {
 	if len(call.Request) > 0 {
 		add("Request", "request", len(call.Request))
 		if compared {
-			add("Request, compared with the one before", "request-diff", 0)
+			add("Request, diff with the previous one", "request-diff", 0)
 		}
 	}
 	if len(call.Response) > 0 {
-		add("Reply", "reply", len(call.Response))
+		add("Response", "response", len(call.Response))
 		if compared {
-			add("Reply, compared with the one before", "reply-diff", 0)
+			add("Response, diff with the previous one", "response-diff", 0)
 		}
 	}
 	return links
@@ -211,24 +211,24 @@ func bodyLinks(e *entry, step int, compared bool) []bodyLink {
 func (l *runLoader) body(run model.Run, step, show string) (*body, error) {
 	i, err := strconv.Atoi(step)
 	if err != nil || i < 0 || i >= len(run.Steps) || run.Steps[i].Call == nil {
-		return nil, notFound("The run has asked nothing in its step %q.", step)
+		return nil, notFound("The run has no call in step %q.", step)
 	}
 	call := run.Steps[i].Call
 	b := &body{ID: bodyID(run, i, show)}
 	switch show {
 	case "request":
 		b.Text, b.Truncated = diff.Pretty(call.Request, maxBodyBytes)
-	case "reply":
+	case "response":
 		b.Text, b.Truncated = diff.Pretty(call.Response, maxBodyBytes)
 	case "request-diff":
 		l.diffWithPrevious(b, &run, i, func(a *model.Call) json.RawMessage { return a.Request })
-	case "reply-diff":
+	case "response-diff":
 		l.diffWithPrevious(b, &run, i, func(a *model.Call) json.RawMessage { return a.Response })
 	default:
-		return nil, notFound("A question has no %q.", show)
+		return nil, notFound("A call has no %q.", show)
 	}
 	if b.Text == "" && b.Diff == nil && b.EmptyReason == "" {
-		b.EmptyReason = "It is not kept any more."
+		b.EmptyReason = "No longer in memory."
 	}
 	return b, nil
 }
@@ -238,7 +238,7 @@ func (l *runLoader) diffWithPrevious(b *body, run *model.Run, step int, part fun
 	call := run.Steps[step].Call
 	earlier, _, err := l.previousCall(run, step)
 	if err != nil || earlier == nil || len(part(earlier)) == 0 {
-		b.EmptyReason = "What was there before is not kept any more."
+		b.EmptyReason = "The previous call is no longer in memory."
 		return
 	}
 	left, cutLeft := diff.Pretty(part(earlier), diff.MaxBytes)
@@ -246,7 +246,7 @@ func (l *runLoader) diffWithPrevious(b *body, run *model.Run, step int, part fun
 	text := diff.Texts(left, right)
 	b.Diff, b.Truncated = &text, cutLeft || cutRight || text.Truncated
 	if text.Added+text.Removed == 0 {
-		b.Diff, b.EmptyReason = nil, "Nothing differs."
+		b.Diff, b.EmptyReason = nil, "No differences."
 	}
 }
 

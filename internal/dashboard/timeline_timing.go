@@ -42,8 +42,8 @@ func newTimingBar(run *model.Run) timingBar {
 	b := timingBar{Total: waited + run.Took}
 	from := 0
 	for _, part := range []timingPart{
-		{Name: "waited", Took: waited}, {Name: "asked", Took: asked}, {Name: "wrote", Took: written},
-		{Name: "else", Took: run.Took - asked - written},
+		{Name: "queue", Took: waited}, {Name: "hook", Took: asked}, {Name: "writes", Took: written},
+		{Name: "other", Took: run.Took - asked - written},
 	} {
 		if part.Took <= 0 || b.Total <= 0 {
 			continue

@@ -62,7 +62,7 @@ const fitsScript = `(() => {
 	}
 	for (const e of document.querySelectorAll("a[href], button, input, select, textarea, summary")) {
 		const boxes = [e, ...(e.labels ?? [])].map(each => each.getBoundingClientRect());
-		const hidden = boxes[0].width === 0 || getComputedStyle(e).visibility === "hidden" || e.closest(".unseen") || e.matches(".skip, :disabled");
+		const hidden = boxes[0].width === 0 || getComputedStyle(e).visibility === "hidden" || e.closest(".visually-hidden") || e.matches(".skip, :disabled");
 		if (!hidden && !boxes.some(box => box.width >= 23.5 && box.height >= 23.5)) {
 			found.push(Math.round(boxes[0].width) + " by " + Math.round(boxes[0].height) + " pixels are hard to hit: " + e.textContent.trim().slice(0, 40) + " " + e.cloneNode(false).outerHTML.slice(0, 120));
 		}

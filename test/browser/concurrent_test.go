@@ -33,7 +33,7 @@ func TestTwoBrowsers(t *testing.T) {
 	bob.open(object + "/delete")
 	bob.click("Delete jazzmaster")
 	bob.at(guitarsPath)
-	ann.see("gone")
+	ann.see("deleted")
 	ann.open(list)
 	ann.notSee("jazzmaster")
 }

@@ -57,7 +57,7 @@ func TestFailing(t *testing.T) {
 	p.click("Save")
 	p.at(declared)
 	p.open(controller)
-	p.seeIn("#row-Cabinet-"+ns+"-oak", "Well")
+	p.seeIn("#row-Cabinet-"+ns+"-oak", "Synced")
 	p.see("13 is not a size")
 
 	// The other one has itself to blame.
@@ -69,7 +69,7 @@ func TestFailing(t *testing.T) {
 	p.fill("YAML", strings.ReplaceAll(p.valueOf("YAML"), "size: 13", "size: 14"))
 	p.click("Save")
 	p.at(cabinets + "/pine")
-	p.seeIn("section[aria-label^='Managed by']", "Well")
+	p.seeIn("section[aria-label^='Managed by']", "Synced")
 	p.open("/")
 	p.see(group)
 	until(t, "have the child", waitTimeout, func() error {

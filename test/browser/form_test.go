@@ -33,7 +33,7 @@ func TestForm(t *testing.T) {
 	p.clickIn("#f-spec-loud", "true")
 	p.fill("due", "2031-05-06T07:08")
 	p.fill("port", "http")
-	p.clickIn("#f-spec", "null, whatever is entered here")
+	p.clickIn("#f-spec", "set to null")
 	p.fill("city", "Ghent")
 	p.fill("street", "Korenmarkt")
 	p.fill("extra", "deep:\n  list: [1, two]\n")

@@ -68,7 +68,7 @@ func TestGuitar(t *testing.T) {
 	p.audit()
 	p.click("Delete tele")
 	p.at(guitarsPath)
-	p.see("tele is deleted")
+	p.see("tele deleted")
 	p.notSeeIn("main table", "tele")
 	until(t, "be gone", waitTimeout, func() error {
 		if out, err := c.try("", "get", "guitars.kool.karmalabs.local", "-n", ns, "-o", "name"); err != nil || out != "" {

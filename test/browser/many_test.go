@@ -47,7 +47,7 @@ func TestManyObjects(t *testing.T) {
 		until(t, "look at all", 3*time.Minute, func() error {
 			p.open(controller)
 			text, err := p.text()
-			if err == nil && !strings.Contains(text, "objects 10 000") {
+			if err == nil && !strings.Contains(text, "objects 10,000") {
 				err = fmt.Errorf("it says: %s", cut(text))
 			}
 			return err

@@ -25,7 +25,7 @@ func TestCrossSiteRequests(t *testing.T) {
 	p.errors.allow("status 403|status of 403")
 	p.open("/")
 	p.click("Win")
-	p.see("Not like that")
+	p.see("Forbidden")
 	c.kubectl("get", "guitars.kool.karmalabs.local", "wanted", "-n", ns)
 
 	// Nor does a client that says nothing of where it comes from.
@@ -87,10 +87,10 @@ func TestAddresses(t *testing.T) {
 	}
 	other.errors.allow("status 404|status of 404")
 	other.open(guitarsPath + "/default/never-was")
-	other.see("Not here")
+	other.see("Not found")
 	other.audit()
 	other.open("/no/such/page")
-	other.see("Not here")
+	other.see("Not found")
 }
 
 // TestPhone has every page fit on a phone, in light and in dark.
@@ -114,7 +114,7 @@ func TestKeyboard(t *testing.T) {
 	p := newPage(t, sharedUI())
 	p.open("/")
 	p.has("link", "Resources")
-	p.tabTo("Skip to the content")
+	p.tabTo("Skip to content")
 	p.tabTo("Resources")
 	p.press("Enter")
 	p.at("/resources")

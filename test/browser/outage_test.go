@@ -7,7 +7,7 @@ import (
 )
 
 // TestOutage takes the API server away under the eyes of somebody, and what they are
-// about to save. The page says so, comes back by itself, and nothing is lost.
+// about to save. The page says so, reloads automatically, and nothing is lost.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	address, err := freeAddress()
@@ -36,13 +36,13 @@ func TestOutage(t *testing.T) {
 	// starts another.
 	server := c.component("kube-apiserver")
 	_ = server.Signal(syscall.SIGSTOP)
-	p.see("API server does not answer")
+	p.see("API server unreachable")
 	_ = server.Kill()
 	until(t, "be back", 3*time.Minute, func() error {
 		_, err := c.try("", "get", "--raw", "/readyz")
 		return err
 	})
-	p.notSee("does not answer")
+	p.notSee("unreachable")
 	p.see("example-immortalpod")
 
 	if got := editor.valueOf("image"); got != "nginx:1.28" {

@@ -187,10 +187,10 @@ func maySeeOne(t *testing.T, c *cluster, ui string) {
 	// of what is there.
 	p.errors.allow("status 403|status of 403")
 	p.open(widgetsPath + "/elsewhere/in-elsewhere")
-	p.see("no right to get widgets.people.test in the namespace elsewhere")
+	p.see("does not have permission to get widgets.people.test in namespace elsewhere")
 	p.audit()
 	p.open(widgetsPath + "/elsewhere/not-there")
-	p.see("no right to get widgets.people.test in the namespace elsewhere")
+	p.see("does not have permission to get widgets.people.test in namespace elsewhere")
 }
 
 func hasNoAccess(t *testing.T, ui string) {
@@ -229,7 +229,7 @@ func throughProxy(t *testing.T, ui string) {
 	p.errors.allow("status 403|status of 403")
 	p.withHeaders(map[string]any{"X-Forwarded-User": "paul", "X-Forwarded-Groups": "system:masters"})
 	p.open(widgetsPath)
-	p.see("no right to list widgets.people.test")
+	p.see("does not have permission to list widgets.people.test")
 	p.notSee("in-people")
 }
 

@@ -84,7 +84,7 @@ func TestNewPage(t *testing.T) {
 			if got := strings.Join(names, " "); got != c.want || page.Matching != c.matching || page.Total != 5 {
 				t.Errorf("got %q of %d of %d, want %q of %d", got, page.Matching, page.Total, c.want, c.matching)
 			}
-			if fmt.Sprint(page.States) != "map[Failing:1 Paused:1 Unsettled:1 Well:2]" {
+			if fmt.Sprint(page.States) != "map[Conflicting:1 Failing:1 Paused:1 Synced:2]" {
 				t.Errorf("states %v", page.States)
 			}
 		})

@@ -286,16 +286,16 @@ const (
 	StateFailing State = "Failing"
 	// StateConflicting: Setpoint writes the object or its children again and again, because another
 	// client changes them or the hook returns different responses.
-	StateConflicting State = "Unsettled"
+	StateConflicting State = "Conflicting"
 	// StateQueued: the object is in the queue, or its first reconcile is pending.
-	StateQueued State = "Waiting"
+	StateQueued State = "Queued"
 	// StateUnknown: another process reconciles the object, or none does while a watch of the
 	// controller is missing.
 	StateUnknown State = "Unknown"
 	// StatePaused: a user paused the object.
 	StatePaused State = "Paused"
 	// StateSynced: the object is as desired.
-	StateSynced State = "Well"
+	StateSynced State = "Synced"
 )
 
 // States are all of them, in their order.

@@ -31,7 +31,7 @@ func NewTimeouts(limit time.Duration) *Timeouts {
 // timeoutError says that a process did not answer in time.
 type timeoutError struct{ process string }
 
-func (e timeoutError) Error() string { return "the process " + e.process + " does not answer in time" }
+func (e timeoutError) Error() string { return "the process " + e.process + " did not respond in time" }
 func (e timeoutError) Unwrap() error { return context.DeadlineExceeded }
 
 // Result is what one process said.

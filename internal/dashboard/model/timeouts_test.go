@@ -29,7 +29,7 @@ func TestQueryAll(t *testing.T) {
 		}
 		return "all is well", nil
 	})
-	if err := answers[0].Err; !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "asleep does not answer in time") {
+	if err := answers[0].Err; !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "asleep did not respond in time") {
 		t.Errorf("asleep: %v", err)
 	}
 	if answers[1].Err == nil || answers[2].Value != "all is well" || answers[2].Err != nil || answers[2].Source != well {

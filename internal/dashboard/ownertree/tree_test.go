@@ -107,7 +107,7 @@ func TestHangingProcessIsQueriedOnce(t *testing.T) {
 	g := &Builder{Processes: processesOf(hung, well, other), May: func(model.Kind, string) bool { return true }, Nodes: 1000, Queries: 1000}
 	root := &Node{Child: childOf("Web", "root")}
 	missing, err := g.Build(t.Context(), root, []model.ObjectState{{Controller: "well", State: model.StateSynced, ChildStates: first}})
-	if err != nil || len(missing) != 1 || missing[0].Error() != "the process hung does not answer in time" {
+	if err != nil || len(missing) != 1 || missing[0].Error() != "the process hung did not respond in time" {
 		t.Errorf("says %v, %v", missing, err)
 	}
 	if hung, other, well := hung.queries.Load(), other.queries.Load(), well.queries.Load(); hung > maxConcurrentQueries || other != 0 || well != 100 {

@@ -40,7 +40,7 @@ func (r Permission) String() string {
 	if r.Namespace == "" {
 		return r.Verb + " " + r.resource() + " in all of the cluster"
 	}
-	return r.Verb + " " + r.resource() + " in the namespace " + r.Namespace
+	return r.Verb + " " + r.resource() + " in namespace " + r.Namespace
 }
 
 func (r Permission) resource() string {
