@@ -112,7 +112,7 @@ func TestStoppedProcessIsNamed(t *testing.T) {
 		t.Errorf("said %q, want who is silent, once", got)
 	}
 	r.sources = r.sources[:1]
-	if _, err := names(t.Context(), r); err == nil || !strings.Contains(err.Error(), "asleep does not answer") {
+	if _, err := names(t.Context(), r); err == nil || !strings.Contains(err.Error(), "asleep did not respond") {
 		t.Errorf("where nobody answers: %v", err)
 	}
 }

@@ -52,7 +52,7 @@ func TestUnknownIsNotShownAsEmpty(t *testing.T) {
 	for want, page := range map[string]string{
 		"API server unreachable":            get(t, newServer(t, &fakeSource{name: "setpoint"}), "/").Body.String(),
 		"No controllers match the selector": get(t, (&fakeAPI{Server: up}).newServer(t, &fakeSource{name: "setpoint", process: model.Process{Selector: "team=a"}}), "/").Body.String(),
-		"Not synced yet":         get(t, (&fakeAPI{Server: up}).newServer(t, &fakeSource{name: "setpoint", process: model.Process{Watches: []model.Watch{{Selection: "x"}}}}), "/").Body.String(),
+		"Not synced yet":                    get(t, (&fakeAPI{Server: up}).newServer(t, &fakeSource{name: "setpoint", process: model.Process{Watches: []model.Watch{{Selection: "x"}}}}), "/").Body.String(),
 	} {
 		if !strings.Contains(page, want) || strings.Contains(page, "No controllers yet") {
 			t.Errorf("the page does not say %q:\n%s", want, page)
