@@ -12,8 +12,8 @@ const benchedDeployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata
 	`"resources":{"limits":{"cpu":"500m","memory":"1Gi"}},"volumeMounts":[{"name":"v","mountPath":"/v"}]},{"name":"side","image":"registry.example/s:1"}],` +
 	`"volumes":[{"name":"v","configMap":{"name":"v"}}]}}}}`
 
-// BenchmarkChanges is about one Deployment: one that is to be created, one that
-// is as desired but has to be compared, and one that is known to be.
+// BenchmarkChanges plans one Deployment: one to create, one that is up to date but has to be
+// compared, and one that is known to be up to date.
 func BenchmarkChanges(b *testing.B) {
 	for _, strategy := range []ApplyStrategy{Merge, ServerSide} {
 		f := plannerOf(b, nil)

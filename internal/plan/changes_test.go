@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// child is a random object of one of a few names and kinds, some of them owned
-// by another, by nobody, or on their way out.
+// child returns a random object. It may be owned by the parent, by another owner or by none, and
+// may be deleting.
 func (g generator) child(t *testing.T, stored bool) map[string]any {
 	t.Helper()
 	kinds := []object.Resource{{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}}
@@ -48,8 +48,7 @@ func owners(uid string) []any {
 	return []any{map[string]any{"apiVersion": "v1", "kind": "X", "name": "books", "uid": uid, "controller": true}}
 }
 
-// family is random observed children, of which no two have one name, and
-// random desired ones.
+// children returns random observed children with unique names, and random desired ones.
 func (g generator) children(t *testing.T, f *Planner) (observed []*object.Object, desired []Child) {
 	t.Helper()
 	taken := map[id]bool{}
@@ -72,10 +71,9 @@ func (g generator) children(t *testing.T, f *Planner) (observed []*object.Object
 	return observed, desired
 }
 
-// TestChangesTouchOnlyOwnedChildren: no plan updates or deletes an object that the
-// parent does not control, or that is going away; none deletes a desired child
-// unless it is to be recreated; and a plan carried out leaves nothing to do. (What
-// server-side apply makes of it the room apply tests, with the server's code.)
+// No plan updates or deletes an object that the parent does not control or that is being deleted.
+// None deletes a desired child unless it recreates it. After a plan is applied, nothing is left to
+// do. (Package apply tests server-side apply with the server's code.)
 func TestChangesTouchOnlyOwnedChildren(t *testing.T) {
 	seeded(t, 500, func(t *testing.T, g generator) {
 		text := g.pick("", "serverSide: true").(string)
@@ -129,8 +127,8 @@ func checkAction(t *testing.T, f *Planner, action Action, wanted map[id]Child) {
 	}
 }
 
-// TestUpToDate: what the caller knows to be settled is neither compared nor
-// written. It is how writes end that a server answers without doing as told.
+// Children that the caller knows to be up to date are neither compared nor written. That ends the
+// writes to a server that does not store all of what it gets.
 func TestUpToDate(t *testing.T) {
 	f := plannerOf(t, nil)
 	desired, err := f.Desired(responseOf(t, []byte(`[{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {}}]`)))
@@ -165,7 +163,7 @@ func TestDesiredTakesTheLastOfTwoFields(t *testing.T) {
 	}
 }
 
-// TestDesiredReportsTheFieldPath: the path is what a user looks for in the hook.
+// The path is what a user looks for in the hook.
 func TestDesiredReportsTheFieldPath(t *testing.T) {
 	f := plannerOf(t, nil)
 	_, err := f.Desired(responseOf(t, []byte(`[{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {app: 1}}}]`)))
@@ -175,8 +173,8 @@ func TestDesiredReportsTheFieldPath(t *testing.T) {
 	}
 }
 
-// TestStagesKeepTheOrderOfTiers: deletions come before all else; within either,
-// a kind is never together with one of another tier, nor after one that needs it.
+// Deletions come first. A stage has the kinds of one tier, and no kind comes after one that needs
+// it.
 func TestStagesKeepTheOrderOfTiers(t *testing.T) {
 	verbs := []Verb{Create, Update, Delete, Adopt, Release}
 	seeded(t, 500, func(t *testing.T, g generator) {
@@ -204,8 +202,7 @@ func TestStagesKeepTheOrderOfTiers(t *testing.T) {
 	})
 }
 
-// TestChangesListEqualChildren: a child found to be as desired is told, so that it
-// need not be compared again; one known to be is not compared.
+// A child found to be up to date is returned, so that it is not compared again.
 func TestChangesListEqualChildren(t *testing.T) {
 	f := plannerOf(t, nil)
 	rule, _ := f.Rules.For(object.GroupKind{Kind: "ConfigMap"})

@@ -7,13 +7,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// UpToDate says that an observed child is known to be what a desired one makes
-// of it, so that the two need not be merged and compared again.
+// UpToDate reports whether an observed child is known to match a desired one, given by its digest.
+// Such children are not compared.
 type UpToDate func(observed *object.Object, desired uint64) bool
 
-// Changes plans the writes that turn the observed children into the desired
-// ones. Objects that are being deleted are left to go, and what the parent does
-// not control is not touched. settled may be nil.
+// Changes plans the writes that turn the observed children into the desired ones. It skips objects
+// that are being deleted or that the parent does not control. upToDate may be nil.
 func (f *Planner) Changes(observed []*object.Object, desired []Child, upToDate UpToDate) (Plan, error) {
 	have := make(map[id]*object.Object, len(observed))
 	for _, o := range observed {
@@ -42,13 +41,12 @@ func (f *Planner) Changes(observed []*object.Object, desired []Child, upToDate U
 	return Plan{Stages: stages(append(actions, f.removals(observed, have)...)), Equal: equal}, nil
 }
 
-// needsNoChange says that a child needs no comparing: it is going, it is not to be
-// changed, or it is known to be as desired.
+// needsNoChange reports whether a child needs no comparison.
 func needsNoChange(observed *object.Object, desired Child, digest uint64, upToDate UpToDate) bool {
 	return observed.Deleting() || desired.Rule.Method == OnDelete || upToDate != nil && upToDate(observed, digest)
 }
 
-// id finds a desired child among the observed ones.
+// id matches desired and observed children.
 type id struct {
 	kind            object.GroupKind
 	namespace, name string
@@ -58,7 +56,7 @@ func idOf(o *object.Object) id { return id{o.GroupKind(), o.Namespace(), o.Name(
 
 func (f *Planner) controls(o *object.Object) bool { return o.ControlledBy(f.Parent.UID()) }
 
-// change plans for one desired child; the zero Action is nothing to do.
+// change plans one desired child. The zero Action means that there is nothing to do.
 func (f *Planner) change(before *object.Object, child Child, digest uint64) (Action, error) {
 	action := Action{Resource: child.Rule.Resource, Ref: child.Object.Ref(), Before: before, Desired: digest}
 	switch {
@@ -98,11 +96,10 @@ func (f *Planner) create(action Action, child Child) (Action, error) {
 	return action, err
 }
 
-// update plans to bring a child in line. That the server drops a value which
-// says nothing is not taken for granted: sending it once more does no harm,
-// and the caller knows by Settled that it was.
+// update plans an update of a child. An empty value that the server drops counts as a difference:
+// sending it again does no harm, and UpToDate ends it.
 //
-// A child to which the server applied another wish comes here in the next turn.
+// A child to which the server applied other fields is applied once more before it is merged.
 func (f *Planner) update(action Action, desired *object.Object) (Action, error) {
 	if before, err := f.appliedBefore(action.Before, desired); err != nil || before {
 		return f.finishServerSide(action, desired)
@@ -124,9 +121,8 @@ func (f *Planner) update(action Action, desired *object.Object) (Action, error) 
 	return action, err
 }
 
-// recreate plans to delete a child that differs. It wants more certainty than
-// update: neither a value that says nothing nor a memory that differs is worth
-// an object, and neither is one that the server writes in another way.
+// recreate plans the deletion of a child that differs. It ignores differences that update writes:
+// empty values, the last applied configuration, and another notation of the same value.
 func (f *Planner) recreate(action Action, desired *object.Object) (Action, error) {
 	m, err := f.merged(action.Before, desired, merger{keys: childKeys, ignoreEmpty: true, valuesOmitted: f.OmitValues})
 	if err != nil || m.fieldPath == "" || f.unchangedSinceCreation(action.Before, m) {
@@ -138,8 +134,8 @@ func (f *Planner) recreate(action Action, desired *object.Object) (Action, error
 	return action, err
 }
 
-// unchangedSinceCreation says that the spec of a child is still what the server made of this
-// very wish when it was created: a quantity in another notation, for instance.
+// unchangedSinceCreation reports whether the spec of a child is still as the server stored it when
+// this desired object was created. The server may have changed the notation of a quantity.
 func (f *Planner) unchangedSinceCreation(observed *object.Object, m merged) bool {
 	return m.recorded && !f.OmitValues && observed.Generation() == 1 && strings.HasPrefix(m.fieldPath, "spec.")
 }
@@ -147,11 +143,11 @@ func (f *Planner) unchangedSinceCreation(observed *object.Object, m merged) bool
 // merged is a desired child merged into the observed one.
 type merged struct {
 	fields map[string]any
-	// text is the wish as it is remembered.
+	// text is the last applied configuration to store.
 	text string
-	// fieldPath is the path of the first field that changes, "" if none does.
+	// fieldPath is the first field that changes; "" if none does.
 	fieldPath string
-	// recorded says that the observed child remembers this wish.
+	// recorded means that the observed child has this last applied configuration.
 	recorded bool
 }
 
@@ -170,7 +166,7 @@ func (f *Planner) merged(observed, desired *object.Object, by merger) (merged, e
 	}
 	last, key := f.lastApplied(have)
 	if appliedRecordOf(observed).verb != "" {
-		// The server applied fields of these names; see update.
+		// The server applied these fields; see update.
 		last, key = lastAppliedFields, AppliedAnnotation
 	}
 	m := merged{fields: by.objects(have, last, want.fields), text: text}
@@ -181,7 +177,7 @@ func (f *Planner) merged(observed, desired *object.Object, by merger) (merged, e
 	return m, nil
 }
 
-// keepSystemFields puts back what a desired object has no say in.
+// keepSystemFields restores the fields that a desired object cannot set.
 func keepSystemFields(merged, observed map[string]any) {
 	to, _ := merged["metadata"].(map[string]any)
 	from, _ := observed["metadata"].(map[string]any)
@@ -199,8 +195,8 @@ func restore(to, from map[string]any, name string) {
 	delete(to, name)
 }
 
-// mergeOwners merges the owner references by UID. The parent's is in none but
-// the observed ones, and so stays.
+// mergeOwners merges the owner references by UID. The reference to the parent is only in the
+// observed ones, so it stays.
 func mergeOwners(merged, observed, applied, desired map[string]any) {
 	owners := merger{keys: ownerKeys}.lists(ownersIn(observed), ownersIn(applied), ownersIn(desired))
 	if metadata, isObject := merged["metadata"].(map[string]any); isObject && len(owners) > 0 {
@@ -213,7 +209,7 @@ func ownersIn(fields map[string]any) []any {
 	return owners
 }
 
-// member is the value at a path of member names, nil if there is none.
+// member returns the value at a path; nil if there is none.
 func member(fields map[string]any, path ...string) any {
 	var value any = fields
 	for _, name := range path {
@@ -223,10 +219,10 @@ func member(fields map[string]any, path ...string) any {
 	return value
 }
 
-// noLongerDesired is why a child is removed.
+// noLongerDesired is the reason of a removal.
 const noLongerDesired = "no longer desired"
 
-// removals plans the deletion of what is left over, in the observed order.
+// removals plans the deletion of observed children that are not desired.
 func (f *Planner) removals(observed []*object.Object, left map[id]*object.Object) []Action {
 	var actions []Action
 	for _, o := range observed {

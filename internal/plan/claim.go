@@ -8,15 +8,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Claim is who belongs to a parent: the children it has, and the writes that
-// take in orphans and let go of those that match its selector no more.
+// Claim is the result of claiming: the children of a parent, and the writes that adopt orphans and
+// release children that no longer match the selector.
 type Claim struct {
 	Children []*object.Object
 	Changes  []Action
 }
 
-// Claim sorts the objects of one kind that the parent owns, and the matching
-// ones that nobody owns. A parent that is going away takes in nobody.
+// Claim claims objects of one kind: those that the parent owns, and matching orphans. A parent that
+// is being deleted adopts nothing.
 func (f *Planner) Claim(resource object.Resource, owned, orphans []*object.Object) (Claim, error) {
 	c := Claim{Children: make([]*object.Object, 0, len(owned))}
 	for _, o := range owned {
@@ -32,7 +32,7 @@ func (f *Planner) Claim(resource object.Resource, owned, orphans []*object.Objec
 			return c, err
 		}
 		c.Changes = append(c.Changes, Action{Verb: Release, Resource: resource, Ref: o.Ref(), Before: o, After: released,
-			Reason: "labels match the parent's selector no more"})
+			Reason: "labels no longer match the parent's selector"})
 	}
 	if f.Parent.Deleting() || f.isDecorator() {
 		return c, nil
@@ -51,20 +51,20 @@ func (f *Planner) Claim(resource object.Resource, owned, orphans []*object.Objec
 	return c, nil
 }
 
-// The annotations by which decorators know their attachments. A parent may have
-// a composite controller and several decorators.
+// The annotations that mark attachments. A parent may have a composite controller and several
+// decorators.
 const (
 	DecoratorMark               = "setpoint.dev/decorator-controller"
 	MetacontrollerDecoratorMark = "metacontroller.k8s.io/decorator-controller"
 )
 
-// Marks are all of them.
+// Marks returns the keys of all marks.
 func Marks() []string { return []string{DecoratorMark, MetacontrollerDecoratorMark} }
 
 func (f *Planner) isDecorator() bool { return f.Mark != Mark{} }
 
-// manages says whether an object that the parent owns is this controller's
-// business, not that of another one of the same parent.
+// manages reports whether an owned object belongs to this controller, not to another controller of
+// the same parent.
 func (f *Planner) manages(o *object.Object) bool {
 	if f.isDecorator() {
 		return f.Mark.On(o)
@@ -72,13 +72,13 @@ func (f *Planner) manages(o *object.Object) bool {
 	return !isRevision(o) && !slices.ContainsFunc(Marks(), func(key string) bool { return Annotation(o, key) != "" })
 }
 
-// On says whether an object carries the mark.
+// On reports whether an object has the mark.
 func (m Mark) On(o *object.Object) bool { return Annotation(o, m.Key) == m.Value }
 
-// Annotation is the value of an annotation; "" if there is none.
+// Annotation returns the value of an annotation; "" if there is none.
 func Annotation(o *object.Object, key string) string {
 	if !bytes.Contains(o.JSON(), []byte(key)) {
-		// Most objects do not have it, and looking for its place takes longer.
+		// Most objects do not have it, and this check is faster than parsing.
 		return ""
 	}
 	var value string
@@ -88,7 +88,7 @@ func Annotation(o *object.Object, key string) string {
 	return value
 }
 
-// ownerReference in the API's form, as far as it is written here.
+// ownerReference has the fields of an owner reference that Setpoint writes.
 type ownerReference struct {
 	APIVersion         string `json:"apiVersion"`
 	Kind               string `json:"kind"`
@@ -98,7 +98,6 @@ type ownerReference struct {
 	BlockOwnerDeletion bool   `json:"blockOwnerDeletion"`
 }
 
-// ownerReferenceTo is the reference to a controlling owner.
 func ownerReferenceTo(parent *object.Object) ownerReference {
 	return ownerReference{
 		APIVersion: parent.APIVersion(), Kind: parent.Kind(), Name: parent.Name(), UID: parent.UID(),
@@ -106,14 +105,14 @@ func ownerReferenceTo(parent *object.Object) ownerReference {
 	}
 }
 
-// addOwner adds the parent as the controlling owner to the fields of a new object.
+// addOwner adds the parent as the controlling owner of a new object.
 func addOwner(fields map[string]any, parent *object.Object) {
 	metadata := fields["metadata"].(map[string]any)
 	owners, _ := metadata["ownerReferences"].([]any)
 	metadata["ownerReferences"] = append(owners, ownerReferenceTo(parent))
 }
 
-// withOwner adds the parent as the controlling owner.
+// withOwner returns an object with the parent as its controlling owner.
 func withOwner(o, parent *object.Object) (*object.Object, error) {
 	owners, err := ownerReferences(o)
 	if err != nil {
@@ -126,7 +125,6 @@ func withOwner(o, parent *object.Object) (*object.Object, error) {
 	return setOwners(o, append(exceptOwner(owners, parent.UID()), own))
 }
 
-// withoutOwner removes the owner of a UID.
 func withoutOwner(o *object.Object, uid string) (*object.Object, error) {
 	owners, err := ownerReferences(o)
 	if err != nil {

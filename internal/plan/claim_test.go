@@ -11,7 +11,7 @@ import (
 
 const ours = `{"apiVersion":"example.org/v1","kind":"Shop","name":"books","uid":"parent-uid","controller":true,"blockOwnerDeletion":true}`
 
-// member with its metadata in JSON, of the labels app=x.
+// claimed is an object with the label app=x and this metadata.
 func claimed(t *testing.T, name, metadata string) *object.Object {
 	t.Helper()
 	return parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"`+name+`","resourceVersion":"5",`+metadata+`}}`)
@@ -34,9 +34,9 @@ func TestClaim(t *testing.T) {
 		"alive": {"selector: {matchLabels: {app: x}}", `
 			child ConfigMap kept
 			child ConfigMap going
-			release ConfigMap let-go: labels match the parent's selector no more
+			release ConfigMap let-go: labels no longer match the parent's selector
 			  [{"uid":"other"}]
-			release ConfigMap let-go-alone: labels match the parent's selector no more
+			release ConfigMap let-go-alone: labels no longer match the parent's selector
 			  none
 			adopt ConfigMap taken: labels match the parent's selector
 			  [` + ours + `]

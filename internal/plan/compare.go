@@ -9,17 +9,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// difference is the path of the first field in which two JSON trees differ,
-// members taken by name, or "" when they are equal.
+// difference returns the path of the first field in which two JSON values differ, by sorted names;
+// "" if they are equal.
 func difference(a, b any) string { return diffValues("", a, b, equalScalars) }
 
-// semanticDifference is the same, but prefers a field that does not only differ in the notation of
-// a quantity.
+// semanticDifference prefers a field that differs in more than the notation of a quantity.
 func semanticDifference(a, b any) string {
 	return cmp.Or(diffValues("", a, b, equivalent), difference(a, b))
 }
 
-// equalFunc says that two values that are neither objects nor lists are the same.
+// equalFunc compares two scalars.
 type equalFunc func(a, b any) bool
 
 func diffValues(path string, a, b any, same equalFunc) string {
@@ -40,7 +39,6 @@ func diffValues(path string, a, b any, same equalFunc) string {
 	return pathOrRoot(path)
 }
 
-// pathOrRoot is the path of a difference in a value as a whole.
 func pathOrRoot(path string) string { return cmp.Or(path, ".") }
 
 func diffObjects(path string, a, b map[string]any, same equalFunc) string {
@@ -58,7 +56,7 @@ func diffObjects(path string, a, b map[string]any, same equalFunc) string {
 	return ""
 }
 
-// memberNames are the names of the members of either, sorted.
+// memberNames returns the sorted names of the members of both.
 func memberNames(a, b map[string]any) []string {
 	names := slices.Collect(maps.Keys(a))
 	for name := range b {
@@ -82,8 +80,7 @@ func diffLists(path string, a, b []any, same equalFunc) string {
 	return ""
 }
 
-// equalScalars takes 1 and 1.0 for equal: some hooks know only one kind of
-// number.
+// equalScalars treats 1 and 1.0 as equal: some hooks have only one type of number.
 func equalScalars(a, b any) bool {
 	switch b.(type) {
 	case map[string]any, []any:

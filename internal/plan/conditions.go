@@ -6,15 +6,14 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// conditionStamp is what the asker knows of a condition, and the hook does not.
+// conditionStamp has the fields of a condition that the hook does not set.
 type conditionStamp struct {
 	generation int64
 	now        time.Time
 }
 
-// withConditions merges conditions into a status by type: into those the status
-// comes with, else into those that are there. The time of a condition moves when
-// its status does.
+// withConditions merges conditions by type into those of the new status, or of the stored status if
+// the new one has none. The transition time changes with the status.
 func withConditions(have, want map[string]any, conditions []hook.Condition, stamp conditionStamp) {
 	if len(conditions) == 0 {
 		return
@@ -27,8 +26,8 @@ func withConditions(have, want map[string]any, conditions []hook.Condition, stam
 	want["conditions"] = stamp.merged(former, list, conditions)
 }
 
-// Conditions merges conditions into a list by type, as of a generation of their
-// object. The time of one moves when its status does.
+// Conditions merges conditions by type into a list, for a generation. The transition time changes
+// with the status.
 func Conditions(list []any, conditions []hook.Condition, generation int64, now time.Time) []any {
 	return conditionStamp{generation, now}.merged(list, list, conditions)
 }
@@ -63,7 +62,7 @@ func conditionFields(c hook.Condition, former []any, stamp conditionStamp) map[s
 	return fields
 }
 
-// indexOfType finds the condition of a type; -1 if there is none.
+// indexOfType returns the index of the condition of a type; -1 if there is none.
 func indexOfType(list []any, kind string) int {
 	for i, item := range list {
 		if fields, isObject := item.(map[string]any); isObject && fields["type"] == kind {

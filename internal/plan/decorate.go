@@ -8,8 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// decorate sets the labels and annotations of a reply on its parent. Those the
-// reply does not name are left alone.
+// decorate sets the labels and annotations of a response on the parent. It leaves others alone.
 func decorate(parent *object.Object, response *hook.Response) (*object.Object, error) {
 	var edits []object.Edit
 	for _, field := range [...]struct {
@@ -31,7 +30,7 @@ func decorate(parent *object.Object, response *hook.Response) (*object.Object, e
 	return parent.Edited(edits...)
 }
 
-// editStrings sets and removes members of a map of texts.
+// editStrings returns the edit that sets and removes members of a map of strings.
 func editStrings(field []byte, wish map[string]*string) (object.Edit, bool, error) {
 	if len(wish) == 0 {
 		return object.Edit{}, false, nil
@@ -54,7 +53,7 @@ func editStrings(field []byte, wish map[string]*string) (object.Edit, bool, erro
 		return object.Edit{}, false, nil
 	}
 	if len(want) == 0 {
-		return object.Edit{}, true, nil // Without a value the member goes.
+		return object.Edit{}, true, nil // An edit without a value removes the member.
 	}
 	text, err := json.Marshal(want)
 	return object.Edit{Value: text}, true, err

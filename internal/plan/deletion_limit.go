@@ -8,33 +8,32 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// DeletionLimit is the limit above which deletions are held that nothing but a hook's
-// response explains.
+// DeletionLimit is the limit above which the deletion guard holds deletions. Only deletions that
+// nothing but a hook response explains count.
 type DeletionLimit struct {
-	// MaxDeletions is how many are never held.
+	// MaxDeletions is how many deletions are always allowed.
 	MaxDeletions int
-	// MaxPercent is the share of all children of a controller above which they
-	// are.
+	// MaxPercent is the share of all children that may be deleted beyond that.
 	MaxPercent int
 }
 
-// DefaultDeletionLimit is the limit of a controller that does not set one.
+// DefaultDeletionLimit returns the limit of controllers that set none.
 func DefaultDeletionLimit() *DeletionLimit {
 	return &DeletionLimit{MaxDeletions: setpoint.DefaultMaxDeletions, MaxPercent: setpoint.DefaultMaxPercent}
 }
 
-// DeletionCount is what a controller wants to delete, and what there is.
+// DeletionCount counts the deletions and children of a controller.
 type DeletionCount struct {
-	// Pending are deletions to be made, Made those that were made lately.
+	// Pending counts the deletions to make, Recent those made recently.
 	Pending, Recent int
-	// Children is how many there were before.
+	// Children counts the children before the deletions.
 	Children int
-	// Holding says that deletions are held already. Their share does not matter any
-	// more: what else is written meanwhile changes it.
+	// Holding means that deletions are held already. Then the share does not matter, because other
+	// writes change it.
 	Holding bool
 }
 
-// Exceeded says that the deletions of a tally are too many.
+// Exceeded reports whether there are too many deletions.
 func (g DeletionLimit) Exceeded(t DeletionCount) bool {
 	n := t.Pending + t.Recent
 	if t.Pending == 0 || n <= g.MaxDeletions {
@@ -43,9 +42,8 @@ func (g DeletionLimit) Exceeded(t DeletionCount) bool {
 	return t.Holding || 100*n > g.MaxPercent*t.Children
 }
 
-// Removals are the deletions of a plan which a guard counts: of children that are
-// not desired any more. A child that is created anew is not one of them, nor is a
-// Pod or a Job that has finished.
+// Removals returns the deletions that count for the deletion guard: those of children that are no
+// longer desired. Recreated children do not count, nor do finished Pods and Jobs.
 func (p Plan) Removals() []Action {
 	var counted []Action
 	for _, stage := range p.Stages {
@@ -58,7 +56,7 @@ func (p Plan) Removals() []Action {
 	return counted
 }
 
-// Without is the plan without some of its deletions.
+// Without returns the plan without some of its deletions.
 func (p Plan) Without(deletions []Action) Plan {
 	rest := Plan{Equal: p.Equal}
 	for _, stage := range p.Stages {
@@ -76,7 +74,7 @@ func isRemoval(a Action) bool {
 	return a.Verb == Delete && a.Reason == noLongerDesired && !isFinished(a.Before)
 }
 
-// isFinished says that a Pod or a Job has done its work, or has given up.
+// isFinished reports whether a Pod or a Job has succeeded or failed.
 func isFinished(o *object.Object) bool {
 	switch o.GroupKind() {
 	case object.GroupKind{Kind: "Pod"}:
@@ -88,7 +86,7 @@ func isFinished(o *object.Object) bool {
 	return false
 }
 
-// jobFinished says that among the conditions of a Job is one of those it ends with.
+// jobFinished reports whether a Job has the condition Complete or Failed.
 func jobFinished(list []byte) bool {
 	var conditions []struct{ Type, Status string }
 	if json.Unmarshal(list, &conditions) != nil {

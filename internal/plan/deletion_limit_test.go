@@ -34,8 +34,7 @@ func TestDeletionLimitExceeded(t *testing.T) {
 	}
 }
 
-// Fault G11: what is deleted to be created anew does not count, nor does what has
-// finished.
+// Fault G11: recreated children do not count, nor do finished ones.
 func TestRemovals(t *testing.T) {
 	deletion := func(text, reason string, desired uint64) Action {
 		o := parse(t, text)

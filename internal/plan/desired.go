@@ -11,48 +11,48 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// UIDLabel is the label by which a generated selector finds its children.
+// UIDLabel is the label that a generated selector selects.
 const UIDLabel = "controller-uid"
 
-// Child is one desired child, checked and completed.
+// Child is a validated and completed desired child.
 type Child struct {
 	Rule   Rule
 	Object *object.Object
-	// IgnoredNamespace is the path of a namespace that was ignored, since the kind has none;
-	// empty for most.
+	// IgnoredNamespace is the path of a namespace that was ignored because the kind is
+	// cluster-scoped; usually empty.
 	IgnoredNamespace string
 }
 
-// Planner is the parent and what its controller says of its children.
+// Planner plans the children of one parent by the rules of its controller.
 type Planner struct {
 	Parent *object.Object
-	// Namespaced says that the parent lives in a namespace.
+	// Namespaced means that the parent has a namespace.
 	Namespaced bool
 	Rules      Rules
-	// Selector is what every child must match.
+	// Selector has to match every child.
 	Selector labels.Selector
-	// GenerateSelector says that Selector is made from the parent's UID, and that
-	// children are given the label they lack.
+	// GenerateSelector means that Selector selects the parent's UID. Children without the label get
+	// it.
 	GenerateSelector bool
-	// LastApplied is the annotation that remembers what was applied.
+	// LastApplied is the annotation with the last applied configuration.
 	LastApplied string
-	// OmitValues remembers which fields were applied, but not what they were set
-	// to. Metacontroller's annotation has the values too.
+	// OmitValues stores only the names of fields in LastApplied. Metacontroller's annotation has
+	// the values too.
 	OmitValues bool
 	// Manager is the field manager of server-side apply.
 	Manager string
-	// IgnoreNamespaces ignores the namespace of a cluster-scoped child, instead of
-	// refusing the response.
+	// IgnoreNamespaces ignores the namespace of a cluster-scoped child instead of rejecting the
+	// response.
 	IgnoreNamespaces bool
-	// Mark, if set, is how a decorator knows its attachments among all that the
-	// parent owns. There is no selector then, and nothing is taken in.
+	// Mark, if set, marks the attachments of a decorator. A decorator has no selector and adopts
+	// nothing.
 	Mark Mark
 }
 
-// Mark is an annotation that attachments carry, and its value.
+// Mark is the key and value of an annotation on attachments.
 type Mark struct{ Key, Value string }
 
-// ResponseError is something wrong in a reply, and where.
+// ResponseError is an invalid field of a response.
 type ResponseError struct {
 	Path    string
 	Problem string
@@ -64,9 +64,8 @@ func invalid(path, format string, args ...any) *ResponseError {
 	return &ResponseError{Path: path, Problem: fmt.Sprintf(format, args...)}
 }
 
-// Desired checks the children of a reply, all of them, before anything is done
-// about one. It sets what a hook may leave out: the namespace, and the label of
-// a generated selector. The error is a *ResponseError.
+// Desired validates all children of a response and completes them: it sets the namespace and the
+// label of a generated selector. The error is a *ResponseError.
 func (f *Planner) Desired(response []json.RawMessage) ([]Child, error) {
 	children := make([]Child, 0, len(response))
 	seen := make(map[object.Ref]int, len(response))
@@ -87,7 +86,7 @@ func (f *Planner) Desired(response []json.RawMessage) ([]Child, error) {
 	return children, nil
 }
 
-// childrenField is what the field of the reply is called.
+// childrenField returns the name of the field with the children in a response.
 func (f *Planner) childrenField() string {
 	if f.isDecorator() {
 		return "attachments"
@@ -95,7 +94,7 @@ func (f *Planner) childrenField() string {
 	return "children"
 }
 
-// rulesField is where the controller says which kinds there may be.
+// rulesField returns the name of the field with the rules in the controller's spec.
 func (f *Planner) rulesField() string {
 	if f.isDecorator() {
 		return "attachments"
@@ -129,7 +128,7 @@ func (f *Planner) child(path string, data json.RawMessage) (Child, error) {
 	return Child{Rule: rule, Object: o, IgnoredNamespace: ignoredNamespace}, err
 }
 
-// complete sets what the hook may leave out.
+// complete sets what a hook may leave out.
 func (f *Planner) complete(path string, o *object.Object, resource object.Resource) (*object.Object, error) {
 	var edits []object.Edit
 	if err := f.setNamespace(path, o, resource, &edits); err != nil {
@@ -148,7 +147,7 @@ func (f *Planner) complete(path string, o *object.Object, resource object.Resour
 	return changed, nil
 }
 
-// parseChild reads a child. Where a hook may give a field twice, the last one counts.
+// parseChild parses a child. If a field is duplicated, the last one counts.
 func parseChild(path string, data json.RawMessage) (*object.Object, error) {
 	if !object.HasUniqueNames(data) {
 		if fields, err := tree(data); err == nil {
@@ -165,8 +164,7 @@ func parseChild(path string, data json.RawMessage) (*object.Object, error) {
 	return o, nil
 }
 
-// validate checks what the child is addressed by, since that becomes part of a URL,
-// and what is written into.
+// validate checks the fields that become part of a URL, and those that Setpoint writes into.
 func (f *Planner) validate(path string, o *object.Object) error {
 	if o.Name() == "" {
 		return invalid(path+".metadata.name", "required")
@@ -181,12 +179,12 @@ func (f *Planner) validate(path string, o *object.Object) error {
 		return invalid(path+".metadata.annotations", "must be an object")
 	}
 	if owner, owned := o.Controller(); owned && owner.UID != f.Parent.UID() {
-		return invalid(path+".metadata.ownerReferences", "name %s %s as the controller, but that is the parent", owner.Kind, owner.Name)
+		return invalid(path+".metadata.ownerReferences", "name %s %s as the controller, which must be the parent", owner.Kind, owner.Name)
 	}
 	return nil
 }
 
-// setNamespace settles the child's namespace.
+// setNamespace checks or sets the namespace.
 func (f *Planner) setNamespace(path string, o *object.Object, resource object.Resource, edits *[]object.Edit) error {
 	at := path + ".metadata.namespace"
 	switch {
@@ -206,7 +204,7 @@ func (f *Planner) setNamespace(path string, o *object.Object, resource object.Re
 	return nil
 }
 
-// setLabel settles the labels, or the mark, by which the child is found again.
+// setLabel checks or sets the label or the mark that selects the child.
 func (f *Planner) setLabel(path string, o *object.Object, edits *[]object.Edit) error {
 	if f.isDecorator() {
 		return addEdit(edits, f.Mark.Value, "metadata", "annotations", f.Mark.Key)
@@ -215,12 +213,12 @@ func (f *Planner) setLabel(path string, o *object.Object, edits *[]object.Edit) 
 		return addEdit(edits, f.Parent.UID(), "metadata", "labels", UIDLabel)
 	}
 	if !f.Selector.Matches(o.Labels()) {
-		return invalid(path+".metadata.labels", "do not match the parent's selector %q, so the child would not be found again", f.Selector)
+		return invalid(path+".metadata.labels", "do not match the parent's selector %q; the controller could not find the child", f.Selector)
 	}
 	return nil
 }
 
-// addEdit adds an edit that sets a text.
+// addEdit adds an edit that sets a string.
 func addEdit(edits *[]object.Edit, value string, path ...string) error {
 	text, err := json.Marshal(value)
 	*edits = append(*edits, object.Edit{Value: text, Path: path})

@@ -11,23 +11,23 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// firstCheckAfter is after how many calls in a row that each led to a write, with the parent
-// unchanged, a hook is suspected.
+// firstCheckAfter is the number of calls in a row, each followed by a write although the parent is
+// unchanged, after which the hook is checked.
 const firstCheckAfter = 5
 
-// DeterminismCheck counts the calls of a hook for one parent that each led to a write. Its zero value
-// is ready. It has no clock of its own.
+// DeterminismCheck counts the hook calls for one parent that were followed by a write, and says
+// when to repeat a request to compare the responses. Its zero value is ready.
 type DeterminismCheck struct {
 	intent    uint64
 	calls     int
 	nextCheck int
 	lastWrite time.Time
 	differed  bool
-	// sameAtOnce says that two responses at once were the same.
+	// sameAtOnce means that two responses at once were the same.
 	sameAtOnce bool
 }
 
-// RecordWrite notes that the latest call led to a write. Another intent begins anew.
+// RecordWrite counts a write after the latest call. It starts over for another intent.
 func (c *DeterminismCheck) RecordWrite(intent uint64, now time.Time) {
 	if c.intent != intent || now.Sub(c.lastWrite) > flappingWindow {
 		*c = DeterminismCheck{intent: intent, nextCheck: firstCheckAfter}
@@ -35,8 +35,8 @@ func (c *DeterminismCheck) RecordWrite(intent uint64, now time.Time) {
 	c.calls, c.lastWrite = c.calls+1, now
 }
 
-// Due says that the hook should be called twice with one request, to compare what it
-// responds: at once, or after a moment, where a difference at once was looked for before.
+// Due reports whether the request should be repeated: at once, or delayed if two responses at once
+// were the same before.
 func (c *DeterminismCheck) Due(intent uint64, now time.Time) (due, delayed bool) {
 	if c.calls == 0 || c.intent != intent || now.Sub(c.lastWrite) > flappingWindow {
 		return false, false
@@ -44,21 +44,21 @@ func (c *DeterminismCheck) Due(intent uint64, now time.Time) (due, delayed bool)
 	return c.differed || c.calls >= c.nextCheck, c.sameAtOnce
 }
 
-// RecordResult notes what came of that. One whose responses are the same is left in peace for
+// RecordResult records the comparison. If the responses were the same, the next check comes after
 // twice as many calls.
 func (c *DeterminismCheck) RecordResult(differ bool) {
 	c.differed, c.nextCheck = differ, 2*c.calls
 	c.sameAtOnce = c.sameAtOnce || !differ
 }
 
-// ResponseDifference names the first place in which two responses differ, such as "ConfigMap a/b:
-// data.time"; "" if they mean the same.
+// ResponseDifference returns the first difference of two responses, such as "ConfigMap a/b:
+// data.time"; "" if they are equivalent.
 func ResponseDifference(first, second *hook.Response) string {
 	left, leftNames := childrenIn(first)
 	right, _ := childrenIn(second)
 	for _, name := range leftNames {
 		if right[name] == nil {
-			return name + ": only in one of them"
+			return name + ": only in one response"
 		}
 		if path := diffValues("", left[name], right[name], equivalent); path != "" {
 			return name + ": " + path
@@ -76,7 +76,7 @@ func ResponseDifference(first, second *hook.Response) string {
 	)
 }
 
-// membersOf are those of a map as of a tree.
+// membersOf returns the members of a map as a JSON object.
 func membersOf[T any](of map[string]T) map[string]any {
 	members := make(map[string]any, len(of))
 	for name, value := range of {
@@ -90,7 +90,7 @@ func membersOf[T any](of map[string]T) map[string]any {
 	return members
 }
 
-// childrenIn are the children of a response by name, with their names in order.
+// childrenIn returns the children of a response by name, and the sorted names.
 func childrenIn(response *hook.Response) (byName map[string]any, names []string) {
 	byName = map[string]any{}
 	for _, raw := range response.Children {
@@ -109,7 +109,7 @@ func childrenIn(response *hook.Response) (byName map[string]any, names []string)
 	return byName, names
 }
 
-// equivalent says that two values mean the same: as quantities, "1" is "1000m".
+// equivalent reports whether two values mean the same: as quantities, "1" is "1000m".
 func equivalent(a, b any) bool {
 	if equalScalars(a, b) {
 		return true

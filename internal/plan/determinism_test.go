@@ -8,8 +8,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// Fault M13: a hook that leads to write after write is doubted now and then, less often
-// each time its responses are the same, and always once they were not.
+// Fault M13: a hook is checked less often each time its responses are the same, and at every call
+// once they differed.
 func TestDeterminismCheck(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var c DeterminismCheck
@@ -57,7 +57,7 @@ func TestResponseDifference(t *testing.T) {
 		"a quantity":         {of(child("a", `{"cpu":"1"}`)), of(child("a", `{"cpu":"1000m"}`)), ""},
 		"in another order":   {of(child("a", `{}`), child("b", `{}`)), of(child("b", `{}`), child("a", `{}`)), ""},
 		"behind a quantity":  {of(child("a", `{"cpu":"1","z":[1]}`)), of(child("a", `{"cpu":"1000m","z":[2]}`)), "Pod n/a: spec.z[0]"},
-		"another name":       {of(child("a", `{}`)), of(child("b", `{}`)), "Pod n/a: only in one of them"},
+		"another name":       {of(child("a", `{}`)), of(child("b", `{}`)), "Pod n/a: only in one response"},
 		"one more":           {of(), of(child("b", `{}`)), "the number of children"},
 		"the status":         {hook.Response{Status: json.RawMessage(`{"at":1}`)}, hook.Response{Status: json.RawMessage(`{"at":2}`)}, "status.at"},
 		"a status":           {hook.Response{}, hook.Response{Status: json.RawMessage(`{"at":2}`)}, "status.at"},

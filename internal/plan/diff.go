@@ -10,17 +10,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// FieldChange is a field that gets another value.
+// FieldChange is a field whose value changes.
 type FieldChange struct {
-	// Path is such as "spec.ports[port=80].nodePort". An item of a list is named
-	// by what tells it apart from the others or, where nothing does, by its place.
+	// Path is such as "spec.ports[port=80].nodePort". List items are named by their key, or by
+	// their index if they have none.
 	Path string
-	// From and After are the values as JSON; nil where there is none.
+	// From and To are the values as JSON; nil if there is none.
 	From, To json.RawMessage
 }
 
-// String is a line for the value before, led by "- ", and one for the value
-// after, led by "+ ", as far as there is one.
+// String returns a line "- " with the old value and a line "+ " with the new one.
 func (c FieldChange) String() string {
 	var lines []string
 	if c.From != nil {
@@ -32,11 +31,9 @@ func (c FieldChange) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// Diff says what an action changes, field by field: all fields for Create and
-// Delete, and for a Delete that makes room for another object those in which that
-// differs. It is empty when only what Setpoint remembers in annotations changes.
-// What an Apply removes is known to the server alone: carry it out as a dry run
-// and Compare to see that too.
+// Diff returns the fields that an action changes: all fields for Create and Delete, and those that
+// differ for a Delete that recreates. It is empty if only Setpoint's annotations change. Only the
+// server knows what an Apply removes: for that, apply the action as a dry run and call Compare.
 func Diff(a Action) ([]FieldChange, error) {
 	if a.Before == nil || a.Verb != Apply && a.DryRunVerb != Apply {
 		return Compare(a.Before, a.After)
@@ -48,8 +45,8 @@ func Diff(a Action) ([]FieldChange, error) {
 	return Compare(a.Before, foreseen)
 }
 
-// Overlay is an object with the fields of another laid over it: what an apply
-// makes of it, but for what the server alone knows.
+// Overlay returns an object with the fields of another set on it. It is what an apply makes of it,
+// except for what only the server knows.
 func Overlay(under, over *object.Object) (*object.Object, error) {
 	have, err := tree(under.JSON())
 	if err != nil {
@@ -65,7 +62,7 @@ func Overlay(under, over *object.Object) (*object.Object, error) {
 	return objectOf(overlaid)
 }
 
-// mergeFinalizers keeps those of others: each is somebody's own.
+// mergeFinalizers keeps the finalizers of others.
 func mergeFinalizers(merged, observed map[string]any) {
 	wanted, _ := member(merged, "metadata", "finalizers").([]any)
 	all, _ := member(observed, "metadata", "finalizers").([]any)
@@ -81,9 +78,8 @@ func mergeFinalizers(merged, observed map[string]any) {
 	merged["metadata"].(map[string]any)["finalizers"] = all
 }
 
-// Compare says in which fields two objects differ; either may be nil. Fields
-// that are the system's, and what Setpoint remembers in annotations, are left
-// out. The values in a Secret are masked.
+// Compare returns the fields in which two objects differ; either may be nil. It leaves out system
+// fields and Setpoint's annotations, and masks the values in a Secret.
 func Compare(before, after *object.Object) ([]FieldChange, error) {
 	left, err := comparableFields(before)
 	if err != nil {
@@ -103,7 +99,7 @@ func Compare(before, after *object.Object) ([]FieldChange, error) {
 	return found, nil
 }
 
-// MaskSecret hides, among changes of an object, what nobody should read.
+// MaskSecret masks the values in changes of a Secret.
 func MaskSecret(o *object.Object, changes []FieldChange) []FieldChange {
 	if isSecret(o) {
 		mask(changes)
@@ -111,8 +107,8 @@ func MaskSecret(o *object.Object, changes []FieldChange) []FieldChange {
 	return changes
 }
 
-// Same says that two objects are the same, the order of lists included, but for
-// fields that are the system's and what Setpoint remembers in annotations.
+// Same reports whether two objects are equal, except for system fields and Setpoint's annotations.
+// The order of lists counts.
 func Same(a, b *object.Object) (bool, error) {
 	left, err := comparableFields(a)
 	if err != nil {
@@ -122,10 +118,10 @@ func Same(a, b *object.Object) (bool, error) {
 	return difference(left, right) == "", err
 }
 
-// comparableFields is what of an object is worth showing.
+// comparableFields returns the fields of an object that Compare compares.
 func comparableFields(o *object.Object) (map[string]any, error) {
 	if o == nil {
-		return nil, nil //nolint:nilnil // No object has no fields.
+		return nil, nil // A nil object has no fields.
 	}
 	fields, err := tree(o.JSON())
 	if err != nil {
@@ -145,7 +141,7 @@ func comparableFields(o *object.Object) (map[string]any, error) {
 	return fields, nil
 }
 
-// value is what a side of a comparison has in some place, if it has anything.
+// value is a value that may be absent.
 type value struct {
 	of    any
 	given bool
@@ -156,10 +152,10 @@ func memberValue(members map[string]any, name string) value {
 	return value{of, given}
 }
 
-// fieldChanges are the differences found so far.
+// fieldChanges collects differences.
 type fieldChanges []FieldChange
 
-// compare goes down to the fields in which two values differ.
+// compare adds the fields in which two values differ.
 func (c *fieldChanges) compare(path string, before, after value) {
 	members, areObjects := bothOf[map[string]any](before, after)
 	lists, areLists := bothOf[[]any](before, after)
@@ -176,8 +172,8 @@ func (c *fieldChanges) compare(path string, before, after value) {
 	}
 }
 
-// bothOf are the two values if they are of one type, and not both empty. A value
-// that is not given counts as an empty one of the other's type.
+// bothOf returns the two values if they have the same type and are not both empty. An absent value
+// counts as an empty one.
 func bothOf[T map[string]any | []any](before, after value) ([2]T, bool) {
 	left, isLeft := before.of.(T)
 	right, isRight := after.of.(T)
@@ -193,7 +189,7 @@ func (v value) text() json.RawMessage {
 	return text
 }
 
-// compareLists compares items that have one identity, or else one place.
+// compareLists compares items with the same key, or with the same index.
 func (c *fieldChanges) compareLists(path string, before, after []any) {
 	for _, key := range displayKeys {
 		left, fits := key.index(before)
@@ -229,7 +225,7 @@ func (c *fieldChanges) compareKeyed(path string, key itemKey, before, after item
 	}
 }
 
-// describe is such as "name=web", "port=53,protocol=UDP" or "Pod web-0".
+// describe returns a key such as "name=web", "port=53,protocol=UDP" or "Pod web-0".
 func (k itemKey) describe(id identity) string {
 	if k.manifests {
 		return fmt.Sprint(id.value)
@@ -245,8 +241,7 @@ func isSecret(o *object.Object) bool {
 	return o != nil && o.Kind() == "Secret" && o.APIVersion() == "v1"
 }
 
-// mask hides what a Secret holds. Annotations go with the data: kubectl, for
-// one, keeps a copy of it there.
+// mask masks the data of a Secret, and its annotations: kubectl stores a copy of the data there.
 func mask(changes []FieldChange) {
 	for i, c := range changes {
 		field, _, _ := strings.Cut(strings.TrimPrefix(c.Path, "metadata."), ".")

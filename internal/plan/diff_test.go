@@ -7,7 +7,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// TestCompare reads before.yaml and after.yaml, and wants diff.txt.
+// TestCompare reads before.yaml and after.yaml, and compares the result with diff.txt.
 func TestCompare(t *testing.T) {
 	eachVector(t, "testdata/diff/*.txtar", func(t *testing.T, files map[string][]byte) string {
 		read := func(name string) *object.Object {

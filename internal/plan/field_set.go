@@ -9,9 +9,8 @@ import (
 	"strconv"
 )
 
-// fieldSet is a tree of what is applied without what it is set to: every value
-// becomes {}, but for those by which the items of a list are told apart. It is
-// all that a later merge wants to know, it holds no secrets, and it is small.
+// fieldSet returns a value with every scalar replaced by {}, except for the keys of list items. It
+// is all that a later merge needs, it is small, and it contains no secrets.
 func fieldSet(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -34,8 +33,8 @@ func objectFieldSet(members map[string]any, isItem bool) map[string]any {
 	return outlined
 }
 
-// listFieldSet keeps of each item what outline keeps of it, and by what it is told
-// apart, if they all are.
+// listFieldSet returns the field set of a list. It includes the keys of its items if they are
+// unique.
 func listFieldSet(list []any) []any {
 	keyed := haveUniqueKeys(list)
 	items := make([]any, len(list))
@@ -50,7 +49,6 @@ func listFieldSet(list []any) []any {
 	return items
 }
 
-// fieldSetHash is a hash of the outline of an object.
 func fieldSetHash(members map[string]any) string {
 	var p fieldSetWriter
 	p.members(members, false)
@@ -58,7 +56,7 @@ func fieldSetHash(members map[string]any) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// fieldSetWriter writes an outline down, each outline in one way, without making it first.
+// fieldSetWriter writes a field set in a canonical form without building it.
 type fieldSetWriter struct{ text []byte }
 
 func (p *fieldSetWriter) members(members map[string]any, isItem bool) {
@@ -99,7 +97,7 @@ func (p *fieldSetWriter) items(list []any) {
 	p.text = append(p.text, ']')
 }
 
-// haveUniqueKeys says that some key tells the items of a list apart.
+// haveUniqueKeys reports whether a key identifies the items of a list.
 func haveUniqueKeys(list []any) bool {
 	return slices.ContainsFunc(childKeys, func(k itemKey) bool {
 		_, fits := k.index(list)
@@ -107,7 +105,7 @@ func haveUniqueKeys(list []any) bool {
 	})
 }
 
-// isKeyField says whether a field may tell the items of a list apart.
+// isKeyField reports whether a field may be the key of list items.
 func isKeyField(field string) bool {
 	return field == "protocol" || slices.ContainsFunc(childKeys, func(k itemKey) bool { return k.field == field })
 }

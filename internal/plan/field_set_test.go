@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestFieldSetIsEnoughForAMerge: as long as the wish stays the same, what was
-// applied and its outline lead to the same, whatever is observed.
+// A merge with the field set of what was applied has the same result as one with the values, as
+// long as the desired object is the same.
 func TestFieldSetIsEnoughForAMerge(t *testing.T) {
 	seeded(t, 3000, func(t *testing.T, g generator) {
 		desired := g.object(4)
@@ -20,7 +20,6 @@ func TestFieldSetIsEnoughForAMerge(t *testing.T) {
 	})
 }
 
-// TestMergeByFieldSetIsIdempotent: applied once, there is nothing more to do.
 func TestMergeByFieldSetIsIdempotent(t *testing.T) {
 	seeded(t, 3000, func(t *testing.T, g generator) {
 		desired := g.object(4)
@@ -38,7 +37,7 @@ func checkIdempotentByFieldSet(t *testing.T, observed, applied, desired map[stri
 	}
 }
 
-// TestFieldSetKnowsWhatToRemove: what was applied and is desired no more goes.
+// Fields that were applied and are no longer desired are removed.
 func TestFieldSetKnowsWhatToRemove(t *testing.T) {
 	read := func(text string) map[string]any {
 		fields, err := tree([]byte(text))
@@ -77,7 +76,7 @@ func TestFieldSetHasNoValues(t *testing.T) {
 	}
 }
 
-// TestFieldSetHash: one hash is one outline, whatever the values.
+// Equal hashes mean equal field sets, whatever the values.
 func TestFieldSetHash(t *testing.T) {
 	seeded(t, 2000, func(t *testing.T, g generator) {
 		a := g.object(4)

@@ -8,52 +8,50 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// When a child counts as flapping, and what follows.
+// When a child counts as flapping, and how long its writes are delayed.
 const (
-	// flappingWrites is how many writes for one reason are taken as they come, within
-	// the window.
+	// flappingWrites is how many writes with the same reason within the window make a child
+	// flapping.
 	flappingWrites = 5
 	flappingWindow = time.Minute
-	// minFlappingBackoff and maxFlappingBackoff bound how long a flapping child is left
-	// alone; each further write doubles it.
+	// minFlappingBackoff and maxFlappingBackoff bound the backoff, which doubles with each write.
 	minFlappingBackoff = 10 * time.Second
 	maxFlappingBackoff = 30 * time.Second
 )
 
-// Flapping finds the children of one parent that are written again and again
-// although the wish for them has not changed: somebody else keeps changing them,
-// or the server does. Its zero value is ready. It has no clock of its own.
+// Flapping finds children of one parent that are written repeatedly although their desired state is
+// unchanged, because another client or the server changes them. Its zero value is ready.
 type Flapping struct{ children map[id]*flappingChild }
 
-// flappingChild is a child that was written to lately.
+// flappingChild is a child with recent writes.
 type flappingChild struct {
 	ref     object.Ref
 	desired uint64
 	reason  string
-	// writes are the times of the latest ones, the oldest first.
+	// writes are the times of the latest writes, oldest first.
 	writes  []time.Time
 	backoff time.Duration
 	until   time.Time
-	// manager is the field manager that changes it, as far as that is known.
+	// manager is the field manager that changes the child, if known.
 	manager string
 }
 
-// FlappingChild is a flapping child, for messages.
+// FlappingChild describes a flapping child.
 type FlappingChild struct {
 	Ref object.Ref
-	// Reason is what each write was for, such as "data.colour differs".
+	// Reason is the reason of the writes, such as "data.colour differs".
 	Reason string
-	// Manager is the field manager of another client that changes it; "" if it is not
-	// known, or the API server does.
+	// Manager is the field manager that changes the child; "" if it is not known or the API server
+	// does.
 	Manager string
-	// Until is how long it is left alone.
+	// Until is when the next write is allowed.
 	Until time.Time
-	// ExpiresAt is when it counts as calm if nothing is written to it before.
+	// ExpiresAt is when the child is no longer flapping if nothing is written before.
 	ExpiresAt time.Time
 }
 
-// RecordWrite notes that a child was brought in line. A new wish begins anew. It
-// returns whether the child is to be left alone from now on, for a while.
+// RecordWrite records a write and reports whether writes to the child are throttled now. It starts
+// over if the desired child has changed.
 func (f *Flapping) RecordWrite(a Action, now time.Time) (throttled bool) {
 	if !isCorrection(a) {
 		return false
@@ -70,13 +68,13 @@ func (f *Flapping) RecordWrite(a Action, now time.Time) (throttled bool) {
 	return one.recordWrite(now)
 }
 
-// isCorrection tells the writes that correct a child from those that make,
-// claim or remove one.
+// isCorrection reports whether a write corrects a child, as opposed to one that creates, claims or
+// removes it.
 func isCorrection(a Action) bool {
 	return a.Before != nil && a.Verb != Adopt && a.Verb != Release && a.Reason != noLongerDesired
 }
 
-// SetManager notes which field manager changes the child of an action.
+// SetManager sets the field manager that changes the child of an action.
 func (f *Flapping) SetManager(a Action, manager string) {
 	if one := f.children[idOf(a.Before)]; one != nil {
 		one.manager = manager
@@ -96,8 +94,7 @@ func (o *flappingChild) recordWrite(now time.Time) (throttled bool) {
 	return true
 }
 
-// expired says that the last write is so long ago that it has nothing to do with
-// the next.
+// expired reports whether the last write is too old to count.
 func (o *flappingChild) expired(now time.Time) bool {
 	return !now.Before(o.expiresAt())
 }
@@ -106,9 +103,8 @@ func (o *flappingChild) expiresAt() time.Time {
 	return o.writes[len(o.writes)-1].Add(flappingWindow + 2*o.backoff)
 }
 
-// Throttle takes out of a plan what would be written to flapping children before
-// their rest is over. It returns the plan that is left and when the first of
-// them may be written again; zero if none rests.
+// Throttle removes writes to flapping children from a plan. It returns the rest, and when the first
+// of the removed writes is allowed; zero if there is none.
 func (f *Flapping) Throttle(p Plan, now time.Time) (throttled Plan, until time.Time) {
 	if len(f.children) == 0 {
 		return p, time.Time{}
@@ -130,7 +126,7 @@ func (f *Flapping) Throttle(p Plan, now time.Time) (throttled Plan, until time.T
 	return throttled, until
 }
 
-// throttledBy is the rest that an action would disturb, or nil.
+// throttledBy returns the child that delays an action, or nil.
 func (f *Flapping) throttledBy(a Action, now time.Time) *flappingChild {
 	if !isCorrection(a) {
 		return nil
@@ -148,8 +144,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Children lists the children that are flapping, sorted by name, and forgets those that
-// have been quiet.
+// Children returns the flapping children, sorted by name, and drops those that have expired.
 func (f *Flapping) Children(now time.Time) []FlappingChild {
 	var all []FlappingChild
 	for name, one := range f.children {

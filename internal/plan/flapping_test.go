@@ -57,7 +57,6 @@ func TestFlapping(t *testing.T) {
 	}
 }
 
-// Now and then is not again and again.
 func TestRareWritesAreNotFlapping(t *testing.T) {
 	child := parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","uid":"u"}}`)
 	var f Flapping

@@ -2,50 +2,46 @@ package plan
 
 import "slices"
 
-// itemKey is what may tell the items of a list apart: the value of a field and,
-// where protocols is set, the protocol it is said for. The API keys ports so,
-// and takes one without a protocol to be TCP's. With manifests, the items are whole
-// objects, such as the children of a response.
+// itemKey identifies the items of a list by a field and, with protocols, by the protocol. The API
+// uses port and protocol as the key of ports, with TCP as the default. With manifests, the items
+// are whole objects, such as the children of a response.
 type itemKey struct {
 	field     string
 	protocols bool
 	manifests bool
 }
 
-// childKeys tell apart the items of lists in children.
+// childKeys are the keys of lists in children.
 var childKeys = []itemKey{
 	{field: "containerPort"}, {field: "containerPort", protocols: true},
 	{field: "port"}, {field: "port", protocols: true},
 	{field: "mountPath"}, {field: "name"}, {field: "uid"}, {field: "ip"}, {field: "path"},
 }
 
-// statusKeys tell apart the items of lists in a status that has many writers:
-// conditions, and whatever else can be told apart.
+// statusKeys are the keys of lists in a status with several writers.
 var statusKeys = append([]itemKey{{field: "type"}}, childKeys...)
 
-// displayKeys are all that may tell items apart in what is shown to people.
+// displayKeys are the keys of lists in a diff.
 var displayKeys = append(slices.Clip(childKeys), itemKey{field: "type"}, itemKey{field: "key"}, itemKey{manifests: true})
 
-// ownerKeys tell apart owner references. Two owners of different kinds may have
-// one name.
+// ownerKeys is the key of owner references. Owners of different kinds may have the same name.
 var ownerKeys = []itemKey{{field: "uid"}}
 
-// identity is what an item is told apart by.
+// identity is the value of an itemKey.
 type identity struct {
 	value    any
 	protocol string
 }
 
-// items are the items of a list by what tells them apart.
+// items are the items of a list by their key.
 type items struct {
 	order []identity
 	byID  map[identity]any
 }
 
-// index tells the items of a list apart. It returns false if it cannot: because
-// one of them lacks the key, or because two share it.
+// index returns the items by the key; false if an item has no key or two have the same.
 func (k itemKey) index(list []any) (items, bool) {
-	// Most keys tell most lists not apart, for which no room is to be made.
+	// Most keys do not fit most lists: allocate only for those that do.
 	if slices.ContainsFunc(list, k.isMissing) {
 		return items{}, false
 	}
@@ -61,13 +57,12 @@ func (k itemKey) index(list []any) (items, bool) {
 	return found, true
 }
 
-// isMissing says that an item has no such key.
 func (k itemKey) isMissing(item any) bool {
 	_, has := k.of(item)
 	return !has
 }
 
-// of is the identity of one item.
+// of returns the identity of an item.
 func (k itemKey) of(item any) (identity, bool) {
 	members, isObject := item.(map[string]any)
 	if !isObject {
@@ -87,7 +82,7 @@ func (k itemKey) of(item any) (identity, bool) {
 	case string, int64, bool:
 		return id, true
 	case float64:
-		// 80 and 80.0 are one port: some hooks know only one kind of number.
+		// 80 and 80.0 are the same port: some hooks have only one type of number.
 		if whole := int64(value); float64(whole) == value {
 			id.value = whole
 		}
@@ -96,8 +91,8 @@ func (k itemKey) of(item any) (identity, bool) {
 	return identity{}, false
 }
 
-// manifest is the identity of a whole object: its kind, namespace and name. Where two
-// share that, being of kinds of two groups, the list is compared by place.
+// manifest returns the kind, namespace and name of an object. If two objects share these because
+// their groups differ, the list is compared by index.
 func manifest(members map[string]any) (identity, bool) {
 	kind, hasKind := members["kind"].(string)
 	name, hasName := member(members, "metadata", "name").(string)

@@ -11,21 +11,20 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// systemFields are the fields of metadata that are the system's: a desired object has
-// no say in them.
+// systemFields are the metadata fields that a desired object cannot set.
 var systemFields = []string{"selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
 	"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"}
 
-// AppliedAnnotation is the annotation by which server-side apply notices that a field was
-// dropped from the wish.
+// AppliedAnnotation is the annotation by which server-side apply notices that a field is no longer
+// desired.
 const AppliedAnnotation = "setpoint.dev/applied"
 
-// lastAppliedAnnotations are the annotations in which controllers remember what they applied
-// to a child, whatever their group and strategy.
+// lastAppliedAnnotations are the annotations in which controllers of all groups and strategies
+// store what they applied.
 var lastAppliedAnnotations = []string{AppliedAnnotation, "metacontroller.k8s.io/last-applied-configuration", "setpoint.dev/applied-fields"}
 
-// lastAppliedKeys are the annotations that remember a wish of a merge, the family's own
-// first: the child may have been another controller's.
+// lastAppliedKeys returns the annotations with a last applied configuration. The planner's own
+// comes first; the child may have belonged to another controller.
 func (f *Planner) lastAppliedKeys() []string {
 	keys := []string{f.LastApplied}
 	for _, key := range lastAppliedAnnotations[1:] {
@@ -36,17 +35,17 @@ func (f *Planner) lastAppliedKeys() []string {
 	return keys
 }
 
-// desiredFields is what a desired child asks for.
+// desiredFields are the fields to set on a child.
 type desiredFields struct {
-	// fields are what to set, without nulls.
+	// fields has no nulls.
 	fields map[string]any
-	// status is for a new object only; an existing one has its own.
+	// status is for new objects only.
 	status any
 }
 
-// desiredFieldsOf reads a desired child. Hooks are free to hand back what they were
-// shown, so what they have no say in is no part of the wish: above all not the
-// memory of former wishes, which would grow with every turn.
+// desiredFieldsOf returns the fields of a desired child. It drops fields that hooks cannot set,
+// because a hook may return an object as it got it. Otherwise the last applied configuration would
+// contain itself and grow with each write.
 func (f *Planner) desiredFieldsOf(desired *object.Object) (desiredFields, error) {
 	fields, err := tree(desired.JSON())
 	if err != nil {
@@ -58,9 +57,9 @@ func (f *Planner) desiredFieldsOf(desired *object.Object) (desiredFields, error)
 	return desiredFields{fields: fields, status: status}, nil
 }
 
-// unfoldStringData does in a Secret what the server does: it never shows
-// stringData again, and so that could be neither compared nor removed. One that
-// is wrong stays, since the server has words for that.
+// unfoldStringData moves stringData of a Secret to data, as the server does. The server never
+// returns stringData, so it could be neither compared nor removed. Invalid values stay, and the
+// server rejects them.
 func unfoldStringData(fields map[string]any) {
 	texts, isObject := fields["stringData"].(map[string]any)
 	if !isObject || fields["kind"] != "Secret" || fields["apiVersion"] != "v1" {
@@ -85,8 +84,7 @@ func unfoldStringData(fields map[string]any) {
 	}
 }
 
-// encodeLastApplied is what a merge remembers of a wish, and text the same as it stands in
-// the object it is applied to: alike whatever order a hook gives its members in.
+// encodeLastApplied returns the last applied configuration as a value and as canonical text.
 func (f *Planner) encodeLastApplied(w desiredFields) (lastAppliedFields map[string]any, text string, err error) {
 	lastAppliedFields = w.fields
 	if f.OmitValues {
@@ -96,7 +94,7 @@ func (f *Planner) encodeLastApplied(w desiredFields) (lastAppliedFields map[stri
 	return lastAppliedFields, string(data), err
 }
 
-// strip removes from a tree all that is not for a hook to say.
+// strip removes the fields that a hook cannot set.
 func (f *Planner) strip(fields map[string]any) {
 	withoutNulls(fields)
 	delete(fields, "status")
@@ -112,8 +110,8 @@ func (f *Planner) strip(fields map[string]any) {
 	}
 }
 
-// dropLastApplied removes from annotations what controllers remember in them, and says
-// whether there was anything.
+// dropLastApplied removes the last applied configurations from annotations, and reports whether
+// there were any.
 func (f *Planner) dropLastApplied(annotations map[string]any) bool {
 	before := len(annotations)
 	delete(annotations, f.LastApplied)
@@ -129,7 +127,7 @@ func removeIfEmpty(members map[string]any, name string, length int) {
 	}
 }
 
-// otherOwners are the owners but the parent, each once.
+// otherOwners returns the owners except for the parent, each once.
 func otherOwners(owners []any, parent string) []any {
 	seen := map[any]bool{parent: true}
 	var kept []any
@@ -144,9 +142,8 @@ func otherOwners(owners []any, parent string) []any {
 	return kept
 }
 
-// lastApplied is what the observed object says was applied to it by a merge, and
-// the annotation that says so; nothing where that is missing or was spoilt by
-// hand.
+// lastApplied returns the last applied configuration of an observed object and its annotation;
+// nothing if it is missing or corrupt.
 func (f *Planner) lastApplied(observed map[string]any) (last map[string]any, key string) {
 	annotations, _ := member(observed, "metadata", "annotations").(map[string]any)
 	for _, key := range f.lastAppliedKeys() {
@@ -160,8 +157,7 @@ func (f *Planner) lastApplied(observed map[string]any) (last map[string]any, key
 	return nil, ""
 }
 
-// setLastApplied writes what is being applied into the object's annotation, in place of
-// whatever was remembered before.
+// setLastApplied replaces the last applied configurations in the annotations.
 func (f *Planner) setLastApplied(fields map[string]any, applied string) {
 	metadata := fields["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
@@ -171,8 +167,7 @@ func (f *Planner) setLastApplied(fields map[string]any, applied string) {
 	setAnnotation(fields, f.LastApplied, applied)
 }
 
-// setAnnotation sets an annotation. The annotations there are must be the caller's to
-// change.
+// setAnnotation sets an annotation in place.
 func setAnnotation(fields map[string]any, key, value string) {
 	metadata := fields["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
@@ -183,7 +178,7 @@ func setAnnotation(fields map[string]any, key, value string) {
 	annotations[key] = value
 }
 
-// tree decodes a JSON object; integers stay integers.
+// tree decodes a JSON object. Integers stay integers.
 func tree(data []byte) (map[string]any, error) {
 	var t map[string]any
 	err := utiljson.Unmarshal(data, &t)

@@ -11,8 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Fault S4: what a response of as many values as are read by default takes until it is
-// written. Without a bound, one of 32 MiB took 3.4 GB.
+// Fault S4: the memory for a response with the default maximum of values. Without a limit, a
+// response of 32 MiB took 3.4 GB.
 func TestMemoryOfLargeResponses(t *testing.T) {
 	const values, most = 500_000, 192 << 20
 	list := "[" + strings.Repeat("{},", values-100) + "{}]"

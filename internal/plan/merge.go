@@ -1,30 +1,28 @@
 package plan
 
-// merger is the three-way merge of what is observed, what was applied last and
-// what is desired now. It follows the rules of Metacontroller's apply:
+// merger is a three-way merge of the observed, the last applied and the desired object. It follows
+// the rules of Metacontroller's apply:
 //
-//   - a field desired is set; one applied last and desired no more is removed;
-//     any other field is somebody else's and stays;
-//   - objects are merged member by member;
-//   - lists whose items are objects that one of keys tells apart are merged item
-//     by item, in the observed order, new ones at the end;
-//   - any other list is replaced whole.
+//   - A desired field is set. A field that was applied and is no longer desired is removed. Other
+//     fields stay.
+//   - Objects are merged by member.
+//   - Lists of objects with a key are merged by item, in the observed order, with new items at the
+//     end.
+//   - Other lists are replaced.
 //
-// It goes beyond them where they would never come to rest: two items that share
-// a key are told apart by more than the key, and a list without keys is merged
-// place by place as long as the wish for it stays the same, so that what the
-// server filled in is not taken for a difference.
+// It deviates where these rules would never converge: items with the same key are identified by
+// more fields, and a list without keys is merged by index as long as its desired value is
+// unchanged, so that values that the server sets do not count as differences.
 //
-// The inputs are JSON trees without nulls in objects, and are not changed; the
-// result may share parts of them.
+// The inputs are JSON values without nulls in objects. They are not changed, and the result may
+// share parts of them.
 type merger struct {
-	// keys are what may tell the items of a list apart, the most telling first.
+	// keys are the possible keys of list items, the best first.
 	keys []itemKey
-	// ignoreEmpty takes a value that says nothing (false, 0, "", [], {}), was
-	// applied before and is not there, for one that the server dropped, and
-	// leaves it out.
+	// ignoreEmpty ignores an empty value (false, 0, "", [], {}) that was applied before and is
+	// absent: the server dropped it.
 	ignoreEmpty bool
-	// valuesOmitted says that what was applied is known by its outline only.
+	// valuesOmitted means that only the field set of what was applied is known.
 	valuesOmitted bool
 }
 
@@ -71,7 +69,7 @@ func (m merger) objects(observed, applied, desired map[string]any) map[string]an
 	return merged
 }
 
-// isEmptyValue is true of what a server may leave out when it stores an object.
+// isEmptyValue reports whether a server may omit a value when it stores an object.
 func isEmptyValue(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:
@@ -107,9 +105,8 @@ func (m merger) lists(observed, applied, desired []any) []any {
 	return desired
 }
 
-// unchanged says whether the wish for a list is still the same. By its outline
-// that is less certain: it may want other values in the same places, which
-// merging place by place sets as well.
+// unchanged reports whether the desired list is the same as before. With field sets only, values
+// may have changed, which a merge by index sets as well.
 func (m merger) unchanged(applied, desired []any) bool {
 	if m.valuesOmitted {
 		desired = listFieldSet(desired)
@@ -117,7 +114,7 @@ func (m merger) unchanged(applied, desired []any) bool {
 	return difference(applied, desired) == ""
 }
 
-// byKey merges lists whose items are told apart by identities.
+// byKey merges lists whose items have a key.
 func (m merger) byKey(observed, applied, desired items) []any {
 	merged := make([]any, 0, max(len(observed.order), len(desired.order)))
 	for _, id := range observed.order {
@@ -139,7 +136,7 @@ func (m merger) byKey(observed, applied, desired items) []any {
 	return merged
 }
 
-// byPosition merges the items of lists of one length, each with that in its place.
+// byPosition merges lists of the same length by index.
 func (m merger) byPosition(observed, applied, desired []any) []any {
 	merged := make([]any, len(desired))
 	for i := range desired {
@@ -148,8 +145,8 @@ func (m merger) byPosition(observed, applied, desired []any) []any {
 	return merged
 }
 
-// withoutNulls drops members that are null from objects, at any depth. The
-// items of lists stay, since their places mean something.
+// withoutNulls removes null members from objects at any depth. List items stay, because their
+// positions matter.
 func withoutNulls(tree any) {
 	switch t := tree.(type) {
 	case map[string]any:

@@ -2,7 +2,7 @@ package plan
 
 import "testing"
 
-// TestMerge reads observed.yaml, applied.yaml and desired.yaml, and wants
+// TestMerge reads observed.yaml, applied.yaml and desired.yaml, and compares the result with
 // merged.yaml.
 func TestMerge(t *testing.T) {
 	eachVector(t, "testdata/merge/*.txtar", func(t *testing.T, files map[string][]byte) string {
@@ -16,8 +16,7 @@ func TestMerge(t *testing.T) {
 	})
 }
 
-// TestIgnoreEmpty: values that say nothing, were applied and are not there are
-// taken for dropped by the server.
+// Empty values that were applied and are absent were dropped by the server.
 func TestIgnoreEmpty(t *testing.T) {
 	for name, c := range map[string]struct{ observed, applied, desired, merged string }{
 		"dropped": {

@@ -8,9 +8,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// missingField is the path of the first field of an object that is desired and is
-// not observed so, or "" if none is. Other owners and finalizers than those
-// desired are others' business.
+// missingField returns the first desired field that is not observed; "" if there is none.
+// Additional owners and finalizers do not count.
 func missingField(observed, desired map[string]any) string {
 	want := maps.Clone(desired)
 	if metadata, given := want["metadata"].(map[string]any); given {
@@ -25,7 +24,7 @@ func missingField(observed, desired map[string]any) string {
 	return missingShared(observed, desired)
 }
 
-// missingShared looks at what many share: the lists of owners and of finalizers.
+// missingShared compares the lists that several clients share: owners and finalizers.
 func missingShared(observed, desired map[string]any) string {
 	const owners, finalizers = "metadata.ownerReferences", "metadata.finalizers"
 	merged := merger{keys: ownerKeys}.lists(ownersIn(observed), nil, ownersIn(desired))
@@ -42,11 +41,9 @@ func missingShared(observed, desired map[string]any) string {
 	return ""
 }
 
-// firstMissing goes down to the first field that is not as desired. Members that are
-// not desired do not count, and neither do those of list items that are told
-// apart. A list with another number of items counts as different, although an
-// item of its own may be there by right: which lists are one wish as a whole, the
-// server knows.
+// firstMissing returns the first field that is not as desired. Additional members of objects do not
+// count. A list with another number of items differs, although the additional items may belong to
+// others: only the server knows which lists are atomic.
 func firstMissing(path string, observed, desired any) string {
 	switch want := desired.(type) {
 	case map[string]any:
@@ -90,8 +87,8 @@ func firstMissingItem(path string, observed, desired []any) string {
 	return ""
 }
 
-// sameItems says that the lists in what is desired have the items that are
-// observed, though fields of these may differ. Any doubt is a no.
+// sameItems reports whether the desired lists have the observed items, whose fields may differ. It
+// returns false in doubt.
 func sameItems(observed, desired any) bool {
 	switch want := desired.(type) {
 	case map[string]any:
@@ -118,8 +115,8 @@ func sameItems(observed, desired any) bool {
 	return true
 }
 
-// HasLeftovers says that a list has more items than were applied: one that is desired
-// no more is still somebody's.
+// HasLeftovers reports whether a stored list has more items than were applied, because another
+// manager owns an item that is no longer desired.
 func HasLeftovers(applied, stored *object.Object) (bool, error) {
 	want, err := tree(applied.JSON())
 	if err != nil {
@@ -129,7 +126,7 @@ func HasLeftovers(applied, stored *object.Object) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// Owners and finalizers are others' too.
+	// Other clients may own owners and finalizers.
 	delete(want, "metadata")
 	return hasLeftovers(have, want), nil
 }

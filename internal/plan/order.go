@@ -6,9 +6,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// tiers is the order in which kinds are written: what others need comes first.
-// A kind that is not listed is a workload and comes last. Deletion runs the
-// other way round.
+// tiers is the order in which kinds are written, so that dependencies come first. Other kinds come
+// last. Deletions use the reverse order.
 var tiers = []map[object.GroupKind]bool{
 	kinds("", "Namespace"),
 	kinds("apiextensions.k8s.io", "CustomResourceDefinition"),
@@ -38,9 +37,8 @@ func tier(kind object.GroupKind) int {
 	return len(tiers)
 }
 
-// stages sorts actions into those of a plan: deletions first, dependants before what they
-// depend on, then all else the other way round. Within a stage the given order
-// stays, which is the order of the reply.
+// stages sorts actions into stages: deletions first, dependants before their dependencies, then
+// writes in the opposite order. Within a stage the order of the response stays.
 func stages(actions []Action) [][]Action {
 	slices.SortStableFunc(actions, func(a, b Action) int { return stageOrder(a) - stageOrder(b) })
 	var sorted [][]Action

@@ -12,35 +12,35 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// SyncState is how far a parent is, as kstatus tells it.
+// SyncState is the state of a parent in the terms of kstatus.
 type SyncState int
 
-// The phases of a Report.
+// The states of a StatusReport.
 const (
-	// Unknown: there is nothing to say, and what was said before goes.
+	// Unknown removes the conditions.
 	Unknown SyncState = iota
-	// Synced: the children are as the hook wants them.
+	// Synced means that all children are up to date.
 	Synced
-	// Reconciling: not yet, and it goes on by itself.
+	// Reconciling means that they are not yet, and Setpoint continues.
 	Reconciling
-	// Stalled: not, and it does not go on without help.
+	// Stalled means that they are not, and somebody has to act.
 	Stalled
-	// Unchanged: the stored conditions still hold.
+	// Unchanged keeps the stored conditions.
 	Unchanged
 )
 
-// StatusReport is what a controller says of a parent in the parent's own conditions.
+// StatusReport is what Setpoint's own conditions say about a parent.
 type StatusReport struct {
 	State           SyncState
 	Reason, Message string
 }
 
-// ownConditionTypes are the types of those conditions. That of a type which the hook itself gives
-// is the author's.
+// ownConditionTypes are the types of these conditions. A type that the hook sets belongs to the
+// hook.
 var ownConditionTypes = [...]string{setpoint.ConditionSynced, setpoint.ConditionReconciling, setpoint.ConditionStalled}
 
-// conditions are those of a report. Reconciling and Stalled are only there while they are
-// True, as kstatus wants it.
+// conditions returns the conditions of a report. Reconciling and Stalled only exist while they are
+// True, as kstatus expects.
 func (r StatusReport) conditions() []hook.Condition {
 	one := func(kind, status string) hook.Condition {
 		return hook.Condition{Type: kind, Status: status, Reason: r.Reason, Message: r.Message}
@@ -57,11 +57,11 @@ func (r StatusReport) conditions() []hook.Condition {
 	return nil
 }
 
-// HookConditions are the types among the reported ones that a response gives itself.
+// HookConditions returns which of Setpoint's condition types a response sets itself.
 func HookConditions(response *hook.Response) []string {
 	var status struct{ Conditions []struct{ Type string } }
 	if response.Status != nil && json.Unmarshal(response.Status, &status) != nil {
-		return nil // Conditions of another form have none of these types.
+		return nil // Malformed conditions have none of these types.
 	}
 	var types []string
 	for _, kind := range ownConditionTypes {
@@ -73,9 +73,9 @@ func HookConditions(response *hook.Response) []string {
 	return types
 }
 
-// SetOwnConditions is the parent with the conditions of a report in its status, but for types that
-// are the author's. A condition that says the same as the stored one stays as that is; if
-// all of the status does, it is the stored parent itself.
+// SetOwnConditions returns the parent with the conditions of a report in its status, except for
+// types that the hook sets. Conditions that say the same as the stored ones stay unchanged. If the
+// whole status does, it returns the stored parent.
 func SetOwnConditions(parent, stored *object.Object, report StatusReport, hookConditions []string, now time.Time) (*object.Object, error) {
 	have, _ := tree(stored.Field("status"))
 	want, _ := tree(parent.Field("status"))
@@ -102,14 +102,13 @@ func SetOwnConditions(parent, stored *object.Object, report StatusReport, hookCo
 	return parent.With(text, "status")
 }
 
-// isOwnCondition says that a condition is one of a report.
 func isOwnCondition(item any, hookConditions []string) bool {
 	fields, _ := item.(map[string]any)
 	kind, _ := fields["type"].(string)
 	return slices.Contains(ownConditionTypes[:], kind) && !slices.Contains(hookConditions, kind)
 }
 
-// transition is the conditions of a report, as they are stored if those say the same.
+// transition returns the conditions of a report, or the stored ones if they say the same.
 func (s conditionStamp) transition(former []any, report StatusReport, hookConditions []string) []any {
 	if report.State == Unchanged {
 		return slices.DeleteFunc(slices.Clone(former), func(item any) bool { return !isOwnCondition(item, hookConditions) })
@@ -133,8 +132,7 @@ func (s conditionStamp) transition(former []any, report StatusReport, hookCondit
 	return now
 }
 
-// sameCondition says that a stored condition says the same as another, of the same
-// generation.
+// sameCondition reports whether two conditions of the same generation say the same.
 func sameCondition(before, now map[string]any) bool {
 	for _, name := range [...]string{"status", "reason", "observedGeneration"} {
 		if difference(before[name], now[name]) != "" {
@@ -146,8 +144,8 @@ func sameCondition(before, now map[string]any) bool {
 	return similarMessages(former, message)
 }
 
-// similarMessages says that two messages have the same words: ports, times and names made up by a
-// machine, which have digits in them, do not count.
+// similarMessages reports whether two messages have the same words. Words with digits do not count:
+// ports, times and generated names.
 func similarMessages(a, b string) bool { return slices.Equal(wordsOf(a), wordsOf(b)) }
 
 func wordsOf(message string) []string {
@@ -155,15 +153,15 @@ func wordsOf(message string) []string {
 	return slices.DeleteFunc(words, func(word string) bool { return strings.ContainsFunc(word, unicode.IsDigit) })
 }
 
-// WithoutOwnConditions is a parent as hooks are shown it: without the conditions of reports. A hook
-// that copies the status it is shown does not copy them.
+// WithoutOwnConditions returns a parent as hooks get it: without Setpoint's conditions. So a hook
+// that copies the status does not copy them.
 func WithoutOwnConditions(stored *object.Object, hookConditions []string) (*object.Object, error) {
 	if stored.Field("status", "conditions") == nil {
 		return stored, nil
 	}
 	status, err := tree(stored.Field("status"))
 	if err != nil {
-		return stored, nil //nolint:nilerr // It is no object, so that there is no condition in it.
+		return stored, nil // A status that is not an object has no conditions.
 	}
 	former, _ := status["conditions"].([]any)
 	list := slices.DeleteFunc(slices.Clone(former), func(item any) bool { return isOwnCondition(item, hookConditions) })
@@ -183,7 +181,7 @@ func WithoutOwnConditions(stored *object.Object, hookConditions []string) (*obje
 	return stored.With(text, "status")
 }
 
-// IsStalled says that a parent is reported to be stalled in its present generation.
+// IsStalled reports whether a parent is Stalled in its current generation.
 func IsStalled(stored *object.Object, hookConditions []string) bool {
 	status, _ := tree(stored.Field("status"))
 	list, _ := status["conditions"].([]any)

@@ -1,11 +1,10 @@
-// Package plan decides what to do, and does none of it.
+// Package plan decides what to write, and writes nothing.
 //
-// Its functions are pure: from what is observed, what a hook desires and the
-// rules of a controller they make a Plan that can be printed, compared and
-// tested. Here live checking a reply against the rules, claiming children,
-// merging a desired object into an observed one, and the order of writes.
-// Nothing here talks to a server, calls a hook or looks at a clock. The engine
-// asks for plans; the room apply carries them out.
+// Its functions are pure. From the observed objects, a hook response and the rules of a controller
+// they make a Plan, which can be printed, compared and tested. The package validates responses,
+// claims children, merges desired into observed objects, rolls out revisions and orders writes. It
+// does not call the API server or a hook, and has no clock. Package compose calls it, and package
+// apply writes its plans.
 package plan
 
 import (
@@ -25,63 +24,62 @@ const (
 	Release Verb = "release"
 )
 
-// UpdateMethod is how an existing child that differs is brought in line.
+// UpdateMethod is how a child that differs is updated.
 type UpdateMethod string
 
-// The methods of a rule.
+// The update methods.
 const (
-	// OnDelete leaves it alone until somebody deletes it.
+	// OnDelete changes a child only after a user has deleted it.
 	OnDelete UpdateMethod = "OnDelete"
-	// Recreate deletes it, and creates it anew once it is gone.
+	// Recreate deletes the child and creates it again.
 	Recreate UpdateMethod = "Recreate"
-	// InPlace updates it.
+	// InPlace updates the child.
 	InPlace UpdateMethod = "InPlace"
-	// RollingRecreate and RollingInPlace do the same to one child after the
-	// other, each once those before it are well.
+	// RollingRecreate and RollingInPlace do the same one child after another, and wait until each
+	// is ready.
 	RollingRecreate UpdateMethod = "RollingRecreate"
 	RollingInPlace  UpdateMethod = "RollingInPlace"
 )
 
-// Rolling says that the method takes one child after the other.
+// Rolling reports whether the method updates one child after another.
 func (m UpdateMethod) Rolling() bool { return m == RollingRecreate || m == RollingInPlace }
 
-// ApplyStrategy is how a desired child is laid over an observed one.
+// ApplyStrategy is how a desired child is applied to an observed one.
 type ApplyStrategy string
 
-// The strategies of a rule.
+// The apply strategies.
 const (
-	// Merge compares with what was applied last, which an annotation of the
-	// child remembers, and sends the whole object.
+	// Merge compares with the last applied configuration in an annotation and sends the whole
+	// object.
 	Merge ApplyStrategy = "Merge"
-	// ServerSide sends the desired fields, and the API server keeps account of
-	// whose they are.
+	// ServerSide sends the desired fields, and the API server tracks their owners.
 	ServerSide ApplyStrategy = "ServerSide"
 )
 
-// StatusCheck is a condition that a child's status must have for the child to be well.
+// StatusCheck is a condition that a ready child has.
 type StatusCheck struct {
 	Type string
-	// Status and Reason are compared where they are not empty.
+	// Status and Reason are compared if they are not empty.
 	Status, Reason string
 }
 
-// Rule is what a controller declares about one kind of child.
+// Rule is how a controller manages one kind of child.
 type Rule struct {
 	Resource object.Resource
 	Method   UpdateMethod
 	// Strategy is Merge if empty.
 	Strategy ApplyStrategy
-	// StatusChecks say when a child is well, for the rolling methods.
+	// StatusChecks define when a child is ready, for the rolling methods.
 	StatusChecks []StatusCheck
-	// MaxUnavailable is how many children of the kind a rolling method may have
-	// under way at once; 1 if zero.
+	// MaxUnavailable is how many children of the kind may be unavailable during a rollout; 1 if
+	// zero.
 	MaxUnavailable int
 }
 
-// Rules are the declared kinds of children.
+// Rules are the rules for all kinds of children.
 type Rules []Rule
 
-// For returns the rule for a kind, whatever its version.
+// For returns the rule for a kind of any version.
 func (r Rules) For(kind object.GroupKind) (Rule, bool) {
 	for _, rule := range r {
 		if rule.Resource.GroupKind() == kind {
@@ -95,50 +93,47 @@ func (r Rules) For(kind object.GroupKind) (Rule, bool) {
 type Action struct {
 	Verb     Verb
 	Resource object.Resource
-	// Ref is the object written.
-	Ref object.Ref
+	Ref      object.Ref
 	// Before is the observed object; nil for Create.
 	Before *object.Object
-	// After is the object to send: for Apply those fields of it that are desired.
-	// For Delete there is one only if Try is set.
+	// After is the object to send; for Apply only its desired fields. A Delete has one only with
+	// DryRunVerb.
 	After *object.Object
-	// DryRunVerb says of a Delete how After is tried first, by Update or by Apply: if it
-	// turns out to leave the object as it is, it is carried out instead. What the
-	// server would not let be created anew is not deleted either.
+	// DryRunVerb makes a Delete conditional: the writer first tries After as a dry run, by Update
+	// or Apply. If that changes nothing, it applies After instead of deleting. If the server would
+	// reject After as a new object, it does not delete either.
 	DryRunVerb Verb
-	// Desired is the digest of the desired child this action brings about;
-	// 0 for Adopt, Release and a Delete without Try.
+	// Desired is the digest of the desired child; 0 for Adopt, Release and unconditional Delete.
 	Desired uint64
-	// FieldPath is the path of the first field that differs, such as "spec.image";
-	// "" where the action is not about a difference.
+	// FieldPath is the first field that differs, such as "spec.image"; "" if the action is not
+	// about a difference.
 	FieldPath string
 	// Reason says why, such as "missing" or "spec.image differs".
 	Reason string
-	// Manager is the field manager to write as; that of the writer if empty.
+	// Manager is the field manager; that of the writer if empty.
 	Manager string
-	// TakeOver is what comes before an Apply, or nil.
+	// TakeOver comes before an Apply; may be nil.
 	TakeOver *TakeOver
 }
 
-// Plan is a list of writes in stages: the actions of one stage may be carried
-// out at the same time, one stage after the other.
+// Plan is a list of writes in stages. The actions of a stage may run concurrently; stages run one
+// after another.
 type Plan struct {
 	Stages [][]Action
-	// Equal are the observed children found to be as desired, by comparing:
-	// what Settled may know of next time.
+	// Equal are the observed children that a comparison found to be up to date.
 	Equal []Equal
 }
 
-// Equal is an observed child and the digest of the desired one it is equal to.
+// Equal is an observed child and the digest of the desired one that it matches.
 type Equal struct {
 	Observed *object.Object
 	Desired  uint64
 }
 
-// Empty says that there is nothing to do.
+// Empty reports whether there is nothing to write.
 func (p Plan) Empty() bool { return len(p.Stages) == 0 }
 
-// First is the first action, if there is any.
+// First returns the first action, if there is one.
 func (p Plan) First() (Action, bool) {
 	for _, stage := range p.Stages {
 		for _, action := range stage {
@@ -148,7 +143,7 @@ func (p Plan) First() (Action, bool) {
 	return Action{}, false
 }
 
-// Len is the number of actions.
+// Len returns the number of actions.
 func (p Plan) Len() int {
 	n := 0
 	for _, stage := range p.Stages {

@@ -15,7 +15,7 @@ import (
 
 const lastApplied = "example.org/last-applied"
 
-// declared are the kinds of children the cases may use.
+// declared are the rules of the test cases.
 func declared() Rules {
 	return Rules{
 		{Resource: object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}, Method: InPlace},
@@ -29,21 +29,20 @@ func declared() Rules {
 	}
 }
 
-// planSettings is family.yaml: what a case wants otherwise than most.
+// planSettings are the settings of a case in family.yaml.
 type planSettings struct {
-	// Cluster says that the parent is cluster-scoped.
+	// Cluster means that the parent is cluster-scoped.
 	Cluster bool
-	// Selector is what children must match; all do without one.
+	// Selector has to match the children; empty matches all.
 	Selector *metav1.LabelSelector
-	// Generated says that the selector is made of the parent's UID.
+	// Generated means that the selector selects the parent's UID.
 	Generated bool
-	// IgnoreNamespaces is as in Family.
+	// IgnoreNamespaces is as in Planner.
 	IgnoreNamespaces bool
-	// Deleting says that the parent is being deleted.
-	Deleting bool
-	// InPlace is the method of all rules, instead of those declared.
+	Deleting         bool
+	// InPlace sets the method of all rules.
 	InPlace bool
-	// ServerSide is the strategy of all rules.
+	// ServerSide sets the strategy of all rules.
 	ServerSide bool
 }
 
@@ -92,7 +91,6 @@ func parse(t testing.TB, text string) *object.Object {
 	return o
 }
 
-// listOf reads a list of objects in YAML.
 func listOf(t *testing.T, text []byte) []map[string]any {
 	t.Helper()
 	list, _ := treeOf(t, text).([]any)
@@ -112,9 +110,8 @@ func responseOf(t *testing.T, text []byte) []json.RawMessage {
 	return response
 }
 
-// observedOf reads observed.yaml. What a case does not say of the metadata is
-// as it is in most: a UID, a version, the parent as the owner; and what was
-// applied to it according to applied.yaml.
+// observedOf reads observed.yaml and completes the metadata: a UID, a resource version, the parent
+// as the owner, and the last applied configuration in applied.yaml.
 func observedOf(t *testing.T, files map[string][]byte) []*object.Object {
 	t.Helper()
 	applied := map[any]string{}
@@ -143,7 +140,7 @@ func observedOf(t *testing.T, files map[string][]byte) []*object.Object {
 	return observed
 }
 
-// TestPlan reads observed.yaml, applied.yaml and reply.yaml, and wants plan.txt.
+// TestPlan reads observed.yaml, applied.yaml and reply.yaml, and compares the plan with plan.txt.
 func TestPlan(t *testing.T) {
 	eachVector(t, "testdata/plan/*.txtar", func(t *testing.T, files map[string][]byte) string {
 		f, observed := plannerOf(t, files["family.yaml"]), observedOf(t, files)
@@ -160,9 +157,8 @@ func TestPlan(t *testing.T) {
 	})
 }
 
-// checkConverges carries the plan out as a server without a will of its own
-// would, until what is deleted for being different has been created anew, and
-// wants nothing left to do.
+// checkConverges applies the plan as a simple server would, until deleted children are created
+// again, and expects that nothing is left to do.
 func checkConverges(t *testing.T, f *Planner, observed []*object.Object, desired []Child, p Plan) {
 	t.Helper()
 	var err error
@@ -177,7 +173,7 @@ func checkConverges(t *testing.T, f *Planner, observed []*object.Object, desired
 	}
 }
 
-// overlay is what an apply makes of an object, but for what it removes.
+// overlay returns what an apply makes of an object, without removals.
 func overlay(t *testing.T, apply Action) *object.Object {
 	t.Helper()
 	overlaid, err := Overlay(apply.Before, apply.After)
@@ -221,7 +217,7 @@ func applyPlan(t *testing.T, observed []*object.Object, p Plan) []*object.Object
 	return left
 }
 
-// describe is the plan as printed and, where they are few, the objects to send.
+// describe returns the printed plan and, if they are few, the objects to send.
 func describe(t *testing.T, p Plan) string {
 	t.Helper()
 	if p.Empty() {

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// String is the plan as a user reads it: a line per action, led by the number
-// of its stage.
+// String returns a line for each action with the number of its stage.
 func (p Plan) String() string {
 	var text strings.Builder
 	for i, stage := range p.Stages {
@@ -17,5 +16,5 @@ func (p Plan) String() string {
 	return text.String()
 }
 
-// String is such as "update Service shop/web: spec.ports[0].port differs".
+// String returns text such as "update Service shop/web: spec.ports[0].port differs".
 func (a Action) String() string { return fmt.Sprintf("%s %s: %s", a.Verb, a.Ref, a.Reason) }

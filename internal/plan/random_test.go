@@ -9,12 +9,10 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// generator makes random trees that are much alike, so that merging them meets
-// every case.
+// generator makes random values that are similar, so that merges meet all cases.
 type generator struct{ *rand.Rand }
 
-// seeded runs a property many times; a failure names the seed it is repeated
-// with.
+// seeded runs a property many times. A failure names the seed.
 func seeded(t *testing.T, times int, property func(t *testing.T, g generator)) {
 	t.Helper()
 	start := rand.Uint64()
@@ -57,7 +55,7 @@ func (g generator) list(depth int) []any {
 	return list
 }
 
-// keyed is a list of objects with keys, some of them twice, some of other types.
+// keyed returns a list of objects with keys, some of them duplicates or of other types.
 func (g generator) keyed(depth int) []any {
 	list := []any{}
 	key := g.pick("name", "containerPort", "port", "path").(string)
@@ -75,7 +73,7 @@ func (g generator) keyed(depth int) []any {
 	return list
 }
 
-// like is a tree that differs from another here and there.
+// like returns a value that differs from another in some places.
 func (g generator) like(value any) any {
 	if g.IntN(8) == 0 {
 		return g.value(2)
@@ -104,7 +102,7 @@ func (g generator) like(value any) any {
 	return value
 }
 
-// objectLike is like, but always an object.
+// objectLike is like, but returns an object.
 func (g generator) objectLike(value map[string]any) map[string]any {
 	changed, isObject := g.like(value).(map[string]any)
 	if !isObject {
@@ -135,8 +133,7 @@ func checkIdempotent(t *testing.T, m merger, observed, applied, desired map[stri
 	}
 }
 
-// TestMergeKeepsForeignFields: a member that was neither applied nor is
-// desired stays as it is; one that is desired is there.
+// A member that was neither applied nor is desired stays. A desired member is set.
 func TestMergeKeepsForeignFields(t *testing.T) {
 	seeded(t, 2000, func(t *testing.T, g generator) {
 		desired := g.object(4)
@@ -151,7 +148,7 @@ func TestMergeKeepsForeignFields(t *testing.T) {
 	})
 }
 
-// checkFollows checks a merge against the rules, member by member.
+// checkFollows checks a merge by the rules, member by member.
 func checkFollows(t *testing.T, path string, observed, applied, desired, merged map[string]any) {
 	t.Helper()
 	for name, have := range observed {
@@ -181,8 +178,7 @@ func checkFollows(t *testing.T, path string, observed, applied, desired, merged 
 	}
 }
 
-// checkListed wants a plain value as it is, and as many items of a list, at
-// least, as are desired.
+// checkListed expects a scalar as desired, and at least as many list items as desired.
 func checkListed(t *testing.T, path string, want, got any) {
 	t.Helper()
 	wanted, isList := want.([]any)
@@ -194,8 +190,7 @@ func checkListed(t *testing.T, path string, want, got any) {
 	}
 }
 
-// TestNothingMissingNeedsNoMerge: where all that is desired is observed, laying
-// it over changes nothing.
+// If nothing is missing, a merge changes nothing.
 func TestNothingMissingNeedsNoMerge(t *testing.T) {
 	seeded(t, 2000, func(t *testing.T, g generator) {
 		desired := g.object(4)
@@ -215,8 +210,8 @@ func checkMissing(t *testing.T, observed, desired map[string]any) {
 	}
 }
 
-// checkChanges wants changes to be told of what differs, and only of that. Items
-// that only changed places do not count.
+// checkChanges expects a change for each difference, and for nothing else. Moved items do not
+// count.
 func checkChanges(t *testing.T, before, after map[string]any) {
 	t.Helper()
 	var same, found fieldChanges
@@ -232,7 +227,7 @@ func checkChanges(t *testing.T, before, after map[string]any) {
 	}
 }
 
-// FuzzMerge reads three JSON objects in a list.
+// FuzzMerge reads a list of three JSON objects.
 func FuzzMerge(f *testing.F) {
 	g := generator{rand.New(rand.NewPCG(1, 2))}
 	for range 20 {

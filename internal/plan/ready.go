@@ -8,28 +8,28 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// condition is one condition of a status, as far as it is checked.
+// condition has the fields of a condition that are checked.
 type condition struct {
 	Type, Status, Reason string
 	ObservedGeneration   int64
 }
 
-// notReadyReason says why a child is not well, "" if it is: it is there to stay, its
-// status is about what it is now, and it passes the checks.
+// notReadyReason returns why a child is not ready; "" if it is. A ready child exists, is not being
+// deleted, has a status for its generation, and passes the checks.
 func (r Rule) notReadyReason(child *object.Object) string {
 	switch {
 	case child == nil:
-		return "it is not there"
+		return "it does not exist"
 	case child.Deleting():
 		return "it is being deleted"
 	case hasStaleStatus(child):
-		return "its status does not speak of its latest change yet"
+		return "its status is not up to date yet"
 	case len(r.StatusChecks) == 0:
 		return ""
 	}
 	var conditions []condition
 	if field := child.Field("status", "conditions"); field != nil && json.Unmarshal(field, &conditions) != nil {
-		return "its status.conditions are no conditions"
+		return "its status.conditions is malformed"
 	}
 	for _, check := range r.StatusChecks {
 		if problem := check.failed(conditions, child.Generation()); problem != "" {
@@ -39,13 +39,13 @@ func (r Rule) notReadyReason(child *object.Object) string {
 	return ""
 }
 
-// hasStaleStatus says that the child's status is one of a former generation.
+// hasStaleStatus reports whether the status is of an older generation.
 func hasStaleStatus(child *object.Object) bool {
 	observed, err := strconv.ParseInt(string(child.Field("status", "observedGeneration")), 10, 64)
 	return err == nil && observed < child.Generation()
 }
 
-// failed says how the conditions fail the check, "" if they do not.
+// failed returns how the conditions fail the check; "" if they pass.
 func (c StatusCheck) failed(conditions []condition, generation int64) string {
 	for _, has := range conditions {
 		if has.Type != c.Type {
@@ -53,7 +53,7 @@ func (c StatusCheck) failed(conditions []condition, generation int64) string {
 		}
 		switch {
 		case has.ObservedGeneration > 0 && has.ObservedGeneration < generation:
-			return fmt.Sprintf("its condition %s does not speak of its latest change yet", c.Type)
+			return fmt.Sprintf("its condition %s is not up to date yet", c.Type)
 		case c.Status != "" && has.Status != c.Status:
 			return fmt.Sprintf("its condition %s is %s, not %s", c.Type, orEmpty(has.Status), c.Status)
 		case c.Reason != "" && has.Reason != c.Reason:

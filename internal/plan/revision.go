@@ -13,70 +13,65 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// ControllerRevisions is the kind in which revisions are kept. It is there on
-// every cluster, belongs to a namespace, and its data cannot be changed.
+// ControllerRevisions is the kind that stores revisions. Every cluster has it, it is namespaced,
+// and its data is immutable.
 var ControllerRevisions = object.Resource{
 	Group: "apps", Version: "v1", Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true,
 }
 
-// The marks of a revision.
+// The labels and annotations of a revision.
 const (
-	// ParentUIDLabel is on every revision. A watch that asks for it brings
-	// nobody else's.
+	// ParentUIDLabel is on every revision. Watches select it.
 	ParentUIDLabel = "setpoint.dev/parent-uid"
-	// The kind of the parent is for users who list revisions.
+	// These two labels name the kind of the parent, for users who list revisions.
 	parentGroupLabel    = "setpoint.dev/parent-group"
 	parentResourceLabel = "setpoint.dev/parent-resource"
-	// controllerAnnotation tells apart the revisions of two controllers that
-	// care for one parent.
+	// controllerAnnotation names the controller: a parent may have several.
 	controllerAnnotation = "setpoint.dev/controller"
-	// claimsAnnotation is which children still follow a former revision.
+	// claimsAnnotation lists the children that still follow a former revision.
 	claimsAnnotation = "setpoint.dev/children"
 )
 
-// Revisions says what the revisions of a controller's parents are, and how they
-// are kept.
+// Revisions configures the revisions of a controller's parents.
 type Revisions struct {
 	// Controller is the name of the controller.
 	Controller string
-	// Parents is their kind.
+	// Parents is the kind of the parents.
 	Parents object.Resource
-	// FieldPaths are the fields whose change makes a new revision; the whole
-	// spec if there is none.
+	// FieldPaths are the fields whose change makes a new revision; the whole spec if empty.
 	FieldPaths [][]string
-	// Namespace is where the revisions of cluster-scoped parents are kept.
+	// Namespace is where the revisions of cluster-scoped parents are stored.
 	Namespace string
 }
 
-// Revision is one setting of the fields of a parent that are rolled out.
+// Revision is one state of the fields of a parent that are rolled out.
 type Revision struct {
-	// Name is that of its ControllerRevision. It is made of the fields, so that
-	// a parent which is set back is at its former revision again.
+	// Name is the name of its ControllerRevision. It is a hash of the fields, so a parent that is
+	// reverted has its former revision again.
 	Name string
-	// Number is the higher the later the parent came to be at it.
+	// Number grows with each change of the revision.
 	Number int64
-	// Claims are the children that still follow a former revision. The latest
-	// has none: all that no former one claims follow it.
+	// Claims are the children that still follow a former revision. The latest has none: it has all
+	// children that no former revision claims.
 	Claims Claims
-	// Stored is the ControllerRevision; nil where it is yet to be created.
+	// Stored is the ControllerRevision; nil if it has to be created.
 	Stored *object.Object
-	// patch are the fields, for one that is yet to be created.
+	// patch has the fields of a revision that has to be created.
 	patch json.RawMessage
 }
 
-// unknown stands for all that a parent was at before any revision of it was
-// kept: its rule was no rolling one, it had another controller, or what was kept
-// is lost. Its children wait for their turn like others; nobody can be asked what
-// it wants of them, so that they stay as they are until then.
+// unknown names the state of a parent before its first revision was stored, or after revisions were
+// lost. Its children wait like others. No hook can be called for it, so they stay as they are until
+// then.
 const unknown = "unknown"
 
-// Known says whether it is known what the parent was at that revision.
+// Known reports whether the fields of the parent at that revision are known.
 func (r Revision) Known() bool {
 	return r.Stored != nil && r.Stored.Field("data", "parentPatch") != nil
 }
 
-// isRevision says that an object is a revision kept by Setpoint. It belongs to a
-// parent, and is no child of it even where the controller has children of the kind.
+// isRevision reports whether an object is a revision that Setpoint stores. It is not a child, even
+// if the controller has children of the kind.
 func isRevision(o *object.Object) bool {
 	return o.GroupKind() == ControllerRevisions.GroupKind() && o.Labels().Has(ParentUIDLabel)
 }
@@ -88,7 +83,7 @@ func (k Revisions) paths() [][]string {
 	return k.FieldPaths
 }
 
-// current is the revision that a parent is at.
+// current returns the revision of a parent's current spec.
 func (k Revisions) current(parent *object.Object) (Revision, error) {
 	fields := map[string]any{}
 	for _, path := range k.paths() {
@@ -106,7 +101,7 @@ func (k Revisions) current(parent *object.Object) (Revision, error) {
 	return Revision{Name: k.name(parent, patch), patch: patch}, err
 }
 
-// setMember sets a member of a tree, and makes the objects on the way.
+// setMember sets a member at a path.
 func setMember(fields map[string]any, value any, path []string) {
 	for _, name := range path[:len(path)-1] {
 		inner, isObject := fields[name].(map[string]any)
@@ -119,15 +114,15 @@ func setMember(fields map[string]any, value any, path []string) {
 	fields[path[len(path)-1]] = value
 }
 
-// hashLength is how many digits of a hash a name ends in.
+// hashLength is how many hex digits of a hash a name has.
 const hashLength = 32
 
-// name is such as "shops.example.org-5f2b…". The hash says it all; what comes
-// before it is for people, and gives way where a name may not be as long.
+// name returns text such as "shops.example.org-5f2b…". The prefix is for users, and cut to the maximum
+// length of a name.
 func (k Revisions) name(parent *object.Object, patch []byte) string {
 	h := sha256.New()
 	for _, part := range [][]byte{[]byte(parent.UID()), []byte(k.Controller), patch} {
-		// A length before each keeps one from running over into the next.
+		// The length of each part keeps parts apart.
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	kind := k.Parents.Plural + "." + groupName(k.Parents.Group)
@@ -142,8 +137,7 @@ func groupName(group string) string {
 	return group
 }
 
-// parentAt is the parent as it was at a former revision: all is as it is now, but
-// for the fields that are rolled out.
+// parentAt returns the parent with the fields of a former revision.
 func (k Revisions) parentAt(now *object.Object, at Revision) (*object.Object, error) {
 	var edits []object.Edit
 	for _, path := range k.paths() {
@@ -152,12 +146,12 @@ func (k Revisions) parentAt(now *object.Object, at Revision) (*object.Object, er
 	}
 	then, err := now.Edited(edits...)
 	if err != nil {
-		return nil, fmt.Errorf("show %s as at revision %s: %w", now.Ref(), at.Name, err)
+		return nil, fmt.Errorf("build %s at revision %s: %w", now.Ref(), at.Name, err)
 	}
 	return then, nil
 }
 
-// create is the revision's new ControllerRevision.
+// create returns the new ControllerRevision of a revision.
 func (k Revisions) create(parent *object.Object, r Revision) (*object.Object, error) {
 	namespace := parent.Namespace()
 	if namespace == "" {
@@ -182,7 +176,7 @@ func (k Revisions) create(parent *object.Object, r Revision) (*object.Object, er
 	})
 }
 
-// labels leave out what is no label's value, such as a long group.
+// labels leaves out invalid label values, such as a long group.
 func (k Revisions) labels(parent *object.Object) map[string]any {
 	all := map[string]any{ParentUIDLabel: parent.UID()}
 	for label, value := range map[string]string{

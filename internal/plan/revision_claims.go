@@ -11,19 +11,17 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// maxClaims is how many bytes the list of claims may take. The annotations of
-// an object may have 256 KiB in all.
+// maxClaims is the maximum size of the claims in bytes. The annotations of an object may have 256
+// KiB in total.
 const maxClaims = 240 << 10
 
 // Claims are the children that still follow a former revision.
 type Claims map[id]bool
 
-// Has says whether a child is claimed.
 func (c Claims) Has(child *object.Object) bool { return c[idOf(child)] }
 
-// claimsList is how claims are written: names by namespace by kind, such as
-// {"Pod":{"shop":["web-1","web-2"]}}. There may be thousands of children of one
-// kind in one namespace.
+// claimsList is the stored form of claims: names by namespace by kind, such as
+// {"Pod":{"shop":["web-1","web-2"]}}. There may be thousands of children.
 type claimsList map[string]map[string][]string
 
 func (c Claims) encode() (string, error) {
@@ -37,13 +35,13 @@ func (c Claims) encode() (string, error) {
 	}
 	text, err := json.Marshal(list)
 	if err == nil && len(text) > maxClaims {
-		err = fmt.Errorf("the names of the %d children that are to be updated take %d bytes, and an annotation has room for %d; "+
-			"have fewer children per parent, or give them the update method InPlace or Recreate", len(c), len(text), maxClaims)
+		err = fmt.Errorf("the names of the %d children to update take %d bytes, more than the %d that fit into an annotation; "+
+			"use fewer children per parent, or the update method InPlace or Recreate", len(c), len(text), maxClaims)
 	}
 	return string(text), err
 }
 
-// readClaims reads them. A kind that is not rolled out any more has none.
+// readClaims reads claims. It drops kinds that are no longer rolled out.
 func readClaims(text string, rules Rules) (Claims, error) {
 	claims := Claims{}
 	if text == "" {
@@ -67,7 +65,7 @@ func readClaims(text string, rules Rules) (Claims, error) {
 	return claims, nil
 }
 
-// kindText is "Pod" or "Deployment.apps".
+// kindText returns text such as "Pod" or "Deployment.apps".
 func kindText(kind object.GroupKind) string {
 	if kind.Group == "" {
 		return kind.Kind
@@ -80,7 +78,7 @@ func kindOf(text string) object.GroupKind {
 	return object.GroupKind{Group: group, Kind: kind}
 }
 
-// sorted lists the claims, so that one set is always written alike.
+// sorted makes the stored form canonical.
 func (c Claims) sorted() []id {
 	return slices.SortedFunc(maps.Keys(c), func(a, b id) int {
 		return cmp.Or(cmp.Compare(a.kind.Group, b.kind.Group), cmp.Compare(a.kind.Kind, b.kind.Kind),

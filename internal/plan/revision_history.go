@@ -12,21 +12,18 @@ import (
 
 // History is the revisions of one parent.
 type History struct {
-	// Latest is the one the parent is at.
+	// Latest is the revision of the current spec.
 	Latest Revision
-	// Former are the others that are kept, the latest of them first. Some may
-	// have no claims left.
+	// Former are the other stored revisions, newest first. Some may have no claims left.
 	Former    []Revision
 	family    *Planner
 	revisions Revisions
 }
 
-// History makes out the revisions of a parent. kept are the ControllerRevisions
-// that belong to it, observed its children.
+// History returns the revision history of a parent from its ControllerRevisions and its children.
 //
-// Where the parent has come to be at another revision, the one it was at claims
-// the children that followed it: all that no former one claims. Until that is
-// stored, nothing may be done about the children.
+// If the parent has a new revision, its previous one claims the children that followed it, which
+// are those without a claim. Nothing may be written to the children until that is stored.
 func (k Revisions) History(f *Planner, kept, observed []*object.Object) (History, error) {
 	latest, err := k.current(f.Parent)
 	if err != nil {
@@ -48,7 +45,7 @@ func (k Revisions) History(f *Planner, kept, observed []*object.Object) (History
 		h.Former = append(h.Former, r)
 	}
 	if len(h.Former) == 0 && h.Latest.Stored == nil {
-		// What children there are were made by somebody of whom nothing is kept.
+		// Nothing is known about the origin of existing children.
 		h.Former = []Revision{{Name: k.name(f.Parent, []byte(unknown)), Claims: Claims{}}}
 	}
 	slices.SortFunc(h.Former, func(a, b Revision) int {
@@ -58,9 +55,8 @@ func (k Revisions) History(f *Planner, kept, observed []*object.Object) (History
 	return h, nil
 }
 
-// updateLatest makes the latest revision the one of the highest number. The one it takes
-// the place of claims what followed it. What it claims already it does from a
-// turn that was interrupted; some of it may be missing now.
+// updateLatest gives the latest revision the highest number. The revision that it replaces claims
+// its children. Some of these claims may be stored by a run that was interrupted.
 func (h *History) updateLatest(observed []*object.Object) {
 	if len(h.Former) == 0 {
 		h.Latest.Number = max(h.Latest.Number, 1)
@@ -83,18 +79,17 @@ func (h *History) claimed(child *object.Object) bool {
 	return slices.ContainsFunc(h.Former, func(r Revision) bool { return r.Claims.Has(child) })
 }
 
-// ParentAt is the parent as a hook is shown it at a former revision.
+// ParentAt returns the parent at a former revision, for the hook.
 func (h *History) ParentAt(parent *object.Object, former Revision) (*object.Object, error) {
 	return h.revisions.parentAt(parent, former)
 }
 
-// Writes plans what it takes to have former revisions claim no more and no less
-// than kept, which has an item for each of Former, and to store the latest one.
-// It is to be carried out before anything is done about the children.
+// Writes plans the writes that store the claims of the former revisions, one item of kept for each,
+// and the latest revision. They come before writes to the children.
 //
-// What a former revision claims is stored before a later one is, which is what
-// makes it a former one: found half done, it is done once more. A child is let
-// go of before it is moved: found in between, it follows the latest revision.
+// Claims of former revisions are stored before a later revision, so a run that is interrupted is
+// repeated. A child is released before it is updated: if the run is interrupted in between, the
+// child follows the latest revision.
 func (h *History) Writes(kept []Claims) (Plan, error) {
 	var claims, latest, unused []Action
 	for i, r := range h.Former {
@@ -124,14 +119,14 @@ func (h *History) Writes(kept []Claims) (Plan, error) {
 	return p, nil
 }
 
-// updateClaims plans to have a former revision claim these children.
+// updateClaims plans the update of the claims of a former revision.
 func (h *History) updateClaims(r Revision, claims Claims) (action Action, err error) {
 	if len(claims) == 0 {
 		return r.deletion(), nil
 	}
-	action = Action{Verb: Update, Resource: ControllerRevisions, Before: r.Stored, After: r.Stored, Reason: "other children follow it"}
+	action = Action{Verb: Update, Resource: ControllerRevisions, Before: r.Stored, After: r.Stored, Reason: "its children changed"}
 	if r.Stored == nil {
-		action.Verb, action.Reason = Create, "its children have to wait for their turn"
+		action.Verb, action.Reason = Create, "its children wait for their update"
 		if action.After, err = h.revisions.create(h.family.Parent, r); err != nil {
 			return Action{}, err
 		}
@@ -152,16 +147,16 @@ func (h *History) updateClaims(r Revision, claims Claims) (action Action, err er
 	return action, err
 }
 
-// deletion plans to delete a revision without claims: it is not needed any more.
+// deletion plans the deletion of a revision without claims.
 func (r Revision) deletion() Action {
 	if r.Stored == nil {
 		return Action{}
 	}
-	return Action{Verb: Delete, Resource: ControllerRevisions, Ref: r.Stored.Ref(), Before: r.Stored, Reason: "no child follows it any more"}
+	return Action{Verb: Delete, Resource: ControllerRevisions, Ref: r.Stored.Ref(), Before: r.Stored, Reason: "it has no children left"}
 }
 
-// storeLatest plans to create the latest revision, or to make a former one the
-// latest again: one of the highest number, that claims nothing by name.
+// storeLatest plans the creation of the latest revision, or makes a former one the latest again:
+// with the highest number and without claims.
 func (h *History) storeLatest() (Action, error) {
 	r := h.Latest
 	if r.Stored == nil {
@@ -181,7 +176,7 @@ func (h *History) storeLatest() (Action, error) {
 		object.Edit{Path: []string{"metadata", "annotations", claimsAnnotation}},
 	)
 	return Action{Verb: Update, Resource: ControllerRevisions, Ref: r.Stored.Ref(), Before: r.Stored, After: again,
-		Reason: "the parent is at it again"}, err
+		Reason: "the parent was reverted to it"}, err
 }
 
 func readRevision(o *object.Object, rules Rules) (Revision, error) {

@@ -77,8 +77,7 @@ func TestRevisionNameIsValid(t *testing.T) {
 	}
 }
 
-// TestParentAtRevision: a parent is shown as it was, in the fields that are
-// rolled out, and as it is in all others.
+// The fields that are rolled out are those of the revision, all others are current.
 func TestParentAtRevision(t *testing.T) {
 	parent := func(spec string) string {
 		return `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"books","namespace":"town","uid":"parent-uid"},"spec":` + spec + `}`
@@ -126,7 +125,7 @@ func TestParentAtRevisionThatDoesNotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = k.parentAt(parse(t, strings.Replace(shop, `{"image":"b"}`, `{"a":"text"}`, 1)), r)
-	if err == nil || !strings.Contains(err.Error(), "show Shop town/books as at revision") {
+	if err == nil || !strings.Contains(err.Error(), "build Shop town/books as at revision") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -161,9 +160,8 @@ func TestTooManyClaims(t *testing.T) {
 	}
 }
 
-// revisionFixture is the revisions of a parent in a notation that fits into a table:
-// each is its image, its number and the children it claims, such as "a1:w0,w1";
-// "?0" is the unknown one.
+// revisionFixture is the revisions of a parent in a short notation: image, number and claimed
+// children, such as "a1:w0,w1"; "?0" is the unknown one.
 type revisionFixture struct {
 	t *testing.T
 	k Revisions
@@ -209,7 +207,7 @@ func (a revisionFixture) claiming(r Revision, names []string) *object.Object {
 	return action.After
 }
 
-// describe is the opposite of stored.
+// describe is the inverse of stored.
 func (a revisionFixture) describe(o *object.Object) string {
 	a.t.Helper()
 	image := cmp.Or(strings.Trim(string(o.Field("data", "parentPatch", "spec", "image")), `"`), "?")
@@ -239,12 +237,11 @@ func (a revisionFixture) history(stored, children string) History {
 	return h
 }
 
-// TestHistory goes through what may be found, with the parent at b, and what is
-// to be written if nobody is moved.
+// The cases have the parent at b, and the writes if no child is moved.
 func TestHistory(t *testing.T) {
 	for _, c := range []struct {
 		name, stored, children string
-		// want are the former revisions, writes what is to be stored.
+		// want are the former revisions, writes the expected writes.
 		want, writes string
 	}{
 		{"a new parent", "", "", "?0:", "create b1:"},
@@ -309,8 +306,7 @@ func (a revisionFixture) writes(h History, kept []Claims) string {
 	return strings.Join(text, "; ")
 }
 
-// TestHistoryIsPerController: two controllers may care for one parent, and
-// what is being deleted is as good as gone.
+// Two controllers may manage one parent. Revisions that are being deleted do not count.
 func TestHistoryIsPerController(t *testing.T) {
 	a := revisionFixture{t, revisionsOf(), rollingPlanner(t, shop, RollingInPlace, 1)}
 	stored := a.stored("a1: a2: b3:")
@@ -329,8 +325,7 @@ func TestHistoryIsPerController(t *testing.T) {
 	}
 }
 
-// TestClusterParentsRevisions: a revision belongs to a namespace, its parent to
-// none.
+// A revision is namespaced, its parent is not.
 func TestClusterParentsRevisions(t *testing.T) {
 	created, err := revisionsOf().create(parse(t, strings.Replace(shop, `"namespace":"town",`, "", 1)), Revision{Name: "n", patch: []byte(`{}`)})
 	if err != nil || created.Namespace() != "setpoint" || !created.ControlledBy(parse(t, shop).UID()) {
@@ -354,8 +349,7 @@ func TestCorruptRevision(t *testing.T) {
 	}
 }
 
-// TestOneRevisionReleasesItsClaims: a child that is moved is let go of by the one write that
-// stores the others' claims.
+// The write that stores the remaining claims releases a child that is moved.
 func TestOneRevisionReleasesItsClaims(t *testing.T) {
 	a := revisionFixture{t, revisionsOf(), rollingPlanner(t, shop, RollingInPlace, 1)}
 	h := a.history("a1:", ".a+,.a+,.a+")

@@ -6,7 +6,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// NonRolling is the method for one child whose turn it is.
+// NonRolling returns the method for a single child.
 func (m UpdateMethod) NonRolling() UpdateMethod {
 	switch m {
 	case RollingRecreate:
@@ -17,55 +17,50 @@ func (m UpdateMethod) NonRolling() UpdateMethod {
 	return m
 }
 
-// Rolling says that the children of some rule are taken one after the other.
+// Rolling reports whether a rule has a rolling method.
 func (r Rules) Rolling() bool {
 	return slices.ContainsFunc(r, func(rule Rule) bool { return rule.Method.Rolling() })
 }
 
-// Rollout is what the revisions of a parent want, and what there is.
+// Rollout has the desired children of all revisions of a parent and the observed ones.
 //
-// Each child is as its own revision wants it, at once. Only when a child of a
-// rule with a rolling method is to go over to the latest revision does it wait
-// for its turn: one that is well is moved while fewer than MaxUnavailable
-// children of its rule are not, whichever revision they follow; one that is not
-// well already costs nothing, and is moved while fewer than that of those that
-// follow the latest are not. So a revision that does not work stops at the first
-// child, and one that mends what is broken begins there.
+// Each child is always updated to its own revision at once. Only a move to the latest revision, by
+// a rule with a rolling method, has to wait: a ready child is moved while fewer than MaxUnavailable
+// children of its rule are unavailable, at any revision. A child that is unavailable already is
+// moved while fewer than MaxUnavailable children at the latest revision are unavailable. So a
+// broken revision stops at the first child, and a fix starts with the broken children.
 type Rollout struct {
 	Family   *Planner
 	Observed []*object.Object
-	// Latest are the children the latest revision wants. What nobody claims
-	// follows it.
+	// Latest are the children of the latest revision. Children without a claim follow it.
 	Latest []Child
 	// Former are the former revisions, in the order of a History.
 	Former []Former
-	// UpToDate as for Changes; may be nil.
+	// UpToDate is as for Changes; may be nil.
 	UpToDate UpToDate
-	// Frozen leaves each child at its revision: the parent is going away.
+	// Frozen keeps each child at its revision, because the parent is being deleted.
 	Frozen bool
 }
 
-// Former is a former revision and the children it wants.
+// Former is a former revision and its desired children.
 type Former struct {
 	Claims Claims
-	// Children are nil where they are not known: what is there stays as it is.
+	// Children is nil if they are unknown: then existing children stay as they are.
 	Children []Child
 }
 
 // Step is how far a rollout may go at once.
 type Step struct {
-	// Desired are the children to plan for, in the order of the latest reply.
+	// Desired are the children to plan, in the order of the latest response.
 	Desired []Child
-	// Claims are what each former revision still claims.
+	// Claims are the claims left to each former revision.
 	Claims []Claims
-	// Moved is how many children go over to the latest revision now. When they
-	// are there, and well, there is room for the next.
-	Moved int
-	// Progress says how far it is.
+	// Moved is how many children are moved to the latest revision now.
+	Moved    int
 	Progress Progress
 }
 
-// Step decides which children may be written to, and what each is to be.
+// Step decides the desired state of each child.
 func (r *Rollout) Step() (Step, error) {
 	step := Step{Claims: make([]Claims, len(r.Former))}
 	for i := range step.Claims {
@@ -105,9 +100,8 @@ func count(yes bool) int {
 	return 0
 }
 
-// groups makes a line of the children of each rolling rule, in the order of the
-// latest reply. candidates has an item for each of r.Latest; nil for a child that
-// is not rolled out.
+// groups returns a group for each rolling rule, in the order of the latest response. candidates has
+// an item for each of r.Latest; nil if it is not rolled out.
 func (r *Rollout) groups() (lines []*rolloutGroup, candidates []*candidate, err error) {
 	observed := make(map[id]*object.Object, len(r.Observed))
 	for _, o := range r.Observed {
@@ -142,15 +136,15 @@ func (r *Rollout) groups() (lines []*rolloutGroup, candidates []*candidate, err 
 	return lines, candidates, nil
 }
 
-// claim is what a former revision wants of a child that it claims.
+// claim is a claim of a former revision to a child.
 type claim struct {
 	former int
-	// child is nil if that is not known.
+	// child is the child it desires; nil if unknown.
 	child *Child
 }
 
-// claims are by child. Where two revisions claim one, which is so only if
-// somebody wrote into them, it is the later one's.
+// claims returns the claims by child. If two revisions claim a child, because somebody edited them,
+// the later one wins.
 func (r *Rollout) claims() map[id]claim {
 	claims := map[id]claim{}
 	for i, former := range slices.Backward(r.Former) {

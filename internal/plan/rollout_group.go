@@ -4,27 +4,27 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// candidate is one child in the line of its rule.
+// candidate is one child in a rolloutGroup.
 type candidate struct {
-	// latest is what the latest revision wants of it.
+	// latest is the child at the latest revision.
 	latest Child
-	// former is the revision that claims it; -1 for none, and it follows the
-	// latest. then is what that revision wants of it, nil if unknown.
+	// former is the index of the revision that claims it; -1 if it follows the latest. formerChild
+	// is the child at that revision; nil if unknown.
 	former      int
 	formerChild *Child
-	// observed is nil for a child that is not there.
+	// observed is nil if the child does not exist.
 	observed *object.Object
-	// notReady says why it is not well; "" for one that is.
+	// notReady says why it is not ready; "" if it is.
 	notReady string
-	// differs says that it is not as its own revision wants it.
+	// differs means that it differs from its own revision.
 	differs bool
-	// moved says that it goes over to the latest revision now, begun that it
-	// does, or is brought back to that, or created.
+	// moved means that it is moved to the latest revision now. updating also includes children that
+	// are corrected or created there.
 	moved, updating bool
 }
 
-// candidate looks at one child. One that needs no change to be as the latest
-// revision wants it follows that from now on.
+// candidate compares one child. A child that already matches the latest revision follows it from
+// now on.
 func (r *Rollout) candidate(latest Child, observed *object.Object, by claim) (*candidate, error) {
 	c := &candidate{latest: nonRolling(latest), former: by.former, observed: observed}
 	c.notReady = latest.Rule.notReadyReason(observed)
@@ -46,9 +46,8 @@ func nonRolling(child Child) Child {
 	return child
 }
 
-// compare finds out whether the child is as it should be. A claimed one that is
-// not may have been brought to the latest revision by somebody else, or while
-// its rule was no rolling one.
+// compare compares a child with its revisions. A claimed child may match the latest revision
+// because another client or another method updated it.
 func (r *Rollout) compare(c *candidate) (err error) {
 	if c.former >= 0 && c.formerChild != nil {
 		if c.differs, err = r.differs(c.observed, *c.formerChild); err != nil || !c.differs {
@@ -67,7 +66,7 @@ func (r *Rollout) compare(c *candidate) (err error) {
 	return nil
 }
 
-// differs says whether the plan for one child would write to it.
+// differs reports whether a plan would write to the child.
 func (r *Rollout) differs(observed *object.Object, want Child) (bool, error) {
 	if observed == nil || observed.Deleting() {
 		return false, nil
@@ -76,8 +75,8 @@ func (r *Rollout) differs(observed *object.Object, want Child) (bool, error) {
 	return !p.Empty(), err
 }
 
-// desired is what the child is to be. What is there stays as it is where its
-// revision does not say what it wants; what is not there is not known then.
+// desired returns the desired child. If its revision does not know it, the existing child stays as
+// it is, or it is unknown.
 func (c *candidate) desired() (want Child, known bool) {
 	switch {
 	case c.former < 0:
@@ -96,9 +95,9 @@ type rolloutGroup struct {
 	max        int
 }
 
-// advance decides which of them are moved to the latest revision. disturbed
-// counts the children that are not well, or will not be when they have been
-// written to; moved those of them that follow the latest revision.
+// advance decides which children are moved to the latest revision. unavailable counts the children
+// that are not ready or will be written to; moved counts those of them that follow the latest
+// revision.
 func (l *rolloutGroup) advance() {
 	unavailable, moved := 0, 0
 	for _, c := range l.candidates {
@@ -119,7 +118,6 @@ func (l *rolloutGroup) advance() {
 	}
 }
 
-// isUnavailable says that the child is not to be counted on for now.
 func (c *candidate) isUnavailable() bool { return c.notReady != "" || c.differs }
 
 func (c *candidate) move() { c.former, c.moved, c.updating = -1, true, true }

@@ -15,19 +15,18 @@ const (
 	OnLatestRevision = "OnLatestRevision"
 )
 
-// Progress says how far a rollout is.
+// Progress is the progress of a rollout.
 type Progress struct {
-	// Reason is one of those above; Message a sentence.
+	// Reason is one of the constants, Message a sentence.
 	Reason, Message string
 }
 
-// Done says that every child is as the latest revision wants it.
+// Done reports whether every child is at the latest revision.
 func (p Progress) Done() bool { return p.Reason == OnLatestRevision }
 
-// maxNamed is how many children a message names; more are counted.
+// maxNamed is how many children a message names.
 const maxNamed = 3
 
-// progressOf looks at what was decided about each child.
 func progressOf(lines []*rolloutGroup) Progress {
 	var p progress
 	for _, line := range lines {
@@ -47,7 +46,7 @@ func progressOf(lines []*rolloutGroup) Progress {
 	return Progress{OnLatestRevision, fmt.Sprintf("all %d children are at the latest revision", p.all)}
 }
 
-// progress counts the children, and names those that matter.
+// progress counts the children and collects those for the message.
 type progress struct {
 	all, done            int
 	updating, waitingFor []string
@@ -67,7 +66,7 @@ func (p *progress) add(c *candidate) {
 	if c.notReady != "" {
 		p.waitingFor = append(p.waitingFor, name+": "+c.notReady)
 	} else if c.differs {
-		p.waitingFor = append(p.waitingFor, name+": it is brought back to its revision first")
+		p.waitingFor = append(p.waitingFor, name+": it is reverted to its revision first")
 	}
 }
 

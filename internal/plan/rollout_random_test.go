@@ -13,8 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// simulation is a server with one parent in it, its hook, and a runner that may die
-// at any write.
+// simulation is a server with one parent, its hook, and a controller that may crash at any write.
 type simulation struct {
 	generator
 	t              *testing.T
@@ -22,20 +21,19 @@ type simulation struct {
 	method         UpdateMethod
 	most           int
 	parent         *object.Object
-	// children and revisions are what is stored.
+	// children and revisions are the stored objects.
 	children  map[id]*object.Object
 	revisions map[string]*object.Object
-	// birth counts the children created, for their UIDs.
+	// birth counts the created children, for their UIDs.
 	birth int
-	// lives is how many more writes the runner has before it dies; negative if
-	// it does not.
+	// lives is how many writes are left before the controller crashes; negative if it does not.
 	lives int
-	// progress is what the last run that did not die said.
+	// progress is that of the last run that did not crash.
 	progress Progress
 	history  []string
 }
 
-// errCrashed ends a run that died.
+// errCrashed ends a run that crashed.
 var errCrashed = errors.New("died")
 
 func newSimulation(t *testing.T, g generator) *simulation {
@@ -63,7 +61,7 @@ func (w *simulation) fail(format string, args ...any) {
 	w.t.Errorf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(w.history, "\n"))
 }
 
-// edit changes the parent. Children of the image "bad" never become well.
+// edit changes the parent. Children with the image "bad" never become ready.
 func (w *simulation) edit() {
 	w.setParent(w.pick("a", "b", "c", "bad").(string), w.IntN(5))
 }
@@ -79,12 +77,12 @@ func (w *simulation) family() *Planner {
 	return f
 }
 
-// image and size are what a parent asks for.
+// image returns the image of an object.
 func image(o *object.Object) string {
 	return strings.Trim(string(o.Field("spec", "image")), `"`)
 }
 
-// desired is the hook: a configuration and so many children of an image.
+// desired is the hook: it returns a ConfigMap and some children with an image.
 func (w *simulation) desired(f *Planner, parent *object.Object) []Child {
 	w.t.Helper()
 	response := []json.RawMessage{fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"image":%q}}`, image(parent))}
@@ -104,7 +102,7 @@ func (w *simulation) observed() []*object.Object {
 	})
 }
 
-// run has the runner work until it has nothing more to do, or dies.
+// run reconciles until there is nothing left to do, or crashes.
 func (w *simulation) run() {
 	w.t.Helper()
 	for range 50 {
@@ -120,7 +118,7 @@ func (w *simulation) run() {
 	w.fail("the runner does not come to rest")
 }
 
-// pass is one round of a run, as the engine has them.
+// pass is one pass of a run.
 func (w *simulation) pass() (did bool, err error) {
 	w.t.Helper()
 	f := w.family()
@@ -160,11 +158,10 @@ func (w *simulation) pass() (did bool, err error) {
 	return !revisions.Empty() || !todo.Empty(), w.apply(todo)
 }
 
-// check holds a step to the promises of a rollout, as seen from outside: by the
-// images that children have and are given.
+// check checks the guarantees of a rollout by the images of children before and after.
 func (w *simulation) check(rollout Rollout, step Step, todo Plan) {
 	w.t.Helper()
-	// own is the image that a child's own revision wants it to have.
+	// own is the image at the child's own revision.
 	own := map[id]string{}
 	claimed := map[id]bool{}
 	for _, former := range rollout.Former {
@@ -185,8 +182,8 @@ func (w *simulation) check(rollout Rollout, step Step, todo Plan) {
 		if name.kind != webs.GroupKind() {
 			continue
 		}
-		// One that is not as its own revision wants it is written to in any case,
-		// and one that is as the latest wants it, in none.
+		// A child that differs from its own revision is written in any case, one that matches the
+		// latest in none.
 		isStrange := stored != nil && image(stored) != cmp.Or(own[name], image(stored)) && !w.isNew(name)
 		isDisturbed := child.Rule.notReadyReason(stored) != "" || isStrange
 		isMoved := claimed[name] && !kept[name] && own[name] != image(w.parent) && !w.isNew(name)
@@ -208,15 +205,13 @@ func (w *simulation) check(rollout Rollout, step Step, todo Plan) {
 	}
 }
 
-// isNew says that a child is as the latest revision wants it: to move it is to do
-// nothing.
+// isNew reports whether a child already matches the latest revision.
 func (w *simulation) isNew(name id) bool {
 	child := w.children[name]
 	return child != nil && !child.Deleting() && image(child) == image(w.parent)
 }
 
-// checkWrite: nothing is made as the latest revision wants it but what follows
-// that.
+// checkWrite checks that only children at the latest revision are written as it desires.
 func (w *simulation) checkWrite(action Action, kept map[id]bool) {
 	w.t.Helper()
 	made := action.After
@@ -225,8 +220,7 @@ func (w *simulation) checkWrite(action Action, kept map[id]bool) {
 	}
 }
 
-// apply is the server taking writes; it may cost the runner's life before any of
-// them.
+// apply stores the writes. The controller may crash before any of them.
 func (w *simulation) apply(p Plan) error {
 	for _, stage := range p.Stages {
 		for _, i := range w.Perm(len(stage)) {
@@ -271,7 +265,7 @@ func (w *simulation) store(action Action) {
 	}
 }
 
-// put stores a child with some fields set: paths and values in turn.
+// put stores a child with some fields set, given as paths and values.
 func (w *simulation) put(o *object.Object, fields ...string) {
 	w.t.Helper()
 	var edits []object.Edit
@@ -285,7 +279,7 @@ func (w *simulation) put(o *object.Object, fields ...string) {
 	w.children[idOf(edited)] = edited
 }
 
-// randomEvent is what others do: most of it good.
+// randomEvent changes something as other clients do.
 func (w *simulation) randomEvent() {
 	for _, child := range w.observed() {
 		if child.Kind() != webs.Kind {
@@ -316,9 +310,8 @@ func (w *simulation) setReady(child *object.Object, ready bool) {
 	w.put(child, "status", fmt.Sprintf(`{"observedGeneration":%d,"conditions":[{"type":"Ready","status":%q}]}`, child.Generation(), status))
 }
 
-// TestRolloutsFinish: whatever happens, and wherever the runner dies, once all
-// goes well the children are as the latest revision wants them, and only that is
-// left.
+// Whatever happens, and wherever the controller crashes, in the end all children match the latest
+// revision, and only that revision is left.
 func TestRolloutsFinish(t *testing.T) {
 	seeded(t, 12, func(t *testing.T, g generator) {
 		w := newSimulation(t, g)
@@ -373,9 +366,7 @@ func (w *simulation) checkFinished() {
 	}
 }
 
-// TestBrokenRevisionDoesNotSpread: as long as no child of the latest revision
-// becomes well, no more than may be unwell are moved to it, whatever happens to
-// the others.
+// If no child of the latest revision becomes ready, no more than MaxUnavailable are moved to it.
 func TestBrokenRevisionDoesNotSpread(t *testing.T) {
 	seeded(t, 10, func(t *testing.T, g generator) {
 		w := newSimulation(t, g)
@@ -390,7 +381,7 @@ func TestBrokenRevisionDoesNotSpread(t *testing.T) {
 		for i := range 20 {
 			w.lives = -1
 			if g.IntN(3) == 0 {
-				// Nothing protects what goes missing before the edit is seen.
+				// Children that are deleted before the edit is seen are not protected.
 				w.lives = g.IntN(5) + count(i == 0)
 			}
 			w.run()

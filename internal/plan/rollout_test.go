@@ -31,16 +31,15 @@ func web(name int, image string) string {
 	return fmt.Sprintf(`{"apiVersion":"example.org/v1","kind":"Web","metadata":{"name":"w%d"},"spec":{"image":%q}}`, name, image)
 }
 
-// rolloutFixture is a rollout in a notation that fits into a table. Each child is three
-// letters: the former revision that claims it, or "." for none; the image it has,
-// or "_" where it is not there; and "+" for well, "-" for unwell, "~" for one
-// whose status is out of date and "x" for one that is being deleted. Revisions
-// are called by the image they give their children; the latest is b.
+// rolloutFixture is a rollout in a short notation. Each child has three letters: the former
+// revision that claims it, or "."; its image, or "_" if it does not exist; and "+" for ready, "-"
+// for not ready, "~" for an outdated status, "x" for deleting. Revisions are named by their image;
+// the latest is b.
 type rolloutFixture struct {
 	t     testing.TB
 	f     *Planner
 	child []string
-	// wanted and made keep what is made again and again.
+	// wanted and made cache objects that are used repeatedly.
 	wanted map[string][]Child
 	made   map[string]*object.Object
 }
@@ -78,7 +77,7 @@ func (s rolloutFixture) observed() []*object.Object {
 	return all
 }
 
-// stored is a child as created from what a revision wants of it.
+// stored returns a child as created at a revision.
 func (s rolloutFixture) stored(i int, image string, health byte) *object.Object {
 	s.t.Helper()
 	p, err := s.f.Changes(nil, s.desired(image)[i:i+1], nil)
@@ -106,8 +105,8 @@ func (s rolloutFixture) stored(i int, image string, health byte) *object.Object 
 	return o
 }
 
-// former are the revisions by which children are claimed, in order of letters.
-// One called "?" says nothing of what it wants.
+// former returns the former revisions in the order of their letters. "?" does not know its
+// children.
 func (s rolloutFixture) former() (letters []byte, formers []Former) {
 	for _, child := range s.child {
 		if child[0] != '.' && !slices.Contains(letters, child[0]) {
@@ -140,9 +139,8 @@ func (s rolloutFixture) step() Step {
 	return step
 }
 
-// outcome says for each child who claims it after a step, and what is done to
-// it: the image it is given by an update or a creation, "d" for a deletion, "="
-// for nothing.
+// outcome returns the claim on each child after a step and the write to it: the new image, "d" for
+// a deletion, "=" for nothing.
 func (s rolloutFixture) outcome(step Step) string {
 	s.t.Helper()
 	p, err := s.f.Changes(s.observed(), step.Desired, nil)
@@ -235,8 +233,7 @@ func TestRollout(t *testing.T) {
 	}
 }
 
-// deleting is what RollingRecreate does where RollingInPlace does as given: it
-// deletes instead of updating.
+// deleting returns the outcome for RollingRecreate, which deletes instead of updating.
 func deleting(children, does string) string {
 	all := strings.Split(does, ",")
 	for i, child := range strings.Split(children, ",") {
@@ -253,7 +250,7 @@ func TestProgressMessage(t *testing.T) {
 		".b-":                     "the one child is at the latest revision",
 		".b+,aa+,aa+":             "1 of 3 children are at the latest revision; updating Web town/w1",
 		".b-,aa+,aa+":             "1 of 3 children are at the latest revision; waiting for Web town/w0: its condition Ready is False, not True",
-		".b~,aa-":                 "1 of 2 children are at the latest revision; waiting for Web town/w0: its status does not speak of its latest change yet; Web town/w1: its condition Ready is False, not True",
+		".b~,aa-":                 "1 of 2 children are at the latest revision; waiting for Web town/w0: its status is not up to date yet; Web town/w1: its condition Ready is False, not True",
 		".bx,aa+":                 "0 of 2 children are at the latest revision; waiting for Web town/w0: it is being deleted",
 		"._+,._+,._+,._+,._+,aa+": "0 of 6 children are at the latest revision; updating Web town/w0, Web town/w1, Web town/w2 and 2 more",
 	} {
@@ -263,8 +260,7 @@ func TestProgressMessage(t *testing.T) {
 	}
 }
 
-// TestEveryRollout goes through every state that two children may be in, beside a
-// third.
+// TestEveryRollout goes through every state of two children beside a third.
 func TestEveryRollout(t *testing.T) {
 	var states []string
 	for _, claim := range []string{".", "a"} {
@@ -285,7 +281,7 @@ func TestEveryRollout(t *testing.T) {
 	}
 }
 
-// checkStep holds one step to what a rollout promises.
+// checkStep checks the guarantees of one step.
 func checkStep(t *testing.T, s rolloutFixture, most int) {
 	t.Helper()
 	step := s.step()
@@ -342,8 +338,7 @@ func TestFrozenRolloutMovesNothing(t *testing.T) {
 	}
 }
 
-// TestRolloutLeavesOtherRulesAlone: they follow the latest revision at once, and
-// what the latest does not want goes.
+// Children of other rules follow the latest revision at once.
 func TestRolloutLeavesOtherRulesAlone(t *testing.T) {
 	s := newRolloutFixture(t, RollingInPlace, 1, ".b-,aa+,aa+")
 	latest, err := s.f.Desired(responseOf(t, []byte(`

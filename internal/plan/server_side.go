@@ -8,26 +8,22 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Children are created by POST also where server-side apply brings them in line
-// later. An apply cannot say that there must be no such object yet: it would
-// take over somebody else's of that name. It also costs the API server 1.4
-// times the CPU of a POST (measured 32 at once: ConfigMaps 690/s and 450/s,
-// Deployments 380/s and 300/s). The price is that a POST owns its fields as an
-// update does, defaults included, so that an apply that leaves one of them out
-// does not remove it. Therefore the first that does so takes over these fields.
+// With server-side apply, children are still created by POST. An apply cannot require that the
+// object does not exist, so it would take over an existing one. It also costs the API server 1.4
+// times the CPU of a POST (measured 32 at once: ConfigMaps 690/s and 450/s, Deployments 380/s and
+// 300/s). But the fields of a POST are owned as those of an update, defaults included, so an apply
+// that leaves one out does not remove it. The first apply that does so takes over these fields.
 
-// appliedRecord is what the annotation Applied of a child says: how and by whom its
-// fields came to be owned, and which fields were desired, as a hash of their
-// outline. It holds no values, and no hash of any.
+// appliedRecord is the value of AppliedAnnotation: how and by which manager the fields of a child
+// came to be owned, and a hash of the desired field set. It has no values, and no hash of any.
 type appliedRecord struct {
-	// verb is Create until what was created is taken over, and Apply then; "" if
-	// there is no annotation, or one that was spoilt.
+	// verb is Create until the created fields are taken over, then Apply; "" if the annotation is
+	// missing or corrupt.
 	verb     Verb
 	fieldSet string
 	manager  string
 }
 
-// appliedRecordOf reads the annotation of a child.
 func appliedRecordOf(observed *object.Object) appliedRecord {
 	var text string
 	if field := observed.Field("metadata", "annotations", AppliedAnnotation); field == nil || json.Unmarshal(field, &text) != nil {
@@ -42,48 +38,46 @@ func appliedRecordOf(observed *object.Object) appliedRecord {
 
 func (n appliedRecord) String() string { return string(n.verb) + ":" + n.fieldSet + ":" + n.manager }
 
-// appliedRecordFor is what a child is to remember of a wish.
+// appliedRecordFor returns the record for desired fields.
 func (f *Planner) appliedRecordFor(verb Verb, w desiredFields) appliedRecord {
 	return appliedRecord{verb: verb, fieldSet: fieldSetHash(w.fields), manager: f.Manager}
 }
 
-// hasSameFields says that a child remembers the same fields by the same manager.
+// hasSameFields reports whether two records have the same fields and manager.
 func (n appliedRecord) hasSameFields(other appliedRecord) bool {
 	return n.verb != "" && n.fieldSet == other.fieldSet && n.manager == other.manager
 }
 
-// TakeOver says whose fields become the manager's before an apply, so that
-// those which are desired no more vanish with it.
+// TakeOver transfers fields to the manager before an apply, so that the apply removes those that
+// are no longer desired.
 type TakeOver struct {
-	// From are the managers that wrote the child so far.
+	// From are the former managers of the child.
 	From []FormerManager
-	// Applied are labels, annotations and finalizers known to have been applied,
-	// as they stand in metadata.
+	// Applied has the metadata with the labels, annotations and finalizers known to have been
+	// applied.
 	Applied map[string]any
-	// RemoveAnnotations are annotations to remove.
+	// RemoveAnnotations are the annotations to remove.
 	RemoveAnnotations []string
-	// OnlyLeftovers takes over only if something lingers after the apply, which is then
-	// repeated.
+	// OnlyLeftovers takes over only if the apply leaves fields that are no longer desired. Then the
+	// apply is repeated.
 	OnlyLeftovers bool
 }
 
-// FormerManager is a manager that wrote a child so far.
+// FormerManager is a former manager of a child.
 type FormerManager struct {
 	Name string
-	// Shared says that others wrote under the same name what is not the child's
-	// to lose: a label, annotation or finalizer that is not in Applied stays.
+	// Shared means that other clients used the same manager name: a label, annotation or finalizer
+	// that is not in Applied stays.
 	Shared bool
 }
 
-// sharedManagers are the managers of all that Setpoint and Metacontroller write
-// but by server-side apply: children, and also finalizers of a child that is
-// itself a parent, and what a decorator adds to it.
+// sharedManagers are the managers of updates by Setpoint and Metacontroller. They also set
+// finalizers on children that are parents themselves, and the labels of decorators.
 var sharedManagers = []string{"setpoint", "metacontroller"}
 
-// serverSide plans to bring a child in line by server-side apply. Nothing is to
-// be done where all that is desired is observed, and nothing else was desired
-// before. All else the server decides: where it makes of the wish what is there
-// already, it stores nothing, and the caller knows by Settled.
+// serverSide plans a server-side apply. It plans nothing if all desired fields are observed and the
+// field set is unchanged. If the apply changes nothing, the server stores nothing, and the caller
+// remembers that by UpToDate.
 func (f *Planner) serverSide(action Action, desired *object.Object) (Action, error) {
 	c, err := f.comparison(action.Before, desired)
 	if err != nil || c.equal() {
@@ -102,10 +96,9 @@ func (f *Planner) serverSide(action Action, desired *object.Object) (Action, err
 	return action, err
 }
 
-// recreateServerSide plans to delete a child that differs, unless the server
-// makes of the wish what is there already: a quantity may be written in another
-// way, or a field may be set to its default. To find out, no fields need to be
-// taken over where none was dropped.
+// recreateServerSide plans the deletion of a child that differs, unless a dry run shows that an
+// apply would change nothing: the notation of a quantity or a default may differ. The dry run needs
+// no take over if no field was dropped.
 func (f *Planner) recreateServerSide(action Action, desired *object.Object) (Action, error) {
 	c, err := f.comparison(action.Before, desired)
 	if err != nil || c.equal() {
@@ -122,13 +115,13 @@ func (f *Planner) recreateServerSide(action Action, desired *object.Object) (Act
 	return action, err
 }
 
-// comparison is what is desired of a child beside what is observed.
+// comparison compares a desired with an observed child.
 type comparison struct {
 	desired  desiredFields
 	observed map[string]any
 	// fieldPath is the first field that is not as desired; "" for none.
 	fieldPath string
-	// record is what the child remembers, wanted what it is to remember.
+	// record is that of the observed child, newRecord that of the desired one.
 	record, newRecord appliedRecord
 }
 
@@ -144,18 +137,17 @@ func (f *Planner) comparison(observed, desired *object.Object) (c comparison, er
 	return c, nil
 }
 
-// hasSameFieldSet says that nothing is to vanish, as far as can be told: the same
-// fields are desired as before, and no item of a list is another one. Then what
-// was created need not be taken over, which costs two requests. By what the
-// server tells items apart, only the server knows: see Lingers.
+// hasSameFieldSet reports whether the apply removes nothing, as far as can be known: the field set
+// and the list items are the same. Then created fields need not be taken over, which saves two
+// requests. Only the server knows all keys of list items; see HasLeftovers.
 func (c comparison) hasSameFieldSet() bool {
 	return c.record.hasSameFields(c.newRecord) && sameItems(c.observed, c.desired.fields)
 }
 
 func (c comparison) equal() bool { return c.fieldPath == "" && c.record.hasSameFields(c.newRecord) }
 
-// path is the first field that differs. What is remembered counts where somebody
-// removed it, but not where it is of another wish.
+// path returns the first field that differs: the annotation if it is missing, but not if it has
+// another record.
 func (c comparison) path() string {
 	if c.fieldPath == "" && c.record.verb == "" {
 		return join("metadata.annotations", AppliedAnnotation)
@@ -167,11 +159,10 @@ func (c comparison) reason() string {
 	if path := c.path(); path != "" {
 		return path + " differs"
 	}
-	return "other fields were desired before"
+	return "the set of desired fields changed"
 }
 
-// appliedBefore says that the server was the last to apply to the child, and
-// fields of other names than are desired now.
+// appliedBefore reports whether the last write was a server-side apply with another field set.
 func (f *Planner) appliedBefore(observed, desired *object.Object) (bool, error) {
 	record := appliedRecordOf(observed)
 	if record.verb == "" {
@@ -184,16 +175,15 @@ func (f *Planner) appliedBefore(observed, desired *object.Object) (bool, error) 
 	return record.fieldSet != fieldSetHash(w.fields), nil
 }
 
-// finishServerSide plans to apply for the last time before the child is merged:
-// only the server knows which fields are desired no more. No agreement on the
-// child comes of it, so that the merge follows.
+// finishServerSide plans a last apply before a child is merged, because only the server knows which
+// fields to remove. Without a digest it does not count as up to date, so the merge follows.
 func (f *Planner) finishServerSide(action Action, desired *object.Object) (Action, error) {
 	action, err := f.serverSide(action, desired)
 	action.Desired = 0
 	return action, err
 }
 
-// applied is what is sent: the wish, bound to the very object observed.
+// applied returns the object to apply, with the UID of the observed one.
 func (f *Planner) applied(observed *object.Object, w desiredFields, n appliedRecord) (*object.Object, error) {
 	setAnnotation(w.fields, AppliedAnnotation, n.String())
 	addOwner(w.fields, f.Parent)
@@ -201,7 +191,7 @@ func (f *Planner) applied(observed *object.Object, w desiredFields, n appliedRec
 	return objectOf(w.fields)
 }
 
-// takeOver is nil where the manager has all its fields already.
+// takeOver returns nil if the manager owns all fields already.
 func (f *Planner) takeOver(have map[string]any, record appliedRecord) *TakeOver {
 	if record.verb != "" {
 		if record.verb == Apply && record.manager == f.Manager {

@@ -11,9 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// OverlayResponse lays what a reply says of its parent over it: the status and, where the
-// controller is a decorator, labels and annotations. That is what the hook is
-// asked about next. It is the observed parent itself when nothing changes.
+// OverlayResponse returns the parent with the status of a response and, for a decorator, its labels
+// and annotations. It returns the same parent if nothing changes.
 func (f *Planner) OverlayResponse(parent *object.Object, resource object.Resource, response *hook.Response, now time.Time) (*object.Object, error) {
 	if f.isDecorator() {
 		decorated, err := decorate(parent, response)
@@ -26,7 +25,7 @@ func (f *Planner) OverlayResponse(parent *object.Object, resource object.Resourc
 	return s.overlay(parent, response)
 }
 
-// statusOverlay is how the status of a reply becomes that of its parent.
+// statusOverlay applies the status of a response.
 type statusOverlay struct {
 	resource  object.Resource
 	decorates bool
@@ -41,7 +40,7 @@ func (s statusOverlay) overlay(parent *object.Object, response *hook.Response) (
 	if err := utiljson.Unmarshal(response.Status, &want); response.Status != nil && err != nil {
 		return nil, err
 	}
-	// A status that is missing, or no object, has nothing to keep or to merge with.
+	// A missing or malformed status counts as empty.
 	have, _ := tree(parent.Field("status"))
 	want = s.complete(have, want, parent.Generation())
 	withConditions(have, want, response.Conditions, conditionStamp{parent.Generation(), s.now})
@@ -58,13 +57,13 @@ func (s statusOverlay) overlay(parent *object.Object, response *hook.Response) (
 	return parent.With(text, "status")
 }
 
-// createsStatus says that an object without a status is to have one, be it empty. Only a
-// decorator's can be: observedGeneration is in that of a composite's custom resource.
+// createsStatus reports whether an object without a status gets an empty one. That is only possible
+// with decorators: composites set observedGeneration.
 func (s statusOverlay) createsStatus(parent *object.Object, response *hook.Response) bool {
 	return s.resource.Custom && response.Status != nil && parent.Field("status") == nil
 }
 
-// isUnchanged says that the status stays as it is.
+// isUnchanged reports whether the response leaves the status alone.
 func (s statusOverlay) isUnchanged(response *hook.Response) bool {
 	if !s.resource.Status && !s.decorates {
 		return true
@@ -73,11 +72,10 @@ func (s statusOverlay) isUnchanged(response *hook.Response) bool {
 	return nothing && (s.decorates || !s.resource.Custom)
 }
 
-// complete completes a reply's status. A composite's custom resource has it
-// replaced whole, and observedGeneration set in it. The status of a built-in
-// kind has other writers: it is merged member by member; a null removes. A
-// decorator that says something of a custom resource's status replaces it, one that
-// does not leaves it alone.
+// complete completes the status of a response. For a composite it replaces the status of a custom
+// resource and sets observedGeneration. The status of a built-in kind has other writers: it is
+// merged by member, and null removes one. A decorator replaces the status of a custom resource, or
+// leaves it alone if the response has none.
 func (s statusOverlay) complete(have, want map[string]any, generation int64) map[string]any {
 	switch {
 	case s.decorates && want == nil:

@@ -96,7 +96,7 @@ func TestDecorate(t *testing.T) {
 			hook.Response{Labels: map[string]*string{"old": nil, "theirs": nil}},
 			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"status":{"phase":"Running"}}`,
 		},
-		// Fault M12: the status of a built-in kind was replaced whole.
+		// Fault M12: the status of a built-in kind was replaced.
 		"status of a built-in kind": {
 			hook.Response{Status: json.RawMessage(`{"a":1}`)},
 			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"old":"1","theirs":"2"}},"status":{"a":1,"phase":"Running"}}`,

@@ -15,8 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the cases in testdata yield into their last file")
 
-// eachVector runs a case per archive. got is compared with the archive's last
-// file.
+// eachVector runs a case for each archive and compares the result with its last file.
 func eachVector(t *testing.T, pattern string, got func(t *testing.T, files map[string][]byte) string) {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)
@@ -49,7 +48,7 @@ func eachVector(t *testing.T, pattern string, got func(t *testing.T, files map[s
 	}
 }
 
-// treeOf reads YAML as the JSON tree it stands for; nothing is nil.
+// treeOf parses YAML into a JSON value; never nil.
 func treeOf(t *testing.T, text []byte) any {
 	t.Helper()
 	if len(bytes.TrimSpace(text)) == 0 {

@@ -35,7 +35,7 @@ func TestNondeterministicHooksAreReported(t *testing.T) {
 		}, "differ in ConfigMap sign: metadata.annotations.at;"},
 		"a name": {func(call int) *hook.Response {
 			return &hook.Response{Children: []json.RawMessage{json.RawMessage(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"sign-%d"}}`, call))}}
-		}, ": only in one of them;"},
+		}, ": only in one response;"},
 		"the status": {func(call int) *hook.Response {
 			return &hook.Response{Status: json.RawMessage(fmt.Sprintf(`{"at":%d}`, call))}
 		}, "differ in status.at;"},
