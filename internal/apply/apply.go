@@ -1,8 +1,7 @@
-// Package apply carries out what was decided, and reports what landed.
+// Package apply writes plans and objects to the API server, and reports the results.
 //
-// Here live the writes to the API server: bytes out, bytes in, bounded per call
-// and in all, and the meaning of a refusal. Whether something is to be written
-// is not decided here but in the room plan. The engine and the host call it.
+// It sends and returns JSON bytes, bounds concurrent writes, and classifies errors. Package plan
+// decides what to write. The controllers and the manager call it.
 package apply
 
 import (
@@ -26,27 +25,27 @@ import (
 type Options struct {
 	// Manager is the field manager of the writes; "setpoint" if empty.
 	Manager string
-	// DryRun has the server check every write and answer what would come of it,
-	// and store nothing.
+	// DryRun sends all writes as dry runs: the server validates them and returns the result, but
+	// stores nothing.
 	DryRun bool
-	// Parallel bounds the writes under way at once; 64 if zero.
+	// Parallel bounds concurrent writes; 64 if zero.
 	Parallel int
-	// Observe is told of every write that was answered or failed, by verb
-	// and outcome (an HTTP status reason, or "ok"); nil for nobody.
+	// Observe receives every request with its verb and outcome (an HTTP status reason, or "ok");
+	// may be nil.
 	Observe func(resource object.Resource, verb, outcome string, took time.Duration)
 }
 
-// Writer writes objects. It may be used by many goroutines.
+// Writer writes objects. It is safe for concurrent use.
 type Writer struct {
 	client  rest.Interface
 	options Options
 	slots   chan struct{}
-	// parse reads the object in a response.
+	// parse parses the object in a response.
 	parse func(data []byte, apiVersion, kind string) (*object.Object, error)
 }
 
-// New makes a Writer. The client's own rate limit should be off: the server has
-// priority and fairness, and Parallel bounds what is under way.
+// New returns a Writer. The client should have no rate limit: the server has priority and fairness,
+// and Parallel bounds concurrent writes.
 func New(client rest.Interface, options Options) *Writer {
 	if options.Manager == "" {
 		options.Manager = "setpoint"
@@ -60,40 +59,38 @@ func New(client rest.Interface, options Options) *Writer {
 	return &Writer{client: client, options: options, slots: make(chan struct{}, options.Parallel), parse: object.ParseAs}
 }
 
-// WithManagedFields is the writer, with metadata.managedFields in the objects that it returns.
+// WithManagedFields returns a Writer that returns objects with metadata.managedFields.
 func (w *Writer) WithManagedFields() *Writer {
 	whole := *w
 	whole.parse = object.ParseWithManagedFields
 	return &whole
 }
 
-// Get reads an object from the server, past all caches.
+// Get reads an object from the server, not from a cache.
 func (w *Writer) Get(ctx context.Context, resource object.Resource, namespace, name string) (*object.Object, error) {
 	return w.send(ctx, resource, "get", w.client.Get().AbsPath(resource.Path(namespace, name)))
 }
 
-// Create stores a new object and returns it as stored.
+// Create creates an object and returns it as stored.
 func (w *Writer) Create(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
 	return w.send(ctx, resource, "create", w.createRequest(resource, o, ""))
 }
 
-// Update replaces an object, if it is still of the version o was made from.
+// Update replaces an object if it still has the resource version of o.
 func (w *Writer) Update(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
 	return w.send(ctx, resource, "update", w.updateRequest(resource, o))
 }
 
-// UpdateStatus replaces an object's status, if the object is still of the
-// version o was made from. The server need not look for fields that the schema
-// does not have, which takes time and would be told to nobody: it prunes them.
+// UpdateStatus replaces the status of an object if it still has the resource version of o. It turns
+// off field validation, which takes time: the server prunes unknown fields.
 func (w *Writer) UpdateStatus(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
 	return w.send(ctx, resource, "update_status", w.writeRequest(w.client.Put(), "").
 		AbsPath(resource.Path(o.Namespace(), o.Name())+"/status").
 		Param("fieldValidation", metav1.FieldValidationIgnore).Body(o.JSON()))
 }
 
-// createRequest is a request to store a new object. Where server-side apply is to bring
-// it in line later, by a manager, fields that nobody knows are refused at once, as
-// they would be then.
+// createRequest returns a request that creates an object. If a manager applies it later, unknown
+// fields are rejected at once, as the apply would.
 func (w *Writer) createRequest(resource object.Resource, o *object.Object, manager string) *rest.Request {
 	request := w.writeRequest(w.client.Post(), manager).AbsPath(resource.Path(o.Namespace(), "")).Body(o.JSON())
 	if manager != "" {
@@ -102,20 +99,18 @@ func (w *Writer) createRequest(resource object.Resource, o *object.Object, manag
 	return request
 }
 
-// updateRequest is a request to replace an object.
 func (w *Writer) updateRequest(resource object.Resource, o *object.Object) *rest.Request {
 	return w.writeRequest(w.client.Put(), "").AbsPath(resource.Path(o.Namespace(), o.Name())).Body(o.JSON())
 }
 
-// writeRequest says in a request whose fields those are that it writes; the writer's
-// own manager's if empty.
+// writeRequest sets the content type and the field manager; the writer's own if empty.
 func (w *Writer) writeRequest(request *rest.Request, manager string) *rest.Request {
 	return w.withDryRun(request.SetHeader("Content-Type", "application/json").Param("fieldManager", w.managerOr(manager)))
 }
 
 func (w *Writer) managerOr(manager string) string { return cmp.Or(manager, w.options.Manager) }
 
-// withDryRun makes a dry run of a write, if all are to be.
+// withDryRun makes a request a dry run if all are.
 func (w *Writer) withDryRun(request *rest.Request) *rest.Request {
 	if w.options.DryRun {
 		return dryRun(request)
@@ -123,7 +118,7 @@ func (w *Writer) withDryRun(request *rest.Request) *rest.Request {
 	return request
 }
 
-// asDryRun makes a dry run of a write, if not all are.
+// asDryRun makes a request a dry run.
 func (w *Writer) asDryRun(request *rest.Request) *rest.Request {
 	if w.options.DryRun {
 		return request
@@ -133,8 +128,8 @@ func (w *Writer) asDryRun(request *rest.Request) *rest.Request {
 
 func dryRun(request *rest.Request) *rest.Request { return request.Param("dryRun", metav1.DryRunAll) }
 
-// Delete deletes the very object given, not another one of its name. It returns
-// the object as it now is when it takes time to go, and nil when it is gone.
+// Delete deletes the object with the UID of o. It returns the object if it is still being deleted,
+// and nil if it is gone.
 func (w *Writer) Delete(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
 	body, err := w.deleteBody(o)
 	if err != nil {
@@ -143,7 +138,7 @@ func (w *Writer) Delete(ctx context.Context, resource object.Resource, o *object
 	request := w.client.Delete().AbsPath(resource.Path(o.Namespace(), o.Name())).SetHeader("Content-Type", "application/json").Body(body)
 	left, err := w.send(ctx, resource, "delete", request)
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // Gone is what was asked for, and there is nothing to show.
+		return nil, nil // Gone is the desired result, and there is no object to return.
 	}
 	if err != nil || left.UID() != o.UID() || !left.Deleting() {
 		return nil, err
@@ -151,14 +146,12 @@ func (w *Writer) Delete(ctx context.Context, resource object.Resource, o *object
 	return left, nil
 }
 
-// deleteBody is the body of a request to delete an object. All there is to say
-// stands in it: where there is a body, the server does not look at the query, and
-// would carry out a dry run that is asked for there.
+// deleteBody returns the body of a delete request. It contains all options: with a body, the server
+// ignores the query, even dryRun.
 func (w *Writer) deleteBody(o *object.Object) ([]byte, error) {
 	return json.Marshal(w.deleteOptions(o))
 }
 
-// deleteOptions are about the very object given.
 func (w *Writer) deleteOptions(o *object.Object) *metav1.DeleteOptions {
 	uid, background := types.UID(o.UID()), metav1.DeletePropagationBackground
 	options := &metav1.DeleteOptions{
@@ -172,7 +165,7 @@ func (w *Writer) deleteOptions(o *object.Object) *metav1.DeleteOptions {
 	return options
 }
 
-// send does one exchange and reads the object in the answer.
+// send sends a request and parses the object in the response.
 func (w *Writer) send(ctx context.Context, resource object.Resource, verb string, request *rest.Request) (*object.Object, error) {
 	body, err := w.doRequest(ctx, resource, verb, request.SetHeader("Accept", "application/json"))
 	if err != nil {
@@ -181,7 +174,7 @@ func (w *Writer) send(ctx context.Context, resource object.Resource, verb string
 	return w.parse(body, "", "")
 }
 
-// doRequest sends a request when its turn has come, and returns the answer.
+// doRequest waits for a slot, sends a request and returns the body of the response.
 func (w *Writer) doRequest(ctx context.Context, resource object.Resource, verb string, request *rest.Request) ([]byte, error) {
 	select {
 	case w.slots <- struct{}{}:
@@ -198,7 +191,7 @@ func (w *Writer) doRequest(ctx context.Context, resource object.Resource, verb s
 	return body, err
 }
 
-// outcome is a word for metrics.
+// outcome returns the label of an error in metrics.
 func outcome(err error) string {
 	if err == nil {
 		return "ok"
@@ -209,21 +202,21 @@ func outcome(err error) string {
 	return "Error"
 }
 
-// Conflict says that the object has moved on since it was read: nothing to
-// report, only to look again.
+// Conflict reports whether the object changed since it was read. That is no failure, only a reason
+// to retry.
 func Conflict(err error) bool { return apierrors.IsConflict(err) }
 
-// AlreadyExists says that another object of that name is already there.
+// AlreadyExists reports whether another object has the name.
 func AlreadyExists(err error) bool { return apierrors.IsAlreadyExists(err) }
 
-// Forbidden says that Setpoint may not do that.
+// Forbidden reports whether Setpoint lacks the permission.
 func Forbidden(err error) bool { return apierrors.IsForbidden(err) }
 
-// NotFound says that the object is not there any more.
+// NotFound reports whether the object does not exist.
 func NotFound(err error) bool { return apierrors.IsNotFound(err) }
 
-// Unreachable says that the server gave no answer, or none that means anything
-// about the object: nobody's mistake, and worth another try.
+// Unreachable reports whether the server returned no response, or none about the object. A retry
+// may help.
 func Unreachable(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return false
@@ -236,7 +229,7 @@ func Unreachable(err error) bool {
 	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || code == http.StatusUnauthorized || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// Terminating says that the server refuses because the namespace is going away.
+// Terminating reports whether the server rejects a write because the namespace is being deleted.
 func Terminating(err error) bool {
 	return apierrors.HasStatusCause(err, "NamespaceTerminating")
 }

@@ -29,16 +29,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// cluster is an API server in miniature: it keeps account of fields with the
-// server's own code and schemas, drops and rewrites what decoding drops and
-// rewrites, and sets defaults. Its objects are built-in kinds.
+// cluster is a fake API server. It tracks managed fields with the server's own code and schemas,
+// decodes and defaults objects as the server does, and has built-in kinds only.
 type cluster struct {
 	t       *testing.T
 	types   managedfields.TypeConverter
 	mu      sync.Mutex
 	objects map[string]*unstructured.Unstructured
 	version int
-	// log is a line per write that was asked for.
+	// log has a line for each write request.
 	log []string
 }
 
@@ -46,12 +45,11 @@ func newCluster(t *testing.T) *cluster {
 	return &cluster{t: t, types: applyconfigurations.NewTypeConverter(scheme.Scheme), objects: map[string]*unstructured.Unstructured{}}
 }
 
-// writer is a Writer to the cluster.
 func (c *cluster) writer(options apply.Options) *apply.Writer {
 	return (&server{}).writer(c.t, options, c.serve)
 }
 
-// kindOf are the kinds there are, by the plural in a path.
+// kindOf are the kinds by their plural.
 var kindOf = map[string]object.Resource{
 	"configmaps":      {Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true},
 	"secrets":         {Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true},
@@ -125,7 +123,7 @@ func (c *cluster) respond(r *apiRequest) (*unstructured.Unstructured, error) {
 	return c.put(r, live)
 }
 
-// dryRun is in the body of a deletion; there, the server does not look elsewhere.
+// dryRun looks at the body of a deletion, where the server ignores the query.
 func (r *apiRequest) dryRun() bool {
 	if r.Method == http.MethodDelete {
 		return strings.Contains(string(r.body), `"dryRun":["All"]`)
@@ -138,7 +136,7 @@ func (r *apiRequest) key() string     { return keyOf(r.resource, cmp.Or(r.name, 
 
 func keyOf(r object.Resource, name string) string { return r.Plural + "/" + name }
 
-// summary say what is asked for.
+// summary returns a line about the request.
 func (r *apiRequest) summary() string {
 	words := r.Method
 	if r.Method == http.MethodPatch {
@@ -161,7 +159,7 @@ func (c *cluster) post(r *apiRequest) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Validation comes before the look at what is stored.
+	// The server validates before it compares with the stored object.
 	if invalid := validate(nil, o); invalid != nil {
 		return nil, invalid
 	}
@@ -211,7 +209,7 @@ func (c *cluster) applied(r *apiRequest, live *unstructured.Unstructured) (*unst
 	return c.store(r, live, o)
 }
 
-// edited carries out those operations of a JSON patch that are made here.
+// edited applies the JSON patch operations that Setpoint uses.
 func (c *cluster) edited(r *apiRequest, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var edits []struct {
 		Op, Path string
@@ -248,8 +246,8 @@ func (c *cluster) manage(r *apiRequest) *managedfields.FieldManager {
 	return managedfieldstest.NewFakeFieldManager(c.types, r.kind())
 }
 
-// decoded is what becomes of a body: fields nobody knows and empty ones go,
-// quantities are written in one way, and defaults are set.
+// decoded decodes a body as the server does: it drops unknown and empty fields, normalizes
+// quantities and sets defaults.
 func (r *apiRequest) decoded(body []byte) (*unstructured.Unstructured, error) {
 	typed, err := scheme.Scheme.New(r.kind())
 	if err != nil {
@@ -273,7 +271,7 @@ func (r *apiRequest) decoded(body []byte) (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// store stores what became of live, unless that is what it was.
+// store stores an object if it differs from live.
 func (c *cluster) store(r *apiRequest, live, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if version := o.GetResourceVersion(); version != "" && version != live.GetResourceVersion() {
 		return nil, apierrors.NewConflict(schema.GroupResource{}, r.name, fmt.Errorf("the object has been modified"))
@@ -311,8 +309,8 @@ func same(a, b *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(timeless(a).Object, timeless(b).Object)
 }
 
-// validate refuses what the server does: another UID, another spec of a pod but
-// for the image, a pod without containers.
+// validate rejects what the server rejects: another UID, changes of a pod's spec except for the
+// image, and a pod without containers.
 func validate(live, o *unstructured.Unstructured) error {
 	var faults field.ErrorList
 	if live != nil && o.GetUID() != live.GetUID() {

@@ -7,11 +7,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// TestConverges: whatever the wish, the method, the strategy and the one
-// before, and whatever others did meanwhile, a plan carried out leaves nothing to
-// do; after a restart at most one write a child is made to find that out again,
-// and none changes anything that is not about the account of fields; and an
-// object of a desired name that is somebody else's stays as it is.
+// Whatever the desired objects, the methods, the strategies and the edits of others are, an applied
+// plan leaves nothing to do. After a restart, each child takes at most one write, which changes
+// only managed fields. An existing object of another owner stays as it is.
 func TestConverges(t *testing.T) {
 	seeded(t, func(w generator, seed uint64) {
 		k := newTestController(t, "metacontroller.k8s.io/last-applied-configuration", w.IntN(2) == 0)
@@ -44,7 +42,7 @@ func TestConverges(t *testing.T) {
 	})
 }
 
-// checkRestart forgets what was agreed upon, and carries out what that leads to.
+// checkRestart drops the known up-to-date children and applies the resulting plan.
 func (k *testController) checkRestart(response []json.RawMessage) {
 	k.t.Helper()
 	before := map[string]string{}

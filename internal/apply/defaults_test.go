@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// setDefaults sets some of what the API server sets: what hooks have been seen
-// to stumble over.
+// setDefaults sets some of the defaults that the API server sets.
 func setDefaults(o runtime.Object) {
 	switch o := o.(type) {
 	case *corev1.Secret:

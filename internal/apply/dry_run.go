@@ -13,16 +13,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// simulatesTakeOver says that a take over cannot be done, but only be foreseen: the server
-// forgets at once what it is told in a dry run.
+// simulatesTakeOver reports whether a take over has to be simulated: a dry run of it would not
+// affect the apply that follows.
 func (w *Writer) simulatesTakeOver(a plan.Action) bool { return w.options.DryRun && a.TakeOver != nil }
 
-// simulateTakeOver tries an apply after a take over: what would vanish is taken out here,
-// and the rest is tried as an update, so that the server sets its defaults.
+// simulateTakeOver runs an apply after a simulated take over. It removes the fields that the apply
+// would remove, and sends the rest as an update, so that the server sets defaults.
 func (w *Writer) simulateTakeOver(ctx context.Context, a plan.Action) (*object.Object, error) {
 	body, err := w.doRequest(ctx, a.Resource, "get", w.client.Get().AbsPath(pathOf(a)).SetHeader("Accept", "application/json"))
 	if err != nil {
-		return nil, fmt.Errorf("read who owns its fields: %w", err)
+		return nil, fmt.Errorf("read its managed fields: %w", err)
 	}
 	live, err := parseManagedMetadata(body, a)
 	if err != nil {
@@ -39,7 +39,7 @@ func (w *Writer) simulateTakeOver(ctx context.Context, a plan.Action) (*object.O
 	return w.send(ctx, a.Resource, "try", w.updateRequest(a.Resource, simulated))
 }
 
-// without is an object without what would vanish from it.
+// without returns an object without the fields that an apply would remove.
 func (l *managedMetadata) without(body []byte, desired *object.Object, manager string, t *plan.TakeOver) (*object.Object, error) {
 	var have, want map[string]any
 	if err := utiljson.Unmarshal(body, &have); err != nil {
@@ -56,8 +56,8 @@ func (l *managedMetadata) without(body []byte, desired *object.Object, manager s
 	return object.Parse(left)
 }
 
-// remove takes out of an object what would vanish from it: what only the manager
-// owns, once it has taken over, and does not want.
+// remove removes the fields that only the manager owns after the take over, and that are not
+// desired.
 func (l *managedMetadata) remove(have, want map[string]any, manager string, t *plan.TakeOver) {
 	entries, _ := transferFields(l.ManagedFields, manager, t)
 	var mine fieldSet
@@ -77,7 +77,6 @@ func (l *managedMetadata) remove(have, want map[string]any, manager string, t *p
 	}
 }
 
-// removeMembers removes from an object the members that go.
 func removeMembers(have, want map[string]any, mine fieldSet, theirs []fieldSet) {
 	for name, below := range mine {
 		member, isMember := strings.CutPrefix(name, "f:")
@@ -93,13 +92,13 @@ func removeMembers(have, want map[string]any, mine fieldSet, theirs []fieldSet) 
 	}
 }
 
-// remaining is what is left of a value, and whether it stays if nobody wants it.
+// remaining returns what is left of a value, and whether it stays if it is not desired.
 func remaining(value, want any, mine fieldSet, theirs []fieldSet) (left any, stays bool) {
 	shared := len(theirs) > 0
 	switch {
 	case len(mine) > 0:
 	case want != nil && !slices.ContainsFunc(theirs, func(o fieldSet) bool { return len(o) > 0 }):
-		// It is one value for the server, however much there is in it.
+		// The server treats it as one value.
 		return want, true
 	default:
 		return value, shared
@@ -117,7 +116,7 @@ func remaining(value, want any, mine fieldSet, theirs []fieldSet) (left any, sta
 	return value, shared
 }
 
-// remainingItems are the items of a list without those that go.
+// remainingItems returns the items of a list that stay.
 func remainingItems(have, want []any, mine fieldSet, theirs []fieldSet) []any {
 	left := make([]any, 0, len(have))
 	for _, item := range have {
@@ -128,7 +127,7 @@ func remainingItems(have, want []any, mine fieldSet, theirs []fieldSet) []any {
 		}
 		wanted, isWanted := itemIn(want, name)
 		kept, stays := remaining(item, wanted, below, childrenOf(theirs, name))
-		// Who owns but fields of an item did not add it.
+		// A manager that owns only fields of an item did not add the item.
 		if _, added := below[self]; stays || isWanted || len(below) > 0 && !added {
 			left = append(left, kept)
 		}
@@ -136,7 +135,6 @@ func remainingItems(have, want []any, mine fieldSet, theirs []fieldSet) []any {
 	return left
 }
 
-// findItem finds an item among what is owned.
 func (o fieldSet) findItem(item any) (name string, below fieldSet, known bool) {
 	for name, below := range o {
 		if namesItem(name, item) {
@@ -155,7 +153,7 @@ func itemIn(list []any, name string) (item any, found bool) {
 	return nil, false
 }
 
-// namesItem says that a name in an account is that of an item.
+// namesItem reports whether a path element in managed fields refers to an item.
 func namesItem(name string, item any) bool {
 	kind, text, _ := strings.Cut(name, ":")
 	var value any
@@ -178,8 +176,8 @@ func namesItem(name string, item any) bool {
 	return false
 }
 
-// matchesKey takes a port without a protocol to be TCP's, as the API does. Any other
-// part of a key may be left out.
+// matchesKey treats a port without a protocol as TCP, as the API does. Other parts of a key may be
+// absent.
 func matchesKey(key string, value any, members map[string]any) bool {
 	has, given := members[key]
 	if !given && key == "protocol" {
@@ -188,7 +186,7 @@ func matchesKey(key string, value any, members map[string]any) bool {
 	return !given || fmt.Sprint(has) == fmt.Sprint(value)
 }
 
-// childrenOf is what others own below a name.
+// childrenOf returns the fields of others below a name.
 func childrenOf(theirs []fieldSet, name string) []fieldSet {
 	var below []fieldSet
 	for _, fields := range theirs {

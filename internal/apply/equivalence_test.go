@@ -13,19 +13,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// generator makes random children of real kinds, much alike from turn to turn. It
-// keeps to what the merge and server-side apply mean the same by:
+// generator makes random children of built-in kinds that are similar from turn to turn. It avoids
+// what merge and server-side apply treat differently:
 //
-//   - Maps and items to which others add are always desired. The merge removes
-//     what was applied with all that is in it; the server leaves what is others'.
-//   - Others never set what is desired to the desired value: with server-side
-//     apply they would own it too, and keep it when it is desired no more.
-//   - Others do not add to lists that are one value for the server (commands, the
-//     rules of a network policy): where their items have names, the merge tells
-//     them apart all the same.
+//   - Maps and items to which others add are always desired. The merge removes them with all their
+//     content, the server keeps the fields of others.
+//   - Others never set a field to the desired value. With server-side apply they would own it too, and
+//     it would stay.
+//   - Others do not add to atomic lists (commands, the rules of a network policy). The merge merges
+//     those with named items.
 //
-// The order of items is not compared: the merge keeps the observed one, the
-// server puts the desired one first.
+// The order of items is not compared: the merge keeps the observed order, the server puts desired
+// items first.
 type generator struct{ *rand.Rand }
 
 // maybe sets a member in two of three cases.
@@ -35,7 +34,7 @@ func (w generator) maybe(members map[string]any, name string, values ...any) {
 	}
 }
 
-// some are a few of the items, in their order.
+// some returns some of the items in their order.
 func (w generator) some(items ...any) []any {
 	return slices.DeleteFunc(items, func(any) bool { return w.IntN(3) == 0 })
 }
@@ -58,7 +57,7 @@ func (w generator) object(apiVersion, kind, name string, members map[string]any)
 	return text
 }
 
-// reply is the children of one turn; those of the same names in the next.
+// reply returns the children of one turn. Their names stay the same.
 func (w generator) reply() []json.RawMessage {
 	return []json.RawMessage{
 		w.object("v1", "ConfigMap", "a", map[string]any{"data": w.texts("d")}),
@@ -132,7 +131,7 @@ func (w generator) policy() map[string]any {
 	return spec
 }
 
-// edits are what others do: add something, and change what is not theirs.
+// edits returns edits of others: they add fields, and change fields that are not theirs.
 func (w generator) edits() map[string]map[string]any {
 	labels := map[string]any{"theirs": w.text("theirs-1", "theirs-2")}
 	w.maybe(labels, "l0", nil, "theirs")
@@ -148,7 +147,7 @@ func (w generator) edits() map[string]map[string]any {
 	return edits
 }
 
-// add has others add items to lists in which items have names.
+// add adds items of others to lists with named items.
 func (k *testController) add(w generator) {
 	d := k.objects["deployments/a"].DeepCopy()
 	spec := d.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
@@ -170,7 +169,7 @@ func withItem(list any, item map[string]any) []any {
 
 var seeds = flag.Uint64("seeds", 6, "how many random stories each property is tried with")
 
-// seeded tries a property with random stories; a failure names the seed.
+// seeded runs a property with random cases. A failure names the seed.
 func seeded(t *testing.T, property func(w generator, seed uint64)) {
 	start := rand.Uint64N(1 << 40)
 	for seed := start; seed < start+*seeds && !t.Failed(); seed++ {
@@ -178,8 +177,7 @@ func seeded(t *testing.T, property func(w generator, seed uint64)) {
 	}
 }
 
-// TestMergeAgreesWithServerSideApply: wishes that follow each other, with edits
-// by others between them, come to the same by either strategy.
+// Both strategies have the same result for a sequence of desired objects and edits.
 func TestMergeAgreesWithServerSideApply(t *testing.T) {
 	seeded(t, func(w generator, seed uint64) {
 		merged := newTestController(t, "metacontroller.k8s.io/last-applied-configuration", w.IntN(2) == 0)
@@ -215,8 +213,8 @@ func alike(a, b *testController) (difference string, same bool) {
 	return "", true
 }
 
-// normalize are an object's fields in an order of their own, without those of
-// the system and without what is empty.
+// normalize returns the fields of an object in canonical order, without system fields and empty
+// values.
 func normalize(text []byte) string {
 	var fields map[string]any
 	if err := json.Unmarshal(text, &fields); err != nil {

@@ -11,9 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Evict asks for the very pod given to go, not for another one of its name. A
-// pod that is gone already is no error. That a budget does not allow it now is a
-// Refused error, and worth another try in a while.
+// Evict evicts the pod with the UID of pod. A pod that is gone is no error. If a disruption budget
+// does not allow the eviction now, TooManyRequests is true for the error.
 func (w *Writer) Evict(ctx context.Context, resource object.Resource, pod *object.Object) error {
 	body, err := json.Marshal(policy.Eviction{
 		TypeMeta:      metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
@@ -23,7 +22,7 @@ func (w *Writer) Evict(ctx context.Context, resource object.Resource, pod *objec
 	if err != nil {
 		return err
 	}
-	// A budget is looked at again by whoever asks, not by a client that waits.
+	// The caller decides when to retry, not the client.
 	request := w.writeRequest(w.client.Post(), "").MaxRetries(0).
 		AbsPath(resource.Path(pod.Namespace(), pod.Name()) + "/eviction").Body(body)
 	if _, err = w.doRequest(ctx, resource, "evict", request); apierrors.IsNotFound(err) {
@@ -32,6 +31,6 @@ func (w *Writer) Evict(ctx context.Context, resource object.Resource, pod *objec
 	return err
 }
 
-// TooManyRequests says that the server does not do it at the moment: it is busy, or a
-// budget of pods that have to be there is used up.
+// TooManyRequests reports whether the server is busy, or a disruption budget does not allow an
+// eviction now.
 func TooManyRequests(err error) bool { return apierrors.IsTooManyRequests(err) }

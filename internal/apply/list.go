@@ -9,11 +9,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// pageSize is how many objects are read at once.
+// pageSize is the limit of a list request.
 const pageSize = 500
 
-// List reads the objects of a kind that a label selector matches, past all
-// caches. An empty namespace means all of them.
+// List reads the objects of a kind that match a label selector, not from a cache. An empty
+// namespace means all.
 func (w *Writer) List(ctx context.Context, resource object.Resource, namespace, selector string) ([]*object.Object, error) {
 	var all []*object.Object
 	for next := ""; ; {
@@ -39,13 +39,13 @@ func (w *Writer) List(ctx context.Context, resource object.Resource, namespace, 
 	}
 }
 
-// page is a part of a list.
+// page is a page of a list.
 type page struct {
 	Metadata struct{ Continue string }
 	Items    []json.RawMessage
 }
 
-// appendTo reads the objects of a page, which do not say what they are.
+// appendTo parses the objects of a page, which have no apiVersion and kind.
 func (p *page) appendTo(all []*object.Object, resource object.Resource) ([]*object.Object, error) {
 	for _, item := range p.Items {
 		o, err := object.ParseAs(item, resource.APIVersion(), resource.Kind)

@@ -9,14 +9,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// jsonPatchOp is an operation of a JSON patch.
 type jsonPatchOp struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// managedMetadata is the part of an object's metadata that says who owns which fields.
+// managedMetadata is the part of metadata that says who owns which fields.
 type managedMetadata struct {
 	UID             string               `json:"uid"`
 	ResourceVersion string               `json:"resourceVersion"`
@@ -24,7 +23,7 @@ type managedMetadata struct {
 	ManagedFields   []managedFieldsEntry `json:"managedFields"`
 }
 
-// managedFieldsEntry is what one manager owns, by one way of writing.
+// managedFieldsEntry has the fields that a manager owns by one operation.
 type managedFieldsEntry struct {
 	Manager     string          `json:"manager,omitempty"`
 	Operation   string          `json:"operation,omitempty"`
@@ -35,21 +34,20 @@ type managedFieldsEntry struct {
 	Subresource string          `json:"subresource,omitempty"`
 }
 
-// fieldSet is a tree of fields. A name says what it stands for: "f:spec" for a
-// member, `k:{"name":"web"}` for an item of a list, `v:"x"` for a value in a set,
-// and "." for the collection itself.
+// fieldSet is a tree of fields as in fieldsV1: "f:spec" is a member, `k:{"name":"web"}` a list
+// item, `v:"x"` a value in a set, and "." the list or object itself.
 type fieldSet map[string]fieldSet
 
-// self names the collection among its items.
+// self is the key of the list or object itself.
 const self = "."
 
-// The ways of writing.
+// The operations in managed fields.
 const (
 	operationApply  = "Apply"
 	operationUpdate = "Update"
 )
 
-// transferEdits makes the edits by which the manager gets the fields of others.
+// transferEdits returns the patch that transfers fields of former managers.
 func (l *managedMetadata) transferEdits(manager string, t *plan.TakeOver) []jsonPatchOp {
 	var edits []jsonPatchOp
 	if entries, changed := transferFields(l.ManagedFields, manager, t); changed {
@@ -64,7 +62,7 @@ func (l *managedMetadata) transferEdits(manager string, t *plan.TakeOver) []json
 	return edits
 }
 
-// transferFields is the entries with what others own by now moved to the manager's.
+// transferFields moves the fields of former managers to the manager.
 func transferFields(entries []managedFieldsEntry, manager string, t *plan.TakeOver) (after []managedFieldsEntry, changed bool) {
 	mine := managedFieldsEntry{Manager: manager, Operation: operationApply, FieldsType: "FieldsV1"}
 	for _, e := range entries {
@@ -89,7 +87,7 @@ func transferFields(entries []managedFieldsEntry, manager string, t *plan.TakeOv
 	return after, changed
 }
 
-// split sorts the fields of an entry into what the manager gets and what stays.
+// split returns the fields of an entry that the manager takes, and those that stay.
 func split(e managedFieldsEntry, manager string, t *plan.TakeOver) (taken, left fieldSet) {
 	if e.Manager == manager && e.Operation == operationApply {
 		return e.FieldsV1, nil
@@ -106,8 +104,8 @@ func split(e managedFieldsEntry, manager string, t *plan.TakeOver) (taken, left 
 	return nil, e.FieldsV1
 }
 
-// splitMetadata leaves labels, annotations, finalizers and owners that were not
-// applied to whoever else wrote them under the same name.
+// splitMetadata leaves labels, annotations, finalizers and owners that were not applied to other
+// clients with the same manager name.
 func splitMetadata(fields fieldSet, applied map[string]any) (taken, left fieldSet) {
 	const metadata = "f:metadata"
 	mine, theirs := fieldSet{}, fieldSet{}
@@ -123,14 +121,14 @@ func splitMetadata(fields fieldSet, applied map[string]any) (taken, left fieldSe
 	return taken, left
 }
 
-// setNonEmpty adds a member unless there is nothing in it.
+// setNonEmpty sets a member if it is not empty.
 func setNonEmpty(fields fieldSet, name string, below fieldSet) {
 	if len(below) > 0 {
 		fields[name] = below
 	}
 }
 
-// filterItems is what of the items fits, and the collection itself where anything does.
+// filterItems returns the items that match, and the list itself if there are any.
 func filterItems(items fieldSet, fits func(item string) bool) fieldSet {
 	found := fieldSet{}
 	for item, below := range items {
@@ -144,8 +142,7 @@ func filterItems(items fieldSet, fits func(item string) bool) fieldSet {
 	return found
 }
 
-// itemNames are the items of labels, annotations, finalizers or owner references
-// as an account of fields calls them.
+// itemNames returns the path elements of labels, annotations, finalizers or owner references.
 func itemNames(applied any) map[string]bool {
 	names := map[string]bool{}
 	switch items := applied.(type) {

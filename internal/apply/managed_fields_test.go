@@ -8,7 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// TestTransferFields writes an entry as "manager/operation: fields".
+// The cases have entries as "manager/operation: fields".
 func TestTransferFields(t *testing.T) {
 	const me = "setpoint-compositecontroller-shops"
 	own := &plan.TakeOver{From: []plan.FormerManager{{Name: me}}}
@@ -83,7 +83,7 @@ func newEntry(t *testing.T, text string) managedFieldsEntry {
 	return e
 }
 
-// TestTransferFieldsSkipsTheStatus: the status has an account of its own.
+// Fields of the status subresource stay.
 func TestTransferFieldsSkipsTheStatus(t *testing.T) {
 	e := newEntry(t, `me/Update: {"f:status":{"f:x":{}}}`)
 	e.Subresource = "status"

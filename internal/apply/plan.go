@@ -11,37 +11,35 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// maxParallelPerPlan bounds the writes of one plan under way at once, so that one parent
-// of a thousand children leaves room for the others.
+// maxParallelPerPlan bounds the concurrent writes of one plan, so that a parent with thousands of
+// children does not block others.
 const maxParallelPerPlan = 16
 
-// Result is what became of one action.
+// Result is the result of one action.
 type Result struct {
 	Action plan.Action
-	// Stored is the object as the server has it now; nil when it is gone, or
-	// when the action failed.
+	// Stored is the object as stored; nil if it is gone or the action failed.
 	Stored *object.Object
-	// Err says why the action did not land.
+	// Err says why the action failed.
 	Err error
 }
 
-// Changed says that the write landed and made a difference. The server stores
-// nothing where it makes of the wish what is there already.
+// Changed reports whether the write changed the object. The server stores nothing if a write
+// changes nothing.
 func (r Result) Changed() bool {
 	return r.Err == nil && (r.Stored == nil || r.Action.Before == nil || r.Stored.Version() != r.Action.Before.Version())
 }
 
-// MissingNamespaceError is why a write was not made: the plan was to create its namespace,
-// which failed. There may be one of that name that is another owner's.
+// MissingNamespaceError says that a write was skipped because the plan could not create its
+// namespace. A namespace of that name may exist and belong to another owner.
 type MissingNamespaceError struct{ Namespace string }
 
 func (e *MissingNamespaceError) Error() string {
 	return fmt.Sprintf("waits for Namespace %s, which could not be created", e.Namespace)
 }
 
-// ApplyPlan carries out a plan: stage after stage, the actions of a stage at the
-// same time. An action that fails does not keep the others from being tried, but for
-// those in a namespace that was to be created; the results say what became of each.
+// ApplyPlan writes a plan: one stage after another, the actions of a stage concurrently. If an
+// action fails, the others continue, except for those in a namespace that could not be created.
 func (w *Writer) ApplyPlan(ctx context.Context, p plan.Plan) []Result {
 	results := make([]Result, 0, p.Len())
 	var missing []string
@@ -58,8 +56,7 @@ func (w *Writer) ApplyPlan(ctx context.Context, p plan.Plan) []Result {
 	return results
 }
 
-// splitByNamespace are the actions of a stage that can be tried, and the results of those that
-// write into a namespace that is missing.
+// splitByNamespace returns the actions to send, and the results of those in missing namespaces.
 func splitByNamespace(stage []plan.Action, missing []string) (possible []plan.Action, waiting []Result) {
 	if len(missing) == 0 {
 		return stage, nil
@@ -88,7 +85,7 @@ func (w *Writer) applyStage(ctx context.Context, actions []plan.Action) []Result
 			return nil
 		})
 	}
-	// The group's functions return no errors: they are in the results.
+	// The functions return no errors; the results contain them.
 	_ = group.Wait()
 	return results
 }

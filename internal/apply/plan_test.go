@@ -33,8 +33,7 @@ func action(t *testing.T, verb plan.Verb, name string) plan.Action {
 	return a
 }
 
-// echo answers with an object of the name in the path or, for a creation, in
-// the body that was noted.
+// echo returns an object with the name in the path or, for a creation, in the body.
 func echo(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, stored) }
 
 func TestApplyPlanKeepsTheStages(t *testing.T) {
@@ -87,8 +86,7 @@ func TestApplyPlanContinuesAfterAFailure(t *testing.T) {
 	}
 }
 
-// TestApplyPlanIsBounded: as many writes of a plan as may be are under way at once,
-// and no more.
+// A plan sends as many concurrent writes as allowed, and no more.
 func TestApplyPlanIsBounded(t *testing.T) {
 	for name, c := range map[string]struct{ parallel, want int }{"by plan": {0, 16}, "in all": {3, 3}} {
 		t.Run(name, func(t *testing.T) {
@@ -109,8 +107,7 @@ func TestApplyPlanIsBounded(t *testing.T) {
 			for range c.want {
 				<-arrived
 			}
-			// Each answer lets one more in, so what has arrived but for those
-			// answered is what is under way.
+			// Each response lets one more request in: those without a response are concurrent.
 			for answered := range actions - c.want {
 				if len(arrived) != 0 {
 					t.Errorf("after %d answers, more than %d are under way", answered, c.want)
@@ -170,8 +167,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// Fault G10: what is desired in a namespace that could not be created is not written;
-// what is deleted there is.
+// Fault G10: nothing is written into a namespace that could not be created. Deletions there go on.
 func TestApplyPlanSkipsMissingNamespaces(t *testing.T) {
 	taken := func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/namespaces") {

@@ -13,10 +13,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// recreate deletes a child that differs from what is desired, unless that turns
-// out to make no difference; then it is carried out. A child is deleted neither
-// because the server writes a quantity in another way, nor for the sake of what
-// the server would refuse.
+// recreate deletes a child that differs from the desired one. If a dry run shows no difference, it
+// applies the desired one instead. It never deletes a child because of the notation of a quantity,
+// or for a desired one that the server would reject.
 func (w *Writer) recreate(ctx context.Context, a plan.Action) (*object.Object, error) {
 	if a.DryRunVerb == "" {
 		return w.Delete(ctx, a.Resource, a.Before)
@@ -30,14 +29,14 @@ func (w *Writer) recreate(ctx context.Context, a plan.Action) (*object.Object, e
 	case bytes.Equal(annotations(a.Before), annotations(simulated)) || w.options.DryRun:
 		return simulated, nil
 	}
-	// It differs in what is remembered.
+	// Only the last applied configuration differs.
 	return w.send(ctx, a.Resource, string(a.DryRunVerb), w.dryRunRequest(a, a.After))
 }
 
 func annotations(o *object.Object) []byte { return o.Field("metadata", "annotations") }
 
-// dryRunUpdate returns what the child would be if what is desired was applied to it, or
-// nil if it would become another or cannot.
+// dryRunUpdate returns the child after a dry run of the update. It returns nil if the child would
+// differ or cannot be updated.
 func (w *Writer) dryRunUpdate(ctx context.Context, a plan.Action) (*object.Object, error) {
 	version := a.Before.ResourceVersion()
 	if !w.simulatesTakeOver(a) {
@@ -59,7 +58,7 @@ func (w *Writer) dryRunUpdate(ctx context.Context, a plan.Action) (*object.Objec
 	return simulated, nil
 }
 
-// sendDryRun asks what would come of what is desired, for the child of this version.
+// sendDryRun sends the desired object as a dry run for this resource version.
 func (w *Writer) sendDryRun(ctx context.Context, a plan.Action, version string) (*object.Object, error) {
 	if w.simulatesTakeOver(a) {
 		return w.simulateTakeOver(ctx, a)
@@ -78,14 +77,14 @@ func (w *Writer) dryRunRequest(a plan.Action, o *object.Object) *rest.Request {
 	return w.updateRequest(a.Resource, o)
 }
 
-// isRejected says that an object cannot become what it is to be: the field is
-// immutable, an admission webhook objects, or updates are not allowed at all.
+// isRejected reports whether the server rejects an update: a field is immutable, an admission
+// webhook denies it, or updates are not supported.
 func isRejected(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// checkCreatable asks the server whether it would store what is desired as a new
-// object. One that would answers that there is an object of its name.
+// checkCreatable checks by a dry run that the desired object could be created. AlreadyExists means
+// that it could.
 func (w *Writer) checkCreatable(ctx context.Context, a plan.Action) error {
 	fresh, err := a.After.Edited(object.Edit{Path: []string{"metadata", "uid"}}, object.Edit{Path: []string{"metadata", "resourceVersion"}})
 	if err != nil {
@@ -95,5 +94,5 @@ func (w *Writer) checkCreatable(ctx context.Context, a plan.Action) error {
 	if err == nil || AlreadyExists(err) {
 		return nil
 	}
-	return fmt.Errorf("left as it is, since what is desired could not be created: %w", err)
+	return fmt.Errorf("not deleted, because the desired object could not be created: %w", err)
 }

@@ -26,11 +26,11 @@ import (
 
 const manager = "setpoint-compositecontroller-shops"
 
-// testController keeps the children of one parent in a cluster as they are desired, and
-// remembers, as the engine does, what needs no comparing.
+// testController keeps the children of one parent as desired in a cluster, and remembers up-to-date
+// children.
 type testController struct {
 	*cluster
-	// writer writes, and rehearse does not.
+	// writer stores, dryRunWriter does not.
 	writer, dryRunWriter *apply.Writer
 
 	planner  *plan.Planner
@@ -44,7 +44,7 @@ func newTestController(t *testing.T, lastApplied string, outline bool) *testCont
 		Parent: parent, Namespaced: true, Selector: labels.Everything(), LastApplied: lastApplied, OmitValues: outline, Manager: manager}}
 }
 
-// rules are the same for all kinds.
+// rules returns the same rule for all kinds.
 func rules(method plan.UpdateMethod, strategy plan.ApplyStrategy) plan.Rules {
 	var all plan.Rules
 	for _, plural := range slices.Sorted(maps.Keys(kindOf)) {
@@ -53,7 +53,7 @@ func rules(method plan.UpdateMethod, strategy plan.ApplyStrategy) plan.Rules {
 	return all
 }
 
-// observed is what a cache has: all objects, without the account of their fields.
+// observed returns all objects without managed fields, as a cache does.
 func (k *testController) observed() []*object.Object {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -83,11 +83,11 @@ func (k *testController) plan(response []json.RawMessage) plan.Plan {
 	return p
 }
 
-// maxPasses is how many turns a reply may take: what is deleted is created anew in
-// the next, and a change of strategy takes two.
+// maxPasses is how many plans a response may take: recreated children need two, a change of the
+// strategy needs two.
 const maxPasses = 3
 
-// reconcile plans and writes until there is nothing more to do.
+// reconcile plans and writes until there is nothing left to do.
 func (k *testController) reconcile(response []json.RawMessage) {
 	k.t.Helper()
 	for range maxPasses {
@@ -101,7 +101,7 @@ func (k *testController) reconcile(response []json.RawMessage) {
 	}
 }
 
-// apply says whether all landed.
+// apply reports whether all writes succeeded.
 func (k *testController) apply(p plan.Plan) (landed bool) {
 	k.t.Helper()
 	landed = true
@@ -125,7 +125,7 @@ func (k *testController) apply(p plan.Plan) (landed bool) {
 	return landed
 }
 
-// dryRun is what a dry run says will become of each action.
+// dryRun returns the expected outcome of each action by a dry run.
 func (k *testController) dryRun(p plan.Plan) (outcomes []string) {
 	k.t.Helper()
 	log, version := k.log, k.version
@@ -149,8 +149,7 @@ func outcome(result apply.Result) string {
 	return normalize(result.Stored.JSON())
 }
 
-// editAs changes an object as somebody else would: members of the patch are set,
-// and removed where they are null.
+// editAs edits an object as another manager: it sets members, and removes those that are null.
 func (k *testController) editAs(manager, key string, patch map[string]any) {
 	k.t.Helper()
 	live := k.objects[key]
@@ -169,7 +168,7 @@ func (k *testController) editAs(manager, key string, patch map[string]any) {
 	}
 }
 
-// create stores an object of somebody else.
+// create creates an object of another client.
 func (k *testController) create(plural, text string) {
 	k.t.Helper()
 	if _, err := k.post(k.request("others", plural+"/", []byte(text))); err != nil {
@@ -177,7 +176,7 @@ func (k *testController) create(plural, text string) {
 	}
 }
 
-// request is a write that does not come from a Writer.
+// request sends a write without a Writer.
 func (k *testController) request(manager, key string, body []byte) *apiRequest {
 	plural, name, _ := strings.Cut(key, "/")
 	request := &http.Request{Method: http.MethodPut, URL: &url.URL{RawQuery: "fieldManager=" + manager}, Header: http.Header{}}
@@ -201,11 +200,9 @@ func overlay(onto, patch map[string]any) {
 
 var update = flag.Bool("update", false, "write what the stories yield into their last file")
 
-// TestScripts tells what becomes of children as wishes follow each other. Each
-// file is a turn, named after what happens: a reply that is carried out by a
-// method and a strategy, an echo of what is there as the reply, an edit by others,
-// or a restart, after which all is compared anew with the last reply. The last file is what was written, and what
-// is there in the end.
+// Each file of a script is a step, named by its action: a response that is applied with a method
+// and a strategy, an echo of the stored children as the response, an edit by others, or a restart.
+// The last file has the writes and the objects at the end.
 func TestScripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/stories/*.txtar")
 	if err != nil || len(paths) == 0 {
@@ -260,7 +257,7 @@ func runScript(t *testing.T, turns []txtar.File) string {
 			k.reconcile(response)
 		}
 		fmt.Fprintf(&story, "%s:\n", turn.Name)
-		// Writes to several objects are made at once, in any order.
+		// Concurrent writes have no order.
 		slices.SortStableFunc(k.log, func(a, b string) int { return strings.Compare(subject(a), subject(b)) })
 		for _, line := range k.log {
 			fmt.Fprintf(&story, "  %s\n", line)
@@ -269,7 +266,7 @@ func runScript(t *testing.T, turns []txtar.File) string {
 	return story.String() + k.show()
 }
 
-// setRules changes the rules. That is another program, with a memory of its own.
+// setRules changes the rules, as a new program does.
 func (k *testController) setRules(rules plan.Rules) {
 	if !slices.EqualFunc(rules, k.planner.Rules, func(a, b plan.Rule) bool { return a.Method == b.Method && a.Strategy == b.Strategy }) {
 		clear(k.upToDate)
@@ -277,7 +274,7 @@ func (k *testController) setRules(rules plan.Rules) {
 	k.planner.Rules = rules
 }
 
-// echo is the reply of a hook that hands back what it was shown.
+// echo returns the response of a hook that returns the children it gets.
 func (k *testController) echo() (response []json.RawMessage) {
 	for _, o := range k.observed() {
 		response = append(response, o.JSON())
@@ -314,7 +311,7 @@ func readYAML[T any](t *testing.T, text []byte) (value T) {
 	return value
 }
 
-// show is what is there, and who owns what of it.
+// show returns the objects and the owners of their fields.
 func (k *testController) show() string {
 	var text bytes.Buffer
 	for _, key := range slices.Sorted(maps.Keys(k.objects)) {
@@ -323,7 +320,7 @@ func (k *testController) show() string {
 		for _, entry := range o.GetManagedFields() {
 			owners = append(owners, fmt.Sprintf("%s by %s", entry.Operation, entry.Manager))
 		}
-		slices.Sort(owners) // The server sorts them by the second in which they wrote.
+		slices.Sort(owners) // The server sorts entries by time in seconds.
 		for _, name := range []string{"uid", "resourceVersion", "managedFields", "namespace", "ownerReferences"} {
 			unstructured.RemoveNestedField(o.Object, "metadata", name)
 		}

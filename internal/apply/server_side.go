@@ -9,8 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// serverSideApply carries out a server-side apply, and before it what it takes for the
-// fields of former managers to be known as this one's.
+// serverSideApply applies the desired fields. It first takes over the fields of former managers.
 func (w *Writer) serverSideApply(ctx context.Context, a plan.Action) (*object.Object, error) {
 	if a.TakeOver != nil && a.TakeOver.OnlyLeftovers {
 		return w.applyThenTakeOver(ctx, a)
@@ -28,8 +27,7 @@ func (w *Writer) takeOverAndApply(ctx context.Context, a plan.Action) (*object.O
 	return w.send(ctx, a.Resource, "apply", w.applyRequest(a, a.After))
 }
 
-// applyThenTakeOver takes over what was created only if the apply left some of it there
-// that should have gone.
+// applyThenTakeOver takes over created fields only if the apply left some that should be gone.
 func (w *Writer) applyThenTakeOver(ctx context.Context, a plan.Action) (*object.Object, error) {
 	stored, err := w.send(ctx, a.Resource, "apply", w.applyRequest(a, a.After))
 	if err != nil {
@@ -42,8 +40,7 @@ func (w *Writer) applyThenTakeOver(ctx context.Context, a plan.Action) (*object.
 	return w.takeOverAndApply(ctx, a)
 }
 
-// applyRequest is a request for a server-side apply. The fields are this manager's
-// whoever had them: a conflict is drift, and drift is corrected.
+// applyRequest forces conflicts: other managers' changes are drift.
 func (w *Writer) applyRequest(a plan.Action, o *object.Object) *rest.Request {
 	return w.forceApplyRequest(a.Resource, o, a.Manager)
 }

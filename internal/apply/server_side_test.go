@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// applying is an action on an object of version 8.
+// applying returns an action on an object with resource version 8.
 func applying(t *testing.T, verb plan.Verb) plan.Action {
 	t.Helper()
 	before, after := parse(t, stored), parse(t, wanted)
@@ -34,8 +34,7 @@ func TestApplyRequests(t *testing.T) {
 	}
 }
 
-// TestATakeOverNamesFormerManagers: it is bound to the version that was read, and
-// what it does not know of is kept.
+// A take over requires the version that was read, and keeps fields that it does not know.
 func TestATakeOverNamesFormerManagers(t *testing.T) {
 	var s server
 	a := applying(t, plan.Apply)
@@ -60,8 +59,7 @@ func TestATakeOverNamesFormerManagers(t *testing.T) {
 	}
 }
 
-// TestAnApplyOfAnotherObjectConflicts: nothing is written to another object of the
-// name, and the caller only needs to look again.
+// An apply to another object with the same name is a conflict.
 func TestAnApplyOfAnotherObjectConflicts(t *testing.T) {
 	immutable := strings.Replace(status(422, "Invalid", "metadata.uid: Invalid value: field is immutable", "FieldValueInvalid"), "metadata.namespace", "metadata.uid", 1)
 	var s server
@@ -79,8 +77,7 @@ func TestAnApplyOfAnotherObjectConflicts(t *testing.T) {
 	}
 }
 
-// TestNothingIsDeletedFromAStaleCache: what was read before is no proof that the child
-// differs, and an error is none that it cannot become what is desired.
+// Neither a stale object nor an error proves that a child differs.
 func TestNothingIsDeletedFromAStaleCache(t *testing.T) {
 	for name, c := range map[string]struct {
 		code     int
@@ -110,7 +107,7 @@ func TestNothingIsDeletedFromAStaleCache(t *testing.T) {
 	}
 }
 
-// TestADryRunStoresNothing: every write says so, where the server looks for it.
+// Every write has dryRun where the server looks for it.
 func TestADryRunStoresNothing(t *testing.T) {
 	for _, verb := range []plan.Verb{plan.Create, plan.Update, plan.Apply, plan.Delete} {
 		var s server
@@ -124,7 +121,7 @@ func TestADryRunStoresNothing(t *testing.T) {
 		for _, request := range s.requests {
 			said := "dryRun=All"
 			if strings.HasPrefix(request, "DELETE") {
-				said = `"dryRun":["All"]` // It has a body, and the query does not count.
+				said = `"dryRun":["All"]` // A deletion has it in the body.
 			}
 			if !strings.HasPrefix(request, "GET") && strings.Count(request, said) != 1 {
 				t.Errorf("%s: sent %s", verb, request)

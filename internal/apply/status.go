@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// statusErrorOf puts the server's own words into an error: a raw exchange yields the
-// Status object as bytes and an error that only knows the code.
+// statusErrorOf returns the server's Status as an error. A raw request returns it as the body, with
+// an error that has only the code.
 func statusErrorOf(body []byte, err error) error {
 	status, ok := parseStatus(body)
 	if !ok {
@@ -18,24 +18,24 @@ func statusErrorOf(body []byte, err error) error {
 	}
 	switch {
 	case isUIDMismatch(status):
-		return newConflict("the object is another one of that name by now")
+		return newConflict("the object was replaced by another one with the same name")
 	case isMalformedApply(status):
 		status.ErrStatus.Code, status.ErrStatus.Reason = http.StatusUnprocessableEntity, metav1.StatusReasonInvalid
 	}
 	return status
 }
 
-// parseStatus reads the Status object of a refusal.
+// parseStatus parses the Status in an error response.
 func parseStatus(body []byte) (*apierrors.StatusError, bool) {
 	var status metav1.Status
 	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" || status.Status != metav1.StatusFailure {
-		return nil, false //nolint:nilerr // Another body than a Status is an answer, too.
+		return nil, false // The body need not be a Status.
 	}
 	return &apierrors.StatusError{ErrStatus: status}, true
 }
 
-// isUIDMismatch says that an object's UID was to be changed: what was to be
-// written is gone, and there is another one of its name.
+// isUIDMismatch reports whether another object with the same name exists, because the UID does not
+// match.
 func isUIDMismatch(status *apierrors.StatusError) bool {
 	if !apierrors.IsInvalid(status) || status.ErrStatus.Details == nil {
 		return false
@@ -48,8 +48,8 @@ func isUIDMismatch(status *apierrors.StatusError) bool {
 	return false
 }
 
-// isMalformedApply says that what was applied does not fit the kind, such as by a
-// field that nobody knows. The server calls that an error of its own.
+// isMalformedApply reports whether an applied object does not match the schema, which the server
+// returns as an internal error.
 func isMalformedApply(status *apierrors.StatusError) bool {
 	return status.ErrStatus.Code == http.StatusInternalServerError &&
 		strings.HasPrefix(status.ErrStatus.Message, "failed to create typed patch object")

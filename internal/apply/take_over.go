@@ -10,13 +10,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// metadataOnly has the server leave out all but the metadata of an object.
+// metadataOnly requests only the metadata of an object.
 const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// takeOver makes the fields of former managers this one's in the account that
-// the server keeps, and removes what they remembered in annotations. It changes
-// nothing else: the apply that follows does. It returns the version of the
-// object after that.
+// takeOver transfers the fields of former managers to the manager in managedFields, and removes
+// their annotations. The apply that follows changes the rest. It returns the new resource version.
 func (w *Writer) takeOver(ctx context.Context, a plan.Action) (version string, err error) {
 	if a.TakeOver == nil {
 		return a.Before.ResourceVersion(), nil
@@ -31,13 +29,13 @@ func (w *Writer) takeOver(ctx context.Context, a plan.Action) (version string, e
 	return w.takeOverFields(ctx, a, live)
 }
 
-// takeOverFields hands over what an account says is others'.
+// takeOverFields sends the patch that transfers fields.
 func (w *Writer) takeOverFields(ctx context.Context, a plan.Action, live *managedMetadata) (version string, err error) {
 	edits := live.transferEdits(w.managerOr(a.Manager), a.TakeOver)
 	if len(edits) == 0 {
 		return live.ResourceVersion, nil
 	}
-	// That the version is replaced makes a conflict of one that has moved on.
+	// The resource version in the patch makes a concurrent change a conflict.
 	body, err := json.Marshal(append(edits, jsonPatchOp{"replace", "/metadata/resourceVersion", live.ResourceVersion}))
 	if err != nil {
 		return "", err
@@ -53,24 +51,23 @@ func (w *Writer) takeOverFields(ctx context.Context, a plan.Action, live *manage
 
 func pathOf(a plan.Action) string { return a.Resource.Path(a.Ref.Namespace, a.Ref.Name) }
 
-// getManagedMetadata reads who owns which fields of the object an action is about.
+// getManagedMetadata reads the owners of the fields of an action's object.
 func (w *Writer) getManagedMetadata(ctx context.Context, a plan.Action) (*managedMetadata, error) {
 	request := w.client.Get().AbsPath(pathOf(a)).SetHeader("Accept", metadataOnly)
 	body, err := w.doRequest(ctx, a.Resource, "get", request)
 	if err != nil {
-		return nil, fmt.Errorf("read who owns its fields: %w", err)
+		return nil, fmt.Errorf("read its managed fields: %w", err)
 	}
 	return parseManagedMetadata(body, a)
 }
 
-// parseManagedMetadata is the one in an object that was read.
 func parseManagedMetadata(body []byte, a plan.Action) (*managedMetadata, error) {
 	var live struct{ Metadata managedMetadata }
 	if err := json.Unmarshal(body, &live); err != nil {
-		return nil, fmt.Errorf("read who owns its fields: %w", err)
+		return nil, fmt.Errorf("read its managed fields: %w", err)
 	}
 	if live.Metadata.UID != a.Before.UID() {
-		return nil, newConflict("the object is another one of that name by now")
+		return nil, newConflict("the object was replaced by another one with the same name")
 	}
 	return &live.Metadata, nil
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// CreateFor is Create for a manager; the writer's own if empty.
+// CreateFor is Create with a field manager; the writer's own if empty.
 func (w *Writer) CreateFor(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
 	return w.send(ctx, resource, "create", w.createRequest(resource, o, w.managerOr(manager)))
 }
 
-// Ownership is whose an object is that is there.
+// Ownership says who owns an existing object.
 type Ownership struct {
-	// Object is its metadata alone.
+	// Object is its metadata.
 	*object.Object
-	// Managers are those who have written it.
+	// Managers are all its field managers.
 	Managers []string
 }
 
-// Ownership reads whose an object is.
+// Ownership reads who owns an object.
 func (w *Writer) Ownership(ctx context.Context, resource object.Resource, namespace, name string) (*Ownership, error) {
 	request := w.client.Get().AbsPath(resource.Path(namespace, name)).SetHeader("Accept", metadataOnly)
 	body, err := w.doRequest(ctx, resource, "get", request)
@@ -39,7 +39,7 @@ func (w *Writer) Ownership(ctx context.Context, resource object.Resource, namesp
 	}
 	var live struct{ Metadata managedMetadata }
 	if err := json.Unmarshal(body, &live); err != nil {
-		return nil, fmt.Errorf("read who owns its fields: %w", err)
+		return nil, fmt.Errorf("read its managed fields: %w", err)
 	}
 	s := &Ownership{Object: o}
 	for _, e := range live.Metadata.ManagedFields {
@@ -48,10 +48,9 @@ func (w *Writer) Ownership(ctx context.Context, resource object.Resource, namesp
 	return s, nil
 }
 
-// Apply has the server bring an object in line by server-side apply, whoever had
-// its fields, for a manager; the writer's own if empty. It makes one that is not
-// there. Fields that nobody knows are refused, and those vanish that the manager had
-// stored before and that are not in the object any more, also where it had created it.
+// Apply creates or updates an object by server-side apply with a field manager; the writer's own if
+// empty. It forces conflicts and rejects unknown fields. It also removes fields that the manager
+// set before and that o does not have, even those of a Create.
 func (w *Writer) Apply(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
 	manager = w.managerOr(manager)
 	body, err := w.doRequest(ctx, resource, "apply", w.forceApplyRequest(resource, o, manager))
@@ -67,13 +66,13 @@ func (w *Writer) Apply(ctx context.Context, resource object.Resource, o *object.
 	}
 	var live struct{ Metadata managedMetadata }
 	if err := json.Unmarshal(body, &live); err != nil {
-		return nil, fmt.Errorf("read who owns its fields: %w", err)
+		return nil, fmt.Errorf("read its managed fields: %w", err)
 	}
 	if !live.Metadata.hasLeftovers(manager) {
 		return stored, nil
 	}
-	// What was created is this manager's as an update's would be. Once that is taken
-	// over, an apply removes what lingers.
+	// A Create owns fields by the operation Update. Once they are taken over, an apply removes
+	// those that are left.
 	a := plan.Action{Verb: plan.Apply, Resource: resource, Ref: stored.Ref(), Before: stored, After: o, Manager: manager,
 		TakeOver: &plan.TakeOver{From: []plan.FormerManager{{Name: manager}}}}
 	if _, err := w.takeOverFields(ctx, a, &live.Metadata); err != nil {
@@ -82,15 +81,13 @@ func (w *Writer) Apply(ctx context.Context, resource object.Resource, o *object.
 	return w.send(ctx, resource, "apply", w.forceApplyRequest(resource, o, manager))
 }
 
-// forceApplyRequest is a request for a server-side apply, whoever has the fields.
 func (w *Writer) forceApplyRequest(resource object.Resource, o *object.Object, manager string) *rest.Request {
 	return w.writeRequest(w.client.Patch(types.ApplyPatchType), manager).SetHeader("Content-Type", string(types.ApplyPatchType)).
 		AbsPath(resource.Path(o.Namespace(), o.Name())).Param("force", "true").Body(o.JSON())
 }
 
-// hasLeftovers says that a manager owns fields by other ways than an apply that it has not
-// applied. Defaults that came with a creation are such fields, too: they are taken
-// over once, by the first apply.
+// hasLeftovers reports whether a manager owns fields by Update that it has not applied. After a
+// Create this includes defaults, which the first apply takes over.
 func (l *managedMetadata) hasLeftovers(manager string) bool {
 	var applied, updated fieldSet
 	for _, e := range l.ManagedFields {
@@ -105,7 +102,7 @@ func (l *managedMetadata) hasLeftovers(manager string) bool {
 	return updated.isNotIn(applied)
 }
 
-// isNotIn says that there are fields which others do not have.
+// isNotIn reports whether a field is missing in others.
 func (o fieldSet) isNotIn(others fieldSet) bool {
 	for name, below := range o {
 		if name == self {
@@ -119,8 +116,8 @@ func (o fieldSet) isNotIn(others fieldSet) bool {
 	return false
 }
 
-// LastManager is the field manager that changed the object of an action last, other than the
-// one that carries the action out; "" if there is none.
+// LastManager returns the field manager that changed the object of an action last, except for the
+// action's own; "" if there is none.
 func (w *Writer) LastManager(ctx context.Context, a plan.Action) (string, error) {
 	live, err := w.getManagedMetadata(ctx, a)
 	if err != nil {

@@ -21,7 +21,7 @@ func newUpsertFixture(t *testing.T) *upsertFixture {
 	return &upsertFixture{c, c.writer(apply.Options{})}
 }
 
-// create and apply bring an object in line; they return the requests it took.
+// create and apply return the requests that they send.
 func (u *upsertFixture) create(resource object.Resource, text string) []string {
 	return u.logged(func(o *object.Object) error {
 		_, err := u.writer.CreateFor(u.t.Context(), resource, o, "rates")
@@ -58,8 +58,8 @@ func (u *upsertFixture) stored(key, member string) string {
 	return string(text)
 }
 
-// TestCreatedObjectsAreAppliedLater: a field that was created and is not applied any
-// more goes, and what others added stays; where no field goes, the apply is all.
+// A created field that is no longer applied is removed, and fields of others stay. If no field is
+// removed, one apply is enough.
 func TestCreatedObjectsAreAppliedLater(t *testing.T) {
 	u := newUpsertFixture(t)
 	const head = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"town","labels":{"l":"1"}},"data":`
@@ -82,7 +82,7 @@ func TestCreatedObjectsAreAppliedLater(t *testing.T) {
 	}
 }
 
-// TestFieldsOfOtherManagersStay: taking over what was created takes nothing from others.
+// A take over leaves the fields of others alone.
 func TestFieldsOfOtherManagersStay(t *testing.T) {
 	u := newUpsertFixture(t)
 	const name = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"town"},"data":`
@@ -95,8 +95,7 @@ func TestFieldsOfOtherManagersStay(t *testing.T) {
 	}
 }
 
-// TestDefaultsAreTakenOverOnce: they came with the creation, and one that was set and
-// is not any more is a default again.
+// A field that was set and is not any more gets its default again.
 func TestDefaultsAreTakenOverOnce(t *testing.T) {
 	u := newUpsertFixture(t)
 	deployment := func(spec string) string {
@@ -113,7 +112,7 @@ func TestDefaultsAreTakenOverOnce(t *testing.T) {
 	}
 }
 
-// TestADryRunTakesOverNothing: the server would forget it at once.
+// A dry run cannot take over fields.
 func TestADryRunTakesOverNothing(t *testing.T) {
 	u := newUpsertFixture(t)
 	const name = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"town"},"data":`

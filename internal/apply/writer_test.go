@@ -28,15 +28,14 @@ var (
 	namespaces = object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
 )
 
-// server stands in for an API server: it notes what it is asked and answers as
-// a test wants.
+// server is a fake API server that records requests and returns a given response.
 type server struct {
 	mu       sync.Mutex
 	requests []string
 	observed []string
 }
 
-// writer starts a server that gives one answer and returns a Writer to it.
+// writer starts the server and returns a Writer for it.
 func (s *server) writer(t *testing.T, options apply.Options, respond http.HandlerFunc) *apply.Writer {
 	t.Helper()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -86,7 +85,7 @@ const (
 	stored = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"town","uid":"u-1","resourceVersion":"8"}}`
 )
 
-// write is one method of a Writer with its arguments.
+// write is a method of a Writer with its arguments.
 type write func(ctx context.Context, w *apply.Writer) (*object.Object, error)
 
 func writes(t *testing.T) map[string]write {
@@ -182,7 +181,7 @@ func jsonOf(o *object.Object) string {
 	return string(o.JSON())
 }
 
-// status is a refusal as an API server words it.
+// status returns a Status error as the API server does.
 func status(code int, reason, message, cause string) string {
 	details := ""
 	if cause != "" {

@@ -125,7 +125,7 @@ func TestParentAtRevisionThatDoesNotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = k.parentAt(parse(t, strings.Replace(shop, `{"image":"b"}`, `{"a":"text"}`, 1)), r)
-	if err == nil || !strings.Contains(err.Error(), "build Shop town/books as at revision") {
+	if err == nil || !strings.Contains(err.Error(), "build Shop town/books at revision") {
 		t.Errorf("got %v", err)
 	}
 }

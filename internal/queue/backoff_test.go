@@ -27,7 +27,7 @@ func TestBackoffDoublesToTheMaximum(t *testing.T) {
 			t.Errorf("causes %q, want %q", item.Causes, want)
 		}
 		q.Done(k, queue.NoRequeue())
-		fail(t, q, k, 1) // which starts with no failures again
+		fail(t, q, k, 1) // which starts without failures
 	})
 }
 
@@ -44,8 +44,7 @@ func TestJitterStaysWithinAQuarter(t *testing.T) {
 	}
 }
 
-// What arrives when a key has failed 5 times and waits 16 s, a second after
-// its failure.
+// A key has failed 5 times and waits 16 s. The cause comes a second after the failure.
 func TestCausesInBackoff(t *testing.T) {
 	tests := []struct {
 		kind    queue.CauseKind
@@ -54,14 +53,14 @@ func TestCausesInBackoff(t *testing.T) {
 		causes  string
 	}{
 		{queue.ParentChanged, 0, 0, "parent changed"},
-		{queue.ReconcileRequested, 0, 0, "user asked"},
+		{queue.ReconcileRequested, 0, 0, "manual reconcile"},
 		{queue.HookChanged, 0, 0, "hook changed"},
 		{queue.ChildChanged, 2 * time.Second, 5, "child changed, retry 5"},
 		{queue.RelatedChanged, 2 * time.Second, 5, "related changed, retry 5"},
 		{queue.StatusChanged, 15 * time.Second, 5, "parent status changed, retry 5"},
-		{queue.RequeueAfter, 15 * time.Second, 5, "recheck, retry 5"},
-		{queue.Resync, 15 * time.Second, 5, "resync, retry 5"},
-		{queue.Start, 15 * time.Second, 5, "start, retry 5"},
+		{queue.RequeueAfter, 15 * time.Second, 5, "scheduled requeue, retry 5"},
+		{queue.Resync, 15 * time.Second, 5, "periodic resync, retry 5"},
+		{queue.Start, 15 * time.Second, 5, "initial list, retry 5"},
 		{queue.Unspecified, 15 * time.Second, 5, "unspecified, retry 5"},
 	}
 	for _, test := range tests {
@@ -225,8 +224,8 @@ func TestTheEarliestAddAfterCounts(t *testing.T) {
 		pass(10*time.Second - 1)
 		wantQueued(t, q, 0)
 		pass(1)
-		if got := next(t, q).Causes.String(); got != "recheck" {
-			t.Errorf("causes %q, want recheck", got)
+		if got := next(t, q).Causes.String(); got != "scheduled requeue" {
+			t.Errorf("causes %q, want scheduled requeue", got)
 		}
 		q.Done(k, queue.NoRequeue())
 		pass(time.Hour)
@@ -242,8 +241,8 @@ func TestAddKeepsTheTimerOfAddAfter(t *testing.T) {
 		next(t, q)
 		q.Done(k, queue.NoRequeue())
 		pass(10 * time.Second)
-		if got := next(t, q).Causes.String(); got != "resync" {
-			t.Errorf("causes %q, want resync", got)
+		if got := next(t, q).Causes.String(); got != "periodic resync" {
+			t.Errorf("causes %q, want periodic resync", got)
 		}
 	})
 }
@@ -297,8 +296,8 @@ func TestForgetWhileHeld(t *testing.T) {
 		q.Forget(k)
 		wantQueued(t, q, 0)
 		q.Done(k, queue.NoRequeue())
-		if item := next(t, q); item.Attempt != 0 || item.Causes.String() != "resync" {
-			t.Errorf("attempt %d because of %q, want 0 because of resync", item.Attempt, item.Causes)
+		if item := next(t, q); item.Attempt != 0 || item.Causes.String() != "periodic resync" {
+			t.Errorf("attempt %d because of %q, want 0 because of periodic resync", item.Attempt, item.Causes)
 		}
 	})
 }

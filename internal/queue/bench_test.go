@@ -18,7 +18,7 @@ func benchKeys(n int) []queue.Key {
 	return keys
 }
 
-// One key added, taken and settled, while so many others are queued or delayed.
+// One key is added, taken and done, while others are queued or delayed.
 func BenchmarkAddNextDone(b *testing.B) {
 	for _, others := range []int{0, 10_000} {
 		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {
@@ -45,7 +45,7 @@ func BenchmarkAddNextDone(b *testing.B) {
 	}
 }
 
-// The same from several workers at once.
+// The same with several workers.
 func BenchmarkContended(b *testing.B) {
 	q := queue.New(queue.Options{})
 	defer q.Close()
@@ -55,8 +55,8 @@ func BenchmarkContended(b *testing.B) {
 	b.SetParallelism(8)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			// No two keys are equal: two Adds of one may be a single hand-out,
-			// and a worker would wait for ever.
+			// Keys are unique: two Adds of one key may be handed out once, and a worker would wait
+			// forever.
 			n := turn.Add(1)
 			q.Add(key(names[n%1000].Name, names[n/1000%10_000].Name), event)
 			if item, ok := q.Next(b.Context()); ok {
@@ -66,7 +66,7 @@ func BenchmarkContended(b *testing.B) {
 	})
 }
 
-// 10,000 keys delayed, come due together, taken, settled.
+// 10,000 delayed keys become due together and are done.
 func BenchmarkResync10000(b *testing.B) {
 	q := queue.New(queue.Options{})
 	defer q.Close()
@@ -83,7 +83,7 @@ func BenchmarkResync10000(b *testing.B) {
 	}
 }
 
-// What 10,000 delayed keys hold in memory, the keys' own strings aside.
+// The memory of 10,000 delayed keys, without their strings.
 func BenchmarkMemory10000Delayed(b *testing.B) {
 	keys := benchKeys(10_000)
 	for b.Loop() {

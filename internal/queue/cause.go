@@ -2,58 +2,57 @@ package queue
 
 import "strings"
 
-// CauseKind says what sort of thing put a key into the queue.
+// CauseKind is the kind of event that queued a key.
 type CauseKind uint8
 
-// The kinds of causes. What follows from each is in traitsOf.
+// The kinds of causes. traitsOf says what they do.
 const (
 	Unspecified        CauseKind = iota
 	ParentChanged                // the parent's generation, labels or annotations changed, or it is being deleted
-	ReconcileRequested           // somebody asked for this sync by name
-	HookChanged                  // the logic itself is another one: a new version, a restarted process
+	ReconcileRequested           // a user requested this reconcile
+	HookChanged                  // the hook has a new version or was restarted
 	StatusChanged                // only the parent's status changed
 	ChildChanged                 // Detail: kind, Object: which
 	RelatedChanged               // Detail: kind, Object: which
 	Retrying                     // added by the queue when a backoff ends; Detail: the number of failed attempts
-	RequeueAfter                 // the hook asked to be called again after a time
-	Resync                       // the regular look, whether or not anything changed
-	Start                        // the controller started, or saw the parent for the first time
+	RequeueAfter                 // the hook chose when to be called again
+	Resync                       // periodic resync
+	Start                        // initial list
 
-	causeKinds // how many there are
+	causeKinds // number of kinds
 )
 
-// backoffReaction is what a cause does to a key that waits in backoff.
+// backoffReaction is what a cause does to a key in backoff.
 type backoffReaction uint8
 
 const (
-	joinRetry    backoffReaction = iota // nothing new: joins the retry
-	advanceRetry                        // news: brings the retry forward, but keeps the failures in mind
-	resetBackoff                        // another input: forgets the failures and runs at once
+	joinRetry    backoffReaction = iota // nothing new: wait for the retry
+	advanceRetry                        // something changed: retry earlier, but keep counting failures
+	resetBackoff                        // new input: reset the failures and run at once
 )
 
 type traits struct {
-	before, after string // the words around a cause's particulars
+	before, after string // the words around the details of a cause
 	priority      Priority
 	reaction      backoffReaction
 }
 
-// traitsOf is the one place that says what each kind of cause means.
+// traitsOf defines what each kind of cause means.
 //
-// StatusChanged waits in backoff because a failing sync may itself be what
-// writes the status. Start does because lists are delivered again when a watch
-// breaks.
+// StatusChanged joins the retry because a failing reconcile may have written the status itself. So
+// does Start, because lists are delivered again when a watch is restored.
 var traitsOf = [causeKinds]traits{
 	Unspecified:        {"unspecified", "", Background, joinRetry},
 	ParentChanged:      {"parent", "changed", Edits, resetBackoff},
-	ReconcileRequested: {"user asked", "", Edits, resetBackoff},
+	ReconcileRequested: {"manual reconcile", "", Edits, resetBackoff},
 	HookChanged:        {"hook", "changed", Events, resetBackoff},
 	StatusChanged:      {"parent status", "changed", Events, joinRetry},
 	ChildChanged:       {"child", "changed", Events, advanceRetry},
 	RelatedChanged:     {"related", "changed", Events, advanceRetry},
 	Retrying:           {"retry", "", Retries, joinRetry},
-	RequeueAfter:       {"recheck", "", Retries, joinRetry},
-	Resync:             {"resync", "", Background, joinRetry},
-	Start:              {"start", "", Background, joinRetry},
+	RequeueAfter:       {"scheduled requeue", "", Retries, joinRetry},
+	Resync:             {"periodic resync", "", Background, joinRetry},
+	Start:              {"initial list", "", Background, joinRetry},
 }
 
 func (k CauseKind) traits() *traits {
@@ -63,22 +62,21 @@ func (k CauseKind) traits() *traits {
 	return &traitsOf[k]
 }
 
-// String returns the kind in words, of low cardinality: "child changed".
+// String returns the kind in words, such as "child changed".
 func (k CauseKind) String() string { return Cause{Kind: k}.String() }
 
-// Priority returns the band in which a key with this cause is served.
+// Priority returns the priority of a key with this cause.
 func (k CauseKind) Priority() Priority { return k.traits().priority }
 
-// Cause is one reason to sync a parent. Detail and Object are particulars for
-// a reader; apart from Kind, two fields and no ready-made sentence, because
-// causes are made for every event and read for few.
+// Cause is one reason to reconcile a parent. It has fields instead of a message, because causes are
+// created for every event and printed for few.
 type Cause struct {
 	Kind   CauseKind
-	Detail string // a word: the kind of the object, a field, a number
-	Object Key    // the object that changed, where it is not the parent itself
+	Detail string // the kind of the object, a field, a number
+	Object Key    // the object that changed, if it is not the parent
 }
 
-// String returns the cause as a reader wants it: "child ConfigMap a/b changed".
+// String returns text such as "child ConfigMap a/b changed".
 func (c Cause) String() string {
 	words := make([]string, 0, 4)
 	for _, word := range [...]string{c.Kind.traits().before, c.Detail, c.Object.String(), c.Kind.traits().after} {

@@ -6,20 +6,18 @@ import (
 	"strings"
 )
 
-// maxListed bounds what one key remembers: a parent with thousands of children
-// must not carry thousands of causes.
+// maxListed bounds the causes of one key: a parent may have thousands of children.
 const maxListed = 8
 
-// Causes is a bounded set of causes in the order in which they came. Which
-// kinds it holds is always exact; of the causes themselves the first few are
-// listed, the more urgent ones in preference, and the rest is counted.
+// Causes is a bounded set of causes in the order they were added. It knows all kinds, lists the
+// first causes, urgent ones preferred, and counts the rest.
 type Causes struct {
 	list  []Cause
 	more  int
 	kinds uint16 // bit k: a cause of CauseKind k was added
 }
 
-// NewCauses returns the set of the given causes.
+// NewCauses returns a set of causes.
 func NewCauses(causes ...Cause) Causes {
 	var set Causes
 	for _, cause := range causes {
@@ -28,16 +26,16 @@ func NewCauses(causes ...Cause) Causes {
 	return set
 }
 
-// List returns the listed causes, oldest first. It is not to be changed.
+// List returns the listed causes, oldest first. Do not change it.
 func (c Causes) List() []Cause { return c.list }
 
-// More returns how many additions are not listed; repetitions among them count.
+// More returns how many causes are not listed, duplicates included.
 func (c Causes) More() int { return c.more }
 
-// Has tells whether a cause of this kind was added, listed or not.
+// Has reports whether a cause of this kind was added.
 func (c Causes) Has(kind CauseKind) bool { return c.kinds&(1<<kind) != 0 }
 
-// Priority returns the band of the most urgent cause.
+// Priority returns the priority of the most urgent cause.
 func (c Causes) Priority() Priority {
 	most := Background
 	for kind := range causeKinds {
@@ -48,7 +46,7 @@ func (c Causes) Priority() Priority {
 	return most
 }
 
-// String returns the causes in words, as one line.
+// String returns the causes in one line.
 func (c Causes) String() string {
 	words := make([]string, 0, len(c.list)+1)
 	for _, cause := range c.list {
@@ -87,8 +85,8 @@ func (c *Causes) add(cause Cause) {
 	}
 }
 
-// replaceLessUrgent lists the cause in place of the newest of the least urgent ones, if
-// it is more urgent than those.
+// replaceLessUrgent replaces the newest of the least urgent listed causes if the new one is more
+// urgent.
 func (c *Causes) replaceLessUrgent(cause Cause) {
 	least := 0
 	for i, listed := range c.list {

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// forever is longer than any queue lives, and small enough to add to a moment.
+// forever is the longest delay. It is small enough to be added to a time.
 const forever time.Duration = 1 << 61
 
 func addDelay(now, delay time.Duration) time.Duration { return now + min(delay, forever) }
 
-// timer is one moment at which something becomes of an entry. It lives inside
-// the entry, so that setting it costs no allocation.
+// timer is a time at which an entry is due. It is part of the entry, so setting it allocates
+// nothing.
 type timer struct {
 	at    time.Duration // on the queue's clock
-	slot  int           // its place in the heap plus one; zero when not set
+	slot  int           // index in the heap plus one; zero if not set
 	entry *entry
 }
 
 func (t *timer) set() bool { return t.slot != 0 }
 
-// until returns how long it still runs, zero if it is not set.
+// until returns the time left; zero if it is not set.
 func (t *timer) until(now time.Duration) time.Duration {
 	if !t.set() {
 		return 0
@@ -28,7 +28,7 @@ func (t *timer) until(now time.Duration) time.Duration {
 	return max(t.at-now, 0)
 }
 
-// delays holds the timers that are set, the earliest first.
+// delays is a heap of timers, earliest first.
 type delays struct{ heap timerHeap }
 
 func (d *delays) set(t *timer, at time.Duration) {
@@ -54,7 +54,7 @@ func (d *delays) next() (time.Duration, bool) {
 	return d.heap[0].at, true
 }
 
-// popDue takes out the earliest timer if it is due, or returns nil.
+// popDue removes and returns the earliest timer if it is due, else nil.
 func (d *delays) popDue(now time.Duration) *timer {
 	if at, some := d.next(); !some || at > now {
 		return nil

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// entry is what the queue knows of one key. It exists while the key is queued,
-// held by a worker, or waited for by a timer, and is used again for other keys.
+// entry is the state of one key. It exists while the key is queued, active or delayed, and is then
+// reused.
 type entry struct {
 	key          Key
-	causes       Causes        // gathered since the key was last handed out
-	waitingSince time.Duration // when the oldest of them could have run; zero: not yet
-	attempts     int           // that failed, in a row
-	active       bool          // by a worker
+	causes       Causes        // added since the last Next
+	waitingSince time.Duration // when the first of them could have run; zero if none could
+	attempts     int           // failures in a row
+	active       bool          // a worker has it
 
-	// While queued: where.
+	// Position while queued.
 	lane     *lane
 	priority Priority
 	link     link[entry]
 
 	retry         timer         // ends the backoff
-	earliestRetry time.Duration // events do not bring the retry forward beyond this
-	delayed       timer         // of AddAfter
+	earliestRetry time.Duration // events do not move the retry before this
+	delayed       timer         // timer of AddAfter
 	delayedCause  Cause
 }
 
@@ -34,14 +34,14 @@ func (e *entry) idle() bool {
 	return !e.active && e.lane == nil && !e.retry.set() && !e.delayed.set()
 }
 
-// take gives the entry to a worker, with everything gathered so far.
+// take hands the entry to a worker with all its causes.
 func (e *entry) take(now time.Duration) Item {
 	item := Item{Key: e.key, Causes: e.causes, Attempt: e.attempts, Waited: now - e.waitingSince}
 	e.active, e.causes, e.waitingSince = true, Causes{}, 0
 	return item
 }
 
-// retryCause is the cause that the end of the entry's backoff adds.
+// retryCause returns the cause that the end of the backoff adds.
 func (e *entry) retryCause() Cause {
 	if e.attempts == 0 {
 		return Cause{Kind: Retrying}

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// How a key moves: noted, placed, handed out, concluded, discarded. All of it
-// happens under Queue.mu.
+// The steps of a key: add a cause, enqueue, hand out, finish, discard. All run under Queue.mu.
 
 func (q *Queue) now() time.Duration { return time.Since(q.epoch) }
 
@@ -20,7 +19,7 @@ func (q *Queue) entry(key Key) *entry {
 	return e
 }
 
-// addCause adds a cause to the entry and queues it, unless a worker holds it.
+// addCause adds a cause and enqueues the entry, unless a worker has it.
 func (q *Queue) addCause(e *entry, cause Cause, now time.Duration) {
 	e.causes.add(cause)
 	if !e.active {
@@ -30,8 +29,7 @@ func (q *Queue) addCause(e *entry, cause Cause, now time.Duration) {
 	}
 }
 
-// enqueue queues the entry, or leaves it in backoff if what has come does not end
-// that.
+// enqueue enqueues the entry, or leaves it in backoff if the reaction does not end that.
 func (q *Queue) enqueue(e *entry, reaction backoffReaction, now time.Duration) {
 	if e.retry.set() && !q.endBackoff(e, reaction, now) {
 		e.waitingSince = 0
@@ -46,8 +44,7 @@ func (q *Queue) enqueue(e *entry, reaction backoffReaction, now time.Duration) {
 	q.ready.push(e)
 }
 
-// endBackoff drops the retry timer if the reaction is strong enough, or moves
-// it as near as the reaction may.
+// endBackoff stops the retry timer if the reaction allows it, or moves it forward.
 func (q *Queue) endBackoff(e *entry, reaction backoffReaction, now time.Duration) bool {
 	switch {
 	case reaction == joinRetry:
@@ -61,7 +58,7 @@ func (q *Queue) endBackoff(e *entry, reaction backoffReaction, now time.Duration
 	}
 }
 
-// finish applies what a worker reported.
+// finish applies the outcome of a worker.
 func (q *Queue) finish(e *entry, outcome Outcome, now time.Duration) {
 	switch {
 	case outcome.done:
@@ -80,7 +77,7 @@ func (q *Queue) finish(e *entry, outcome Outcome, now time.Duration) {
 	}
 }
 
-// discard lets go of an entry for which nothing is pending.
+// discard frees an entry without pending work.
 func (q *Queue) discard(e *entry) {
 	if e.idle() {
 		delete(q.entries, e.key)
@@ -88,14 +85,13 @@ func (q *Queue) discard(e *entry) {
 	}
 }
 
-// signal makes sure that somebody looks at what is queued and what will be.
+// signal sets the alarm and wakes a worker.
 func (q *Queue) signal() {
 	q.setAlarm()
 	q.wakeWorker()
 }
 
-// setAlarm sets the alarm to the earliest delay. An alarm that rings too early,
-// because what it was set for is gone, only sets itself again.
+// setAlarm sets the alarm to the earliest timer. An alarm that fires early only sets itself again.
 func (q *Queue) setAlarm() {
 	at, some := q.delays.next()
 	if !some || (q.alarmAt != 0 && q.alarmAt <= at) {
@@ -109,12 +105,11 @@ func (q *Queue) setAlarm() {
 	}
 }
 
-// maxExpired bounds how many keys one ring of the alarm queues: when thousands
-// come due together, an edit must not wait for the lock until all are in.
+// maxExpired bounds how many keys one alarm enqueues, so that an edit does not wait for the lock
+// when thousands become due together.
 const maxExpired = 256
 
-// onAlarm queues keys whose delay has ended. If there are more, the alarm that it
-// sets rings at once.
+// onAlarm enqueues keys whose delay has ended. If there are more, the next alarm fires at once.
 func (q *Queue) onAlarm() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -138,8 +133,8 @@ func (q *Queue) expire(t *timer, now time.Duration) {
 	}
 }
 
-// wakeWorker wakes one waiting worker if there is something for it. That one rouses
-// the next, as wake holds one token only.
+// wakeWorker wakes one waiting worker if a key is ready. That worker wakes the next one, because
+// wake holds one token.
 func (q *Queue) wakeWorker() {
 	if q.ready.len == 0 || q.waiting == 0 {
 		return

@@ -1,12 +1,12 @@
 package queue
 
-// Key names a parent. Namespace is empty for a cluster-scoped one.
+// Key identifies a parent. Namespace is empty for cluster-scoped kinds.
 //
-// The queue keeps keys for as long as something is pending: their strings must
-// not be slices of a larger buffer, or they keep that alive too.
+// The queue keeps keys while something is pending, so their strings must not be slices of a larger
+// buffer.
 type Key struct{ Namespace, Name string }
 
-// String returns namespace/name, or the name alone.
+// String returns namespace/name, or only the name.
 func (k Key) String() string {
 	if k.Namespace == "" {
 		return k.Name

@@ -1,7 +1,6 @@
 package queue
 
-// list is a doubly linked list through links that live inside its elements:
-// adding, removing and moving cost no allocation and no search.
+// list is a doubly linked list with links in its elements, so that its operations allocate nothing.
 type list[T any] struct{ first, last *link[T] }
 
 type link[T any] struct {
@@ -43,8 +42,7 @@ func (l *list[T]) all(yield func(*T) bool) {
 	}
 }
 
-// freeList keeps a few discarded elements for the next that is needed: a queue
-// that works off what it gets allocates nothing for it.
+// freeList keeps some discarded elements for reuse.
 type freeList[T any] []*T
 
 const maxFree = 256

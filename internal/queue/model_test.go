@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// model is what a queue promises, without any order or time: which kinds of
-// causes each key still has to be handed out for, and which keys workers hold.
+// model has the guarantees of a queue without order and time: the kinds of causes still to be
+// handed out for each key, and the keys that workers have.
 type model struct {
 	t       *testing.T
 	q       *queue.Queue
@@ -121,7 +121,7 @@ func (m *model) finishOne() {
 	}
 }
 
-// finish works everything off: then nothing may be owed, held or left over.
+// finish processes all keys: then nothing may be pending, active or left.
 func (m *model) finish() {
 	for range 10 {
 		for len(m.held) > 0 {
@@ -145,8 +145,8 @@ func (m *model) finish() {
 
 const crowdKeys = 20
 
-// crowd is many workers and many who add, on real threads. It counts what is
-// added, and notes up to which count a worker has seen it.
+// crowd runs many workers and many adders on threads. It counts the additions and records which of
+// them the workers have seen.
 type crowd struct {
 	t           *testing.T
 	q           *queue.Queue

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// jitter is the part of each backoff that is left to chance, so that keys which
-// failed together do not come back together.
+// jitter is the random part of each backoff, so that keys that failed together do not retry
+// together.
 const jitter = 0.25
 
 // Options configure a Queue. The zero value works.
 type Options struct {
 	// BaseDelay is the delay after the first failure; 5 ms if zero.
 	BaseDelay time.Duration
-	// MaxDelay bounds the delay after many; 5 min if zero.
+	// MaxDelay bounds the delay; 5 min if zero.
 	MaxDelay time.Duration
-	// EventDelay is the least time between a failure and a retry brought
-	// forward by an event, where the backoff has grown beyond it; 1 s if zero.
+	// EventDelay is the minimum time between a failure and a retry that an event moves forward; 1 s
+	// if zero.
 	EventDelay time.Duration
-	// Random returns numbers in [0,1) for jitter; math/rand/v2 if nil.
+	// Random returns random numbers in [0,1) for jitter; math/rand/v2 if nil.
 	Random func() float64
 }
 
@@ -39,7 +39,7 @@ func orDefault(d, def time.Duration) time.Duration {
 	return d
 }
 
-// backoff returns the delay after a failure that had so many before it.
+// backoff returns the delay after a number of failures.
 func (o *Options) backoff(before int) time.Duration {
 	delay := o.MaxDelay
 	if before < 63 && o.BaseDelay < o.MaxDelay>>before {

@@ -2,29 +2,26 @@ package queue
 
 import "time"
 
-// Outcome is what a worker reports of a key it was given. The zero value asks
-// for a retry: a worker that came to no verdict has not settled anything.
+// Outcome is the result of a worker for a key. The zero value is Retry.
 type Outcome struct {
 	done    bool
 	after   time.Duration
 	backoff time.Duration
 }
 
-// NoRequeue says that the key needs nothing more; its failures are forgotten.
+// NoRequeue ends the work on a key and resets its failures.
 func NoRequeue() Outcome { return Outcome{done: true} }
 
-// Retry says that the attempt failed; the key comes back after a delay that
-// doubles with each failure.
+// Retry retries the key after a delay that doubles with each failure.
 func Retry() Outcome { return Outcome{} }
 
-// RetryIn is Retry after a delay that is known beforehand: see [Queue.Backoff].
+// RetryIn is Retry with a delay from [Queue.Backoff].
 func RetryIn(backoff time.Duration) Outcome { return Outcome{backoff: backoff} }
 
-// Delay is when the key comes back, as far as that is known; zero if not.
+// Delay returns the delay until the key comes back; zero if it is not known.
 func (o Outcome) Delay() time.Duration { return max(o.after, o.backoff) }
 
-// RetryAfter says that whoever was asked named the time to come back. Only an
-// edit or another hook runs the key before that time, and the number of failures
-// stays as it is. A delay that is not positive means Retry: nobody is to spin
-// because a server said "now".
+// RetryAfter requeues the key after a delay that a hook or server has chosen. Only an edit or a new
+// hook runs it earlier, and it does not count as a failure. A delay that is not positive means
+// Retry, so that the key does not spin.
 func RetryAfter(delay time.Duration) Outcome { return Outcome{after: delay} }

@@ -2,16 +2,16 @@ package queue
 
 import "time"
 
-// Pending is what is to come of a key.
+// Pending is the pending work of a key.
 type Pending struct {
 	Queued, Active bool
-	// Attempts is how many failed in a row, as far as a retry is to come.
+	// Attempts is the number of failures in a row if a retry is pending.
 	Attempts int
-	// Next is when it is queued again although nothing happens; zero if it is not.
+	// Next is when the key is queued again without an event; zero if it is not.
 	Next time.Time
 }
 
-// Pending looks at one key.
+// Pending returns the pending work of a key.
 func (q *Queue) Pending(key Key) Pending {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -22,7 +22,7 @@ func (q *Queue) Pending(key Key) Pending {
 	p := Pending{Queued: e.lane != nil, Active: e.active, Attempts: e.attempts}
 	switch {
 	case e.retry.set():
-		// What AddAfter adds meanwhile waits for the retry, and joins it.
+		// A key from AddAfter waits for the retry.
 		p.Next = q.epoch.Add(e.retry.at)
 	case e.delayed.set():
 		p.Next = q.epoch.Add(e.delayed.at)

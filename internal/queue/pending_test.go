@@ -33,7 +33,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// What is to be added later does not bring a key back that waits for a retry.
+// AddAfter does not requeue a key that waits for a retry.
 func TestPendingRetry(t *testing.T) {
 	q := New(Options{})
 	defer q.Close()

@@ -1,19 +1,19 @@
 package queue
 
-// Priority is a band of the queue; lower values are served first.
+// Priority is the urgency of a key; lower values go first.
 type Priority uint8
 
-// The bands, from the most to the least urgent.
+// The priorities, most urgent first.
 const (
-	Edits      Priority = iota // somebody changed the parent or asked for a sync: a person may be waiting
-	Events                     // something the parent depends on changed
-	Retries                    // work that was put off and has come due
-	Background                 // nothing is known to have changed: resyncs and start-up
+	Edits      Priority = iota // a user changed the parent or requested a reconcile
+	Events                     // something that the parent depends on changed
+	Retries                    // retries and requeues that are due
+	Background                 // resyncs and initial lists
 
-	priorities // how many there are
+	priorities // number of priorities
 )
 
-// String returns the name used in metrics and logs.
+// String returns the name in metrics and logs.
 func (p Priority) String() string {
 	names := [priorities]string{"edits", "events", "retries", "background"}
 	return names[min(p, Background)]

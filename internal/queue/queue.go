@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// Queue is the work of one controller program. Its methods may be called from
-// any goroutine.
+// Queue is the work queue of one program. It is safe for concurrent use.
 type Queue struct {
 	options Options
-	epoch   time.Time     // the zero of the queue's clock
-	wake    chan struct{} // holds a token when a waiting worker should look
+	epoch   time.Time     // zero of the queue's clock
+	wake    chan struct{} // holds a token if a waiting worker should look
 	done    chan struct{} // closed by Close
 
 	mu      sync.Mutex
@@ -20,32 +19,32 @@ type Queue struct {
 	free    freeList[entry]
 	ready   ready
 	delays  delays
-	alarm   *time.Timer   // rings when the earliest delay ends
-	alarmAt time.Duration // when it does; zero: not set
+	alarm   *time.Timer   // fires when the earliest delay ends
+	alarmAt time.Duration // when it fires; zero if not set
 	active  int           // keys that workers have
 	waiting int           // workers that wait in Next
 }
 
-// Item is a key handed to a worker, which gives it back with [Queue.Done].
+// Item is a key for a worker, which returns it with [Queue.Done].
 type Item struct {
 	Key     Key
 	Causes  Causes        // belongs to the receiver
-	Attempt int           // how many attempts in a row have failed
-	Waited  time.Duration // since the oldest cause could have been served
+	Attempt int           // failures in a row
+	Waited  time.Duration // since the first cause could have run
 }
 
 // New returns an empty queue.
 func New(options Options) *Queue {
 	return &Queue{
 		options: options.withDefaults(),
-		epoch:   time.Now().Add(-1), // so that no moment is zero
+		epoch:   time.Now().Add(-1), // so that no time is zero
 		wake:    make(chan struct{}, 1),
 		done:    make(chan struct{}),
 		entries: map[Key]*entry{},
 	}
 }
 
-// Add queues the key because of the cause.
+// Add enqueues the key with a cause.
 func (q *Queue) Add(key Key, cause Cause) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -56,8 +55,8 @@ func (q *Queue) Add(key Key, cause Cause) {
 	q.signal()
 }
 
-// AddAfter adds the key when the delay has passed. If an earlier AddAfter of
-// the key is still to come before that, it stands and this one is dropped.
+// AddAfter adds the key after a delay. If an earlier AddAfter of the key is pending, it does
+// nothing.
 func (q *Queue) AddAfter(key Key, cause Cause, delay time.Duration) {
 	if delay <= 0 {
 		q.Add(key, cause)
@@ -77,8 +76,7 @@ func (q *Queue) AddAfter(key Key, cause Cause, delay time.Duration) {
 	q.signal()
 }
 
-// Next waits for a key and hands it out. It returns false when the context
-// ends or the queue is closed.
+// Next waits for a key. It returns false when the context ends or the queue is closed.
 func (q *Queue) Next(ctx context.Context) (Item, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -91,12 +89,11 @@ func (q *Queue) Next(ctx context.Context) (Item, bool) {
 		}
 		q.wait(ctx)
 	}
-	q.wakeWorker() // the token this worker may have taken is for another
+	q.wakeWorker() // pass on the token that this worker may have taken
 	return Item{}, false
 }
 
-// Done gives back a key that Next handed out. It returns the delay until the
-// key is tried again when that waits for a backoff, else zero.
+// Done returns a key to the queue. It returns the delay of a backoff, else zero.
 func (q *Queue) Done(key Key, outcome Outcome) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -117,11 +114,10 @@ func (q *Queue) Done(key Key, outcome Outcome) time.Duration {
 	return delay
 }
 
-// Backoff is a delay after one more failure of an item.
+// Backoff returns the delay after one more failure of an item.
 func (q *Queue) Backoff(item Item) time.Duration { return q.options.backoff(item.Attempt) }
 
-// Work gives each key that comes to a function, one after the other, and back with
-// what it returns, until the context ends or the queue is closed.
+// Work calls a function for one key after another until the context ends or the queue is closed.
 func (q *Queue) Work(ctx context.Context, do func(context.Context, Item) Outcome) {
 	for {
 		item, ok := q.Next(ctx)
@@ -132,8 +128,8 @@ func (q *Queue) Work(ctx context.Context, do func(context.Context, Item) Outcome
 	}
 }
 
-// Forget drops what a key waits for and its failures: its object is gone. A key
-// that is queued or held stays so, for it was added for a reason.
+// Forget drops the timers and failures of a key whose object is gone. A key that is queued or
+// active stays.
 func (q *Queue) Forget(key Key) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -147,10 +143,8 @@ func (q *Queue) Forget(key Key) {
 	q.discard(e)
 }
 
-// RetryNow ends all backoffs as an event would, and returns how many: whatever
-// the keys failed for seems to be over. Keys that failed less than
-// [Options.EventDelay] ago follow when it has passed, and those whose delay was
-// given with RetryAfter keep it; so nothing spins when the good news is wrong.
+// RetryNow ends all backoffs as an event does and returns how many. Keys that failed less than
+// [Options.EventDelay] ago follow after it, and delays of RetryAfter stay, so that nothing spins.
 func (q *Queue) RetryNow() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -163,7 +157,7 @@ func (q *Queue) RetryNow() int {
 	return q.retryNow(failing)
 }
 
-// RetryKeysNow is RetryNow for these keys alone.
+// RetryKeysNow is RetryNow for some keys.
 func (q *Queue) RetryKeysNow(keys []Key) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -188,8 +182,7 @@ func (q *Queue) retryNow(failing []*entry) int {
 	return ended
 }
 
-// Close ends the queue: Next returns false, whatever is still queued or
-// delayed is dropped, and later Adds do nothing.
+// Close ends the queue: Next returns false, pending keys are dropped, and Add does nothing.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -201,7 +194,6 @@ func (q *Queue) Close() {
 	if q.alarm != nil {
 		q.alarm.Stop()
 	}
-	// The runtime may keep the stopped alarm for as long as it was set for, and
-	// the alarm keeps the queue; it must not keep all that was in it.
+	// The runtime may keep the stopped alarm, and with it the queue: drop the content.
 	q.entries, q.free, q.ready, q.delays, q.active = nil, nil, ready{}, delays{}, 0
 }

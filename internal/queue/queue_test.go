@@ -20,8 +20,8 @@ var (
 
 func key(namespace, name string) queue.Key { return queue.Key{Namespace: namespace, Name: name} }
 
-// withFakeClock runs a test on a clock of its own, with a queue whose backoff has no
-// jitter: 1 s, 2 s, 4 s … 60 s, events after 3 s.
+// withFakeClock runs a test with a fake clock and a queue without jitter: its backoff is 1 s, 2 s,
+// 4 s … 60 s, and 3 s for events.
 func withFakeClock(t *testing.T, test func(*testing.T, *queue.Queue)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -36,7 +36,7 @@ func withFakeClock(t *testing.T, test func(*testing.T, *queue.Queue)) {
 	})
 }
 
-// pass lets the bubble's clock move on, and what it sets off come to rest.
+// pass advances the clock and waits until all goroutines are idle.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -62,8 +62,7 @@ func wantQueued(t *testing.T, q *queue.Queue, want int) {
 	}
 }
 
-// fail hands the key out and fails it, so many times, waiting out the backoffs
-// in between but not the last.
+// fail takes and fails the key several times, and waits for all backoffs but the last.
 func fail(t *testing.T, q *queue.Queue, k queue.Key, times int) {
 	t.Helper()
 	q.Add(k, event)
@@ -78,7 +77,7 @@ func fail(t *testing.T, q *queue.Queue, k queue.Key, times int) {
 	}
 }
 
-// drain takes and settles everything that is queued, and returns the names.
+// drain takes all queued keys and returns their names.
 func drain(t *testing.T, q *queue.Queue) string {
 	t.Helper()
 	var names []string
@@ -92,13 +91,13 @@ func drain(t *testing.T, q *queue.Queue) string {
 
 func TestOrder(t *testing.T) {
 	tests := []struct{ name, add, want string }{
-		{"first in, first out", "a: resync, b: resync, c: resync", "a b c"},
-		{"edits, events, retries, background", "a: start, b: recheck, c: child changed, d: user asked", "d c b a"},
-		{"the same key once", "a: resync, b: resync, a: start", "a b"},
-		{"a stronger cause promotes", "a: resync, b: resync, c: resync, c: parent changed", "c a b"},
-		{"a weaker one does not move", "a: parent changed, b: parent changed, a: resync", "a b"},
-		{"namespaces take turns", "x/a: resync, x/b: resync, x/c: resync, y/d: resync, z/e: resync, y/f: resync", "a d e b f c"},
-		{"a new namespace need not wait for all of another", "x/a: resync, x/b: resync, y/c: resync", "a c b"},
+		{"first in, first out", "a: periodic resync, b: periodic resync, c: periodic resync", "a b c"},
+		{"edits, events, retries, background", "a: initial list, b: scheduled requeue, c: child changed, d: manual reconcile", "d c b a"},
+		{"the same key once", "a: periodic resync, b: periodic resync, a: initial list", "a b"},
+		{"a stronger cause promotes", "a: periodic resync, b: periodic resync, c: periodic resync, c: parent changed", "c a b"},
+		{"a weaker one does not move", "a: parent changed, b: parent changed, a: periodic resync", "a b"},
+		{"namespaces take turns", "x/a: periodic resync, x/b: periodic resync, x/c: periodic resync, y/d: periodic resync, z/e: periodic resync, y/f: periodic resync", "a d e b f c"},
+		{"a new namespace need not wait for all of another", "x/a: periodic resync, x/b: periodic resync, y/c: periodic resync", "a c b"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -114,8 +113,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// addAll understands "namespace/name: kind of cause"; the namespace may be
-// left out.
+// addAll parses "namespace/name: kind of cause"; the namespace is optional.
 func addAll(t *testing.T, q *queue.Queue, words string) {
 	t.Helper()
 	where, why, _ := strings.Cut(words, ": ")
@@ -175,7 +173,7 @@ func TestOneWorkerPerKey(t *testing.T) {
 		pass(2 * time.Second)
 		q.Done(k, queue.NoRequeue())
 		again := next(t, q)
-		if want := "parent changed, resync"; again.Causes.String() != want {
+		if want := "parent changed, periodic resync"; again.Causes.String() != want {
 			t.Errorf("causes %q, want %q", again.Causes, want)
 		}
 		if want := 2 * time.Second; again.Waited != want {
@@ -218,7 +216,7 @@ func TestNextBlocks(t *testing.T) {
 	}
 }
 
-// One alarm adds many keys at once: all waiting workers must get one.
+// One alarm adds many keys: all waiting workers must get one.
 func TestEveryWaitingWorkerIsWoken(t *testing.T) {
 	withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 		const workers = 20
@@ -237,8 +235,7 @@ func TestEveryWaitingWorkerIsWoken(t *testing.T) {
 	})
 }
 
-// The first of two waiting workers is woken for a key just as its context ends:
-// the second must get the key.
+// The first of two waiting workers is woken just as its context ends: the second must get the key.
 func TestAStoppedWorkerPassesTheKeyOn(t *testing.T) {
 	for range 100 {
 		withFakeClock(t, func(t *testing.T, q *queue.Queue) {

@@ -2,23 +2,23 @@ package queue
 
 import "time"
 
-// lowPriorityEvery is how often a pick passes over the order of priorities. With every
-// band full, edits get 7 picks in 8 and each lower band one in 24.
+// lowPriorityEvery is how often a pick ignores the order of priorities. If all bands are full,
+// edits get 7 of 8 picks and each lower band 1 of 24.
 const lowPriorityEvery = 8
 
-// ready holds the keys that can be handed out now.
+// ready holds the queued keys.
 type ready struct {
 	bands [priorities]band
 	len   int
 	picks uint64
-	turn  Priority // the band that was given the latest turn
+	turn  Priority // the band of the latest such pick
 	lanes freeList[lane]
 }
 
-// band holds the keys of one priority, a lane for each namespace.
+// band holds the keys of one priority, with a lane for each namespace.
 type band struct {
 	lanes map[string]*lane
-	order list[lane] // the lanes in the order of their turns
+	order list[lane] // lanes in the order of their turns
 	len   int
 }
 
@@ -28,7 +28,7 @@ type lane struct {
 	link      link[lane]
 }
 
-// push queues the entry at its causes' priority, or promotes it to that.
+// push enqueues the entry with the priority of its causes, or promotes it.
 func (r *ready) push(e *entry) {
 	priority := e.causes.Priority()
 	if e.lane != nil {
@@ -44,7 +44,7 @@ func (r *ready) push(e *entry) {
 	r.len++
 }
 
-// pop removes and returns the entry whose turn it is; ready must not be empty.
+// pop removes and returns the next entry; ready must not be empty.
 func (r *ready) pop() *entry {
 	b := &r.bands[r.pick()]
 	l := b.order.first.element
@@ -55,7 +55,7 @@ func (r *ready) pop() *entry {
 	return e
 }
 
-// pick returns the band to serve next.
+// pick returns the next band.
 func (r *ready) pick() Priority {
 	r.picks++
 	if r.picks%lowPriorityEvery == 0 {
@@ -101,8 +101,8 @@ func (r *ready) laneOf(b *band, namespace string) *lane {
 	return l
 }
 
-// oldest returns since when the longest waiting entry has been waiting. It looks
-// at all of them: promotion leaves no order of age to rely on.
+// oldest returns the start of the longest wait. It visits all entries, because promotions change
+// their order.
 func (r *ready) oldest(now time.Duration) time.Duration {
 	for i := range r.bands {
 		for l := range r.bands[i].order.all {

@@ -2,16 +2,16 @@ package queue
 
 import "time"
 
-// Stats is the state of a queue at one moment.
+// Stats is the state of a queue.
 type Stats struct {
-	Depth      [priorities]int // keys that are queued, by Priority
+	Depth      [priorities]int // queued keys by Priority
 	Active     int             // keys that workers have
 	Backoff    int             // keys that wait for a retry
-	Delayed    int             // keys that an AddAfter will add
-	OldestWait time.Duration   // of a key that is queued
+	Delayed    int             // keys of AddAfter
+	OldestWait time.Duration   // of a queued key
 }
 
-// Queued returns how many keys are queued in all.
+// Queued returns the number of queued keys.
 func (s Stats) Queued() int {
 	sum := 0
 	for _, depth := range s.Depth {
@@ -20,15 +20,14 @@ func (s Stats) Queued() int {
 	return sum
 }
 
-// Len returns how many keys are queued: neither held nor delayed.
+// Len returns the number of queued keys, without active and delayed ones.
 func (q *Queue) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.ready.len
 }
 
-// Stats looks at every queued key and every delay: it is for a scrape, not for
-// a sync.
+// Stats visits all queued and delayed keys, so call it for a scrape, not for a reconcile.
 func (q *Queue) Stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 
 const manyParents = 2000
 
-// newBenchRegistry gives many parents rules and returns the tap they all draw from.
+// newBenchRegistry gives many parents rules and returns the watch that all of them share.
 func newBenchRegistry(b *testing.B, wake func(queue.Key, *object.Object), rules func(i int) []hook.RelatedRule) (*Registry, *sharedWatch, *server) {
 	b.Helper()
 	api := newServer(b)
@@ -32,8 +32,7 @@ func newBenchRegistry(b *testing.B, wake func(queue.Key, *object.Object), rules 
 
 func parentKey(i int) queue.Key { return queue.Key{Namespace: "a", Name: fmt.Sprint("parent-", i)} }
 
-// BenchmarkEnqueue is one object changing that many parents read: how long it takes
-// until all of them have been woken.
+// One object changes that many parents read: the time until all are enqueued.
 func BenchmarkEnqueue(b *testing.B) {
 	shared := of(configMaps, in("a"), named("one"))
 	for what, rules := range map[string]func(int) []hook.RelatedRule{
@@ -51,8 +50,7 @@ func BenchmarkEnqueue(b *testing.B) {
 			one, other := t.view.Get("a", "one"), parsed(b, "2")
 			b.ReportAllocs()
 			for b.Loop() {
-				// The view goes on saying what there is, so the rules are told
-				// themselves.
+				// The view keeps its content, so call the rules directly.
 				enqueued = 0
 				t.registry.eventID++
 				for user := range t.index.of(one) {
@@ -68,7 +66,7 @@ func BenchmarkEnqueue(b *testing.B) {
 	}
 }
 
-// BenchmarkEnqueueIntoQueue is the same with the engine's queue at the end of it.
+// The same with a real queue.
 func BenchmarkEnqueueIntoQueue(b *testing.B) {
 	q := queue.New(queue.Options{})
 	_, t, _ := newBenchRegistry(b, func(parent queue.Key, changed *object.Object) {
@@ -88,8 +86,7 @@ func BenchmarkEnqueueIntoQueue(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/manyParents, "ns/parent")
 }
 
-// BenchmarkUnrelatedEvent is an object changing that none of many rules in
-// other namespaces, with other names and labels, selects.
+// An object changes that none of many rules selects.
 func BenchmarkUnrelatedEvent(b *testing.B) {
 	_, t, _ := newBenchRegistry(b, func(queue.Key, *object.Object) {}, func(i int) []hook.RelatedRule {
 		own := fmt.Sprint("c", i)
@@ -104,8 +101,7 @@ func BenchmarkUnrelatedEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkSnapshot is a parent asking what it is shown after a change, among many
-// that share one answer of many objects, each of which asks.
+// Many parents share a rule set with many objects, and each takes a snapshot after a change.
 func BenchmarkSnapshot(b *testing.B) {
 	r, t, api := newBenchRegistry(b, func(queue.Key, *object.Object) {}, func(int) []hook.RelatedRule { return []hook.RelatedRule{of(configMaps)} })
 	for i := range 1000 {
@@ -126,7 +122,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/manyParents, "ns/parent")
 }
 
-// BenchmarkSet is a parent's customize hook giving the answer it gave before.
+// A customize hook returns the same rules as before.
 func BenchmarkSet(b *testing.B) {
 	rules := []hook.RelatedRule{of(configMaps, in("a"), named("one")), of(configMaps, labelled("app=x")), of(widgets)}
 	r, _, _ := newBenchRegistry(b, func(queue.Key, *object.Object) {}, func(int) []hook.RelatedRule { return []hook.RelatedRule{of(configMaps)} })

@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// fixture is a registry with somebody who sits beside it and notes whom it wakes.
+// fixture is a registry that records the parents it enqueues.
 type fixture struct {
 	*Registry
 	t   *testing.T
@@ -26,7 +26,7 @@ type fixture struct {
 	timers   []func()
 }
 
-// newFixture returns a registry whose timers run out when the test says so.
+// newFixture returns a registry whose timers fire when the test calls fireTimers.
 func newFixture(t *testing.T, scope Scope) *fixture {
 	t.Helper()
 	api := newServer(t)
@@ -73,7 +73,6 @@ func (d *fixture) after(_ time.Duration, do func()) func() bool {
 	}
 }
 
-// fireTimers has all timers run out.
 func (d *fixture) fireTimers() {
 	d.mu.Lock()
 	canSwitch := d.timers
@@ -84,7 +83,7 @@ func (d *fixture) fireTimers() {
 	}
 }
 
-// takeEnqueued takes what was noted.
+// takeEnqueued removes and returns the enqueued parents.
 func (d *fixture) takeEnqueued() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,7 +93,7 @@ func (d *fixture) takeEnqueued() []string {
 	return enqueued
 }
 
-// expectEnqueued waits until as many were woken as are wanted.
+// expectEnqueued waits for as many parents as expected.
 func (d *fixture) expectEnqueued(want ...string) {
 	d.t.Helper()
 	eventually(d.t, fmt.Sprint("wakes of ", want), func() bool {
@@ -115,13 +114,13 @@ func (d *fixture) set(parent string, rules ...hook.RelatedRule) {
 	}
 }
 
-// waitSynced waits until a parent lacks nothing.
+// waitSynced waits until no watch of a parent is pending.
 func (d *fixture) waitSynced(parent string) {
 	d.t.Helper()
 	eventually(d.t, "watches of "+parent, func() bool { return len(d.Pending(keyFrom(parent))) == 0 })
 }
 
-// snapshotOf says what a parent is shown, such as "ConfigMap.v1: a/b=content".
+// snapshotOf returns a parent's related objects, such as "ConfigMap.v1: a/b=content".
 func (d *fixture) snapshotOf(parent string) string {
 	d.t.Helper()
 	return describe(d.t, d.Snapshot(keyFrom(parent)).Groups)
@@ -169,7 +168,7 @@ func describe(t *testing.T, groups []hook.Group) string {
 
 func keyFor(e hook.Entry) queue.Key { return queue.Key{Namespace: e.Namespace, Name: e.Name} }
 
-// keyFrom reads "namespace/name" or "name".
+// keyFrom parses "namespace/name" or "name".
 func keyFrom(text string) queue.Key {
 	namespace, name, namespaced := strings.Cut(text, "/")
 	if !namespaced {
@@ -209,7 +208,7 @@ func selector(marks ...string) *metav1.LabelSelector {
 	return s
 }
 
-// of is a rule about a kind, with changes.
+// of returns a rule for a kind, with changes.
 func of(kind object.Resource, change ...func(*hook.RelatedRule)) hook.RelatedRule {
 	rule := hook.RelatedRule{APIVersion: kind.APIVersion(), Resource: kind.Plural}
 	for _, c := range change {

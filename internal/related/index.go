@@ -10,9 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// indexKey is where a rule is filed: under the namespace it selects in, or "" for
-// any, and there under a label that it demands, under a name, as the value of no
-// label, or under nothing.
+// indexKey is a key of the index: the namespace in which a rule selects, or "" for any, and a label
+// that it requires, a name as the value of an empty label, or nothing.
 type indexKey struct {
 	namespace string
 	label     object.Label
@@ -36,7 +35,7 @@ func (x index) remove(r *rule, where []indexKey) {
 	}
 }
 
-// of finds each rule that may select the object once; none for no object.
+// of yields each rule that may select the object once.
 func (x index) of(o *object.Object) iter.Seq[*rule] {
 	return func(yield func(*rule) bool) {
 		if o == nil {
@@ -52,7 +51,7 @@ func (x index) of(o *object.Object) iter.Seq[*rule] {
 	}
 }
 
-// indexKeysOf are the places at which rules that select an object can be.
+// indexKeysOf yields the keys of rules that may select an object.
 func indexKeysOf(o *object.Object) iter.Seq[indexKey] {
 	return func(yield func(indexKey) bool) {
 		in := func(namespace string) bool {
@@ -69,9 +68,8 @@ func indexKeysOf(o *object.Object) iter.Seq[indexKey] {
 	}
 }
 
-// selectorKeys files a selector under one of the label pairs that it demands: the
-// values of the narrowest requirement that names any, of which an object has one
-// at most.
+// selectorKeys returns keys with labels of which a matching object has at most one: the values of
+// the requirement with the fewest.
 func selectorKeys(namespace string, selector labels.Selector) []indexKey {
 	requirements, _ := selector.Requirements()
 	var where []indexKey

@@ -2,14 +2,14 @@ package related
 
 import "slices"
 
-// indexFrom is from how many on a crowd keeps note of who is where.
+// indexFrom is the size from which a set has an index.
 const indexFrom = 16
 
-// indexedSet is a set in no order. To walk it costs no more than a slice does, since
-// every event walks the crowd of those whom it concerns.
+// indexedSet is an unordered set. Iterating is as fast as over a slice, because every event
+// iterates.
 type indexedSet[T comparable] struct {
 	list []T
-	// positions is where each is in the list; nil while there are few.
+	// positions are the positions in the list; nil for small sets.
 	positions map[T]int
 }
 
@@ -29,7 +29,7 @@ func (c *indexedSet[T]) add(one T) {
 	}
 }
 
-// remove puts the last one in the place of the one that goes.
+// remove moves the last element to the position of the removed one.
 func (c *indexedSet[T]) remove(one T) {
 	i := c.find(one)
 	if i < 0 {

@@ -7,25 +7,24 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// maxNarrowWatches is how many watches of one kind are opened for what rules select of
-// it. From there on one watch of the whole kind is the lighter load, for both
-// sides.
+// maxNarrowWatches is how many narrow watches of one kind are opened. With more, one watch of the
+// whole kind is cheaper for both sides.
 const maxNarrowWatches = 8
 
-// kindName is what a rule calls a kind.
+// kindName is how a rule names a kind.
 type kindName struct{ apiVersion, plural string }
 
-// kindRules is one kind of object: the rules about it, and whether each draws from
-// watches of its own or all from one. The registry's lock guards it.
+// kindRules are the rules for one kind. Each has its own narrow watches, or all share one watch of
+// the whole kind. The registry's lock guards it.
 type kindRules struct {
 	registry *Registry
 	resource object.Resource
 	rules    map[*rule]struct{}
-	// selections counts the rules that want a selection.
+	// selections counts the rules by selection.
 	selections map[cache.Selection]int
-	// wholeKind says that all rules draw, or are to draw, from one watch.
+	// wholeKind means that all rules use, or will use, one watch.
 	wholeKind bool
-	// narrowing says that it is to be seen in a while whether narrow watches do.
+	// narrowing means that a timer for narrow is set.
 	narrowing bool
 }
 
@@ -35,11 +34,11 @@ func newKindRules(r *Registry, resource object.Resource) *kindRules {
 
 func (f *kindRules) name() kindName { return kindName{f.resource.APIVersion(), f.resource.Plural} }
 
-// selectAll is the selection of all objects of the kind.
+// selectAll returns the selection of all objects of the kind.
 func (f *kindRules) selectAll() cache.Selection { return cache.Selection{Resource: f.resource} }
 
-// selectAllFor is the selection of all objects of the kind that a rule may select: who
-// is limited to namespaces may not look at others.
+// selectAllFor returns the selection of all objects that a rule may select. A controller that is
+// limited to namespaces may not read others.
 func (f *kindRules) selectAllFor(one *rule) cache.Selection {
 	selection := f.selectAll()
 	if len(f.registry.options.Scope.Namespaces) > 0 {
@@ -48,17 +47,17 @@ func (f *kindRules) selectAllFor(one *rule) cache.Selection {
 	return selection
 }
 
-// shouldWiden says that one watch of the whole kind is to replace the narrow ones.
+// shouldWiden reports whether one watch should replace the narrow ones.
 func (f *kindRules) shouldWiden() bool {
 	return f.selections[f.selectAll()] > 0 || len(f.selections) > maxNarrowWatches && !isSecret(f.resource)
 }
 
-// canNarrow says that narrow watches will do again, for now and for some more.
+// canNarrow reports whether narrow watches suffice again, with some margin.
 func (f *kindRules) canNarrow() bool {
 	return f.selections[f.selectAll()] == 0 && (len(f.selections) <= maxNarrowWatches/2 || isSecret(f.resource))
 }
 
-// attach adds a rule and opens the watches it needs.
+// attach adds a rule and opens its watches.
 func (f *kindRules) attach(one *rule) {
 	f.rules[one] = struct{}{}
 	for _, selection := range one.selections() {
@@ -75,8 +74,8 @@ func (f *kindRules) attach(one *rule) {
 	f.registry.switchReady(map[*rule]struct{}{one: {}})
 }
 
-// detach removes a rule. It leaves one watch of the whole kind as it is for a
-// while, although fewer may do.
+// detach removes a rule. A watch of the whole kind stays open for a while even if narrow ones
+// suffice.
 func (f *kindRules) detach(one *rule) {
 	delete(f.rules, one)
 	for _, selection := range one.selections() {
@@ -92,7 +91,7 @@ func (f *kindRules) detach(one *rule) {
 	}
 }
 
-// narrow goes back to narrow watches if they still do.
+// narrow switches back to narrow watches if they still suffice.
 func (f *kindRules) narrow() {
 	f.registry.mu.Lock()
 	defer f.registry.mu.Unlock()
@@ -102,8 +101,8 @@ func (f *kindRules) narrow() {
 	}
 }
 
-// setWholeKind moves all rules to one watch of the whole kind, or back to their own.
-// Each keeps drawing from where it does until the new watch is as far.
+// setWholeKind switches all rules to one watch, or back. Each rule keeps its watches until the new
+// ones have caught up.
 func (f *kindRules) setWholeKind(wide bool) {
 	f.wholeKind = wide
 	for one := range f.rules {
@@ -112,7 +111,7 @@ func (f *kindRules) setWholeKind(wide bool) {
 	f.registry.switchReady(f.rules)
 }
 
-// openWatches opens the watches that a rule is to draw from.
+// openWatches opens the next watches of a rule.
 func (f *kindRules) openWatches(one *rule) {
 	selections := one.selections()
 	if f.wholeKind {
@@ -130,8 +129,7 @@ func (f *kindRules) openWatches(one *rule) {
 	one.releaseUnused(former)
 }
 
-// switchReady has each of the rules served whose next supply can take over. Those that
-// have to wait for it to catch up are looked at again in a moment.
+// switchReady switches rules whose next watches have caught up. It rechecks the others later.
 func (r *Registry) switchReady(rules map[*rule]struct{}) {
 	var ready []*rule
 	for one := range rules {
@@ -150,8 +148,7 @@ func (r *Registry) switchReady(rules map[*rule]struct{}) {
 	}
 }
 
-// fill collects what the next supplies of rules hold for them, in one walk over
-// the objects of each watch.
+// fill collects the objects for rules from their next watches, with one pass over each watch.
 func (r *Registry) fill(rules []*rule) {
 	indexes := map[*sharedWatch]index{}
 	for _, one := range rules {
@@ -177,7 +174,7 @@ func (r *Registry) fill(rules []*rule) {
 	}
 }
 
-// deliver adds an object to what has arrived for the rules that select it.
+// deliver adds an object to the rules that select it.
 func (x index) deliver(o *object.Object) {
 	for one := range x.of(o) {
 		if one.selects(o) {
@@ -186,7 +183,7 @@ func (x index) deliver(o *object.Object) {
 	}
 }
 
-// fetch collects the objects that a rule names in full.
+// fetch collects the objects that a rule names.
 func (r *rule) fetch(t *sharedWatch) {
 	for _, name := range r.names {
 		if o := t.view.Get(r.namespace, name); o != nil {

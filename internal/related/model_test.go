@@ -19,9 +19,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// TestModel changes rules and objects at random. A reader looks at what a parent
-// is shown only when it has set the parent's rules or was woken for it, and has
-// to arrive at what trying every rule on every object gives.
+// TestModel changes rules and objects at random. A reader reads the related objects of a parent
+// only after it has set its rules or the parent was enqueued. In the end it must have seen what
+// matching every rule with every object gives.
 func TestModel(t *testing.T) {
 	everyModel(t, func(m *model, r *rand.Rand) {
 		for range 30 {
@@ -35,8 +35,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// TestModelInLockstep lets every watch catch up after each change, so that nobody
-// may be woken to whom no change is shown.
+// Every watch catches up after each change, so no parent may be enqueued without a change.
 func TestModelInLockstep(t *testing.T) {
 	everyModel(t, func(m *model, r *rand.Rand) {
 		for range 80 {
@@ -75,7 +74,7 @@ type model struct {
 	scope Scope
 	rules map[string][]hook.RelatedRule
 
-	// set is the parent that was given rules in this step.
+	// set is the parent whose rules were set in this step.
 	set      string
 	seen     map[string]string
 	mu       sync.Mutex
@@ -91,7 +90,7 @@ func newModel(t *testing.T, r *rand.Rand, scope Scope) *model {
 	for range 30 {
 		m.edit(r)
 	}
-	// Timers run out a thousand times as fast as they should.
+	// Timers run a thousand times as fast.
 	fastTimers := func(d time.Duration, do func()) func() bool { return time.AfterFunc(d/1000, do).Stop }
 	m.Registry = New(Options{Store: m.api.store(), Scope: scope, Resolve: resolve, After: fastTimers, Enqueue: func(parent queue.Key, _ *object.Object) {
 		m.mu.Lock()
@@ -130,7 +129,7 @@ func (m *model) step(r *rand.Rand) string {
 	return fmt.Sprintf("set %s: %+v", parent, rules)
 }
 
-// parents are few that share a namespace and some that do not.
+// parents returns few parents, some of which share a namespace.
 func (m *model) parents() []string {
 	var parents []string
 	for i := range 14 {
@@ -143,7 +142,6 @@ func (m *model) parents() []string {
 	return parents
 }
 
-// edit changes one object.
 func (m *model) edit(r *rand.Rand) string {
 	marks := []string{"a=" + pick(r, "1", "2"), "b=" + pick(r, "1", "2", "3")}[:r.IntN(3)]
 	ns, label := pick(r, "n0", "n1", "n2", "n3"), pick(r, "x", "y", "z")
@@ -205,7 +203,7 @@ func randomSelector(r *rand.Rand) *metav1.LabelSelector {
 	return s
 }
 
-// valid says whether rules are, as the documentation has it.
+// valid reports whether rules are valid according to the documentation.
 func (m *model) valid(parent string, rules []hook.RelatedRule) bool {
 	return !slices.ContainsFunc(rules, func(rule hook.RelatedRule) bool {
 		spaced := rule.Resource == "configmaps"
@@ -215,7 +213,7 @@ func (m *model) valid(parent string, rules []hook.RelatedRule) bool {
 	})
 }
 
-// expected is what each parent is to be shown.
+// expected returns the related objects of each parent.
 func (m *model) expected() map[string]string {
 	objects := m.api.all()
 	names := slices.SortedFunc(maps.Keys(objects), func(a, b name) int {
@@ -242,7 +240,7 @@ func (m *model) expected() map[string]string {
 	return shown
 }
 
-// selects tries one rule on one object.
+// selects matches one rule with one object.
 func (m *model) selects(parent string, rule hook.RelatedRule, o testObject, objects map[name]testObject) bool {
 	ns, spaceExists := objects[name{"namespaces", "", o.namespace}]
 	home := keyFrom(parent).Namespace
@@ -266,7 +264,7 @@ func matches(selector *metav1.LabelSelector, marks map[string]string) bool {
 	return err == nil && parsed.Matches(labels.Set(marks))
 }
 
-// observe notes what a parent is shown, if it may be asked.
+// observe reads the related objects of a parent if no watch is pending.
 func (m *model) observe(parent string) {
 	if _, known := m.rules[parent]; known && len(m.Pending(keyFrom(parent))) == 0 {
 		m.seen[parent] = m.describe(m.Snapshot(keyFrom(parent)).Groups)
@@ -292,8 +290,7 @@ func (m *model) describe(groups []hook.Group) string {
 	return strings.Join(lines, ", ")
 }
 
-// converge waits until the reader has seen what is to be seen. It returns whom
-// that took to be woken.
+// converge waits until the reader has seen everything. It returns the parents that were enqueued.
 func (m *model) converge(what string) map[string]bool {
 	m.t.Helper()
 	want := m.expected()
@@ -314,7 +311,7 @@ func (m *model) converge(what string) map[string]bool {
 	}
 }
 
-// takeEnqueued looks at the parents that were woken.
+// takeEnqueued reads the parents that were enqueued.
 func (m *model) takeEnqueued() map[string]bool {
 	m.mu.Lock()
 	enqueued := m.enqueued
@@ -326,7 +323,7 @@ func (m *model) takeEnqueued() map[string]bool {
 	return enqueued
 }
 
-// catchUpInterval waits until every watch has heard of everything.
+// catchUp waits until every watch has received everything.
 func (m *model) catchUp() {
 	m.t.Helper()
 	m.api.bookmark()

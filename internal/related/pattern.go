@@ -10,21 +10,20 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// pattern says which objects a rule selects, once it is checked and narrowed to
-// what its parent may see.
+// pattern selects objects. It is a validated rule, limited to what its parent may read.
 type pattern struct {
 	resource object.Resource
 	// namespace is empty for any.
 	namespace string
 	// names are sorted; nil for any.
 	names []string
-	// labels are those of the object.
+	// labels selects objects by their labels.
 	labels labels.Selector
-	// namespaceLabels are the labels of the object's namespace; nil for any.
+	// namespaceLabels selects namespaces by their labels; nil for any.
 	namespaceLabels labels.Selector
 }
 
-// identity is the same for patterns that select the same.
+// identity returns the same string for patterns that select the same.
 func (p *pattern) identity() string {
 	spaces := "any"
 	if p.namespaceLabels != nil {
@@ -37,8 +36,7 @@ func (p *pattern) identity() string {
 	return fmt.Sprintf("%v %q %s %q %s", p.resource, p.namespace, names, p.labels, spaces)
 }
 
-// matches says whether the pattern selects an object, as far as its namespace's
-// labels have no part in it.
+// matches matches an object, but not the labels of its namespace.
 func (p *pattern) matches(o *object.Object) bool {
 	return p.inNamespace(o.Namespace()) && p.hasName(o.Name()) && p.labels.Matches(o.Labels())
 }
@@ -55,16 +53,16 @@ func (p *pattern) hasName(name string) bool {
 	return found
 }
 
-// namesAll says that a pattern names its objects in full.
+// namesAll reports whether a pattern has the full names of its objects.
 func (p *pattern) namesAll() bool {
 	return p.names != nil && (p.namespace != "" || !p.resource.Namespaced)
 }
 
-// maxNameWatches is up to how many names of a rule each gets a watch of its own.
+// maxNameWatches is how many names of a rule get a watch each.
 const maxNameWatches = 4
 
-// selections are the selections that bring what the pattern selects, and little
-// else. One that names nothing needs none.
+// selections returns the narrowest selections that cover the pattern. A pattern with no names needs
+// none.
 func (p *pattern) selections() []cache.Selection {
 	if p.names == nil || len(p.names) > maxNameWatches && !isSecret(p.resource) {
 		return []cache.Selection{{Resource: p.resource, Namespace: p.namespace, Labels: p.labels.String()}}
@@ -76,14 +74,12 @@ func (p *pattern) selections() []cache.Selection {
 	return selections
 }
 
-// isSecret says that nothing of a kind is read that no rule asks for, however
-// many watches that takes. It also keeps to what a Role with resourceNames
-// allows.
+// isSecret makes Secrets an exception: only those that a rule names are read, with any number of
+// watches. Roles with resourceNames allow that.
 func isSecret(resource object.Resource) bool {
 	return resource.GroupKind() == object.GroupKind{Kind: "Secret"}
 }
 
-// indexKeys are where the pattern is filed, so that an object finds it.
 func (p *pattern) indexKeys() []indexKey {
 	if p.names == nil {
 		return selectorKeys(p.namespace, p.labels)

@@ -13,36 +13,31 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// namespaceSelection is the watch that says which labels namespaces have.
+// namespaceSelection selects the labels of namespaces.
 var namespaceSelection = cache.Selection{Resource: object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}, Metadata: true}
 
-// catchUpInterval is how soon a watch is looked at again that is behind the one it is to
-// replace.
+// catchUpInterval is how often a watch is checked that is behind the one it replaces.
 const catchUpInterval = 100 * time.Millisecond
 
-// errorCheckInterval is how often a watch is looked at that has yet to deliver.
+// errorCheckInterval is how often a watch is checked that has not synced.
 const errorCheckInterval = time.Second
 
-// Options of a Registry. Store, Resolve and Wake are required.
+// Options of a Registry. Store, Resolve and Enqueue are required.
 type Options struct {
 	Store *cache.Cache
 	Scope Scope
-	// Managed has related objects come with metadata.managedFields.
+	// Managed includes metadata.managedFields in related objects.
 	Managed bool
-	// Resolve finds a kind as the API server serves it. It is asked each time a
-	// rule names a kind that no other rule is about.
+	// Resolve finds the resource of a kind. It is called whenever a rule names a new kind.
 	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
-	// Enqueue is told of a parent whose related objects are others than before. The
-	// object is the one that changed, as it is or as it last was, or the
-	// namespace that did; nil when there is no single one, as when all watches
-	// that the parent's rules need have just delivered, or when one of those it
-	// is Lacking turns out not to work. It must be quick and must not call the
-	// Registry.
+	// Enqueue is called when the related objects of a parent change. changed is the object or
+	// namespace that did; nil if the watches of the parent have synced or failed. It must be quick
+	// and must not call the Registry.
 	Enqueue func(parent queue.Key, changed *object.Object)
-	// IdleTimeout is how long a watch stays open that nobody needs; 30s if zero.
+	// IdleTimeout is how long an unused watch stays open; 30s if zero.
 	IdleTimeout time.Duration
-	// After calls a function after a time, on another goroutine, unless stop is
-	// called before; time.AfterFunc if nil.
+	// After calls a function after a delay on another goroutine, unless stop is called;
+	// time.AfterFunc if nil.
 	After func(d time.Duration, do func()) (stop func() bool)
 }
 
@@ -54,9 +49,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Registry holds the rules of all parents of one controller. Its methods may be
-// called by several goroutines at once; Set and Drop of one parent by one at a
-// time.
+// Registry has the rules of all parents of one controller. It is safe for concurrent use, except
+// for Set and Drop of the same parent.
 type Registry struct {
 	options Options
 	running sync.WaitGroup
@@ -70,12 +64,11 @@ type Registry struct {
 	watches  map[cache.Selection]*sharedWatch
 	// behind are the rules that wait for a watch to catch up.
 	behind map[*rule]struct{}
-	// nextSerial numbers the rules, turn the events.
+	// nextSerial numbers the rules, eventID the events.
 	nextSerial, eventID uint64
 }
 
-// New returns a registry without parents. It asks nothing of the API server
-// before a rule does.
+// New returns an empty registry. It sends no request before the first rule.
 func New(o Options) *Registry {
 	return &Registry{
 		options:  o.withDefaults(),
@@ -88,12 +81,11 @@ func New(o Options) *Registry {
 	}
 }
 
-// Set gives a parent these rules in place of its former ones. All of them are
-// checked before one counts: after an error, which is a *RuleError, the former
-// stay. That a kind is not served is such an error; it is over when Set is called
-// again after the kind has appeared.
+// Set replaces the rules of a parent. It validates all of them first: after an error, which is a
+// *RuleError, the former rules stay. A kind that is not served is such an error, so call Set again
+// later.
 //
-// Set does not wait for watches: see Lacking.
+// Set does not wait for watches: see Pending.
 func (r *Registry) Set(ctx context.Context, parent queue.Key, rules []hook.RelatedRule) error {
 	patterns, err := r.validate(ctx, parent.Namespace, rules)
 	if err != nil {
@@ -116,8 +108,7 @@ func (r *Registry) Set(ctx context.Context, parent queue.Key, rules []hook.Relat
 	return nil
 }
 
-// Drop forgets a parent. Watches that nobody else needs are closed after a
-// while.
+// Drop removes a parent. Unused watches are closed after a while.
 func (r *Registry) Drop(parent queue.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,10 +118,8 @@ func (r *Registry) Drop(parent queue.Key) {
 	}
 }
 
-// Pending lists the watches that the parent's rules need and that have not
-// delivered yet. Until there is none, a hook must not be asked: it would take
-// what it is not shown for not being there. Wake tells when the last of them has
-// delivered.
+// Pending returns the watches of a parent that have not synced. Do not call a hook while there are
+// any, because it would miss objects. Enqueue is called when the last one has synced.
 func (r *Registry) Pending(parent queue.Key) []Watch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,19 +136,17 @@ func (r *Registry) Pending(parent queue.Key) []Watch {
 	return statesOf(missing)
 }
 
-// Snapshot is what a hook is shown beside a parent and its children, at one moment.
+// Snapshot is the related objects of a parent at one time.
 type Snapshot struct {
-	// Groups has one group for every kind that the rules name, also the empty
-	// ones, with every object once. Groups and objects are sorted by what they
-	// are called on the wire. They are shared and read-only.
+	// Groups has a group for each kind in the rules, even without objects. Groups and objects are
+	// sorted as in the request. They are shared and read-only.
 	Groups []hook.Group
-	// Digest is another one when the groups are others, but for resource
-	// versions. It is stable within this process only, and 0 without rules.
+	// Digest changes with the content of the groups, but not with resource versions. It is valid in
+	// this process only, and 0 without rules.
 	Digest uint64
 }
 
-// Snapshot returns what there is for a parent. It is cheap: what the same rules
-// select is put together once, whoever asks.
+// Snapshot returns the related objects of a parent. Parents with the same rules share it.
 func (r *Registry) Snapshot(parent queue.Key) Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,15 +159,15 @@ func (r *Registry) Snapshot(parent queue.Key) Snapshot {
 // Watch is the state of one watch.
 type Watch struct {
 	Selection cache.Selection
-	// Objects is how many there are.
+	// Objects is the number of objects.
 	Objects int
-	// Synced says that it has delivered what there is.
+	// Synced reports whether the initial list is complete.
 	Synced bool
-	// Err is nil while the watch works. It keeps trying.
+	// Err is nil while the watch works. It retries.
 	Err error
 }
 
-// Watches lists the open watches, sorted by selection.
+// Watches returns the open watches, sorted by selection.
 func (r *Registry) Watches() []Watch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,7 +187,7 @@ func statesOf(taps map[*sharedWatch]struct{}) []Watch {
 	return watches
 }
 
-// Close closes all watches. Wake is not called any more when it has returned.
+// Close closes all watches. Enqueue is not called after it returns.
 func (r *Registry) Close() {
 	r.mu.Lock()
 	if !r.closed {

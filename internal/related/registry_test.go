@@ -207,7 +207,7 @@ func TestWatchesEndWithTheirRules(t *testing.T) {
 	d.fireTimers()
 	d.expectOpen("configmaps in a named one")
 
-	// One that is wanted back in time is not opened anew.
+	// A watch that is needed again in time stays open.
 	d.Drop(keyFrom("q"))
 	opened := len(d.api.opened)
 	d.set("r", of(configMaps, in("a"), named("one")))
@@ -226,7 +226,7 @@ func TestWatchesEndWithTheirRules(t *testing.T) {
 	}
 }
 
-// watchesFor waits, while time passes, until there are so many watches.
+// watchesFor fires timers until there are n watches.
 func (d *fixture) watchesFor(n int) {
 	d.t.Helper()
 	eventually(d.t, fmt.Sprintf("%d watches", n), func() bool {
@@ -236,7 +236,7 @@ func (d *fixture) watchesFor(n int) {
 	})
 }
 
-// spread sets one rule each for a number of parents.
+// spread sets one rule for each of several parents.
 func (d *fixture) spread(n int) {
 	d.t.Helper()
 	for i := range n {
@@ -260,7 +260,7 @@ func TestManyNarrowWatchesBecomeOne(t *testing.T) {
 	d.takeEnqueued()
 	d.set("more", of(configMaps, in("n0")))
 
-	// Until the wide watch has delivered, the narrow ones serve.
+	// The narrow watches serve until the wide one has synced.
 	d.api.put(configMap("n3/one", "2"))
 	d.expectEnqueued("p3: ConfigMap n3/one")
 	d.expect("p3", "ConfigMap.v1: n3/one=2")
@@ -284,16 +284,15 @@ func TestManyNarrowWatchesBecomeOne(t *testing.T) {
 	d.expectEnqueued("p6: ConfigMap n6/one")
 	d.expect("p6", "ConfigMap.v1: n6/one=3")
 
-	// And all of it once more.
+	// Do it all again.
 	d.set("all", of(configMaps))
 	d.watchesFor(1)
 	d.Drop(keyFrom("all"))
 	d.watchesFor(3)
 }
 
-// TestReplacedWatchIsNotOlder has the wide watch lag behind the narrow ones it
-// is to replace: nothing that was seen may vanish, and nothing that was gone may
-// come back.
+// A wide watch is behind the narrow ones it replaces: no object may disappear, and no deleted one
+// may come back.
 func TestReplacedWatchIsNotOlder(t *testing.T) {
 	d := newFixture(t, v2Cluster)
 	d.api.put(configMap("n1/one", "1"))
@@ -310,7 +309,7 @@ func TestReplacedWatchIsNotOlder(t *testing.T) {
 	d.watchesFor(2)
 	d.expectOpen("configmaps", "widgets")
 
-	// Back again, by a watch that has the list but not what came after it.
+	// Switch back to a watch that has the list but no later events.
 	d.api.with(func() { d.api.slow = func(path string) bool { return strings.Contains(path, "named") } })
 	d.takeEnqueued()
 	for i := range maxNarrowWatches - 2 {
@@ -379,7 +378,7 @@ func TestUnservedKindRecovers(t *testing.T) {
 	}
 	d.expectEnqueued("p: listed")
 
-	// A kind that is being watched is not looked for again.
+	// A kind with a watch is not resolved again.
 	served = false
 	d.set("q", rules...)
 }

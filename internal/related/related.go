@@ -1,12 +1,9 @@
-// Package related finds the objects that a hook wants to be shown beside a
-// parent and its children, and the parents that a change of such an object
-// concerns.
+// Package related finds the related objects that a customize hook selects, and the parents to
+// enqueue when one of them changes.
 //
-// Here live the rules of a customize hook, checked and resolved; the watches
-// they need, opened when the first parent needs one and closed with the last;
-// and the index from an object to the parents whose rules select it, so that an
-// event neither walks all parents nor asks a hook. Which hook gave the rules, and
-// when it is asked again, is the engine's business.
+// It validates and resolves the rules, shares their watches, which it opens with the first and
+// closes with the last rule, and indexes the rules, so that an event neither visits all parents nor
+// calls a hook. Package compose calls the customize hook.
 package related
 
 import (
@@ -15,27 +12,27 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// Scope says how far the rules of a customize hook reach.
+// Scope limits what the rules of a customize hook may select.
 type Scope struct {
-	// Version of the customize hook. In v1 the related objects of a namespaced
-	// parent are those of its namespace and the cluster-scoped ones.
+	// Version of the customize hook. In v1 the rules of a namespaced parent select only objects in
+	// its namespace and cluster-scoped objects.
 	Version hook.Version
-	// Namespaced says that the parents live in namespaces.
+	// Namespaced means that the parents are namespaced.
 	Namespaced bool
-	// Namespaces are those in which rules select what lives in namespaces; in all if
-	// there is none. A rule that names another one is wrong.
+	// Namespaces are those in which rules may select; empty for all. A rule that names another one
+	// is invalid.
 	Namespaces []string
 }
 
-// ownNamespaceOnly says that rules select in the namespace of the parent alone.
+// ownNamespaceOnly reports whether rules select only in the namespace of the parent.
 func (s Scope) ownNamespaceOnly() bool { return s.Version == hook.V1 && s.Namespaced }
 
-// includes says whether rules may select in a namespace.
+// includes reports whether rules may select in a namespace.
 func (s Scope) includes(namespace string) bool {
 	return len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, namespace)
 }
 
-// perNamespace is a pattern of any namespace as one for each of those that rules select in.
+// perNamespace splits a pattern for all namespaces into one for each allowed namespace.
 func (s Scope) perNamespace(p pattern) []pattern {
 	if len(s.Namespaces) == 0 || p.namespace != "" || !p.resource.Namespaced {
 		return []pattern{p}

@@ -6,36 +6,33 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// rule is a pattern that answers have in common, with the objects it selects.
-// The registry's lock guards it.
+// rule is a pattern with the objects it selects. Rule sets share it. The registry's lock guards it.
 type rule struct {
 	pattern
 	kind *kindRules
-	// key is its identity, serial the order in which rules came.
+	// key is the identity of the pattern, serial the order of creation.
 	key    string
 	serial uint64
-	// ruleSets are those the rule is part of.
+	// ruleSets are the sets that contain the rule.
 	ruleSets indexedSet[*ruleSet]
 
-	// current brings the objects; it is nil until all of it has delivered. next is to
-	// take its place; it is nil when there is no change under way. A rule that
-	// names nothing has an empty one.
+	// current are the watches of the rule; nil until all have synced. next replaces them; nil if
+	// nothing changes. A rule without names has an empty set.
 	current, next watchSet
-	// namespaceWatch brings the labels of namespaces; nil where they do not matter.
+	// namespaceWatch watches the labels of namespaces; nil if they do not matter.
 	namespaceWatch *sharedWatch
 	// matchingNamespaces are the namespaces whose labels match.
 	matchingNamespaces map[string]bool
 
 	objects sortedObjects
-	// incoming are the objects that the next supply brings, while it takes over.
+	// incoming are the objects from the next watches, while they take over.
 	incoming sortedObjects
-	// version is up to which version the present supply has been heard of.
+	// version is the latest resource version that the current watches have received.
 	version uint64
 }
 
-// indexKeys are where the rule is filed, so that an object finds it. One that goes
-// by the labels of namespaces is filed under the namespaces themselves: an object
-// knows no others.
+// indexKeys returns the keys of the rule. A rule that selects namespaces by labels has keys for
+// each of these namespaces.
 func (r *rule) indexKeys() []indexKey {
 	if r.namespaceLabels == nil {
 		return r.pattern.indexKeys()
@@ -47,13 +44,12 @@ func (r *rule) indexKeys() []indexKey {
 	return where
 }
 
-// selects says whether the rule selects the object.
+// selects reports whether the rule selects the object.
 func (r *rule) selects(o *object.Object) bool {
 	return r.matches(o) && (r.namespaceLabels == nil || r.matchingNamespaces[o.Namespace()])
 }
 
-// objectChanged puts what there is of a name in place of what there was, and
-// wakes the parents for whom that makes a difference.
+// objectChanged updates an object and enqueues the parents if that makes a difference.
 func (r *rule) objectChanged(c change) {
 	if c.current != nil && !r.selects(c.current) {
 		c.current = nil
@@ -69,8 +65,7 @@ func (r *rule) objectChanged(c change) {
 	}
 }
 
-// namespaceChanged takes in or lets go of the objects of a namespace whose labels
-// have come to match, or do so no more.
+// namespaceChanged adds or removes the objects of a namespace whose labels changed.
 func (r *rule) namespaceChanged(c change) {
 	name := c.object.Name()
 	isMatching := c.current != nil && r.namespaceLabels.Matches(c.current.Labels())
@@ -89,7 +84,6 @@ func (r *rule) namespaceChanged(c change) {
 	}
 }
 
-// addNamespace adds what the rule selects in a namespace that has come near.
 func (r *rule) addNamespace(namespace string) {
 	r.matchingNamespaces[namespace] = true
 	for _, t := range r.current {
@@ -111,7 +105,6 @@ func (r *rule) removeNamespace(namespace string) {
 	r.objects = r.objects.without(namespace)
 }
 
-// findNamespaces finds the namespaces whose labels match.
 func (r *rule) findNamespaces() {
 	if r.namespaceLabels == nil || r.matchingNamespaces != nil {
 		return
@@ -124,7 +117,7 @@ func (r *rule) findNamespaces() {
 	}
 }
 
-// invalidate has the answers put together anew when they are next asked for.
+// invalidate drops the snapshots of the rule sets.
 func (r *rule) invalidate() {
 	for _, a := range r.ruleSets.list {
 		a.snapshot = nil
@@ -137,7 +130,7 @@ func (r *rule) enqueue(changed *object.Object) {
 	}
 }
 
-// enqueueUnsynced wakes the parents that the rule keeps waiting.
+// enqueueUnsynced enqueues the parents that wait for the rule.
 func (r *rule) enqueueUnsynced() {
 	if r.current != nil {
 		return
@@ -147,8 +140,8 @@ func (r *rule) enqueueUnsynced() {
 	}
 }
 
-// canSwitch says that the next supply can take over. It may only be behind the present
-// one: then an object would come to life again that is already gone.
+// canSwitch reports whether the next watches can take over, or are behind. Before they have caught
+// up, they may contain objects that are already deleted.
 func (r *rule) canSwitch() (canSwitch, behind bool) {
 	if r.next == nil || !r.next.synced() || r.namespaceWatch != nil && !r.namespaceWatch.synced {
 		return false, false
@@ -157,7 +150,7 @@ func (r *rule) canSwitch() (canSwitch, behind bool) {
 	return !behind, behind
 }
 
-// switchOver has the next supply take over, with what has arrived from it.
+// switchOver switches to the next watches and their objects.
 func (r *rule) switchOver() {
 	former := r.current
 	changed := !r.objects.same(r.incoming)
@@ -175,8 +168,7 @@ func (r *rule) switchOver() {
 	}
 }
 
-// register has the events of the present supply find the rule, and gives up the
-// former one.
+// register adds the rule to the indexes of its current watches and releases the former ones.
 func (r *rule) register(former watchSet) {
 	where := r.indexKeys()
 	for _, t := range former {
@@ -192,8 +184,7 @@ func (r *rule) register(former watchSet) {
 	r.releaseUnused(former)
 }
 
-// releaseUnused leaves those watches of a supply that neither the present nor the next
-// one has.
+// releaseUnused releases former watches that the rule does not use any more.
 func (r *rule) releaseUnused(former watchSet) {
 	for _, t := range former {
 		if !r.uses(t) {
@@ -206,7 +197,7 @@ func (r *rule) uses(t *sharedWatch) bool {
 	return slices.Contains(r.current, t) || slices.Contains(r.next, t)
 }
 
-// close takes the rule from all its watches.
+// close releases all watches of the rule.
 func (r *rule) close() {
 	for _, t := range r.current {
 		t.index.remove(r, r.indexKeys())
@@ -222,7 +213,7 @@ func (r *rule) close() {
 	r.current, r.next = nil, nil
 }
 
-// pendingWatches are the watches that have to deliver before the rule is served.
+// pendingWatches returns the watches that have not synced.
 func (r *rule) pendingWatches() []*sharedWatch {
 	if r.current != nil {
 		return nil

@@ -11,27 +11,26 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// digestSeed makes digests differ from process to process.
+// digestSeed makes digests differ between processes.
 var digestSeed = maphash.MakeSeed()
 
-// ruleSet is the rules that a customize hook gave, for all parents for which it
-// gave the same: what they are shown is put together once. The registry's lock
-// guards it.
+// ruleSet is the rules in a customize response. Parents with the same rules share it and its
+// snapshot. The registry's lock guards it.
 type ruleSet struct {
 	registry *Registry
 	key      string
 	// rules are sorted by kind.
 	rules   []*rule
 	parents indexedSet[queue.Key]
-	// synced says that all of the rules are served.
+	// synced means that the watches of all rules have synced.
 	synced bool
-	// snapshot is nil when it has to be put together anew.
+	// snapshot is nil if it has to be built.
 	snapshot *Snapshot
-	// eventID is the event for which the parents were last woken.
+	// eventID is the event for which the parents were enqueued last.
 	eventID uint64
 }
 
-// sortRules sorts rules by kind and drops those that are there twice.
+// sortRules sorts rules by kind and removes duplicates.
 func sortRules(rules []*rule) []*rule {
 	slices.SortFunc(rules, func(a, b *rule) int {
 		return cmp.Or(compareKinds(a.resource, b.resource), cmp.Compare(a.serial, b.serial))
@@ -39,13 +38,12 @@ func sortRules(rules []*rule) []*rule {
 	return slices.Compact(rules)
 }
 
-// compareKinds orders by "Kind.apiVersion" as a text, which is what groups are
-// called on the wire.
+// compareKinds orders by "Kind.apiVersion", the name of a group in a request.
 func compareKinds(a, b object.Resource) int {
 	return cmp.Compare(a.Kind+"."+a.APIVersion(), b.Kind+"."+b.APIVersion())
 }
 
-// ruleSetKey is the same for the same rules.
+// ruleSetKey returns the same key for the same rules.
 func ruleSetKey(rules []*rule) string {
 	key := make([]byte, 0, 8*len(rules))
 	for _, one := range rules {
@@ -54,7 +52,7 @@ func ruleSetKey(rules []*rule) string {
 	return string(key)
 }
 
-// checkSynced notes whether all rules are served, and then wakes the parents.
+// checkSynced updates synced, and enqueues the parents if it is true now.
 func (a *ruleSet) checkSynced() {
 	if a.synced || slices.ContainsFunc(a.rules, func(one *rule) bool { return one.current == nil }) {
 		return
@@ -63,14 +61,14 @@ func (a *ruleSet) checkSynced() {
 	a.enqueue(nil)
 }
 
-// enqueue wakes the parents, though not before they can be shown everything.
+// enqueue enqueues the parents if the set is synced.
 func (a *ruleSet) enqueue(changed *object.Object) {
 	if a.synced {
 		a.enqueueAll(changed)
 	}
 }
 
-// enqueueAll wakes the parents, once for an event.
+// enqueueAll enqueues the parents once for an event.
 func (a *ruleSet) enqueueAll(changed *object.Object) {
 	if a.eventID == a.registry.eventID {
 		return
@@ -81,7 +79,7 @@ func (a *ruleSet) enqueueAll(changed *object.Object) {
 	}
 }
 
-// takeSnapshot puts together what the parents are shown.
+// takeSnapshot builds the snapshot.
 func (a *ruleSet) takeSnapshot() Snapshot {
 	if a.snapshot != nil {
 		return *a.snapshot
@@ -106,7 +104,7 @@ func (a *ruleSet) takeSnapshot() Snapshot {
 	return *a.snapshot
 }
 
-// countSameKind is how many rules at the beginning are about one kind.
+// countSameKind counts the first rules with the same kind.
 func countSameKind(rules []*rule) int {
 	other := slices.IndexFunc(rules, func(one *rule) bool { return compareKinds(one.resource, rules[0].resource) != 0 })
 	if other < 0 {

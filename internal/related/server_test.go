@@ -29,7 +29,6 @@ var (
 	widgets    = object.Resource{Group: "example.com", Version: "v1", Plural: "widgets", Kind: "Widget"}
 )
 
-// errNotServed is what resolving ends with.
 var errNotServed = fmt.Errorf("not served by the API server")
 
 func resolve(_ context.Context, apiVersion, plural string) (object.Resource, error) {
@@ -41,14 +40,14 @@ func resolve(_ context.Context, apiVersion, plural string) (object.Resource, err
 	return object.Resource{}, fmt.Errorf("%s of %s: %w", plural, apiVersion, errNotServed)
 }
 
-// name is what an object of some kind is called.
+// name identifies an object.
 type name struct{ plural, namespace, name string }
 
 // testObject is an object.
 type testObject struct {
 	name
 	labels map[string]string
-	// content is all that a test changes in an object besides its labels.
+	// content is what tests change besides labels.
 	content string
 }
 
@@ -63,8 +62,7 @@ func (o testObject) json(version uint64, bare bool) string {
 	return fmt.Sprintf(`{"kind":%q,"apiVersion":%q,%s,"content":%q}`, kind.Kind, kind.APIVersion(), meta, o.content)
 }
 
-// server watches as an API server does: by namespace, name and labels, with
-// objects that come and go as they begin and cease to match.
+// server is a fake API server for watches by namespace, name and labels.
 type server struct {
 	t    testing.TB
 	http *httptest.Server
@@ -76,13 +74,13 @@ type server struct {
 	watchers map[*watcher]bool
 	// opened are all watches ever opened.
 	opened []string
-	// refuse, if set, turns watches down.
+	// refuse rejects watches.
 	refuse func(path string) bool
-	// slow, if set, says of which watches the lists are held back.
+	// slow holds the lists of watches back.
 	slow func(path string) bool
 }
 
-// watcher is one open watch.
+// watcher is an open watch.
 type watcher struct {
 	path, plural, namespace, name string
 	labels                        labels.Selector
@@ -103,7 +101,7 @@ func newServer(t testing.TB) *server {
 	return s
 }
 
-// store returns a store that watches the server.
+// store returns a cache of the server.
 func (s *server) store() *cache.Cache {
 	s.t.Helper()
 	client, err := rest.UnversionedRESTClientFor(&rest.Config{
@@ -161,8 +159,7 @@ func (s *server) delete(n name) {
 	}
 }
 
-// bookmark tells every watcher how far it has come, as an API server does once
-// in a while.
+// bookmark sends a bookmark to every watch.
 func (s *server) bookmark() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,11 +188,11 @@ func (w *watcher) send(kind, object string) {
 	w.lines <- line
 }
 
-// ServeHTTP serves watches that begin with a list, and refuses all else.
+// ServeHTTP serves streaming lists only.
 func (s *server) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	w := watcherOf(r)
 	s.mu.Lock()
-	// After a refusal the reflector tries a plain list once.
+	// After a rejection the reflector tries a plain list.
 	if s.refuse != nil && s.refuse(w.path) || r.URL.Query().Get("sendInitialEvents") != "true" {
 		s.mu.Unlock()
 		out.Header().Set("Content-Type", "application/json")
@@ -255,7 +252,7 @@ func (s *server) list(w *watcher) {
 	w.listed = len(w.backlog)
 }
 
-// releaseLists sends the lists that were held back, and nothing that came after.
+// releaseLists sends the lists that were held back, but no events.
 func (s *server) releaseLists() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,7 +261,7 @@ func (s *server) releaseLists() {
 	}
 }
 
-// release sends what was held back.
+// release sends everything that was held back.
 func (s *server) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -282,7 +279,7 @@ func (w *watcher) flush(n int) {
 	w.backlog, w.listed = w.backlog[n:], 0
 }
 
-// open lists the watches that are open, each once.
+// open returns the open watches.
 func (s *server) open() map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -293,21 +290,20 @@ func (s *server) open() map[string]bool {
 	return paths
 }
 
-// everOpened says whether a watch was ever opened.
 func (s *server) everOpened(path string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Contains(s.opened, path)
 }
 
-// all are the objects there are.
+// all returns all objects.
 func (s *server) all() map[name]testObject {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.objects)
 }
 
-// eventually waits until a condition holds.
+// eventually waits until a condition is true.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)

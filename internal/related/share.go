@@ -7,10 +7,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// Equal rules are one rule, and equal answers one answer: two thousand parents
-// that ask for the same cost what one does.
+// Equal rules are stored once, and so are equal rule sets: thousands of parents with the same rules
+// cost as much as one.
 
-// knownKind is the kind of a name that rules are about already.
+// knownKind returns the resource of a kind that rules use already.
 func (r *Registry) knownKind(name kindName) (object.Resource, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -20,7 +20,7 @@ func (r *Registry) knownKind(name kindName) (object.Resource, bool) {
 	return object.Resource{}, false
 }
 
-// ruleSetFor returns the answer that has these patterns as its rules.
+// ruleSetFor returns the rule set with these patterns.
 func (r *Registry) ruleSetFor(patterns []pattern) *ruleSet {
 	rules := make([]*rule, len(patterns))
 	for i, p := range patterns {
@@ -61,7 +61,7 @@ func (r *Registry) kindRulesFor(resource object.Resource) *kindRules {
 	return f
 }
 
-// detach takes a parent from an answer.
+// detach removes a parent from a rule set.
 func (r *Registry) detach(parent queue.Key, former *ruleSet) {
 	former.parents.remove(parent)
 	if !former.parents.empty() {
@@ -76,7 +76,7 @@ func (r *Registry) detach(parent queue.Key, former *ruleSet) {
 	}
 }
 
-// dropRule drops a rule that is in no answer.
+// dropRule drops a rule that no set contains.
 func (r *Registry) dropRule(one *rule) {
 	delete(r.rules, one.key)
 	delete(r.behind, one)
@@ -86,7 +86,7 @@ func (r *Registry) dropRule(one *rule) {
 	}
 }
 
-// recheckLater has a rule looked at in a moment whose next supply is behind.
+// recheckLater rechecks a rule whose next watches are behind.
 func (r *Registry) recheckLater(one *rule) {
 	if len(r.behind) == 0 {
 		r.options.After(catchUpInterval, r.recheckBehind)

@@ -7,27 +7,25 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// sharedWatch is one watch and the rules that draw from it. The registry's lock guards
-// it.
+// sharedWatch is one watch and the rules that use it. The registry's lock guards it.
 type sharedWatch struct {
 	registry  *Registry
 	selection cache.Selection
 	view      *cache.View
-	// synced says that the view has delivered what there is. If it does not come
-	// to that, doubted is the error that the parents have been told of.
+	// synced means that the initial list is complete. Until then, reportedErr is the last error for
+	// which the parents were enqueued.
 	synced      bool
 	reportedErr string
-	// rules are the rules that need the watch, now or soon.
+	// rules are the rules that use the watch, now or next.
 	rules map[*rule]struct{}
-	// index finds those among them that an object concerns, as far as they
-	// draw from the watch already.
+	// index has the rules that use the watch now.
 	index index
-	// cancelExpiry ends the countdown that an unused watch is under.
+	// cancelExpiry stops the timer of an unused watch.
 	cancelExpiry func() bool
 	closed       chan struct{}
 }
 
-// acquire returns the tap of a selection, with a rule among its users.
+// acquire returns the watch of a selection for a rule.
 func (r *Registry) acquire(selection cache.Selection, user *rule) *sharedWatch {
 	selection.Managed = r.options.Managed && selection != namespaceSelection
 	t := r.watches[selection]
@@ -39,7 +37,7 @@ func (r *Registry) acquire(selection cache.Selection, user *rule) *sharedWatch {
 	return t
 }
 
-// openWatch starts a watch. Its handler waits for the lock, which the caller holds.
+// openWatch starts a watch. Its handler waits for the lock that the caller has.
 func (r *Registry) openWatch(selection cache.Selection) *sharedWatch {
 	t := &sharedWatch{
 		registry:     r,
@@ -60,7 +58,7 @@ func (r *Registry) openWatch(selection cache.Selection) *sharedWatch {
 	return t
 }
 
-// waitReady has those rules served that wait for the watch.
+// waitReady switches the rules when the watch has synced.
 func (t *sharedWatch) waitReady() {
 	select {
 	case <-t.view.Ready():
@@ -76,8 +74,7 @@ func (t *sharedWatch) waitReady() {
 	}
 }
 
-// checkError has those parents look who wait for the watch in vain, once for each
-// thing that is wrong with it.
+// checkError enqueues the parents that wait for a failing watch, once for each error.
 func (t *sharedWatch) checkError() {
 	r := t.registry
 	r.mu.Lock()
@@ -95,9 +92,8 @@ func (t *sharedWatch) checkError() {
 	r.options.After(errorCheckInterval, t.checkError)
 }
 
-// release takes a rule from the users. An unused watch is closed at once where
-// another one has taken its place, else after a while: a hook's next answer may
-// want it back.
+// release removes a rule. An unused watch is closed at once if another one replaces it, else after
+// a while, because a hook may need it again.
 func (t *sharedWatch) release(user *rule, replaced bool) {
 	if _, uses := t.rules[user]; !uses {
 		return
@@ -121,17 +117,16 @@ func (t *sharedWatch) expire() {
 	}
 }
 
-// close ends the watch, but not the view, here and now: that waits for a handler,
-// which may be waiting for the lock that the caller holds.
+// close ends the watch. It closes the view on another goroutine, because a handler may be waiting
+// for the lock.
 func (t *sharedWatch) close() {
 	delete(t.registry.watches, t.selection)
 	close(t.closed)
 	t.registry.running.Go(t.view.Close)
 }
 
-// changed takes an event to the rules that it concerns. Which object it was says
-// the event; what that is now, the view knows better: a rule may have been filled
-// after the event.
+// changed passes an event to the rules. It reads the object from the view, because the rules may
+// have objects that are newer than the event.
 func (t *sharedWatch) changed(e cache.Event, handle func(*rule, change)) {
 	r := t.registry
 	r.mu.Lock()
@@ -148,22 +143,21 @@ func (t *sharedWatch) changed(e cache.Event, handle func(*rule, change)) {
 	}
 }
 
-// change is what became of an object.
+// change is a change of an object.
 type change struct {
-	// object is the object as it is or, if it is gone, as it was.
+	// object is the new object or, if it was deleted, the old one.
 	object *object.Object
-	// current is what there is of its name.
+	// current is the object in the cache now.
 	current *object.Object
-	// version is how far the watch had come.
+	// version is the version of the cache.
 	version uint64
 }
 
-// state describes the watch to whoever asks how it is doing.
 func (t *sharedWatch) state() Watch {
 	return Watch{Selection: t.selection, Objects: t.view.Len(), Synced: t.synced, Err: t.view.Err()}
 }
 
-// watchSet is the watches that together bring all that a rule selects.
+// watchSet is the watches of one rule.
 type watchSet []*sharedWatch
 
 func (s watchSet) synced() bool {
@@ -175,7 +169,7 @@ func (s watchSet) synced() bool {
 	return true
 }
 
-// reached says that all of the supply has come as far as a version.
+// reached reports whether all watches have reached a version.
 func (s watchSet) reached(version uint64) bool {
 	for _, t := range s {
 		if t.view.Version() < version {

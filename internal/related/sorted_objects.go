@@ -7,10 +7,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// sortedObjects is the objects of one kind in the order in which a hook is shown them.
+// sortedObjects is the objects of one kind in the order of a request.
 type sortedObjects []*object.Object
 
-// put places what there is now of a name, or nothing. It returns what there was.
+// put replaces, adds or removes an object and returns the former one.
 func (s *sortedObjects) put(namespace, name string, now *object.Object) (before *object.Object) {
 	at, found := slices.BinarySearchFunc(*s, name, func(o *object.Object, name string) int {
 		return compareNames(o.Namespace(), o.Name(), namespace, name)
@@ -29,21 +29,19 @@ func (s *sortedObjects) put(namespace, name string, now *object.Object) (before 
 	return before
 }
 
-// sort puts objects in order after they were appended.
 func (s sortedObjects) sort() { slices.SortFunc(s, compareObjects) }
 
-// without is the shelf without the objects of a namespace.
+// without returns the objects outside of a namespace.
 func (s sortedObjects) without(namespace string) sortedObjects {
 	return slices.DeleteFunc(s, func(o *object.Object) bool { return o.Namespace() == namespace })
 }
 
-// same says that both look the same to a hook.
+// same reports whether both have the same content.
 func (s sortedObjects) same(other sortedObjects) bool {
 	return slices.EqualFunc(s, other, func(a, b *object.Object) bool { return a == b || a.Digest() == b.Digest() })
 }
 
-// merge of shelves that are in order; an object that is on several counts once,
-// as it is on the first.
+// merge merges sorted lists. If an object is in several, the first counts.
 func merge(lists []sortedObjects) sortedObjects {
 	if len(lists) == 1 {
 		return lists[0]
@@ -57,14 +55,13 @@ func compareObjects(a, b *object.Object) int {
 	return compareNames(a.Namespace(), a.Name(), b.Namespace(), b.Name())
 }
 
-// compareNames orders by "namespace/name" as a text, which is what objects are
-// called on the wire.
+// compareNames orders by "namespace/name", the name of an object in a request.
 func compareNames(namespaceA, nameA, namespaceB, nameB string) int {
 	return cmp.Or(compareNamespaces(namespaceA, namespaceB), cmp.Compare(nameA, nameB))
 }
 
-// compareNamespaces orders namespaces as if each ended in a slash, so that
-// "team-a" comes before "team".
+// compareNamespaces orders namespaces as if each ended in a slash, so that "team-a" comes before
+// "team".
 func compareNamespaces(a, b string) int {
 	n := min(len(a), len(b))
 	if order := cmp.Compare(a[:n], b[:n]); order != 0 || len(a) == len(b) {

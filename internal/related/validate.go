@@ -12,14 +12,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// RuleError is a fault in a rule of a customize reply.
+// RuleError is an invalid rule in a customize response.
 type RuleError struct {
 	// Path is the field, such as "relatedResources[1].namespace".
 	Path string
-	// Problem says what is wrong with it, and what to do.
+	// Problem says what is wrong and what to do.
 	Problem string
-	// Err is what finding the rule's kind ended with; nil where the rule itself
-	// is wrong.
+	// Err is the error of finding the kind; nil if the rule is invalid.
 	Err error
 }
 
@@ -32,11 +31,10 @@ func (e *RuleError) Error() string {
 
 func (e *RuleError) Unwrap() error { return e.Err }
 
-// ruleFault is what is wrong with a field of a rule; the zero value is nothing.
+// ruleFault is an invalid field of a rule; the zero value means that the rule is valid.
 type ruleFault struct{ field, problem string }
 
-// validate turns the rules of a parent into patterns, or says which of them is
-// wrong.
+// validate returns the patterns of a parent's rules, or the first fault.
 func (r *Registry) validate(ctx context.Context, namespace string, rules []hook.RelatedRule) ([]pattern, error) {
 	var patterns []pattern
 	for i, rule := range rules {
@@ -61,7 +59,7 @@ func pathOf(rule int, field string) string {
 	return fmt.Sprintf("relatedResources[%d].%s", rule, field)
 }
 
-// validateRule is what is wrong with a rule whatever its kind.
+// validateRule checks what does not depend on the kind.
 func validateRule(rule hook.RelatedRule) ruleFault {
 	named, labelled, spaced := len(rule.Names) > 0, rule.LabelSelector != nil, rule.NamespaceSelector != nil
 	switch {
@@ -79,8 +77,7 @@ func validateRule(rule hook.RelatedRule) ruleFault {
 	return ruleFault{}
 }
 
-// newPattern turns a rule about a kind into a pattern, within the scope of a parent in
-// a namespace.
+// newPattern returns the pattern of a rule for a parent in a namespace.
 func (s Scope) newPattern(rule hook.RelatedRule, resource object.Resource, parent string) (pattern, ruleFault) {
 	p := pattern{resource: resource, names: normalizeNames(rule.Names)}
 	var fault ruleFault
@@ -103,25 +100,25 @@ func (s Scope) newPattern(rule hook.RelatedRule, resource object.Resource, paren
 func (s Scope) namespaceFor(rule hook.RelatedRule, resource object.Resource, parent string) (string, ruleFault) {
 	switch {
 	case !resource.Namespaced && rule.NamespaceSelector != nil:
-		return "", ruleFault{"namespaceSelector", rule.Resource + " are in no namespace; select them by labelSelector or names"}
+		return "", ruleFault{"namespaceSelector", rule.Resource + " are cluster-scoped; select them by labelSelector or names"}
 	case !resource.Namespaced:
 		return "", ruleFault{}
 	case rule.Namespace != "" && !s.includes(rule.Namespace):
-		return "", ruleFault{"namespace", fmt.Sprintf("%q is none of the namespaces to which the controller is limited, %v", rule.Namespace, s.Namespaces)}
+		return "", ruleFault{"namespace", fmt.Sprintf("%q is not one of the controller's namespaces, %v", rule.Namespace, s.Namespaces)}
 	case !s.ownNamespaceOnly():
 		return rule.Namespace, ruleFault{}
 	case rule.NamespaceSelector != nil:
 		return "", ruleFault{"namespaceSelector", fmt.Sprintf("a customize hook of version v1 may only select in the namespace of the parent, %q; "+
 			"set the hook's version to v2 to select in others", parent)}
 	case rule.Namespace != "" && rule.Namespace != parent:
-		return "", ruleFault{"namespace", fmt.Sprintf("%q is not the namespace of the parent, %q, in which alone a customize hook of version v1 may select; "+
+		return "", ruleFault{"namespace", fmt.Sprintf("%q is not the namespace of the parent, %q, and a customize hook of version v1 may only select there; "+
 			"set the hook's version to v2 to select in others", rule.Namespace, parent)}
 	}
 	return parent, ruleFault{}
 }
 
-// normalizeNames sorts the names. Empty ones, which a hook makes of fields that are
-// not set, name nothing: they do not turn into any.
+// normalizeNames sorts names and drops empty ones, which hooks send for fields that are not set.
+// Only empty names select nothing, not everything.
 func normalizeNames(requested []string) []string {
 	if len(requested) == 0 {
 		return nil
@@ -131,7 +128,7 @@ func normalizeNames(requested []string) []string {
 	return slices.Compact(names)
 }
 
-// parseSelector reads a selector; none selects everything, as an empty one does.
+// parseSelector parses a selector; nil selects everything.
 func parseSelector(requested *metav1.LabelSelector) (labels.Selector, error) {
 	if requested == nil {
 		return labels.Everything(), nil
@@ -139,8 +136,8 @@ func parseSelector(requested *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(requested)
 }
 
-// resolve finds the kind of a rule. As long as the kind is being watched, and
-// that works, the answer is known.
+// resolve finds the resource of a rule. It does not call Resolve while the kind has a watch that
+// works.
 func (r *Registry) resolve(ctx context.Context, rule hook.RelatedRule) (object.Resource, error) {
 	name := kindName{rule.APIVersion, rule.Resource}
 	if resource, known := r.knownKind(name); known {

@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// The four scopes there are, and one of a controller that is limited to namespaces.
+// The four scopes, and one that is limited to namespaces.
 var (
 	limited      = Scope{Version: hook.V2, Namespaced: true, Namespaces: []string{"home", "away"}}
 	v1Namespaced = Scope{Version: hook.V1, Namespaced: true}
@@ -36,10 +36,10 @@ func TestInvalidRules(t *testing.T) {
 		"operator":              {v2Cluster, of(configMaps, func(r *hook.RelatedRule) { r.LabelSelector = broken }), `labelSelector: "Near" is not`},
 		"namespace operator":    {v2Cluster, of(configMaps, func(r *hook.RelatedRule) { r.NamespaceSelector = broken }), `namespaceSelector: "Near" is not`},
 		"label":                 {v2Cluster, of(configMaps, labelled("a=b c")), "labelSelector: "},
-		"spaces of no spaces":   {v2Cluster, of(widgets, near("a=1")), "namespaceSelector: widgets are in no namespace"},
+		"spaces of no spaces":   {v2Cluster, of(widgets, near("a=1")), "namespaceSelector: widgets are cluster-scoped"},
 		"v1: another namespace": {v1Namespaced, of(configMaps, in("other")), `namespace: "other" is not the namespace of the parent, "home"`},
 		"v1: spaces":            {v1Namespaced, of(configMaps, near("a=1")), "namespaceSelector: a customize hook of version v1"},
-		"beyond the limits":     {limited, of(configMaps, in("other")), `namespace: "other" is none of the namespaces to which the controller is limited, [home away]`},
+		"beyond the limits":     {limited, of(configMaps, in("other")), `namespace: "other" is not one of the controller's namespaces, [home away]`},
 		"kind":                  {v2Cluster, hook.RelatedRule{APIVersion: "v1", Resource: "nets"}, "resource: find nets: nets of v1: not served"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -72,8 +72,7 @@ func TestInvalidRulesKeepTheFormerOnes(t *testing.T) {
 	d.expect("home/parent", "ConfigMap.v1: home/a=2")
 }
 
-// TestRulesSelect lists what each form of rule selects among objects that are
-// there for all of them.
+// The cases list what each form of rule selects.
 func TestRulesSelect(t *testing.T) {
 	kinds := map[string]object.Resource{"configmaps": configMaps, "widgets": widgets}
 	for what, test := range map[string]struct {
@@ -143,8 +142,8 @@ func TestRulesSelect(t *testing.T) {
 
 func form(parts ...func(*hook.RelatedRule)) []func(*hook.RelatedRule) { return parts }
 
-// TestLimitedRulesWatchNoMore has more rules about a kind than there are narrow
-// watches: together they draw from one of each namespace, not from one of all.
+// If a limited controller has many rules for a kind, they share one watch for each namespace, not
+// one for all.
 func TestLimitedRulesWatchNoMore(t *testing.T) {
 	d := newFixture(t, limited)
 	var rules []hook.RelatedRule

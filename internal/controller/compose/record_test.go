@@ -180,7 +180,7 @@ func TestRunsAreRecorded(t *testing.T) {
 	if first.Err == nil || !strings.Contains(first.Err.Error(), "no money") || !first.NextRun.After(first.StartTime) || first.Attempt != 0 || second.Attempt != 1 {
 		t.Errorf("the first: %v, next %v, then attempt %d", first.Err, first.NextRun, second.Attempt)
 	}
-	if first.Resource != stalls || first.Key.Name != "a" || first.UID != "u-a" || first.Causes.String() != "start" || second.Causes.String() != "retry 1" {
+	if first.Resource != stalls || first.Key.Name != "a" || first.UID != "u-a" || first.Causes.String() != "initial list" || second.Causes.String() != "retry 1" {
 		t.Errorf("about %v %v, because of %s, then %s", first.Resource, first.Key, first.Causes, second.Causes)
 	}
 	if of, asked := record.FaultOf(first.Err), record.FaultOf(first.Steps[0].Call.Err); of == nil || of.Kind != record.HookFailed || asked == nil || *asked != *of {

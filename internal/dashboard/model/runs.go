@@ -111,33 +111,19 @@ func causeRank(kind queue.CauseKind) int {
 	return 4
 }
 
-const manualReconcile = "manual reconcile"
-
 // IsPrimaryCause says that a cause of a run explains it, whatever else changed before: a person, or
 // another version of the hook, wanted it.
 func IsPrimaryCause(cause string) bool {
-	return cause == manualReconcile || cause == queue.HookChanged.String()
+	return cause == queue.ReconcileRequested.String() || cause == queue.HookChanged.String()
 }
 
 // describeCause says one cause as it is read without knowing the queue.
 func describeCause(cause queue.Cause) string {
 	switch cause.Kind {
-	case queue.Start:
-		return "initial list"
-	case queue.ReconcileRequested:
-		return manualReconcile
-	case queue.Resync:
-		return "periodic resync"
-	case queue.RequeueAfter:
-		return "scheduled requeue"
 	case queue.ParentChanged:
 		return "the object changed"
 	case queue.StatusChanged:
 		return "the object's status changed"
-	case queue.Retrying:
-		if cause.Detail != "" {
-			return "retry " + cause.Detail
-		}
 	}
 	return cause.String()
 }
