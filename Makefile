@@ -62,7 +62,7 @@ test-all: test cross soak-short bench-smoke ## test and more: builds for all pla
 
 .PHONY: e2e
 e2e: bin/setpoint | need-python need-node ## Run the scripts of test/e2e and of the examples on a real control plane
-	go test -count=1 -timeout 20m -parallel 4 ./test/e2e
+	go test -count=1 -timeout 20m -parallel 6 ./test/e2e
 
 # A browser that is missing is installed where it can be: tools/find-chromium.sh.
 BROWSER := go -C test/browser test -count=1 -timeout 15m -parallel 4

@@ -71,8 +71,7 @@ func apply(ts *testscript.TestScript, neg bool, args []string) {
 
 func applyText(ts *testscript.TestScript, neg bool, text string) {
 	ts.Defer(func() {
-		// Failing is fine: what was applied may be gone already, or never came.
-		_, _ = run(ts, text, "kubectl", "delete", "-f", "-", "--ignore-not-found", "--wait=false")
+		ts.Value(getterKey{}).(*getter).deleteManifests(environ(ts), text)
 	})
 	out, err := run(ts, text, "kubectl", "apply", "-f", "-")
 	ts.Check(out.replay(ts))
@@ -93,7 +92,8 @@ func crd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	group, plural := ts.Getenv("NS")+".test", strings.ToLower(args[0])+"s"
 	applyText(ts, false, fmt.Sprintf(crdManifest, plural, group, args[0], scope))
-	eventually(ts, false, []string{"condition met", "kubectl", "wait", "--for=condition=Established", "crd/" + plural + "." + group, "--timeout=10s"})
+	eventually(ts, false, []string{"^True$", "kubectl", "get", "crd", plural + "." + group,
+		"-o", `jsonpath={.status.conditions[?(@.type=="Established")].status}`})
 }
 
 const crdManifest = `apiVersion: apiextensions.k8s.io/v1

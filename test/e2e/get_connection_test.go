@@ -192,19 +192,26 @@ type result struct {
 // tableTypes is what kubectl accepts when it prints for people.
 const tableTypes = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
 
-func (c *connection) fetch(ctx context.Context, command getCommand, t target) (runtime.Object, error) {
+// request addresses a target.
+func (c *connection) request(request *rest.Request, command getCommand, t target) *rest.Request {
 	resource := t.mapping.Resource
 	prefix := []string{"/apis", resource.Group, resource.Version}
 	if resource.Group == "" {
 		prefix = []string{"/api", resource.Version}
 	}
-	request := c.client.Get().AbsPath(prefix...).Resource(resource.Resource)
+	request.AbsPath(prefix...).Resource(resource.Resource)
 	if t.namespaced() && !command.allNamespaces {
 		request.Namespace(c.namespaceFor(command))
 	}
 	if t.name != "" {
 		request.Name(t.name)
-	} else {
+	}
+	return request
+}
+
+func (c *connection) fetch(ctx context.Context, command getCommand, t target) (runtime.Object, error) {
+	request := c.request(c.client.Get(), command, t)
+	if t.name == "" {
 		request.VersionedParams(&metav1.ListOptions{LabelSelector: command.labels, FieldSelector: command.fields, Limit: 500}, metav1.ParameterCodec)
 	}
 	if command.human() {

@@ -37,7 +37,7 @@ func TestExamples(t *testing.T) {
 		}
 		t.Run(filepath.Base(folder), func(t *testing.T) {
 			t.Parallel()
-			testscript.Run(t, testscript.Params{
+			testscript.RunT(exampleT{t}, testscript.Params{
 				Files: []string{script},
 				Cmds:  commands(),
 				Setup: func(env *testscript.Env) error {
@@ -49,6 +49,16 @@ func TestExamples(t *testing.T) {
 		})
 	}
 }
+
+// exampleT runs the one script of an example in the example's own test. As a parallel
+// test below that it would start after all others, and those of the examples are long.
+type exampleT struct{ *testing.T }
+
+func (exampleT) Parallel() {}
+
+func (exampleT) Verbose() bool { return testing.Verbose() }
+
+func (t exampleT) Run(_ string, script func(testscript.T)) { script(t) }
 
 // goVariables let scripts build what is written in Go with what the go command
 // has built before, although their home is another one.
@@ -83,7 +93,8 @@ func setup(env *testscript.Env) error {
 	env.Setenv("HOME", env.WorkDir) // kubectl keeps a cache there
 	env.Values[hooksKey{}] = &hookServers{byName: map[string]*hookServer{}}
 	env.Values[environKey{}] = env.Vars
-	env.Values[getterKey{}] = &getter{}
+	client := &getter{}
+	env.Values[getterKey{}] = client
 	env.Values[proxyKey{}] = &proxy{}
 
 	text, err := os.ReadFile(os.Getenv("KUBECONFIG"))
@@ -96,27 +107,12 @@ func setup(env *testscript.Env) error {
 	env.Defer(func() {
 		// The cluster goes at the end of the run; until then, other scripts are
 		// spared what this one left running.
-		_ = kubectl(env.Vars, "delete", "namespace", ns, "--wait=false")
+		client.deleteManifests(env.Vars, fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}", ns))
 	})
-	for _, step := range [][]string{
-		{"create", "namespace", ns},
-		{"config", "set-context", "--current", "--namespace", ns},
-		{"wait", "--for=create", "serviceaccount/default", "--timeout=60s"}, // no pod starts before
-	} {
-		if err := kubectl(env.Vars, step...); err != nil {
-			return err
-		}
+	if err := client.useNamespace(config, ns); err != nil {
+		return err
 	}
-	return nil
-}
-
-func kubectl(environ []string, args ...string) error {
-	cmd := exec.Command("kubectl", args...)
-	cmd.Env = environ
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
-	}
-	return nil
+	return client.waitForServiceAccount(config)
 }
 
 // namespaceName is the script's name, made unique: a control plane may be kept
