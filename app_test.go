@@ -40,11 +40,11 @@ func TestAppProblems(t *testing.T) {
 		"a closure":     {func(_ *setpoint.App, h handlers) { h.OnCreate(closure) }, []string{"give it a setpoint.Name"}},
 		"nil":           {func(_ *setpoint.App, h handlers) { h.OnCreate(nil) }, []string{"a handler is nil"}},
 		"two of a name": {func(_ *setpoint.App, h handlers) { h.OnCreate(publish); h.OnUpdate(remove, setpoint.Name("publish")) }, []string{`"publish"`, "two functions of this name"}},
-		"a field path":  {func(_ *setpoint.App, h handlers) { h.OnUpdate(publish, setpoint.Field("spec..x", "spec.a[0]")) }, []string{`Field: "spec..x" is no path: a name is missing`, `"spec.a[0]" is no path: a list is watched as a whole`}},
+		"a field path":  {func(_ *setpoint.App, h handlers) { h.OnUpdate(publish, setpoint.Field("spec..x", "spec.a[0]")) }, []string{`Field: "spec..x" is no field path: a name is missing`, `"spec.a[0]" is no field path: list items cannot be selected`}},
 		// Fault H11: a Go program takes no path that a HandlerController refuses.
 		"a field of the system": {func(_ *setpoint.App, h handlers) {
 			h.OnUpdate(publish, setpoint.Field("apiVersion", "metadata.resourceVersion", "metadata.annotations.example.com/note"))
-		}, []string{`Field: "apiVersion" does not change`, `Field: "metadata.resourceVersion" does not change, or changes with every write`, `leads into a text; a name with dots is written as metadata.annotations["example.com/note"]`}},
+		}, []string{`Field: "apiVersion" does not change`, `Field: "metadata.resourceVersion" does not change, or changes with every write`, `leads into a string; quote a name that contains dots: metadata.annotations["example.com/note"]`}},
 		"negative":         {func(_ *setpoint.App, h handlers) { h.Every(-time.Second, publish, setpoint.Timeout(-1)) }, []string{"Every(-1s): must be more", "Timeout: must not be negative"}},
 		"a backoff":        {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Backoff(time.Minute, time.Second)) }, []string{"the longest is shorter"}},
 		"idle without":     {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Idle(time.Minute)) }, []string{"Idle: is for a handler of reason timer"}},

@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// benchConfigMap is a ConfigMap of some 1.5 KB as an API server sends it, a third of
-// it being managedFields.
+// benchConfigMap is a ConfigMap of about 1.5 KB as API servers send it, a third of it
+// managedFields.
 func benchConfigMap(i int, version uint64) testObject {
 	return testObject{
 		key: key{"default", fmt.Sprintf("settings-%05d", i)}, version: version, uid: fmt.Sprintf("0b6c9d1e-7c0a-4c39-9a57-%012d", i),
@@ -29,8 +29,7 @@ func withManagedFields(o testObject) string {
 	return strings.Replace(o.json(), `},"data"`, managedFieldsJSON, 1)
 }
 
-// BenchmarkEvent is the way of a MODIFIED event from the connection into the
-// cache.
+// BenchmarkEvent measures a MODIFIED event from the connection into the cache.
 func BenchmarkEvent(b *testing.B) {
 	const objects = 1000
 	var text bytes.Buffer
@@ -58,7 +57,7 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkFrames is the splitting of the stream alone.
+// BenchmarkFrames measures splitting the stream.
 func BenchmarkFrames(b *testing.B) {
 	text := fmt.Appendf(nil, `{"type":"MODIFIED","object":%s}`+"\n", withManagedFields(benchConfigMap(1, 1)))
 	many := bytes.Repeat(text, 1000)
@@ -72,7 +71,7 @@ func BenchmarkFrames(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory is what 10,000 objects take, with their indexes.
+// BenchmarkMemory measures the memory of 10,000 objects with their indexes.
 func BenchmarkMemory(b *testing.B) {
 	const objects = 10_000
 	for b.Loop() {

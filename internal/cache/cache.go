@@ -1,13 +1,13 @@
-// Package cache keeps what the API server holds of chosen kinds at hand: watches
-// that are shared, reference-counted, compact and indexed.
+// Package cache caches objects of the API server: its watches are shared, counted by
+// reference, compact and indexed.
 //
-// Here live the watch of one selection of objects, the cache it feeds with its
-// rules of age, the indexes by owner and by label, and the reading of lists and
-// watch streams straight into object.Object. What must not: any knowledge of
-// parents, children or hooks, and any write to the API server.
+// It contains the watch of one selection of objects, the cache that the watch fills, the
+// indexes by owner and by label, and decoders that read lists and watch streams straight
+// into object.Object. It knows nothing of parents, children or hooks, and never writes to
+// the API server.
 //
-// The engine looks things up here and is told what changed; apply hands in what
-// its writes returned; the host reads the figures.
+// Controllers read objects here and receive events; apply reports the results of writes;
+// the manager reads the statistics.
 package cache
 
 import (
@@ -24,29 +24,25 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Selection says which objects a watch brings. It is the identity of a shared
-// watch.
+// Selection selects the objects of a watch. Equal selections share a watch.
 type Selection struct {
 	Resource object.Resource
-	// Namespace is empty for all of them.
+	// Namespace is empty for all namespaces.
 	Namespace string
-	// Name is that of the only object wanted; empty for all of them. Who may
-	// read nothing but that object may have it watched.
+	// Name selects one object, for clients that may watch no other; empty selects all.
 	Name string
-	// Labels is a label selector that the API server applies; empty selects all.
+	// Labels is a label selector; empty selects all.
 	Labels string
-	// Fields is a field selector that the API server applies; empty selects all.
-	// It cannot be applied here: what a write put out of the selection is there, and
-	// what it put in is not, until the API server says so.
+	// Fields is a field selector; empty selects all. Only the API server can evaluate it:
+	// after a write the cache is right only when the event arrives.
 	Fields string
-	// Metadata asks for nothing but the metadata of objects, for kinds whose
-	// objects are large and whose contents nobody looks at.
+	// Metadata requests only the metadata of objects.
 	Metadata bool
-	// Managed keeps metadata.managedFields of objects, which are dropped otherwise.
+	// Managed keeps metadata.managedFields, which are dropped by default.
 	Managed bool
 }
 
-// String is "pods.v1 in default with app=web", for messages.
+// String returns such as "pods.v1 in default with app=web", for messages.
 func (s Selection) String() string {
 	text := s.Resource.String()
 	if s.Namespace != "" {
@@ -70,29 +66,29 @@ func (s Selection) String() string {
 	return text
 }
 
-// Event is one change of the cache.
+// Event is a change in the cache.
 type Event struct {
-	// Old is nil when the object appeared, New when it has gone.
+	// Old is nil for an added object, New for a deleted one.
 	Old, New *object.Object
 }
 
-// Options of a Store. The zero value works.
+// Options of a Cache. The zero value works.
 type Options struct {
-	// Log is slog.Default when nil.
+	// Log defaults to slog.Default.
 	Log *slog.Logger
-	// OnHealth is told when a watch stops working, with the error, when the error
-	// becomes another one, and, with nil, when it works again. It must be quick.
+	// OnHealth is called when a watch fails, when its error changes and, with nil, when it
+	// works again. It must be quick.
 	OnHealth func(Selection, error)
-	// MinBackoff is the first delay before a failed watch is tried again; it
-	// doubles up to MaxBackoff. Defaults: 250ms and 30s.
+	// MinBackoff is the first delay before a failed watch is retried. It doubles up to
+	// MaxBackoff. Defaults: 250ms and 30s.
 	MinBackoff, MaxBackoff time.Duration
-	// GracePeriod is how long the API server may ask to be left alone (429) before
-	// a watch counts as not working; 5s if zero.
+	// GracePeriod is how long the API server may throttle (429) or be disconnected before a
+	// watch counts as failing; 5s if zero.
 	GracePeriod time.Duration
-	// IdleTimeout is how long nothing may be heard of a watch until it is given up and
-	// opened anew, from where it was: a connection may be dead without a word. It
-	// is noticed after one to two of these, and somewhat more, by chance. API
-	// servers send a bookmark about every minute, which counts. 90s if zero.
+	// IdleTimeout is how long a watch may receive nothing before it is resumed on another
+	// connection, since a dead connection may go unnoticed. With jitter it takes one to
+	// somewhat more than two of these. API servers send a bookmark about every minute. 90s
+	// if zero.
 	IdleTimeout time.Duration
 }
 
@@ -110,7 +106,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Cache shares watches among all who want the same selection.
+// Cache shares watches among views of equal selections.
 type Cache struct {
 	client  rest.Interface
 	options Options
@@ -121,19 +117,17 @@ type Cache struct {
 	closed  bool
 }
 
-// New returns a store that watches through the client. Nothing is asked of the
-// API server before the first Watch.
+// New returns a Cache. It sends no request before the first Watch.
 func New(client rest.Interface, options Options) *Cache {
 	return &Cache{client: client, options: options.withDefaults(), watches: map[Selection]*watch{}}
 }
 
-// Watch opens a view of the selection. The first view starts the watch, the
-// last one closed stops it.
+// Watch opens a view of the selection. The first view starts the watch, and closing the last
+// one stops it.
 //
-// The handler, which may be nil, is told every change in order, and first every
-// object that is there already, with no gap and no duplicate between the two. It
-// never runs within Watch and never twice at once; it must be quick, and must
-// not call Wrote, Removed or Close.
+// The handler, which may be nil, receives all existing objects and then every change in
+// order, without gaps or duplicates. It never runs within Watch or twice at once. It must be
+// quick, and must not call ObserveWrite, ObserveDelete or Close.
 func (s *Cache) Watch(selection Selection, handle func(Event)) *View {
 	selection.Labels = canonical(selection.Labels)
 	v := &View{handle: handle, ready: make(chan struct{}), readyOrFailed: make(chan struct{})}
@@ -153,8 +147,7 @@ func (s *Cache) Watch(selection Selection, handle func(Event)) *View {
 	return v
 }
 
-// canonical makes equal selectors equal strings. One that cannot be parsed
-// stays, for the API server to say what is wrong with it.
+// canonical makes equal selectors equal strings. The API server reports invalid ones.
 func canonical(selector string) string {
 	parsed, err := labels.Parse(selector)
 	if err != nil {
@@ -194,21 +187,21 @@ func (s *Cache) Close() {
 	s.running.Wait()
 }
 
-// Stat is the state of one watch.
+// Stat is the state of a watch.
 type Stat struct {
 	Selection Selection
-	// Views counts those who share the watch.
+	// Views is the number of open views.
 	Views int
-	// Objects is how many there are, Bytes what their JSON takes.
+	// Objects is the number of cached objects, Bytes the size of their JSON.
 	Objects, Bytes int
 	Synced         bool
-	// Lists is how often all objects were listed.
+	// Lists counts complete lists.
 	Lists int
 	// Err is nil while the watch works.
 	Err error
 }
 
-// Stats lists all watches, sorted by selection.
+// Stats returns the state of all watches, sorted by selection.
 func (s *Cache) Stats() []Stat {
 	s.mu.Lock()
 	stats := make([]Stat, 0, len(s.watches))

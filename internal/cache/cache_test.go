@@ -31,7 +31,7 @@ func eventText(e Event) string {
 	return "~" + e.New.Name()
 }
 
-// openView opens a view whose events can be received.
+// openView opens a view and returns its events.
 func openView(s *Cache, selection Selection) (*View, chan string) {
 	events := make(chan string, 1000)
 	return s.Watch(selection, func(e Event) { events <- eventText(e) }), events
@@ -46,7 +46,7 @@ func expectEvents(t *testing.T, events <-chan string, want ...string) {
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		t.Fatalf("heard %v, want %v", got, want)
+		t.Fatalf("events %v, want %v", got, want)
 	}
 }
 
@@ -54,7 +54,7 @@ func expectNoEvents(t *testing.T, events <-chan string) {
 	t.Helper()
 	select {
 	case got := <-events:
-		t.Fatalf("heard %v, want nothing", got)
+		t.Fatalf("events %v, want none", got)
 	default:
 	}
 }
@@ -77,7 +77,7 @@ func TestWatchFollowsTheServer(t *testing.T) {
 				t.Fatalf("got %s", o.JSON())
 			}
 			if noStreams {
-				// Until a watch is open, what is changed now may be part of a list.
+				// Until a watch is open, a change may be part of a list.
 				api.request(isResume)
 			}
 			api.put(namedObject("o0"))
@@ -108,7 +108,7 @@ func TestWatchRequestsItsSelection(t *testing.T) {
 	}
 }
 
-// One object may be watched by who may read no other.
+// A client may watch one object without access to others.
 func TestWatchOfOneObject(t *testing.T) {
 	api := newServer(t)
 	s := api.store(Options{})
@@ -117,7 +117,7 @@ func TestWatchOfOneObject(t *testing.T) {
 	receive(t, v.Ready())
 	r := api.request(isStream)
 	if r.URL.Path != "/api/v1/namespaces/default/configmaps" || r.URL.Query().Get("fieldSelector") != "metadata.name=a" {
-		t.Errorf("asked for %s", r.URL)
+		t.Errorf("requested %s", r.URL)
 	}
 	if got, want := selection.String(), "configmaps.v1 in default named a"; got != want {
 		t.Errorf("it is %s, want %s", got, want)
@@ -133,7 +133,7 @@ func TestWatchOfOneObject(t *testing.T) {
 		t.Error("the view did not take in its object")
 	}
 	if len(events) > 0 {
-		t.Errorf("told of its own writes: %v", <-events)
+		t.Errorf("notified of its own writes: %v", <-events)
 	}
 }
 
@@ -149,12 +149,12 @@ func TestFieldsAreSelectedByTheServer(t *testing.T) {
 		v := api.store(Options{}).Watch(c.selection, nil)
 		receive(t, v.Ready())
 		if got := api.request(isStream).URL.Query().Get("fieldSelector"); got != c.want {
-			t.Errorf("%s: asked for %q, want %q", c.selection, got, c.want)
+			t.Errorf("%s: requested %q, want %q", c.selection, got, c.want)
 		}
 	}
 }
 
-// Whoever waits for the first list is told when that may never come.
+// ReadyOrFailed ends the wait for a first list that may never come.
 func TestReadyOrFailed(t *testing.T) {
 	api := newServer(t)
 	var forbidden atomic.Bool
@@ -171,7 +171,7 @@ func TestReadyOrFailed(t *testing.T) {
 	late := s.Watch(Selection{Resource: configMaps}, nil)
 	receive(t, late.ReadyOrFailed())
 	if v.Synced() || !apierrors.IsForbidden(v.Err()) {
-		t.Errorf("settled with error %v", v.Err())
+		t.Errorf("ReadyOrFailed with error %v", v.Err())
 	}
 	forbidden.Store(false)
 	receive(t, late.Ready())
@@ -179,7 +179,7 @@ func TestReadyOrFailed(t *testing.T) {
 	after := s.Watch(Selection{Resource: configMaps}, nil)
 	receive(t, after.ReadyOrFailed())
 	if !after.Synced() {
-		t.Error("settled although nothing was listed and nothing failed")
+		t.Error("ReadyOrFailed is closed although nothing was listed and nothing failed")
 	}
 }
 
@@ -242,7 +242,7 @@ func TestWatchIsShared(t *testing.T) {
 	receive(t, s.Watch(Selection{Resource: configMaps}, nil).Ready())
 }
 
-// An API server that hung, or was out of reach, has forgotten nothing.
+// A watch is resumed after an outage, without a list.
 func TestWatchResumesAfterAnOutage(t *testing.T) {
 	api := newServer(t)
 	api.put(namedObject("a"))
@@ -270,7 +270,7 @@ func TestWatchResumesAfterAnOutage(t *testing.T) {
 	expectEvents(t, events, "+b")
 	for len(api.opened) > 0 {
 		if r := receive(t, api.opened); !isResume(r) {
-			t.Errorf("asked for %s", r.URL)
+			t.Errorf("requested %s", r.URL)
 		}
 	}
 	if lists := v.watch.stat().Lists; lists != 1 {
@@ -366,7 +366,7 @@ func TestHealth(t *testing.T) {
 			}})
 			v := s.Watch(Selection{Resource: configMaps}, nil)
 			if err := receive(t, health); !refusal.is(err) || !strings.Contains(err.Error(), "watch configmaps.v1: ") {
-				t.Fatalf("told %v", err)
+				t.Fatalf("got %v", err)
 			}
 			for range 5 {
 				api.request(func(*http.Request) bool { return true })
@@ -384,7 +384,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// Who may list but not watch has a synced view with an error that does not flap.
+// A client that may list but not watch has a synced view with a constant error.
 func TestHealthWithoutWatch(t *testing.T) {
 	api := newServer(t)
 	api.reject = func(r *http.Request) *metav1.Status {
@@ -397,13 +397,13 @@ func TestHealthWithoutWatch(t *testing.T) {
 	v := api.store(Options{OnHealth: func(_ Selection, err error) { health <- err }}).Watch(Selection{Resource: configMaps}, nil)
 	receive(t, v.Ready())
 	if err := receive(t, health); !apierrors.IsForbidden(err) {
-		t.Fatalf("told %v", err)
+		t.Fatalf("got %v", err)
 	}
 	for range 5 {
 		api.request(isResume)
 	}
 	if len(health) > 0 || !apierrors.IsForbidden(v.Err()) {
-		t.Fatalf("told more: %v; error %v", <-health, v.Err())
+		t.Fatalf("reported more: %v; error %v", <-health, v.Err())
 	}
 }
 
@@ -414,7 +414,7 @@ func TestCloseDoesNotWaitForTheServer(t *testing.T) {
 	api.http.Close()
 	v := s.Watch(Selection{Resource: configMaps}, nil)
 	if err := receive(t, down); err == nil || errors.Is(err, context.Canceled) {
-		t.Fatalf("told %v", err)
+		t.Fatalf("got %v", err)
 	}
 	s.Close()
 	if v.Synced() || s.Watch(Selection{Resource: configMaps, Namespace: "x"}, nil).Synced() {
@@ -433,14 +433,14 @@ func TestOwnWriteIsReadImmediately(t *testing.T) {
 	expectEvents(t, own, "+a")
 	expectEvents(t, other, "+a")
 
-	// Our write is answered before the watch hears of it.
+	// The response to our write arrives before its event.
 	api.locked(func() { api.version += 2 })
 	newer := namedObject("a")
 	newer.version = api.version
 	written := newer.parse(t)
 	writer.ObserveWrite(written)
 	if writer.Get("default", "a") != written {
-		t.Fatal("our own write cannot be read")
+		t.Fatal("our own write is not in the cache")
 	}
 	expectEvents(t, other, "~a")
 	api.locked(func() { api.emit("MODIFIED", newer.json()) })
@@ -459,8 +459,7 @@ func TestOwnWriteIsReadImmediately(t *testing.T) {
 	expectEvents(t, other, "+c")
 }
 
-// A change of somebody else's that our write has overtaken must not be lost on
-// the writer.
+// A change of another client that our write has overtaken is still delivered to the writer.
 func TestStaleChangeIsDelivered(t *testing.T) {
 	api := newServer(t)
 	api.put(namedObject("a"))
@@ -519,7 +518,7 @@ func TestUnusualStreams(t *testing.T) {
 	}
 }
 
-// Readers, writers and those who come and go share a watch that never rests.
+// Many clients use a busy watch concurrently.
 func TestConcurrentUse(t *testing.T) {
 	api := newServer(t)
 	s := api.store(Options{})
@@ -559,7 +558,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// A kind whose CRD has just been made asks for patience; that is no ill health.
+// The API server throttles clients of a new CRD. That is healthy for a moment.
 func TestBriefThrottlingIsHealthy(t *testing.T) {
 	api := newServer(t)
 	api.put(namedObject("a"))
@@ -576,7 +575,7 @@ func TestBriefThrottlingIsHealthy(t *testing.T) {
 	receive(t, v.Ready())
 	select {
 	case err := <-notified:
-		t.Errorf("told %v", err)
+		t.Errorf("got %v", err)
 	default:
 	}
 }

@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// errLost says that a watch ended and no other one is open yet.
-var errLost = errors.New("the connection to the API server was lost; connecting again")
+// errLost means that a watch ended and none is open yet.
+var errLost = errors.New("the connection to the API server was lost; reconnecting")
 
-// connection is the connection of a watch: it knows when to try again, and reports a watch
-// that stays without one.
+// connection tracks the connection of a watch. It computes the delays between attempts and
+// reports a watch that stays disconnected.
 type connection struct {
-	// minDelay and longest are the delays between attempts, patience is how long there may be
-	// no connection until that is reported.
+	// minDelay and maxDelay limit the delays between attempts. A connection that is lost for
+	// gracePeriod is reported.
 	minDelay, maxDelay, gracePeriod time.Duration
 	report                          func(error)
 
 	mu sync.Mutex
-	// delay is the latest delay, opened since when the watch is open.
+	// delay is the last delay, opened the time at which the watch was opened.
 	delay  time.Duration
 	opened time.Time
-	// lostTimer reports that there is no connection, unless it is stopped.
+	// lostTimer reports the lost connection unless it is stopped.
 	lostTimer *time.Timer
 }
 
-// connected notes that a watch is open.
+// connected records that a watch is open.
 func (l *connection) connected() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -38,8 +38,8 @@ func (l *connection) connected() {
 	}
 }
 
-// disconnected notes that the open watch has ended. One that lasted longer than we waited for it
-// worked: what comes next is another failure, and begins with the first delay.
+// disconnected records that the watch has ended. A watch that lasted longer than the delay
+// before it worked, and resets the delay.
 func (l *connection) disconnected(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,8 +55,8 @@ func (l *connection) disconnected(ctx context.Context) {
 	}
 }
 
-// nextDelay is the delay before the next attempt: twice the one before, with up to as much
-// again left to chance, for what failed together is not to come back together.
+// nextDelay returns the delay before the next attempt: twice the previous one plus as much
+// jitter, so that watches that failed together are not retried together.
 func (l *connection) nextDelay() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fault H8: delays grow while nothing works, and a watch that worked ends that: several
-// short outages within two minutes used to add up to delays of half a minute.
+// Fault H8: a working watch resets the delays. Several short outages within two minutes used to
+// add up to delays of half a minute.
 func TestBackoffResetsOnceAWatchWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &connection{minDelay: time.Second, maxDelay: 30 * time.Second, gracePeriod: time.Hour, report: func(error) {}}
@@ -36,7 +36,7 @@ func TestBackoffResetsOnceAWatchWorks(t *testing.T) {
 			l.nextDelay()
 		}
 		between(15*time.Second, 30*time.Second)
-		// One that ends at once has not worked.
+		// A watch that ends at once did not work.
 		l.connected()
 		<-time.After(time.Second)
 		l.disconnected(t.Context())
@@ -44,7 +44,7 @@ func TestBackoffResetsOnceAWatchWorks(t *testing.T) {
 	})
 }
 
-// Fault H8: a watch that stays without a connection is reported, whatever it waits for.
+// Fault H8: a watch that stays disconnected is reported.
 func TestLostConnectionIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var notified []error
@@ -60,25 +60,24 @@ func TestLostConnectionIsReported(t *testing.T) {
 		l.connected()
 		wait(time.Minute)
 		if len(notified) > 0 {
-			t.Fatalf("told %v of a moment", notified)
+			t.Fatalf("reported %v too early", notified)
 		}
 		l.disconnected(ctx)
 		wait(6 * time.Second)
 		if len(notified) != 1 || !errors.Is(notified[0], errLost) {
-			t.Fatalf("told %v", notified)
+			t.Fatalf("got %v", notified)
 		}
 		l.connected()
 		l.disconnected(ctx)
 		halt()
 		wait(time.Minute)
 		if len(notified) != 1 {
-			t.Errorf("told %v after the end", notified)
+			t.Errorf("reported %v after the end", notified)
 		}
 	})
 }
 
-// Fault H8: outages that follow each other, each of them overcome, do not slow the watch
-// down. The store's longest delay is that of production here.
+// Fault H8: repeated outages do not slow the watch down. The longest delay is that of production.
 func TestRepeatedOutagesDoNotGrowBackoff(t *testing.T) {
 	t.Parallel()
 	api := newServer(t)
@@ -88,15 +87,15 @@ func TestRepeatedOutagesDoNotGrowBackoff(t *testing.T) {
 	v, events := openView(s, Selection{Resource: configMaps})
 	receive(t, v.Ready())
 	expectEvents(t, events, "+a")
-	// Added up, the attempts of the first ten or so would reach the longest delay, 15 to
-	// 30 s, and each outage after these would outlast the patience of this test.
+	// If delays grew, the first ten outages would reach the longest delay of 15 to 30 s, and
+	// later ones would exceed the timeout of this test.
 	for range 20 {
 		api.sendBookmarks(100 * time.Millisecond)
 		refused := make(chan struct{}, 1000)
 		api.locked(func() {
 			api.reject = func(*http.Request) *metav1.Status {
 				refused <- struct{}{}
-				return &metav1.Status{Code: 503, Reason: metav1.StatusReasonServiceUnavailable, Message: "away"}
+				return &metav1.Status{Code: 503, Reason: metav1.StatusReasonServiceUnavailable, Message: "unavailable"}
 			}
 			api.broadcast(breakConnection)
 			api.watchers = map[chan string]bool{}
@@ -110,7 +109,7 @@ func TestRepeatedOutagesDoNotGrowBackoff(t *testing.T) {
 	}
 }
 
-// Fault H8: while a watch is neither connected nor refused, its health says so.
+// Fault H8: a watch that is neither connected nor refused is unhealthy.
 func TestLostConnectionIsUnhealthy(t *testing.T) {
 	t.Parallel()
 	api := newServer(t)
@@ -121,13 +120,13 @@ func TestLostConnectionIsUnhealthy(t *testing.T) {
 	v := s.Watch(Selection{Resource: configMaps}, nil)
 	receive(t, v.Ready())
 	api.request(isStream)
-	// The watch ends with an error, after which the list is to be asked for anew: in an hour.
+	// The watch ends with an error, and the next list is due in an hour.
 	api.locked(func() {
 		api.broadcast(`{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}` + "\n")
 		api.watchers = map[chan string]bool{}
 	})
 	if err := receive(t, notified); err == nil || !strings.Contains(err.Error(), "watch configmaps.v1: the connection to the API server was lost") {
-		t.Errorf("told %v", err)
+		t.Errorf("got %v", err)
 	}
 	if v.Err() == nil {
 		t.Error("no error")

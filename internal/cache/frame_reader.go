@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// frameBuffer holds most events whole.
+	// frameBuffer is large enough for most events.
 	frameBuffer = 16 << 10
-	// maxKeptBuffer is the most that is kept after an event that was larger.
+	// maxKeptBuffer limits the buffer that is kept after a larger event.
 	maxKeptBuffer = 64 << 10
 )
 
-// frameReader splits a watch's body into events. API servers write each as one line
-// that begins with its type, which is split here without looking at the object.
-// From the first line that is anything else on, a JSON decoder does the work.
+// frameReader splits the body of a watch into events. API servers write each event as one
+// line that begins with its type, which is read without parsing the object. Anything else
+// is left to a JSON decoder from then on.
 type frameReader struct {
 	in       *bufio.Reader
 	longLine []byte
@@ -30,9 +30,8 @@ func newFrameReader(body io.Reader) *frameReader {
 	return &frameReader{in: bufio.NewReaderSize(body, frameBuffer)}
 }
 
-// next returns the type of the next event and the JSON of its object, which is
-// valid until the next call. At the end it is io.EOF; within an event,
-// io.ErrUnexpectedEOF.
+// next returns the type and the JSON of the next event, valid until the next call. It returns
+// io.EOF at the end, and io.ErrUnexpectedEOF within an event.
 func (f *frameReader) next() (machinery.EventType, []byte, error) {
 	if f.decoder != nil {
 		return f.decode()
@@ -48,7 +47,7 @@ func (f *frameReader) next() (machinery.EventType, []byte, error) {
 	return f.decode()
 }
 
-// line reads a line, in place as long as it fits the buffer.
+// line reads a line, without copying it if it fits into the buffer.
 func (f *frameReader) line() ([]byte, error) {
 	line, err := f.in.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -66,7 +65,7 @@ func (f *frameReader) line() ([]byte, error) {
 	return f.longLine, err
 }
 
-// split takes {"type":"ADDED","object":{...}} apart.
+// split splits {"type":"ADDED","object":{...}}.
 func split(line []byte) (kind machinery.EventType, object []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(line, []byte(`{"type":"`))
 	if !ok {
@@ -81,7 +80,7 @@ func split(line []byte) (kind machinery.EventType, object []byte, ok bool) {
 	return eventType(name), object, ok && bytes.HasPrefix(object, []byte("{")) && bytes.HasSuffix(object, []byte("}"))
 }
 
-// eventType makes no string of a name that is known.
+// eventType avoids an allocation for known types.
 func eventType(name []byte) machinery.EventType {
 	switch string(name) {
 	case "ADDED":
@@ -98,7 +97,7 @@ func eventType(name []byte) machinery.EventType {
 	return machinery.EventType(name)
 }
 
-// decode reads an event in whatever form it has.
+// decode reads an event in any form.
 func (f *frameReader) decode() (machinery.EventType, []byte, error) {
 	var event struct {
 		Type   machinery.EventType `json:"type"`

@@ -2,19 +2,18 @@ package cache
 
 import "sync"
 
-// health is whether a watch works, and if not, why.
+// health is the error of a watch; nil while it works.
 type health struct {
 	onChange func(error)
 
-	// notifyMu keeps the order of what changed is told, which may ask for the
-	// current error meanwhile.
+	// notifyMu orders calls of onChange, which may read the current error.
 	notifyMu sync.Mutex
 
 	mu  sync.Mutex
 	err error
 }
 
-// report notes an outcome and passes it on if it says something new.
+// report stores an error and calls onChange if it differs.
 func (h *health) report(err error) {
 	h.notifyMu.Lock()
 	defer h.notifyMu.Unlock()

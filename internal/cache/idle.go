@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// idleJitter is the part of a silence that is left to chance: what fell silent at once
-// is not to come back at once.
+// idleJitter spreads idle timeouts, so that watches that became idle together are not
+// reopened together.
 const idleJitter = 0.2
 
-// closeWhenIdle hangs up when nothing is heard of the watch any more. Nothing says that a
-// connection is dead if a proxy swallows what it carries, or the API server forgets
-// the watch; and where all is well but quiet, asking anew costs one request.
+// closeWhenIdle closes a watch that receives nothing for IdleTimeout. A proxy that drops
+// packets, or an API server that lost the watch, cannot be detected otherwise. Reopening a
+// healthy watch costs one request.
 func (s *stream) closeWhenIdle(ctx context.Context) {
 	ticker := time.NewTicker(wait.Jitter(s.listWatcher.idleTimeout, idleJitter))
 	defer ticker.Stop()
@@ -24,7 +24,7 @@ func (s *stream) closeWhenIdle(ctx context.Context) {
 		case <-ticker.C:
 		}
 		if !s.active.Swap(false) {
-			s.listWatcher.log.Debug("nothing heard of a watch; opening it anew", "selection", s.listWatcher.selection.String())
+			s.listWatcher.log.Debug("watch is idle; reopening it", "selection", s.listWatcher.selection.String())
 			s.cancel()
 			return
 		}

@@ -5,22 +5,21 @@ import (
 	"time"
 )
 
-// What happens while a watch is silent is known when it is opened anew, from where
-// it was: nothing is listed again.
+// An idle watch is resumed on another connection, without a list.
 func TestIdleWatchIsReopened(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	// The reflector lists again after watches that end within a second.
+	// The reflector lists again after watches shorter than a second.
 	store := s.store(Options{IdleTimeout: time.Second})
 	events := make(chan Event, 100)
 	view := store.Watch(Selection{Resource: configMaps}, func(e Event) { events <- e })
 	receive(t, view.Ready())
 	s.request(isStream)
-	// The connection stays, and carries nothing any more.
+	// The connection stays open and delivers nothing.
 	s.locked(func() { clear(s.watchers) })
 	s.put(testObject{key: key{"default", "missed"}})
 	if e := receive(t, events); e.New == nil || e.New.Name() != "missed" {
-		t.Errorf("told %v", e)
+		t.Errorf("got %v", e)
 	}
 	for len(s.opened) > 0 {
 		if r := receive(t, s.opened); !isResume(r) {
@@ -29,8 +28,8 @@ func TestIdleWatchIsReopened(t *testing.T) {
 	}
 }
 
-// A watch that says something now and then stays. What this process itself was too slow
-// to say in time does not count.
+// A watch with regular bookmarks stays open. Rounds in which this machine was too slow to send
+// them do not count.
 func TestActiveWatchStaysOpen(t *testing.T) {
 	t.Parallel()
 	const silence = time.Second
@@ -54,7 +53,7 @@ func TestActiveWatchStaysOpen(t *testing.T) {
 	t.Error("this machine is too slow to say something twice a second")
 }
 
-// sendBookmarks sends bookmarks for a while. The longest is how long nothing was said.
+// sendBookmarks sends bookmarks for a period and returns the longest pause.
 func (s *server) sendBookmarks(period time.Duration) (longest time.Duration) {
 	bookmark := time.NewTicker(20 * time.Millisecond)
 	defer bookmark.Stop()

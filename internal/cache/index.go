@@ -11,14 +11,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// indexKey is where an object is filed: under the UID of its controller or, having
-// none, under each of its labels. No label has an empty key, so that one map
-// holds both.
+// indexKey is a key of the index: the UID of an object's controller or, without one, each of
+// its labels. No label has an empty key, so one map holds both.
 type indexKey struct{ label, value string }
 
 func ownerKey(uid string) indexKey { return indexKey{value: uid} }
 
-// matches says whether the object is to be filed at the place.
+// matches reports whether the object has the key.
 func (p indexKey) matches(o *object.Object) bool {
 	owner, owned := o.Controller()
 	if p.label == "" || owned {
@@ -28,8 +27,8 @@ func (p indexKey) matches(o *object.Object) bool {
 	return found && value == p.value
 }
 
-// withStringsOf is the same place as the words of an object that is filed there: those of
-// one that has left would keep it in memory.
+// withStringsOf returns an equal key with strings of the object. Strings of a removed object
+// would keep it in memory.
 func (p indexKey) withStringsOf(o *object.Object) indexKey {
 	for same := range indexKeys(o) {
 		if same == p {
@@ -39,7 +38,7 @@ func (p indexKey) withStringsOf(o *object.Object) indexKey {
 	return p
 }
 
-// indexKeys are all places of an object; none for no object.
+// indexKeys returns the keys of an object; none for nil.
 func indexKeys(o *object.Object) iter.Seq[indexKey] {
 	return func(yield func(indexKey) bool) {
 		if o == nil {
@@ -57,11 +56,11 @@ func indexKeys(o *object.Object) iter.Seq[indexKey] {
 	}
 }
 
-// index finds objects by place.
+// index finds objects by key.
 type index map[indexKey]sortedObjects
 
-// update files an object anew. Old is nil for one that appeared, current for one
-// that has gone; else both are of one namespace and name.
+// update replaces an object. Old is nil for an added object, current for a deleted one;
+// otherwise both have the same name.
 func (x index) update(old, current *object.Object) {
 	for p := range indexKeys(old) {
 		if current == nil || !p.matches(current) {
@@ -81,8 +80,8 @@ func (x index) remove(p indexKey, o *object.Object) {
 	}
 }
 
-// candidates returns the fewest places that hold every orphan the selector can
-// match. Without an equality in the selector there is no knowing.
+// candidates returns the fewest keys that cover all orphans the selector can match. It is
+// unknown for selectors without an equality.
 func (x index) candidates(selector labels.Selector) (keys []indexKey, known bool) {
 	requirements, _ := selector.Requirements()
 	fewest := 0
@@ -102,8 +101,7 @@ func requiresValue(operator selection.Operator) bool {
 	return operator == selection.Equals || operator == selection.DoubleEquals || operator == selection.In
 }
 
-// requirementKeys are one place per value that the requirement allows. They have no
-// object in common, since an object has one value per label.
+// requirementKeys returns a key per value of the requirement. Their objects are disjoint.
 func requirementKeys(r labels.Requirement) []indexKey {
 	var keys []indexKey
 	for _, value := range r.ValuesUnsorted() {
@@ -120,8 +118,8 @@ func (x index) size(keys []indexKey) int {
 	return size
 }
 
-// sortedObjects is a set of objects sorted by namespace and name: eight bytes for each,
-// and most shelves hold a few.
+// sortedObjects is a set of objects sorted by namespace and name. It takes eight bytes per
+// object, and most sets are small.
 type sortedObjects []*object.Object
 
 // byName orders objects by namespace and name.
@@ -129,10 +127,10 @@ func byName(a, b *object.Object) int {
 	return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
 }
 
-// with adds the object, or puts it in the place of the one of its name.
+// with adds an object, or replaces the one of its name.
 func (s sortedObjects) with(o *object.Object) sortedObjects {
 	if len(s) == 0 || byName(s[len(s)-1], o) < 0 {
-		return append(s, o) // lists come sorted
+		return append(s, o) // lists are sorted
 	}
 	at, found := slices.BinarySearchFunc(s, o, byName)
 	if found {
@@ -150,7 +148,7 @@ func (s sortedObjects) without(o *object.Object) sortedObjects {
 	return slices.Delete(s, at, at+1)
 }
 
-// inNamespace is the part of the shelf in one namespace; all of it if that is empty.
+// inNamespace returns the objects of one namespace, or all if it is empty.
 func (s sortedObjects) inNamespace(namespace string) sortedObjects {
 	if namespace == "" {
 		return s

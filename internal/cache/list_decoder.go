@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 )
 
-// readList reads a list one item after another.
+// readList decodes a list item by item.
 func (s *listWatcher) readList(body io.Reader) (*internalversion.List, error) {
 	dec := json.NewDecoder(body)
 	list := &internalversion.List{}

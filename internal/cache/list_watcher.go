@@ -25,13 +25,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// watchTimeoutMargin is how much longer than agreed a watch may last before we take the
-// API server for dead and hang up ourselves.
+// watchTimeoutMargin is how much longer than requested a watch may last before it is closed
+// here.
 const watchTimeoutMargin = 30 * time.Second
 
-// listWatcher lists and watches a selection for the reflector, and reports how that
-// goes. An open watch alone counts as health: who may list but not watch is
-// told so all the time, not every other moment.
+// listWatcher lists and watches a selection for the reflector, and reports its health. Only
+// an open watch is healthy: a client that may list but not watch has a constant error.
 type listWatcher struct {
 	client     rest.Interface
 	selection  Selection
@@ -39,29 +38,29 @@ type listWatcher struct {
 	running    *sync.WaitGroup
 	log        *slog.Logger
 	connection *connection
-	// gracePeriod is how long the API server may be busy before that is worth a
-	// word: with a kind whose CRD has just been made it is for a second or two.
+	// gracePeriod is how long the API server may throttle before that is an error. For a
+	// new CRD it does so for a second or two.
 	gracePeriod time.Duration
-	// idleTimeout is how long an open watch may say nothing.
+	// idleTimeout is how long an open watch may receive nothing.
 	idleTimeout time.Duration
-	// throttledSince is since when the API server has had no time for us; zero when it
-	// has. Only the reflector's goroutine uses it.
+	// throttledSince is when throttling began; zero if it did not. Only the reflector's
+	// goroutine uses it.
 	throttledSince time.Time
 }
 
 var _ reflectors.ListerWatcherWithContext = &listWatcher{}
 
-// List is ListWithContext.
+// List calls ListWithContext.
 func (s *listWatcher) List(options metav1.ListOptions) (runtime.Object, error) {
 	return s.ListWithContext(context.Background(), options)
 }
 
-// Watch is WatchWithContext.
+// Watch calls WatchWithContext.
 func (s *listWatcher) Watch(options metav1.ListOptions) (machinery.Interface, error) {
 	return s.WatchWithContext(context.Background(), options)
 }
 
-// ListWithContext reads a list, or a page of it.
+// ListWithContext reads a list or a page of it.
 func (s *listWatcher) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list, err := s.list(ctx, options)
 	if err != nil {
@@ -80,7 +79,7 @@ func (s *listWatcher) list(ctx context.Context, options metav1.ListOptions) (*in
 	return s.readList(body)
 }
 
-// WatchWithContext opens a watch, which may begin with a streamed list.
+// WatchWithContext opens a watch, which may start with a streamed list.
 func (s *listWatcher) WatchWithContext(ctx context.Context, options metav1.ListOptions) (machinery.Interface, error) {
 	options.Watch = true
 	lists := options.SendInitialEvents != nil && *options.SendInitialEvents
@@ -119,14 +118,14 @@ func (s *listWatcher) WatchWithContext(ctx context.Context, options metav1.ListO
 	return opened, nil
 }
 
-// unavailableError is the error of a request without a response. The reflector resumes a watch
-// where it was if the connection was refused, and lists anew after any other error; an
-// API server that hung, or a network that was gone, is no more reason for a list.
+// unavailableError is the error of a request without a response. The reflector resumes a
+// watch only if the connection was refused, and lists again after any other error. A hanging
+// API server or a lost network needs no list either.
 type unavailableError struct{ error }
 
 func (o unavailableError) Unwrap() []error { return []error{o.error, syscall.ECONNREFUSED} }
 
-// watchTimeout is when we hang up although the API server has not.
+// watchTimeout returns when a watch is closed here.
 func watchTimeout(options metav1.ListOptions) time.Duration {
 	agreed := 10 * time.Minute
 	if options.TimeoutSeconds != nil {
@@ -135,14 +134,13 @@ func watchTimeout(options metav1.ListOptions) time.Duration {
 	return agreed + watchTimeoutMargin
 }
 
-// retriesStream says that the reflector will go on trying to stream a list after
-// the error. After any other it asks for an ordinary list, and that one's error
-// is the one worth reporting.
+// retriesStream reports whether the reflector retries a streamed list after the error. After
+// any other error it requests an ordinary list, whose error is the one to report.
 func retriesStream(err error) bool {
 	return utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)
 }
 
-// accept is the form in which the objects are wanted.
+// accept returns the media type of the requested objects.
 func (s *listWatcher) accept(single bool) string {
 	switch {
 	case !s.selection.Metadata:
@@ -153,8 +151,7 @@ func (s *listWatcher) accept(single bool) string {
 	return "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 }
 
-// parse reads an object as it comes. An item of a list does not say what it is,
-// and metadata alone says that it is that.
+// parse parses an object. Items of a list lack their type, and metadata has another one.
 func (s *listWatcher) parse(data []byte) (*object.Object, error) {
 	resource := s.selection.Resource
 	parse := object.ParseAs
@@ -171,8 +168,7 @@ func (s *listWatcher) parse(data []byte) (*object.Object, error) {
 	return o.With(fmt.Appendf(nil, "%q", resource.APIVersion()), "apiVersion")
 }
 
-// report passes on what hinders the watch. That its versions have expired
-// does not: it is the sign to list anew.
+// report reports an error. Expired versions are none: the reflector lists again.
 func (s *listWatcher) report(ctx context.Context, err error) {
 	expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 	if ctx.Err() == nil && !expired && !s.isThrottledBriefly(err) {
@@ -180,15 +176,14 @@ func (s *listWatcher) report(ctx context.Context, err error) {
 	}
 }
 
-// reportLost reports that the watch has had no connection for a while, unless something else
-// that hinders it is known.
+// reportLost reports a lost connection, unless another error is known.
 func (s *listWatcher) reportLost(err error) {
 	if s.health.current() == nil {
 		s.health.report(fmt.Errorf("watch %s: %w", s.selection, err))
 	}
 }
 
-// isThrottledBriefly says that the error is no more than a busy moment so far.
+// isThrottledBriefly reports whether the error is throttling within the grace period.
 func (s *listWatcher) isThrottledBriefly(err error) bool {
 	if !apierrors.IsTooManyRequests(err) {
 		s.throttledSince = time.Time{}
@@ -200,8 +195,7 @@ func (s *listWatcher) isThrottledBriefly(err error) bool {
 	return time.Since(s.throttledSince) < s.gracePeriod
 }
 
-// stableError leaves out what differs from one attempt to the next, as the port
-// that a connection came from, and what says nothing to a user.
+// stableError removes details that differ between attempts, such as local ports, and the URL.
 func stableError(err error) error {
 	var attempt *url.Error
 	if !errors.As(err, &attempt) {
@@ -221,11 +215,11 @@ func (s *listWatcher) get(ctx context.Context, options metav1.ListOptions) (io.R
 		AbsPath(s.selection.Resource.Path(s.selection.Namespace, "")).
 		SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion).
 		SetHeader("Accept", s.accept(options.Watch)).
-		MaxRetries(0). // the reflector tries again, and what went wrong is to be seen
+		MaxRetries(0). // The reflector retries, and errors must be seen.
 		Stream(ctx)
 }
 
-// fields is the field selector of a selection.
+// fields returns the field selector.
 func (s Selection) fields() string {
 	if s.Name == "" {
 		return s.Fields

@@ -15,25 +15,24 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// What stands between a watch and client-go's Reflector, which knows how to
-// follow a collection: when to list, where to resume, how long to wait.
+// Adapters between a watch and client-go's Reflector, which knows when to list, where to
+// resume and how long to wait.
 
-// listItem is an object in the form the reflector passes it on: all it asks of one
-// is its name and version.
+// listItem is an object for the reflector, which needs only its name and version.
 type listItem struct{ *object.Object }
 
-// GetObjectKind is asked by nobody here.
+// GetObjectKind is not used.
 func (i listItem) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject returns the item itself: objects are immutable.
+// DeepCopyObject returns the item itself, since objects are immutable.
 func (i listItem) DeepCopyObject() runtime.Object { return i }
 
-// GetObjectMeta returns what the reflector asks for.
+// GetObjectMeta returns the metadata that the reflector needs.
 func (i listItem) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: i.Namespace(), Name: i.Name(), ResourceVersion: i.ResourceVersion()}
 }
 
-// reflectorStore is the store the reflector fills.
+// reflectorStore is the store that the reflector fills.
 type reflectorStore struct{ watch *watch }
 
 var (
@@ -41,22 +40,22 @@ var (
 	_ reflectors.ReflectorBookmarkStore = reflectorStore{}
 )
 
-// Add takes an ADDED event.
+// Add handles an ADDED event.
 func (s reflectorStore) Add(obj any) error {
 	s.watch.apply(func(c *watchCache) []notification { return c.serverUpdated(obj.(listItem).Object) })
 	return nil
 }
 
-// Update takes a MODIFIED event.
+// Update handles a MODIFIED event.
 func (s reflectorStore) Update(obj any) error { return s.Add(obj) }
 
-// Delete takes a DELETED event.
+// Delete handles a DELETED event.
 func (s reflectorStore) Delete(obj any) error {
 	s.watch.apply(func(c *watchCache) []notification { return c.serverDeleted(obj.(listItem).Object) })
 	return nil
 }
 
-// Bookmark takes a BOOKMARK event.
+// Bookmark handles a BOOKMARK event.
 func (s reflectorStore) Bookmark(resourceVersion string) error {
 	version, err := parseVersion(resourceVersion)
 	if err == nil {
@@ -65,7 +64,7 @@ func (s reflectorStore) Bookmark(resourceVersion string) error {
 	return err
 }
 
-// Replace takes a complete list.
+// Replace handles a complete list.
 func (s reflectorStore) Replace(items []any, resourceVersion string) error {
 	version, err := parseVersion(resourceVersion)
 	if err != nil {
@@ -79,7 +78,7 @@ func (s reflectorStore) Replace(items []any, resourceVersion string) error {
 	return nil
 }
 
-// Resync has nothing to do: resyncs belong to the queue.
+// Resync does nothing: resyncs are those of the queue.
 func (s reflectorStore) Resync() error { return nil }
 
 func parseVersion(text string) (uint64, error) {
@@ -90,17 +89,16 @@ func parseVersion(text string) (uint64, error) {
 	return version, nil
 }
 
-// reflectorClock is the real clock, but it waits as long as the link says, and no
-// waiting outlives the halt. The reflector waits between attempts alone, and does not
-// look at its context when a watch is refused.
+// reflectorClock is the real clock, except that it waits for the delay of the connection, or
+// until ctx ends. The reflector waits only between attempts, and ignores its context when a
+// watch is refused.
 type reflectorClock struct {
 	clock.RealClock
-	ctx        context.Context //nolint:containedctx // The interface of clocks passes none.
+	ctx        context.Context //nolint:containedctx // The interface of clocks passes no context.
 	connection *connection
 }
 
-// After returns a channel that gets the time when it is time for the next attempt, or at
-// the halt.
+// After returns a channel that receives when the next attempt is due, or when ctx ends.
 func (c reflectorClock) After(time.Duration) <-chan time.Time {
 	passed := make(chan time.Time, 1)
 	waiting, cancel := context.WithTimeout(c.ctx, c.connection.nextDelay())

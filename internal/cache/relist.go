@@ -7,7 +7,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// replace takes in everything there was at a version.
+// replace replaces the objects by a list of a version.
 func (c *watchCache) replace(list []*object.Object, version uint64) []notification {
 	slices.SortFunc(list, byName)
 	if version < c.latestVersion {
@@ -19,16 +19,15 @@ func (c *watchCache) replace(list []*object.Object, version uint64) []notificati
 		listed[keyOf(o)] = o.UID()
 		notifications = append(notifications, c.store(o)...)
 	}
-	// What the list could know and does not needs no remembering. What it still
-	// lists is on its way out, and the word of that will come.
+	// A tombstone is obsolete if the list is newer and lacks the object. If the list
+	// has the object, its deletion is still to come.
 	maps.DeleteFunc(c.tombstones, func(name key, p tombstone) bool { return p.version <= version && listed[name] != p.uid })
 	c.advance(version)
 	return append(notifications, c.dropUnlisted(listed)...)
 }
 
-// reset takes the list for all there is. A list older than what we have heard
-// means that the API server's own history went back, as when its storage was
-// restored, and that our versions mean nothing any more.
+// reset replaces everything by a list. A list older than known versions means that the
+// storage of the API server was restored, so that all known versions are void.
 func (c *watchCache) reset(list []*object.Object, version uint64) []notification {
 	before := c.objects
 	*c = newWatchCache()
@@ -45,9 +44,8 @@ func (c *watchCache) reset(list []*object.Object, version uint64) []notification
 	return notifications
 }
 
-// resolveWrites ends the waiting for writes that a list includes. Whether somebody
-// else's change came between cannot be known from a list, so the writers are
-// told.
+// resolveWrites ends pending writes that a list includes. A list does not show whether another
+// client's change came between, so the writers are notified.
 func (c *watchCache) resolveWrites(version uint64) []notification {
 	var notifications []notification
 	for _, own := range c.pendingWrites {
@@ -58,7 +56,7 @@ func (c *watchCache) resolveWrites(version uint64) []notification {
 	return notifications
 }
 
-// dropUnlisted drops what the list lacks, but for writes that are newer than it.
+// dropUnlisted deletes objects that the list lacks, except newer writes.
 func (c *watchCache) dropUnlisted(listed map[key]string) []notification {
 	var notifications []notification
 	for name, o := range c.objects {

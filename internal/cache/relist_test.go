@@ -7,7 +7,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// objectAt makes an object of a name that existed at a version.
+// objectAt returns an object at a version.
 func objectAt(t *testing.T, name string, version uint64) *object.Object {
 	t.Helper()
 	o := namedObject(name)
@@ -51,11 +51,11 @@ func TestReplace(t *testing.T) {
 			list:   []*object.Object{}, version: 5,
 			want: []string{"-a"},
 		},
-		"what we removed is not listed back": {
+		"an object that we deleted is not listed again": {
 			before: func(c *watchCache) { c.serverUpdated(objectAt(t, "a", 1)); c.deleteReturned(objectAt(t, "a", 1), me) },
 			list:   []*object.Object{objectAt(t, "a", 1)}, version: 5,
 		},
-		"a history that went back counts": {
+		"a reset API server counts": {
 			before: func(c *watchCache) {
 				c.serverUpdated(objectAt(t, "a", 70))
 				c.serverUpdated(objectAt(t, "b", 80))
@@ -78,7 +78,7 @@ func TestReplace(t *testing.T) {
 				}
 			}
 			if !slices.Equal(notified, test.want) {
-				t.Errorf("told %v, want %v", notified, test.want)
+				t.Errorf("notified %v, want %v", notified, test.want)
 			}
 			var holds []string
 			for _, o := range c.all() {
@@ -92,15 +92,15 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// After a history that went back, its new versions count again.
+// After a reset, new versions count again.
 func TestEventsAfterReset(t *testing.T) {
 	c := newWatchCache()
 	c.serverUpdated(objectAt(t, "a", 70))
 	c.replace([]*object.Object{objectAt(t, "a", 3)}, 5)
 	if notifications := c.serverUpdated(objectAt(t, "a", 6)); len(notifications) != 1 || c.all()[0].Version() != 6 {
-		t.Fatalf("told %v, holds %v", notifications, describe(c.all()[0]))
+		t.Fatalf("notified %v, holds %v", notifications, describe(c.all()[0]))
 	}
 	if notifications := c.writeReturned(objectAt(t, "a", 7), &View{}, true); len(notifications) != 1 {
-		t.Fatalf("told %v", notifications)
+		t.Fatalf("got %v", notifications)
 	}
 }

@@ -23,12 +23,11 @@ import (
 
 var configMaps = object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
 
-// server speaks the list and watch protocol over HTTP, and can be told to speak
-// it badly.
+// server is an API server that can misbehave.
 type server struct {
 	t    *testing.T
 	http *httptest.Server
-	// opened gets the query of every request, closed an entry when a watch ended.
+	// opened receives every request, closed an entry for every watch that ended.
 	opened chan *http.Request
 	closed chan struct{}
 
@@ -38,22 +37,22 @@ type server struct {
 	lines    []line
 	watchers map[chan string]bool
 
-	// How to misbehave. Guarded by mu.
+	// Faults, guarded by mu.
 	reject    func(*http.Request) *metav1.Status
 	compacted uint64
 	pageSize  int
 	noStreams bool
-	// kind is what objects in a watch say they are, if not what they are.
+	// kind replaces the kind of watched objects, if set.
 	kind string
 }
 
-// line is one event of the history, as written to watchers.
+// line is an event of the history.
 type line struct {
 	version uint64
 	text    string
 }
 
-// The lines that make a watch's connection end: in good order, or not.
+// Lines that end a watch: cleanly, or within an event.
 const (
 	closeConnection = "hang up"
 	breakConnection = "break"
@@ -81,7 +80,7 @@ func (s *server) client() rest.Interface {
 	return client
 }
 
-// store returns a store that tries again quickly.
+// store returns a Cache with short delays.
 func (s *server) store(options Options) *Cache {
 	options.Log = slog.New(slog.DiscardHandler)
 	options.MinBackoff, options.MaxBackoff = time.Millisecond, 4*time.Millisecond
@@ -96,7 +95,7 @@ func (s *server) locked(change func()) {
 	change()
 }
 
-// put stores an object and tells the watchers.
+// put stores an object and notifies the watchers.
 func (s *server) put(o testObject) *object.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +120,7 @@ func (s *server) delete(name key) {
 	s.emit("DELETED", o.json())
 }
 
-// emit is called with the lock held.
+// emit appends an event. The caller holds the lock.
 func (s *server) emit(kind, json string) {
 	text := fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", kind, json)
 	s.lines = append(s.lines, line{s.version, text})
@@ -134,7 +133,7 @@ func (s *server) broadcast(text string) {
 	}
 }
 
-// send sends a text to the watchers that is part of no history.
+// send sends a text to the watchers without storing it.
 func (s *server) send(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +171,7 @@ func writeStatus(w http.ResponseWriter, code int, status *metav1.Status) {
 	_ = json.NewEncoder(w).Encode(status)
 }
 
-// list writes a page as an API server does: its items have no kind.
+// list writes a page. As in an API server, its items have no kind.
 func (s *server) list(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +225,7 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// initialEvents is what a watch begins with. It is called with the lock held.
+// initialEvents returns the first events of a watch. The caller holds the lock.
 func (s *server) initialEvents(r *http.Request) []string {
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
 		return append(s.addedEvents(), fmt.Sprintf(`{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{`+
@@ -259,7 +258,7 @@ func (s *server) addedEvents() []string {
 	return texts
 }
 
-// request returns the next request that is as described.
+// request returns the next request that matches.
 func (s *server) request(is func(*http.Request) bool) *http.Request {
 	s.t.Helper()
 	for {

@@ -13,19 +13,19 @@ import (
 	machinery "k8s.io/apimachinery/pkg/watch"
 )
 
-// readAhead is how many events may be parsed before the cache takes them.
+// readAhead is the number of events that are parsed ahead of the cache.
 const readAhead = 16
 
-// stream is one open watch: it reads events off the connection, as objects.
+// stream reads the events of an open watch.
 type stream struct {
 	listWatcher *listWatcher
 	body        io.ReadCloser
 	frames      *frameReader
 	events      chan machinery.Event
 	cancel      context.CancelFunc
-	// listing says that the list which the watch began with is not complete yet.
+	// listing is set until the streamed list is complete.
 	listing bool
-	// active says that there was an event lately.
+	// active is set by each event.
 	active atomic.Bool
 }
 
@@ -35,9 +35,8 @@ func (s *stream) ResultChan() <-chan machinery.Event { return s.events }
 // Stop ends the watch.
 func (s *stream) Stop() { s.cancel() }
 
-// run reads until the connection ends or is hung up. Its end, be it in the
-// middle of an event, is no error: the reflector resumes where it was. But a
-// list that was not completed has to be asked for in the other way.
+// run reads until the connection ends or is closed. Its end, even within an event, is no
+// error: the reflector resumes. An incomplete streamed list must be requested again.
 func (s *stream) run(ctx context.Context) {
 	defer close(s.events)
 	defer s.body.Close()
@@ -61,7 +60,7 @@ func (s *stream) run(ctx context.Context) {
 	}
 }
 
-// errEnded says that the connection ended, in good order or not.
+// errEnded means that the connection ended.
 var errEnded = errors.New("the connection ended")
 
 // next reads one event.
@@ -87,8 +86,7 @@ func (s *stream) next() (machinery.Event, error) {
 	return machinery.Event{Type: kind, Object: listItem{o}}, nil
 }
 
-// bookmark reads an event that says how far the watch has come, and that its
-// list is complete.
+// bookmark reads a BOOKMARK event, which also ends a streamed list.
 func (s *stream) bookmark(data []byte) (machinery.Event, error) {
 	mark := &metav1.PartialObjectMetadata{}
 	if err := json.Unmarshal(data, mark); err != nil {
@@ -101,7 +99,7 @@ func (s *stream) bookmark(data []byte) (machinery.Event, error) {
 	return machinery.Event{Type: machinery.Bookmark, Object: mark}, nil
 }
 
-// statusError is what an ERROR event says.
+// statusError returns the error of an ERROR event.
 func statusError(data []byte) error {
 	status := metav1.Status{}
 	if err := json.Unmarshal(data, &status); err != nil {
@@ -110,7 +108,7 @@ func statusError(data []byte) error {
 	return apierrors.FromObject(&status)
 }
 
-// errorEvent is the event that tells the reflector of an error.
+// errorEvent returns the event that reports an error to the reflector.
 func (s *stream) errorEvent(ctx context.Context, err error) machinery.Event {
 	if !s.listing || retriesStream(err) {
 		s.listWatcher.report(ctx, err)

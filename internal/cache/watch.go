@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// watch is the one watch of a selection, shared by its views.
+// watch is the watch of a selection, shared by its views.
 type watch struct {
 	selection Selection
 	selector  labels.Selector
@@ -23,19 +23,18 @@ type watch struct {
 	stop      context.CancelFunc
 	health    health
 
-	// viewCount counts the views; it is guarded by the store's lock.
+	// viewCount is guarded by the mutex of the Cache.
 	viewCount int
 
-	// deliverMu is held while the cache changes and while the handlers are told, so
-	// that they hear everything in the order in which it happened. It guards
-	// views.
+	// deliverMu is held while the cache changes and handlers run, so that they receive
+	// events in order. It guards views.
 	deliverMu sync.Mutex
 	views     []*View
 
 	synced atomic.Bool
 	lists  atomic.Int64
 
-	// mu guards the cache alone: reading never waits for a handler.
+	// mu guards only the cache: readers never wait for a handler.
 	mu    sync.RWMutex
 	cache watchCache
 }
@@ -65,10 +64,10 @@ func logHealth(log *slog.Logger, selection Selection, err error) {
 		log.Info("watch works again", "selection", selection.String())
 		return
 	}
-	log.Warn("watch does not work", "selection", selection.String(), "error", err)
+	log.Warn("watch fails", "selection", selection.String(), "error", err)
 }
 
-// run watches until the context ends.
+// run runs the reflector until the context ends.
 func (w *watch) run(ctx context.Context, client rest.Interface, running *sync.WaitGroup) {
 	src := &listWatcher{client: client, selection: w.selection, health: &w.health, running: running, log: w.options.Log, gracePeriod: w.options.GracePeriod, idleTimeout: w.options.IdleTimeout}
 	src.connection = &connection{minDelay: w.options.MinBackoff, maxDelay: w.options.MaxBackoff, gracePeriod: w.options.GracePeriod, report: src.reportLost}
@@ -78,10 +77,10 @@ func (w *watch) run(ctx context.Context, client rest.Interface, running *sync.Wa
 		Name:            w.selection.String(),
 		TypeDescription: w.selection.Resource.String(),
 		Clock:           waits,
-		Backoff:         &wait.Backoff{Duration: 1}, // The clock knows how long to wait.
+		Backoff:         &wait.Backoff{Duration: 1}, // The clock computes the delay.
 	})
-	// RunWithContext would do the same with a delay that only grows: a reflector forgets
-	// failures after two minutes without any, whatever worked in between.
+	// RunWithContext would let the delay grow even if watches worked in between: a
+	// reflector resets it only after two minutes without failures.
 	for ctx.Err() == nil {
 		if err := reflector.ListAndWatchWithContext(ctx); err != nil {
 			w.options.Log.Debug("watch failed", "selection", w.selection.String(), "error", err)
@@ -90,7 +89,7 @@ func (w *watch) run(ctx context.Context, client rest.Interface, running *sync.Wa
 	}
 }
 
-// apply applies a change to the cache and tells the handlers what came of it.
+// apply changes the cache and notifies the handlers.
 func (w *watch) apply(how func(*watchCache) []notification) {
 	w.deliverMu.Lock()
 	defer w.deliverMu.Unlock()
@@ -110,7 +109,7 @@ func (w *watch) notify(n notification) {
 	}
 }
 
-// replace takes over a complete list, after which the views are ready.
+// replace stores a complete list. Then the views are ready.
 func (w *watch) replace(list []*object.Object, version uint64) {
 	w.lists.Add(1)
 	w.apply(func(c *watchCache) []notification { return c.replace(list, version) })
@@ -122,7 +121,7 @@ func (w *watch) replace(list []*object.Object, version uint64) {
 	}
 }
 
-// addView tells a new view what is there already, and from then on what changes.
+// addView passes the existing objects to a new view, and then all changes.
 func (w *watch) addView(v *View) {
 	w.deliverMu.Lock()
 	defer w.deliverMu.Unlock()
@@ -143,7 +142,7 @@ func (w *watch) addView(v *View) {
 	}
 }
 
-// markFailed tells the views that wait for the first list that it may be long.
+// markFailed notifies the views that wait for the first list.
 func (w *watch) markFailed(err error) {
 	if err == nil {
 		return
@@ -155,7 +154,7 @@ func (w *watch) markFailed(err error) {
 	}
 }
 
-// markReady is called with the order held.
+// markReady closes Ready. The caller holds deliverMu.
 func (v *View) markReady() {
 	if !v.readyClosed {
 		v.readyClosed = true
@@ -164,7 +163,7 @@ func (v *View) markReady() {
 	}
 }
 
-// markReadyOrFailed is called with the order held.
+// markReadyOrFailed closes ReadyOrFailed. The caller holds deliverMu.
 func (v *View) markReadyOrFailed() {
 	if !v.readyOrFailedClosed {
 		v.readyOrFailedClosed = true
@@ -182,15 +181,14 @@ func (w *watch) removeView(v *View) {
 	w.cache.dropWritesOf(v)
 }
 
-// selects says whether the watch is to bring the object.
+// selects reports whether the watch selects the object, as far as that is known here.
 func (w *watch) selects(o *object.Object) bool {
 	here := w.selection.Namespace == "" || w.selection.Namespace == o.Namespace()
 	meant := w.selection.Name == "" || w.selection.Name == o.Name()
 	return here && meant && w.selector.Matches(o.Labels())
 }
 
-// stat is called with the store's lock held, which a handler may be waiting for:
-// it must not wait for the order.
+// stat must not lock deliverMu: a handler may wait for the mutex of the Cache, which is held.
 func (w *watch) stat() Stat {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

@@ -14,38 +14,35 @@ type key struct{ namespace, name string }
 
 func keyOf(o *object.Object) key { return key{o.Namespace(), o.Name()} }
 
-// watchCache is what a watch knows, without locks or time. It takes in what the API
-// server says and what our own writes returned, in whatever order the two
-// arrive, and answers with what there is to tell.
+// watchCache holds the objects of a watch, without locks or time. It receives events of the API
+// server and the results of writes, in any order, and returns the notifications for views.
 //
-// It never goes back in time. The API server's word comes in the order of
-// versions, so everything up to seen has been heard; a write that is not newer
-// brings nothing, even for an object that is not here: then it has been deleted
-// since.
+// It never goes back in time. Events arrive in the order of versions, so that all changes up
+// to latestVersion are known. An older write changes nothing, even if the object is missing:
+// then it has been deleted since.
 type watchCache struct {
 	objects map[key]*object.Object
 	index   index
 	bytes   int
-	// serverFiltered says that only the API server knows what is selected: what is not here
-	// is not taken in from a write, and what it says is gone is, although a write of
-	// ours came later.
+	// serverFiltered is set for field selectors, which only the API server evaluates. Then
+	// writes add no objects, and a DELETED event counts even if a later write is known.
 	serverFiltered bool
 
-	// latestVersion is the newest version that the API server has sent.
+	// latestVersion is the newest version of an event.
 	latestVersion uint64
-	// tombstones says of names that are not here what must not come back, although the
-	// API server has yet to send it.
+	// tombstones are objects that must not be added again, although events about them are
+	// still to come.
 	tombstones map[key]tombstone
-	// pendingWrites are our own writes, by UID, that the API server has not sent yet.
+	// pendingWrites are writes by UID whose events are still to come.
 	pendingWrites map[string]*pendingWrites
 }
 
-// tombstone is the end of an object of which we know before the API server says so.
+// tombstone is a removed object whose DELETED event is still to come.
 type tombstone struct {
 	uid string
-	// version is the newest version we know of: everything up to it is history.
+	// version is the newest known version. Events up to it are ignored.
 	version uint64
-	// deleted says that the object was deleted: all that may come of it is history.
+	// deleted is set if the object was deleted, so that all its events are ignored.
 	deleted bool
 }
 
@@ -53,26 +50,25 @@ func (p tombstone) covers(o *object.Object) bool {
 	return o.Version() <= p.version || p.deleted && p.uid == o.UID()
 }
 
-// isTombstoned says that the object must not come back.
+// isTombstoned reports whether the object must not be added.
 func (c *watchCache) isTombstoned(o *object.Object) bool {
 	p, found := c.tombstones[keyOf(o)]
 	return found && p.covers(o)
 }
 
-// pendingWrites are the versions that one view's writes made of an object, what
-// they started from and what they led to.
+// pendingWrites are the versions that one view wrote of an object.
 type pendingWrites struct {
 	view         *View
 	base, latest *object.Object
 	versions     []uint64
 }
 
-// isForeign says that a version came after the base and is none of ours.
+// isForeign reports whether another client wrote the version after base.
 func (w *pendingWrites) isForeign(version uint64) bool {
 	return (w.base == nil || version > w.base.Version()) && !slices.Contains(w.versions, version)
 }
 
-// notification is an event and who is to hear of it: all but one view, or one alone.
+// notification is an event for all views but one, or for one only.
 type notification struct {
 	Event
 	except, only *View
@@ -89,14 +85,14 @@ func newWatchCache() watchCache {
 	}
 }
 
-// serverUpdated takes in an object that the API server says there is.
+// serverUpdated handles an ADDED or MODIFIED event.
 func (c *watchCache) serverUpdated(o *object.Object) []notification {
 	notifications := c.store(o)
 	c.advance(o.Version())
 	return notifications
 }
 
-// store puts an object in place, unless it is history.
+// store stores an object, unless it is outdated.
 func (c *watchCache) store(o *object.Object) []notification {
 	if c.isTombstoned(o) {
 		return nil
@@ -109,8 +105,8 @@ func (c *watchCache) store(o *object.Object) []notification {
 	return []notification{{Event: Event{Old: old, New: o}}}
 }
 
-// storeStale takes in what a write of ours has overtaken. If somebody else made
-// it, the writer has not heard of it yet.
+// storeStale handles an event that a write has overtaken. If another client made the change,
+// the writer is notified.
 func (c *watchCache) storeStale(o, current *object.Object) []notification {
 	own := c.pendingWrites[o.UID()]
 	if own == nil || !own.isForeign(o.Version()) {
@@ -119,8 +115,7 @@ func (c *watchCache) storeStale(o, current *object.Object) []notification {
 	return []notification{{Event: Event{Old: own.base, New: current}, only: own.view}}
 }
 
-// serverDeleted takes in that the API server says an object is gone, or is not
-// selected any more.
+// serverDeleted handles a DELETED event: the object is deleted or no longer selected.
 func (c *watchCache) serverDeleted(o *object.Object) []notification {
 	defer c.advance(o.Version())
 	if p := c.tombstones[keyOf(o)]; p.uid == o.UID() && p.version <= o.Version() {
@@ -134,8 +129,7 @@ func (c *watchCache) serverDeleted(o *object.Object) []notification {
 	return []notification{{Event: Event{Old: old}}}
 }
 
-// advance takes in that the API server has sent all up to a version, and forgets
-// what was remembered for until then.
+// advance records that all events up to a version have arrived, and drops what waits for them.
 func (c *watchCache) advance(version uint64) {
 	c.latestVersion = max(c.latestVersion, version)
 	if len(c.tombstones)+len(c.pendingWrites) == 0 {
@@ -145,7 +139,7 @@ func (c *watchCache) advance(version uint64) {
 	maps.DeleteFunc(c.pendingWrites, func(_ string, own *pendingWrites) bool { return own.latest.Version() <= c.latestVersion })
 }
 
-// writeReturned takes in what a write by a view returned.
+// writeReturned handles the result of a write.
 func (c *watchCache) writeReturned(o *object.Object, by *View, selected bool) []notification {
 	old := c.objects[keyOf(o)]
 	overtaken := old != nil && o.Version() <= old.Version()
@@ -160,8 +154,7 @@ func (c *watchCache) writeReturned(o *object.Object, by *View, selected bool) []
 	return []notification{{Event: Event{Old: old, New: o}, except: by}}
 }
 
-// leftSelection takes in that a write put the object out of the selection. One of its
-// name that is here was it, or was deleted before it.
+// leftSelection handles a write after which the object is no longer selected.
 func (c *watchCache) leftSelection(old, o *object.Object, by *View) []notification {
 	c.tombstones[keyOf(o)] = tombstone{uid: o.UID(), version: o.Version()}
 	if old == nil {
@@ -171,7 +164,7 @@ func (c *watchCache) leftSelection(old, o *object.Object, by *View) []notificati
 	return []notification{{Event: Event{Old: old}, except: by}}
 }
 
-// trackWrite remembers a write until the API server sends it.
+// trackWrite tracks a write until its event arrives.
 func (c *watchCache) trackWrite(o, old *object.Object, by *View) {
 	if own := c.pendingWrites[o.UID()]; own != nil && own.view == by {
 		own.latest, own.versions = o, append(own.versions, o.Version())
@@ -183,9 +176,8 @@ func (c *watchCache) trackWrite(o, old *object.Object, by *View) {
 	c.pendingWrites[o.UID()] = &pendingWrites{view: by, base: old, latest: o, versions: []uint64{o.Version()}}
 }
 
-// deleteReturned takes in that an object is gone after a delete by a view. One that is
-// not here needs no memory: the API server's word of it came, or will come as a
-// pair.
+// deleteReturned handles the result of a delete. A missing object needs no tombstone: its
+// events have arrived, or will arrive in pairs.
 func (c *watchCache) deleteReturned(o *object.Object, by *View) []notification {
 	old := c.objects[keyOf(o)]
 	if old == nil || old.UID() != o.UID() {
@@ -196,7 +188,7 @@ func (c *watchCache) deleteReturned(o *object.Object, by *View) []notification {
 	return []notification{{Event: Event{Old: old}, except: by}}
 }
 
-// put files an object in place of another; either may be nil.
+// put replaces an object; either may be nil.
 func (c *watchCache) put(old, current *object.Object) {
 	if old != nil {
 		c.bytes -= old.Size()
@@ -211,12 +203,12 @@ func (c *watchCache) put(old, current *object.Object) {
 	c.index.update(old, current)
 }
 
-// dropWritesOf forgets whose writes they were when a view closes.
+// dropWritesOf drops the pending writes of a closed view.
 func (c *watchCache) dropWritesOf(v *View) {
 	maps.DeleteFunc(c.pendingWrites, func(_ string, own *pendingWrites) bool { return own.view == v })
 }
 
-// orphans lists what has no controller and matches, sorted.
+// orphans returns the matching objects without a controller, sorted.
 func (c *watchCache) orphans(namespace string, selector labels.Selector) []*object.Object {
 	var found []*object.Object
 	add := func(o *object.Object) {
@@ -240,7 +232,7 @@ func (c *watchCache) orphans(namespace string, selector labels.Selector) []*obje
 	return found
 }
 
-// all lists every object, in no order.
+// all returns all objects, in no order.
 func (c *watchCache) all() []*object.Object {
 	list := make([]*object.Object, 0, len(c.objects))
 	for _, o := range c.objects {

@@ -12,17 +12,17 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// selectedLabel is the label that the model's watch selects by.
+// selectedLabel is the label that the watch selects.
 const selectedLabel = "picked"
 
-// change is one entry of the model API server's history.
+// change is an entry in the history of the model.
 type change struct {
 	before, after *object.Object // nil: created; nil: deleted
 	version       uint64
 	author        *View // nil: somebody else
 }
 
-// model is a model API server, one watch of it, and views that write.
+// model is a model of an API server, one watch of it, and views that write.
 type model struct {
 	t       *testing.T
 	rand    *rand.Rand
@@ -57,8 +57,8 @@ func newModel(t *testing.T, seed uint64) *model {
 
 func isSelected(o *object.Object) bool { return o != nil && o.Labels().Get(selectedLabel) == "yes" }
 
-// TestCacheAgainstModel plays random histories with writes whose replies and
-// echoes come in any order, and relists at any moment.
+// TestCacheAgainstModel runs random histories in which responses and events arrive in any
+// order, with lists at any moment.
 func TestCacheAgainstModel(t *testing.T) {
 	for seed := range uint64(150) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -107,7 +107,7 @@ func (w *model) drain() {
 	w.cache.advance(w.version)
 }
 
-// commit makes one random change at the API server.
+// commit makes a random change at the API server.
 func (w *model) commit(author *View) change {
 	name := key{fmt.Sprintf("ns%d", w.rand.IntN(2)), fmt.Sprintf("n%d", w.rand.IntN(3))}
 	w.version++
@@ -140,10 +140,10 @@ func (w *model) make(name key, uid string) *object.Object {
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-// handleResponse is what the engine does with the reply to a write.
+// handleResponse handles the response to a write as controllers do.
 func (w *model) handleResponse(v *View, c change) {
 	if c.after == nil {
-		// One the watch has not brought yet may still come and go.
+		// An object whose events are still to come may be added and deleted again.
 		if now := w.cache.objects[keyOf(c.before)]; now != nil && now.UID() == c.before.UID() && !w.mayReappear(now.UID()) {
 			w.gone[c.before.UID()] = true
 		}
@@ -156,8 +156,8 @@ func (w *model) handleResponse(v *View, c change) {
 	}
 }
 
-// mayReappear says that the watch will bring the object's leaving of the selection
-// before its end, and may take one for the other.
+// mayReappear reports whether an event is to come with which the object leaves the selection
+// before it is deleted.
 func (w *model) mayReappear(uid string) bool {
 	return slices.ContainsFunc(w.history[w.delivered:], func(c change) bool {
 		return c.after != nil && c.after.UID() == uid && !isSelected(c.after)
@@ -174,7 +174,7 @@ func (w *model) deliverResponse() {
 	deliver()
 }
 
-// deliverEvent passes on the next entry of the history as a watch would.
+// deliverEvent delivers the next entry of the history.
 func (w *model) deliverEvent() {
 	if w.delivered == len(w.history) {
 		return
@@ -226,7 +226,7 @@ func (w *model) notify(notifications []notification) {
 	}
 }
 
-// recordVersion remembers the newest version a view has heard of.
+// recordVersion records the newest version that a view was notified of.
 func recordVersion(notified map[string]uint64, e Event) {
 	if e.Old != nil && (e.New == nil || e.New.UID() != e.Old.UID()) {
 		notified[e.Old.UID()] = ^uint64(0)
@@ -236,14 +236,14 @@ func recordVersion(notified map[string]uint64, e Event) {
 	}
 }
 
-// observe checks that events follow on one another.
+// observe checks that events form a chain.
 func (w *model) observe(e Event) {
 	o := e.New
 	if o == nil {
 		o = e.Old
 	}
 	if w.observed[keyOf(o)] != e.Old {
-		w.t.Fatalf("event starts from %v, told before was %v", describe(e.Old), describe(w.observed[keyOf(o)]))
+		w.t.Fatalf("event starts from %v, previously notified of %v", describe(e.Old), describe(w.observed[keyOf(o)]))
 	}
 	if e.New == nil {
 		delete(w.observed, keyOf(o))
@@ -311,7 +311,7 @@ func (w *model) filter(keep func(*object.Object) bool) []*object.Object {
 	return found
 }
 
-// checkSettled holds when everything has been delivered.
+// checkSettled checks the state after everything has been delivered.
 func (w *model) checkSettled() {
 	w.t.Helper()
 	want := maps.Clone(w.state)
@@ -329,8 +329,8 @@ func (w *model) checkSettled() {
 	}
 }
 
-// checkNotified holds a change against what the views were told: all but its author
-// must know of it, or of something later. That an object has gone says all.
+// checkNotified checks that all views but the author were notified of a change, or of a later
+// one.
 func (w *model) checkNotified(c change) {
 	w.t.Helper()
 	now := w.cache.objects[keyOf(c.after)]
@@ -339,13 +339,13 @@ func (w *model) checkNotified(c change) {
 	}
 	for v, notified := range w.notified {
 		if v != c.author && !w.deselected(c) && notified[c.after.UID()] < c.version {
-			w.t.Fatalf("a view never heard of version %d of %s", c.version, describe(c.after))
+			w.t.Fatalf("a view was not notified of version %d of %s", c.version, describe(c.after))
 		}
 	}
 }
 
-// deselected says that one of our own writes put the object out of the selection
-// after the change: there was a time when it was not to be seen at all.
+// deselected reports whether one of our own writes removed the object from the selection after
+// the change.
 func (w *model) deselected(c change) bool {
 	return slices.ContainsFunc(w.history, func(later change) bool {
 		return later.author != nil && later.version > c.version && later.before != nil &&
@@ -353,7 +353,7 @@ func (w *model) deselected(c change) bool {
 	})
 }
 
-// testObject describes an object for a test.
+// testObject describes an object.
 type testObject struct {
 	key
 	uid     string
@@ -391,7 +391,7 @@ func (o testObject) parse(t testing.TB) *object.Object {
 	return parsed
 }
 
-// atVersion is what a watch sends of an object that left its selection.
+// atVersion returns the object of a DELETED event.
 func atVersion(t testing.TB, o *object.Object, version uint64) *object.Object {
 	t.Helper()
 	moved, err := o.With(fmt.Appendf(nil, `"%d"`, version), "metadata", "resourceVersion")
@@ -408,8 +408,7 @@ func describe(o *object.Object) string {
 	return fmt.Sprintf("%s (%s, version %d)", o.Ref(), o.UID(), o.Version())
 }
 
-// Where only the API server knows what is selected, its word counts: an object that
-// left is not kept, and not brought back, by our own writes.
+// With a field selector only events count: our own writes neither keep nor add an object.
 func TestServerFilteredCache(t *testing.T) {
 	at := func(version int) *object.Object {
 		o, err := object.Parse(fmt.Appendf(nil, `{"kind":"Pod","metadata":{"name":"a","uid":"u","resourceVersion":"%d"}}`, version))

@@ -345,7 +345,7 @@ func TestOwnWritesAreNotTriggers(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	html := renderPage(t, "object", objectPage{pageObject: webSubject("a", "b"), Tab: "timeline", Entries: got})
-	if gone, also := strings.Index(html, "is gone"), strings.Index(html, "Also changed since the previous call"); gone < 0 || also < gone || strings.Index(html, "the object itself") < also {
+	if gone, also := strings.Index(html, "deleted"), strings.Index(html, "Also changed since the previous call"); gone < 0 || also < gone || strings.Index(html, "the object itself") < also {
 		t.Errorf("the child at %d, the other change at %d", gone, also)
 	}
 }

@@ -1,10 +1,8 @@
-// Package diff says in what two things differ, for people: two objects by their
-// fields, two requests to a hook by the objects in them, two texts by their lines;
-// and who changed a field, as far as the API server noted it.
+// Package diff shows people how two things differ: two objects by fields, two hook requests
+// by objects, two texts by lines; and which field manager changed a field.
 //
-// Here live pure functions on JSON and text, all of them bounded: what is compared
-// may come from anybody. What must not: HTTP, HTML, requests to the API server. The
-// pages of ui call it.
+// Its functions are pure, on JSON and text, and bounded, since their input is untrusted. It
+// contains no HTTP, no HTML and no requests to the API server. The dashboard calls it.
 package diff
 
 import (
@@ -20,13 +18,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// MaxBytes is how large what is compared may be, each side. The API server takes
-// objects of 3 MiB at the most.
+// MaxBytes limits each side. The API server accepts objects of up to 3 MiB.
 const MaxBytes = 4 << 20
 
-// Objects says in which fields two objects differ; either may be empty. What the
-// user meant comes first: the spec before metadata, the status last. Fields that
-// change with every write are left out, and the values of a Secret are masked.
+// Objects returns the fields in which two objects differ; either may be empty. The spec comes
+// first, the status last. Fields that change with every write are omitted, and values of
+// Secrets are masked.
 func Objects(before, after json.RawMessage) ([]model.Change, error) {
 	left, err := parseObject(before)
 	if err != nil {
@@ -43,7 +40,7 @@ func parseObject(text json.RawMessage) (*object.Object, error) {
 	text = bytes.TrimSpace(text)
 	switch {
 	case len(text) == 0 || bytes.Equal(text, []byte("null")):
-		return nil, nil //nolint:nilnil // No object is what there is.
+		return nil, nil //nolint:nilnil // There is no object.
 	case len(text) > MaxBytes:
 		return nil, fmt.Errorf("compare objects: one is larger than %d MiB", MaxBytes>>20)
 	}
@@ -69,7 +66,7 @@ func fieldChanges(before, after *object.Object) ([]model.Change, error) {
 	return changes, nil
 }
 
-// sectionOrder is how late a field is told of.
+// sectionOrder orders spec, metadata and status.
 func sectionOrder(path string) int {
 	switch first := path[:len(path)-len(strings.TrimLeftFunc(path, isLetter))]; first {
 	case "metadata":

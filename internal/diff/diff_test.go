@@ -81,13 +81,13 @@ func TestRequests(t *testing.T) {
 		{"the object", request("nginx:1.27"), request("nginx:1.28"), "object Web default/w changed: spec.image nginx:1.27 -> nginx:1.28\n"},
 		{"a child's status", request("a", pod("a", "1", `},"status":{"phase":"Pending"}`)), request("a", pod("a", "1", `},"status":{"phase":"Running"}`)),
 			"child Pod default/a changed: status.phase Pending -> Running\n"},
-		{"children come and go", request("a", pod("a", "1", "}")), request("a", pod("b", "2", "}")), "child Pod default/a is gone\nchild Pod default/b appeared\n"},
-		{"another of that name", request("a", pod("a", "1", "}")), request("a", pod("a", "2", "}")), "child Pod default/a was replaced by another of its name\n"},
-		{"a child that goes", request("a", pod("a", "1", "}")), request("a", pod("a", "1", `,"deletionTimestamp":"2026-01-01T00:00:00Z"}`)), "child Pod default/a is being deleted\n"},
+		{"children come and go", request("a", pod("a", "1", "}")), request("a", pod("b", "2", "}")), "child Pod default/a deleted\nchild Pod default/b added\n"},
+		{"another of that name", request("a", pod("a", "1", "}")), request("a", pod("a", "2", "}")), "child Pod default/a replaced\n"},
+		{"a child that goes", request("a", pod("a", "1", "}")), request("a", pod("a", "1", `,"deletionTimestamp":"2026-01-01T00:00:00Z"}`)), "child Pod default/a terminating\n"},
 		{"versions alone", request("a", pod("a", "1", `,"resourceVersion":"1"}`)), request("a", pod("a", "1", `,"resourceVersion":"2"}`)), ""},
 		{"a decorator's", json.RawMessage(`{"object":{"apiVersion":"v1","kind":"X","metadata":{"name":"a"}},"attachments":{}}`),
 			json.RawMessage(`{"object":{"apiVersion":"v1","kind":"X","metadata":{"name":"a","labels":{"b":"c"}}},"attachments":{"X.v1":{"b":{"apiVersion":"v1","kind":"X","metadata":{"name":"b"}}}}}`),
-			"object X a changed: metadata.labels.b  -> c\nchild X b appeared\n"},
+			"object X a changed: metadata.labels.b  -> c\nchild X b added\n"},
 		{"what is no object", json.RawMessage(`{"parent":"a","children":{"Pod.v1":{"a":5}}}`), json.RawMessage(`{"parent":["b"],"children":{"Pod.v1":{"a":6}}}`), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -141,11 +141,11 @@ func TestFieldManagers(t *testing.T) {
 			`{"spec":{"ports":[{"containerPort":80,"name":"a"}]}}`, `{"spec":{"ports":[{"containerPort":80,"name":"b"}]}}`, "helm"},
 		{"once, with the status too", "[" + entry("k", time.Second, spec) + "," + entry("k", time.Second, replica) + "]",
 			`{"spec":{"image":"a","replicas":1}}`, `{"spec":{"image":"b","replicas":2}}`, "k"},
-		// Fault U7: a page said "created by kubectl-run and kwok".
+		// Fault U7: a page showed "created by kubectl-run and kwok".
 		{"who created it, not who wrote its status", "[" + entry("kubectl-run", time.Second, spec) + "," + strings.Replace(entry("kwok", time.Second, spec), `"operation"`, `"subresource":"status","operation"`, 1) + "]",
 			``, `{"spec":{"image":"a"}}`, "kubectl-run"},
-		// Fault U1: a status that the controller wrote, and once more since, was said to be of
-		// who had patched the spec a moment before.
+		// Fault U1: a status written by the controller was attributed to the client that had
+		// patched the spec before.
 		{"written by another, once more since", "[" + entry("kubectl-patch", time.Second, spec) + "," + entry("setpoint", -time.Second, replica) + "]",
 			`{"spec":{"image":"a","replicas":1}}`, `{"spec":{"image":"a","replicas":2}}`, ""},
 		{"no time", `[{"manager":"x","fieldsV1":{}}]`, `{"spec":1}`, `{"spec":2}`, ""},
@@ -230,8 +230,8 @@ func signedLines(text Text) string {
 	return got.String()
 }
 
-// Whatever differs: what stays and goes is the one text, what stays and comes the
-// other, and no shorter way is known.
+// Unchanged and removed lines are the first text, unchanged and added ones the second, and no
+// shorter edit exists.
 func TestShortestEdit(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	some := func() []string {
@@ -265,7 +265,7 @@ func TestShortestEdit(t *testing.T) {
 	}
 }
 
-// common is how many lines two texts can have in common.
+// common returns the length of the longest common subsequence.
 func common(a, b []string) int {
 	if len(a) == 0 || len(b) == 0 {
 		return 0
@@ -276,8 +276,7 @@ func common(a, b []string) int {
 	return max(common(a[1:], b), common(a, b[1:]))
 }
 
-// What differs in everything is shown all the same, and no more of it than a page
-// can hold.
+// Very different texts are shown, within limits.
 func TestTextsAreBounded(t *testing.T) {
 	long := func(prefix string) string {
 		var text strings.Builder
@@ -329,7 +328,7 @@ func TestSignificant(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", text, c.want)
 		}
 	}
-	// Where there is nothing else, it is told.
+	// Noise is shown if nothing else changed.
 	if significant, rest := Significant(changes[5:6], 3); len(significant) != 1 || rest != 0 {
 		t.Errorf("%v and %d", significant, rest)
 	}

@@ -12,11 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FieldManagers says who changed an object from what it was to what it is, by the names under
-// which the API server notes that in metadata.managedFields, as it is now. Between since and until is when
-// that must have been: what was written later says nothing about this change, and
-// no name is given rather than a wrong one. Where no field that changed is noted as
-// managed, it was the only one who wrote the object in that time.
+// FieldManagers returns the field managers that changed an object between since and until,
+// according to its current managedFields. It returns none if a later write hides them. If
+// none of the changed fields is managed, it returns the only manager that wrote in that time.
 func FieldManagers(managed, before, after json.RawMessage, since, until time.Time) ([]string, error) {
 	var entries []metav1.ManagedFieldsEntry
 	if err := json.Unmarshal(managed, &entries); err != nil {
@@ -33,11 +31,11 @@ func FieldManagers(managed, before, after json.RawMessage, since, until time.Tim
 			continue
 		}
 		if len(before) == 0 && entry.Subresource != "" {
-			continue // Who writes a status has not created the object.
+			continue // A status writer did not create the object.
 		}
 		var owned fieldpath.Set
 		if err := owned.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
-			return nil, fmt.Errorf("read what %s manages: %w", entry.Manager, err)
+			return nil, fmt.Errorf("read managed fields of %s: %w", entry.Manager, err)
 		}
 		touched := anyDiffers(&owned, left, right)
 		if !isWithin(entry.Time, since, until) {
@@ -55,7 +53,7 @@ func FieldManagers(managed, before, after json.RawMessage, since, until time.Tim
 	return certain, nil
 }
 
-// appendUnique has each name once: who writes a status has an entry of its own for that.
+// appendUnique appends a name once: a manager may have entries per subresource.
 func appendUnique(names []string, name string) []string {
 	if slices.Contains(names, name) {
 		return names
@@ -63,7 +61,7 @@ func appendUnique(names []string, name string) []string {
 	return append(names, name)
 }
 
-// timeResolution is how exactly the API server notes times.
+// timeResolution is that of times in managedFields.
 const timeResolution = time.Second
 
 func isWithin(at *metav1.Time, since, until time.Time) bool {
@@ -76,13 +74,13 @@ func unmarshalBoth(before, after json.RawMessage) (left, right any, err error) {
 			continue
 		}
 		if err := json.Unmarshal(*text, into); err != nil {
-			return nil, nil, fmt.Errorf("read an object: %w", err)
+			return nil, nil, fmt.Errorf("parse object: %w", err)
 		}
 	}
 	return left, right, nil
 }
 
-// anyDiffers says that one of these fields differs.
+// anyDiffers reports whether one of the fields differs.
 func anyDiffers(owned *fieldpath.Set, before, after any) bool {
 	found := false
 	owned.Leaves().Iterate(func(path fieldpath.Path) {
@@ -97,7 +95,7 @@ func equalJSON(a, b any) bool {
 	return errLeft == nil && errRight == nil && bytes.Equal(left, right)
 }
 
-// valueAt is the value at a path; nil for none.
+// valueAt returns the value at a path; nil for none.
 func valueAt(value any, path fieldpath.Path) any {
 	for _, element := range path {
 		switch {
@@ -111,7 +109,7 @@ func valueAt(value any, path fieldpath.Path) any {
 	return value
 }
 
-// listItem is the item of a list that a path means.
+// listItem returns the list item that a path element selects.
 func listItem(list any, element fieldpath.PathElement) any {
 	items, _ := list.([]any)
 	for i, each := range items {
@@ -124,8 +122,7 @@ func listItem(list any, element fieldpath.PathElement) any {
 	return nil
 }
 
-// matchesKey says that an item has the values of a key. A protocol that is not given is
-// TCP, as the API has it.
+// matchesKey reports whether an item has the values of a key. The default protocol is TCP.
 func matchesKey(value any, element fieldpath.PathElement) bool {
 	members, isObject := value.(map[string]any)
 	if !isObject {

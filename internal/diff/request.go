@@ -13,37 +13,35 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// ChangeType is what became of an object between two requests.
+// ChangeType is how an object changed between two requests.
 type ChangeType string
 
-// The fates.
+// The change types.
 const (
 	// Modified objects have other fields.
 	Modified ChangeType = "changed"
-	// Terminating objects were asked to go since.
-	Terminating ChangeType = "is being deleted"
-	// Added objects were not there before, Gone ones are not there any more.
-	Added   ChangeType = "appeared"
-	Deleted ChangeType = "is gone"
-	// Replaced objects are others of the same name.
-	Replaced ChangeType = "was replaced by another of its name"
+	// Terminating objects have a deletion timestamp.
+	Terminating ChangeType = "terminating"
+	// Added objects are new, Deleted ones are missing.
+	Added   ChangeType = "added"
+	Deleted ChangeType = "deleted"
+	// Replaced objects have another UID.
+	Replaced ChangeType = "replaced"
 )
 
-// ObjectChange is one object that a request shows in another way than the one before.
+// ObjectChange is an object that differs between two requests.
 type ObjectChange struct {
-	// Role is "object" for the one that is asked about, "child" or "related", or
-	// "controller".
+	// Role is "object" for the parent or handled object, "child", "related" or "controller".
 	Role   string
 	Object model.Ref
 	Type   ChangeType
-	// Changes are the fields, of an object that Changed or was Replaced.
+	// Changes are the changed fields, unless the object was added or deleted.
 	Changes []model.Change
-	// Before and After are the object; empty where there is none.
+	// Before and After are the object; empty for none.
 	Before, After json.RawMessage
 }
 
-// request is what all questions to hooks and handlers have in them, whatever they
-// call it.
+// request has the objects of all requests to hooks and handlers, under any of their names.
 type request struct {
 	Controller  json.RawMessage `json:"controller"`
 	Parent      json.RawMessage `json:"parent"`
@@ -54,14 +52,14 @@ type request struct {
 	Related     objectsByKind   `json:"related"`
 }
 
-// objectsByKind are objects by kind, and by name within it.
+// objectsByKind are objects by kind and name.
 type objectsByKind map[string]map[string]json.RawMessage
 
-// ErrTooLarge is returned for requests that are not compared, for their size.
-var ErrTooLarge = errors.New("too large to be compared")
+// ErrTooLarge is returned for requests that are too large.
+var ErrTooLarge = errors.New("too large to compare")
 
-// Requests says which objects one request to a hook shows in another way than an
-// earlier one: the object that it is about first, then children, then related ones.
+// Requests returns the objects that differ between two requests to a hook: its object first,
+// then children, then related objects.
 func Requests(before, after json.RawMessage) ([]ObjectChange, error) {
 	left, err := readRequest(before)
 	if err != nil {
@@ -80,10 +78,10 @@ func Requests(before, after json.RawMessage) ([]ObjectChange, error) {
 
 func readRequest(text json.RawMessage) (r request, err error) {
 	if len(text) > 4*MaxBytes {
-		return r, fmt.Errorf("a request of %d MiB: %w", len(text)>>20, ErrTooLarge)
+		return r, fmt.Errorf("request of %d MiB: %w", len(text)>>20, ErrTooLarge)
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
-		return r, fmt.Errorf("read a request: %w", err)
+		return r, fmt.Errorf("parse request: %w", err)
 	}
 	return r, nil
 }
@@ -119,7 +117,7 @@ func namesOf[V any](a, b map[string]V) []string {
 	return slices.Compact(names)
 }
 
-// appendChange adds an object if it differs in anything that is worth telling.
+// appendChange appends an object if it differs.
 func appendChange(to []ObjectChange, role string, before, after json.RawMessage) []ObjectChange {
 	if bytes.Equal(before, after) {
 		return to
@@ -135,7 +133,7 @@ func appendChange(to []ObjectChange, role string, before, after json.RawMessage)
 		change.Object = refOf(left)
 	}
 	if change.Type == Modified || change.Type == Replaced || change.Type == Terminating {
-		// Two objects that were read can be compared.
+		// Both objects have been parsed.
 		change.Changes, _ = fieldChanges(left, right)
 	}
 	if change.Type == Modified && len(change.Changes) == 0 {

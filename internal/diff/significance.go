@@ -9,9 +9,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// Significant are the changes that tell most, and how many there are beside them. Times
-// and counters that move whenever something else does are told only where there is
-// nothing else, and what appeared in a status only where no word in it says the same.
+// Significant returns the most significant changes, and the number of others. Timestamps and
+// counters count only if nothing else changed, added status fields only if no phase, condition
+// or count says the same.
 func Significant(changes []model.Change, most int) (significant []model.Change, rest int) {
 	significant = slices.Clone(changes)
 	slices.SortStableFunc(significant, func(a, b model.Change) int { return cmp.Compare(rankOf(a), rankOf(b)) })
@@ -25,13 +25,13 @@ func Significant(changes []model.Change, most int) (significant []model.Change, 
 	return significant, len(changes) - len(significant)
 }
 
-// The ranks of changes, those first that tell most.
+// The ranks of changes, most significant first.
 const (
-	rankSpec     = iota // somebody's wish
-	rankState           // what a status says in a word
+	rankSpec     = iota // a user's change
+	rankState           // a phase, condition status or count
 	rankOther           // anything else
-	rankAppeared        // what came or went as a whole, field by field
-	rankNoise           // what moves with everything
+	rankAppeared        // fields of something added or removed
+	rankNoise           // what changes with everything
 )
 
 var (

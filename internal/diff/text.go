@@ -5,34 +5,33 @@ import (
 	"strings"
 )
 
-// Line is a line of a comparison.
+// Line is a line of a diff.
 type Line struct {
-	// Sign is '-' for one that goes, '+' for one that comes, ' ' for one that stays,
-	// and '@' for some that stay and are left out: Text is empty, Skipped how many.
+	// Sign is '-' for a removed line, '+' for an added one, ' ' for an unchanged one, and
+	// '@' for omitted unchanged lines: Skipped is their number, and Text is empty.
 	Sign    rune
 	Text    string
 	Skipped int
 }
 
-// Text is what two texts differ in.
+// Text is the diff of two texts.
 type Text struct {
 	Lines []Line
-	// Added and Removed are how many lines came and went.
+	// Added and Removed are the numbers of these lines.
 	Added, Removed int
-	// Approximate says that the texts differ in so much that no common lines were looked
-	// for between the first and the last difference.
+	// Approximate is set if the texts differ too much: all lines between the first and the
+	// last difference count as changed.
 	Approximate bool
-	// Truncated says that not all lines are here.
+	// Truncated is set if lines are missing at the end.
 	Truncated bool
 }
 
 const (
-	// contextLines is how many lines that stay are shown about those that do not.
+	// contextLines is the number of unchanged lines around changes.
 	contextLines = 3
-	// maxEdits is how many differences are looked for: the memory that takes grows
-	// with its square.
+	// maxEdits limits the search, whose memory grows with its square.
 	maxEdits = 800
-	// maxLines is how many lines are shown.
+	// maxLines limits the lines of a diff.
 	maxLines = 2000
 )
 
@@ -61,7 +60,7 @@ func split(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// toLines gives each sign its line.
+// toLines returns the line of each sign.
 func toLines(signs string, a, b []string) []Line {
 	lines := make([]Line, 0, len(signs))
 	i, j := 0, 0
@@ -80,7 +79,7 @@ func toLines(signs string, a, b []string) []Line {
 	return lines
 }
 
-// withContext leaves out lines that stay and are far from any that does not.
+// withContext omits unchanged lines that are far from changes.
 func withContext(all []Line) (lines []Line, cut bool) {
 	near := make([]bool, len(all))
 	for i, line := range all {
@@ -106,8 +105,8 @@ func withContext(all []Line) (lines []Line, cut bool) {
 	return lines, false
 }
 
-// shortestEdit is the shortest way from one text to another, a sign for each line; and
-// whether it was found within bounds. If not, all goes and all comes.
+// shortestEdit returns the shortest edit script, one sign per line, and whether it was found
+// within the limit. If not, all lines are removed and added.
 func shortestEdit(a, b []string) (signs string, found bool) {
 	var trail [][]int
 	reach := []int{0, 0, 0}
@@ -133,9 +132,9 @@ func shortestEdit(a, b []string) (signs string, found bool) {
 	return strings.Repeat("-", len(a)) + strings.Repeat("+", len(b)), false
 }
 
-// step is by what the diagonal k is reached with d edits, and from how far into the
-// first text: down from the diagonal above, or right from the one below. reach holds
-// what d-1 edits reached, the diagonal -d first.
+// step returns the edit that reaches diagonal k with d edits, and where it starts in the first
+// text: down from the diagonal above, or right from the one below. reach holds the positions
+// after d-1 edits, diagonal -d first.
 func step(reach []int, d, k int) (sign byte, start int) {
 	above, below := k+1+d, k-1+d
 	if k == -d || k != d && reach[below] < reach[above] {
@@ -144,7 +143,7 @@ func step(reach []int, d, k int) (sign byte, start int) {
 	return '-', reach[below]
 }
 
-// retrace walks the way back from the end of both texts.
+// retrace follows the trail back from the end of both texts.
 func retrace(trail [][]int, x, y int) string {
 	signs := make([]byte, 0, x+y)
 	for d := len(trail) - 1; d > 0; d-- {
@@ -164,7 +163,7 @@ func retrace(trail [][]int, x, y int) string {
 	return string(signs)
 }
 
-// linesConsumed is how many lines of the first text an edit takes.
+// linesConsumed returns the number of lines of the first text that an edit consumes.
 func linesConsumed(sign byte) int {
 	if sign == '-' {
 		return 1

@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxValue is how many characters of a value are shown in a line.
+// maxValue limits the characters of a value.
 const maxValue = 120
 
-// Value is a JSON value in a line: a string without its quotes where nothing is lost
-// by that, anything else as compact JSON, and not too long.
+// Value formats a JSON value in one line: a string without quotes if that is unambiguous,
+// otherwise compact JSON.
 func Value(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(shortValue(value), &text) == nil && isPlain(text) {
@@ -26,7 +26,7 @@ func Value(value json.RawMessage) string {
 	return Shorten(line.String(), maxValue)
 }
 
-// shortValue spares long values the reading: they are cut anyhow.
+// shortValue avoids parsing long values, which are truncated anyway.
 func shortValue(value json.RawMessage) json.RawMessage {
 	if len(value) > 8*maxValue {
 		return nil
@@ -34,7 +34,7 @@ func shortValue(value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// isPlain says that a string cannot be taken for something else without its quotes.
+// isPlain reports whether a string is unambiguous without quotes.
 func isPlain(text string) bool {
 	if text == "" || text != strings.TrimSpace(text) || strings.ContainsAny(text, "\n\"{[") {
 		return false
@@ -42,7 +42,7 @@ func isPlain(text string) bool {
 	return !json.Valid([]byte(text))
 }
 
-// Shorten is a text of no more than so many characters, Visible.
+// Shorten truncates a text to a number of characters, with invisible ones escaped.
 func Shorten(text string, most int) string {
 	text = text[:min(len(text), most*utf8.UTFMax)]
 	if !utf8.ValidString(text) {
@@ -56,8 +56,7 @@ func Shorten(text string, most int) string {
 	return string(runes[:most]) + "…"
 }
 
-// EscapeInvisible is a text in which nothing hides: characters that turn the direction of
-// what follows, or show nothing at all, are written as escapes.
+// EscapeInvisible escapes characters that are invisible or change the text direction.
 func EscapeInvisible(text string) string {
 	if strings.IndexFunc(text, isInvisible) < 0 {
 		return text
@@ -77,8 +76,8 @@ func isInvisible(r rune) bool {
 	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
 }
 
-// Pretty is JSON in lines, Visible; what is no JSON is left as it is. The bool says
-// that it was cut: there were more than so many bytes.
+// Pretty indents JSON and escapes invisible characters; other text stays as it is. It reports
+// whether the text was truncated to a number of bytes.
 func Pretty(value json.RawMessage, most int) (string, bool) {
 	text := value
 	var pretty bytes.Buffer

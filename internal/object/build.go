@@ -8,14 +8,13 @@ import (
 	"unique"
 )
 
-// seed makes digests differ from process to process; they are never stored.
+// seed makes digests differ between processes; they are never stored.
 var seed = maphash.MakeSeed()
 
-// typeName is apiVersion and kind. There are few of them and each is held once.
+// typeName is apiVersion and kind. There are few of them, and each is stored once.
 type typeName struct{ apiVersion, kind string }
 
-// build makes the object of what was noted: its own copy of the bytes and its
-// digests.
+// build returns the parsed object with its own copy of the bytes, and its digests.
 func (p *parser) build(apiVersion, kind string) *Object {
 	o := &Object{version: p.resourceVersion, generation: p.generation, deleted: p.deleting}
 	o.typeName = unique.Make(typeName{orExpected(p.apiVersion, apiVersion), orExpected(p.kind, kind)})
@@ -39,7 +38,7 @@ func (p *parser) build(apiVersion, kind string) *Object {
 	return o
 }
 
-// orExpected is what was read or, if that is missing or the same, what was expected.
+// orExpected returns what was read, or the expected text if that is missing or equal.
 func orExpected(read []byte, expected string) string {
 	if read == nil || string(read) == expected {
 		return expected
@@ -47,8 +46,7 @@ func orExpected(read []byte, expected string) string {
 	return string(read)
 }
 
-// digest leaves out the resource version, which changes without anything that a
-// hook could see having changed.
+// digest omits the resource version, which changes without any change that a hook sees.
 func digest(raw []byte, version span) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -57,7 +55,7 @@ func digest(raw []byte, version span) uint64 {
 	return h.Sum64()
 }
 
-// intent hashes labels, annotations, generation and being deleted.
+// intent hashes labels, annotations, generation and deletion.
 func (p *parser) intent(o *Object) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -69,17 +67,17 @@ func (p *parser) intent(o *Object) uint64 {
 	return h.Sum64()
 }
 
-// DigestOf is a hash of bytes, stable within this process only.
+// DigestOf returns a hash of bytes, stable within this process only.
 func DigestOf(data []byte) uint64 { return maphash.Bytes(seed, data) }
 
-// withoutMember cuts one member out of an object and returns a copy.
+// withoutMember returns a copy of an object without one member.
 func withoutMember(data []byte, member span) []byte {
 	cut := memberExtent(data, member)
 	return slices.Concat(data[:cut.from], data[cut.to:])
 }
 
-// memberExtent is what goes with a member that is cut out: the comma that separated
-// it, and the space beside it. There is no member at the beginning of data.
+// memberExtent returns the span of a member with its comma and white space. No member starts at
+// the beginning of data.
 func memberExtent(data []byte, member span) span {
 	if member == (span{}) {
 		return span{}

@@ -7,19 +7,17 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// objectCopy is the object's own copy of the data, in one piece of memory.
+// objectCopy is the object's own copy of the data, in one allocation.
 type objectCopy struct {
 	out  []byte
-	size int // of the JSON; after that come texts that it has in no plain form
-	// head bytes stand in place of the first skipped ones of the data.
+	size int // of the JSON; texts without a plain form in it follow
+	// head is the number of bytes that replace the first skipped ones of the data.
 	head, skipped int64
 	cut           span
 }
 
-// copyData leaves out managedFields and puts the type before the members where it
-// was missing: kind first, as it stands when the object does not come in a list.
-// What came by list and what came by watch shall be told apart by its content
-// only.
+// copyData omits managedFields and adds a missing type at the beginning, kind first as in
+// single objects, so that objects of lists and watches have equal bytes.
 func (p *parser) copyData(apiVersion, kind string) objectCopy {
 	head, body := p.typeHeader(apiVersion, kind)
 	c := objectCopy{
@@ -38,7 +36,7 @@ func (p *parser) copyData(apiVersion, kind string) objectCopy {
 	return c
 }
 
-// typeHeader is what stands before the members if the type was missing, and the rest.
+// typeHeader returns what replaces the beginning if the type is missing, and the rest.
 func (p *parser) typeHeader(apiVersion, kind string) (head, body []byte) {
 	if p.kind == nil && kind != "" {
 		head = appendTextMember(head, "kind", kind)
@@ -64,7 +62,7 @@ func appendTextMember(out []byte, name, text string) []byte {
 	return append(out, ',')
 }
 
-// extraSize is how much room the texts take that stand nowhere in the data.
+// extraSize returns the size of texts that have no plain form in the data.
 func (p *parser) extraSize() int {
 	size := len(p.labels.rewritten)
 	for _, text := range []textSpan{p.uid, p.owner.name, p.owner.uid} {
@@ -75,7 +73,7 @@ func (p *parser) extraSize() int {
 	return size
 }
 
-// spanOf is where a span of the data has got to.
+// spanOf returns the span in the copy for one in the data.
 func (c *objectCopy) spanOf(s span) span {
 	if s == (span{}) {
 		return span{}
@@ -90,7 +88,7 @@ func (c *objectCopy) shift(at int64) int64 {
 	return at - c.skipped + c.head
 }
 
-// rangeOf is where a text stands.
+// rangeOf returns the range of a text.
 func (c *objectCopy) rangeOf(text textSpan) textRange {
 	if text.from < 0 {
 		return c.appendText(text.text)
@@ -107,14 +105,14 @@ func (c *objectCopy) labels(set labelSet) textRange {
 	return textRange{uint32(at.from), uint32(at.to)}
 }
 
-// appendText puts a text behind the JSON.
+// appendText appends a text after the JSON.
 func (c *objectCopy) appendText(text []byte) textRange {
 	from := len(c.out)
 	c.out = append(c.out, text...)
 	return textRange{uint32(from), uint32(len(c.out))}
 }
 
-// managedFields is the value of metadata.managedFields, nil where it is not kept.
+// managedFields returns the value of metadata.managedFields; nil if it is not kept.
 func (p *parser) managedFields() []byte {
 	if !p.keepManaged || p.managed == (span{}) {
 		return nil
@@ -123,7 +121,7 @@ func (p *parser) managedFields() []byte {
 	return bytes.TrimSpace(value)
 }
 
-// managedSize is how much room they take.
+// managedSize returns the size of what appendManaged appends.
 func (p *parser) managedSize() int {
 	if value := p.managedFields(); value != nil {
 		return len(value) + managedTail
@@ -131,17 +129,17 @@ func (p *parser) managedSize() int {
 	return 0
 }
 
-// managedTail is the size of the number behind the managedFields: their length.
+// managedTail is the size of the length after the managedFields.
 const managedTail = 4
 
-// appendManaged puts the managedFields behind all other texts, if they are kept.
+// appendManaged appends the managedFields after all other texts, if they are kept.
 func (c *objectCopy) appendManaged(value []byte) {
 	if value != nil {
 		c.out = binary.BigEndian.AppendUint32(append(c.out, value...), uint32(len(value)))
 	}
 }
 
-// JSONWithManagedFields is JSON with metadata.managedFields, where ParseWithManagedFields kept them.
+// JSONWithManagedFields returns the JSON including metadata.managedFields, if they are kept.
 func (o *Object) JSONWithManagedFields() []byte {
 	if !o.managed {
 		return o.JSON()
@@ -149,7 +147,7 @@ func (o *Object) JSONWithManagedFields() []byte {
 	all := o.raw[:cap(o.raw)]
 	end := len(all) - managedTail
 	value := all[end-int(binary.BigEndian.Uint32(all[end:])) : end]
-	member, _ := find(o.raw, "metadata") // They stood there.
+	member, _ := find(o.raw, "metadata") // It contained them.
 	metadata := appendMember(o.raw[member.value.from:member.value.to], "managedFields", value)
 	return concat(o.raw[:member.value.from], metadata, o.raw[member.value.to:])
 }

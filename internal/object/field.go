@@ -10,8 +10,7 @@ import (
 )
 
 // Field returns the bytes of the value at a path of member names, such as
-// Field("spec", "selector"), or nil where there is none or it is null.
-// Read-only.
+// Field("spec", "selector"); nil if it is missing or null. Read-only.
 func (o *Object) Field(path ...string) []byte {
 	value := o.raw
 	for _, name := range path {
@@ -34,13 +33,13 @@ type Edit struct {
 	Path  []string
 }
 
-// With returns the object with the value at a path of member names set. Objects
-// missing on the way are made. A nil value removes the member.
+// With returns a copy of the object with a value set. It creates missing objects on the path.
+// A nil value removes the member.
 func (o *Object) With(value []byte, path ...string) (*Object, error) {
 	return o.Edited(Edit{Value: value, Path: path})
 }
 
-// Edited returns the object with several edits made, one after the other.
+// Edited returns a copy of the object with several edits, one after the other.
 func (o *Object) Edited(edits ...Edit) (*Object, error) {
 	raw := o.JSONWithManagedFields()
 	for _, edit := range edits {
@@ -52,7 +51,7 @@ func (o *Object) Edited(edits ...Edit) (*Object, error) {
 	return parse(raw, "", "", o.managed)
 }
 
-// splice sets a member in the JSON object data and returns new bytes.
+// splice sets a member in a JSON object and returns new bytes.
 func splice(data, value []byte, path []string) ([]byte, error) {
 	member, found := find(data, path[0])
 	old := []byte("{}")
@@ -83,7 +82,7 @@ func splice(data, value []byte, path []string) ([]byte, error) {
 	return appendMember(data, path[0], value), nil
 }
 
-// appendMember adds a member at the end of the JSON object data.
+// appendMember appends a member to a JSON object.
 func appendMember(data []byte, name string, value []byte) []byte {
 	open := bytes.TrimRight(data[:bytes.LastIndexByte(data, '}')], " \t\r\n")
 	key, _ := jsontext.AppendQuote(nil, name)
@@ -94,13 +93,13 @@ func appendMember(data []byte, name string, value []byte) []byte {
 	return concat(open, []byte(comma), key, []byte(":"), value, []byte("}"))
 }
 
-// member is where one member of a JSON object stands.
+// member is the span of a member in a JSON object.
 type member struct {
 	span
 	value span
 }
 
-// find looks a member up in a valid JSON object.
+// find returns a member of a valid JSON object.
 func find(data []byte, name string) (member, bool) {
 	scan := scanner{data: data}
 	if token, err := scan.ReadToken(); err != nil || token.Kind() != '{' {
@@ -125,7 +124,7 @@ func find(data []byte, name string) (member, bool) {
 	return member{}, false
 }
 
-// isQuoted compares a JSON string with a plain one.
+// isQuoted reports whether a JSON string equals a plain one.
 func isQuoted(quoted []byte, plain string) bool {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return string(quoted[1:len(quoted)-1]) == plain
@@ -136,8 +135,8 @@ func isQuoted(quoted []byte, plain string) bool {
 
 func concat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// FieldPath turns a JSON pointer into the field path users know:
-// "/spec/containers/0/image" into "spec.containers[0].image".
+// FieldPath converts a JSON pointer to a field path: "/spec/containers/0/image" to
+// "spec.containers[0].image".
 func FieldPath(pointer string) string {
 	var path strings.Builder
 	for token := range jsontext.Pointer(pointer).Tokens() {

@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// unusualObjects objects, which are legal or nearly so.
+// unusualObjects returns objects that are valid, or nearly so.
 func unusualObjects() []string {
 	return []string{
 		pod,
@@ -30,8 +30,8 @@ func unusualObjects() []string {
 	}
 }
 
-// FuzzParse: whatever is read is legal JSON, keeps nothing of the input, and
-// reads the same once more.
+// FuzzParse checks that parsed objects are valid JSON, independent of the input, and parse to
+// the same again.
 func FuzzParse(f *testing.F) {
 	for _, text := range unusualObjects() {
 		f.Add([]byte(text))
@@ -62,7 +62,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// objectText is all that is read of an object, in one line.
+// objectText returns all metadata of an object in one line.
 func objectText(o *object.Object) string {
 	owner, owned := o.Controller()
 	text, _ := json.Marshal([]any{o.APIVersion(), o.Kind(), o.Namespace(), o.Name(), o.UID(), o.Version(), o.Generation(),
@@ -70,8 +70,7 @@ func objectText(o *object.Object) string {
 	return string(text)
 }
 
-// FuzzWith: what was set is there, all else is as it was, and what was removed
-// is gone.
+// FuzzWith checks that With sets and removes one member and nothing else.
 func FuzzWith(f *testing.F) {
 	for _, text := range unusualObjects() {
 		f.Add([]byte(text), "status", "x", `{"a":[1]}`)
@@ -98,7 +97,7 @@ func FuzzWith(f *testing.F) {
 	})
 }
 
-// invalidText says that a text is no legal JSON string.
+// invalidText reports whether a text is no valid JSON string.
 func invalidText(text string) bool {
 	_, err := jsontext.AppendQuote(nil, text)
 	return err != nil

@@ -9,19 +9,17 @@ import (
 	"strings"
 )
 
-// Labels are key-value pairs: a view of the object's JSON, which is read anew
-// each time. An object has a handful of them, and there may be a hundred thousand
-// objects. It is what a labels.Selector of apimachinery matches against.
+// Labels are key-value pairs: a view of the object's JSON that is read on each use, since there
+// may be a hundred thousand objects with few labels each. It implements labels.Labels.
 type Labels struct {
-	// text is a JSON object of strings without escapes, so that quotes alone
-	// tell where one begins and ends.
+	// text is a JSON object of strings without escapes, so that quotes delimit them.
 	text string
 }
 
-// Label is one pair.
+// Label is a key-value pair.
 type Label struct{ Key, Value string }
 
-// All iterates over the pairs. Whoever keeps one keeps the whole object.
+// All iterates over the pairs. Their strings keep the whole object in memory.
 func (l Labels) All() iter.Seq[Label] {
 	return func(yield func(Label) bool) {
 		for rest := l.text; ; {
@@ -35,15 +33,14 @@ func (l Labels) All() iter.Seq[Label] {
 	}
 }
 
-// nextText returns the next string and what follows it, which at the end is
-// nothing.
+// nextText returns the next string and the rest, which is empty at the end.
 func nextText(text string) (string, string) {
 	_, text, _ = strings.Cut(text, `"`)
 	value, rest, _ := strings.Cut(text, `"`)
 	return value, rest
 }
 
-// Lookup returns the value of a key and whether it is there.
+// Lookup returns the value of a key and whether it exists.
 func (l Labels) Lookup(key string) (string, bool) {
 	for label := range l.All() {
 		if label.Key == key {
@@ -53,7 +50,7 @@ func (l Labels) Lookup(key string) (string, bool) {
 	return "", false
 }
 
-// Has says whether the key is there.
+// Has reports whether the key exists.
 func (l Labels) Has(key string) bool {
 	_, found := l.Lookup(key)
 	return found
@@ -65,11 +62,11 @@ func (l Labels) Get(key string) string {
 	return value
 }
 
-// plainLabels writes labels so that they can be looked up: without escapes, and
-// without those that need them, which no selector can ask for.
+// plainLabels returns labels without escapes. It omits those that need them, which no selector
+// can match.
 func plainLabels(data []byte) []byte {
 	var pairs map[string]string
-	_ = json.Unmarshal(data, &pairs) // the parser has read it
+	_ = json.Unmarshal(data, &pairs) // The parser has checked it.
 	plain := []byte{'{'}
 	for _, key := range slices.Sorted(maps.Keys(pairs)) {
 		if pair := key + pairs[key]; !strings.ContainsAny(pair, `"\`) {

@@ -8,9 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Members calls each for every member of a JSON object, in order. The name is a
-// string as it is quoted there; both are views of data. Names given twice are not
-// looked for.
+// Members calls each for every member of a JSON object, in order, with the quoted name and the
+// value. Both are views of data. It does not detect duplicate names.
 func Members(data []byte, each func(quoted, value []byte) error) error {
 	scan, err := openContainer(data, '{')
 	if err != nil {
@@ -32,8 +31,7 @@ func Members(data []byte, each func(quoted, value []byte) error) error {
 	return scan.closeContainer()
 }
 
-// Elements calls each for every element of a JSON list, in order, with a view of
-// data.
+// Elements calls each for every element of a JSON list, in order, with a view of data.
 func Elements(data []byte, each func(value []byte) error) error {
 	scan, err := openContainer(data, '[')
 	if err != nil {
@@ -51,18 +49,17 @@ func Elements(data []byte, each func(value []byte) error) error {
 	return scan.closeContainer()
 }
 
-// Unquoted is the text of a JSON string: a view of it wherever there is nothing to
-// unescape.
+// Unquoted returns the text of a JSON string, as a view unless it has escapes.
 func Unquoted(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]
 	}
-	// Whoever handed it out has checked it.
+	// Members has checked the string.
 	text, _ := jsontext.AppendUnquote(nil, quoted)
 	return text
 }
 
-// openContainer begins to read an object or a list.
+// openContainer reads the beginning of an object or a list.
 func openContainer(data []byte, kind jsontext.Kind) (scanner, error) {
 	scan := scanner{data: data}
 	switch found := scan.PeekKind(); {
@@ -78,7 +75,7 @@ func openContainer(data []byte, kind jsontext.Kind) (scanner, error) {
 	return scan, err
 }
 
-// closeContainer ends reading what enter began: nothing may follow.
+// closeContainer reads the end of an object or a list. Nothing may follow.
 func (s *scanner) closeContainer() error {
 	if _, err := s.ReadToken(); err != nil {
 		return syntaxError(s.data)
@@ -89,7 +86,7 @@ func (s *scanner) closeContainer() error {
 	return nil
 }
 
-// syntaxError says in words why data is not one JSON value.
+// syntaxError returns why data is not one JSON value.
 func syntaxError(data []byte) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
 	switch err := dec.SkipValue(); {

@@ -67,7 +67,7 @@ func TestMembersStopOnError(t *testing.T) {
 	}
 }
 
-// FuzzMembers: what is walked without an error is legal, and all of it was met.
+// FuzzMembers checks that without an error the data is valid and all members were passed.
 func FuzzMembers(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,2,{"b":null}],"c":"\u00e9"}`, `[1,"a",{}]`, `{`, `{"a":1,}`, `[1 2]`} {
 		f.Add([]byte(seed))

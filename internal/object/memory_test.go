@@ -9,8 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// settings is a ConfigMap of 1.5 KB as an API server sends it; owned ones
-// belong to a parent.
+// settings returns a ConfigMap of 1.5 KB as API servers send it, with or without an owner.
 func settings(i int, owned bool) []byte {
 	owner := ""
 	if owned {
@@ -24,8 +23,7 @@ func settings(i int, owned bool) []byte {
 		i, i, 1000+i, owner, strings.Repeat("setpoint ", 133))
 }
 
-// TestObjectsAreSmall holds the memory of a cached object besides its JSON, and
-// besides what the allocator rounds that up to.
+// TestObjectsAreSmall limits the memory of a cached object in addition to its JSON.
 func TestObjectsAreSmall(t *testing.T) {
 	const many = 4000
 	for _, c := range []struct {
@@ -56,10 +54,10 @@ func TestObjectsAreSmall(t *testing.T) {
 	}
 }
 
-// rounded is the room that the allocator makes for so many bytes.
+// rounded returns the size that the allocator uses for a number of bytes.
 func rounded(size int) int { return cap(append([]byte(nil), make([]byte, size)...)) }
 
-// heap is the memory in use.
+// heap returns the memory in use.
 func heap() int {
 	var m runtime.MemStats
 	runtime.GC()

@@ -1,9 +1,9 @@
-// Package object holds one Kubernetes object as the JSON bytes the API server
-// sent, with the metadata that is asked for all the time parsed beside it.
+// Package object holds a Kubernetes object as the JSON bytes that the API server sent, with
+// frequently used metadata parsed beside it.
 //
-// Here live parsing, splicing of single fields, field paths, digests, labels
-// and the description of a served resource. Nothing here talks to a server or
-// knows what an object is for. Every room above uses it.
+// It contains parsing, edits of single fields, field paths, digests, labels and the
+// description of a served resource. It sends no requests and knows nothing of controllers.
+// All layers above use it.
 package object
 
 import (
@@ -15,14 +15,14 @@ import (
 	"unsafe"
 )
 
-// Object is one Kubernetes object. It is immutable: changing means making
-// another (With). The zero value is no valid object; use Parse.
+// Object is an immutable Kubernetes object; With returns a changed copy. The zero value is
+// invalid: use Parse.
 //
-// There may be a hundred thousand objects, so this is small: 128 bytes. What is
-// asked for now and then is read in the JSON, where parsing found it.
+// There may be a hundred thousand objects, so this is small: 128 bytes. Rarely used metadata
+// is read from the JSON.
 type Object struct {
-	// raw is the JSON. Between its length and its capacity stand the texts of
-	// which the JSON has only an escaped form, and managedFields if they are kept.
+	// raw is the JSON. Between its length and its capacity are texts that the JSON has only in
+	// escaped form, and managedFields if they are kept.
 	raw    []byte
 	digest uint64
 	intent uint64
@@ -30,9 +30,8 @@ type Object struct {
 	typeName   unique.Handle[typeName]
 	version    uint64
 	generation int64
-	// names are namespace and name, one after the other, in memory of their own:
-	// they outlive the object as keys of this and that, and must not keep all of
-	// it.
+	// names are namespace and name, in memory of their own: as map keys they outlive the
+	// object and must not keep its bytes.
 	names    string
 	owner    ownerRanges
 	uid      textRange
@@ -42,7 +41,7 @@ type Object struct {
 	managed  bool
 }
 
-// textRange is where a text stands in raw, up to its capacity.
+// textRange is the range of a text in raw, up to its capacity.
 type textRange struct{ from, to uint32 }
 
 type ownerRanges struct {
@@ -50,45 +49,44 @@ type ownerRanges struct {
 	name, uid textRange
 }
 
-// Owner is the controlling owner of an object. Its name and UID are views of the
-// object: whoever keeps them longer keeps all of it.
+// Owner is the controlling owner of an object. Its strings keep the whole object in memory.
 type Owner struct {
 	APIVersion, Kind, Name, UID string
 }
 
-// JSON is the whole object, compact, without metadata.managedFields: see Whole. Read-only.
+// JSON returns the object as compact JSON without metadata.managedFields. Read-only.
 func (o *Object) JSON() []byte { return slices.Clip(o.raw) }
 
-// APIVersion as in the object, such as "v1" or "apps/v1".
+// APIVersion returns such as "v1" or "apps/v1".
 func (o *Object) APIVersion() string { return o.typeName.Value().apiVersion }
 
-// Kind as in the object, such as "Deployment".
+// Kind returns such as "Deployment".
 func (o *Object) Kind() string { return o.typeName.Value().kind }
 
-// Namespace is empty for a cluster-scoped object.
+// Namespace returns "" for a cluster-scoped object.
 func (o *Object) Namespace() string { return o.names[:o.nameFrom] }
 
-// Name is metadata.name.
+// Name returns metadata.name.
 func (o *Object) Name() string { return o.names[o.nameFrom:] }
 
-// UID is metadata.uid; empty for an object that was never stored. It is a view of
-// the object: whoever keeps it longer keeps all of it.
+// UID returns metadata.uid; "" for an object that was never stored. The string keeps the whole
+// object in memory.
 func (o *Object) UID() string { return o.textAt(o.uid) }
 
-// Version is metadata.resourceVersion as the integer it is; 0 for an object
-// that was never stored. Versions of one resource compare by age.
+// Version returns metadata.resourceVersion as an integer; 0 for an object that was never stored.
+// Newer versions of a resource are greater.
 func (o *Object) Version() uint64 { return o.version }
 
-// ResourceVersion is Version in the API's own form.
+// ResourceVersion returns metadata.resourceVersion.
 func (o *Object) ResourceVersion() string { return strconv.FormatUint(o.version, 10) }
 
-// Generation is metadata.generation; 0 for kinds that have none.
+// Generation returns metadata.generation; 0 for kinds without it.
 func (o *Object) Generation() int64 { return o.generation }
 
-// Labels are metadata.labels.
+// Labels returns metadata.labels.
 func (o *Object) Labels() Labels { return Labels{o.textAt(o.labels)} }
 
-// Controller is the owner with controller: true, and whether there is one.
+// Controller returns the controlling owner, and whether there is one.
 func (o *Object) Controller() (owner Owner, owned bool) {
 	if o.owner == (ownerRanges{}) {
 		return Owner{}, false
@@ -97,12 +95,12 @@ func (o *Object) Controller() (owner Owner, owned bool) {
 	return Owner{APIVersion: kind.apiVersion, Kind: kind.kind, Name: o.textAt(o.owner.name), UID: o.textAt(o.owner.uid)}, true
 }
 
-// ControlledBy says whether the controlling owner has the UID.
+// ControlledBy reports whether the controlling owner has the UID.
 func (o *Object) ControlledBy(uid string) bool {
 	return o.owner != (ownerRanges{}) && o.textAt(o.owner.uid) == uid
 }
 
-// textAt is the text that stands at a place, as a view.
+// textAt returns the text of a range, as a view.
 func (o *Object) textAt(p textRange) string {
 	if p.from == p.to {
 		return ""
@@ -110,12 +108,11 @@ func (o *Object) textAt(p textRange) string {
 	return unsafe.String(&o.raw[:cap(o.raw)][p.from], p.to-p.from) //nolint:gosec // The bytes never change, so a string may share them.
 }
 
-// Finalizers are metadata.finalizers. Few objects have any and few are asked, so
-// they are read anew each time.
+// Finalizers returns metadata.finalizers. Since few objects have any, they are read on each use.
 func (o *Object) Finalizers() []string {
 	var names []string
 	if field := o.Field("metadata", "finalizers"); field != nil {
-		// Parse has checked that they are strings.
+		// Parse has checked the strings.
 		_ = json.Unmarshal(field, &names)
 	}
 	return names
@@ -126,21 +123,21 @@ func (o *Object) HasFinalizer(name string) bool {
 	return name != "" && bytes.Contains(o.raw, []byte(name)) && slices.Contains(o.Finalizers(), name)
 }
 
-// Deleting says that metadata.deletionTimestamp is set.
+// Deleting reports whether metadata.deletionTimestamp is set.
 func (o *Object) Deleting() bool { return o.deleted }
 
-// Digest is a hash of everything but metadata.resourceVersion, stable within
-// this process only: two objects of one digest look the same to a hook.
+// Digest returns a hash of everything but metadata.resourceVersion, stable within this process
+// only. Objects with equal digests look the same to a hook.
 func (o *Object) Digest() uint64 { return o.digest }
 
-// IntentDigest is a hash of what a user edits: labels, annotations and, by its
-// generation, the spec. It does not move when only the status does.
+// IntentDigest returns a hash of what users edit: labels, annotations and, by its generation, the
+// spec. It ignores the status.
 func (o *Object) IntentDigest() uint64 { return o.intent }
 
-// Ref names the object for messages and logs.
+// Ref returns a reference for messages and logs.
 func (o *Object) Ref() Ref { return Ref{Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()} }
 
-// Size is the memory the object's bytes take.
+// Size returns the memory of the object's bytes.
 func (o *Object) Size() int { return cap(o.raw) }
 
 // Ref names one object of a kind.

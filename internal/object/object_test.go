@@ -58,8 +58,7 @@ func TestParseDropsManagedFields(t *testing.T) {
 	}
 }
 
-// Fault M6: who asks for managedFields has them, beside the JSON that all others use; and
-// they stay when other fields are set.
+// Fault M6: managedFields are available beside the JSON, and stay when other fields are set.
 func TestParseWithManagedFields(t *testing.T) {
 	const entries = `[{"manager":"x","fieldsV1":{"f:a:b":{}}}]`
 	for text, want := range map[string]string{
@@ -158,8 +157,8 @@ func TestParseAsSetsTypeOfListItems(t *testing.T) {
 	}
 }
 
-// TestDigestIgnoresOrigin: neither the way an object came, nor what is
-// left out of it, nor having been made from another may move its digest.
+// TestDigestIgnoresOrigin checks that the digest does not depend on how an object was read or
+// created.
 func TestDigestIgnoresOrigin(t *testing.T) {
 	base := parse(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","resourceVersion":"7","uid":"u"},"spec":{}}`)
 	for name, text := range map[string]string{

@@ -10,21 +10,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Parse reads one complete JSON object. It keeps nothing of data.
-// metadata.managedFields is dropped: it is often a third of an object, and few ask
-// for it: see ParseWithManagedFields.
+// Parse parses a JSON object. It keeps no reference to data, and drops
+// metadata.managedFields, often a third of an object: see ParseWithManagedFields.
 //
-// Names given twice are not looked for, since the API server sends none: see
-// HasUniqueNames. Where a fault lies at a field, the error is a *FieldError.
+// It does not detect duplicate names, since the API server sends none: see HasUniqueNames. The
+// error of a field is a *FieldError.
 func Parse(data []byte) (*Object, error) { return ParseAs(data, "", "") }
 
-// ParseAs is Parse for an item of a list, which lacks its apiVersion and kind.
-// They are set where they are missing.
+// ParseAs is Parse for list items, which lack apiVersion and kind. It adds them if missing.
 func ParseAs(data []byte, apiVersion, kind string) (*Object, error) {
 	return parse(data, apiVersion, kind, false)
 }
 
-// ParseWithManagedFields is ParseAs, and keeps metadata.managedFields for Whole.
+// ParseWithManagedFields is ParseAs, and keeps metadata.managedFields.
 func ParseWithManagedFields(data []byte, apiVersion, kind string) (*Object, error) {
 	return parse(data, apiVersion, kind, true)
 }
@@ -45,12 +43,12 @@ func parse(data []byte, apiVersion, kind string, whole bool) (*Object, error) {
 	return p.build(apiVersion, kind), nil
 }
 
-// HasUniqueNames says that data is legal JSON in which no object gives a name twice.
+// HasUniqueNames reports whether data is valid JSON in which no object has duplicate names.
 func HasUniqueNames(data []byte) bool { return jsontext.Value(data).IsValid() }
 
-// FieldError is a fault in an object, and where.
+// FieldError is an error in a field of an object.
 type FieldError struct {
-	// Path is such as "metadata.labels.app"; empty for the whole.
+	// Path is such as "metadata.labels.app"; "" for the object itself.
 	Path string
 	Err  error
 }
@@ -66,7 +64,7 @@ func (e *FieldError) Unwrap() error { return e.Err }
 
 var errTrailingData = errors.New("more than one JSON value")
 
-// withFieldPath says where an error was met that does not say so itself.
+// withFieldPath adds the field path to an error without a position.
 func withFieldPath(dec *jsontext.Decoder, err error) error {
 	if _, itself := errors.AsType[*jsontext.SyntacticError](err); itself || errors.Is(err, errTrailingData) {
 		return err
@@ -77,12 +75,11 @@ func withFieldPath(dec *jsontext.Decoder, err error) error {
 // span is a range of bytes in the data being parsed.
 type span struct{ from, to int64 }
 
-// parser walks one object once and notes what it passes. What it notes are
-// views of data; finish makes them the object's own.
+// parser reads an object once and stores views of its metadata; build copies them.
 type parser struct {
 	data []byte
 	dec  reader
-	// scan is what dec is at first.
+	// scan is the first reader.
 	scan scanner
 
 	apiVersion, kind []byte
@@ -95,36 +92,36 @@ type parser struct {
 	controlled       bool
 	deleting         bool
 
-	// appendManaged says that managedFields are kept, beside the JSON.
+	// keepManaged keeps managedFields beside the JSON.
 	keepManaged bool
 	managed     span
 	version     span
 	annotations span
 
-	// nameFrom is where the name of the member begins that was read last.
+	// nameFrom is the start of the last member name.
 	nameFrom int64
 }
 
-// labelSet is where the labels stand. If some need more than being looked up
-// there, odd is a JSON object made of all.
+// labelSet is the span of the labels. If they cannot be looked up there, rewritten is a JSON
+// object of all that can.
 type labelSet struct {
 	span
 	rewritten []byte
 }
 
-// owner is one owner reference. Each text is where it stands.
+// owner is an owner reference.
 type owner struct {
 	apiVersion, kind []byte
 	name, uid        textSpan
 }
 
-// textSpan is a text and where in the data it begins; -1 if it was escaped there.
+// textSpan is a text and its start in the data; -1 if it was escaped.
 type textSpan struct {
 	text []byte
 	from int64
 }
 
-// document reads an object and nothing else.
+// document reads one object and the end of the data.
 func (p *parser) document() error {
 	if err := p.object(); err != nil {
 		return err
@@ -183,7 +180,7 @@ func (p *parser) metadata(name []byte) error {
 	return p.dec.SkipValue()
 }
 
-// recordSpan remembers where in the data the value stands that read consumes.
+// recordSpan stores the span of the value that read consumes.
 func (p *parser) recordSpan(s *span, read func() error) error {
 	s.from = p.dec.InputOffset()
 	err := read()
@@ -204,8 +201,8 @@ func (p *parser) readVersion() error {
 	return nil
 }
 
-// readLabels notes where they stand. Labels with escapes or without a value are
-// legal, though no API server sends any.
+// readLabels stores the span of the labels. Escapes and null values are legal, although API
+// servers send none.
 func (p *parser) readLabels() error {
 	odd := false
 	err := p.recordSpan(&p.labels.span, func() error {

@@ -7,28 +7,27 @@ import (
 	"strings"
 )
 
-// ParsePath reads a field path as users write it: names with dots between them, and
-// names that have dots themselves in brackets and quotes, as in
-// metadata.annotations["example.com/note"]. Items of lists have no path.
+// ParsePath parses a field path: names with dots between them, and names that contain dots in
+// brackets and quotes, as in metadata.annotations["example.com/note"]. It has no list items.
 func ParsePath(text string) ([]string, error) {
 	var path []string
 	for rest := text; rest != ""; {
 		name, after, err := firstName(rest, len(path) == 0)
 		if err != nil {
-			return nil, fmt.Errorf(`%q is no path: %w; write names with dots between them, such as spec.currency, and one that has dots itself as metadata.annotations["example.com/note"]`, text, err)
+			return nil, fmt.Errorf(`%q is no field path: %w; separate names by dots, such as spec.currency, and quote names that contain dots, such as metadata.annotations["example.com/note"]`, text, err)
 		}
 		path, rest = append(path, name), after
 	}
 	switch {
 	case len(path) == 0:
-		return nil, errors.New("an empty path names no field; an example is spec.currency")
+		return nil, errors.New("field path is empty; an example is spec.currency")
 	case isBelowString(path):
-		return nil, fmt.Errorf(`%q leads into a text; a name with dots is written as %s.%s["example.com/note"]`, text, path[0], path[1])
+		return nil, fmt.Errorf(`%q leads into a string; quote a name that contains dots: %s.%s["example.com/note"]`, text, path[0], path[1])
 	}
 	return path, nil
 }
 
-// JoinPath is the path of a member, as ParsePath reads it.
+// JoinPath appends a member to a field path.
 func JoinPath(path, name string) string {
 	switch {
 	case name == "" || strings.ContainsAny(name, "./[]"):
@@ -39,7 +38,7 @@ func JoinPath(path, name string) string {
 	return path + "." + name
 }
 
-// firstName reads the name at the start of a path, or of what is left of one.
+// firstName reads the first name of a path.
 func firstName(text string, first bool) (name, rest string, err error) {
 	if strings.HasPrefix(text, "[") {
 		return quotedName(text)
@@ -73,10 +72,10 @@ func quotedName(text string) (name, rest string, err error) {
 		}
 		return name, rest, nil
 	}
-	return "", "", errors.New("a list is watched as a whole")
+	return "", "", errors.New("list items cannot be selected")
 }
 
-// isBelowString says that a path goes on below a label or an annotation.
+// isBelowString reports whether a path continues below a label or an annotation.
 func isBelowString(path []string) bool {
 	return len(path) > 3 && path[0] == "metadata" && (path[1] == "labels" || path[1] == "annotations")
 }

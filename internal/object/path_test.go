@@ -18,15 +18,15 @@ func TestParsePath(t *testing.T) {
 		"spec":          "spec",
 		"spec.template": "spec|template",
 		`metadata.annotations["example.com/note"]`: "metadata|annotations|example.com/note",
-		`metadata.labels['a.b/c'].x`:               "refused: leads into a text",
+		`metadata.labels['a.b/c'].x`:               "refused: leads into a string",
 		`spec["a.b"].c["d"]["e"]`:                  "spec|a.b|c|d|e",
 		`["spec"].x`:                               "spec|x",
-		"metadata.annotations.example.com/note":    `refused: "metadata.annotations.example.com/note" leads into a text; a name with dots is written as metadata.annotations["example.com/note"]`,
-		"":                                         "refused: an empty path",
+		"metadata.annotations.example.com/note":    `refused: "metadata.annotations.example.com/note" leads into a string; quote a name that contains dots: metadata.annotations["example.com/note"]`,
+		"":                                         "refused: field path is empty",
 		"spec..x":                                  "refused: a name is missing",
 		".spec":                                    "refused: a name is missing",
 		"spec.":                                    "refused: a name is missing",
-		"spec.a[0]":                                "refused: a list is watched as a whole",
+		"spec.a[0]":                                "refused: list items cannot be selected",
 		`spec["a`:                                  "refused: a bracket is not closed",
 		`spec["a"`:                                 "refused: a bracket is not closed",
 		`spec[""]`:                                 "refused: a bracket is not closed, or empty",
@@ -58,7 +58,7 @@ func TestParsePath(t *testing.T) {
 	}
 }
 
-// What no path can be, the API server refuses already.
+// The API server rejects invalid paths, too.
 func TestSchemasRejectInvalidPaths(t *testing.T) {
 	for _, text := range []string{"", "spec..x", ".spec", "spec.", "spec.a[0]", `spec["a`, `spec["a"`, `spec[""]`, `spec["a"]b`, "spec.a]"} {
 		if _, err := object.ParsePath(text); err == nil {
@@ -72,7 +72,7 @@ func TestSchemasRejectInvalidPaths(t *testing.T) {
 	}
 }
 
-// pathRules are the patterns of the CRDs, by the fields that hold paths.
+// pathRules returns the patterns in the CRDs, by the fields with paths.
 func pathRules(t *testing.T) map[string]*regexp.Regexp {
 	t.Helper()
 	rules := map[string]*regexp.Regexp{}
@@ -97,7 +97,7 @@ func pathRules(t *testing.T) map[string]*regexp.Regexp {
 	return rules
 }
 
-// firstRulePattern is the pattern of the first rule of a list.
+// firstRulePattern returns the pattern of the first rule of a list.
 func firstRulePattern(rules any) string {
 	list, _ := rules.([]any)
 	if len(list) == 0 {
@@ -109,7 +109,7 @@ func firstRulePattern(rules any) string {
 	return strings.TrimSuffix(pattern, `")`)
 }
 
-// itemPattern is the pattern in the rule of a list's items, wherever the list is.
+// itemPattern returns the pattern of the items of a list field.
 func itemPattern(tree any, field string) string {
 	switch tree := tree.(type) {
 	case []any:

@@ -9,8 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// members calls each for every member of the object that comes next, which may
-// be null.
+// members calls each for every member of the next object, which may be null.
 func (p *parser) members(each func(name []byte) error) error {
 	if p.dec.PeekKind() == 'n' {
 		return p.dec.SkipValue()
@@ -32,8 +31,7 @@ func (p *parser) members(each func(name []byte) error) error {
 	return err
 }
 
-// elements calls each at every item of the list that comes next, which may be
-// null.
+// elements calls each for every item of the next list, which may be null.
 func (p *parser) elements(each func() error) error {
 	if p.dec.PeekKind() == 'n' {
 		return p.dec.SkipValue()
@@ -61,7 +59,7 @@ func (p *parser) open(kind jsontext.Kind, want string) error {
 	return nil
 }
 
-// text reads a string; null is the same as none.
+// text reads a string, or null.
 func (p *parser) text(into *[]byte) error {
 	value, err := p.dec.ReadValue()
 	if err != nil {
@@ -77,7 +75,7 @@ func (p *parser) text(into *[]byte) error {
 	return nil
 }
 
-// textSpan reads a string and notes where it stands.
+// textSpan reads a string and stores its span.
 func (p *parser) textSpan(into *textSpan) error {
 	if err := p.text(&into.text); err != nil || len(into.text) == 0 {
 		return err
@@ -90,11 +88,10 @@ func (p *parser) textSpan(into *textSpan) error {
 	return nil
 }
 
-// unquoted is the text of the JSON string that was read last. It is a view of
-// the data wherever there is nothing to unescape.
+// unquoted returns the text of the last JSON string, as a view unless it has escapes.
 func (p *parser) unquoted(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') >= 0 {
-		// The decoder has checked it.
+		// The reader has checked it.
 		text, _ := jsontext.AppendUnquote(nil, quoted)
 		return text
 	}
@@ -116,7 +113,7 @@ func (p *parser) integer(into *int64) error {
 	return nil
 }
 
-// kindName names a kind of JSON value in a sentence.
+// kindName names a kind of JSON value in messages.
 func kindName(kind jsontext.Kind) string {
 	switch kind {
 	case '{':

@@ -1,20 +1,20 @@
 package object
 
-// Resource is one kind of object as an API server serves it.
+// Resource is a resource as the API server serves it.
 type Resource struct {
 	Group, Version string
-	// Plural is the name in the path, such as "deployments".
+	// Plural is its name in paths, such as "deployments".
 	Plural string
 	Kind   string
-	// Namespaced says that its objects live in namespaces.
+	// Namespaced reports whether its objects have a namespace.
 	Namespaced bool
-	// Status says that it has a status subresource.
+	// Status reports whether it has a status subresource.
 	Status bool
-	// Custom says that a CustomResourceDefinition defines it.
+	// Custom reports whether a CustomResourceDefinition defines it.
 	Custom bool
 }
 
-// APIVersion is "v1" or "apps/v1".
+// APIVersion returns such as "v1" or "apps/v1".
 func (r Resource) APIVersion() string {
 	if r.Group == "" {
 		return r.Version
@@ -22,10 +22,10 @@ func (r Resource) APIVersion() string {
 	return r.Group + "/" + r.Version
 }
 
-// GroupKind identifies the kind whatever its version.
+// GroupKind returns the kind without its version.
 func (r Resource) GroupKind() GroupKind { return GroupKind{Group: r.Group, Kind: r.Kind} }
 
-// String is "deployments.apps/v1" or "pods.v1", for messages.
+// String returns such as "deployments.apps/v1" or "pods.v1", for messages.
 func (r Resource) String() string {
 	if r.Group == "" {
 		return r.Plural + "." + r.Version
@@ -33,7 +33,7 @@ func (r Resource) String() string {
 	return r.Plural + "." + r.Group + "/" + r.Version
 }
 
-// Path is the URL path of a collection, or of one object when name is set.
+// Path returns the URL path of a collection, or of an object if name is set.
 func (r Resource) Path(namespace, name string) string {
 	path := "/api/" + r.Version
 	if r.Group != "" {
@@ -52,7 +52,7 @@ func (r Resource) Path(namespace, name string) string {
 // GroupKind is a kind without its version.
 type GroupKind struct{ Group, Kind string }
 
-// GroupOf is the group of an apiVersion: "" of "v1", "apps" of "apps/v1".
+// GroupOf returns the group of an apiVersion: "" of "v1", "apps" of "apps/v1".
 func GroupOf(apiVersion string) string {
 	for i := range len(apiVersion) {
 		if apiVersion[i] == '/' {
@@ -62,7 +62,7 @@ func GroupOf(apiVersion string) string {
 	return ""
 }
 
-// GroupKind of the object.
+// GroupKind returns the kind of the object without its version.
 func (o *Object) GroupKind() GroupKind {
 	name := o.typeName.Value()
 	return GroupKind{Group: GroupOf(name.apiVersion), Kind: name.kind}

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// reader reads JSON token by token, as a *jsontext.Decoder does.
+// reader reads JSON tokens like a *jsontext.Decoder.
 type reader interface {
 	PeekKind() jsontext.Kind
 	ReadToken() (jsontext.Token, error)
@@ -24,44 +24,44 @@ var (
 	_ reader = &scanner{}
 )
 
-// errNotPlain says that something is not plain JSON, or none at all.
+// errNotPlain means that the scanner cannot read the data, which may still be valid JSON.
 var errNotPlain = errors.New("no plain JSON")
 
 const (
-	// maxOpen is how deep ReadToken goes, which is deeper than anybody here does;
-	// maxDepth, how deep values may be, for a decoder too.
+	// maxOpen limits the nesting that ReadToken follows; maxDepth, that of values, as in the
+	// decoder.
 	maxOpen  = 8
 	maxDepth = 10_000
 )
 
-// scanner reads JSON where it lies, in a third of the time that a decoder takes
-// and without any memory. It accepts nothing that is no JSON, but it gives up on
-// what is rare, and has no words for what is wrong: then the decoder is asked.
+// scanner reads JSON in place, in a third of a decoder's time and without allocations. It
+// accepts valid JSON only, but fails on rare forms and does not say why: then a decoder is
+// used.
 type scanner struct {
 	data []byte
-	// end is that of the last token; next is where the one after it begins.
+	// end is the end of the last token; next is the start of the next one.
 	end, next int
-	// ready says that next has been looked for.
+	// ready reports whether next is known.
 	ready bool
 	depth uint8
 	open  [maxOpen]container
 }
 
-// container is an object or a list that has been begun, and what was read of it.
+// container is the state of an open object or list.
 type container uint8
 
 const (
 	isObject container = 1 << iota
-	// nonEmpty says that there is a value, or a name, in it.
+	// nonEmpty is set after the first value or name.
 	nonEmpty
-	// hasName says that the last one was a name.
+	// hasName is set after a name, until its value.
 	hasName
 )
 
-// InputOffset is the end of the last token.
+// InputOffset returns the end of the last token.
 func (s *scanner) InputOffset() int64 { return int64(s.end) }
 
-// PeekKind is the kind of the next token, 0 if there is none.
+// PeekKind returns the kind of the next token; 0 if there is none.
 func (s *scanner) PeekKind() jsontext.Kind {
 	if !s.seek() {
 		return 0
@@ -69,7 +69,7 @@ func (s *scanner) PeekKind() jsontext.Kind {
 	return kindOf(s.data[s.next])
 }
 
-// kindOf is the kind of the token that begins with c.
+// kindOf returns the kind of a token that starts with c.
 func kindOf(c byte) jsontext.Kind {
 	switch c {
 	case '"', '{', '}', '[', ']', 't', 'f', 'n':
@@ -80,7 +80,7 @@ func kindOf(c byte) jsontext.Kind {
 	return 0
 }
 
-// ReadToken reads the beginning or the end of a container, or io.EOF.
+// ReadToken reads the start or the end of a container, or io.EOF.
 func (s *scanner) ReadToken() (jsontext.Token, error) {
 	if !s.seek() {
 		if s.depth == 0 && s.next == len(s.data) {
@@ -117,7 +117,7 @@ func tokenOf(c byte) jsontext.Token {
 	return jsontext.EndArray
 }
 
-// ReadValue reads a value, or a member's name.
+// ReadValue reads a value or a member name.
 func (s *scanner) ReadValue() (jsontext.Value, error) {
 	if !s.seek() || s.expectsName() && s.data[s.next] != '"' {
 		return nil, errNotPlain
@@ -131,13 +131,13 @@ func (s *scanner) ReadValue() (jsontext.Value, error) {
 	return jsontext.Value(s.data[from:end]), nil
 }
 
-// SkipValue is ReadValue without the value.
+// SkipValue skips a value.
 func (s *scanner) SkipValue() error {
 	_, err := s.ReadValue()
 	return err
 }
 
-// consume moves on behind a token.
+// consume advances past a token.
 func (s *scanner) consume(end int) {
 	s.end, s.ready = end, false
 	if s.depth == 0 {
@@ -150,12 +150,12 @@ func (s *scanner) consume(end int) {
 	}
 }
 
-// expectsName says that a member's name is due.
+// expectsName reports whether a member name must follow.
 func (s *scanner) expectsName() bool {
 	return s.depth > 0 && s.open[s.depth-1]&(isObject|hasName) == isObject
 }
 
-// canClose says whether the container may end here.
+// canClose reports whether the container may end here.
 func (s *scanner) canClose(c byte) bool {
 	if s.depth == 0 {
 		return false
@@ -164,8 +164,7 @@ func (s *scanner) canClose(c byte) bool {
 	return in&isObject != 0 == (c == '}') && in&hasName == 0
 }
 
-// seek finds the next token, behind the comma or the colon that must stand
-// before it.
+// seek finds the next token after the required comma or colon.
 func (s *scanner) seek() bool {
 	if s.ready {
 		return true
@@ -187,8 +186,7 @@ func (s *scanner) seek() bool {
 	return s.ready
 }
 
-// separator is what must stand before the next token, which begins with c if
-// nothing has to.
+// separator returns what must precede the next token, which starts with c if nothing must.
 func (s *scanner) separator(c byte) byte {
 	switch in := s.open[s.depth-1]; {
 	case in&hasName != 0:
@@ -206,7 +204,7 @@ func skipSpace(data []byte, at int) int {
 	return at
 }
 
-// skip returns the end of the value that begins at a place.
+// skip returns the end of the value that starts at a position.
 func skip(data []byte, at, depth int) (end int, ok bool) {
 	if at >= len(data) || depth > maxDepth {
 		return 0, false
@@ -315,7 +313,7 @@ func digits(data []byte, at int) int {
 	return at
 }
 
-// skipText returns the end of the text whose first byte stands at a place.
+// skipText returns the end of the text whose first byte is at a position.
 func skipText(data []byte, at int) (int, bool) {
 	for {
 		at = skipPlain(data, at)
@@ -340,15 +338,15 @@ func skipText(data []byte, at int) (int, bool) {
 	}
 }
 
-// skipPlain passes over bytes that mean themselves: from the space on, ASCII, no
-// quote and no backslash. It looks at eight at once.
+// skipPlain skips bytes that need no attention: ASCII from the space on without quotes and
+// backslashes, eight at a time.
 func skipPlain(data []byte, at int) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for ; at+8 <= len(data); at += 8 {
 		word := binary.LittleEndian.Uint64(data[at:])
 		quote, backslash := word^ones*'"', word^ones*'\\'
-		// A subtraction borrows from the top bit of each byte that is too small;
-		// it may spoil bytes above, never those below.
+		// A subtraction borrows from the top bit of each byte that is too small. It may
+		// change higher bytes, never lower ones.
 		odd := (word - ones*' ') | (quote - ones) | (backslash - ones) | word
 		if odd &= tops; odd != 0 {
 			return firstSpecial(data, at, bits.TrailingZeros64(odd)/8)
@@ -357,7 +355,7 @@ func skipPlain(data []byte, at int) int {
 	return firstSpecial(data, at, 0)
 }
 
-// firstSpecial looks at the bytes one by one.
+// firstSpecial checks the bytes one by one.
 func firstSpecial(data []byte, at, sure int) int {
 	for at += sure; at < len(data); at++ {
 		if c := data[at]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
@@ -367,7 +365,7 @@ func firstSpecial(data []byte, at, sure int) int {
 	return at
 }
 
-// escape is the length of the escape sequence that data begins with, 0 for none.
+// escape returns the length of the escape sequence at the start of data; 0 for none.
 func escape(data []byte) int {
 	const short, long = len(`\n`), len(`\u0000`)
 	if len(data) < short {

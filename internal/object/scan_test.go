@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// texts are JSON, or nearly so.
+// texts returns JSON, and nearly JSON.
 func texts() []string {
 	return []string{
 		`{}`, ` { } `, `[]`, `null`, `true`, `tru`, `nullx`, `""`, `"`, `"\"`, `{"a":1,}`, `[1,]`, `[,1]`, `{"a" 1}`, `{"a":}`, `{1:1}`, `{"a":1 "b":2}`,
@@ -22,8 +22,7 @@ func texts() []string {
 	}
 }
 
-// FuzzScan: what the scanner accepts, the decoder reads in the same way, and the
-// other way round.
+// FuzzScan checks that the scanner and the decoder read the same.
 func FuzzScan(f *testing.F) {
 	for _, text := range texts() {
 		f.Add([]byte(text))
@@ -48,7 +47,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// walk reads a value, two levels of it token by token, and says what it met where.
+// walk reads a value, two levels of it token by token, and returns what it read.
 func walk(from reader) (string, error) {
 	var met strings.Builder
 	note := func(kind jsontext.Kind, text []byte) {
@@ -94,7 +93,7 @@ func descend(from reader, note func(jsontext.Kind, []byte), levels int) error {
 	return err
 }
 
-// TestScannerReadsPlainJSON: what an API server sends is read by the scanner.
+// TestScannerReadsPlainJSON checks JSON as API servers send it.
 func TestScannerReadsPlainJSON(t *testing.T) {
 	for _, text := range []string{
 		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","annotations":{"a":"{\"b\":[1,2.5e-3]}"},"labels":{"é":"€"}},"spec":{"n":null,"t":true,"f":false}}`,

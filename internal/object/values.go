@@ -2,23 +2,21 @@ package object
 
 import "fmt"
 
-// TooManyValuesError says that a JSON text has more values than are read.
+// TooManyValuesError means that a JSON text has more values than the limit.
 type TooManyValuesError struct{ Limit int }
 
 func (e *TooManyValuesError) Error() string {
 	return fmt.Sprintf("has more than %d JSON values", e.Limit)
 }
 
-// LimitValues returns a *TooManyValuesError if data has more than limit JSON values:
-// objects, lists and scalars at all depths, member names not counted. It is for data
-// of unknown origin, before a tree is made of it: a size in bytes does not bound a
-// tree, in which the two bytes of an empty object take fifty times as much.
+// LimitValues returns a *TooManyValuesError if data has more than limit JSON values: objects,
+// lists and scalars at all depths, without member names. It protects decoding of untrusted
+// data, since a size in bytes does not bound a tree: an empty object of two bytes takes fifty
+// times as much.
 //
-// It reads data at most once, needs no memory, and leaves it to the parser to find
-// that data is not JSON.
+// It reads data at most once, without allocations, and does not check that data is JSON.
 func LimitValues(data []byte, limit int) error {
-	// Each value takes a byte, and another that separates it from the next one or
-	// closes what it stands in.
+	// Each value takes a byte, and another one that separates or closes it.
 	if len(data)/2 < limit {
 		return nil
 	}
@@ -28,9 +26,8 @@ func LimitValues(data []byte, limit int) error {
 	return nil
 }
 
-// countValues counts until there are more than enough: one value for the whole, one
-// behind each comma, and one in front of the first comma of each container that is
-// not empty.
+// countValues counts until there are more than enough: one value for the whole, one per comma,
+// and one per container that is not empty.
 func countValues(data []byte, enough int) int {
 	count := 1
 	for at := 0; at < len(data) && count <= enough; at++ {
@@ -48,8 +45,8 @@ func countValues(data []byte, enough int) int {
 	return count
 }
 
-// closingQuote is where the string ends whose first byte stands at a place, or the
-// end of data. Unlike skipText it does not check what is in the string.
+// closingQuote returns the end of the string whose first byte is at a position, or of data.
+// Unlike skipText it does not check the string.
 func closingQuote(data []byte, at int) int {
 	for at < len(data) {
 		at = skipPlain(data, at)

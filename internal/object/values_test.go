@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Fault S4: a size in bytes does not bound the tree that is made of a text.
+// Fault S4: a size in bytes does not bound the tree of a text.
 func TestLimitValues(t *testing.T) {
 	for _, c := range []struct {
 		text   string
@@ -39,7 +39,7 @@ func TestLimitValues(t *testing.T) {
 	}
 }
 
-// FuzzLimitValues: the count is that of the tree, for all that is JSON.
+// FuzzLimitValues checks the count against the decoded tree.
 func FuzzLimitValues(f *testing.F) {
 	for _, text := range texts() {
 		f.Add([]byte(text))
@@ -49,7 +49,7 @@ func FuzzLimitValues(f *testing.F) {
 		if len(data) > 0 && count > len(data)/2+1 && json.Valid(data) {
 			t.Errorf("%q: %d values in %d bytes", data, count, len(data))
 		}
-		// A name given twice is in the tree once.
+		// The tree has a duplicate name once.
 		if !json.Valid(data) || !HasUniqueNames(data) {
 			return
 		}
@@ -96,7 +96,7 @@ func BenchmarkLimitValues(b *testing.B) {
 	}
 }
 
-// settings is a ConfigMap with a text.
+// settings returns a ConfigMap with a text.
 func settings() []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"text":%q}}`, strings.Repeat("setpoint ", 30))
 }
