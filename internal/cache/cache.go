@@ -128,21 +128,21 @@ func New(client rest.Interface, options Options) *Cache {
 // The handler, which may be nil, receives all existing objects and then every change in
 // order, without gaps or duplicates. It never runs within Watch or twice at once. It must be
 // quick, and must not call ObserveWrite, ObserveDelete or Close.
-func (s *Cache) Watch(selection Selection, handle func(Event)) *View {
+func (c *Cache) Watch(selection Selection, handle func(Event)) *View {
 	selection.Labels = canonical(selection.Labels)
 	v := &View{handle: handle, ready: make(chan struct{}), readyOrFailed: make(chan struct{})}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w := s.watches[selection]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.watches[selection]
 	if w == nil {
-		w = newWatch(selection, s.options)
-		s.watches[selection] = w
-		s.start(w)
+		w = newWatch(selection, c.options)
+		c.watches[selection] = w
+		c.start(w)
 	}
 	w.viewCount++
-	v.watch, v.release = w, sync.OnceFunc(func() { s.release(w) })
-	if !s.closed {
-		s.running.Go(func() { w.addView(v) })
+	v.watch, v.release = w, sync.OnceFunc(func() { c.release(w) })
+	if !c.closed {
+		c.running.Go(func() { w.addView(v) })
 	}
 	return v
 }
@@ -157,34 +157,34 @@ func canonical(selector string) string {
 }
 
 // start starts a watch. The caller holds the lock.
-func (s *Cache) start(w *watch) {
-	if s.closed {
+func (c *Cache) start(w *watch) {
+	if c.closed {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	w.stop = stop
-	s.running.Go(func() { w.run(ctx, s.client, &s.running) })
+	c.running.Go(func() { w.run(ctx, c.client, &c.running) })
 }
 
-func (s *Cache) release(w *watch) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (c *Cache) release(w *watch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	w.viewCount--
-	if w.viewCount == 0 && s.watches[w.selection] == w {
-		delete(s.watches, w.selection)
+	if w.viewCount == 0 && c.watches[w.selection] == w {
+		delete(c.watches, w.selection)
 		w.stop()
 	}
 }
 
 // Close stops every watch and waits until all have ended.
-func (s *Cache) Close() {
-	s.mu.Lock()
-	s.closed = true
-	for _, w := range s.watches {
+func (c *Cache) Close() {
+	c.mu.Lock()
+	c.closed = true
+	for _, w := range c.watches {
 		w.stop()
 	}
-	s.mu.Unlock()
-	s.running.Wait()
+	c.mu.Unlock()
+	c.running.Wait()
 }
 
 // Stat is the state of a watch.
@@ -202,13 +202,13 @@ type Stat struct {
 }
 
 // Stats returns the state of all watches, sorted by selection.
-func (s *Cache) Stats() []Stat {
-	s.mu.Lock()
-	stats := make([]Stat, 0, len(s.watches))
-	for _, w := range s.watches {
+func (c *Cache) Stats() []Stat {
+	c.mu.Lock()
+	stats := make([]Stat, 0, len(c.watches))
+	for _, w := range c.watches {
 		stats = append(stats, w.stat())
 	}
-	s.mu.Unlock()
+	c.mu.Unlock()
 	slices.SortFunc(stats, func(a, b Stat) int { return cmp.Compare(a.Selection.String(), b.Selection.String()) })
 	return stats
 }

@@ -32,9 +32,9 @@ func eventText(e Event) string {
 }
 
 // openView opens a view and returns its events.
-func openView(s *Cache, selection Selection) (*View, chan string) {
+func openView(c *Cache, selection Selection) (*View, chan string) {
 	events := make(chan string, 1000)
-	return s.Watch(selection, func(e Event) { events <- eventText(e) }), events
+	return c.Watch(selection, func(e Event) { events <- eventText(e) }), events
 }
 
 func expectEvents(t *testing.T, events <-chan string, want ...string) {
@@ -111,9 +111,9 @@ func TestWatchRequestsItsSelection(t *testing.T) {
 // A client may watch one object without access to others.
 func TestWatchOfOneObject(t *testing.T) {
 	api := newServer(t)
-	s := api.store(Options{})
+	c := api.store(Options{})
 	selection := Selection{Resource: configMaps, Namespace: "default", Name: "a"}
-	v, events := openView(s, selection)
+	v, events := openView(c, selection)
 	receive(t, v.Ready())
 	r := api.request(isStream)
 	if r.URL.Path != "/api/v1/namespaces/default/configmaps" || r.URL.Query().Get("fieldSelector") != "metadata.name=a" {
@@ -165,10 +165,10 @@ func TestReadyOrFailed(t *testing.T) {
 		}
 		return nil
 	}
-	s := api.store(Options{})
-	v := s.Watch(Selection{Resource: configMaps}, nil)
+	c := api.store(Options{})
+	v := c.Watch(Selection{Resource: configMaps}, nil)
 	receive(t, v.ReadyOrFailed())
-	late := s.Watch(Selection{Resource: configMaps}, nil)
+	late := c.Watch(Selection{Resource: configMaps}, nil)
 	receive(t, late.ReadyOrFailed())
 	if v.Synced() || !apierrors.IsForbidden(v.Err()) {
 		t.Errorf("ReadyOrFailed with error %v", v.Err())
@@ -176,7 +176,7 @@ func TestReadyOrFailed(t *testing.T) {
 	forbidden.Store(false)
 	receive(t, late.Ready())
 	receive(t, v.Ready())
-	after := s.Watch(Selection{Resource: configMaps}, nil)
+	after := c.Watch(Selection{Resource: configMaps}, nil)
 	receive(t, after.ReadyOrFailed())
 	if !after.Synced() {
 		t.Error("ReadyOrFailed is closed although nothing was listed and nothing failed")
@@ -212,12 +212,12 @@ func TestWatchOfMetadata(t *testing.T) {
 func TestWatchIsShared(t *testing.T) {
 	api := newServer(t)
 	api.put(namedObject("a"))
-	s := api.store(Options{})
-	first := s.Watch(Selection{Resource: configMaps, Labels: "x=1,y=2"}, nil)
+	c := api.store(Options{})
+	first := c.Watch(Selection{Resource: configMaps, Labels: "x=1,y=2"}, nil)
 	receive(t, first.Ready())
 	api.request(isStream)
 
-	second, events := openView(s, Selection{Resource: configMaps, Labels: "y=2, x=1"})
+	second, events := openView(c, Selection{Resource: configMaps, Labels: "y=2, x=1"})
 	receive(t, second.Ready())
 	expectEvents(t, events, "+a")
 	api.put(namedObject("b"))
@@ -225,7 +225,7 @@ func TestWatchIsShared(t *testing.T) {
 	if len(api.opened) > 0 {
 		t.Fatal("the second view made a request")
 	}
-	if stats := s.Stats(); len(stats) != 1 || stats[0].Views != 2 || stats[0].Objects != 2 || stats[0].Bytes == 0 || !stats[0].Synced {
+	if stats := c.Stats(); len(stats) != 1 || stats[0].Views != 2 || stats[0].Objects != 2 || stats[0].Bytes == 0 || !stats[0].Synced {
 		t.Fatalf("stats %+v", stats)
 	}
 
@@ -235,11 +235,11 @@ func TestWatchIsShared(t *testing.T) {
 	first.Close()
 	receive(t, api.closed)
 	expectNoEvents(t, events)
-	if stats := s.Stats(); len(stats) != 0 {
+	if stats := c.Stats(); len(stats) != 0 {
 		t.Fatalf("stats %+v", stats)
 	}
 
-	receive(t, s.Watch(Selection{Resource: configMaps}, nil).Ready())
+	receive(t, c.Watch(Selection{Resource: configMaps}, nil).Ready())
 }
 
 // A watch is resumed after an outage, without a list.
@@ -359,12 +359,12 @@ func TestHealth(t *testing.T) {
 			api.put(namedObject("a"))
 			api.reject = func(*http.Request) *metav1.Status { status := refusal.status; return &status }
 			health := make(chan error, 1000)
-			var s *Cache
-			s = api.store(Options{GracePeriod: 1, OnHealth: func(_ Selection, err error) {
-				s.Stats() // whoever is told may look
+			var c *Cache
+			c = api.store(Options{GracePeriod: 1, OnHealth: func(_ Selection, err error) {
+				c.Stats() // whoever is told may look
 				health <- err
 			}})
-			v := s.Watch(Selection{Resource: configMaps}, nil)
+			v := c.Watch(Selection{Resource: configMaps}, nil)
 			if err := receive(t, health); !refusal.is(err) || !strings.Contains(err.Error(), "watch configmaps.v1: ") {
 				t.Fatalf("got %v", err)
 			}
@@ -410,14 +410,14 @@ func TestHealthWithoutWatch(t *testing.T) {
 func TestCloseDoesNotWaitForTheServer(t *testing.T) {
 	api := newServer(t)
 	down := make(chan error, 1000)
-	s := New(api.client(), Options{OnHealth: func(_ Selection, err error) { down <- err }, MinBackoff: 1 << 40, MaxBackoff: 1 << 41})
+	c := New(api.client(), Options{OnHealth: func(_ Selection, err error) { down <- err }, MinBackoff: 1 << 40, MaxBackoff: 1 << 41})
 	api.http.Close()
-	v := s.Watch(Selection{Resource: configMaps}, nil)
+	v := c.Watch(Selection{Resource: configMaps}, nil)
 	if err := receive(t, down); err == nil || errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
-	s.Close()
-	if v.Synced() || s.Watch(Selection{Resource: configMaps, Namespace: "x"}, nil).Synced() {
+	c.Close()
+	if v.Synced() || c.Watch(Selection{Resource: configMaps, Namespace: "x"}, nil).Synced() {
 		t.Fatal("synced with a server that is down")
 	}
 	v.Close()
@@ -426,9 +426,9 @@ func TestCloseDoesNotWaitForTheServer(t *testing.T) {
 func TestOwnWriteIsReadImmediately(t *testing.T) {
 	api := newServer(t)
 	api.put(namedObject("a"))
-	s := api.store(Options{})
-	writer, own := openView(s, Selection{Resource: configMaps})
-	_, other := openView(s, Selection{Resource: configMaps})
+	c := api.store(Options{})
+	writer, own := openView(c, Selection{Resource: configMaps})
+	_, other := openView(c, Selection{Resource: configMaps})
 	receive(t, writer.Ready())
 	expectEvents(t, own, "+a")
 	expectEvents(t, other, "+a")
@@ -463,9 +463,9 @@ func TestOwnWriteIsReadImmediately(t *testing.T) {
 func TestStaleChangeIsDelivered(t *testing.T) {
 	api := newServer(t)
 	api.put(namedObject("a"))
-	s := api.store(Options{})
-	writer, own := openView(s, Selection{Resource: configMaps})
-	_, other := openView(s, Selection{Resource: configMaps})
+	c := api.store(Options{})
+	writer, own := openView(c, Selection{Resource: configMaps})
+	_, other := openView(c, Selection{Resource: configMaps})
 	receive(t, writer.Ready())
 	expectEvents(t, own, "+a")
 	expectEvents(t, other, "+a")
@@ -521,7 +521,7 @@ func TestUnusualStreams(t *testing.T) {
 // Many clients use a busy watch concurrently.
 func TestConcurrentUse(t *testing.T) {
 	api := newServer(t)
-	s := api.store(Options{})
+	c := api.store(Options{})
 	var group sync.WaitGroup
 	group.Go(func() {
 		for i := range 300 {
@@ -538,20 +538,20 @@ func TestConcurrentUse(t *testing.T) {
 	for range 4 {
 		group.Go(func() {
 			for range 20 {
-				v, _ := openView(s, Selection{Resource: configMaps})
+				v, _ := openView(c, Selection{Resource: configMaps})
 				receive(t, v.Ready())
 				for o := range v.All() {
 					v.ObserveWrite(o)
 				}
 				v.Owned("parent")
 				v.Orphans("default", labels.SelectorFromSet(labels.Set{"app": "o1"}))
-				s.Stats()
+				c.Stats()
 				v.Close()
 			}
 		})
 	}
 	group.Wait()
-	v := s.Watch(Selection{Resource: configMaps}, nil)
+	v := c.Watch(Selection{Resource: configMaps}, nil)
 	receive(t, v.Ready())
 	if v.Len() != 20 || len(v.Owned("parent")) != 10 {
 		t.Fatalf("%d objects, %d owned", v.Len(), len(v.Owned("parent")))
@@ -566,8 +566,8 @@ func TestBriefThrottlingIsHealthy(t *testing.T) {
 		return &metav1.Status{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Message: "storage is (re)initializing"}
 	}
 	notified := make(chan error, 10)
-	s := api.store(Options{OnHealth: func(_ Selection, err error) { notified <- err }})
-	v := s.Watch(Selection{Resource: configMaps}, nil)
+	c := api.store(Options{OnHealth: func(_ Selection, err error) { notified <- err }})
+	v := c.Watch(Selection{Resource: configMaps}, nil)
 	for range 2 {
 		api.request(func(*http.Request) bool { return true })
 	}

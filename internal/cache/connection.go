@@ -28,28 +28,28 @@ type connection struct {
 }
 
 // connected records that a watch is open.
-func (l *connection) connected() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.opened = time.Now()
-	if l.lostTimer != nil {
-		l.lostTimer.Stop()
-		l.lostTimer = nil
+func (c *connection) connected() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.opened = time.Now()
+	if c.lostTimer != nil {
+		c.lostTimer.Stop()
+		c.lostTimer = nil
 	}
 }
 
 // disconnected records that the watch has ended. A watch that lasted longer than the delay
 // before it worked, and resets the delay.
-func (l *connection) disconnected(ctx context.Context) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if time.Since(l.opened) > l.delay {
-		l.delay = 0
+func (c *connection) disconnected(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.opened) > c.delay {
+		c.delay = 0
 	}
-	if l.lostTimer == nil && ctx.Err() == nil {
-		l.lostTimer = time.AfterFunc(l.gracePeriod, func() {
+	if c.lostTimer == nil && ctx.Err() == nil {
+		c.lostTimer = time.AfterFunc(c.gracePeriod, func() {
 			if ctx.Err() == nil {
-				l.report(errLost)
+				c.report(errLost)
 			}
 		})
 	}
@@ -57,18 +57,18 @@ func (l *connection) disconnected(ctx context.Context) {
 
 // nextDelay returns the delay before the next attempt: twice the previous one plus as much
 // jitter, so that watches that failed together are not retried together.
-func (l *connection) nextDelay() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.delay = min(max(2*l.delay, l.minDelay), l.maxDelay/2)
-	return l.delay + time.Duration(rand.Int64N(int64(l.delay)+1))
+func (c *connection) nextDelay() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.delay = min(max(2*c.delay, c.minDelay), c.maxDelay/2)
+	return c.delay + time.Duration(rand.Int64N(int64(c.delay)+1))
 }
 
 // close stops reporting.
-func (l *connection) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lostTimer != nil {
-		l.lostTimer.Stop()
+func (c *connection) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lostTimer != nil {
+		c.lostTimer.Stop()
 	}
 }

@@ -16,11 +16,11 @@ import (
 // add up to delays of half a minute.
 func TestBackoffResetsOnceAWatchWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &connection{minDelay: time.Second, maxDelay: 30 * time.Second, gracePeriod: time.Hour, report: func(error) {}}
-		defer l.close()
+		c := &connection{minDelay: time.Second, maxDelay: 30 * time.Second, gracePeriod: time.Hour, report: func(error) {}}
+		defer c.close()
 		between := func(least, most time.Duration) {
 			t.Helper()
-			if d := l.nextDelay(); d < least || d > most {
+			if d := c.nextDelay(); d < least || d > most {
 				t.Errorf("waits %s, want %s to %s", d, least, most)
 			}
 		}
@@ -28,18 +28,18 @@ func TestBackoffResetsOnceAWatchWorks(t *testing.T) {
 			between(time.Second, 2*time.Second)
 			between(2*time.Second, 4*time.Second)
 			between(4*time.Second, 8*time.Second)
-			l.connected()
+			c.connected()
 			<-time.After(5 * time.Second)
-			l.disconnected(t.Context())
+			c.disconnected(t.Context())
 		}
 		for range 9 {
-			l.nextDelay()
+			c.nextDelay()
 		}
 		between(15*time.Second, 30*time.Second)
 		// A watch that ends at once did not work.
-		l.connected()
+		c.connected()
 		<-time.After(time.Second)
-		l.disconnected(t.Context())
+		c.disconnected(t.Context())
 		between(15*time.Second, 30*time.Second)
 	})
 }
@@ -49,26 +49,26 @@ func TestLostConnectionIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var notified []error
 		ctx, halt := context.WithCancel(t.Context())
-		l := &connection{minDelay: 1, maxDelay: 2, gracePeriod: 5 * time.Second, report: func(err error) { notified = append(notified, err) }}
+		c := &connection{minDelay: 1, maxDelay: 2, gracePeriod: 5 * time.Second, report: func(err error) { notified = append(notified, err) }}
 		wait := func(d time.Duration) {
 			<-time.After(d)
 			synctest.Wait()
 		}
-		l.connected()
-		l.disconnected(ctx)
+		c.connected()
+		c.disconnected(ctx)
 		wait(4 * time.Second)
-		l.connected()
+		c.connected()
 		wait(time.Minute)
 		if len(notified) > 0 {
 			t.Fatalf("reported %v too early", notified)
 		}
-		l.disconnected(ctx)
+		c.disconnected(ctx)
 		wait(6 * time.Second)
 		if len(notified) != 1 || !errors.Is(notified[0], errLost) {
 			t.Fatalf("got %v", notified)
 		}
-		l.connected()
-		l.disconnected(ctx)
+		c.connected()
+		c.disconnected(ctx)
 		halt()
 		wait(time.Minute)
 		if len(notified) != 1 {
@@ -82,9 +82,9 @@ func TestRepeatedOutagesDoNotGrowBackoff(t *testing.T) {
 	t.Parallel()
 	api := newServer(t)
 	api.put(namedObject("a"))
-	s := New(api.client(), Options{MinBackoff: time.Millisecond})
-	t.Cleanup(s.Close)
-	v, events := openView(s, Selection{Resource: configMaps})
+	c := New(api.client(), Options{MinBackoff: time.Millisecond})
+	t.Cleanup(c.Close)
+	v, events := openView(c, Selection{Resource: configMaps})
 	receive(t, v.Ready())
 	expectEvents(t, events, "+a")
 	// If delays grew, the first ten outages would reach the longest delay of 15 to 30 s, and
@@ -115,9 +115,9 @@ func TestLostConnectionIsUnhealthy(t *testing.T) {
 	api := newServer(t)
 	api.put(namedObject("a"))
 	notified := make(chan error, 100)
-	s := New(api.client(), Options{MinBackoff: time.Hour, MaxBackoff: 4 * time.Hour, GracePeriod: time.Millisecond, OnHealth: func(_ Selection, err error) { notified <- err }})
-	t.Cleanup(s.Close)
-	v := s.Watch(Selection{Resource: configMaps}, nil)
+	c := New(api.client(), Options{MinBackoff: time.Hour, MaxBackoff: 4 * time.Hour, GracePeriod: time.Millisecond, OnHealth: func(_ Selection, err error) { notified <- err }})
+	t.Cleanup(c.Close)
+	v := c.Watch(Selection{Resource: configMaps}, nil)
 	receive(t, v.Ready())
 	api.request(isStream)
 	// The watch ends with an error, and the next list is due in an hour.

@@ -18,24 +18,24 @@ type indexKey struct{ label, value string }
 func ownerKey(uid string) indexKey { return indexKey{value: uid} }
 
 // matches reports whether the object has the key.
-func (p indexKey) matches(o *object.Object) bool {
+func (k indexKey) matches(o *object.Object) bool {
 	owner, owned := o.Controller()
-	if p.label == "" || owned {
-		return p.label == "" && owned && owner.UID == p.value
+	if k.label == "" || owned {
+		return k.label == "" && owned && owner.UID == k.value
 	}
-	value, found := o.Labels().Lookup(p.label)
-	return found && value == p.value
+	value, found := o.Labels().Lookup(k.label)
+	return found && value == k.value
 }
 
 // withStringsOf returns an equal key with strings of the object. Strings of a removed object
 // would keep it in memory.
-func (p indexKey) withStringsOf(o *object.Object) indexKey {
+func (k indexKey) withStringsOf(o *object.Object) indexKey {
 	for same := range indexKeys(o) {
-		if same == p {
+		if same == k {
 			return same
 		}
 	}
-	return p
+	return k
 }
 
 // indexKeys returns the keys of an object; none for nil.
@@ -62,21 +62,21 @@ type index map[indexKey]sortedObjects
 // update replaces an object. Old is nil for an added object, current for a deleted one;
 // otherwise both have the same name.
 func (x index) update(old, current *object.Object) {
-	for p := range indexKeys(old) {
-		if current == nil || !p.matches(current) {
-			x.remove(p, old)
+	for k := range indexKeys(old) {
+		if current == nil || !k.matches(current) {
+			x.remove(k, old)
 		}
 	}
-	for p := range indexKeys(current) {
-		x[p] = x[p].with(current)
+	for k := range indexKeys(current) {
+		x[k] = x[k].with(current)
 	}
 }
 
-func (x index) remove(p indexKey, o *object.Object) {
-	if rest := x[p].without(o); len(rest) > 0 {
-		x[p.withStringsOf(rest[0])] = rest
+func (x index) remove(k indexKey, o *object.Object) {
+	if rest := x[k].without(o); len(rest) > 0 {
+		x[k.withStringsOf(rest[0])] = rest
 	} else {
-		delete(x, p)
+		delete(x, k)
 	}
 }
 
@@ -112,8 +112,8 @@ func requirementKeys(r labels.Requirement) []indexKey {
 
 func (x index) size(keys []indexKey) int {
 	size := 0
-	for _, p := range keys {
-		size += len(x[p])
+	for _, k := range keys {
+		size += len(x[k])
 	}
 	return size
 }

@@ -21,7 +21,7 @@ func (c *watchCache) replace(list []*object.Object, version uint64) []notificati
 	}
 	// A tombstone is obsolete if the list is newer and lacks the object. If the list
 	// has the object, its deletion is still to come.
-	maps.DeleteFunc(c.tombstones, func(name key, p tombstone) bool { return p.version <= version && listed[name] != p.uid })
+	maps.DeleteFunc(c.tombstones, func(name key, t tombstone) bool { return t.version <= version && listed[name] != t.uid })
 	c.advance(version)
 	return append(notifications, c.dropUnlisted(listed)...)
 }

@@ -46,14 +46,14 @@ type tombstone struct {
 	deleted bool
 }
 
-func (p tombstone) covers(o *object.Object) bool {
-	return o.Version() <= p.version || p.deleted && p.uid == o.UID()
+func (t tombstone) covers(o *object.Object) bool {
+	return o.Version() <= t.version || t.deleted && t.uid == o.UID()
 }
 
 // isTombstoned reports whether the object must not be added.
 func (c *watchCache) isTombstoned(o *object.Object) bool {
-	p, found := c.tombstones[keyOf(o)]
-	return found && p.covers(o)
+	t, found := c.tombstones[keyOf(o)]
+	return found && t.covers(o)
 }
 
 // pendingWrites are the versions that one view wrote of an object.
@@ -118,7 +118,7 @@ func (c *watchCache) storeStale(o, current *object.Object) []notification {
 // serverDeleted handles a DELETED event: the object is deleted or no longer selected.
 func (c *watchCache) serverDeleted(o *object.Object) []notification {
 	defer c.advance(o.Version())
-	if p := c.tombstones[keyOf(o)]; p.uid == o.UID() && p.version <= o.Version() {
+	if t := c.tombstones[keyOf(o)]; t.uid == o.UID() && t.version <= o.Version() {
 		delete(c.tombstones, keyOf(o))
 	}
 	old := c.objects[keyOf(o)]
@@ -135,7 +135,7 @@ func (c *watchCache) advance(version uint64) {
 	if len(c.tombstones)+len(c.pendingWrites) == 0 {
 		return
 	}
-	maps.DeleteFunc(c.tombstones, func(_ key, p tombstone) bool { return !p.deleted && p.version <= c.latestVersion })
+	maps.DeleteFunc(c.tombstones, func(_ key, t tombstone) bool { return !t.deleted && t.version <= c.latestVersion })
 	maps.DeleteFunc(c.pendingWrites, func(_ string, own *pendingWrites) bool { return own.latest.Version() <= c.latestVersion })
 }
 
@@ -218,8 +218,8 @@ func (c *watchCache) orphans(namespace string, selector labels.Selector) []*obje
 		}
 	}
 	keys, known := c.index.candidates(selector)
-	for _, p := range keys {
-		for _, o := range c.index[p].inNamespace(namespace) {
+	for _, k := range keys {
+		for _, o := range c.index[k].inNamespace(namespace) {
 			add(o)
 		}
 	}
