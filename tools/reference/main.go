@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -45,6 +47,7 @@ func run(root string) error {
 	if len(problems) > 0 {
 		return errors.Join(problems...)
 	}
+	known := metricNames.FindAllString(parts["metrics"], -1)
 	for _, page := range pages() {
 		if err := fill(filepath.Join(root, page), parts); err != nil {
 			return err
@@ -52,6 +55,28 @@ func run(root string) error {
 	}
 	if len(parts) > 0 {
 		return fmt.Errorf("no page has a place for %v", keys(parts))
+	}
+	return checkMetrics(root, known)
+}
+
+var metricNames = regexp.MustCompile(`\bsetpoint_[a-z_]+[a-z]\b`)
+
+// checkMetrics finds metrics that a page names and the source does not have.
+func checkMetrics(root string, known []string) error {
+	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		for _, name := range metricNames.FindAllString(string(text), -1) {
+			if !slices.Contains(known, name) {
+				return fmt.Errorf("%s: there is no metric %s", file, name)
+			}
+		}
 	}
 	return nil
 }
