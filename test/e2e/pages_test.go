@@ -1,0 +1,300 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var updatePages = flag.Bool("update-pages", false, "write what commands print into the pages that show it")
+
+// TestTutorial does what docs/getting-started.md says, once for each language: it writes the files of
+// the page, runs setpoint dev, and compares what the commands print with what the page shows.
+func TestTutorial(t *testing.T) {
+	t.Parallel()
+	page := readPage(t, "docs/getting-started.md")
+	webhook := []string{"## The kind and an object", "### A webhook in Python"}
+	for name, sections := range map[string][]string{
+		"Python":     webhook,
+		"JavaScript": append(webhook[:2:2], "### A webhook in JavaScript"),
+		"Go":         {"## The kind and an object", "### A program in Go"},
+	} {
+		files := map[string]string{}
+		for _, heading := range sections {
+			maps.Copy(files, page.files(heading))
+		}
+		t.Run(name, func(t *testing.T) {
+			c := startTutorial(t, files)
+			for _, shown := range page.commands("## Run it", "kubectl") {
+				if name != "Go" || !strings.Contains(shown.command, "compositecontrollers") {
+					c.expect(shown)
+				}
+			}
+		})
+	}
+}
+
+// TestPages runs the commands of other pages. What a page shows is what they print.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	for _, each := range []struct {
+		page, heading string
+		examples      []string
+		commands      []string
+	}{
+		{"README.md", "## Try it", []string{"immortalcontainer"}, []string{"kubectl", "sed"}},
+		{"docs/dashboard.md", "## In a terminal", []string{"guitar", "immortalcontainer"}, []string{"setpoint"}},
+		{"docs/plan.md", "# Plan: what a controller would do", []string{"blue-green"}, []string{"setpoint"}},
+	} {
+		t.Run(each.page, func(t *testing.T) {
+			c := startExamples(t, each.examples...)
+			c.writeShop()
+			for _, shown := range readPage(t, each.page).commands(each.heading, each.commands...) {
+				c.expect(shown)
+			}
+		})
+	}
+}
+
+// pageCluster is a control plane for one page.
+type pageCluster struct {
+	*testCluster
+
+	// workDir is where the commands run.
+	workDir string
+}
+
+// startTutorial writes the files into a folder and runs them.
+func startTutorial(t *testing.T, files map[string]string) *pageCluster {
+	t.Helper()
+	dir := t.TempDir()
+	if _, program := files["main.go"]; program {
+		addModule(t, dir, files)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "teams"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		writeFile(t, filepath.Join(dir, "teams", name), text)
+	}
+	return startPage(t, dir, filepath.Join(dir, "teams"))
+}
+
+// startExamples runs examples, and the commands in the root of the repository.
+func startExamples(t *testing.T, names ...string) *pageCluster {
+	t.Helper()
+	root := repositoryRoot(t)
+	var folders []string
+	for _, name := range names {
+		folders = append(folders, filepath.Join(root, "examples", name))
+	}
+	c := startPage(t, t.TempDir(), folders...)
+	c.workDir = root
+	return c
+}
+
+func startPage(t *testing.T, dir string, folders ...string) *pageCluster {
+	t.Helper()
+	c := &pageCluster{testCluster: &testCluster{t: t, dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig")}, workDir: dir}
+	log := filepath.Join(dir, "dev.log")
+	start(t, log, os.Getenv("SETPOINT"), append([]string{"dev", "--ui-address", "", "--kubeconfig", c.kubeconfig}, folders...)...)
+	c.until(5*time.Minute, func() error {
+		text, err := os.ReadFile(log)
+		if err == nil && !strings.Contains(string(text), "Ready after") {
+			err = fmt.Errorf("setpoint dev is not ready")
+		}
+		return err
+	})
+	return c
+}
+
+// writeShop is for docs/plan.md: the example with another image.
+func (c *pageCluster) writeShop() {
+	c.t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "blue-green", "example.yaml"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	writeFile(c.t, filepath.Join(c.dir, "shop.yaml"), strings.ReplaceAll(string(text), "nginx:1.27", "nginx:1.28"))
+}
+
+func writeFile(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func repositoryRoot(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// addModule makes the program a module beside this repository, as `go get` would make one that
+// requires a release of it.
+func addModule(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	root := repositoryRoot(t)
+	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`(?m)^go .*$`).FindString(string(text))
+	files["go.mod"] = "module teams\n\n" + version + "\n"
+	writeFile(t, filepath.Join(dir, "go.work"), fmt.Sprintf("%s\n\nuse (\n\t./teams\n\t%s\n)\n", version, root))
+}
+
+var (
+	clock  = regexp.MustCompile(`\b\d\d:\d\d:\d\d\.\d+\b`)
+	age    = regexp.MustCompile(`\b\d+(\.\d+)?(µs|ms|s|m)(\d+s)?\b`)
+	digest = regexp.MustCompile(`(seen\\?":\\?")[\w-]+`)
+	spaces = regexp.MustCompile(`[ \t]+`)
+)
+
+// normalize leaves out what differs from run to run.
+func normalize(text string) string {
+	text = age.ReplaceAllString(clock.ReplaceAllString(text, "CLOCK"), "AGE")
+	text = digest.ReplaceAllString(text, "${1}DIGEST")
+	var lines []string
+	for line := range strings.Lines(text) {
+		lines = append(lines, strings.TrimSpace(spaces.ReplaceAllString(line, " ")))
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n"))
+}
+
+// expect waits until a command prints what the page shows. One that changes something runs once.
+func (c *pageCluster) expect(shown shownCommand) {
+	c.t.Helper()
+	var got string
+	check := func() error {
+		got = c.print(shown.command)
+		if normalize(got) != normalize(shown.output) {
+			return fmt.Errorf("%s prints\n%s\nand the page shows\n%s", shown.command, got, shown.output)
+		}
+		return nil
+	}
+	limit := time.Minute
+	switch {
+	case *updatePages:
+		time.Sleep(5 * time.Second) // long enough for a person to look
+		if check() != nil {
+			shown.update(c.t, got)
+		}
+	case strings.Contains(shown.command, " delete "):
+		if err := check(); err != nil {
+			c.t.Error(err)
+		}
+	default:
+		c.until(limit, check)
+	}
+}
+
+// print is what a command prints, errors included: some pages show one.
+func (c *pageCluster) print(command string) string {
+	cmd := exec.CommandContext(c.t.Context(), "sh", "-c", command)
+	cmd.Dir = c.workDir
+	if strings.Contains(command, "shop.yaml") {
+		cmd.Dir = c.dir
+	}
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig)
+	out, _ := cmd.CombinedOutput()
+	return string(out)
+}
+
+// shownCommand is a command of a page and what it prints.
+type shownCommand struct{ page, command, output string }
+
+// update writes what a command prints into its page.
+func (shown shownCommand) update(t *testing.T, got string) {
+	t.Helper()
+	file := filepath.Join(repositoryRoot(t), shown.page)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := strings.Replace(string(text), indent(shown.output), indent(got), 1)
+	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func indent(text string) string {
+	var indented strings.Builder
+	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
+		if strings.TrimSpace(line) != "" {
+			line = "    " + strings.TrimRight(line, " \n") + "\n"
+		}
+		indented.WriteString(line)
+	}
+	return indented.String()
+}
+
+// page is a page by its headings.
+type page struct {
+	name     string
+	sections map[string]string
+}
+
+func readPage(t *testing.T, name string) page {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repositoryRoot(t), name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, heading := page{name: name, sections: map[string]string{}}, ""
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "#") {
+			heading = strings.TrimSpace(line)
+		}
+		p.sections[heading] += line
+	}
+	return p
+}
+
+// files are the code blocks of a section whose names stand before them: **`crd.yaml`**.
+func (p page) files(heading string) map[string]string {
+	block := regexp.MustCompile("(?ms)^\\*\\*`([\\w.]+)`\\*\\*[^`]*?^```\\w+\n(.*?)^```$")
+	files := map[string]string{}
+	for _, found := range block.FindAllStringSubmatch(p.sections[heading], -1) {
+		files[found[1]] = found[2]
+	}
+	return files
+}
+
+// commands are the commands of a section that begin with one of some words, with their output. A
+// command that ends in | has a second line.
+func (p page) commands(heading string, words ...string) []shownCommand {
+	var all []shownCommand
+	for line := range strings.Lines(p.sections[heading]) {
+		text, indented := strings.CutPrefix(line, "    ")
+		command, prompt := strings.CutPrefix(text, "$ ")
+		last := len(all) - 1
+		switch {
+		case indented && prompt:
+			all = append(all, shownCommand{page: p.name, command: strings.TrimRight(command, "\n")})
+		case strings.TrimSpace(line) != "" && !indented:
+			all = append(all, shownCommand{}) // what follows is no output
+		case last < 0:
+		case strings.HasSuffix(all[last].command, "|"):
+			all[last].command += " " + strings.TrimSpace(text)
+		default:
+			all[last].output += text
+		}
+	}
+	return slices.DeleteFunc(all, func(shown shownCommand) bool {
+		word, _, _ := strings.Cut(shown.command, " ")
+		return !slices.Contains(words, word)
+	})
+}
