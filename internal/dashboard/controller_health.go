@@ -8,6 +8,31 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
+// controllerState is the state of a controller.
+type controllerState string
+
+// The states of a controller, sorted by severity.
+const (
+	// controllerNotAccepted: the condition Accepted is False.
+	controllerNotAccepted controllerState = "Not accepted"
+	// controllerNotReady: the condition Ready is False.
+	controllerNotReady controllerState = "Not ready"
+	// controllerDeletionsHeld: the deletion guard holds deletions.
+	controllerDeletionsHeld controllerState = "Deletions held"
+	// controllerFailing: the latest reconcile failed for some objects; their number is shown.
+	controllerFailing controllerState = "failing"
+	// controllerConflicting: some objects are Conflicting.
+	controllerConflicting controllerState = "Conflicting"
+	// controllerStarting: the condition Ready is Unknown, or not there yet.
+	controllerStarting controllerState = "Starting"
+	// controllerSuspended: the spec suspends the controller, or the annotation setpoint.dev/paused.
+	controllerSuspended controllerState = "Suspended"
+	// controllerStandby: another replica leads; this one has no state of its objects.
+	controllerStandby controllerState = "Standby"
+	// controllerReady: none of these.
+	controllerReady controllerState = "Ready"
+)
+
 // health is how a controller is doing, in a word, and what is to be known about that.
 type health struct {
 	// Tone is the class of its badge; Rank sorts those first that need somebody.
@@ -20,26 +45,26 @@ type health struct {
 // healthOf judges by the conditions, the worst first.
 func healthOf(c *model.Controller) health {
 	accepted, ready := findCondition(c, "Accepted"), c.Ready()
-	of := func(tone, word string, rank int, message model.Condition) health {
-		return health{Tone: tone, Label: word, Rank: rank, Reason: message.Reason, Message: message.Message}
+	of := func(tone string, state controllerState, rank int, message model.Condition) health {
+		return health{Tone: tone, Label: string(state), Rank: rank, Reason: message.Reason, Message: message.Message}
 	}
 	switch {
 	case accepted.Status == "False":
-		return of("bad", "Not accepted", 0, accepted)
+		return of("bad", controllerNotAccepted, 0, accepted)
 	case c.Suspended:
-		return of("neutral", "Suspended", 4, ready)
+		return of("neutral", controllerSuspended, 4, ready)
 	case ready.Status == "False":
-		return of("bad", "Not ready", 1, ready)
+		return of("bad", controllerNotReady, 1, ready)
 	case ready.Status != "True":
-		return of("wait", "Starting", 3, ready)
+		return of("wait", controllerStarting, 3, ready)
 	case c.HeldDeletions > 0:
-		return of("bad", "Deletions held", 1, findCondition(c, "DeletionsHeld"))
+		return of("bad", controllerDeletionsHeld, 1, findCondition(c, "DeletionsHeld"))
 	case c.Failing > 0:
-		return health{Tone: "warn", Label: formatCount(c.Failing) + " failing", Rank: 2}
+		return health{Tone: "warn", Label: formatCount(c.Failing) + " " + string(controllerFailing), Rank: 2}
 	case c.Conflicting > 0:
-		return of("warn", "Conflicting", 2, findCondition(c, v1alpha1.ConditionSettled))
+		return of("warn", controllerConflicting, 2, findCondition(c, v1alpha1.ConditionSettled))
 	}
-	return health{Tone: "good", Label: "Ready", Rank: 5}
+	return health{Tone: "good", Label: string(controllerReady), Rank: 5}
 }
 
 // findCondition is the one of a type; the zero Condition if there is none.
@@ -67,7 +92,7 @@ type controllerRow struct {
 func newControllerRow(c *model.Controller, of *model.Process) controllerRow {
 	row := controllerRow{Controller: c, ShortName: shortName(c.Name), TypeLabel: typeLabel(c), Health: healthOf(c), Plots: newPlots(c.Series)}
 	if of.IsStandby() && c.Declared == nil && !c.AllReplicas && row.Health.Tone != "bad" {
-		row.Health = health{Tone: "neutral", Label: "Standby", Rank: 4, Message: of.Caveat()}
+		row.Health = health{Tone: "neutral", Label: string(controllerStandby), Rank: 4, Message: of.Caveat()}
 	}
 	return row
 }

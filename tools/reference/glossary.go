@@ -57,7 +57,7 @@ type glossary struct {
 func (g *glossary) read(f file) {
 	for _, c := range constantsOf(f) {
 		switch {
-		case c.typed == "State" || c.typed == "Health":
+		case c.typed == "State" || c.typed == "controllerState":
 			g.states = g.note(g.states, c)
 		case c.typed != "":
 		case annotationName.MatchString(c.name):
