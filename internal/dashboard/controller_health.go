@@ -25,9 +25,9 @@ const (
 	controllerConflicting controllerState = "Conflicting"
 	// controllerStarting: the condition Ready is Unknown, or not there yet.
 	controllerStarting controllerState = "Starting"
-	// controllerSuspended: the spec suspends the controller, or the annotation setpoint.dev/paused.
+	// controllerSuspended: the spec suspends the controller.
 	controllerSuspended controllerState = "Suspended"
-	// controllerStandby: another replica leads; this one has no state of its objects.
+	// controllerStandby: another replica leads and has the state of the objects.
 	controllerStandby controllerState = "Standby"
 	// controllerReady: none of these.
 	controllerReady controllerState = "Ready"
