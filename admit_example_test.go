@@ -42,6 +42,6 @@ func ExampleHandlers_Validate() {
 	rates := setpoint.For[ExchangeRate](app)
 	rates.OnCreate(publishRate)
 	rates.Owns(&corev1.ConfigMap{})
-	rates.Validate(keepCurrency, setpoint.On(setpoint.ReasonUpdate))
+	rates.Validate(keepCurrency, setpoint.On(setpoint.OperationUpdate))
 	app.Main()
 }

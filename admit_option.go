@@ -14,9 +14,9 @@ type reviewOption func(*reviewSettings)
 
 func (o reviewOption) applyToReview(s *reviewSettings) { o(s) }
 
-// On says of which operations a review is: Create, Update, Delete and Connect.
-// Without, Mutate is asked on Create, and Validate on Create and Update.
-func On(operations ...Reason) ReviewOption {
+// On sets the operations to review. The default is OperationCreate for Mutate, and
+// OperationCreate and OperationUpdate for Validate.
+func On(operations ...Operation) ReviewOption {
 	return reviewOption(func(s *reviewSettings) {
 		for _, one := range operations {
 			if !slices.Contains(s.operations, one) {

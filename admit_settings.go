@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -24,7 +23,7 @@ type reviewSettings struct {
 	verb, name string
 	// hook is the review as the program will have it, as far as it is known.
 	hook         admission.Webhook
-	operations   []Reason
+	operations   []Operation
 	subresources []string
 	// labels and spaces are selectors that must all match: of the object's labels, and
 	// of its namespace's.
@@ -45,14 +44,14 @@ func (s *reviewSettings) addProblem(format string, args ...any) {
 }
 
 // effectiveOperations are the operations of the review.
-func (s *reviewSettings) effectiveOperations() []Reason {
+func (s *reviewSettings) effectiveOperations() []Operation {
 	switch {
 	case len(s.operations) > 0:
 		return s.operations
 	case s.hook.Mutates:
-		return []Reason{ReasonCreate}
+		return []Operation{OperationCreate}
 	}
-	return []Reason{ReasonCreate, ReasonUpdate}
+	return []Operation{OperationCreate, OperationUpdate}
 }
 
 // webhook is the review as the API server is told of it, but for who is asked.
@@ -66,9 +65,7 @@ func (s *reviewSettings) webhook(c *controller, of object.Resource) admission.We
 	if len(rule.Resources) == 0 {
 		rule.Resources = []string{of.Plural}
 	}
-	for _, one := range s.effectiveOperations() {
-		rule.Operations = append(rule.Operations, hook.Operation(strings.ToUpper(string(one))))
-	}
+	rule.Operations = s.effectiveOperations()
 	w.Rules = []admission.Rule{rule}
 	// What is wrong with them has been said.
 	objects, _ := requirements(append(slices.Clip(s.labels), c.labels))
@@ -165,9 +162,9 @@ func (s *reviewSettings) check(c *controller) []error {
 func (s *reviewSettings) checkOperations() {
 	for _, one := range s.operations {
 		switch {
-		case !slices.Contains([]Reason{ReasonCreate, ReasonUpdate, ReasonDelete, ReasonConnect}, one):
-			s.addProblem("On: there is no operation %s; there are Create, Update, Delete and Connect", one)
-		case one == ReasonDelete && s.hook.Mutates:
+		case !slices.Contains([]Operation{OperationCreate, OperationUpdate, OperationDelete, OperationConnect}, one):
+			s.addProblem("On: unknown operation %q: must be CREATE, UPDATE, DELETE or CONNECT", one)
+		case one == OperationDelete && s.hook.Mutates:
 			s.addProblem("On: there is nothing to change of an object that is deleted; say Validate")
 		}
 	}

@@ -53,9 +53,9 @@ func TestReviewsBecomeAProgram(t *testing.T) {
 	pods := For[corev1.Pod](app, Labels("app=web,tier!=db"))
 	pods.Validate(judge)
 	pods.Mutate(injectSidecar)
-	pods.Validate(judge, Name("strict"), On(ReasonDelete, ReasonConnect), Subresources("status", "", "exec"), Labels("guarded"), NamespaceLabels("team in (b,a)"),
+	pods.Validate(judge, Name("strict"), On(OperationDelete, OperationConnect), Subresources("status", "", "exec"), Labels("guarded"), NamespaceLabels("team in (b,a)"),
 		Match("not-mine", "object.metadata.name != 'mine'"), FailurePolicy(Ignore), Timeout(30*time.Second), IncludeSystemNamespaces())
-	pods.Mutate(judge, Name("again"), On(ReasonCreate, ReasonUpdate), FailurePolicy(Fail), Reinvoke())
+	pods.Mutate(judge, Name("again"), On(OperationCreate, OperationUpdate), FailurePolicy(Fail), Reinvoke())
 	got := compiledReviews(t, app, Options{Namespaces: []string{"a", "b"}, Namespace: "apps"}, "home")
 
 	const (
@@ -99,7 +99,7 @@ func TestReviewsOfASubresourceOfAnotherKind(t *testing.T) {
 			return Invalid("spec.replicas: at most 3")
 		}
 		return nil
-	}, Name("small"), Subresources("scale"), On(ReasonUpdate))
+	}, Name("small"), Subresources("scale"), On(OperationUpdate))
 	program := compiledReviews(t, app, Options{Namespace: "apps"}, "")[0].Admission
 	if got := fmt.Sprint(program.Webhooks[0].Rules); got != "[{apps v1 [deployments/scale] [UPDATE]}]" || program.Configuration != "app.scale.apps" {
 		t.Errorf("got %s, %s", got, program.Configuration)
@@ -159,8 +159,8 @@ func TestReviewProblems(t *testing.T) {
 		"nil":             {nil, func(h reviews) { h.Mutate(nil) }, []string{"a handler is nil"}},
 		"a closure":       {nil, func(h reviews) { h.Validate(func(context.Context, *Review[corev1.Pod]) error { return nil }) }, []string{"give it a setpoint.Name"}},
 		"two of a name":   {nil, func(h reviews) { h.Validate(judge); h.Mutate(judge) }, []string{`two reviews "judge" of app/pod`}},
-		"operations":      {nil, func(h reviews) { h.Validate(judge, On(ReasonResume)) }, []string{"On: there is no operation resume"}},
-		"mutate deletion": {nil, func(h reviews) { h.Mutate(judge, On(ReasonDelete)) }, []string{`Mutate "judge" of app/pod: On: there is nothing to change`}},
+		"operations":      {nil, func(h reviews) { h.Validate(judge, On("PATCH")) }, []string{`On: unknown operation "PATCH"`}},
+		"mutate deletion": {nil, func(h reviews) { h.Mutate(judge, On(OperationDelete)) }, []string{`Mutate "judge" of app/pod: On: there is nothing to change`}},
 		"timeouts": {nil, func(h reviews) {
 			h.Validate(judge, Timeout(time.Minute))
 			h.Mutate(injectSidecar, Timeout(1500*time.Millisecond))

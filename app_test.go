@@ -47,9 +47,9 @@ func TestAppProblems(t *testing.T) {
 		}, []string{`Field: "apiVersion" does not change`, `Field: "metadata.resourceVersion" does not change, or changes with every write`, `leads into a string; quote a name that contains dots: metadata.annotations["example.com/note"]`}},
 		"negative":         {func(_ *setpoint.App, h handlers) { h.Every(-time.Second, publish, setpoint.Timeout(-1)) }, []string{"Every(-1s): must be more", "Timeout: must not be negative"}},
 		"a backoff":        {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Backoff(time.Minute, time.Second)) }, []string{"the longest is shorter"}},
-		"idle without":     {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Idle(time.Minute)) }, []string{"Idle: is for a handler of reason timer"}},
-		"settle without":   {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Debounce(time.Minute)) }, []string{"Settle: is for a handler of reason update"}},
-		"optional without": {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Optional()) }, []string{"Optional: is for a handler of reason delete"}},
+		"idle without":     {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Idle(time.Minute)) }, []string{"Idle: requires the reason Timer"}},
+		"settle without":   {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Debounce(time.Minute)) }, []string{"Debounce: requires the reason Update"}},
+		"optional without": {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Optional()) }, []string{"Optional: requires the reason Delete"}},
 		"two timers":       {func(_ *setpoint.App, h handlers) { h.Every(time.Hour, publish); h.Schedule("@hourly", publish) }, []string{"a handler has one timer"}},
 		"two intervals":    {func(_ *setpoint.App, h handlers) { h.Every(time.Hour, publish); h.Every(time.Minute, publish) }, []string{"1h0m0s at one registration and 1m0s at another"}},
 		"a calendar":       {func(_ *setpoint.App, h handlers) { h.Schedule("* *", publish) }, []string{"expected exactly 5 fields"}},
@@ -63,15 +63,15 @@ func TestAppProblems(t *testing.T) {
 		"no CRD":            {func(app *setpoint.App, h handlers) { h.OnCreate(publish); app.InstallCRDs([]byte("kind: Pod")) }, []string{"takes CustomResourceDefinitions, not a Pod"}},
 		"what is not watched is not kept": {func(_ *setpoint.App, h handlers) {
 			h.OnUpdate(publish, setpoint.KeepPreviousState(), setpoint.Field("spec.source"), setpoint.FieldChanged("spec.source.host"), setpoint.FieldChanged("spec.note"))
-		}, []string{"KeepOld keeps the fields that are watched, and FieldChanged compares spec.note: give it to Field"}},
+		}, []string{"KeepPreviousState requires that the handler watches the field spec.note of FieldChanged"}},
 		"a status is not kept": {func(_ *setpoint.App, h handlers) {
 			h.OnUpdate(publish, setpoint.KeepPreviousState(), setpoint.FieldChanged("spec.note"), setpoint.FieldChanged("status.rate"))
-		}, []string{"FieldChanged compares status.rate"}},
-		"nothing to keep": {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.KeepPreviousState()) }, []string{"KeepOld: is for a handler of reason update"}},
+		}, []string{"watches the field status.rate of FieldChanged"}},
+		"nothing to keep": {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.KeepPreviousState()) }, []string{"KeepPreviousState: requires the reason Update"}},
 		"Secrets are not kept": {func(app *setpoint.App, h handlers) {
 			h.OnCreate(publish)
 			setpoint.For[corev1.Secret](app).OnUpdate(generic[corev1.Secret], setpoint.KeepPreviousState())
-		}, []string{`handler "generic" of exchangerates/secret: KeepOld: a ControllerRevision of a Secret would be a copy`}},
+		}, []string{`handler "generic" of exchangerates/secret: KeepPreviousState: a ControllerRevision of a Secret would be a copy`}},
 		"two controllers": {func(app *setpoint.App, h handlers) {
 			h.OnCreate(publish)
 			setpoint.For[ExchangeRate](app).OnCreate(publish)

@@ -88,11 +88,11 @@ func (s *handlerSettings) hasReason(reason hook.Reason) bool {
 func (s *handlerSettings) checkPreviousState(c *controller) []error {
 	var problems []error
 	if err := handle.ValidateKeepPreviousState(c.kind.group()); err != nil {
-		problems = append(problems, fmt.Errorf("KeepOld: %w", err))
+		problems = append(problems, fmt.Errorf("KeepPreviousState: %w", err))
 	}
 	for _, path := range s.comparedFields {
 		if !s.spec.Watches(path) {
-			problems = append(problems, fmt.Errorf("KeepOld keeps the fields that are watched, and FieldChanged compares %s: give it to Field", strings.Join(path, ".")))
+			problems = append(problems, fmt.Errorf("KeepPreviousState requires that the handler watches the field %s of FieldChanged: add it to Field", strings.Join(path, ".")))
 		}
 	}
 	return problems
@@ -103,7 +103,7 @@ func (s *handlerSettings) check(c *controller) []error {
 	problems := slices.Clone(s.problems)
 	for _, option := range slices.Sorted(maps.Keys(s.optionReasons)) {
 		if reason := s.optionReasons[option]; !s.hasReason(reason) {
-			problems = append(problems, fmt.Errorf("%s: is for a handler of reason %s", option, reason))
+			problems = append(problems, fmt.Errorf("%s: requires the reason %s", option, reason))
 		}
 	}
 	if s.spec.Every > 0 && s.spec.Schedule != nil {

@@ -130,7 +130,7 @@ func Field(paths ...string) HandlerOption {
 // two more writes for each update.
 func KeepPreviousState() HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
-		s.spec.KeepPreviousState, s.optionReasons["KeepOld"] = true, hook.ReasonUpdate
+		s.spec.KeepPreviousState, s.optionReasons["KeepPreviousState"] = true, hook.ReasonUpdate
 	})
 }
 
@@ -150,7 +150,7 @@ func Retries(n int) HandlerOption {
 // RetryTimeout is how long a failing call is made again, after which the handler gives
 // up until the object changes. Without, there is no limit.
 func RetryTimeout(d time.Duration) HandlerOption {
-	return handlerOption(func(s *handlerSettings) { s.setDuration("Within", &s.spec.RetryTimeout, d) })
+	return handlerOption(func(s *handlerSettings) { s.setDuration("RetryTimeout", &s.spec.RetryTimeout, d) })
 }
 
 // Timeout bounds one call: its context ends then. Without, there is no bound for a
@@ -208,8 +208,8 @@ func Idle(d time.Duration) HandlerOption {
 // is none.
 func Debounce(d time.Duration) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
-		s.setDuration("Settle", &s.spec.Debounce, d)
-		s.optionReasons["Settle"] = hook.ReasonUpdate
+		s.setDuration("Debounce", &s.spec.Debounce, d)
+		s.optionReasons["Debounce"] = hook.ReasonUpdate
 	})
 }
 

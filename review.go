@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
@@ -14,9 +13,16 @@ import (
 // User is who wants a change, as the API server knows them.
 type User = hook.User
 
-// ReasonConnect is for reviews alone: somebody connects to an object, to run a command in
-// it, say.
-const ReasonConnect Reason = "connect"
+// Operation is an operation on an object, as the API server names it.
+type Operation = hook.Operation
+
+// The operations that a webhook can review.
+const (
+	OperationCreate  = hook.OperationCreate
+	OperationUpdate  = hook.OperationUpdate
+	OperationDelete  = hook.OperationDelete
+	OperationConnect = hook.OperationConnect
+)
 
 // Review is a change of an object of type T before it is stored.
 //
@@ -28,9 +34,9 @@ type Review[T any] struct {
 	Object *T
 	// Old is the object as it is stored, nil on Create.
 	Old *T
-	// Operation is Create, Update, Delete or Connect, and Subresource what it is done
-	// to, such as "status"; empty for the object itself.
-	Operation   Reason
+	// Operation is the operation to review. Subresource is the subresource that it
+	// changes, such as "status", and empty for the object itself.
+	Operation   Operation
 	Subresource string
 	// Namespace is empty for an object that lives in none, and Name for one that the
 	// API server is to name.
@@ -50,7 +56,7 @@ type Review[T any] struct {
 
 func newReview[T any](of *review[T], req *hook.ReviewRequest) (*Review[T], error) {
 	r := &Review[T]{
-		Operation: Reason(strings.ToLower(string(req.Operation))), Subresource: req.Subresource,
+		Operation: req.Operation, Subresource: req.Subresource,
 		Namespace: req.Namespace, Name: req.Name, User: req.User, DryRun: req.DryRun, request: req,
 	}
 	var err error

@@ -31,23 +31,23 @@ type Reason string
 const (
 	// ReasonCreate is told once of every object, also of those that are older than
 	// the controller.
-	ReasonCreate Reason = "create"
+	ReasonCreate Reason = "Create"
 	// ReasonUpdate is told when a watched field is another one than the handler last
 	// dealt with.
-	ReasonUpdate Reason = "update"
+	ReasonUpdate Reason = "Update"
 	// ReasonDelete is told while an object is being deleted, which waits for it.
-	ReasonDelete Reason = "delete"
+	ReasonDelete Reason = "Delete"
 	// ReasonResume is told once of every object that had been dealt with before the
 	// controller started.
-	ReasonResume Reason = "resume"
+	ReasonResume Reason = "Resume"
 	// ReasonEvent is told of every change that is seen, also of the status, and of an
 	// object's end. It is not told again when it fails.
-	ReasonEvent Reason = "event"
+	ReasonEvent Reason = "Event"
 	// ReasonDrift is told when an object that the handled one owns was changed or
 	// deleted by somebody else.
-	ReasonDrift Reason = "drift"
+	ReasonDrift Reason = "Drift"
 	// ReasonTimer is told by the clock.
-	ReasonTimer Reason = "timer"
+	ReasonTimer Reason = "Timer"
 )
 
 // HandlerRequest tells a Handler of one object what happened to it.

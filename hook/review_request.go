@@ -13,7 +13,7 @@ func (r *ReviewRequest) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"controller":`...)
 	dst = appendObject(dst, r.Controller)
 	for _, one := range []struct{ name, value string }{
-		{"review", r.Webhook}, {"uid", r.UID}, {"operation", string(r.Operation)},
+		{"webhook", r.Webhook}, {"uid", r.UID}, {"operation", string(r.Operation)},
 		{"apiVersion", r.APIVersion}, {"kind", r.Kind}, {"resource", r.Resource}, {"subresource", r.Subresource},
 		{"namespace", r.Namespace}, {"name", r.Name},
 	} {
@@ -22,7 +22,7 @@ func (r *ReviewRequest) AppendJSON(dst []byte) []byte {
 	}
 	dst = appendField(dst, "object")
 	dst = appendObject(dst, r.Object)
-	dst = appendField(dst, "old")
+	dst = appendField(dst, "oldObject")
 	dst = appendObject(dst, r.OldObject)
 	dst = appendField(dst, "user")
 	dst = r.User.appendJSON(dst)

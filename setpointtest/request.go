@@ -34,6 +34,7 @@ type requestBuilder struct {
 	// apiVersion and kind are the object's.
 	apiVersion, kind string
 	// The rest is for reviews alone.
+	operation   setpoint.Operation
 	user        setpoint.User
 	dryRun      bool
 	subresource string
@@ -211,7 +212,7 @@ func UpdatedFrom(old any) Option {
 		u.SetNamespace(b.Namespace)
 		u.SetName(b.Name)
 		u.SetUID(cmp.Or(u.GetUID(), uid))
-		b.Reason = setpoint.ReasonUpdate
+		b.Reason, b.operation = setpoint.ReasonUpdate, setpoint.OperationUpdate
 		if b.PreviousState, err = u.MarshalJSON(); err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ type ReviewResult[T any] struct {
 
 // Review asks a function of Mutate or Validate, by a name such as "inject", once about
 // an object that is to be created; or as options say: Was(old) for an update,
-// Reason(setpoint.Delete), By(user), DryRun, Subresource. The test ends if there is no
+// Operation(setpoint.OperationDelete), AsUser(user), DryRun, Subresource. The test ends if there is no
 // such function, or something is wrong with the app.
 //
 // What changes an object is asked again about its own result, as API servers may: if
@@ -98,11 +98,11 @@ func orNothing(value json.RawMessage) string {
 // reviewRequest is what happened, as a function is asked that may refuse it.
 func (b *requestBuilder) reviewRequest() *hook.ReviewRequest {
 	req := &hook.ReviewRequest{
-		Webhook: b.Handler, UID: uid, Operation: hook.Operation(strings.ToUpper(string(b.Reason))), Subresource: b.subresource,
+		Webhook: b.Handler, UID: uid, Operation: b.operation, Subresource: b.subresource,
 		APIVersion: b.apiVersion, Kind: b.kind, Namespace: b.Namespace, Name: b.Name,
 		Object: b.Object, OldObject: b.PreviousState, User: b.user, DryRun: b.dryRun,
 	}
-	if b.Reason == setpoint.ReasonDelete {
+	if b.operation == setpoint.OperationDelete {
 		req.Object, req.OldObject = nil, b.Object
 	}
 	return req
@@ -126,6 +126,15 @@ func toReviewResult[T any](req *hook.ReviewRequest, response *hook.ReviewRespons
 		return r, fmt.Errorf("read what is to be stored: %w", err)
 	}
 	return r, nil
+}
+
+// Operation sets the operation to review. The default is OperationCreate, or
+// OperationUpdate with UpdatedFrom.
+func Operation(operation setpoint.Operation) Option {
+	return func(b *requestBuilder) error {
+		b.operation = operation
+		return nil
+	}
 }
 
 // AsUser has a change reviewed that this user wants.

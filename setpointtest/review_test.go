@@ -43,15 +43,15 @@ func reviewApp() *setpoint.App {
 	}, setpoint.Name("refuse"))
 	pods.Validate(func(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
 		switch {
-		case r.Operation == setpoint.ReasonDelete && r.Object == nil && r.Old.Name == "keep":
+		case r.Operation == setpoint.OperationDelete && r.Object == nil && r.Old.Name == "keep":
 			return setpoint.Invalid("metadata.name: %s stays", r.Old.Name)
-		case r.Operation == setpoint.ReasonUpdate && r.Old.Spec.NodeName != r.Object.Spec.NodeName && r.DryRun && r.User.Name == "me":
+		case r.Operation == setpoint.OperationUpdate && r.Old.Spec.NodeName != r.Object.Spec.NodeName && r.DryRun && r.User.Name == "me":
 			return &setpoint.Denial{Message: "moved", Reason: "Conflict"}
-		case r.Operation == setpoint.ReasonCreate && r.Subresource == "":
+		case r.Operation == setpoint.OperationCreate && r.Subresource == "":
 			return errors.New("cannot say")
 		}
 		return nil
-	}, setpoint.Name("cases"), setpoint.On(setpoint.ReasonCreate, setpoint.ReasonUpdate, setpoint.ReasonDelete))
+	}, setpoint.Name("cases"), setpoint.On(setpoint.OperationCreate, setpoint.OperationUpdate, setpoint.OperationDelete))
 	return app
 }
 
@@ -97,8 +97,8 @@ func TestReviewRequest(t *testing.T) {
 		want    string
 	}{
 		"create":      {pod("a"), nil, "error cannot say"},
-		"delete":      {pod("keep"), []setpointtest.Option{setpointtest.Reason(setpoint.ReasonDelete)}, "Invalid metadata.name: keep stays"},
-		"let go":      {pod("a"), []setpointtest.Option{setpointtest.Reason(setpoint.ReasonDelete)}, ""},
+		"delete":      {pod("keep"), []setpointtest.Option{setpointtest.Operation(setpoint.OperationDelete)}, "Invalid metadata.name: keep stays"},
+		"let go":      {pod("a"), []setpointtest.Option{setpointtest.Operation(setpoint.OperationDelete)}, ""},
 		"update":      {moved, []setpointtest.Option{setpointtest.UpdatedFrom(pod("a")), setpointtest.AsUser(setpoint.User{Name: "me"}), setpointtest.DryRun()}, "Conflict moved"},
 		"another":     {moved, []setpointtest.Option{setpointtest.UpdatedFrom(pod("a")), setpointtest.DryRun()}, ""},
 		"subresource": {pod("a"), []setpointtest.Option{setpointtest.Subresource("status")}, ""},

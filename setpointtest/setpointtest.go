@@ -160,7 +160,7 @@ func withDiff(h hook.Handler) Option {
 // newRequestBuilder is what happened to an object, as options say.
 func newRequestBuilder(t testing.TB, app *setpoint.App, name string, object any, options []Option) *requestBuilder {
 	t.Helper()
-	b := &requestBuilder{app: app, HandlerRequest: hook.HandlerRequest{Handler: name, Reason: setpoint.ReasonCreate, Since: time.Now()}}
+	b := &requestBuilder{app: app, operation: setpoint.OperationCreate, HandlerRequest: hook.HandlerRequest{Handler: name, Reason: setpoint.ReasonCreate, Since: time.Now()}}
 	b.Reader = &b.stored
 	if err := b.setObject(object); err != nil {
 		t.Fatal(err)

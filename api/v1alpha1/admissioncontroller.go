@@ -4,9 +4,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AdmissionController is asked before objects are stored: whether they may be, and as what. A hook is
-// shown a change and answers that it is allowed, denied, or allowed in another form. Setpoint serves
-// the API server, with certificates that it makes and renews, and registers what is asked.
+// AdmissionController validates and mutates objects before the API server stores them. A hook receives a
+// change and allows it, denies it, or changes the object. Setpoint serves the admission webhooks, manages
+// their certificates, and registers the webhook configurations.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -21,11 +21,11 @@ type AdmissionController struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec says what is asked about which changes, and whom.
+	// spec declares which webhooks review which changes.
 	// +required
 	Spec AdmissionControllerSpec `json:"spec"`
 
-	// status says how the controller is doing. It has no parents and no children.
+	// status is the observed state of the controller. It has no parents and no children.
 	// +optional
 	Status ControllerStatus `json:"status,omitzero"`
 }
@@ -39,134 +39,131 @@ type AdmissionControllerList struct {
 	Items           []AdmissionController `json:"items"`
 }
 
-// AdmissionControllerSpec says what is asked about which changes, and whom.
+// AdmissionControllerSpec declares which webhooks review which changes.
 type AdmissionControllerSpec struct {
-	// reviews are asked of each change that they are about: those that mutate in this order, one after
-	// the other, then those that validate, all at once.
+	// webhooks review the changes that match their rules: first the mutating webhooks in this order, one
+	// after the other, then all validating webhooks at once.
 	// +required
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
-	Reviews []AdmissionWebhook `json:"reviews"`
+	Webhooks []AdmissionWebhook `json:"webhooks"`
 
-	// endpointConfigs hold connection settings by host, for webhooks that have none of their own.
+	// endpointConfigs hold connection settings by host, for webhooks without settings of their own.
 	// +optional
 	// +listType=map
 	// +listMapKey=host
 	// +kubebuilder:validation:MaxItems=32
 	EndpointConfigs []EndpointConfig `json:"endpointConfigs,omitempty"`
 
-	// suspend lets every change pass unasked, until it is taken back: the API server is not told of any
-	// review.
+	// suspend removes the webhook configurations until it is false again: the API server allows every
+	// change without a review.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// AdmissionWebhook is one question about some changes.
+// AdmissionWebhook reviews the changes that match its rules.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.reinvocationPolicy) || self.reinvocationPolicy == 'Never' || self.type == 'Mutate'",message="reinvocationPolicy goes with type Mutate"
-// +kubebuilder:validation:XValidation:rule="self.type != 'Mutate' || self.rules.all(r, !('DELETE' in r.operations) && !('CONNECT' in r.operations))",message="of what is deleted or connected to nothing is stored that could be changed: use type Validate"
-// +kubebuilder:validation:XValidation:rule="!has(self.webhook.etag) || !has(self.webhook.etag.enabled) || !self.webhook.etag.enabled",message="etag is for hooks that answer what should be; a verdict on one change is none on another"
+// +kubebuilder:validation:XValidation:rule="!has(self.reinvocationPolicy) || self.reinvocationPolicy == 'Never' || self.type == 'Mutate'",message="reinvocationPolicy requires type Mutate"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Mutate' || self.rules.all(r, !('DELETE' in r.operations) && !('CONNECT' in r.operations))",message="type Mutate does not support DELETE and CONNECT, which store no object: use type Validate"
+// +kubebuilder:validation:XValidation:rule="!has(self.webhook.etag) || !has(self.webhook.etag.enabled) || !self.webhook.etag.enabled",message="admission webhooks do not support etag: a response belongs to one change"
 type AdmissionWebhook struct {
-	// name tells the review apart, in metrics, in messages to users, and to the hook.
+	// name identifies the webhook in metrics, in messages to users, and in requests to the hook.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a name is made of small letters, digits and dashes, such as image-tags"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be lower-case letters, digits and dashes, such as image-tags"
 	Name string `json:"name"`
 
-	// type says what the answer may do: Validate allows or denies, Mutate may also change the object.
+	// type is Validate, which allows or denies, or Mutate, which may also change the object.
 	// +required
 	Type AdmissionType `json:"type"`
 
-	// rules say which changes are asked about. One that matches suffices.
+	// rules select the changes to review. A change must match one of them.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	Rules []AdmissionRule `json:"rules"`
 
-	// objectSelector leaves out objects of which neither the old nor the new labels match. Who may set
-	// labels can get round it: it is for what one asks for, not for what is forbidden.
+	// objectSelector selects objects whose old or new labels match. Users who may set labels can bypass it:
+	// use it to opt in, not to enforce a rule.
 	// +optional
 	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
 
-	// namespaceSelector leaves out objects in namespaces whose labels do not match. Every namespace has
-	// the label kubernetes.io/metadata.name.
+	// namespaceSelector selects objects by the labels of their namespace. Every namespace has the label
+	// kubernetes.io/metadata.name.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// systemNamespaces says whether objects in kube-system, in kube-node-lease and in the namespace of
-	// Setpoint itself are asked about too. Default Exclude: a hook that is down must not be in the way of
-	// what could bring it back.
+	// systemNamespaces includes or excludes objects in kube-system, in kube-node-lease and in the namespace
+	// of Setpoint. Default Exclude, so that a hook that is down does not block its own repair.
 	// +optional
 	// +kubebuilder:default=Exclude
 	SystemNamespaces SystemNamespaces `json:"systemNamespaces,omitempty"`
 
-	// matchConditions are CEL expressions over object, oldObject, request and authorizer, as of the API
-	// server's webhooks. Changes of which one is false are not asked about.
+	// matchConditions are CEL expressions over object, oldObject, request and authorizer, as in the webhook
+	// configurations of Kubernetes. All of them must be true for a change to be reviewed.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	MatchConditions []MatchCondition `json:"matchConditions,omitempty"`
 
-	// failurePolicy says what becomes of a change when there is no verdict: the hook does not answer, or
-	// nonsense, or too late, or Setpoint itself cannot be reached. Default Fail for Validate, since a rule
-	// that can be got round by breaking something is none, and Ignore for Mutate, since the cluster has to
-	// work when an addition cannot be made.
+	// failurePolicy allows or denies a change without a response: the hook fails, returns an invalid
+	// response or times out, or Setpoint is unreachable. Default Fail for Validate, so that an outage does
+	// not disable a rule, and Ignore for Mutate, so that an outage does not stop the cluster.
 	// +optional
 	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
 
-	// timeoutSeconds is how long a verdict may take. Default 5.
+	// timeoutSeconds is how long a review may take. Default 5.
 	// +optional
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=30
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 
-	// reinvocationPolicy says whether a review of type Mutate is asked once more when another webhook
-	// after it has changed the object. It must then answer no change to what it has changed before.
-	// Default Never.
+	// reinvocationPolicy IfNeeded calls a webhook of type Mutate again when a later webhook changed the
+	// object. The webhook must be idempotent. Default Never.
 	// +optional
 	// +kubebuilder:default=Never
 	ReinvocationPolicy ReinvocationPolicy `json:"reinvocationPolicy,omitempty"`
 
-	// webhook is asked over HTTP. The shorter of its timeout and of timeoutSeconds counts.
+	// webhook is called over HTTP. The shorter of its timeout and timeoutSeconds applies.
 	// +required
 	Webhook *Webhook `json:"webhook,omitempty"`
 }
 
-// AdmissionType says what the answer to a review may do.
+// AdmissionType is what the response of an admission webhook may do.
 //
 // +kubebuilder:validation:Enum=Validate;Mutate
 type AdmissionType string
 
-// The types of reviews.
+// The types of admission webhooks.
 const (
 	AdmissionValidate AdmissionType = "Validate"
 	AdmissionMutate   AdmissionType = "Mutate"
 )
 
-// AdmissionRule is some operations on one resource.
+// AdmissionRule selects operations on one resource.
 //
-// +kubebuilder:validation:XValidation:rule="!self.apiVersion.startsWith('setpoint.dev/') && !self.apiVersion.startsWith('metacontroller.k8s.io/') && !self.apiVersion.startsWith('admissionregistration.k8s.io/')",message="objects of this group are never asked about: by changing them, a hook that is down is mended"
+// +kubebuilder:validation:XValidation:rule="!self.apiVersion.startsWith('setpoint.dev/') && !self.apiVersion.startsWith('metacontroller.k8s.io/') && !self.apiVersion.startsWith('admissionregistration.k8s.io/')",message="webhooks cannot review objects of this group: users need them to repair a hook that is down"
 type AdmissionRule struct {
 	ResourceRule `json:",inline"`
 
-	// subresources are parts of the resource that are asked about, such as status, scale or eviction, and
-	// "" for the objects themselves. Default is [""].
+	// subresources are those to review, such as status, scale or eviction, and "" for the object itself.
+	// Default [""].
 	// +optional
 	// +listType=set
 	// +kubebuilder:default={""}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=63
-	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z0-9]*$')",message="a subresource is a word such as status"
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z0-9]*$')",message="must be the name of a subresource, such as status"
 	Subresources []string `json:"subresources,omitempty"`
 
-	// operations are what is asked about.
+	// operations are those to review.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -174,23 +171,23 @@ type AdmissionRule struct {
 	Operations []AdmissionOperation `json:"operations"`
 }
 
-// AdmissionOperation is what is done with an object.
+// AdmissionOperation is an operation on an object.
 //
 // +kubebuilder:validation:Enum=CREATE;UPDATE;DELETE;CONNECT
 type AdmissionOperation string
 
-// SystemNamespaces says whether the namespaces without which nothing works are asked about.
+// SystemNamespaces includes or excludes the namespaces that the cluster and Setpoint need to work.
 //
 // +kubebuilder:validation:Enum=Exclude;Include
 type SystemNamespaces string
 
-// The ways to treat system namespaces.
+// The values of SystemNamespaces.
 const (
 	SystemNamespacesExclude SystemNamespaces = "Exclude"
 	SystemNamespacesInclude SystemNamespaces = "Include"
 )
 
-// FailurePolicy says what becomes of a change when there is no verdict.
+// FailurePolicy decides on a change without a response.
 //
 // +kubebuilder:validation:Enum=Fail;Ignore
 type FailurePolicy string
@@ -201,7 +198,7 @@ const (
 	FailurePolicyIgnore FailurePolicy = "Ignore"
 )
 
-// ReinvocationPolicy says whether a review is asked again when others have changed the object.
+// ReinvocationPolicy decides whether a webhook is called again after other webhooks changed the object.
 //
 // +kubebuilder:validation:Enum=Never;IfNeeded
 type ReinvocationPolicy string
@@ -212,20 +209,20 @@ const (
 	ReinvocationIfNeeded ReinvocationPolicy = "IfNeeded"
 )
 
-// MatchCondition is one CEL expression by which changes are left out.
+// MatchCondition is a CEL expression that a change must match.
 type MatchCondition struct {
-	// name says what it is about, in messages.
+	// name identifies the condition in messages.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// expression is CEL and true for changes that are asked about.
+	// expression is CEL, and true for the changes to review.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Expression string `json:"expression"`
 }
 
-// DefaultAdmissionTimeoutSeconds is meant by an AdmissionWebhook.TimeoutSeconds of zero.
+// DefaultAdmissionTimeoutSeconds is the default of AdmissionWebhook.TimeoutSeconds.
 const DefaultAdmissionTimeoutSeconds = 5

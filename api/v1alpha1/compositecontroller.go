@@ -2,8 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// CompositeController gives every object of one kind, the parent, a set of children. A hook is shown
-// a parent with the children it has and answers with the children it should have; Setpoint makes it so.
+// CompositeController manages a set of children for every object of one kind, the parent. A hook receives a
+// parent with its observed children and returns the desired children; Setpoint creates, updates and deletes
+// the difference.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -22,11 +23,11 @@ type CompositeController struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec says what to watch, what to write, and whom to ask.
+	// spec declares what to watch, what to write, and which hooks to call.
 	// +required
 	Spec CompositeControllerSpec `json:"spec"`
 
-	// status says how the controller is doing.
+	// status is the observed state of the controller.
 	// +optional
 	Status ControllerStatus `json:"status,omitzero"`
 }
@@ -40,16 +41,16 @@ type CompositeControllerList struct {
 	Items           []CompositeController `json:"items"`
 }
 
-// CompositeControllerSpec has the shape of the spec of metacontroller.k8s.io, so that a manifest
-// migrates by its apiVersion; where a default or a name differs, the field says so.
+// CompositeControllerSpec matches the spec of metacontroller.k8s.io, so that a manifest migrates by its
+// apiVersion. The comment of a field names a different default or name.
 type CompositeControllerSpec struct {
-	// parentResource names the kind whose objects get children. It may be a custom or a built-in
-	// resource, namespaced or cluster-scoped.
+	// parentResource selects the parents. It may be a custom or a built-in resource, namespaced or
+	// cluster-scoped.
 	// +required
 	ParentResource ParentResource `json:"parentResource"`
 
-	// childResources lists the kinds of children the hook may answer with. Only these are shown to
-	// the hook, updated and deleted.
+	// childResources lists the kinds of children that the hook may return. Setpoint sends, updates and
+	// deletes children of these kinds only.
 	// +optional
 	// +listType=map
 	// +listMapKey=apiVersion
@@ -57,84 +58,85 @@ type CompositeControllerSpec struct {
 	// +kubebuilder:validation:MaxItems=128
 	ChildResources []ChildResource `json:"childResources,omitempty"`
 
-	// hooks says where the logic of this controller is.
+	// hooks are the endpoints that implement this controller.
 	// +required
 	Hooks Hooks `json:"hooks"`
 
-	// generateSelector identifies children by a label holding the UID of their parent, which is
-	// added to each child that lacks it. When false, every parent must have a non-empty
-	// spec.selector that matches the labels of its children.
+	// generateSelector identifies children by a label with the UID of their parent, which Setpoint adds to
+	// each child. When false, every parent must have a non-empty spec.selector that matches the labels of
+	// its children.
 	// +optional
 	GenerateSelector bool `json:"generateSelector,omitempty"`
 
-	// endpointConfigs hold connection settings by host, for webhooks that have none of their own.
+	// endpointConfigs hold connection settings by host, for webhooks without settings of their own.
 	// +optional
 	// +listType=map
 	// +listMapKey=host
 	// +kubebuilder:validation:MaxItems=32
 	EndpointConfigs []EndpointConfig `json:"endpointConfigs,omitempty"`
 
-	// resyncPeriodSeconds asks the hook about every parent at least this often, for logic that
-	// depends on something other than the objects it is shown. 0 means never.
+	// resyncPeriodSeconds calls the hook for every parent at least this often, for logic that depends on
+	// more than the objects in a request. 0 means never.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ResyncPeriodSeconds int32 `json:"resyncPeriodSeconds,omitempty"`
 
-	// deletionGuard holds deletions that nothing but a response of the hook explains, when they are too many
-	// at once. It is on by default.
+	// deletionGuard holds deletions until a user confirms them, when too many at once have no other cause
+	// than a response of the hook. It is enabled by default.
 	// +optional
 	// +kubebuilder:default={}
 	DeletionGuard DeletionGuard `json:"deletionGuard,omitzero"`
 
-	// fullObjects shows the hooks metadata.managedFields of all objects, and of the controller the status
-	// that it had when Setpoint read its spec. Both are left out by default: the first takes much memory,
-	// and few hooks need either. (In metacontroller.k8s.io the annotation setpoint.dev/full-objects says so.)
+	// fullObjects includes metadata.managedFields of all objects in requests, and the status that the
+	// controller had when Setpoint read its spec. Both are left out by default: managedFields need much
+	// memory, and few hooks need either. (In metacontroller.k8s.io this is the annotation
+	// setpoint.dev/full-objects.)
 	// +optional
 	FullObjects bool `json:"fullObjects,omitempty"`
 
-	// suspend leaves all parents and children as they are, until it is taken back. No hook is asked.
+	// suspend stops the controller until it is false again. Setpoint calls no hook and writes nothing.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// ResourceRule names a resource as the API server serves it.
+// ResourceRule identifies a resource that the API server serves.
 type ResourceRule struct {
 	// apiVersion is the group and version of the resource, such as apps/v1, or v1 for the core group.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([^/]+/)?[^/]+$')",message="apiVersion is GROUP/VERSION, such as apps/v1, or just the version for the core group, such as v1"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([^/]+/)?[^/]+$')",message="must be GROUP/VERSION, such as apps/v1, or the version alone for the core group, such as v1"
 	APIVersion string `json:"apiVersion"`
 
 	// resource is the lowercase plural name of the resource, such as deployments.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="resource is the lowercase plural name, such as deployments for the kind Deployment"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the lower-case plural name, such as deployments for the kind Deployment"
 	Resource string `json:"resource"`
 }
 
-// ParentResource names the parents and says which of their changes matter.
+// ParentResource selects the parents, and which of their changes to reconcile.
 type ParentResource struct {
 	ResourceRule `json:",inline"`
 
-	// labelSelector leaves out parents whose labels do not match. Without it all parents are in.
+	// labelSelector selects parents by their labels. The default selects all parents.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// revisionHistory says which changes of a parent are rolled out child by child, to children with
-	// a rolling update method.
+	// revisionHistory selects the changes of a parent to roll out child by child, to children with a
+	// rolling update method.
 	// +optional
 	RevisionHistory RevisionHistory `json:"revisionHistory,omitzero"`
 
-	// syncOnStatusChange also asks the hook when nothing but the status of a parent has changed. By
-	// default only changes of the spec, the labels or the annotations, and deletion, ask the hook.
-	// (In metacontroller.k8s.io this is ignoreStatusChanges, with the opposite meaning.)
+	// syncOnStatusChange also calls the hook when only the status of a parent changed. By default, changes
+	// of the spec, the labels and the annotations, and deletion, call the hook. (In metacontroller.k8s.io
+	// this is ignoreStatusChanges, with the opposite meaning.)
 	// +optional
 	SyncOnStatusChange bool `json:"syncOnStatusChange,omitempty"`
 
 	// omitConditions leaves the conditions Synced, Reconciling and Stalled out of the status of parents.
-	// By default they are kept there if the schema of the parents has status.conditions.
+	// By default Setpoint sets them if the schema of the parents has status.conditions.
 	// +optional
 	OmitConditions bool `json:"omitConditions,omitempty"`
 }
@@ -147,28 +149,28 @@ type RevisionHistory struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=256
-	// +kubebuilder:validation:items:XValidation:rule=`self.matches(r"^([^.\[\]]+|\[(\x22[^\x22]+\x22|\x27[^\x27]+\x27)\])([.][^.\[\]]+|\[(\x22[^\x22]+\x22|\x27[^\x27]+\x27)\])*$")`,message="a path is names of fields with dots between them, such as spec.template; one that has dots itself is written as metadata.annotations['example.com/note']"
+	// +kubebuilder:validation:items:XValidation:rule=`self.matches(r"^([^.\[\]]+|\[(\x22[^\x22]+\x22|\x27[^\x27]+\x27)\])([.][^.\[\]]+|\[(\x22[^\x22]+\x22|\x27[^\x27]+\x27)\])*$")`,message="must be a field path such as spec.template; quote a name that has dots: metadata.annotations['example.com/note']"
 	FieldPaths []string `json:"fieldPaths,omitempty"`
 }
 
-// ChildResource names one kind of children and says how they change.
+// ChildResource is one kind of children, and how Setpoint updates them.
 type ChildResource struct {
 	ResourceRule `json:",inline"`
 
-	// updateStrategy says what happens to a child that differs from what the hook wants.
+	// updateStrategy is how Setpoint updates a child that differs from the desired one.
 	// +optional
 	// +kubebuilder:default={}
 	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitzero"`
 
-	// apply is how what the hook wants is laid over a child that exists. Default ServerSide.
+	// apply is how Setpoint merges the desired child into an existing one. Default ServerSide.
 	// +optional
 	// +kubebuilder:default=ServerSide
 	Apply ApplyStrategy `json:"apply,omitempty"`
 }
 
-// ApplyStrategy is how what the hook wants is laid over a child that exists. With ServerSide the API
-// server keeps account of whose fields are whose; with Merge an annotation of the child remembers which
-// fields were set. (In metacontroller.k8s.io a flag says it for all controllers at once.)
+// ApplyStrategy is how Setpoint merges the desired child into an existing one. With ServerSide the API
+// server tracks the owners of fields; with Merge an annotation on the child records the last applied
+// fields. (In metacontroller.k8s.io a flag sets it for all controllers.)
 //
 // +kubebuilder:validation:Enum=ServerSide;Merge
 type ApplyStrategy string
@@ -178,34 +180,33 @@ const (
 	ApplyServerSide ApplyStrategy = "ServerSide"
 	ApplyMerge      ApplyStrategy = "Merge"
 
-	// DefaultApplyStrategy is meant by an empty ApplyStrategy.
+	// DefaultApplyStrategy is the default of ApplyStrategy.
 	DefaultApplyStrategy = ApplyServerSide
 )
 
-// UpdateStrategy says what happens to a child that differs from what the hook wants.
+// UpdateStrategy is how Setpoint updates a child that differs from the desired one.
 //
-// +kubebuilder:validation:XValidation:rule="(!has(self.maxUnavailable) && !has(self.statusChecks)) || (has(self.method) && self.method in ['RollingRecreate', 'RollingInPlace'])",message="maxUnavailable and statusChecks go with the methods RollingRecreate and RollingInPlace"
+// +kubebuilder:validation:XValidation:rule="(!has(self.maxUnavailable) && !has(self.statusChecks)) || (has(self.method) && self.method in ['RollingRecreate', 'RollingInPlace'])",message="maxUnavailable and statusChecks require the method RollingRecreate or RollingInPlace"
 type UpdateStrategy struct {
-	// method is how such a child is brought in line. Default InPlace. (In metacontroller.k8s.io the
-	// default is OnDelete, with which a changed answer of the hook silently has no effect.)
+	// method is how Setpoint updates the child. Default InPlace. (In metacontroller.k8s.io the default is
+	// OnDelete, with which a changed response of the hook silently has no effect.)
 	// +optional
 	// +kubebuilder:default=InPlace
 	Method UpdateMethod `json:"method,omitempty"`
 
-	// statusChecks say when a child is well, before a rolling method goes on to the next.
+	// statusChecks define when a child is ready, before a rolling method continues with the next.
 	// +optional
 	StatusChecks *StatusChecks `json:"statusChecks,omitempty"`
 
-	// maxUnavailable is how many children of this kind a rolling method may have under way, or not well,
-	// at once. Default 1.
+	// maxUnavailable is how many children of this kind may be updating or not ready at once. Default 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
 }
 
-// UpdateMethod is a way to bring an existing child in line: OnDelete leaves it as it is until someone
-// deletes it, Recreate deletes it and creates it anew, InPlace changes the fields that differ. The
-// Rolling methods do the same to one child after the other, whenever the revision of the parent changes.
+// UpdateMethod is how Setpoint updates an existing child: OnDelete does not update it until a user deletes
+// it, Recreate deletes and creates it, InPlace updates the fields that differ. The Rolling methods update
+// one child after the other when the revision of the parent changes.
 //
 // +kubebuilder:validation:Enum=OnDelete;Recreate;InPlace;RollingRecreate;RollingInPlace
 type UpdateMethod string
@@ -218,11 +219,11 @@ const (
 	UpdateRollingRecreate UpdateMethod = "RollingRecreate"
 	UpdateRollingInPlace  UpdateMethod = "RollingInPlace"
 
-	// DefaultUpdateMethod is meant by an empty UpdateMethod.
+	// DefaultUpdateMethod is the default of UpdateMethod.
 	DefaultUpdateMethod = UpdateInPlace
 )
 
-// StatusChecks say when a child is well.
+// StatusChecks define when a child is ready.
 type StatusChecks struct {
 	// conditions must all be met.
 	// +optional

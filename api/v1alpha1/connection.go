@@ -2,7 +2,7 @@ package v1alpha1
 
 // EndpointConfig holds the connection settings for one host, for all webhooks behind it.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.authorization) || !has(self.basicAuth)",message="set at most one of authorization and basicAuth"
+// +kubebuilder:validation:XValidation:rule="!has(self.authorization) || !has(self.basicAuth)",message="authorization and basicAuth are mutually exclusive"
 type EndpointConfig struct {
 	// host, or host:port, of the URL of a webhook. The case does not matter, and neither do :80 with
 	// http and :443 with https. The host of a webhook given as a service is NAME.NAMESPACE.
@@ -14,15 +14,15 @@ type EndpointConfig struct {
 	ConnectionSettings `json:",inline"`
 }
 
-// ConnectionSettings secure a connection. A webhook that has any of them uses none of the
-// EndpointConfig of its host. Secrets and ConfigMaps named here are watched: a new certificate or token
-// is in use moments after it is stored.
+// ConnectionSettings secure a connection. A webhook with any of them ignores the EndpointConfig of its
+// host. Setpoint watches the referenced Secrets and ConfigMaps, and uses a new certificate or token moments
+// after it is stored.
 type ConnectionSettings struct {
-	// caBundle holds the certificates that vouch for the endpoint. Without it those of the system do.
+	// caBundle holds the CA certificates of the endpoint. The default is the CAs of the system.
 	// +optional
 	CABundle *CABundle `json:"caBundle,omitempty"`
 
-	// clientTLS is the certificate to show to the endpoint.
+	// clientTLS is the client certificate to present to the endpoint.
 	// +optional
 	ClientTLS *ClientTLS `json:"clientTLS,omitempty"`
 
@@ -35,9 +35,9 @@ type ConnectionSettings struct {
 	BasicAuth *BasicAuth `json:"basicAuth,omitempty"`
 }
 
-// CABundle says where certificates in PEM form are: in exactly one of three places.
+// CABundle holds or references certificates in PEM form, in exactly one of its fields.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.inline), has(self.secretRef), has(self.configMapRef)].filter(given, given).size() == 1",message="set exactly one of inline, secretRef and configMapRef"
+// +kubebuilder:validation:XValidation:rule="[has(self.inline), has(self.secretRef), has(self.configMapRef)].filter(given, given).size() == 1",message="exactly one of inline, secretRef and configMapRef is required"
 type CABundle struct {
 	// inline holds the certificates themselves.
 	// +optional
@@ -107,7 +107,7 @@ type Authorization struct {
 	// +optional
 	// +kubebuilder:default=Bearer
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9!#$%&*+.^_|~-]+$') && self.lowerAscii() != 'basic'",message="type is one word such as Bearer, and not Basic: use basicAuth"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9!#$%&*+.^_|~-]+$') && self.lowerAscii() != 'basic'",message="must be one word such as Bearer; use basicAuth for Basic"
 	Type string `json:"type,omitempty"`
 
 	// secretRef names the key of a Secret that holds the token.

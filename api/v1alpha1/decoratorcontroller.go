@@ -2,9 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// DecoratorController adds to objects of any kinds, which may have controllers of their own: attachments,
-// labels, annotations, a status. A hook is shown an object with the attachments it has and answers with
-// those it should have; Setpoint makes it so.
+// DecoratorController adds attachments, labels, annotations and a status to objects of any kind, which may
+// have controllers of their own. A hook receives an object with its observed attachments and returns the
+// desired ones; Setpoint creates, updates and deletes the difference.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -23,12 +23,12 @@ type DecoratorController struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec says what to watch, what to attach, and whom to ask.
+	// spec declares what to watch, what to attach, and which hooks to call.
 	// +required
 	Spec DecoratorControllerSpec `json:"spec"`
 
-	// status says how the controller is doing. The parents it speaks of are the decorated objects, the
-	// children their attachments.
+	// status is the observed state of the controller. Its parents are the decorated objects, its children
+	// their attachments.
 	// +optional
 	Status ControllerStatus `json:"status,omitzero"`
 }
@@ -42,19 +42,19 @@ type DecoratorControllerList struct {
 	Items           []DecoratorController `json:"items"`
 }
 
-// DecoratorControllerSpec has the shape of the spec of metacontroller.k8s.io, so that a manifest
-// migrates by its apiVersion; where a default or a name differs, the field says so.
+// DecoratorControllerSpec matches the spec of metacontroller.k8s.io, so that a manifest migrates by its
+// apiVersion. The comment of a field names a different default or name.
 type DecoratorControllerSpec struct {
-	// resources say which objects are decorated: those that match at least one of these rules. Two rules
-	// may name the same kind. (In Metacontroller the last one wins; here both count, in either group.)
+	// resources select the decorated objects: those that match at least one rule. Several rules may name
+	// the same kind. (In Metacontroller the last one wins; in Setpoint all apply, in both groups.)
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	Resources []DecoratedResource `json:"resources"`
 
-	// attachments lists the kinds of objects the hook may answer with. Only these are shown to the hook,
-	// updated and deleted.
+	// attachments lists the kinds of objects that the hook may return. Setpoint sends, updates and deletes
+	// attachments of these kinds only.
 	// +optional
 	// +listType=map
 	// +listMapKey=apiVersion
@@ -62,56 +62,57 @@ type DecoratorControllerSpec struct {
 	// +kubebuilder:validation:MaxItems=128
 	Attachments []Attachment `json:"attachments,omitempty"`
 
-	// hooks says where the logic of this controller is.
+	// hooks are the endpoints that implement this controller.
 	// +required
 	Hooks Hooks `json:"hooks"`
 
-	// endpointConfigs hold connection settings by host, for webhooks that have none of their own.
+	// endpointConfigs hold connection settings by host, for webhooks without settings of their own.
 	// +optional
 	// +listType=map
 	// +listMapKey=host
 	// +kubebuilder:validation:MaxItems=32
 	EndpointConfigs []EndpointConfig `json:"endpointConfigs,omitempty"`
 
-	// resyncPeriodSeconds asks the hook about every object at least this often, for logic that depends
-	// on something other than the objects it is shown. 0 means never.
+	// resyncPeriodSeconds calls the hook for every object at least this often, for logic that depends on
+	// more than the objects in a request. 0 means never.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ResyncPeriodSeconds int32 `json:"resyncPeriodSeconds,omitempty"`
 
-	// deletionGuard holds deletions that nothing but a response of the hook explains, when they are too many
-	// at once. It is on by default.
+	// deletionGuard holds deletions until a user confirms them, when too many at once have no other cause
+	// than a response of the hook. It is enabled by default.
 	// +optional
 	// +kubebuilder:default={}
 	DeletionGuard DeletionGuard `json:"deletionGuard,omitzero"`
 
-	// fullObjects shows the hooks metadata.managedFields of all objects, and of the controller the status
-	// that it had when Setpoint read its spec. Both are left out by default: the first takes much memory,
-	// and few hooks need either. (In metacontroller.k8s.io the annotation setpoint.dev/full-objects says so.)
+	// fullObjects includes metadata.managedFields of all objects in requests, and the status that the
+	// controller had when Setpoint read its spec. Both are left out by default: managedFields need much
+	// memory, and few hooks need either. (In metacontroller.k8s.io this is the annotation
+	// setpoint.dev/full-objects.)
 	// +optional
 	FullObjects bool `json:"fullObjects,omitempty"`
 
-	// suspend leaves all objects and attachments as they are, until it is taken back. No hook is asked.
+	// suspend stops the controller until it is false again. Setpoint calls no hook and writes nothing.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// DecoratedResource names a kind of objects, and which of them. An object must match both selectors.
+// DecoratedResource selects objects of one kind. An object must match both selectors.
 type DecoratedResource struct {
 	ResourceRule `json:",inline"`
 
-	// labelSelector leaves out objects whose labels do not match. Without it all labels do.
+	// labelSelector selects objects by their labels. The default selects all objects.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// annotationSelector leaves out objects whose annotations do not match. Without it all do.
+	// annotationSelector selects objects by their annotations. The default selects all objects.
 	// +optional
 	AnnotationSelector *AnnotationSelector `json:"annotationSelector,omitempty"`
 
-	// syncOnStatusChange also asks the hook when nothing but the status of an object has changed. By
-	// default only changes of the spec, the labels or the annotations, and deletion, ask the hook. It
-	// holds for all objects of the kind if one rule for that kind says so. (In metacontroller.k8s.io this
-	// is ignoreStatusChanges, with the opposite meaning.)
+	// syncOnStatusChange also calls the hook when only the status of an object changed. By default, changes
+	// of the spec, the labels and the annotations, and deletion, call the hook. If one rule for a kind sets
+	// it, it applies to all objects of the kind. (In metacontroller.k8s.io this is ignoreStatusChanges, with
+	// the opposite meaning.)
 	// +optional
 	SyncOnStatusChange bool `json:"syncOnStatusChange,omitempty"`
 }
@@ -129,25 +130,25 @@ type AnnotationSelector struct {
 	MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions,omitempty"`
 }
 
-// Attachment names one kind of attachments and says how they change.
+// Attachment is one kind of attachments, and how Setpoint updates them.
 type Attachment struct {
 	ResourceRule `json:",inline"`
 
-	// updateStrategy says what happens to an attachment that differs from what the hook wants.
+	// updateStrategy is how Setpoint updates an attachment that differs from the desired one.
 	// +optional
 	// +kubebuilder:default={}
 	UpdateStrategy AttachmentUpdateStrategy `json:"updateStrategy,omitzero"`
 
-	// apply is how what the hook wants is laid over an attachment that exists. Default ServerSide.
+	// apply is how Setpoint merges the desired attachment into an existing one. Default ServerSide.
 	// +optional
 	// +kubebuilder:default=ServerSide
 	Apply ApplyStrategy `json:"apply,omitempty"`
 }
 
-// AttachmentUpdateStrategy says what happens to an attachment that differs from what the hook wants.
+// AttachmentUpdateStrategy is how Setpoint updates an attachment that differs from the desired one.
 type AttachmentUpdateStrategy struct {
-	// method is how such an attachment is brought in line. Default InPlace. (In metacontroller.k8s.io the
-	// default is OnDelete, with which a changed answer of the hook silently has no effect.)
+	// method is how Setpoint updates the attachment. Default InPlace. (In metacontroller.k8s.io the default
+	// is OnDelete, with which a changed response of the hook silently has no effect.)
 	// +optional
 	// +kubebuilder:default=InPlace
 	Method AttachmentUpdateMethod `json:"method,omitempty"`

@@ -1,17 +1,18 @@
 package v1alpha1
 
-// DeletionGuard holds deletions that nothing but a response of the hook explains, when they are too many at
-// once: more than maxDeletions, and more than maxPercent of all children of the controller, wanted now or
-// made within ten minutes. What follows a change of the spec of a parent, or its deletion, does not count,
-// nor does a child that is deleted to be created anew. A person lets held deletions go on, with
-// `setpoint allow-deletions` or the annotation setpoint.dev/allow-deletions; all other writes go on.
+// DeletionGuard holds deletions that have no other cause than a response of the hook, when they are too many
+// at once: more than maxDeletions, and more than maxPercent of all children of the controller that are
+// desired now or were created within ten minutes. Deletions after a change of the spec of a parent, or after
+// its deletion, do not count, and neither do recreated children. A user confirms held deletions with
+// `setpoint allow-deletions` or the annotation setpoint.dev/allow-deletions. Setpoint makes all other writes.
 type DeletionGuard struct {
 	// mode is Enabled or Disabled. Default Enabled.
 	// +optional
 	// +kubebuilder:default=Enabled
 	Mode DeletionGuardMode `json:"mode,omitempty"`
 
-	// maxDeletions is how many deletions are never held. Default 5. With 0, and maxPercent 0, each one is.
+	// maxDeletions is how many deletions are never held. Default 5. With maxDeletions 0 and maxPercent 0,
+	// every deletion is held.
 	// +optional
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=0
@@ -26,7 +27,7 @@ type DeletionGuard struct {
 	MaxPercent *int32 `json:"maxPercent,omitempty"`
 }
 
-// DeletionGuardMode says whether deletions may be held.
+// DeletionGuardMode enables or disables the deletion guard.
 //
 // +kubebuilder:validation:Enum=Enabled;Disabled
 type DeletionGuardMode string
@@ -43,11 +44,11 @@ const (
 
 // HeldDeletions are deletions that the deletion guard holds.
 type HeldDeletions struct {
-	// count is how many.
+	// count is the number of held deletions.
 	// +required
 	Count int32 `json:"count"`
 
-	// parents is of how many parents the children are.
+	// parents is the number of parents of these children.
 	// +required
 	Parents int32 `json:"parents"`
 

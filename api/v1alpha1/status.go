@@ -72,10 +72,10 @@ const (
 	// and Setpoint has the permissions.
 	ConditionAccepted = "Accepted"
 
-	// ConditionSettled is False while Setpoint writes children again and again because another client
+	// ConditionConflicting is True while Setpoint writes children again and again because another client
 	// changes them, and while a hook returns different responses to the same request. The condition
 	// appears when that first happens.
-	ConditionSettled = "Settled"
+	ConditionConflicting = "Conflicting"
 
 	// ConditionDeletionsHeld is True while the deletion guard holds deletions, until a user confirms them
 	// or corrects the hook. The condition appears when that first happens. While it is True, so is
@@ -140,13 +140,13 @@ const (
 	ReasonConflictingMetacontroller = "ConflictingMetacontroller"
 )
 
-// Reasons of ConditionSettled.
+// Reasons of ConditionConflicting.
 const (
-	// ReasonSettled goes with status True.
-	ReasonSettled = "Settled"
+	// ReasonConflicting goes with status True: the message names the object and the field.
+	ReasonConflicting = "Conflicting"
 
-	// ReasonUnsettled goes with status False: the message names the object and the field.
-	ReasonUnsettled = "Unsettled"
+	// ReasonNoConflict goes with status False.
+	ReasonNoConflict = "NoConflict"
 )
 
 // Reasons of ConditionDeletionsHeld, and of ConditionStalled.

@@ -22,7 +22,7 @@ def labels(request):
 def images(request):
     """Answer whether it is known what the pod's images are, today and tomorrow."""
     # What has been stored before stays: a pod must not get stuck for what it has always been.
-    stored = {image for _, image in images_of(request["old"])} if request["old"] else set()
+    stored = {image for _, image in images_of(request["oldObject"])} if request["oldObject"] else set()
     faults = [
         "%s: %s %s" % (path, image, fault(image))
         for path, image in images_of(request["object"])

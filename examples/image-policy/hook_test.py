@@ -11,7 +11,7 @@ def pod(*names, **fields):
 
 
 def review(new, old=None):
-    return {"object": new, "old": old}
+    return {"object": new, "oldObject": old}
 
 
 class Labels(unittest.TestCase):

@@ -39,9 +39,9 @@ func newApp() *setpoint.App {
 	// What the kubelet shows of its static pods is not for others to change.
 	notMirrored := setpoint.Match("not-mirrored", "!("+annotated+"'kubernetes.io/config.mirror' in object.metadata.annotations)")
 	pods.Mutate(i.inject, setpoint.Reinvoke(), notMirrored)
-	pods.Validate(i.complete, setpoint.On(setpoint.ReasonCreate), notMirrored, setpoint.Match("required",
+	pods.Validate(i.complete, setpoint.On(setpoint.OperationCreate), notMirrored, setpoint.Match("required",
 		annotated+"'"+requiredAnnotation+"' in object.metadata.annotations && object.metadata.annotations['"+requiredAnnotation+"'] == 'true'"))
-	pods.Validate(i.complete, setpoint.On(setpoint.ReasonCreate), notMirrored,
+	pods.Validate(i.complete, setpoint.On(setpoint.OperationCreate), notMirrored,
 		setpoint.NamespaceLabels(requiredAnnotation+"=true"), setpoint.Name("complete-here"))
 	return app
 }

@@ -28,22 +28,22 @@ func HTTPHandler(logic hook.Handler) http.Handler {
 }
 
 type wireHandlerRequest struct {
-	Controller json.RawMessage
-	Handler    string
-	Reason     hook.Reason
-	Object     json.RawMessage
-	Old        *json.RawMessage
-	Changes    []wireFieldChange
-	Owned      groups
-	Attempt    *int
-	Gone       *bool
-	DryRun     *bool
+	Controller    json.RawMessage
+	Handler       string
+	Reason        hook.Reason
+	Object        json.RawMessage
+	PreviousState *json.RawMessage
+	Changes       []wireFieldChange
+	Owned         groups
+	Attempt       *int
+	Deleted       *bool
+	DryRun        *bool
 }
 
 type wireFieldChange struct {
 	Path string          `json:"path"`
-	From json.RawMessage `json:"old"`
-	To   json.RawMessage `json:"new"`
+	From json.RawMessage `json:"from"`
+	To   json.RawMessage `json:"to"`
 }
 
 func readHandlerRequest(r *http.Request) (*hook.HandlerRequest, error) {
@@ -51,7 +51,7 @@ func readHandlerRequest(r *http.Request) (*hook.HandlerRequest, error) {
 	if err := read(r, &wire); err != nil {
 		return nil, err
 	}
-	if wire.Changes == nil || wire.Owned == nil || wire.Attempt == nil || wire.Gone == nil || wire.DryRun == nil {
+	if wire.Changes == nil || wire.Owned == nil || wire.Attempt == nil || wire.Deleted == nil || wire.DryRun == nil {
 		return nil, errors.New("a field is missing")
 	}
 	var o struct {
@@ -63,10 +63,10 @@ func readHandlerRequest(r *http.Request) (*hook.HandlerRequest, error) {
 	n := &hook.HandlerRequest{
 		Controller: wire.Controller, Handler: wire.Handler, Reason: wire.Reason, Object: wire.Object,
 		Namespace: o.Metadata.Namespace, Name: o.Metadata.Name,
-		Changes: readChanges(wire.Changes), Owned: readGroups(wire.Owned), Attempt: *wire.Attempt, Deleted: *wire.Gone, DryRun: *wire.DryRun,
+		Changes: readChanges(wire.Changes), Owned: readGroups(wire.Owned), Attempt: *wire.Attempt, Deleted: *wire.Deleted, DryRun: *wire.DryRun,
 	}
-	if wire.Old != nil {
-		n.PreviousState = *wire.Old
+	if wire.PreviousState != nil {
+		n.PreviousState = *wire.PreviousState
 	}
 	return n, nil
 }

@@ -16,8 +16,8 @@ func TestFootprint(t *testing.T) {
 		"no finalize hook": {`{"parentResource":{"apiVersion":"v1","resource":"pods"},"hooks":{"sync":{}}}`, "false [v1/pods]"},
 		"one that is off":  {`{"hooks":{"finalize":{"version":"v2","webhook":null}}}`, "false []"},
 		"no hooks":         {`{"hooks":null}`, "false []"},
-		"handlers":         {`{"resource":{"apiVersion":"v1","resource":"pods"},"handlers":[{"reasons":["create"]},{"reasons":["update","delete"]}]}`, "true [v1/pods]"},
-		"optional handler": {`{"resource":{"apiVersion":"v1","resource":"pods"},"handlers":[{"reasons":["delete"],"optional":true},{"every":"1h"}]}`, "false [v1/pods]"},
+		"handlers":         {`{"resource":{"apiVersion":"v1","resource":"pods"},"handlers":[{"reasons":["Create"]},{"reasons":["Update","Delete"]}]}`, "true [v1/pods]"},
+		"optional handler": {`{"resource":{"apiVersion":"v1","resource":"pods"},"handlers":[{"reasons":["Delete"],"optional":true},{"every":"1h"}]}`, "false [v1/pods]"},
 		// An invalid spec does not hide what was done while it was valid.
 		"no sync hook": {`{"parentResource":{"apiVersion":"v1","resource":"pods"},"hooks":{"finalize":{"webhook":{}}}}`, "true [v1/pods]"},
 		"unreadable":   {`[]`, "false []"},

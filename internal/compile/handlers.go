@@ -36,7 +36,7 @@ func readHandlers(spec *api.HandlerControllerSpec) ([]handler, error) {
 			return nil, err
 		}
 		if slices.Contains(read.On, hook.ReasonDrift) && len(spec.Owns) == 0 {
-			return nil, invalid("%s.reasons: drift is that of the kinds in spec.owns, and there are none", field)
+			return nil, invalid("%s.reasons: Drift requires spec.owns", field)
 		}
 		all = append(all, read)
 	}
@@ -50,15 +50,15 @@ func readHandler(field string, declared *api.Handler) (handler, error) {
 	h := handle.Handler{
 		Name:              declared.Name,
 		Every:             declared.Every.Duration.Duration,
-		Debounce:          declared.Settle.Duration.Duration,
+		Debounce:          declared.Debounce.Duration.Duration,
 		Idle:              declared.Idle.Duration.Duration,
 		Jitter:            declared.Jitter.Duration.Duration,
 		Retries:           retries(declared.Retries),
-		RetryTimeout:      declared.Within.Duration.Duration,
+		RetryTimeout:      declared.RetryTimeout.Duration.Duration,
 		Backoff:           cmp.Or(declared.Backoff.Initial.Duration.Duration, api.DefaultBackoffInitial),
 		MaxBackoff:        cmp.Or(declared.Backoff.Max.Duration.Duration, api.DefaultBackoffMax),
 		Optional:          declared.Optional,
-		KeepPreviousState: declared.Old == api.PreviousStateControllerRevision,
+		KeepPreviousState: declared.PreviousState == api.PreviousStateControllerRevision,
 	}
 	for _, reason := range declared.Reasons {
 		h.On = append(h.On, hook.Reason(reason))
@@ -90,7 +90,7 @@ func readHandlersWebhook(field string, declared *api.Webhook) (*hookConfig, erro
 	case declared == nil:
 		return nil, invalid("%s: required", field)
 	case declared.ETag.Enabled:
-		return nil, invalid("%s.etag: is for hooks that answer what should be; an answer to what has happened cannot be used again", field)
+		return nil, invalid("%s.etag: handlers do not support etag: a response belongs to one request", field)
 	}
 	return readSetpointWebhook(field, declared), nil
 }
@@ -100,13 +100,13 @@ func readHandlersWebhook(field string, declared *api.Webhook) (*hookConfig, erro
 func checkTriggers(field string, h *handle.Handler) error {
 	switch {
 	case len(h.On) == 0 && h.Every == 0 && h.Schedule == nil:
-		return invalid("%s: say when it is told: by reasons, every or schedule", field)
+		return invalid("%s: one of reasons, every and schedule is required", field)
 	case h.Every != 0 && h.Schedule != nil:
-		return invalid("%s: set at most one of every and schedule", field)
+		return invalid("%s: every and schedule are mutually exclusive", field)
 	case h.Debounce != 0 && !slices.Contains(h.On, hook.ReasonUpdate):
-		return invalid("%s.settle: goes with the reason update, which the handler is not told of", field)
+		return invalid("%s.debounce: requires the reason Update", field)
 	case h.KeepPreviousState && !slices.Contains(h.On, hook.ReasonUpdate):
-		return invalid("%s.old: %s goes with the reason update, which the handler is not told of", field, api.PreviousStateControllerRevision)
+		return invalid("%s.previousState: %s requires the reason Update", field, api.PreviousStateControllerRevision)
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func checkPreviousState(handlers []handler, of object.Resource) error {
 			continue
 		}
 		if err := handle.ValidateKeepPreviousState(of.GroupKind()); err != nil {
-			return invalid("%s.old: %w", index("spec.handlers", i), err)
+			return invalid("%s.previousState: %w", index("spec.handlers", i), err)
 		}
 	}
 	return nil

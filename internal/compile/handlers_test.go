@@ -61,14 +61,14 @@ func describeHandler(h handle.Handler) string {
 	if h.Schedule != nil {
 		say("first after 2026-01-01", h.Schedule.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).UTC().Format(time.RFC3339))
 	}
-	say("settle", h.Debounce)
+	say("debounce", h.Debounce)
 	say("idle", h.Idle)
 	say("jitter", h.Jitter)
 	say("retries", h.Retries)
-	say("within", h.RetryTimeout)
+	say("retry timeout", h.RetryTimeout)
 	say("backoff", fmt.Sprint(h.Backoff, " to ", h.MaxBackoff))
 	say("optional", h.Optional)
-	say("keeps old", h.KeepPreviousState)
+	say("keeps previous state", h.KeepPreviousState)
 	return text
 }
 
@@ -87,7 +87,7 @@ kind: HandlerController
 metadata: {name: a}
 spec:
   resource: {apiVersion: v1, resource: configmaps, annotationSelector: {matchAnnotations: {x.y/match: "app=frontend, tier"}}}
-  handlers: [{name: a, reasons: [create], webhook: {url: "http://hook.example/"}}]
+  handlers: [{name: a, reasons: [Create], webhook: {url: "http://hook.example/"}}]
 `))
 	if err != nil {
 		t.Fatal(err)

@@ -86,15 +86,15 @@ func reviewHooks(reviews []review) hookConfigs {
 
 func readReviews(ctx context.Context, env Environment, spec *api.AdmissionControllerSpec) ([]review, error) {
 	var all []review
-	for i := range spec.Reviews {
-		read, err := readReview(ctx, env, index("spec.reviews", i), &spec.Reviews[i])
+	for i := range spec.Webhooks {
+		read, err := readReview(ctx, env, index("spec.webhooks", i), &spec.Webhooks[i])
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, read)
 	}
 	if len(all) == 0 {
-		return nil, invalid("spec.reviews: required")
+		return nil, invalid("spec.webhooks: required")
 	}
 	return all, reviewHooks(all).applyEndpoints(setpointEndpoints(spec.EndpointConfigs))
 }

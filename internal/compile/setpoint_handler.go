@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -98,22 +99,12 @@ func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerContr
 	if err := resolveOwned(ctx, env, spec.Owns, p); err != nil {
 		return err
 	}
-	for _, list := range []struct {
-		name  string
-		rules []api.WriteRule
-		verb  handle.WritePermission
-	}{
-		{"spec.mayApply", spec.MayApply, handle.WritePermission{Apply: true}},
-		{"spec.mayDelete", spec.MayDelete, handle.WritePermission{Delete: true, Evict: true}},
-	} {
-		for i, rule := range list.rules {
-			write, err := resolveWrite(ctx, env, index(list.name, i), rule)
-			if err != nil {
-				return err
-			}
-			write.Apply, write.Delete, write.Evict = list.verb.Apply, list.verb.Delete, list.verb.Evict
-			p.Writes = append(p.Writes, write)
+	for i, permission := range spec.Permissions {
+		write, err := resolveWrite(ctx, env, index("spec.permissions", i), permission)
+		if err != nil {
+			return err
 		}
+		p.Writes = append(p.Writes, write)
 	}
 	return nil
 }
@@ -143,7 +134,7 @@ func resolveOwned(ctx context.Context, env Environment, owns []api.ResourceRule,
 			return err
 		}
 		if p.Resource.Namespaced && !resource.Namespaced {
-			return invalid("%s: %s are cluster-scoped and cannot belong to the namespaced %s; list them in mayApply, and answer them unowned", field, resource, p.Resource)
+			return invalid("%s: %s are cluster-scoped and cannot belong to the namespaced %s; list them in permissions, and return them as unowned", field, resource, p.Resource)
 		}
 		for _, other := range p.Owns {
 			if other.GroupKind() == resource.GroupKind() {
@@ -155,16 +146,20 @@ func resolveOwned(ctx context.Context, env Environment, owns []api.ResourceRule,
 	return nil
 }
 
-func resolveWrite(ctx context.Context, env Environment, field string, rule api.WriteRule) (handle.WritePermission, error) {
-	resource, err := resolveResource(ctx, env, resourceRef{field, rule.APIVersion, rule.Resource})
+func resolveWrite(ctx context.Context, env Environment, field string, permission api.Permission) (handle.WritePermission, error) {
+	resource, err := resolveResource(ctx, env, resourceRef{field, permission.APIVersion, permission.Resource})
 	if err != nil {
 		return handle.WritePermission{}, err
 	}
-	if rule.Namespace != "" && !resource.Namespaced {
+	if permission.Namespace != "" && !resource.Namespaced {
 		return handle.WritePermission{}, invalid("%s.namespace: %s are cluster-scoped; leave it out", field, resource)
 	}
-	text, err := labelSelectorText(field, rule.LabelSelector)
-	return handle.WritePermission{Resource: resource, Namespace: rule.Namespace, Labels: text}, err
+	text, err := labelSelectorText(field, permission.LabelSelector)
+	mayDelete := slices.Contains(permission.Verbs, api.PermissionDelete)
+	return handle.WritePermission{
+		Resource: resource, Namespace: permission.Namespace, Labels: text,
+		Apply: slices.Contains(permission.Verbs, api.PermissionApply), Delete: mayDelete, Evict: mayDelete,
+	}, err
 }
 
 // labelSelectorText is a selector as the API server takes it.

@@ -62,7 +62,7 @@ func healthOf(c *model.Controller) health {
 	case c.Failing > 0:
 		return health{Tone: "warn", Label: formatCount(c.Failing) + " " + string(controllerFailing), Rank: 2}
 	case c.Conflicting > 0:
-		return of("warn", controllerConflicting, 2, findCondition(c, v1alpha1.ConditionSettled))
+		return of("warn", controllerConflicting, 2, findCondition(c, v1alpha1.ConditionConflicting))
 	}
 	return health{Tone: "good", Label: string(controllerReady), Rank: 5}
 }

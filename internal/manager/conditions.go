@@ -111,16 +111,16 @@ func (s *controllerState) statusStoredCondition() conditionState {
 	return conditionState{true, setpoint.ReasonStatusStored, "the parent kind has a status subresource"}
 }
 
-// conflictCondition reports whether objects stop changing once they are synced.
+// conflictCondition returns the condition Conflicting.
 func conflictCondition(health compose.Health) conditionState {
 	if health.Conflicting == 0 {
-		return conditionState{true, setpoint.ReasonSettled, "no object is written repeatedly"}
+		return conditionState{false, setpoint.ReasonNoConflict, "no object is written repeatedly"}
 	}
 	message := health.ConflictMessage
 	if health.Conflicting > 1 {
 		message += fmt.Sprintf("; %d other objects are affected", health.Conflicting-1)
 	}
-	return conditionState{false, setpoint.ReasonUnsettled, message}
+	return conditionState{true, setpoint.ReasonConflicting, message}
 }
 
 func (f conditionState) condition(kind string, generation int64) metav1.Condition {

@@ -139,7 +139,7 @@ func (s *source) conditions(one *controllerSnapshot, health compose.Health) []mo
 		findings = append(findings, deletionsHeldCondition(one.name, health.Held).condition("DeletionsHeld", 0))
 	}
 	if health.Conflicting > 0 {
-		findings = append(findings, conflictCondition(health).condition("Settled", 0))
+		findings = append(findings, conflictCondition(health).condition(setpoint.ConditionConflicting, 0))
 	}
 	return modelConditions(findings)
 }

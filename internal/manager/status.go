@@ -188,8 +188,8 @@ func newStatus(previous setpoint.ControllerStatus, generation int64, accepted, r
 	}
 	meta.SetStatusCondition(&status.Conditions, accepted.condition(setpoint.ConditionAccepted, generation))
 	meta.SetStatusCondition(&status.Conditions, ready.condition(setpoint.ConditionReady, generation))
-	if health.Conflicting > 0 || meta.FindStatusCondition(status.Conditions, setpoint.ConditionSettled) != nil {
-		meta.SetStatusCondition(&status.Conditions, conflictCondition(health).condition(setpoint.ConditionSettled, generation))
+	if health.Conflicting > 0 || meta.FindStatusCondition(status.Conditions, setpoint.ConditionConflicting) != nil {
+		meta.SetStatusCondition(&status.Conditions, conflictCondition(health).condition(setpoint.ConditionConflicting, generation))
 	}
 	if !health.LastError.Time.IsZero() {
 		status.LastError = &setpoint.LastError{

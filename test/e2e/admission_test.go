@@ -58,7 +58,7 @@ const reviewedController = `apiVersion: setpoint.dev/v1alpha1
 kind: AdmissionController
 metadata: {name: pods}
 spec:
-  reviews:
+  webhooks:
   - name: check
     type: Validate
     rules: [{apiVersion: v1, resource: pods, operations: [CREATE]}]

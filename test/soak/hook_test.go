@@ -166,7 +166,7 @@ type hookRequest struct {
 	Attachments groups
 	Finalizing  bool
 	// Handler and Review name what is called of bells.
-	Handler, Review string
+	Handler, Webhook string
 }
 
 // groups are children by kind and key.
@@ -198,7 +198,7 @@ func (h *hook) respond(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case request.Handler != "":
 		response = request.handle(h.ledger)
-	case request.Review != "":
+	case request.Webhook != "":
 		response = request.review()
 	case request.Object != nil:
 		response = request.decorate()

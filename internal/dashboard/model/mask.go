@@ -172,7 +172,7 @@ func maskChange(change map[string]any) {
 	}
 	whole := path == "" || path == "metadata" || isSensitive(path)
 	annotation := strings.HasPrefix(path, "metadata.annotations")
-	for _, side := range [...]string{"old", "new", "value"} {
+	for _, side := range [...]string{"from", "to", "value"} {
 		if change[side] != nil && (whole || annotation && mayHoldCopy(change[side])) {
 			change[side] = maskText
 		}

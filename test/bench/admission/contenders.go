@@ -86,7 +86,7 @@ func (b *bench) applyController(ctx context.Context, hook, setpoint *child.Proce
 	type object = map[string]any
 	body, err := json.Marshal(object{
 		"apiVersion": "setpoint.dev/v1alpha1", "kind": "AdmissionController", "metadata": object{"name": "bench"},
-		"spec": object{"reviews": []object{{
+		"spec": object{"webhooks": []object{{
 			"name": "inject", "type": "Mutate", "failurePolicy": "Fail",
 			"rules":   []object{{"apiVersion": "v1", "resource": "pods", "operations": []string{"CREATE"}}},
 			"webhook": object{"url": string(bytes.TrimSpace([]byte(url)))},
