@@ -165,7 +165,7 @@ type hookRequest struct {
 	Children    groups
 	Attachments groups
 	Finalizing  bool
-	// Handler and Review name what is called of bells.
+	// Handler and Webhook name what is called for bells.
 	Handler, Webhook string
 }
 
