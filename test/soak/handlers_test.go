@@ -33,7 +33,7 @@ func (q *hookRequest) handle(known *expectations) map[string]any {
 
 // review stamps each bell, and denies one with a forbidden value.
 func (q *hookRequest) review() map[string]any {
-	if q.Review == "stamp" {
+	if q.Webhook == "stamp" {
 		return map[string]any{"allowed": true, "patch": map[string]any{"metadata": map[string]any{"labels": map[string]any{stampLabel: "yes"}}}}
 	}
 	if q.Object.Spec.Value == forbidden {
