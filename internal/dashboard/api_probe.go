@@ -9,8 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// apiProbe knows whether the API server answers. However many pages want to know, it is
-// asked once in a while.
+// apiProbe checks whether the API server responds. All pages share one check per interval.
 type apiProbe struct {
 	cluster *userclient.Cluster
 	now     func() time.Time
@@ -20,12 +19,12 @@ type apiProbe struct {
 	err       error
 }
 
-// isDown says that the API server does not answer.
+// isDown reports whether the API server does not respond.
 func (p *apiProbe) isDown(ctx context.Context) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.now().Sub(p.checkedAt) >= pollInterval*9/10 {
-		// Whose page it was that asked is of no matter to the others.
+		// Other pages use the result too, so it must not depend on this request.
 		p.err = p.cluster.Ping(context.WithoutCancel(ctx))
 		p.checkedAt = p.now()
 	}

@@ -14,7 +14,7 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// assets are the files that pages load, by name, such as "app.css".
+// assets are the static files of the dashboard by name, such as "app.css".
 type assets map[string]asset
 
 type asset struct {
@@ -36,8 +36,8 @@ func loadAssets() (assets, error) {
 	})
 }
 
-// url is where a file is served. It changes with what is in the file, so that
-// browsers may keep it for good.
+// url returns the URL of a file. It contains a hash of the content, so that browsers may cache
+// the file forever.
 func (a assets) url(name string) string { return "/assets/" + a[name].hash + "/" + name }
 
 func serveAsset(req *request) error {

@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// minGzipBytes is how large an answer is that is worth compressing.
+// minGzipBytes is the smallest response worth compressing.
 const minGzipBytes = 1024
 
-// write sends what may be compressed. A page that has what others sent beside what they
-// may not read tells by its size, compressed, how much the two have in common (BREACH).
-// To learn something so, another site has to have the browser ask for many pages. It says
-// where a request comes from: only what the dashboard itself asks for, or the visitor, is
-// compressed. Browsers that do not say so get pages as they are. What is public is
-// compressed for all. CSRF tokens tell nothing in any case: package access masks them.
+// write sends a response, compressed where that is safe. The compressed size of a page that
+// mixes text of an attacker with secrets leaks how much they have in common (BREACH). An
+// attacker needs another site that makes the browser load many pages, so only same-origin
+// requests and direct navigation are compressed. Public assets are compressed for everyone.
+// CSRF tokens are masked by package access and leak nothing.
 func (req *request) write(status int, body []byte, public bool) error {
 	header := req.w.Header()
 	header.Add("Vary", "Accept-Encoding")
@@ -31,8 +30,8 @@ func (req *request) write(status int, body []byte, public bool) error {
 	return err
 }
 
-// isSameOrigin says that a page of this dashboard, or the visitor, wants something: the
-// browser says so.
+// isSameOrigin reports whether a page of the dashboard or the user made the request, according
+// to the browser.
 func isSameOrigin(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site == "same-origin" || site == "none"
@@ -51,8 +50,8 @@ func acceptsGzip(r *http.Request) bool {
 
 func gzipBytes(body []byte) []byte {
 	var out bytes.Buffer
-	small, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed) // The level is one of those that there are.
-	_, _ = small.Write(body)                              // A buffer takes everything.
+	small, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed) // BestSpeed is a valid level.
+	_, _ = small.Write(body)                              // A bytes.Buffer never fails.
 	_ = small.Close()
 	return out.Bytes()
 }

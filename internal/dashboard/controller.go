@@ -6,20 +6,20 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// controllerPage is all of one controller.
+// controllerPage is the data of a controller's page.
 type controllerPage struct {
 	controllerRow
 	Objects            *objectList
 	Suspend, Reconcile formButton
-	// Caveat says what its process cannot tell of it.
+	// Caveat says what the process does not know about the controller.
 	Caveat string
-	// Since is when it became as it is; zero where nobody knows.
+	// Since is when its Ready condition changed last; zero if unknown.
 	Since time.Time
 }
 
-// formButton is something that can be done on a page, or the reason why it cannot.
+// formButton is a button, or the reason why it is disabled.
 type formButton struct {
-	// URL is where its form is sent.
+	// URL is where the form is posted.
 	URL, Label     string
 	Enabled        bool
 	DisabledReason string
@@ -43,7 +43,7 @@ func showController(req *request) error {
 	return req.render(page{Name: "controller", Title: row.ShortName, Section: "overview", Data: data})
 }
 
-// controller is the one that the URL names.
+// controller returns the controller named in the URL.
 func (req *request) controller() (model.Source, *model.Controller, error) {
 	process, name := req.path("process"), unslug(req.path("controller"))
 	source, err := req.source(process)

@@ -12,10 +12,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// goProgramReason says how a controller is suspended that no object declares.
+// goProgramReason explains why a controller without a manifest cannot be suspended.
 const goProgramReason = "This controller is part of a Go program. To suspend it, stop the program or pause its objects."
 
-// suspendButton says whether a controller can be suspended, or resumed, by the visitor.
+// suspendButton returns the button that suspends or resumes a controller.
 func (req *request) suspendButton(c *model.Controller) formButton {
 	a := formButton{URL: controllerURL(c.Process, c.Name) + "/suspend", Label: "Suspend"}
 	if c.Suspended {
@@ -28,7 +28,7 @@ func (req *request) suspendButton(c *model.Controller) formButton {
 	return req.enableIfPatchAllowed(a, *c.Declared)
 }
 
-// reconcileButton says whether all objects of a controller can be reconciled at once.
+// reconcileButton returns the button that reconciles all objects of a controller.
 func (req *request) reconcileButton(c *model.Controller) formButton {
 	a := formButton{URL: controllerURL(c.Process, c.Name) + "/reconcile", Label: "Reconcile all"}
 	switch {
@@ -50,7 +50,7 @@ func (req *request) reconcileButton(c *model.Controller) formButton {
 	return req.enableIfPatchAllowed(a, *c.Declared)
 }
 
-// enableIfPatchAllowed says whether the visitor may write to an object, as something takes.
+// enableIfPatchAllowed enables a button if the user may patch the object.
 func (req *request) enableIfPatchAllowed(a formButton, ref model.Ref) formButton {
 	if a.Enabled = req.can("patch", ref.Kind, ref.Namespace, ref.Name); !a.Enabled {
 		a.DisabledReason = "You do not have permission to patch " + ref.Resource() + "."
@@ -58,7 +58,7 @@ func (req *request) enableIfPatchAllowed(a formButton, ref model.Ref) formButton
 	return a
 }
 
-// DisabledReasons are the reasons why something cannot be done, each once.
+// DisabledReasons returns the distinct reasons why buttons are disabled.
 func (p *controllerPage) DisabledReasons() []string {
 	switch {
 	case p.Suspend.DisabledReason == "" || p.Suspend.DisabledReason == p.Reconcile.DisabledReason:
@@ -80,7 +80,7 @@ func suspendController(req *request) error {
 
 func resumeController(req *request) error {
 	return req.patchController("Resumed.", func(c *model.Controller) map[string]any {
-		// Whichever of the two had it suspended.
+		// Either of the two may have suspended it.
 		patch := annotationPatch(v1alpha1.AnnotationPaused, nil)
 		if c.Declared.Group == v1alpha1.GroupVersion.Group {
 			patch["spec"] = map[string]any{"suspend": nil}
@@ -109,12 +109,12 @@ func reconcileAll(req *request) error {
 	})
 }
 
-// annotationPatch is a patch that sets an annotation, or takes it away.
+// annotationPatch returns a merge patch that sets an annotation, or removes it if value is nil.
 func annotationPatch(name string, value any) map[string]any {
 	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{name: value}}}
 }
 
-// patchController patches the object that declares a controller, as the visitor.
+// patchController patches the manifest of a controller as the user.
 func (req *request) patchController(done string, change func(*model.Controller) map[string]any) error {
 	_, c, err := req.controller()
 	if err != nil {
@@ -130,7 +130,7 @@ func (req *request) patchController(done string, change func(*model.Controller) 
 	return req.redirect(controllerURL(c.Process, c.Name))
 }
 
-// patch merges a change into an object, as the visitor.
+// patch merges a change into an object as the user.
 func (req *request) patch(ctx context.Context, ref model.Ref, change map[string]any) error {
 	body, err := json.Marshal(change)
 	if err != nil {

@@ -33,16 +33,16 @@ const (
 	controllerReady controllerState = "Ready"
 )
 
-// health is how a controller is doing, in a word, and what is to be known about that.
+// health is the state of a controller as its badge shows it.
 type health struct {
-	// Tone is the class of its badge; Rank sorts those first that need somebody.
+	// Tone is the CSS class of the badge. Rank sorts controllers by severity.
 	Tone, Label string
 	Rank        int
-	// Reason and Message are those of the condition that says so.
+	// Reason and Message come from the condition that decided.
 	Reason, Message string
 }
 
-// healthOf judges by the conditions, the worst first.
+// healthOf derives the health from the conditions, worst first.
 func healthOf(c *model.Controller) health {
 	accepted, ready := findCondition(c, "Accepted"), c.Ready()
 	of := func(tone string, state controllerState, rank int, message model.Condition) health {
@@ -67,7 +67,7 @@ func healthOf(c *model.Controller) health {
 	return health{Tone: "good", Label: string(controllerReady), Rank: 5}
 }
 
-// findCondition is the one of a type; the zero Condition if there is none.
+// findCondition returns the condition of a type, or the zero Condition.
 func findCondition(c *model.Controller, name string) model.Condition {
 	for _, each := range c.Conditions {
 		if each.Type == name {
@@ -77,18 +77,18 @@ func findCondition(c *model.Controller, name string) model.Condition {
 	return model.Condition{}
 }
 
-// controllerRow is a controller as it is listed.
+// controllerRow is a controller in a list.
 type controllerRow struct {
 	*model.Controller
-	// ShortName is its own name, and Sort what sort of controller it is, in words.
+	// ShortName is the name without its group. TypeLabel names the kind of controller.
 	ShortName, TypeLabel string
 	Health               health
 	Plots                []plot
 }
 
-// newControllerRow says how a controller of a process is doing. What a program does while it stands
-// by, only the process that leads knows, unless it is at work in each; where an object
-// declares the controller, that says it in its status.
+// newControllerRow returns the row of a controller. Only the leader knows the health of a Go
+// controller, so a standby process shows Standby, unless the controller runs in every replica.
+// Declared controllers report their health in their status.
 func newControllerRow(c *model.Controller, of *model.Process) controllerRow {
 	row := controllerRow{Controller: c, ShortName: shortName(c.Name), TypeLabel: typeLabel(c), Health: healthOf(c), Plots: newPlots(c.Series)}
 	if of.IsStandby() && c.Declared == nil && !c.AllReplicas && row.Health.Tone != "bad" {
@@ -97,7 +97,7 @@ func newControllerRow(c *model.Controller, of *model.Process) controllerRow {
 	return row
 }
 
-// shortName is what the user has called a controller.
+// shortName returns the name that the user gave a controller.
 func shortName(name string) string {
 	_, short, named := strings.Cut(name, "/")
 	if !named {
@@ -106,7 +106,8 @@ func shortName(name string) string {
 	return short
 }
 
-// typeLabel is such as "CompositeController · setpoint.dev", or "Go program guitar".
+// typeLabel returns a label such as "CompositeController · setpoint.dev" or "Go program
+// guitar".
 func typeLabel(c *model.Controller) string {
 	if c.Declared == nil {
 		return "Go program " + c.Process

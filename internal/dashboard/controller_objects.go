@@ -11,27 +11,27 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// pageSize is how many objects are on a page.
+// pageSize is the number of objects on a page.
 const pageSize = 100
 
-// objectList is a page of the objects of a controller.
+// objectList is one page of the objects of a controller.
 type objectList struct {
 	model.Page
 	Query model.Query
-	// path is the path of the page that it is on.
+	// path is the URL path of the page.
 	path string
-	// MissingPermission is the right that the visitor lacks to see any; "" if they may.
+	// MissingPermission is what the user needs to see any objects; "" if nothing is missing.
 	MissingPermission string
-	// Partial says that some kinds are left out, which the visitor may not list.
+	// Partial reports whether kinds are hidden because the user may not list them.
 	Partial bool
-	// CanReconcile says that the visitor may write to the objects.
+	// CanReconcile reports whether the user may patch the objects.
 	CanReconcile bool
-	// Kinds are those that there are to choose from.
+	// Kinds are the kinds to filter by.
 	Kinds []model.Kind
 }
 
-// listObjects are those of a controller that the URL asks for, as far as the visitor may
-// list them. Of one whose kinds are not known, they may list none.
+// listObjects returns the objects that the URL selects and the user may list. If the kinds of a
+// controller are unknown, the user may list none.
 func (req *request) listObjects(source model.Source, c *model.Controller) (*objectList, error) {
 	list := &objectList{Query: req.objectQuery(), path: controllerURL(c.Process, c.Name)}
 	for _, kind := range c.Kinds {
@@ -55,7 +55,7 @@ func (req *request) listObjects(source model.Source, c *model.Controller) (*obje
 	if err := req.fetchObjects(list, source, c); err != nil {
 		return list, err
 	}
-	// A process of another version does not know groups.
+	// Processes of older versions ignore the group.
 	list.Objects = slices.DeleteFunc(list.Objects, func(c model.ObjectState) bool { return !list.hasKind(c.Kind) })
 	list.Objects = req.redactStates(list.Objects)
 	list.CanReconcile = slices.ContainsFunc(list.Kinds, func(k model.Kind) bool { return req.can("patch", k, list.Query.Namespace, "") })
@@ -69,8 +69,8 @@ func (req *request) fetchObjects(list *objectList, source model.Source, c *model
 	return err
 }
 
-// fetchReviews are the objects of a controller that does nothing but review, as far as the
-// visitor may read them. Which kinds these are, its rules say, and not its name.
+// fetchReviews returns the objects that an admission controller reviewed and the user may read.
+// Its kinds come from its rules.
 func (req *request) fetchReviews(list *objectList, source model.Source, c *model.Controller) error {
 	if err := req.fetchObjects(list, source, c); err != nil {
 		return err
@@ -82,18 +82,18 @@ func (req *request) fetchReviews(list *objectList, source model.Source, c *model
 	return nil
 }
 
-// hasKind says whether a kind is among those to choose from.
+// hasKind reports whether the list can be filtered by a kind.
 func (l *objectList) hasKind(kind model.Kind) bool {
 	return slices.ContainsFunc(l.Kinds, func(k model.Kind) bool { return sameKind(k, kind) })
 }
 
-// kindOption is one kind to choose, and by what value of the URL.
+// kindOption is a kind to filter by.
 type kindOption struct {
 	Name, Value string
 	Current     bool
 }
 
-// KindOptions are the kinds, with their groups where two have one name.
+// KindOptions returns the kinds to filter by, with their groups where names are ambiguous.
 func (l *objectList) KindOptions() []kindOption {
 	var choices []kindOption
 	for _, kind := range l.Kinds {
@@ -107,7 +107,7 @@ func (l *objectList) KindOptions() []kindOption {
 	return choices
 }
 
-// kindValue is how URLs say a kind, such as "Pod" or "Deployment.apps".
+// kindValue returns a kind as a URL parameter, such as "Pod" or "Deployment.apps".
 func kindValue(group, kind string) string {
 	if group == "" || kind == "" {
 		return kind
@@ -115,7 +115,7 @@ func kindValue(group, kind string) string {
 	return kind + "." + group
 }
 
-// describePermission names a right as one would ask for it.
+// describePermission describes a permission, such as "list pods in all namespaces".
 func describePermission(verb string, kind model.Kind, namespace string) string {
 	switch {
 	case !kind.Namespaced:
@@ -127,7 +127,7 @@ func describePermission(verb string, kind model.Kind, namespace string) string {
 	}
 }
 
-// objectQuery is what the URL asks for.
+// objectQuery returns the query in the URL.
 func (req *request) objectQuery() model.Query {
 	q := model.Query{
 		Text: strings.ToLower(req.query("q")), Namespace: req.query("ns"),
@@ -148,7 +148,7 @@ func (req *request) objectQuery() model.Query {
 	return q
 }
 
-// urlFor is the URL of the list as it would be for another query.
+// urlFor returns the URL of the list with another query.
 func (l *objectList) urlFor(q model.Query) string {
 	values := url.Values{}
 	set := func(name, value string) {
@@ -173,20 +173,20 @@ func (l *objectList) urlFor(q model.Query) string {
 	return l.path + "?" + values.Encode()
 }
 
-// Path is where the list is, without what it is narrowed by.
+// Path returns the path of the list without filters.
 func (l *objectList) Path() string { return l.path }
 
-// URL is the URL of the list as it is.
+// URL returns the current URL of the list.
 func (l *objectList) URL() string { return l.urlFor(l.Query) }
 
-// stateFilter is one choice of several.
+// stateFilter is a link that filters by state.
 type stateFilter struct {
 	Name, URL string
 	Count     int
 	Current   bool
 }
 
-// StateFilters are the states to choose from: those that there are, and all.
+// StateFilters returns the filters for all states that occur, and one for all objects.
 func (l *objectList) StateFilters() []stateFilter {
 	choose := func(name string, state model.State, count int) stateFilter {
 		q := l.Query
@@ -202,7 +202,7 @@ func (l *objectList) StateFilters() []stateFilter {
 	return chips
 }
 
-// column is a head of the table, by which it can be sorted.
+// column is a sortable column header.
 type column struct {
 	Name, URL string
 	// Sorted is the value of aria-sort: "ascending", "descending", or "".
@@ -210,7 +210,7 @@ type column struct {
 	Class  string
 }
 
-// Columns are the heads of the table.
+// Columns returns the column headers.
 func (l *objectList) Columns() []column {
 	heads := []struct{ name, sort, class string }{
 		{"Object", "name", ""}, {"State", "", ""}, {"Children", "children", "number"}, {"Last run", "run", ""}, {"Age", "created", ""},
@@ -230,16 +230,16 @@ func (l *objectList) Columns() []column {
 	return columns
 }
 
-// Range says which part of the list this is, such as "1–100 of 10 000".
+// Range returns which part of the list the page shows, such as "1–100 of 10,000".
 func (l *objectList) Range() string {
 	from := min(l.Query.Offset+1, l.Matching)
 	return formatCount(from) + "–" + formatCount(l.Query.Offset+len(l.Objects)) + " of " + formatCount(l.Matching)
 }
 
-// HasPages says that there is more than one page.
+// HasPages reports whether there is more than one page.
 func (l *objectList) HasPages() bool { return l.Matching > pageSize || l.Query.Offset > 0 }
 
-// PreviousURL and After are the URLs of the pages beside this one; "" for none.
+// PreviousURL returns the URL of the previous page; "" for none.
 func (l *objectList) PreviousURL() string {
 	if l.Query.Offset == 0 {
 		return ""
@@ -249,7 +249,7 @@ func (l *objectList) PreviousURL() string {
 	return l.urlFor(q)
 }
 
-// NextURL is the URL of the next page; "" for none.
+// NextURL returns the URL of the next page; "" for none.
 func (l *objectList) NextURL() string {
 	q := l.Query
 	q.Offset += pageSize
@@ -259,7 +259,7 @@ func (l *objectList) NextURL() string {
 	return l.urlFor(q)
 }
 
-// Filtered says that there may be more objects than those that are shown.
+// Filtered reports whether a filter is set.
 func (l *objectList) Filtered() bool {
 	q := l.Query
 	return cmp.Or(q.Text, q.Namespace, q.Kind, string(q.State)) != ""

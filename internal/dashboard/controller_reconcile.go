@@ -16,14 +16,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// Where no object declares a controller, each of its objects is asked for: so many at
-// most, and so many at a time.
+// Objects of a controller without a manifest are annotated one by one: at most
+// maxBulkReconciles per request, bulkParallelism at a time.
 const (
 	maxBulkReconciles = 500
 	bulkParallelism   = 8
 )
 
-// reconcilableKinds are the kinds of a controller of which the visitor may ask for any object.
+// reconcilableKinds returns the kinds of a controller whose objects the user may list and
+// patch.
 func (req *request) reconcilableKinds(c *model.Controller) []model.Kind {
 	var kinds []model.Kind
 	for _, kind := range c.Kinds {
@@ -34,8 +35,8 @@ func (req *request) reconcilableKinds(c *model.Controller) []model.Kind {
 	return kinds
 }
 
-// reconcileObjects asks for a run of each object of a controller, as the visitor. Those come
-// first that were asked for the longest ago, so that whoever asks again reaches the others.
+// reconcileObjects requests a reconcile of each object of a controller as the user. Objects
+// whose last request is oldest come first, so that repeated requests reach all of them.
 func (req *request) reconcileObjects(source model.Source, c *model.Controller) error {
 	done := &reconcileTally{}
 	var all []model.ObjectState
@@ -55,8 +56,7 @@ func (req *request) reconcileObjects(source model.Source, c *model.Controller) e
 	return req.redirect(controllerURL(c.Process, c.Name))
 }
 
-// listUnpaused are the objects that a query is about, without those that a user wants left
-// alone; of both, it counts all that there are.
+// listUnpaused returns the objects of a query that are not paused, and counts all of them.
 func (req *request) listUnpaused(source model.Source, controller string, query model.Query, done *reconcileTally) ([]model.ObjectState, error) {
 	objects := func(query model.Query) (model.Page, error) {
 		return model.QueryOne(req.context(), req.patience, source, func(ctx context.Context, s model.Source) (model.Page, error) {
@@ -78,8 +78,8 @@ func (req *request) listUnpaused(source model.Source, controller string, query m
 	return slices.DeleteFunc(page.Objects, func(c model.ObjectState) bool { return c.State == model.StatePaused }), err
 }
 
-// annotateObjects asks for a run of each object. What comes of one does not keep the others from
-// it, unless it would come of all.
+// annotateObjects requests a reconcile of each object. An error of one object does not stop the
+// others, unless it affects all of them.
 func (req *request) annotateObjects(states []model.ObjectState, done *reconcileTally) error {
 	group, ctx := errgroup.WithContext(req.context())
 	group.SetLimit(bulkParallelism)
@@ -95,7 +95,8 @@ func (req *request) annotateObjects(states []model.ObjectState, done *reconcileT
 	return group.Wait()
 }
 
-// abortReconcile says how far it came; who has to sign in before they read on is told there.
+// abortReconcile reports the progress so far. Users who have to sign in again see it after
+// that.
 func (req *request) abortReconcile(err error, done *reconcileTally) error {
 	message := fmt.Sprintf("requested a reconcile of %d of %d objects", done.requested, done.total)
 	if apierrors.IsUnauthorized(err) {
@@ -104,13 +105,13 @@ func (req *request) abortReconcile(err error, done *reconcileTally) error {
 	return fmt.Errorf("%s: %w", message, err)
 }
 
-// reconcileTally counts the objects that were asked for, of all that are not paused.
+// reconcileTally counts the objects of a bulk reconcile, without paused ones.
 type reconcileTally struct {
 	mu                                 sync.Mutex
 	total, paused, requested, rejected int
 }
 
-// record counts what came of asking for one object; it returns what would come of all.
+// record counts the result of one object. It returns errors that affect all objects.
 func (a *reconcileTally) record(err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -127,12 +128,11 @@ func (a *reconcileTally) record(err error) error {
 	return nil
 }
 
-// affectsAllObjects says that an error is not about the object that was asked for: that nobody
-// answers, that more is asked than the API server can take, or that the visitor is not
-// known any more, or has left.
+// affectsAllObjects reports whether an error is not about one object: the API server is
+// unreachable or overloaded, or the user is unauthorized or has left.
 func affectsAllObjects(err error) bool {
 	if _, later := apierrors.SuggestsClientDelay(err); apierrors.IsTooManyRequests(err) && !later {
-		return false // A webhook can say that, too.
+		return false // A webhook can return that too.
 	}
 	return isUnreachable(err) || apierrors.IsUnauthorized(err) || errors.Is(err, context.Canceled)
 }

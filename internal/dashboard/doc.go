@@ -1,12 +1,10 @@
-// Package dashboard is the window: pages in a browser that show what controllers do and
-// why, and in which their objects are worked with.
+// Package dashboard serves pages that show what controllers do and why, and that edit their
+// objects.
 //
-// Here live the routes, the pages with their templates, styles and scripts, and what
-// keeps a page up to date. What must not: how controllers work, how a process is read
-// (inspect), how the API server is asked (asuser), who visits (ui/access) and how
-// a schema becomes a form (ui/form). The host and the dev loop serve it.
+// It contains the routes, the pages with their templates, styles and scripts, and live updates.
+// Reading processes belongs in model, requests to the API server in userclient, sign-in in
+// access, and schemas in form. The manager and the dev loop serve it.
 //
-// A page is one template file and one file of Go with a function for each of its
-// routes; routes.go lists them all. All that a visitor may see or do, the API server
-// decides: it is asked as the visitor.
+// Each page is one template and one Go file with a function for each of its routes; routes.go
+// lists them. The API server authorizes everything: all requests are made as the user.
 package dashboard

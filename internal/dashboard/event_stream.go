@@ -11,9 +11,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// How often a page is told of changes at most, if it takes no time to make; how often it hears that the connection
-// stands, how often it is looked whether processes and the API server are there, after how
-// long ages, rates and what is due have moved on while nothing changed, how soon a process that does not answer is asked again, and how long sending may take.
+// Intervals of the event stream: between two refreshes of a fast page, between keepalive
+// comments, between checks of processes and the API server, until relative times are stale,
+// before a failed process is watched again; and the timeout of a send.
 const (
 	minRefreshInterval  = 500 * time.Millisecond
 	keepaliveInterval   = 15 * time.Second
@@ -23,22 +23,22 @@ const (
 	sendTimeout         = 10 * time.Second
 )
 
-// eventStream tells one page of changes, in server-sent events: "change" says that something
-// has changed, which the page asks for itself then; "api" that the API server is "gone"
-// or "back"; "expired" that the visitor has to sign in again.
+// eventStream sends server-sent events to one page: "change" when the page should refresh,
+// "api" when the API server is "down" or "up" again, "expired" when the user has to sign in
+// again.
 type eventStream struct {
 	*request
 	out     *http.ResponseController
 	changed chan struct{}
-	// sources are the processes whose changes are awaited.
+	// sources are the watched processes.
 	sources map[model.Source]context.CancelFunc
-	// apiServerDown says that the page knows that the API server does not answer.
+	// apiServerDown is the state that the page knows.
 	apiServerDown bool
-	// lastChange is when the page was told of a change last.
+	// lastChange is when the last change event was sent.
 	lastChange time.Time
 }
 
-// streamEvents tells a page of changes for as long as it stays open.
+// streamEvents sends events to a page while it is open.
 func streamEvents(req *request) error {
 	l := &eventStream{
 		request: req, out: http.NewResponseController(req.w),
@@ -55,27 +55,26 @@ func streamEvents(req *request) error {
 		return err
 	}
 	req.w.Header().Set("Content-Type", "text/event-stream")
-	// Proxies are not to gather what is to arrive now.
+	// Proxies must not buffer the stream.
 	req.w.Header().Set("X-Accel-Buffering", "no")
 	ctx, cancel := context.WithCancel(req.context())
 	defer cancel()
 	if watched := req.query("watch"); watched != "" {
 		go req.watchResource(ctx, watched, l.changed)
 	}
-	notify(l.changed) // Nobody knows what happened since the page was made.
+	notify(l.changed) // Something may have changed since the page was rendered.
 	l.watchSources(ctx)
 	l.run(ctx)
 	return nil
 }
 
-// run writes events until the page is closed, or the session ends.
+// run sends events until the page is closed or the session ends.
 func (l *eventStream) run(ctx context.Context) {
 	pulse, look, rest := time.NewTicker(keepaliveInterval), time.NewTicker(pollInterval), time.NewTimer(minRefreshInterval)
 	defer pulse.Stop()
 	defer look.Stop()
 	defer rest.Stop()
-	// Of changes the page hears once it has rested: at first of all that are found at
-	// once, as one.
+	// Changes are ignored until the page may refresh again, which combines them into one.
 	var changes <-chan struct{}
 	open := l.send(": open\n\n") && l.checkAPIServer(ctx)
 	for open {
@@ -92,7 +91,7 @@ func (l *eventStream) run(ctx context.Context) {
 				changes = l.changed
 				continue
 			}
-			rest.Reset(min(left, pollInterval)) // It may take longer than was thought.
+			rest.Reset(min(left, pollInterval)) // The interval may have grown meanwhile.
 		case <-changes:
 			open = l.send("event: change\ndata:\n\n")
 			changes, l.lastChange = nil, time.Now()
@@ -101,8 +100,7 @@ func (l *eventStream) run(ctx context.Context) {
 	}
 }
 
-// poll finds out whether processes have come or gone, whether what is shown has become
-// old, and whether the API server answers.
+// poll checks for new and stopped processes, stale pages, and the API server.
 func (l *eventStream) poll(ctx context.Context) (open bool) {
 	if l.watchSources(ctx) || time.Since(l.lastChange) >= staleAfter {
 		notify(l.changed)
@@ -110,7 +108,7 @@ func (l *eventStream) poll(ctx context.Context) (open bool) {
 	return l.checkAPIServer(ctx)
 }
 
-// keepalive tells the page that the connection stands, unless its visitor has to sign in.
+// keepalive keeps the connection open, unless the session has expired.
 func (l *eventStream) keepalive() (open bool) {
 	if l.sessionExpired() {
 		l.send("event: expired\ndata:\n\n")
@@ -119,15 +117,15 @@ func (l *eventStream) keepalive() (open bool) {
 	return l.send(": here\n\n")
 }
 
-// sessionExpired says that the visitor has to sign in again. That nobody can say, because the API
-// server does not answer, is no end.
+// sessionExpired reports whether the user has to sign in again. An unreachable API server does
+// not end a session.
 func (l *eventStream) sessionExpired() bool {
 	_, err := l.authenticator.Authenticate(l.r)
 	return errors.Is(err, access.ErrExpired) || errors.Is(err, access.ErrSignedOut)
 }
 
-// send writes to the page, and says whether that is still there. A page that does not
-// read is not; between two sends there is no deadline, whose end would end an HTTP/2 stream.
+// send writes to the page and reports whether it is still open. A page that does not read is
+// closed. There is no deadline between two sends, since it would end an HTTP/2 stream.
 func (l *eventStream) send(text string) bool {
 	if !l.setWriteDeadline(time.Now().Add(sendTimeout)) {
 		return false
@@ -143,7 +141,7 @@ func (l *eventStream) setWriteDeadline(end time.Time) bool {
 	return err == nil || errors.Is(err, http.ErrNotSupported)
 }
 
-// checkAPIServer tells the page when the API server goes, and when it is back.
+// checkAPIServer tells the page when the API server goes down or comes back.
 func (l *eventStream) checkAPIServer(ctx context.Context) (open bool) {
 	gone := l.probe.isDown(ctx)
 	if gone == l.apiServerDown {
@@ -153,8 +151,7 @@ func (l *eventStream) checkAPIServer(ctx context.Context) (open bool) {
 	return l.send("event: api\ndata: " + map[bool]string{true: "down", false: "up"}[gone] + "\n\n")
 }
 
-// watchSources awaits the changes of the processes that there are now, and says whether these
-// are others than before.
+// watchSources watches all current processes, and reports whether they changed.
 func (l *eventStream) watchSources(ctx context.Context) (others bool) {
 	present := map[model.Source]bool{}
 	for _, source := range l.options.Sources(ctx) {
@@ -175,8 +172,8 @@ func (l *eventStream) watchSources(ctx context.Context) (others bool) {
 	return others
 }
 
-// watchResource notes each change of the objects of a kind, or of one of them, as far as the
-// visitor may see them, until ctx ends.
+// watchResource notifies on each change of a resource, or of one object, that the user may
+// watch.
 func (req *request) watchResource(ctx context.Context, resource string, changed chan<- struct{}) {
 	kind, err := req.api.Kind(ctx, resource)
 	if err == nil {
@@ -187,8 +184,7 @@ func (req *request) watchResource(ctx context.Context, resource string, changed 
 	}
 }
 
-// watchSource notes each change of a source until ctx ends. The first is what has changed since
-// the page was made, if anything has.
+// watchSource notifies on each change of a process until ctx ends.
 func watchSource(ctx context.Context, source model.Source, changed chan<- struct{}) {
 	var revision uint64
 	for ctx.Err() == nil {
@@ -205,7 +201,7 @@ func watchSource(ctx context.Context, source model.Source, changed chan<- struct
 	}
 }
 
-// notify says that there was a change, to who has not heard it yet.
+// notify sets the flag if it is not set yet.
 func notify(changed chan<- struct{}) {
 	select {
 	case changed <- struct{}{}:
@@ -213,7 +209,7 @@ func notify(changed chan<- struct{}) {
 	}
 }
 
-// sleep waits, and says whether there is still a reason to go on.
+// sleep waits for d, and reports whether ctx is still alive.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -4,7 +4,7 @@ import (
 	"html/template"
 )
 
-// icons are the signs that go with words, drawn on 16 by 16. They are never alone.
+// icons are 16 by 16 icons. They always accompany text.
 var icons = map[string]template.HTML{
 	"good":    `<path d="M3.5 8.5l3 3 6-7"/>`,
 	"bad":     `<path d="M4.5 4.5l7 7m0-7l-7 7"/>`,
@@ -22,7 +22,7 @@ var icons = map[string]template.HTML{
 	"theme":   `<circle cx="8" cy="8" r="5.5"/><path d="M8 2.5v11a5.5 5.5 0 0 0 0-11z" fill="currentColor"/>`,
 }
 
-// icon draws one of them.
+// icon renders an icon.
 func icon(name string) template.HTML {
 	return `<svg class="icon" viewBox="0 0 16 16" fill="none" stroke="currentColor" stroke-width="1.6" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">` +
 		icons[name] + `</svg>`

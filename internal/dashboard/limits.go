@@ -2,28 +2,26 @@ package dashboard
 
 import "sync"
 
-// maxStreams is how many pages of one visitor are told of changes at a time: each takes a
-// connection, and watches.
+// maxStreams is the number of event streams of one user: each takes a connection and watches.
 const maxStreams = 32
 
-// How many plans are made at a time, for one visitor and for all: each asks a hook, and
-// lists what there is.
+// Plans call hooks and list objects, so few run at a time: maxPlans of one user and
+// maxTotalPlans of all.
 const (
 	maxPlans      = 2
 	maxTotalPlans = 8
 )
 
-// maxDrafts is how many objects one visitor may send at a time, in forms; and
-// maxActiveDrafts how many are worked on at a time, for all: each takes several times the
-// memory that the object has as text.
+// maxDrafts is the number of forms that one user may send at a time, maxActiveDrafts the number
+// processed at a time. A form takes several times the memory of its object.
 const (
 	maxDrafts       = 3
 	maxActiveDrafts = 4
 )
 
-// limiter counts what goes on for each visitor, by name.
+// limiter counts operations per user.
 type limiter struct {
-	// perUser is how much one may have, and total how much all may have; 0 for any number.
+	// perUser and total are the limits; total 0 means no limit.
 	perUser, total int
 
 	mu     sync.Mutex
@@ -31,7 +29,7 @@ type limiter struct {
 	byName map[string]int
 }
 
-// acquire counts one more, unless there are too many.
+// acquire takes a slot and reports whether one was free.
 func (t *limiter) acquire(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,22 +14,22 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// pageObject is the object that a page is about, as its visitor may see it.
+// pageObject is the object of a page as the user may see it.
 type pageObject struct {
 	model.Ref
-	// Deleted says that it is there no more: what is known of it is the past.
+	// Deleted reports that the object no longer exists. Only its history is known.
 	Deleted bool
 	Meta    metav1.ObjectMeta
-	// Conditions are those of its status.
+	// Conditions are its status conditions.
 	Conditions []metav1.Condition
-	// raw is all of it; nil if it is Gone.
+	// raw is its JSON; nil if it is deleted.
 	raw json.RawMessage
 }
 
-// URL is its page, or one below it.
+// URL returns the URL of its page, or of a page below it.
 func (s *pageObject) URL(below ...string) string { return objectURL(s.Ref, below...) }
 
-// objectPage is what the page of an object shows.
+// objectPage is the data of an object's page.
 type objectPage struct {
 	*pageObject
 	Owners  []owner
@@ -37,22 +37,22 @@ type objectPage struct {
 	Actions []action
 	Tree    tree
 	Entries []entry
-	// NeverStored says that the object is not there since its creation was denied.
+	// NeverStored reports that its creation was denied.
 	NeverStored bool
-	// Deletion ends the timeline; nil where there is none.
+	// Deletion ends the timeline; nil for none.
 	Deletion *timeline.Deletion
-	// OlderURL is where more of the timeline is; "" if this is all.
+	// OlderURL links to the whole timeline; "" if this is all of it.
 	OlderURL string
 	Events   eventList
-	// Warnings is why not all is shown that is known of its controllers.
+	// Warnings say why the page is incomplete.
 	Warnings []string
-	// Caveats say what is not known here of what was done.
+	// Caveats say what its processes do not know.
 	Caveats []string
 	// Tab is "timeline" or "yaml".
 	Tab string
 }
 
-// How many entries a page shows at first, and how many runs are all that are asked for.
+// firstEntries is how many entries a page shows at first, maxRuns how many runs are fetched.
 const (
 	firstEntries = 20
 	maxRuns      = 500
@@ -84,7 +84,7 @@ func (req *request) renderObject(limit int) error {
 	})
 }
 
-// setDeletion says what is known of the deletion of the object.
+// setDeletion sets what is known about the deletion of the object.
 func (p *objectPage) setDeletion(runs []model.Run) {
 	switch at := p.Meta.DeletionTimestamp; {
 	case p.Deleted && timeline.NeverStored(runs):
@@ -96,7 +96,7 @@ func (p *objectPage) setDeletion(runs []model.Run) {
 	}
 }
 
-// loadDetails adds what is about the object now.
+// loadDetails adds states, owners, actions, children and events.
 func (req *request) loadDetails(p *objectPage) error {
 	s := p.pageObject
 	states, unavailable := req.objectStates(s.Ref)
@@ -118,18 +118,18 @@ func (req *request) loadDetails(p *objectPage) error {
 	return nil
 }
 
-// eventList are the events of an object, or why they are not shown.
+// eventList is the events of an object, or why they cannot be listed.
 type eventList struct {
 	All     []userclient.Event
 	Problem *problem
 }
 
-// HasRun says that a controller has reconciled the object.
+// HasRun reports whether a controller has reconciled the object.
 func (p objectPage) HasRun() bool {
 	return slices.ContainsFunc(p.States, func(c stateView) bool { return !c.Ran.IsZero() })
 }
 
-// addWarnings notes why something is not shown.
+// addWarnings adds distinct warnings.
 func (p *objectPage) addWarnings(why ...string) {
 	for _, text := range why {
 		if !slices.Contains(p.Warnings, text) {
@@ -138,8 +138,8 @@ func (p *objectPage) addWarnings(why ...string) {
 	}
 }
 
-// loadObject is the object of the address. One that is gone is known by its past, to who
-// might read it if it were there.
+// loadObject loads the object of the URL. A deleted object shows its history to users who could
+// get it.
 func (req *request) loadObject() (*pageObject, error) {
 	kind, err := req.api.Kind(req.context(), req.path("resource"))
 	if err != nil {
@@ -168,7 +168,7 @@ func (req *request) loadObject() (*pageObject, error) {
 	return s, nil
 }
 
-// parse takes from an object what its page shows in words.
+// parse reads the metadata and conditions of an object.
 func (s *pageObject) parse(raw json.RawMessage) error {
 	var o struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
@@ -182,20 +182,20 @@ func (s *pageObject) parse(raw json.RawMessage) error {
 			Conditions []metav1.Condition `json:"conditions"`
 		} `json:"status"`
 	}
-	// Conditions of a kind of its own may be something else.
+	// The conditions of a custom resource may have another schema.
 	if json.Unmarshal(raw, &status) == nil {
 		s.Conditions = status.Status.Conditions
 	}
 	return nil
 }
 
-// owner is an object that another is a part of.
+// owner is an owner of the object.
 type owner struct {
 	model.Ref
 	Controller bool
 }
 
-// owners are those whose kinds are served.
+// owners returns the owners whose kinds are served.
 func (req *request) owners(s *pageObject) []owner {
 	var found []owner
 	for _, o := range s.Meta.OwnerReferences {
@@ -217,8 +217,8 @@ func (req *request) owners(s *pageObject) []owner {
 	return found
 }
 
-// canRead says whether the visitor may read objects of a kind, whose plural need not be
-// known.
+// canRead reports whether the user may get objects of a kind. The plural of the kind may be
+// empty.
 func (req *request) canRead(kind model.Kind, namespace string) bool {
 	if req.usesOwnCredentials() {
 		return true

@@ -14,22 +14,21 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/diff"
 )
 
-// action is something that can be done with an object, or could be with more rights.
+// action is something that the user can do with an object, or could do with more permissions.
 type action struct {
 	Label, URL, Icon string
-	// Post actions are sent as a form; the others are links.
+	// Post actions are forms; others are links.
 	Post bool
-	// Fields are what the form says.
+	// Fields are the hidden fields of the form.
 	Fields map[string]string
-	// MissingPermission names the right that the visitor has not got; "" for none.
+	// MissingPermission is what the user needs; "" for nothing.
 	MissingPermission string
-	// Target is where the answer goes without leaving the page, "#" and an ID; "" for
-	// nowhere.
+	// Target is the element that shows the response; "" to load another page.
 	Target string
 	Danger bool
 }
 
-// actions are what can be done with an object in the care of somebody.
+// actions returns the actions for an object.
 func (req *request) actions(s *pageObject, states []model.ObjectState) []action {
 	if s.Deleted {
 		return nil
@@ -46,7 +45,7 @@ func (req *request) actions(s *pageObject, states []model.ObjectState) []action 
 	return append(all, edit, remove)
 }
 
-// annotationActions are what is asked of controllers by annotations.
+// annotationActions returns the actions that set an annotation.
 func (req *request) annotationActions(s *pageObject) []action {
 	lacking := req.missingPermission("patch", s)
 	toggle := action{Label: "Pause", Icon: "pause", Fields: map[string]string{"do": "pause"}}
@@ -72,7 +71,7 @@ func planAction(s *pageObject, state model.ObjectState, several bool) action {
 	}
 }
 
-// missingPermission names the right that the visitor would need.
+// missingPermission returns a message if the user may not do something.
 func (req *request) missingPermission(verb string, s *pageObject) string {
 	if req.can(verb, s.Kind, s.Namespace, s.Name) {
 		return ""
@@ -84,7 +83,7 @@ func (req *request) missingPermission(verb string, s *pageObject) string {
 	return text + "."
 }
 
-// MissingPermissions are the rights that keep the visitor from what is offered.
+// MissingPermissions returns the distinct messages of all actions.
 func (p objectPage) MissingPermissions() []string {
 	var all []string
 	for _, a := range p.Actions {
@@ -95,10 +94,10 @@ func (p objectPage) MissingPermissions() []string {
 	return all
 }
 
-// Paused says that a user wants the object left alone.
+// Paused reports whether the object has the paused annotation.
 func (s *pageObject) Paused() bool { return s.Meta.Annotations[v1alpha1.AnnotationPaused] == "true" }
 
-// annotateObject tells controllers of an object what a user wants, by an annotation.
+// annotateObject sets an annotation that tells the controllers of an object what to do.
 func annotateObject(req *request) error {
 	s, err := req.loadObject()
 	if err != nil {
@@ -122,7 +121,7 @@ func annotateObject(req *request) error {
 	return req.redirect(s.URL())
 }
 
-// annotationFor is the annotation for what is asked for, and what is said about it.
+// annotationFor returns the annotation for an action, and the message that confirms it.
 func annotationFor(do string, now time.Time) (mark map[string]any, message string) {
 	switch do {
 	case "reconcile":
@@ -135,22 +134,21 @@ func annotationFor(do string, now time.Time) (mark map[string]any, message strin
 	return nil, ""
 }
 
-// planPage is what would be done about an object now.
+// planPage is the data of a dry run.
 type planPage struct {
 	*pageObject
 	Tab        string
 	Controller string
 	Lines      []planLine
 	Report     string
-	// Fault is why there is no plan.
+	// Fault is why the plan failed.
 	Fault *fault
-	// MissingPermission names a right without which a plan is not shown.
+	// MissingPermission is what the user needs to see the plan.
 	MissingPermission string
 	CreatedAt         time.Time
 }
 
-// planLine is a line of a plan, and what it is: "add", "del", "change", "bad", "note",
-// "head" or nothing.
+// planLine is a line of a plan. Class is "add", "del", "change", "bad", "note" or "".
 type planLine struct{ Text, Class string }
 
 // maxPlanBytes is how much of a plan is shown.
@@ -175,9 +173,8 @@ func showPlan(req *request) error {
 	return req.render(page{Name: "object_plan", Title: "Plan for " + s.Kind.Kind + " " + s.Name, Section: "resources", Static: true, Data: p})
 }
 
-// loadPlan asks for it, if the visitor may read all that it may be about, and shows it if
-// they may read all that it is about: of a controller that does not run, nobody knows
-// that before.
+// loadPlan makes a plan if the user may read the child kinds of the controller. The plan is
+// shown if the user may read all objects in it, which are known only afterwards.
 func (req *request) loadPlan(p *planPage, source model.Source) error {
 	controllers, err := req.controllersOf(source)
 	if err != nil {
@@ -198,8 +195,7 @@ func (req *request) loadPlan(p *planPage, source model.Source) error {
 	return notFound("There is no controller %s in process %s.", p.Controller, source.Name())
 }
 
-// setPlan takes a plan over, if all that it is about may be read. Who is the process itself
-// may read all.
+// setPlan sets the plan if the user may read all objects in it.
 func (p *planPage) setPlan(plan *model.Plan, own bool, reads func(model.Kind, string) bool) {
 	if !own {
 		p.MissingPermission = forbiddenRef(plan.Refs, p.Ref, reads)
@@ -211,8 +207,7 @@ func (p *planPage) setPlan(plan *model.Plan, own bool, reads func(model.Kind, st
 	p.Report, _ = diff.Pretty(plan.Report, maxPlanBytes)
 }
 
-// forbiddenRef names the right that is missing to read what a plan is about. The object
-// itself was read before.
+// forbiddenRef returns a message if the user may not read an object of the plan.
 func forbiddenRef(refs []model.Ref, itself model.Ref, reads func(model.Kind, string) bool) string {
 	if len(refs) == 0 {
 		return "This process runs a version that does not list the objects of a plan, so only users who can read everything can see it."
@@ -226,8 +221,7 @@ func forbiddenRef(refs []model.Ref, itself model.Ref, reads func(model.Kind, str
 	return ""
 }
 
-// forbiddenKind names the first kind that the visitor may not read everywhere where an
-// object may have children.
+// forbiddenKind returns a message if the user may not read a child kind.
 func (req *request) forbiddenKind(kinds []model.Kind, namespace string) string {
 	for _, kind := range kinds {
 		in := namespace

@@ -6,18 +6,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// fault is an error as a reader understands it at a glance.
+// fault is an error with advice for the user.
 type fault struct {
 	model.Advice
-	// Text is the error in full.
+	// Text is the full error.
 	Text string
-	// Response is what the hook answered, as far as it was kept; Path the field that the
+	// Response is the response of the hook, as far as it was kept. Path is the field that the
 	// error is about.
 	Response, Path string
 }
 
-// describeFault says what an error is about. Where only its text is known, that is all there
-// is to say.
+// describeFault returns a fault with a title and advice. If nothing but the text is known, it
+// has the default title.
 func describeFault(text string, of *model.Fault, defaultTitle string) *fault {
 	f := &fault{Advice: model.AdviceFor(of), Text: text}
 	f.Title = cmp.Or(f.Title, defaultTitle)
@@ -27,5 +27,4 @@ func describeFault(text string, of *model.Fault, defaultTitle string) *fault {
 	return f
 }
 
-// runFailedTitle is what is said of a run that failed nobody knows why.
 const runFailedTitle = "Last run failed"

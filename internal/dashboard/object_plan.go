@@ -9,8 +9,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// makePlan has the process make it, which has rights of its own: so it is logged whom it
-// was for, and bounded how much of that goes on.
+// makePlan makes a plan in the process, which uses the permissions of the process. So it is
+// logged and limited per user.
 func (req *request) makePlan(p *planPage, source model.Source) error {
 	user := req.identity.User.Name
 	if !req.plans.acquire(user) {

@@ -8,24 +8,24 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// stateView is how an object is doing in the care of one controller.
+// stateView is the state of an object according to one controller.
 type stateView struct {
 	model.ObjectState
-	// Declared is the object that declares the controller, if one does.
+	// Declared is the manifest of the controller, if it has one.
 	Declared *model.Ref
 	Fault    *fault
-	// Since is when the first of its failures in a row was.
+	// Since is when the first of the consecutive failures happened.
 	Since time.Time
-	// LastFailure is the run that failed last; nil if it is not known.
+	// LastFailure is the last failed run; nil if unknown.
 	LastFailure *entry
-	// Standby says that another process does the work of the one that says this.
+	// Standby reports that another process does the work.
 	Standby bool
 }
 
-// controllerKey tells controllers of all processes apart.
+// controllerKey identifies a controller across processes.
 type controllerKey struct{ process, name string }
 
-// managingProcesses are what the processes say that care for something.
+// managingProcesses returns the processes that manage the object.
 func (req *request) managingProcesses(states []model.ObjectState) []processInfo {
 	if len(states) == 0 {
 		return nil
@@ -35,7 +35,7 @@ func (req *request) managingProcesses(states []model.ObjectState) []processInfo 
 	})
 }
 
-// indexControllers are the controllers of processes.
+// indexControllers indexes the controllers of all processes.
 func indexControllers(all []processInfo) map[controllerKey]model.Controller {
 	found := map[controllerKey]model.Controller{}
 	for _, each := range all {
@@ -46,7 +46,7 @@ func indexControllers(all []processInfo) map[controllerKey]model.Controller {
 	return found
 }
 
-// caveats say what processes cannot tell.
+// caveats returns what processes do not know.
 func caveats(all []processInfo) (found []string) {
 	for i := range all {
 		if caveat := all[i].Process.Caveat(); caveat != "" {
@@ -85,7 +85,7 @@ func lastFailure(entries []entry, state model.ObjectState) *entry {
 	return nil
 }
 
-// ControllerName is the last part of the controller's name, which is its own.
+// ControllerName returns the last part of the controller's name.
 func (c stateView) ControllerName() string { return shortControllerName(c.Controller) }
 
 func shortControllerName(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }

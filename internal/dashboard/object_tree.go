@@ -11,24 +11,23 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// tree is what was made of an object.
+// tree is an object and the resources that it owns.
 type tree struct {
 	*ownertree.Node
-	// Current is how many children are current, of Total, and Unknown of how many that is not
-	// known.
+	// Current, Unknown and Total count the direct children by health.
 	Current, Unknown, Total int
-	// Warnings says what may be missing, and why.
+	// Warnings say why the tree is incomplete.
 	Warnings []string
 }
 
-// How much a page shows of a tree, and asks for it.
+// Limits of a tree.
 const (
 	maxNodes = 500
 	maxCalls = 100
 	maxReads = 200
 )
 
-// tree is made of what controllers say that they made, and of what workloads own.
+// tree returns the children that controllers and workloads own.
 func (req *request) tree(s *pageObject, states []model.ObjectState) (tree, error) {
 	states, err := req.addSuspendedChildren(s.Ref, states)
 	t, failed := buildTree(req.context(), s.Ref, states, &ownertree.Builder{
@@ -40,8 +39,8 @@ func (req *request) tree(s *pageObject, states []model.ObjectState) (tree, error
 	return t, failed
 }
 
-// addSuspendedChildren adds what controllers own that are suspended, and watch nothing: the API
-// server is asked for it.
+// addSuspendedChildren lists the children of suspended controllers from the API server, since
+// such controllers watch nothing.
 func (req *request) addSuspendedChildren(ref model.Ref, states []model.ObjectState) (all []model.ObjectState, err error) {
 	if !slices.ContainsFunc(states, func(c model.ObjectState) bool { return c.Suspended }) {
 		return states, nil
@@ -62,14 +61,14 @@ func (req *request) addSuspendedChildren(ref model.Ref, states []model.ObjectSta
 	return all, err
 }
 
-// listControllers are those of all processes.
+// listControllers returns the controllers of all processes.
 func (req *request) listControllers() []model.Result[[]model.Controller] {
 	return model.QueryAll(req.context(), req.patience, req.options.Sources(req.context()), func(ctx context.Context, s model.Source) ([]model.Controller, error) {
 		return s.Controllers(ctx)
 	})
 }
 
-// buildTree puts children first that are not well.
+// buildTree builds a tree with unhealthy children first.
 func buildTree(ctx context.Context, ref model.Ref, states []model.ObjectState, g *ownertree.Builder) (tree, error) {
 	g.Nodes, g.Queries, g.Reads = maxNodes, maxCalls, maxReads
 	g.Order = func(a, b *ownertree.Node) int { return cmp.Compare(severity(a.Health), severity(b.Health)) }
@@ -90,8 +89,8 @@ func buildTree(ctx context.Context, ref model.Ref, states []model.ObjectState, g
 	return t, err
 }
 
-// Summary says how many children are current. Of one whose health is not known, such as
-// those of a suspended controller, it does not say that it is not.
+// Summary returns how many children are current. The health of children of suspended
+// controllers is unknown.
 func (t tree) Summary() string {
 	if t.Unknown == 0 {
 		return fmt.Sprintf("%d of %d current", t.Current, t.Total)
@@ -102,7 +101,7 @@ func (t tree) Summary() string {
 	return fmt.Sprintf("%d of %d current, health of %d unknown", t.Current, t.Total, t.Unknown)
 }
 
-// incompleteMessage say why something is not in a tree.
+// incompleteMessage returns why a part of a tree is missing.
 func incompleteMessage(err error) string {
 	if right, is := userclient.MissingPermission(err); is {
 		return "Incomplete: you do not have permission to " + right.String() + "."
@@ -110,7 +109,7 @@ func incompleteMessage(err error) string {
 	return "Incomplete: " + err.Error() + "."
 }
 
-// severity is how soon a child is shown: those first that need somebody.
+// severity returns the sort order of a health.
 func severity(health string) int {
 	order := []string{"Failed", "InProgress", "Terminating"}
 	if i := slices.Index(order, health); i >= 0 {

@@ -10,13 +10,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/diff"
 )
 
-// yamlPage is an object as it is stored.
+// yamlPage is the data of the YAML tab.
 type yamlPage struct {
 	*pageObject
 	Tab string
-	// Text is the object without who manages its fields, which Managers are.
+	// Text is the object without its managed fields, which ManagedFields has.
 	Text, ManagedFields string
-	// Masked says that values are hidden.
+	// Masked reports that values are hidden.
 	Masked    bool
 	Truncated bool
 }
@@ -72,5 +72,5 @@ func toYAML(value any) (text string, cut bool, err error) {
 	return diff.EscapeInvisible(string(data)), cut, nil
 }
 
-// hiddenValue stands for a value that nobody should read.
+// hiddenValue replaces the values of Secrets.
 const hiddenValue = "*** (hidden)"

@@ -8,24 +8,22 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// overview is what the first page shows: all processes and all their controllers.
+// overview is the data of the first page.
 type overview struct {
 	Processes   []processCard
 	Controllers []controllerRow
-	// Hidden is how many controllers there are that the visitor may not see.
+	// Hidden is the number of controllers that the user may not read.
 	Hidden int
-	// Sums over all that is seen.
+	// Sums over all visible controllers.
 	Objects, Failing, Suspended, Unhealthy int
-	// MultipleProcesses says that there is more than one process.
-	MultipleProcesses bool
-	// Unreachable says that the API server does not answer. Selectors are those that
-	// narrow what processes run, and Unsynced those processes that do not know yet what
-	// there is.
+	MultipleProcesses                      bool
+	// Unreachable reports that the API server does not respond. Selectors limit which
+	// controllers processes run. Unsynced are processes whose watches are not synced.
 	Unreachable         bool
 	Selectors, Unsynced []string
 }
 
-// processCard is one process, or why nothing is known of it.
+// processCard is one process, or why it is unavailable.
 type processCard struct {
 	processInfo
 	Uptime time.Duration
@@ -33,8 +31,8 @@ type processCard struct {
 	Plots  []plot
 }
 
-// cacheStats is what the watches of a process hold, as far as the visitor may see it; Hidden
-// is how many watches they may not.
+// cacheStats sums the watches of a process that the user may see. Hidden is the number of other
+// watches.
 type cacheStats struct {
 	Objects, Bytes int
 	FailedWatches  []model.Watch
@@ -43,7 +41,7 @@ type cacheStats struct {
 
 func showOverview(req *request) error {
 	o := req.buildOverview()
-	// What is not known for an API server that does not answer is no page.
+	// A page that is incomplete because the API server is down returns an error instead.
 	o.Unreachable = req.accessErrors.first() == nil && req.probe.isDown(req.context())
 	return req.render(page{Name: "overview", Title: "Overview", Section: "overview", Data: o})
 }
@@ -66,7 +64,7 @@ func (req *request) buildOverview() overview {
 	return o
 }
 
-// noteIncomplete notes why a process may run fewer controllers than there are.
+// noteIncomplete notes why a process may run fewer controllers than expected.
 func (o *overview) noteIncomplete(t *processInfo) {
 	if selector := t.Process.Selector; selector != "" && !slices.Contains(o.Selectors, selector) {
 		o.Selectors = append(o.Selectors, selector)
@@ -89,14 +87,13 @@ func (o *overview) addController(c *model.Controller, of *model.Process) {
 	}
 }
 
-// canSee says whether a visitor may know of a controller.
+// canSee reports whether the user may see a controller.
 func (req *request) canSee(c *model.Controller) bool { return model.CanView(c, req.can) }
 
-// redactController leaves out what the controller says of objects that the visitor may not see.
+// redactController removes what the controller says about objects that the user may not read.
 func (req *request) redactController(c *model.Controller) { *c = model.RedactController(*c, req.can) }
 
-// visibleProcesses is what processes tell, without the controllers of which the visitor may not
-// know, and of the others without what they may not hear.
+// visibleProcesses returns the processes with the controllers that the user may see.
 func (req *request) visibleProcesses(all []processInfo) []processInfo {
 	found := make([]processInfo, len(all))
 	for i, t := range all {
@@ -112,8 +109,8 @@ func (req *request) visibleProcesses(all []processInfo) []processInfo {
 	return found
 }
 
-// canSeeWatch says whether a visitor may know of a watch: who may list what it holds. A
-// process of another version does not say what that is.
+// canSeeWatch reports whether the user may list the objects of a watch. Processes of older
+// versions do not report its kind.
 func (req *request) canSeeWatch(w *model.Watch) bool {
 	return req.usesOwnCredentials() || w.Kind.Plural != "" && req.can("list", w.Kind, w.Namespace, "")
 }

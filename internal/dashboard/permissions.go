@@ -8,14 +8,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// accessErrors is why it is not known what a visitor may see: the API server does not answer.
-// What is left out of a page for that may be theirs to see, so that there is no page.
+// accessErrors collects errors of access reviews. A page with such an error is not shown, since
+// it may lack what the user may see.
 type accessErrors struct {
 	mu  sync.Mutex
 	err error
 }
 
-// record notes an error of asking for a right. Who may not even ask has no right.
+// record records an error. A user who may not create access reviews has no permissions.
 func (d *accessErrors) record(err error) {
 	if err == nil || apierrors.IsForbidden(err) {
 		return
@@ -27,18 +27,18 @@ func (d *accessErrors) record(err error) {
 	}
 }
 
-// first is the first of the errors; nil if there is no doubt.
+// first returns the first error.
 func (d *accessErrors) first() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.err
 }
 
-// maxParallelReviews is how many rights are asked for at the same time.
+// maxParallelReviews is how many access reviews run at the same time.
 const maxParallelReviews = 8
 
-// filterAllowed are those of some things that may be shown, in their order. It is asked of
-// several at the same time, each of which is may's own to change.
+// filterAllowed returns the items that are allowed, in order. It calls may in parallel on
+// copies of the items.
 func filterAllowed[T any](all []T, may func(*T) bool) []T {
 	asked := slices.Clone(all)
 	is := make([]bool, len(asked))

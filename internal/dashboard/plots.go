@@ -8,18 +8,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// plot is a sparkline with its name and what it comes to.
+// plot is a sparkline with its labels.
 type plot struct {
 	Name, Latest, Label string
-	// Rate is what it comes to in a minute, in words.
+	// Rate is the rate per minute, in words.
 	Rate string
-	// Class is its colour: "" or that of a tone.
+	// Class is the CSS class of its color.
 	Class  string
 	Values []float64
 }
 
-// newPlots are the plots of a series: runs, errors and how long runs take. None if
-// nothing has been noted.
+// newPlots returns the plots of a series: runs, errors and latency. It returns nil if there is
+// no data.
 func newPlots(s model.Series) []plot {
 	if len(s.Points) < 2 {
 		return nil
@@ -52,7 +52,7 @@ func newPlots(s model.Series) []plot {
 	}
 }
 
-// ratePlot is a plot of things that were counted since the first of them.
+// ratePlot returns a plot of events since the first of them.
 func ratePlot(one string, n int, since time.Duration, over string) plot {
 	p := plot{Name: capitalize(one) + "s", Label: pluralize(n, one, one+"s") + " in " + over, Latest: "0", Rate: "no " + one + "s in " + over}
 	if n > 0 {
@@ -66,7 +66,7 @@ func ratePlot(one string, n int, since time.Duration, over string) plot {
 	return p
 }
 
-// perMinute is a rate. What has only begun is not taken for a minute's worth of more.
+// perMinute returns a rate. A shorter period counts as a minute.
 func perMinute(n int, over time.Duration) string {
 	rate := float64(n) / max(over, time.Minute).Minutes()
 	switch {
@@ -78,7 +78,7 @@ func perMinute(n int, over time.Duration) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", rate), ".0")
 }
 
-// durationOrDash is how long something took, or a dash for what did not happen.
+// durationOrDash formats a duration; a dash for zero.
 func durationOrDash(d time.Duration) string {
 	if d == 0 {
 		return "–"

@@ -17,25 +17,25 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// problem is why there is no page, in words for who wanted it.
+// problem is an error page.
 type problem struct {
 	Status int
 	Title  string
-	// Text says what happened, and Hint what to do about it.
+	// Text says what happened, Hint what to do next.
 	Text, Hint string
-	// Commands are what somebody could type who may do something about it.
+	// Commands are commands that may solve it.
 	Commands []string
-	// AutoRetry says that the page asks again by itself.
+	// AutoRetry makes the page reload automatically.
 	AutoRetry bool
-	// BackURL is the page from which something was sent that is to be sent again.
+	// BackURL is the page to send the form again from.
 	BackURL string
-	// Form is a form that can be sent again, as it was.
+	// Form is the form to send again.
 	Form url.Values
 }
 
 func (p *problem) Error() string { return p.Text }
 
-// notFound is the problem that something is not there.
+// notFound returns a 404 problem.
 func notFound(format string, args ...any) error {
 	return &problem{
 		Status: http.StatusNotFound, Title: "Not found", Text: fmt.Sprintf(format, args...),
@@ -43,19 +43,18 @@ func notFound(format string, args ...any) error {
 	}
 }
 
-// badRequest is the problem that what was asked for makes no sense.
+// badRequest returns a 400 problem.
 func badRequest(format string, args ...any) error {
 	return &problem{Status: http.StatusBadRequest, Title: "Bad request", Text: fmt.Sprintf(format, args...)}
 }
 
-// pageNotFound answers for pages that do not exist.
+// pageNotFound handles unknown paths.
 func pageNotFound(req *request) error { return notFound("There is no page %s.", req.r.URL.Path) }
 
-// problemPage is the name of the page of a problem.
+// problemPage is the name of the template.
 const problemPage = "problem"
 
-// renderError answers with the page of a problem; who has to sign in is led to where that
-// is done, and from there back.
+// renderError renders an error page, or redirects to sign-in.
 func (req *request) renderError(err error) {
 	if req.redirectIfSignedOut(err) {
 		return
@@ -66,9 +65,9 @@ func (req *request) renderError(err error) {
 	}
 	if p.AutoRetry {
 		req.w.Header().Set("Retry-After", retryAfterSeconds)
-		req.w.Header().Set("Refresh", retryAfterSeconds) // Browsers load the page again, without a script.
+		req.w.Header().Set("Refresh", retryAfterSeconds) // Browsers reload the page without a script.
 	}
-	// Who asked by a script gets it in a line.
+	// Scripts show this header.
 	req.w.Header().Set("X-Problem", url.PathEscape(strings.ToValidUTF8(p.Text[:min(len(p.Text), 1000)], "")))
 	shown := page{Name: problemPage, Title: p.Title, Status: p.Status, Data: p}
 	if failed := req.render(shown); failed != nil {
@@ -76,18 +75,18 @@ func (req *request) renderError(err error) {
 	}
 }
 
-// retryAfterSeconds is after how many seconds a page comes again for which nobody answered.
+// retryAfterSeconds is how soon an unavailable page reloads.
 const retryAfterSeconds = "3"
 
-// problemFor is what an error means for this visit. That something is missing, or not
-// allowed, is said only if its rights are known.
+// problemFor returns the problem for an error of this request. Not found and forbidden are
+// reported only if the permissions of the user are known.
 func (req *request) problemFor(err error) *problem {
 	if known, ok := errors.AsType[*problem](err); ok && known.Status < http.StatusInternalServerError {
 		err = cmp.Or(req.accessErrors.first(), err)
 	}
 	p := *problemOf(err)
 	if req.context().Err() != nil {
-		// Whoever is still there to read this asks the process that comes next.
+		// The next process serves whoever still waits.
 		p = problem{
 			Status: http.StatusServiceUnavailable, Title: "Setpoint is stopping", Text: "Setpoint stopped before the page was complete.", AutoRetry: true,
 			Hint: "This page reloads automatically.",
@@ -100,7 +99,7 @@ func (req *request) problemFor(err error) *problem {
 	return &p
 }
 
-// problemOf finds the words for an error: the one place where errors become pages.
+// problemOf is the one place where errors become problems.
 func problemOf(err error) *problem {
 	if known, ok := errors.AsType[*problem](err); ok {
 		return known
@@ -144,7 +143,7 @@ func problemOf(err error) *problem {
 	}
 }
 
-// formProblem is the problem that a form did not arrive as a whole. Nothing was done then.
+// formProblem returns the problem of a form that did not arrive. Nothing was changed.
 func formProblem(err error) *problem {
 	if large, is := errors.AsType[*http.MaxBytesError](err); is {
 		return &problem{
@@ -165,8 +164,7 @@ func formProblem(err error) *problem {
 	}
 }
 
-// forbiddenProblem is the problem that somebody decided against it: most often that a right is
-// missing, which can be named.
+// forbiddenProblem names the missing permission, or the policy that rejected the request.
 func forbiddenProblem(err error) *problem {
 	right, missing := userclient.MissingPermission(err)
 	if !missing {
@@ -179,7 +177,7 @@ func forbiddenProblem(err error) *problem {
 	return permissionProblem(right)
 }
 
-// permissionProblem is the problem that a visitor has no right to something.
+// permissionProblem returns the problem of a missing permission.
 func permissionProblem(right userclient.Permission) *problem {
 	return &problem{
 		Status: http.StatusForbidden, Title: "Forbidden",

@@ -5,36 +5,35 @@ import (
 	"time"
 )
 
-// A page that takes long to make is told of changes less often: it rests for refreshFactor
-// times as long as it took, for maxRefreshInterval at most. So an open page, however much it reads,
-// takes but a part of the time of the API server.
+// Slow pages refresh less often: the interval is refreshFactor times the render time, up to
+// maxRefreshInterval. So an open page uses only a fraction of the API server's time.
 const (
 	refreshFactor      = 5
 	maxRefreshInterval = time.Minute
 )
 
-// How much is remembered of that: it is visitors who say which pages there are.
+// Users choose which pages there are, so the memory is limited.
 const (
 	maxTrackedPathBytes = 1 << 10
 	maxTrackedPages     = 2 * maxStreams
 	maxTrackedUsers     = 1024
 )
 
-// refreshThrottle know how long pages took that were last refreshed, by visitor and path.
+// refreshThrottle tracks how long pages took to render, by user and path.
 type refreshThrottle struct {
 	mu     sync.Mutex
 	byUser map[string]map[string]*pageTiming
 }
 
-// pageTiming is how long a page took, in how many tabs it is being made, and since when it is
-// in the latest.
+// pageTiming is the last render time of a page, the number of renders in progress, and when the
+// latest started.
 type pageTiming struct {
 	took      time.Duration
 	rendering int
 	since     time.Time
 }
 
-// startRender notes that a page is being made, until it is told to end.
+// startRender tracks a render until end is called.
 func (p *refreshThrottle) startRender(visitor, path string) (end func()) {
 	began := time.Now()
 	p.mu.Lock()
@@ -50,7 +49,7 @@ func (p *refreshThrottle) startRender(visitor, path string) (end func()) {
 	}
 }
 
-// timing is the pace of a page, which is remembered unless it asks for too much.
+// timing returns the timing of a page. Long paths are not tracked.
 func (p *refreshThrottle) timing(visitor, path string) *pageTiming {
 	if page := p.byUser[visitor][path]; page != nil {
 		return page
@@ -71,7 +70,7 @@ func (p *refreshThrottle) timing(visitor, path string) *pageTiming {
 	return page
 }
 
-// evictOne forgets one of as many as there may be; whichever, as all are soon known again.
+// evictOne removes any item if the map is full.
 func evictOne[T any](of map[string]T, most int) {
 	if len(of) < most {
 		return
@@ -82,7 +81,7 @@ func evictOne[T any](of map[string]T, most int) {
 	}
 }
 
-// interval is how long a page is left alone after it was told of a change.
+// interval returns how long to wait between two refreshes of a page.
 func (p *refreshThrottle) interval(visitor, path string) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,46 +6,43 @@ import (
 	"fmt"
 )
 
-// view is what a page's template sees.
+// view is the data of all templates.
 type view struct {
-	// Title is the page's, and Section which part of the navigation it belongs to:
-	// "overview" or "resources".
+	// Section is the active item of the navigation: "overview" or "resources".
 	Title, Section string
-	// URL is the path and the query of the page.
+	// URL is the path and query of the page.
 	URL string
-	// User is the name of the visitor who has signed in; "" where nobody has to.
+	// User is the name of the signed-in user; "" if sign-in is not needed.
 	User string
-	// CSRF is what each form that changes something carries, in a field "csrf".
+	// CSRF is the token that forms send in the field "csrf".
 	CSRF string
-	// Flash is what came of what was asked for before; "" for nothing.
+	// Flash is the result of the previous action; "" for none.
 	Flash   string
 	Version string
-	// EventsURL is where changes are told; "" for a page that stays as it is.
+	// EventsURL is the event stream of the page; "" for static pages.
 	EventsURL string
-	// Data is the page's own.
+	// Data is the data of the page.
 	Data any
 }
 
-// page is what a handler says about its page.
+// page describes a page to render.
 type page struct {
-	// Name is that of its template, without ".html".
+	// Name is the name of the template, without ".html".
 	Name string
-	// Title and Section as in view.
+	// Title and Section are those of view.
 	Title, Section string
-	// Watch has the page told of changes of this resource too, such as "pods" or
-	// "guitars.kool.karmalabs.local", of those in Namespace alone if that is set, and of
-	// the Object of a name alone.
+	// Watch also refreshes the page on changes of a resource, such as "pods", in one namespace
+	// or of one object if set.
 	Watch, Namespace, Object string
-	// Static pages stay as they are: what is being typed there is not to move.
+	// Static pages do not refresh, since the user types there.
 	Static bool
-	// Status is that of HTTP; 200 if zero.
+	// Status is the HTTP status; 200 if zero.
 	Status int
 	Data   any
 }
 
-// render answers with a page. It is made in full before anything is sent, so that
-// what goes wrong with it becomes a page of its own. A browser that has the page
-// already (htmx) gets what is in its frame alone.
+// render sends a page. The page is rendered completely first, so that an error becomes an error
+// page. htmx gets the content without the layout.
 func (req *request) render(p page) error {
 	shown := view{
 		Title: p.Title, Section: p.Section, URL: req.requestURI(),
@@ -63,7 +60,7 @@ func (req *request) render(p page) error {
 }
 
 func (req *request) renderBlock(p page, block string, shown view) error {
-	// What could not be asked to the end would be shown as if it were not there.
+	// A page with unknown permissions would look as if objects were missing.
 	if err := cmp.Or(req.accessErrors.first(), req.context().Err()); err != nil && p.Name != problemPage {
 		return err
 	}
@@ -76,19 +73,19 @@ func (req *request) renderBlock(p page, block string, shown view) error {
 		return fmt.Errorf("show the page %q: %w", p.Name, err)
 	}
 	req.w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	// Who went away meanwhile reads no error.
+	// The client may have left.
 	_ = req.write(p.Status, out.Bytes(), false)
 	return nil
 }
 
-// renderFragment answers with one block of a page's template alone, which sees data.
+// renderFragment sends one block of a template.
 func (req *request) renderFragment(name, block string, data any) error {
 	shown := view{URL: req.requestURI(), Version: req.options.Version, Data: data}
 	req.setUser(&shown)
 	return req.renderBlock(page{Name: name}, block, shown)
 }
 
-// setUser says who visits.
+// setUser adds the user to the view.
 func (req *request) setUser(to *view) {
 	if req.identity == nil {
 		return

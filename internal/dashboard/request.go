@@ -14,22 +14,21 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// request is one request and its answer.
+// request is one request and its response.
 type request struct {
 	*Server
 	w http.ResponseWriter
 	r *http.Request
-	// identity is who it is; nil for who has not signed in, on a public page.
+	// identity is the user; nil on public pages without a session.
 	identity *access.Identity
-	// api is the API server as the visitor sees it; nil without a visitor.
+	// api is the API server as the user; nil without a user.
 	api *userclient.Client
-	// accessErrors is what keeps us from knowing what the visitor may see.
+	// accessErrors is why the permissions of the user are unknown.
 	accessErrors accessErrors
 }
 
-// How much may be sent, in bytes, and how long that may take: a draft of the largest
-// object that the API server takes, with each byte written as three; what buttons send;
-// by a visitor who has not signed in, enough for a token.
+// Limits of request bodies: drafts hold the largest object that the API server takes, with each
+// byte escaped as three; other forms and sign-in are small.
 const (
 	maxDraftBytes      = 16 << 20
 	maxFormBytes       = 64 << 10
@@ -39,19 +38,19 @@ const (
 
 func (req *request) context() context.Context { return req.r.Context() }
 
-// path is the value of a part of the route's pattern, such as "name".
+// path returns a path parameter of the route, such as "name".
 func (req *request) path(name string) string { return req.r.PathValue(name) }
 
-// query is a parameter of the URL, without spaces around it.
+// query returns a trimmed query parameter.
 func (req *request) query(name string) string { return strings.TrimSpace(req.r.URL.Query().Get(name)) }
 
-// field is a value of a form that was sent.
+// field returns a form field.
 func (req *request) field(name string) string { return req.r.PostFormValue(name) }
 
-// requestURI is the path and the query of this page.
+// requestURI returns the path and query of the page.
 func (req *request) requestURI() string { return req.r.URL.RequestURI() }
 
-// authenticate finds out who visits. An error says why they may not.
+// authenticate identifies the user. It returns an error if the user may not continue.
 func (req *request) authenticate(to route) error {
 	limit := int64(maxFormBytes)
 	switch {
@@ -73,9 +72,8 @@ func (req *request) authenticate(to route) error {
 	return err
 }
 
-// receiveForm reads what is sent to a route that changes something. What drafts may take,
-// in memory and in time, is only for visitors with the right to store them, and only for
-// some drafts at a time. The request is over when done is called.
+// receiveForm reads the form of a route that changes something. Drafts take memory and time, so
+// their users need permission first, and only some are read at a time. The caller calls done.
 func (req *request) receiveForm(to route) (done func(), err error) {
 	done = func() {}
 	if to.public || req.r.Method == http.MethodGet || req.r.Method == http.MethodHead {
@@ -87,7 +85,7 @@ func (req *request) receiveForm(to route) (done func(), err error) {
 			return nil, tooManyDrafts()
 		}
 		done = func() { req.drafts.release(user) }
-		// If it is not known whether they may, it is asked again with what was sent at hand.
+		// If the permission is unknown, the handler checks again and keeps the form.
 		if err := to.checkDraft(req); err != nil && !isUnreachable(err) && req.accessErrors.first() == nil {
 			done()
 			return nil, err
@@ -100,8 +98,8 @@ func (req *request) receiveForm(to route) (done func(), err error) {
 	return done, nil
 }
 
-// checkWrite refuses what may come from elsewhere. Then the form has been read, and what
-// is done with it may take longer.
+// checkWrite rejects cross-site requests and reads the form. The work afterwards has no
+// deadline.
 func (req *request) checkWrite() error {
 	if err := setReadDeadline(req.w, time.Now().Add(formTimeout)); err != nil {
 		return err
@@ -112,41 +110,40 @@ func (req *request) checkWrite() error {
 	return setReadDeadline(req.w, time.Time{})
 }
 
-// usesOwnCredentials says that requests are made as the process itself: nobody has to sign in.
+// usesOwnCredentials reports whether requests use the credentials of the process, so that no
+// sign-in is needed.
 func (req *request) usesOwnCredentials() bool {
 	return req.identity != nil && req.identity.User.OwnCredentials
 }
 
-// can asks whether the visitor has a right, as asuser.Client.May does. Nobody is
-// asked about the rights of the process itself. Where nobody can say, it is no for now,
-// and in doubt: no page is shown that was made so.
+// can reports whether the user may do something. If that is unknown it records the error, so
+// that no page is shown, and returns false.
 func (req *request) can(verb string, kind model.Kind, namespace, name string) bool {
 	if req.usesOwnCredentials() {
 		return true
 	}
 	if req.accessErrors.first() != nil {
-		return false // One answer that does not come is enough to wait for.
+		return false // One timeout is enough.
 	}
 	allowed, err := req.api.CanI(req.context(), verb, kind, namespace, name)
 	req.accessErrors.record(err)
 	return allowed
 }
 
-// targets says that a page has all of this one already, and takes no more of it than what
-// has an id.
+// targets reports whether htmx replaces only the element with the ID.
 func (req *request) targets(id string) bool {
 	return req.r.Header.Get("Hx-Request") != "" && req.r.Header.Get("Hx-Target") == id && req.r.Header.Get("Hx-History-Restore-Request") == ""
 }
 
-// isLiveRefresh says that a page asks for itself, since something has changed.
+// isLiveRefresh reports whether the page refreshes itself.
 func (req *request) isLiveRefresh() bool { return req.r.Header.Get("X-Live") != "" }
 
-// staysOnPage says that a form was sent by a script whose page is to stay as it is.
+// staysOnPage reports whether a script sent the form and the page stays open.
 func (req *request) staysOnPage() bool {
 	return req.r.Header.Get("Hx-Request") != "" && req.field("stay") != ""
 }
 
-// redirect leads on to another page, after a form was sent.
+// redirect leads to another page after a form.
 func (req *request) redirect(to string) error {
 	if req.staysOnPage() {
 		req.w.WriteHeader(http.StatusNoContent)
@@ -156,11 +153,10 @@ func (req *request) redirect(to string) error {
 	return nil
 }
 
-// flashCookie holds what the next page says.
+// flashCookie holds the message for the next page.
 const flashCookie = "setpoint-flash"
 
-// flash has the next page say something, once: what came of what was asked for. A page
-// that stays says it itself.
+// flash shows a message once, on the next page or on the page that stays open.
 func (req *request) flash(text string) {
 	if req.staysOnPage() {
 		message, _ := json.Marshal(map[string]string{"toast": text}) //nolint:errchkjson // Text can always be encoded.
@@ -171,14 +167,14 @@ func (req *request) flash(text string) {
 }
 
 func (req *request) setFlash(value string, seconds int) {
-	//nolint:gosec // It is for HTTPS alone where there is HTTPS, and says nothing secret.
+	//nolint:gosec // The cookie is Secure where HTTPS is used, and holds no secret.
 	http.SetCookie(req.w, &http.Cookie{
 		Name: flashCookie, Value: value, Path: "/", MaxAge: seconds,
 		HttpOnly: true, Secure: req.r.TLS != nil, SameSite: http.SameSiteStrictMode,
 	})
 }
 
-// takeFlash is what the page before wants said; "" for nothing.
+// takeFlash returns the message of the previous page; "" for none.
 func (req *request) takeFlash() string {
 	cookie, err := req.r.Cookie(flashCookie)
 	if err != nil || cookie.Value == "" {

@@ -12,19 +12,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// resourcesPage is what the page of all kinds shows: those that controllers care for, and
-// those of what they make.
+// resourcesPage is the data of the page of all kinds: managed kinds and child kinds.
 type resourcesPage struct {
 	Managed, Children []*kindRow
-	// Others are all other kinds, by the names that URLs have for them.
+	// Others are the other resources.
 	Others []string
 }
 
-// kindRow is a kind and who has to do with it.
+// kindRow is a kind and its controllers.
 type kindRow struct {
 	model.Kind
 	Controllers []model.Controller
-	// Count is how many the visitor sees, Problem why they see none.
+	// Count is how many objects the user sees, Problem why that is unknown.
 	Count   int64
 	Problem string
 }
@@ -55,7 +54,7 @@ func showResources(req *request) error {
 	return req.render(page{Name: "resources", Title: "Resources", Section: "resources", Data: data})
 }
 
-// addKinds notes that a controller has to do with kinds.
+// addKinds adds a controller to the rows of its kinds.
 func addKinds(all []*kindRow, c model.Controller, kinds []model.Kind) []*kindRow {
 	for _, kind := range kinds {
 		i := slices.IndexFunc(all, func(h *kindRow) bool { return sameKind(h.Kind, kind) })
@@ -67,7 +66,7 @@ func addKinds(all []*kindRow, c model.Controller, kinds []model.Kind) []*kindRow
 	return all
 }
 
-// sameKind is true also for two versions of a kind.
+// sameKind compares kinds without their versions.
 func sameKind(a, b model.Kind) bool { return a.Group == b.Group && a.Kind == b.Kind }
 
 func sortKinds(all []*kindRow) {
@@ -76,8 +75,8 @@ func sortKinds(all []*kindRow) {
 	})
 }
 
-// countObjects counts the objects of kinds by asking for one of each. It is an error if
-// nobody answers for any of them.
+// countObjects counts the objects of each kind. It returns an error if the API server is
+// unreachable.
 func (req *request) countObjects(all []*kindRow) error {
 	failures := make([]error, len(all))
 	var group errgroup.Group
@@ -104,8 +103,8 @@ func (h *kindRow) count(ctx context.Context, api *userclient.Client) error {
 	return tally.Err
 }
 
-// otherKinds are the kinds that no controller has to do with. Without an answer there are
-// none: the page is about the others.
+// otherKinds returns the resources without a controller. They are optional, so errors are only
+// logged.
 func (req *request) otherKinds(data *resourcesPage) []string {
 	kinds, err := req.api.Kinds(req.context())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// showCreate is the page on which an object is made.
+// showCreate shows the form for a new object.
 func showCreate(req *request) error {
 	kind, err := req.api.Kind(req.context(), req.path("resource"))
 	if err != nil {
@@ -44,7 +44,7 @@ func showCreate(req *request) error {
 	return req.renderDraft(d, 0)
 }
 
-// defaultNamespace is where a visitor who says nothing else means.
+// defaultNamespace returns the namespace to preselect.
 func (req *request) defaultNamespace() string {
 	if wanted := req.query("namespace"); wanted != "" {
 		return wanted
@@ -52,7 +52,7 @@ func (req *request) defaultNamespace() string {
 	return "default"
 }
 
-// skeleton is an object to begin with, as YAML.
+// skeleton returns the YAML to start with.
 func (d *draft) skeleton(namespace string) map[string]any {
 	metadata := map[string]any{"name": ""}
 	if d.Namespaced {
@@ -65,7 +65,7 @@ func (d *draft) skeleton(namespace string) map[string]any {
 	return made
 }
 
-// createObject makes what is entered, or goes on with entering it.
+// createObject creates the object of the form, or updates the form.
 func createObject(req *request) error {
 	kind, err := req.api.Kind(req.context(), req.path("resource"))
 	if err != nil {
@@ -103,7 +103,7 @@ func createObject(req *request) error {
 	return req.redirect(objectURL(made.Metadata))
 }
 
-// create creates an object in the namespace that it names.
+// create creates an object in its namespace.
 func (req *request) create(kind model.Kind, object map[string]any) (json.RawMessage, error) {
 	metadata, _ := object["metadata"].(map[string]any)
 	namespace, _ := metadata["namespace"].(string)
@@ -115,8 +115,8 @@ func (req *request) create(kind model.Kind, object map[string]any) (json.RawMess
 	return req.api.Create(req.context(), kind, namespace, body)
 }
 
-// applyButton does what a button wants that only changes the page: a row more or less, or
-// the other way of entering.
+// applyButton handles buttons that only change the form: adding or removing a row, or switching
+// the mode.
 func (req *request) applyButton(d *draft) bool {
 	add, remove, to := req.field("add"), req.field("remove"), req.field("turn")
 	switch {
@@ -136,8 +136,7 @@ func (req *request) applyButton(d *draft) bool {
 	return true
 }
 
-// renderRejected shows the page again with what the API server says. Only what cannot be
-// mended by entering something else is a page of its own.
+// renderRejected shows the form again with the error of the API server.
 func (req *request) renderRejected(d *draft, err error) error {
 	p := problemOf(err)
 	if isUnreachable(err) {
@@ -153,12 +152,12 @@ func (req *request) renderRejected(d *draft, err error) error {
 	return req.renderDraft(d, p.Status)
 }
 
-// draftPage is what the page of a draft shows.
+// draftPage is the data of the edit page.
 type draftPage struct {
 	*draft
-	// Title is what the page does, Submit what its button does.
+	// Submit is the label of the submit button.
 	Title, Submit string
-	// InvalidFields are the fields that have problems.
+	// InvalidFields are the fields with problems.
 	InvalidFields []*form.Field
 }
 

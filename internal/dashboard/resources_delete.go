@@ -16,47 +16,45 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// deletePage is what the page on which an object is deleted shows.
+// deletePage is the data of the delete page.
 type deletePage struct {
 	model.Ref
 	UID string
-	// Finalizers hold it until somebody has done what they stand for; Since is when
-	// it was deleted already, in words.
+	// Finalizers delay the deletion. Deleting reports that it was requested before.
 	Finalizers []string
 	Deleting   bool
-	// Dependents is what goes with it, Cares who cares for it.
+	// Dependents are deleted with it. States are the states of its controllers.
 	Dependents []dependent
 	States     []model.ObjectState
-	// Contents are what is inside of it, of a namespace or a definition of a kind, and
-	// goes in any case. Looked are the kinds that were looked through for what else it
-	// owns, in words.
+	// Contents are the objects in a namespace or of a custom resource, which are always deleted
+	// too. SearchedKinds are the kinds that were searched for dependents.
 	Contents      []userclient.KindCount
 	HasContents   bool
 	SearchedKinds []string
-	// Incomplete is why there may be more of it.
+	// Incomplete is why dependents may be missing.
 	Incomplete string
-	// ConfirmName has the name typed, since much goes with it.
+	// ConfirmName asks the user to type the name, since much is deleted.
 	ConfirmName       bool
 	MissingPermission string
-	// Propagation is what is chosen.
+	// Propagation is the selected propagation policy.
 	Propagation string
 	Problem     string
 	BackURL     string
 }
 
-// dependent is an object that goes with another, and how many owners are between them.
+// dependent is an object that is deleted too, and its depth below the object.
 type dependent struct {
 	model.Ref
 	Depth int
 }
 
-// revisionKind is in what controllers keep what an object was before.
+// revisionKind is where controllers store revisions.
 var revisionKind = model.Kind{Group: "apps", Version: "v1", Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true}
 
-// confirmThreshold is how many objects may go without the name being typed.
+// confirmThreshold is the number of dependents above which the user must type the name.
 const confirmThreshold = 10
 
-// showDelete is the page that says what will go.
+// showDelete shows what will be deleted.
 func showDelete(req *request) error {
 	data, err := req.loadDelete()
 	if err != nil {
@@ -71,7 +69,7 @@ func (req *request) renderDelete(data *deletePage, status int) error {
 	})
 }
 
-// loadDelete finds out what goes with an object.
+// loadDelete finds everything that is deleted with an object.
 func (req *request) loadDelete() (*deletePage, error) {
 	ref, err := req.refFromURL()
 	if err != nil {
@@ -101,8 +99,8 @@ func (req *request) loadDelete() (*deletePage, error) {
 	return data, nil
 }
 
-// addContents counts what is in a namespace, or of a kind that would not be served any
-// more: that goes with it, without naming it as an owner.
+// addContents counts the objects in a namespace or of a CRD, which are deleted without owner
+// references.
 func (req *request) addContents(data *deletePage, stored json.RawMessage) (err error) {
 	switch data.Kind.Kind + "." + data.Group {
 	case "Namespace.":
@@ -118,7 +116,7 @@ func (req *request) addContents(data *deletePage, stored json.RawMessage) (err e
 	return err
 }
 
-// definedKind is the kind that a definition defines.
+// definedKind returns the kind of a CRD.
 func (req *request) definedKind(stored json.RawMessage) (model.Kind, error) {
 	var o struct {
 		Spec struct {
@@ -143,19 +141,19 @@ func (req *request) definedKind(stored json.RawMessage) (model.Kind, error) {
 	return kind, nil
 }
 
-// Counted are those of the contents that there are some of, the most first.
+// Counted returns the non-empty contents, largest first.
 func (data *deletePage) Counted() []userclient.KindCount {
 	counted := slices.DeleteFunc(slices.Clone(data.Contents), func(t userclient.KindCount) bool { return t.Count == 0 })
 	slices.SortStableFunc(counted, func(a, b userclient.KindCount) int { return cmp.Compare(b.Count, a.Count) })
 	return counted
 }
 
-// Uncounted are those of the contents of which nobody said how many there are.
+// Uncounted returns the contents that could not be counted.
 func (data *deletePage) Uncounted() []userclient.KindCount {
 	return slices.DeleteFunc(slices.Clone(data.Contents), func(t userclient.KindCount) bool { return t.Err == nil })
 }
 
-// ContentsURL is where the objects of a kind are that are inside.
+// ContentsURL returns the page that lists the contents of a kind.
 func (data *deletePage) ContentsURL(kind model.Kind) string {
 	if data.Kind.Kind != "Namespace" {
 		return resourceURL(kind)
@@ -163,10 +161,10 @@ func (data *deletePage) ContentsURL(kind model.Kind) string {
 	return resourceURL(kind) + "?" + url.Values{"namespace": {data.Name}}.Encode()
 }
 
-// findDependents asks those who care for the object which children it has, and the API
-// server what else names it as an owner.
+// findDependents finds the children that controllers know and the objects with owner
+// references.
 func (req *request) findDependents(data *deletePage) {
-	data.States, _ = req.objectStates(data.Ref) // A process that is silent knows no less than the API server.
+	data.States, _ = req.objectStates(data.Ref) // The API server also finds the children of unavailable processes.
 	var kinds []model.Kind
 	for _, c := range managingControllers(req.fetchProcesses(), data.Kind) {
 		for _, kind := range c.Children {
@@ -208,7 +206,7 @@ func (data *deletePage) addDependents(found []userclient.Dependent, depth int) {
 	}
 }
 
-// deleteObject deletes it, if it is still the one that the page was about.
+// deleteObject deletes the object if it is still the one on the page.
 func deleteObject(req *request) error {
 	data, err := req.loadDelete()
 	if errors.Is(err, model.ErrNotFound) || apierrors.IsNotFound(err) {
@@ -253,8 +251,7 @@ func (req *request) alreadyDeleted() error {
 	return req.redirect(req.listURL(ref))
 }
 
-// listURL is the list that an object is, or was, in: of all namespaces if the visitor
-// may list those.
+// listURL returns the list of an object's kind: in all namespaces if the user may list them.
 func (req *request) listURL(ref model.Ref) string {
 	if ref.Namespace == "" || req.can("list", ref.Kind, "", "") {
 		return resourceURL(ref.Kind)

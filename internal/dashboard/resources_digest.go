@@ -16,10 +16,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// secretDigester makes seals, with a key that no page tells and that ends with the process.
+// secretDigester computes digests with a key that never leaves the process.
 type secretDigester struct {
 	key []byte
-	// keyID tells the key from others, and nothing of it.
+	// keyID identifies the key without revealing it.
 	keyID string
 }
 
@@ -29,16 +29,15 @@ func newSecretDigester() *secretDigester {
 	return &secretDigester{key, rand.Text()}
 }
 
-// secretDigests stand for values that no page shows, by their paths. They travel with a page in
-// the values' place: what has another seal of the same key is another value. They say
-// nothing else.
+// secretDigests are digests of hidden values by path. A page carries them instead of the
+// values, to detect concurrent changes.
 type secretDigests map[string]string
 
-// keyIDEntry is where seals have the id of their key; no path of an object is empty.
+// keyIDEntry is the path of the key ID; no path of an object is empty.
 const keyIDEntry = ""
 
-// digest makes the seals of what an object holds otherwise than it is shown. The same value
-// has another seal in another object, and at another path.
+// digest returns the digests of the hidden values of an object. They depend on the UID and the
+// path.
 func (s *secretDigester) digest(uid string, object, shown map[string]any) secretDigests {
 	made := secretDigests{}
 	s.add(made, uid, "", object, shown)
@@ -69,7 +68,7 @@ func (s *secretDigester) add(to secretDigests, uid, path string, value, shown an
 	}
 }
 
-// String is what travels; "" for none.
+// String returns the digests as JSON; "" for none.
 func (s secretDigests) String() string {
 	if len(s) == 0 {
 		return ""
@@ -92,9 +91,8 @@ func parseSecretDigests(text string) (secretDigests, error) {
 	return read, nil
 }
 
-// changes are the values that were others before. Those that came, or went, are seen
-// without seals. Seals of another process tell nothing, which is a change as well: it
-// may be one.
+// changes returns the hidden values that changed. Added and removed values are visible without
+// digests. Digests of another process cannot be compared, so they count as a possible change.
 func (s secretDigests) changes(after secretDigests) []model.Change {
 	var found []model.Change
 	if len(s) > 0 && len(after) > 0 && s[keyIDEntry] != after[keyIDEntry] {

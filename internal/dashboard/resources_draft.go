@@ -13,55 +13,55 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// The two ways of entering an object.
+// The input modes.
 const (
 	modeForm = "form"
 	modeYAML = "yaml"
 )
 
-// draft is an object while it is entered. It travels with its page: what was loaded,
-// what became of that in the other way of entering, and what is entered now.
+// draft is an object in the editor. Its page carries the loaded object, the object that the
+// form is based on, and the input.
 type draft struct {
 	model.Kind
 	Ref model.Ref
-	// Mode is how it is entered. Without a schema there is no form, and NoFormReason says why.
+	// Mode is the input mode. Without a schema there is no form, and NoFormReason says why.
 	Mode, NoFormReason string
-	// Version is the resource version of what was loaded; "" for a new object.
+	// Version is the resource version of the loaded object; "" for a new one.
 	Version string
-	// Root has the fields of the form, Text is the YAML.
+	// Root has the fields of the form, Text the YAML.
 	Root *form.Field
 	Text string
-	// Problem says what is wrong with it as a whole, Problems with what has no field
-	// on the page, and Hint what to do.
+	// Problem is about the whole object, Problems are about fields that are not on the page,
+	// Hint says what to do.
 	Problem, Hint string
 	Problems      []form.Problem
-	// Commands are what a cluster admin could type to make it work.
+	// Commands are commands that may solve it.
 	Commands []string
-	// Changes are what others changed meanwhile.
+	// Changes are concurrent changes of others.
 	Changes []model.Change
-	// Cancel leads away.
+	// Cancel is the URL to return to.
 	Cancel string
 
 	form *form.Form
-	// base is what was loaded, and before what the form's fields are laid over: the
-	// same, unless it was edited as YAML.
+	// base is the loaded object. formBase is the object that the form changes: base, unless the
+	// YAML was edited before.
 	base, formBase map[string]any
-	// secretDigests stands for the values of what was loaded that are not shown.
+	// secretDigests are the digests of hidden values of the loaded object.
 	secretDigests secretDigests
 	digester      *secretDigester
 	values        url.Values
 }
 
-// Existing says that the object is there already.
+// Existing reports whether the object exists already.
 func (d *draft) Existing() bool { return d.Ref.Name != "" }
 
-// Base and Before are hidden fields of the page.
+// Base returns a hidden field of the page.
 func (d *draft) Base() string { return encodeObject(d.base) }
 
-// SecretDigests is one too.
+// SecretDigests returns a hidden field of the page.
 func (d *draft) SecretDigests() string { return d.secretDigests.String() }
 
-// FormBase is empty if it is the Base.
+// FormBase returns a hidden field of the page; "" if it equals Base.
 func (d *draft) FormBase() string {
 	if form.Equal(d.formBase, d.base) {
 		return ""
@@ -69,7 +69,7 @@ func (d *draft) FormBase() string {
 	return encodeObject(d.formBase)
 }
 
-// newDraft is a draft of a kind, by its form if it has a schema.
+// newDraft returns a draft of a kind. It has a form if the kind has a schema.
 func (req *request) newDraft(kind model.Kind, ref model.Ref) *draft {
 	d := &draft{Kind: kind, Ref: ref, Mode: modeForm, digester: req.digester, values: url.Values{}, Cancel: resourceURL(kind)}
 	schema, known, err := req.api.Schema(req.context(), kind)
@@ -84,7 +84,7 @@ func (req *request) newDraft(kind model.Kind, ref model.Ref) *draft {
 		APIVersion: apiVersion(kind), Kind: kind.Kind, Namespaced: kind.Namespaced, Existing: d.Existing(),
 	}
 	if kind.Namespaced && !options.Existing {
-		// Who may not list namespaces types the name of one.
+		// Users who may not list namespaces type a name.
 		options.Namespaces, _ = req.api.Namespaces(req.context())
 	}
 	d.form = form.New(schema, known, options)
@@ -97,7 +97,7 @@ func apiVersion(kind model.Kind) string {
 	return strings.TrimPrefix(kind.Group+"/"+kind.Version, "/")
 }
 
-// loadStored begins with an object as it is stored.
+// loadStored starts with a stored object.
 func (d *draft) loadStored(stored json.RawMessage) error {
 	object, err := form.DecodeJSON(stored)
 	if err != nil {
@@ -113,7 +113,7 @@ func (d *draft) loadStored(stored json.RawMessage) error {
 	return nil
 }
 
-// editableFields is of an object what people enter.
+// editableFields returns the fields of an object that users edit.
 func editableFields(object map[string]any) map[string]any {
 	made := form.Apply(object, map[string]any{"status": nil})
 	metadata, _ := object["metadata"].(map[string]any)
@@ -127,7 +127,7 @@ func editableFields(object map[string]any) map[string]any {
 	return made
 }
 
-// setObject fills the page with an object.
+// setObject fills the form and the YAML from an object.
 func (d *draft) setObject(object map[string]any) {
 	d.formBase = object
 	d.Text = form.FormatYAML(object)
@@ -136,7 +136,7 @@ func (d *draft) setObject(object map[string]any) {
 	}
 }
 
-// readForm reads what was sent.
+// readForm reads the posted form.
 func (d *draft) readForm(req *request) error {
 	d.values, d.Version = req.r.PostForm, req.field("version")
 	d.Text = strings.ReplaceAll(req.field("text"), "\r\n", "\n")
@@ -146,12 +146,12 @@ func (d *draft) readForm(req *request) error {
 	case as == modeYAML:
 		d.Mode = modeYAML
 	case req.field("whole") == "":
-		// What is missing in it would be taken for removed.
+		// Missing fields would count as removed.
 		return badRequest("The form was sent before the page finished loading. Nothing was changed. Go back and send it again.")
 	}
 	loaded := map[string]*map[string]any{"base": &d.base, "before": &d.formBase}
 	if d.Mode == modeYAML && !d.Existing() {
-		loaded = nil // What is entered as YAML is laid over nothing.
+		loaded = nil // YAML of a new object is based on nothing.
 	}
 	for name, into := range loaded {
 		object, err := decodeObject(req.field(name))
@@ -170,7 +170,7 @@ func (d *draft) readForm(req *request) error {
 	return nil
 }
 
-// schemaUnavailable gives back a form that cannot be read for now, to be sent again as it is.
+// schemaUnavailable returns the form to be sent again.
 func (d *draft) schemaUnavailable() error {
 	return &problem{
 		Status: http.StatusServiceUnavailable, Title: "Schema unavailable", Text: strings.TrimSuffix(d.NoFormReason, newKindHint),
@@ -178,10 +178,10 @@ func (d *draft) schemaUnavailable() error {
 	}
 }
 
-// errInvalidInput is returned where what is wrong is said on the page already.
+// errInvalidInput means that the page already shows the problem.
 var errInvalidInput = errors.New("invalid input")
 
-// parse is what is entered.
+// parse returns the object of the input.
 func (d *draft) parse() (map[string]any, error) {
 	if d.Mode == modeYAML {
 		return d.parseYAML()
@@ -192,8 +192,8 @@ func (d *draft) parse() (map[string]any, error) {
 	}
 	object, problems := d.form.Object(d.Root)
 	if d.formBase != nil {
-		// What was there before is changed only where the form was, and what was wrong
-		// with it before is no reason to keep from changing something else.
+		// Only the fields that the user changed are applied, and problems that existed before
+		// do not prevent other changes.
 		before, known, err := d.parseForm(d.form.Values(d.formBase))
 		if err != nil {
 			return nil, d.setTooLarge(err)
@@ -218,7 +218,7 @@ func (d *draft) parseForm(values url.Values) (map[string]any, []form.Problem, er
 	return object, problems, nil
 }
 
-// setTooLarge is what is said of a form that cannot be read at all.
+// setTooLarge reports a form that cannot be read.
 func (d *draft) setTooLarge(err error) error {
 	d.Problem = capitalize(err.Error()) + "."
 	return errInvalidInput
@@ -261,7 +261,7 @@ func (d *draft) parseYAML() (map[string]any, error) {
 	return d.checkSecretValues(object)
 }
 
-// checkSecretValues refuses to store what stands for a value that is not shown.
+// checkSecretValues rejects placeholders of values that do not exist.
 func (d *draft) checkSecretValues(object map[string]any) (map[string]any, error) {
 	var problems []form.Problem
 	for _, path := range missingSecretValues(d.base, object) {
@@ -275,7 +275,7 @@ func (d *draft) checkSecretValues(object map[string]any) (map[string]any, error)
 	return nil, errInvalidInput
 }
 
-// addProblems puts problems at their fields, where there are such.
+// addProblems adds problems to their fields, or to the page.
 func (d *draft) addProblems(problems []form.Problem) {
 	if d.Mode == modeForm && d.Root != nil {
 		problems = d.Root.AddProblems(problems)
@@ -283,7 +283,7 @@ func (d *draft) addProblems(problems []form.Problem) {
 	d.Problems = append(d.Problems, problems...)
 }
 
-// setAPIError says on the page why the API server refuses what was entered.
+// setAPIError shows why the API server rejected the object.
 func (d *draft) setAPIError(err error) {
 	text, fields := userclient.DescribeError(err)
 	d.Problem, d.Hint = text, problemOf(err).Hint
@@ -297,16 +297,14 @@ func (d *draft) setAPIError(err error) {
 	}
 }
 
-// warnForbidden says that this will be refused where it is, for want of a right: another namespace
-// may be entered.
+// warnForbidden warns that the user may not create objects here. Another namespace may work.
 func (d *draft) warnForbidden(lacking error) {
 	p := problemOf(lacking)
 	d.Problem, d.Commands = p.Text, p.Commands
 	d.Hint = "Choose another namespace. Or a cluster admin can grant the permission with:"
 }
 
-// switchMode goes on with the other way of entering, with what is entered so far. What
-// cannot be read has to be mended first.
+// switchMode switches the input mode and keeps the input. Invalid input must be fixed first.
 func (d *draft) switchMode(to string) {
 	if to == d.Mode || to == modeForm && d.form == nil {
 		return
@@ -319,7 +317,7 @@ func (d *draft) switchMode(to string) {
 	d.Mode, d.Root = to, nil
 }
 
-// buildForm makes the fields, if that was not done yet.
+// buildForm builds the fields if necessary.
 func (d *draft) buildForm() {
 	if d.Mode != modeForm || d.Root != nil {
 		return

@@ -11,10 +11,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// What may be done with drafts is checked before they are read: the API server would
-// refuse to store one, but only after it was made of what was sent.
+// Permissions are checked before drafts are read. The API server would reject the object too,
+// but only after it was parsed.
 
-// checkEditAccess refuses a visitor without the right to change the object of the address.
+// checkEditAccess rejects users who may not patch the object.
 func checkEditAccess(req *request) error {
 	ref, err := req.refFromURL()
 	if err != nil {
@@ -23,8 +23,8 @@ func checkEditAccess(req *request) error {
 	return req.requireAccess("patch", ref.Kind, ref.Namespace, ref.Name)
 }
 
-// checkCreateAccess refuses a visitor without the right to create objects of a kind that is
-// in no namespace. Of the others it is known later where one is to be created.
+// checkCreateAccess rejects users who may not create cluster-scoped objects. For namespaced
+// objects the namespace is known later.
 func checkCreateAccess(req *request) error {
 	kind, err := req.api.Kind(req.context(), req.path("resource"))
 	if err != nil || kind.Namespaced {
@@ -33,8 +33,7 @@ func checkCreateAccess(req *request) error {
 	return req.requireAccess("create", kind, "", "")
 }
 
-// requireCreate refuses a visitor without the right to create what was sent, in the
-// namespace that it names.
+// requireCreate rejects users who may not create the object in its namespace.
 func (req *request) requireCreate(kind model.Kind) error {
 	namespace := req.field(".metadata.namespace")
 	if req.field("as") == modeYAML {
@@ -43,8 +42,7 @@ func (req *request) requireCreate(kind model.Kind) error {
 	return req.requireAccess("create", kind, targetNamespace(kind, namespace), "")
 }
 
-// namespaceOf is the namespace that an object names; "" for what cannot be read, with
-// which no more is done than to say so.
+// namespaceOf returns the namespace of an object in YAML; "" if it is invalid.
 func namespaceOf(text string) string {
 	value, err := form.ParseYAML(text)
 	if err != nil {
@@ -56,7 +54,7 @@ func namespaceOf(text string) string {
 	return namespace
 }
 
-// targetNamespace is where an object of a kind is created that names a namespace, or none.
+// targetNamespace returns where an object is created.
 func targetNamespace(kind model.Kind, named string) string {
 	switch {
 	case !kind.Namespaced:
@@ -67,8 +65,8 @@ func targetNamespace(kind model.Kind, named string) string {
 	return named
 }
 
-// requireAccess is an error for a visitor without a right. It keeps what was sent, if that was
-// read already, to be sent again with the right.
+// requireAccess returns an error for users without a permission. The error keeps the form, to
+// be sent again later.
 func (req *request) requireAccess(verb string, kind model.Kind, namespace, name string) error {
 	if req.can(verb, kind, namespace, name) {
 		return nil
@@ -81,7 +79,7 @@ func (req *request) requireAccess(verb string, kind model.Kind, namespace, name 
 	return p
 }
 
-// accessUnknown is the problem that it is not known what a visitor may do.
+// accessUnknown returns the problem that the permissions are unknown.
 func (req *request) accessUnknown(err error) error {
 	if req.r.Method == http.MethodGet {
 		return err
@@ -94,7 +92,7 @@ func (req *request) accessUnknown(err error) error {
 	return &p
 }
 
-// resubmittable is a form as it can be sent again; nil for none. The page has its own token.
+// resubmittable returns a form to send again, without its CSRF token.
 func resubmittable(sent url.Values) url.Values {
 	if len(sent) == 0 {
 		return nil
@@ -108,7 +106,7 @@ func resubmittable(sent url.Values) url.Values {
 	return again
 }
 
-// acquireDraftSlot waits until there is a place to work on a draft.
+// acquireDraftSlot waits for a free slot.
 func (s *Server) acquireDraftSlot(ctx context.Context) (done func(), err error) {
 	select {
 	case s.draftSlots <- struct{}{}:

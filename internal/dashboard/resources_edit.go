@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/diff"
 )
 
-// showEdit is the page on which an object is changed.
+// showEdit shows the form of an object.
 func showEdit(req *request) error {
 	ref, err := req.refFromURL()
 	if err != nil {
@@ -39,8 +39,8 @@ func showEdit(req *request) error {
 	return req.renderDraft(d, 0)
 }
 
-// saveObject stores what was changed, or goes on with changing it. Only the difference
-// to what was loaded is sent, so that what the page does not show stays.
+// saveObject saves the changes, or updates the form. It patches only what changed, so that
+// hidden fields stay.
 func saveObject(req *request) error {
 	ref, err := req.refFromURL()
 	if err != nil {
@@ -72,8 +72,8 @@ func saveObject(req *request) error {
 	return req.save(d, form.Patch(d.base, object))
 }
 
-// maxConflicts is how often an object may be stored by somebody else before ours is, with
-// nothing changed that a visitor could have: what controllers note in a status.
+// maxConflicts is how often to retry a conflict without visible changes, such as a status
+// update.
 const maxConflicts = 5
 
 func (req *request) save(d *draft, patch map[string]any) error {
@@ -101,7 +101,7 @@ func (req *request) save(d *draft, patch map[string]any) error {
 	}
 }
 
-// patchDraft stores a difference to what was loaded, unless that is out of date.
+// patchDraft patches the changes, unless the object changed meanwhile.
 func (req *request) patchDraft(d *draft, patch map[string]any) error {
 	metadata, _ := patch["metadata"].(map[string]any)
 	versioned, meta := maps.Clone(patch), map[string]any{"resourceVersion": d.Version}
@@ -115,9 +115,8 @@ func (req *request) patchDraft(d *draft, patch map[string]any) error {
 	return err
 }
 
-// rebase lays what the visitor changed over what others stored meanwhile, and says what
-// that was: to save it then is for the visitor to decide. It is the same if nothing
-// changed of what people enter, whether the page shows it or not.
+// rebase applies the user's changes to the current object, and shows what others changed. It
+// returns true if nothing changed that users edit.
 func (req *request) rebase(d *draft, patch map[string]any) (same bool, err error) {
 	stored, err := req.api.Get(req.context(), d.Ref.Kind, d.Ref.Namespace, d.Ref.Name)
 	if err != nil {

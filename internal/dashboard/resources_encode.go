@@ -12,12 +12,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 )
 
-// maxDecodedBytes is how large an object may be that a page has sent back, as JSON.
+// maxDecodedBytes limits the size of a decoded object.
 const maxDecodedBytes = form.MaxBytes
 
-// encodeObject is an object as it travels with a page: small, and of letters that a form sends
-// as they are. JSON, each quote of which a form sends as three letters or six, would be
-// several times as large as the object. It is "" for none.
+// encodeObject returns an object as a hidden form field: compressed, and in letters that forms
+// do not escape. It returns "" for nil.
 func encodeObject(object map[string]any) string {
 	if object == nil {
 		return ""
@@ -30,17 +29,17 @@ func encodeObject(object map[string]any) string {
 	}
 	encoder := json.NewEncoder(small)
 	encoder.SetEscapeHTML(false)
-	//nolint:errchkjson // It is checked here.
+	//nolint:errchkjson // Errors are checked here.
 	if encoder.Encode(object) != nil || small.Close() != nil || letters.Close() != nil {
 		return ""
 	}
 	return out.String()
 }
 
-// decodeObject is the object that was packed; nil for "".
+// decodeObject decodes an object; nil for "".
 func decodeObject(text string) (map[string]any, error) {
 	if text == "" {
-		return nil, nil //nolint:nilnil // No object is what there is.
+		return nil, nil //nolint:nilnil // Nil is a valid result.
 	}
 	letters := base64.NewDecoder(base64.RawURLEncoding, strings.NewReader(text))
 	data, err := io.ReadAll(io.LimitReader(flate.NewReader(letters), maxDecodedBytes+1))
@@ -53,7 +52,7 @@ func decodeObject(text string) (map[string]any, error) {
 	return form.DecodeJSON(bytes.TrimSpace(data))
 }
 
-// compactJSON is an object as JSON; "" for none.
+// compactJSON returns an object as JSON; "" for nil.
 func compactJSON(object map[string]any) string {
 	if object == nil {
 		return ""

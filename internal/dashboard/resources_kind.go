@@ -14,30 +14,29 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// kindPage is what the page of one kind shows.
+// kindPage is the data of the page of a kind.
 type kindPage struct {
 	model.Kind
 	Resource string
-	// Namespace, Name and Labels are what the list is narrowed to.
+	// Namespace, Name and Labels are the filters.
 	Namespace, Name, Labels string
 	Namespaces              []string
-	// NamespaceNotFound says that there is none of that name.
-	NamespaceNotFound bool
-	Columns           []userclient.Column
-	Rows              []objectRow
-	// Controllers are the controllers that care for it.
+	NamespaceNotFound       bool
+	Columns                 []userclient.Column
+	Rows                    []objectRow
+	// Controllers are the controllers that manage the kind.
 	Controllers []model.Controller
-	// NewURL is where one is created. Missing is the right that the visitor lacks for
-	// that, and CanDelete says that there is a right to delete some.
+	// NewURL is where to create an object; MissingPermission is what that needs. CanDelete
+	// reports whether the user may delete some.
 	NewURL            string
 	MissingPermission string
 	CanDelete         bool
-	// CanEdit says that there is a right to change some.
+	// CanEdit reports whether the user may patch some.
 	CanEdit bool
-	// NextURL and First are pages of the list; Note says what happened to it.
+	// NextURL and FirstURL are other pages of the list. Note is a remark about the list.
 	NextURL, FirstURL, Note string
 	Remaining               int64
-	// Problem is why there is no list.
+	// Problem is why the list failed.
 	Problem *problem
 }
 
@@ -45,15 +44,15 @@ type kindPage struct {
 type objectRow struct {
 	userclient.Row
 	Ref model.Ref
-	// Cells are those of the columns that are shown.
+	// Cells are the cells of the visible columns.
 	Cells  []string
 	States []model.ObjectState
 }
 
-// Filtered says that the list is not of all there are.
+// Filtered reports whether a filter is set.
 func (p *kindPage) Filtered() bool { return p.Name != "" || p.Labels != "" }
 
-// Heading is the kind as a heading, such as "NetworkPolicies".
+// Heading returns the plural of the kind, such as "NetworkPolicies".
 func (p *kindPage) Heading() string {
 	name, plural := p.Kind.Kind, p.Plural
 	same := 0
@@ -63,7 +62,7 @@ func (p *kindPage) Heading() string {
 	return name[:same] + plural[same:]
 }
 
-// UnlistedNamespace is the namespace that was asked for, where the list has no such; "" otherwise.
+// UnlistedNamespace returns the selected namespace if it is not in the list.
 func (p *kindPage) UnlistedNamespace() string {
 	if slices.Contains(p.Namespaces, p.Namespace) {
 		return ""
@@ -95,9 +94,9 @@ func showKind(req *request) error {
 	switch {
 	case !kind.Namespaced:
 		data.Namespace = ""
-	case req.targets("objects"): // The others are not shown again.
+	case req.targets("objects"): // Only the list is replaced.
 	default:
-		// Who may not list namespaces types the name of one.
+		// Users who may not list namespaces type a name.
 		data.Namespaces, _ = req.api.Namespaces(req.context())
 	}
 	processes := req.visibleProcesses(req.fetchProcesses())
@@ -105,7 +104,7 @@ func showKind(req *request) error {
 	req.setActions(data)
 	if err := req.listRows(data, processes); err != nil {
 		if isUnreachable(err) && req.r.Header.Get("Hx-Request") != "" {
-			return err // The page that has the list already keeps it.
+			return err // htmx keeps the current list.
 		}
 		data.Problem = problemOf(err)
 	}
@@ -121,7 +120,7 @@ func showKind(req *request) error {
 	return req.render(shown)
 }
 
-// namespaceMissing says that a namespace does not exist, to a visitor who may know that.
+// namespaceMissing reports whether a namespace does not exist and the user may know that.
 func (req *request) namespaceMissing(name string) bool {
 	namespaces := model.Kind{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
 	if name == "" || !req.can("get", namespaces, "", name) {
@@ -131,7 +130,7 @@ func (req *request) namespaceMissing(name string) bool {
 	return apierrors.IsNotFound(err)
 }
 
-// setActions finds out what the visitor may do here.
+// setActions sets what the user may do.
 func (req *request) setActions(data *kindPage) {
 	data.CanEdit = req.can("patch", data.Kind, data.Namespace, "")
 	data.CanDelete = req.can("delete", data.Kind, data.Namespace, "")
@@ -145,7 +144,7 @@ func (req *request) setActions(data *kindPage) {
 	}
 }
 
-// shortPermission names one for who could grant it.
+// shortPermission describes a permission in a few words.
 func shortPermission(verb string, kind model.Kind, namespace string) string {
 	text := verb + " " + kind.Resource()
 	if namespace != "" {
@@ -154,10 +153,10 @@ func shortPermission(verb string, kind model.Kind, namespace string) string {
 	return text
 }
 
-// pageRows is how many rows a page has.
+// pageRows is the number of rows on a page.
 const pageRows = 100
 
-// listRows asks for the rows of the page.
+// listRows lists the objects of the page.
 func (req *request) listRows(data *kindPage, all []processInfo) error {
 	query := userclient.TableQuery{
 		Namespace: data.Namespace, Labels: data.Labels, Limit: pageRows, Continue: req.query("continue"),
@@ -185,15 +184,14 @@ func (req *request) listRows(data *kindPage, all []processInfo) error {
 	return nil
 }
 
-// addRows adds rows. Columns of a priority are for wide screens elsewhere; here they are
-// left out.
+// addRows adds rows. Wide columns, of a priority above 0, are left out.
 func (p *kindPage) addRows(columns []userclient.Column, rows []userclient.Row) {
 	var shown []int
 	p.Columns = nil
 	for i, column := range columns {
 		if column.Priority == 0 && !strings.EqualFold(column.Name, "name") {
 			if len(column.Description) > 160 {
-				// What is as long as that is no title.
+				// This is too long for a tooltip.
 				column.Description = ""
 			}
 			shown, p.Columns = append(shown, i), append(p.Columns, column)
@@ -208,7 +206,7 @@ func (p *kindPage) addRows(columns []userclient.Column, rows []userclient.Row) {
 	}
 }
 
-// pageURL is this page at another place of the list.
+// pageURL returns the URL of another page of the list.
 func (req *request) pageURL(next string) string {
 	query := maps.Clone(req.r.URL.Query())
 	query.Del("continue")
@@ -219,7 +217,7 @@ func (req *request) pageURL(next string) string {
 	return at.RequestURI()
 }
 
-// managingControllers are the controllers that care for a kind.
+// managingControllers returns the controllers that manage a kind.
 func managingControllers(all []processInfo, kind model.Kind) []model.Controller {
 	var found []model.Controller
 	for _, t := range all {
@@ -232,11 +230,10 @@ func managingControllers(all []processInfo, kind model.Kind) []model.Controller 
 	return found
 }
 
-// maxStates is how many objects of a controller are asked for at once to find those of
-// a page among them; where it has more, it is asked for each.
+// maxStates is how many states to fetch at once; beyond that, each object is fetched.
 const maxStates = 1000
 
-// addStates adds to each row how its object is doing.
+// addStates adds the states of the objects.
 func (req *request) addStates(data *kindPage, all []processInfo) {
 	ctx, cancel := context.WithTimeout(req.context(), sourceTimeout)
 	defer cancel()
@@ -252,13 +249,12 @@ func (req *request) addStates(data *kindPage, all []processInfo) {
 	}
 }
 
-// query asks for the objects of the kind, where the page looks for them.
+// query selects the objects of the page.
 func (p *kindPage) query(limit int) model.Query {
 	return model.Query{Group: p.Group, Kind: p.Kind.Kind, Namespace: p.Namespace, Sort: "name", Limit: limit}
 }
 
-// fetchStates are the states of objects of a controller, those of the page among them. How
-// many there are is asked first.
+// fetchStates returns the states of the objects of a controller. It counts them first.
 func (p *kindPage) fetchStates(ctx context.Context, source model.Source, controller string) ([]model.ObjectState, error) {
 	if len(p.Rows) == 0 {
 		return nil, nil
@@ -274,7 +270,7 @@ func (p *kindPage) fetchStates(ctx context.Context, source model.Source, control
 	return all.Objects, err
 }
 
-// redactStates are states without what the visitor may not read.
+// redactStates removes what the user may not read.
 func (req *request) redactStates(states []model.ObjectState) []model.ObjectState {
 	for i := range states {
 		states[i] = model.RedactState(states[i], req.canRead)
@@ -315,7 +311,7 @@ func (p *kindPage) joinStates(states []model.ObjectState) {
 	}
 }
 
-// refFromURL is the object that a URL is about.
+// refFromURL returns the object in the URL.
 func (req *request) refFromURL() (model.Ref, error) {
 	kind, err := req.api.Kind(req.context(), req.path("resource"))
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// How many objects are looked through for a name, and how many at a time; and how many
-// are asked for by their names, where those are known.
+// Limits of a search by name: how many objects are searched, in pages of which size, and how
+// many are fetched by name.
 const (
 	maxSearchedRows = 10_000
 	searchPageSize  = 500
 	maxLookups      = 20
 )
 
-// search goes through the list until a page of names that fit is full. Where it is long,
-// but a controller has all of it in its care, that knows the names.
+// search lists objects until a page of matches is full. If the list is long and a controller
+// caches all of it, the controller finds the names.
 func (req *request) search(data *kindPage, query userclient.TableQuery, all []processInfo) error {
 	query.Limit, query.Continue = searchPageSize, ""
 	seen := 0
@@ -43,7 +43,7 @@ func (req *request) search(data *kindPage, query userclient.TableQuery, all []pr
 	}
 }
 
-// isFull says that no more is looked through, and notes why, unless all has been.
+// isFull reports whether to stop, and notes why the result is incomplete.
 func (p *kindPage) isFull(seen int, all bool) bool {
 	switch {
 	case len(p.Rows) > pageRows:
@@ -58,9 +58,9 @@ func (p *kindPage) isFull(seen int, all bool) bool {
 	return true
 }
 
-// findByName are the objects with names that fit, by a controller that cares for as many as
-// the visitor has just listed: that is all of them. It is not known if there is none, or
-// if there are too many to ask for each.
+// findByName finds names in the cache of a controller that has as many objects as the user
+// listed, which are then the same. It returns false if there is no such controller, or too many
+// matches.
 func (req *request) findByName(data *kindPage, all []processInfo, there int64) (found []model.ObjectState, known bool) {
 	for _, t := range all {
 		for _, c := range managingControllers([]processInfo{t}, data.Kind) {
@@ -74,7 +74,7 @@ func (req *request) findByName(data *kindPage, all []processInfo, there int64) (
 			if err != nil || fits.Matching > len(fits.Objects) {
 				continue
 			}
-			// What fits may do so by its namespace, or its error.
+			// The filter also matches namespaces and errors.
 			fit := slices.DeleteFunc(fits.Objects, func(c model.ObjectState) bool { return !strings.Contains(c.Name, data.Name) })
 			return fit, len(fit) <= maxLookups
 		}
@@ -82,7 +82,7 @@ func (req *request) findByName(data *kindPage, all []processInfo, there int64) (
 	return nil, false
 }
 
-// addByName asks for objects by their names.
+// addByName fetches objects by name.
 func (req *request) addByName(data *kindPage, columns []userclient.Column, found []model.ObjectState) error {
 	tables := make([]userclient.Table, len(found))
 	group, ctx := errgroup.WithContext(req.context())

@@ -7,17 +7,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// unchangedValue stands for a value of a Secret, which no page shows. It is no base64, so
-// that nobody can mean it.
+// unchangedValue replaces the values of Secrets. It is invalid base64, so it cannot be a value.
 const unchangedValue = "(unchanged)"
 
-// maskSecrets is an object without the values of a Secret.
+// maskSecrets hides the values of a Secret.
 func maskSecrets(object map[string]any) map[string]any {
 	made, _ := userclient.MaskSecret(object, unchangedValue)
 	return made
 }
 
-// missingSecretValues are the places where an object wants a value kept that was not there.
+// missingSecretValues returns the paths that keep a value which does not exist.
 func missingSecretValues(before, object map[string]any) []string {
 	if !userclient.IsSecret(object) {
 		return nil

@@ -2,21 +2,19 @@ package dashboard
 
 import "net/http"
 
-// route is one thing that can be asked for. The functions are in files named after
-// their pages.
+// route is one route. Handlers are in files named after their pages.
 type route struct {
-	// pattern is that of http.ServeMux, with the method.
+	// pattern is a pattern of http.ServeMux with a method.
 	pattern string
 	handle  func(*request) error
-	// public routes are open to who has not signed in. They see to it themselves that
-	// what is sent to them comes from here.
+	// public routes need no session. They check the origin of forms themselves.
 	public bool
-	// checkDraft routes are sent an object while it is entered, which may be large: draft
-	// refuses who may not store it, before what was sent is read.
+	// checkDraft marks routes that receive an object, which may be large. It rejects users who
+	// may not store it before the form is read.
 	checkDraft func(*request) error
 }
 
-// routes are all there are.
+// routes returns all routes.
 func routes() []route {
 	return []route{
 		{pattern: "GET /{$}", handle: showOverview},
@@ -49,7 +47,7 @@ func routes() []route {
 	}
 }
 
-// mux leads each request to its route.
+// mux returns the handler of all routes.
 func (s *Server) mux() http.Handler {
 	mux := http.NewServeMux()
 	for _, each := range routes() {
@@ -58,8 +56,7 @@ func (s *Server) mux() http.Handler {
 	return mux
 }
 
-// serve answers one request: with what the route makes of it, or with a page that
-// says why not.
+// serve handles one request, and renders its error.
 func (s *Server) serve(to route, w http.ResponseWriter, r *http.Request) {
 	req := &request{Server: s, w: w, r: r}
 	if err := req.authenticate(to); err != nil {

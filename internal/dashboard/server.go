@@ -14,36 +14,36 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// Options say what a Server shows. Sources and Cluster are needed.
+// Options configure a Server. Sources and Cluster are required.
 type Options struct {
-	// Sources are the processes that are shown. It is called for each page, and
-	// returns at once, the same Source for a process from one time to the next.
+	// Sources returns the processes to show. It is called for each page, must not block, and
+	// returns the same Source for the same process each time.
 	Sources func(context.Context) []model.Source
-	// Cluster is what the visitors' requests are made to.
+	// Cluster makes requests as users.
 	Cluster *userclient.Cluster
-	// Access says who visitors are.
+	// Access configures authentication.
 	Access access.Options
-	// Version is Setpoint's.
+	// Version is the version of Setpoint.
 	Version string
 	// Log is slog.Default if nil.
 	Log *slog.Logger
-	// Now is the clock; time.Now if nil.
+	// Now is time.Now if nil.
 	Now func() time.Time
 }
 
-// Server answers browsers.
+// Server serves the dashboard.
 type Server struct {
 	options       Options
 	log           *slog.Logger
 	now           func() time.Time
 	authenticator *access.Authenticator
 	probe         *apiProbe
-	// patience is how long processes are waited for.
+	// patience limits how long to wait for processes.
 	patience *model.Timeouts
 	digester *secretDigester
 	streams  limiter
 	plans    limiter
-	// drafts are those that are sent, and draftSlots has a place for each that is worked on.
+	// drafts limits the forms per user, draftSlots those that are processed.
 	drafts      limiter
 	draftSlots  chan struct{}
 	throttle    refreshThrottle
@@ -53,7 +53,7 @@ type Server struct {
 	handler     http.Handler
 }
 
-// New makes a Server. What it needs of the API server it asks for when somebody does.
+// New returns a Server. It makes no request yet.
 func New(o Options) (*Server, error) {
 	if o.Sources == nil || o.Cluster == nil {
 		return nil, errors.New("dashboard: Sources and Cluster are required")
@@ -78,19 +78,19 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP serves one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// The end of this time ends the request too: one without a body may take longer.
+	// The deadline also ends requests without a body, which may take longer.
 	if r.Body != nil && r.Body != http.NoBody {
-		_ = setReadDeadline(w, time.Now().Add(bodyTimeout)) // It fails on a connection that is gone.
+		_ = setReadDeadline(w, time.Now().Add(bodyTimeout)) // It fails on closed connections.
 	}
 	s.handler.ServeHTTP(w, r)
 }
 
-// bodyTimeout is how long the body of a request may take to arrive.
+// bodyTimeout is how long a request body may take to arrive.
 const bodyTimeout = 30 * time.Second
 
-// setReadDeadline says by when a body has to have been read; the zero Time for whenever.
+// setReadDeadline sets the read deadline of the connection; the zero Time removes it.
 func setReadDeadline(w http.ResponseWriter, end time.Time) error {
 	err := http.NewResponseController(w).SetReadDeadline(end)
 	if errors.Is(err, http.ErrNotSupported) {

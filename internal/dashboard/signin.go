@@ -15,19 +15,19 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// signInPage is what the page of signing in shows.
+// signInPage is the data of the sign-in page.
 type signInPage struct {
-	// ReturnURL is the page to go to then.
+	// ReturnURL is the page to return to.
 	ReturnURL string
-	// Expired says that there was a session, which has ended, Unknown that it may also be
-	// one of another process, and Lost that something was sent since, which was not done.
+	// Expired reports that a session ended, Unknown that it may belong to another replica, and
+	// Lost that a form was not processed.
 	Expired, Unknown, Lost bool
-	// Problem is why it did not work; "" at first.
+	// Problem is why sign-in failed.
 	Problem string
 }
 
-// redirectIfSignedOut leads who has to sign in to where that is done. A session whose token the
-// API server does not accept any more is over.
+// redirectIfSignedOut redirects to sign-in and reports whether it did. A session ends when the
+// API server rejects its token.
 func (req *request) redirectIfSignedOut(err error) bool {
 	expired := errors.Is(err, access.ErrExpired)
 	if apierrors.IsUnauthorized(err) && req.identity != nil && req.authenticator.UsesSignIn(req.r) {
@@ -45,19 +45,19 @@ func (req *request) redirectIfSignedOut(err error) bool {
 	return true
 }
 
-// isCrossSiteNavigation reports whether a link of another site was followed. Browsers keep
-// the session to themselves then, as if there were none.
+// isCrossSiteNavigation reports whether the user followed a link of another site. Browsers then
+// omit the session cookie.
 func (req *request) isCrossSiteNavigation() bool {
 	return req.r.Method == http.MethodGet && req.r.Header.Get("Sec-Fetch-Site") == "cross-site" && req.r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
 
-// reloadPage has the browser load the page again, coming from here.
+// reloadPage reloads the page as a same-site request.
 func (req *request) reloadPage() {
 	req.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = req.w.Write([]byte("<!doctype html><html lang=\"en\"><meta http-equiv=\"refresh\" content=\"0\"><title>Setpoint</title></html>"))
 }
 
-// redirectToSignIn leads to the page of signing in. A script is told so in its own way.
+// redirectToSignIn redirects to the sign-in page, in the way that the client understands.
 func (req *request) redirectToSignIn(expired, unknown bool) {
 	query := url.Values{"return": {req.returnURL()}}
 	switch {
@@ -83,8 +83,7 @@ func (req *request) redirectToSignIn(expired, unknown bool) {
 	http.Redirect(req.w, req.r, to, http.StatusSeeOther)
 }
 
-// returnURL is where the visitor is to be afterwards: the page itself, or for what is sent
-// or loaded by a page, that one.
+// returnURL returns the page to show after sign-in: this page, or the page that sent the form.
 func (req *request) returnURL() string {
 	from, err := url.Parse(cmp.Or(req.r.Header.Get("Hx-Current-Url"), req.r.Referer()))
 	switch {
@@ -145,13 +144,13 @@ func signOut(req *request) error {
 	return req.redirect("/signin")
 }
 
-// extendSession answers a page in which somebody types: that is a use of the session, too.
+// extendSession keeps a session alive while the user types.
 func extendSession(req *request) error {
 	req.w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// localPath is a path of this window; the overview for what would lead elsewhere.
+// localPath returns path if it is a path of the dashboard, and "/" otherwise.
 func localPath(path string) string {
 	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {
 		return "/"

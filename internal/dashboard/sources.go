@@ -10,26 +10,25 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// How long a process may take to say what it knows; the others are shown without it
-// then. A plan may take longer, since others are asked for it.
+// Timeouts of processes. Plans take longer, since they call hooks.
 const (
 	sourceTimeout = 5 * time.Second
 	planTimeout   = 70 * time.Second
 )
 
-// processInfo is what one process said.
+// processInfo is the response of one process.
 type processInfo struct {
 	Source      model.Source
 	Process     model.Process
 	Controllers []model.Controller
-	// Err is why it said nothing.
+	// Err is why the process is unavailable.
 	Err error
 }
 
-// Unavailable says that nothing is known of the process.
+// Unavailable returns the message for an unavailable process.
 func (t processInfo) Unavailable() string { return unavailableMessage(t.Source, t.Err) }
 
-// unavailableMessage says that a process did not answer, and what that means for a page.
+// unavailableMessage returns the message for an unavailable process.
 func unavailableMessage(of model.Source, err error) string {
 	text := "Process " + of.Name() + " did not respond in time."
 	switch {
@@ -42,7 +41,7 @@ func unavailableMessage(of model.Source, err error) string {
 	return text + " Its controllers are not shown. Check that it runs, and its log."
 }
 
-// fetchProcesses asks all processes how they are doing, all at once.
+// fetchProcesses fetches all processes in parallel.
 func (req *request) fetchProcesses() []processInfo {
 	answers := model.QueryAll(req.context(), req.patience, req.options.Sources(req.context()), fetchProcess)
 	all := make([]processInfo, len(answers))
@@ -61,7 +60,7 @@ func fetchProcess(ctx context.Context, source model.Source) (t processInfo, err 
 	return t, err
 }
 
-// source is the process of a name.
+// source returns a process by name.
 func (req *request) source(process string) (model.Source, error) {
 	for _, source := range req.options.Sources(req.context()) {
 		if source.Name() == process {
@@ -71,8 +70,8 @@ func (req *request) source(process string) (model.Source, error) {
 	return nil, notFound("Process %s is not known, or has stopped.", process)
 }
 
-// fetchAll asks all processes for what they know, all at once, and says why something of it
-// may be missing.
+// fetchAll calls all processes in parallel, and returns messages for those that are
+// unavailable.
 func fetchAll[T any](req *request, call func(context.Context, model.Source) (T, error)) (found []T, missing []string) {
 	for _, a := range model.QueryAll(req.context(), req.patience, req.options.Sources(req.context()), call) {
 		switch {
@@ -85,22 +84,22 @@ func fetchAll[T any](req *request, call func(context.Context, model.Source) (T, 
 	return found, missing
 }
 
-// processOf is what a process says of itself.
+// processOf fetches a process.
 func (req *request) processOf(source model.Source) (model.Process, error) {
 	return model.QueryOne(req.context(), req.patience, source, func(ctx context.Context, s model.Source) (model.Process, error) {
 		return s.Process(ctx)
 	})
 }
 
-// controllersOf are all controllers of a process.
+// controllersOf fetches the controllers of a process.
 func (req *request) controllersOf(source model.Source) ([]model.Controller, error) {
 	return model.QueryOne(req.context(), req.patience, source, func(ctx context.Context, s model.Source) ([]model.Controller, error) {
 		return s.Controllers(ctx)
 	})
 }
 
-// objectStates are all who care for an object, and how it is doing in the care of each, as far
-// as the visitor may read it, and why some of that may be missing.
+// objectStates returns the states of an object as far as the user may read them, and messages
+// for unavailable processes.
 func (req *request) objectStates(ref model.Ref) (states []model.ObjectState, missing []string) {
 	found, missing := fetchAll(req, func(ctx context.Context, s model.Source) ([]model.ObjectState, error) { return s.States(ctx, ref) })
 	for _, state := range slices.Concat(found...) {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// The size of a sparkline in its own units; the page scales it.
+// The viewBox of a sparkline.
 const (
 	plotWidth  = 120
 	plotHeight = 28
 )
 
-// sparkline is a small plot of a series, with words for those who do not see it. It
-// has presentation attributes alone, which need no style of its own.
+// sparkline renders a small plot with an accessible label. It uses presentation attributes,
+// since the policy forbids inline styles.
 func sparkline(label, class string, values []float64) template.HTML {
 	escape := template.HTMLEscapeString
 	var b strings.Builder
@@ -28,7 +28,7 @@ func sparkline(label, class string, values []float64) template.HTML {
 	return template.HTML(b.String())
 }
 
-// points are the corners of a line through values, the largest at the top.
+// points returns the points of a line through the values.
 func points(values []float64) string {
 	var most float64
 	for _, value := range values {

@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/diff"
 )
 
-// templateFuncs are what templates can call.
+// templateFuncs returns the functions of the templates.
 func (s *Server) templateFuncs() template.FuncMap {
 	return template.FuncMap{
 		"asset":             s.assets.url,
@@ -45,9 +45,8 @@ func (s *Server) templateFuncs() template.FuncMap {
 	}
 }
 
-// liveAttributes are the attributes of an element that refreshes itself: it asks for its page
-// again when there was a change, and takes what has its id there. The attributes of
-// open parts, the focus and what is typed stay.
+// liveAttributes returns the attributes of an element that refreshes itself: it reloads its
+// page on a change and takes the element with its ID.
 func liveAttributes(id, here string) template.HTMLAttr {
 	escape := template.HTMLEscapeString
 	//nolint:gosec // Both are escaped.
@@ -56,7 +55,7 @@ func liveAttributes(id, here string) template.HTMLAttr {
 		escape(id), escape(here)))
 }
 
-// dict is a map of names and values, for a part that needs several things.
+// dict returns a map, to pass several values to a template.
 func dict(pairs ...any) (map[string]any, error) {
 	all := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -72,7 +71,7 @@ func dict(pairs ...any) (map[string]any, error) {
 	return all, nil
 }
 
-// humanDuration is a time that passes, as one reads it at a glance: "12s", "3m", "5h", "2d".
+// humanDuration formats a duration like kubectl: "12s", "3m", "5h", "2d".
 func humanDuration(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -88,7 +87,7 @@ func humanDuration(d time.Duration) string {
 	}
 }
 
-// timestamp is a moment in full, such as a machine and a person can read.
+// timestamp formats a time as RFC 3339.
 func timestamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -96,7 +95,7 @@ func timestamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// humanUntil is how soon something will be: "in 5s".
+// humanUntil formats a future duration: "in 5s".
 func humanUntil(d time.Duration) string {
 	if d < time.Second {
 		return "in a moment"
@@ -104,7 +103,7 @@ func humanUntil(d time.Duration) string {
 	return "in " + humanDuration(d)
 }
 
-// timeOfDay is the time of day of a moment. Where it was, the whole of it says.
+// timeOfDay formats the time of day.
 func timeOfDay(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -112,19 +111,20 @@ func timeOfDay(t time.Time) string {
 	return t.UTC().Format("15:04:05Z")
 }
 
-// maxShortText is how many characters are shown of what should be short, and may be not.
+// maxShortText limits texts that should be short.
 const maxShortText = 400
 
-// shorten is a text of others that is not too long, and in which nothing hides.
+// shorten returns untrusted text, truncated and with invisible characters escaped.
 func shorten(text any) string { return diff.Shorten(fmt.Sprint(text), maxShortText) }
 
-// maxLongText is how many characters are shown of what may be long.
+// maxLongText limits texts that may be long.
 const maxLongText = 8000
 
-// longText is a text of others that may have several lines, and in which nothing hides.
+// longText returns untrusted text of several lines, truncated and with invisible characters
+// escaped.
 func longText(text any) string { return diff.Shorten(fmt.Sprint(text), maxLongText) }
 
-// formatDuration is how long something took, with three figures at most: "850µs", "12.3ms".
+// formatDuration formats a measured duration: "850µs", "12.3ms".
 func formatDuration(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -142,7 +142,7 @@ func formatDuration(d time.Duration) string {
 	}
 }
 
-// formatBytes is a number of bytes in words, such as "12 MB".
+// formatBytes formats a size: "12 MB".
 func formatBytes(n any) string {
 	value, err := strconv.ParseFloat(fmt.Sprint(n), 64)
 	if err != nil {
@@ -159,7 +159,7 @@ func formatBytes(n any) string {
 	return fmt.Sprintf("%.0f %s", value, units[unit])
 }
 
-// formatCount is a number with thin gaps between its thousands.
+// formatCount formats a number with thousands separators.
 func formatCount(n any) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
@@ -168,7 +168,7 @@ func formatCount(n any) string {
 	return digits
 }
 
-// pluralize is "1 object" or "3 objects".
+// pluralize returns "1 object" or "3 objects".
 func pluralize(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one
@@ -176,7 +176,7 @@ func pluralize(n int, one, more string) string {
 	return formatCount(n) + " " + more
 }
 
-// capitalize is a text that begins with a capital.
+// capitalize makes the first letter upper case.
 func capitalize(text string) string {
 	runes := []rune(text)
 	if len(runes) > 0 {
@@ -185,8 +185,8 @@ func capitalize(text string) string {
 	return string(runes)
 }
 
-// tone is the class of a badge for a state, an outcome, a health or the status of a
-// condition: "good", "bad", "warn", "wait" or "neutral".
+// tone returns the CSS class for a state, an outcome or the status of a condition: "good",
+// "bad", "warn", "wait" or "neutral".
 func tone(state any) string {
 	switch fmt.Sprint(state) {
 	case string(model.StateSynced), "Current", "True", "synced", "allowed", "mutated", "Normal", "ready", "ok":
@@ -202,7 +202,7 @@ func tone(state any) string {
 	}
 }
 
-// responseTone is the tone of how a call ended: an HTTP status code, or a word.
+// responseTone returns the CSS class for the result of a call: an HTTP status code or a word.
 func responseTone(outcome string) string {
 	switch {
 	case strings.HasPrefix(outcome, "2"), strings.HasPrefix(outcome, "3"):

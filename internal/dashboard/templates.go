@@ -12,8 +12,8 @@ import (
 //go:embed templates
 var templateFiles embed.FS
 
-// pages are the templates of pages by their names. Each has the blocks of
-// templates/layout.html and of all in templates/parts beside its own "content".
+// pages are the page templates by name. Each includes the blocks of layout.html and of
+// templates/parts.
 type pages map[string]*template.Template
 
 func parsePages(functions template.FuncMap) (pages, error) {

@@ -14,47 +14,44 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// entry is one run in the timeline of an object.
+// entry is one run in a timeline.
 type entry struct {
 	model.Run
-	// ID is the entry's own on the page, the same each time it is shown.
+	// ID is the stable element ID.
 	ID string
-	// URL is where all of the run is.
+	// URL is the page of the run.
 	URL string
-	// Review is what it decided, of a review of admission, and By the webhook that did;
-	// else nil and "".
+	// Review is the decision of an admission review, Webhook the webhook that made it.
 	Review  *model.Review
 	Webhook string
-	// reasons are why it was, and Deeds what it did.
+	// runTriggers are why it ran, Effects what it changed.
 	runTriggers
 	Effects []effect
-	// Headline says what came of it, and Tone in what colour: a run that went well and
-	// wrote nothing is no news.
+	// Headline is the result. Tone is its CSS class; runs that changed nothing are neutral.
 	Headline, Tone string
 	Fault          *fault
 	Bar            timingBar
-	// Earlier are runs right before that failed in the same way; More is how many of
-	// them are not shown. Times is how many runs there are with them, Since when the
-	// first of them began.
+	// Earlier are earlier identical failures, More the number of those not shown. Count is the
+	// number of runs in the entry, Since when the first started.
 	Earlier []entry
 	More    int
 	Count   int
 	Since   time.Time
-	// first is the first of them.
+	// first is the first run of the entry.
 	first model.Run
-	// Trigger is why the first of them was run, where that is not the last.
+	// Trigger is why the first run ran, if that is not the last one.
 	Trigger *runTriggers
-	// Replaced says that the object was another one of the same name.
+	// Replaced reports that the object was another one with the same name.
 	Replaced bool
-	// Deletion says that it is no run, but the deletion of the object.
+	// Deletion reports that the entry is the deletion of the object, not a run.
 	Deletion bool
 }
 
-// fetchRuns are the runs of an object in all processes, the latest first, and why some may
-// be missing.
+// fetchRuns returns the runs of an object in all processes, newest first, and messages for
+// unavailable processes.
 func (req *request) fetchRuns(s *pageObject, limit int) (all []model.Run, missing []string) {
 	ref := s.Ref
-	ref.UID = "" // One of the same name that was there before is part of the story.
+	ref.UID = "" // Include runs of earlier objects with the same name.
 	found, missing := fetchAll(req, func(ctx context.Context, s model.Source) ([]model.Run, error) { return s.Runs(ctx, ref, limit) })
 	for _, run := range slices.Concat(found...) {
 		all = append(all, req.redact(run))
@@ -62,11 +59,10 @@ func (req *request) fetchRuns(s *pageObject, limit int) (all []model.Run, missin
 	return timeline.Sort(all), missing
 }
 
-// redact leaves out of a run what the visitor may not read.
+// redact removes what the user may not read.
 func (req *request) redact(run model.Run) model.Run { return model.Redact(run, req.canRead) }
 
-// timelineEntries are the timeline, down to so many. What changed before is looked for in the
-// latest of them alone.
+// timelineEntries returns up to limit entries. Only the newest get their triggers.
 func (req *request) timelineEntries(s *pageObject, runs []model.Run, limit int) []entry {
 	found := timeline.Entries(runs)
 	found = found[:min(len(found), limit)]
@@ -111,10 +107,10 @@ func runURL(s *pageObject, process string, id uint64) string {
 	return s.URL("runs", strconv.FormatUint(id, 10)) + "?" + url.Values{"in": {process}}.Encode()
 }
 
-// maxEarlier is how many runs that failed alike are listed below the last.
+// maxEarlier limits the listed earlier failures.
 const maxEarlier = 50
 
-// newGroupedEntry is an entry with the runs before it that failed in the same way.
+// newGroupedEntry returns an entry with its earlier identical failures.
 func newGroupedEntry(s *pageObject, of timeline.Entry) entry {
 	e := newEntry(s, of.Run)
 	e.Count, e.Since, e.first = of.Times(), of.Since(), *of.First()
@@ -125,20 +121,20 @@ func newGroupedEntry(s *pageObject, of timeline.Entry) entry {
 	return e
 }
 
-// ControllerName is the last part of the controller's name, which is its own.
+// ControllerName returns the last part of the controller's name.
 func (e entry) ControllerName() string { return shortControllerName(e.Controller) }
 
-// effect is something that a run wrote or told.
+// effect is a write or an event of a run.
 type effect struct {
-	// Sign is "+", "~", "−" or "!", and Tone as for badges.
+	// Sign is "+", "~", "−" or "!". Tone is the CSS class.
 	Sign, Tone string
 	Verb       string
 	Object     model.Ref
-	// Text says more: why, or what was told.
+	// Text is the reason, or the event.
 	Text, Error string
 }
 
-// newEffects are what was written, with the reason for which it was planned, and events.
+// newEffects returns the writes, with their planned reasons, and the events of a run.
 func newEffects(steps []model.Step) []effect {
 	var deeds []effect
 	reasons := map[model.Ref]string{}
@@ -159,14 +155,14 @@ func newEffects(steps []model.Step) []effect {
 	return deeds
 }
 
-// distinctEffects are the deeds that do more than tell again what the run failed with.
+// distinctEffects removes events that only repeat the error of the run.
 func distinctEffects(deeds []effect, failure string) []effect {
 	return slices.DeleteFunc(deeds, func(d effect) bool {
 		return d.Sign == "!" && failure != "" && strings.Contains(d.Text, failure[:min(len(failure), 200)])
 	})
 }
 
-// refKey is a reference by what any two that mean one object have in common.
+// refKey returns the part of a reference that identifies the object.
 func refKey(ref model.Ref) model.Ref {
 	return model.Ref{Kind: model.Kind{Group: ref.Group, Kind: ref.Kind.Kind}, Namespace: ref.Namespace, Name: ref.Name}
 }
@@ -198,7 +194,7 @@ func signOf(verb string) string {
 	return "~"
 }
 
-// headline says what came of a run in a few words.
+// headline returns the result of a run in a few words.
 func headline(e *entry) string {
 	switch e.Outcome {
 	case string(record.Deleted):
@@ -214,7 +210,7 @@ func headline(e *entry) string {
 	return cmp.Or(timeline.Decision(&e.Run), summarizeWrites(e))
 }
 
-// summarizeWrites says what a run that went well wrote.
+// summarizeWrites summarizes the writes of a successful run.
 func summarizeWrites(e *entry) string {
 	var writes []writeCount
 	asked := false
@@ -239,7 +235,7 @@ func summarizeWrites(e *entry) string {
 	return "No changes"
 }
 
-// writeCount is how often one thing was written in one way.
+// writeCount counts equal writes.
 type writeCount struct {
 	verb, object string
 	n            int
@@ -267,7 +263,7 @@ func (d writeCount) timesText() string {
 
 const selfLabel = "the object itself"
 
-// writeTarget is the object of a write in a few words.
+// writeTarget describes the object of a write.
 func writeTarget(w *model.Write, self *model.Ref) string {
 	switch own := refKey(w.Object) == refKey(*self); {
 	case own && w.Part != "":
@@ -280,8 +276,8 @@ func writeTarget(w *model.Write, self *model.Ref) string {
 	return w.Object.Kind.Kind + " " + shorten(w.Object.Name)
 }
 
-// summarizeCounts counts objects by what was done to them, each once: "deleted 1, created 2". What
-// was written to the object itself is named.
+// summarizeCounts counts writes by verb, such as "deleted 1, created 2". Writes to the object
+// itself are named.
 func summarizeCounts(writes []writeCount) string {
 	var order []string
 	counts := map[string]int{}
@@ -303,7 +299,7 @@ func summarizeCounts(writes []writeCount) string {
 	return strings.Join(order, ", ")
 }
 
-// pastTense is a verb of a write as it is told afterwards.
+// pastTense returns the past tense of a verb.
 func pastTense(verb string) string {
 	if verb == "apply" {
 		return "applied"

@@ -9,33 +9,32 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// A run never changes, and to find out what brought it about takes reading two of them
-// in full: what was found is kept for a while. It is not kept for longer since the rights
-// of its reader may change; and not at all of a run that has only just been, whose object
-// may have been read before it.
+// Runs never change, and finding the triggers of a run means reading two runs in full, so the
+// result is cached. It expires because the permissions of the user may change. New runs are not
+// cached, since their object may have been read before them.
 const (
 	changeTTL    = time.Minute
 	changeMinAge = 5 * time.Second
 )
 
-// How many bytes are kept in all, and of what changed before one run, roughly.
+// Approximate memory limits.
 const (
 	maxCacheBytes       = 8 << 20
 	maxCacheEntryBytes  = 64 << 10
 	changeOverheadBytes = 500
 )
 
-// changeCache are what changed before runs, as some visitor may see it.
+// changeCache caches the object changes of runs as a user may see them.
 type changeCache struct {
 	mu    sync.Mutex
 	bytes int
 	byRun map[changeKey]cachedChanges
-	// swept is when what is too old was forgotten last.
+	// swept is when expired entries were removed last.
 	swept time.Time
 }
 
-// changeKey names what was found: for whom, by the serial of a Client, about which object,
-// and of which run. Ids begin anew with a process.
+// changeKey identifies a result: the serial of the user's Client, the object, and the run. IDs
+// restart with a process.
 type changeKey struct {
 	reader     uint64
 	process    string
@@ -75,7 +74,7 @@ func (k *changeCache) put(key changeKey, objectChanges []objectChange, now time.
 	k.bytes += size
 }
 
-// sweep forgets, once in a while, what is too old to be shown.
+// sweep removes expired entries from time to time.
 func (k *changeCache) sweep(now time.Time) {
 	if now.Sub(k.swept) <= changeTTL {
 		return
@@ -100,7 +99,7 @@ func changesSize(objectChanges []objectChange) int {
 	return size
 }
 
-// stripObjects are what is shown of what changed, without the objects that it was found in.
+// stripObjects removes the compared objects from changes.
 func stripObjects(objectChanges []objectChange) []objectChange {
 	objectChanges = slices.Clone(objectChanges)
 	for i := range objectChanges {
@@ -115,7 +114,7 @@ func stripObjects(objectChanges []objectChange) []objectChange {
 	return objectChanges
 }
 
-// objectChanges are what changed since the same was asked before a run, as found now or lately.
+// objectChanges returns what changed since the previous call, from the cache if possible.
 func (l *runLoader) objectChanges(s *pageObject, of model.Run) []objectChange {
 	key := changeKey{l.api.Serial(), of.Process, of.ID, of.Began.UnixNano(), s.UID, of.Controller}
 	now := l.now()

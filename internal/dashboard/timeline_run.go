@@ -12,40 +12,40 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/diff"
 )
 
-// runPage is one run in full.
+// runPage is the data of a run's page.
 type runPage struct {
 	*pageObject
 	Entry entry
 	Steps []stepView
-	// Body is what is shown of a question or its answer; nil for none.
+	// Body is the selected request or response; nil for none.
 	Body *body
 	Tab  string
 }
 
-// stepView is one thing that a run did.
+// stepView is one step of a run.
 type stepView struct {
 	model.Step
-	// ID is its own on the page.
+	// ID is the element ID.
 	ID string
-	// Bodies are what can be opened of a question.
+	// Bodies are the requests and responses to open.
 	Bodies []bodyLink
-	// RepeatReason says that the same was asked before in this run, and why; "" if it was not.
-	// Revision labels the revision of the object that it was about, where there are several.
+	// RepeatReason is why the run repeated an earlier call. Revision labels the revision that
+	// was called, if there are several.
 	RepeatReason, Revision string
-	// PreviousURL is the run in which the same was asked before; "" for none.
+	// PreviousURL is the run with the previous call; "" for none.
 	PreviousURL string
 	Fault       *fault
 	Changes     []actionView
 }
 
-// actionView is one write that was decided, and what it changes.
+// actionView is a planned write and its changes.
 type actionView struct {
 	model.Action
 	Sign string
 	More int
 }
 
-// bodyLink leads to a question or an answer in full.
+// bodyLink links to a request or response.
 type bodyLink struct {
 	Name, URL, ID string
 	Bytes         int
@@ -53,20 +53,20 @@ type bodyLink struct {
 	Body          *body
 }
 
-// body is a question or an answer as text, or how it differs from an earlier one.
+// body is a request or response as text, or as a diff with the previous one.
 type body struct {
 	ID, Title string
 	Text      string
 	Truncated bool
 	Diff      *diff.Text
-	// EmptyReason says why there is nothing.
+	// EmptyReason is why there is no text.
 	EmptyReason string
 }
 
-// maxBodyBytes is how much of a question or an answer is shown.
+// maxBodyBytes limits the shown text.
 const maxBodyBytes = 512 << 10
 
-// maxActionFields is how many changes of a planned write are shown.
+// maxActionFields limits the changes of a planned write.
 const maxActionFields = 30
 
 func showRun(req *request) error {
@@ -100,8 +100,8 @@ func showRun(req *request) error {
 	})
 }
 
-// runFromURL is the run of the address, which has to be one of the object that the visitor
-// was let see.
+// runFromURL returns the run in the URL. It must belong to the object of the page, which the
+// user may read.
 func (req *request) runFromURL(look *runLoader, s *pageObject) (model.Run, error) {
 	id, err := strconv.ParseUint(req.path("id"), 10, 64)
 	if err != nil {
@@ -126,7 +126,7 @@ func (req *request) runFromURL(look *runLoader, s *pageObject) (model.Run, error
 	return model.Run{}, notFound("Run %d of %s %s is no longer in memory.", id, s.Kind.Kind, s.Name)
 }
 
-// openBody puts the body that is wanted into its place.
+// openBody attaches the selected body to its link.
 func (p *runPage) openBody() {
 	if p.Body == nil {
 		return
@@ -176,7 +176,7 @@ func actionViews(actions []model.Action) []actionView {
 	return views
 }
 
-// bodyID is that of a body on the page.
+// bodyID returns the element ID of a body.
 func bodyID(run model.Run, step int, show string) string {
 	return "run-" + run.Process + "-" + strconv.FormatUint(run.ID, 10) + "-" + strconv.Itoa(step) + "-" + show
 }
@@ -207,7 +207,7 @@ func bodyLinks(e *entry, step int, compared bool) []bodyLink {
 	return links
 }
 
-// body is what is wanted of a step.
+// body returns the body of a step.
 func (l *runLoader) body(run model.Run, step, show string) (*body, error) {
 	i, err := strconv.Atoi(step)
 	if err != nil || i < 0 || i >= len(run.Steps) || run.Steps[i].Call == nil {
@@ -233,7 +233,7 @@ func (l *runLoader) body(run model.Run, step, show string) (*body, error) {
 	return b, nil
 }
 
-// diffWithPrevious says how a part of a question differs from that of the one before.
+// diffWithPrevious compares a part of a call with the previous call.
 func (l *runLoader) diffWithPrevious(b *body, run *model.Run, step int, part func(*model.Call) json.RawMessage) {
 	call := run.Steps[step].Call
 	earlier, _, err := l.previousCall(run, step)
@@ -250,7 +250,7 @@ func (l *runLoader) diffWithPrevious(b *body, run *model.Run, step int, part fun
 	}
 }
 
-// isFragment says that the page is there already, and wants a part of it.
+// isFragment reports whether htmx requests a part of the page.
 func (req *request) isFragment() bool {
 	return req.r.Header.Get("Hx-Request") != "" && req.r.Header.Get("Hx-History-Restore-Request") == ""
 }

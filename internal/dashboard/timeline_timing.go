@@ -6,23 +6,22 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// timingBar is how the time of a run was spent.
+// timingBar shows how a run spent its time.
 type timingBar struct {
 	Parts []timingPart
 	Total time.Duration
 }
 
-// timingPart is one use of it. From and Width are in thousandths of the whole.
+// timingPart is one part of it. Offset and Width are in thousandths of the total.
 type timingPart struct {
 	Name          string
 	Took          time.Duration
 	Offset, Width int
 }
 
-// timingBarWidth is how wide a bar is.
 const timingBarWidth = 1000
 
-// newTimingBar splits the time of a run: waiting in the queue, asking, writing, and the rest.
+// newTimingBar splits the time of a run into queue, hook calls, API writes, and other.
 func newTimingBar(run *model.Run) timingBar {
 	var asked, written time.Duration
 	for _, step := range run.Steps {
@@ -33,7 +32,7 @@ func newTimingBar(run *model.Run) timingBar {
 			written += step.Took
 		}
 	}
-	// What is asked or written at the same time takes longer in sum than the run.
+	// Parallel steps add up to more than the run took.
 	if spent := asked + written; spent > run.Took && spent > 0 {
 		asked = time.Duration(float64(asked) / float64(spent) * float64(run.Took))
 		written = run.Took - asked

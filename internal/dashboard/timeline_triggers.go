@@ -14,19 +14,19 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/diff"
 )
 
-// objectChange is an object that was another when a run asked than when it was asked before.
+// objectChange is an object that changed between two calls.
 type objectChange struct {
 	diff.ObjectChange
-	// Fields are the changes that are shown; More is how many are not.
+	// Fields are the shown changes, More is the number of others.
 	Fields []model.Change
 	More   int
-	// Authors is who changed it, as far as that is known.
+	// Authors are the field managers that changed it, if known.
 	Authors []string
-	// Others counts further objects, of which nothing is shown.
+	// Others is the number of further objects.
 	Others int
 }
 
-// How many objects are shown of what changed before a run, and fields of each.
+// Limits of the shown changes.
 const (
 	maxObjectChanges = 6
 	maxFields        = 6
@@ -37,13 +37,13 @@ type runKey struct {
 	id      uint64
 }
 
-// runLoader reads runs in full, each once.
+// runLoader loads full runs, each once.
 type runLoader struct {
 	*request
 	runs map[runKey]model.Run
 }
 
-// load is a run in full, without what the visitor may not read.
+// load returns a run without what the user may not read.
 func (l *runLoader) load(process string, id uint64) (model.Run, error) {
 	key := runKey{process, id}
 	if known, ok := l.runs[key]; ok {
@@ -63,8 +63,7 @@ func (l *runLoader) load(process string, id uint64) (model.Run, error) {
 	return l.runs[key], nil
 }
 
-// addTriggers says why an entry was run: what changed before it, and before the first that
-// failed like it. Causes that say no more than that are left out.
+// addTriggers adds why an entry ran, and why the first run of the entry did.
 func (l *runLoader) addTriggers(s *pageObject, e *entry) {
 	e.runTriggers = l.triggersOf(s, e.Run)
 	if e.Review != nil {
@@ -79,20 +78,20 @@ func (l *runLoader) addTriggers(s *pageObject, e *entry) {
 	e.Trigger = &first
 }
 
-// runTriggers are why a run was.
+// runTriggers are why a run happened.
 type runTriggers struct {
-	// LeadingCauses are causes that explain it whatever else changed, Whys what changed since the
-	// same was asked before, and Rest what else brought it about.
+	// LeadingCauses always explain a run. ObjectChanges changed since the previous call.
+	// OtherCauses are the rest.
 	LeadingCauses, OtherCauses []string
 	ObjectChanges              []objectChange
-	// OtherChanges is what changed too, and triggered nothing: such as a status that the
-	// controller itself wrote.
+	// OtherChanges changed too without triggering the run, such as a status that the controller
+	// wrote.
 	OtherChanges []objectChange
 }
 
 func (l *runLoader) triggersOf(s *pageObject, run model.Run) runTriggers {
 	if timeline.ReviewOf(&run) != nil {
-		return runTriggers{LeadingCauses: run.Causes} // It is compared with nothing: a user wanted it.
+		return runTriggers{LeadingCauses: run.Causes} // A user request caused it, so there is nothing to compare.
 	}
 	var r runTriggers
 	for _, w := range l.objectChanges(s, run) {
@@ -112,7 +111,7 @@ func (l *runLoader) triggersOf(s *pageObject, run model.Run) runTriggers {
 	return r
 }
 
-// unexplainedCauses are the causes about which nothing more is known.
+// unexplainedCauses returns the causes without an object change.
 func unexplainedCauses(causes []string, objectChanges []objectChange) []string {
 	var left []string
 	for _, cause := range causes {
@@ -123,14 +122,14 @@ func unexplainedCauses(causes []string, objectChanges []objectChange) []string {
 	return left
 }
 
-// isTrigger says that a change is among the causes of a run. Where none are kept, any
-// change may be.
+// isTrigger reports whether a change is among the causes of a run. Without causes, any change
+// may be.
 func isTrigger(part *diff.ObjectChange, causes []string) bool {
 	return len(causes) == 0 || part.Role == "controller" || part.Type == wasCreated ||
 		slices.ContainsFunc(causes, func(cause string) bool { return matchesCause(part, cause) })
 }
 
-// matchesCause says that a cause is no more than that this object changed.
+// matchesCause reports whether a cause says no more than that the object changed.
 func matchesCause(part *diff.ObjectChange, cause string) bool {
 	switch part.Role {
 	case "object":
@@ -145,8 +144,8 @@ func matchesCause(part *diff.ObjectChange, cause string) bool {
 	return strings.HasSuffix(cause, " "+part.Object.Kind.Kind+" "+name+" changed")
 }
 
-// findChanges finds what changed since the same was asked before. What is not kept any more
-// explains nothing. It is not known if a run cannot be read for now.
+// findChanges returns what changed since the previous call. Runs that are no longer in memory
+// explain nothing. It returns false if a run cannot be read now.
 func (l *runLoader) findChanges(s *pageObject, of model.Run) (found []objectChange, known bool) {
 	if call, _ := timeline.MainCall(of.Steps); call == nil {
 		return nil, true
@@ -173,7 +172,7 @@ func (l *runLoader) findChanges(s *pageObject, of model.Run) (found []objectChan
 	if err != nil {
 		return nil, true
 	}
-	// Only some are shown: those that triggered the run first.
+	// Triggers come first, since only some are shown.
 	slices.SortStableFunc(parts, func(a, b diff.ObjectChange) int {
 		return cmp.Compare(triggerRank(&a, full.Causes), triggerRank(&b, full.Causes))
 	})
@@ -187,8 +186,8 @@ func triggerRank(part *diff.ObjectChange, causes []string) int {
 	return 1
 }
 
-// previousCall is when the same was asked before a step of a run: in the run itself, or in an
-// earlier one. It is nil if that has no such question any more.
+// previousCall returns the previous comparable call, in the same run or in an earlier one; nil
+// if it is no longer in memory.
 func (l *runLoader) previousCall(run *model.Run, step int) (call *model.Call, began time.Time, err error) {
 	as := run.Steps[step].Call
 	if call := timeline.LastComparable(run.Steps[:step], as); call != nil {
@@ -201,10 +200,10 @@ func (l *runLoader) previousCall(run *model.Run, step int) (call *model.Call, be
 	return timeline.LastComparable(earlier.Steps, as), earlier.Began, nil
 }
 
-// wasCreated is the fate of an object at its first run.
+// wasCreated is the change type of a new object.
 const wasCreated diff.ChangeType = "was created"
 
-// creationChange is who made an object, for the first run that asked about it.
+// creationChange returns who created an object, for its first run.
 func creationChange(s *pageObject, call *model.Call, began time.Time) []objectChange {
 	created := s.Meta.CreationTimestamp.Time
 	if s.Deleted || began.Sub(created) > time.Minute {
@@ -229,7 +228,7 @@ func newObjectChanges(s *pageObject, parts []diff.ObjectChange, since, until tim
 		w := objectChange{ObjectChange: part}
 		switch part.Type {
 		case diff.Replaced:
-			// Most of what differs is what makes it another: what was meant is told.
+			// Most differences follow from the replacement, so only spec changes are shown.
 			w.Fields, _ = diff.Significant(specChanges(part.Changes), maxFields)
 		case diff.Terminating:
 		default:
@@ -243,15 +242,14 @@ func newObjectChanges(s *pageObject, parts []diff.ObjectChange, since, until tim
 	return objectChanges
 }
 
-// specChanges are the changes of fields outside of metadata and status that have a value on
-// both sides.
+// specChanges returns the changes outside of metadata and status with a value on both sides.
 func specChanges(changes []model.Change) []model.Change {
 	return slices.DeleteFunc(slices.Clone(changes), func(c model.Change) bool {
 		return c.From == nil || c.To == nil || strings.HasPrefix(c.Path, "status") || strings.HasPrefix(c.Path, "metadata")
 	})
 }
 
-// authors are who changed the object, by what the API server notes in it.
+// authors returns who changed the object, according to its managed fields.
 func (s *pageObject) authors(part diff.ObjectChange, since, until time.Time) []string {
 	managed, err := json.Marshal(s.Meta.ManagedFields)
 	if err != nil {
@@ -264,7 +262,7 @@ func (s *pageObject) authors(part diff.ObjectChange, since, until time.Time) []s
 	return authors
 }
 
-// fieldChanges are the changes that are shown; More is how many are not.
+// fieldChanges are the shown changes, and the number of others.
 type fieldChanges struct {
 	Fields []model.Change
 	More   int

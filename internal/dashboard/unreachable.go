@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// isUnreachable says that an error is nobody's answer: that nobody answered.
+// isUnreachable reports whether an error means that nothing responded.
 func isUnreachable(err error) bool {
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true

@@ -8,24 +8,24 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// noNamespace stands in URLs for the namespace of what is in none.
+// noNamespace replaces the namespace of cluster-scoped objects in URLs.
 const noNamespace = "-"
 
-// controllerURL is the page of a controller.
+// controllerURL returns the page of a controller.
 func controllerURL(process, name string) string {
 	return "/controllers/" + url.PathEscape(process) + "/" + url.PathEscape(slug(name))
 }
 
-// slug is the name of a controller as one part of a path.
+// slug returns a controller name as a path segment.
 func slug(name string) string { return strings.ReplaceAll(name, "/", "~") }
 
-// unslug is the name that a slug stands for.
+// unslug reverses slug.
 func unslug(text string) string { return strings.ReplaceAll(text, "~", "/") }
 
-// resourceURL is the page of a kind.
+// resourceURL returns the page of a kind.
 func resourceURL(k model.Kind) string { return "/resources/" + url.PathEscape(k.Resource()) }
 
-// objectURL is the page of an object, or the one below it that is named.
+// objectURL returns the page of an object, or a page below it.
 func objectURL(ref model.Ref, below ...string) string {
 	parts := []string{resourceURL(ref.Kind)}
 	for _, part := range append([]string{cmp.Or(ref.Namespace, noNamespace), ref.Name}, below...) {
@@ -34,8 +34,7 @@ func objectURL(ref model.Ref, below ...string) string {
 	return strings.Join(parts, "/")
 }
 
-// liveURL is where a page is told of changes: also of objects of the resource that it
-// watches, in all namespaces or in one; of that of a name alone if there is a name.
+// liveURL returns the event stream of a page.
 func liveURL(path string, p *page) string {
 	query := url.Values{"page": {path}}
 	for name, value := range map[string]string{"watch": p.Watch, "namespace": p.Namespace, "name": p.Object} {
