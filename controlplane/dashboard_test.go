@@ -309,7 +309,7 @@ func writes(w *dashboardTest) {
 	ref := w.makeGuitar("tele", `{"brand":"fender"}`)
 	stored, err := w.admin().Get(w.ctx(), guitars, "default", "tele")
 	w.equal("default is stored", fmt.Sprint(strings.Contains(string(stored), `"strings":6`), err), "true <nil>")
-	w.equal("manager", strings.Contains(string(stored), `"manager":"setpoint-window"`), true)
+	w.equal("manager", strings.Contains(string(stored), `"manager":"setpoint-dashboard"`), true)
 
 	read := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"strings":7}}`, versionOf(w, stored))
 	if _, err = w.admin().Patch(w.ctx(), ref, types.MergePatchType, read); err != nil {
@@ -338,7 +338,7 @@ func writes(w *dashboardTest) {
 
 func explainsErrors(w *dashboardTest) {
 	for _, test := range []struct{ kind, body, want string }{
-		{"guitars", string(guitar("x", `{"brnad":"fender"}`)), `400 Guitar in version "v1" cannot be handled as a Guitar [{spec.brnad this field is not known}]`},
+		{"guitars", string(guitar("x", `{"brnad":"fender"}`)), `400 Guitar in version "v1" cannot be handled as a Guitar [{spec.brnad unknown field}]`},
 		{"guitars", string(guitar("x", `{"strings":6}`)), `422 Guitar.kool.example.org "x" is invalid [{spec.brand Required value}]`},
 		{"guitars", string(guitar("x", `{"brand":"fender","strings":"six"}`)), `422 Guitar.kool.example.org "x" is invalid [{spec.strings must be of type integer: "string"}]`},
 		{"guitars", string(guitar("x", `{"brand":"suhr","strings":99}`)), `422 Guitar.kool.example.org "x" is invalid [{spec.brand Unsupported value: "suhr": supported values: "fender", "gibson"} {spec.strings should be less than or equal to 12}]`},
@@ -347,7 +347,7 @@ func explainsErrors(w *dashboardTest) {
 		{"guitars", `{"kind":"Guitar","apiVersion":"kool.example.org/v1","metadata":{"name":"x"}}`, `422 Guitar.kool.example.org "x" is invalid [{spec Required value}]`},
 		{"guitars", `{`, `400 the object provided is unrecognized (must be of type Guitar): couldn't get version/kind; json parse error: unexpected end of JSON input ({) []`},
 		{"deployments", deployment(`{"replicas":"many"}`), `400 Deployment in version "v1" cannot be handled as a Deployment [{spec.replicas must be of type int32: "string"}]`},
-		{"deployments", deployment(`{"selectr":{},"replicas":1,"replicas":2}`), `400 Deployment in version "v1" cannot be handled as a Deployment [{spec.selectr this field is not known} {spec.replicas this field is there twice}]`},
+		{"deployments", deployment(`{"selectr":{},"replicas":1,"replicas":2}`), `400 Deployment in version "v1" cannot be handled as a Deployment [{spec.selectr unknown field} {spec.replicas duplicate field}]`},
 	} {
 		_, err := w.admin().Create(w.ctx(), w.kind(test.kind), "default", []byte(test.body))
 		if err == nil {

@@ -73,7 +73,7 @@ func TestInspectProcessInPod(t *testing.T) {
 	}
 	c.attackInspection(t, may)
 	out, err := setpoint(unread, "get", "-N", "shop")
-	if err == nil || !strings.Contains(out, "you lack the right to get the Secret shop/setpoint-inspect") {
+	if err == nil || !strings.Contains(out, "you do not have permission to get the Secret shop/setpoint-inspect") {
 		t.Errorf("who may forward ports, and not get the Secret: %v\n%s", err, out)
 	}
 	out, err = setpoint(may, "get", "--pod", "shop/setpoint-0:1")
@@ -81,7 +81,7 @@ func TestInspectProcessInPod(t *testing.T) {
 		t.Errorf("at another port: %v\n%s", err, out)
 	}
 	out, err = setpoint(mayNot, "get", "-N", "shop")
-	if err == nil || !strings.Contains(out, "you lack the right to create pods/portforward in namespace shop") {
+	if err == nil || !strings.Contains(out, "you do not have permission to create pods/portforward in namespace shop") {
 		t.Errorf("who may not: %v\n%s", err, out)
 	}
 	out, err = setpoint(mayNot, "get", "-N", "default")
@@ -232,7 +232,7 @@ func (c cluster) runSetpoint(t *testing.T, environ ...string) {
 	})
 }
 
-// user is a kubeconfig of a service account in the namespace shop.
+// user is a kubeconfig of a service account in namespace shop.
 func (c cluster) user(name string) (kubeconfig string) {
 	c.t.Helper()
 	text, err := os.ReadFile(c.Kubeconfig())

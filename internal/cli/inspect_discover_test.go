@@ -55,7 +55,7 @@ func TestFailingProcessListsFewLeases(t *testing.T) {
 		if got := server.lists.Load(); got != 3 {
 			t.Errorf("listed the Leases %d times in 25 s, want at once and each 10 s", got)
 		}
-		for _, said := range []string{"lease shop/odd is passed over", errNoProcessFound.Error()} {
+		for _, said := range []string{"ignored Lease shop/odd", errNoProcessFound.Error()} {
 			if strings.Count(stderr.String(), said) != 1 {
 				t.Errorf("said %q, want once %q", stderr.String(), said)
 			}

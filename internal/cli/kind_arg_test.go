@@ -31,7 +31,7 @@ func TestCommandsAgreeOnWords(t *testing.T) {
 	}
 	defer withdraw()
 	t.Setenv(discovery.FolderEnv, folder)
-	const several = `error: "compositecontroller" may be several kinds: write one of compositecontrollers.setpoint.dev, compositecontrollers.metacontroller.k8s.io`
+	const several = `error: "compositecontroller" is ambiguous: use one of compositecontrollers.setpoint.dev, compositecontrollers.metacontroller.k8s.io`
 	for _, c := range []struct {
 		args, stderr string
 	}{

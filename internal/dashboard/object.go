@@ -174,7 +174,7 @@ func (s *pageObject) parse(raw json.RawMessage) error {
 		Metadata metav1.ObjectMeta `json:"metadata"`
 	}
 	if err := json.Unmarshal(raw, &o); err != nil {
-		return fmt.Errorf("understand %s %s: %w", s.Kind.Kind, s.Name, err)
+		return fmt.Errorf("decode %s %s: %w", s.Kind.Kind, s.Name, err)
 	}
 	s.raw, s.Meta, s.UID = raw, o.Metadata, string(o.Metadata.UID)
 	var status struct {

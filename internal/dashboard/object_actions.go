@@ -112,7 +112,7 @@ func annotateObject(req *request) error {
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": s.UID, "annotations": mark}})
 	if err != nil {
-		return fmt.Errorf("write a patch: %w", err)
+		return fmt.Errorf("encode patch: %w", err)
 	}
 	if _, err := req.api.Patch(req.context(), s.Ref, types.MergePatchType, patch); err != nil {
 		return err

@@ -44,7 +44,7 @@ func showObjectYAML(req *request) error {
 func (p *yamlPage) setText(s *pageObject) error {
 	var o map[string]any
 	if err := json.Unmarshal(s.raw, &o); err != nil {
-		return fmt.Errorf("understand %s %s: %w", s.Kind.Kind, s.Name, err)
+		return fmt.Errorf("decode %s %s: %w", s.Kind.Kind, s.Name, err)
 	}
 	metadata, _ := o["metadata"].(map[string]any)
 	managers := metadata["managedFields"]

@@ -70,7 +70,7 @@ func (req *request) renderBlock(p page, block string, shown view) error {
 	}
 	var out bytes.Buffer
 	if err := template.ExecuteTemplate(&out, block, shown); err != nil {
-		return fmt.Errorf("show the page %q: %w", p.Name, err)
+		return fmt.Errorf("render page %q: %w", p.Name, err)
 	}
 	req.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	// The client may have left.

@@ -130,7 +130,7 @@ func (req *request) definedKind(stored json.RawMessage) (model.Kind, error) {
 		}
 	}
 	if err := json.Unmarshal(stored, &o); err != nil {
-		return model.Kind{}, fmt.Errorf("understand the definition of a kind: %w", err)
+		return model.Kind{}, fmt.Errorf("decode CRD: %w", err)
 	}
 	kind := model.Kind{Group: o.Spec.Group, Kind: o.Spec.Names.Kind, Plural: o.Spec.Names.Plural, Namespaced: o.Spec.Scope == "Namespaced"}
 	for _, version := range o.Spec.Versions {

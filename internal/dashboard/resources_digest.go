@@ -82,11 +82,11 @@ func parseSecretDigests(text string) (secretDigests, error) {
 		return secretDigests{}, nil
 	}
 	if err := object.LimitValues([]byte(text), form.MaxValues); err != nil {
-		return nil, fmt.Errorf("read what stands for values: %w", err)
+		return nil, fmt.Errorf("decode secret digests: %w", err)
 	}
 	var read secretDigests
 	if err := json.Unmarshal([]byte(text), &read); err != nil {
-		return nil, fmt.Errorf("read what stands for values: %w", err)
+		return nil, fmt.Errorf("decode secret digests: %w", err)
 	}
 	return read, nil
 }

@@ -45,9 +45,9 @@ func decodeObject(text string) (map[string]any, error) {
 	data, err := io.ReadAll(io.LimitReader(flate.NewReader(letters), maxDecodedBytes+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("unpack an object: %w", err)
+		return nil, fmt.Errorf("decode object: %w", err)
 	case len(data) > maxDecodedBytes:
-		return nil, fmt.Errorf("unpack an object: it has more than %s", formatBytes(maxDecodedBytes))
+		return nil, fmt.Errorf("decode object: more than %s", formatBytes(maxDecodedBytes))
 	}
 	return form.DecodeJSON(bytes.TrimSpace(data))
 }

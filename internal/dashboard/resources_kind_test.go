@@ -118,7 +118,7 @@ func TestReviewsAreNotListed(t *testing.T) {
 	_, s := newObjectServer(t, v1Object("ConfigMap", nil))
 	for _, path := range []string{"", "/new", "/-/a", "/-/a/edit", "/-/a/delete", "/-/a/yaml"} {
 		w := get(t, s, "/resources/selfsubjectreviews"+path)
-		if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "stores no selfsubjectreviews: it only takes create") {
+		if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "does not store selfsubjectreviews: it supports only create") {
 			t.Errorf("%s: answered %d:\n%s", path, w.Code, w.Body)
 		}
 	}

@@ -123,7 +123,7 @@ func TestSignIn(t *testing.T) {
 	home := b.send("GET", "/", nil)
 	b.expect(home, 200, "", "Sign out")
 	b.expect(b.send("GET", "/signin?return=/resources", nil), 303, "/resources", "")
-	b.expect(b.send("POST", "/signout", url.Values{"csrf": {"guess"}}), 403, "", "load it again")
+	b.expect(b.send("POST", "/signout", url.Values{"csrf": {"guess"}}), 403, "", "reload it")
 	csrf := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(home.Body.String())
 	b.expect(b.send("POST", "/signout", url.Values{"csrf": {csrf[1]}}), 303, "/signin", "")
 	b.expect(b.send("GET", "/", nil), 303, "/signin?return=%2F", "")

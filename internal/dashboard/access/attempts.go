@@ -11,9 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// How many tokens of one address may be refused within attemptWindow before its attempts
-// are slowed down: then they take turns, each refusal takes the time of penalty, and who
-// has waited for attemptTimeout comes again.
+// After maxAttempts rejected tokens within attemptWindow, the attempts of an address are
+// serialized: each rejection takes penalty, and an attempt that waits for attemptTimeout fails.
 const (
 	maxAttempts    = 10
 	attemptWindow  = time.Minute
@@ -22,41 +21,40 @@ const (
 	maxPeers       = 10000
 )
 
-// TooManyAttemptsError says that too many tokens of an address were refused, and when to come
-// back. A token that the API server accepts is accepted all the same: one address may
-// have many visitors.
+// TooManyAttemptsError means that too many tokens of an address were rejected. Valid tokens are
+// still accepted, since many users may share an address.
 type TooManyAttemptsError struct {
 	RetryAfter time.Duration
-	// Err is why this token was refused; nil if it was not looked at.
+	// Err is why this token was rejected; nil if it was not checked.
 	Err error
 }
 
 func (e TooManyAttemptsError) Error() string {
-	return fmt.Sprintf("too many attempts to sign in from your address: try again in %s", max(e.RetryAfter.Round(time.Second), time.Second))
+	return fmt.Sprintf("too many sign-in attempts from your address: retry in %s", max(e.RetryAfter.Round(time.Second), time.Second))
 }
 
-// Unwrap is why this token was refused.
+// Unwrap returns why this token was rejected.
 func (e TooManyAttemptsError) Unwrap() error { return e.Err }
 
-// attemptLimiter to sign in, by address.
+// attemptLimiter limits sign-in attempts by address.
 type attemptLimiter struct {
 	mu    sync.Mutex
 	peers map[netip.Addr]*peerAttempts
 }
 
-// peerAttempts counts the tokens of an address since a moment that were not accepted, or not
-// yet. Once there are too many, free has a place for one that is looked at.
+// peerAttempts counts the rejected and unfinished attempts of an address. Once there are too
+// many, slot serializes them.
 type peerAttempts struct {
 	since time.Time
 	count int
 	slot  chan struct{}
 }
 
-// signInAttempt is that of one attempt.
+// signInAttempt is one attempt.
 type signInAttempt struct {
 	limiter *attemptLimiter
 	peer    *peerAttempts
-	// slowed says that others of the address wait for its end.
+	// slowed reports that the attempt holds the slot.
 	slowed bool
 }
 
@@ -64,7 +62,7 @@ func newAttemptLimiter() *attemptLimiter {
 	return &attemptLimiter{peers: map[netip.Addr]*peerAttempts{}}
 }
 
-// start counts an attempt, and waits for its turn if it has to.
+// start counts an attempt, and waits for the slot if the address is slowed down.
 func (a *attemptLimiter) start(ctx context.Context, from netip.Addr, now time.Time) (*signInAttempt, error) {
 	t := a.count(peerPrefix(from), now)
 	if !t.slowed {
@@ -98,7 +96,7 @@ func (a *attemptLimiter) count(from netip.Addr, now time.Time) *signInAttempt {
 	return &signInAttempt{a, at, false}
 }
 
-// succeeded takes back what was counted of an attempt that was none at guessing.
+// succeeded removes the attempt from the count.
 func (t *signInAttempt) succeeded() {
 	if t.slowed {
 		<-t.peer.slot
@@ -109,8 +107,8 @@ func (t *signInAttempt) succeeded() {
 	t.peer.count--
 }
 
-// failed lets the next one of the address wait, also if the visitor does not, and says
-// so. Where the API server did not answer, nothing was guessed.
+// failed delays the next attempt of the address, even if this client leaves. Errors other than
+// a bad token do not count.
 func (t *signInAttempt) failed(err error) error {
 	switch {
 	case !errors.Is(err, userclient.ErrBadToken):
@@ -122,7 +120,8 @@ func (t *signInAttempt) failed(err error) error {
 	return err
 }
 
-// peerPrefix is an address, or what of it one household of IPv6 has in common.
+// peerPrefix returns the address, or the /64 prefix of an IPv6 address, which one household
+// shares.
 func peerPrefix(from netip.Addr) netip.Addr {
 	if !from.Is6() {
 		return from

@@ -1,9 +1,8 @@
-// Package access knows who a visitor of the window is.
+// Package access authenticates the users of the dashboard.
 //
-// Here live sign-in by a token, the headers of an authenticating proxy, sessions and
-// their end, and what keeps another site from using them: the origin of writes, CSRF
-// tokens and security headers. What must not: pages, and what a user may do, which the
-// cluster decides (asuser). Package ui calls.
+// It contains sign-in with a token, the headers of an authenticating proxy, sessions, and the
+// protection against other sites: origin checks, CSRF tokens and security headers. Pages belong
+// in package dashboard; what a user may do is decided by the cluster.
 package access
 
 import (
@@ -18,84 +17,83 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// Options say how visitors are known. The zero value has them sign in by a token.
+// Options configure authentication. By default users sign in with a token.
 type Options struct {
-	// Open lets everybody in who can reach the process, as the process itself: for
-	// development, on loopback only.
+	// Open lets everyone in who can reach the process, with the credentials of the process. It
+	// is for development and accepts loopback only.
 	Open bool
-	// Headers are those of a proxy that has authenticated the visitor.
+	// Headers are set by a proxy that authenticated the user.
 	//
-	// Whoever reaches the process from a trusted address may be anybody, with these:
-	// also who may forward a port to its pod, as that comes from loopback. So the proxy
-	// should be in the same pod, and the right to forward ports there be guarded.
+	// Whoever reaches the process from a trusted address can claim to be anyone. That includes
+	// users who may forward a port to the pod, since such connections come from loopback. Run
+	// the proxy in the same pod and restrict pods/portforward.
 	Headers Headers
-	// Hosts are the names under which the window is visited through that proxy, such as
-	// "setpoint.example.com". A name that is not one of them may be that of another site,
-	// which has it resolved to a trusted address: then no header is believed. If empty,
-	// the host is localhost or the literal of an address.
+	// Hosts are the host names of the dashboard behind the proxy, such as
+	// "setpoint.example.com". The headers of requests for other hosts are ignored, since
+	// another site may resolve its name to a trusted address. If empty, the host must be
+	// localhost or an IP address.
 	Hosts []string
-	// Lifetime is how long a session lasts at most; 12 hours if zero.
+	// Lifetime is the maximum lifetime of a session; 12 hours if zero.
 	Lifetime time.Duration
-	// Secure says that visitors come by HTTPS, also if a proxy ends it.
+	// Secure reports that users connect with HTTPS, also if a proxy terminates it.
 	Secure bool
-	// OnSessionEnd, if set, is told whose session has ended: what is kept of the user can go. It
-	// returns at once.
+	// OnSessionEnd, if set, is called with the user of each ended session. It must not block.
 	OnSessionEnd func(userclient.User)
-	// Now is the clock; time.Now if nil.
+	// Now is time.Now if nil.
 	Now func() time.Time
 }
 
-// Headers name what an authenticating proxy says of a visitor. Without a User header
-// none is believed.
+// Headers are the names of the proxy's headers. Without User, no header is trusted.
 type Headers struct {
-	// User is such as "X-Forwarded-User", Groups such as "X-Forwarded-Groups".
+	// User is for example "X-Forwarded-User", Groups "X-Forwarded-Groups".
 	User, Groups string
-	// UserPrefix and GroupsPrefix begin the names that the API server sees, so that a
-	// directory cannot name users, service accounts and groups of the cluster's own.
+	// UserPrefix and GroupsPrefix are prepended, so that a directory cannot name users, service
+	// accounts and groups of the cluster.
 	UserPrefix, GroupsPrefix string
 	// Trusted are the addresses of proxies; loopback if empty.
 	Trusted []netip.Prefix
 }
 
-// Errors of visitors that are not known.
+// Authentication errors.
 var (
-	// ErrSignedOut says that the visitor has to sign in.
+	// ErrSignedOut means that the user has to sign in.
 	ErrSignedOut = errors.New("you are not signed in")
-	// ErrExpired says that the visitor has to sign in again.
+	// ErrExpired means that the user has to sign in again.
 	ErrExpired = errors.New("your session has ended")
-	// ErrUnknownSession is the ErrExpired of a session that nobody here remembers: it may also be
-	// one of another process.
+	// ErrUnknownSession is an ErrExpired for a session that is unknown here. It may belong to
+	// another replica.
 	ErrUnknownSession = fmt.Errorf("%w, or was opened at another replica", ErrExpired)
-	// ErrHost is about a request for a host that this is not.
-	ErrHost        = errors.New("this address is not one of the window")
+	// ErrHost means that the request is for an unknown host.
+	ErrHost        = errors.New("unknown host name")
 	errNotLoopback = fmt.Errorf("%w: use localhost or 127.0.0.1", ErrHost)
-	// ErrProxyUser is about a visitor whom no proxy may speak for.
-	ErrProxyUser = errors.New("a proxy may not speak for this user")
-	// ErrBadForm is about a form that did not arrive, or that makes no sense; it wraps why.
-	ErrBadForm = errors.New("the form that was sent cannot be read")
-	// ErrCrossSite is about a write that may come from another site.
-	ErrCrossSite = errors.New("the request does not come from a page of this window, or the page is too old: load it again")
+	// ErrProxyUser means that a proxy may not name this user.
+	ErrProxyUser = errors.New("a proxy may not authenticate this user")
+	// ErrBadForm wraps why a form could not be read.
+	ErrBadForm = errors.New("invalid form")
+	// ErrCrossSite means that a write may come from another site.
+	ErrCrossSite = errors.New("cross-site request, or the page is too old: reload it")
 )
 
-// VerifyFunc says whose token this is; its error wraps asuser.ErrBadToken for nobody's.
+// VerifyFunc returns the user of a token. Its error wraps userclient.ErrBadToken for an invalid
+// token.
 type VerifyFunc func(ctx context.Context, token string) (userclient.User, error)
 
-// Authenticator lets visitors in.
+// Authenticator authenticates requests.
 type Authenticator struct {
 	options  Options
 	verify   VerifyFunc
 	sessions *sessionStore
 	attempts *attemptLimiter
 	origin   *http.CrossOriginProtection
-	// proxiesListed says that somebody has listed the proxies: visitors have the addresses that these
-	// tell, not their own.
+	// proxiesListed reports that proxies are configured, so that client addresses come from
+	// their headers.
 	proxiesListed bool
-	// key makes digests: of what cookies say, and the CSRF secrets of visitors who have
-	// no session.
+	// key is the key of digests: of session IDs, and of the CSRF secrets of users without a
+	// session.
 	key []byte
 }
 
-// New makes a Gate.
+// New returns an Authenticator.
 func New(o Options, verify VerifyFunc) *Authenticator {
 	if o.Lifetime <= 0 {
 		o.Lifetime = 12 * time.Hour
@@ -118,11 +116,11 @@ func New(o Options, verify VerifyFunc) *Authenticator {
 	}
 }
 
-// Authenticate says who makes a request. The error is, or wraps, ErrSignedOut, ErrExpired,
-// ErrHost or ErrProxyUser; another says that the API server could not be asked.
+// Authenticate returns the user of a request. The error wraps ErrSignedOut, ErrExpired, ErrHost
+// or ErrProxyUser; other errors mean that the API server did not respond.
 //
-// A session ends when it is not used. What a page asks for by itself is no use of it:
-// streams of events, and what is sent with the header X-Live.
+// A session expires when it is idle. Background requests do not count: event streams, and
+// requests with the header X-Live.
 func (g *Authenticator) Authenticate(r *http.Request) (*Identity, error) {
 	switch {
 	case g.options.Open:
@@ -133,18 +131,18 @@ func (g *Authenticator) Authenticate(r *http.Request) (*Identity, error) {
 	return g.sessionIdentity(r)
 }
 
-// UsesSignIn reports whether the visitor of a request signs in, and out, here.
+// UsesSignIn reports whether the user signs in and out here.
 func (g *Authenticator) UsesSignIn(r *http.Request) bool {
 	return !g.options.Open && !g.usesProxyAuth(r)
 }
 
-// isBackground reports whether a page makes a request without its reader.
+// isBackground reports whether the page made the request on its own.
 func isBackground(r *http.Request) bool {
 	return r.Header.Get("X-Live") != "" || r.Header.Get("Accept") == "text/event-stream"
 }
 
-// openIdentity is a visitor of a window that is open. A page of another site that has its
-// name resolved to loopback is told apart by the host that the browser asks for.
+// openIdentity returns the user of an open dashboard. The host must be loopback, since another
+// site may resolve its name to it.
 func (g *Authenticator) openIdentity(r *http.Request) (*Identity, error) {
 	if !isLoopback(r.Host) {
 		return nil, errNotLoopback

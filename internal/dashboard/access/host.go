@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// loopbackPrefixes are the addresses of the machine itself.
+// loopbackPrefixes returns the loopback addresses.
 func loopbackPrefixes() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 }
 
-// hostName is what a Host header names, without the port.
+// hostName returns a host in lower case without its port.
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -21,15 +21,15 @@ func hostName(host string) string {
 	return strings.ToLower(strings.Trim(host, "[]"))
 }
 
-// isLoopback reports whether a Host header names the machine itself.
+// isLoopback reports whether a Host header names this machine.
 func isLoopback(host string) bool {
 	name := hostName(host)
 	address, err := netip.ParseAddr(name)
 	return name == "localhost" || err == nil && address.Unmap().IsLoopback()
 }
 
-// isAllowedHost reports whether a Host header names the window that a proxy leads to. Without
-// a list it has to be what no other site can have as its name.
+// isAllowedHost reports whether a Host header names the dashboard. Without a list, it must be a
+// name that no other site can have.
 func (g *Authenticator) isAllowedHost(host string) bool {
 	name := hostName(host)
 	if len(g.options.Hosts) > 0 {
@@ -39,7 +39,7 @@ func (g *Authenticator) isAllowedHost(host string) bool {
 	return name == "localhost" || err == nil
 }
 
-// remoteAddr is the address that a connection comes from; the zero Addr if it is not known.
+// remoteAddr returns the address of the connection; the zero Addr if unknown.
 func remoteAddr(r *http.Request) netip.Addr {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -48,16 +48,15 @@ func remoteAddr(r *http.Request) netip.Addr {
 	return at.Addr().Unmap().WithZone("")
 }
 
-// isFromProxy reports whether a request comes from a proxy that is believed.
+// isFromProxy reports whether the request comes from a trusted proxy.
 func (g *Authenticator) isFromProxy(r *http.Request) bool { return g.isProxy(remoteAddr(r)) }
 
 func (g *Authenticator) isProxy(from netip.Addr) bool {
 	return slices.ContainsFunc(g.options.Headers.Trusted, func(p netip.Prefix) bool { return p.Contains(from) })
 }
 
-// clientAddr is the address that a visitor comes from: that of the connection, or behind
-// proxies the last that one of them has told of another. What comes before that the
-// visitor may have written.
+// clientAddr returns the address of the client: of the connection, or the last one that a
+// trusted proxy added. The client may have written earlier ones.
 func (g *Authenticator) clientAddr(r *http.Request) netip.Addr {
 	from := remoteAddr(r)
 	if !g.proxiesListed {

@@ -8,15 +8,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// Identity is who makes a request.
+// Identity is an authenticated user.
 type Identity struct {
 	User userclient.User
-	// CSRF is what forms carry in a field "csrf", or requests in the header
-	// X-CSRF-Token. It is another text for each request, so that the size of a page that
-	// is compressed tells nothing about it (BREACH); each counts as long as the secret
-	// does that is in it.
+	// CSRF is the token that forms send in the field "csrf" and requests in the header
+	// X-CSRF-Token. It differs in each response, so that the size of compressed pages does not
+	// reveal it (BREACH), and is valid as long as its secret.
 	CSRF string
-	// secret is what all of them have in common.
+	// secret is in all tokens.
 	secret string
 }
 
@@ -24,13 +23,13 @@ func newIdentity(user userclient.User, secret string) *Identity {
 	return &Identity{User: user, CSRF: mask(secret), secret: secret}
 }
 
-// hasToken reports whether a token has the visitor's secret in it.
+// hasToken reports whether a token contains the secret.
 func (v *Identity) hasToken(token string) bool {
 	given, is := unmask(token)
 	return is && v.secret != "" && subtle.ConstantTimeCompare([]byte(given), []byte(v.secret)) == 1
 }
 
-// mask hides a secret by a pad that is used once, which goes with it.
+// mask encrypts a secret with a one-time pad, which it includes.
 func mask(secret string) string {
 	both := make([]byte, 2*len(secret))
 	pad, hidden := both[:len(secret)], both[len(secret):]

@@ -6,14 +6,12 @@ import (
 	"strings"
 )
 
-// contentSecurityPolicy is what pages may do: nothing is loaded from another host, no script or style
-// is part of a page, and no other site shows one.
+// contentSecurityPolicy forbids content of other hosts, inline scripts and styles, and frames.
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// CheckWrite refuses a write that may come from another site, with ErrCrossSite: it has
-// to have the origin of the window and the CSRF token of the visitor. One of which the
-// form cannot be read is refused with ErrBadForm.
+// CheckWrite rejects writes that may come from another site with ErrCrossSite, and unreadable
+// forms with ErrBadForm. It checks the origin and the CSRF token.
 func (g *Authenticator) CheckWrite(r *http.Request, v *Identity) error {
 	if g.origin.Check(r) != nil {
 		return ErrCrossSite
@@ -31,11 +29,11 @@ func (g *Authenticator) CheckWrite(r *http.Request, v *Identity) error {
 	return nil
 }
 
-// AssetsPath is the path below which nothing is private.
+// AssetsPath is the prefix of public files.
 const AssetsPath = "/assets/"
 
-// Protect adds what browsers have to know about all answers. A window that is open
-// answers nobody who does not ask for loopback.
+// Protect adds security headers to all responses. An open dashboard rejects hosts other than
+// loopback.
 func (g *Authenticator) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

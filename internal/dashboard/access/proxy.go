@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// usesProxyAuth reports whether a proxy that is believed speaks for a visitor.
+// usesProxyAuth reports whether a trusted proxy authenticated the user.
 func (g *Authenticator) usesProxyAuth(r *http.Request) bool {
 	if g.options.Headers.User == "" || !g.isFromProxy(r) {
 		return false
@@ -18,7 +18,7 @@ func (g *Authenticator) usesProxyAuth(r *http.Request) bool {
 	return r.Header.Get(g.options.Headers.User) != "" || bearerToken(r) != ""
 }
 
-// bearerToken is the token that a proxy passes on.
+// bearerToken returns the token of the Authorization header.
 func bearerToken(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -27,14 +27,14 @@ func bearerToken(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// proxyIdentity is who a proxy says that the visitor is. A token says more than a name:
-// then requests carry it, and nobody is impersonated.
+// proxyIdentity returns the user named by a proxy. If the proxy forwards a token, requests use
+// it instead of impersonation.
 func (g *Authenticator) proxyIdentity(r *http.Request) (*Identity, error) {
 	if token := bearerToken(r); token != "" {
 		return g.bearerIdentity(r, token)
 	}
 	if !g.isAllowedHost(r.Host) {
-		return nil, fmt.Errorf("%w: %q is none of the names that --ui-hosts lists", ErrHost, r.Host)
+		return nil, fmt.Errorf("%w: %q is not listed in --ui-hosts", ErrHost, r.Host)
 	}
 	headers := g.options.Headers
 	u := userclient.User{Name: r.Header.Get(headers.User)}
@@ -48,9 +48,8 @@ func (g *Authenticator) proxyIdentity(r *http.Request) (*Identity, error) {
 	return newIdentity(u, g.csrfSecret(u.Name)), nil
 }
 
-// proxyGroups are those of a header, which may be there several times, or list several.
-// Those of the cluster itself do not count: who may name groups in a directory is not to
-// become the cluster's master by it.
+// proxyGroups returns the groups of a header. Groups of the cluster are dropped, so that a
+// directory cannot add users to system:masters.
 func proxyGroups(values []string, prefix string) []string {
 	var all []string
 	for _, value := range values {
@@ -71,11 +70,11 @@ func proxyGroups(values []string, prefix string) []string {
 	return all
 }
 
-// authenticatedGroup is the group of everyone who is signed in.
+// authenticatedGroup is the group of all authenticated users.
 const authenticatedGroup = "system:authenticated"
 
-// bearerIdentity is the visitor of a token that a proxy passes on, known by a session that no
-// cookie names.
+// bearerIdentity returns the user of a forwarded token. The session is identified by the token
+// instead of a cookie.
 func (g *Authenticator) bearerIdentity(r *http.Request, token string) (*Identity, error) {
 	id := "bearer:" + g.digest(token)
 	now := g.options.Now()
@@ -95,7 +94,7 @@ func (g *Authenticator) bearerIdentity(r *http.Request, token string) (*Identity
 	return newIdentity(s.user, g.csrfSecret(s.user.Name)), nil
 }
 
-// expiredError is ErrExpired for a token that is not accepted, and nil for another error.
+// expiredError returns ErrExpired for a bad token, and nil otherwise.
 func expiredError(err error) error {
 	if errors.Is(err, userclient.ErrBadToken) {
 		return fmt.Errorf("%w: %w", ErrExpired, err)

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// maxSessions is how many are kept, and maxSessionsPerUser how many of one user; the one unused
-	// for longest goes first.
+	// maxSessions and maxSessionsPerUser limit the sessions. The session that was idle longest
+	// is evicted first.
 	maxSessions        = 1000
 	maxSessionsPerUser = 20
-	// idleTimeout is how long a session lasts unused, and sweepEvery how soon what has ended is
-	// forgotten, also if nobody comes.
+	// idleTimeout is how long an idle session lasts, sweepEvery how often expired sessions are
+	// removed.
 	idleTimeout = 30 * time.Minute
 	sweepEvery  = time.Minute
-	// verifyInterval is how long it is believed that a token is accepted, verifyRetryInterval how soon
-	// it is asked again when nobody answered.
+	// verifyInterval is how often a token is verified again, verifyRetryInterval how soon if
+	// the API server did not respond.
 	verifyInterval      = 3 * time.Minute
 	verifyRetryInterval = 10 * time.Second
 )
 
-// session is a visitor that has signed in.
+// session is the session of a user.
 type session struct {
 	user  userclient.User
 	csrf  string
@@ -43,8 +43,8 @@ func newSession(u userclient.User, now time.Time) *session {
 	return &session{user: u, csrf: randomText(), began: now, used: now, verified: now}
 }
 
-// touch says whether the session has not ended by time, and notes that it is used unless
-// that is the page's own doing.
+// touch reports whether the session is valid, and resets its idle time unless the request is a
+// background request.
 func (s *session) touch(now time.Time, lifetime time.Duration, byItself bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *session) touch(now time.Time, lifetime time.Duration, byItself bool) bo
 	return true
 }
 
-// claimVerification reports whether it is time to verify the token again, to one caller only.
+// claimVerification reports whether the token is due for verification, to one caller only.
 func (s *session) claimVerification(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *session) claimVerification(now time.Time) bool {
 	return true
 }
 
-// retryVerification has the token verified a little later, as nobody answered.
+// retryVerification schedules an early verification.
 func (s *session) retryVerification(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,28 +81,28 @@ func (s *session) lastUsed() time.Time {
 	return s.used
 }
 
-// cookieLength is how long the text of random is.
+// cookieLength is the length of randomText.
 const cookieLength = 43
 
-// randomText is 256 bits that nobody can guess, as text.
+// randomText returns 256 random bits as text.
 func randomText() string {
 	bits := make([]byte, 32)
 	_, _ = rand.Read(bits) // It never returns an error.
 	return base64.RawURLEncoding.EncodeToString(bits)
 }
 
-// digest stands for a secret: a look-up by it takes as long whatever is guessed.
+// digest returns a keyed digest of a secret, so that a lookup takes constant time.
 func (g *Authenticator) digest(secret string) string {
 	mac := hmac.New(sha256.New, g.key)
 	mac.Write([]byte(secret))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// csrfSecret is the CSRF secret of a visitor that has no session.
+// csrfSecret returns the CSRF secret of a user without a session.
 func (g *Authenticator) csrfSecret(user string) string { return g.digest("csrf " + user) }
 
-// cookieName is the name of the cookie that names a session. A browser takes one of the
-// prefix only from this very host, and by HTTPS.
+// cookieName returns the name of the session cookie. Browsers accept the __Host- prefix only
+// over HTTPS and from this host.
 func (g *Authenticator) cookieName() string {
 	if g.options.Secure {
 		return "__Host-setpoint"
@@ -110,7 +110,7 @@ func (g *Authenticator) cookieName() string {
 	return "setpoint"
 }
 
-// sessionIdentity is the visitor whose session a cookie names.
+// sessionIdentity returns the user of the session cookie.
 func (g *Authenticator) sessionIdentity(r *http.Request) (*Identity, error) {
 	cookie, err := r.Cookie(g.cookieName())
 	if err != nil || cookie.Value == "" {
@@ -133,8 +133,8 @@ func (g *Authenticator) sessionIdentity(r *http.Request) (*Identity, error) {
 	return newIdentity(s.user, s.csrf), nil
 }
 
-// reverify asks from time to time whether the token of a session is still accepted.
-// An API server that cannot be reached ends no session: it accepts no token either.
+// reverify verifies the token of a session from time to time. An unreachable API server does
+// not end a session.
 func (g *Authenticator) reverify(r *http.Request, id string, s *session) error {
 	now := g.options.Now()
 	if !s.claimVerification(now) {
@@ -149,7 +149,7 @@ func (g *Authenticator) reverify(r *http.Request, id string, s *session) error {
 		s.retryVerification(now)
 	case u.Name != s.user.Name:
 		g.sessions.drop(id)
-		return fmt.Errorf("%w: the token is now that of another user", ErrExpired)
+		return fmt.Errorf("%w: the token now belongs to another user", ErrExpired)
 	}
 	return nil
 }

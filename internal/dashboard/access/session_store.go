@@ -8,17 +8,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// sessionStore are those of all visitors, by the digest of what their cookies say. None is
-// kept for much longer than it lasts, since it has a token.
+// sessionStore holds sessions by the digest of their cookie. Expired sessions are removed soon,
+// since they contain tokens.
 type sessionStore struct {
 	now      func() time.Time
 	lifetime time.Duration
-	// onEnd is told of each that goes.
+	// onEnd is called for each removed session.
 	onEnd func(userclient.User)
 
-	mu   sync.Mutex
-	byID map[string]*session
-	// sweepScheduled says that a sweep is to come.
+	mu             sync.Mutex
+	byID           map[string]*session
 	sweepScheduled bool
 }
 
@@ -38,7 +37,7 @@ func (s *sessionStore) drop(id string) {
 	s.removeLocked(id)
 }
 
-// removeLocked is drop for who holds the lock.
+// removeLocked removes a session. The caller holds the lock.
 func (s *sessionStore) removeLocked(id string) {
 	if gone := s.byID[id]; gone != nil {
 		delete(s.byID, id)
@@ -46,8 +45,7 @@ func (s *sessionStore) removeLocked(id string) {
 	}
 }
 
-// put keeps a session. Who signs in again and again loses sessions of their own, and not
-// those of others.
+// put stores a session. Users with too many sessions lose their own, not those of others.
 func (s *sessionStore) put(id string, added *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +61,7 @@ func (s *sessionStore) put(id string, added *session) {
 	s.scheduleSweep()
 }
 
-// evictOldest removes the session unused for longest, if there are as many as there may be.
+// evictOldest removes the session that was idle longest if the limit is reached.
 func (s *sessionStore) evictOldest(counts func(*session) bool, most int) {
 	count, oldest, at := 0, "", time.Time{}
 	for id, each := range s.byID {
@@ -80,7 +78,7 @@ func (s *sessionStore) evictOldest(counts func(*session) bool, most int) {
 	}
 }
 
-// scheduleSweep has what has ended forgotten. Who holds the lock calls it.
+// scheduleSweep schedules the next sweep. The caller holds the lock.
 func (s *sessionStore) scheduleSweep() {
 	if !s.sweepScheduled && len(s.byID) > 0 {
 		s.sweepScheduled = true

@@ -9,16 +9,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// cookieGracePeriod is how long a cookie is kept after its session has ended: so long a visitor is
-// told that it has ended, and not only to sign in.
+// cookieGracePeriod is how long a cookie outlives its session, so that the user learns that it
+// expired.
 const cookieGracePeriod = 24 * time.Hour
 
-// maxTokenBytes is how long a token may be; those of clusters have 2 KiB at most.
+// maxTokenBytes limits tokens; those of clusters have at most 2 KiB.
 const maxTokenBytes = 16 << 10
 
-// SignIn begins a session of the user that a token belongs to, and ends the one that
-// the visitor had. The error wraps asuser.ErrBadToken, or is a TooManyAttemptsError, which may
-// be both.
+// SignIn starts a session for the user of a token, and ends the previous one. The error wraps
+// userclient.ErrBadToken or is a TooManyAttemptsError, or both.
 func (g *Authenticator) SignIn(w http.ResponseWriter, r *http.Request, token string) (*Identity, error) {
 	u, err := g.verifyToken(r, strings.TrimPrefix(strings.TrimSpace(token), "Bearer "))
 	if err != nil {
@@ -31,7 +30,7 @@ func (g *Authenticator) SignIn(w http.ResponseWriter, r *http.Request, token str
 	return newIdentity(u, s.csrf), nil
 }
 
-// verifyToken asks whose token this is, in the turn of the address that it comes from.
+// verifyToken verifies a token within the limits of the client's address.
 func (g *Authenticator) verifyToken(r *http.Request, token string) (userclient.User, error) {
 	if len(token) > maxTokenBytes {
 		return userclient.User{}, fmt.Errorf("sign in: %w: a token has at most %d bytes", userclient.ErrBadToken, maxTokenBytes)
@@ -48,8 +47,7 @@ func (g *Authenticator) verifyToken(r *http.Request, token string) (userclient.U
 	return u, nil
 }
 
-// SignOut ends the session of a visitor, if there is one. Whoever has a page of it open
-// is told at the next request.
+// SignOut ends the session. Open pages notice at their next request.
 func (g *Authenticator) SignOut(w http.ResponseWriter, r *http.Request) {
 	g.endSession(r)
 	http.SetCookie(w, g.newCookie("", -1))
@@ -62,7 +60,7 @@ func (g *Authenticator) endSession(r *http.Request) {
 }
 
 func (g *Authenticator) newCookie(value string, seconds int) *http.Cookie {
-	//nolint:gosec // Where the window is served by HTTP, a Secure cookie would be none.
+	//nolint:gosec // A Secure cookie would be ignored over HTTP.
 	return &http.Cookie{
 		Name: g.cookieName(), Value: value, Path: "/", MaxAge: seconds,
 		Secure: g.options.Secure, HttpOnly: true, SameSite: http.SameSiteStrictMode,

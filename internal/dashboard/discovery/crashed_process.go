@@ -7,52 +7,52 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// crashedProcess is a process that ended without saying so, of which nothing can be read any more.
-// It is there until one of its name comes.
+// crashedProcess is a process that stopped without removing its entry. It is listed until a
+// process with the same name starts.
 type crashedProcess struct{ name string }
 
-// err says that it did not take back what it had published.
+// err is the error of all methods.
 func (e *crashedProcess) err() error {
-	return fmt.Errorf("the process %s has crashed, or was killed", e.name)
+	return fmt.Errorf("the process %s crashed or was killed", e.name)
 }
 
-// Name implements inspect.Source.
+// Name implements model.Source.
 func (e *crashedProcess) Name() string { return e.name }
 
-// Process implements inspect.Source.
+// Process implements model.Source.
 func (e *crashedProcess) Process(context.Context) (model.Process, error) {
 	return model.Process{}, e.err()
 }
 
-// Controllers implements inspect.Source.
+// Controllers implements model.Source.
 func (e *crashedProcess) Controllers(context.Context) ([]model.Controller, error) {
 	return nil, e.err()
 }
 
-// Objects implements inspect.Source.
+// Objects implements model.Source.
 func (e *crashedProcess) Objects(context.Context, string, model.Query) (model.Page, error) {
 	return model.Page{}, e.err()
 }
 
-// States implements inspect.Source.
+// States implements model.Source.
 func (e *crashedProcess) States(context.Context, model.Ref) ([]model.ObjectState, error) {
 	return nil, e.err()
 }
 
-// Runs implements inspect.Source.
+// Runs implements model.Source.
 func (e *crashedProcess) Runs(context.Context, model.Ref, int) ([]model.Run, error) {
 	return nil, e.err()
 }
 
-// Run implements inspect.Source.
+// Run implements model.Source.
 func (e *crashedProcess) Run(context.Context, uint64) (model.Run, error) { return model.Run{}, e.err() }
 
-// Plan implements inspect.Source.
+// Plan implements model.Source.
 func (e *crashedProcess) Plan(context.Context, string, model.Ref) (model.Plan, error) {
 	return model.Plan{}, e.err()
 }
 
-// Await implements inspect.Source: nothing changes any more.
+// Await implements model.Source. Nothing changes anymore.
 func (e *crashedProcess) Await(ctx context.Context, _ uint64) (uint64, error) {
 	<-ctx.Done()
 	return 0, ctx.Err()

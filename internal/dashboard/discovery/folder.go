@@ -23,20 +23,19 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
 )
 
-// ProcessEntry is what a process publishes of itself in a folder.
+// ProcessEntry is what a process publishes in a folder.
 type ProcessEntry struct {
 	Name string `json:"name"`
 	PID  int    `json:"pid"`
-	// written is when it said so, of one that was read.
+	// written is the modification time of the file.
 	written time.Time
-	// Address is a host and a port, the host being one of loopback, and Token what
-	// must be shown there.
+	// Address is a loopback address with a port; requests there send Token.
 	Address string `json:"address"`
 	Token   string `json:"token"`
 }
 
-// uniqueNames gives each process a name of its own: of several with the same name, the one
-// that has been there for the longest keeps it, and the others are known by their PID too.
+// uniqueNames names each process. The oldest process keeps its name; the PID is added to others
+// with the same name.
 func uniqueNames(alive []ProcessEntry) map[ProcessEntry]string {
 	names, taken := map[ProcessEntry]string{}, map[string]bool{}
 	byAge := slices.SortedFunc(slices.Values(alive), func(a, b ProcessEntry) int { return cmp.Or(a.written.Compare(b.written), a.PID-b.PID) })
@@ -50,44 +49,44 @@ func uniqueNames(alive []ProcessEntry) map[ProcessEntry]string {
 	return names
 }
 
-// entrySuffix is that of the files of a folder which count.
+// entrySuffix is the suffix of entry files.
 const entrySuffix = ".json"
 
-// maxEntryBytes is how long such a file may be, in bytes.
+// maxEntryBytes limits an entry file.
 const maxEntryBytes = 16 << 10
 
-// Publish says in a folder where a process is, to whoever may read files of this user.
-// What it returns takes that back.
+// Publish writes the entry of a process, which only this user may read. Calling withdraw
+// removes it.
 func Publish(folder string, e ProcessEntry) (withdraw func(), err error) {
 	text, err := json.Marshal(e)
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.CreateTemp(folder, fmt.Sprintf("%d-*", e.PID)) // 0600, of which the token is in need.
+	file, err := os.CreateTemp(folder, fmt.Sprintf("%d-*", e.PID)) // The mode is 0600, since the file contains the token.
 	if err != nil {
-		return nil, fmt.Errorf("publish where to inspect: %w", err)
+		return nil, fmt.Errorf("publish process entry: %w", err)
 	}
 	_, err = file.Write(text)
 	err = errors.Join(err, file.Close())
-	// Nobody reads a file that is half written.
+	// A rename is atomic, so no partial file is read.
 	if err = cmp.Or(err, os.Rename(file.Name(), file.Name()+entrySuffix)); err != nil {
 		_ = os.Remove(file.Name())
-		return nil, fmt.Errorf("publish where to inspect: %w", err)
+		return nil, fmt.Errorf("publish process entry: %w", err)
 	}
 	return func() { _ = os.Remove(file.Name() + entrySuffix) }, nil
 }
 
-// FolderSources returns what finds the processes that a folder names at present, sorted by
-// name. They are the same Sources from one time to the next.
+// FolderSources returns a function that lists the processes in a folder, sorted by name. It
+// returns the same Source for the same process each time.
 func FolderSources(folder string) func(context.Context) []model.Source {
 	f := &folderSources{folder: folder, current: map[ProcessEntry]model.Source{}, transport: &http.Transport{MaxIdleConnsPerHost: 4}}
 	return f.list
 }
 
-// folderSources are the Sources of a folder.
+// folderSources lists the processes in a folder.
 type folderSources struct {
 	folder string
-	// transport asks no proxy: all of this is on this machine.
+	// transport uses no proxy, since all addresses are local.
 	transport *http.Transport
 
 	mu      sync.Mutex
@@ -123,8 +122,8 @@ func (s *folderSources) list(context.Context) []model.Source {
 	return found
 }
 
-// splitByLiveness are the entries of processes that live, and the names alone of those that are
-// gone and did not say so, unless another of that name came.
+// splitByLiveness returns the entries of running processes, and the names of crashed ones
+// without a successor.
 func splitByLiveness(all []ProcessEntry) (alive, dead []ProcessEntry) {
 	for _, e := range all {
 		if isRunning(e.PID) {
@@ -141,10 +140,9 @@ func splitByLiveness(all []ProcessEntry) (alive, dead []ProcessEntry) {
 	return alive, dead
 }
 
-// readEntries are those that are published. A file that does not say what it should is
-// passed over: somebody else's, or that of another version.
+// readEntries reads all valid entries. Other files are ignored.
 func readEntries(folder string) []ProcessEntry {
-	files, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "*"+entrySuffix)) // Only a bad pattern is an error.
+	files, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "*"+entrySuffix)) // The pattern is valid.
 	var all []ProcessEntry
 	for _, file := range files {
 		var e ProcessEntry
@@ -155,7 +153,7 @@ func readEntries(folder string) []ProcessEntry {
 	return all
 }
 
-// escapeGlob is a path as a pattern that means itself.
+// escapeGlob escapes a path for filepath.Glob.
 func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
@@ -176,14 +174,14 @@ func readEntry(path string, into *ProcessEntry) error {
 	return json.Unmarshal(text, into)
 }
 
-// isLoopback says whether an address is of this machine. The token goes nowhere else.
+// isLoopback reports whether an address is local. The token is never sent elsewhere.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err == nil && ip != nil && ip.IsLoopback()
 }
 
-// isRunning says whether there is a process.
+// isRunning reports whether a process exists.
 func isRunning(pid int) bool {
 	if pid <= 0 {
 		return false

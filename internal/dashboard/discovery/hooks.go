@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// hooksFile is the file of a folder that says where hooks are. It is no process's.
+// hooksFile is the file with the addresses of hooks.
 const hooksFile = "hooks"
 
-// PublishHooks says in a folder where the hooks of hosts are reached, as HOST=ADDRESS each:
-// processes of this machine stand in for Services.
+// PublishHooks writes the local addresses of hooks as HOST=ADDRESS: local processes stand in
+// for Services.
 func PublishHooks(folder string, routes []string) error {
 	path := filepath.Join(folder, hooksFile)
 	if err := os.WriteFile(path+".new", []byte(strings.Join(routes, ",")), 0o600); err != nil {
-		return fmt.Errorf("publish where hooks are: %w", err)
+		return fmt.Errorf("publish hook addresses: %w", err)
 	}
 	if err := os.Rename(path+".new", path); err != nil {
-		return fmt.Errorf("publish where hooks are: %w", err)
+		return fmt.Errorf("publish hook addresses: %w", err)
 	}
 	return nil
 }
 
-// ReadHooks is what PublishHooks said, with commas between; "" if it said nothing.
+// ReadHooks returns the published addresses, separated by commas; "" for none.
 func ReadHooks(folder string) string {
 	text, err := os.ReadFile(filepath.Join(folder, hooksFile))
 	if err != nil {

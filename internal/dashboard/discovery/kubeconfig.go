@@ -1,10 +1,8 @@
-// Package discovery finds the processes that run controllers, and reads what each knows.
+// Package discovery finds the processes that run controllers.
 //
-// Here live the two ways: a private folder, in which the processes of one machine
-// publish where they are, and the Leases of a cluster, by which those that elect a
-// leader say in which pod they run; such a pod is reached through the API server with
-// the rights of whoever asks. What must not: what is read (inspect), and how it is
-// carried (inspect/wire). The host publishes; dev, cli and the window read.
+// Processes on one machine publish their addresses in a private folder. Processes in a cluster
+// annotate their Lease with their pod, which package portforward reaches with the permissions
+// of the user. What is read from a process belongs in model, the protocol in wire.
 package discovery
 
 import (
@@ -14,27 +12,24 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// FolderEnv is the environment variable by which a process is told in which
-// folder to publish where it is.
+// FolderEnv is the environment variable with the folder in which a process publishes itself.
 const FolderEnv = "SETPOINT_INSPECT_DIR"
 
-// LeaseAnnotation is what a Lease says of the pod that holds it, as
-// "namespace/name:port".
+// LeaseAnnotation is the annotation with the pod that holds a Lease, as "namespace/name:port".
 const LeaseAnnotation = "setpoint.dev/inspect"
 
-// DefaultPort is where pods can be inspected that say nothing else.
+// DefaultPort is the default port of the inspect endpoint.
 const DefaultPort = 8082
 
-// extensionName is the name of that which a cluster's entry in a kubeconfig has, to say
-// the same.
+// extensionName is the name of the cluster extension in a kubeconfig.
 const extensionName = "setpoint.dev/inspect"
 
-// clusterExtension is what the extension says.
+// clusterExtension is the value of the extension.
 type clusterExtension struct {
 	Folder string `json:"folder"`
 }
 
-// SetKubeconfigFolder has all clusters of a kubeconfig lead to a folder.
+// SetKubeconfigFolder adds a folder to all clusters of a kubeconfig.
 func SetKubeconfigFolder(config *clientcmdapi.Config, folder string) error {
 	raw, err := json.Marshal(clusterExtension{folder})
 	if err != nil {
@@ -49,8 +44,8 @@ func SetKubeconfigFolder(config *clientcmdapi.Config, folder string) error {
 	return nil
 }
 
-// KubeconfigFolder is the folder to which a kubeconfig leads by one of its contexts, the
-// current one if it is empty; "" where it leads to none.
+// KubeconfigFolder returns the folder of a context, or of the current context if it is empty;
+// "" for none.
 func KubeconfigFolder(config *clientcmdapi.Config, context string) string {
 	if context == "" {
 		context = config.CurrentContext

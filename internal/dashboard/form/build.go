@@ -12,36 +12,36 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// maxVisibleFields is how many fields an object may have that shows all of them at once.
+// maxVisibleFields is up to how many fields an object shows all of them.
 const maxVisibleFields = 8
 
-// fieldBuilder makes fields, and counts them.
+// fieldBuilder builds fields and counts them.
 type fieldBuilder struct {
 	form   *Form
 	fields int
-	// yamlValues are at least those of the fields that are entered as YAML.
+	// yamlValues is an upper bound of the values in YAML fields.
 	yamlValues int
 }
 
-// fieldContext is where a field stands.
+// fieldContext is the position of a field.
 type fieldContext struct {
 	name, label string
 	depth       int
 	refs        []string
-	// required in what it is in, mandatory in any case; a row is neither, and may be
-	// left empty.
+	// A required field is required in its parent, a mandatory one in the whole object. A row is
+	// neither, and may be empty.
 	required, mandatory, row bool
 }
 
-// Read makes the fields of what was entered. What it refuses is wrong with the request
-// as a whole; what wraps ErrFormTooLarge may be entered as YAML.
+// Read builds the fields of an input. Errors are about the whole request; input that wraps
+// ErrFormTooLarge can be edited as YAML.
 func (f *Form) Read(values url.Values) (*Field, error) {
 	entries, err := parseInput(values)
 	if err != nil {
 		return nil, err
 	}
 	if unknown := f.findUnknownField(&f.root, entries, fieldContext{}); unknown != "" {
-		return nil, fmt.Errorf("the form has no field %q", truncate(unknown, 100))
+		return nil, fmt.Errorf("unknown field %q", truncate(unknown, 100))
 	}
 	l := &fieldBuilder{form: f}
 	root := l.field(&f.root, fieldContext{required: true, mandatory: true}, entries)
@@ -54,7 +54,7 @@ func (f *Form) Read(values url.Values) (*Field, error) {
 	return root, nil
 }
 
-// Blank is what is entered in a new form: a row where there has to be one.
+// Blank returns the input of a new form, with a row in each mandatory list.
 func (f *Form) Blank() url.Values {
 	values := url.Values{}
 	root, err := f.Read(values)
@@ -160,20 +160,19 @@ func (l *fieldBuilder) properties(f *Field, resolved *resolvedSchema, at fieldCo
 			first = late
 		}
 	}
-	// A few simple ones are no burden.
+	// Always show a few simple fields.
 	for first < min(maxVisibleFields-2, len(all)) && all[first].Input.Widget != "" {
 		first++
 	}
 	if first == 0 {
-		// A part without anything to begin with begins with its simple fields.
+		// A part without required fields shows its first fields.
 		first = min(maxVisibleFields/2, len(all))
 	}
 	f.Fields, f.More = all[:first], all[first:]
 }
 
-// fieldRank puts those first that have to be entered, or were where there are many, and
-// simple ones before those that have parts. At the top it is metadata, spec, and what
-// else there is.
+// fieldRank sorts fields: required ones first, then those with input if there are many, simple
+// ones before composed ones. At the top, metadata and spec come first.
 func fieldRank(f *Field, at fieldContext, many bool) int {
 	switch {
 	case at.depth == 0 && f.Label == "metadata":
@@ -196,7 +195,7 @@ func fieldRank(f *Field, at fieldContext, many bool) int {
 	return rank
 }
 
-// findUnknownField finds something entered that the form has no field for.
+// findUnknownField returns the name of an input without a field.
 func (f *Form) findUnknownField(s *spec.Schema, e *inputNode, at fieldContext) string {
 	if e.isEmpty() {
 		return ""
@@ -235,7 +234,7 @@ func rowSchema(s *resolvedSchema) *spec.Schema {
 	return nil
 }
 
-// firstParagraph is the first paragraph of a description, or as much of it as is read.
+// firstParagraph returns the first paragraph of a description, truncated.
 func firstParagraph(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n\n")
 	text = strings.Join(strings.Fields(text), " ")

@@ -5,79 +5,74 @@ import (
 	"strings"
 )
 
-// Field is a field with what was entered into it, or a part of a form with the fields
-// of it.
+// Field is a field with its input, or a composed field.
 type Field struct {
-	// Name is that of the input, ID that of its element, Path what users know it by:
+	// Name is the name of the input, ID the ID of its element, Path the field path:
 	// ".spec.size", "f-spec-size" and "spec.size".
 	Name, ID, Path string
-	// Label is the property's name; that of a row ends in its number.
+	// Label is the property name, or the row number.
 	Label string
-	// Help is the beginning of the description.
+	// Help is the start of the description.
 	Help string
 	Type Type
-	// YAML says that it is entered as YAML: because no form is made for it, or because
-	// the form cannot say what is there.
+	// YAML reports that the field is edited as YAML, since a form cannot show it.
 	YAML bool
-	// Required fields have to be there if what they are in is. Mandatory ones have to be
-	// there in any case.
+	// Required fields are required in their parent, Mandatory ones in the whole object.
 	Required, Mandatory bool
-	// Text is what was entered; for a Boolean "true", "false", or nothing.
+	// Text is the input; "true", "false" or "" for a Boolean.
 	Text string
-	// Default is what the API server sets if nothing is entered.
+	// Default is the default of the API server.
 	Default string
-	// Input is about the element of a field without parts.
+	// Input describes the element of a simple field.
 	Input Input
 	// Nullable fields may be Null.
 	Nullable, Null bool
-	// CanBeEmpty objects may be there without anything in them, and are if Set.
+	// CanBeEmpty objects may be sent without fields, and are if SendEmpty is set.
 	CanBeEmpty, SendEmpty bool
-	// Fields are those of an object that come first, More those that most users leave.
+	// Fields are shown first, More are optional.
 	Fields, More []*Field
-	// Rows are those of a list or a map.
+	// Rows are the items of a list or map.
 	Rows []*Field
-	// Key is that of a row of a map.
+	// Key is the key of a map row.
 	Key *Field
-	// Next is the name of the row that would be added.
+	// Next is the name of the next row.
 	Next string
-	// Problems are what is wrong with it, for people.
+	// Problems are messages about the field.
 	Problems []string
-	// Focus says that typing goes on here.
+	// Focus sets the focus on the field.
 	Focus bool
 
-	// at is where a row went in the list that was made; -1 if it was left out.
+	// at is the index in the resulting list; -1 if the row was left out.
 	at int
 }
 
-// Input is what a browser has to know.
+// Input describes an HTML input.
 type Input struct {
-	// Widget is "text", "area", "check", "choice" (yes, no or nothing), "select" or
-	// "radio"; empty for what has parts.
+	// Widget is "text", "area", "check", "choice" (yes, no or nothing), "select" or "radio";
+	// empty for composed fields.
 	Widget string
-	// Type is that of an <input>.
+	// Type is the type of an <input>.
 	Type string
-	// Min, Max and Step, MinLength, MaxLength and Pattern are as HTML has them; empty
-	// if there is no such bound.
+	// HTML attributes; empty for none.
 	Min, Max, Step, MinLength, MaxLength, Pattern string
 	Placeholder                                   string
-	// Options are what there is to choose from, Suggestions what is worth offering.
+	// Options are the allowed values, Suggestions are examples.
 	Options     []Option
 	Suggestions []string
 }
 
-// Option is one of several values.
+// Option is an allowed value.
 type Option struct {
 	Text     string
 	Selected bool
 }
 
-// Open says that a part is worth unfolding: something was entered, has to be, or is
-// wrong.
+// Open reports whether to expand the field.
 func (f *Field) Open() bool {
 	return f.Required || len(f.Rows) > 0 || f.Touched() || f.HasProblems()
 }
 
-// Touched says that somebody entered something.
+// Touched reports whether the field has input.
 func (f *Field) Touched() bool {
 	if f.Null || f.SendEmpty || f.Key != nil && f.Key.Text != "" {
 		return true
@@ -91,7 +86,7 @@ func (f *Field) Touched() bool {
 	return anyPart(f, (*Field).Touched)
 }
 
-// defaultText is what a Boolean says by itself: a box that is not checked says false.
+// defaultText returns the text of an untouched Boolean: an unchecked box is false.
 func (f *Field) defaultText() string {
 	switch {
 	case f.Input.Widget != "check":
@@ -102,21 +97,21 @@ func (f *Field) defaultText() string {
 	return "false"
 }
 
-// HasProblems says that there are problems with it, or with a part of it.
+// HasProblems reports whether the field or a part of it has problems.
 func (f *Field) HasProblems() bool {
 	return len(f.Problems) > 0 || f.Key != nil && f.Key.HasProblems() || anyPart(f, (*Field).HasProblems)
 }
 
-// MoreHasProblems says that one of the fields that come later is worth a look.
+// MoreHasProblems reports whether one of the optional fields has problems.
 func (f *Field) MoreHasProblems() bool { return slices.ContainsFunc(f.More, (*Field).HasProblems) }
 
-// HasParts says that it has parts, and no input of its own.
+// HasParts reports whether the field is composed.
 func (f *Field) HasParts() bool { return !f.YAML && f.Input.Widget == "" }
 
-// HasHelp says that there is a text about it beside it.
+// HasHelp reports whether the field has a help text.
 func (f *Field) HasHelp() bool { return f.Help != "" || f.Default != "" }
 
-// anyPart asks the parts of a field.
+// anyPart reports whether any part satisfies a condition.
 func anyPart(f *Field, is func(*Field) bool) bool {
 	for _, parts := range [][]*Field{f.Fields, f.More, f.Rows} {
 		if slices.ContainsFunc(parts, is) {
@@ -126,7 +121,7 @@ func anyPart(f *Field, is func(*Field) bool) bool {
 	return false
 }
 
-// Walk calls for a field and all of its parts.
+// Walk calls visit for a field and all of its parts.
 func (f *Field) Walk(visit func(*Field)) {
 	if f.Key != nil {
 		visit(f.Key)
@@ -139,7 +134,7 @@ func (f *Field) Walk(visit func(*Field)) {
 	}
 }
 
-// FocusOn has typing go on in the first input at or below a name.
+// FocusOn sets the focus on the first input at or below a name.
 func (f *Field) FocusOn(name string) {
 	var found *Field
 	f.Walk(func(each *Field) {

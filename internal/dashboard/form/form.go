@@ -1,15 +1,12 @@
-// Package form makes forms of schemas: fields of an OpenAPI schema, the object of what
-// was entered, what is entered of an object, and problems at their fields.
+// Package form builds forms from OpenAPI schemas.
 //
-// Here live the fields with all that a page has to know of them, the names of inputs,
-// and the difference between two objects. What must not: HTML, requests, and rules of
-// an API server: whether an object is valid is for it to say, and what it says finds
-// its field here (Explain). The pages of internal/dashboard call.
+// It builds fields from a schema and an input, objects from fields, inputs from objects, and
+// merge patches between objects. It contains no HTML and no HTTP, and does not validate: the
+// API server does, and AddProblems attaches its errors to the fields.
 //
-// Whatever is entered has one form, url.Values, whose names are paths such as
-// ".spec.items[0].name": a browser posts it, Values makes it of an object, and Read
-// makes fields of it. Numbers of rows may have gaps; what becomes of an empty row is
-// decided when the object is made.
+// All input is url.Values whose names are paths such as ".spec.items[0].name". A browser posts
+// it, Values creates it from an object, and Read builds fields from it. Row numbers may have
+// gaps; empty rows are dropped when the object is built.
 package form
 
 import (
@@ -18,14 +15,13 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Options say what a form is for. The zero value is for a new object without a
-// namespace.
+// Options describe the object. The zero value is a new cluster-scoped object.
 type Options struct {
 	APIVersion, Kind string
-	// Namespaced objects are asked for their namespace, one of Namespaces or another.
+	// Namespaced objects need a namespace, one of Namespaces or another.
 	Namespaced bool
 	Namespaces []string
-	// Existing objects have their name and namespace already.
+	// Existing objects already have a name and namespace.
 	Existing bool
 }
 
@@ -36,7 +32,7 @@ type Form struct {
 	definitions map[string]*spec.Schema
 }
 
-// New makes the form of a schema, whose references lead to known.
+// New returns the form of a schema. known has the schemas that it references.
 func New(schema *spec.Schema, known map[string]*spec.Schema, options Options) *Form {
 	f := &Form{options: options, definitions: known}
 	flat, _ := f.flatten(schema, nil)
@@ -54,7 +50,7 @@ func New(schema *spec.Schema, known map[string]*spec.Schema, options Options) *F
 	return f
 }
 
-// metadata is the part of it that a user enters.
+// metadata returns the schema of the metadata that users edit.
 func (f *Form) metadata() spec.Schema {
 	texts := func(description string) spec.Schema {
 		s := spec.MapProperty(spec.StringProperty())
@@ -62,16 +58,16 @@ func (f *Form) metadata() spec.Schema {
 		return *s
 	}
 	s := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{
-		"labels":      texts("Labels are there to be selected by."),
-		"annotations": texts("Annotations are notes for programs and people."),
+		"labels":      texts("Labels to select the object by."),
+		"annotations": texts("Annotations for tools and people."),
 	}}}
 	if f.options.Existing {
 		return s
 	}
-	s.Properties["name"] = *nameSchema("Small letters, digits, dashes and dots.")
+	s.Properties["name"] = *nameSchema("Lowercase letters, digits, dashes and dots.")
 	s.Required = []string{"name"}
 	if f.options.Namespaced {
-		s.Properties["namespace"] = *nameSchema("The namespace that it lives in.")
+		s.Properties["namespace"] = *nameSchema("The namespace of the object.")
 		s.Required = []string{"name", "namespace"}
 	}
 	return s
@@ -81,7 +77,7 @@ func nameSchema(description string) *spec.Schema {
 	return spec.StringProperty().WithDescription(description).WithMaxLength(253)
 }
 
-// HasField says that objects have a field of that name at their top.
+// HasField reports whether objects have a top-level field.
 func (f *Form) HasField(name string) bool {
 	_, has := f.root.Properties[name]
 	return has

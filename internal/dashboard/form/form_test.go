@@ -246,11 +246,11 @@ func TestInvalidNames(t *testing.T) {
 		".list[-1]":                   "row",
 		".list[0":                     "bracket",
 		".list[99999999999999999999]": "row",
-		".nothing":                    `no field ".nothing"`,
-		".list.size":                  `no field ".list.size"`,
+		".nothing":                    `unknown field ".nothing"`,
+		".list.size":                  `unknown field ".list.size"`,
 		".list[0]~shout":              "mark",
-		".status.phase":               `no field ".status"`,
-		"..":                          "no field",
+		".status.phase":               `unknown field ".status"`,
+		"..":                          "unknown field",
 		`.["x`:                        "row",
 	} {
 		_, err := f.Read(url.Values{name: {"x"}})
@@ -308,7 +308,7 @@ func TestParseYAMLErrorPosition(t *testing.T) {
 	for text, says := range map[string]string{
 		"a: 1\na: 2":             `YAML: line 2, column 1: key "a" already set in map`,
 		"a: 1\nb:\n  - x\n y: 2": "line 3, column 3",
-		"a: 1\n---\nb: 2":        "YAML: line 2, column 1: a second document begins here; one object at a time",
+		"a: 1\n---\nb: 2":        "YAML: line 2, column 1: second document: only one object is allowed",
 		"a:\n\tb: 1":             "line 2",
 	} {
 		if _, err := form.ParseYAML(text); err == nil || !strings.Contains(err.Error(), says) {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// newInput says how a value without parts is entered.
+// newInput returns the input of a simple field.
 func newInput(f *Field, s *spec.Schema) Input {
 	in := Input{Widget: "text", Type: "text", Placeholder: f.Default}
 	if len(s.Enum) > 0 {
@@ -18,11 +18,10 @@ func newInput(f *Field, s *spec.Schema) Input {
 	}
 	switch f.Type {
 	case Boolean:
-		// A box has two states. Where to leave the field out is a third, there are
-		// three to choose from.
+		// A checkbox has two states. An optional field needs a third one.
 		switch {
 		case f.Text != "" && f.Text != "true" && f.Text != "false":
-			return in // What it is stays to be seen, and to be mended.
+			return in // Show invalid text as it is.
 		case f.Required || f.Default != "":
 			in.Widget = "check"
 		default:
@@ -30,7 +29,7 @@ func newInput(f *Field, s *spec.Schema) Input {
 		}
 	case Integer, Number:
 		if f.Text != "" && !browserNumber.MatchString(f.Text) {
-			return in // A browser would show nothing, and send nothing.
+			return in // A browser would show and send nothing.
 		}
 		in.Type, in.Step = "number", "1"
 		if f.Type == Number {
@@ -38,17 +37,17 @@ func newInput(f *Field, s *spec.Schema) Input {
 		}
 		in.Min, in.Max = formatBound(s.Minimum, s.ExclusiveMinimum), formatBound(s.Maximum, s.ExclusiveMaximum)
 	case IntOrString:
-		in.Placeholder = firstText(in.Placeholder, "a number or a text")
+		in.Placeholder = firstText(in.Placeholder, "number or text")
 	default:
 		in.setText(f, s)
 	}
 	return in
 }
 
-// browserNumber is what a browser takes for a number; all else it throws away.
+// browserNumber matches the numbers that browsers accept.
 var browserNumber = regexp.MustCompile(`^-?(\d+(\.\d+)?|\.\d+)([eE][+-]?\d+)?$`)
 
-// newChoiceInput are radio buttons while there are few, and there is none to leave it open.
+// newChoiceInput returns radio buttons for a few required values, and a select otherwise.
 func newChoiceInput(f *Field, s *spec.Schema) Input {
 	in := Input{Widget: "select"}
 	if len(s.Enum) <= 3 && f.Required && f.Default == "" {
@@ -58,7 +57,7 @@ func newChoiceInput(f *Field, s *spec.Schema) Input {
 		text := formatScalar(value, f.Type)
 		in.Options = append(in.Options, Option{text, text == f.Text})
 	}
-	// What is there stays there, also where the schema does not have it any more.
+	// Keep a value that the schema no longer allows.
 	if f.Text != "" && !slices.Contains(in.Options, Option{f.Text, true}) {
 		in.Options = append(in.Options, Option{f.Text, true})
 	}
@@ -99,7 +98,7 @@ func (in *Input) setText(f *Field, s *spec.Schema) {
 	in.Pattern = browserPattern(s.Pattern)
 }
 
-// formatBound is a minimum or maximum that a browser can hold; it knows no exclusive ones.
+// formatBound formats a minimum or maximum. HTML has no exclusive bounds.
 func formatBound(limit *float64, exclusive bool) string {
 	if limit == nil || exclusive {
 		return ""
@@ -107,9 +106,8 @@ func formatBound(limit *float64, exclusive bool) string {
 	return strconv.FormatFloat(*limit, 'f', -1, 64)
 }
 
-// browserPattern is a pattern that a browser surely understands as Go does, anchored
-// as HTML anchors it; else nothing, and the API server judges alone. Browsers compile
-// patterns with the flag v, which refuses much that others let pass.
+// browserPattern converts a pattern for HTML, or returns "" if browsers may interpret it
+// differently. Browsers compile patterns with the v flag, which is stricter.
 func browserPattern(pattern string) string {
 	translated, known := translatePattern(pattern)
 	switch {
@@ -121,8 +119,8 @@ func browserPattern(pattern string) string {
 	return ".*(?:" + translated + ").*"
 }
 
-// translatePattern knows patterns of letters, classes, groups and counts. In classes it
-// escapes what the flag v wants escaped.
+// translatePattern translates letters, classes, groups and repetitions, and escapes what the v
+// flag requires.
 func translatePattern(pattern string) (translated string, known bool) {
 	var out strings.Builder
 	inClass := false
@@ -159,13 +157,12 @@ func translatePattern(pattern string) (translated string, known bool) {
 	return out.String(), !inClass
 }
 
-// isPortableEscape are those that mean the same everywhere.
+// isPortableEscape reports whether an escape has the same meaning in browsers.
 func isPortableEscape(c byte, inClass bool) bool {
 	return strings.IndexByte(`.*+?^$()[]{}|/\dws`, c) >= 0 || inClass && c == '-'
 }
 
-// escapeInClass writes the backslash that a character of a class needs, a dash unless
-// it is there to make a range.
+// escapeInClass escapes a character of a class if necessary. A dash in a range stays.
 func escapeInClass(out *strings.Builder, pattern string, i int) {
 	before, after := pattern[i-1], byte(']')
 	if i+1 < len(pattern) {
@@ -177,7 +174,7 @@ func escapeInClass(out *strings.Builder, pattern string, i int) {
 	}
 }
 
-// isRepetition knows "{2}", "{2,}" and "{2,3}".
+// isRepetition reports whether text starts with "{2}", "{2,}" or "{2,3}".
 func isRepetition(text string) bool {
 	inner, _, closed := strings.Cut(text[1:], "}")
 	low, high, _ := strings.Cut(inner, ",")

@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// The bounds of what may be entered. Beyond them an object is for the YAML editor.
+// Limits of a form. Larger objects can be edited as YAML.
 const (
 	MaxEntries = 10_000
-	MaxBytes   = 4 << 20 // The API server takes objects of 3 MiB at the most.
+	MaxBytes   = 4 << 20 // The API server accepts objects of at most 3 MiB.
 	MaxRow     = 99_999
 	MaxRows    = 500
 	MaxFields  = 20_000
@@ -19,13 +19,13 @@ const (
 )
 
 var (
-	// ErrFormTooLarge is wrapped by what is said of more than fits a form.
-	ErrFormTooLarge = errors.New("too large for a form; enter it as YAML")
-	// ErrInputTooLarge is wrapped by what is said of more than is read here at all.
-	ErrInputTooLarge = errors.New("too large for the dashboard; use kubectl")
+	// ErrFormTooLarge is wrapped by errors about too large forms.
+	ErrFormTooLarge = errors.New("too large for a form: use YAML")
+	// ErrInputTooLarge is wrapped by errors about too large objects.
+	ErrInputTooLarge = errors.New("too large for the dashboard: use kubectl")
 )
 
-// inputNode is what was entered at a name, and below it.
+// inputNode is the input at a name, and below it.
 type inputNode struct {
 	texts      []string
 	marks      map[string]string
@@ -33,12 +33,11 @@ type inputNode struct {
 	rows       map[int]*inputNode
 }
 
-// parseInput makes a tree of what was entered. Names that begin otherwise than with a
-// dot or a bracket are not the form's.
+// parseInput builds the tree of an input. Names without a leading dot or bracket are ignored.
 func parseInput(values url.Values) (*inputNode, error) {
 	root, size := &inputNode{}, 0
 	if len(values) > MaxEntries {
-		return nil, fmt.Errorf("%d entries, of at most %d: %w", len(values), MaxEntries, ErrFormTooLarge)
+		return nil, fmt.Errorf("%d entries, at most %d are allowed: %w", len(values), MaxEntries, ErrFormTooLarge)
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if name == "" || name[0] != '.' && name[0] != '[' {
@@ -51,7 +50,7 @@ func parseInput(values url.Values) (*inputNode, error) {
 			return nil, fmt.Errorf("more than %d bytes: %w", MaxBytes, ErrFormTooLarge)
 		}
 		if err := root.insert(name, values[name]); err != nil {
-			return nil, fmt.Errorf("the entry %q: %w", truncate(name, 100), err)
+			return nil, fmt.Errorf("entry %q: %w", truncate(name, 100), err)
 		}
 	}
 	return root, nil
@@ -65,7 +64,7 @@ func (e *inputNode) insert(name string, texts []string) error {
 	case len(steps) > maxSteps:
 		return fmt.Errorf("deeper than %d levels: %w", maxSteps, ErrFormTooLarge)
 	case len(texts) > 1 && !isCheckbox(texts):
-		return fmt.Errorf("it was entered %d times", len(texts))
+		return fmt.Errorf("entered %d times", len(texts))
 	}
 	at := e
 	for _, s := range steps {
@@ -79,13 +78,12 @@ func (e *inputNode) insert(name string, texts []string) error {
 	case slices.Contains([]string{rowMark, keyMark, setMark, nullMark}, mark):
 		at.addMark(mark, texts[len(texts)-1])
 	default:
-		return fmt.Errorf("there is no mark %q", truncate(mark, 20))
+		return fmt.Errorf("unknown mark %q", truncate(mark, 20))
 	}
 	return nil
 }
 
-// isCheckbox knows a checkbox by its companion, which says false whatever it says
-// itself.
+// isCheckbox reports whether the texts come from a checkbox and its hidden companion.
 func isCheckbox(texts []string) bool { return slices.Equal(texts, []string{"false", "true"}) }
 
 func (e *inputNode) addMark(mark, text string) {
@@ -117,7 +115,7 @@ func (e *inputNode) childAt(s step) (*inputNode, error) {
 	return e.rows[s.row], nil
 }
 
-// The methods below are for entries that may be missing.
+// The methods below accept nil.
 
 func (e *inputNode) text() string {
 	if e == nil || len(e.texts) == 0 {
@@ -126,7 +124,7 @@ func (e *inputNode) text() string {
 	return e.texts[len(e.texts)-1]
 }
 
-// hasText says that something was entered at this very name, be it nothing.
+// hasText reports whether there is input at this name, possibly empty.
 func (e *inputNode) hasText() bool { return e != nil && len(e.texts) > 0 }
 
 func (e *inputNode) markText(mark string) (text string, is bool) {
@@ -151,7 +149,7 @@ func (e *inputNode) rowNumbers() []int {
 	return slices.Sorted(maps.Keys(e.rows))
 }
 
-// isEmpty says that nothing at all was entered.
+// isEmpty reports whether there is no input at all.
 func (e *inputNode) isEmpty() bool {
 	return e == nil || len(e.texts) == 0 && len(e.marks) == 0 && len(e.properties) == 0 && len(e.rows) == 0
 }

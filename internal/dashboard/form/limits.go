@@ -8,12 +8,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// MaxValues is how many values an object may have that is read here: objects, lists and
-// scalars at all depths. A size in bytes does not bound what is made of it: an empty
-// object takes two bytes, and fifty times as much as a part of a tree.
+// MaxValues limits the values of an object: objects, lists and scalars at all levels. A limit
+// of bytes is not enough, since an empty object takes two bytes as text and about a hundred in
+// memory.
 const MaxValues = 50_000
 
-// limitJSON refuses JSON of which too large a tree would become, before one is made.
+// limitJSON rejects too large JSON before it is decoded.
 func limitJSON(data []byte) error {
 	if len(data) > MaxBytes {
 		return fmt.Errorf("it has more than %d bytes: %w", MaxBytes, ErrInputTooLarge)
@@ -24,8 +24,8 @@ func limitJSON(data []byte) error {
 	return nil
 }
 
-// limitYAML is limitJSON for YAML. Its values are counted by the characters that can
-// begin one; those of a text count only if it might be something else. It needs no memory.
+// limitYAML rejects too large YAML before it is parsed. It counts characters that can start a
+// value, without allocating memory. Text scalars are skipped where they are unambiguous.
 func limitYAML(text string) error {
 	if len(text) > MaxBytes {
 		return fmt.Errorf("it has more than %d bytes: %w", MaxBytes, ErrInputTooLarge)
@@ -39,11 +39,11 @@ func limitYAML(text string) error {
 	return nil
 }
 
-// maxAliasCopies is how many copies of a value so many aliases make at most: with those of
-// each level copying all below it e times, which is the worst there is.
+// maxAliasCopies returns how many copies so many aliases can create: in the worst case, e
+// aliases on each level.
 func maxAliasCopies(aliases int) float64 { return math.Exp(float64(aliases) / math.E) }
 
-// countAliases is at least the number of aliases of a text.
+// countAliases returns an upper bound of the aliases.
 func countAliases(text string) int {
 	count := 0
 	for at := strings.IndexByte(text, '*'); at >= 0; {
@@ -59,13 +59,13 @@ func countAliases(text string) int {
 	return count
 }
 
-// isNameByte reports whether a byte can begin the name of an alias or be in one of a member.
+// isNameByte reports whether a byte can be in an alias or a plain key.
 func isNameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
-// countValues is at least the number of values of a text: each stands behind a comma, an
-// opening bracket, a colon, a dash or a question mark, or is the first one.
+// countValues returns an upper bound of the values: each follows a comma, an opening bracket, a
+// colon, a dash or a question mark, or is the first.
 func countValues(text string) int {
 	count := 1
 	for i := range len(text) {
@@ -81,9 +81,8 @@ func countValues(text string) int {
 	return count
 }
 
-// countOutsideText counts the values and the aliases outside the texts that are values of
-// members, bare, quoted, or as blocks. It counts all that follows something of which it
-// is not certain what that is, and ends early where there is too much already.
+// countOutsideText counts values and aliases outside of scalars. It counts everything where the
+// structure is uncertain, and stops early above the limit.
 func countOutsideText(text string) (values, aliases int) {
 	for values = 1; text != "" && values <= MaxValues; {
 		line, _, _ := strings.Cut(text, "\n")
@@ -109,8 +108,8 @@ func countOutsideText(text string) (values, aliases int) {
 	return values, aliases
 }
 
-// memberValue is where the value begins of a line that begins with the name of a member, behind
-// spaces and the dashes of lists, and how deep it is indented; 0 for other lines.
+// memberValue returns the indentation of a line and where its value starts; 0 for lines without
+// a key.
 func memberValue(line string) (indent, value int) {
 	at := skipSpaces(line, 0)
 	for strings.HasPrefix(line[at:], "- ") {
@@ -126,7 +125,7 @@ func memberValue(line string) (indent, value int) {
 	return indent, skipSpaces(line, at+1)
 }
 
-// skipSpaces is where those end that begin at a place.
+// skipSpaces returns the end of the spaces at an index.
 func skipSpaces(line string, at int) int {
 	for at < len(line) && line[at] == ' ' {
 		at++
@@ -134,7 +133,7 @@ func skipSpaces(line string, at int) int {
 	return at
 }
 
-// isBlockScalar says of a value that its text follows on lines of their own.
+// isBlockScalar reports whether a value is the header of a block scalar.
 func isBlockScalar(value string) bool {
 	switch value {
 	case "|", "|-", "|+", ">", ">-", ">+":
@@ -143,7 +142,7 @@ func isBlockScalar(value string) bool {
 	return false
 }
 
-// isPlainScalar says of a value that it is a text without quotes, in which nothing else can begin.
+// isPlainScalar reports whether a value is a plain scalar that contains nothing else.
 func isPlainScalar(value string) bool {
 	if value == "" || hasUnusualBreak(value) || value[0] <= ' ' || strings.IndexByte(",[]{}#&*!|>'\"%@`", value[0]) >= 0 {
 		return false
@@ -154,13 +153,13 @@ func isPlainScalar(value string) bool {
 	return true
 }
 
-// hasUnusualBreak reports whether a text has a line break other than a newline.
+// hasUnusualBreak reports whether text has a line break other than a newline.
 func hasUnusualBreak(text string) bool {
 	return strings.IndexByte(text, '\r') >= 0 || strings.Contains(text, "\u0085") ||
 		strings.Contains(text, "\u2028") || strings.Contains(text, "\u2029")
 }
 
-// blockEnd is where a block of text ends that lies deeper than an indentation.
+// blockEnd returns the end of a block that is indented deeper than indent.
 func blockEnd(text string, indent int) int {
 	end := 0
 	for line := range strings.SplitAfterSeq(text, "\n") {
@@ -173,8 +172,7 @@ func blockEnd(text string, indent int) int {
 	return end
 }
 
-// quoteEnd is where the line ends on which a quoted text does that begins at a place; -1
-// if there is more on it.
+// quoteEnd returns the end of the line on which a quoted scalar ends; -1 if more follows on it.
 func quoteEnd(text string, at int) int {
 	quote := text[at]
 	for at++; at < len(text); at++ {

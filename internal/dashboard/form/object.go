@@ -4,28 +4,27 @@ import (
 	"fmt"
 )
 
-// Problem is something wrong with a field, for people.
+// Problem is a message about a field.
 type Problem struct {
-	// Field is its path, such as "spec.items[0].name".
+	// Field is a path such as "spec.items[0].name".
 	Field   string
 	Message string
 
-	// at is the field, where that is known.
+	// at is the field, if known.
 	at *Field
 }
 
-// result is what became of a field.
+// result is the value of a field.
 type result struct {
 	value any
-	// sent says that there is a value, touched that a user wanted it: an object that
-	// has to be there is sent with its parent, but is no reason for the parent to be.
+	// sent reports whether there is a value, touched whether the user set it: a required object
+	// is sent with its parent, but does not cause the parent to be sent.
 	sent, touched bool
 	problems      []Problem
 }
 
-// Object is the object of what was entered, with numbers as json.Number, and what
-// cannot be one. It is to be called once before Explain: then rows know where they
-// went.
+// Object returns the object of the fields, with numbers as json.Number, and the invalid fields.
+// Call it once before AddProblems, so that rows know their index.
 func (f *Form) Object(root *Field) (object map[string]any, problems []Problem) {
 	made := root.result()
 	object, ok := made.value.(map[string]any)
@@ -90,7 +89,7 @@ func (f *Field) objectResult() result {
 			case len(made.problems) > 0:
 				problems = append(problems, made.problems...)
 			case part.Required:
-				problems = append(problems, part.newProblem("This is required."))
+				problems = append(problems, part.newProblem("Required."))
 			}
 		}
 	}
@@ -130,9 +129,9 @@ func (f *Field) mapResult() result {
 		case key == "":
 			one.problems = append(one.problems, row.Key.newProblem(fmt.Sprintf("Row %d needs a key.", i+1)))
 		case taken:
-			one.problems = append(one.problems, row.Key.newProblem(fmt.Sprintf("The key %q is there twice.", truncate(key, 60))))
+			one.problems = append(one.problems, row.Key.newProblem(fmt.Sprintf("Duplicate key %q.", truncate(key, 60))))
 		case !one.sent && len(one.problems) == 0 && row.Type == String:
-			// A key without a text has the empty text.
+			// A key without a value has an empty text.
 			one.value, one.sent = "", true
 		case !one.sent && len(one.problems) == 0:
 			one.value, one.problems = row.emptyValue(one.problems)
@@ -145,11 +144,11 @@ func (f *Field) mapResult() result {
 	return made
 }
 
-// emptyValue is the value of a key to which nothing was entered.
+// emptyValue returns the value of a key without input.
 func (f *Field) emptyValue(problems []Problem) (any, []Problem) {
 	switch {
 	case f.YAML:
-		return nil, append(problems, f.newProblem("This is required."))
+		return nil, append(problems, f.newProblem("Required."))
 	case f.Type == Object:
 		return map[string]any{}, problems
 	case f.Type == List:
@@ -157,5 +156,5 @@ func (f *Field) emptyValue(problems []Problem) (any, []Problem) {
 	case f.Type == Map:
 		return map[string]any{}, problems
 	}
-	return nil, append(problems, f.newProblem("This is required."))
+	return nil, append(problems, f.newProblem("Required."))
 }

@@ -2,8 +2,7 @@ package form
 
 import "maps"
 
-// Patch is the JSON merge patch that makes one object of another: what was changed,
-// with null for what was taken away. Lists are changed as a whole.
+// Patch returns the JSON merge patch between two objects. Lists are replaced as a whole.
 func Patch(from, to map[string]any) map[string]any {
 	patch := map[string]any{}
 	for name := range from {
@@ -27,7 +26,7 @@ func Patch(from, to map[string]any) map[string]any {
 	return patch
 }
 
-// Apply makes what a merge patch makes of an object, which stays as it is.
+// Apply applies a merge patch to a copy of an object.
 func Apply(object, patch map[string]any) map[string]any {
 	made := maps.Clone(object)
 	if made == nil {

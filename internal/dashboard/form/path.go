@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// The marks behind the name of an input, each for what its text cannot say.
+// Marks are suffixes of input names for what text cannot express.
 const (
-	// rowMark is on each row, so that an empty one is not forgotten.
+	// rowMark marks each row, so that empty rows are sent.
 	rowMark = "row"
-	// keyMark is the key of a row of a map.
+	// keyMark is the key of a map row.
 	keyMark = "key"
-	// setMark wants an object also if nothing in it is set.
+	// setMark sends an empty object.
 	setMark = "set"
-	// nullMark wants null.
+	// nullMark sends null.
 	nullMark = "null"
 )
 
-// step is one part of a name: a property, or the number of a row.
+// step is a part of a name: a property or a row number.
 type step struct {
 	property string
 	row      int
@@ -36,7 +36,7 @@ func propertyName(name, property string) string {
 
 func rowName(name string, i int) string { return name + "[" + strconv.Itoa(i) + "]" }
 
-// split reads a name: its steps, and its mark if it has one.
+// split parses a name into its steps and its mark.
 func split(name string) (steps []step, mark string, err error) {
 	for name != "" {
 		var s step
@@ -54,7 +54,7 @@ func split(name string) (steps []step, mark string, err error) {
 				return nil, "", err
 			}
 		default:
-			return nil, "", errors.New("it is no path")
+			return nil, "", errors.New("invalid path")
 		}
 		steps = append(steps, s)
 	}
@@ -71,17 +71,16 @@ func splitBracket(name string) (s step, rest string, err error) {
 		s.isRow, inner = true, inner[len(digits):]
 		s.row, err = strconv.Atoi(digits)
 		if err != nil || s.row < 0 || s.row > MaxRow {
-			return s, "", fmt.Errorf("the number of a row is one from 0 to %d", MaxRow)
+			return s, "", fmt.Errorf("row number must be from 0 to %d", MaxRow)
 		}
 	}
 	if !strings.HasPrefix(inner, "]") {
-		return s, "", errors.New("a bracket is not closed")
+		return s, "", errors.New("missing closing bracket")
 	}
 	return s, inner[1:], nil
 }
 
-// elementID is the id of an element, from the name of its input: letters, digits and
-// dashes, so that it can be selected by without quotes.
+// elementID returns an element ID for an input name, usable in a CSS selector.
 func elementID(name string) string {
 	var id strings.Builder
 	id.WriteString("f")

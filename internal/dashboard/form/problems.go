@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// AddProblems puts problems at their fields, or at the part that is nearest, and returns
-// those that are about none of the fields.
+// AddProblems adds problems to their fields or the nearest part, and returns the rest.
 func (f *Field) AddProblems(problems []Problem) (rest []Problem) {
 	for _, p := range problems {
 		at, behind := p.at, ""
@@ -29,7 +28,7 @@ func (f *Field) AddProblems(problems []Problem) (rest []Problem) {
 	return rest
 }
 
-// find goes down a path as far as it leads, and returns what is left of it.
+// find follows a path as far as it leads, and returns the rest of the path.
 func (f *Field) find(path string) (found *Field, rest string) {
 	if path == "" {
 		return f, ""
@@ -41,8 +40,8 @@ func (f *Field) find(path string) (found *Field, rest string) {
 	return below.find(strings.TrimPrefix(rest, "."))
 }
 
-// next is the part that a path goes on with. Names may have dots in them, so the
-// longest one that fits is meant.
+// next returns the part at the start of a path. Names may contain dots, so the longest match
+// wins.
 func (f *Field) next(path string) (found *Field, rest string) {
 	longest := -1
 	try := func(part *Field, text string) {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Add adds a row, named by the Next of its list or map.
+// Add adds a row, named by Next of its list or map.
 func Add(values url.Values, next string) {
 	if steps, mark, err := split(next); err == nil && mark == "" && len(steps) > 0 && steps[len(steps)-1].isRow {
 		values.Set(next+"~"+rowMark, "1")
 	}
 }
 
-// Remove removes a row by its name, with all that was entered in it.
+// Remove removes a row and its input.
 func Remove(values url.Values, name string) {
 	if name == "" {
 		return

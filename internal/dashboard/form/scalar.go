@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// formatScalar is a value without parts as it is entered.
+// formatScalar formats a value for an input.
 func formatScalar(value any, kind Type) string {
 	switch v := value.(type) {
 	case nil:
 		return ""
 	case string:
 		if kind == IntOrString && wholeNumber.MatchString(v) {
-			// Without quotes it would come back as a number.
+			// Without quotes it would be parsed as a number.
 			return strconv.Quote(v)
 		}
 		return v
@@ -38,7 +38,7 @@ var (
 	realNumber  = regexp.MustCompile(`^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$`)
 )
 
-// parseScalar is the value of a text, or what is wrong with it.
+// parseScalar parses an input, or returns what is wrong.
 func parseScalar(f *Field) (value any, problem string) {
 	switch f.Type {
 	case Boolean:
@@ -62,7 +62,7 @@ func parseScalar(f *Field) (value any, problem string) {
 			return fromPickerTime(f.Text), ""
 		}
 	}
-	// Browsers end the lines of a text as letters once ended lines.
+	// Browsers send CRLF line breaks.
 	return strings.ReplaceAll(f.Text, "\r\n", "\n"), ""
 }
 
@@ -71,9 +71,9 @@ func parseInteger(text string) (value any, problem string) {
 	n, isNumber := new(big.Int).SetString(text, 10)
 	switch {
 	case !wholeNumber.MatchString(text) || !isNumber:
-		return nil, fmt.Sprintf("%q is no whole number, such as 3.", truncate(text, 40))
+		return nil, fmt.Sprintf("%q is not an integer.", truncate(text, 40))
 	case !n.IsInt64():
-		return nil, truncate(text, 40) + " is too large; the largest whole number is 9223372036854775807."
+		return nil, truncate(text, 40) + " is too large: the maximum is 9223372036854775807."
 	}
 	return json.Number(n.String()), ""
 }
@@ -84,13 +84,13 @@ func parseNumber(text string) (value any, problem string) {
 		text = "0" + text
 	}
 	if !realNumber.MatchString(text) {
-		return nil, fmt.Sprintf("%q is no number, such as 0.5.", truncate(text, 40))
+		return nil, fmt.Sprintf("%q is not a number.", truncate(text, 40))
 	}
 	return json.Number(text), ""
 }
 
-// toPickerTime is a moment as the picker of a browser has it, without a zone; that works for
-// whole seconds in UTC.
+// toPickerTime returns a time for datetime-local, which has no zone; it supports whole seconds
+// in UTC.
 func toPickerTime(text string) (local string, is bool) {
 	if text == "" {
 		return "", true
@@ -103,5 +103,5 @@ func toPickerTime(text string) (local string, is bool) {
 	return "", false
 }
 
-// fromPickerTime is what was picked, with its zone.
+// fromPickerTime adds the zone.
 func fromPickerTime(local string) string { return local + "Z" }

@@ -8,10 +8,10 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Type is what kind of value a field has.
+// Type is the type of a field.
 type Type string
 
-// The types. Any is what no form is made for: it is entered as YAML.
+// Field types. Any is edited as YAML.
 const (
 	String      Type = "string"
 	Integer     Type = "integer"
@@ -24,17 +24,17 @@ const (
 	Any         Type = "any"
 )
 
-// maxDepth is how many levels get fields; what lies deeper is entered as YAML.
+// maxDepth is the maximum depth of fields; deeper ones are edited as YAML.
 const maxDepth = 12
 
-// resolvedSchema is a schema that says its own type, and which references led to it.
+// resolvedSchema is a schema without references, its type, and the references that led to it.
 type resolvedSchema struct {
 	schema spec.Schema
 	kind   Type
 	refs   []string
 }
 
-// resolve finds out what is made of a schema at a depth.
+// resolve resolves a schema at a depth.
 func (f *Form) resolve(s *spec.Schema, depth int, refs []string) resolvedSchema {
 	flat, recursive := f.flatten(s, refs)
 	flat.kind = kindOf(&flat.schema)
@@ -44,7 +44,7 @@ func (f *Form) resolve(s *spec.Schema, depth int, refs []string) resolvedSchema 
 	return flat
 }
 
-// hasParts says that it has parts.
+// hasParts reports whether the type is composed.
 func (s *resolvedSchema) hasParts() bool { return s.kind == Object || s.kind == List || s.kind == Map }
 
 func kindOf(s *spec.Schema) Type {
@@ -74,7 +74,7 @@ func kindOf(s *spec.Schema) Type {
 	return Any
 }
 
-// kindOfAlternatives knows quantities, which are texts wherever they may be numbers.
+// kindOfAlternatives recognizes quantities, which are text if they may be text.
 func kindOfAlternatives(alternatives []spec.Schema) Type {
 	var types []string
 	for i := range alternatives {
@@ -108,8 +108,7 @@ func kindOfObject(s *spec.Schema) Type {
 	return Object
 }
 
-// flatten follows references and folds what must all hold into one schema. It says
-// when a reference leads back to where it came from.
+// flatten follows references and merges allOf. It returns true for recursive references.
 func (f *Form) flatten(s *spec.Schema, refs []string) (flat resolvedSchema, recursive bool) {
 	flat = resolvedSchema{schema: *s, refs: refs}
 	if name := refName(s); name != "" {
@@ -130,13 +129,13 @@ func (f *Form) flatten(s *spec.Schema, refs []string) (flat resolvedSchema, recu
 	return flat, recursive
 }
 
-// refName is the name of a definition, the last part of its address.
+// refName returns the definition that a schema references.
 func refName(s *spec.Schema) string {
 	address := s.Ref.String()
 	return address[strings.LastIndex(address, "/")+1:]
 }
 
-// merge fills what a schema leaves open from another.
+// merge fills unset fields of a schema from another one.
 func merge(s, from *spec.Schema) {
 	s.Type = firstSlice(s.Type, from.Type)
 	s.Description = firstText(s.Description, from.Description)

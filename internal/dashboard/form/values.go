@@ -10,22 +10,21 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// valueWriter writes what would have to be entered to make a value.
+// valueWriter writes the input of a value.
 type valueWriter struct {
 	form   *Form
 	values url.Values
 }
 
-// Values is what would have to be entered to make an object. What the form has no
-// field for is left out; a part that could not be said without loss, in a list, is
-// entered as YAML.
+// Values returns the input of an object. Fields outside the schema are left out. List items
+// that the form cannot express exactly are YAML.
 func (f *Form) Values(object map[string]any) url.Values {
 	w := &valueWriter{form: f, values: url.Values{}}
 	w.write(&f.root, fieldContext{required: true}, object)
 	return w.values
 }
 
-// write reports whether the value could be said at all.
+// write writes a value; values that do not fit the schema are YAML.
 func (w *valueWriter) write(s *spec.Schema, at fieldContext, value any) {
 	resolved := w.form.resolve(s, at.depth, at.refs)
 	if value == nil {
@@ -103,8 +102,8 @@ func (w *valueWriter) mapPairs(resolved *resolvedSchema, at fieldContext, member
 	}
 }
 
-// writeExactly writes the value of a row and reads it again. A list is sent as a whole, so
-// nothing of it may be lost: what comes back as something else is entered as YAML.
+// writeExactly writes the value of a row and verifies it. A list is sent as a whole, so items
+// that do not round-trip are YAML.
 func (w *valueWriter) writeExactly(s *spec.Schema, at fieldContext, value any) bool {
 	try := &valueWriter{form: w.form, values: url.Values{}}
 	try.write(s, at, value)
@@ -119,7 +118,7 @@ func (w *valueWriter) writeExactly(s *spec.Schema, at fieldContext, value any) b
 	return true
 }
 
-// roundTrips reads what was written at a place, and compares.
+// roundTrips reports whether the written input yields the value again.
 func (w *valueWriter) roundTrips(s *spec.Schema, at fieldContext, value any) bool {
 	root, err := parseInput(w.values)
 	if err != nil {
@@ -139,7 +138,7 @@ func (w *valueWriter) roundTrips(s *spec.Schema, at fieldContext, value any) boo
 	return made.sent && len(made.problems) == 0 && Equal(made.value, value)
 }
 
-// replaceWithYAML takes back what was written below a name, and enters the whole as YAML.
+// replaceWithYAML replaces the input below a name with YAML.
 func (w *valueWriter) replaceWithYAML(name string, value any) {
 	maps.DeleteFunc(w.values, func(each string, _ []string) bool {
 		return len(each) > len(name) && each[:len(name)] == name && each[len(name)] == '['
@@ -147,10 +146,10 @@ func (w *valueWriter) replaceWithYAML(name string, value any) {
 	w.values.Set(name, FormatYAML(value))
 }
 
-// Equal compares JSON values, whatever types their numbers have.
+// Equal compares JSON values regardless of number types.
 func Equal(a, b any) bool { return reflect.DeepEqual(normalizeNumbers(a), normalizeNumbers(b)) }
 
-// normalizeNumbers is a value with every number as its text.
+// normalizeNumbers returns a value with all numbers as json.Number.
 func normalizeNumbers(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// SyntaxError is what is wrong with a text as YAML, and where.
+// SyntaxError is a YAML syntax error.
 type SyntaxError struct {
-	// Line and Column count from 1; 0 where it is not known.
+	// Line and Column start at 1; 0 if unknown.
 	Line, Column int
 	Message      string
 }
 
-// Error says where, and what.
+// Error implements error.
 func (e *SyntaxError) Error() string {
 	if e.Line == 0 {
 		return "YAML: " + e.Message
@@ -28,15 +28,15 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("YAML: line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
 
-// ParseYAML reads one value, strictly: a key that is there twice is an error, and so
-// is a second document. Numbers are json.Number. An empty text is nil.
+// ParseYAML parses one value strictly: duplicate keys and several documents are errors. Numbers
+// are json.Number. An empty text is nil.
 func ParseYAML(text string) (any, error) {
 	if err := limitYAML(text); err != nil {
 		return nil, &SyntaxError{Message: err.Error()}
 	}
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	if line := secondDocument(text); line > 0 {
-		return nil, &SyntaxError{Line: line, Column: 1, Message: "a second document begins here; one object at a time"}
+		return nil, &SyntaxError{Line: line, Column: 1, Message: "second document: only one object is allowed"}
 	}
 	data, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
@@ -45,8 +45,8 @@ func ParseYAML(text string) (any, error) {
 	return decode(data)
 }
 
-// DecodeJSON reads an object with its numbers as json.Number. The error of one that is
-// too large, of which no tree is made, wraps ErrInputTooLarge.
+// DecodeJSON decodes an object with numbers as json.Number. The error of a too large object
+// wraps ErrInputTooLarge.
 func DecodeJSON(data []byte) (map[string]any, error) {
 	if err := limitJSON(data); err != nil {
 		return nil, fmt.Errorf("read an object: %w", err)
@@ -57,7 +57,7 @@ func DecodeJSON(data []byte) (map[string]any, error) {
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("read an object: it is %.20s", data)
+		return nil, fmt.Errorf("read an object: got %.20s", data)
 	}
 	return object, nil
 }
@@ -70,12 +70,12 @@ func decode(data []byte) (any, error) {
 		return nil, err
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is something behind it")
+		return nil, errors.New("trailing data")
 	}
 	return value, nil
 }
 
-// FormatYAML writes a value; nothing for nil.
+// FormatYAML returns a value as YAML; "" for nil.
 func FormatYAML(value any) string {
 	if value == nil {
 		return ""
@@ -91,7 +91,7 @@ func FormatYAML(value any) string {
 	return string(text)
 }
 
-// secondDocument is the line on which one begins, 0 if none does.
+// secondDocument returns the line of a second document; 0 for none.
 func secondDocument(text string) int {
 	seen := false
 	for i, line := range strings.Split(text, "\n") {
@@ -109,8 +109,8 @@ func secondDocument(text string) int {
 
 var linePattern = regexp.MustCompile(`(?s)line (\d+): ([^\n]*)`)
 
-// newSyntaxError finds the line in what the parser says. It knows no columns, so the text's
-// beginning on that line is where the reader looks.
+// newSyntaxError extracts the line of a parser error. The parser reports no columns, so it
+// points to the first character of the line.
 func newSyntaxError(text string, err error) error {
 	found := linePattern.FindStringSubmatch(err.Error())
 	if found == nil {

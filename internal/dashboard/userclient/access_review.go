@@ -11,9 +11,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// How long an answer about a right is believed, and for how long while the API server
-// does not answer; how long an answer may take, and for how long after none came what is
-// known is not asked again; and how many are kept of a user.
+// How long results of access reviews are cached, also while the API server is unreachable; the
+// timeout of a review; how long not to retry after a timeout; and the size of the cache of a
+// user.
 const (
 	accessMaxAge        = 15 * time.Second
 	outageAccessMaxAge  = 10 * time.Minute
@@ -22,11 +22,11 @@ const (
 	maxAccessEntries    = 4096
 )
 
-// accessCache are what one user may do, as answered lately.
+// accessCache caches the permissions of one user.
 type accessCache struct {
 	mu      sync.Mutex
 	entries map[accessKey]accessResult
-	// unreachableAt is when the API server did not answer last.
+	// unreachableAt is when the last review failed.
 	unreachableAt time.Time
 }
 
@@ -43,14 +43,12 @@ type accessResult struct {
 
 func newAccessCache() *accessCache { return &accessCache{entries: map[accessKey]accessResult{}} }
 
-// CanI asks whether the user may do something: verb is that of RBAC, such as "delete".
-// Without a namespace all of them are meant, without a name all objects. What it is for
-// is to offer only what can be done: each request is checked by the API server all the
-// same.
+// CanI reports whether the user may do something, like kubectl auth can-i. An empty namespace
+// means all namespaces, an empty name all objects. It only decides what pages offer, since the
+// API server checks each request.
 //
-// An error says that it is not known, which is not a no. While the API server does not
-// answer, what it said before holds; the error of a right that is new wraps
-// ErrUnreachable then.
+// An error means that the permission is unknown. While the API server is unreachable, cached
+// results are used; the error of a new one wraps ErrUnreachable.
 func (c *Client) CanI(ctx context.Context, verb string, kind model.Kind, namespace, name string) (bool, error) {
 	wanted := accessKey{verb, kind, namespace, name}
 	known, stale := c.access.get(wanted, time.Now())
@@ -73,7 +71,7 @@ func (c *Client) CanI(ctx context.Context, verb string, kind model.Kind, namespa
 	return false, err
 }
 
-// review asks the API server for a right.
+// review creates a SelfSubjectAccessReview.
 func (c *Client) review(ctx context.Context, wanted accessKey) (allowed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
@@ -88,7 +86,7 @@ func (c *Client) review(ctx context.Context, wanted accessKey) (allowed bool, er
 	return review.Status.Allowed, err
 }
 
-// get is what is known of a right, and whether it is to be asked for all the same.
+// get returns the cached result, and whether it must be reviewed again.
 func (r *accessCache) get(wanted accessKey, now time.Time) (known accessResult, stale bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,17 +8,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// maxClients is how many users are kept; who comes back later is connected anew.
+// maxClients is the number of cached clients.
 const maxClients = 256
 
-// clientKey tells users apart; a digest, as tokens are part of it.
+// clientKey identifies a user. It is a digest, since it includes the token.
 type clientKey [sha256.Size]byte
 
 func (u User) key() clientKey {
 	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %v", u.Name, u.UID, u.Groups, u.Extra, u.Token, u.OwnCredentials))
 }
 
-// clientCache are those of users, the latest used last to go.
+// clientCache caches clients. The least recently used is evicted first.
 type clientCache struct {
 	mu    sync.Mutex
 	clock uint64
@@ -44,7 +44,7 @@ func (c *clientCache) get(key clientKey) *Client {
 	return cached.Client
 }
 
-// put keeps a client, unless another was as fast, which is the one to use then.
+// put caches a client, and returns the cached one if another goroutine was faster.
 func (c *clientCache) put(key clientKey, client *Client) *Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +76,7 @@ func (c *clientCache) drop(key clientKey) {
 	delete(c.byKey, key)
 }
 
-// Client is the API server as one user sees it.
+// Client is the API server as one user.
 type Client struct {
 	requester
 	cluster *Cluster
@@ -85,8 +85,8 @@ type Client struct {
 	serial  uint64
 }
 
-// Serial tells this Client from all others of its Cluster, for as long as the process
-// runs. Who remembers something by it keeps no token alive.
+// Serial returns a number that is unique in the process. Caches use it as a key without keeping
+// the token in memory.
 func (c *Client) Serial() uint64 { return c.serial }
 
 func newClient(c *Cluster, u User, client rest.Interface) *Client {

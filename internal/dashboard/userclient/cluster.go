@@ -1,11 +1,9 @@
-// Package userclient is the API server as one user sees it.
+// Package userclient makes requests to the API server as a user.
 //
-// Here live all requests that pages make, and some of the terminal: which kinds there are, objects and tables
-// of them, writes, events, dependents, watches, rights and schemas, and what a refusal
-// means in words. Each request is made as the user that asks, by the user's own token
-// or by impersonation, so that the cluster's RBAC decides. What must not: pages and
-// sessions (ui, ui/access), and decisions about who may do what. Packages ui,
-// lineage and cli call.
+// It contains all requests of the dashboard and some of the CLI: kinds, objects, tables,
+// writes, events, dependents, watches, permissions and schemas, and readable errors. Each
+// request uses the token of the user or impersonation, so that RBAC decides. Pages and sessions
+// belong elsewhere.
 package userclient
 
 import (
@@ -24,20 +22,20 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// User is who asks, and by what right.
+// User is a user and how to authenticate.
 type User struct {
 	Name   string
 	UID    string
 	Groups []string
 	Extra  map[string][]string
-	// Token is the user's own; requests carry it.
+	// Token is the bearer token of the user.
 	Token string
-	// OwnCredentials says that requests are those of the process itself. A user that is neither
-	// Own nor has a Token is impersonated.
+	// OwnCredentials uses the credentials of the process. A user without them and without a
+	// Token is impersonated.
 	OwnCredentials bool
 }
 
-// Cluster makes a Client for each user.
+// Cluster creates a Client for each user.
 type Cluster struct {
 	config  *rest.Config
 	hangs   *hangDetector
@@ -45,20 +43,18 @@ type Cluster struct {
 	schemas *schemaCache
 	clients *clientCache
 	serials atomic.Uint64
-	// OnWrite, if set, is told of each write once it is answered: that of which user,
-	// the verb of RBAC, the object, what it was refused with, and how long it took.
-	// Dry runs are not told. It is set before the first use.
+	// OnWrite, if set, is called after each write except dry runs. It must be set before the
+	// first use.
 	OnWrite func(user, verb string, ref model.Ref, err error, took time.Duration)
 }
 
-// New makes a Cluster of the API server that a configuration names; its credentials
-// are those of the process.
+// New returns a Cluster. The credentials of config are those of the process.
 func New(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // The API server's priority and fairness is the limit.
+	config.QPS = -1 // The API server limits requests by priority and fairness.
 	config.WarningHandler = rest.NoWarnings{}
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	config.Timeout = 0 // Each request has a limit of its own, and watches have none.
+	config.Timeout = 0 // Each request has its own timeout, and watches have none.
 	own, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
@@ -67,7 +63,7 @@ func New(config *rest.Config) (*Cluster, error) {
 	return &Cluster{config: config, hangs: process.hangs, kinds: newKindCache(process), schemas: newSchemaCache(process), clients: newClientCache()}, nil
 }
 
-// As is the Client of a user. It is kept for the next time.
+// As returns the Client of a user, from the cache if possible.
 func (c *Cluster) As(u User) (*Client, error) {
 	key := u.key()
 	if client := c.clients.get(key); client != nil {
@@ -80,11 +76,10 @@ func (c *Cluster) As(u User) (*Client, error) {
 	return c.clients.put(key, newClient(c, u, client)), nil
 }
 
-// Drop drops what is kept of a user, whose token is part of it. Who comes again is
-// connected anew.
+// Drop removes a user and the token from the cache.
 func (c *Cluster) Drop(u User) { c.clients.drop(u.key()) }
 
-// configFor is the configuration by which requests are those of a user.
+// configFor returns the REST configuration of a user.
 func (c *Cluster) configFor(u User) *rest.Config {
 	switch {
 	case u.OwnCredentials:
@@ -100,13 +95,13 @@ func (c *Cluster) configFor(u User) *rest.Config {
 	return config
 }
 
-// ErrBadToken is wrapped by errors about a token that the API server does not accept.
+// ErrBadToken is wrapped by errors about invalid tokens.
 var ErrBadToken = errors.New("the API server does not accept this token")
 
-// Verify asks the API server whose token this is.
+// Verify returns the user of a token.
 func (c *Cluster) Verify(ctx context.Context, token string) (User, error) {
 	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return User{}, ErrBadToken // No header could carry it.
+		return User{}, ErrBadToken // It is not a valid header value.
 	}
 	client, err := rest.UnversionedRESTClientFor(c.configFor(User{Token: token}))
 	if err != nil {
@@ -120,7 +115,7 @@ func (c *Cluster) Verify(ctx context.Context, token string) (User, error) {
 	case apierrors.IsUnauthorized(err):
 		return User{}, fmt.Errorf("%w: %w", ErrBadToken, err)
 	case err != nil:
-		return User{}, fmt.Errorf("ask who a token belongs to: %w", err)
+		return User{}, fmt.Errorf("verify token: %w", err)
 	case found.Username == "" || found.Username == anonymousUser:
 		return User{}, ErrBadToken
 	}
@@ -134,5 +129,5 @@ func (c *Cluster) Verify(ctx context.Context, token string) (User, error) {
 	return u, nil
 }
 
-// anonymousUser is who the API server takes requests without credentials for.
+// anonymousUser is the user of requests without credentials.
 const anonymousUser = "system:anonymous"

@@ -330,7 +330,7 @@ func TestMissingPermission(t *testing.T) {
 		`guitars.kool.example.org is forbidden: User "rita" cannot create resource "guitars" in API group "kool.example.org" in the namespace "shop"`: "create guitars.kool.example.org in namespace shop\n" +
 			"kubectl create role guitars-create --verb=create --resource=guitars.kool.example.org -n shop\n" +
 			"kubectl create rolebinding guitars-create --role=guitars-create --user=rita -n shop",
-		`pods is forbidden: User "system:serviceaccount:shop:bot" cannot list resource "pods" in API group "" at the cluster scope: why not`: "list pods in all of the cluster\n" +
+		`pods is forbidden: User "system:serviceaccount:shop:bot" cannot list resource "pods" in API group "" at the cluster scope: why not`: "list pods at the cluster scope\n" +
 			"kubectl create clusterrole pods-list --verb=list --resource=pods\n" +
 			"kubectl create clusterrolebinding pods-list --clusterrole=pods-list --serviceaccount=shop:bot",
 		`User "a'; rm -rf /" cannot patch resource "guitars/status" in API group "kool.example.org" in the namespace "shop"`: "patch guitars.kool.example.org/status in namespace shop\n" +

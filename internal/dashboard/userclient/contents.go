@@ -14,18 +14,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// KindCount is how many objects there are of a kind.
+// KindCount is the number of objects of a kind.
 type KindCount struct {
 	model.Kind
 	Count int64
-	// More says that there are more than Count, but not how many.
+	// More reports that there are more than Count.
 	More bool
-	// Err is why they are not counted.
+	// Err is why they could not be counted.
 	Err error
 }
 
-// MissingPermission is the right for want of which they are not counted, in words; "" if it is
-// something else.
+// MissingPermission returns the permission that is needed to count them; "" if that is not the
+// problem.
 func (t KindCount) MissingPermission() string {
 	missing, is := MissingPermission(t.Err)
 	if !is {
@@ -34,15 +34,14 @@ func (t KindCount) MissingPermission() string {
 	return missing.String()
 }
 
-// How long counting what is in a namespace may take in all, and how many are counted at
-// a time.
+// The timeout and parallelism of counting the contents of a namespace.
 const (
 	contentsTimeout     = 8 * time.Second
 	contentsParallelism = 8
 )
 
-// Contents are the kinds of which there are objects in a namespace, and those that are
-// not counted. Deleting the namespace takes them all.
+// Contents counts the objects in a namespace by kind. It returns kinds with objects and kinds
+// that could not be counted.
 func (c *Client) Contents(ctx context.Context, namespace string) ([]KindCount, error) {
 	all, err := c.cluster.kinds.list(ctx, kindsMaxAge)
 	if len(all) == 0 {
@@ -68,8 +67,8 @@ func (c *Client) Contents(ctx context.Context, namespace string) ([]KindCount, e
 	}), nil
 }
 
-// namespacedKinds are the kinds of objects that are kept in namespaces, each once. What is
-// only computed, such as metrics, cannot be deleted; events are served by two names.
+// namespacedKinds returns the kinds of stored objects in namespaces. It skips computed kinds
+// such as metrics, and the second API of events.
 func namespacedKinds(all []servedKind) []model.Kind {
 	var kinds []model.Kind
 	for _, s := range all {
@@ -82,8 +81,8 @@ func namespacedKinds(all []servedKind) []model.Kind {
 	return kinds
 }
 
-// Count is how many objects there are of a kind, in a namespace or in all. One is asked
-// for: the API server says how many others there are.
+// Count counts the objects of a kind in a namespace, or in all. It lists one object and reads
+// the remaining count.
 func (c *Client) Count(ctx context.Context, kind model.Kind, namespace string) KindCount {
 	t := KindCount{Kind: kind}
 	path, err := pathOf(kind, namespace, "")

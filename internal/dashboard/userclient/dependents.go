@@ -11,18 +11,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// Dependent is an object that names another as an owner.
+// Dependent is an object with an owner reference.
 type Dependent struct {
 	model.Ref
 	Created  time.Time
 	Deleting bool
-	// Object is all of it, of workloads and pods only; nil where it may not be read.
+	// Object is its JSON, for workloads and pods only; nil if the user may not read it.
 	Object json.RawMessage
-	// Dependents are its own, of workloads only.
+	// Dependents are its own dependents, for workloads only.
 	Dependents []Dependent
 }
 
-// BuiltinChildKinds are the kinds that the controllers of Kubernetes make of objects of another.
+// BuiltinChildKinds returns the kinds that the controllers of Kubernetes create for a kind.
 func BuiltinChildKinds(kind model.Kind) []model.Kind {
 	switch kind.Kind + "." + kind.Group {
 	case "Deployment.apps":
@@ -37,18 +37,18 @@ func BuiltinChildKinds(kind model.Kind) []model.Kind {
 
 var podKind = model.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
 
-// How many objects are read whole for one answer, and how many generations are shown.
+// Limits of one call: objects read in full, and levels of owners.
 const (
 	maxFullReads  = 200
 	maxOwnerDepth = 8
 )
 
-// Dependents are the objects of some kinds that name an object as an owner, and what
-// those of them that are workloads made in turn. Kinds that the user may not list are
-// left out, and named by the error; the others are returned with it.
+// Dependents returns the objects of some kinds that are owned by an object, and the objects of
+// owned workloads. Kinds that the user may not list are in the error; the others are still
+// returned.
 func (c *Client) Dependents(ctx context.Context, ref model.Ref, kinds []model.Kind) ([]Dependent, error) {
 	if ref.UID == "" {
-		return nil, fmt.Errorf("dependents of %s: its UID is not known: %w", describe(ref.Kind, ref.Namespace, ref.Name), model.ErrNotFound)
+		return nil, fmt.Errorf("find dependents of %s: unknown UID: %w", describe(ref.Kind, ref.Namespace, ref.Name), model.ErrNotFound)
 	}
 	d := &dependentWalk{OwnerIndex: c.NewOwnerIndex(maxFullReads), namespace: ref.Namespace, seen: map[string]bool{ref.UID: true}}
 	for _, kind := range slices.Concat(kinds, BuiltinChildKinds(ref.Kind)) {
@@ -63,17 +63,15 @@ func (c *Client) Dependents(ctx context.Context, ref model.Ref, kinds []model.Ki
 	return found, errors.Join(errs...)
 }
 
-// dependentWalk is a Family in the order of its generations.
+// dependentWalk walks an OwnerIndex level by level.
 type dependentWalk struct {
 	*OwnerIndex
 	namespace string
-	// seen are those that are part of the answer. Nothing keeps objects from owning each
-	// other in a circle: none is followed twice.
+	// seen prevents cycles of owners.
 	seen map[string]bool
 }
 
-// collect are the dependents of an owner that are not shown yet, and theirs, for some
-// generations.
+// collect returns the unseen dependents of an owner, recursively.
 func (d *dependentWalk) collect(ctx context.Context, owner string, generations int) []Dependent {
 	if generations == 0 || ctx.Err() != nil {
 		return nil
@@ -95,7 +93,7 @@ func (d *dependentWalk) collect(ctx context.Context, owner string, generations i
 	return found
 }
 
-// flatten are dependents of all generations, added to others.
+// flatten appends all levels of dependents to a list.
 func flatten(found []Dependent, to []*Dependent) []*Dependent {
 	for i := range found {
 		to = flatten(found[i].Dependents, append(to, &found[i]))

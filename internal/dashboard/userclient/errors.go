@@ -11,15 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FieldError is what is wrong with one field.
+// FieldError is the error of one field.
 type FieldError struct {
-	// Field is a path such as "spec.strings[0].gauge"; empty for the object as a whole.
+	// Field is a path such as "spec.strings[0].gauge"; empty for the whole object.
 	Field   string
 	Message string
 }
 
-// DescribeError says why a request was refused: a title in one sentence, and what is wrong
-// with which fields, as far as that is known.
+// DescribeError returns why a request was rejected, and the errors of fields if known.
 func DescribeError(err error) (title string, fields []FieldError) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -31,13 +30,12 @@ func DescribeError(err error) (title string, fields []FieldError) {
 		fields = parseFieldErrors(s.Message)
 	}
 	if title, _, cut := strings.Cut(s.Message, ": "); cut && len(fields) > 0 {
-		return title, fields // What follows says the same of the fields.
+		return title, fields // The rest of the message repeats the fields.
 	}
 	return s.Message, fields
 }
 
-// fieldCauses are the problems of fields that the API server lists, by field: it checks the
-// fields of a schema in an order that differs from one request to the next.
+// fieldCauses returns the causes sorted by field, since their order differs between requests.
 func fieldCauses(details *metav1.StatusDetails) []FieldError {
 	if details == nil {
 		return nil
@@ -54,10 +52,10 @@ func fieldCauses(details *metav1.StatusDetails) []FieldError {
 	return found
 }
 
-// uncheckedRules is a cause that only says that there may be others.
+// uncheckedRules is a cause that only says that there may be more.
 const uncheckedRules = "some validation rules were not checked because the object was invalid"
 
-// fieldPath is the path of a cause; that of the whole object is written in two ways.
+// fieldPath returns the path of a cause; there are two notations for the whole object.
 func fieldPath(field string) string {
 	if field == "<nil>" {
 		return ""
@@ -65,11 +63,10 @@ func fieldPath(field string) string {
 	return strings.TrimPrefix(field, ".")
 }
 
-// invalidValuePrefix is what stands before a problem: that there is one, and the value, which
-// whoever gave it sees anyway.
+// invalidValuePrefix matches the prefix of a cause that repeats the value.
 var invalidValuePrefix = regexp.MustCompile(`^Invalid value: (?:(?:"(?:[^"\\]|\\.)*"|[-+.0-9e]+|null|true|false|\{.*\}|\[.*\]): )?`)
 
-// trimCause is the message of a cause without what is said of it elsewhere.
+// trimCause removes the value and the field from a message.
 func trimCause(message, field string) string {
 	message = invalidValuePrefix.ReplaceAllString(message, "")
 	return strings.TrimPrefix(message, field+" in body ")
@@ -80,13 +77,13 @@ var (
 	typeErrorPattern   = regexp.MustCompile(`cannot unmarshal (\S+) into Go struct field [^.\s]+\.(\S+) of type (\S+)`)
 )
 
-// parseFieldErrors reads the problems of fields from a message that lists them in words only.
+// parseFieldErrors extracts the fields from a message without causes.
 func parseFieldErrors(message string) []FieldError {
 	var found []FieldError
 	for _, m := range strictFieldPattern.FindAllStringSubmatch(message, -1) {
-		text := "this field is not known"
+		text := "unknown field"
 		if m[1] == "duplicate" {
-			text = "this field is there twice"
+			text = "duplicate field"
 		}
 		found = append(found, FieldError{m[2], text})
 	}

@@ -13,20 +13,20 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// Event is what somebody told at an object.
+// Event is an event of an object.
 type Event struct {
 	// Type is "Normal" or "Warning".
 	Type    string
 	Reason  string
 	Message string
-	// Source is who told it.
+	// Source is the component that reported it.
 	Source string
-	// Count is how often it was told, from First to Last.
+	// Count is how often it occurred between First and Last.
 	Count       int
 	First, Last time.Time
 }
 
-// Events are those of an object, the newest first.
+// Events returns the events of an object, newest first.
 func (c *Client) Events(ctx context.Context, ref model.Ref) ([]Event, error) {
 	about := fields.Set{"involvedObject.kind": ref.Kind.Kind, "involvedObject.name": ref.Name}
 	if ref.UID != "" {
@@ -34,7 +34,7 @@ func (c *Client) Events(ctx context.Context, ref model.Ref) ([]Event, error) {
 	}
 	namespace := ref.Namespace
 	if namespace == "" {
-		namespace = "default" // Where events of objects that have no namespace are.
+		namespace = "default" // Events of cluster-scoped objects are here.
 	}
 	path, err := pathOf(model.Kind{Version: "v1", Plural: "events", Namespaced: true}, namespace, "")
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *Client) Events(ctx context.Context, ref model.Ref) ([]Event, error) {
 	return told, nil
 }
 
-// readEvent reads an event of either time: those of before series have counts.
+// readEvent converts an event of either API version.
 func readEvent(e *core.Event) Event {
 	told := Event{
 		Type: e.Type, Reason: e.Reason, Message: e.Message, Count: max(1, int(e.Count)),

@@ -11,16 +11,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// pingTimeout is how soon an API server is taken for gone that does not answer.
+// pingTimeout is how soon an API server counts as unreachable.
 const pingTimeout = 3 * time.Second
 
-// Ping asks whether the API server answers at all: the error of one that does not
-// wraps ErrUnreachable. What it answers does not count.
+// Ping reports whether the API server responds at all. Its error wraps ErrUnreachable.
 func (c *Cluster) Ping(ctx context.Context) error { return c.hangs.ping(ctx, pingTimeout) }
 
-// How long a request may take before it is asked whether the API server answers at all;
-// how long that answer is waited for where the one before did not come, and for how long
-// an answer that did not come is believed.
+// How long a request may take before the API server is pinged; the ping timeout once it hangs;
+// how soon to ping again; and how long a hang is remembered.
 const (
 	hangCheckAfter      = time.Second
 	hungPingTimeout     = time.Second
@@ -28,23 +26,23 @@ const (
 	hungMaxAge          = 30 * time.Second
 )
 
-// errNotResponding is why a request was given up that others wait for.
-var errNotResponding = errors.New("it does not answer")
+// errNotResponding is the cause of canceled requests.
+var errNotResponding = errors.New("it does not respond")
 
-// hangDetector tells a slow answer from an API server that hangs: it accepts connections, and
-// answers nothing. Without it each request to one takes as long as the longest answer may.
+// hangDetector distinguishes slow responses from an API server that accepts connections and
+// never responds. Without it, each request to such a server would take the full timeout.
 type hangDetector struct {
 	rest  rest.Interface
 	group singleflight.Group
 
 	mu sync.Mutex
-	// hungSince is when the last ping was given up; zero once one was answered.
+	// hungSince is when the last ping timed out; zero if it did not.
 	hungSince time.Time
 }
 
 func newHangDetector(process rest.Interface) *hangDetector { return &hangDetector{rest: process} }
 
-// withHangCheck ends a request when the API server answers nothing. The caller calls stop.
+// withHangCheck cancels a request when the API server hangs. The caller calls stop.
 func (p *hangDetector) withHangCheck(ctx context.Context) (watched context.Context, stop func()) {
 	watched, cancel := context.WithCancelCause(ctx)
 	after := hangCheckAfter
@@ -63,7 +61,7 @@ func (p *hangDetector) withHangCheck(ctx context.Context) (watched context.Conte
 	return watched, func() { cancel(context.Canceled) }
 }
 
-// sleep waits, and reports whether the request still does.
+// sleep waits for d, and reports whether ctx is still alive.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -75,7 +73,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// check asks whether the API server answers, once for all that want to know.
+// check pings the API server once for all callers.
 func (p *hangDetector) check(ctx context.Context) error {
 	limit := pingTimeout
 	switch silence := p.hungFor(); {
@@ -87,7 +85,7 @@ func (p *hangDetector) check(ctx context.Context) error {
 	return shareCall(ctx, &p.group, "ping", func(ctx context.Context) error { return p.ping(ctx, limit) })
 }
 
-// hungFor is for how long the API server is known not to answer; 0 if it is not known.
+// hungFor returns how long the API server has been hung; 0 if it is not.
 func (p *hangDetector) hungFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,7 +95,7 @@ func (p *hangDetector) hungFor() time.Duration {
 	return 0
 }
 
-// ping asks for the least there is. Whatever comes is an answer.
+// ping makes the cheapest request. Any response counts.
 func (p *hangDetector) ping(ctx context.Context, limit time.Duration) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -6,25 +6,23 @@ import (
 	"strings"
 )
 
-// AmbiguousError says that several groups serve a word. kubectl takes the group that the
-// API server prefers; we do not guess.
+// AmbiguousError means that several groups serve a resource name. Unlike kubectl, Setpoint does
+// not choose one.
 type AmbiguousError struct {
-	// Word is what was written, Names are the full names of what it may mean.
+	// Word is the name, Candidates are the full names that it may mean.
 	Word       string
 	Candidates []string
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%q may be several kinds: write one of %s", e.Word, strings.Join(e.Candidates, ", "))
+	return fmt.Sprintf("%q is ambiguous: use one of %s", e.Word, strings.Join(e.Candidates, ", "))
 }
 
-// matchKinds are the kinds that a word may mean, one version of each, those first whose group the
-// API server prefers. A plural, singular or kind counts before what is short for others, a
-// whole group before the beginning of one, and a kind whose objects can be read before one
-// of which none are stored.
+// matchKinds returns the kinds that a name may mean, in their preferred versions and in the
+// order of the API server's groups. Full names match before short names, whole groups before
+// prefixes, and readable kinds before others.
 //
-// Without a group, the core group counts before all others: it has no name that could be
-// written, so that "pods" is the full name of its pods.
+// Without a group, the core group wins, since it has no name to write.
 func matchKinds(all []servedKind, word string) []servedKind {
 	name, group, qualified := strings.Cut(word, ".")
 	groups := []func(*servedKind) bool{
@@ -53,8 +51,7 @@ func matchKinds(all []servedKind, word string) []servedKind {
 	return nil
 }
 
-// preferredKinds are the kinds of which something is true, one version of each. Those that are
-// not stored are left out if others are.
+// preferredKinds returns the matching kinds, one version each. Readable kinds win.
 func preferredKinds(all []servedKind, is func(*servedKind) bool) []servedKind {
 	var found []servedKind
 	for i := range all {
@@ -69,7 +66,7 @@ func preferredKinds(all []servedKind, is func(*servedKind) bool) []servedKind {
 	return found
 }
 
-// fullNames are the names that mean one kind alone.
+// fullNames returns the unambiguous names of kinds.
 func fullNames(all []servedKind) []string {
 	var names []string
 	for i := range all {

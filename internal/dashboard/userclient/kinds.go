@@ -14,19 +14,17 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// mediaTypeDiscovery asks for all kinds in one answer.
+// mediaTypeDiscovery requests aggregated discovery.
 const mediaTypeDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
 	"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 
-// kindsMaxAge is how long it is believed which kinds there are; unknownKindMaxAge is how soon
-// they are asked for again when one of them is not known.
+// kindsMaxAge is how long discovery is cached, unknownKindMaxAge how long if a kind is unknown.
 const (
 	kindsMaxAge       = 5 * time.Minute
 	unknownKindMaxAge = 2 * time.Second
 )
 
-// kindCache are those that are served. They are the same for all users: the API server
-// tells them to everybody whom it knows.
+// kindCache caches the served kinds, which are the same for all users.
 type kindCache struct {
 	requester
 	group singleflight.Group
@@ -36,7 +34,7 @@ type kindCache struct {
 	all       []servedKind
 }
 
-// servedKind is one kind, and by what it may be called.
+// servedKind is a kind and its names.
 type servedKind struct {
 	model.Kind
 	singular   string
@@ -46,15 +44,15 @@ type servedKind struct {
 
 func newKindCache(r requester) *kindCache { return &kindCache{requester: r} }
 
-// Kind finds a kind by a word that kubectl takes for it: "pods", "deployments.apps",
-// "deployments.v1.apps", and also by its kind, its singular or a short name. Of several
-// versions the API server's preferred one is meant. Where several groups serve the word,
-// the error is an AmbiguousError. That of a word that means none wraps inspect.ErrNotFound.
+// Kind returns a kind by a name that kubectl accepts: "pods", "deployments.apps",
+// "deployments.v1.apps", a singular, a kind or a short name. It prefers the version that the
+// API server prefers. If several groups serve the name, the error is an AmbiguousError; for an
+// unknown name it wraps model.ErrNotFound.
 func (c *Client) Kind(ctx context.Context, name string) (model.Kind, error) {
 	return c.cluster.kinds.find(ctx, name)
 }
 
-// Kinds are all kinds whose objects can be listed, in the order of the API server.
+// Kinds returns all kinds that can be listed.
 func (c *Client) Kinds(ctx context.Context) ([]model.Kind, error) {
 	all, err := c.cluster.kinds.list(ctx, unknownKindMaxAge)
 	var found []model.Kind
@@ -76,15 +74,14 @@ func (k *kindCache) find(ctx context.Context, name string) (model.Kind, error) {
 			return matches[0].Kind, matches[0].checkReadable()
 		}
 		if err != nil {
-			return model.Kind{}, fmt.Errorf("look for the kind %s: %w", name, err)
+			return model.Kind{}, fmt.Errorf("find kind %s: %w", name, err)
 		}
 	}
 	return model.Kind{}, fmt.Errorf("the API server serves no kind %q: %w", name, model.ErrNotFound)
 }
 
-// list are all kinds as they were at most so long ago. Where the API server does not
-// answer, those known before are returned with the error. All who wait at the same time
-// wait for the same answer.
+// list returns all kinds, at most limit old. If the API server is unreachable, it returns the
+// cached ones with the error. Concurrent callers share a request.
 func (k *kindCache) list(ctx context.Context, limit time.Duration) ([]servedKind, error) {
 	if all, fresh := k.cached(limit); fresh {
 		return all, nil
@@ -106,7 +103,7 @@ func (k *kindCache) fetch(ctx context.Context) error {
 	for _, path := range []string{"/api", "/apis"} {
 		var groups discovery.APIGroupDiscoveryList
 		if err := k.get(ctx, mediaTypeDiscovery, k.rest.Get().AbsPath(path), &groups); err != nil {
-			return fmt.Errorf("ask which kinds there are: %w", err)
+			return fmt.Errorf("discover kinds: %w", err)
 		}
 		for i := range groups.Items {
 			all = append(all, kindsInGroup(&groups.Items[i])...)
@@ -134,11 +131,10 @@ func kindsInGroup(group *discovery.APIGroupDiscovery) []servedKind {
 	return all
 }
 
-// checkReadable is an error for a kind of which no object can be read, such as a review: the API
-// server answers what is sent, and keeps nothing.
+// checkReadable returns an error for kinds that are not stored, such as reviews.
 func (s *servedKind) checkReadable() error {
 	if !s.readable() {
-		return fmt.Errorf("the API server stores no %s: it only takes %s: %w", s.Plural, strings.Join(s.verbs, ", "), model.ErrNotFound)
+		return fmt.Errorf("the API server does not store %s: it supports only %s: %w", s.Plural, strings.Join(s.verbs, ", "), model.ErrNotFound)
 	}
 	return nil
 }

@@ -11,47 +11,46 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// OwnerIndex finds what objects own, for one answer: a kind is listed once in a namespace,
-// however many objects are asked about. It is for one goroutine.
+// OwnerIndex finds owned objects. It lists each kind once per namespace. It is for one
+// goroutine.
 type OwnerIndex struct {
 	client  *Client
 	listed  map[listScope]bool
 	byOwner map[string][]Dependent
-	// listErrors is what could not be listed.
+	// listErrors are the failed lists.
 	listErrors []*ListError
-	// reads is how many objects may still be read whole.
+	// reads is how many objects may still be read in full.
 	reads int
 }
 
-// listScope is where a kind is listed.
+// listScope is a kind in a namespace.
 type listScope struct {
 	model.Kind
 	namespace string
 }
 
-// ListError is a list that there is not, and why.
+// ListError is a failed list.
 type ListError struct {
 	model.Kind
 	Namespace string
 	Err       error
 }
 
-// Error is that of the request, which names what was asked for.
+// Error returns the error of the request.
 func (u *ListError) Error() string { return u.Err.Error() }
 
-// Unwrap is the error of the request.
+// Unwrap returns the error of the request.
 func (u *ListError) Unwrap() error { return u.Err }
 
-// NewOwnerIndex begins an answer, for which so many objects may be read whole.
+// NewOwnerIndex returns an OwnerIndex that reads at most so many objects in full.
 func (c *Client) NewOwnerIndex(reads int) *OwnerIndex {
 	return &OwnerIndex{client: c, listed: map[listScope]bool{}, byOwner: map[string][]Dependent{}, reads: reads}
 }
 
-// ListErrors is what could not be listed so far.
+// ListErrors returns the failed lists so far.
 func (f *OwnerIndex) ListErrors() []*ListError { return f.listErrors }
 
-// Children are the objects that an object owns, of kinds that the controllers of Kubernetes
-// make of its kind and of some more, in the order of their names.
+// Children returns the owned objects of the builtin child kinds and of more kinds, sorted.
 func (f *OwnerIndex) Children(ctx context.Context, owner model.Ref, more ...model.Kind) []Dependent {
 	for _, kind := range slices.Concat(BuiltinChildKinds(owner.Kind), more) {
 		f.list(ctx, kind, owner.Namespace)
@@ -59,7 +58,7 @@ func (f *OwnerIndex) Children(ctx context.Context, owner model.Ref, more ...mode
 	return f.owned(owner.UID)
 }
 
-// owned are the objects listed so far that name an owner.
+// owned returns the listed objects of an owner.
 func (f *OwnerIndex) owned(owner string) []Dependent {
 	found := slices.Clone(f.byOwner[owner])
 	slices.SortFunc(found, func(a, b Dependent) int {
@@ -68,8 +67,8 @@ func (f *OwnerIndex) owned(owner string) []Dependent {
 	return found
 }
 
-// list lists a kind once in a namespace, or in all without one. Objects in a namespace
-// own none outside of it.
+// list lists a kind once in a namespace, or in all. Namespaced objects own nothing outside of
+// their namespace.
 func (f *OwnerIndex) list(ctx context.Context, kind model.Kind, namespace string) {
 	at := listScope{kind, namespace}
 	if f.listed[at] || namespace != "" && !kind.Namespaced {
@@ -92,9 +91,8 @@ func (f *OwnerIndex) add(kind model.Kind, o *metav1.PartialObjectMetadata) {
 	}
 }
 
-// Read reads objects whole whose health is told by more than that they are there:
-// workloads and pods. One that is gone by now, or may not be read, stays as it is. It
-// says how many were not read for their number.
+// Read reads workloads and pods in full, since their health depends on their status. Objects
+// that cannot be read stay as they are. It returns how many were skipped because of the limit.
 func (f *OwnerIndex) Read(ctx context.Context, all []*Dependent) (left int) {
 	var wanted []*Dependent
 	for _, d := range all {

@@ -9,8 +9,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// pathOf is where objects of a kind are, or one of them. A name comes from an address
-// that anybody may have written: one that would lead to another place is refused.
+// pathOf returns the URL path of a kind or an object. Names come from URLs, so names that would
+// change the path are rejected.
 func pathOf(kind model.Kind, namespace, name string) ([]string, error) {
 	segments := []string{"/api", kind.Version}
 	if kind.Group != "" {
@@ -31,7 +31,7 @@ func pathOf(kind model.Kind, namespace, name string) ([]string, error) {
 	return segments, nil
 }
 
-// describe name an object, or all of a kind, for messages: "guitars shop/a".
+// describe names an object or a kind in messages: "guitars shop/a".
 func describe(kind model.Kind, namespace, name string) string {
 	text := kind.Plural
 	if kind.Group != "" {

@@ -8,21 +8,21 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Permission is what a user would have to be allowed.
+// Permission is a permission of a user.
 type Permission struct {
 	User     string
 	Verb     string
 	Resource string
 	Group    string
-	// Namespace is empty for a right on all of the cluster.
+	// Namespace is empty for cluster-wide permissions.
 	Namespace string
 }
 
-// forbiddenPattern is how the API server says that a right is missing.
+// forbiddenPattern matches the message of a forbidden request.
 var forbiddenPattern = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)" (?:in the namespace "([^"]*)"|at the cluster scope)`)
 
-// MissingPermission is the right for want of which a request was refused; no other reason to
-// refuse one has it.
+// MissingPermission returns the permission that a rejected request needed. It returns false for
+// other errors.
 func MissingPermission(err error) (Permission, bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -35,10 +35,10 @@ func MissingPermission(err error) (Permission, bool) {
 	return Permission{User: m[1], Verb: m[2], Resource: m[3], Group: m[4], Namespace: m[5]}, true
 }
 
-// String is the right in words: "create guitars.kool.example.org in the namespace shop".
+// String describes the permission: "create guitars.kool.example.org in namespace shop".
 func (r Permission) String() string {
 	if r.Namespace == "" {
-		return r.Verb + " " + r.resource() + " in all of the cluster"
+		return r.Verb + " " + r.resource() + " at the cluster scope"
 	}
 	return r.Verb + " " + r.resource() + " in namespace " + r.Namespace
 }
@@ -52,7 +52,7 @@ func (r Permission) resource() string {
 	return text
 }
 
-// Commands give the right, typed by somebody who may.
+// Commands returns kubectl commands that grant the permission.
 func (r Permission) Commands() []string {
 	main, _, _ := strings.Cut(r.Resource, "/")
 	name := shellQuote(main + "-" + r.Verb)
@@ -74,7 +74,7 @@ func (r Permission) Commands() []string {
 	}
 }
 
-// shellQuote writes a word for a shell.
+// shellQuote quotes a word for a shell.
 func shellQuote(word string) string {
 	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:/@") == "" {
 		return word

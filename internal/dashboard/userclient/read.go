@@ -25,20 +25,20 @@ func (c *Client) Get(ctx context.Context, kind model.Kind, namespace, name strin
 	return data, nil
 }
 
-// Namespaces are the names of all namespaces.
+// Namespaces returns the names of all namespaces.
 func (c *Client) Namespaces(ctx context.Context) ([]string, error) {
 	return c.Names(ctx, model.Kind{Version: "v1", Plural: "namespaces", Kind: "Namespace"}, "")
 }
 
-// Names are those of all objects of a kind in a namespace, or in all without one. With an
-// error they are those that were read before.
+// Names returns the names of all objects of a kind in a namespace, or in all. After an error it
+// returns the names read so far.
 func (c *Client) Names(ctx context.Context, kind model.Kind, namespace string) ([]string, error) {
 	var names []string
 	err := c.listMetadata(ctx, kind, namespace, func(o *metav1.PartialObjectMetadata) { names = append(names, o.Name) })
 	return names, err
 }
 
-// listMetadata shows the metadata of all objects of a kind, page by page.
+// listMetadata calls show for each object of a kind, page by page.
 func (c *Client) listMetadata(ctx context.Context, kind model.Kind, namespace string, show func(o *metav1.PartialObjectMetadata)) error {
 	path, err := pathOf(kind, namespace, "")
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *Client) listMetadata(ctx context.Context, kind model.Kind, namespace st
 			return fmt.Errorf("list %s: %w", describe(kind, namespace, ""), err)
 		}
 		if left -= len(list.Items); left < 0 {
-			return fmt.Errorf("list %s: there are more than %d, and no more are looked at", describe(kind, namespace, ""), maxListed)
+			return fmt.Errorf("list %s: there are more than %d objects", describe(kind, namespace, ""), maxListed)
 		}
 		for i := range list.Items {
 			show(&list.Items[i])
@@ -65,35 +65,34 @@ func (c *Client) listMetadata(ctx context.Context, kind model.Kind, namespace st
 	}
 }
 
-// How many objects are asked for at a time, and how many are looked at in all.
+// The page size, and the maximum number of listed objects.
 const (
 	pageSize  = 500
 	maxListed = 20000
 )
 
-// TableQuery says which objects are wanted.
+// TableQuery selects the objects of a Table.
 type TableQuery struct {
 	// Namespace is empty for all.
 	Namespace string
 	// Labels and Fields are selectors.
 	Labels, Fields string
-	// Limit is 100 if zero; Continue is that of the Table before.
+	// Limit is 100 if zero; Continue is that of the previous Table.
 	Limit    int64
 	Continue string
 }
 
-// Table is a list of objects as the API server prints them.
+// Table is a list of objects as kubectl prints it.
 type Table struct {
 	Columns []Column
 	Rows    []Row
-	// Continue asks for the next rows; empty at the end. Remaining is how many there
-	// are, where the API server says so.
+	// Continue requests the next page; empty at the end. Remaining is the number of further
+	// objects, if known.
 	Continue  string
 	Remaining int64
 }
 
-// Column is one column of a Table. Those of a Priority over 0 are for who wants to see
-// everything.
+// Column is a column of a Table. Columns with a Priority above 0 are for wide output.
 type Column struct {
 	Name        string
 	Type        string
@@ -104,7 +103,7 @@ type Column struct {
 
 // Row is one object.
 type Row struct {
-	// Cells are as many as there are columns.
+	// Cells has one cell per column.
 	Cells     []string
 	Namespace string
 	Name      string
@@ -113,7 +112,7 @@ type Row struct {
 	Deleting  bool
 }
 
-// Table lists objects as the API server prints them for people.
+// Table lists objects as kubectl prints them.
 func (c *Client) Table(ctx context.Context, kind model.Kind, q TableQuery) (Table, error) {
 	path, err := pathOf(kind, q.Namespace, "")
 	if err != nil {
@@ -156,7 +155,7 @@ func readTable(printed *metav1.Table) (Table, error) {
 func readRow(printed *metav1.TableRow, columns int) (Row, error) {
 	var o metav1.PartialObjectMetadata
 	if err := json.Unmarshal(printed.Object.Raw, &o); err != nil {
-		return Row{}, fmt.Errorf("understand a row of a table: %w", err)
+		return Row{}, fmt.Errorf("decode table row: %w", err)
 	}
 	row := Row{
 		Cells: make([]string, columns), Namespace: o.Namespace, Name: o.Name, UID: string(o.UID),
@@ -168,7 +167,7 @@ func readRow(printed *metav1.TableRow, columns int) (Row, error) {
 	return row, nil
 }
 
-// formatCell is a value as it is shown. Whole numbers have no exponent, however large.
+// formatCell formats a cell. Large integers have no exponent.
 func formatCell(value any) string {
 	switch value := value.(type) {
 	case nil:

@@ -14,13 +14,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// How long a request may take. Who waits for a page does not wait for longer.
+// Timeouts of requests.
 const (
 	readTimeout  = 10 * time.Second
 	writeTimeout = 30 * time.Second
 )
 
-// What is asked for of an answer.
+// Media types.
 const (
 	mediaTypeJSON     = "application/json"
 	mediaTypeMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -28,53 +28,52 @@ const (
 	mediaTypeTable    = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json"
 )
 
-// ErrUnreachable is wrapped by errors about an API server that does not answer, or
-// says that it cannot at present. It is worth asking again later.
+// ErrUnreachable is wrapped by errors about an API server that does not respond or is
+// unavailable. The request may be retried.
 var ErrUnreachable = errors.New("the API server cannot be reached")
 
-// requester makes requests as somebody.
+// requester makes requests as one user.
 type requester struct {
 	rest  rest.Interface
 	hangs *hangDetector
 }
 
-// read asks for what is at a path.
+// read requests a media type.
 func (r requester) read(ctx context.Context, accept string, request *rest.Request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	return r.do(ctx, request.SetHeader("Accept", accept))
 }
 
-// do makes a request for as long as the API server answers anything at all.
+// do makes a request that is canceled if the API server hangs.
 func (r requester) do(ctx context.Context, request *rest.Request) ([]byte, error) {
 	ctx, stop := r.hangs.withHangCheck(ctx)
 	defer stop()
 	return doRequest(ctx, request)
 }
 
-// get reads what is at a path into a value.
+// get decodes the response of a request.
 func (r requester) get(ctx context.Context, accept string, request *rest.Request, into any) error {
 	data, err := r.read(ctx, accept, request)
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("understand the answer of %s: %w", request.URL().Path, err)
+		return fmt.Errorf("decode response of %s: %w", request.URL().Path, err)
 	}
 	return nil
 }
 
-// post asks by a review, which is an object made to get an answer.
+// post creates a review and decodes the response.
 func (r requester) post(ctx context.Context, path string, review, into any) error {
 	body, err := json.Marshal(review)
 	if err != nil {
-		return fmt.Errorf("write a review: %w", err)
+		return fmt.Errorf("encode review: %w", err)
 	}
 	return r.get(ctx, mediaTypeJSON, r.rest.Post().AbsPath(path).SetHeader("Content-Type", mediaTypeJSON).Body(body), into)
 }
 
-// doRequest makes a request. Its error says what became of the request, in the words of
-// the API server where it had any.
+// doRequest makes a request and classifies its error.
 func doRequest(ctx context.Context, request *rest.Request) ([]byte, error) {
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {
@@ -83,8 +82,7 @@ func doRequest(ctx context.Context, request *rest.Request) ([]byte, error) {
 	return result.Raw()
 }
 
-// shareCall does once what several want at the same time. Who waits no longer gives up
-// alone.
+// shareCall makes one call for all concurrent callers. A canceled caller leaves alone.
 func shareCall(ctx context.Context, group *singleflight.Group, what string, do func(ctx context.Context) error) error {
 	done := group.DoChan(what, func() (any, error) { return nil, recoverPanic(context.WithoutCancel(ctx), do) })
 	select {
@@ -95,18 +93,18 @@ func shareCall(ctx context.Context, group *singleflight.Group, what string, do f
 	}
 }
 
-// recoverPanic turns a panic into an error: what several wait for runs apart from all of
-// them, where it would end the process. Some of what it reads others have written.
+// recoverPanic turns a panic into an error. Shared calls run in their own goroutine, where a
+// panic would end the process.
 func recoverPanic(ctx context.Context, do func(ctx context.Context) error) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			err = fmt.Errorf("understand what the API server says: %v", reason)
+			err = fmt.Errorf("decode API server response: %v", reason)
 		}
 	}()
 	return do(ctx)
 }
 
-// classifiedError is an error and the one of ours that it is a case of.
+// classifiedError is an error with its class.
 type classifiedError struct {
 	class error
 	err   error
@@ -115,7 +113,7 @@ type classifiedError struct {
 func (r classifiedError) Error() string   { return r.err.Error() }
 func (r classifiedError) Unwrap() []error { return []error{r.class, r.err} }
 
-// classifyError says which of our errors an error is a case of.
+// classifyError adds ErrUnreachable or model.ErrNotFound to an error.
 func classifyError(ctx context.Context, err error) error {
 	var status apierrors.APIStatus
 	answered := errors.As(err, &status)

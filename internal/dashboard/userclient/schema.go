@@ -16,15 +16,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// schemaCache are those of kinds, by their group and version. They are the same for all
-// users.
+// schemaCache caches OpenAPI schemas by group and version. They are the same for all users.
 type schemaCache struct {
 	requester
 	group singleflight.Group
 
 	mu        sync.Mutex
 	fetchedAt time.Time
-	index     map[string]string // where each group and version is described, a hash in it
+	index     map[string]string // URL of each group and version, with a hash
 	read      map[string]*definitions
 }
 
@@ -39,9 +38,9 @@ func newSchemaCache(r requester) *schemaCache {
 	return &schemaCache{requester: r, read: map[string]*definitions{}}
 }
 
-// Schema is the schema of a kind, and all definitions that it refers to, by the names
-// that follow "#/components/schemas/" in a $ref. Both are shared: they must not be
-// changed. The error of a kind that has none wraps inspect.ErrNotFound.
+// Schema returns the schema of a kind and the definitions that it references, by the names
+// after "#/components/schemas/". Both are shared and must not be modified. The error of a kind
+// without a schema wraps model.ErrNotFound.
 func (c *Client) Schema(ctx context.Context, kind model.Kind) (*spec.Schema, map[string]*spec.Schema, error) {
 	found, err := c.cluster.schemas.lookup(ctx, kind)
 	if err != nil {
@@ -54,8 +53,8 @@ func (c *Client) Schema(ctx context.Context, kind model.Kind) (*spec.Schema, map
 	return schema, found.byName, nil
 }
 
-// lookup are the definitions of the group and version of a kind, read again only if their
-// hash is another.
+// lookup returns the definitions of a group and version, from the cache if the hash is the
+// same.
 func (s *schemaCache) lookup(ctx context.Context, kind model.Kind) (*definitions, error) {
 	version := strings.TrimPrefix(kind.Group+"/"+kind.Version, "/")
 	at := "apis/" + version
@@ -68,14 +67,14 @@ func (s *schemaCache) lookup(ctx context.Context, kind model.Kind) (*definitions
 	}
 	address, known := s.cached(at)
 	switch {
-	// Of an API server that does not answer, or that has just started and does not describe
-	// custom resources yet, it is believed what it said before.
+	// An API server that is unreachable, or that has just started, may not describe custom
+	// resources yet.
 	case known != nil && (address == "" || address == known.address):
 		return known, nil
 	case err != nil:
 		return nil, err
 	case address == "":
-		return nil, fmt.Errorf("the API server describes no %s: %w", version, model.ErrNotFound)
+		return nil, fmt.Errorf("the API server has no schema of %s: %w", version, model.ErrNotFound)
 	}
 	err = shareCall(ctx, &s.group, address, func(ctx context.Context) error { return s.fetch(ctx, kind, at, address) })
 	if err != nil {
@@ -85,7 +84,7 @@ func (s *schemaCache) lookup(ctx context.Context, kind model.Kind) (*definitions
 	return known, nil
 }
 
-// indexMaxAge is how long it is believed that no schema changed.
+// indexMaxAge is how long the index is cached.
 const indexMaxAge = 2 * time.Second
 
 func (s *schemaCache) fresh() bool {
@@ -100,7 +99,7 @@ func (s *schemaCache) cached(at string) (address string, known *definitions) {
 	return s.index[at], s.read[at]
 }
 
-// fetchIndex reads where each group and version is described.
+// fetchIndex fetches the OpenAPI index.
 func (s *schemaCache) fetchIndex(ctx context.Context) error {
 	var answer struct {
 		Paths map[string]struct {
@@ -121,7 +120,7 @@ func (s *schemaCache) fetchIndex(ctx context.Context) error {
 	return nil
 }
 
-// fetch reads the definitions of a group and version.
+// fetch fetches the definitions of a group and version.
 func (s *schemaCache) fetch(ctx context.Context, kind model.Kind, at, address string) error {
 	var document spec3.OpenAPI
 	if err := s.get(ctx, mediaTypeJSON, s.rest.Get().RequestURI(address), &document); err != nil {
@@ -139,7 +138,7 @@ func newDefinitions(kind model.Kind, address string, document *spec3.OpenAPI) *d
 		return d
 	}
 	d.byName = document.Components.Schemas
-	// An aggregated API server may describe a kind by null.
+	// An aggregated API server may return null for a schema.
 	maps.DeleteFunc(d.byName, func(_ string, schema *spec.Schema) bool { return schema == nil })
 	for _, schema := range d.byName {
 		for _, described := range schemaKinds(schema) {
@@ -151,7 +150,7 @@ func newDefinitions(kind model.Kind, address string, document *spec3.OpenAPI) *d
 	return d
 }
 
-// schemaKinds are the kinds that a schema is that of.
+// schemaKinds returns the kinds of a schema.
 func schemaKinds(schema *spec.Schema) []model.Kind {
 	var all []model.Kind
 	text, err := json.Marshal(schema.Extensions["x-kubernetes-group-version-kind"])

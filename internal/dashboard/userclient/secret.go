@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// IsSecret reports whether an object holds values that no page shows.
+// IsSecret reports whether an object is a Secret.
 func IsSecret(object map[string]any) bool {
 	return object["kind"] == "Secret" && (object["apiVersion"] == "v1" || object["apiVersion"] == nil)
 }
 
-// MaskSecret is an object in which each value that a Secret holds is replaced by a text:
-// those of data and stringData, and in annotations what may be a copy of them, as who
-// applies objects keeps there. It says how many; another object is returned as it is.
+// MaskSecret replaces the values of a Secret with a text: data, stringData, and annotations
+// that may contain copies, such as last-applied-configuration. It returns how many. Other
+// objects are returned unchanged.
 func MaskSecret(object map[string]any, text string) (shown map[string]any, hidden int) {
 	if !IsSecret(object) {
 		return object, 0
@@ -33,8 +33,7 @@ func MaskSecret(object map[string]any, text string) (shown map[string]any, hidde
 	return shown, hidden
 }
 
-// maskValues masks the chosen of some values. What should be values by their names, and is
-// not, could not be stored, but may be shown: it is masked as a whole.
+// maskValues masks the chosen values. Malformed maps are masked as a whole.
 func maskValues(values any, text string, chosen func(name string, value any) bool) (masked any, hidden int) {
 	if values == nil {
 		return nil, 0
@@ -53,12 +52,12 @@ func maskValues(values any, text string, chosen func(name string, value any) boo
 	return members, hidden
 }
 
-// maxPlainAnnotationBytes is how long an annotation may be of which nobody thinks that it is a copy of
-// a key or a certificate.
+// maxPlainAnnotationBytes is the length up to which an annotation cannot contain a key or
+// certificate.
 const maxPlainAnnotationBytes = 64
 
-// mayContainSecret reports whether an annotation may hold values of other fields: by its name, or
-// because it is long, or structured.
+// mayContainSecret reports whether an annotation may contain a copy of a value, judging by its
+// name, length and structure.
 func mayContainSecret(name string, value any) bool {
 	text, ok := value.(string)
 	return !ok || strings.HasSuffix(name, "last-applied-configuration") || len(text) > maxPlainAnnotationBytes || strings.ContainsAny(text, "{\n")

@@ -15,17 +15,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// How soon a watch that ended is begun again: at first, and at most.
+// The backoff of a failed watch.
 const (
 	minBackoff = 500 * time.Millisecond
 	maxBackoff = 15 * time.Second
 )
 
-// Watch calls changed whenever an object of a kind changed, came or went, or may have
-// while nobody could see, which it begins with, until ctx ends: any of them, or the one of a name. Only
-// metadata is sent. It returns early only if it is refused at once: to a user without
-// the right, or of a kind that is not served. Later refusals may be those of an API
-// server that has just started.
+// Watch calls changed when an object of a kind, or the named one, may have changed. It calls it
+// first when the watch starts, and runs until ctx ends. Only metadata is transferred. It
+// returns early only if the first attempt is permanently rejected; an API server that has just
+// started may reject later ones.
 func (c *Client) Watch(ctx context.Context, kind model.Kind, namespace, name string, changed func()) error {
 	watch, err := c.watchRequest(kind, namespace, name)
 	if err != nil {
@@ -50,7 +49,7 @@ func (c *Client) Watch(ctx context.Context, kind model.Kind, namespace, name str
 	}
 }
 
-// watchRequest makes requests about what is watched.
+// watchRequest returns a function that creates requests for the watched objects.
 func (c *Client) watchRequest(kind model.Kind, namespace, name string) (func() *rest.Request, error) {
 	path, err := pathOf(kind, namespace, "")
 	if err != nil {
@@ -65,14 +64,13 @@ func (c *Client) watchRequest(kind model.Kind, namespace, name string) (func() *
 	}, nil
 }
 
-// isPermanent reports whether an error is not overcome by trying again.
+// isPermanent reports whether a retry cannot succeed.
 func isPermanent(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) ||
 		apierrors.IsMethodNotSupported(err) || errors.Is(err, model.ErrNotFound)
 }
 
-// watchOnce watches until the connection ends. It tells of each change, and before them
-// of what may have changed until it began.
+// watchOnce watches until the connection ends. It notifies at the start, and on each change.
 func (c *Client) watchOnce(ctx context.Context, watch func() *rest.Request, notify func()) error {
 	var list metav1.PartialObjectMetadataList
 	if err := c.get(ctx, mediaTypeList, watch().Param("limit", "1"), &list); err != nil {

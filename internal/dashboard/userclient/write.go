@@ -13,10 +13,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// fieldManager is under which name fields are written.
-const fieldManager = "setpoint-window"
+// fieldManager is the field manager of the dashboard.
+const fieldManager = "setpoint-dashboard"
 
-// Create makes an object of a body in JSON, and returns what was stored.
+// Create creates an object from JSON and returns the stored object.
 func (c *Client) Create(ctx context.Context, kind model.Kind, namespace string, body []byte) (json.RawMessage, error) {
 	return c.write(ctx, write{
 		verb: "create", kind: kind, namespace: namespace,
@@ -24,7 +24,7 @@ func (c *Client) Create(ctx context.Context, kind model.Kind, namespace string, 
 	})
 }
 
-// Patch changes an object, and returns what was stored.
+// Patch patches an object and returns the stored object.
 func (c *Client) Patch(ctx context.Context, at model.Ref, kind types.PatchType, body []byte) (json.RawMessage, error) {
 	return c.write(ctx, write{
 		verb: "patch", kind: at.Kind, namespace: at.Namespace, name: at.Name,
@@ -32,7 +32,7 @@ func (c *Client) Patch(ctx context.Context, at model.Ref, kind types.PatchType, 
 	})
 }
 
-// write is one write and what it is about.
+// write is a write request.
 type write struct {
 	verb      string
 	kind      model.Kind
@@ -45,13 +45,13 @@ func (w *write) ref() model.Ref {
 	return model.Ref{Kind: w.kind, Namespace: w.namespace, Name: w.name}
 }
 
-// write makes a write whose fields are checked strictly.
+// write makes a write with strict field validation.
 func (c *Client) write(ctx context.Context, w write) (json.RawMessage, error) {
 	w.request.Param("fieldManager", fieldManager).Param("fieldValidation", metav1.FieldValidationStrict)
 	return c.doWrite(ctx, w)
 }
 
-// doWrite makes a write and tells of it.
+// doWrite makes a write and calls OnWrite.
 func (c *Client) doWrite(ctx context.Context, w write) (json.RawMessage, error) {
 	path, err := pathOf(w.kind, w.namespace, w.name)
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *Client) doWrite(ctx context.Context, w write) (json.RawMessage, error) 
 	return data, nil
 }
 
-// withGeneratedName gives a reference the name that the API server generated.
+// withGeneratedName adds a generated name to a reference.
 func withGeneratedName(ref model.Ref, stored []byte) model.Ref {
 	if ref.Name != "" {
 		return ref
@@ -82,12 +82,11 @@ func withGeneratedName(ref model.Ref, stored []byte) model.Ref {
 	return ref
 }
 
-// DeleteOptions say what is deleted, and how.
+// DeleteOptions configure a deletion.
 type DeleteOptions struct {
-	// UID, if set, is that of the object; another of the same name is left alone.
+	// UID, if set, must match the object.
 	UID string
-	// Propagation is what becomes of dependents: "Background", "Foreground" or
-	// "Orphan"; the kind's own if empty.
+	// Propagation is "Background", "Foreground" or "Orphan"; the default of the kind if empty.
 	Propagation metav1.DeletionPropagation
 }
 
@@ -103,7 +102,7 @@ func (c *Client) Delete(ctx context.Context, kind model.Kind, namespace, name st
 	}
 	body, err := json.Marshal(options)
 	if err != nil {
-		return fmt.Errorf("write the options of a deletion: %w", err)
+		return fmt.Errorf("encode delete options: %w", err)
 	}
 	_, err = c.doWrite(ctx, write{
 		verb: "delete", kind: kind, namespace: namespace, name: name,

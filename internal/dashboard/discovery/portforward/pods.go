@@ -1,9 +1,8 @@
-// Package portforward finds the processes in a cluster that run controllers, and reads what
-// they know through the API server, with the rights of whoever asks.
+// Package portforward finds the processes in a cluster and reads them through the API server,
+// with the permissions of the user.
 //
-// Here live the Leases by which they are found, and the port-forward by which they are
-// reached: nothing of a cluster has to be opened for it. What must not: what is read
-// (inspect), and how it is carried (inspect/wire). The command line calls.
+// Processes are found by their Leases and reached by port-forward, so that nothing has to be
+// exposed. What is read belongs in model, the protocol in wire.
 package portforward
 
 import (
@@ -21,21 +20,20 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 )
 
-// Location is a pod in which a process can be inspected.
+// Location is a pod with an inspect endpoint.
 type Location struct {
-	// Name is what the process is called here: the name of its Lease.
+	// Name is the name of the process: that of its Lease.
 	Name           string
 	Namespace, Pod string
 	Port           uint16
 }
 
-// String is namespace/pod:port, as Parse reads it.
+// String returns namespace/pod:port.
 func (p Location) String() string {
 	return net.JoinHostPort(p.Namespace+"/"+p.Pod, strconv.Itoa(int(p.Port)))
 }
 
-// Parse reads [namespace/]pod[:port]. The namespace is home where it is left out, the
-// port that of processes which say nothing else.
+// Parse parses [namespace/]pod[:port]. The namespace defaults to home, the port to DefaultPort.
 func Parse(text, home string) (Location, error) {
 	pod, port, hasPort := strings.Cut(text, ":")
 	p := Location{Namespace: home, Pod: pod, Port: discovery.DefaultPort}
@@ -46,22 +44,22 @@ func Parse(text, home string) (Location, error) {
 	if hasPort {
 		number, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || number == 0 {
-			return Location{}, fmt.Errorf("%q names no port of a pod; write NAMESPACE/POD:PORT", text)
+			return Location{}, fmt.Errorf("%q has no valid port: use NAMESPACE/POD:PORT", text)
 		}
 		p.Port = uint16(number)
 	}
 	if p.Namespace == "" || p.Pod == "" || strings.Contains(p.Pod, "/") {
-		return Location{}, fmt.Errorf("%q names no pod; write NAMESPACE/POD or NAMESPACE/POD:PORT", text)
+		return Location{}, fmt.Errorf("%q is not a pod: use NAMESPACE/POD or NAMESPACE/POD:PORT", text)
 	}
 	return p, nil
 }
 
-// Discover finds those that hold a Lease of any namespace, or of the one that is given where
-// not all may be listed. Notes are what is odd about some.
+// Discover returns the pods of all annotated Leases. If the user may not list all Leases, it
+// lists those of the namespace. Notes explain why Leases were ignored.
 func Discover(ctx context.Context, config *rest.Config, namespace string) (locations []Location, notes []string, err error) {
 	client, err := coordination.NewForConfig(config)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make a client for the cluster: %w", err)
+		return nil, nil, fmt.Errorf("create client: %w", err)
 	}
 	leases, err := client.Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if apierrors.IsForbidden(err) {
@@ -69,9 +67,9 @@ func Discover(ctx context.Context, config *rest.Config, namespace string) (locat
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		return nil, nil, fmt.Errorf("find the processes by their Leases: you may list leases.coordination.k8s.io neither in all namespaces nor in %s: %w", namespace, err)
+		return nil, nil, fmt.Errorf("list Leases: you do not have permission to list leases.coordination.k8s.io in all namespaces or in namespace %s: %w", namespace, err)
 	case err != nil:
-		return nil, nil, fmt.Errorf("find the processes by their Leases: %w", err)
+		return nil, nil, fmt.Errorf("list Leases: %w", err)
 	}
 	for i := range leases.Items {
 		lease := &leases.Items[i]
@@ -82,11 +80,12 @@ func Discover(ctx context.Context, config *rest.Config, namespace string) (locat
 		location, err := Parse(said, lease.Namespace)
 		switch {
 		case err != nil:
-			notes = append(notes, fmt.Sprintf("the lease %s/%s is passed over: %v", lease.Namespace, lease.Name, err))
+			notes = append(notes, fmt.Sprintf("ignored Lease %s/%s: %v", lease.Namespace, lease.Name, err))
 			continue
 		case location.Namespace != lease.Namespace:
-			// Who may write a Lease in one namespace is not to lead us into another.
-			notes = append(notes, fmt.Sprintf("the lease %s/%s is passed over, because its pod is in another namespace; --pod %s reaches that", lease.Namespace, lease.Name, location))
+			// A user who may write Leases in one namespace must not redirect requests to
+			// another.
+			notes = append(notes, fmt.Sprintf("ignored Lease %s/%s: its pod is in another namespace; use --pod %s", lease.Namespace, lease.Name, location))
 			continue
 		}
 		location.Name = lease.Name

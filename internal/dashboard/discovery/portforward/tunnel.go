@@ -27,16 +27,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
 )
 
-// Connect makes a Source of what can be inspected at a place. It is reached when it is
-// first asked, by one connection to the API server, which ends with the context.
+// Connect returns the Source of a pod. It connects on the first call, and disconnects when ctx
+// ends.
 func Connect(ctx context.Context, config *rest.Config, at Location) (model.Source, error) {
 	dialer, err := newDialer(config, at)
 	if err != nil {
-		return nil, fmt.Errorf("make a client for the cluster: %w", err)
+		return nil, fmt.Errorf("create client: %w", err)
 	}
 	secrets, err := core.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client for the cluster: %w", err)
+		return nil, fmt.Errorf("create client: %w", err)
 	}
 	credential := token.NewCredential(secrets.Secrets(at.Namespace), at.Namespace)
 	t := &tunnel{location: at, dialer: dialer, config: config}
@@ -45,13 +45,12 @@ func Connect(ctx context.Context, config *rest.Config, at Location) (model.Sourc
 		transport.CloseIdleConnections()
 		t.close()
 	})
-	// The name by which a process is asked is that of its own machine: see wire.
+	// The host is the loopback address of the pod, which the endpoint requires.
 	base := &url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(int(at.Port)))}
 	return wire.NewClient(at.Name, base, transport, credential), nil
 }
 
-// newDialer speaks to the API server as kubectl does: by a WebSocket, or by SPDY with
-// servers and proxies that know of no other way.
+// newDialer dials like kubectl: WebSocket, or SPDY if that is not supported.
 func newDialer(config *rest.Config, at Location) (httpstream.Dialer, error) {
 	client, err := core.NewForConfig(config)
 	if err != nil {
@@ -72,8 +71,8 @@ func newDialer(config *rest.Config, at Location) (httpstream.Dialer, error) {
 	}), nil
 }
 
-// tunnel is a connection to the API server, through which there are many to the pod.
-// Nothing listens on this machine for it, where others could use it too.
+// tunnel is a connection to the API server with many connections to the pod. It does not listen
+// on a local port, which other users could connect to.
 type tunnel struct {
 	location Location
 	dialer   httpstream.Dialer
@@ -85,7 +84,7 @@ type tunnel struct {
 	closed     bool
 }
 
-// dial makes a connection to the pod, whatever the address.
+// dial opens a connection to the pod. The address is ignored.
 func (t *tunnel) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return openWithContext(ctx, func() (net.Conn, error) {
 		s, err := t.open()
@@ -96,8 +95,7 @@ func (t *tunnel) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	})
 }
 
-// openWithContext opens a connection, and waits for it as long as the context lasts. One
-// that comes later is closed: nobody else knows of it.
+// openWithContext opens a connection until ctx ends. A late connection is closed.
 func openWithContext(ctx context.Context, open func() (net.Conn, error)) (net.Conn, error) {
 	type opened struct {
 		net.Conn
@@ -121,7 +119,7 @@ func openWithContext(ctx context.Context, open func() (net.Conn, error)) (net.Co
 	}
 }
 
-// open opens the two streams that make up a connection to the pod.
+// open opens the two streams of a connection to the pod.
 func (t *tunnel) open() (*stream, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,7 +135,7 @@ func (t *tunnel) open() (*stream, error) {
 	if err != nil {
 		return nil, t.wrapError(err)
 	}
-	_ = problems.Close() // Nothing is said from here.
+	_ = problems.Close() // Only the server writes to the error stream.
 	header.Set(corev1.StreamType, corev1.StreamTypeData)
 	data, err := t.connection.CreateStream(header)
 	if err != nil {
@@ -151,7 +149,7 @@ func (t *tunnel) open() (*stream, error) {
 	return s, nil
 }
 
-// connect connects to the API server, if that is not so.
+// connect connects to the API server if necessary.
 func (t *tunnel) connect() error {
 	if t.closed {
 		return net.ErrClosed
@@ -169,7 +167,7 @@ func (t *tunnel) connect() error {
 	}
 	if protocol != portforward.PortForwardProtocolV1Name {
 		_ = connection.Close()
-		return fmt.Errorf("the API server speaks %q, not %q", protocol, portforward.PortForwardProtocolV1Name)
+		return fmt.Errorf("the API server supports the protocol %q, not %q", protocol, portforward.PortForwardProtocolV1Name)
 	}
 	t.connection = connection
 	return nil
@@ -183,20 +181,19 @@ func (t *tunnel) close() {
 	}
 }
 
-// wrapError says what is lacking. What the API server says of an upgrade that it refuses
-// comes as a text, so that it is asked for the right itself.
+// wrapError names a missing permission. A rejected upgrade returns only text, so the permission
+// is checked separately.
 func (t *tunnel) wrapError(err error) error {
 	if t.forbidden() {
-		return fmt.Errorf("reach the pod %s: you lack the right to create pods/portforward in namespace %s: %w", t.location, t.location.Namespace, err)
+		return fmt.Errorf("port-forward to pod %s: you do not have permission to create pods/portforward in namespace %s: %w", t.location, t.location.Namespace, err)
 	}
-	return fmt.Errorf("reach the pod %s by port-forward: %w", t.location, err)
+	return fmt.Errorf("port-forward to pod %s: %w", t.location, err)
 }
 
-// reviewTimeout is how long a user waits to hear what is lacking.
+// reviewTimeout limits the access review.
 const reviewTimeout = 5 * time.Second
 
-// forbidden says whether the user lacks the right. Where that is not known, the error
-// has to speak for itself.
+// forbidden reports whether the user may not forward ports; false if unknown.
 func (t *tunnel) forbidden() bool {
 	client, err := authorization.NewForConfig(t.config)
 	if err != nil {
@@ -218,30 +215,30 @@ type stream struct {
 	httpstream.Stream
 	location Location
 	remove   func()
-	// errorRead is closed when the other end has said all there is to say of problems.
+	// errorRead is closed when the error stream has ended.
 	errorRead chan struct{}
 	remoteErr error
 }
 
-// maxErrorBytes is how much of a problem is read, in bytes.
+// maxErrorBytes limits the error that is read.
 const maxErrorBytes = 4 << 10
 
-// readError reads what went wrong at the other end, if something did.
+// readError reads the error stream.
 func (s *stream) readError(problems io.Reader) {
 	text, err := io.ReadAll(io.LimitReader(problems, maxErrorBytes))
 	switch {
 	case len(text) > 0:
-		s.remoteErr = fmt.Errorf("reach the pod %s by port-forward: %s", s.location, text)
+		s.remoteErr = fmt.Errorf("port-forward to pod %s: %s", s.location, text)
 	case err != nil && !errors.Is(err, io.EOF):
-		s.remoteErr = fmt.Errorf("reach the pod %s by port-forward: %w", s.location, err)
+		s.remoteErr = fmt.Errorf("port-forward to pod %s: %w", s.location, err)
 	}
 	close(s.errorRead)
 	if s.remoteErr != nil {
-		_ = s.Reset() // Who reads or writes gets to know.
+		_ = s.Reset() // It unblocks readers and writers.
 	}
 }
 
-// Read reads what the pod sends. Where it ends early, the reason is what was told.
+// Read reads from the pod. If the connection fails, it returns the error of the server.
 func (s *stream) Read(into []byte) (int, error) {
 	n, err := s.Stream.Read(into)
 	if n > 0 || err == nil {
@@ -250,7 +247,7 @@ func (s *stream) Read(into []byte) (int, error) {
 	return 0, s.streamError(err)
 }
 
-// Write sends to the pod. Where that fails, the reason is what was told.
+// Write writes to the pod. If the connection fails, it returns the error of the server.
 func (s *stream) Write(from []byte) (int, error) {
 	n, err := s.Stream.Write(from)
 	if err != nil {
@@ -259,7 +256,7 @@ func (s *stream) Write(from []byte) (int, error) {
 	return n, err
 }
 
-// streamError is what was told of the end of a stream; the end itself, if nothing was.
+// streamError returns the error of the server, or end if there is none.
 func (s *stream) streamError(end error) error {
 	select {
 	case <-s.errorRead:
@@ -271,24 +268,24 @@ func (s *stream) streamError(end error) error {
 	return end
 }
 
-// streamErrorTimeout is how long an end waits for its reason, which comes by another way.
+// streamErrorTimeout is how long to wait for the error of the server, which arrives on another
+// stream.
 const streamErrorTimeout = time.Second
 
-// Close ends the connection to the pod.
+// Close closes the connection.
 func (s *stream) Close() error {
 	err := s.Reset()
 	s.remove()
 	return err
 }
 
-// LocalAddr, RemoteAddr and the deadlines are what a net.Conn has. Requests have
-// contexts instead.
+// LocalAddr implements net.Conn.
 func (s *stream) LocalAddr() net.Addr { return address(s.location) }
 
-// RemoteAddr is the pod.
+// RemoteAddr returns the pod.
 func (s *stream) RemoteAddr() net.Addr { return address(s.location) }
 
-// SetDeadline does nothing.
+// SetDeadline does nothing: requests have contexts.
 func (*stream) SetDeadline(time.Time) error { return nil }
 
 // SetReadDeadline does nothing.
@@ -297,11 +294,11 @@ func (*stream) SetReadDeadline(time.Time) error { return nil }
 // SetWriteDeadline does nothing.
 func (*stream) SetWriteDeadline(time.Time) error { return nil }
 
-// address is a place as an address.
+// address is a pod as a net.Addr.
 type address Location
 
-// Network is how it is reached.
+// Network implements net.Addr.
 func (address) Network() string { return "port-forward" }
 
-// String names the pod.
+// String returns the pod.
 func (a address) String() string { return Location(a).String() }

@@ -9,8 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Credential has the token of the processes in a namespace, by the user's own right to
-// get the Secret.
+// Credential reads the token with the permissions of the user.
 type Credential struct {
 	secrets   Secrets
 	namespace string
@@ -19,13 +18,13 @@ type Credential struct {
 	cached string
 }
 
-// NewCredential makes a Credential of the Secret in a namespace.
+// NewCredential returns the Credential for a namespace.
 func NewCredential(secrets Secrets, namespace string) *Credential {
 	return &Credential{secrets: secrets, namespace: namespace}
 }
 
-// Token implements wire.Credential. It is "" where there is no Secret: a process makes
-// one when it refuses a request.
+// Token implements wire.Credential. It returns "" if there is no Secret: the process creates it
+// when it rejects a request.
 func (c *Credential) Token(ctx context.Context, refused string) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,9 +37,9 @@ func (c *Credential) Token(ctx context.Context, refused string) (string, error) 
 		c.cached = ""
 		return "", nil
 	case apierrors.IsForbidden(err):
-		return "", fmt.Errorf("you lack the right to get the %s, with the token that the process asks for: %w", describeSecret(c.namespace), err)
+		return "", fmt.Errorf("you do not have permission to get the %s with the token of the inspect endpoint: %w", describeSecret(c.namespace), err)
 	case err != nil:
-		return "", fmt.Errorf("get the %s, with the token that the process asks for: %w", describeSecret(c.namespace), err)
+		return "", fmt.Errorf("get the %s with the token of the inspect endpoint: %w", describeSecret(c.namespace), err)
 	}
 	c.cached, err = tokenOf(secret)
 	return c.cached, wrapReadError(c.namespace, err)

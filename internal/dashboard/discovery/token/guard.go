@@ -15,52 +15,50 @@ import (
 )
 
 const (
-	// maxAge is how long a token counts that was read: the longest time that one
-	// is accepted which has been replaced.
+	// maxAge is how long a token is cached, and so how long a replaced token is accepted.
 	maxAge = 5 * time.Second
-	// minReadInterval is the shortest time between two readings, whatever is asked: wrong tokens
-	// wait for it.
+	// minReadInterval is the minimum interval between two reads of the Secret. Requests with
+	// wrong tokens wait for it.
 	minReadInterval = time.Second
-	// readTimeout bounds one reading.
+	// readTimeout limits one read.
 	readTimeout = 5 * time.Second
 )
 
-// Guard admits requests that show the token of the Secret. If there is no Secret, or no
-// token in it, the Guard makes one, where it may. As long as it cannot read the token it
-// admits no request.
+// Guard admits requests with the token in the Secret. It creates the Secret or the token if
+// necessary. While it cannot read the token, it admits no request.
 type Guard struct {
 	secrets   Secrets
 	namespace string
 	log       *slog.Logger
-	// readSlot has a place for the request that reads.
+	// readSlot serializes reads.
 	readSlot chan struct{}
 
 	mu     sync.Mutex
 	latest reading
-	// logged is the problem that the log has.
+	// logged is the last logged error.
 	logged string
 }
 
-// reading is what the Secret held at a time, or why that is not known.
+// reading is the result of one read of the Secret.
 type reading struct {
 	at    time.Time
 	token wire.Token
 	err   error
 }
 
-// NewGuard makes a Guard of the Secret in a namespace.
+// NewGuard returns the Guard for a namespace.
 func NewGuard(secrets Secrets, namespace string, log *slog.Logger) *Guard {
 	return &Guard{secrets: secrets, namespace: namespace, log: log, readSlot: make(chan struct{}, 1)}
 }
 
-// Prepare reads the token, or makes it, before the first request. The log says if that
-// fails; requests try again.
+// Prepare reads or creates the token before the first request. Errors are logged; requests
+// retry.
 func (g *Guard) Prepare(ctx context.Context) {
-	_, _ = g.readSince(ctx, time.Now()) // The log has the problem.
+	_, _ = g.readSince(ctx, time.Now()) // The error is logged.
 }
 
-// Admit implements wire.Guard. It reads the Secret again where what it read before is
-// old, or does not match: the token may be a newer one.
+// Admit implements wire.Guard. It reads the Secret again if the cached token is old or does not
+// match.
 func (g *Guard) Admit(ctx context.Context, given string) error {
 	now := time.Now()
 	if last := g.lastReading(); now.Sub(last.at) < maxAge && last.admit(ctx, given) == nil {
@@ -86,8 +84,8 @@ func (g *Guard) lastReading() reading {
 	return g.latest
 }
 
-// readSince is a reading that began after a moment. Requests that wait at the same
-// time share one.
+// readSince returns the result of a read that started after moment. Concurrent requests share a
+// read.
 func (g *Guard) readSince(ctx context.Context, moment time.Time) (reading, error) {
 	select {
 	case g.readSlot <- struct{}{}:
@@ -109,7 +107,7 @@ func (g *Guard) readSince(ctx context.Context, moment time.Time) (reading, error
 	return g.read(ctx), nil
 }
 
-// read reads the Secret. A client that leaves does not end it: others wait for it too.
+// read reads the Secret. It continues if the client leaves, since others wait for it.
 func (g *Guard) read(ctx context.Context) reading {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 	defer cancel()
@@ -117,7 +115,7 @@ func (g *Guard) read(ctx context.Context) reading {
 	text, err := g.readWithRetry(ctx)
 	now.token = wire.Token(text)
 	if err != nil {
-		now.err = fmt.Errorf("this process cannot read its token in the %s; its log says why", describeSecret(g.namespace))
+		now.err = fmt.Errorf("this process cannot read its token in the %s: see its log", describeSecret(g.namespace))
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,7 +124,7 @@ func (g *Guard) read(ctx context.Context) reading {
 	return now
 }
 
-// report logs a problem that is new.
+// report logs new errors.
 func (g *Guard) report(err error) {
 	if err == nil {
 		g.logged = ""
@@ -134,14 +132,14 @@ func (g *Guard) report(err error) {
 	}
 	if text := err.Error(); text != g.logged {
 		g.logged = text
-		g.log.Warn("the inspect endpoint refuses all requests: it cannot read its token", "secret", g.namespace+"/"+SecretName, "error", text)
+		g.log.Warn("inspect endpoint rejects all requests: cannot read its token", "secret", g.namespace+"/"+SecretName, "error", text)
 	}
 }
 
-// maxAttempts is how often a reading begins anew because others write the Secret.
+// maxAttempts is how often a conflict is retried.
 const maxAttempts = 3
 
-// readWithRetry reads the token, or makes one where there is none.
+// readWithRetry reads or creates the token.
 func (g *Guard) readWithRetry(ctx context.Context) (string, error) {
 	for range maxAttempts {
 		text, err := g.readOrCreate(ctx)
@@ -158,7 +156,7 @@ func (g *Guard) readOrCreate(ctx context.Context) (string, error) {
 		return g.create(ctx)
 	}
 	if err != nil {
-		return "", fmt.Errorf("read the %s (this takes get and update of it): %w", describeSecret(g.namespace), err)
+		return "", fmt.Errorf("read the %s (requires get and update): %w", describeSecret(g.namespace), err)
 	}
 	text, err := tokenOf(secret)
 	if text != "" || err != nil {
@@ -169,7 +167,7 @@ func (g *Guard) readOrCreate(ctx context.Context) (string, error) {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return "", errConflict
 	case err != nil:
-		return "", fmt.Errorf("put a token into the %s (this takes update of it): %w", describeSecret(g.namespace), err)
+		return "", fmt.Errorf("update the %s (requires update): %w", describeSecret(g.namespace), err)
 	}
 	return tokenOf(stored)
 }

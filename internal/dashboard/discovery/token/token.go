@@ -1,9 +1,7 @@
-// Package token knows the token that a process in a pod asks for, and its clients show.
+// Package token manages the token of the inspect endpoint of a pod.
 //
-// Here live the Secret that holds it, the Guard of the process and the Credential of a
-// client, which both read that Secret with their own rights. What must not: what is read
-// with the token (inspect), and how it is carried (inspect/wire). The host guards, and
-// reach/pods shows it.
+// The token is in a Secret that the Guard of a process and the Credential of a client read with
+// their own permissions. What is read with the token belongs in model, the protocol in wire.
 package token
 
 import (
@@ -17,23 +15,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SecretName is the Secret that all programs of a namespace share.
+// SecretName is the Secret that all programs in a namespace share.
 const SecretName = "setpoint-inspect"
 
-// tokenKey is where the Secret has the token.
+// tokenKey is the key in the Secret.
 const tokenKey = "token"
 
-// minTokenBytes is the shortest token that is taken, in bytes.
+// minTokenBytes is the minimum length of a token.
 const minTokenBytes = 16
 
-// Secrets are those of a namespace; client-go's SecretInterface is one.
+// Secrets reads and writes the Secrets of a namespace, like client-go's SecretInterface.
 type Secrets interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Secret, error)
 	Create(ctx context.Context, secret *corev1.Secret, o metav1.CreateOptions) (*corev1.Secret, error)
 	Update(ctx context.Context, secret *corev1.Secret, o metav1.UpdateOptions) (*corev1.Secret, error)
 }
 
-// NewSecret is the Secret before a process has put a token into it.
+// NewSecret returns the Secret without a token.
 func NewSecret(namespace string) *corev1.Secret {
 	return &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
@@ -42,7 +40,7 @@ func NewSecret(namespace string) *corev1.Secret {
 	}
 }
 
-// withNewToken is a Secret with a new token.
+// withNewToken returns a copy of the Secret with a new token.
 func withNewToken(empty *corev1.Secret) *corev1.Secret {
 	secret := empty.DeepCopy()
 	if secret.Data == nil {
@@ -52,10 +50,9 @@ func withNewToken(empty *corev1.Secret) *corev1.Secret {
 	return secret
 }
 
-var errInvalidToken = fmt.Errorf("its token must have at least %d characters, of printable ASCII and without spaces", minTokenBytes)
+var errInvalidToken = fmt.Errorf("token must have at least %d printable ASCII characters, without spaces", minTokenBytes)
 
-// tokenOf is the token in a Secret; "" if it has none. The line that an editor adds is
-// no part of it.
+// tokenOf returns the token in a Secret without trailing newlines; "" for none.
 func tokenOf(secret *corev1.Secret) (string, error) {
 	text := strings.TrimSpace(string(secret.Data[tokenKey]))
 	odd := strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
@@ -65,7 +62,7 @@ func tokenOf(secret *corev1.Secret) (string, error) {
 	return text, nil
 }
 
-// describeSecret is what messages call the Secret.
+// describeSecret names the Secret in messages.
 func describeSecret(namespace string) string { return "Secret " + namespace + "/" + SecretName }
 
-var errConflict = errors.New("others change it at the same time")
+var errConflict = errors.New("object changed concurrently")

@@ -231,10 +231,10 @@ func TestAdmitsNothingWithoutToken(t *testing.T) {
 		deny   string
 		log    string
 	}{
-		"may not get":    {nil, "get", "this takes get and update"},
+		"may not get":    {nil, "get", "requires get and update"},
 		"may not create": {nil, "create", "kubectl create secret generic setpoint-inspect -n shop"},
-		"may not update": {empty, "update", "this takes update of it"},
-		"a short token":  {short, "", "at least 16 characters"},
+		"may not update": {empty, "update", "requires update"},
+		"a short token":  {short, "", "at least 16 printable"},
 		"an odd token":   {odd, "", "without spaces"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -318,7 +318,7 @@ func TestWrongTokensAreThrottled(t *testing.T) {
 
 func TestMissingPermission(t *testing.T) {
 	n := &fakeSecrets{deny: map[string]error{"get": forbidden("get")}}
-	if _, err := token.NewCredential(n, "shop").Token(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "you lack the right to get the Secret shop/setpoint-inspect") {
+	if _, err := token.NewCredential(n, "shop").Token(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "you do not have permission to get the Secret shop/setpoint-inspect") {
 		t.Errorf("%v", err)
 	}
 }
