@@ -47,7 +47,13 @@ type Options struct {
 	Workers int
 	// MaxDelay limits the backoff of the queue; see queue.Options.
 	MaxDelay time.Duration
-	Log      *slog.Logger
+	// Filtered means that the API server leaves out objects by a selector of labels or
+	// fields: an object that stops matching looks deleted.
+	Filtered bool
+	Observer Observer
+	// Unrecorded means that no history is kept: the Observer gets no steps of runs.
+	Unrecorded bool
+	Log        *slog.Logger
 	// Now is the clock.
 	Now func() time.Time
 }

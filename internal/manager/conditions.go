@@ -12,7 +12,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 )
 
 // conditionState is the status, reason and message of a condition.
@@ -22,7 +22,7 @@ type conditionState struct {
 }
 
 // acceptedCondition reports whether the spec is valid and its kinds can be watched.
-func acceptedCondition(refusal error, notes []string, health compose.Health) conditionState {
+func acceptedCondition(refusal error, notes []string, health controller.Health) conditionState {
 	if why, ok := errors.AsType[*compile.Refusal](refusal); ok {
 		return conditionState{false, why.Reason, why.Error()}
 	}
@@ -43,7 +43,7 @@ func acceptedCondition(refusal error, notes []string, health compose.Health) con
 }
 
 // readyCondition reports whether a controller works.
-func readyCondition(accepted conditionState, s *controllerState, health compose.Health) conditionState {
+func readyCondition(accepted conditionState, s *controllerState, health controller.Health) conditionState {
 	switch {
 	case s.releasing != "":
 		return conditionState{false, setpoint.ReasonReleasing, s.releasing}
@@ -86,7 +86,7 @@ func (s *controllerState) registeredCondition() conditionState {
 
 // failsForAll reports whether the hook fails for more than nine in ten objects. Failures
 // of a few objects are counted, and the controller stays ready.
-func failsForAll(health compose.Health) bool {
+func failsForAll(health controller.Health) bool {
 	well := health.Parents - health.HookFailing
 	return health.HookFailing > 0 && (well <= 0 || 10*well < health.Parents)
 }
@@ -112,7 +112,7 @@ func (s *controllerState) statusStoredCondition() conditionState {
 }
 
 // conflictCondition returns the condition Conflicting.
-func conflictCondition(health compose.Health) conditionState {
+func conflictCondition(health controller.Health) conditionState {
 	if health.Conflicting == 0 {
 		return conditionState{false, setpoint.ReasonNoConflict, "no object is written repeatedly"}
 	}

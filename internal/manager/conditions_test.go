@@ -13,7 +13,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -24,8 +24,8 @@ func forbiddenError() error {
 func notFoundError() error { return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "") }
 
 func TestConditions(t *testing.T) {
-	running := compose.Health{Synced: true, Parents: 4}
-	with := func(change func(*compose.Health)) compose.Health {
+	running := controller.Health{Synced: true, Parents: 4}
+	with := func(change func(*controller.Health)) controller.Health {
 		h := running
 		change(&h)
 		return h
@@ -34,8 +34,8 @@ func TestConditions(t *testing.T) {
 	const seeAccepted = "see the condition Accepted"
 	const partly = "caches are synced; calls fail for some objects: sync hook: refused"
 	fine, declared := conditionState{true, setpoint.ReasonAccepted, understood}, controllerState{object: controllerObject(t, `{"name":"a"}`)}
-	failing := func(of, some int) compose.Health {
-		return with(func(h *compose.Health) {
+	failing := func(of, some int) controller.Health {
+		return with(func(h *controller.Health) {
 			h.Parents, h.Failing, h.HookFailing, h.HookMessage = of, some, some, "sync hook: refused"
 		})
 	}
@@ -43,7 +43,7 @@ func TestConditions(t *testing.T) {
 		refusal         error
 		notes           []string
 		state           controllerState
-		health          compose.Health
+		health          controller.Health
 		accepted, ready conditionState
 	}{
 		"healthy": {health: running,
@@ -63,14 +63,14 @@ func TestConditions(t *testing.T) {
 			accepted: conditionState{false, setpoint.ReasonInvalidSpec, "no"}, ready: conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
 		"starting": {
 			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{false, setpoint.ReasonStarting, "caches are syncing"}},
-		"forbidden": {health: with(func(h *compose.Health) {
+		"forbidden": {health: with(func(h *controller.Health) {
 			h.Synced, h.WatchErrors = false, map[string]error{"pods.v1": forbiddenError(), "z": errors.New("refused")}
 		}),
 			accepted: conditionState{false, setpoint.ReasonForbidden, `cannot list and watch pods.v1: pods is forbidden: User "x" cannot list resource "pods"; grant it to Setpoint`},
 			ready:    conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
-		"no longer served": {health: with(func(h *compose.Health) { h.WatchErrors = map[string]error{"pods.v1": notFoundError()} }),
+		"no longer served": {health: with(func(h *controller.Health) { h.WatchErrors = map[string]error{"pods.v1": notFoundError()} }),
 			accepted: conditionState{false, setpoint.ReasonResourceNotFound, "pods.v1 is no longer served"}, ready: conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
-		"API server unreachable": {health: with(func(h *compose.Health) {
+		"API server unreachable": {health: with(func(h *controller.Health) {
 			h.WatchErrors = map[string]error{"pods.v1": errors.New("connection refused"), "configmaps.v1": errors.New("timed out")}
 		}),
 			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{false, setpoint.ReasonWatchFailing, "watch configmaps.v1: timed out"}},
@@ -80,21 +80,21 @@ func TestConditions(t *testing.T) {
 		"hook fails for the only one": {state: declared, health: failing(1, 1), accepted: fine, ready: conditionState{false, setpoint.ReasonHookFailing, "sync hook: refused"}},
 		"hook fails for nine in ten":  {state: declared, health: failing(100, 90), accepted: fine, ready: conditionState{true, setpoint.ReasonReady, partly}},
 		"hook fails for nearly all":   {state: declared, health: failing(100, 91), accepted: fine, ready: conditionState{false, setpoint.ReasonHookFailing, "sync hook: refused"}},
-		"hook process is down": {state: declared, health: with(func(h *compose.Health) { h.HookDown = "process hook: ended with exit code 1" }),
+		"hook process is down": {state: declared, health: with(func(h *controller.Health) { h.HookDown = "process hook: ended with exit code 1" }),
 			accepted: fine, ready: conditionState{false, setpoint.ReasonHookUnreachable, "process hook: ended with exit code 1"}},
-		"down, with failing calls": {state: declared, health: with(func(h *compose.Health) { h.HookDown, h.HookFailing, h.HookUnreachable = "dead", 4, "refused" }),
+		"down, with failing calls": {state: declared, health: with(func(h *controller.Health) { h.HookDown, h.HookFailing, h.HookUnreachable = "dead", 4, "refused" }),
 			accepted: fine, ready: conditionState{false, setpoint.ReasonHookUnreachable, "dead"}},
-		"down and suspended": {state: controllerState{suspended: true}, health: with(func(h *compose.Health) { h.HookDown = "dead" }), accepted: fine,
+		"down and suspended": {state: controllerState{suspended: true}, health: with(func(h *controller.Health) { h.HookDown = "dead" }), accepted: fine,
 			ready: conditionState{false, setpoint.ReasonSuspended, "suspended by spec: objects stay as they are, and no hook is called"}},
-		"the latest call did not connect": {state: declared, health: with(func(h *compose.Health) {
+		"the latest call did not connect": {state: declared, health: with(func(h *controller.Health) {
 			h.Parents, h.HookFailing, h.HookMessage, h.HookUnreachable = 100, 1, "sync hook: refused", "POST http://hook/sync: connection refused"
 		}),
 			accepted: fine, ready: conditionState{false, setpoint.ReasonHookFailing, "the latest call did not connect: POST http://hook/sync: connection refused"}},
-		"no connection, for a deleted parent": {state: declared, health: with(func(h *compose.Health) { h.HookUnreachable = "refused" }),
+		"no connection, for a deleted parent": {state: declared, health: with(func(h *controller.Health) { h.HookUnreachable = "refused" }),
 			accepted: fine, ready: conditionState{true, setpoint.ReasonReady, answers}},
 		"handlers fail for all": {health: failing(1, 1), accepted: fine, ready: conditionState{false, "HandlerFailing", "sync hook: refused"}},
 		"handlers fail for one": {health: failing(2, 1), accepted: fine, ready: conditionState{true, setpoint.ReasonReady, partly}},
-		"writes fail": {health: with(func(h *compose.Health) { h.Failing, h.LastError.Message = 4, "quota" }),
+		"writes fail": {health: with(func(h *controller.Health) { h.Failing, h.LastError.Message = 4, "quota" }),
 			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{true, setpoint.ReasonReady, answers}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestNewStatus(t *testing.T) {
 		},
 		LastError: &setpoint.LastError{Message: "before"},
 	}
-	health := compose.Health{Synced: true, Parents: 3, Children: 1 << 40, Failing: 1}
+	health := controller.Health{Synced: true, Parents: 3, Children: 1 << 40, Failing: 1}
 	fine, works := conditionState{true, setpoint.ReasonAccepted, "new"}, conditionState{true, setpoint.ReasonReady, "at work"}
 	status := newStatus(previous, 2, fine, works, health)
 
@@ -151,7 +151,7 @@ func TestNewStatus(t *testing.T) {
 
 func TestStatusHasLastError(t *testing.T) {
 	at := time.Date(2026, 1, 1, 12, 0, 0, 999, time.UTC)
-	health := compose.Health{Synced: true, LastError: compose.LastError{Message: "no", Object: "town/books", Time: at}}
+	health := controller.Health{Synced: true, LastError: controller.LastError{Message: "no", Object: "town/books", Time: at}}
 	got := newStatus(setpoint.ControllerStatus{LastError: &setpoint.LastError{Message: "before"}}, 1, conditionState{ok: true}, conditionState{ok: true}, health).LastError
 	want := &setpoint.LastError{Message: "no", Object: "town/books", Time: metav1.NewTime(at.Truncate(time.Second))}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -18,7 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -261,8 +261,8 @@ func (cs *controllerSet) checkSynced() error {
 }
 
 // health returns the health of the running controllers by name.
-func (cs *controllerSet) health() map[string]compose.Health {
-	all := map[string]compose.Health{}
+func (cs *controllerSet) health() map[string]controller.Health {
+	all := map[string]controller.Health{}
 	for _, r := range cs.runningControllers() {
 		all[r.Name()] = r.health()
 	}

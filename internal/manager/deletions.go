@@ -8,6 +8,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -39,7 +40,7 @@ func (r *runningController) allowDeletions(declared *object.Object) {
 
 // deletionsHeldCondition reports whether the deletion guard holds deletions, and how to
 // confirm them.
-func deletionsHeldCondition(name string, held compose.HeldDeletions) conditionState {
+func deletionsHeldCondition(name string, held controller.HeldDeletions) conditionState {
 	if held.Count == 0 {
 		return conditionState{false, setpoint.ReasonNothingHeld, "no deletions are held"}
 	}
@@ -50,7 +51,7 @@ func deletionsHeldCondition(name string, held compose.HeldDeletions) conditionSt
 
 // setDeletionsHeld sets the conditions and fields of held deletions. Shortly after a
 // restart they are unknown, and the previous ones stay.
-func setDeletionsHeld(status *setpoint.ControllerStatus, name string, generation int64, health compose.Health) {
+func setDeletionsHeld(status *setpoint.ControllerStatus, name string, generation int64, health controller.Health) {
 	held := health.Held
 	if health.HeldUnknown || held.Count == 0 && meta.FindStatusCondition(status.Conditions, setpoint.ConditionDeletionsHeld) == nil {
 		return

@@ -7,18 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 )
 
 // Fault G11: held deletions are in the status, with a command that confirms them. Shortly
 // after a restart the previous status stays.
 func TestHeldDeletionsInStatus(t *testing.T) {
 	var status setpoint.ControllerStatus
-	setDeletionsHeld(&status, "compositecontroller.setpoint.dev/tenants", 3, compose.Health{})
+	setDeletionsHeld(&status, "compositecontroller.setpoint.dev/tenants", 3, controller.Health{})
 	if len(status.Conditions) != 0 {
 		t.Fatalf("conditions without held deletions: %+v", status.Conditions)
 	}
-	health := compose.Health{Held: compose.HeldDeletions{Count: 12, Parents: 6, Value: "0123456789abcdef"}}
+	health := controller.Health{Held: controller.HeldDeletions{Count: 12, Parents: 6, Value: "0123456789abcdef"}}
 	setDeletionsHeld(&status, "compositecontroller.setpoint.dev/tenants", 3, health)
 	for _, kind := range []string{setpoint.ConditionDeletionsHeld, setpoint.ConditionStalled} {
 		c := meta.FindStatusCondition(status.Conditions, kind)
@@ -35,11 +35,11 @@ func TestHeldDeletionsInStatus(t *testing.T) {
 		t.Errorf("held are %+v", held)
 	}
 	previous := *status.DeepCopy()
-	setDeletionsHeld(&status, "tenants", 3, compose.Health{HeldUnknown: true})
+	setDeletionsHeld(&status, "tenants", 3, controller.Health{HeldUnknown: true})
 	if !hasHeldDeletions(status.Conditions) || status.HeldDeletions == nil {
 		t.Error("a restart drops held deletions")
 	}
-	setDeletionsHeld(&status, "tenants", 3, compose.Health{})
+	setDeletionsHeld(&status, "tenants", 3, controller.Health{})
 	if hasHeldDeletions(status.Conditions) || meta.IsStatusConditionTrue(status.Conditions, setpoint.ConditionStalled) {
 		t.Errorf("still held: %+v", status.Conditions)
 	}

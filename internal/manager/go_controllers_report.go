@@ -8,12 +8,12 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
 // overallCondition returns Accepted if it is False, else Ready.
-func (s *controllerState) overallCondition(health compose.Health) conditionState {
+func (s *controllerState) overallCondition(health controller.Health) conditionState {
 	if _, refused := errors.AsType[*compile.Refusal](s.refusal); s.refusal != nil && !refused {
 		return conditionState{false, setpoint.ReasonStarting, s.refusal.Error()}
 	}
@@ -36,7 +36,7 @@ func (cs *controllerSet) states() map[queue.Key]controllerState {
 }
 
 // readiness returns 1 for every ready controller and 0 for the others, by name.
-func (cs *controllerSet) readiness(healths map[string]compose.Health) map[string]float64 {
+func (cs *controllerSet) readiness(healths map[string]controller.Health) map[string]float64 {
 	all := map[string]float64{}
 	for key, s := range cs.states() {
 		all[key.String()] = 0

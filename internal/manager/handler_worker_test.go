@@ -12,7 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -102,9 +102,9 @@ func outcomeCounters(t *testing.T, m *metrics) string {
 func TestHealthOfSeveralPrograms(t *testing.T) {
 	at := time.Unix(9, 0)
 	r := &runningController{workers: []worker{
-		staticWorker{compose.Health{Synced: true, Parents: 1, Failing: 1, LastError: compose.LastError{Message: "first", Time: at}}},
-		staticWorker{compose.Health{Synced: true, Parents: 2, Children: 3, HookFailing: 1, HookMessage: "no", WatchErrors: map[string]error{"pods": errors.New("x")},
-			LastError: compose.LastError{Message: "second", Time: at.Add(1)}}},
+		staticWorker{controller.Health{Synced: true, Parents: 1, Failing: 1, LastError: controller.LastError{Message: "first", Time: at}}},
+		staticWorker{controller.Health{Synced: true, Parents: 2, Children: 3, HookFailing: 1, HookMessage: "no", WatchErrors: map[string]error{"pods": errors.New("x")},
+			LastError: controller.LastError{Message: "second", Time: at.Add(1)}}},
 	}}
 	h := r.health()
 	if !h.Synced || h.Parents != 3 || h.Children != 3 || h.Failing != 1 || h.HookMessage != "no" || len(h.WatchErrors) != 1 || h.LastError.Message != "second" {
@@ -113,11 +113,11 @@ func TestHealthOfSeveralPrograms(t *testing.T) {
 }
 
 // staticWorker does nothing and has a fixed health.
-type staticWorker struct{ health compose.Health }
+type staticWorker struct{ health controller.Health }
 
-func (s staticWorker) Run(context.Context)     {}
-func (s staticWorker) RetryNow()               {}
-func (s staticWorker) RetryWrites()            {}
-func (s staticWorker) SyncAll(queue.CauseKind) {}
-func (s staticWorker) Health() compose.Health  { return s.health }
-func (s staticWorker) Close()                  {}
+func (s staticWorker) Run(context.Context)       {}
+func (s staticWorker) RetryNow()                 {}
+func (s staticWorker) RetryWrites()              {}
+func (s staticWorker) SyncAll(queue.CauseKind)   {}
+func (s staticWorker) Health() controller.Health { return s.health }
+func (s staticWorker) Close()                    {}

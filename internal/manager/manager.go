@@ -28,6 +28,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -206,6 +207,11 @@ func (m *Manager) compileEnvironment() compile.Environment {
 		CredentialsRenewed: m.controllers.credentialsRenewed,
 		ObserveCall:        m.called,
 	}
+}
+
+// handlerTools returns the dependencies of handler programs.
+func (m *Manager) handlerTools() handle.Tools {
+	return handle.Tools{Store: m.store, Writer: m.writer(), Observer: m.observer(), Unrecorded: m.options.History.Off, Log: m.log}
 }
 
 // composeTools returns the dependencies of programs of hooks.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -38,7 +39,7 @@ type worker interface {
 	RetryWrites()
 	// SyncAll enqueues all objects.
 	SyncAll(cause queue.CauseKind)
-	Health() compose.Health
+	Health() controller.Health
 	// Close closes the watches, which are open before Run.
 	Close()
 }
@@ -57,7 +58,7 @@ func (cs *controllerSet) newRunningController(compiled *compile.Compiled, declar
 		r.workers = append(r.workers, compose.New(cs.manager.inFlight.wrapProgram(program), tools))
 	}
 	for _, program := range compiled.Handlers {
-		r.workers = append(r.workers, handlerWorker{handle.New(cs.manager.inFlight.wrapHandlers(program), cs.manager.handlerTools())})
+		r.workers = append(r.workers, handle.New(cs.manager.inFlight.wrapHandlers(program), cs.manager.handlerTools()))
 	}
 	if p := compiled.Admission; p != nil {
 		r.workers = append(r.workers, admissionWorker{cs.manager.webhooks, p.Name})
@@ -120,8 +121,8 @@ func (r *runningController) syncAll(cause queue.CauseKind) {
 }
 
 // health returns the health of all programs together.
-func (r *runningController) health() compose.Health {
-	sum := compose.Health{Synced: true, WatchErrors: map[string]error{}}
+func (r *runningController) health() controller.Health {
+	sum := controller.Health{Synced: true, WatchErrors: map[string]error{}}
 	for _, controller := range r.workers {
 		addHealth(&sum, controller.Health())
 	}
@@ -135,7 +136,7 @@ func (r *runningController) health() compose.Health {
 }
 
 // addHealth adds the health of one more program.
-func addHealth(sum *compose.Health, h compose.Health) {
+func addHealth(sum *controller.Health, h controller.Health) {
 	sum.Synced = sum.Synced && h.Synced
 	maps.Copy(sum.WatchErrors, h.WatchErrors)
 	sum.Parents += h.Parents

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 )
 
 // digestInterval is how often the state of controllers is compared while a client waits.
@@ -58,7 +58,7 @@ type controllerDigest struct {
 	name                                         string
 	suspended                                    bool
 	objects, owned, failing, paused, conflicting int
-	held                                         compose.HeldDeletions
+	held                                         controller.HeldDeletions
 	version                                      uint64
 }
 
@@ -72,7 +72,7 @@ func (s *source) digest() uint64 {
 		if one.stored != nil {
 			digest.version = one.stored.Version()
 		}
-		var health compose.Health
+		var health controller.Health
 		if one.running != nil {
 			health = one.running.health()
 		}

@@ -11,6 +11,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
@@ -86,7 +87,7 @@ func (s *source) controller(one *controllerSnapshot) model.Controller {
 	if one.suspended {
 		c.Kinds, c.Children, c.RevisionKinds = one.kinds, one.children, one.historyKinds
 	}
-	var health compose.Health
+	var health controller.Health
 	if r := one.running; r != nil {
 		health = r.health()
 		c.Kinds, c.Children = controllerKinds(r.Compiled)
@@ -125,7 +126,7 @@ func applyLeaderStatus(c *model.Controller, one *controllerSnapshot) {
 }
 
 // conditions returns the reported conditions in a standby replica, else current ones.
-func (s *source) conditions(one *controllerSnapshot, health compose.Health) []model.Condition {
+func (s *source) conditions(one *controllerSnapshot, health controller.Health) []model.Condition {
 	switch {
 	case s.isStandby(one):
 		return modelConditions(storedStatus(one.stored).Conditions)

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -149,10 +149,10 @@ func (e *controllerEntry) status(previous setpoint.ControllerStatus, crd conditi
 	if e.releasing != "" {
 		// The other conditions stay as they are.
 		previous.Conditions = slices.Clone(previous.Conditions)
-		meta.SetStatusCondition(&previous.Conditions, readyCondition(conditionState{}, &e.controllerState, compose.Health{}).condition(setpoint.ConditionReady, e.object.Generation()))
+		meta.SetStatusCondition(&previous.Conditions, readyCondition(conditionState{}, &e.controllerState, controller.Health{}).condition(setpoint.ConditionReady, e.object.Generation()))
 		return previous
 	}
-	var health compose.Health
+	var health controller.Health
 	if e.running != nil {
 		health = e.running.health()
 	}
@@ -175,7 +175,7 @@ func (e *controllerEntry) setProblemCondition(status *setpoint.ControllerStatus,
 }
 
 // newStatus returns the status to store. Conditions keep their last transition time.
-func newStatus(previous setpoint.ControllerStatus, generation int64, accepted, ready conditionState, health compose.Health) setpoint.ControllerStatus {
+func newStatus(previous setpoint.ControllerStatus, generation int64, accepted, ready conditionState, health controller.Health) setpoint.ControllerStatus {
 	status := setpoint.ControllerStatus{
 		ObservedGeneration: generation,
 		Conditions:         slices.Clone(previous.Conditions),

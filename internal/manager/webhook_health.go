@@ -10,7 +10,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -18,7 +18,7 @@ import (
 type reviewFailures struct {
 	// current maps webhooks to the error of their latest review, if it failed.
 	current map[string]string
-	last    compose.LastError
+	last    controller.LastError
 }
 
 // Reviewed counts a review and records its result.
@@ -58,7 +58,7 @@ func (s *webhookServer) recordResult(o admission.ReviewRecord, message string) (
 			s.failures[o.Program] = failed
 		}
 		failed.current[o.Webhook] = message
-		failed.last = compose.LastError{Message: message, Time: time.Now()}
+		failed.last = controller.LastError{Message: message, Time: time.Now()}
 	case failed != nil:
 		delete(failed.current, o.Webhook)
 	}
@@ -79,10 +79,10 @@ func (s *webhookServer) controllerOf(program string) (key queue.Key, known bool)
 func (s *webhookServer) EventAt(event hook.ObjectEvent) { s.manager.events.EventAt(event) }
 
 // health returns the health of a controller's reviews.
-func (s *webhookServer) health(program string) compose.Health {
+func (s *webhookServer) health(program string) controller.Health {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := compose.Health{Synced: true, WatchErrors: map[string]error{}}
+	all := controller.Health{Synced: true, WatchErrors: map[string]error{}}
 	if failed := s.failures[program]; failed != nil {
 		all.LastError, all.HookFailing = failed.last, len(failed.current)
 		for _, webhook := range slices.Sorted(maps.Keys(failed.current)) {
@@ -171,4 +171,4 @@ func (a admissionWorker) SyncAll(cause queue.CauseKind) {
 	}
 }
 
-func (a admissionWorker) Health() compose.Health { return a.webhooks.health(a.program) }
+func (a admissionWorker) Health() controller.Health { return a.webhooks.health(a.program) }

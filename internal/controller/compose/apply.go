@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -27,7 +28,7 @@ func (r *run) apply(ctx context.Context, todo plan.Plan) error {
 	r.record.Planned(r.recordedPlan(todo, whole), r.countUnchanged(whole))
 	if !todo.Empty() {
 		if !r.stillExists() {
-			return errConflict
+			return controller.ErrConflict
 		}
 		r.memory.hasWritten = true
 		if err := r.observeResults(ctx, r.applyPlan(ctx, todo)); err != nil {
@@ -68,7 +69,7 @@ func (r *run) observeResults(ctx context.Context, results []apply.Result) error 
 // failed, the parent does own the namespaces and the cache was behind.
 func namespaceErrors(namespaces map[string]int, failed bool) []error {
 	if len(namespaces) > 0 && !failed {
-		return []error{errConflict}
+		return []error{controller.ErrConflict}
 	}
 	var errs []error
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
@@ -76,7 +77,7 @@ func namespaceErrors(namespaces map[string]int, failed bool) []error {
 		if namespaces[namespace] == 1 {
 			what = "child waits"
 		}
-		errs = append(errs, failure.WithReason(ReasonWriteFailed, fmt.Errorf(
+		errs = append(errs, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf(
 			"%d %s for Namespace %s, which this object does not own", namespaces[namespace], what, namespace)))
 	}
 	return errs
@@ -91,14 +92,14 @@ func joinErrors(errs []error) error {
 	moved := false
 	for _, err := range errs {
 		switch {
-		case errors.Is(err, errConflict):
+		case errors.Is(err, controller.ErrConflict):
 			moved = true
 		case err != nil:
 			failures = append(failures, err)
 		}
 	}
 	if len(failures) == 0 && moved {
-		return errConflict
+		return controller.ErrConflict
 	}
 	if more := len(failures) - maxErrors; more > 0 {
 		failures = append(failures[:maxErrors], fmt.Errorf("and %d more", more))
@@ -126,9 +127,9 @@ func (r *run) observeResult(ctx context.Context, result apply.Result) error {
 	case apply.AlreadyExists(err):
 		return r.handleExisting(ctx, action)
 	case apply.Conflict(err):
-		return errConflict
+		return controller.ErrConflict
 	default:
-		return failure.WithReason(ReasonWriteFailed, err)
+		return failure.WithReason(controller.ReasonWriteFailed, err)
 	}
 	r.logWrite(result)
 	return nil
@@ -144,10 +145,10 @@ func (r *run) logWrite(result apply.Result) {
 func (r *run) handleExisting(ctx context.Context, action plan.Action) error {
 	live, err := r.tools.Writer.Get(ctx, action.Resource, action.Ref.Namespace, action.Ref.Name)
 	if apply.NotFound(err) {
-		return errConflict
+		return controller.ErrConflict
 	}
 	if err != nil {
-		return failure.WithReason(ReasonWriteFailed, fmt.Errorf("create %s: it already exists; get it: %w", action.Ref, err))
+		return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("create %s: it already exists; get it: %w", action.Ref, err))
 	}
 	owner, owned := live.Controller()
 	switch {
@@ -184,23 +185,23 @@ func (r *run) handleExistingAttachment(resource object.Resource, live *object.Ob
 // waitForName enqueues the parent again once the object with the taken name is gone.
 func (r *run) waitForName(live *object.Object, why string) error {
 	r.nameWaiters.add(childNameOf(live), r.item.Key)
-	return failure.WithReason(ReasonWriteFailed, fmt.Errorf("create %s: it already exists and %s", live.Ref(), why))
+	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("create %s: it already exists and %s", live.Ref(), why))
 }
 
 // relabel restores the label that selects a child.
 func (r *run) relabel(ctx context.Context, resource object.Resource, child *object.Object) error {
 	labelled, err := child.With(fmt.Appendf(nil, "%q", r.stored.UID()), "metadata", "labels", plan.UIDLabel)
 	if err != nil {
-		return failure.WithReason(ReasonWriteFailed, err)
+		return failure.WithReason(controller.ReasonWriteFailed, err)
 	}
 	began := r.record.Now()
 	stored, err := r.tools.Writer.Update(ctx, resource, labelled)
 	r.record.Wrote(began, record.Write{Resource: resource, Part: "metadata", Before: child, After: stored, Err: err})
 	if apply.Conflict(err) || apply.NotFound(err) {
-		return errConflict
+		return controller.ErrConflict
 	}
 	if err != nil {
-		return failure.WithReason(ReasonWriteFailed, fmt.Errorf("label %s: %w", child.Ref(), err))
+		return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("label %s: %w", child.Ref(), err))
 	}
 	r.viewOf(resource).ObserveWrite(stored)
 	return nil

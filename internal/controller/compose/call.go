@@ -33,7 +33,7 @@ func (r *run) mustCall() bool {
 			return true
 		}
 	}
-	return r.memory.result.failing
+	return r.memory.Result.Failing
 }
 
 // digestInput returns a digest of the parts of a request whose change requires a call.

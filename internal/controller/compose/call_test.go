@@ -24,7 +24,7 @@ func TestMustCall(t *testing.T) {
 			t.Errorf("%s is lost among many causes", kind)
 		}
 	}
-	quiet.memory.result.failing = true
+	quiet.memory.Result.Failing = true
 	if !quiet.mustCall() {
 		t.Error("after a failure nobody asks")
 	}

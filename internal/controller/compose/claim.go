@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -50,7 +51,7 @@ func (r *run) listChildren() ([]plan.Action, error) {
 	for _, kind := range r.Controller.children {
 		claim, err := r.planner.Claim(kind.rule.Resource, kind.view.Owned(r.stored.UID()), r.orphans(kind))
 		if err != nil {
-			return nil, failure.WithReason(ReasonWriteFailed, fmt.Errorf("claim %s: %w", kind.rule.Resource, err))
+			return nil, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("claim %s: %w", kind.rule.Resource, err))
 		}
 		r.children = append(r.children, claim.Children)
 		changes = append(changes, claim.Changes...)
@@ -72,13 +73,13 @@ func (r *run) orphans(kind childKind) []*object.Object {
 func (r *run) applyClaims(ctx context.Context, changes []plan.Action) error {
 	live, err := r.tools.Writer.Get(ctx, r.program.Parent, r.stored.Namespace(), r.stored.Name())
 	if apply.NotFound(err) {
-		return errConflict
+		return controller.ErrConflict
 	}
 	if err != nil {
-		return failure.WithReason(ReasonWriteFailed, fmt.Errorf("read %s before adopting children: %w", r.stored.Ref(), err))
+		return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("read %s before adopting children: %w", r.stored.Ref(), err))
 	}
 	if live.UID() != r.stored.UID() || live.Deleting() {
-		return errConflict
+		return controller.ErrConflict
 	}
 	claims := plan.Plan{Stages: [][]plan.Action{changes}}
 	r.record.Planned(claims, 0)

@@ -7,6 +7,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -45,7 +46,7 @@ func (r *run) setConditions(now plan.StatusReport) error {
 	}
 	said, err := plan.SetOwnConditions(r.parent, r.stored, now, r.memory.hookConditions, r.tools.Now())
 	if err != nil {
-		return failure.WithReason(ReasonWriteFailed, err)
+		return failure.WithReason(controller.ReasonWriteFailed, err)
 	}
 	r.parent = said
 	return nil
@@ -65,7 +66,7 @@ func (r *run) syncReport() plan.StatusReport {
 // storeFailure stores the status of a failed attempt: that of responses that were applied, and the
 // failure.
 func (r *run) storeFailure(ctx context.Context, err error) error {
-	if ctx.Err() != nil || errors.Is(err, errConflict) && r.memory.conflicts < maxConflicts {
+	if ctx.Err() != nil || errors.Is(err, controller.ErrConflict) && r.memory.Conflicts < controller.MaxConflicts {
 		return nil //nolint:nilerr // The next attempt is near.
 	}
 	if err := r.setConditions(r.reportAfter(err)); err != nil {
@@ -96,7 +97,7 @@ func (r *run) isFailure(err error) bool {
 // failureReport returns the conditions of a failed parent. It is Stalled if retries do not help or
 // have not helped for a while.
 func (r *run) failureReport(err error) plan.StatusReport {
-	now := plan.StatusReport{State: plan.Reconciling, Reason: reasonOf(err), Message: failure.OneLine(err)}
+	now := plan.StatusReport{State: plan.Reconciling, Reason: controller.ReasonOf(err), Message: failure.OneLine(err)}
 	if hook.IsTerminal(err) || r.isStalled() || isConflicting(err) ||
 		now.Reason == ReasonInvalidParent || now.Reason == ReasonDeletionsHeld {
 		now.State = plan.Stalled
@@ -107,7 +108,7 @@ func (r *run) failureReport(err error) plan.StatusReport {
 // isStalled reports whether the parent has been failing for longer than stalledAfter, or was
 // Stalled when the process started.
 func (r *run) isStalled() bool {
-	if last := r.memory.result; last.failing && r.Since(last.since) >= stalledAfter {
+	if last := r.memory.Result; last.Failing && r.Since(last.Since) >= stalledAfter {
 		return true
 	}
 	return plan.IsStalled(r.stored, r.memory.hookConditions)

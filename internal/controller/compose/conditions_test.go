@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -352,7 +353,7 @@ func TestDryRunHasConditionsOfHeldParents(t *testing.T) {
 	if err != nil || len(result.Removals) != 1 || result.Held == nil || s.wrote() != "" {
 		t.Fatalf("%d removals, %v", len(result.Removals), err)
 	}
-	if ran := shops.run(queue.Resync); reasonOf(ran.Err) != ReasonDeletionsHeld {
+	if ran := shops.run(queue.Resync); controller.ReasonOf(ran.Err) != ReasonDeletionsHeld {
 		t.Fatalf("ended with %v", ran.Err)
 	}
 	times := regexp.MustCompile(`"lastTransitionTime":"[^"]*"`)

@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
-// maxDelay bounds the backoff of a failing parent; see eventInterval.
+// maxDelay bounds the backoff of a failing parent; see controller.EventInterval.
 const maxDelay = 35 * time.Second
 
 // Controller runs one program.
@@ -22,7 +22,7 @@ type Controller struct {
 
 	program     Program
 	tools       Tools
-	memories    *memories
+	memories    *controller.Memories[memory, *memory]
 	orphanIndex *orphanIndex
 	// ownWrites is empty for composites.
 	ownWrites     ownWrites
@@ -56,8 +56,9 @@ func New(program Program, tools Tools) *Controller {
 	c := &Controller{
 		Base: controller.New(controller.Options{
 			Name: program.Name, Resource: program.Parent, Workers: program.Workers, MaxDelay: maxDelay,
-			Manages: func(o *object.Object) bool { return program.phaseOf(o) != phaseIgnored },
-			Log:     tools.Log, Now: tools.Now,
+			Manages:  func(o *object.Object) bool { return program.phaseOf(o) != phaseIgnored },
+			Filtered: program.serverSelector() != "" || program.Fields != "", Observer: tools.Observer, Unrecorded: tools.Unrecorded,
+			Log: tools.Log, Now: tools.Now,
 		}),
 		program:      program,
 		tools:        tools,

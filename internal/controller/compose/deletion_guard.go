@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -269,21 +270,13 @@ func (d *DeletionGuard) expire(now time.Time) {
 	}
 }
 
-// HeldDeletions describes the held deletions of a program.
-type HeldDeletions struct {
-	// Count is the number of deletions, Parents the number of parents they belong to.
-	Count, Parents int
-	// Value confirms all of them, and those of the controller's other programs.
-	Value string
-}
-
-func (d *DeletionGuard) heldByController(program *Controller) HeldDeletions {
+func (d *DeletionGuard) heldByController(program *Controller) controller.HeldDeletions {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.holding {
-		return HeldDeletions{}
+		return controller.HeldDeletions{}
 	}
-	held := HeldDeletions{Value: confirmationValue(d.pendingSum)}
+	held := controller.HeldDeletions{Value: confirmationValue(d.pendingSum)}
 	for of, want := range d.pending {
 		if of.controller == program {
 			held.Parents++

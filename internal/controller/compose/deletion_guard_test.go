@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -160,7 +161,7 @@ func TestConfirmedDeletionsAreMade(t *testing.T) {
 	for parent := range 12 {
 		l.expect("made", parent, 1)
 	}
-	if l.heldUnknown() || l.heldByController(nil) != (HeldDeletions{}) {
+	if l.heldUnknown() || l.heldByController(nil) != (controller.HeldDeletions{}) {
 		t.Error("a confirmed hold is not over")
 	}
 	// An old value confirms nothing else.
@@ -211,7 +212,7 @@ func TestDropReleasesHeldDeletions(t *testing.T) {
 	for parent := range 7 {
 		l.drop(l.parent(parent))
 	}
-	if held := l.heldByController(nil); held != (HeldDeletions{}) {
+	if held := l.heldByController(nil); held != (controller.HeldDeletions{}) {
 		t.Errorf("held is %+v", held)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -61,7 +62,7 @@ func (r *run) intent() uint64 {
 // isConflicting reports whether events must not retry a failure at once, because its own writes or
 // another client's cause them.
 func isConflicting(err error) bool {
-	reason := reasonOf(err)
+	reason := controller.ReasonOf(err)
 	return reason == ReasonConflicting || reason == ReasonFlapping
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -56,7 +57,7 @@ func TestNondeterministicHooksAreReported(t *testing.T) {
 					<-time.After(100 * time.Millisecond) // The response contains the time.
 				}
 			}
-			if ran.Err == nil || !strings.Contains(ran.Err.Error(), c.want) || reasonOf(ran.Err) != ReasonConflicting {
+			if ran.Err == nil || !strings.Contains(ran.Err.Error(), c.want) || controller.ReasonOf(ran.Err) != ReasonConflicting {
 				t.Fatalf("%v", ran.Err)
 			}
 			if says := conditionsOf(t, s); !strings.Contains(says, "Stalled=True Conflicting") {
@@ -120,7 +121,7 @@ func TestOtherClientsAreNotNondeterminism(t *testing.T) {
 			break
 		}
 	}
-	if ran.Err == nil || reasonOf(ran.Err) != ReasonFlapping || !strings.Contains(ran.Err.Error(), "data.a differs") ||
+	if ran.Err == nil || controller.ReasonOf(ran.Err) != ReasonFlapping || !strings.Contains(ran.Err.Error(), "data.a differs") ||
 		!strings.Contains(ran.Err.Error(), "the field manager kubectl-edit changes it") {
 		t.Errorf("%v", ran.Err)
 	}
@@ -153,7 +154,7 @@ func TestNondeterministicDecoratorsAreReported(t *testing.T) {
 				shops := shopsOf(t, s, Program{Sync: b, Mark: plan.Mark{Key: "d", Value: "d"}})
 				before := shops.shop(t)
 				ran := shops.run(queue.Start)
-				if ran.Err == nil || !strings.Contains(ran.Err.Error(), c.want) || reasonOf(ran.Err) != ReasonConflicting {
+				if ran.Err == nil || !strings.Contains(ran.Err.Error(), c.want) || controller.ReasonOf(ran.Err) != ReasonConflicting {
 					t.Fatalf("%v", ran.Err)
 				}
 				s.wrote()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -137,7 +138,7 @@ func (r *run) dryRunFinalizer() error {
 	}
 	held, err := withFinalizers(r.stored, append(r.stored.Finalizers(), r.program.Finalizer))
 	if err != nil {
-		return failure.WithReason(ReasonWriteFailed, err)
+		return failure.WithReason(controller.ReasonWriteFailed, err)
 	}
 	r.stored, r.parent, r.planner.Parent = held, held, held
 	return nil

@@ -3,10 +3,6 @@ package compose
 import (
 	"hash/maphash"
 	"slices"
-
-	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
 // reportResponseEvents sends the events of an applied response. An event that is in every response
@@ -21,27 +17,4 @@ func (r *run) reportResponseEvents() {
 		reported = append(reported, digest)
 	}
 	r.memory.sentEvents = reported
-}
-
-// reportPause sends an event when the parent is paused or resumed.
-func (r *run) reportPause() {
-	paused := r.phase == phasePaused
-	if paused == r.memory.paused {
-		return
-	}
-	event := hook.Event{Type: normal, Reason: ReasonResumed, Message: "Reconciliation by " + r.program.Name + " resumed"}
-	if paused {
-		event.Reason = ReasonPaused
-		event.Message = "Reconciliation by " + r.program.Name + " paused while the annotation " + setpoint.AnnotationPaused + " is \"true\""
-	}
-	r.sendEvent(event)
-	r.memories.setPaused(r.memory, paused)
-}
-
-// reportManualReconcile sends an event after a reconcile that a user requested.
-func (r *run) reportManualReconcile() {
-	if r.item.Causes.Has(queue.ReconcileRequested) {
-		r.sendEvent(hook.Event{Type: normal, Reason: ReasonRequested,
-			Message: "Reconciled by " + r.program.Name + " on request"})
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -52,11 +53,11 @@ func (r *run) completeFinalization(ctx context.Context) error {
 
 func (r *run) updateFinalizers(ctx context.Context, what string, names []string) error {
 	if !r.stillExists() {
-		return errConflict
+		return controller.ErrConflict
 	}
 	edited, err := withFinalizers(r.stored, names)
 	if err != nil {
-		return failure.WithReason(ReasonWriteFailed, err)
+		return failure.WithReason(controller.ReasonWriteFailed, err)
 	}
 	return r.storeParent(ctx, what, edited)
 }
@@ -94,7 +95,7 @@ func (r *run) setStored(stored *object.Object) error {
 	}
 	overlaid, err := stored.With(unstoredStatus, "status")
 	if err != nil {
-		return failure.WithReason(ReasonWriteFailed, err)
+		return failure.WithReason(controller.ReasonWriteFailed, err)
 	}
 	r.parent = overlaid
 	return nil

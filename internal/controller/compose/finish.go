@@ -7,24 +7,15 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// eventInterval is after what time an unchanged failure is reported again. Together with maxDelay
-// and the default hook timeout, a failing parent reports at least once a minute.
-const eventInterval = 15 * time.Second
-
-// conflictDelay is the delay after a conflict, in which the cache sees the change.
-const conflictDelay = 100 * time.Millisecond
-
-// maxConflicts is how many runs in a row may end with a conflict before that counts as a failure.
-const maxConflicts = 20
-
 // finish ends the run: it updates the memory and returns how the key is requeued.
 func (r *run) finish(ctx context.Context, err error) (record.Outcome, queue.Outcome) {
-	r.memories.setConflict(r.item.Key, r.memory, r.conflict(err), r.tools.Now())
+	r.memories.EndRun(r.item.Key, r.memory, r.conflict(err), r.tools.Now())
 	r.record.Failed(err)
 	delay, delayed := hook.RetryDelay(err)
 	var wait *deletionsPendingError
@@ -37,39 +28,43 @@ func (r *run) finish(ctx context.Context, err error) (record.Outcome, queue.Outc
 	case delayed:
 		// The hook chose the delay: that needs no warning.
 		r.Log.Debug("run postponed by the hook", "parent", r.stored.Ref().String(), "delay", delay, "error", failure.OneLine(err))
-		r.recordFailure(err, r.memory.result.lastEvent)
+		r.recordFailure(err)
 		return record.Postponed, queue.RetryAfter(delay)
 	case errors.As(err, &wait):
 		return record.Postponed, queue.RetryAfter(wait.delay)
 	case errors.Is(err, errRelatedPending):
 		return record.Postponed, queue.NoRequeue()
 	case hook.IsTerminal(err):
-		r.recordFailure(err, r.reportFailure(err))
+		r.reportFailure(err)
+		r.recordFailure(err)
 		return record.Failed, queue.NoRequeue()
 	case hook.IsUnreachable(err) && r.recoveryProbe.tryAcquire(r.item.Key):
-		r.recordFailure(err, r.reportFailure(err))
+		r.reportFailure(err)
+		r.recordFailure(err)
 		return record.Failed, queue.RetryAfter(probeInterval)
 	case errors.Is(err, errIncomplete):
 		return record.Postponed, queue.RetryAfter(time.Millisecond)
-	case errors.Is(err, errConflict) && r.memory.conflicts < maxConflicts:
-		r.memory.conflicts++
-		return record.Postponed, queue.RetryAfter(conflictDelay)
+	case errors.Is(err, controller.ErrConflict) && r.memory.Conflicts < controller.MaxConflicts:
+		r.memory.Conflicts++
+		return record.Postponed, queue.RetryAfter(controller.ConflictDelay)
 	}
-	r.recordFailure(err, r.reportFailure(err))
+	r.reportFailure(err)
+	r.recordFailure(err)
 	if isConflicting(err) {
-		return record.Failed, queue.RetryAfter(conflictBackoff(r.memory.failures))
+		return record.Failed, queue.RetryAfter(conflictBackoff(r.memory.Attempts))
 	}
 	return record.Failed, queue.RetryIn(r.Queue.Backoff(r.item))
 }
 
 func (r *run) succeeded() record.Outcome {
 	r.pruneUpToDate()
-	r.memory.conflicts = 0
+	r.memory.Conflicts = 0
 	if r.calls > 0 {
 		r.memory.editPending = false
 	}
-	r.recordResult(runResult{}, nil)
-	r.reportManualReconcile()
+	r.recordResult(controller.Result{}, nil)
+	r.memory.ForgetReported()
+	r.ReportManualReconcile(r.record, r.stored, r.item)
 	if r.response != nil && r.response.ResyncAfter > 0 {
 		r.Queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.RequeueAfter}, r.response.ResyncAfter)
 	}
@@ -82,51 +77,46 @@ func (r *run) succeeded() record.Outcome {
 
 // recordResult stores the result in the memory. If the hook is reachable again, it retries the
 // parents that failed because it was not.
-func (r *run) recordResult(now runResult, last *LastError) {
-	recovered := r.memory.result.unreachable && !now.unreachable
-	r.memories.record(r.memory, r.countChildren(), now, last)
+func (r *run) recordResult(now controller.Result, last *controller.LastError) {
+	recovered := r.memory.Result.Unreachable && !now.Unreachable
+	r.memories.SetChildren(r.memory, r.countChildren())
+	r.memories.SetResult(r.memory, now, last)
 	if recovered {
 		r.recoveryProbe.reset()
-		r.Queue.RetryKeysNow(r.memories.unreachableKeys())
+		r.Queue.RetryKeysNow(r.memories.Keys(func(result controller.Result) bool { return result.Unreachable }))
 	}
 }
 
-// recordFailure stores a failure. reported is when the last event about it was sent.
-func (r *run) recordFailure(err error, reported time.Time) {
-	now := runResult{failing: true, hookFailing: isHookFailure(err), unreachable: hook.IsUnreachable(err), message: failure.OneLine(err), fault: record.FaultOf(err), lastEvent: reported, since: r.tools.Now(), locations: r.record.Refused()}
+func (r *run) recordFailure(err error) {
+	now := controller.Result{
+		Failing: true, HookFailing: isHookFailure(err), Unreachable: hook.IsUnreachable(err),
+		Message: failure.OneLine(err), Fault: record.FaultOf(err), Since: r.tools.Now(), Locations: r.record.Refused(),
+	}
 	for _, a := range r.withheld {
 		// The message may name these children.
-		now.locations = record.AddLocations(now.locations, record.Location{Resource: a.Resource, Namespace: strings.Clone(a.Ref.Namespace)})
+		now.Locations = record.AddLocations(now.Locations, record.Location{Resource: a.Resource, Namespace: strings.Clone(a.Ref.Namespace)})
 	}
-	if reasonOf(err) == ReasonConflicting {
-		now.locations = record.AddLocations(now.locations, r.latestLocations...)
+	if controller.ReasonOf(err) == ReasonConflicting {
+		now.Locations = record.AddLocations(now.Locations, r.latestLocations...)
 	}
-	r.recordResult(now, &LastError{
-		Message: now.message, Object: r.item.Key.String(), Time: r.tools.Now(), Locations: now.locations,
+	r.recordResult(now, &controller.LastError{
+		Message: now.Message, Object: r.item.Key.String(), Time: r.tools.Now(), Locations: now.Locations,
 	})
 }
 
-// reportFailure logs a failure and sends an event, unless it did so for the same message within
-// eventInterval. It returns the time of the last event.
-func (r *run) reportFailure(err error) time.Time {
-	message := failure.OneLine(err)
-	log := r.Log.With("parent", r.stored.Ref().String(), "attempt", r.item.Attempt+1, "error", message)
-	last := r.memory.result
-	again := reasonOf(err) != ReasonDeletionsHeld && r.Since(last.lastEvent) >= eventInterval
-	if last.message == message && !again {
-		log.Debug("run failed again")
-		return last.lastEvent
-	}
-	log.Warn("run failed")
-	r.sendEvent(r.program.warningEvent(reasonOf(err), message))
-	return r.tools.Now()
+// reportFailure reports a failure. Held deletions are reported once: only a user can end them.
+func (r *run) reportFailure(err error) {
+	reason := controller.ReasonOf(err)
+	r.ReportFailure(r.record, r.stored, &r.memory.Memory, controller.Failure{
+		Err: err, Event: r.program.warningEvent(reason, failure.OneLine(err)), Once: reason == ReasonDeletionsHeld, Attrs: []any{"attempt", r.item.Attempt + 1},
+	})
 }
 
 func (p *Program) warningEvent(reason, message string) hook.Event {
 	if p.FailureReason == "" {
-		return hook.Event{Type: warning, Reason: reason, Message: message}
+		return hook.Event{Type: controller.Warning, Reason: reason, Message: message}
 	}
-	return hook.Event{Type: warning, Reason: p.FailureReason, Message: "Sync error: " + reason + ": " + message}
+	return hook.Event{Type: controller.Warning, Reason: p.FailureReason, Message: "Sync error: " + reason + ": " + message}
 }
 
 // pruneUpToDate drops children that no longer exist.

@@ -13,8 +13,8 @@ import (
 )
 
 // newTestBase returns a Base without watches.
-func newTestBase() *controller.Base {
-	return controller.New(controller.Options{Log: slog.New(slog.DiscardHandler), Now: time.Now})
+func newTestBase(o controller.Observer) *controller.Base {
+	return controller.New(controller.Options{Observer: o, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 }
 
 // eventCounter counts events.
@@ -28,23 +28,23 @@ func (w *eventCounter) Event(*object.Object, hook.Event) { *w++ }
 func TestConflictRetriesAreBounded(t *testing.T) {
 	var reported eventCounter
 	c := &Controller{
-		Base: newTestBase(), tools: Tools{Observer: &reported, Now: time.Now}, memories: newMemories(),
+		Base: newTestBase(&reported), tools: Tools{Now: time.Now}, memories: newMemories(),
 	}
 	key := queue.Key{Name: "p"}
 	parent, err := object.Parse([]byte(`{"kind":"Shop","metadata":{"name":"p","uid":"u"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{Controller: c, item: queue.Item{Key: key}, memory: c.memories.get(key, "u"), stored: parent}
-	for range maxConflicts {
-		if outcome, _ := r.finish(t.Context(), errConflict); outcome != record.Postponed || reported != 0 {
+	r := &run{Controller: c, item: queue.Item{Key: key}, memory: memoryFor(c.memories, key), stored: parent}
+	for range controller.MaxConflicts {
+		if outcome, _ := r.finish(t.Context(), controller.ErrConflict); outcome != record.Postponed || reported != 0 {
 			t.Fatalf("%s, told %d times", outcome, reported)
 		}
 	}
-	if outcome, _ := r.finish(t.Context(), errConflict); outcome != record.Failed || reported != 1 {
+	if outcome, _ := r.finish(t.Context(), controller.ErrConflict); outcome != record.Failed || reported != 1 {
 		t.Errorf("%s, told %d times", outcome, reported)
 	}
-	if outcome, _ := r.finish(t.Context(), nil); outcome != record.Skipped || r.memory.conflicts != 0 {
-		t.Errorf("%s, still %d", outcome, r.memory.conflicts)
+	if outcome, _ := r.finish(t.Context(), nil); outcome != record.Skipped || r.memory.Conflicts != 0 {
+		t.Errorf("%s, still %d", outcome, r.memory.Conflicts)
 	}
 }

@@ -159,7 +159,9 @@ func (c *Controller) countKind(of childKind, parent *object.Object) int {
 	}
 	n := 0
 	for _, o := range of.view.Owned(parent.UID()) {
-		n += count(c.program.Mark.On(o))
+		if c.program.Mark.On(o) {
+			n++
+		}
 	}
 	return n
 }

@@ -95,7 +95,7 @@ func (r *run) recoverLostChild(ctx context.Context, one lostChild) error {
 		return nil
 	}
 	if err != nil {
-		return failure.WithReason(ReasonWriteFailed, fmt.Errorf("get lost child %s %s: %w", one.resource.Kind, one.name, err))
+		return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("get lost child %s %s: %w", one.resource.Kind, one.name, err))
 	}
 	// A child with another label was released on purpose.
 	lost := live.ControlledBy(r.stored.UID()) && !live.Labels().Has(plan.UIDLabel)

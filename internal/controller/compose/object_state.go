@@ -1,8 +1,6 @@
 package compose
 
 import (
-	"slices"
-
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -20,30 +18,12 @@ func (c *Controller) ObjectState(key queue.Key) (record.ObjectState, bool) {
 
 func (c *Controller) objectState(parent *object.Object) record.ObjectState {
 	key := controller.KeyOf(parent)
-	state := c.memories.objectState(key, parent.UID())
+	state := c.memories.ObjectState(key, parent.UID())
 	state.Paused = c.program.phaseOf(parent) == phasePaused
 	held, value := c.deletionGuard.heldChildren(guardedParent{c, key})
 	state.HeldDeletions, state.AllowDeletions = len(held), value
 	if state.LastRun.IsZero() {
 		state.Children = c.countOwned(parent)
-	}
-	return state
-}
-
-// objectState returns the state from the memory of a parent.
-func (m *memories) objectState(key queue.Key, uid string) record.ObjectState {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	known := m.byKey[key]
-	if known == nil || known.uid != uid {
-		return record.ObjectState{}
-	}
-	conflicting := m.conflicts[key]
-	state := record.ObjectState{LastRun: known.lastRun, Children: known.children, Conflict: conflicting.message, Locations: conflicting.locations}
-	if known.result.failing {
-		state.Failing, state.Error, state.Attempts = true, known.result.message, known.failures
-		state.Fault, state.Since = known.result.fault, known.result.since
-		state.Locations = record.AddLocations(slices.Clone(state.Locations), known.result.locations...)
 	}
 	return state
 }

@@ -5,13 +5,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
 // A neighbour of fault H1: a response to one parent ended the backoff of all others, even of those
 // with an error from the hook.
 func TestRecoveryRetriesUnreachableParents(t *testing.T) {
-	none, wrong := runResult{failing: true, hookFailing: true, unreachable: true}, runResult{failing: true, hookFailing: true}
+	none, wrong := controller.Result{Failing: true, HookFailing: true, Unreachable: true}, controller.Result{Failing: true, HookFailing: true}
 	for name, c := range map[string]outageCase{
 		"a response after no answer":  {former: none, retries: true},
 		"an error after no answer":    {former: none, now: wrong, retries: true},
@@ -25,27 +26,27 @@ func TestRecoveryRetriesUnreachableParents(t *testing.T) {
 
 // outageCase is how the run of one parent ended, and how the former one did.
 type outageCase struct {
-	former, now runResult
+	former, now controller.Result
 	// retries means that unreachable parents are retried.
 	retries bool
 }
 
 func (c outageCase) check(t *testing.T) {
 	t.Helper()
-	base, m := newTestBase(), newMemories()
+	base, m := newTestBase(nil), newMemories()
 	q := base.Queue
 	defer q.Close()
 	waits := map[bool]queue.Key{true: {Name: "without an answer"}, false: {Name: "with an error"}}
 	for unanswered, key := range waits {
-		m.record(m.get(key, key.Name), 0, runResult{failing: true, hookFailing: true, unreachable: unanswered}, nil)
+		m.SetResult(memoryFor(m, key), controller.Result{Failing: true, HookFailing: true, Unreachable: unanswered}, nil)
 		q.Add(key, queue.Cause{Kind: queue.Start})
 		item, _ := q.Next(t.Context())
 		q.Done(item.Key, queue.RetryIn(time.Hour))
 	}
 	<-time.After(time.Minute)
 	key := queue.Key{Name: "subject"}
-	r := &run{Controller: &Controller{Base: base, memories: m}, item: queue.Item{Key: key}, memory: m.get(key, "subject")}
-	m.record(r.memory, 0, c.former, nil)
+	r := &run{Controller: &Controller{Base: base, memories: m}, item: queue.Item{Key: key}, memory: memoryFor(m, key)}
+	m.SetResult(r.memory, c.former, nil)
 	r.recordResult(c.now, nil)
 	if ended := q.RetryKeysNow([]queue.Key{waits[true]}) == 0; ended != c.retries {
 		t.Errorf("the wait of the parent without an answer is over: %v", ended)
@@ -53,4 +54,9 @@ func (c outageCase) check(t *testing.T) {
 	if q.RetryKeysNow([]queue.Key{waits[false]}) == 0 {
 		t.Error("the wait of the parent that was answered with an error is over")
 	}
+}
+
+func memoryFor(m *controller.Memories[memory, *memory], key queue.Key) *memory {
+	of, _ := m.Get(key, "u")
+	return of
 }

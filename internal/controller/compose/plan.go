@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
@@ -38,7 +39,7 @@ func (r *run) buildPlan() (plan.Plan, error) {
 func (r *run) warnIgnoredNamespaces(desired []plan.Child) {
 	for _, child := range desired {
 		if child.IgnoredNamespace != "" {
-			r.response.Events = append(slices.Clone(r.response.Events), hook.Event{Type: warning, Reason: ReasonNamespaceIgnored,
+			r.response.Events = append(slices.Clone(r.response.Events), hook.Event{Type: controller.Warning, Reason: ReasonNamespaceIgnored,
 				Message: child.IgnoredNamespace + ": ignored: " + child.Rule.Resource.Kind + " is cluster-scoped and has no namespace"})
 		}
 	}

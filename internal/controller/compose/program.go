@@ -19,9 +19,9 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
@@ -132,7 +132,7 @@ type Tools struct {
 	// Resolve finds the resource that a customize hook names.
 	Resolve  func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
 	Writer   *apply.Writer
-	Observer Observer
+	Observer controller.Observer
 	// DeletionGuard is shared by the programs of one controller; nil for its own.
 	DeletionGuard *DeletionGuard
 	// Unrecorded skips the steps in records: the Observer gets only the outcome and the times.
@@ -142,43 +142,22 @@ type Tools struct {
 	Now func() time.Time
 }
 
-// Observer receives the records of runs. Its methods must be quick.
-type Observer interface {
-	// Ran receives the record of each run.
-	Ran(run record.Run)
-	// Deleted receives the record of each deletion of a parent.
-	Deleted(deletion record.Run)
-	// Event receives the events of parents.
-	Event(parent *object.Object, event hook.Event)
-}
-
-// Event types.
-const (
-	normal  = "Normal"
-	warning = "Warning"
-)
-
 // Reasons of events on parents, and of the conditions Synced, Reconciling and Stalled.
 const (
 	// ReasonHookFailed: the hook is unreachable, timed out, or returned another status than 200.
 	ReasonHookFailed = "HookFailed"
 	// ReasonInvalidResponse: the response of the hook is invalid; the message has the field path.
 	ReasonInvalidResponse = "InvalidResponse"
-	// ReasonWriteFailed: the API server refused a write; the message is the server's.
-	ReasonWriteFailed = "WriteFailed"
+	// controller.ReasonWriteFailed: the API server refused a write; the message is the server's.
 	// ReasonInvalidParent: the parent has no spec.selector, or an invalid one.
 	ReasonInvalidParent = "InvalidParent"
 	// ReasonConflicting: the hook returns different responses to the same request, or each
 	// response changes the next request. The message names the field.
 	ReasonConflicting = "Conflicting"
-	// ReasonInternalError: Setpoint has a defect; the log has the stack. Please report it.
-	ReasonInternalError = "InternalError"
-	// ReasonPaused: the annotation setpoint.dev/paused stops the controller for this object.
-	ReasonPaused = "Paused"
-	// ReasonResumed: the controller continues after a pause.
-	ReasonResumed = "Resumed"
-	// ReasonRequested: a user requested the reconcile by setpoint.dev/reconcile-at.
-	ReasonRequested = "ReconcileRequested"
+	// controller.ReasonInternalError: Setpoint has a defect; the log has the stack. Please report it.
+	// controller.ReasonPaused: the annotation setpoint.dev/paused stops the controller for this object.
+	// controller.ReasonResumed: the controller continues after a pause.
+	// controller.ReasonRequested: a user requested the reconcile by setpoint.dev/reconcile-at.
 	// ReasonFlapping: another client or the API server keeps changing a child. The message names
 	// the field and the field manager. Setpoint waits up to 30 s before it writes the child again.
 	ReasonFlapping = "Flapping"

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -68,7 +67,9 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 	}
 	r.startRecord()
 	outcome, requeue := record.Skipped, queue.NoRequeue()
-	r.reportPause()
+	if paused := r.phase == phasePaused; c.memories.SetPaused(r.memory, paused) {
+		c.ReportPause(r.record, r.stored, paused)
+	}
 	if r.phase == phasePaused {
 		c.deletionGuard.drop(r.guardedParent())
 	} else {
@@ -83,27 +84,15 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 
 // attempt reconciles the parent and stores the failure in its status.
 func (r *run) attempt(ctx context.Context) error {
-	err := r.recoverPanic(ctx, r.reconcileParent)
+	err := r.Recover(r.item.Key, func() error { return r.reconcileParent(ctx) })
 	if err == nil {
 		return nil
 	}
-	statusErr := r.recoverPanic(ctx, func(ctx context.Context) error { return r.storeFailure(ctx, err) })
+	statusErr := r.Recover(r.item.Key, func() error { return r.storeFailure(ctx, err) })
 	if statusErr == nil {
 		return err
 	}
 	return joinErrors([]error{err, statusErr})
-}
-
-// recoverPanic runs a step and returns its panic as an error, so that a bug that one parent
-// triggers does not stop the others.
-func (r *run) recoverPanic(ctx context.Context, step func(context.Context) error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			r.Log.Error("run panicked", "parent", r.item.Key.String(), "panic", p, "stack", string(debug.Stack()))
-			err = failure.WithReason(ReasonInternalError, failure.FromPanic("internal error in Setpoint", p))
-		}
-	}()
-	return step(ctx)
 }
 
 // reconcileParent does what the phase of the parent requires.

@@ -13,15 +13,10 @@ import (
 )
 
 func (r *run) startRecord() {
-	now := r.tools.Now()
-	begin := record.New
-	if r.tools.Unrecorded {
-		begin = record.NewSummary
-	}
-	r.record = begin(record.Run{
-		Controller: r.program.Name, Resource: r.program.Parent, Key: r.item.Key, UID: r.stored.UID(),
-		Causes: r.item.Causes, Attempt: r.item.Attempt, StartTime: now, QueueDuration: r.Waited(r.item),
-	}, r.tools.Now)
+	r.record = r.NewRecord(record.Run{
+		Key: r.item.Key, UID: r.stored.UID(), Causes: r.item.Causes, Attempt: r.item.Attempt,
+		StartTime: r.tools.Now(), QueueDuration: r.Waited(r.item),
+	})
 }
 
 // finishRecord passes the record to the observer.
@@ -99,7 +94,4 @@ func (r *run) countUnchanged(todo plan.Plan) int {
 	return max(left, 0)
 }
 
-func (r *run) sendEvent(event hook.Event) {
-	r.tools.Observer.Event(r.stored, event)
-	r.record.EventSent(event)
-}
+func (r *run) sendEvent(event hook.Event) { r.SendEvent(r.record, r.stored, event) }

@@ -12,7 +12,7 @@ import (
 // error of the function.
 func TestPanicsAreHookFailures(t *testing.T) {
 	for name, do := range map[string]func(){"a panic": func() { panic("ouch") }, "an exit": runtime.Goexit} {
-		r := &run{Controller: &Controller{Base: newTestBase()}}
+		r := &run{Controller: &Controller{Base: newTestBase(nil)}}
 		_, err := withRecover(r, "sync", func() (*hook.Response, error) { do(); return &hook.Response{}, nil })
 		if err == nil || !failure.IsPanic(err) || failure.SourceOf(err) != failure.Hook {
 			t.Errorf("%s: %v", name, err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -44,7 +45,7 @@ func (r *run) storeRevisions(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	if !r.stillExists() {
-		return false, errConflict
+		return false, controller.ErrConflict
 	}
 	r.record.Planned(r.rollout.writes, 0)
 	for _, stage := range r.rollout.writes.Stages {
@@ -69,9 +70,9 @@ func (r *run) observeRevision(ctx context.Context, result apply.Result) error {
 		return r.handleExistingRevision(ctx, action)
 	case apply.NotFound(err) && action.Before != nil:
 		r.revisions.ObserveDelete(action.Before)
-		return errConflict
+		return controller.ErrConflict
 	case apply.Conflict(err):
-		return errConflict
+		return controller.ErrConflict
 	default:
 		return failure.WithReason(ReasonRolloutFailed, err)
 	}
@@ -85,7 +86,7 @@ func (r *run) observeRevision(ctx context.Context, result apply.Result) error {
 func (r *run) handleExistingRevision(ctx context.Context, action plan.Action) error {
 	live, err := r.tools.Writer.Get(ctx, action.Resource, action.Ref.Namespace, action.Ref.Name)
 	if apply.NotFound(err) {
-		return errConflict
+		return controller.ErrConflict
 	}
 	if err != nil {
 		return failure.WithReason(ReasonRolloutFailed, fmt.Errorf("create %s: it already exists; get it: %w", action.Ref, err))
@@ -97,7 +98,7 @@ func (r *run) handleExistingRevision(ctx context.Context, action plan.Action) er
 		return r.waitForName(live, "does not belong to "+r.stored.Ref().String()+"; delete it")
 	case live.Labels().Get(plan.ParentUIDLabel) == r.stored.UID():
 		r.revisions.ObserveWrite(live)
-		return errConflict
+		return controller.ErrConflict
 	}
 	return r.relabelRevision(ctx, live)
 }
@@ -117,5 +118,5 @@ func (r *run) relabelRevision(ctx context.Context, live *object.Object) error {
 	if err == nil {
 		r.revisions.ObserveWrite(stored)
 	}
-	return errConflict
+	return controller.ErrConflict
 }

@@ -49,7 +49,7 @@ func rollingRun(t *testing.T, asked hook.Func) *run {
 	t.Helper()
 	c := &Controller{
 		program: Program{Name: "shops", Parent: shops, Sync: asked, LastApplied: "last", Children: plan.Rules{{Resource: webs, Method: plan.RollingInPlace}}},
-		Base:    newTestBase(), tools: Tools{Now: time.Now}, memories: newMemories(),
+		Base:    newTestBase(nil), tools: Tools{Now: time.Now}, memories: newMemories(),
 		revisions: &cache.View{},
 	}
 	key := queue.Key{Namespace: "town", Name: "s"}

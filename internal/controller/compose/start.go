@@ -18,10 +18,11 @@ func (c *Controller) startRun(item queue.Item) (*run, bool) {
 }
 
 func (c *Controller) newRun(item queue.Item, parent *object.Object) *run {
+	memory, _ := c.memories.Get(item.Key, parent.UID())
 	r := &run{
 		Controller: c,
 		item:       item,
-		memory:     c.memories.get(item.Key, parent.UID()),
+		memory:     memory,
 		phase:      c.program.phaseOf(parent),
 		stored:     parent,
 		parent:     parent,
@@ -42,7 +43,7 @@ func (c *Controller) newRun(item queue.Item, parent *object.Object) *run {
 
 // dropParent drops all state of a parent.
 func (c *Controller) dropParent(key queue.Key) {
-	c.memories.drop(key)
+	c.memories.Drop(key)
 	c.nameWaiters.drop(key)
 	c.lostChildren.take(key)
 	c.recoveryProbe.drop(key)

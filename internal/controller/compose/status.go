@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -42,9 +43,9 @@ func (r *run) storeStatus(ctx context.Context) error {
 func (r *run) parentWriteError(what string, err error) error {
 	r.memory.syncedInput, r.parent = 0, r.stored
 	if apply.Conflict(err) || apply.NotFound(err) {
-		return errConflict
+		return controller.ErrConflict
 	}
-	return failure.WithReason(ReasonWriteFailed, fmt.Errorf("%s %s: %w", what, r.stored.Ref(), err))
+	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("%s %s: %w", what, r.stored.Ref(), err))
 }
 
 // decorate writes the labels and annotations that a decorator sets.

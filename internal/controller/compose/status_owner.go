@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -31,7 +32,7 @@ func (r *run) overlayResponse() (*object.Object, error) {
 		return r.planner.OverlayResponse(r.parent, r.program.Parent, r.response, r.tools.Now())
 	}
 	if hasStatus(r.response) {
-		r.response.Events = append(slices.Clone(r.response.Events), hook.Event{Type: warning, Reason: ReasonStatusIgnored,
+		r.response.Events = append(slices.Clone(r.response.Events), hook.Event{Type: controller.Warning, Reason: ReasonStatusIgnored,
 			Message: "the status in the response of " + r.program.Name + " is ignored: " + owner + " is the older controller of this object and stores its status"})
 	}
 	return r.parent, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -38,7 +39,7 @@ func (r *run) detectFlapping(ctx context.Context, action plan.Action) {
 	}
 	for _, flapping := range r.memory.flapping.Children(r.tools.Now()) {
 		if flapping.Ref == action.Ref {
-			r.sendEvent(hook.Event{Type: warning, Reason: ReasonFlapping, Message: flappingMessage(flapping) +
+			r.sendEvent(hook.Event{Type: controller.Warning, Reason: ReasonFlapping, Message: flappingMessage(flapping) +
 				"; next write at " + flapping.Until.UTC().Format(time.TimeOnly)})
 		}
 	}
@@ -53,17 +54,17 @@ func flappingMessage(flapping plan.FlappingChild) string {
 }
 
 // conflict returns what does not converge; zero if all does.
-func (r *run) conflict(err error) conflict {
-	if err != nil && reasonOf(err) == ReasonConflicting {
-		return conflict{failure.OneLine(err), r.latestLocations}
+func (r *run) conflict(err error) controller.Conflict {
+	if err != nil && controller.ReasonOf(err) == ReasonConflicting {
+		return controller.Conflict{Message: failure.OneLine(err), Locations: r.latestLocations}
 	}
 	fits := r.memory.flapping.Children(r.tools.Now())
 	if len(fits) == 0 {
-		return conflict{}
+		return controller.Conflict{}
 	}
 	// No other event may show that the flapping has ended.
 	r.Queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.RequeueAfter}, fits[0].ExpiresAt.Sub(r.tools.Now()))
-	return conflict{flappingMessage(fits[0]), r.locationsOf(fits[0].Ref)}
+	return controller.Conflict{Message: flappingMessage(fits[0]), Locations: r.locationsOf(fits[0].Ref)}
 }
 
 // locationsOf returns where a child may be: two kinds of children may have the same kind name.

@@ -6,7 +6,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
-	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // watch starts the watches, parents first, so that children find their parents.
@@ -72,21 +71,12 @@ func (c *Controller) indexSelector(parent *object.Object) {
 
 func (c *Controller) parentDeleted(old *object.Object) {
 	key := controller.KeyOf(old)
-	c.recordDeletion(old)
+	c.RecordDeletion(old)
 	c.orphanIndex.drop(key)
 	c.ownWrites.drop(key)
 	c.Queue.Forget(key)
 	// The next run finds no parent and drops the memory.
 	c.Queue.Add(key, queue.Cause{Kind: queue.ParentChanged})
-}
-
-// recordDeletion records a deletion. It skips controllers with selectors on the server, where an
-// object that stops matching looks deleted.
-func (c *Controller) recordDeletion(old *object.Object) {
-	if c.tools.Unrecorded || c.program.serverSelector() != "" || c.program.Fields != "" || c.program.phaseOf(old) == phaseIgnored {
-		return
-	}
-	c.tools.Observer.Deleted(record.Deletion(c.program.Name, c.program.Parent, old, c.tools.Now()))
 }
 
 // syncCause returns the cause of a parent's event; Unspecified for none.

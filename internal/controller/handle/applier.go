@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -52,7 +53,7 @@ func (r *run) apply(ctx context.Context, o *pendingResponse) bool {
 		r.dropRefused(o, err)
 	default:
 		o.attempt.failed(now)
-		r.recordError(o.call.handler, failure.WithReason(ReasonWriteFailed, fmt.Errorf("handler %s: %w", r.program.Handlers[o.call.handler].Name, err)))
+		r.recordError(o.call.handler, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("handler %s: %w", r.program.Handlers[o.call.handler].Name, err)))
 	}
 	return false
 }
@@ -74,7 +75,7 @@ func (r *run) reportRefusedEviction(f *evictionWait, err error) {
 		f.reported = true
 		message := failure.OneLine(err)
 		r.Log.Warn("eviction refused", "object", r.stored.Ref().String(), "error", message)
-		r.sendEvent(hook.Event{Type: warning, Reason: ReasonEvictionRefused, Message: message})
+		r.sendEvent(hook.Event{Type: controller.Warning, Reason: ReasonEvictionRefused, Message: message})
 	}
 }
 

@@ -18,7 +18,7 @@ type Controller struct {
 
 	program     Program
 	tools       Tools
-	memories    *memories
+	memories    *controller.Memories[memory, *memory]
 	eventBuffer *eventBuffer
 	// owned are the watches of owned objects.
 	owned   []kind
@@ -39,11 +39,12 @@ func New(program Program, tools Tools) *Controller {
 	if tools.Now == nil {
 		tools.Now = time.Now
 	}
-	c := &Controller{program: program, tools: tools, memories: newMemories(), eventBuffer: newEventBuffer()}
+	c := &Controller{program: program, tools: tools, memories: controller.NewMemories((*memory).stopDaemons), eventBuffer: newEventBuffer()}
 	c.Base = controller.New(controller.Options{
 		Name: program.Name, Resource: program.Resource, Workers: program.Workers,
-		Manages: func(o *object.Object) bool { return c.program.phaseOf(o) != phaseIgnored },
-		Log:     tools.Log, Now: tools.Now,
+		Manages:  func(o *object.Object) bool { return c.program.phaseOf(o) != phaseIgnored },
+		Filtered: program.serverSelector() != "" || program.Fields != "", Observer: tools.Observer, Unrecorded: tools.Unrecorded,
+		Log: tools.Log, Now: tools.Now,
 	})
 	c.recoverConditions()
 	c.watch()
@@ -63,7 +64,7 @@ func (c *Controller) Run(ctx context.Context) {
 // reset drops what was known in an earlier leadership, after which another process may have
 // been the leader, and queues every object.
 func (c *Controller) reset() {
-	c.memories.clear()
+	c.memories.Clear()
 	c.eventBuffer.resume()
 	for o := range c.Managed() {
 		c.bufferEvent(cache.Event{New: o})
@@ -80,7 +81,7 @@ func (c *Controller) RetryNow() { c.requeueFailing(queue.HookChanged) }
 func (c *Controller) RetryWrites() { c.requeueFailing(queue.Retrying) }
 
 func (c *Controller) requeueFailing(cause queue.CauseKind) {
-	for _, key := range c.memories.failingKeys() {
+	for _, key := range c.memories.Keys(func(result controller.Result) bool { return result.Failing }) {
 		c.Queue.Add(key, queue.Cause{Kind: cause})
 	}
 }

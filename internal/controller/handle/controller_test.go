@@ -284,7 +284,9 @@ func TestNoLostUpdates(t *testing.T) {
 	st.waitIdle(t)
 	told := 0
 	for _, line := range st.calledLines() {
-		told += boolToInt(strings.HasPrefix(line, "c1"))
+		if strings.HasPrefix(line, "c1") {
+			told++
+		}
 	}
 	if told != 2 {
 		t.Errorf("c1 was told %d times: %q", told, st.calledLines())

@@ -89,7 +89,7 @@ func (l *Live) Write(a *hook.HandlerResponse) (*hook.HandlerRequest, error) {
 
 // write writes on the object as it is, however often it changes meanwhile.
 func (l *Live) write(rec *record.Record, o *pendingResponse) (*object.Object, error) {
-	for range maxConflicts {
+	for range controller.MaxConflicts {
 		now, err := l.get()
 		if err != nil {
 			return nil, fmt.Errorf("write %s: %w", l.key, err)
@@ -100,10 +100,10 @@ func (l *Live) write(rec *record.Record, o *pendingResponse) (*object.Object, er
 		// What others changed is in what is stored then, which the daemon need not look at.
 		l.notify(now)
 		stored, err := l.controller.writeOnce(l.ctx, rec, now, o)
-		if !errors.Is(err, errConflict) {
+		if !errors.Is(err, controller.ErrConflict) {
 			return stored, err
 		}
-		if !sleep(l.ctx, conflictDelay) {
+		if !sleep(l.ctx, controller.ConflictDelay) {
 			return nil, l.ctx.Err()
 		}
 	}

@@ -191,7 +191,7 @@ func TestDaemonRecovers(t *testing.T) {
 		defer x.stop()
 		failing := func(step string, want int, handled string) {
 			t.Helper()
-			if got := x.Health().HandlerFailing; got != want {
+			if got := x.Health().HookFailing; got != want {
 				t.Errorf("%s: %d failing", step, got)
 			}
 			if now := text(s.get(rates, "eur")); !strings.Contains(now, `"status":"`+handled+`"`) {

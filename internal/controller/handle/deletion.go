@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -33,7 +34,7 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 	if c.program.serverSelector() == "" && c.program.Fields == "" {
 		return false
 	}
-	for range maxConflicts {
+	for range controller.MaxConflicts {
 		existing, err := c.tools.Writer.Get(ctx, c.program.Resource, o.Namespace(), o.Name())
 		if err != nil || existing.UID() != o.UID() {
 			return false
@@ -49,7 +50,7 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 			return true
 		}
 		c.Log.Warn("finalizer not removed; trying again", "object", o.Ref().String(), "error", failure.OneLine(err))
-		if !sleep(ctx, conflictDelay) {
+		if !sleep(ctx, controller.ConflictDelay) {
 			return true
 		}
 	}
@@ -99,8 +100,8 @@ func (c *Controller) callDeleted(ctx context.Context, made call) {
 		}
 	case ctx.Err() == nil:
 		err = fmt.Errorf("handler %s: %w", h.Name, err)
-		c.Log.Warn("handling failed", "object", made.object.Ref().String(), "error", failure.OneLine(err))
-		r.sendEvent(hook.Event{Type: warning, Reason: handlerFailureReason(err), Message: failure.OneLine(err)})
+		c.Log.Warn("reconcile failed", "object", made.object.Ref().String(), "error", failure.OneLine(err))
+		r.sendEvent(hook.Event{Type: controller.Warning, Reason: handlerFailureReason(err), Message: failure.OneLine(err)})
 	}
 	c.finishDetachedRecord(ctx, rec, err)
 }

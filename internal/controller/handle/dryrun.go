@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -182,7 +183,7 @@ func (r *run) dryRunFinalizer() error {
 	}
 	held, err := r.stored.With(toJSON(append(r.stored.Finalizers(), r.program.Finalizer)), "metadata", "finalizers")
 	if err != nil {
-		return failure.WithReason(ReasonWriteFailed, fmt.Errorf("add the finalizer: %w", err))
+		return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("add the finalizer: %w", err))
 	}
 	r.stored = held
 	r.observe()

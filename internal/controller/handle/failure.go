@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 // Reasons of events on handled objects, and of the condition Handled.
@@ -21,18 +20,13 @@ const (
 	// ReasonInvalidResponse: the response of a handler is invalid or not permitted; the message
 	// has the field path.
 	ReasonInvalidResponse = "InvalidAnswer"
-	// ReasonWriteFailed: the API server refused a write; Setpoint retries it without a call.
-	ReasonWriteFailed = "WriteFailed"
+	// controller.ReasonWriteFailed: the API server refused a write; Setpoint retries it without a call.
 	// ReasonReadFailed: Setpoint cannot read an object that it needs.
 	ReasonReadFailed = "ReadFailed"
-	// ReasonPanicked: a handler panicked or Setpoint has a defect; the log has the stack.
-	ReasonPanicked = "InternalError"
-	// ReasonPaused: the annotation setpoint.dev/paused stops the controller for this object.
-	ReasonPaused = "Paused"
-	// ReasonResumed: the controller continues after a pause.
-	ReasonResumed = "Resumed"
-	// ReasonRequested: a user requested the reconcile by setpoint.dev/reconcile-at.
-	ReasonRequested = "ReconcileRequested"
+	// controller.ReasonInternalError: a handler panicked or Setpoint has a defect; the log has the stack.
+	// controller.ReasonPaused: the annotation setpoint.dev/paused stops the controller for this object.
+	// controller.ReasonResumed: the controller continues after a pause.
+	// controller.ReasonRequested: a user requested the reconcile by setpoint.dev/reconcile-at.
 	// ReasonConflicting: the object changes more than once a second for long, so Setpoint throttles
 	// its handlers. The message names the handler and the fields.
 	ReasonConflicting = "Conflicting"
@@ -50,21 +44,8 @@ const (
 	ReasonConflictResolved = "ConflictResolved"
 )
 
-// Types of events.
-const (
-	normal  = "Normal"
-	warning = "Warning"
-)
-
-// errConflict ends what met an object that had changed under its hands. It is
-// nobody's fault: it is done again on what is there now.
-var errConflict = errors.New("object changed concurrently")
-
-// errTooManyConflicts is errConflict for too long.
+// errTooManyConflicts is controller.ErrConflict for too long.
 var errTooManyConflicts = errors.New("it changes all the time")
-
-// reasonOf is the reason of an error's event.
-func reasonOf(err error) string { return failure.Reason(err, ReasonWriteFailed) }
 
 // requestedDelay is the delay that a handler asked for.
 func requestedDelay(err error) (time.Duration, bool) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -25,10 +26,10 @@ func (r *run) setFinalizer(ctx context.Context) error {
 	case err == nil:
 		r.observe()
 		return nil
-	case errors.Is(err, errConflict), apply.NotFound(err):
-		return errConflict
+	case errors.Is(err, controller.ErrConflict), apply.NotFound(err):
+		return controller.ErrConflict
 	}
-	return failure.WithReason(ReasonWriteFailed, fmt.Errorf("add the finalizer: %w", err))
+	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("add the finalizer: %w", err))
 }
 
 // removesFinalizer says whether the object is to be kept no longer: nobody needs it kept,

@@ -7,21 +7,11 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
-
-// eventInterval is how soon an unchanged failure is told again.
-const eventInterval = 15 * time.Second
-
-// conflictDelay is how soon a run is repeated that met an object which had changed
-// under its hands: when the cache has heard of the change.
-const conflictDelay = 100 * time.Millisecond
-
-// maxConflicts is how many runs in a row may end so before that is a failure like any
-// other.
-const maxConflicts = 20
 
 // finish is the last step: it draws the conclusions, for the memory, for whoever
 // looks on, and for when to look again.
@@ -34,7 +24,9 @@ func (r *run) finish(ctx context.Context) record.Outcome {
 	if !next.IsZero() {
 		r.Queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.RequeueAfter}, max(next.Sub(r.tools.Now()), time.Millisecond))
 	}
-	r.reportManualReconcile()
+	if r.phase == phaseManaged {
+		r.ReportManualReconcile(r.record, r.stored, r.item)
+	}
 	r.recordResult()
 	switch {
 	case r.failure != nil || r.handlerFailing:
@@ -102,15 +94,15 @@ func (r *run) hasEvents() bool {
 func (r *run) nextWrite(now time.Time) time.Time {
 	var next time.Time
 	if r.conflicted {
-		r.memory.conflicts++
-		next = now.Add(conflictDelay)
-		if r.memory.conflicts > maxConflicts {
-			r.fail(failure.WithReason(ReasonWriteFailed, fmt.Errorf("write %s: %w", r.stored.Ref(), errTooManyConflicts)))
+		r.memory.Conflicts++
+		next = now.Add(controller.ConflictDelay)
+		if r.memory.Conflicts > controller.MaxConflicts {
+			r.fail(failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("write %s: %w", r.stored.Ref(), errTooManyConflicts)))
 			next = r.memory.writeAttempt.next
 		}
 		return next
 	}
-	r.memory.conflicts = 0
+	r.memory.Conflicts = 0
 	if r.memory.writeAttempt.count > 0 {
 		next = r.memory.writeAttempt.next
 	}
@@ -123,67 +115,43 @@ func (r *run) nextWrite(now time.Time) time.Time {
 	return next
 }
 
-// recordResult notes how the object is doing.
+// recordResult records how the run ended for its object.
 func (r *run) recordResult() {
-	now := runResult{lastEvent: r.memory.result.lastEvent, message: r.memory.result.message, conflicting: r.memory.throttle.isActive()}
-	_, complaint, fault := r.firstError()
-	now.handlerFailing = complaint != ""
-	now.failing = now.handlerFailing || r.failure != nil || r.memory.writeAttempt.count > 0
-	var last LastError
+	_, message, fault := r.firstError()
+	now := controller.Result{HookFailing: message != "", Since: r.tools.Now()}
+	now.Failing = now.HookFailing || r.failure != nil || r.memory.writeAttempt.count > 0
+	var last *controller.LastError
 	switch {
 	case r.failure != nil:
-		last, now.fault = r.lastError(failure.OneLine(r.failure)), record.FaultOf(r.failure)
-	case r.handlerFailing && complaint != "":
-		last, now.fault = r.lastError(complaint), fault
+		last, now.Fault = r.lastError(failure.OneLine(r.failure)), record.FaultOf(r.failure)
+	case r.handlerFailing && message != "":
+		last, now.Fault = r.lastError(message), fault
 	}
-	r.memories.record(r.memory, now, last, r.tools.Now())
+	if last != nil {
+		now.Message, now.Locations = last.Message, last.Locations
+	}
+	r.memories.SetResult(r.memory, now, last)
+	var conflict controller.Conflict
+	if r.memory.throttle.isActive() {
+		conflict.Message = conflictSummary
+	}
+	r.memories.EndRun(r.item.Key, r.memory, conflict, r.tools.Now())
 }
 
-func (r *run) lastError(message string) LastError {
+// conflictSummary is the state of an object whose handlers are throttled.
+const conflictSummary = "handlers run again and again because the object changes; they are throttled"
+
+func (r *run) lastError(message string) *controller.LastError {
 	among := r.record.Refused()
 	for i := range r.memory.handlers {
 		if m := &r.memory.handlers[i]; m.errorMessage != "" {
 			among = record.AddLocations(among, m.refusedLocations...)
 		}
 	}
-	return LastError{Message: message, Object: r.item.Key.String(), Time: r.tools.Now(), Locations: among}
+	return &controller.LastError{Message: message, Object: r.item.Key.String(), Time: r.tools.Now(), Locations: among}
 }
 
-// reportFailure warns the object's user and whoever reads the log, unless the same
-// was said a moment ago.
 func (r *run) reportFailure(err error) {
-	message := failure.OneLine(err)
-	log := r.Log.With("object", r.stored.Ref().String(), "error", message)
-	last := &r.memory.result
-	if last.message == message && r.Since(last.lastEvent) < eventInterval {
-		log.Debug("handling failed again")
-		return
-	}
-	log.Warn("handling failed")
-	r.sendEvent(hook.Event{Type: warning, Reason: reasonOf(err), Message: message})
-	last.message, last.lastEvent = message, r.tools.Now()
-}
-
-// reportPause says once that an object is left alone, and once that it is not any
-// more.
-func (r *run) reportPause() {
-	paused := r.phase == phasePaused
-	if paused == r.memory.paused {
-		return
-	}
-	event := hook.Event{Type: normal, Reason: ReasonResumed, Message: "in the care of " + r.program.Name + " again"}
-	if paused {
-		event.Reason = ReasonPaused
-		event.Message = "left alone by " + r.program.Name + " while the annotation setpoint.dev/paused is \"true\""
-	}
-	r.sendEvent(event)
-	r.memories.setPaused(r.memory, paused)
-}
-
-// reportManualReconcile says that a look which a user asked for was taken.
-func (r *run) reportManualReconcile() {
-	if r.item.Causes.Has(queue.ReconcileRequested) && r.phase == phaseManaged {
-		r.sendEvent(hook.Event{Type: normal, Reason: ReasonRequested,
-			Message: "looked at by " + r.program.Name + ", as was asked for"})
-	}
+	event := hook.Event{Type: controller.Warning, Reason: controller.ReasonOf(err), Message: failure.OneLine(err)}
+	r.ReportFailure(r.record, r.stored, &r.memory.Memory, controller.Failure{Err: err, Event: event})
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+
+	"github.com/setpoint-dev/setpoint/internal/controller"
 )
 
 // pass lets time pass, until all that happens meanwhile has happened.
@@ -251,7 +253,7 @@ func testRejectedWrite(t *testing.T) {
 	if r := stateIn(o); r["first"].Digest == "" || r["last"].Digest == "" || r["bad"].Digest != "" {
 		t.Errorf("recorded %+v", r)
 	}
-	if c := conditionsOf(o); !strings.Contains(c, "handler bad: ") || !strings.Contains(c, ReasonWriteFailed) {
+	if c := conditionsOf(o); !strings.Contains(c, "handler bad: ") || !strings.Contains(c, controller.ReasonWriteFailed) {
 		t.Errorf("conditions %s", c)
 	}
 	for _, name := range []string{"first", "bad", "last"} {

@@ -98,7 +98,7 @@ func (r handledState) withPending(p *Program, m *memory, counts func(handler int
 		}
 	}
 	if len(merged) > 0 {
-		merged[uidEntry] = entry{Digest: uidDigest(m.uid)}
+		merged[uidEntry] = entry{Digest: uidDigest(m.UID())}
 	}
 	return merged
 }

@@ -46,7 +46,7 @@ func TestTimer(t *testing.T) {
 	fails.Store(false)
 	eventually(t, "well", func() bool { return st.Health().Failing == 0 })
 	s.drop(rates, "eur")
-	eventually(t, "gone", func() bool { return st.Health().Queue.Delayed == 0 && len(st.memories.failingKeys()) == 0 })
+	eventually(t, "gone", func() bool { return st.Health().Queue.Delayed == 0 && st.Health().Failing == 0 })
 	n := len(st.calledLines())
 	st.waitIdle(t)
 	if len(st.calledLines()) > n {
@@ -355,7 +355,7 @@ func TestRetryNow(t *testing.T) {
 	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Hour, Do: e}))
 	s.create(rates, "eur", `{}`)
 	s.create(rates, "usd", `{}`)
-	eventually(t, "both fail", func() bool { return st.Health().Failing == 2 && st.Health().HandlerFailing == 2 })
+	eventually(t, "both fail", func() bool { return st.Health().Failing == 2 && st.Health().HookFailing == 2 })
 	e.respond("h", nil)
 	st.RetryNow()
 	eventually(t, "both well", func() bool { return st.Health().Failing == 0 })

@@ -16,29 +16,11 @@ func (c *Controller) ObjectState(key queue.Key) (record.ObjectState, bool) {
 }
 
 func (c *Controller) objectState(o *object.Object) record.ObjectState {
-	state := c.memories.objectState(controller.KeyOf(o), o.UID())
+	state := c.memories.ObjectState(controller.KeyOf(o), o.UID())
 	state.Paused = c.program.phaseOf(o) == phasePaused
 	state.Children = c.countOwned(o.UID())
 	return state
 }
-
-// objectState is what is remembered of an object.
-func (m *memories) objectState(key queue.Key, uid string) record.ObjectState {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	known := m.byKey[key]
-	if known == nil || known.uid != uid {
-		return record.ObjectState{}
-	}
-	state := known.state
-	if known.result.conflicting {
-		state.Conflict = ConflictMessage
-	}
-	return state
-}
-
-// ConflictMessage is what is said of objects that do not settle.
-const ConflictMessage = "handlers run again and again because the object changes; they are slowed down"
 
 // Children are the objects that one controls, in the order of the kinds.
 func (c *Controller) Children(o *object.Object) []record.Child {

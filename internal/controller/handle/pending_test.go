@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -241,13 +242,13 @@ func TestBackoff(t *testing.T) {
 		}
 	}
 	h := Handler{Backoff: time.Minute, MaxBackoff: time.Hour}
-	if got := h.delay(&hook.UnreachableError{Err: errConflict}, 9); got < time.Hour {
+	if got := h.delay(&hook.UnreachableError{Err: controller.ErrConflict}, 9); got < time.Hour {
 		t.Errorf("no response, with a longest delay of its own: %s", got)
 	}
-	if got := (&Handler{}).delay(&hook.UnreachableError{Err: errConflict}, 9); got < unreachableDelay || got > unreachableDelay*5/4 {
+	if got := (&Handler{}).delay(&hook.UnreachableError{Err: controller.ErrConflict}, 9); got < unreachableDelay || got > unreachableDelay*5/4 {
 		t.Errorf("no response: %s", got)
 	}
-	if got := h.delay(&hook.RetryAfterError{After: 7 * time.Second, Err: errConflict}, 9); got != 7*time.Second {
+	if got := h.delay(&hook.RetryAfterError{After: 7 * time.Second, Err: controller.ErrConflict}, 9); got != 7*time.Second {
 		t.Errorf("asked for 7s: %s", got)
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // Program is one controller made of handlers, ready to run.
@@ -153,14 +153,9 @@ type Tools struct {
 	Now func() time.Time
 }
 
-// Observer is told what a controller does.
+// Observer receives what a controller does.
 type Observer interface {
-	// Ran is given the account of each run.
-	Ran(run record.Run)
-	// Deleted is given the record of each deletion of an object.
-	Deleted(deletion record.Run)
-	// Handled is told of each call of a handler; err is nil if it was well.
+	controller.Observer
+	// Handled receives each call of a handler; err is nil if it succeeded.
 	Handled(program, handler string, reason hook.Reason, took time.Duration, err error)
-	// Event is told what an object's user should know.
-	Event(o *object.Object, event hook.Event)
 }

@@ -3,11 +3,9 @@ package handle
 import (
 	"context"
 	"errors"
-	"runtime/debug"
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -70,27 +68,17 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 		return queue.NoRequeue()
 	}
 	r.record = c.startRecord(r.stored, item)
-	r.record.SetAttempt(r.memory.state.Attempts)
-	r.reportPause()
-	r.fail(r.recoverPanic(ctx))
+	r.record.SetAttempt(r.memory.Attempts)
+	if paused := r.phase == phasePaused; c.memories.SetPaused(r.memory, paused) {
+		c.ReportPause(r.record, r.stored, paused)
+	}
+	r.fail(r.Recover(item.Key, func() error { return r.reconcileObject(ctx) }))
 	outcome := r.finish(ctx)
 	if c.program.phaseOf(r.stored) == phaseIgnored {
-		c.memories.drop(item.Key)
+		c.memories.Drop(item.Key)
 	}
 	r.finishRecord(outcome)
 	return queue.NoRequeue()
-}
-
-// recoverPanic is converge, with a panic made an error: a defect met by one object
-// must not take the others down.
-func (r *run) recoverPanic(ctx context.Context) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			r.Log.Error("run panicked", "object", r.item.Key.String(), "panic", p, "stack", string(debug.Stack()))
-			err = failure.WithReason(ReasonPanicked, failure.FromPanic("internal error in Setpoint", p))
-		}
-	}()
-	return r.reconcileObject(ctx)
 }
 
 // reconcileObject tells the handlers what they are to be told, and writes what they

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -97,7 +98,7 @@ func (r *run) giveUp(c call, err error) {
 // recordError notes what a handler failed with, and tells it.
 func (r *run) recordError(handler int, err error) {
 	m := &r.memory.handlers[handler]
-	m.errorMessage, m.errorReason = failure.OneLine(err), reasonOf(err)
+	m.errorMessage, m.errorReason = failure.OneLine(err), controller.ReasonOf(err)
 	m.fault, m.refusedLocations = record.FaultOf(err), r.record.Refused()
 	r.record.Failed(err)
 	r.handlerFailing = true
@@ -108,7 +109,7 @@ func (r *run) recordError(handler int, err error) {
 // That something moved is none.
 func (r *run) fail(err error) {
 	switch {
-	case errors.Is(err, errConflict):
+	case errors.Is(err, controller.ErrConflict):
 		r.conflicted = true
 		r.record.Failed(err)
 	case err != nil:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -188,5 +189,5 @@ func (k *revisionHistory) add(revision *object.Object) error {
 // failure: nothing waits for it.
 func (r *run) reportPreviousState(reason string, err error) {
 	r.Log.Warn("old object not known", "object", r.stored.Ref().String(), "reason", reason, "error", failure.OneLine(err))
-	r.sendEvent(hook.Event{Type: warning, Reason: reason, Message: failure.OneLine(err)})
+	r.sendEvent(hook.Event{Type: controller.Warning, Reason: reason, Message: failure.OneLine(err)})
 }

@@ -10,27 +10,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// startRecord begins that of a run.
 func (c *Controller) startRecord(o *object.Object, item queue.Item) *record.Record {
-	now := c.tools.Now()
-	return c.newRecord(record.Run{
-		Controller: c.program.Name, Resource: c.program.Resource, Key: item.Key, UID: o.UID(),
-		Causes: item.Causes, StartTime: now, QueueDuration: c.Waited(item),
+	return c.NewRecord(record.Run{
+		Key: item.Key, UID: o.UID(), Causes: item.Causes, StartTime: c.tools.Now(), QueueDuration: c.Waited(item),
 	})
-}
-
-// newRecord begins an account, as much of it as is kept.
-func (c *Controller) newRecord(run record.Run) *record.Record {
-	if c.tools.Unrecorded {
-		return record.NewSummary(run, c.tools.Now)
-	}
-	return record.New(run, c.tools.Now)
 }
 
 // startDetachedRecord begins the account of what is done beside the runs of an object, and says
 // what brought it about.
 func (c *Controller) startDetachedRecord(o *object.Object, by string) *record.Record {
-	return c.newRecord(record.Run{Controller: c.program.Name, Resource: c.program.Resource, Key: controller.KeyOf(o), UID: o.UID(), Trigger: by})
+	return c.NewRecord(record.Run{Key: controller.KeyOf(o), UID: o.UID(), Trigger: by})
 }
 
 // finishRecord gives the account of a run to whoever observes.
@@ -59,8 +48,4 @@ func (c *Controller) finishDetachedRecord(ctx context.Context, a *record.Record,
 	c.tools.Observer.Ran(a.Finish(outcome))
 }
 
-// sendEvent tells the object's user something.
-func (r *run) sendEvent(event hook.Event) {
-	r.tools.Observer.Event(r.stored, event)
-	r.record.EventSent(event)
-}
+func (r *run) sendEvent(event hook.Event) { r.SendEvent(r.record, r.stored, event) }

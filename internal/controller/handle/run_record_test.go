@@ -119,7 +119,7 @@ func TestRunRecords(t *testing.T) {
 	eventually(t, "written", func() bool { return field(s.get(rates, "eur"), "spec", "comment") == "x" })
 	st.waitIdle(t)
 	conflict := st.runAt(last + 1)
-	if conflict.Outcome != record.Postponed || !errors.Is(conflict.Err, errConflict) || !strings.Contains(runLine(&conflict), "refused patch Rate town/eur") {
+	if conflict.Outcome != record.Postponed || !errors.Is(conflict.Err, controller.ErrConflict) || !strings.Contains(runLine(&conflict), "refused patch Rate town/eur") {
 		t.Errorf("a conflict: %s, %v", runLine(&conflict), conflict.Err)
 	}
 }
@@ -275,22 +275,4 @@ func faultKind(f *record.Fault) record.FaultKind {
 		return ""
 	}
 	return f.Kind
-}
-
-// Fault U1: the time since which an object fails is that of the first failure in a row.
-func TestFailingSince(t *testing.T) {
-	var m memory
-	fails := func(second int64) {
-		m.updateState(runResult{failing: true}, LastError{Message: "no"}, time.Unix(second, 0))
-	}
-	fails(1)
-	fails(2)
-	if m.state.Attempts != 2 || m.state.Since != time.Unix(1, 0) {
-		t.Errorf("failed %d times since %s", m.state.Attempts, m.state.Since)
-	}
-	m.updateState(runResult{}, LastError{}, time.Unix(3, 0))
-	fails(4)
-	if m.state.Attempts != 1 || m.state.Since != time.Unix(4, 0) {
-		t.Errorf("after a recovery: failed %d times since %s", m.state.Attempts, m.state.Since)
-	}
 }

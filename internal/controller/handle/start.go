@@ -14,7 +14,7 @@ import (
 func (c *Controller) startRun(item queue.Item, events []cache.Event) (*run, bool) {
 	o := c.Get(item.Key)
 	if o == nil || c.program.phaseOf(o) == phaseIgnored {
-		c.memories.drop(item.Key)
+		c.memories.Drop(item.Key)
 		return nil, false
 	}
 	r := &run{Controller: c, item: item, stored: o, phase: c.program.phaseOf(o)}
@@ -27,7 +27,7 @@ func (c *Controller) startRun(item queue.Item, events []cache.Event) (*run, bool
 // loadMemory finds the memory of the object, or begins one: what there is to resume
 // is decided by the record that the object comes with.
 func (r *run) loadMemory() {
-	memory, fresh := r.memories.get(r.item.Key, r.stored.UID())
+	memory, fresh := r.memories.Get(r.item.Key, r.stored.UID())
 	r.memory = memory
 	for _, o := range memory.pending {
 		o.fresh = false

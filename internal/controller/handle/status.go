@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -51,7 +52,7 @@ func precondition(o *object.Object, checkVersion bool) map[string]any {
 // statusError says what became of a write of the object.
 func (r *run) statusError(what string, err error) error {
 	if apply.Conflict(err) {
-		return errConflict
+		return controller.ErrConflict
 	}
 	return fmt.Errorf("%s %s: %w", what, r.stored.Ref(), err)
 }

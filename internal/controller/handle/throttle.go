@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+
+	"github.com/setpoint-dev/setpoint/internal/controller"
 )
 
 // The rule by which an object is slowed down whose handlers are called again and again
@@ -112,7 +114,7 @@ func (r *run) updateThrottle() {
 		if t.reset(now) {
 			r.resolved = true
 			r.Log.Info("conflict over; object is no longer slowed", "object", r.stored.Ref().String())
-			r.sendEvent(hook.Event{Type: normal, Reason: ReasonConflictResolved, Message: "handlers of " + r.program.Name + " are called without delay again"})
+			r.sendEvent(hook.Event{Type: controller.Normal, Reason: ReasonConflictResolved, Message: "handlers of " + r.program.Name + " are called without delay again"})
 		}
 		return
 	}
@@ -125,7 +127,7 @@ func (r *run) updateThrottle() {
 	}
 	t.message = r.conflictMessage(r.latestChange)
 	r.Log.Warn("object slowed", "object", r.stored.Ref().String(), "reason", ReasonConflicting, "message", t.message)
-	r.sendEvent(hook.Event{Type: warning, Reason: ReasonConflicting, Message: t.message})
+	r.sendEvent(hook.Event{Type: controller.Warning, Reason: ReasonConflicting, Message: t.message})
 }
 
 // conflictMessage says what keeps an object from settling.

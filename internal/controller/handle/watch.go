@@ -6,7 +6,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
-	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // watch starts the watches of the controller: handled objects first, so that
@@ -52,7 +51,7 @@ func (c *Controller) objectChanged(e cache.Event) {
 	now := e.New
 	if now == nil {
 		c.bufferEvent(e)
-		c.recordDeletion(e.Old)
+		c.RecordDeletion(e.Old)
 		c.Queue.Forget(controller.KeyOf(e.Old))
 		c.Queue.Add(controller.KeyOf(e.Old), queue.Cause{Kind: queue.ParentChanged})
 		return
@@ -64,16 +63,6 @@ func (c *Controller) objectChanged(e cache.Event) {
 		c.bufferEvent(e)
 		c.Queue.Add(controller.KeyOf(now), queue.Cause{Kind: cause})
 	}
-}
-
-// recordDeletion puts a deletion into the reconcile history. Where the API server leaves
-// objects out by a selector, one that does not match it any more looks like a deleted one:
-// there no deletion is recorded.
-func (c *Controller) recordDeletion(old *object.Object) {
-	if c.tools.Unrecorded || c.program.serverSelector() != "" || c.program.Fields != "" || c.program.phaseOf(old) == phaseIgnored {
-		return
-	}
-	c.tools.Observer.Deleted(record.Deletion(c.program.Name, c.program.Resource, old, c.tools.Now()))
 }
 
 // causeOf is the cause that an object's event is, or Unspecified for none.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
@@ -59,7 +60,7 @@ func (r *run) writeResponse(ctx context.Context, o *pendingResponse) error {
 		return r.refresh(ctx)
 	case o.changesObject() && isRejection(err):
 		o.attempt.failed(r.tools.Now())
-		r.recordError(o.call.handler, failure.WithReason(ReasonWriteFailed, fmt.Errorf("handler %s: %w", r.program.Handlers[o.call.handler].Name, err)))
+		r.recordError(o.call.handler, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("handler %s: %w", r.program.Handlers[o.call.handler].Name, err)))
 		return r.refresh(ctx)
 	}
 	return r.writeError(ctx, err)
@@ -85,12 +86,12 @@ func (r *run) writeError(ctx context.Context, err error) error {
 	switch {
 	case apply.NotFound(err):
 		return r.dropPending()
-	case errors.Is(err, errConflict):
-		return errConflict
+	case errors.Is(err, controller.ErrConflict):
+		return controller.ErrConflict
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return failure.WithReason(ReasonWriteFailed, err)
+	return failure.WithReason(controller.ReasonWriteFailed, err)
 }
 
 // dropPending drops what was to be written of an object that is not there any more.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -256,7 +256,7 @@ func locationsOf(places []record.Location) (all []Location) {
 }
 
 // FailureOf puts the latest failure of a controller into words; nil for none.
-func FailureOf(last compose.LastError) *Failure {
+func FailureOf(last controller.LastError) *Failure {
 	if last.Time.IsZero() {
 		return nil
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -25,11 +25,11 @@ func TestErrorsDoNotQuoteSecrets(t *testing.T) {
 	if strings.Contains(words.Error, "b3Bl") || !strings.Contains(words.Error, "denied the request") || words.Attempts != 2 {
 		t.Errorf("got %q", words.Error)
 	}
-	last := FailureOf(compose.LastError{Message: one.Error, Time: noon, Locations: one.Locations})
+	last := FailureOf(controller.LastError{Message: one.Error, Time: noon, Locations: one.Locations})
 	if strings.Contains(last.Message, "b3Bl") {
 		t.Errorf("got %+v", last)
 	}
-	if FailureOf(compose.LastError{}) != nil {
+	if FailureOf(controller.LastError{}) != nil {
 		t.Error("nothing has failed")
 	}
 }

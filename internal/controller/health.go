@@ -1,0 +1,74 @@
+package controller
+
+import (
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// Health is the state of a controller at one moment.
+type Health struct {
+	// Synced means that all watches have delivered what exists.
+	Synced bool
+	// WatchErrors are the watches that do not work at present, by resource.
+	WatchErrors map[string]error
+	// Parents counts the managed objects, Children the objects that they own.
+	Parents, Children int
+	// Paused counts the objects that a user has paused.
+	Paused int
+	// Failing counts the objects whose latest run failed.
+	Failing int
+	// HookFailing counts those that failed because of the hook or of a handler.
+	// HookMessage is the error of one of them.
+	HookFailing int
+	HookMessage string
+	// Conflicting counts the objects that do not converge. ConflictMessage is about one
+	// of them.
+	Conflicting     int
+	ConflictMessage string
+	// Overdue counts the calls of hooks that have not returned after their timeout.
+	// OverdueMessage is about the oldest. Callers of the hooks set both.
+	Overdue        int
+	OverdueMessage string
+	// HookDown is why the process behind a hook does not run, HookUnreachable why the
+	// latest call of a hook got no connection. Callers of the hooks set both.
+	HookDown, HookUnreachable string
+	// Held is what the deletion guard holds.
+	Held HeldDeletions
+	// HeldUnknown means that deletions were held before a restart and that the controller
+	// does not know yet whether they still are.
+	HeldUnknown bool
+	// LastError is the latest failure, also when it is over; its Time is zero if there was
+	// none.
+	LastError LastError
+	Queue     queue.Stats
+}
+
+// HeldDeletions counts held deletions.
+type HeldDeletions struct {
+	// Count is the number of deletions, Parents the number of parents they belong to.
+	Count, Parents int
+	// Value confirms all of them, and those of the controller's other programs.
+	Value string
+}
+
+// LastError is a failed run.
+type LastError struct {
+	Message string
+	Object  string
+	Time    time.Time
+	// Locations says where writes were rejected; Message may quote what they wrote.
+	Locations []record.Location
+}
+
+// Health returns what the watches and the queue know; a loop adds the rest.
+func (b *Base) Health() Health {
+	h := Health{Synced: b.Synced(), WatchErrors: map[string]error{}, Parents: b.Len(), Queue: b.Queue.Stats()}
+	for _, w := range b.watches {
+		if err := w.View.Err(); err != nil {
+			h.WatchErrors[w.Resource.String()] = err
+		}
+	}
+	return h
+}

@@ -1,0 +1,281 @@
+package controller
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// Memory is what a controller remembers of an object between runs. A loop embeds it in a
+// memory of its own. It belongs to the worker that holds the object's key.
+type Memory struct {
+	// Result is the result of the latest run.
+	Result Result
+	// Attempts counts the runs that failed in a row.
+	Attempts int
+	// Conflicts counts the runs in a row that ended because an object had changed.
+	Conflicts int
+
+	uid      string
+	reported reported
+	// paused means that an event has said so.
+	paused   bool
+	children int
+	lastRun  time.Time
+}
+
+// reported is the failure that the latest event is about.
+type reported struct {
+	message string
+	at      time.Time
+}
+
+func (m *Memory) common() *Memory { return m }
+
+// UID is that of the object.
+func (m *Memory) UID() string { return m.uid }
+
+// ForgetReported lets the next failure send an event even if the message is the same.
+func (m *Memory) ForgetReported() { m.reported = reported{} }
+
+// Result is how a run ended.
+type Result struct {
+	// HookFailing means that the hook or a handler failed, Unreachable that there was no
+	// response at all.
+	Failing, HookFailing, Unreachable bool
+	Message                           string
+	Fault                             *record.Fault
+	// Since is when the first run in a row failed.
+	Since time.Time
+	// Locations says where writes were rejected; Message may quote what they wrote.
+	Locations []record.Location
+}
+
+// Conflict is why an object does not converge.
+type Conflict struct {
+	Message string
+	// Locations are the objects that are written again and again.
+	Locations []record.Location
+}
+
+// memoryOf is a pointer to a type that embeds Memory.
+type memoryOf[T any] interface {
+	*T
+	common() *Memory
+}
+
+// Memories are the memories of all objects of a controller, and sums over them.
+type Memories[T any, P memoryOf[T]] struct {
+	// release ends what a dropped memory has started.
+	release func(P)
+
+	mu    sync.Mutex
+	byKey map[queue.Key]P
+	// Sums over byKey.
+	children, paused, failing, hookFailing int
+	// conflicts are the objects that do not converge.
+	conflicts map[queue.Key]Conflict
+	lastError LastError
+	// lastHookError is the failure of a hook that stands for all objects.
+	lastHookError LastError
+}
+
+// NewMemories returns empty memories. They call release for each memory that they drop.
+func NewMemories[T any, P memoryOf[T]](release func(P)) *Memories[T, P] {
+	return &Memories[T, P]{release: release, byKey: map[queue.Key]P{}, conflicts: map[queue.Key]Conflict{}}
+}
+
+// Get returns the memory of an object. It is fresh if the object is new, or another one
+// than that of its name before.
+func (m *Memories[T, P]) Get(key queue.Key, uid string) (memory P, fresh bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.byKey[key]
+	if known != nil && known.common().uid == uid {
+		return known, false
+	}
+	m.drop(key, known)
+	memory = P(new(T))
+	memory.common().uid = strings.Clone(uid)
+	m.byKey[key] = memory
+	return memory, true
+}
+
+// Drop drops the memory of an object that was deleted or is not managed any more.
+func (m *Memories[T, P]) Drop(key queue.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.drop(key, m.byKey[key])
+}
+
+func (m *Memories[T, P]) drop(key queue.Key, known P) {
+	if known == nil {
+		return
+	}
+	c := known.common()
+	m.children -= c.children
+	m.paused -= boolToInt(c.paused)
+	m.setResult(c, Result{}, nil)
+	m.release(known)
+	delete(m.byKey, key)
+	delete(m.conflicts, key)
+}
+
+// Clear drops all memories without a release.
+func (m *Memories[T, P]) Clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.byKey)
+	clear(m.conflicts)
+	m.children, m.paused, m.failing, m.hookFailing = 0, 0, 0, 0
+}
+
+// EndRun records when a run ended and whether its object converges.
+func (m *Memories[T, P]) EndRun(key queue.Key, of P, conflict Conflict, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	of.common().lastRun = now
+	if conflict.Message == "" {
+		delete(m.conflicts, key)
+		return
+	}
+	m.conflicts[key] = conflict
+}
+
+// SetChildren records how many children an object has.
+func (m *Memories[T, P]) SetChildren(of P, children int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.children += children - of.common().children
+	of.common().children = children
+}
+
+// SetResult records the result of a run. A failing object without a new failure, last, only
+// waited in this run.
+func (m *Memories[T, P]) SetResult(of P, now Result, last *LastError) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last != nil {
+		m.lastError = *last
+		if now.HookFailing && (m.hookFailing == 0 || last.Time.Sub(m.lastHookError.Time) > minHookMessageAge) {
+			m.lastHookError = *last
+		}
+	}
+	m.setResult(of.common(), now, last)
+}
+
+// minHookMessageAge is how long one message stands for the failures of a hook. Each object
+// may fail with another one, and a condition must not flap.
+const minHookMessageAge = 30 * time.Second
+
+func (m *Memories[T, P]) setResult(of *Memory, now Result, last *LastError) {
+	former := of.Result
+	m.failing += boolToInt(now.Failing) - boolToInt(former.Failing)
+	m.hookFailing += boolToInt(now.HookFailing) - boolToInt(former.HookFailing)
+	switch {
+	case !now.Failing:
+		of.Attempts = 0
+	case last != nil:
+		of.Attempts++
+	default:
+		now.Message, now.Fault, now.Locations = former.Message, former.Fault, former.Locations
+	}
+	if now.Failing && former.Failing {
+		now.Since = former.Since
+	}
+	of.Result = now
+}
+
+// SetPaused records whether an event has said that an object is paused. It reports whether
+// that is new.
+func (m *Memories[T, P]) SetPaused(of P, paused bool) bool {
+	c := of.common()
+	if c.paused == paused {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.paused += boolToInt(paused) - boolToInt(c.paused)
+	c.paused = paused
+	return true
+}
+
+// Keys are the objects whose latest result matches.
+func (m *Memories[T, P]) Keys(matches func(Result) bool) []queue.Key {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var keys []queue.Key
+	for key, known := range m.byKey {
+		if matches(known.common().Result) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// UIDs are the UIDs of all objects.
+func (m *Memories[T, P]) UIDs() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]string, 0, len(m.byKey))
+	for _, known := range m.byKey {
+		all = append(all, known.common().uid)
+	}
+	return all
+}
+
+// Len is the number of objects.
+func (m *Memories[T, P]) Len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.byKey)
+}
+
+// ObjectState returns what is remembered of an object.
+func (m *Memories[T, P]) ObjectState(key queue.Key, uid string) record.ObjectState {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.byKey[key]
+	if known == nil || known.common().uid != uid {
+		return record.ObjectState{}
+	}
+	c, conflict := known.common(), m.conflicts[key]
+	state := record.ObjectState{LastRun: c.lastRun, Children: c.children, Conflict: conflict.Message, Locations: conflict.Locations}
+	if r := c.Result; r.Failing {
+		state.Failing, state.Error, state.Attempts = true, r.Message, c.Attempts
+		state.Fault, state.Since = r.Fault, r.Since
+		state.Locations = record.AddLocations(slices.Clone(state.Locations), r.Locations...)
+	}
+	return state
+}
+
+// AddTo adds the sums to the health of the controller.
+func (m *Memories[T, P]) AddTo(h *Health) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h.Children, h.Paused, h.Failing, h.HookFailing = m.children, m.paused, m.failing, m.hookFailing
+	h.Conflicting, h.ConflictMessage = len(m.conflicts), m.firstConflict()
+	h.LastError, h.HookMessage = m.lastError, m.lastHookError.Message
+}
+
+// firstConflict is the message of the first object by name, which does not change as long
+// as its conflict lasts.
+func (m *Memories[T, P]) firstConflict() string {
+	keys := slices.SortedFunc(maps.Keys(m.conflicts), func(a, b queue.Key) int { return strings.Compare(a.String(), b.String()) })
+	if len(keys) == 0 {
+		return ""
+	}
+	return m.conflicts[keys[0]].Message
+}
+
+func boolToInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,119 @@
+package controller
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// testMemory is the memory of a loop with one field.
+type testMemory struct {
+	Memory
+
+	digest uint64
+}
+
+func newTestMemories() *Memories[testMemory, *testMemory] {
+	return NewMemories(func(*testMemory) {})
+}
+
+// get returns the memory of an object.
+func get(m *Memories[testMemory, *testMemory], key queue.Key, uid string) *testMemory {
+	memory, _ := m.Get(key, uid)
+	return memory
+}
+
+// The sums match the memories, however objects are created, deleted, fail and recover.
+func TestMemoriesCount(t *testing.T) {
+	for seed := range uint64(50) {
+		r, m := rand.New(rand.NewPCG(seed, seed)), newTestMemories()
+		for range 100 {
+			key := queue.Key{Namespace: "town", Name: fmt.Sprint("o", r.IntN(4))}
+			if r.IntN(5) == 0 {
+				m.Drop(key)
+				continue
+			}
+			failing := r.IntN(2) == 0
+			of := get(m, key, fmt.Sprint("u-", r.IntN(2)))
+			m.SetResult(of, Result{Failing: failing, HookFailing: failing && r.IntN(2) == 0}, nil)
+			m.SetChildren(of, r.IntN(5))
+			m.SetPaused(of, r.IntN(2) == 0)
+		}
+		var want, got Health
+		for _, one := range m.byKey {
+			want.Children += one.children
+			want.Paused += boolToInt(one.paused)
+			want.Failing += boolToInt(one.Result.Failing)
+			want.HookFailing += boolToInt(one.Result.HookFailing)
+		}
+		m.AddTo(&got)
+		if got.Children != want.Children || got.Paused != want.Paused || got.Failing != want.Failing || got.HookFailing != want.HookFailing {
+			t.Errorf("seed %d: got %+v, want %+v", seed, got, want)
+		}
+	}
+}
+
+func TestMemoryIsPerUID(t *testing.T) {
+	m, key := newTestMemories(), queue.Key{Name: "p"}
+	first := get(m, key, "u-1")
+	first.digest = 7
+	if get(m, key, "u-1") != first {
+		t.Error("the memory is lost")
+	}
+	if get(m, key, "u-2").digest != 0 {
+		t.Error("an object has the memory of an earlier one of its name")
+	}
+	m.Drop(key)
+	m.Drop(key)
+	if m.Len() != 0 {
+		t.Error("a deleted object has a memory")
+	}
+}
+
+func TestDropReleases(t *testing.T) {
+	released := 0
+	m := NewMemories(func(*testMemory) { released++ })
+	get(m, queue.Key{Name: "p"}, "u-1")
+	get(m, queue.Key{Name: "p"}, "u-2")
+	m.Drop(queue.Key{Name: "p"})
+	if released != 2 {
+		t.Errorf("released %d memories, want 2", released)
+	}
+}
+
+func TestLastErrorIsKept(t *testing.T) {
+	m := newTestMemories()
+	of := get(m, queue.Key{Name: "p"}, "u")
+	m.SetResult(of, Result{Failing: true}, &LastError{Message: "no", Object: "p", Time: time.Unix(1, 0)})
+	m.SetResult(of, Result{}, nil)
+	var h Health
+	m.AddTo(&h)
+	if h.LastError.Message != "no" || h.Failing != 0 {
+		t.Errorf("got %+v", h)
+	}
+}
+
+// Fault U1: an object fails since the first failure in a row. A run that only waits is no
+// further attempt.
+func TestFailingSince(t *testing.T) {
+	m, key := newTestMemories(), queue.Key{Name: "p"}
+	of := get(m, key, "u")
+	fails := func(second int64) {
+		m.SetResult(of, Result{Failing: true, Message: "no", Since: time.Unix(second, 0)}, &LastError{Message: "no"})
+	}
+	fails(1)
+	fails(2)
+	m.SetResult(of, Result{Failing: true, Since: time.Unix(3, 0)}, nil)
+	fails(4)
+	if state := m.ObjectState(key, "u"); state.Attempts != 3 || state.Since != time.Unix(1, 0) || state.Error != "no" {
+		t.Errorf("got %+v", state)
+	}
+	m.SetResult(of, Result{}, nil)
+	fails(9)
+	if state := m.ObjectState(key, "u"); state.Attempts != 1 || state.Since != time.Unix(9, 0) {
+		t.Errorf("after a recovery: got %+v", state)
+	}
+}
