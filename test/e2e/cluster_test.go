@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -81,12 +82,17 @@ func (c *testCluster) kubectl(args ...string) {
 	}
 }
 
-// try runs kubectl. What it gets is got without it where that prints the same.
+// try runs kubectl, or prints the same without it where it gets something.
 func (c *testCluster) try(stdin string, args ...string) (string, error) {
-	if got, err := c.getter.run("", nil, append([]string{"--kubeconfig", c.kubeconfig}, args...)); err == nil {
+	full := append([]string{"--kubeconfig", c.kubeconfig}, args...)
+	got, err := c.getter.run("", nil, full)
+	switch {
+	case err == nil:
 		return got.stdout.String(), nil
+	case !errors.Is(err, errOnlyKubectl):
+		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, &got.stderr)
 	}
-	cmd := exec.Command("kubectl", append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
+	cmd := exec.Command("kubectl", full...)
 	var out, complaints bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &complaints
 	if err := cmd.Run(); err != nil {
