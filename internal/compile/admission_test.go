@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission"
 )
 
-// describeAdmission is what a controller of admission compiles to, as text.
+// describeAdmission prints the program of an AdmissionController.
 func describeAdmission(c *Compiled) string {
 	var text strings.Builder
 	line := lineOf(&text)

@@ -1,9 +1,9 @@
-// Package compile turns what a user declared into a program the engine runs.
+// Package compile turns controller objects into programs.
 //
-// A file per kind reads that kind's spec into one neutral form (declared);
-// from there all kinds take the same way. Here live defaults, the names of
-// things in the two API groups, and the refusals a user reads in the condition
-// Accepted. Nothing here watches or writes; the host calls it.
+// Each kind of controller has a file that reads its spec into one neutral form (declared). From
+// there all kinds share the code. The package also has the defaults and names of both API groups,
+// and the errors that users read in the condition Accepted. It does not watch or write. The manager
+// calls it.
 package compile
 
 import (
@@ -30,25 +30,23 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// Kind is a kind of controller that can be compiled.
+// Kind is a kind of controller.
 type Kind struct {
-	// Resource is how the kind itself is served.
+	// Resource is the kind itself.
 	Resource object.Resource
-	// Name leads the names of its controllers in logs and metrics.
+	// Name is the prefix of its controllers' names in logs and metrics.
 	Name        string
 	conventions conventions
-	// compile makes the programs. That of kinds with hooks starts from what read
-	// reads.
+	// compile compiles an object. Kinds with hooks read it with read first.
 	compile func(Kind, context.Context, *object.Object, Environment) (*Compiled, error)
 	read    func(*object.Object, Environment) (*declared, error)
 }
 
-// Kinds are all of them: the one list the host watches by.
+// Kinds returns all kinds. The manager watches them.
 func Kinds() []Kind {
 	return []Kind{setpointComposite(), setpointDecorator(), setpointHandler(), setpointAdmission(), metacontrollerComposite(), metacontrollerDecorator()}
 }
 
-// kindOf describes how a kind of controllers is served.
 func kindOf(group schema.GroupVersion, plural, kind string) Kind {
 	return Kind{
 		Name:     strings.ToLower(kind) + "." + group.Group,
@@ -57,67 +55,58 @@ func kindOf(group schema.GroupVersion, plural, kind string) Kind {
 	}
 }
 
-// Metacontroller says that Metacontroller serves this kind too.
+// Metacontroller reports whether the kind is one of Metacontroller's.
 func (k Kind) Metacontroller() bool { return k.Resource.Group == metacontroller.GroupVersion.Group }
 
-// Environment is what compiling needs to know of the world.
+// Environment has the dependencies and settings of compilation.
 type Environment struct {
-	// Resolve finds a resource as the API server serves it. Its error wraps
-	// ErrNotServed when there is none.
+	// Resolve finds the resource of a plural. Its error wraps ErrNotServed if there is none.
 	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
-	// ResolveKind is Resolve for who knows a kind, such as "Deployment", and not
-	// its plural.
+	// ResolveKind is Resolve for a kind, such as "Deployment".
 	ResolveKind func(ctx context.Context, apiVersion, kind string) (object.Resource, error)
-	// StatusOf says what the status of a kind has a place for; nil where nobody
-	// knows.
+	// StatusOf returns which fields the status schema of a kind has; may be nil.
 	StatusOf func(ctx context.Context, resource object.Resource) (Status, error)
-	// Dial is how webhooks are reached; nil for the network. Routed says for which addresses it
-	// leads elsewhere, past the proxies of the environment; nil for all.
+	// Dial connects to webhooks; nil for the network. Routed reports for which addresses it is used
+	// instead of a proxy; nil for all.
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	Routed func(address string) bool
 	// UserAgent is sent to webhooks.
 	UserAgent string
-	// Limits bound the responses of webhooks.
+	// Limits limit the responses of webhooks.
 	Limits webhook.Limits
-	// Connections bounds those of all webhooks together; nil bounds none.
+	// Connections limits the connections of all webhooks together; nil for no limit.
 	Connections *webhook.ConnectionLimiter
-	// Workers is how many parents of a controller are worked on at once.
+	// Workers is the maximum of concurrent reconciles of a controller.
 	Workers int
-	// Resync is how often the hooks are asked at least, also about the parents
-	// of controllers that do not say so; 0 leaves it to them.
+	// Resync is the longest resync period of all controllers; 0 for none.
 	Resync time.Duration
-	// Namespace keeps what belongs to cluster-scoped parents and cannot be
-	// cluster-scoped itself.
+	// Namespace is where namespaced objects of cluster-scoped parents are stored.
 	Namespace string
-	// PodNamespace is the namespace that Setpoint's own pods are in; empty outside a cluster.
+	// PodNamespace is the namespace of Setpoint's own pods; empty outside of a cluster.
 	PodNamespace string
 	// ApplyStrategy and FieldManager are those of metacontroller.k8s.io.
 	ApplyStrategy plan.ApplyStrategy
 	FieldManager  string
-	// DisableDeletionGuard has those of metacontroller.k8s.io delete whatever their hooks leave
-	// out.
+	// DisableDeletionGuard turns off the deletion guard for metacontroller.k8s.io.
 	DisableDeletionGuard bool
-	// Store is where the Secrets and ConfigMaps of connections are watched.
+	// Store watches the Secrets and ConfigMaps of connections.
 	Store *cache.Cache
-	// CredentialsRenewed is told when a controller has new credentials, with which calls
-	// that failed are worth another try; may be nil.
+	// CredentialsRenewed is called when a controller has new credentials, so that failed calls can
+	// be retried; may be nil.
 	CredentialsRenewed func(controller string)
-	// ObserveCall gets each webhook call of a controller, with the host and port that it went
-	// to; may be nil.
+	// ObserveCall receives each webhook call of a controller with its host and port; may be nil.
 	ObserveCall func(controller, address string, exchange webhook.CallResult)
 }
 
-// Status is what the schema of a kind has a place for in the status: conditions, and
-// the records of handlers.
+// Status says whether the status schema of a kind has conditions, and the records of handlers.
 type Status struct{ Conditions, Records bool }
 
-// ErrNotServed is wrapped by errors about a resource that the API server does
-// not serve.
+// ErrNotServed means that the API server does not serve a resource.
 var ErrNotServed = errors.New("not served by the API server")
 
-// Refusal is why a controller cannot be accepted as it is.
+// Refusal is why a controller is not accepted.
 type Refusal struct {
-	// Reason of the condition Accepted.
+	// Reason is the reason of the condition Accepted.
 	Reason string
 	Err    error
 }
@@ -133,8 +122,7 @@ func invalid(format string, args ...any) error {
 	return refuse(setpoint.ReasonInvalidSpec, format, args...)
 }
 
-// Compiled is the programs of a controller with what the host needs to know of
-// their making.
+// Compiled is a compiled controller.
 type Compiled struct {
 	// Programs are one for each kind of parent, Reactions one for each kind of object
 	// that has handlers, and Admission is what is asked before objects are stored, nil
@@ -142,23 +130,21 @@ type Compiled struct {
 	Programs  []compose.Program
 	Handlers  []handle.Program
 	Admission *admission.Program
-	// AdmissionKinds are the kinds that Admission is about, as far as what becomes of their
-	// definitions matters.
+	// AdmissionKinds are the kinds that Admission reviews.
 	AdmissionKinds []object.Resource
-	// HookAddresses are the hosts and ports behind which the hooks are.
+	// HookAddresses are the hosts and ports of the hooks.
 	HookAddresses []string
-	// Suspended says that the programs are not to be run.
+	// Suspended means that the programs must not run.
 	Suspended bool
-	// StatusWarning says of a kind of parents that its status cannot be stored; empty
-	// where it can.
+	// StatusWarning says that a kind of parents has no status subresource; usually empty.
 	StatusWarning string
-	// Notes are things a user should know although the spec is accepted.
+	// Notes are warnings about an accepted spec.
 	Notes []string
-	// Release lets go of the programs' connections.
+	// Release closes the connections of the programs.
 	Release func()
 }
 
-// Name is that of the programs.
+// Name returns the name of the programs.
 func (c *Compiled) Name() string {
 	switch {
 	case len(c.Programs) > 0:
@@ -169,26 +155,26 @@ func (c *Compiled) Name() string {
 	return c.Admission.Name
 }
 
-// Finalizes says that the programs put their finalizer on parents.
+// Finalizes reports whether the programs add a finalizer.
 func (c *Compiled) Finalizes() bool {
 	return slices.ContainsFunc(c.Programs, func(p compose.Program) bool { return p.Finalize != nil }) ||
 		slices.ContainsFunc(c.Handlers, func(p handle.Program) bool { return blocksDeletion(&p) })
 }
 
-// blocksDeletion says that an object cannot go before a handler of it is done.
+// blocksDeletion reports whether the deletion of an object waits for a handler.
 func blocksDeletion(p *handle.Program) bool {
 	return slices.ContainsFunc(p.Handlers, func(h handle.Handler) bool {
 		return h.Daemon != nil || !h.Optional && slices.Contains(h.On, hook.ReasonDelete)
 	})
 }
 
-// Compile makes programs of a controller object. The error is a *Refusal when it
-// lies with the object, else the world's (the API server did not answer).
+// Compile compiles a controller object. The error is a *Refusal if the object is invalid, else one
+// of the environment.
 func (k Kind) Compile(ctx context.Context, o *object.Object, env Environment) (*Compiled, error) {
 	return k.compile(k, ctx, o, env)
 }
 
-// compileHooks makes the programs of a controller that asks hooks what should be.
+// compileHooks compiles a controller with sync hooks.
 func (k Kind) compileHooks(ctx context.Context, o *object.Object, env Environment) (*Compiled, error) {
 	d, err := k.read(o, env)
 	if err != nil {
@@ -216,7 +202,7 @@ func (k Kind) compileHooks(ctx context.Context, o *object.Object, env Environmen
 	}, nil
 }
 
-// isPaused says that a user asks for a controller to be left alone for now.
+// isPaused reports whether a user paused the controller.
 func isPaused(o *object.Object) bool { return plan.Annotation(o, setpoint.AnnotationPaused) == "true" }
 
 func (k Kind) form() hook.ControllerType {
@@ -226,7 +212,6 @@ func (k Kind) form() hook.ControllerType {
 	return hook.Composite
 }
 
-// notes adds what is known of the parents only.
 func (k Kind) notes(d *declared, programs []compose.Program) []string {
 	if problem := k.statusWarning(programs); problem != "" {
 		return append(d.notes, problem)
@@ -234,8 +219,8 @@ func (k Kind) notes(d *declared, programs []compose.Program) []string {
 	return d.notes
 }
 
-// statusWarning names the kind of parents that has no place for the status in responses.
-// The words are those that Metacontroller's users know.
+// statusWarning names the first kind of parents without a status subresource. Metacontroller uses
+// the same words.
 func (k Kind) statusWarning(programs []compose.Program) string {
 	for _, p := range programs {
 		if !p.Parent.Status && !k.conventions.isDecorator {
@@ -245,7 +230,7 @@ func (k Kind) statusWarning(programs []compose.Program) string {
 	return ""
 }
 
-// readSpec decodes a controller object into the type of its kind.
+// readSpec decodes a controller object.
 func readSpec(o *object.Object, into any) error {
 	if err := json.Unmarshal(o.JSON(), into); err != nil {
 		return invalid("%w", err)

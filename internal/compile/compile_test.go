@@ -28,7 +28,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the manifests in testdata compile to into their last file")
 
-// served is what the API server of these tests serves.
+// served are the resources of the fake API server.
 func served() []object.Resource {
 	return []object.Resource{
 		{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true},
@@ -55,14 +55,13 @@ func resolve(_ context.Context, apiVersion, plural string) (object.Resource, err
 	return object.Resource{}, fmt.Errorf("%s of %s: %w", plural, apiVersion, ErrNotServed)
 }
 
-// statusOf knows that shops have places for all there is.
+// statusOf returns a full status for shops.
 func statusOf(_ context.Context, resource object.Resource) (Status, error) {
 	shops := resource.Plural == "shops"
 	return Status{Conditions: shops, Records: shops}, nil
 }
 
-// TestCompile reads controller.yaml and wants program.txt: the program, or why
-// there is none.
+// TestCompile reads controller.yaml and compares the program, or the error, with program.txt.
 func TestCompile(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(paths) == 0 {
@@ -90,7 +89,6 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// compileText compiles a manifest.
 func compileText(t *testing.T, manifest []byte) (Kind, *object.Object, *Compiled, error) {
 	t.Helper()
 	o := parsed(t, manifest)
@@ -112,7 +110,7 @@ func parsed(t *testing.T, manifest []byte) *object.Object {
 	return o
 }
 
-// compiled is the program made of a manifest, as text.
+// compiled returns the program of a manifest as text.
 func compiled(t *testing.T, manifest []byte) string {
 	t.Helper()
 	kind, o, c, err := compileText(t, manifest)
@@ -137,7 +135,7 @@ func compiled(t *testing.T, manifest []byte) string {
 	return describe(c, spec)
 }
 
-// environment is one whose API server cannot be reached.
+// environment has an API server that cannot be reached.
 func environment(t *testing.T) Environment {
 	t.Helper()
 	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: "http://127.0.0.1:1", ContentConfig: rest.ContentConfig{
@@ -176,7 +174,7 @@ func describe(c *Compiled, d *declared) string {
 	return text.String()
 }
 
-// lineOf writes what there is to say by name.
+// lineOf prints a field.
 func lineOf(text *strings.Builder) func(name string, value any) {
 	return func(name string, value any) {
 		if !slices.Contains([]string{"", "[]", "false", "0s", "0"}, fmt.Sprint(value)) {
@@ -185,7 +183,7 @@ func lineOf(text *strings.Builder) func(name string, value any) {
 	}
 }
 
-// describeRest is what is said of a controller of any kind.
+// describeRest prints what controllers of all kinds have.
 func describeRest(line func(string, any), c *Compiled) {
 	line("hook addresses", c.HookAddresses)
 	line("suspended", c.Suspended)
@@ -211,7 +209,7 @@ func describeParent(p compose.Program) string {
 	return text
 }
 
-// describeProgram is what the programs of a controller have in common.
+// describeProgram prints what all programs of a controller have.
 func describeProgram(line func(string, any), p compose.Program) {
 	for _, rule := range p.Children {
 		text := fmt.Sprintf("%s %s %s", rule.Resource, rule.Method, rule.Strategy)
@@ -245,11 +243,11 @@ func describeHook(h *hookConfig) string {
 	return text
 }
 
-// absent are the settings that are not given.
+// absent are settings that are not set.
 var absent = regexp.MustCompile(`"\w+":(null|""),?|,"\w+":(null|"")`)
 
-// Fault M6: what a hook is shown of its controller does not change when we report on it,
-// unless the controller asks for all of it. Metacontroller shows an empty status.
+// Fault M6: the controller in a request does not change with its status, unless the controller asks
+// for full objects. Metacontroller sends an empty status.
 func TestControllerAsHooksSeeIt(t *testing.T) {
 	const (
 		target  = `"parentResource":{"apiVersion":"example.org/v1","resource":"shops"},"hooks":{"sync":{"webhook":{"url":"http://hook"}}}`

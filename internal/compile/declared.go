@@ -12,29 +12,29 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// declared is the neutral form of a controller, whatever its kind and group.
+// declared is the neutral form of a controller of any kind and group.
 type declared struct {
-	// targets are the parents: one of a composite, several of a decorator.
+	// targets are the parents: one for a composite, several for a decorator.
 	targets  []target
 	children []child
 	hooks    hooks
-	// generateSelector, revisions and resync are as in engine.Program.
+	// generateSelector, revisions and resync are as in compose.Program.
 	generateSelector bool
 	revisions        [][]string
 	resync           time.Duration
 	suspended        bool
-	// fullObjects is as in engine.Program.
+	// fullObjects is as in compose.Program.
 	fullObjects   bool
 	deletionLimit *plan.DeletionLimit
-	// conditions says that parents are to say in conditions how they are doing.
+	// conditions means that parents get Setpoint's conditions.
 	conditions bool
 	notes      []string
 }
 
-// resourceRef is a resource as a user names it, and the field where.
+// resourceRef is a resource in a spec, and the path of the field.
 type resourceRef struct{ field, apiVersion, plural string }
 
-// index is the path of an item of a list.
+// index returns the path of a list item.
 func index(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
 
 // target is a rule for parents.
@@ -45,35 +45,35 @@ type target struct {
 	syncOnStatusChange bool
 }
 
-// annotationSelector is that of either group.
+// annotationSelector is the annotation selector of either group.
 type annotationSelector struct {
 	match       map[string]string
 	expressions []metav1.LabelSelectorRequirement
 }
 
-// child is a rule for children. The Resource of its rule is not known yet.
+// child is a rule for children. The Resource of its rule is not set yet.
 type child struct {
 	resourceRef
 	rule plan.Rule
 }
 
-// conventions is how the controllers of a group and kind leave their mark on objects.
+// conventions are the names that the controllers of a group and kind use on objects.
 type conventions struct {
-	// isDecorator says that it is a DecoratorController.
+	// isDecorator marks a DecoratorController.
 	isDecorator bool
-	// finalizerPrefix and managers lead the names of these; mark is the annotation
+	// finalizerPrefix and managerPrefix come before the controller's name. mark is the annotation
 	// on attachments.
 	finalizerPrefix, managerPrefix string
 	mark                           string
-	// lastApplied, failureReason and outline are as in engine.Program.
+	// lastApplied, failureReason and omitValues are as in compose.Program.
 	lastApplied   string
 	failureReason string
-	// ignoreNamespaces is as in engine.Program.
+	// ignoreNamespaces is as in compose.Program.
 	ignoreNamespaces bool
 	omitValues       bool
 }
 
-// draft is what all programs of a controller have in common.
+// draft returns what all programs of a controller have in common.
 func (k Kind) draft(o *object.Object, d *declared, env Environment) compose.Program {
 	p := compose.Program{
 		Name:             k.Name + "/" + o.Name(),
@@ -97,7 +97,7 @@ func (k Kind) draft(o *object.Object, d *declared, env Environment) compose.Prog
 	return p
 }
 
-// shorterPeriod is the shorter of two periods; zero is none.
+// shorterPeriod returns the shorter of two periods; zero means none.
 func shorterPeriod(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -105,8 +105,8 @@ func shorterPeriod(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// objectForHooks is the controller as its hooks see it. Its status changes with every run, and
-// would make news of each; Metacontroller shows an empty one.
+// objectForHooks returns the controller as hooks get it. It has no status, which changes with every
+// run. Metacontroller sends an empty one.
 func (k Kind) objectForHooks(o *object.Object, d *declared) json.RawMessage {
 	if d.fullObjects {
 		return o.JSONWithManagedFields()
@@ -117,7 +117,7 @@ func (k Kind) objectForHooks(o *object.Object, d *declared) json.RawMessage {
 	}
 	bare, err := o.With(status, "status")
 	if err != nil {
-		return o.JSON() // What was parsed once is edited without an error.
+		return o.JSON() // The object was parsed before, so editing it cannot fail.
 	}
 	return bare.JSON()
 }

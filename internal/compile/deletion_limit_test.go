@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// Fault G11: the deletion guard is on by default in both groups, and can be set or turned
+// Fault G11: the deletion guard is on by default in both groups. It can be configured or turned
 // off.
 func TestDeletionLimit(t *testing.T) {
 	none, all := int32(0), int32(100)

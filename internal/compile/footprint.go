@@ -9,39 +9,38 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Footprint is what a controller may leave on objects that are not its own.
+// Footprint is what a controller may leave on the objects it manages.
 type Footprint struct {
-	// Finalizer is what its parents may carry.
 	Finalizer string
-	// Finalizes says that there is a finalize hook, or a handler that their deletion
-	// waits for, so that they are to.
+	// Finalizes means that it adds the finalizer: it has a finalize hook, or a handler for which
+	// deletion waits.
 	Finalizes bool
 	// Parents are the resources of the parents.
 	Parents []ResourceName
 }
 
-// ResourceName is a resource as a user names it.
+// ResourceName is a resource as named in a spec.
 type ResourceName struct{ APIVersion, Plural string }
 
-// String is "apps/v1/statefulsets".
+// String returns text such as "apps/v1/statefulsets".
 func (n ResourceName) String() string { return n.APIVersion + "/" + n.Plural }
 
-// ParseResourceName reads what String writes.
+// ParseResourceName parses the result of String.
 func ParseResourceName(text string) ResourceName {
 	i := strings.LastIndexByte(text, '/')
 	return ResourceName{APIVersion: text[:max(i, 0)], Plural: text[i+1:]}
 }
 
-// Group is the API group; empty for the core group.
+// Group returns the API group; empty for the core group.
 func (n ResourceName) Group() string { return object.GroupOf(n.APIVersion) }
 
-// InList says whether a list has the resource, in whatever version.
+// InList reports whether a list contains the resource in any version.
 func (n ResourceName) InList(list []ResourceName) bool {
 	return slices.ContainsFunc(list, func(other ResourceName) bool { return n.Plural == other.Plural && n.Group() == other.Group() })
 }
 
-// FinalizerRemovals are the resources whose objects are to carry the finalizer no more,
-// of those that are noted to carry it and of the parents.
+// FinalizerRemovals returns the resources, noted or of parents, whose objects have to lose the
+// finalizer.
 func (f Footprint) FinalizerRemovals(noted []string, leaving bool) []ResourceName {
 	var all []ResourceName
 	for _, text := range noted {
@@ -58,7 +57,7 @@ func (f Footprint) FinalizerRemovals(noted []string, leaving bool) []ResourceNam
 	return slices.DeleteFunc(all, func(n ResourceName) bool { return n.InList(f.Parents) })
 }
 
-// Footprint reads it from an object whose spec need not be valid.
+// Footprint reads the footprint of an object whose spec may be invalid.
 func (k Kind) Footprint(o *object.Object) Footprint {
 	type resource struct{ APIVersion, Resource string }
 	var declared struct {
@@ -74,7 +73,7 @@ func (k Kind) Footprint(o *object.Object) Footprint {
 			}
 		}
 	}
-	_ = json.Unmarshal(o.JSON(), &declared) // What cannot be read was never acted upon.
+	_ = json.Unmarshal(o.JSON(), &declared) // A malformed spec was never applied.
 	spec := declared.Spec
 	f := Footprint{Finalizer: k.finalizer(o.Name()), Finalizes: len(spec.Hooks.Finalize.Webhook) > 0 && string(spec.Hooks.Finalize.Webhook) != "null"}
 	for _, h := range spec.Handlers {

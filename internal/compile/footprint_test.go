@@ -35,8 +35,8 @@ func TestFootprint(t *testing.T) {
 	}
 }
 
-// Who carries the finalizer no more: what was noted and is named no more, and all
-// of it when there is no hook any more or no controller.
+// Objects lose the finalizer if their kind is no longer a parent, or the hook or the controller is
+// gone.
 func TestFinalizerRemovals(t *testing.T) {
 	for name, c := range map[string]struct {
 		noted, parents    string

@@ -14,12 +14,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/credential"
 )
 
-// hooks are those of a controller. There is sync or finalize at least.
+// hooks are the hooks of a controller. It has sync or finalize.
 type hooks struct{ sync, finalize, customize *hookConfig }
 
-// hookConfig is where and how one hook is asked.
+// hookConfig is how one hook is called.
 type hookConfig struct {
-	// field is that of its webhook.
+	// field is the path of its webhook.
 	field       string
 	version     hook.Version
 	decoding    hook.Decoding
@@ -29,21 +29,20 @@ type hookConfig struct {
 	credentials credential.Spec
 }
 
-// endpoint is the settings for a host, and the field where they are.
+// endpoint has the credentials for a host, and the path of the field.
 type endpoint struct {
 	field, host string
 	credentials credential.Spec
 }
 
-// all are the hooks there are.
+// all returns the hooks that are set.
 func (h *hooks) all() hookConfigs {
 	return slices.DeleteFunc(hookConfigs{h.sync, h.finalize, h.customize}, func(one *hookConfig) bool { return one == nil })
 }
 
-// hookConfigs are the hooks of a controller, whatever they are for.
 type hookConfigs []*hookConfig
 
-// addresses are the hosts and ports behind which the hooks are, each once.
+// addresses returns the hosts and ports of the hooks without duplicates.
 func (all hookConfigs) addresses() []string {
 	var some []string
 	for _, one := range all {
@@ -53,8 +52,8 @@ func (all hookConfigs) addresses() []string {
 	return slices.Compact(some)
 }
 
-// applyEndpoints gives each hook the settings of its endpoint, unless it has some of its
-// own, and checks them.
+// applyEndpoints validates the credentials and gives hooks without credentials those of their
+// endpoint.
 func (all hookConfigs) applyEndpoints(endpoints []endpoint) error {
 	for _, e := range endpoints {
 		if err := e.credentials.Validate(); err != nil {
@@ -73,18 +72,16 @@ func (all hookConfigs) applyEndpoints(endpoints []endpoint) error {
 	return nil
 }
 
-// credentialsOf turns the connection settings of either group into their neutral
-// form, which has the same fields.
+// credentialsOf converts the connection settings of either group, which have the same fields.
 func credentialsOf(declared any) credential.Spec {
 	var s credential.Spec
 	if text, err := json.Marshal(declared); err == nil {
-		_ = json.Unmarshal(text, &s) // It was read from such a text.
+		_ = json.Unmarshal(text, &s) // It was decoded from the same form.
 	}
 	return s
 }
 
-// urlHasHost says whether a URL leads to a host, or host:port. The default port is
-// as good as none.
+// urlHasHost reports whether a URL has this host or host:port. The default port may be left out.
 func urlHasHost(address, host string) bool {
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -93,7 +90,7 @@ func urlHasHost(address, host string) bool {
 	return hostPort(parsed.Host, parsed.Scheme) == hostPort(host, parsed.Scheme)
 }
 
-// addressOf is the host and port of a URL.
+// addressOf returns the host and port of a URL.
 func addressOf(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -102,7 +99,7 @@ func addressOf(address string) string {
 	return hostPort(parsed.Host, parsed.Scheme)
 }
 
-// hostPort is a host with its port, in lower case.
+// hostPort returns a host with its port, in lower case.
 func hostPort(host, scheme string) string {
 	host = strings.ToLower(host)
 	if _, _, err := net.SplitHostPort(host); err == nil {
@@ -118,7 +115,7 @@ func portOf(scheme string) string {
 	return "80"
 }
 
-// serviceURL is the address of a webhook given as a Service.
+// serviceURL returns the URL of a webhook in a Service.
 func serviceURL(protocol, name, namespace string, port int32, path string) string {
 	host := name + "." + namespace
 	if strconv.Itoa(int(port)) != portOf(protocol) {

@@ -12,9 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// Fault M11: the hooks of a controller that declares no children may respond with
-// fields of their own. Of one that declares some, a response may not hide a
-// misspelt list of them.
+// Fault M11: hooks of a controller without children may return fields of their own. With children,
+// a misspelt list of them is an error.
 func TestResponsesWithoutChildren(t *testing.T) {
 	const declared = ", childResources: [{apiVersion: v1, resource: configmaps}]"
 	const attached = ", attachments: [{apiVersion: v1, resource: configmaps}]"
@@ -41,8 +40,7 @@ func TestResponsesWithoutChildren(t *testing.T) {
 	}
 }
 
-// called compiles a controller whose finalize hook always responds the same, and
-// calls that hook.
+// called compiles a controller whose finalize hook always returns the same, and calls it.
 func called(t *testing.T, group, kind, spec, response string) error {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(response)) }))

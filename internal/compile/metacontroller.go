@@ -14,26 +14,24 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// defaultIgnoreStatusChanges is what an absent ignoreStatusChanges means. Hooks that
-// were written for Metacontroller may count on hearing of a status: a decorator
-// of pods would go quiet without it.
+// defaultIgnoreStatusChanges is the default of ignoreStatusChanges. Hooks for Metacontroller may
+// depend on status changes, such as a decorator of pods.
 const defaultIgnoreStatusChanges = false
 
-// metacontrollerConventions is that of a kind which Metacontroller's users have.
+// metacontrollerConventions returns the conventions of a kind of Metacontroller.
 func metacontrollerConventions(lower string) conventions {
 	return conventions{
 		finalizerPrefix: "metacontroller.io/" + lower + "-",
 		mark:            plan.MetacontrollerDecoratorMark,
 		lastApplied:     "metacontroller.k8s.io/last-applied-configuration",
-		// Its users' alerts watch for it.
+		// Users have alerts for it.
 		failureReason: api.EventSyncError,
 		// Metacontroller creates such children.
 		ignoreNamespaces: true,
 	}
 }
 
-// readMetacontrollerHooks reads those of either kind. One without a webhook is
-// off; without sync, nothing is called before the object is being deleted.
+// readMetacontrollerHooks reads the hooks of either kind. A hook without a webhook is off.
 func readMetacontrollerHooks(sync, finalize, customize *api.Hook, configs []api.EndpointConfig) (hooks, error) {
 	var h hooks
 	for _, one := range []struct {
@@ -94,7 +92,7 @@ func readMetacontrollerHook(field string, declared *api.Hook) (*hookConfig, erro
 	return h, nil
 }
 
-// metacontrollerResync is that of either kind: less than a second is one.
+// metacontrollerResync returns the resync period, which is at least a second.
 func metacontrollerResync(period *int32) time.Duration {
 	if period == nil {
 		return 0
@@ -102,13 +100,13 @@ func metacontrollerResync(period *int32) time.Duration {
 	return max(seconds(period), time.Second)
 }
 
-// hasFullObjects says that hooks are to be shown what is left out else: the published
-// kinds have no field for it.
+// hasFullObjects reports whether hooks get full objects, by an annotation: these kinds have no
+// field for it.
 func hasFullObjects(o *object.Object) bool {
 	return plan.Annotation(o, setpoint.AnnotationFullObjects) == "true"
 }
 
-// metacontrollerDeletionLimit is the limit of deletions of either kind: it has no field.
+// metacontrollerDeletionLimit returns the deletion limit, for which these kinds have no field.
 func metacontrollerDeletionLimit(env Environment) *plan.DeletionLimit {
 	if env.DisableDeletionGuard {
 		return nil
@@ -118,7 +116,7 @@ func metacontrollerDeletionLimit(env Environment) *plan.DeletionLimit {
 
 func seconds(n *int32) time.Duration { return time.Duration(valueOr(n, 0)) * time.Second }
 
-// valueOr is what an optional field means.
+// valueOr returns the value of an optional field.
 func valueOr[T any](field *T, unset T) T {
 	if field == nil {
 		return unset
@@ -126,16 +124,16 @@ func valueOr[T any](field *T, unset T) T {
 	return *field
 }
 
-// parseDottedPath reads a path as Metacontroller does, which has no names with dots in them.
+// parseDottedPath parses a path as Metacontroller does, without names that contain dots.
 func parseDottedPath(text string) ([]string, error) {
 	path := strings.Split(text, ".")
 	if slices.Contains(path, "") {
-		return nil, fmt.Errorf("%q is no path; write the names of fields with dots between them, such as spec.template", text)
+		return nil, fmt.Errorf("%q is not a field path; an example is spec.template", text)
 	}
 	return path, nil
 }
 
-// readPaths reads the paths of the fields whose change makes a revision.
+// readPaths parses the paths of the fields that make a revision.
 func readPaths(texts []string, read func(string) ([]string, error)) ([][]string, error) {
 	var paths [][]string
 	for i, text := range texts {
@@ -144,7 +142,7 @@ func readPaths(texts []string, read func(string) ([]string, error)) ([][]string,
 			return nil, invalid("%s: %w", index("spec.parentResource.revisionHistory.fieldPaths", i), err)
 		}
 		if !isUserField(path) {
-			return nil, invalid("%s: %q changes with every write, and each change would be a revision; name fields of the spec, labels or annotations",
+			return nil, invalid("%s: %q changes with every write, so each write would make a revision; use fields of the spec, labels or annotations",
 				index("spec.parentResource.revisionHistory.fieldPaths", i), text)
 		}
 		paths = append(paths, path)
@@ -152,7 +150,7 @@ func readPaths(texts []string, read func(string) ([]string, error)) ([][]string,
 	return paths, nil
 }
 
-// isUserField says that a field is the user's to change, and not the system's.
+// isUserField reports whether users set a field, not the system.
 func isUserField(path []string) bool {
 	switch path[0] {
 	case "status":

@@ -8,8 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// metacontrollerComposite is the CompositeController that Metacontroller's users
-// have.
+// metacontrollerComposite is the CompositeController of Metacontroller.
 func metacontrollerComposite() Kind {
 	k := kindOf(api.GroupVersion, api.CompositeControllerResource, api.CompositeControllerKind)
 	k.conventions, k.read = metacontrollerConventions("compositecontroller"), readMetacontrollerComposite
@@ -55,8 +54,7 @@ func readMetacontrollerComposite(o *object.Object, env Environment) (*declared, 
 	return d, nil
 }
 
-// metacontrollerRule gives the defaults of the published kind: existing children
-// are left alone.
+// metacontrollerRule has Metacontroller's defaults: existing children are not updated.
 func metacontrollerRule(declared *api.UpdateStrategy, env Environment) plan.Rule {
 	s := valueOr(declared, api.UpdateStrategy{})
 	rule := plan.Rule{Method: plan.UpdateMethod(cmp.Or(s.Method, api.UpdateOnDelete)), Strategy: cmp.Or(env.ApplyStrategy, plan.Merge)}
@@ -66,7 +64,7 @@ func metacontrollerRule(declared *api.UpdateStrategy, env Environment) plan.Rule
 	return rule
 }
 
-// unusedHookNotes notes the hooks that the published kind has and nobody asks.
+// unusedHookNotes notes hooks that Metacontroller never calls either.
 func unusedHookNotes(declared api.Hooks) []string {
 	var notes []string
 	for _, one := range []struct {
@@ -74,7 +72,7 @@ func unusedHookNotes(declared api.Hooks) []string {
 		declared *api.Hook
 	}{{"preUpdateChild", declared.PreUpdateChild}, {"postUpdateChild", declared.PostUpdateChild}} {
 		if one.declared != nil && one.declared.Webhook != nil {
-			notes = append(notes, "spec.hooks."+one.name+" is never asked, as with Metacontroller")
+			notes = append(notes, "spec.hooks."+one.name+" is never called, as in Metacontroller")
 		}
 	}
 	return notes

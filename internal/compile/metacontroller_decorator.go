@@ -9,8 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// metacontrollerDecorator is the DecoratorController that Metacontroller's users
-// have.
+// metacontrollerDecorator is the DecoratorController of Metacontroller.
 func metacontrollerDecorator() Kind {
 	k := kindOf(api.GroupVersion, api.DecoratorControllerResource, api.DecoratorControllerKind)
 	k.conventions, k.read = metacontrollerConventions("decoratorcontroller"), readMetacontrollerDecorator
@@ -56,8 +55,7 @@ func readMetacontrollerDecorator(o *object.Object, env Environment) (*declared, 
 	return d, nil
 }
 
-// attachmentMethod takes the rolling methods for those they are named after:
-// attachments have no revisions to roll out.
+// attachmentMethod replaces rolling methods by the plain ones: attachments have no revisions.
 func attachmentMethod(field string, declared api.UpdateMethod) (method plan.UpdateMethod, note []string) {
 	method = plan.UpdateMethod(cmp.Or(declared, api.UpdateOnDelete))
 	if !method.Rolling() {

@@ -9,32 +9,30 @@ import (
 )
 
 const (
-	// maxQualifiedName is the longest name the API takes behind the slash of a
-	// finalizer, or of an annotation.
+	// maxQualifiedName is the maximum length of the name in a finalizer or an annotation key, after
+	// the slash.
 	maxQualifiedName = 63
-	// maxManager is the longest name of a field manager.
+	// maxManager is the maximum length of a field manager.
 	maxManager = 128
 )
 
-// finalizer is what keeps the parents of a controller until its finalize hook is
-// done with them.
+// finalizer returns the finalizer of a controller's parents.
 func (k Kind) finalizer(name string) string {
 	domain, kind, _ := strings.Cut(k.conventions.finalizerPrefix, "/")
 	return domain + "/" + shorten(kind+name, maxQualifiedName)
 }
 
-// handlerSignature is how the handlers of a controller sign. A Go program of the same name has
-// another one.
+// handlerSignature returns the name under which the handlers of a controller store their state. Go
+// programs use another prefix.
 func handlerSignature(name string) string { return "handlercontroller-" + name }
 
-// recordAnnotation is the annotation in which objects keep what the handlers of a
-// controller have dealt with.
+// recordAnnotation returns the annotation with the state of a controller's handlers.
 func recordAnnotation(name string) string {
 	return setpoint.GroupVersion.Group + "/" + shorten("handled-by-"+handlerSignature(name), maxQualifiedName)
 }
 
-// manager is the field manager of a controller. All controllers of
-// metacontroller.k8s.io share one, as they do there.
+// manager returns the field manager of a controller. All controllers of metacontroller.k8s.io share
+// one.
 func (k Kind) manager(name string, env Environment) string {
 	if k.conventions.managerPrefix == "" {
 		return env.FieldManager
@@ -42,8 +40,7 @@ func (k Kind) manager(name string, env Environment) string {
 	return shorten(k.conventions.managerPrefix+name, maxManager)
 }
 
-// shorten is a text, or its beginning with a hash of the whole where it is too
-// long.
+// shorten replaces the end of a text that is too long by a hash of it.
 func shorten(text string, longest int) string {
 	if len(text) <= longest {
 		return text

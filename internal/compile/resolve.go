@@ -16,8 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// resolve finds the kinds a controller names and makes a program for each kind of
-// parent.
+// resolve finds the resources of a controller and returns a program for each kind of parent.
 func (d *declared) resolve(ctx context.Context, env Environment, draft compose.Program) ([]compose.Program, error) {
 	programs, err := d.parents(ctx, env, draft)
 	if err != nil {
@@ -33,7 +32,7 @@ func (d *declared) resolve(ctx context.Context, env Environment, draft compose.P
 	return programs, nil
 }
 
-// parents makes a program for each kind among the targets.
+// parents returns a program for each kind of target.
 func (d *declared) parents(ctx context.Context, env Environment, draft compose.Program) ([]compose.Program, error) {
 	var programs []compose.Program
 	for _, t := range d.targets {
@@ -52,7 +51,7 @@ func (d *declared) parents(ctx context.Context, env Environment, draft compose.P
 		}
 		p := &programs[i]
 		if p.Parent != resource {
-			return nil, invalid("%s: %s are named before as %s; name one version of a kind", t.field, resource, p.Parent)
+			return nil, invalid("%s: %s are listed before as %s; use one version of a kind", t.field, resource, p.Parent)
 		}
 		p.Selections = append(p.Selections, selection)
 		p.SyncOnStatusChange = p.SyncOnStatusChange || t.syncOnStatusChange
@@ -67,7 +66,7 @@ func (d *declared) parents(ctx context.Context, env Environment, draft compose.P
 
 func selectsAll(s compose.Selection) bool { return s.Labels == nil && s.Annotations == nil }
 
-// rules finds the kinds of the children. They are the same for all parents.
+// rules returns the rules for the children of all parents.
 func (d *declared) rules(ctx context.Context, env Environment, programs []compose.Program) (plan.Rules, error) {
 	var rules plan.Rules
 	inNamespaces := !slices.ContainsFunc(programs, func(p compose.Program) bool { return !p.Parent.Namespaced })
@@ -77,7 +76,7 @@ func (d *declared) rules(ctx context.Context, env Environment, programs []compos
 			return nil, err
 		}
 		if _, twice := rules.For(resource.GroupKind()); twice {
-			return nil, invalid("%s: the kind %s is listed before; one rule decides how its objects are updated", c.field, resource.Kind)
+			return nil, invalid("%s: the kind %s is listed before; a kind has one rule", c.field, resource.Kind)
 		}
 		if !resource.Namespaced && inNamespaces {
 			return nil, invalid("%s: %s are cluster-scoped and cannot belong to the namespaced %s", c.field, resource, programs[0].Parent)
@@ -89,7 +88,7 @@ func (d *declared) rules(ctx context.Context, env Environment, programs []compos
 	return rules, nil
 }
 
-// byKind keeps the order of rules the same whatever the order in the spec.
+// byKind sorts rules, so that their order in the spec does not matter.
 func byKind(a, b plan.Rule) int {
 	return cmp.Or(cmp.Compare(a.Resource.Group, b.Resource.Group), cmp.Compare(a.Resource.Kind, b.Resource.Kind))
 }
@@ -98,7 +97,7 @@ func resolveResource(ctx context.Context, env Environment, name resourceRef) (ob
 	resource, err := env.Resolve(ctx, name.apiVersion, name.plural)
 	if errors.Is(err, ErrNotServed) {
 		return resource, refuse(setpoint.ReasonResourceNotFound,
-			"%s: %s of %s: %w; the controller starts by itself when it is", name.field, name.plural, name.apiVersion, ErrNotServed)
+			"%s: %s of %s: %w; the controller starts when it is served", name.field, name.plural, name.apiVersion, ErrNotServed)
 	}
 	if err != nil {
 		return resource, fmt.Errorf("%s: look up %s of %s: %w", name.field, name.plural, name.apiVersion, err)
@@ -106,7 +105,7 @@ func resolveResource(ctx context.Context, env Environment, name resourceRef) (ob
 	return resource, nil
 }
 
-// selection reads the selectors of a target. One that is empty is none.
+// selection parses the selectors of a target. An empty selector counts as none.
 func (t *target) selection() (compose.Selection, error) {
 	var s compose.Selection
 	if t.labels != nil {
@@ -133,8 +132,7 @@ func unlessEmpty(s labels.Selector) labels.Selector {
 	return s
 }
 
-// selector takes any value for an annotation that must match: it need not be one
-// that a label may have.
+// selector allows any annotation value, not only valid label values.
 func (a *annotationSelector) selector() (labels.Selector, error) {
 	rest, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: a.expressions})
 	if err != nil {
@@ -144,8 +142,7 @@ func (a *annotationSelector) selector() (labels.Selector, error) {
 	return labels.SelectorFromValidatedSet(a.match).Add(requirements...), nil
 }
 
-// setConditions has parents say in conditions how they are doing, where the schema of
-// their status has a place for that.
+// setConditions turns on Setpoint's conditions if the status schema has conditions.
 func (d *declared) setConditions(ctx context.Context, env Environment, programs []compose.Program) error {
 	if !d.conditions {
 		return nil
@@ -160,8 +157,7 @@ func (d *declared) setConditions(ctx context.Context, env Environment, programs 
 	return nil
 }
 
-// Conditions says that the status of a kind has a place for conditions; false where that
-// is not known.
+// Conditions reports whether the status schema of a kind has conditions; false if unknown.
 func (env *Environment) Conditions(ctx context.Context, resource object.Resource) (bool, error) {
 	if env.StatusOf == nil || !resource.Custom || !resource.Status {
 		return false, nil

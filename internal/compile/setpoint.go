@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// setpointConventions is that of a kind of ours.
+// setpointConventions returns the conventions of a kind of setpoint.dev.
 func setpointConventions(lower string) conventions {
 	return conventions{
 		finalizerPrefix: "setpoint.dev/" + lower + "-",
@@ -86,12 +86,11 @@ func readSetpointWebhook(field string, w *api.Webhook) *hookConfig {
 	return h
 }
 
-// setpointStrategy is how a rule of ours lays what is desired over what is there.
 func setpointStrategy(s api.ApplyStrategy) plan.ApplyStrategy {
 	return plan.ApplyStrategy(cmp.Or(s, api.DefaultApplyStrategy))
 }
 
-// setpointDeletionLimit is the limit of deletions that a controller declares; nil for none.
+// setpointDeletionLimit returns the deletion limit in a spec; nil for none.
 func setpointDeletionLimit(declared api.DeletionGuard) *plan.DeletionLimit {
 	if declared.Mode == api.DeletionGuardDisabled {
 		return nil

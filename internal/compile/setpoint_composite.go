@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// setpointComposite is the CompositeController of our own group.
+// setpointComposite is the CompositeController of setpoint.dev.
 func setpointComposite() Kind {
 	k := kindOf(api.GroupVersion, api.CompositeControllerResource, api.CompositeControllerKind)
 	k.conventions, k.read = setpointConventions("compositecontroller"), readSetpointComposite

@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// setpointDecorator is the DecoratorController of our own group.
+// setpointDecorator is the DecoratorController of setpoint.dev.
 func setpointDecorator() Kind {
 	k := kindOf(api.GroupVersion, api.DecoratorControllerResource, api.DecoratorControllerKind)
 	k.conventions, k.read = setpointConventions("decoratorcontroller"), readSetpointDecorator

@@ -7,18 +7,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/credential"
 )
 
-// connection makes the webhooks of one controller.
+// connection creates the webhooks of one controller.
 type connection struct {
 	name string
 	form hook.ControllerType
-	// childless says that the controller declares no children.
+	// childless means that the controller has no children.
 	childless bool
 	env       Environment
-	// closers lets go of what was opened.
+	// closers close what was opened.
 	closers []func()
 }
 
-// connect gives the programs their hooks.
+// connect sets the hooks of the programs.
 func (c *connection) connect(h *hooks, programs []compose.Program) error {
 	made := map[*hookConfig]*webhook.Webhook{}
 	for _, one := range h.all() {
