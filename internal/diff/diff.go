@@ -52,13 +52,9 @@ func parseObject(text json.RawMessage) (*object.Object, error) {
 }
 
 func fieldChanges(before, after *object.Object) ([]model.Change, error) {
-	found, err := plan.Compare(before, after)
+	changes, err := plan.Compare(before, after)
 	if err != nil {
 		return nil, err
-	}
-	changes := make([]model.Change, 0, len(found))
-	for _, c := range found {
-		changes = append(changes, model.Change{Path: c.Path, From: c.From, To: c.To})
 	}
 	slices.SortStableFunc(changes, func(a, b model.Change) int {
 		return cmp.Compare(sectionOrder(a.Path), sectionOrder(b.Path))

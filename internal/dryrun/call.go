@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/manager"
@@ -23,17 +22,17 @@ type Call struct {
 	// Since is since when it is due, where the object says so.
 	Since *time.Time `json:"since,omitempty"`
 	// DebounceSeconds is for how long nothing may have changed before.
-	DebounceSeconds float64 `json:"settleSeconds,omitempty"`
+	DebounceSeconds float64 `json:"debounceSeconds,omitempty"`
 	// Attempt counts the calls that failed already.
 	Attempt int `json:"attempt,omitempty"`
 	// ChangedFields are the fields that have changed, as far as that is known.
-	ChangedFields []FieldChange `json:"told,omitempty"`
+	ChangedFields []FieldChange `json:"changedFields,omitempty"`
 	// Called says that the handler was asked: what follows is by its answer.
-	Called bool `json:"asked"`
+	Called bool `json:"called"`
 	// Changes are those of other objects, in the order in which they would be made;
 	// Same are objects to apply that are as they are to be.
 	Changes   []Change `json:"changes,omitempty"`
-	Unchanged []Ref    `json:"same,omitempty"`
+	Unchanged []Ref    `json:"unchanged,omitempty"`
 	// Events would be told at the object.
 	Events []Event `json:"events,omitempty"`
 	// RetryAfterSeconds is when the handler wants to be told the same again.
@@ -86,7 +85,11 @@ func callOf(of *object.Object, f handle.DryRunCall) Call {
 		since := f.Since.UTC()
 		c.Since = &since
 	}
-	c.ChangedFields = fields(plan.MaskSecret(of, planChanges(f.Changes)))
+	changes := make([]object.FieldChange, len(f.Changes))
+	for i, change := range f.Changes {
+		changes[i] = object.FieldChange(change)
+	}
+	c.ChangedFields = fields(plan.MaskSecret(of, changes))
 	if f.Err != nil {
 		c.Error = newProblem(f.Err)
 		c.RetryAfterSeconds = delayOf(f.Err).Seconds()
@@ -97,14 +100,6 @@ func callOf(of *object.Object, f handle.DryRunCall) Call {
 		c.Events = eventsOf(f.Response.Events)
 	}
 	return c
-}
-
-func planChanges(changes []hook.FieldChange) []plan.FieldChange {
-	all := make([]plan.FieldChange, len(changes))
-	for i, c := range changes {
-		all[i] = plan.FieldChange{Path: c.Path, From: c.From, To: c.To}
-	}
-	return all
 }
 
 // dryRun has the API server say what would come of an answer's writes, one after the

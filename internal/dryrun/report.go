@@ -1,14 +1,12 @@
 package dryrun
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // Report is what the controllers would do. Its JSON form is what programs read.
@@ -59,9 +57,9 @@ func (c *Controller) setError(err error) {
 type Object struct {
 	Ref
 	// Hook is the hook that was asked, "sync" or "finalize".
-	Hook string `json:"asked,omitempty"`
+	Hook string `json:"hook,omitempty"`
 	// Skipped says why the object would be left alone.
-	Skipped string   `json:"untouched,omitempty"`
+	Skipped string   `json:"skipped,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
 	// Calls are those of handlers that would be made now, in their order; Timers are
 	// when the clock has others called, GivenUp those that failed for good with the
@@ -71,7 +69,7 @@ type Object struct {
 	GivenUp []string `json:"givenUp,omitempty"`
 	// RecordChanged says that the record of what its handlers have dealt with would be
 	// written. It is not among the Fields.
-	RecordChanged bool `json:"recorded,omitempty"`
+	RecordChanged bool `json:"recordChanged,omitempty"`
 	// Changes are those of other objects, in the order in which they would be
 	// made.
 	Changes []Change `json:"changes,omitempty"`
@@ -123,13 +121,10 @@ type Change struct {
 	removal bool
 }
 
-// FieldChange is a field that gets another value.
+// FieldChange is a field whose value changes.
 type FieldChange struct {
-	Path string `json:"path"`
-	// From and After are left out where there is none.
-	From json.RawMessage `json:"before,omitempty"`
-	To   json.RawMessage `json:"after,omitempty"`
-	// Default says that it is not desired, but set by the API server.
+	object.FieldChange
+	// Default means that the API server sets the value by default.
 	Default bool `json:"default,omitempty"`
 }
 
@@ -165,7 +160,7 @@ type Summary struct {
 	Update     int `json:"update"`
 	Recreate   int `json:"recreate"`
 	Delete     int `json:"delete"`
-	SelfUpdate int `json:"own"`
+	SelfUpdate int `json:"selfUpdate"`
 	// Held would not be made for now, and are not among the others.
 	Held   int `json:"held"`
 	Errors int `json:"errors"`
@@ -253,10 +248,10 @@ func eventsOf(events []hook.Event) []Event {
 	return all
 }
 
-func fields(changes []plan.FieldChange) []FieldChange {
+func fields(changes []object.FieldChange) []FieldChange {
 	all := make([]FieldChange, len(changes))
 	for i, c := range changes {
-		all[i] = FieldChange{Path: c.Path, From: c.From, To: c.To}
+		all[i].FieldChange = c
 	}
 	return slices.Clip(all)
 }

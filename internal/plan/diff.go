@@ -10,31 +10,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// FieldChange is a field whose value changes.
-type FieldChange struct {
-	// Path is such as "spec.ports[port=80].nodePort". List items are named by their key, or by
-	// their index if they have none.
-	Path string
-	// From and To are the values as JSON; nil if there is none.
-	From, To json.RawMessage
-}
-
-// String returns a line "- " with the old value and a line "+ " with the new one.
-func (c FieldChange) String() string {
-	var lines []string
-	if c.From != nil {
-		lines = append(lines, "- "+c.Path+": "+string(c.From))
-	}
-	if c.To != nil {
-		lines = append(lines, "+ "+c.Path+": "+string(c.To))
-	}
-	return strings.Join(lines, "\n")
-}
-
 // Diff returns the fields that an action changes: all fields for Create and Delete, and those that
 // differ for a Delete that recreates. It is empty if only Setpoint's annotations change. Only the
 // server knows what an Apply removes: for that, apply the action as a dry run and call Compare.
-func Diff(a Action) ([]FieldChange, error) {
+func Diff(a Action) ([]object.FieldChange, error) {
 	if a.Before == nil || a.Verb != Apply && a.DryRunVerb != Apply {
 		return Compare(a.Before, a.After)
 	}
@@ -80,7 +59,7 @@ func mergeFinalizers(merged, observed map[string]any) {
 
 // Compare returns the fields in which two objects differ; either may be nil. It leaves out system
 // fields and Setpoint's annotations, and masks the values in a Secret.
-func Compare(before, after *object.Object) ([]FieldChange, error) {
+func Compare(before, after *object.Object) ([]object.FieldChange, error) {
 	left, err := comparableFields(before)
 	if err != nil {
 		return nil, err
@@ -100,7 +79,7 @@ func Compare(before, after *object.Object) ([]FieldChange, error) {
 }
 
 // MaskSecret masks the values in changes of a Secret.
-func MaskSecret(o *object.Object, changes []FieldChange) []FieldChange {
+func MaskSecret(o *object.Object, changes []object.FieldChange) []object.FieldChange {
 	if isSecret(o) {
 		mask(changes)
 	}
@@ -153,7 +132,7 @@ func memberValue(members map[string]any, name string) value {
 }
 
 // fieldChanges collects differences.
-type fieldChanges []FieldChange
+type fieldChanges []object.FieldChange
 
 // compare adds the fields in which two values differ.
 func (c *fieldChanges) compare(path string, before, after value) {
@@ -168,7 +147,7 @@ func (c *fieldChanges) compare(path string, before, after value) {
 		c.compareLists(path, lists[0], lists[1])
 	case before.given && after.given && difference(before.of, after.of) == "":
 	default:
-		*c = append(*c, FieldChange{Path: path, From: before.text(), To: after.text()})
+		*c = append(*c, object.FieldChange{Path: path, From: before.text(), To: after.text()})
 	}
 }
 
@@ -242,7 +221,7 @@ func isSecret(o *object.Object) bool {
 }
 
 // mask masks the data of a Secret, and its annotations: kubectl stores a copy of the data there.
-func mask(changes []FieldChange) {
+func mask(changes []object.FieldChange) {
 	for i, c := range changes {
 		field, _, _ := strings.Cut(strings.TrimPrefix(c.Path, "metadata."), ".")
 		if field, _, _ = strings.Cut(field, "["); field != "data" && field != "stringData" && field != "annotations" {

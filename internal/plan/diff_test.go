@@ -28,8 +28,8 @@ func TestCompare(t *testing.T) {
 	})
 }
 
-func linesOf(t *testing.T) func([]FieldChange, error) string {
-	return func(changes []FieldChange, err error) string {
+func linesOf(t *testing.T) func([]object.FieldChange, error) string {
+	return func(changes []object.FieldChange, err error) string {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +39,12 @@ func linesOf(t *testing.T) func([]FieldChange, error) string {
 		}
 		var text strings.Builder
 		for _, c := range changes {
-			text.WriteString(c.String() + "\n")
+			if c.From != nil {
+				text.WriteString("- " + c.Path + ": " + string(c.From) + "\n")
+			}
+			if c.To != nil {
+				text.WriteString("+ " + c.Path + ": " + string(c.To) + "\n")
+			}
 		}
 		return text.String()
 	}

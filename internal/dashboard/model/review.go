@@ -69,7 +69,7 @@ func requestedChanges(r *hook.ReviewRequest, resource object.Resource) []Change 
 	if err != nil {
 		return nil
 	}
-	return changesOf(changes, resource)
+	return maskChanges(changes, resource)
 }
 
 // mutations are the fields that a webhook changed, by the patch that the API server got.
@@ -85,12 +85,12 @@ func mutations(r *hook.ReviewRequest, v *hook.ReviewResponse, resource object.Re
 	if json.Unmarshal(patch, &operations) != nil {
 		return nil
 	}
-	var changes []plan.FieldChange
+	var changes []Change
 	for _, o := range operations {
 		if o.Op == "test" {
 			continue
 		}
-		change := plan.FieldChange{Path: pathOf(o.Path), From: valueAt(r.Object, o.Path), To: o.Value}
+		change := Change{Path: pathOf(o.Path), From: valueAt(r.Object, o.Path), To: o.Value}
 		if o.From != "" {
 			change.To = valueAt(r.Object, o.From)
 		}
@@ -99,7 +99,7 @@ func mutations(r *hook.ReviewRequest, v *hook.ReviewResponse, resource object.Re
 		}
 		changes = append(changes, change)
 	}
-	return changesOf(changes, resource)
+	return maskChanges(changes, resource)
 }
 
 // pointer are the names in a JSON pointer.

@@ -180,7 +180,7 @@ func (w *renderer) action(a *plan.Action) Action {
 		return action
 	}
 	if changes, err := plan.Diff(*a); err == nil {
-		action.Changes = changesOf(changes, a.Resource)
+		action.Changes = maskChanges(changes, a.Resource)
 	}
 	return action
 }
@@ -195,7 +195,7 @@ func (w *renderer) write(t *record.Write) *Write {
 		return write
 	}
 	if changes, err := plan.Compare(t.Before, t.After); err == nil {
-		write.Changes = changesOf(changes, t.Resource)
+		write.Changes = maskChanges(changes, t.Resource)
 	}
 	return write
 }
@@ -209,15 +209,12 @@ func refOf(r object.Resource, ref object.Ref) Ref {
 	return Ref{Kind: KindOf(r), Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// changesOf puts changes into words. What a Secret holds is not among them.
-func changesOf(changes []plan.FieldChange, resource object.Resource) []Change {
-	all := make([]Change, 0, len(changes))
-	for _, c := range changes {
-		change := Change{Path: c.Path, From: c.From, To: c.To}
-		if isSecret(resource.APIVersion(), resource.Kind) && isSensitive(c.Path) {
-			change.From, change.To = maskValue(change.From), maskValue(change.To)
+// maskChanges masks the values in changes of a Secret.
+func maskChanges(changes []Change, resource object.Resource) []Change {
+	for i := range changes {
+		if c := &changes[i]; isSecret(resource.APIVersion(), resource.Kind) && isSensitive(c.Path) {
+			c.From, c.To = maskValue(c.From), maskValue(c.To)
 		}
-		all = append(all, change)
 	}
-	return all
+	return changes
 }

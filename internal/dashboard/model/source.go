@@ -15,6 +15,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Source is what can be read of one process. All of it is a snapshot: what is
@@ -469,12 +471,8 @@ type Action struct {
 	Changes []Change `json:"changes,omitempty"`
 }
 
-// Change is a field that differs. A side is nil where the field is missing.
-type Change struct {
-	Path string          `json:"path"`
-	From json.RawMessage `json:"from,omitempty"`
-	To   json.RawMessage `json:"to,omitempty"`
-}
+// Change is a field that differs. A side is nil if the field is missing.
+type Change = object.FieldChange
 
 // Write is a write and what the API server answered.
 type Write struct {
