@@ -246,9 +246,7 @@ func (p *printer) field(f FieldChange) {
 		return
 	}
 	p.line(3, color, "%s %s:", sign, f.Path)
-	for _, l := range lineDiff(f.From, f.To) {
-		p.line(5, l.color(), "%c %s", l.sign, l.text)
-	}
+	p.lines(f, true)
 }
 
 func (f FieldChange) sign() (sign, color string) {

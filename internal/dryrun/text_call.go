@@ -47,9 +47,7 @@ func (p *printer) handlerCall(title string, fields []FieldChange) {
 			continue
 		}
 		p.line(3, "", "told %s:", f.Path)
-		for _, l := range lineDiff(f.From, f.To) {
-			p.line(5, "", "%c %s", l.sign, l.text)
-		}
+		p.lines(f, false)
 	}
 }
 

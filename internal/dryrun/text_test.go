@@ -71,33 +71,3 @@ func written(t *testing.T, r Report, file string) string {
 	}
 	return strings.ReplaceAll(out.String(), "\x1b[", "<")
 }
-
-func TestLines(t *testing.T) {
-	for _, c := range []struct{ before, after, want string }{
-		{"a\nb\n", "a\nb\n", "…"},
-		{"a\nb\nc\n", "a\nx\nc\n", " a|-b|+x| c"},
-		{"", "a\nb\n", "-|+a|+b"},
-		{"a\nb\n", "a\n", " a|-b"},
-		{"1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\nfive\n6\n7\n8\n9\n", "…| 3| 4|-5|+five| 6| 7|…"},
-		{"1\n2\n3\n4\n5\n6\n7\n8\n9\n", "2\n3\n4\n5\n6\n7\n8\n9\n10\n", "-1| 2| 3|…| 8| 9|+10"},
-		{"one", "one\ntwo", " one|+two"},
-	} {
-		before, _ := json.Marshal(c.before)
-		after, _ := json.Marshal(c.after)
-		var got []string
-		for _, l := range lineDiff(before, after) {
-			got = append(got, string(l.sign)+l.text)
-		}
-		if text := strings.Join(got, "|"); text != c.want {
-			t.Errorf("%q to %q: %s, want %s", c.before, c.after, text, c.want)
-		}
-	}
-	if got := lineDiff(nil, json.RawMessage(`"a\nb"`)); len(got) != 2 || got[0].sign != '+' {
-		t.Errorf("%+v", got)
-	}
-	whole := strings.Repeat("x\n", 3000)
-	text, _ := json.Marshal(whole)
-	if got := lineDiff(text, text); len(got) != 6000 {
-		t.Errorf("two long texts have %d lines", len(got))
-	}
-}
