@@ -181,7 +181,7 @@ func (c *pageCluster) expect(shown shownCommand) {
 	check := func() error {
 		got = c.print(shown.command)
 		if normalize(got) != normalize(shown.output) {
-			return fmt.Errorf("%s prints\n%s\nand the page shows\n%s", shown.command, got, shown.output)
+			return fmt.Errorf("%s prints\n%s\nand %s shows\n%s\n-update-pages corrects it", shown.command, got, shown.page, shown.output)
 		}
 		return nil
 	}
