@@ -36,6 +36,8 @@ type App struct {
 	flags    *flag.FlagSet
 	command  command
 	inFlight inFlight
+	// dashboard is set by UseDashboard.
+	dashboard Dashboard
 	// required and bound are permissions that were declared.
 	required, bound []rbacv1.PolicyRule
 	// running says that there is a cluster.

@@ -16,7 +16,6 @@ import (
 type runFlags struct {
 	o                                Options
 	namespaces, elect, level, format string
-	proxies, hosts                   string
 	history                          string
 	qps                              float64
 }
@@ -83,21 +82,9 @@ func (f *runFlags) register(a *App, set *flag.FlagSet) {
 	set.StringVar(&f.format, "log-format", "text", "how log lines are written, text or json")
 	set.StringVar(&f.level, "log-level", "info", "the least that is logged: debug, info, warn or error")
 	f.registerElection(a, set)
-	f.registerDashboard(set)
-}
-
-func (f *runFlags) registerDashboard(set *flag.FlagSet) {
-	w := &f.o.Dashboard
-	set.StringVar(&w.Address, "ui-address", "", "`address` of the window, the pages in which one sees what the program does; empty for nowhere")
-	set.StringVar(&w.CertFile, "ui-tls-cert-file", "", "`file` of its certificate, in PEM; HTTP without one")
-	set.StringVar(&w.KeyFile, "ui-tls-key-file", "", "`file` of the key of that certificate, in PEM")
-	set.StringVar(&w.UserHeader, "ui-user-header", "", "`header` in which a proxy says who visits, such as X-Forwarded-User; visitors sign in by a token without one")
-	set.StringVar(&w.GroupsHeader, "ui-groups-header", "", "`header` in which it says what groups they are in, such as X-Forwarded-Groups")
-	set.StringVar(&w.UserPrefix, "ui-user-prefix", "", "`prefix` of the names of such users in the cluster, such as sso:")
-	set.StringVar(&w.GroupsPrefix, "ui-groups-prefix", "", "`prefix` of the names of such groups in the cluster, such as sso:")
-	set.StringVar(&f.proxies, "ui-trusted-proxies", "", "`addresses` of such proxies, or networks, with commas between; loopback if empty")
-	set.StringVar(&f.hosts, "ui-hosts", "", "`names` under which the window is visited through such a proxy, with commas between; localhost and addresses alone if empty")
-	set.DurationVar(&w.SessionLifetime, "ui-session-lifetime", 0, "how long one who has signed in stays so; 12 hours if 0")
+	if a.dashboard != nil {
+		a.dashboard.RegisterFlags(set)
+	}
 }
 
 func (f *runFlags) registerElection(a *App, set *flag.FlagSet) {
@@ -113,15 +100,12 @@ func (f *runFlags) registerElection(a *App, set *flag.FlagSet) {
 // options are what the flags say.
 func (f *runFlags) options(stderr io.Writer) (Options, error) {
 	o := f.o
-	o.Dashboard.TrustedProxies, o.Dashboard.Hosts = splitList(f.proxies), splitList(f.hosts)
 	o.Namespaces, o.ClientQPS = splitList(f.namespaces), float32(f.qps)
 	switch {
 	case o.Workers < 1:
 		return o, newUsageError(fmt.Errorf("--workers must be at least 1, not %d", o.Workers))
 	case o.ShutdownTimeout <= 0:
 		return o, newUsageError(fmt.Errorf("--shutdown-timeout must be more than nothing, not %s", o.ShutdownTimeout))
-	case o.Dashboard.SessionLifetime < 0:
-		return o, newUsageError(errors.New("--ui-session-lifetime must not be negative"))
 	case f.qps < 0 || o.ClientBurst < 0:
 		return o, newUsageError(errors.New("--kube-api-qps and --kube-api-burst must not be negative"))
 	}

@@ -25,7 +25,7 @@ var layers = [][]string{
 	{"internal/dashboard/ownertree", "internal/dashboard/timeline", "internal/dashboard/access"},
 	{"internal/dashboard/discovery", "internal/dashboard/discovery/token", "internal/dashboard"},
 	{"internal/manager", "internal/dashboard/discovery/portforward"},
-	{"internal/dryrun"},
+	{"internal/dryrun", "dashboard"},
 	{"."},
 	{"controllers/...", "setpointtest"},
 	{"examples/...", "internal/dev/..."},
@@ -90,7 +90,7 @@ var thirdPartyLibraries = []struct {
 	{"k8s.io/apimachinery", []string{"..."}},
 	{"k8s.io/client-go", []string{
 		"internal/cache", "internal/apply", "internal/admission", "internal/manager",
-		"internal/dev/...", "internal/cli", "internal/dashboard/discovery/...", "internal/dashboard/userclient", "internal/dashboard/access",
+		"internal/dev/...", "internal/cli", "internal/dashboard", "internal/dashboard/discovery/...", "internal/dashboard/userclient", "internal/dashboard/access",
 		"controlplane/...", "test/bench/...",
 	}},
 	{"k8s.io/component-base", []string{"controlplane/..."}},

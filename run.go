@@ -63,9 +63,6 @@ type Options struct {
 	// HistorySize is how many bytes may be kept of what was done lately, and why: 32 MiB
 	// if zero; nothing is kept if it is less.
 	HistorySize int
-	// Dashboard says where the window is, the pages in which one sees what this program
-	// does; nowhere, if it is zero.
-	Dashboard Dashboard
 	// Version is the program's, which the API server is told with the app's name; as
 	// the go command has stamped it if empty.
 	Version string
@@ -76,33 +73,6 @@ type Options struct {
 	// Ready, if set, is called once, when the program's controllers are at work, or
 	// stand by.
 	Ready func()
-}
-
-// Dashboard says where the window is, the pages in which one sees what a program does and
-// works with its objects, and how visitors are known: by a token with which they sign
-// in, or by the headers of a proxy. What they see and do, they may by the roles that
-// they have in the cluster.
-type Dashboard struct {
-	// Address is where it is served, such as ":8443"; "" for nowhere.
-	Address string
-	// CertFile and KeyFile are of TLS, in PEM. They are read again when they change.
-	CertFile, KeyFile string
-	// UserHeader and GroupsHeader are those in which a proxy says who it has signed in,
-	// such as "X-Forwarded-User"; nobody is believed without. Requests are made as that
-	// user by impersonation, which the program needs the right for.
-	UserHeader, GroupsHeader string
-	// UserPrefix and GroupsPrefix begin the names that the API server sees, such as "sso:":
-	// users and groups of the directory are none of the cluster's own then.
-	UserPrefix, GroupsPrefix string
-	// TrustedProxies are the addresses of such proxies, or the networks, such as
-	// "10.0.0.0/8"; loopback if there is none.
-	TrustedProxies []string
-	// Hosts are the names under which the window is visited through such a proxy, such as
-	// "setpoint.example.com". Under another nobody is believed; if there is none, under any
-	// that is not localhost or an address.
-	Hosts []string
-	// SessionLifetime is how long one who has signed in stays so; 12 hours if zero.
-	SessionLifetime time.Duration
 }
 
 // LeaderElection says which of several replicas of a program works. The others
@@ -205,7 +175,7 @@ func (a *App) managerOptions(o Options, inside bool) manager.Options {
 		Name: a.name, Version: cmp.Or(o.Version, buildVersion()), ClientQPS: o.ClientQPS, ClientBurst: o.ClientBurst,
 		CRDs: a.crds.texts, AllowBreakingCRDs: o.AllowBreakingCRDs, RecreateCRDs: o.RecreateCRDs,
 		Namespace: cmp.Or(o.Namespace, manager.PodNamespace()), LeaderElection: election, ProcessLease: true, WatchNamespaces: o.Namespaces, Workers: o.Workers,
-		Dashboard:       manager.Dashboard(o.Dashboard),
+		Dashboard:       a.dashboard,
 		Admission:       manager.AdmissionOptions(o.Admission).WithClusterDefaults(inside, a.name),
 		ShutdownTimeout: o.ShutdownTimeout, UnfinishedTasks: a.inFlight.names,
 		Address: o.Address, HealthAddress: o.HealthAddress, Profiling: o.Profiling, Log: o.Log,

@@ -3,11 +3,11 @@ package cli
 import (
 	"github.com/spf13/pflag"
 
-	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/dashboard"
 )
 
 // registerDashboard adds the flags of the window.
-func registerDashboard(set *pflag.FlagSet, w *manager.Dashboard) {
+func registerDashboard(set *pflag.FlagSet, w *dashboard.Options) {
 	set.StringVar(&w.Address, "ui-address", "", "`address` of the window, the pages in which one sees what controllers do; empty for nowhere")
 	set.StringVar(&w.CertFile, "ui-tls-cert-file", "", "`file` of its certificate, in PEM; HTTP without one")
 	set.StringVar(&w.KeyFile, "ui-tls-key-file", "", "`file` of the key of that certificate, in PEM")

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/setpoint-dev/setpoint/dashboard"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -36,7 +37,7 @@ type runFlags struct {
 	admission     manager.AdmissionOptions
 	hooks         hookFlags
 	inspect       inspectFlags
-	dashboard     manager.Dashboard
+	dashboard     dashboard.Options
 	profiling     bool
 	logFormat     *choice
 	logLevel      *choice
@@ -184,7 +185,7 @@ func (f *runFlags) options(cluster manager.Cluster) manager.Options {
 		Address: f.address, HealthAddress: f.healthAddress, Profiling: f.profiling,
 		InspectAddress: cluster.InspectAddress(f.inspect.address), InspectDir: cluster.ProcessDir,
 		History: f.inspect.history(), Plan: dryrun.ForObject,
-		Dashboard: f.dashboard,
+		Dashboard: &f.dashboard,
 		Version:   readVersion().Version,
 	}
 	o.Admission = f.admission.WithClusterDefaults(cluster.InCluster, "setpoint")

@@ -8,7 +8,10 @@ import (
 	"net/netip"
 	"syscall"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
@@ -17,19 +20,49 @@ import (
 const defaultDashboardAddress = "127.0.0.1:7400"
 
 // openDashboard opens the address of the window; without one there is none.
-func (s *session) openDashboard(ctx context.Context) (manager.DevDashboard, error) {
+func (s *session) openDashboard(ctx context.Context) (manager.Dashboard, error) {
 	if s.DashboardAddress == "" {
-		return manager.DevDashboard{}, nil
+		return nil, nil //nolint:nilnil // The dashboard is disabled.
 	}
 	if at, err := netip.ParseAddrPort(s.DashboardAddress); err != nil || !at.Addr().IsLoopback() {
-		return manager.DevDashboard{}, fmt.Errorf("--ui-address must be an address of loopback, such as 127.0.0.1:7400, and not %q: whoever comes there may do everything", s.DashboardAddress)
+		return nil, fmt.Errorf("--ui-address must be an address of loopback, such as 127.0.0.1:7400, and not %q: whoever comes there may do everything", s.DashboardAddress)
 	}
 	listener, err := listenNear(ctx, s.DashboardAddress)
 	if err != nil {
-		return manager.DevDashboard{}, fmt.Errorf("serve the dashboard (--ui-address): %w", err)
+		return nil, fmt.Errorf("serve the dashboard (--ui-address): %w", err)
 	}
 	s.dashboardURL = "http://" + listener.Addr().String() + "/"
-	return manager.DevDashboard{Listener: listener, OtherSources: discovery.FolderSources(s.inspectDir)}, nil
+	return &devDashboard{listener: listener, otherSources: discovery.FolderSources(s.inspectDir)}, nil
+}
+
+// devDashboard serves the dashboard without sign-in, for all processes of the session.
+type devDashboard struct {
+	listener     net.Listener
+	otherSources func(context.Context) []model.Source
+}
+
+// Check implements manager.Dashboard.
+func (*devDashboard) Check() error { return nil }
+
+// Open implements manager.Dashboard.
+func (d *devDashboard) Open(_ context.Context, p manager.DashboardProcess) ([]manager.HTTPEndpoint, error) {
+	sources := func(ctx context.Context) []model.Source {
+		all := []model.Source{p.Source}
+		for _, other := range d.otherSources(ctx) {
+			// Discovery also finds this process.
+			if other.Name() != p.Source.Name() {
+				all = append(all, other)
+			}
+		}
+		return all
+	}
+	handler, err := dashboard.NewForConfig(p.Config, dashboard.Options{
+		Access: access.Options{Open: true}, Sources: sources, Version: p.Version, Log: p.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []manager.HTTPEndpoint{{Listener: d.listener, Handler: handler}}, nil
 }
 
 // listenNear listens at an address; where any port will do, at the usual one first.

@@ -141,7 +141,7 @@ func (s *session) startManager(ctx context.Context) error {
 		return err
 	}
 	manager, err := s.NewManager(manager.Options{
-		Config: s.config, Dial: s.dial, Routed: s.isStandIn, Version: s.Version, Log: s.Log, DevDashboard: dashboard,
+		Config: s.config, Dial: s.dial, Routed: s.isStandIn, Version: s.Version, Log: s.Log, Dashboard: dashboard,
 		InspectAddress: "127.0.0.1:0", InspectDir: s.inspectDir, Plan: dryrun.ForObject,
 	})
 	if err != nil {

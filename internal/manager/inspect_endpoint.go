@@ -68,7 +68,7 @@ func checkInspectAddress(address string) error {
 
 // startInspectEndpoint opens the inspect endpoint, if it is enabled, and publishes its
 // address until unpublish is called.
-func (m *Manager) startInspectEndpoint(ctx context.Context) (endpoints []httpEndpoint, unpublish func(), err error) {
+func (m *Manager) startInspectEndpoint(ctx context.Context) (endpoints []HTTPEndpoint, unpublish func(), err error) {
 	if m.options.InspectAddress == "" {
 		return nil, func() {}, nil
 	}
@@ -83,7 +83,7 @@ func (m *Manager) startInspectEndpoint(ctx context.Context) (endpoints []httpEnd
 	source := m.Inspect()
 	unpublish = m.publish(discovery.ProcessEntry{Name: source.Name(), PID: os.Getpid(), Address: listener.Addr().String(), Token: shown})
 	m.log.Debug("serving the inspect endpoint", "address", listener.Addr().String())
-	return []httpEndpoint{{listener, wire.Handler(source, guard)}}, unpublish, nil
+	return []HTTPEndpoint{{listener, wire.Handler(source, guard)}}, unpublish, nil
 }
 
 // inspectGuard authorizes requests: by a token published in InspectDir or, without the

@@ -90,9 +90,8 @@ type Options struct {
 	// InspectDir is the directory to publish that address in, with the token that clients
 	// need; if empty, the token is in a Secret (see dashboard/discovery/token).
 	InspectDir string
-	// Dashboard configures the dashboard, and DevDashboard one for development.
-	Dashboard    Dashboard
-	DevDashboard DevDashboard
+	// Dashboard is the dashboard; nil for none.
+	Dashboard Dashboard
 	// Profiling serves Go's profiles at Address, under /debug/pprof.
 	Profiling bool
 	// Dial connects to hooks; nil for the network. Routed reports which addresses Dial
@@ -147,7 +146,12 @@ func (o Options) check() error {
 	if err := checkGoControllers(o.GoControllers); err != nil {
 		return err
 	}
-	if err := cmp.Or(o.Dashboard.check(), o.Admission.check()); err != nil {
+	if o.Dashboard != nil {
+		if err := o.Dashboard.Check(); err != nil {
+			return err
+		}
+	}
+	if err := o.Admission.check(); err != nil {
 		return err
 	}
 	if _, err := labels.Parse(o.Selector); err != nil {

@@ -12,15 +12,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// httpEndpoint is an open address and its handler.
-type httpEndpoint struct {
+// HTTPEndpoint is an open address and its handler.
+type HTTPEndpoint struct {
 	net.Listener
-	handler http.Handler
+
+	Handler http.Handler
 }
 
 // listen opens the configured addresses.
-func (m *Manager) listen(ctx context.Context) ([]httpEndpoint, error) {
-	var endpoints []httpEndpoint
+func (m *Manager) listen(ctx context.Context) ([]HTTPEndpoint, error) {
+	var endpoints []HTTPEndpoint
 	for _, each := range []struct {
 		what, flag, address string
 		handler             http.Handler
@@ -39,18 +40,17 @@ func (m *Manager) listen(ctx context.Context) ([]httpEndpoint, error) {
 		}
 		//nolint:sloglint // One message per endpoint.
 		m.log.Info("serving "+each.what, "address", listener.Addr().String())
-		endpoints = append(endpoints, httpEndpoint{listener, each.handler})
+		endpoints = append(endpoints, HTTPEndpoint{listener, each.handler})
 	}
-	dashboardServer, err := m.startDashboard(ctx)
-	endpoints = append(endpoints, dashboardServer...)
+	dashboard, err := m.openDashboard(ctx)
 	if err != nil {
 		closeAll(endpoints)
-		return nil, err
+		return nil, fmt.Errorf("serve the dashboard: %w", err)
 	}
-	return endpoints, nil
+	return append(endpoints, dashboard...), nil
 }
 
-func closeAll(endpoints []httpEndpoint) {
+func closeAll(endpoints []HTTPEndpoint) {
 	for _, open := range endpoints {
 		_ = open.Close()
 	}
@@ -61,8 +61,8 @@ const shutdownGrace = 3 * time.Second
 
 // serve serves until the context ends. Then reads, such as open event streams, are canceled
 // and writes may finish.
-func (m *Manager) serve(ctx context.Context, at httpEndpoint) error {
-	server := newServer(cancelReads(ctx, at.handler))
+func (m *Manager) serve(ctx context.Context, at HTTPEndpoint) error {
+	server := newServer(cancelReads(ctx, at.Handler))
 	finished := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(finished)

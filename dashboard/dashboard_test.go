@@ -1,4 +1,4 @@
-package manager
+package dashboard
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"log/slog"
 	"math/big"
 	"os"
@@ -15,30 +14,28 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-func TestDashboardIsValidated(t *testing.T) {
+func TestOptionsAreValidated(t *testing.T) {
 	for name, c := range map[string]struct {
-		window  Dashboard
+		options Options
 		ok      bool
 		exposed bool
 	}{
 		"none":            {ok: true},
-		"on loopback":     {window: Dashboard{Address: "127.0.0.1:8443"}, ok: true},
-		"on localhost":    {window: Dashboard{Address: "localhost:8443"}, ok: true},
-		"in the open":     {window: Dashboard{Address: ":8443"}, ok: true, exposed: true},
-		"with TLS":        {window: Dashboard{Address: ":8443", CertFile: "a", KeyFile: "b"}, ok: true},
-		"half of TLS":     {window: Dashboard{Address: ":8443", CertFile: "a"}},
-		"behind a proxy":  {window: Dashboard{Address: ":8443", TrustedProxies: []string{"10.0.0.0/8", "::1"}}, ok: true},
-		"a proxy by name": {window: Dashboard{Address: ":8443", TrustedProxies: []string{"proxy"}}},
+		"on loopback":     {options: Options{Address: "127.0.0.1:8443"}, ok: true},
+		"on localhost":    {options: Options{Address: "localhost:8443"}, ok: true},
+		"in the open":     {options: Options{Address: ":8443"}, ok: true, exposed: true},
+		"with TLS":        {options: Options{Address: ":8443", CertFile: "a", KeyFile: "b"}, ok: true},
+		"half of TLS":     {options: Options{Address: ":8443", CertFile: "a"}},
+		"behind a proxy":  {options: Options{Address: ":8443", TrustedProxies: []string{"10.0.0.0/8", "::1"}}, ok: true},
+		"a proxy by name": {options: Options{Address: ":8443", TrustedProxies: []string{"proxy"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := c.window.check(); (err == nil) != c.ok {
+			if err := c.options.Check(); (err == nil) != c.ok {
 				t.Errorf("check: %v", err)
 			}
-			if c.ok && c.window.Address != "" && c.window.exposesTokens() != c.exposed {
+			if c.ok && c.options.Address != "" && c.options.exposesTokens() != c.exposed {
 				t.Errorf("exposed: %v", !c.exposed)
 			}
 		})
@@ -103,22 +100,4 @@ func TestUnreadableCertificateIsLoggedOnce(t *testing.T) {
 	expectWarnings("gone", 2)
 	writeCertificate(t, cert, key)
 	expectWarnings("renewed", 2)
-}
-
-func TestWritesAreLogged(t *testing.T) {
-	var log bytes.Buffer
-	m := &Manager{log: slog.New(slog.NewTextHandler(&log, nil))}
-	ingress := model.Ref{Kind: model.Kind{Group: "networking.k8s.io", Plural: "ingresses", Kind: "Ingress"}, Namespace: "shop", Name: "a"}
-	secret := model.Ref{Kind: model.Kind{Plural: "secrets", Kind: "Secret"}, Namespace: "shop", Name: "a"}
-	refusal := errors.New(`Secret "a" is invalid: data[pass]: Invalid value: "hunt\"er2": no, nor "hunter2`)
-	m.logWrite("ann", "update", ingress, nil, time.Second)
-	m.logWrite("ann", "update", secret, refusal, time.Second)
-	m.logWrite("ann", "update", ingress, errors.New("quoting \"hunter3\" and "+strings.Repeat("ä", 4000)), time.Second)
-	got := log.String()
-	if !strings.Contains(got, "resource=ingresses.networking.k8s.io namespace=shop name=a") || !strings.Contains(got, "resource=secrets") {
-		t.Errorf("resource not logged: %s", got)
-	}
-	if strings.Contains(got, "er2") || !strings.Contains(got, "data[pass]") || !strings.Contains(got, "hunter3") || len(got) > 2000 {
-		t.Errorf("error logged as: %s", got)
-	}
 }

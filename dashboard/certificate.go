@@ -1,4 +1,4 @@
-package manager
+package dashboard
 
 import (
 	"crypto/tls"
@@ -55,7 +55,10 @@ func (c *certificateFiles) current(*tls.ClientHelloInfo) (*tls.Certificate, erro
 
 // logError logs an error that differs from the previous one.
 func (c *certificateFiles) logError(err error) {
-	text := errorText(err)
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
 	if text != "" && text != c.lastError {
 		c.log.Warn("dashboard certificate not reloaded; serving the previous one", "error", text, "expires", c.expiry())
 	}
