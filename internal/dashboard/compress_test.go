@@ -11,8 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// Fault U12: answers are compressed, but for pages that another site has the browser ask
-// for: their size would tell what is on them.
+// Fault U12: responses are compressed, except pages that another site requests, since their
+// size would leak content.
 func TestCompression(t *testing.T) {
 	s := newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}})
 	page, asset := "/", s.assets.url("app.css")

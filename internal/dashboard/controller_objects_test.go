@@ -25,8 +25,7 @@ func newState(kind model.Kind) model.ObjectState {
 	return model.ObjectState{Ref: model.Ref{Kind: kind, Namespace: "shop", Name: "a"}}
 }
 
-// Kinds of one name are told apart by their groups, and where no kind is known, nothing
-// is listed.
+// Kinds with the same name are distinguished by group. Without known kinds, nothing is listed.
 func TestObjectsByKind(t *testing.T) {
 	source := &fakeSource{name: "setpoint", page: model.Page{Objects: []model.ObjectState{newState(deployment("apps")), newState(deployment("test"))}}}
 	for _, c := range []struct {
@@ -61,7 +60,7 @@ func TestKindValue(t *testing.T) {
 	}
 }
 
-// A row tells of its own object, not of one of another group with its name.
+// A row shows the state of its own object, not of one in another group.
 func TestJoinStates(t *testing.T) {
 	page := kindPage{Kind: deployment("apps"), Rows: []objectRow{{Row: userclient.Row{Namespace: "shop", Name: "a"}}}}
 	page.joinStates([]model.ObjectState{newState(deployment("test"))})

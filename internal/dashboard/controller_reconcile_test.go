@@ -23,7 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// goProgram is a controller of a Go program, and its objects of some names.
+// goProgram is a Go controller with objects of the given names.
 func goProgram(names ...string) *fakeSource {
 	c := teamsController()
 	c.Name, c.Process = "shop/team", "shop"
@@ -34,7 +34,7 @@ func goProgram(names ...string) *fakeSource {
 	return &fakeSource{name: "shop", controllers: []model.Controller{c}, page: page}
 }
 
-// postReconcileAll asks for all objects of the program, from a page that was shown before.
+// postReconcileAll presses Reconcile all on a page.
 func postReconcileAll(t *testing.T, s *Server, page string) *httptest.ResponseRecorder {
 	t.Helper()
 	_, token, _ := strings.Cut(page, `name="csrf" value="`)
@@ -68,20 +68,18 @@ func TestReconcileAllOfAProgram(t *testing.T) {
 	}
 }
 
-// fakeCluster is an API server, and a program that has the objects of two kinds in its cache.
+// fakeCluster is an API server, and a program that caches objects of two kinds.
 type fakeCluster struct {
 	*fakeSource
 	t  *testing.T
 	mu sync.Mutex
-	// objects are by their paths; odd ones are answered with a status, and asked counts
-	// how often each was asked for.
+	// objects are by path, statusCodes make requests fail, and requested counts requests.
 	objects     map[string]*object.Object
 	statusCodes map[string]int
 	requested   map[string]int
 }
 
-// newFakeCluster has so many teams and players, each with annotations if it has a name that is
-// among those annotated.
+// newFakeCluster returns a cluster with teams and players; some names have annotations.
 func newFakeCluster(t *testing.T, teamsIn, playersIn int, annotated map[string]string) *fakeCluster {
 	t.Helper()
 	s := &fakeCluster{fakeSource: goProgram(), t: t, objects: map[string]*object.Object{}, statusCodes: map[string]int{}, requested: map[string]int{}}
@@ -119,7 +117,7 @@ func (s *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Metadata struct{ Annotations json.RawMessage }
 	}
 	if json.NewDecoder(r.Body).Decode(&body) != nil {
-		return // Who asked has left meanwhile.
+		return // The client has left.
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,14 +135,14 @@ func (s *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "{}")
 }
 
-// requestCounts is how often each object was asked for.
+// requestCounts returns how often each object was patched.
 func (s *fakeCluster) requestCounts() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.requested)
 }
 
-// newServer is a Server of the town, of which each visit is a second later.
+// newServer returns a Server whose clock advances by a second per page.
 func (s *fakeCluster) newServer() *Server {
 	api := httptest.NewServer(s)
 	s.t.Cleanup(api.Close)
@@ -154,9 +152,8 @@ func (s *fakeCluster) newServer() *Server {
 	return server
 }
 
-// Of very many, as many are asked for as is right at a time, and the others are told of:
-// who asks again reaches these, of whichever kind, before any other a second time. Those
-// that are paused do not stand in their way, nor does what else users ask for with.
+// Repeated requests reach all objects of all kinds before any is patched again. Paused objects
+// and other annotations do not matter.
 func TestReconcileAllCoversEveryObject(t *testing.T) {
 	marks := map[string]string{"teams-001": `"setpoint.dev/reconcile-at":"now"`}
 	for i := range maxBulkReconciles {
@@ -187,8 +184,8 @@ func TestReconcileAllCoversEveryObject(t *testing.T) {
 	}
 }
 
-// One odd answer is about one object. What would come of all ends it, and how far it came
-// is said.
+// An error of one object does not stop the others. An error that affects all of them stops and
+// reports the progress.
 func TestReconcileAllContinuesAfterErrors(t *testing.T) {
 	source := newFakeCluster(t, 5, 0, nil)
 	source.statusCodes = map[string]int{"teams-000": http.StatusInternalServerError, "teams-001": http.StatusConflict, "teams-002": http.StatusTooManyRequests}

@@ -45,7 +45,7 @@ func TestEmptyOverviewShowsExample(t *testing.T) {
 	}
 }
 
-// Fault U8: "No controllers yet" is not said where it is not known, or not so.
+// Fault U8: "No controllers yet" is shown only if it is true.
 func TestUnknownIsNotShownAsEmpty(t *testing.T) {
 	up := httptest.NewServer(http.NotFoundHandler())
 	defer up.Close()
@@ -103,7 +103,7 @@ func TestEventStream(t *testing.T) {
 	defer timeout.Stop()
 	for lines.Scan() {
 		switch lines.Text() {
-		case ": open": // What has changed meanwhile.
+		case ": open": // Something changes after the stream has opened.
 			source.revisions <- 1
 		case "event: change":
 			heard++
@@ -157,8 +157,8 @@ func TestHumanDuration(t *testing.T) {
 	}
 }
 
-// A Go program that stands by is not said to be well: only the one that leads knows. That
-// no history is kept is said, too.
+// A standby Go controller is not shown as healthy, since only the leader knows. Disabled
+// history is mentioned.
 func TestStandbyController(t *testing.T) {
 	source := &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}, process: model.Process{Name: "setpoint", LeaderElection: true, Leader: "setpoint-1"}}
 	for _, path := range []string{"/", teamsPage} {
@@ -175,8 +175,8 @@ func TestStandbyController(t *testing.T) {
 	}
 }
 
-// What reviews objects does so in each replica: one that stands by is at work, too, and
-// there is nothing to be reconciled.
+// Admission controllers run in each replica, so a standby replica shows their state, and there
+// is nothing to reconcile.
 func TestReviewsRunInEveryReplica(t *testing.T) {
 	source := goProgram()
 	source.controllers[0].AllReplicas = true

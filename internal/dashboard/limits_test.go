@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// deadlineRecorder is a connection that notes by when it has to have been read.
+// deadlineRecorder is a connection that records read deadlines.
 type deadlineRecorder struct {
 	*httptest.ResponseRecorder
 	deadlines []time.Time
@@ -20,7 +20,7 @@ func (s *deadlineRecorder) SetReadDeadline(end time.Time) error {
 	return nil
 }
 
-// countingReader is a body that notes how much of it was read.
+// countingReader is a body that counts read bytes.
 type countingReader struct{ read int }
 
 func (e *countingReader) Read(into []byte) (int, error) {

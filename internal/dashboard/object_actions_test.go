@@ -8,8 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// A plan is shown to who may read all that it is about, wherever that is, and to nobody
-// else any part of it.
+// Users see a plan only if they may read all objects in it, in all namespaces.
 func TestPlanPermissions(t *testing.T) {
 	web := webSubject("a", "b")
 	elsewhere := podRef("p")

@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// blockingPlanner is a process whose plans take until they are let go on.
+// blockingPlanner is a process whose plans block until released.
 type blockingPlanner struct {
 	fakeSource
 	started, release chan struct{}

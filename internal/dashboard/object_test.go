@@ -21,7 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// hostile is what names, labels and replies of others may be.
+// hostile is text in names, labels and responses.
 const hostile = "<script>alert(1)</script>\" onmouseover=\"x\u202e\u0007"
 
 var noon = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -70,7 +70,7 @@ func newFailedRun(id uint64, text string) model.Run {
 	return run
 }
 
-// renderPage renders a page as a browser would get it.
+// renderPage renders a page without its layout.
 func renderPage(t *testing.T, name string, data any) string {
 	t.Helper()
 	s := newServer(t)
@@ -82,8 +82,7 @@ func renderPage(t *testing.T, name string, data any) string {
 	return out.String()
 }
 
-// checkInert finds whatever of a page a strict policy would block, or somebody else
-// could have written into it.
+// checkInert finds content that the policy would block or that an attacker could have injected.
 func checkInert(t *testing.T, html string) {
 	t.Helper()
 	lower := strings.ToLower(html)
@@ -166,7 +165,7 @@ func TestObjectPageDeleted(t *testing.T) {
 	// Fault U7: a deletion ends the timeline.
 	p.setDeletion([]model.Run{newRun(2, "p")})
 	wantTexts(t, renderPage(t, "object", p), "Deleted; history is kept in memory only.", "Updated Pod p", `<li class="timeline-entry" id="deletion">`, `<h3 dir="auto">Deleted</h3>`)
-	// One that a watch has delivered stands in the order of time, and is no run with details.
+	// A deletion that a watch delivered is sorted by time and has no details.
 	gone := newRun(3, "p")
 	gone.Outcome, gone.Steps, gone.Causes = "deleted", nil, nil
 	p.Entries = (&request{}).timelineEntries(p.pageObject, []model.Run{gone}, 1)
@@ -221,7 +220,7 @@ func TestDescribeFault(t *testing.T) {
 	if got.Title != "The hook failed (500 Internal Server Error)" || got.Response != "lookup x: tls: no" || got.Path != "a.b" || !got.Hook || got.Text != text {
 		t.Errorf("%+v", got)
 	}
-	// Of what only words are known, these are not read.
+	// Unknown faults have only a text.
 	for _, of := range []*model.Fault{nil, {Kind: "of a later version"}} {
 		if got := describeFault(text, of, runFailedTitle); got.Title != runFailedTitle || got.Help != "" || got.Hook || got.Text != text {
 			t.Errorf("%+v", got)
@@ -242,7 +241,7 @@ func TestTimingBar(t *testing.T) {
 	if got.Total != 22*time.Millisecond || len(got.Parts) != 4 || at > timingBarWidth {
 		t.Errorf("%+v", got)
 	}
-	// What is written at once takes longer in sum than the run.
+	// Parallel writes add up to more than the run took.
 	run.Steps = []model.Step{{Took: time.Second, Call: &model.Call{}}, {Took: time.Second, Write: &model.Write{}}}
 	for _, part := range newTimingBar(&run).Parts {
 		if part.Took > run.Took {
@@ -279,7 +278,7 @@ func TestHeadlines(t *testing.T) {
 		{"synced", "Created 2, deleted 1, updated its status twice", []model.Step{
 			write("create", "", podRef("p")), write("create", "", podRef("q")), write("delete", "", podRef("r")), write("update", "status", self), write("update", "status", self),
 		}},
-		// Fault U1: one object that is written three times is one, not three.
+		// Fault U1: three writes to one object count as one object.
 		{"synced", "Updated its status 3 times", []model.Step{write("update", "status", self), write("update", "status", self), write("update", "status", self)}},
 		{"synced", "No changes", []model.Step{{Write: &model.Write{Verb: "update", Unchanged: true}}}},
 		{"synced", "No changes", []model.Step{{Call: &model.Call{}}}},
@@ -293,8 +292,7 @@ func TestHeadlines(t *testing.T) {
 	}
 }
 
-// What changed, and who changed it, is found by the requests of two runs and the
-// managed fields of the object that is there.
+// Object changes come from the requests of two runs and the managed fields of the object.
 func TestObjectChanges(t *testing.T) {
 	s := webSubject("a", "b")
 	s.Meta.ManagedFields = []metav1.ManagedFieldsEntry{{
@@ -308,7 +306,7 @@ func TestObjectChanges(t *testing.T) {
 	before, after := newRun(7, "p"), newRun(9, "p")
 	before.Steps[0].Call.Request, after.Steps[0].Call.Request = callBody("a", "Pending"), callBody("b", "Running")
 	after.Steps[0].Call.Previous = 7
-	// What the run sees of its own doing is no reason for it.
+	// The writes of the run itself are not a trigger.
 	own := model.Call{Name: "sync", Request: callBody("c", "Failed"), Previous: 7}
 	after.Steps = append(after.Steps, model.Step{Call: &own})
 	after.Causes = []string{"the object changed", "child Pod shop/p changed", "recheck"}
@@ -327,8 +325,7 @@ func TestObjectChanges(t *testing.T) {
 	wantTexts(t, html, `the object itself</span> changed <span class="by">field manager <strong dir="auto">kubectl-edit</strong>`, "<del dir=\"ltr\">a</del>", "Running")
 }
 
-// Fault U1: what the controller itself wrote after its call changes the next request, and
-// is no trigger: a child that was deleted is.
+// Fault U1: what the controller wrote after its call is not a trigger, but a deleted child is.
 func TestOwnWritesAreNotTriggers(t *testing.T) {
 	callBody := func(n, children string) json.RawMessage {
 		return json.RawMessage(`{"parent":{"apiVersion":"example.org/v1","kind":"Web","metadata":{"namespace":"shop","name":"a","uid":"u1"},"status":{"n":` + n + `}},"children":{"Pod.v1":{` + children + `}}}`)
@@ -350,7 +347,8 @@ func TestOwnWritesAreNotTriggers(t *testing.T) {
 	}
 }
 
-// Fault U1: in a rolling update a run asks about the former revision too. That is no edit.
+// Fault U1: in a rolling update, a run also calls the hook with the previous revision. That is
+// not an edit.
 func TestObjectChangesInRollingUpdate(t *testing.T) {
 	s := webSubject("a", "b")
 	asked := func(image string, at model.Revision) model.Step {
@@ -375,8 +373,8 @@ func TestObjectChangesInRollingUpdate(t *testing.T) {
 	}
 }
 
-// Fault U3: a denial says by which webhook of which controller, why, and that nothing was
-// stored; a mutation what it changed.
+// Fault U3: a denial names the webhook, the controller and the reason; a mutation shows its
+// changes.
 func TestObjectPageReviews(t *testing.T) {
 	s := webSubject("a", "b")
 	s.Deleted = true
@@ -396,7 +394,7 @@ func TestObjectPageReviews(t *testing.T) {
 		"check-image</span> of admissioncontroller.setpoint.dev/webs", "Creation mutated and allowed", "spec.tier", "gold")
 }
 
-// Fault U5: what a person did stands before what else changed.
+// Fault U5: user actions come before other changes.
 func TestLeadingCausesComeFirst(t *testing.T) {
 	e := newEntry(webSubject("a", "b"), newRun(9, "p"))
 	e.runTriggers = runTriggers{LeadingCauses: []string{"hook changed"}, ObjectChanges: []objectChange{{ObjectChange: diff.ObjectChange{Role: "object", Type: diff.Modified}}}, OtherCauses: []string{"retry 3"}}
@@ -413,8 +411,7 @@ func TestPlanLinesAreBounded(t *testing.T) {
 	}
 }
 
-// What does not settle has not failed, and what is paused is not tried again, whatever it
-// failed with before.
+// Conflicting objects have not failed, and paused objects are not retried.
 func TestOnlyFailuresShowErrors(t *testing.T) {
 	for kind, want := range map[model.State]string{
 		model.StateConflicting: "The controller and another writer keep overwriting each other", model.StatePaused: "Paused by the annotation",
@@ -435,7 +432,7 @@ func TestOnlyFailuresShowErrors(t *testing.T) {
 	}
 }
 
-// A page of who stands by says who does the work, and not that nothing was done.
+// The page of a standby process says that the leader does the work.
 func TestObjectPageStandby(t *testing.T) {
 	p := newObjectPage("a", "p")
 	state := p.States[0].ObjectState
@@ -454,7 +451,7 @@ func TestObjectPageStandby(t *testing.T) {
 	}
 }
 
-// What nobody works on, as a watch is missing, is not said to be worked on elsewhere.
+// An object whose watch is missing is not shown as managed by the leader.
 func TestObjectPageNotWatched(t *testing.T) {
 	p := newObjectPage("a", "p")
 	state := p.States[0].ObjectState
@@ -469,7 +466,7 @@ func TestObjectPageNotWatched(t *testing.T) {
 	}
 }
 
-// What was a moment ago was not "now ago".
+// A recent time is not shown as "now ago".
 func TestJustNow(t *testing.T) {
 	run := newRun(9, "p")
 	run.Began = noon

@@ -12,8 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
 )
 
-// Fault U6: children of a suspended controller, whose health is not known, were counted as
-// not current.
+// Fault U6: children of a suspended controller, whose health is unknown, were counted as not
+// current.
 func TestTreeSummary(t *testing.T) {
 	for want, of := range map[string]tree{
 		"2 of 3 current": {Current: 2, Total: 3}, "1, health unknown": {Unknown: 1, Total: 1},
@@ -25,11 +25,11 @@ func TestTreeSummary(t *testing.T) {
 	}
 }
 
-// childrenSource is a process that cares for objects by their names.
+// childrenSource is a process that manages objects by name.
 type childrenSource struct {
 	*fakeSource
 	children map[string][]model.Child
-	// calls is how many times.
+	// calls counts calls.
 	calls atomic.Int32
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// What a process watches is told to who may list it, there.
+// Users see a watch only if they may list its objects.
 func TestWatchesRequireListPermission(t *testing.T) {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review authorization.SelfSubjectAccessReview

@@ -17,10 +17,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// hostileScript is text that somebody would like to have run as a script.
+// hostileScript is text that an attacker wants to run.
 const hostileScript = `"><img src=x onerror=alert(1)><script>alert(2)</script>{{.}}javascript:alert(3)`
 
-// newHostileSource is a process in which everything that others write is intruder.
+// newHostileSource returns a process whose texts are all hostile.
 func newHostileSource() *fakeSource {
 	c := teamsController()
 	c.Description, c.Notes = []string{hostileScript}, []string{hostileScript}
@@ -41,15 +41,14 @@ func newHostileSource() *fakeSource {
 
 const teamsPage = "/controllers/setpoint/compositecontroller.setpoint.dev~teams"
 
-// What a page must not have: a script or a style of its own, or a handler.
+// Patterns of inline scripts, styles and event handlers.
 var (
 	inlineCode      = regexp.MustCompile(`(?i)<script(>|\s[^>]*>[^<])|<style|<[a-z][^<>]*\s(style|on[a-z]+)\s*=|<img`)
 	scriptURL       = regexp.MustCompile(`(?i)(href|src|action|hx-get|hx-post)="\s*javascript:`)
 	attributeValues = regexp.MustCompile(`="[^"]*"`)
 )
 
-// findInlineCode is what a page has that it must not; "" for nothing. What is in the value of
-// an attribute is text.
+// findInlineCode returns the inline code of a page; "" for none. Attribute values are text.
 func findInlineCode(page string) string {
 	return scriptURL.FindString(page) + inlineCode.FindString(attributeValues.ReplaceAllString(page, `=""`))
 }
@@ -106,7 +105,7 @@ func TestAssetCaching(t *testing.T) {
 	}
 }
 
-// newSignInServer is a server whose visitors have to sign in.
+// newSignInServer returns a Server with sign-in.
 func newSignInServer(t *testing.T) *Server {
 	t.Helper()
 	s := newServer(t, &fakeSource{name: "setpoint"})

@@ -18,7 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// newProxyServer is a server whose visitors are those that a proxy names, and ann's visit there.
+// newProxyServer returns a function that loads pages as user ann behind a proxy.
 func newProxyServer(t *testing.T, api string, sources ...model.Source) func(path string) *httptest.ResponseRecorder {
 	t.Helper()
 	c, err := userclient.New(&rest.Config{Host: api})
@@ -42,7 +42,7 @@ func newProxyServer(t *testing.T, api string, sources ...model.Source) func(path
 	}
 }
 
-// manyControllers is a process of many controllers, each of a kind of its own.
+// manyControllers is a process with many controllers of different kinds.
 func manyControllers() *fakeSource {
 	process := &fakeSource{name: "setpoint"}
 	for i := range 30 {
@@ -54,8 +54,8 @@ func manyControllers() *fakeSource {
 	return process
 }
 
-// That nobody answers is not told as if the visitor lacked rights, or as if something
-// were not there: the page comes again by itself.
+// An outage is not reported as missing permissions or missing objects: the page reloads
+// automatically.
 func TestOutageIsNotForbidden(t *testing.T) {
 	visit := newProxyServer(t, "http://127.0.0.1:1", &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}})
 	for _, path := range []string{"/", "/resources", teamsPage, "/resources/pods/shop/a"} {
@@ -101,7 +101,7 @@ func TestAccessReviewsRunInParallel(t *testing.T) {
 	}
 }
 
-// Nor where something is asked for: that is tried again, once somebody answers.
+// The same holds for actions.
 func TestReconcileDuringOutage(t *testing.T) {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// Plots say how much there is in a minute, of what has gone on for less than that too.
+// Plots show a rate per minute, also for a shorter time.
 func TestRates(t *testing.T) {
 	points := func(runs ...uint32) model.Series {
 		s := model.Series{Every: 30 * time.Second, Points: make([]model.Point, 20)}

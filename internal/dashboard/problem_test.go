@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// cancelingSource is a process that never answers, and whose asker is gone once it was asked.
+// cancelingSource is a process that cancels the request and never responds.
 type cancelingSource struct {
 	fakeSource
 	cancel context.CancelFunc
@@ -25,7 +25,7 @@ func (l *cancelingSource) Process(ctx context.Context) (model.Process, error) {
 	return model.Process{}, ctx.Err()
 }
 
-// A page that is cut short is none: not one that shows less, and not an empty one.
+// A canceled page is not shown incomplete or empty.
 func TestCanceledPageIsUnavailable(t *testing.T) {
 	for _, path := range []string{"/", "/controllers/setpoint/x"} {
 		ctx, leave := context.WithCancel(t.Context())
@@ -43,7 +43,7 @@ func TestCanceledPageIsUnavailable(t *testing.T) {
 	}
 }
 
-// What was sent does not come back by itself, and cannot be got again at its address.
+// A form is not sent again automatically.
 func TestFormsAreNotRetriedAutomatically(t *testing.T) {
 	s := newServer(t, &fakeSource{name: "setpoint"})
 	for from, back := range map[string]string{
@@ -61,7 +61,7 @@ func TestFormsAreNotRetriedAutomatically(t *testing.T) {
 	}
 }
 
-// csrfToken is what forms of a server that is open to all carry.
+// csrfToken returns the CSRF token of an open server.
 func csrfToken(t *testing.T, s *Server) string {
 	t.Helper()
 	req, err := s.authenticator.Authenticate(httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody))

@@ -42,7 +42,7 @@ func TestRefreshIntervalGrowsWithRenderTime(t *testing.T) {
 	}
 }
 
-// Whoever makes up pages takes little, and from nobody else.
+// A user who makes up pages uses little memory, and evicts only own entries.
 func TestThrottleMemoryIsBounded(t *testing.T) {
 	var p refreshThrottle
 	p.startRender("bob", "/b")()
@@ -65,7 +65,7 @@ func TestThrottleMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// Ages move on under the same pace as all else.
+// Relative times are refreshed at the same interval.
 func TestStalePageIsRefreshed(t *testing.T) {
 	s := newServer(t, &fakeSource{name: "setpoint"})
 	r := httptest.NewRequest(http.MethodGet, "http://localhost/live", http.NoBody)
@@ -86,7 +86,7 @@ func TestStalePageIsRefreshed(t *testing.T) {
 	}
 }
 
-// What happened between a page and its stream is told at once, and once.
+// Changes before the stream opens are sent once.
 func TestStreamStartsWithOneChange(t *testing.T) {
 	busy := &fakeSource{name: "setpoint", revisions: make(chan uint64, 1)}
 	busy.revisions <- 7
@@ -100,7 +100,7 @@ func TestStreamStartsWithOneChange(t *testing.T) {
 	}
 }
 
-// slowSource answers after a while.
+// slowSource responds late.
 type slowSource struct{ *fakeSource }
 
 func (s slowSource) Process(ctx context.Context) (model.Process, error) {
@@ -153,7 +153,7 @@ func TestPageWatchesItsObject(t *testing.T) {
 	}
 }
 
-// countingSource counts how often runs are read in full.
+// countingSource counts how often full runs are read.
 type countingSource struct {
 	*fakeSource
 	reads int

@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// Fault U3: a controller of admission waited "for .", or for the first Pod with nine there.
+// Fault U3: an admission controller waited "for .", or for the first Pod although nine existed.
 func TestAdmissionControllersListReviews(t *testing.T) {
 	policy := model.Controller{Name: "admissioncontroller.setpoint.dev/policy", Process: "setpoint", AllReplicas: true}
 	pod := model.Ref{Kind: model.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: "web"}
@@ -33,7 +33,7 @@ func TestAdmissionControllersListReviews(t *testing.T) {
 	}
 }
 
-// Fault U4: who may not list events got a raw error, and the empty state too.
+// Fault U4: users who may not list events saw a raw error and the empty state.
 func TestForbiddenEvents(t *testing.T) {
 	refusal := permissionProblem(userclient.Permission{User: "ann", Verb: "list", Resource: "events", Namespace: "shop"})
 	p := objectPage{pageObject: &pageObject{Ref: model.Ref{Kind: model.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: "web"}}, Events: eventList{Problem: refusal}}
@@ -54,7 +54,7 @@ func TestRunsWithoutHistory(t *testing.T) {
 	}
 }
 
-// Fault U9: "failing" in an address is the state Failing.
+// Fault U9: "failing" in a URL is the state Failing.
 func TestStateInURL(t *testing.T) {
 	for query, want := range map[string]model.State{"failing": model.StateFailing, "Failing": model.StateFailing, "nonsense": ""} {
 		req := &request{r: httptest.NewRequest(http.MethodGet, "/?state="+query, http.NoBody)}
@@ -64,7 +64,7 @@ func TestStateInURL(t *testing.T) {
 	}
 }
 
-// Fault U9: a namespace that is not in the list is the one that is chosen all the same.
+// Fault U9: a namespace outside of the list is still selected.
 func TestUnlistedNamespaceIsSelected(t *testing.T) {
 	for namespace, want := range map[string]string{"nope": "nope", "shop": "", "": ""} {
 		if got := (&kindPage{Namespace: namespace, Namespaces: []string{"shop", ""}}).UnlistedNamespace(); got != want {
@@ -82,7 +82,7 @@ func TestKindHeadings(t *testing.T) {
 	}
 }
 
-// Fault U6: objects of a controller that is suspended lost their card, tree and actions.
+// Fault U6: objects of a suspended controller lost their card, tree and actions.
 func TestSuspendedControllerObjects(t *testing.T) {
 	a := newFakeAPI(t, discoveryResponses())
 	a.responses["/apis/example.org/v1/namespaces/shop/webs/a"] = `{"metadata":{"name":"a","namespace":"shop","uid":"u"}}`

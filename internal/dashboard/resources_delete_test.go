@@ -17,8 +17,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// fakeAPI is an API server that answers by path, and notes what it was asked. What it
-// does not know is not there, and "forbidden" may not be read.
+// fakeAPI responds by path and records requests. Unknown paths are not found, and "forbidden"
+// is forbidden.
 type fakeAPI struct {
 	*httptest.Server
 	responses map[string]string
@@ -52,7 +52,7 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// count is how often something was asked that has a text in it.
+// count returns how many requests contain a text.
 func (a *fakeAPI) count(text string) (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,7 +64,7 @@ func (a *fakeAPI) count(text string) (n int) {
 	return n
 }
 
-// newServer is a Server of that API server.
+// newServer returns a Server of the API server.
 func (a *fakeAPI) newServer(t *testing.T, sources ...model.Source) *Server {
 	t.Helper()
 	api, err := userclient.New(&rest.Config{Host: a.URL})
@@ -81,8 +81,7 @@ func (a *fakeAPI) newServer(t *testing.T, sources ...model.Source) *Server {
 	return s
 }
 
-// discoveryResponses are answers about which kinds there are: some of the core group, webs, and
-// definitions of kinds.
+// discoveryResponses are discovery documents with core kinds, webs, and CRDs.
 func discoveryResponses() map[string]string {
 	const verbs = `"verbs":["list","delete","get"]`
 	return map[string]string{

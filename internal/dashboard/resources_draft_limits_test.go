@@ -24,8 +24,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/heaptest"
 )
 
-// rbacServer is a shelf of which ann may do what is in allowed, such as "patch configmaps in
-// shop". A review of rights waits for hold, if that is set.
+// rbacServer is an objectServer with the permissions in allowed, such as "patch configmaps in
+// shop". Reviews wait for unblock if it is set.
 type rbacServer struct {
 	*objectServer
 	allowed []string
@@ -56,7 +56,7 @@ func (k *rbacServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// newRBACServer is a dashboard that ann visits, and what she sends to it.
+// newRBACServer returns a function that posts forms as user ann.
 func newRBACServer(t *testing.T, k *rbacServer) func(path string, form url.Values) *httptest.ResponseRecorder {
 	t.Helper()
 	k.objectServer = &objectServer{t: t, version: 1, object: map[string]any{"metadata": map[string]any{"name": "a", "namespace": "shop", "uid": "u"}}}
@@ -90,7 +90,7 @@ func newRBACServer(t *testing.T, k *rbacServer) func(path string, form url.Value
 	}
 }
 
-// bomb is JSON of a size, as a page sends it.
+// bomb returns compressed JSON of a size.
 func bomb(t *testing.T, of string, size int) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -106,9 +106,8 @@ func bomb(t *testing.T, of string, size int) string {
 	return out.String()
 }
 
-// Four forms of 40 KB, sent at the same time, took ten gigabytes of memory from a
-// visitor without any right: their objects were inflated into trees before rights were
-// checked. Fault S3.
+// Four concurrent forms of 40 KB took ten gigabytes of memory from a user without permissions,
+// since objects were decoded before permissions were checked. Fault S3.
 func TestDraftMemory(t *testing.T) {
 	const edit, create = "/resources/configmaps/shop/a/edit", "/resources/configmaps/new"
 	for _, test := range []struct {
@@ -158,8 +157,7 @@ func TestDraftMemory(t *testing.T) {
 	}
 }
 
-// One visitor has few drafts in work at a time; more are refused, and nothing is read
-// of them.
+// A user may send few forms at a time. Others are rejected without being read.
 func TestConcurrentDraftLimit(t *testing.T) {
 	k := &rbacServer{unblock: make(chan struct{}), reviews: make(chan struct{}, 2*maxDrafts)}
 	send := newRBACServer(t, k)
@@ -180,8 +178,8 @@ func TestConcurrentDraftLimit(t *testing.T) {
 	}
 }
 
-// What was sent without the right to store it is not lost, and the right is named with
-// the commands that grant it. Faults S3 and U4.
+// A rejected form is not lost, and the missing permission is shown with the commands that grant
+// it. Faults S3 and U4.
 func TestForbiddenCreateKeepsDraft(t *testing.T) {
 	send := newRBACServer(t, &rbacServer{allowed: []string{"create configmaps in other"}})
 	form := url.Values{"whole": {"yes"}, "as": {"form"}, ".metadata.namespace": {"shop"}, ".metadata.name": {"b"}, "do": {"save"}}

@@ -22,7 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// newTestDraft is a draft of a kind with a few fields, of an object if one is stored.
+// newTestDraft returns a draft of a kind with a few fields, of a stored object if given.
 func newTestDraft(t *testing.T, stored string) *draft {
 	t.Helper()
 	schema := &spec.Schema{}
@@ -88,8 +88,7 @@ func TestSwitchingModeKeepsInput(t *testing.T) {
 	}
 }
 
-// A form that comes while the API server does not describe its kind can be sent again, as
-// it is: it is not taken for YAML.
+// A form that arrives without a schema can be sent again, and is not read as YAML.
 func TestFormWithoutSchema(t *testing.T) {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -135,12 +134,11 @@ func TestFormWithoutSchema(t *testing.T) {
 		if again == nil || strings.Contains(page, "load the page again") {
 			t.Fatalf("%s answers:\n%s", path, page)
 		}
-		sent.Set("csrf", again[1]) // That of this page is as good.
+		sent.Set("csrf", again[1]) // The token of this page is valid too.
 	}
 }
 
-// A form that is sent while its page still loads has only some of its fields: what is
-// missing is not taken for removed.
+// A form that is sent while its page loads lacks fields. They do not count as removed.
 func TestPartialFormIsRejected(t *testing.T) {
 	k, s := newObjectServer(t, v1Object("ConfigMap", map[string]any{"a": "b"}))
 	fields := formFields(get(t, s, "/resources/configmaps/shop/a/edit").Body.String())
@@ -208,9 +206,8 @@ func TestSecretValuesAreNotSent(t *testing.T) {
 	}
 }
 
-// Fault U9: a text for a number in the YAML was nothing in the form, and was stored as the
-// default. It is shown as it is,
-// and the API server says what is wrong with it.
+// Fault U9: text in a number field was lost when switching from YAML to the form. It is kept,
+// and the API server reports it.
 func TestSwitchingModeKeepsInvalidNumbers(t *testing.T) {
 	d := newTestDraft(t, storedShop)
 	d.Mode, d.Text = modeYAML, strings.Replace(d.Text, "size: 1", "size: three", 1)

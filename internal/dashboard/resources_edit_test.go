@@ -26,8 +26,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// objectServer is an API server that has one object of v1, in namespace shop, which is
-// changed by merge patches.
+// objectServer is an API server with one object that is changed by merge patches.
 type objectServer struct {
 	t *testing.T
 
@@ -35,11 +34,11 @@ type objectServer struct {
 	version int
 	object  map[string]any
 	patches []string
-	// concurrentPatch, if set, is what somebody else does before the next patch.
+	// concurrentPatch, if set, is applied before the next patch.
 	concurrentPatch map[string]any
 }
 
-// newObjectServer makes a window over a shelf with an object.
+// newObjectServer returns an objectServer and its dashboard.
 func newObjectServer(t *testing.T, object map[string]any) (*objectServer, *Server) {
 	t.Helper()
 	k := &objectServer{t: t, version: 1, object: object}
@@ -115,7 +114,7 @@ func (k *objectServer) patch(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// formFields are what a browser would send of the form of a draft.
+// formFields returns what a browser would send.
 func formFields(page string) url.Values {
 	_, page, _ = strings.Cut(page, `id="draft"`)
 	fields := url.Values{"do": {"save"}}
@@ -149,8 +148,7 @@ func v1Object(kind string, data map[string]any) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "a", "namespace": "shop", "uid": "u"}, "data": data}
 }
 
-// The largest values that a ConfigMap may have, of the kinds of text that grow most on
-// their way through a form.
+// The largest values of a ConfigMap, with texts that grow most in a form.
 func TestEditLargeObjects(t *testing.T) {
 	random := make([]byte, 1<<20)
 	for i := range random {
@@ -183,7 +181,7 @@ func TestEditLargeObjects(t *testing.T) {
 func TestTooLargeForms(t *testing.T) {
 	_, s := newObjectServer(t, v1Object("ConfigMap", map[string]any{"a": "b"}))
 	fields := formFields(get(t, s, "/resources/configmaps/shop/a/edit?as=yaml").Body.String())
-	// Of the size that a form may have, but more than an object: what was entered stays.
+	// The form fits, but the object does not: the input is kept.
 	fields.Set("text", strings.Repeat("x", form.MaxBytes+1))
 	if w := post(t, s, "/resources/configmaps/shop/a/edit", fields); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "xxxxx") {
 		t.Errorf("a large text is answered with %d", w.Code)
@@ -195,7 +193,7 @@ func TestTooLargeForms(t *testing.T) {
 	}
 }
 
-// stalledBody is a body that does not arrive in time.
+// stalledBody is a body that does not arrive.
 type stalledBody struct{ io.Reader }
 
 func (stalledBody) Read([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
@@ -263,7 +261,7 @@ func TestConcurrentSecretChange(t *testing.T) {
 		if c.code != http.StatusConflict {
 			continue
 		}
-		// Who has seen that may save all the same.
+		// The user has seen the change and may save.
 		w = post(t, s, "/resources/secrets/shop/a/edit", formFields(w.Body.String()))
 		if w.Code != http.StatusSeeOther || k.object["data"].(map[string]any)["pass"] != "b3Vycw==" {
 			t.Errorf("%s: saved again, answered %d: %v", name, w.Code, k.object)

@@ -19,7 +19,7 @@ func TestFiltersSurviveNamespaceChange(t *testing.T) {
 	wantTexts(t, body, `<span id="kept"><input type="hidden" name="name" value="a"><input type="hidden" name="labels" value="b=c"></span>`, `hx-select-oob="#kept"`)
 }
 
-// getFragment asks for a page as a browser does that takes one element of it.
+// getFragment requests one element of a page like htmx.
 func getFragment(s *Server, path, id string) string {
 	r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody)
 	r.Header.Set("Hx-Request", "true")
@@ -45,7 +45,7 @@ func TestFragmentRequests(t *testing.T) {
 	}
 }
 
-// Fault U9: a namespace that does not exist is not one that has no objects yet.
+// Fault U9: an unknown namespace is not shown as empty.
 func TestUnknownNamespace(t *testing.T) {
 	a := newFakeAPI(t, discoveryResponses())
 	a.responses["/apis/example.org/v1/namespaces/nope/webs"] = `{"rows":[]}`
@@ -60,7 +60,7 @@ func TestUnknownNamespace(t *testing.T) {
 	}
 }
 
-// largeSource is a process that cares for many objects, and notes how many it was asked for.
+// largeSource is a process with many objects that records query limits.
 type largeSource struct {
 	*fakeSource
 	names  []string
@@ -100,11 +100,11 @@ func TestSearchUsesControllerNames(t *testing.T) {
 	if lists, one := a.count("/v1/webs?"), a.count("fieldSelector=metadata.name%3Dweb-4321"); lists != 1 || one != 1 {
 		t.Errorf("asked for %d lists, and for the object %d times", lists, one)
 	}
-	// Of more than are looked at, it is asked only how many they are.
+	// Above the limit, only the count is requested.
 	if slices.Contains(source.limits[2:], maxStates) {
 		t.Errorf("asked for %v", source.limits)
 	}
-	// One that cares for some alone does not know the others.
+	// A controller that manages only some objects does not know the others.
 	page := &kindPage{Kind: webKind(), Name: "4321"}
 	for there, want := range map[int64]bool{5000: true, 5001: false} {
 		if _, known := newTestRequest(t, "/").findByName(page, []processInfo{{Source: source, Controllers: source.controllers}}, there); known != want {
@@ -113,7 +113,7 @@ func TestSearchUsesControllerNames(t *testing.T) {
 	}
 }
 
-// The API server stores no reviews: that is no fault of the dashboard. Fault S8.
+// The API server does not store reviews: that is not an internal error. Fault S8.
 func TestReviewsAreNotListed(t *testing.T) {
 	_, s := newObjectServer(t, v1Object("ConfigMap", nil))
 	for _, path := range []string{"", "/new", "/-/a", "/-/a/edit", "/-/a/delete", "/-/a/yaml"} {

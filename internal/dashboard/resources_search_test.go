@@ -2,7 +2,7 @@ package dashboard
 
 import "testing"
 
-// A list that has been looked through to its end is all there is, however long it is.
+// A list that was searched completely has no note.
 func TestSearchLimitNote(t *testing.T) {
 	for _, test := range []struct {
 		seen            int

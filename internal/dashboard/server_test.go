@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// fakeSource is a process of which all is known beforehand.
+// fakeSource is a process with fixed data.
 type fakeSource struct {
 	name        string
 	process     model.Process
@@ -68,7 +68,7 @@ func (s *fakeSource) Await(ctx context.Context, _ uint64) (uint64, error) {
 	}
 }
 
-// teamsController is a controller as one would meet it.
+// teamsController is a typical controller.
 func teamsController() model.Controller {
 	return model.Controller{
 		Name: "compositecontroller.setpoint.dev/teams", Process: "setpoint",

@@ -22,8 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// tokenServer is an API server that accepts one token, for as long as it is not revoked, and
-// allows nothing.
+// tokenServer is an API server that accepts one token until it is revoked, and allows nothing.
 type tokenServer struct {
 	*httptest.Server
 	revoked atomic.Bool
@@ -55,7 +54,7 @@ func (s *tokenServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// browser keeps cookies, and follows nothing.
+// browser keeps cookies and does not follow redirects.
 type browser struct {
 	t       *testing.T
 	server  *Server
@@ -100,7 +99,7 @@ func (b *browser) send(method, path string, form url.Values, headers ...string) 
 	return w
 }
 
-// expect checks a code, where it leads to, and what the page says.
+// expect checks the status, the location and the text of a response.
 func (b *browser) expect(w *httptest.ResponseRecorder, code int, location, says string) {
 	b.t.Helper()
 	if w.Code != code || w.Header().Get("Location") != location || !strings.Contains(w.Body.String(), says) {
@@ -129,7 +128,7 @@ func TestSignIn(t *testing.T) {
 	b.expect(b.send("GET", "/", nil), 303, "/signin?return=%2F", "")
 }
 
-// Fault S8: ten bad tokens, and the good ones of the same address were refused too.
+// Fault S8: after ten bad tokens, good ones of the same address were rejected too.
 func TestTooManyAttempts(t *testing.T) {
 	b := newBrowser(t, newTokenServer(t).URL)
 	for range 10 {
@@ -176,7 +175,7 @@ func TestForbiddenAndRevoked(t *testing.T) {
 	b.expect(b.send("GET", "/", nil), 303, "/signin?return=%2F", "")
 }
 
-// getForbidden answers a visit with what the API server says to reading a team.
+// getForbidden handles a request with the error of a forbidden get.
 func (b *browser) getForbidden(path string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, "http://window.example.org"+path, http.NoBody)
 	for name, value := range b.cookies {

@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// hungSource is a process that takes questions, and answers none.
+// hungSource accepts calls and never responds.
 type hungSource struct{ fakeSource }
 
 func (*hungSource) Process(ctx context.Context) (model.Process, error) {
@@ -42,7 +42,7 @@ func (*hungSource) Run(ctx context.Context, _ uint64) (model.Run, error) {
 	return model.Run{}, ctx.Err()
 }
 
-// newPodCluster is an API server in which there is the Pod shop/a.
+// newPodCluster is an API server with the Pod shop/a.
 func newPodCluster(t *testing.T) *userclient.Cluster {
 	t.Helper()
 	answers := map[string]string{
@@ -66,7 +66,7 @@ func newPodCluster(t *testing.T) *userclient.Cluster {
 	return c
 }
 
-// A process that was stopped holds up no page, and pages say that it is silent.
+// A hung process does not block pages, and pages report it.
 func TestHungProcessDoesNotBlockPages(t *testing.T) {
 	run := newRun(7, "x")
 	run.Object = podRef("a")

@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// That a run is gone is found out once, not at each refresh.
+// A missing run is looked up once, not at each refresh.
 func TestMissingRunsAreCached(t *testing.T) {
 	after, stripped := newRun(9, "p"), newRun(7, "p")
 	after.Steps[0].Call.Previous = 7
@@ -35,7 +35,7 @@ func TestMissingRunsAreCached(t *testing.T) {
 	}
 }
 
-// changesOf are what changed before a run, as a reader finds it.
+// changesOf returns the changes of a run as a user sees them.
 func (s *Server) changesOf(t *testing.T, reader string, run model.Run) []objectChange {
 	t.Helper()
 	api, err := s.options.Cluster.As(userclient.User{Name: reader})
@@ -49,7 +49,7 @@ func (s *Server) changesOf(t *testing.T, reader string, run model.Run) []objectC
 	return req.timelineEntries(webSubject("a", ""), []model.Run{run}, 10)[0].ObjectChanges
 }
 
-// Nothing that was found for somebody keeps their token when the session has ended.
+// The cache does not keep the token of a user after the session.
 func TestCacheHoldsNoTokens(t *testing.T) {
 	s := newServer(t, &fakeSource{name: "setpoint"})
 	ann := userclient.User{Name: "ann", Token: "secret"}

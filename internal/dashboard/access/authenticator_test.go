@@ -19,7 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// testEnv is an API server that knows some tokens, and a clock.
+// testEnv is an API server with some tokens, and a clock.
 type testEnv struct {
 	t             *testing.T
 	now           time.Time
@@ -51,7 +51,7 @@ func (w *testEnv) authenticator(o access.Options) *access.Authenticator {
 	return access.New(o, w.verify)
 }
 
-// browser keeps the cookies of a gate.
+// browser keeps cookies.
 type browser struct {
 	*testEnv
 	authenticator *access.Authenticator
@@ -267,7 +267,7 @@ func TestSessionLimit(t *testing.T) {
 	first.expect("expired", "the oldest of too many")
 }
 
-// Bad tokens of an address slow down each other, and do not lock out a good one. Fault S8.
+// Bad tokens of an address delay each other, but not a good one. Fault S8.
 func TestBadTokensDoNotLockUsersOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t)
@@ -308,7 +308,7 @@ func TestBadTokensDoNotLockUsersOut(t *testing.T) {
 	})
 }
 
-// Many at a time wait for a while, are not looked at, and come again.
+// Concurrent attempts wait, and fail after a timeout.
 func TestConcurrentAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t)
@@ -435,7 +435,7 @@ func TestProxies(t *testing.T) {
 		{"loopback is not trusted then", far, "127.0.0.1:1", []string{"X-Forwarded-User: ann"}, "signed out"},
 		{"groups", headers, "127.0.0.1:1", []string{"X-Forwarded-User: ann", "X-Forwarded-Groups: a, b,", "X-Forwarded-Groups: c"}, "ann [a b c] map[]"},
 		{"groups of the cluster", headers, "127.0.0.1:1", []string{"X-Forwarded-User: ann", "X-Forwarded-Groups: system:masters,a,system:authenticated,system:nodes"}, "ann [a system:authenticated] map[]"},
-		// Fault S10: a directory could name users and groups that the cluster has of its own.
+		// Fault S10: a directory could name users and groups of the cluster.
 		{"prefixes", access.Headers{User: "X-Forwarded-User", Groups: "X-Forwarded-Groups", UserPrefix: "sso:", GroupsPrefix: "sso:"}, "127.0.0.1:1",
 			[]string{"X-Forwarded-User: ann", "X-Forwarded-Groups: cluster-admins,system:masters,system:authenticated"}, "sso:ann [sso:cluster-admins system:authenticated] map[]"},
 		{"a user of the cluster with a prefix", access.Headers{User: "X-Forwarded-User", UserPrefix: "sso:"}, "127.0.0.1:1", []string{"X-Forwarded-User: system:admin"}, "wrong speaker"},
@@ -471,7 +471,7 @@ func TestProxies(t *testing.T) {
 	}
 }
 
-// A page of another site that has its name resolved to loopback may send any header.
+// Another site that resolves its name to a trusted address can send any header.
 func TestProxyHosts(t *testing.T) {
 	for _, test := range []struct {
 		hosts      []string
@@ -552,8 +552,8 @@ func TestCheckWrite(t *testing.T) {
 	}
 }
 
-// A CSRF token is another text in each response, and each is good. Fault S10: one that is
-// the same in all pages can be guessed by their size, compressed (BREACH).
+// Each response has another valid CSRF token. Fault S10: a constant token can be guessed from
+// the size of compressed pages (BREACH).
 func TestCSRFTokensAreMasked(t *testing.T) {
 	w := newTestEnv(t)
 	for name, authenticator := range map[string]*access.Authenticator{"session": w.authenticator(access.Options{}), "open": w.authenticator(access.Options{Open: true}), "proxy": w.authenticator(access.Options{Headers: access.Headers{User: "X-Forwarded-User"}})} {

@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// Whose session has ended, however it did, is told: what is kept of the user has a token.
+// Each ended session is reported, since caches of its user contain the token.
 func TestOnSessionEnd(t *testing.T) {
 	var mu sync.Mutex
 	var gone []string

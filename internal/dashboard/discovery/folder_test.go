@@ -19,7 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
 )
 
-// fakeSource plays what a process knows: no more than its name.
+// fakeSource knows only its name.
 type fakeSource struct {
 	model.Source
 	name string
@@ -82,8 +82,8 @@ func TestFolderSources(t *testing.T) {
 	}
 }
 
-// Fault U6: a program that crashed vanished from the overview. It is there, and says so,
-// until one of its name comes.
+// Fault U6: a crashed program vanished from the overview. It stays until a process with its
+// name starts.
 func TestCrashedProcess(t *testing.T) {
 	folder := t.TempDir()
 	gone := exec.CommandContext(t.Context(), "true")
@@ -174,8 +174,7 @@ current-context: one
 	}
 }
 
-// Fault G6: two replicas on one machine are two processes, each with a name of its own, by
-// which what they say is known too. The one that was there before keeps its name.
+// Fault G6: two replicas on one machine have different names. The older one keeps its name.
 func TestUniqueNames(t *testing.T) {
 	folder := t.TempDir()
 	other := exec.CommandContext(t.Context(), "sleep", "1000")
@@ -201,7 +200,7 @@ func TestUniqueNames(t *testing.T) {
 	}
 }
 
-// Fault D3: where hooks are is found by the folder too.
+// Fault D3: the folder contains the addresses of hooks.
 func TestHooks(t *testing.T) {
 	folder := t.TempDir()
 	if got := discovery.ReadHooks(folder); got != "" {

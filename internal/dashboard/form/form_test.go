@@ -159,7 +159,7 @@ func lines(values url.Values) string {
 	return out.String()
 }
 
-// formatScalar is the tree of the spec, a field on each line.
+// formatScalar prints the fields of a form, one per line.
 func formatScalar(root *form.Field) string {
 	var out strings.Builder
 	for _, part := range root.Fields {

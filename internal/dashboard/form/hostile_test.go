@@ -13,8 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 )
 
-// TestBroadSchemas: a schema whose parts have ten parts each, ten levels deep, is not
-// laid out to its end.
+// TestBroadSchemas builds a form from a schema with ten parts on each of ten levels.
 func TestBroadSchemas(t *testing.T) {
 	known := map[string]*spec.Schema{}
 	for level := range 10 {
@@ -35,8 +34,8 @@ func TestBroadSchemas(t *testing.T) {
 	}
 }
 
-// FuzzRead enters anything under any name: what comes of it is an object or an error,
-// and entering that object again makes the same.
+// FuzzRead reads arbitrary input. The result is an object or an error, and the input of that
+// object yields the same object.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{".spec.a", ".spec.list[0]", ".spec.map[0]~key", `.spec["x.y"]`, ".spec.list", ".spec~set", ".", "..", "[", `[""]`, "~row", ".spec.any"} {
 		f.Add(name, "text", ".spec.map[0]", "1")

@@ -10,11 +10,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/heaptest"
 )
 
-// TestInputIsBounded: texts that fit the bytes that an object may have, and of which a
-// tree of a gigabyte would become, are refused before there is one. Fault S3.
+// TestInputIsBounded rejects texts within the byte limit that would need a gigabyte of memory,
+// before they are parsed. Fault S3.
 func TestInputIsBounded(t *testing.T) {
 	const bytes = form.MaxBytes - 100
-	// Only the error is made of such a text.
+	// Only an error is allocated.
 	const most = 64 << 10
 	spread := "a: &a [" + strings.Repeat("x, ", 9) + "x]\n"
 	for last := 'a'; last < 'g'; last++ {
@@ -61,7 +61,7 @@ func TestInputIsBounded(t *testing.T) {
 	}
 }
 
-// Many fields that are entered as YAML have no more values than one of them.
+// All YAML fields share one limit.
 func TestYAMLFieldsShareOneBound(t *testing.T) {
 	f := form.New(schemaOf(t, `{type: object, properties: {spec: {type: object, additionalProperties: {x-kubernetes-preserve-unknown-fields: true}}}}`), nil, form.Options{})
 	values := url.Values{}
@@ -73,7 +73,7 @@ func TestYAMLFieldsShareOneBound(t *testing.T) {
 	}
 }
 
-// What objects are like is far from the bounds: also a text of a megabyte, of whatever.
+// Real objects are far from the limits, also with a text of a megabyte.
 func TestLargeObjects(t *testing.T) {
 	for name, text := range map[string]string{
 		"a table":      "apiVersion: v1\ndata:\n  table.csv: |\n    a,b,c\n" + strings.Repeat("    1,2,3\n", 100_000) + "kind: ConfigMap\nmetadata: {name: x}\n",

@@ -13,8 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// What was allowed before an outage is so during it, for a while; what was not asked
-// before is not known.
+// Cached permissions are used during an outage, for a while. Others are unknown.
 func TestAccessCacheDuringOutage(t *testing.T) {
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

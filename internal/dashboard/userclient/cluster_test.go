@@ -21,12 +21,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// What a real API server answers is tested on a real one, with the control plane. Here
-// is what one cannot be asked for: that it is away, slow, or of two minds.
+// Requests to a real API server are tested with the control plane. These tests cover
+// unreachable, slow and inconsistent servers.
 
 var guitars = model.Kind{Group: "kool.example.org", Version: "v1", Plural: "guitars", Kind: "Guitar", Namespaced: true}
 
-// fakeAPI answers as it is told to, and notes what it was asked.
+// fakeAPI returns fixed responses and logs requests.
 type fakeAPI struct {
 	*httptest.Server
 	mu        sync.Mutex
@@ -167,13 +167,13 @@ func TestTimeoutAndCancel(t *testing.T) {
 	if _, err := client.Get(ctx, guitars, "shop", "a"); !errors.Is(err, userclient.ErrUnreachable) {
 		t.Errorf("get: %v", err)
 	}
-	// Who has gone away is not told that the API server has.
+	// A canceled request does not report an unreachable server.
 	ctx, cancel = context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
 	if _, err := client.Get(ctx, guitars, "shop", "a"); !errors.Is(err, context.Canceled) || errors.Is(err, userclient.ErrUnreachable) {
 		t.Errorf("get: %v", err)
 	}
-	// Nor does who waits for the same answer wait for one who has.
+	// A canceled caller does not wait for a shared request.
 	if _, err := client.Kind(ctx, "pods"); !errors.Is(err, context.Canceled) {
 		t.Errorf("kind: %v", err)
 	}
@@ -217,7 +217,7 @@ func TestConcurrentCallsShareARequest(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// A second question may have begun before the first was answered, but no more.
+	// A second request may start before the first ends, but not more.
 	if n := f.requests(); n > 6 {
 		t.Errorf("%d requests for one answer", n)
 	}
@@ -287,7 +287,7 @@ func TestWatchReconnects(t *testing.T) {
 	changes := 0
 	err := client.Watch(ctx, guitars, "", "", func() {
 		changes++
-		if changes == 3 { // It began, began anew, and was told.
+		if changes == 3 { // The watch started, restarted, and delivered a change.
 			cancel()
 		}
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// discovered is what the API server says of the kinds of a group.
+// discovered returns the discovery document of a group.
 func discovered(group, version string, resources ...string) string {
 	return fmt.Sprintf(`{"metadata":{"name":%q},"versions":[{"version":%q,"resources":[%s]}]}`, group, version, strings.Join(resources, ","))
 }

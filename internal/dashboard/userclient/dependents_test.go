@@ -15,7 +15,7 @@ var replicaSets = model.Kind{Group: "apps", Version: "v1", Plural: "replicasets"
 
 const replicaSetsPath = "/apis/apps/v1/namespaces/shop/replicasets"
 
-// owned is the metadata of an object with owners.
+// owned returns the metadata of an object with owners.
 func owned(name string, owners ...string) string {
 	var refs []string
 	for _, owner := range owners {
@@ -26,7 +26,7 @@ func owned(name string, owners ...string) string {
 
 func listed(objects ...string) string { return `{"items":[` + strings.Join(objects, ",") + `]}` }
 
-// tree is a family in words, such as "a(b c)".
+// tree prints dependents, such as "a(b c)".
 func tree(family []userclient.Dependent) string {
 	var words []string
 	for i := range family {

@@ -17,7 +17,8 @@ import (
 
 var pods = model.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
 
-// newHungServer is an API server that answers nothing while it hangs, and is slow with tables.
+// newHungServer returns an API server that does not respond while it hangs, and is slow with
+// tables.
 func newHungServer(t *testing.T) (hangs *atomic.Bool, client *userclient.Client) {
 	hangs = &atomic.Bool{}
 	done := make(chan struct{})
@@ -46,8 +47,8 @@ func newHungServer(t *testing.T) (hangs *atomic.Bool, client *userclient.Client)
 	return hangs, client
 }
 
-// Fault U8: each request to an API server that hangs took ten seconds, one after the
-// other. It is given up once the least of requests is not answered either.
+// Fault U8: each request to a hung API server took ten seconds. Requests fail early if a ping
+// fails too.
 func TestHungServerTimesOut(t *testing.T) {
 	hangs, client := newHungServer(t)
 	hangs.Store(true)
@@ -57,18 +58,18 @@ func TestHungServerTimesOut(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	// The limits are those of waiting in vain: a slow machine adds nothing to speak of.
+	// Timeouts dominate, so a slow machine adds little.
 	if took := time.Since(began); took > 9*time.Second {
 		t.Errorf("five requests took %s", took)
 	}
 	hangs.Store(false)
-	// That it did not answer a moment ago is believed for a while.
+	// The hang is remembered for a while.
 	for err := errors.New("not yet"); err != nil && t.Context().Err() == nil; {
 		_, err = client.Get(t.Context(), pods, "shop", "a")
 	}
 }
 
-// A slow answer is waited for while others come.
+// A slow response succeeds while others arrive.
 func TestSlowServerSucceeds(t *testing.T) {
 	_, client := newHungServer(t)
 	if _, err := client.Get(t.Context(), pods, "shop", "a"); err != nil {

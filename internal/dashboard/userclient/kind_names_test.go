@@ -9,8 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// Fault G5: a word means what it means to kubectl, but for words that several groups serve,
-// of which kubectl takes one: they are refused.
+// Fault G5: a name means the same as in kubectl, but ambiguous names are errors.
 func TestMatchKinds(t *testing.T) {
 	kind := func(group, version, plural, name string, short ...string) servedKind {
 		return servedKind{Kind: model.Kind{Group: group, Version: version, Plural: plural, Kind: name}, singular: strings.ToLower(name), shortNames: short, verbs: []string{"get", "list"}}

@@ -14,8 +14,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// An API server that was started anew is ready before it describes custom resources, and
-// one that is away says nothing: what it said before holds.
+// An API server that has just started does not describe custom resources, and one that is down
+// describes nothing: cached schemas are used.
 func TestSchemasDuringOutage(t *testing.T) {
 	const described = `{"paths":{"apis/example.org/v1":{"serverRelativeURL":"/openapi/v3/apis/example.org/v1?hash=a"}}}`
 	var index atomic.Value

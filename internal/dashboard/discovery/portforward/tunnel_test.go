@@ -21,7 +21,7 @@ func (fakeStream) Identifier() uint32        { return 0 }
 
 var errReset = errors.New("stream reset")
 
-// Who reads and who writes get to know why a connection ended, whoever comes first.
+// Readers and writers both get the reason.
 func TestStreamErrors(t *testing.T) {
 	for said, want := range map[string]string{"connection refused by 1": "connection refused by 1", "": errReset.Error()} {
 		s := &stream{Stream: fakeStream{}, errorRead: make(chan struct{})}
@@ -34,7 +34,7 @@ func TestStreamErrors(t *testing.T) {
 	}
 }
 
-// A connection that comes when nobody waits for it any more is closed.
+// A connection that arrives after its context ended is closed.
 func TestLateConnectionsAreClosed(t *testing.T) {
 	ours, theirs := net.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())

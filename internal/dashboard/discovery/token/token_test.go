@@ -26,13 +26,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
 )
 
-// fakeSecrets plays the Secrets of a namespace: one, with optimistic concurrency.
+// fakeSecrets is a namespace with one Secret and optimistic concurrency.
 type fakeSecrets struct {
 	mu     sync.Mutex
 	secret *corev1.Secret
 	writes int
 	reads  int
-	// deny is what requests of a verb fail with.
+	// deny fails requests by verb.
 	deny map[string]error
 	// before is called before a write, without the lock.
 	before func()
@@ -100,7 +100,7 @@ func (n *fakeSecrets) put(s *corev1.Secret) {
 	n.secret.ResourceVersion = strconv.Itoa(n.writes)
 }
 
-// set is a write by kubectl.
+// set writes a token like kubectl.
 func (n *fakeSecrets) set(text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -166,7 +166,7 @@ func TestReplacedToken(t *testing.T) {
 			"deleted": func() { n.mu.Lock(); n.secret = nil; n.mu.Unlock() },
 		} {
 			rotate()
-			// The new one counts at once, also where it is not there yet.
+			// The new token works at once, even if it does not exist yet.
 			now, err := user.Token(t.Context(), before)
 			if err == nil && now == "" {
 				if err := guard.Admit(t.Context(), now); !errors.Is(err, wire.ErrToken) {
@@ -193,7 +193,7 @@ func TestReplacedToken(t *testing.T) {
 	})
 }
 
-// Replicas that start at the same time have one token: that of the first write.
+// Replicas that start at the same time share the token of the first write.
 func TestReplicasShareAToken(t *testing.T) {
 	for name, secret := range map[string]*corev1.Secret{"without a Secret": nil, "with an empty one": token.NewSecret("shop")} {
 		t.Run(name, func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestReplicasShareAToken(t *testing.T) {
 	}
 }
 
-// Where the token cannot be read, no request is admitted, whatever it shows.
+// Without a readable token, no request is admitted.
 func TestAdmitsNothingWithoutToken(t *testing.T) {
 	empty := token.NewSecret("shop")
 	short, odd := token.NewSecret("shop"), token.NewSecret("shop")
@@ -263,7 +263,7 @@ func TestAdmitsNothingWithoutToken(t *testing.T) {
 	}
 }
 
-// An API server that is gone for longer than a token counts closes the endpoint.
+// An API server that is unreachable for longer than maxAge closes the endpoint.
 func TestAdmitsNothingWithoutAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &fakeSecrets{}
@@ -283,7 +283,7 @@ func TestAdmitsNothingWithoutAPIServer(t *testing.T) {
 	})
 }
 
-// Wrong tokens, however many, are read about once a second, and hold up no right one.
+// Wrong tokens cause about one read per second, and do not delay the right one.
 func TestWrongTokensAreThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &fakeSecrets{}
@@ -328,7 +328,7 @@ type process struct{ model.Source }
 
 func (process) Process(context.Context) (model.Process, error) { return model.Process{}, nil }
 
-// A user reads a process by the Secret, from before there is one, across its rotation.
+// A user reads a process before there is a Secret, and after a rotation.
 func TestReadProcessWithSecret(t *testing.T) {
 	n := &fakeSecrets{}
 	var log bytes.Buffer
